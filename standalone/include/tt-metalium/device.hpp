@@ -1,0 +1,36 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "hostdevcommon/common_values.hpp"
+#include "tt-metalium/core_coord.hpp"
+#include "umd/device/types/arch.hpp"
+
+namespace tt::tt_metal {
+
+/// What a device can be asked; the part of the real interface that emitted code uses.
+class IDevice {
+  public:
+    IDevice() = default;
+    virtual ~IDevice() = default;
+
+    IDevice(const IDevice& other) = delete;
+    IDevice& operator=(const IDevice& other) = delete;
+
+    virtual tt::ARCH arch() const = 0;
+    virtual int id() const = 0;
+    virtual bool is_initialized() const = 0;
+    virtual std::uint32_t l1_size_per_core() const = 0;
+    virtual CoreCoord grid_size() const = 0;
+    virtual CoreCoord logical_grid_size() const = 0;
+    virtual CoreCoord dram_grid_size() const = 0;
+    virtual CoreCoord compute_with_storage_grid_size() const = 0;
+    virtual bool close() = 0;
+    virtual void enable_program_cache() = 0;
+    virtual void clear_program_cache() = 0;
+    virtual void disable_and_clear_program_cache() = 0;
+    virtual std::size_t num_program_cache_entries() = 0;
+};
+
+}  // namespace tt::tt_metal

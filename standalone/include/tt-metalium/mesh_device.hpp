@@ -1,0 +1,63 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <vector>
+
+#include "hostdevcommon/common_values.hpp"
+#include "tt-metalium/device.hpp"
+#include "tt-metalium/dispatch_core_common.hpp"
+#include "tt-metalium/mesh_coord.hpp"
+#include "tt_stl/span.hpp"
+
+namespace tt::tt_metal::distributed {
+
+class MeshDeviceImpl;
+
+/// A mesh of devices. The CPU backend has meshes of one device only.
+class MeshDevice : public IDevice, public std::enable_shared_from_this<MeshDevice> {
+  private:
+    MeshDevice() = default;
+    std::unique_ptr<MeshDeviceImpl> pimpl_;
+
+  public:
+    ~MeshDevice() override;
+    MeshDevice(const MeshDevice&) = delete;
+    MeshDevice& operator=(const MeshDevice&) = delete;
+    MeshDevice(MeshDevice&&) = delete;
+    MeshDevice& operator=(MeshDevice&&) = delete;
+
+    tt::ARCH arch() const override;
+    int id() const override;
+    bool is_initialized() const override;
+    std::uint32_t l1_size_per_core() const override;
+    CoreCoord grid_size() const override;
+    CoreCoord logical_grid_size() const override;
+    CoreCoord dram_grid_size() const override;
+    CoreCoord compute_with_storage_grid_size() const override;
+    bool close() override;
+    void enable_program_cache() override;
+    void clear_program_cache() override;
+    void disable_and_clear_program_cache() override;
+    std::size_t num_program_cache_entries() override;
+
+    std::size_t num_devices() const;
+    const MeshShape& shape() const;
+
+    /// A 1x1 mesh.
+    /// @throws std::runtime_error if `device_id` is not 0.
+    static std::shared_ptr<MeshDevice> create_unit_mesh(
+        int device_id, std::size_t l1_small_size = DEFAULT_L1_SMALL_SIZE,
+        std::size_t trace_region_size = DEFAULT_TRACE_REGION_SIZE,
+        std::size_t num_command_queues = 1,
+        const DispatchCoreConfig& dispatch_core_config = DispatchCoreConfig{},
+        ttsl::Span<const std::uint32_t> l1_bank_remap = {},
+        std::size_t worker_l1_size = DEFAULT_WORKER_L1_SIZE);
+
+    const MeshDeviceImpl& impl() const { return *pimpl_; }
+    MeshDeviceImpl& impl() { return *pimpl_; }
+};
+
+}  // namespace tt::tt_metal::distributed

@@ -1,0 +1,18 @@
+#pragma once
+
+#include <cstddef>
+#include <span>
+
+namespace ttsl {
+
+/// The release's spelling of std::span; it shows as std::span in mangled names.
+template <typename T, std::size_t Extent = std::dynamic_extent>
+using Span = std::span<T, Extent>;
+
+}  // namespace ttsl
+
+namespace tt {
+namespace stl {
+using namespace ::ttsl;
+}  // namespace stl
+}  // namespace tt

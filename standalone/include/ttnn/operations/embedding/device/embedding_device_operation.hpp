@@ -1,0 +1,3 @@
+#pragma once
+
+#include "embedding_device_operation_types.hpp"

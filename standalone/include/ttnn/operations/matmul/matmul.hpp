@@ -1,0 +1,72 @@
+#pragma once
+
+#include <optional>
+#include <string>
+#include <variant>
+
+#include <tt-metalium/core_coord.hpp>
+
+#include "ttnn/operations/core/compute_kernel/compute_kernel_config.hpp"
+#include "ttnn/operations/eltwise/unary/common/unary_op_types.hpp"
+#include "ttnn/operations/matmul/device/config/matmul_program_config_types.hpp"
+#include "ttnn/tensor/tensor_utils.hpp"
+#include "ttnn/types.hpp"
+
+namespace ttnn {
+
+using ttnn::operations::unary::UnaryOpType;
+using ttnn::operations::unary::UnaryWithParam;
+
+/// An activation by its name ("relu", "gelu", ...) or by kind and parameters.
+using Activation = std::variant<std::string, UnaryWithParam>;
+
+namespace operations::matmul {
+
+/// Matrix product of (..., M, K) and (..., K, N), both TILE and on the device; (..., M, N), TILE, of type `dtype` or
+/// that of `input_tensor_a`. Batch dimensions are equal, or all 1 in b; vectors as in numpy.matmul.
+Tensor matmul(const Tensor& input_tensor_a, const Tensor& input_tensor_b, bool transpose_a = false,
+              bool transpose_b = false,
+              const std::optional<const MemoryConfig>& memory_config = std::nullopt,
+              std::optional<const DataType> dtype = std::nullopt,
+              const std::optional<const MatmulProgramConfig>& program_config = std::nullopt,
+              const std::optional<const Activation>& activation = std::nullopt,
+              std::optional<const DeviceComputeKernelConfig> compute_kernel_config = std::nullopt,
+              std::optional<const CoreGrid> core_grid = std::nullopt,
+              const std::optional<const tt::tt_metal::Tile>& output_tile = std::nullopt,
+              std::optional<Tensor> optional_output_tensor = std::nullopt,
+              const std::optional<const GlobalCircularBuffer>& global_cb = std::nullopt,
+              const std::optional<tt::tt_metal::SubDeviceId>& sub_device_id = std::nullopt);
+
+/// matmul, then `bias` ((N), (1, N), (M, N) with leading ones) and the activation.
+Tensor linear(const Tensor& input_tensor_a, const Tensor& input_tensor_b,
+              const std::optional<const Tensor>& bias = std::nullopt, bool transpose_a = false,
+              bool transpose_b = false,
+              const std::optional<const MemoryConfig>& memory_config = std::nullopt,
+              std::optional<const DataType> dtype = std::nullopt,
+              const std::optional<const MatmulProgramConfig>& program_config = std::nullopt,
+              const std::optional<const Activation>& activation = std::nullopt,
+              std::optional<const DeviceComputeKernelConfig> compute_kernel_config = std::nullopt,
+              std::optional<const CoreGrid> core_grid = std::nullopt,
+              const std::optional<const tt::tt_metal::Tile>& output_tile = std::nullopt,
+              std::optional<Tensor> optional_output_tensor = std::nullopt,
+              const std::optional<const GlobalCircularBuffer>& global_cb = std::nullopt,
+              const std::optional<tt::tt_metal::SubDeviceId>& sub_device_id = std::nullopt);
+
+/// beta * input_tensor + alpha * (mat1_tensor x mat2_tensor). The input has the product's shape.
+Tensor addmm(const Tensor& input_tensor, const Tensor& mat1_tensor, const Tensor& mat2_tensor,
+             float alpha = 1.0f, float beta = 1.0f,
+             const std::optional<const MemoryConfig>& memory_config = std::nullopt,
+             std::optional<const DataType> dtype = std::nullopt,
+             const std::optional<const MatmulProgramConfig>& program_config = std::nullopt,
+             std::optional<const DeviceComputeKernelConfig> compute_kernel_config = std::nullopt,
+             std::optional<const CoreGrid> core_grid = std::nullopt,
+             const std::optional<const tt::tt_metal::Tile>& output_tile = std::nullopt,
+             std::optional<Tensor> optional_output_tensor = std::nullopt);
+
+}  // namespace operations::matmul
+
+using operations::matmul::addmm;
+using operations::matmul::linear;
+using operations::matmul::matmul;
+
+}  // namespace ttnn

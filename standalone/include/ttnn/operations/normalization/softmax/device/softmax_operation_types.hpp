@@ -1,0 +1,22 @@
+#pragma once
+
+#include <cstddef>
+#include <variant>
+
+#include <tt-metalium/core_coord.hpp>
+
+namespace ttnn {
+
+struct SoftmaxDefaultProgramConfig {};
+
+struct SoftmaxShardedMultiCoreProgramConfig {
+    CoreCoord compute_with_storage_grid_size;
+    std::size_t subblock_w{};
+    std::size_t block_h{};
+    std::size_t block_w{};
+};
+
+using SoftmaxProgramConfig =
+    std::variant<SoftmaxDefaultProgramConfig, SoftmaxShardedMultiCoreProgramConfig>;
+
+}  // namespace ttnn

@@ -1,0 +1,117 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <limits>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "tt-metalium/buffer.hpp"
+#include "tt-metalium/tile.hpp"
+#include "tt_stl/optional_reference.hpp"
+#include "ttnn/common/queue_id.hpp"
+#include "ttnn/tensor/layout/layout.hpp"
+#include "ttnn/tensor/tensor_spec.hpp"
+#include "ttnn/tensor/types.hpp"
+
+namespace tt::tt_metal {
+
+namespace distributed {
+class MeshDevice;
+}  // namespace distributed
+
+/// The backend's part of a tensor: specification, storage and data.
+class TensorAttributes;
+
+/// A tensor on the host or on a device. Copies share the data.
+class Tensor {
+  public:
+    constexpr static std::uint64_t INVALID_TENSOR_ID = std::numeric_limits<std::uint64_t>::max();
+    std::uint64_t tensor_id{INVALID_TENSOR_ID};
+
+    std::shared_ptr<TensorAttributes> tensor_attributes = nullptr;
+
+    [[nodiscard]] explicit Tensor() = default;
+    [[nodiscard]] Tensor(const Tensor& other);
+    [[nodiscard]] Tensor(Tensor&& other) noexcept = default;
+    Tensor& operator=(const Tensor& other);
+    Tensor& operator=(Tensor&& other) noexcept;
+    ~Tensor();
+
+    /// A tensor of the row-major elements of `buffer`: on the host, or on `device` if there is one.
+    ///
+    /// Block floats take `T` = float; otherwise `T` is the element type of `spec`.
+    /// @throws std::runtime_error if the number or the type of the elements does not fit `spec`.
+    template <typename T>
+    [[nodiscard]] static Tensor from_span(ttsl::Span<const T> buffer, const TensorSpec& spec,
+                                          distributed::MeshDevice* device = nullptr,
+                                          std::optional<tt::tt_metal::QueueId> cq_id = std::nullopt,
+                                          T pad_value = 0);
+
+    /// As `from_span`.
+    template <typename T>
+    [[nodiscard]] static Tensor from_vector(
+        const std::vector<T>& buffer, const TensorSpec& spec,
+        distributed::MeshDevice* device = nullptr,
+        std::optional<tt::tt_metal::QueueId> cq_id = std::nullopt, T pad_value = 0) {
+        return from_span(ttsl::Span<const T>(buffer), spec, device, cq_id, pad_value);
+    }
+
+    /// As `from_span`.
+    template <typename T>
+    [[nodiscard]] static Tensor from_vector(
+        std::vector<T>&& buffer, const TensorSpec& spec, distributed::MeshDevice* device = nullptr,
+        std::optional<tt::tt_metal::QueueId> cq_id = std::nullopt, T pad_value = 0);
+
+    /// The elements in row-major order; `T` as in `from_span`.
+    template <typename T>
+    [[nodiscard]] std::vector<T> to_vector(
+        std::optional<tt::tt_metal::QueueId> cq_id = std::nullopt) const;
+
+    [[nodiscard]] Tensor to_device(
+        distributed::MeshDevice* mesh_device,
+        ttsl::optional_reference<const MemoryConfig> mem_config = std::nullopt,
+        std::optional<tt::tt_metal::QueueId> cq_id = std::nullopt) const;
+    [[nodiscard]] Tensor to_layout(Layout target_layout) const;
+    [[nodiscard]] Tensor cpu(bool blocking = true,
+                             std::optional<tt::tt_metal::QueueId> cq_id = std::nullopt) const;
+    [[nodiscard]] std::string write_to_string() const;
+
+    /// Frees the device memory; without `force` only if no other tensor shares it.
+    void deallocate(bool force = false);
+
+    [[nodiscard]] Tensor reshape(const tt::tt_metal::Shape& new_shape) const;
+
+    DataType dtype() const;
+    Layout layout() const;
+    const tt::tt_metal::Shape& logical_shape() const;
+    const tt::tt_metal::Shape& padded_shape() const;
+    const TensorSpec& tensor_spec() const;
+    std::uint64_t logical_volume() const;
+    std::uint64_t physical_volume() const;
+    const MemoryConfig& memory_config() const;
+    const std::optional<ShardSpec>& shard_spec() const;
+    const std::optional<NdShardSpec>& nd_shard_spec() const;
+    StorageType storage_type() const;
+    tt::tt_metal::Shape strides() const;
+    bool is_scalar() const;
+    bool is_allocated() const;
+    /// @throws std::runtime_error if the tensor is on the host.
+    distributed::MeshDevice* device() const;
+    bool is_sharded() const;
+    std::uint32_t element_size() const;
+
+  private:
+    void deallocate_impl(bool force);
+};
+
+}  // namespace tt::tt_metal
+
+namespace ttnn {
+
+using Tensor = tt::tt_metal::Tensor;
+using TensorSpec = tt::tt_metal::TensorSpec;
+
+}  // namespace ttnn

@@ -1,0 +1,218 @@
+#pragma once
+
+// What a tensor of the CPU backend is made of. Kernels include this header; programs never do.
+//
+// Elements are stored in the tensor's data type, in row-major order of the LOGICAL shape: the
+// padding of tiles exists in padded_shape() only. BFLOAT8_B and BFLOAT4_B are stored as floats that
+// have been quantised.
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <span>
+
+#include "core/describe.hpp"
+#include "core/numeric.hpp"
+#include "tt_stl/assert.hpp"
+#include "ttnn/types.hpp"
+
+namespace ttcodegen::cpu {
+
+using tt::tt_metal::BufferType;
+using tt::tt_metal::Layout;
+using tt::tt_metal::MemoryConfig;
+using tt::tt_metal::PageConfig;
+using tt::tt_metal::Shape;
+using tt::tt_metal::StorageType;
+using tt::tt_metal::Tensor;
+using tt::tt_metal::TensorLayout;
+using tt::tt_metal::TensorMemoryLayout;
+using tt::tt_metal::TensorSpec;
+using tt::tt_metal::distributed::MeshDevice;
+
+/// Bytes of one stored element.
+constexpr std::size_t stored_size(DataType dtype) {
+    switch (dtype) {
+        case DataType::UINT8:
+            return 1;
+        case DataType::BFLOAT16:
+        case DataType::UINT16:
+            return 2;
+        default:
+            return 4;
+    }
+}
+
+constexpr bool is_integer(DataType dtype) {
+    return dtype == DataType::UINT8 || dtype == DataType::UINT16 || dtype == DataType::UINT32 ||
+           dtype == DataType::INT32;
+}
+constexpr bool is_block(DataType dtype) {
+    return dtype == DataType::BFLOAT8_B || dtype == DataType::BFLOAT4_B;
+}
+/// Whether elements are stored as floats (f32 and the block floats).
+constexpr bool is_stored_as_float(DataType dtype) {
+    return dtype == DataType::FLOAT32 || is_block(dtype);
+}
+
+/// Something a kernel derived from a buffer's elements and keeps with them, such as a packed weight.
+struct Derived {
+    virtual ~Derived() = default;
+};
+
+/// Elements shared by all tensors that see the same memory.
+class Buffer {
+  public:
+    explicit Buffer(std::size_t bytes);
+
+    std::byte* data() { return data_.get(); }
+    const std::byte* data() const { return data_.get(); }
+    std::size_t bytes() const { return bytes_; }
+
+    /// What was derived from the elements under `key`, made by `make()` the first time.
+    ///
+    /// `key` tells forms apart (a transposed weight is not a plain one). Writing to the buffer
+    /// (`Tensor` access through `mutable_elements`) forgets what was derived.
+    template <typename Form, typename Make>
+    std::shared_ptr<const Form> derived(std::uint64_t key, const Make& make) const {
+        const std::lock_guard lock(derived_mutex_);
+        if (!derived_ || derived_key_ != key) {
+            derived_ = make();
+            derived_key_ = key;
+        }
+        return std::static_pointer_cast<const Form>(derived_);
+    }
+    void forget_derived();
+
+    /// How many times a kernel read the whole buffer as a weight; packing pays from the second on.
+    mutable std::size_t weight_uses = 0;
+
+  private:
+    struct Free {
+        void operator()(std::byte* memory) const;
+    };
+    std::unique_ptr<std::byte[], Free> data_;
+    std::size_t bytes_;
+    mutable std::mutex derived_mutex_;
+    mutable std::shared_ptr<const Derived> derived_;
+    mutable std::uint64_t derived_key_ = 0;
+};
+
+/// The allocation of a tensor or of a view; `Tensor::deallocate` ends it.
+struct Allocation {
+    std::shared_ptr<Buffer> buffer;
+    bool allocated = true;
+};
+
+}  // namespace ttcodegen::cpu
+
+namespace tt::tt_metal {
+
+class TensorAttributes {
+  public:
+    TensorAttributes(TensorSpec spec_, distributed::MeshDevice* device_,
+                     std::shared_ptr<ttcodegen::cpu::Allocation> allocation_,
+                     std::shared_ptr<ttcodegen::cpu::Allocation> root_)
+        : spec(std::move(spec_)),
+          device(device_),
+          allocation(std::move(allocation_)),
+          root(std::move(root_)) {}
+
+    TensorSpec spec;
+    /// Null for a tensor on the host.
+    distributed::MeshDevice* device;
+    std::shared_ptr<ttcodegen::cpu::Allocation> allocation;
+    /// The allocation this tensor is a view of; its own where it is no view.
+    std::shared_ptr<ttcodegen::cpu::Allocation> root;
+};
+
+}  // namespace tt::tt_metal
+
+namespace ttcodegen::cpu {
+
+/// A specification with the layout's usual alignment.
+TensorSpec make_spec(const Shape& shape, DataType dtype, Layout layout,
+                     const MemoryConfig& memory_config);
+
+/// A new tensor with uninitialised elements; on the host where `device` is null.
+Tensor allocate(const TensorSpec& spec, MeshDevice* device);
+/// A new device tensor next to `like`, with uninitialised elements.
+Tensor allocate_like(const Tensor& like, const Shape& shape, DataType dtype, Layout layout,
+                     const MemoryConfig& memory_config);
+
+/// A tensor of another shape or layout on the same elements; shares the buffer.
+Tensor make_view(const Tensor& tensor, const TensorSpec& spec);
+
+/// The attributes; refuses a default-constructed tensor.
+tt::tt_metal::TensorAttributes& attributes(const Tensor& tensor);
+/// The buffer; refuses a tensor that is deallocated.
+Buffer& buffer_of(const Tensor& tensor);
+bool on_device(const Tensor& tensor);
+/// The device of the tensor, null on the host.
+MeshDevice* device_of(const Tensor& tensor);
+
+/// Refuses a tensor on the host with "<what> must be on device, got storage type: ...", and a
+/// deallocated one.
+void require_on_device(const Tensor& tensor, std::string_view what);
+void require_tile_layout(const Tensor& tensor, std::string_view what);
+
+/// Elements as stored; `T` must be as wide as a stored element.
+template <typename T>
+std::span<const T> elements(const Tensor& tensor) {
+    TT_FATAL(sizeof(T) == stored_size(tensor.dtype()), "elements of {} bytes read as {} bytes",
+             stored_size(tensor.dtype()), sizeof(T));
+    const Buffer& buffer = buffer_of(tensor);
+    return {reinterpret_cast<const T*>(buffer.data()), tensor.logical_shape().volume()};
+}
+template <typename T>
+std::span<T> mutable_elements(const Tensor& tensor) {
+    TT_FATAL(sizeof(T) == stored_size(tensor.dtype()), "elements of {} bytes written as {} bytes",
+             stored_size(tensor.dtype()), sizeof(T));
+    Buffer& buffer = buffer_of(tensor);
+    buffer.forget_derived();
+    return {reinterpret_cast<T*>(buffer.data()), tensor.logical_shape().volume()};
+}
+
+/// Converts `count` stored elements to float.
+void load_floats(const std::byte* stored, DataType dtype, std::size_t count, float* values);
+/// Rounds floats to `dtype` (ties to even; integers truncate and saturate) without the shared
+/// exponents of block floats: `finish_block_float` adds those.
+void store_floats(const float* values, std::size_t count, DataType dtype, std::byte* stored);
+/// Quantises the elements of a block-float tensor; does nothing for other types.
+void finish_block_float(const Tensor& tensor);
+
+/// All elements as floats: the stored ones where they are floats already, else `scratch`'s.
+class FloatElements {
+  public:
+    explicit FloatElements(const Tensor& tensor);
+    std::span<const float> span() const { return span_; }
+    const float* data() const { return span_.data(); }
+    float operator[](std::size_t index) const { return span_[index]; }
+
+  private:
+    std::unique_ptr<float[]> converted_;
+    std::span<const float> span_;
+};
+
+/// All elements as 64-bit integers; floats truncate.
+std::unique_ptr<std::int64_t[]> load_integers(const Tensor& tensor);
+/// Stores integers: wraps for integer types, rounds for floating ones.
+void store_integers(const std::int64_t* values, std::size_t count, DataType dtype,
+                    std::byte* stored);
+
+/// Fills a new tensor from float values in row-major order.
+Tensor tensor_from_floats(const Tensor& like, const Shape& shape, DataType dtype, Layout layout,
+                          const MemoryConfig& memory_config, std::span<const float> values);
+
+/// `memory_config` where given, else the tensor's own; the rule of most operations.
+const MemoryConfig& output_memory_config(const Tensor& input,
+                                         const std::optional<MemoryConfig>& memory_config);
+
+/// Row-major strides in elements.
+ttsl::SmallVector<std::size_t> element_strides(const Shape& shape);
+/// `dim` in [-rank, rank) as a position; refuses others.
+std::size_t normalize_dim(std::int64_t dim, std::size_t rank);
+
+}  // namespace ttcodegen::cpu

@@ -1,0 +1,173 @@
+"""What the catalogue says of C++: rows that describe a call, made into EmitC by `ttnn_to_emitc`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Protocol
+
+from xdsl.ir import SSAValue
+
+from ttcodegen.dialects.datatypes import DataType
+
+if TYPE_CHECKING:
+    from ttcodegen.dialects.operation import CatalogueOp
+    from ttcodegen.dialects.ttnn import TensorPlacement
+    from ttcodegen.ops.definition import CppEmission
+
+
+@dataclass(frozen=True)
+class Text:
+    """C++ text that stands where a value could."""
+
+    text: str
+
+
+Argument = SSAValue | Text
+"""A C++ value, or C++ text."""
+
+NULLOPT = Text("std::nullopt")
+
+
+class CppCalls(Protocol):
+    """What an op's C++ emission may do. Implemented by the conversion to EmitC."""
+
+    def __getitem__(self, value: SSAValue) -> SSAValue:
+        """The C++ value of a TTNN value."""
+        ...
+
+    @property
+    def device(self) -> Argument:
+        """The `ttnn::MeshDevice&` that the function runs on."""
+        ...
+
+    @property
+    def device_pointer(self) -> Argument:
+        """The device as a `ttnn::MeshDevice*`."""
+        ...
+
+    def include(self, header: str) -> None:
+        """Makes the file include `<header>`."""
+        ...
+
+    def include_support(self, header: str) -> None:
+        """Makes the file include a header of the project's support folder."""
+        ...
+
+    def call(self, callee: str, *arguments: Argument, type: str = "ttnn::Tensor") -> SSAValue:
+        """An expression that calls a function."""
+        ...
+
+    def run(self, callee: str, *arguments: Argument) -> None:
+        """A statement that calls a function without a result."""
+        ...
+
+    def literal(self, text: str, type: str) -> SSAValue:
+        """An expression given as text."""
+        ...
+
+    def get(self, value: SSAValue, index: int, type: str = "ttnn::Tensor") -> SSAValue:
+        """`std::get<index>(value)`."""
+        ...
+
+    def subscript(self, value: SSAValue, index: int, type: str = "ttnn::Tensor") -> SSAValue:
+        """`value[index]`."""
+        ...
+
+    def memory_config(self, placement: TensorPlacement) -> Argument:
+        """The memory config of a placement, by name if the program uses it more than once."""
+        ...
+
+    def data_array(self, op: CatalogueOp, name_hint: str) -> str:
+        """Puts the elements of a constant op into the data folder and gives the file's name."""
+        ...
+
+    def list(self, type: str, elements: Iterable[Argument]) -> SSAValue:
+        """`type{elements...}`."""
+        ...
+
+    def bind(self, result: SSAValue, value: SSAValue) -> None:
+        """Makes `value` the C++ value of a TTNN result."""
+        ...
+
+
+ArgumentRule = Callable[[CppCalls, "CatalogueOp"], Argument]
+"""Gives an argument of a call for an op."""
+
+
+def cpp_call(callee: str, header: str, *rules: ArgumentRule) -> CppEmission:
+    """The emission of an op that is one call with one tensor as result.
+
+    Arguments at the end that are `std::nullopt` are left to their defaults.
+    """
+
+    def emission(calls: CppCalls, op: CatalogueOp) -> None:
+        calls.include(header)
+        arguments = trimmed(rule(calls, op) for rule in rules)
+        calls.bind(op.results[0], calls.call(callee, *arguments))
+
+    return emission
+
+
+def trimmed(arguments: Iterable[Argument]) -> list[Argument]:
+    """The arguments without those at the end that are `std::nullopt`."""
+    result = list(arguments)
+    while result and result[-1] == NULLOPT:
+        result.pop()
+    return result
+
+
+def operand_(name: str) -> ArgumentRule:
+    """The operand of that name, `std::nullopt` if it is absent."""
+
+    def rule(calls: CppCalls, op: CatalogueOp) -> Argument:
+        value = op.optional_operand(name)
+        return NULLOPT if value is None else calls[value]
+
+    return rule
+
+
+def nullopt(calls: CppCalls, op: CatalogueOp) -> Argument:
+    """An argument that is not given."""
+    return NULLOPT
+
+
+def attribute_(name: str, as_: Callable[[Any], str] | None = None) -> ArgumentRule:
+    """The attribute of that name as C++ text, `std::nullopt` if it is None."""
+
+    def rule(calls: CppCalls, op: CatalogueOp) -> Argument:
+        value = op.parameter(name)
+        if value is None:
+            return NULLOPT
+        return Text(as_(value) if as_ is not None else cpp_text(value))
+
+    return rule
+
+
+def cpp_text(value: bool | float | str | DataType | list[Any]) -> str:
+    """A Python value as a C++ expression; lists become braced lists."""
+    from ttcodegen.emitc.spelling import float_value, string_literal
+
+    match value:
+        case bool():
+            return "true" if value else "false"
+        case int():
+            return str(value)
+        case float():
+            return float_value(value).text
+        case DataType():
+            return f"ttnn::DataType::{value.cpp}"
+        case str():
+            return string_literal(value)
+        case list():
+            return "{" + ", ".join(cpp_text(element) for element in value) + "}"
+
+
+def shape_text(shape: Iterable[int]) -> str:
+    """A `ttnn::Shape` expression."""
+    return "ttnn::Shape({" + ", ".join(str(size) for size in shape) + "})"
+
+
+def small_vector_text(values: Iterable[int], type_: str = "int32_t") -> str:
+    """A `ttsl::SmallVector` expression."""
+    return f"ttsl::SmallVector<{type_}>{{" + ", ".join(str(value) for value in values) + "}"

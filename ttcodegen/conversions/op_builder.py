@@ -1,0 +1,194 @@
+"""Makes catalogue ops, with the few shapes of ops that many rules need under names of their own."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any
+
+from xdsl.dialects.builtin import DenseArrayBase, TensorType, i32
+from xdsl.ir import Attribute, Operation, SSAValue
+
+from ttcodegen.dialects.datatypes import element_of, shape_of
+from ttcodegen.dialects.operation import CatalogueOp
+
+Operands = Iterable[SSAValue | Sequence[SSAValue] | None]
+
+
+class OpBuilder:
+    """Makes ops of one dialect on behalf of an op that they replace.
+
+    Operands that belong to the replaced program are looked up in `mapping`; made ops get the
+    location of the op they stand for.
+    """
+
+    def __init__(
+        self,
+        classes: Mapping[str, type[CatalogueOp]],
+        insert: Callable[[Operation], None],
+        mapping: Mapping[SSAValue, SSAValue] | None = None,
+    ) -> None:
+        self._classes = classes
+        self._insert = insert
+        self._mapping = mapping if mapping is not None else {}
+        self.origin: Operation | None = None
+
+    def __getitem__(self, value: SSAValue) -> SSAValue:
+        return self._mapping.get(value, value)
+
+    def operand(self, op: CatalogueOp, name: str) -> SSAValue:
+        """What stands for the operand of that name."""
+        return self[op.operand(name)]
+
+    def optional(self, op: CatalogueOp, name: str) -> SSAValue | None:
+        """What stands for the operand of that name, None if it is absent."""
+        value = op.optional_operand(name)
+        return None if value is None else self[value]
+
+    def emit_op(
+        self,
+        name: str,
+        operands: Operands,
+        results: Attribute | Sequence[Attribute],
+        **attributes: Any,
+    ) -> CatalogueOp:
+        """Makes an op; operands stand in the definition's order, one entry per operand of it: a
+        value, None for an absent optional, a list for a variadic. Attributes that are None or equal
+        to their default are left out."""
+        op_class = self._classes[name]
+        definition = op_class.definition
+        groups = [_group(operand) for operand in operands]
+        groups += [[] for _ in range(len(definition.operands) - len(groups))]
+        properties: dict[str, Attribute] = {}
+        for key, value in attributes.items():
+            spec = definition.attribute(key)
+            if value is not None and value != spec.default:
+                properties[key] = spec.kind.encode(value)
+        if sum(spec.count != "one" for spec in definition.operands) > 1:
+            properties["operandSegmentSizes"] = DenseArrayBase.from_list(
+                i32, [len(group) for group in groups]
+            )
+        origin = self.origin
+        op = op_class.create(
+            operands=[value for group in groups for value in group],
+            result_types=[results] if isinstance(results, Attribute) else list(results),
+            properties=properties,
+            location=origin.location if origin is not None else None,
+        )
+        op.source_offset = getattr(origin, "source_offset", -1)
+        self._insert(op)
+        return op
+
+    def emit(self, name: str, operands: Operands, result: Attribute, **attributes: Any) -> SSAValue:
+        """Makes an op with one result and gives that."""
+        return self.emit_op(name, operands, result, **attributes).results[0]
+
+    def like(
+        self, name: str, *operands: SSAValue, element: Attribute | None = None, **attributes: Any
+    ) -> SSAValue:
+        """An op whose result has the shape of its first operand, and, unless another is given, its
+        element type."""
+        first = operands[0].type
+        result = TensorType(element or element_of(first), shape_of(first))
+        return self.emit(name, operands, result, **attributes)
+
+    def broadcasting(
+        self, name: str, *operands: SSAValue, element: Attribute | None = None, **attributes: Any
+    ) -> SSAValue:
+        """An elementwise op whose result has the broadcast shape of its operands."""
+        shape = broadcast_shapes([shape_of(operand.type) for operand in operands])
+        assert shape is not None
+        result = TensorType(element or element_of(operands[0].type), shape)
+        return self.emit(name, operands, result, **attributes)
+
+    def reshape(self, value: SSAValue, shape: Sequence[int]) -> SSAValue:
+        """`value` in that shape, itself if it has it."""
+        if shape_of(value.type) == tuple(shape):
+            return value
+        result = TensorType(element_of(value.type), shape)
+        return self.emit("reshape", [value], result, shape=list(shape))
+
+    def permute(self, value: SSAValue, permutation: Sequence[int]) -> SSAValue:
+        """Dimension i of the result is dimension permutation[i] of `value`."""
+        if list(permutation) == list(range(len(permutation))):
+            return value
+        shape = shape_of(value.type)
+        result = TensorType(element_of(value.type), [shape[axis] for axis in permutation])
+        return self.emit("permute", [value], result, permutation=list(permutation))
+
+    def typecast(self, value: SSAValue, element: Attribute) -> SSAValue:
+        """`value` with that element type, itself if it has it."""
+        if element_of(value.type) == element:
+            return value
+        return self.like("typecast", value, element=element)
+
+    def full(self, shape: Sequence[int], fill_value: float, element: Attribute) -> SSAValue:
+        """A tensor of one value."""
+        result = TensorType(element, shape)
+        return self.emit("full", [], result, shape=list(shape), fill_value=fill_value)
+
+    def slice(
+        self,
+        value: SSAValue,
+        begins: Sequence[int],
+        ends: Sequence[int],
+        step: Sequence[int] | None = None,
+    ) -> SSAValue:
+        """The part of `value` between `begins` and `ends`, every `step`-th element of it."""
+        step = list(step) if step is not None else [1] * len(begins)
+        shape = [
+            -(-(end - begin) // stride)
+            for begin, end, stride in zip(begins, ends, step, strict=True)
+        ]
+        if tuple(shape) == shape_of(value.type) and all(stride == 1 for stride in step):
+            return value
+        result = TensorType(element_of(value.type), shape)
+        return self.emit(
+            "slice_static", [value], result, begins=list(begins), ends=list(ends), step=step
+        )
+
+    def slice_dim(self, value: SSAValue, dim: int, begin: int, end: int) -> SSAValue:
+        """The part of `value` between `begin` and `end` of one dimension."""
+        shape = shape_of(value.type)
+        begins = [begin if axis == dim else 0 for axis in range(len(shape))]
+        ends = [end if axis == dim else size for axis, size in enumerate(shape)]
+        return self.slice(value, begins, ends)
+
+    def concat(self, values: Sequence[SSAValue], dim: int) -> SSAValue:
+        """The values joined along `dim` (not negative)."""
+        if len(values) == 1:
+            return values[0]
+        shape = list(shape_of(values[0].type))
+        shape[dim] = sum(shape_of(value.type)[dim] for value in values)
+        result = TensorType(element_of(values[0].type), shape)
+        return self.emit("concat", [list(values)], result, dim=dim)
+
+    def reduce(
+        self, name: str, value: SSAValue, dims: Sequence[int], keep_dim: bool = True
+    ) -> SSAValue:
+        """A reduction (sum, mean, max, min, prod) over `dims` (not negative)."""
+        shape = [
+            1 if axis in dims else size
+            for axis, size in enumerate(shape_of(value.type))
+            if keep_dim or axis not in dims
+        ]
+        result = TensorType(element_of(value.type), shape)
+        return self.emit(name, [value], result, dim_arg=list(dims), keep_dim=keep_dim)
+
+
+def _group(operand: SSAValue | Sequence[SSAValue] | None) -> list[SSAValue]:
+    if operand is None:
+        return []
+    return [operand] if isinstance(operand, SSAValue) else list(operand)
+
+
+def broadcast_shapes(shapes: Sequence[Sequence[int]]) -> tuple[int, ...] | None:
+    """The numpy broadcast of the shapes, None if they do not fit."""
+    rank = max((len(shape) for shape in shapes), default=0)
+    result = [1] * rank
+    for shape in shapes:
+        for axis, size in enumerate(shape, start=rank - len(shape)):
+            if size != 1:
+                if result[axis] not in (1, size):
+                    return None
+                result[axis] = size
+    return tuple(result)

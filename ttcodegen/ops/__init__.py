@@ -1,0 +1,20 @@
+"""The op catalogue: one file per op family."""
+
+from __future__ import annotations
+
+from functools import cache
+from importlib import import_module
+
+FAMILIES = (
+    "elementwise_unary",
+    "elementwise_binary",
+    "creation",
+    "data_movement",
+)
+
+
+@cache
+def load() -> None:
+    """Imports every family, so that the registers of `definition` are complete."""
+    for family in FAMILIES:
+        import_module(f"ttcodegen.ops.{family}")

@@ -1,0 +1,147 @@
+"""The kinds of attributes that ops have: MLIR attribute to Python value and back."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, Generic, TypeVar
+
+from xdsl.dialects.builtin import (
+    ArrayAttr,
+    BoolAttr,
+    DenseArrayBase,
+    DenseIntOrFPElementsAttr,
+    Float32Type,
+    FloatAttr,
+    IntegerAttr,
+    IntegerType,
+    StringAttr,
+    TypeAttribute,
+    i32,
+    i64,
+)
+from xdsl.ir import Attribute
+
+from ttcodegen.dialects.datatypes import DataType
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True)
+class AttributeKind(Generic[T]):
+    """Converts one kind of attribute. `decode` raises ValueError, TypeError or KeyError if the
+    attribute is of another kind; `expected` completes 'should be ...'."""
+
+    expected: str
+    decode: Callable[[Attribute], T]
+    encode: Callable[[T], Attribute]
+
+
+def _integer(attribute: Attribute) -> int:
+    if isinstance(attribute, IntegerAttr):
+        return attribute.value.data
+    raise TypeError
+
+
+def _boolean(attribute: Attribute) -> bool:
+    value = _integer(attribute)
+    if value in (0, 1, -1):
+        return bool(value)
+    raise ValueError
+
+
+def _number(attribute: Attribute) -> float | int:
+    match attribute:
+        case FloatAttr():
+            return attribute.value.data
+        case IntegerAttr():
+            return attribute.value.data
+        case _:
+            raise TypeError
+
+
+def _string(attribute: Attribute) -> str:
+    if isinstance(attribute, StringAttr):
+        return attribute.data
+    raise TypeError
+
+
+def _numbers(attribute: Attribute) -> list[Any]:
+    match attribute:
+        case ArrayAttr():
+            return [_number(element) for element in attribute.data]
+        case DenseArrayBase():
+            return list(attribute.iter_values())
+        case DenseIntOrFPElementsAttr():
+            return list(attribute.get_values())
+        case IntegerAttr() | FloatAttr():
+            return [_number(attribute)]
+        case _:
+            raise TypeError
+
+
+def _integers(attribute: Attribute) -> list[int]:
+    values = _numbers(attribute)
+    if any(not isinstance(value, int) for value in values):
+        raise TypeError
+    return values
+
+
+def encode_number(value: float) -> Attribute:
+    """An i32 (i64 if it does not fit) for an int, an f32 for a float."""
+    if isinstance(value, float):
+        return FloatAttr(value, Float32Type())
+    return IntegerAttr(value, i32 if -(2**31) <= value < 2**31 else i64)
+
+
+def _encode_integers(values: Sequence[int]) -> Attribute:
+    wide = any(not -(2**31) <= value < 2**31 for value in values)
+    return DenseArrayBase.from_list(i64 if wide else i32, values)
+
+
+def _enumerator(attribute: Attribute) -> str:
+    """The bare word of `#dialect.name<word>`, or of a string."""
+    if isinstance(attribute, StringAttr):
+        return attribute.data
+    text = str(attribute)
+    inner = text[text.index("<") + 1 : text.rindex(">")]
+    return inner.strip().strip('"')
+
+
+def _data_type(attribute: Attribute) -> DataType:
+    from ttcodegen.dialects.datatypes import normalized_data_type
+
+    if isinstance(attribute, TypeAttribute):
+        found = normalized_data_type(attribute)
+        if found is None:
+            raise TypeError
+        return found
+    return DataType.from_mlir(_enumerator(attribute))
+
+
+def _encode_data_type(data_type: DataType) -> Attribute:
+    from ttcodegen.dialects.ttcore import DataTypeAttr
+
+    return DataTypeAttr(data_type.mlir)
+
+
+def _unchanged(attribute: Attribute) -> Attribute:
+    return attribute
+
+
+INTEGER = AttributeKind[int]("an integer", _integer, encode_number)
+BOOLEAN = AttributeKind[bool]("a boolean", _boolean, lambda value: BoolAttr.from_bool(bool(value)))
+NUMBER = AttributeKind[float | int]("a number", _number, encode_number)
+STRING = AttributeKind[str]("a string", _string, StringAttr)
+INTEGERS = AttributeKind[list[int]]("a list of integers", _integers, _encode_integers)
+NUMBERS = AttributeKind[list[Any]](
+    "a list of numbers", _numbers, lambda values: ArrayAttr([encode_number(v) for v in values])
+)
+ENUMERATOR = AttributeKind[str]("an enumerator", _enumerator, StringAttr)
+DATA_TYPE = AttributeKind[DataType]("a data type", _data_type, _encode_data_type)
+CONSTANT = AttributeKind[Attribute]("elements", _unchanged, _unchanged)
+BOOLEANS = AttributeKind[list[bool]](
+    "a list of booleans",
+    lambda attribute: [bool(v) for v in _integers(attribute)],
+    lambda values: DenseArrayBase.from_list(IntegerType(1), [int(v) for v in values]),
+)

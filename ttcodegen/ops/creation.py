@@ -1,0 +1,345 @@
+"""Ops that make tensors out of nothing: constants, fills, ranges, random numbers."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from math import prod
+from typing import TYPE_CHECKING, Any
+
+from xdsl.dialects.builtin import TensorType
+from xdsl.ir import SSAValue
+from xdsl.utils.exceptions import VerifyException
+
+from ttcodegen.conversions.cpp_calls import (
+    Argument,
+    CppCalls,
+    Text,
+    cpp_text,
+    shape_text,
+)
+from ttcodegen.conversions.op_builder import OpBuilder
+from ttcodegen.dialects.constants import constant_array, splat_value
+from ttcodegen.dialects.datatypes import shape_of
+from ttcodegen.dialects.operation import CatalogueOp
+from ttcodegen.lazy_numpy import np
+from ttcodegen.ops.attribute_kinds import CONSTANT, INTEGER, INTEGERS, NUMBER
+from ttcodegen.ops.definition import (
+    Call,
+    Layout,
+    Memory,
+    ResultRule,
+    TTIRDefinition,
+    TTNNDefinition,
+    attribute,
+    register,
+)
+
+if TYPE_CHECKING:
+    import numpy
+
+    from ttcodegen.dialects.ttnn import TensorPlacement
+
+CREATION_HEADER = "ttnn/operations/creation/creation.hpp"
+
+
+def _filled(call: Call, value: float) -> numpy.ndarray:
+    info = call.results[0]
+    # A broadcast scalar costs nothing, however many elements it stands for.
+    return np.broadcast_to(np.asarray(value).astype(_computing(info.dtype)), info.shape)
+
+
+def _computing(dtype: str) -> str:
+    return {"bfloat16": "float32", "float16": "float32"}.get(dtype, dtype)
+
+
+def _verify_shape(op: CatalogueOp) -> None:
+    """The result has the shape that the attribute says."""
+    shape = op.parameter("shape")
+    if shape is not None and tuple(shape) != op.result_shape:
+        raise VerifyException(
+            f"{op.name}: expected a result of shape {tuple(shape)}, found {op.result_shape}"
+        )
+
+
+def _lower_full(builder: OpBuilder, op: CatalogueOp) -> SSAValue:
+    value = {"ttir.zeros": 0, "ttir.ones": 1}.get(op.name)
+    if value is None:
+        value = op.parameter("fill_value")
+    return builder.full(op.result_shape, value, op.result_type.element_type)
+
+
+_SHAPE = attribute("shape", INTEGERS, None)
+
+for _name, _value in (("zeros", 0), ("ones", 1)):
+    register(
+        TTIRDefinition(
+            f"ttir.{_name}",
+            (),
+            (_SHAPE,),
+            verify=_verify_shape,
+            numpy=lambda call, value=_value: _filled(call, value),
+            lower=_lower_full,
+        )
+    )
+
+register(
+    TTIRDefinition(
+        "ttir.full",
+        (),
+        (_SHAPE, attribute("fill_value", NUMBER)),
+        verify=_verify_shape,
+        numpy=lambda call: _filled(call, call["fill_value"]),
+        lower=_lower_full,
+    )
+)
+
+register(
+    TTIRDefinition(
+        "ttir.empty",
+        (),
+        (),
+        # What an uninitialised tensor holds must not matter, so any value will do.
+        numpy=lambda call: _filled(call, 0),
+        lower=lambda builder, op: builder.full(op.result_shape, 0, op.result_type.element_type),
+    )
+)
+
+
+def _verify_constant(op: CatalogueOp) -> None:
+    """The value has the shape and element type of the result."""
+    value = op.parameter("value")
+    type_ = getattr(value, "type", None)
+    if isinstance(type_, TensorType) and type_.get_shape() != op.result_shape:
+        raise VerifyException(
+            f"{op.name}: the value has shape {type_.get_shape()}, the result {op.result_shape}"
+        )
+
+
+def _constant_meaning(call: Call) -> numpy.ndarray:
+    value = call["value"]
+    if isinstance(value, np.ndarray):
+        return value
+    if (splat := splat_value(value)) is not None:
+        return _filled(call, splat)
+    return constant_array(value).reshape(call.results[0].shape)
+
+
+def _lower_constant(builder: OpBuilder, op: CatalogueOp) -> SSAValue:
+    value = op.parameter("value")
+    splat = splat_value(value)
+    if splat is None and prod(op.result_shape) == 1:
+        splat = constant_array(value).reshape(-1)[0].item()
+    if splat is not None:
+        return builder.full(op.result_shape, splat, op.result_type.element_type)
+    return builder.emit("constant", [], op.result_type, value=value)
+
+
+register(
+    TTIRDefinition(
+        "ttir.constant",
+        (),
+        (attribute("value", CONSTANT),),
+        verify=_verify_constant,
+        numpy=_constant_meaning,
+        lower=_lower_constant,
+    )
+)
+
+
+def _cpp_constant(calls: CppCalls, op: CatalogueOp) -> None:
+    result = op.results[0]
+    file = calls.data_array(op, result.name_hint or "constant")
+    calls.include_support("tensors.hpp")
+    data_type = _placement(op).data_type
+    arguments: list[Argument] = [
+        Text(cpp_text(file)),
+        Text(shape_text(op.result_shape)),
+        Text(cpp_text(data_type)),
+    ]
+    calls.bind(result, calls.call("support::load_tensor", *arguments))
+
+
+register(
+    TTNNDefinition(
+        "ttnn.constant",
+        (),
+        (attribute("value", CONSTANT),),
+        numpy=_constant_meaning,
+        result_rules=(ResultRule("declared", Layout.ROW_MAJOR, Memory.HOST),),
+        cpp=_cpp_constant,
+    )
+)
+
+
+def _placement(op: CatalogueOp) -> TensorPlacement:
+    from ttcodegen.dialects.ttnn import placement_of
+
+    return placement_of(op.results[0])
+
+
+def _layout_text(placement: TensorPlacement) -> str:
+    return f"ttnn::Layout::{placement.layout.name}"
+
+
+def _cpp_full(calls: CppCalls, op: CatalogueOp) -> None:
+    calls.include(CREATION_HEADER)
+    placement = _placement(op)
+    value = op.parameter("fill_value")
+    arguments: list[Argument] = [
+        Text(shape_text(placement.shape)),
+        Text(cpp_text(float(value) if placement.data_type.is_float else int(value))),
+        Text(cpp_text(placement.data_type)),
+        Text(_layout_text(placement)),
+        calls.device,
+    ]
+    calls.bind(op.results[0], calls.call("ttnn::full", *arguments))
+
+
+register(
+    TTNNDefinition(
+        "ttnn.full",
+        (),
+        (attribute("shape", INTEGERS), attribute("fill_value", NUMBER)),
+        numpy=lambda call: _filled(call, call["fill_value"]),
+        result_rules=(ResultRule("declared"),),
+        cpp=_cpp_full,
+    )
+)
+
+
+def _arange(call: Call) -> numpy.ndarray:
+    info = call.results[0]
+    values = np.arange(call["start"], call["end"], call["step"])
+    dim = call["arange_dimension"] % max(len(info.shape), 1)
+    shape = [len(values) if axis == dim else 1 for axis in range(len(info.shape))]
+    return np.broadcast_to(values.reshape(shape).astype(_computing(info.dtype)), info.shape)
+
+
+def _verify_arange(op: CatalogueOp) -> None:
+    """The dimension of the range has as many elements as the range."""
+    step = op.parameter("step")
+    if step == 0:
+        raise VerifyException(f"{op.name}: the step must not be 0")
+    size = len(range(op.parameter("start"), op.parameter("end"), step))
+    dim = op.parameter("arange_dimension")
+    rank = len(op.result_shape)
+    if not -rank <= dim < rank or op.result_shape[dim] != size:
+        raise VerifyException(
+            f"{op.name}: expected {size} elements in dimension {dim}, found shape {op.result_shape}"
+        )
+
+
+def _lower_arange(builder: OpBuilder, op: CatalogueOp) -> SSAValue:
+    shape = op.result_shape
+    dim = op.parameter("arange_dimension") % len(shape)
+    element = op.result_type.element_type
+    value = builder.emit(
+        "arange",
+        [],
+        TensorType(element, [shape[dim]]),
+        **{key: op.parameter(key) for key in ("start", "end", "step")},
+    )
+    value = builder.reshape(value, [size if axis == dim else 1 for axis, size in enumerate(shape)])
+    if shape_of(value.type) == shape:
+        return value
+    repeats = [1 if axis == dim else size for axis, size in enumerate(shape)]
+    return builder.emit("repeat", [value], op.result_type, repeat_dimensions=repeats)
+
+
+_RANGE = (attribute("start", INTEGER), attribute("end", INTEGER), attribute("step", INTEGER, 1))
+
+register(
+    TTIRDefinition(
+        "ttir.arange",
+        (),
+        (*_RANGE, attribute("arange_dimension", INTEGER, 0)),
+        verify=_verify_arange,
+        numpy=_arange,
+        lower=_lower_arange,
+    )
+)
+
+
+def _cpp_arange(calls: CppCalls, op: CatalogueOp) -> None:
+    calls.include(CREATION_HEADER)
+    placement = _placement(op)
+    arguments: list[Argument] = [
+        *(Text(str(op.parameter(key))) for key in ("start", "end", "step")),
+        Text(cpp_text(placement.data_type)),
+        calls.device,
+        Text("ttnn::DRAM_MEMORY_CONFIG"),
+        Text(_layout_text(placement)),
+    ]
+    calls.bind(op.results[0], calls.call("ttnn::arange", *arguments))
+
+
+register(
+    TTNNDefinition(
+        "ttnn.arange",
+        (),
+        _RANGE,
+        numpy=lambda call: np.arange(call["start"], call["end"], call["step"]),
+        result_rules=(ResultRule("declared"),),
+        cpp=_cpp_arange,
+    )
+)
+
+
+def _random(call: Call) -> numpy.ndarray:
+    info = call.results[0]
+    generator = np.random.default_rng(call["seed"])
+    return generator.uniform(call["low"], call["high"], info.shape).astype(_computing(info.dtype))
+
+
+_RANDOM = (
+    attribute("size", INTEGERS, None),
+    attribute("low", NUMBER, 0.0),
+    attribute("high", NUMBER, 1.0),
+    attribute("seed", INTEGER, 0),
+)
+
+
+def _lower_rand(builder: OpBuilder, op: CatalogueOp) -> Sequence[SSAValue]:
+    attributes: dict[str, Any] = {key: op.parameter(key) for key in ("low", "high", "seed")}
+    result = builder.emit("rand", [], op.result_type, size=list(op.result_shape), **attributes)
+    return [result]
+
+
+register(
+    TTIRDefinition(
+        "ttir.rand",
+        (),
+        (*_RANDOM, attribute("dtype", CONSTANT, None)),
+        numpy=_random,
+        lower=_lower_rand,
+    )
+)
+
+
+def _cpp_rand(calls: CppCalls, op: CatalogueOp) -> None:
+    calls.include("ttnn/operations/rand/rand.hpp")
+    placement = _placement(op)
+    arguments: list[Argument] = [
+        Text(shape_text(placement.shape)),
+        calls.device,
+        Text(cpp_text(placement.data_type)),
+        Text(_layout_text(placement)),
+        Text("ttnn::DRAM_MEMORY_CONFIG"),
+        Text(cpp_text(float(op.parameter("low")))),
+        Text(cpp_text(float(op.parameter("high")))),
+        Text(str(op.parameter("seed"))),
+    ]
+    calls.bind(op.results[0], calls.call("ttnn::rand", *arguments))
+
+
+register(
+    TTNNDefinition(
+        "ttnn.rand",
+        (),
+        _RANDOM,
+        numpy=_random,
+        result_rules=(ResultRule("declared"),),
+        cpp=_cpp_rand,
+        pure=False,
+    )
+)

@@ -1,0 +1,73 @@
+"""What all elementwise ops share: shape rule, registration, and folding a scalar operand."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any
+
+from xdsl.ir import SSAValue
+from xdsl.utils.exceptions import VerifyException
+
+from ttcodegen.conversions.op_builder import OpBuilder, broadcast_shapes
+from ttcodegen.dialects.datatypes import shape_of
+from ttcodegen.dialects.operation import CatalogueOp
+
+if TYPE_CHECKING:
+    import numpy as np
+
+    from ttcodegen.ops.definition import Call, Lowering, NumpyMeaning
+
+UNARY_HEADER = "ttnn/operations/eltwise/unary/unary.hpp"
+BINARY_HEADER = "ttnn/operations/eltwise/binary/binary.hpp"
+
+
+def verify_broadcast(op: CatalogueOp) -> None:
+    """The result has the broadcast shape of the operands."""
+    shapes = [shape_of(operand.type) for operand in op.operands]
+    expected = broadcast_shapes(shapes)
+    if expected is None:
+        found = " and ".join(_shape(shape) for shape in shapes)
+        raise VerifyException(f"{op.name}: operands of shapes {found} do not broadcast")
+    if op.result_shape != expected:
+        raise VerifyException(
+            f"{op.name}: expected a result of shape {_shape(expected)}, "
+            f"found {_shape(op.result_shape)}"
+        )
+
+
+def _shape(shape: Sequence[int]) -> str:
+    return "x".join(str(size) for size in shape) or "()"
+
+
+def on_inputs(function: Callable[..., np.ndarray]) -> NumpyMeaning:
+    """The meaning that applies `function` to all operands."""
+
+    def meaning(call: Call) -> np.ndarray:
+        return function(*call.inputs)
+
+    return meaning
+
+
+def with_attributes(function: Callable[..., np.ndarray], *names: str) -> NumpyMeaning:
+    """The meaning that applies `function` to all operands and the named attributes."""
+
+    def meaning(call: Call) -> np.ndarray:
+        return function(*call.inputs, *(call[name] for name in names))
+
+    return meaning
+
+
+def same_op(name: str, *attribute_names: str, **renamed: str) -> Lowering:
+    """The lowering to one TTNN op with the same operands and result type.
+
+    `attribute_names` are copied; `renamed` gives the TTNN name of an attribute for its TTIR name.
+    """
+
+    def lower(builder: OpBuilder, op: CatalogueOp) -> SSAValue | Sequence[SSAValue]:
+        attributes: dict[str, Any] = {key: op.parameter(key) for key in attribute_names}
+        attributes |= {new: op.parameter(old) for old, new in renamed.items()}
+        operands = [[builder[value] for value in group] for group in op.operand_groups().values()]
+        made = builder.emit_op(name, operands, [r.type for r in op.results], **attributes)
+        return made.results
+
+    return lower

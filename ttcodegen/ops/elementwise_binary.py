@@ -1,0 +1,237 @@
+"""Elementwise ops of two tensors, and of a tensor and a number."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from xdsl.ir import SSAValue
+
+from ttcodegen.conversions.cpp_calls import (
+    NULLOPT,
+    Argument,
+    CppCalls,
+    Text,
+    cpp_call,
+    cpp_text,
+    operand_,
+)
+from ttcodegen.conversions.op_builder import OpBuilder
+from ttcodegen.dialects.datatypes import DataType, normalized_data_type, shape_of
+from ttcodegen.dialects.operation import CatalogueOp
+from ttcodegen.lazy_numpy import np
+from ttcodegen.ops.attribute_kinds import DATA_TYPE, NUMBER
+from ttcodegen.ops.constant_values import splat_of
+from ttcodegen.ops.definition import (
+    Call,
+    OperandSpec,
+    ResultRule,
+    TTIRDefinition,
+    TTNNDefinition,
+    attribute,
+    operand,
+    register,
+)
+from ttcodegen.ops.elementwise import BINARY_HEADER, on_inputs, verify_broadcast
+
+if TYPE_CHECKING:
+    import numpy
+
+BITWISE = (DataType.INT32, DataType.UINT32, DataType.UINT16)
+SHIFTED = (DataType.INT32, DataType.UINT32)
+
+
+@dataclass(frozen=True)
+class Row:
+    """An elementwise binary op: TTIR name and meaning; where they differ from the usual the TTNN
+    name, its header, the data types that the library computes with, whether the call takes an
+    output data type, and whether a number may stand for the second tensor."""
+
+    name: str
+    function: Callable[..., numpy.ndarray]
+    ttnn: str = ""
+    header: str = BINARY_HEADER
+    data_types: tuple[DataType, ...] | None = None
+    dtype: bool = True
+    scalar: bool = True
+    commutes: bool = False
+    domains: tuple[tuple[float, float] | None, tuple[float, float] | None] = (None, None)
+
+
+def _quotient(a: numpy.ndarray, b: numpy.ndarray) -> numpy.ndarray:
+    if np.issubdtype(a.dtype, np.integer):
+        safe = np.where(b == 0, 1, b)
+        return np.trunc(a.astype(np.float64) / safe).astype(a.dtype)
+    return a / b
+
+
+def _power(a: numpy.ndarray, b: numpy.ndarray) -> numpy.ndarray:
+    if np.issubdtype(a.dtype, np.integer):
+        return np.power(a.astype(np.float64), b).astype(a.dtype)
+    return np.power(a, b)
+
+
+def _shift_left(a: numpy.ndarray, b: numpy.ndarray) -> numpy.ndarray:
+    bits = a.dtype.itemsize * 8
+    outside = (b < 0) | (b >= bits)
+    return np.where(outside, 0, np.left_shift(a, np.where(outside, 0, b))).astype(a.dtype)
+
+
+def _shift_right_logical(a: numpy.ndarray, b: numpy.ndarray) -> numpy.ndarray:
+    bits = a.dtype.itemsize * 8
+    outside = (b < 0) | (b >= bits)
+    unsigned = a.view(f"u{a.dtype.itemsize}")
+    shifted = np.right_shift(unsigned, np.where(outside, 0, b).astype(unsigned.dtype))
+    return np.where(outside, 0, shifted).astype(unsigned.dtype).view(a.dtype)
+
+
+def _shift_right(a: numpy.ndarray, b: numpy.ndarray) -> numpy.ndarray:
+    bits = a.dtype.itemsize * 8
+    return np.right_shift(a, np.clip(b, 0, bits - 1).astype(a.dtype))
+
+
+ROWS = (
+    Row("add", lambda a, b: a + b, commutes=True),
+    Row("subtract", lambda a, b: a - b),
+    Row("multiply", lambda a, b: a * b, commutes=True),
+    Row("div", _quotient, "divide", domains=(None, (0.25, 4.0))),
+    Row("maximum", lambda a, b: np.maximum(a, b), commutes=True),
+    Row("minimum", lambda a, b: np.minimum(a, b), commutes=True),
+    Row("pow", _power, domains=((0.25, 2.0), (-2.0, 2.0))),
+    Row("remainder", lambda a, b: np.remainder(a, b), domains=(None, (0.5, 4.0))),
+    Row("atan2", lambda a, b: np.arctan2(a, b), dtype=False, scalar=False),
+    Row("eq", lambda a, b: a == b, commutes=True),
+    Row("ne", lambda a, b: a != b, commutes=True),
+    Row("lt", lambda a, b: a < b),
+    Row("le", lambda a, b: a <= b),
+    Row("gt", lambda a, b: a > b),
+    Row("ge", lambda a, b: a >= b),
+    Row("logical_and", lambda a, b: np.logical_and(a, b), scalar=False, commutes=True),
+    Row("logical_or", lambda a, b: np.logical_or(a, b), scalar=False, commutes=True),
+    Row("logical_xor", lambda a, b: np.logical_xor(a, b), scalar=False, commutes=True),
+    Row("bitwise_and", lambda a, b: a & b, data_types=BITWISE, dtype=False, scalar=False),
+    Row("bitwise_or", lambda a, b: a | b, data_types=BITWISE, dtype=False, scalar=False),
+    Row("bitwise_xor", lambda a, b: a ^ b, data_types=BITWISE, dtype=False, scalar=False),
+    Row(
+        "logical_left_shift",
+        _shift_left,
+        data_types=SHIFTED,
+        dtype=False,
+        scalar=False,
+        domains=(None, (0, 8)),
+    ),
+    Row(
+        "logical_right_shift",
+        _shift_right_logical,
+        data_types=SHIFTED,
+        scalar=False,
+        domains=(None, (0, 8)),
+    ),
+    Row(
+        "right_shift",
+        _shift_right,
+        "bitwise_right_shift",
+        data_types=SHIFTED,
+        dtype=False,
+        scalar=False,
+        domains=(None, (0, 8)),
+    ),
+)
+
+
+def _meaning_with_scalar(function: Callable[..., numpy.ndarray]) -> Callable[[Call], Any]:
+    def meaning(call: Call) -> Any:
+        lhs = call.array("lhs")
+        rhs = call.optional("rhs")
+        if rhs is None:
+            rhs = np.asarray(call["scalar"], dtype=lhs.dtype)
+        return function(lhs, rhs)
+
+    return meaning
+
+
+def _rhs(calls: CppCalls, op: CatalogueOp) -> Argument:
+    value = op.optional_operand("rhs")
+    return calls[value] if value is not None else Text(cpp_text(float(op.parameter("scalar"))))
+
+
+def _lowering(row: Row) -> Callable[[OpBuilder, CatalogueOp], SSAValue]:
+    ttnn = row.ttnn or row.name
+
+    def lower(builder: OpBuilder, op: CatalogueOp) -> SSAValue:
+        lhs, rhs = op.operands
+        result = op.result_type
+        if row.scalar and (splat := _foldable(op, rhs, lhs)) is not None:
+            return builder.emit(ttnn, [builder[lhs], None], result, scalar=splat)
+        if row.scalar and row.commutes and (splat := _foldable(op, lhs, rhs)) is not None:
+            return builder.emit(ttnn, [builder[rhs], None], result, scalar=splat)
+        return builder.emit(ttnn, [_shrunk(builder, lhs, rhs), _shrunk(builder, rhs, lhs)], result)
+
+    return lower
+
+
+def _foldable(op: CatalogueOp, constant: SSAValue, other: SSAValue) -> float | None:
+    """The value of a constant operand if a number can stand for it: the other operand is a float
+    tensor that has the shape of the result already."""
+    data_type = normalized_data_type(op.operands[0].type.element_type)  # pyright: ignore
+    if data_type is None or not data_type.is_float or shape_of(other.type) != op.result_shape:
+        return None
+    splat = splat_of(constant)
+    return None if splat is None else float(splat)
+
+
+def _shrunk(builder: OpBuilder, constant: SSAValue, other: SSAValue) -> SSAValue:
+    """A splat that broadcasts instead of one of full size if the other operand spans the result."""
+    shape = shape_of(constant.type)
+    if len(shape) > len(shape_of(other.type)) or all(size == 1 for size in shape):
+        return builder[constant]
+    broadcast = shape_of(other.type)[len(shape_of(other.type)) - len(shape) :]
+    splat = splat_of(constant)
+    if splat is None or any(a != b and a != 1 for a, b in zip(shape, broadcast, strict=True)):
+        return builder[constant]
+    element = constant.type.element_type  # pyright: ignore
+    return builder.full([1] * len(shape), splat, element)
+
+
+def _register(row: Row) -> None:
+    ttnn = row.ttnn or row.name
+    first, second = row.domains
+    register(
+        TTIRDefinition(
+            f"ttir.{row.name}",
+            (operand("lhs", domain=first), operand("rhs", domain=second)),
+            verify=verify_broadcast,
+            numpy=on_inputs(row.function),
+            lower=_lowering(row),
+        )
+    )
+    attributes = [attribute("scalar", NUMBER, None)] if row.scalar else []
+    rules = [operand_("lhs"), _rhs if row.scalar else operand_("rhs")]
+    if row.dtype:
+        attributes.append(attribute("dtype", DATA_TYPE, None))
+        rules.append(_output_data_type)
+    lhs = OperandSpec("lhs", data_types=row.data_types)
+    rhs = OperandSpec("rhs", "optional" if row.scalar else "one", data_types=row.data_types)
+    register(
+        TTNNDefinition(
+            f"ttnn.{ttnn}",
+            (lhs, rhs),
+            tuple(attributes),
+            numpy=_meaning_with_scalar(row.function) if row.scalar else on_inputs(row.function),
+            result_rules=(ResultRule("attribute" if row.dtype else "first"),),
+            cpp=cpp_call(f"ttnn::{ttnn}", row.header, *rules),
+        )
+    )
+
+
+def _output_data_type(calls: CppCalls, op: CatalogueOp) -> Argument:
+    data_type = op.parameter("dtype")
+    # A power with a number has no such parameter in tt-metal 0.70.1.
+    if data_type is None:
+        return NULLOPT
+    return Text(cpp_text(data_type))
+
+
+for _row in ROWS:
+    _register(_row)

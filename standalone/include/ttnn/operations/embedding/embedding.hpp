@@ -7,14 +7,15 @@
 
 namespace ttnn {
 
-/// Rows of `weight_arg` (V, D) chosen by u32 or bf16 indices (B, S): (B, S, D), in the weight's layout unless `layout`
-/// says otherwise.
-ttnn::Tensor embedding(const Tensor& input_tensor, const Tensor& weight_arg,
-                       const std::optional<int>& pad_token = std::nullopt,
-                       const std::optional<Layout>& layout = std::nullopt,
-                       ttnn::prim::EmbeddingsType embeddings_type = ttnn::prim::EmbeddingsType::GENERIC,
-                       std::optional<const DataType> dtype = std::nullopt,
-                       const std::optional<MemoryConfig>& memory_config = std::nullopt,
-                       const std::optional<Tensor>& optional_output_tensor = std::nullopt);
+/// Rows of `weight_arg` (V, D) chosen by u32 or bf16 indices (B, S): (B, S, D), in the weight's
+/// layout unless `layout` says otherwise.
+ttnn::Tensor embedding(
+    const Tensor& input_tensor, const Tensor& weight_arg,
+    const std::optional<int>& pad_token = std::nullopt,
+    const std::optional<Layout>& layout = std::nullopt,
+    ttnn::prim::EmbeddingsType embeddings_type = ttnn::prim::EmbeddingsType::GENERIC,
+    std::optional<const DataType> dtype = std::nullopt,
+    const std::optional<MemoryConfig>& memory_config = std::nullopt,
+    const std::optional<Tensor>& optional_output_tensor = std::nullopt);
 
 }  // namespace ttnn

@@ -19,13 +19,15 @@ ttnn::Tensor update_cache_for_token_(
     uint32_t batch_offset,
     std::optional<const DeviceComputeKernelConfig> compute_kernel_config = std::nullopt);
 
-/// Writes one token for each user: input (1, H, B, D) to position `update_idx` of users `batch_offset` on.
+/// Writes one token for each user: input (1, H, B, D) to position `update_idx` of users
+/// `batch_offset` on.
 ttnn::Tensor update_cache(
     const ttnn::Tensor& cache, const ttnn::Tensor& input, uint32_t update_idx,
     uint32_t batch_offset = 0,
     std::optional<const DeviceComputeKernelConfig> compute_kernel_config = std::nullopt);
 
-/// Writes the first tokens of one user: input (1, H, S', D) to user `batch_idx`, from position 0 on.
+/// Writes the first tokens of one user: input (1, H, S', D) to user `batch_idx`, from position 0
+/// on.
 ttnn::Tensor fill_cache(const ttnn::Tensor& cache_tensor, const ttnn::Tensor& input_tensor,
                         uint32_t batch_idx);
 

@@ -2,9 +2,8 @@
 
 #include <optional>
 #include <string>
-#include <variant>
-
 #include <tt-metalium/core_coord.hpp>
+#include <variant>
 
 #include "ttnn/operations/core/compute_kernel/compute_kernel_config.hpp"
 #include "ttnn/operations/eltwise/unary/common/unary_op_types.hpp"
@@ -22,8 +21,9 @@ using Activation = std::variant<std::string, UnaryWithParam>;
 
 namespace operations::matmul {
 
-/// Matrix product of (..., M, K) and (..., K, N), both TILE and on the device; (..., M, N), TILE, of type `dtype` or
-/// that of `input_tensor_a`. Batch dimensions are equal, or all 1 in b; vectors as in numpy.matmul.
+/// Matrix product of (..., M, K) and (..., K, N), both TILE and on the device; (..., M, N), TILE,
+/// of type `dtype` or that of `input_tensor_a`. Batch dimensions are equal, or all 1 in b; vectors
+/// as in numpy.matmul.
 Tensor matmul(const Tensor& input_tensor_a, const Tensor& input_tensor_b, bool transpose_a = false,
               bool transpose_b = false,
               const std::optional<const MemoryConfig>& memory_config = std::nullopt,

@@ -2,13 +2,13 @@
 
 #include <cstddef>
 #include <optional>
-#include <variant>
-
 #include <tt-metalium/core_coord.hpp>
+#include <variant>
 
 #include "ttnn/operations/eltwise/unary/common/unary_op_types.hpp"
 
-// How a product is spread over the card's cores. The CPU backend accepts these and places work itself.
+// How a product is spread over the card's cores. The CPU backend accepts these and places work
+// itself.
 namespace ttnn::operations::matmul {
 
 struct MatmulMultiCoreReuseProgramConfig {

@@ -1,9 +1,8 @@
 #pragma once
 
 #include <cstddef>
-#include <variant>
-
 #include <tt-metalium/core_coord.hpp>
+#include <variant>
 
 namespace ttnn::prim {
 

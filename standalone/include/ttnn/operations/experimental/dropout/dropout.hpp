@@ -1,0 +1,18 @@
+#pragma once
+
+#include <cstdint>
+#include <optional>
+
+#include "ttnn/tensor/tensor.hpp"
+#include "ttnn/types.hpp"
+
+namespace ttnn::experimental {
+
+/// Zeroes elements with probability `prob` and multiplies the rest by `scale`. Which ones depends
+/// on the seed only; the card's own generator draws others.
+Tensor dropout(const Tensor& input_tensor, float prob, float scale, uint32_t seed,
+               bool use_per_device_seed = true,
+               const std::optional<MemoryConfig>& memory_config = std::nullopt,
+               const std::optional<Tensor>& optional_output_tensor = std::nullopt);
+
+}  // namespace ttnn::experimental

@@ -1,0 +1,43 @@
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <set>
+#include <tuple>
+#include <vector>
+
+#include "ttnn/operations/core/compute_kernel/compute_kernel_config.hpp"
+#include "ttnn/operations/core/core.hpp"
+
+// Key and value caches written in place; the result shares the cache's storage. With a page table
+// (B, blocks per user) the cache is (blocks, H, block size, D), without one (B, H, S, D).
+namespace ttnn::experimental {
+
+/// Writes one token for each user: input (1, B, H padded to 32, D), height-sharded with one user a
+/// core, to the positions `update_idxs` or `update_idxs_tensor`; -1 skips the user.
+ttnn::Tensor paged_update_cache(
+    const Tensor& cache_tensor, const Tensor& input_tensor,
+    const std::vector<uint32_t>& update_idxs, const std::optional<const Tensor>& update_idxs_tensor,
+    std::optional<bool> share_cache, const std::optional<const Tensor>& page_table,
+    uint32_t batch_offset,
+    std::optional<const ttnn::DeviceComputeKernelConfig> compute_kernel_config,
+    const std::optional<const std::set<ttnn::MeshCoordinate>>& mesh_coords);
+
+/// paged_update_cache for keys and values at once.
+std::tuple<ttnn::Tensor, ttnn::Tensor> paged_fused_update_cache(
+    const Tensor& cache_tensor1, const Tensor& input_tensor1, const Tensor& cache_tensor2,
+    const Tensor& input_tensor2, const std::vector<uint32_t>& update_idxs,
+    const std::optional<const Tensor>& update_idxs_tensor, std::optional<bool> share_cache,
+    const std::optional<const Tensor>& page_table, uint32_t batch_offset,
+    std::optional<const ttnn::DeviceComputeKernelConfig> compute_kernel_config,
+    const std::optional<const std::set<ttnn::MeshCoordinate>>& mesh_coords);
+
+/// Writes the first tokens of user `batch_idx` (or of the one in `batch_idx_tensor`): input (1, H,
+/// S, D).
+ttnn::Tensor paged_fill_cache(
+    const Tensor& cache_tensor, const Tensor& input_tensor, const Tensor& page_table,
+    const std::optional<const Tensor>& batch_idx_tensor, uint32_t batch_idx,
+    std::optional<const ttnn::DeviceComputeKernelConfig> compute_kernel_config,
+    const std::optional<const std::set<ttnn::MeshCoordinate>>& mesh_coords);
+
+}  // namespace ttnn::experimental

@@ -1,0 +1,21 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <tt-metalium/core_coord.hpp>
+
+namespace ttnn::operations::transformer {
+
+/// Chunk sizes and cores of the attention kernels. The CPU backend checks the chunk rules and
+/// places work itself.
+struct SDPAProgramConfig {
+    CoreCoord compute_with_storage_grid_size;
+    std::optional<CoreRangeSet> sub_core_grids;
+    std::size_t q_chunk_size;
+    std::size_t k_chunk_size;
+    std::optional<bool> exp_approx_mode;
+    uint32_t max_cores_per_head_batch = 16;
+};
+
+}  // namespace ttnn::operations::transformer

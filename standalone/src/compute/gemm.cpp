@@ -1,0 +1,370 @@
+#include "compute/gemm.hpp"
+
+#include <algorithm>
+#include <array>
+#include <cstring>
+#include <new>
+#include <type_traits>
+#include <utility>
+#include <vector>
+
+#if defined(__AVX512BF16__)
+#include <immintrin.h>
+#endif
+
+#include "core/parallel.hpp"
+
+namespace ttcodegen::cpu {
+namespace {
+
+// The register tile: rows x (vectors * lanes) accumulators, leaving registers for one row of the
+// panel and a broadcast.
+#if defined(__AVX512F__)
+constexpr int kLanes = 16, kTileVectors = 2, kTileRows = 12;
+#elif defined(__AVX2__)
+constexpr int kLanes = 8, kTileVectors = 2, kTileRows = 6;
+#elif defined(__aarch64__)
+constexpr int kLanes = 4, kTileVectors = 3, kTileRows = 8;
+#else
+constexpr int kLanes = 4, kTileVectors = 2, kTileRows = 4;
+#endif
+constexpr std::int64_t kTileColumns = kTileVectors * kLanes;
+constexpr std::size_t kAlignment = 64;
+
+using Vector = float __attribute__((vector_size(kLanes * sizeof(float))));
+using UnalignedVector =
+    float __attribute__((vector_size(kLanes * sizeof(float)), aligned(4), may_alias));
+
+// Depths that one instruction multiplies: bfloat16 come in pairs.
+template <typename Element>
+constexpr std::int64_t kPairing = std::is_same_v<Element, float> ? 1 : 2;
+
+// Cache blocks: a left block (rows x depth) and its share of a panel stay in the second-level
+// cache.
+constexpr std::int64_t kBlockRows = (128 + kTileRows - 1) / kTileRows * kTileRows;
+constexpr std::int64_t kBlockColumns = 384 / kTileColumns * kTileColumns;
+template <typename Element>
+constexpr std::int64_t kBlockDepth = 1024 / static_cast<std::int64_t>(sizeof(Element));
+// Keeps rows of a left block out of each other's cache sets.
+constexpr std::int64_t kRowPadding = 16;
+
+constexpr std::int64_t round_up(std::int64_t value, std::int64_t step) {
+    return (value + step - 1) / step * step;
+}
+
+inline void multiply_add(Vector (&sums)[kTileVectors], const float* left, const float* panel) {
+    const Vector factor = *left - Vector{};  // a broadcast: subtracting zero changes no bit
+#pragma GCC unroll 4
+    for (int v = 0; v < kTileVectors; ++v) {
+        sums[v] += factor * reinterpret_cast<const Vector*>(panel)[v];
+    }
+}
+
+#if defined(__AVX512BF16__)
+inline void multiply_add(Vector (&sums)[kTileVectors], const Bfloat16Bits* left,
+                         const Bfloat16Bits* panel) {
+    int pair;
+    std::memcpy(&pair, left, sizeof pair);
+    const __m512bh factor = reinterpret_cast<__m512bh>(_mm512_set1_epi32(pair));
+#pragma GCC unroll 4
+    for (int v = 0; v < kTileVectors; ++v) {
+        const auto lane_pairs =
+            reinterpret_cast<__m512bh>(_mm512_load_si512(panel + v * 2 * kLanes));
+        sums[v] = _mm512_dpbf16_ps(sums[v], factor, lane_pairs);
+    }
+}
+#endif
+
+/// block[Rows x kTileColumns] (+)= left[Rows x depth] * panel[depth x kTileColumns].
+template <typename Element, int Rows>
+void multiply_tile(const Element* left, std::int64_t left_stride, const Element* panel,
+                   std::int64_t depth, float* block, std::int64_t block_stride, bool accumulate) {
+    constexpr std::int64_t step = kPairing<Element>;
+    Vector sums[Rows][kTileVectors] = {};
+    if (accumulate) {
+#pragma GCC unroll 12
+        for (int r = 0; r < Rows; ++r) {
+#pragma GCC unroll 4
+            for (int v = 0; v < kTileVectors; ++v) {
+                sums[r][v] =
+                    *reinterpret_cast<UnalignedVector*>(block + r * block_stride + v * kLanes);
+            }
+        }
+    }
+    for (std::int64_t k = 0; k < depth; k += step, panel += step * kTileColumns) {
+#pragma GCC unroll 12
+        for (int r = 0; r < Rows; ++r) {
+            multiply_add(sums[r], left + r * left_stride + k, panel);
+        }
+    }
+#pragma GCC unroll 12
+    for (int r = 0; r < Rows; ++r) {
+#pragma GCC unroll 4
+        for (int v = 0; v < kTileVectors; ++v) {
+            *reinterpret_cast<UnalignedVector*>(block + r * block_stride + v * kLanes) = sums[r][v];
+        }
+    }
+}
+
+template <typename Element>
+using TileKernel = void (*)(const Element*, std::int64_t, const Element*, std::int64_t, float*,
+                            std::int64_t, bool);
+
+template <typename Element, std::size_t... Index>
+constexpr std::array<TileKernel<Element>, sizeof...(Index)> tile_kernels(
+    std::index_sequence<Index...>) {
+    return {&multiply_tile<Element, static_cast<int>(Index) + 1>...};
+}
+
+/// Kernels by number of rows - 1, so that no work is done for rows that are not there.
+template <typename Element>
+constexpr auto kTileKernels = tile_kernels<Element>(std::make_index_sequence<kTileRows>{});
+
+/// Per-thread memory for blocks, kept between products.
+template <typename Element>
+struct Workspace {
+    std::vector<Element> left;
+    std::vector<float> block;
+
+    static Workspace& of_thread() {
+        thread_local Workspace workspace;
+        return workspace;
+    }
+};
+
+/// Calls `function(index)` for [0, count) over the thread pool, in ranges of at least so many
+/// indices that waking a thread pays: `work` is the number of elementary operations of one index.
+template <typename Function>
+void for_each_index(std::int64_t count, std::int64_t work, const Function& function) {
+    constexpr std::int64_t worthwhile = 1 << 17;
+    const std::int64_t grain =
+        std::max<std::int64_t>(1, worthwhile / std::max<std::int64_t>(1, work));
+    parallel_for(static_cast<std::size_t>(count), static_cast<std::size_t>(grain),
+                 [&](std::size_t begin, std::size_t end) {
+                     for (std::size_t index = begin; index < end; ++index) {
+                         function(static_cast<std::int64_t>(index));
+                     }
+                 });
+}
+
+/// How a product is cut into independent blocks.
+struct Blocking {
+    std::int64_t rows;
+    std::int64_t panels;
+    std::int64_t depth;
+
+    template <typename Element>
+    static Blocking of(std::int64_t batches, std::int64_t rows, const PackedMatrix<Element>& right,
+                       std::int64_t threads) {
+        Blocking blocking{std::min(rows, kBlockRows),
+                          std::min(right.panels(), kBlockColumns / kTileColumns),
+                          kBlockDepth<Element>};
+        if (rows <= kTileRows) {
+            blocking.depth =
+                right.padded_depth();  // one pass over each panel: memory is read in order
+        }
+        // Too few blocks for the threads: cut columns first (cheap), then rows.
+        const auto blocks = [&] {
+            return batches * ((rows + blocking.rows - 1) / blocking.rows) *
+                   ((right.panels() + blocking.panels - 1) / blocking.panels);
+        };
+        while (blocks() < 3 * threads && blocking.panels > 1) {
+            blocking.panels = (blocking.panels + 1) / 2;
+        }
+        while (blocks() < 2 * threads && blocking.rows > 2 * kTileRows) {
+            blocking.rows = round_up(blocking.rows / 2, kTileRows);
+        }
+        return blocking;
+    }
+};
+
+template <typename Element>
+void multiply_block(std::int64_t batch, std::int64_t row, std::int64_t rows,
+                    std::int64_t first_panel, std::int64_t panels, std::int64_t block_depth,
+                    const LeftOperand<Element>& left, const PackedMatrix<Element>& right,
+                    const BlockConsumer& consume) {
+    Workspace<Element>& workspace = Workspace<Element>::of_thread();
+    const std::int64_t left_stride = std::min(block_depth, right.padded_depth()) + kRowPadding;
+    const std::int64_t block_stride = panels * kTileColumns;
+    workspace.left.resize(static_cast<std::size_t>(rows * left_stride));
+    workspace.block.resize(static_cast<std::size_t>(rows * block_stride));
+    const std::int64_t right_batch = right.batches() == 1 ? 0 : batch;
+    for (std::int64_t depth = 0; depth < right.padded_depth(); depth += block_depth) {
+        const std::int64_t present = std::min(block_depth, right.depth() - depth);
+        const std::int64_t padded = std::min(block_depth, right.padded_depth() - depth);
+        left(batch, row, rows, depth, present, workspace.left.data(), left_stride);
+        if (padded > present) {
+            for (std::int64_t r = 0; r < rows; ++r) {
+                workspace.left[static_cast<std::size_t>(r * left_stride + present)] = Element{};
+            }
+        }
+        for (std::int64_t p = 0; p < panels; ++p) {
+            const Element* panel = right.panel(right_batch, first_panel + p, depth);
+            for (std::int64_t r = 0; r < rows; r += kTileRows) {
+                const auto kernel = kTileKernels<Element>[static_cast<std::size_t>(
+                    std::min<std::int64_t>(kTileRows, rows - r) - 1)];
+                kernel(workspace.left.data() + r * left_stride, left_stride, panel, padded,
+                       workspace.block.data() + r * block_stride + p * kTileColumns, block_stride,
+                       depth > 0);
+            }
+        }
+    }
+    if (right.padded_depth() == 0) {
+        std::fill(workspace.block.begin(), workspace.block.end(), 0.0F);
+    }
+    const std::int64_t column = first_panel * kTileColumns;
+    consume(batch, row, rows, column, std::min(block_stride, right.columns() - column),
+            workspace.block.data(), block_stride);
+}
+
+}  // namespace
+
+template <typename Element>
+void PackedMatrix<Element>::Free::operator()(Element* data) const {
+    ::operator delete[](data, std::align_val_t{kAlignment});
+}
+
+template <typename Element>
+PackedMatrix<Element>::PackedMatrix(std::int64_t batches, std::int64_t depth, std::int64_t columns)
+    : batches_(batches),
+      depth_(depth),
+      columns_(columns),
+      padded_depth_(round_up(depth, kPairing<Element>)),
+      panels_((columns + kTileColumns - 1) / kTileColumns),
+      data_(static_cast<Element*>(::operator new[](
+          static_cast<std::size_t>(batches * panels_ * padded_depth_ * kTileColumns) *
+              sizeof(Element),
+          std::align_val_t{kAlignment}))) {}
+
+template <typename Element>
+Element* PackedMatrix<Element>::panel_begin(std::int64_t batch, std::int64_t panel) {
+    return data_.get() + (batch * panels_ + panel) * padded_depth_ * kTileColumns;
+}
+
+template <typename Element>
+const Element* PackedMatrix<Element>::panel(std::int64_t batch, std::int64_t panel,
+                                            std::int64_t depth) const {
+    return data_.get() + ((batch * panels_ + panel) * padded_depth_ + depth) * kTileColumns;
+}
+
+template <typename Element>
+template <typename Source>
+PackedMatrix<Element> PackedMatrix<Element>::pack(std::int64_t batches, std::int64_t depth,
+                                                  std::int64_t columns, const Source* data,
+                                                  MatrixStrides strides) {
+    constexpr std::int64_t pairing = kPairing<Element>;
+    constexpr std::int64_t chunk =
+        16;  // depths packed at a time, so that transposing stays in the first-level cache
+    PackedMatrix packed(batches, depth, columns);
+    for_each_index(batches * packed.panels_, depth * kTileColumns, [&](std::int64_t index) {
+        const std::int64_t first = index % packed.panels_ * kTileColumns;
+        const std::int64_t present = std::min(kTileColumns, columns - first);
+        const Source* source =
+            data + index / packed.panels_ * strides.batch + first * strides.column;
+        Element* panel = packed.panel_begin(index / packed.panels_, index % packed.panels_);
+        const auto place = [&](std::int64_t k, std::int64_t n) -> Element& {
+            return panel[(k / pairing * kTileColumns + n) * pairing + k % pairing];
+        };
+        if (present < kTileColumns || packed.padded_depth_ > depth) {
+            std::fill_n(panel, packed.padded_depth_ * kTileColumns, Element{});
+        }
+        if (strides.column == 1) {
+            for (std::int64_t k = 0; k < depth; ++k) {
+                for (std::int64_t n = 0; n < present; ++n) {
+                    place(k, n) = convert_element<Element>(source[k * strides.row + n]);
+                }
+            }
+            return;
+        }
+        for (std::int64_t begin = 0; begin < depth; begin += chunk) {
+            const std::int64_t end = std::min(depth, begin + chunk);
+            for (std::int64_t n = 0; n < present; ++n) {
+                for (std::int64_t k = begin; k < end; ++k) {
+                    place(k, n) =
+                        convert_element<Element>(source[n * strides.column + k * strides.row]);
+                }
+            }
+        }
+    });
+    return packed;
+}
+
+template <typename Element, typename Source>
+LeftOperand<Element> left_operand(const Source* data, MatrixStrides strides) {
+    return
+        [data, strides](std::int64_t batch, std::int64_t row, std::int64_t rows, std::int64_t depth,
+                        std::int64_t depths, Element* out, std::int64_t stride) {
+            const Source* source =
+                data + batch * strides.batch + row * strides.row + depth * strides.column;
+            if (strides.column == 1) {
+                for (std::int64_t r = 0; r < rows; ++r) {
+                    std::transform(source + r * strides.row, source + r * strides.row + depths,
+                                   out + r * stride, convert_element<Element, Source>);
+                }
+                return;
+            }
+            for (std::int64_t k = 0; k < depths; ++k) {
+                for (std::int64_t r = 0; r < rows; ++r) {
+                    out[r * stride + k] =
+                        convert_element<Element>(source[r * strides.row + k * strides.column]);
+                }
+            }
+        };
+}
+
+template <typename Element>
+void multiply(std::int64_t batches, std::int64_t rows, const LeftOperand<Element>& left,
+              const PackedMatrix<Element>& right, const BlockConsumer& consume) {
+    if (batches == 0 || rows == 0 || right.columns() == 0) {
+        return;
+    }
+    const Blocking blocking =
+        Blocking::of(batches, rows, right, static_cast<std::int64_t>(thread_count()));
+    const std::int64_t row_blocks = (rows + blocking.rows - 1) / blocking.rows;
+    const std::int64_t panel_blocks = (right.panels() + blocking.panels - 1) / blocking.panels;
+    const std::int64_t work =
+        blocking.rows * blocking.panels * right.padded_depth();  // in steps of one vector
+    for_each_index(batches * row_blocks * panel_blocks, work, [&](std::int64_t index) {
+        const std::int64_t batch = index / (row_blocks * panel_blocks);
+        // Neighbouring indices share the panels, the larger operand as a rule.
+        const std::int64_t row = index % row_blocks * blocking.rows;
+        const std::int64_t panel = index / row_blocks % panel_blocks * blocking.panels;
+        multiply_block(batch, row, std::min(blocking.rows, rows - row), panel,
+                       std::min(blocking.panels, right.panels() - panel), blocking.depth, left,
+                       right, consume);
+    });
+}
+
+template <typename Element>
+void multiply_serially(std::int64_t batch, std::int64_t rows, const LeftOperand<Element>& left,
+                       const PackedMatrix<Element>& right, const BlockConsumer& consume) {
+    const Blocking blocking = Blocking::of(1, rows, right, 0);
+    for (std::int64_t panel = 0; panel < right.panels(); panel += blocking.panels) {
+        for (std::int64_t row = 0; row < rows; row += blocking.rows) {
+            multiply_block(batch, row, std::min(blocking.rows, rows - row), panel,
+                           std::min(blocking.panels, right.panels() - panel), blocking.depth, left,
+                           right, consume);
+        }
+    }
+}
+
+#define TTCODEGEN_INSTANTIATE_GEMM(Element)                                                  \
+    template class PackedMatrix<Element>;                                                    \
+    template PackedMatrix<Element> PackedMatrix<Element>::pack(                              \
+        std::int64_t, std::int64_t, std::int64_t, const float*, MatrixStrides);              \
+    template PackedMatrix<Element> PackedMatrix<Element>::pack(                              \
+        std::int64_t, std::int64_t, std::int64_t, const Bfloat16Bits*, MatrixStrides);       \
+    template LeftOperand<Element> left_operand(const float*, MatrixStrides);                 \
+    template LeftOperand<Element> left_operand(const Bfloat16Bits*, MatrixStrides);          \
+    template void multiply(std::int64_t, std::int64_t, const LeftOperand<Element>&,          \
+                           const PackedMatrix<Element>&, const BlockConsumer&);              \
+    template void multiply_serially(std::int64_t, std::int64_t, const LeftOperand<Element>&, \
+                                    const PackedMatrix<Element>&, const BlockConsumer&);
+
+TTCODEGEN_INSTANTIATE_GEMM(float)
+#if defined(__AVX512BF16__)
+TTCODEGEN_INSTANTIATE_GEMM(Bfloat16Bits)
+#endif
+#undef TTCODEGEN_INSTANTIATE_GEMM
+
+}  // namespace ttcodegen::cpu

@@ -1,0 +1,109 @@
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <type_traits>
+
+#include "core/numeric.hpp"
+
+namespace ttcodegen::cpu {
+
+/// A bfloat16 by its bits: kernels want the raw 16 bits, not a class with arithmetic.
+using Bfloat16Bits = std::uint16_t;
+
+/// Element type in which products of bfloat16 (or narrower) operands are computed: bfloat16 pairs
+/// where the machine multiplies them directly, float elsewhere. Both accumulate in float.
+#ifdef __AVX512BF16__
+using NarrowElement = Bfloat16Bits;
+#else
+using NarrowElement = float;
+#endif
+
+/// Converts between float and bfloat16, rounding to nearest even.
+template <typename To, typename From>
+inline To convert_element(From value) {
+    if constexpr (std::is_same_v<To, From>) {
+        return value;
+    } else if constexpr (std::is_same_v<To, float>) {
+        return bf16_value(value);
+    } else {
+        return bf16_bits(value);
+    }
+}
+
+/// Strides, in elements, of a batch of matrices in memory.
+struct MatrixStrides {
+    std::int64_t batch = 0;
+    std::int64_t row = 0;
+    std::int64_t column = 1;
+};
+
+/// The right operand of a product, `batches` matrices of depth x columns, rearranged into column
+/// panels as wide as the register tile. Packing costs about as much as a product with one row, so
+/// packed constants are worth keeping.
+template <typename Element>
+class PackedMatrix {
+  public:
+    PackedMatrix(std::int64_t batches, std::int64_t depth, std::int64_t columns);
+
+    /// Packs matrices that lie in memory with the given strides. Source is float or Bfloat16Bits.
+    template <typename Source>
+    static PackedMatrix pack(std::int64_t batches, std::int64_t depth, std::int64_t columns,
+                             const Source* data, MatrixStrides strides);
+
+    std::int64_t batches() const { return batches_; }
+    std::int64_t depth() const { return depth_; }
+    std::int64_t columns() const { return columns_; }
+    std::int64_t padded_depth() const { return padded_depth_; }
+    std::int64_t panels() const { return panels_; }
+
+    /// The panel holding columns [panel * width, (panel + 1) * width), from row `depth` on (a
+    /// multiple of the pairing).
+    const Element* panel(std::int64_t batch, std::int64_t panel, std::int64_t depth) const;
+
+  private:
+    struct Free {
+        void operator()(Element* data) const;
+    };
+
+    Element* panel_begin(std::int64_t batch, std::int64_t panel);
+
+    std::int64_t batches_;
+    std::int64_t depth_;
+    std::int64_t columns_;
+    std::int64_t padded_depth_;
+    std::int64_t panels_;
+    std::unique_ptr<Element[], Free> data_;
+};
+
+/// Writes rows [row, row + rows) and depths [depth, depth + depths) of the left operand of batch
+/// `batch` to `out`, row after row at distance `stride`. Depths are within the operand; padding is
+/// the caller's business.
+template <typename Element>
+using LeftOperand =
+    std::function<void(std::int64_t batch, std::int64_t row, std::int64_t rows, std::int64_t depth,
+                       std::int64_t depths, Element* out, std::int64_t stride)>;
+
+/// Takes a finished block of the product: rows [row, row + rows) x columns [column, column +
+/// columns). It may change the block. Blocks come from several threads and do not overlap.
+using BlockConsumer =
+    std::function<void(std::int64_t batch, std::int64_t row, std::int64_t rows, std::int64_t column,
+                       std::int64_t columns, float* block, std::int64_t stride)>;
+
+/// A left operand that lies in memory with the given strides. Source is float or Bfloat16Bits.
+template <typename Element, typename Source>
+LeftOperand<Element> left_operand(const Source* data, MatrixStrides strides);
+
+/// `batches` products of a (rows x depth) left operand with the packed right operand, accumulated
+/// in float, block-wise over the thread pool. A right operand with one batch serves all batches.
+template <typename Element>
+void multiply(std::int64_t batches, std::int64_t rows, const LeftOperand<Element>& left,
+              const PackedMatrix<Element>& right, const BlockConsumer& consume);
+
+/// The same product on the calling thread only, for callers that are parallel themselves.
+template <typename Element>
+void multiply_serially(std::int64_t batch, std::int64_t rows, const LeftOperand<Element>& left,
+                       const PackedMatrix<Element>& right, const BlockConsumer& consume);
+
+}  // namespace ttcodegen::cpu

@@ -12,6 +12,8 @@
 #include <mutex>
 #include <optional>
 #include <span>
+#include <string_view>
+#include <utility>
 
 #include "core/describe.hpp"
 #include "core/numeric.hpp"
@@ -57,7 +59,8 @@ constexpr bool is_stored_as_float(DataType dtype) {
     return dtype == DataType::FLOAT32 || is_block(dtype);
 }
 
-/// Something a kernel derived from a buffer's elements and keeps with them, such as a packed weight.
+/// Something a kernel derived from a buffer's elements and keeps with them, such as a packed
+/// weight.
 struct Derived {
     virtual ~Derived() = default;
 };
@@ -67,8 +70,8 @@ class Buffer {
   public:
     explicit Buffer(std::size_t bytes);
 
-    std::byte* data() { return data_.get(); }
-    const std::byte* data() const { return data_.get(); }
+    std::byte* data() { return memory_.get(); }
+    const std::byte* data() const { return memory_.get(); }
     std::size_t bytes() const { return bytes_; }
 
     /// What was derived from the elements under `key`, made by `make()` the first time.
@@ -90,10 +93,7 @@ class Buffer {
     mutable std::size_t weight_uses = 0;
 
   private:
-    struct Free {
-        void operator()(std::byte* memory) const;
-    };
-    std::unique_ptr<std::byte[], Free> data_;
+    std::shared_ptr<std::byte> memory_;
     std::size_t bytes_;
     mutable std::mutex derived_mutex_;
     mutable std::shared_ptr<const Derived> derived_;

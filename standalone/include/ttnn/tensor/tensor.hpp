@@ -5,7 +5,6 @@
 #include <limits>
 #include <memory>
 #include <optional>
-#include <string>
 #include <vector>
 
 #include "tt-metalium/buffer.hpp"
@@ -77,12 +76,9 @@ class Tensor {
     [[nodiscard]] Tensor to_layout(Layout target_layout) const;
     [[nodiscard]] Tensor cpu(bool blocking = true,
                              std::optional<tt::tt_metal::QueueId> cq_id = std::nullopt) const;
-    [[nodiscard]] std::string write_to_string() const;
 
     /// Frees the device memory; without `force` only if no other tensor shares it.
     void deallocate(bool force = false);
-
-    [[nodiscard]] Tensor reshape(const tt::tt_metal::Shape& new_shape) const;
 
     DataType dtype() const;
     Layout layout() const;

@@ -10,6 +10,10 @@ FAMILIES = (
     "elementwise_binary",
     "creation",
     "data_movement",
+    "layout",
+    "matmul",
+    "reduction",
+    "normalization",
 )
 
 

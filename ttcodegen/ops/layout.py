@@ -1,0 +1,186 @@
+"""Ops that change the data type, the page layout or the memory of a tensor."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from xdsl.ir import SSAValue
+
+from ttcodegen.conversions.cpp_calls import Argument, CppCalls, Text, cpp_text
+from ttcodegen.conversions.op_builder import OpBuilder
+from ttcodegen.dialects.operation import CatalogueOp
+from ttcodegen.lazy_numpy import np
+from ttcodegen.ops.attribute_kinds import BOOLEAN
+from ttcodegen.ops.data_movement import expect_shape
+from ttcodegen.ops.definition import (
+    Call,
+    Memory,
+    OperandSpec,
+    ResultRule,
+    TTIRDefinition,
+    TTNNDefinition,
+    attribute,
+    operand,
+    optional,
+    register,
+)
+
+if TYPE_CHECKING:
+    import numpy
+
+    from ttcodegen.dialects.ttnn import TensorPlacement
+
+CORE = "ttnn/operations/core/core.hpp"
+
+
+def _placement(op: CatalogueOp) -> TensorPlacement:
+    from ttcodegen.dialects.ttnn import placement_of
+
+    return placement_of(op.results[0])
+
+
+def converted(array: numpy.ndarray, dtype: str) -> numpy.ndarray:
+    """The elements as another dtype: floats are cut off towards zero, out-of-range values saturate,
+    and everything but zero is true."""
+    if dtype == "bool":
+        return array != 0
+    target = np.dtype("float32" if dtype in ("bfloat16", "float16") else dtype)
+    if np.issubdtype(target, np.integer) and not np.issubdtype(array.dtype, np.integer):
+        limits = np.iinfo(target)
+        finite = np.nan_to_num(np.asarray(array, dtype=np.float64), nan=0.0)
+        return np.clip(np.trunc(finite), limits.min, limits.max).astype(target)
+    return array.astype(target)
+
+
+def _same_shape(op: CatalogueOp) -> None:
+    """The shape stays."""
+    expect_shape(op, op.shape("input"))
+
+
+def _typecast(call: Call) -> numpy.ndarray:
+    return converted(call.array("input"), call.results[0].dtype)
+
+
+register(
+    TTIRDefinition(
+        "ttir.typecast",
+        (operand("input"),),
+        (attribute("conservative_folding", BOOLEAN, False),),
+        verify=_same_shape,
+        numpy=_typecast,
+        lower=lambda builder, op: builder.typecast(
+            builder.operand(op, "input"), op.result_type.element_type
+        ),
+    )
+)
+
+
+def _cpp_typecast(calls: CppCalls, op: CatalogueOp) -> None:
+    calls.include("ttnn/operations/copy/typecast/typecast.hpp")
+    data_type = Text(cpp_text(_placement(op).data_type))
+    calls.bind(op.results[0], calls.call("ttnn::typecast", calls[op.operands[0]], data_type))
+
+
+register(
+    TTNNDefinition(
+        "ttnn.typecast",
+        (OperandSpec("input", layout=None, memory=None),),
+        numpy=_typecast,
+        result_rules=(ResultRule("declared", None),),
+        cpp=_cpp_typecast,
+    )
+)
+
+
+def _unchanged_input(builder: OpBuilder, op: CatalogueOp) -> SSAValue:
+    """Where a tensor lies is decided by the layout pass, whatever the source asks for."""
+    return builder.typecast(builder.operand(op, "input"), op.result_type.element_type)
+
+
+register(
+    TTIRDefinition(
+        "ttir.to_layout",
+        (operand("input"), optional("output")),
+        verify=_same_shape,
+        numpy=_typecast,
+        lower=_unchanged_input,
+    )
+)
+
+# What the layout pass inserts; `ttnn-decompose-layouts` makes the calls below of it.
+register(
+    TTNNDefinition(
+        "ttnn.composite_to_layout",
+        (OperandSpec("input", layout=None, memory=None),),
+        numpy=_typecast,
+        result_rules=(ResultRule("declared", None),),
+        may_alias=True,
+    )
+)
+
+
+def _cpp_to_layout(calls: CppCalls, op: CatalogueOp) -> None:
+    calls.include("ttnn/operations/core/to_layout/to_layout_op.hpp")
+    layout = Text(f"ttnn::Layout::{_placement(op).layout.name}")
+    calls.bind(op.results[0], calls.call("ttnn::to_layout", calls[op.operands[0]], layout))
+
+
+def _cpp_to_device(calls: CppCalls, op: CatalogueOp) -> None:
+    calls.include(CORE)
+    arguments: list[Argument] = [calls[op.operands[0]], calls.device_pointer]
+    arguments.append(calls.memory_config(_placement(op)))
+    calls.bind(op.results[0], calls.call("ttnn::to_device", *arguments))
+
+
+def _cpp_from_device(calls: CppCalls, op: CatalogueOp) -> None:
+    calls.include(CORE)
+    calls.bind(op.results[0], calls.call("ttnn::from_device", calls[op.operands[0]]))
+
+
+def _cpp_to_memory_config(calls: CppCalls, op: CatalogueOp) -> None:
+    calls.include("ttnn/operations/core/to_memory_config/to_memory_config_op.hpp")
+    config = calls.memory_config(_placement(op))
+    calls.bind(op.results[0], calls.call("ttnn::to_memory_config", calls[op.operands[0]], config))
+
+
+def _identity(call: Call) -> numpy.ndarray:
+    return call.array("input")
+
+
+for _name, _memory, _cpp in (
+    ("to_layout", None, _cpp_to_layout),
+    ("to_device", Memory.HOST, _cpp_to_device),
+    ("from_device", Memory.DEVICE, _cpp_from_device),
+    ("to_memory_config", Memory.DEVICE, _cpp_to_memory_config),
+):
+    register(
+        TTNNDefinition(
+            f"ttnn.{_name}",
+            (OperandSpec("input", layout=None, memory=_memory),),
+            numpy=_identity,
+            result_rules=(ResultRule("declared", None),),
+            may_alias=True,
+            cpp=_cpp,
+        )
+    )
+
+
+def _cpp_deallocate(calls: CppCalls, op: CatalogueOp) -> None:
+    calls.include(CORE)
+    calls.run("ttnn::deallocate", calls[op.operands[0]])
+
+
+def _nothing(call: Call) -> list[numpy.ndarray]:
+    return []
+
+
+register(
+    TTNNDefinition(
+        "ttnn.deallocate",
+        (OperandSpec("input", layout=None, memory=None),),
+        results=0,
+        numpy=_nothing,
+        cpp=_cpp_deallocate,
+        pure=False,
+    )
+)

@@ -1,0 +1,343 @@
+"""Products of matrices: matmul, linear, dot_general."""
+
+from __future__ import annotations
+
+from math import prod
+from typing import TYPE_CHECKING
+
+from xdsl.dialects.builtin import TensorType
+from xdsl.ir import SSAValue
+from xdsl.utils.exceptions import VerifyException
+
+from ttcodegen.conversions.cpp_calls import (
+    NULLOPT,
+    Argument,
+    CppCalls,
+    Text,
+    attribute_,
+    cpp_call,
+    cpp_text,
+    nullopt,
+    operand_,
+)
+from ttcodegen.conversions.op_builder import OpBuilder, broadcast_shapes
+from ttcodegen.dialects.datatypes import DataType, element_of, shape_of
+from ttcodegen.dialects.operation import CatalogueOp
+from ttcodegen.lazy_numpy import np
+from ttcodegen.ops.attribute_kinds import BOOLEAN, DATA_TYPE, INTEGERS, STRING
+from ttcodegen.ops.data_movement import expect_shape
+from ttcodegen.ops.definition import (
+    Call,
+    OperandSpec,
+    ResultRule,
+    TTIRDefinition,
+    TTNNDefinition,
+    attribute,
+    operand,
+    optional,
+    register,
+)
+from ttcodegen.ops.elementwise_unary import gelu, sigmoid
+
+if TYPE_CHECKING:
+    import numpy
+
+Shape = tuple[int, ...]
+
+HEADER = "ttnn/operations/matmul/matmul.hpp"
+MULTIPLIED = (DataType.FLOAT32, DataType.BFLOAT16, DataType.BFLOAT8_B, DataType.BFLOAT4_B)
+"""What the library multiplies (rules-0.70.1.md); integers travel as f32."""
+
+_TRANSPOSES = (attribute("transpose_a", BOOLEAN, False), attribute("transpose_b", BOOLEAN, False))
+
+ACTIVATIONS = {
+    "relu": lambda x: np.maximum(x, 0),
+    "gelu": gelu,
+    "silu": lambda x: x * sigmoid(x),
+    "sigmoid": sigmoid,
+}
+"""Activations that the library applies to a product, by the name of its unary op."""
+
+
+def _matrices(op: CatalogueOp) -> tuple[Shape, Shape]:
+    """The shapes of the factors after transposition."""
+    a, b = op.shape("a"), op.shape("b")
+    if op.parameter("transpose_a") and len(a) > 1:
+        a = (*a[:-2], a[-1], a[-2])
+    if op.parameter("transpose_b") and len(b) > 1:
+        b = (*b[:-2], b[-1], b[-2])
+    return a, b
+
+
+def product_shape(a: Shape, b: Shape) -> Shape | None:
+    """The shape of numpy's matmul of two tensors, None if they do not fit."""
+    if not a or not b or a[-1] != (b[-2] if len(b) > 1 else b[-1]):
+        return None
+    batch = broadcast_shapes([a[:-2], b[:-2]])
+    if batch is None:
+        return None
+    rows = (a[-2],) if len(a) > 1 else ()
+    columns = (b[-1],) if len(b) > 1 else ()
+    return (*batch, *rows, *columns)
+
+
+def _verify_matmul(op: CatalogueOp) -> None:
+    """Inner dimensions are equal, batches broadcast; a bias broadcasts onto the product."""
+    a, b = _matrices(op)
+    expected = product_shape(a, b)
+    if expected is None:
+        raise VerifyException(
+            f"{op.name}: cannot multiply {op.shape('a')} and {op.shape('b')}"
+            + (" as transposed" if (a, b) != (op.shape("a"), op.shape("b")) else "")
+            + ": expected equal inner dimensions and batches that broadcast"
+        )
+    bias = op.optional_operand("bias") if op.name.endswith("linear") else None
+    if bias is not None:
+        with_bias = broadcast_shapes([expected, shape_of(bias.type)])
+        if with_bias is None:
+            raise VerifyException(
+                f"{op.name}: the bias {shape_of(bias.type)} does not broadcast onto {expected}"
+            )
+        expected = with_bias
+    expect_shape(op, expected)
+
+
+def _product(call: Call) -> numpy.ndarray:
+    a, b = call.array("a"), call.array("b")
+    if call["transpose_a"] and a.ndim > 1:
+        a = np.swapaxes(a, -1, -2)
+    if call["transpose_b"] and b.ndim > 1:
+        b = np.swapaxes(b, -1, -2)
+    result = np.matmul(a, b)
+    bias = call.optional("bias") if "bias" in call.operands else None
+    if bias is not None:
+        result = result + bias
+    activation = call.attributes.get("activation")
+    return result if activation is None else ACTIVATIONS[activation](result)
+
+
+def _lower_product(builder: OpBuilder, op: CatalogueOp) -> SSAValue:
+    a, b = builder.operand(op, "a"), builder.operand(op, "b")
+    bias = builder.optional(op, "bias") if op.name == "ttir.linear" else None
+    return multiply(
+        builder,
+        a,
+        b,
+        bias,
+        op.result_type,
+        op.parameter("transpose_a"),
+        op.parameter("transpose_b"),
+    )
+
+
+def multiply(
+    builder: OpBuilder,
+    a: SSAValue,
+    b: SSAValue,
+    bias: SSAValue | None,
+    result: TensorType,
+    transpose_a: bool = False,
+    transpose_b: bool = False,
+) -> SSAValue:
+    """A product (plus bias) in terms of what the library accepts (rules-0.70.1.md): equal batches, or
+    no batch in the second factor; a bias that is one row, and only beside an unbatched factor."""
+    vector_a = len(shape_of(a.type)) == 1
+    if vector_a and len(shape_of(b.type)) > 2:
+        a = builder.reshape(a, (1, *shape_of(a.type)))
+    a, b = _fit_batches(builder, a, b)
+    shape_a, shape_b = shape_of(a.type), shape_of(b.type)
+    if transpose_a and len(shape_a) > 1:
+        shape_a = (*shape_a[:-2], shape_a[-1], shape_a[-2])
+    if transpose_b and len(shape_b) > 1:
+        shape_b = (*shape_b[:-2], shape_b[-1], shape_b[-2])
+    shape = product_shape(shape_a, shape_b)
+    assert shape is not None
+    product = TensorType(result.element_type, shape)
+    transposes = {"transpose_a": transpose_a, "transpose_b": transpose_b}
+    if bias is not None and _bias_fits(shape_of(bias.type), shape, shape_b):
+        value = builder.emit("linear", [a, b, bias], product, **transposes)
+    else:
+        value = builder.emit("matmul", [a, b], product, **transposes)
+        if bias is not None:
+            squeezed = vector_a and shape != result.get_shape()
+            value = builder.reshape(value, (*shape[:-2], shape[-1])) if squeezed else value
+            return builder.emit("add", [value, bias], result)
+    return builder.reshape(value, result.get_shape())
+
+
+def _bias_fits(bias: Shape, product: Shape, b: Shape) -> bool:
+    row = len(bias) >= 1 and len(product) >= 2 and bias[-1] == product[-1] > 1
+    return row and prod(bias[:-1]) == 1 and len(bias) <= len(product) and prod(b[:-2]) == 1
+
+
+def _fit_batches(builder: OpBuilder, a: SSAValue, b: SSAValue) -> tuple[SSAValue, SSAValue]:
+    shape_a, shape_b = shape_of(a.type), shape_of(b.type)
+    batch_a, batch_b = shape_a[:-2], shape_b[:-2]
+    if len(shape_b) <= 2 or len(shape_a) == 1:
+        return a, b
+    if len(shape_a) >= len(shape_b) and prod(batch_b) == 1:
+        return a, builder.reshape(b, (*[1] * (len(shape_a) - len(shape_b)), *shape_b))
+    batch = broadcast_shapes([batch_a, batch_b])
+    assert batch is not None
+    return _with_batch(builder, a, batch), _with_batch(builder, b, batch)
+
+
+def _with_batch(builder: OpBuilder, value: SSAValue, batch: Shape) -> SSAValue:
+    shape = shape_of(value.type)
+    shape = (*[1] * (len(batch) - len(shape[:-2])), *shape)
+    value = builder.reshape(value, shape)
+    factors = [wanted // size for wanted, size in zip(batch, shape[:-2], strict=True)]
+    if all(factor == 1 for factor in factors):
+        return value
+    result = TensorType(element_of(value.type), (*batch, *shape[-2:]))
+    return builder.emit("repeat", [value], result, repeat_dimensions=[*factors, 1, 1])
+
+
+for _name in ("matmul", "linear"):
+    _operands = [operand("a"), operand("b", drawn_as="weight")]
+    if _name == "linear":
+        _operands.append(optional("bias"))
+    register(
+        TTIRDefinition(
+            f"ttir.{_name}",
+            tuple(_operands),
+            _TRANSPOSES,
+            verify=_verify_matmul,
+            numpy=_product,
+            lower=_lower_product,
+        )
+    )
+
+
+def _activation(calls: CppCalls, op: CatalogueOp) -> Argument:
+    name = op.parameter("activation")
+    return NULLOPT if name is None else Text(cpp_text(name))
+
+
+_FACTORS = (OperandSpec("a", data_types=MULTIPLIED), OperandSpec("b"))
+_OUTPUT = (attribute("dtype", DATA_TYPE, None), attribute("activation", STRING, None))
+_TAIL = (
+    attribute_("transpose_a"),
+    attribute_("transpose_b"),
+    nullopt,  # memory config
+    attribute_("dtype"),
+    nullopt,  # program config
+    _activation,
+)
+
+register(
+    TTNNDefinition(
+        "ttnn.matmul",
+        _FACTORS,
+        (*_TRANSPOSES, *_OUTPUT),
+        numpy=_product,
+        result_rules=(ResultRule("attribute"),),
+        cpp=cpp_call("ttnn::matmul", HEADER, operand_("a"), operand_("b"), *_TAIL),
+    )
+)
+
+register(
+    TTNNDefinition(
+        "ttnn.linear",
+        (*_FACTORS, optional("bias")),
+        (*_TRANSPOSES, *_OUTPUT),
+        numpy=_product,
+        result_rules=(ResultRule("attribute"),),
+        cpp=cpp_call(
+            "ttnn::linear", HEADER, operand_("a"), operand_("b"), operand_("bias"), *_TAIL
+        ),
+    )
+)
+
+# dot_general
+
+
+def _dot_axes(op: CatalogueOp) -> tuple[list[int], list[int], list[int], list[int]]:
+    """Batch and contracting dimensions of both sides; raises VerifyException if they are not
+    dimensions of their side or do not match each other."""
+    names = ("batch_dims_lhs", "batch_dims_rhs", "contract_dims_lhs", "contract_dims_rhs")
+    batch_l, batch_r, contract_l, contract_r = (op.parameter(name) for name in names)
+    lhs, rhs = op.shape("lhs"), op.shape("rhs")
+    for side, shape, dims in (
+        ("lhs", lhs, batch_l + contract_l),
+        ("rhs", rhs, batch_r + contract_r),
+    ):
+        if len(set(dims)) != len(dims) or any(not 0 <= dim < len(shape) for dim in dims):
+            raise VerifyException(f"{op.name}: {dims} are not dimensions of {side} {shape}")
+    pairs = [*zip(batch_l, batch_r, strict=False), *zip(contract_l, contract_r, strict=False)]
+    if (
+        len(batch_l) != len(batch_r)
+        or len(contract_l) != len(contract_r)
+        or any(lhs[left] != rhs[right] for left, right in pairs)
+    ):
+        raise VerifyException(
+            f"{op.name}: batch and contracting dimensions of {lhs} and {rhs} do not match"
+        )
+    return batch_l, batch_r, contract_l, contract_r
+
+
+def _free(shape: Shape, used: list[int]) -> list[int]:
+    return [axis for axis in range(len(shape)) if axis not in used]
+
+
+def _verify_dot_general(op: CatalogueOp) -> None:
+    """The result has the batch dimensions, then what is left of the left side, then of the right."""
+    batch_l, batch_r, contract_l, contract_r = _dot_axes(op)
+    lhs, rhs = op.shape("lhs"), op.shape("rhs")
+    expect_shape(
+        op,
+        [lhs[axis] for axis in batch_l]
+        + [lhs[axis] for axis in _free(lhs, batch_l + contract_l)]
+        + [rhs[axis] for axis in _free(rhs, batch_r + contract_r)],
+    )
+
+
+def _dot_general(call: Call) -> numpy.ndarray:
+    lhs, rhs = call.array("lhs"), call.array("rhs")
+    labels = iter(range(lhs.ndim + rhs.ndim))
+    names_l = [next(labels) for _ in range(lhs.ndim)]
+    names_r = [next(labels) for _ in range(rhs.ndim)]
+    for kind in ("batch", "contract"):
+        for left, right in zip(call[f"{kind}_dims_lhs"], call[f"{kind}_dims_rhs"], strict=True):
+            names_r[right] = names_l[left]
+    batch = [names_l[axis] for axis in call["batch_dims_lhs"]]
+    contracted = {names_l[axis] for axis in call["contract_dims_lhs"]}
+    taken = contracted | set(batch)
+    free = [name for name in (*names_l, *names_r) if name not in taken]
+    return np.einsum(lhs, names_l, rhs, names_r, batch + free, optimize=True)
+
+
+def _decompose_dot_general(builder: OpBuilder, op: CatalogueOp) -> SSAValue:
+    """Both sides as (batch, rows, columns), one matmul, and the result's shape."""
+    batch_l, batch_r, contract_l, contract_r = _dot_axes(op)
+    lhs, rhs = op.shape("lhs"), op.shape("rhs")
+    free_l, free_r = _free(lhs, batch_l + contract_l), _free(rhs, batch_r + contract_r)
+    batch = [lhs[axis] for axis in batch_l]
+    inner = prod(lhs[axis] for axis in contract_l)
+    rows = prod(lhs[axis] for axis in free_l)
+    columns = prod(rhs[axis] for axis in free_r)
+    a = builder.permute(builder.operand(op, "lhs"), batch_l + free_l + contract_l)
+    b = builder.permute(builder.operand(op, "rhs"), batch_r + contract_r + free_r)
+    # Several batch dimensions stay as they are: a reshape that keeps the last two is only a view.
+    a = builder.reshape(a, [*batch, rows, inner])
+    b = builder.reshape(b, [*batch, inner, columns])
+    product = builder.emit(
+        "matmul", [a, b], TensorType(op.result_type.element_type, [*batch, rows, columns])
+    )
+    return builder.reshape(product, op.result_shape)
+
+
+register(
+    TTIRDefinition(
+        "ttir.dot_general",
+        (operand("lhs"), operand("rhs", drawn_as="weight")),
+        tuple(
+            attribute(f"{kind}_dims_{side}", INTEGERS)
+            for kind in ("batch", "contract")
+            for side in ("lhs", "rhs")
+        ),
+        verify=_verify_dot_general,
+        numpy=_dot_general,
+        decompose=_decompose_dot_general,
+    )
+)

@@ -1,0 +1,469 @@
+"""Normalisations: softmax, and those that scale to zero mean and unit variance."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from math import prod
+from typing import TYPE_CHECKING
+
+from xdsl.ir import SSAValue
+from xdsl.utils.exceptions import VerifyException
+
+from ttcodegen.conversions.cpp_calls import ArgumentRule, Text, attribute_, cpp_call, operand_
+from ttcodegen.conversions.op_builder import OpBuilder
+from ttcodegen.dialects.datatypes import DataType, bf16, element_of, f32, shape_of
+from ttcodegen.dialects.operation import CatalogueOp
+from ttcodegen.lazy_numpy import np
+from ttcodegen.ops.attribute_kinds import BOOLEAN, INTEGER, INTEGERS, NUMBER
+from ttcodegen.ops.data_movement import expect_shape, normalized_dim
+from ttcodegen.ops.definition import (
+    Call,
+    OperandSpec,
+    TTIRDefinition,
+    TTNNDefinition,
+    attribute,
+    operand,
+    optional,
+    register,
+)
+
+if TYPE_CHECKING:
+    import numpy
+
+HEADERS = "ttnn/operations/normalization"
+FLOATS = (DataType.BFLOAT16, DataType.FLOAT32, DataType.BFLOAT8_B)
+"""What softmax, layer_norm and rms_norm compute with (rules-0.70.1.md)."""
+
+# softmax
+
+
+def _verify_softmax(op: CatalogueOp) -> None:
+    """The dimension exists; the shape does not change."""
+    normalized_dim(op, op.parameter("dimension"), len(op.shape("input")))
+    expect_shape(op, op.shape("input"))
+
+
+def _softmax(call: Call) -> numpy.ndarray:
+    x = call.array("input")
+    axis = call["dimension"]
+    exponentials = np.exp(x - x.max(axis=axis, keepdims=True))
+    return exponentials / exponentials.sum(axis=axis, keepdims=True)
+
+
+register(
+    TTIRDefinition(
+        "ttir.softmax",
+        (operand("input"),),
+        (attribute("dimension", INTEGER), attribute("numericStable", BOOLEAN, False)),
+        verify=_verify_softmax,
+        numpy=_softmax,
+        # The library's default is the stable form, which is right in either case.
+        lower=lambda builder, op: builder.like(
+            "softmax",
+            builder.operand(op, "input"),
+            element=element_of(op.result_type),
+            dimension=op.parameter("dimension") % len(op.result_shape),
+        ),
+    )
+)
+
+register(
+    TTNNDefinition(
+        "ttnn.softmax",
+        (OperandSpec("input", data_types=FLOATS),),
+        (attribute("dimension", INTEGER),),
+        numpy=_softmax,
+        cpp=cpp_call(
+            "ttnn::softmax",
+            f"{HEADERS}/softmax/softmax.hpp",
+            operand_("input"),
+            attribute_("dimension"),
+        ),
+    )
+)
+
+# layer_norm, rms_norm
+
+
+def _verify_trailing_norm(op: CatalogueOp) -> None:
+    """`normalized_shape` is the end of the input's shape and the shape of weight and bias."""
+    shape = op.shape("input")
+    normalized = tuple(op.parameter("normalized_shape"))
+    if not normalized or shape[-len(normalized) :] != normalized:
+        raise VerifyException(
+            f"{op.name}: normalized_shape {normalized} is not the end of the input's shape {shape}"
+        )
+    for name in ("weight", "bias"):
+        value = op.optional_operand(name)
+        if value is not None and shape_of(value.type) != normalized:
+            raise VerifyException(
+                f"{op.name}: expected a {name} of shape {normalized}, found {shape_of(value.type)}"
+            )
+    expect_shape(op, shape)
+
+
+def _scaled(call: Call, normalized: numpy.ndarray) -> numpy.ndarray:
+    weight, bias = call.optional("weight"), call.optional("bias")
+    result = normalized if weight is None else normalized * weight
+    return result if bias is None else result + bias
+
+
+def _layer_norm(x: numpy.ndarray, axes: tuple[int, ...], epsilon: float) -> numpy.ndarray:
+    centered = x - x.mean(axis=axes, keepdims=True)
+    variance = np.square(centered).mean(axis=axes, keepdims=True)
+    return centered / np.sqrt(variance + np.float32(epsilon))
+
+
+def _rms_norm(x: numpy.ndarray, axes: tuple[int, ...], epsilon: float) -> numpy.ndarray:
+    return x / np.sqrt(np.square(x).mean(axis=axes, keepdims=True) + np.float32(epsilon))
+
+
+def _lower_trailing_norm(builder: OpBuilder, op: CatalogueOp) -> SSAValue:
+    """The library normalises over the last dimension, so several become one before."""
+    shape = op.shape("input")
+    normalized = op.parameter("normalized_shape")
+    width = prod(normalized)
+    outer = shape[: len(shape) - len(normalized)]
+    value = builder.reshape(builder.operand(op, "input"), [*outer, width])
+    vectors = [
+        None if vector is None else builder.reshape(vector, [width])
+        for vector in (builder.optional(op, "weight"), builder.optional(op, "bias"))
+    ]
+    result = builder.emit(
+        op.definition.short_name,
+        [value, *vectors],
+        value.type,
+        epsilon=op.parameter("epsilon"),
+    )
+    return builder.typecast(builder.reshape(result, shape), element_of(op.result_type))
+
+
+for _name, _normalize in (("layer_norm", _layer_norm), ("rms_norm", _rms_norm)):
+
+    def _trailing(call: Call, normalize: object = _normalize) -> numpy.ndarray:
+        assert callable(normalize)
+        axes = tuple(range(-len(call["normalized_shape"]), 0))
+        return _scaled(call, normalize(call.array("input"), axes, call["epsilon"]))
+
+    def _last(call: Call, normalize: object = _normalize) -> numpy.ndarray:
+        assert callable(normalize)
+        return _scaled(call, normalize(call.array("input"), (-1,), call["epsilon"]))
+
+    register(
+        TTIRDefinition(
+            f"ttir.{_name}",
+            (
+                operand("input"),
+                optional("weight", drawn_as="weight"),
+                optional("bias", drawn_as="weight"),
+            ),
+            (attribute("normalized_shape", INTEGERS), attribute("epsilon", NUMBER, 1e-5)),
+            verify=_verify_trailing_norm,
+            numpy=_trailing,
+            lower=_lower_trailing_norm,
+        )
+    )
+    register(
+        TTNNDefinition(
+            f"ttnn.{_name}",
+            (
+                OperandSpec("input", data_types=FLOATS),
+                OperandSpec("weight", "optional", data_types=FLOATS),
+                OperandSpec("bias", "optional", data_types=FLOATS),
+            ),
+            (attribute("epsilon", NUMBER),),
+            numpy=_last,
+            cpp=cpp_call(
+                f"ttnn::{_name}",
+                f"{HEADERS}/{_name.replace('_', '')}/{_name.replace('_', '')}.hpp",
+                operand_("input"),
+                attribute_("epsilon"),
+                operand_("weight"),
+                operand_("bias"),
+            ),
+        )
+    )
+
+# group_norm
+
+
+def _verify_group_norm(op: CatalogueOp) -> None:
+    """The channels divide into the groups; weight and bias have one element a channel."""
+    shape = op.shape("input")
+    groups, dim = op.parameter("num_groups"), op.parameter("channel_dim")
+    if len(shape) < 4:
+        raise VerifyException(f"{op.name}: expected an input of rank 4 or more, found {shape}")
+    channels = shape[normalized_dim(op, dim, len(shape))]
+    if groups < 1 or channels % groups:
+        raise VerifyException(
+            f"{op.name}: {channels} channels do not divide into {groups} groups"
+        )
+    for name in ("weight", "bias"):
+        value = op.optional_operand(name)
+        if value is not None and shape_of(value.type) != (channels,):
+            raise VerifyException(
+                f"{op.name}: expected a {name} of shape {(channels,)}, found {shape_of(value.type)}"
+            )
+    expect_shape(op, shape)
+
+
+def _group_norm(call: Call) -> numpy.ndarray:
+    x = np.moveaxis(call.array("input"), call["channel_dim"], 1)
+    batch, channels = x.shape[:2]
+    grouped = x.reshape(batch, call["num_groups"], -1)
+    normalized = _layer_norm(grouped, (-1,), call["epsilon"]).reshape(batch, channels, -1)
+    by_channel = np.moveaxis(normalized, 1, -1)
+    result = np.moveaxis(_scaled(call, by_channel), -1, 1).reshape(x.shape)
+    return np.moveaxis(result, 1, call["channel_dim"])
+
+
+def _decompose_group_norm(builder: OpBuilder, op: CatalogueOp) -> SSAValue:
+    """A group of channels in front of its positions is one row to layer_norm, which takes every
+    float type and shape; the library's group_norm takes only bf16 with its height and channels
+    aligned to tiles (rules-0.70.1.md), and its mask is of no use here."""
+    shape = op.shape("input")
+    dim = op.parameter("channel_dim") % len(shape)
+    order = [0, dim, *(axis for axis in range(1, len(shape)) if axis != dim)]
+    if dim == 0:
+        order = [axis for axis in range(len(shape)) if axis != dim]
+        order.insert(1, dim)
+    value = builder.permute(builder.operand(op, "input"), order)
+    permuted = shape_of(value.type)
+    batch, channels = permuted[:2]
+    groups, positions = op.parameter("num_groups"), prod(permuted[2:])
+    width = channels // groups * positions
+    value = builder.reshape(value, [batch, groups, width])
+    value = builder.emit(
+        "layer_norm",
+        [value, None, None],
+        value.type,
+        normalized_shape=[width],
+        epsilon=op.parameter("epsilon"),
+    )
+    value = builder.reshape(value, [batch, channels, positions])
+    for name, combine in (("weight", "multiply"), ("bias", "add")):
+        vector = builder.optional(op, name)
+        if vector is not None:
+            vector = builder.typecast(vector, element_of(value.type))
+            vector = builder.reshape(vector, [1, channels, 1])
+            value = builder.broadcasting(combine, value, vector)
+    value = builder.permute(builder.reshape(value, permuted), _inverse(order))
+    return builder.typecast(value, element_of(op.result_type))
+
+
+def _inverse(permutation: Sequence[int]) -> list[int]:
+    return sorted(range(len(permutation)), key=permutation.__getitem__)
+
+
+register(
+    TTIRDefinition(
+        "ttir.group_norm",
+        (
+            operand("input"),
+            optional("input_mask", drawn_as="mask"),
+            optional("weight", drawn_as="weight"),
+            optional("bias", drawn_as="weight"),
+        ),
+        (
+            attribute("num_groups", INTEGER),
+            attribute("epsilon", NUMBER, 1e-12),
+            attribute("channel_dim", INTEGER, 3),
+        ),
+        verify=_verify_group_norm,
+        numpy=_group_norm,
+        decompose=_decompose_group_norm,
+    )
+)
+
+# batch_norm_inference, batch_norm_training
+
+_STATISTICS = ("mean", "variance")
+_RUNNING = ("running_mean", "running_variance")
+
+
+def _verify_batch_norm(op: CatalogueOp) -> None:
+    """Rank 2 to 5; scale, offset and statistics have one element a channel."""
+    shape = op.shape("operand")
+    if not 2 <= len(shape) <= 5:
+        raise VerifyException(f"{op.name}: expected an operand of rank 2 to 5, found {shape}")
+    channels = shape[normalized_dim(op, op.parameter("dimension"), len(shape))]
+    for spec in op.definition.operands[1:]:
+        if prod(op.shape(spec.name)) != channels:
+            raise VerifyException(
+                f"{op.name}: expected a {spec.name} of {channels} elements, "
+                f"found shape {op.shape(spec.name)}"
+            )
+    expect_shape(op, shape)
+    for result in op.results[1:]:
+        if prod(shape_of(result.type)) != channels:
+            raise VerifyException(
+                f"{op.name}: expected statistics of {channels} elements, "
+                f"found shape {shape_of(result.type)}"
+            )
+
+
+def _along_channels(call: Call, name: str) -> numpy.ndarray:
+    """The vector of that name in a shape that broadcasts along the channels."""
+    rank = call.array("operand").ndim
+    channel = call["dimension"] % rank
+    return call.array(name).reshape([-1 if axis == channel else 1 for axis in range(rank)])
+
+
+def _batch_norm_inference(call: Call) -> numpy.ndarray:
+    mean, variance = (_along_channels(call, name) for name in _STATISTICS)
+    normalized = (call.array("operand") - mean) / np.sqrt(variance + np.float32(call["epsilon"]))
+    return normalized * _along_channels(call, "scale") + _along_channels(call, "offset")
+
+
+def _batch_norm_training(call: Call) -> list[numpy.ndarray]:
+    """The output is normalised with the statistics of the batch; the other two results are the
+    running statistics after their update."""
+    x = call.array("operand")
+    axes = tuple(axis for axis in range(x.ndim) if axis != call["dimension"] % x.ndim)
+    normalized = _layer_norm(x, axes, call["epsilon"])
+    result = normalized * _along_channels(call, "scale") + _along_channels(call, "offset")
+    momentum = np.float32(call["momentum"])
+    updated = [
+        momentum * batch + (1 - momentum) * call.array(name).reshape(-1)
+        for batch, name in zip((x.mean(axis=axes), x.var(axis=axes)), _RUNNING, strict=True)
+    ]
+    shapes = [info.shape for info in call.results[1:]]
+    return [result, *(value.reshape(s) for value, s in zip(updated, shapes, strict=True))]
+
+
+def _channels_second(rank: int, channel: int) -> list[int]:
+    others = [axis for axis in range(rank) if axis != channel]
+    return [others[0], channel, *others[1:]]
+
+
+def _lower_batch_norm_inference(builder: OpBuilder, op: CatalogueOp) -> SSAValue:
+    """The library takes (N, C, H, W) and vectors of shape (1, C, 1, 1) that share a data type."""
+    shape = op.shape("operand")
+    order = _channels_second(len(shape), op.parameter("dimension") % len(shape))
+    value = builder.permute(builder.operand(op, "operand"), order)
+    permuted = shape_of(value.type)
+    batch, channels, *positions = permuted
+    positions = [1] * (2 - len(positions)) + positions
+    four = [batch, channels, prod(positions[:-1]), positions[-1]]
+    vectors = [builder.operand(op, spec.name) for spec in op.definition.operands[1:]]
+    element = f32 if any(element_of(vector.type) == f32 for vector in vectors) else bf16
+    scale, offset, mean, variance = (
+        builder.reshape(builder.typecast(vector, element), [1, channels, 1, 1])
+        for vector in vectors
+    )
+    value = builder.reshape(value, four)
+    value = builder.emit(
+        "batch_norm_inference",
+        [value, mean, variance, scale, offset],
+        value.type,
+        epsilon=op.parameter("epsilon"),
+    )
+    value = builder.permute(builder.reshape(value, permuted), _inverse(order))
+    return builder.typecast(value, element_of(op.result_type))
+
+
+def _decompose_batch_norm_training(builder: OpBuilder, op: CatalogueOp) -> list[SSAValue]:
+    """Spelled out, because the library's training mode writes its new statistics into its operands
+    while TTIR returns them."""
+    value = builder.operand(op, "operand")
+    shape = shape_of(value.type)
+    rank, element = len(shape), element_of(value.type)
+    channel = op.parameter("dimension") % rank
+    axes = [axis for axis in range(rank) if axis != channel]
+    along = [shape[axis] if axis == channel else 1 for axis in range(rank)]
+
+    def vector(name: str) -> SSAValue:
+        return builder.reshape(builder.typecast(builder.operand(op, name), element), along)
+
+    def constant(number: float) -> SSAValue:
+        return builder.full([1] * rank, number, element)
+
+    mean = builder.reduce("mean", value, axes)
+    centered = builder.broadcasting("subtract", value, mean)
+    variance = builder.reduce("mean", builder.like("multiply", centered, centered), axes)
+    widened = builder.broadcasting("add", variance, constant(op.parameter("epsilon")))
+    factor = builder.broadcasting("multiply", builder.like("rsqrt", widened), vector("scale"))
+    result = builder.broadcasting("multiply", centered, factor)
+    result = builder.broadcasting("add", result, vector("offset"))
+    results = [builder.typecast(result, element_of(op.result_type))]
+    momentum = op.parameter("momentum")
+    for batch, name, target in zip((mean, variance), _RUNNING, op.results[1:], strict=True):
+        new = builder.broadcasting("multiply", batch, constant(momentum))
+        old = builder.broadcasting("multiply", vector(name), constant(1.0 - momentum))
+        updated = builder.reshape(builder.like("add", new, old), shape_of(target.type))
+        results.append(builder.typecast(updated, element_of(target.type)))
+    return results
+
+
+def _batch_norm_operands(statistics: Sequence[str]) -> tuple[OperandSpec, ...]:
+    mean, variance = statistics
+    return (
+        operand("operand"),
+        operand("scale", drawn_as="weight"),
+        operand("offset", drawn_as="weight"),
+        operand(mean, drawn_as="weight"),
+        operand(variance, drawn_as="variance"),
+    )
+
+
+_BATCH_NORM = (attribute("epsilon", NUMBER), attribute("dimension", INTEGER))
+
+register(
+    TTIRDefinition(
+        "ttir.batch_norm_inference",
+        _batch_norm_operands(_STATISTICS),
+        _BATCH_NORM,
+        verify=_verify_batch_norm,
+        numpy=_batch_norm_inference,
+        lower=_lower_batch_norm_inference,
+    )
+)
+
+register(
+    TTIRDefinition(
+        "ttir.batch_norm_training",
+        _batch_norm_operands(_RUNNING),
+        (*_BATCH_NORM, attribute("momentum", NUMBER)),
+        results=3,
+        verify=_verify_batch_norm,
+        numpy=_batch_norm_training,
+        decompose=_decompose_batch_norm_training,
+    )
+)
+
+
+def _library_batch_norm(call: Call) -> numpy.ndarray:
+    normalized = call.array("operand") - call.array("mean")
+    normalized = normalized / np.sqrt(call.array("variance") + np.float32(call["epsilon"]))
+    return normalized * call.array("scale") + call.array("offset")
+
+
+def _text(text: str) -> ArgumentRule:
+    return lambda calls, op: Text(text)
+
+
+_BATCH_NORM_TYPES = (DataType.BFLOAT16, DataType.FLOAT32)
+
+register(
+    TTNNDefinition(
+        "ttnn.batch_norm_inference",
+        tuple(
+            OperandSpec(name, data_types=_BATCH_NORM_TYPES)
+            for name in ("operand", "mean", "variance", "scale", "offset")
+        ),
+        (attribute("epsilon", NUMBER),),
+        numpy=_library_batch_norm,
+        cpp=cpp_call(
+            "ttnn::batch_norm",
+            f"{HEADERS}/batch_norm/batch_norm.hpp",
+            operand_("operand"),
+            operand_("mean"),
+            operand_("variance"),
+            _text("/*training=*/false"),
+            attribute_("epsilon"),
+            _text("/*momentum=*/0.1F"),
+            operand_("scale"),
+            operand_("offset"),
+        ),
+    )
+)

@@ -1,0 +1,346 @@
+"""Reductions, and the running sums and products along one dimension."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from math import prod
+from typing import TYPE_CHECKING, Any
+
+from xdsl.dialects.builtin import TensorType
+from xdsl.ir import SSAValue
+from xdsl.utils.exceptions import VerifyException
+
+from ttcodegen.conversions.cpp_calls import (
+    Argument,
+    CppCalls,
+    Text,
+    attribute_,
+    cpp_call,
+    operand_,
+    small_vector_text,
+)
+from ttcodegen.conversions.op_builder import OpBuilder
+from ttcodegen.dialects.datatypes import DataType, element_of, shape_of, ui32
+from ttcodegen.dialects.operation import CatalogueOp
+from ttcodegen.lazy_numpy import np
+from ttcodegen.ops.attribute_kinds import BOOLEAN, DATA_TYPE, INTEGER, INTEGERS
+from ttcodegen.ops.data_movement import expect_shape, normalized_dim
+from ttcodegen.ops.definition import (
+    Call,
+    Layout,
+    OperandSpec,
+    ResultRule,
+    TTIRDefinition,
+    TTNNDefinition,
+    attribute,
+    operand,
+    register,
+)
+from ttcodegen.ops.elementwise import same_op
+
+if TYPE_CHECKING:
+    import numpy
+
+REDUCED = (DataType.FLOAT32, DataType.BFLOAT16, DataType.BFLOAT8_B, DataType.UINT32)
+"""What sum, mean, max and min take (rules-0.70.1.md)."""
+GENERIC_HEADER = "ttnn/operations/reduction/generic/generic_reductions.hpp"
+
+_DIMS = (attribute("dim_arg", INTEGERS, None), attribute("keep_dim", BOOLEAN, False))
+
+
+def _reduced_dims(op: CatalogueOp) -> list[int]:
+    """The reduced dimensions, counted from the front, in order; all if none are named."""
+    rank = len(op.shape("input"))
+    dims = op.parameter("dim_arg")
+    if not dims:
+        return list(range(rank))
+    return sorted({normalized_dim(op, dim, rank) for dim in dims})
+
+
+def _verify_reduction(op: CatalogueOp) -> None:
+    """The reduced dimensions are gone, or have one element if they are kept."""
+    dims = _reduced_dims(op)
+    keep = op.parameter("keep_dim")
+    shape = op.shape("input")
+    expect_shape(
+        op,
+        [
+            1 if axis in dims else size
+            for axis, size in enumerate(shape)
+            if keep or axis not in dims
+        ],
+    )
+
+
+def _reduce(function: Callable[..., numpy.ndarray]) -> Callable[[Call], numpy.ndarray]:
+    def meaning(call: Call) -> numpy.ndarray:
+        array = call.array("input")
+        dims = call["dim_arg"]
+        axes = tuple(dim % array.ndim for dim in dims) if dims else None
+        return np.asarray(function(array, axis=axes, keepdims=call["keep_dim"]))
+
+    return meaning
+
+
+def _integer_or_float(function: str) -> Callable[..., numpy.ndarray]:
+    def reduce(array: numpy.ndarray, **options: Any) -> numpy.ndarray:
+        if function == "mean" and np.issubdtype(array.dtype, np.integer):
+            return np.mean(array, **options, dtype=np.float64).astype(array.dtype)
+        return getattr(np, function)(array, **options)
+
+    return reduce
+
+
+def _lower_reduction(builder: OpBuilder, op: CatalogueOp) -> SSAValue:
+    value = builder.operand(op, "input")
+    dims = _reduced_dims(op)
+    if not op.shape("input"):
+        return value
+    return builder.emit(
+        op.definition.short_name,
+        [value],
+        op.result_type,
+        dim_arg=dims,
+        keep_dim=op.parameter("keep_dim"),
+    )
+
+
+def _dims_text(calls: CppCalls, op: CatalogueOp) -> Argument:
+    dims = op.parameter("dim_arg")
+    return Text(str(dims[0]) if len(dims) == 1 else small_vector_text(dims, "int"))
+
+
+for _name in ("sum", "mean", "max", "min"):
+    _meaning = _reduce(_integer_or_float(_name))
+    register(
+        TTIRDefinition(
+            f"ttir.{_name}",
+            (operand("input"),),
+            _DIMS,
+            verify=_verify_reduction,
+            numpy=_meaning,
+            lower=_lower_reduction,
+        )
+    )
+    register(
+        TTNNDefinition(
+            f"ttnn.{_name}",
+            (OperandSpec("input", data_types=REDUCED),),
+            _DIMS,
+            numpy=_meaning,
+            cpp=cpp_call(
+                f"ttnn::{_name}",
+                GENERIC_HEADER,
+                operand_("input"),
+                _dims_text,
+                attribute_("keep_dim"),
+            ),
+        )
+    )
+
+# prod
+
+
+def _lower_prod(builder: OpBuilder, op: CatalogueOp) -> SSAValue:
+    """One call per dimension: the library multiplies along one dimension or all of them."""
+    value = builder.operand(op, "input")
+    for dim in _reduced_dims(op):
+        shape = list(shape_of(value.type))
+        shape[dim] = 1
+        result = TensorType(element_of(value.type), shape)
+        value = builder.emit("prod", [value], result, dim=dim, keep_dim=True)
+    return builder.reshape(value, op.result_shape)
+
+
+register(
+    TTIRDefinition(
+        "ttir.prod",
+        (operand("input", domain=(0.5, 1.5)),),
+        _DIMS,
+        verify=_verify_reduction,
+        numpy=_reduce(lambda array, **options: np.prod(array, **options, dtype=array.dtype)),
+        lower=_lower_prod,
+    )
+)
+
+register(
+    TTNNDefinition(
+        "ttnn.prod",
+        (OperandSpec("input", data_types=(DataType.BFLOAT16,)),),
+        (attribute("dim", INTEGER), attribute("keep_dim", BOOLEAN, False)),
+        numpy=lambda call: np.prod(
+            call.array("input"), axis=call["dim"], keepdims=call["keep_dim"]
+        ),
+        cpp=cpp_call(
+            "ttnn::prod",
+            "ttnn/operations/reduction/prod/prod.hpp",
+            operand_("input"),
+            attribute_("dim"),
+            attribute_("keep_dim"),
+        ),
+    )
+)
+
+# reduce_or, reduce_and
+
+
+def _truth(reduction: str) -> Callable[[OpBuilder, CatalogueOp], SSAValue]:
+    def decompose(builder: OpBuilder, op: CatalogueOp) -> SSAValue:
+        value = builder.operand(op, "input")
+        zero = builder.full([1] * len(shape_of(value.type)), 0, element_of(value.type))
+        truth = builder.broadcasting("ne", value, zero, element=op.result_type.element_type)
+        return builder.emit(
+            reduction,
+            [truth],
+            op.result_type,
+            dim_arg=_reduced_dims(op),
+            keep_dim=op.parameter("keep_dim"),
+        )
+
+    return decompose
+
+
+for _name, _reduction, _function in (
+    ("reduce_or", "max", lambda array, **options: np.any(array, **options)),
+    ("reduce_and", "min", lambda array, **options: np.all(array, **options)),
+):
+    register(
+        TTIRDefinition(
+            f"ttir.{_name}",
+            (operand("input"),),
+            _DIMS,
+            verify=_verify_reduction,
+            numpy=_reduce(_function),
+            decompose=_truth(_reduction),
+        )
+    )
+
+# argmax
+
+
+def _argmax(call: Call) -> numpy.ndarray:
+    array = call.array("input")
+    dims = call["dim_arg"]
+    axis = dims[0] if dims and len(dims) == 1 and array.ndim > 1 else None
+    if dims and len(dims) not in (1, array.ndim):
+        raise ValueError("argmax takes one dimension or all of them")
+    result = np.argmax(array, axis=axis)
+    return np.asarray(result).reshape(call.results[0].shape)
+
+
+def _verify_argmax(op: CatalogueOp) -> None:
+    """One dimension or all are reduced."""
+    dims = _reduced_dims(op)
+    if len(dims) not in (1, len(op.shape("input"))):
+        raise VerifyException(
+            f"{op.name}: expected one dimension or none, found {op.parameter('dim_arg')}"
+        )
+    _verify_reduction(op)
+
+
+def _lower_argmax(builder: OpBuilder, op: CatalogueOp) -> SSAValue:
+    """The library finds the maximum along the last dimension of row-major tensors only."""
+    value = builder.operand(op, "input")
+    shape = op.shape("input")
+    dims = _reduced_dims(op)
+    if len(dims) == 1:
+        axis = dims[0]
+        value = builder.permute(value, [a for a in range(len(shape)) if a != axis] + [axis])
+    else:
+        value = builder.reshape(value, [1, prod(shape)])
+    kept = shape_of(value.type)[:-1]
+    if not kept:
+        value = builder.reshape(value, [1, *shape_of(value.type)])
+        kept = (1,)
+    result = TensorType(ui32, [*kept, 1])
+    value = builder.emit("argmax", [value], result, dim=len(kept), keep_dim=True)
+    value = builder.typecast(value, op.result_type.element_type)
+    return builder.reshape(value, op.result_shape)
+
+
+register(
+    TTIRDefinition(
+        "ttir.argmax",
+        (operand("input"),),
+        _DIMS,
+        verify=_verify_argmax,
+        numpy=_argmax,
+        lower=_lower_argmax,
+    )
+)
+
+register(
+    TTNNDefinition(
+        "ttnn.argmax",
+        (
+            OperandSpec(
+                "input",
+                layout=Layout.ROW_MAJOR,
+                data_types=(
+                    DataType.FLOAT32,
+                    DataType.BFLOAT16,
+                    DataType.INT32,
+                    DataType.UINT32,
+                    DataType.UINT16,
+                ),
+            ),
+        ),
+        (attribute("dim", INTEGER), attribute("keep_dim", BOOLEAN, False)),
+        numpy=lambda call: np.argmax(
+            call.array("input"), axis=call["dim"], keepdims=call["keep_dim"]
+        ),
+        result_rules=(ResultRule(DataType.UINT32, Layout.ROW_MAJOR),),
+        cpp=cpp_call(
+            "ttnn::argmax",
+            "ttnn/operations/reduction/argmax/argmax.hpp",
+            operand_("input"),
+            attribute_("dim"),
+            attribute_("keep_dim"),
+        ),
+    )
+)
+
+# cumsum, cumprod
+
+
+def _verify_scan(op: CatalogueOp) -> None:
+    """The dimension exists; the shape stays."""
+    normalized_dim(op, op.parameter("dim"), len(op.shape("input")))
+    expect_shape(op, op.shape("input"))
+
+
+def _scan(function: str) -> Callable[[Call], numpy.ndarray]:
+    def meaning(call: Call) -> numpy.ndarray:
+        array = call.array("input")
+        return getattr(np, function)(array, axis=call["dim"], dtype=array.dtype)
+
+    return meaning
+
+
+for _name in ("cumsum", "cumprod"):
+    register(
+        TTIRDefinition(
+            f"ttir.{_name}",
+            (operand("input", domain=(0.5, 1.5) if _name == "cumprod" else None),),
+            (attribute("dim", INTEGER),),
+            verify=_verify_scan,
+            numpy=_scan(_name),
+            lower=same_op(_name, "dim"),
+        )
+    )
+    register(
+        TTNNDefinition(
+            f"ttnn.{_name}",
+            (OperandSpec("input"),),
+            (attribute("dim", INTEGER), attribute("dtype", DATA_TYPE, None)),
+            numpy=_scan(_name),
+            result_rules=(ResultRule("attribute"),),
+            cpp=cpp_call(
+                f"ttnn::{_name}",
+                f"ttnn/operations/reduction/accumulation/{_name}/{_name}.hpp",
+                operand_("input"),
+                attribute_("dim"),
+                attribute_("dtype"),
+            ),
+        )
+    )

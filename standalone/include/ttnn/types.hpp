@@ -3,6 +3,8 @@
 #include <cstddef>
 
 #include "tt-metalium/buffer_types.hpp"
+#include "tt-metalium/global_circular_buffer.hpp"
+#include "tt-metalium/sub_device_types.hpp"
 #include "ttnn/distributed/types.hpp"
 #include "ttnn/tensor/tensor.hpp"
 #include "ttnn/tensor/types.hpp"
@@ -50,6 +52,8 @@ struct CoreGrid {
     CoreGrid(std::size_t x_size, std::size_t y_size) : x(x_size), y(y_size) {}
     CoreCoord to_CoreCoord() const { return CoreCoord(x, y); }
 };
+
+using tt::tt_metal::experimental::GlobalCircularBuffer;
 
 }  // namespace types
 

@@ -8,7 +8,6 @@
 #include "ttnn/operations/core/compute_kernel/compute_kernel_config.hpp"
 #include "ttnn/operations/eltwise/unary/common/unary_op_types.hpp"
 #include "ttnn/operations/matmul/device/config/matmul_program_config_types.hpp"
-#include "ttnn/tensor/tensor_utils.hpp"
 #include "ttnn/types.hpp"
 
 namespace ttnn {

@@ -10,8 +10,8 @@ namespace ttnn::operations::transformer {
 /// Chunk sizes and cores of the attention kernels. The CPU backend checks the chunk rules and
 /// places work itself.
 struct SDPAProgramConfig {
-    CoreCoord compute_with_storage_grid_size;
-    std::optional<CoreRangeSet> sub_core_grids;
+    tt::tt_metal::CoreCoord compute_with_storage_grid_size;
+    std::optional<tt::tt_metal::CoreRangeSet> sub_core_grids;
     std::size_t q_chunk_size;
     std::size_t k_chunk_size;
     std::optional<bool> exp_approx_mode;

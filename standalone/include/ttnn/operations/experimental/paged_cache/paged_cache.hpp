@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "ttnn/operations/core/compute_kernel/compute_kernel_config.hpp"
-#include "ttnn/operations/core/core.hpp"
+#include "ttnn/types.hpp"
 
 // Key and value caches written in place; the result shares the cache's storage. With a page table
 // (B, blocks per user) the cache is (blocks, H, block size, D), without one (B, H, S, D).

@@ -2,7 +2,6 @@
 
 #include <optional>
 
-#include "ttnn/operations/core/core.hpp"
 #include "ttnn/tensor/tensor.hpp"
 #include "ttnn/types.hpp"
 

@@ -28,7 +28,7 @@ struct Conv2dConfig {
     bool reshard_if_not_optimal = false;
     bool override_sharding_config = false;
     std::optional<tt::tt_metal::TensorMemoryLayout> shard_layout;
-    std::optional<CoreRangeSet> core_grid = std::nullopt;
+    std::optional<tt::tt_metal::CoreRangeSet> core_grid = std::nullopt;
     bool transpose_shards = false;
     tt::tt_metal::Layout output_layout = tt::tt_metal::Layout::TILE;
     bool enable_act_double_buffer = false;

@@ -12,7 +12,7 @@
 namespace ttnn::operations::matmul {
 
 struct MatmulMultiCoreReuseProgramConfig {
-    CoreCoord compute_with_storage_grid_size;
+    tt::tt_metal::CoreCoord compute_with_storage_grid_size;
     std::size_t in0_block_w{};
     std::size_t out_subblock_h{};
     std::size_t out_subblock_w{};
@@ -21,7 +21,7 @@ struct MatmulMultiCoreReuseProgramConfig {
 };
 
 struct MatmulMultiCoreReuseMultiCastProgramConfig {
-    CoreCoord compute_with_storage_grid_size;
+    tt::tt_metal::CoreCoord compute_with_storage_grid_size;
     std::size_t in0_block_w{};
     std::size_t out_subblock_h{};
     std::size_t out_subblock_w{};
@@ -35,7 +35,7 @@ struct MatmulMultiCoreReuseMultiCastProgramConfig {
 };
 
 struct MatmulMultiCoreReuseMultiCast1DProgramConfig {
-    CoreCoord compute_with_storage_grid_size;
+    tt::tt_metal::CoreCoord compute_with_storage_grid_size;
     std::size_t in0_block_w{};
     std::size_t out_subblock_h{};
     std::size_t out_subblock_w{};
@@ -47,7 +47,7 @@ struct MatmulMultiCoreReuseMultiCast1DProgramConfig {
     std::optional<ttnn::operations::unary::UnaryWithParam> fused_activation;
     bool mcast_in0{};
     bool gather_in0{};
-    CoreRangeSet hop_cores;
+    tt::tt_metal::CoreRangeSet hop_cores;
     std::size_t num_global_cb_receivers{};
     bool untilize_out{};
 };

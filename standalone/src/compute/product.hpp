@@ -1,0 +1,85 @@
+#pragma once
+
+// What the products of tensors have in common: which element type to compute in, packed constant
+// operands kept with their storage, and the last step from float sums to a tensor.
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+
+#include "compute/activation.hpp"
+#include "compute/gemm.hpp"
+#include "core/tensor_data.hpp"
+
+namespace ttcodegen::cpu {
+
+/// Whether all values of the type are bfloat16 values too.
+constexpr bool fits_bfloat16(DataType dtype) {
+    return dtype == DataType::BFLOAT16 || dtype == DataType::UINT8 || is_block(dtype);
+}
+
+/// Calls `function(pointer)` with the elements as `const Bfloat16Bits*` or, converted if need be,
+/// as `const float*`.
+template <typename Function>
+decltype(auto) visit_elements(const Tensor& tensor, const Function& function) {
+    if (tensor.dtype() == DataType::BFLOAT16) {
+        return function(elements<Bfloat16Bits>(tensor).data());
+    }
+    const FloatElements floats(tensor);
+    return function(floats.data());
+}
+
+/// Mixes `value` into a key for Buffer::derived.
+constexpr std::uint64_t mix_key(std::uint64_t key, std::uint64_t value) {
+    return (key ^ value) * 0x9e3779b97f4a7c15U + (value >> 7);
+}
+
+/// What `make()` derives from a tensor's elements, kept with them from the second use on: what is
+/// used once is an activation and would only take memory.
+template <typename Form, typename Make>
+std::shared_ptr<const Form> derive(const Tensor& tensor, std::uint64_t key, const Make& make) {
+    Buffer& buffer = buffer_of(tensor);
+    if (buffer.weight_uses++ == 0) {
+        return make();
+    }
+    return buffer.derived<Form>(key, make);
+}
+
+/// A packed right operand that can be kept with a buffer.
+template <typename Element>
+struct PackedOperand : Derived {
+    explicit PackedOperand(PackedMatrix<Element> matrix_) : matrix(std::move(matrix_)) {}
+    PackedMatrix<Element> matrix;
+};
+
+/// `tensor` as `batches` right operands of depth x columns, lying with these strides.
+template <typename Element>
+std::shared_ptr<const PackedOperand<Element>> packed_operand(const Tensor& tensor,
+                                                             std::int64_t batches,
+                                                             std::int64_t depth,
+                                                             std::int64_t columns,
+                                                             MatrixStrides strides);
+
+/// The sums of a product on their way to an output tensor: scale, bias, activation, rounding.
+struct ProductOutput {
+    std::byte* data = nullptr;
+    DataType dtype = DataType::INVALID;
+    /// Elements between rows of the output.
+    std::int64_t stride = 0;
+
+    /// Multiplies every sum.
+    float scale = 1.0F;
+    /// Added to every sum after that: bias[row % bias_rows * bias_row_stride + column *
+    /// bias_column_stride].
+    const float* bias = nullptr;
+    std::int64_t bias_rows = 1;
+    std::int64_t bias_row_stride = 0;
+    std::int64_t bias_column_stride = 1;
+    std::optional<UnaryWithParam> activation = std::nullopt;
+
+    /// Finishes a block of sums in place and stores it from (row, column) of the output on.
+    void store(std::int64_t row, std::int64_t rows, std::int64_t column, std::int64_t columns,
+               float* block, std::int64_t block_stride) const;
+};
+
+}  // namespace ttcodegen::cpu

@@ -1,0 +1,1 @@
+"""EmitC: the IR of the C++ that ttcodegen writes, and everything that turns it into text."""

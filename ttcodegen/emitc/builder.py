@@ -1,0 +1,477 @@
+"""A small typed interface for passes that write EmitC.
+
+    source = open_file(module, "src/mnist.cpp")
+    source.include("ttnn/operations/matmul/matmul.hpp")
+    with source.namespace("mnist"):
+        body = source.function(
+            "forward", [("inputs", "const ForwardInputs&")], "ttnn::Tensor"
+        )
+        x = body.member(body.arguments[0], "x", "ttnn::Tensor")
+        body.comment("linear_relu_stack.0")
+        hidden = body.call("ttnn::linear", x, Text("std::nullopt"), name="hidden")
+        body.return_(hidden)
+
+Types are given as C++ text. Names may be any text: what C++ does not allow in them is replaced when
+they are printed, and they are made unique there. Text that goes into the C++ as it stands is
+wrapped in `Text`, so that no name of the input gets there by accident.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+from xdsl.dialects.builtin import (
+    ArrayAttr,
+    BFloat16Type,
+    DictionaryAttr,
+    Float16Type,
+    Float32Type,
+    Float64Type,
+    FloatAttr,
+    FunctionType,
+    IndexType,
+    IntegerAttr,
+    IntegerType,
+    ModuleOp,
+    StringAttr,
+    UnitAttr,
+    i32,
+)
+from xdsl.dialects.emitc import EmitC_LValueType, EmitC_OpaqueAttr, EmitC_PointerType
+from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
+
+from ttcodegen.diagnostics import copy_source_offset
+from ttcodegen.emitc.expressions import (
+    BINARY_OPS,
+    UNARY_OPS,
+    CallOp,
+    CallOpaqueOp,
+    CastOp,
+    CmpOp,
+    ComparisonPredicate,
+    ConstantOp,
+    DereferenceOp,
+    LiteralOp,
+    LoadOp,
+    MemberOp,
+    SubscriptOp,
+    YieldOp,
+)
+from ttcodegen.emitc.inlining import NAME, NAMES, PURE
+from ttcodegen.emitc.naming import identifier
+from ttcodegen.emitc.spelling import comment_line, cpp_type, type_text
+from ttcodegen.emitc.statements import (
+    AssignOp,
+    ClassOp,
+    FieldOp,
+    FileOp,
+    ForOp,
+    FuncOp,
+    GlobalOp,
+    IfOp,
+    IncludeOp,
+    ReturnOp,
+    VariableOp,
+    VerbatimOp,
+)
+from ttcodegen.emitc.values import INITIALIZERS, METHOD
+
+TENSOR = "ttnn::Tensor"
+
+
+@dataclass(frozen=True, slots=True)
+class Text:
+    """A piece of C++ that is written as it stands."""
+
+    text: str
+
+
+Argument = SSAValue | Text
+"""What a call takes: a value, or a piece of C++."""
+
+
+def open_file(module: ModuleOp, path: str) -> EmitCBuilder:
+    """Appends a file to `module`, `path` below the project's folder, and gives its builder."""
+    file = FileOp(path)
+    module.body.block.add_op(file)
+    return EmitCBuilder(file.body.block)
+
+
+class EmitCBuilder:
+    """Appends ops to a block.
+
+    Set `origin` to the op that is being lowered: what is created then has its source location.
+    """
+
+    def __init__(self, block: Block, *, origin: Operation | None = None) -> None:
+        self.block = block
+        self.origin = origin
+
+    @property
+    def arguments(self) -> tuple[SSAValue, ...]:
+        """The parameters of the function whose body this is."""
+        return tuple(self.block.args)
+
+    def insert(self, op: Operation) -> None:
+        """Appends any op."""
+        if self.origin is not None:
+            copy_source_offset(self.origin, op)
+        self.block.add_op(op)
+
+    def _nested(self, block: Block) -> EmitCBuilder:
+        return EmitCBuilder(block, origin=self.origin)
+
+    # --- Calls -----------------------------------------------------------------------------------
+
+    def call(
+        self,
+        callee: str,
+        *args: Argument,
+        type: str = TENSOR,
+        template_args: Sequence[str | int] = (),
+        name: str | None = None,
+        pure: bool = False,
+    ) -> SSAValue:
+        """`type name = callee<template_args>(args);`.
+
+        Args:
+            callee: the qualified C++ name.
+            args: the arguments in order.
+            type: the type of the result.
+            template_args: types or values, as C++ text or a number.
+            name: what the variable is called; after the callee if None.
+            pure: the call may be written where its value is used (once, and unless it has a name).
+        """
+        op = self._call(callee, args, [type], template_args)
+        if pure:
+            op.attributes[PURE] = UnitAttr()
+        return self._named(op, name)
+
+    def call_void(
+        self, callee: str, *args: Argument, template_args: Sequence[str | int] = ()
+    ) -> None:
+        """`callee<template_args>(args);`."""
+        self._call(callee, args, [], template_args)
+
+    def call_several(
+        self,
+        callee: str,
+        *args: Argument,
+        types: Sequence[str],
+        names: Sequence[str] | None = None,
+        template_args: Sequence[str | int] = (),
+    ) -> tuple[SSAValue, ...]:
+        """`auto [name, ...] = callee(args);`: a call whose result is a tuple, array or struct."""
+        op = self._call(callee, args, types, template_args)
+        if names is not None:
+            op.attributes[NAMES] = ArrayAttr([StringAttr(name) for name in names])
+        return tuple(op.results)
+
+    def call_method(
+        self,
+        receiver: SSAValue,
+        method: str,
+        *args: Argument,
+        type: str | None = None,
+        template_args: Sequence[str | int] = (),
+        name: str | None = None,
+        pure: bool = False,
+    ) -> SSAValue | None:
+        """`receiver.method(args)`, `->` for a pointer; None unless there is a result `type`."""
+        types = [] if type is None else [type]
+        op = self._call(method, (receiver, *args), types, template_args)
+        op.attributes[METHOD] = UnitAttr()
+        if pure:
+            op.attributes[PURE] = UnitAttr()
+        return None if type is None else self._named(op, name)
+
+    def call_function(
+        self, function: str, *args: SSAValue, type: str | None = None, name: str | None = None
+    ) -> SSAValue | None:
+        """Calls a function that is defined or declared in this file."""
+        op = CallOp(function, args, [] if type is None else [cpp_type(type)])
+        self.insert(op)
+        return None if type is None else self._named(op, name)
+
+    def get(self, value: SSAValue, index: int, type: str, *, name: str | None = None) -> SSAValue:
+        """`std::get<index>(value)`."""
+        return self.call("std::get", value, type=type, template_args=(index,), name=name, pure=True)
+
+    def aggregate(
+        self, type: str, fields: Mapping[str, Argument], *, name: str | None = None
+    ) -> SSAValue:
+        """`type{.field = value, ...}`; the fields in the order of their declaration."""
+        return self._initialized(type, tuple(fields), tuple(fields.values()), name)
+
+    def braced(self, type: str, *items: Argument, name: str | None = None) -> SSAValue:
+        """`type{item, ...}`."""
+        return self._initialized(type, ("",) * len(items), items, name)
+
+    def _initialized(
+        self,
+        type: str,
+        designators: Sequence[str],
+        values: Sequence[Argument],
+        name: str | None,
+    ) -> SSAValue:
+        op = self._call(type, values, [type], ())
+        op.attributes[INITIALIZERS] = ArrayAttr([StringAttr(d) for d in designators])
+        op.attributes[PURE] = UnitAttr()
+        return self._named(op, name)
+
+    def _call(
+        self,
+        callee: str,
+        args: Sequence[Argument],
+        types: Sequence[str],
+        template_args: Sequence[str | int],
+    ) -> CallOpaqueOp:
+        operands = [arg for arg in args if not isinstance(arg, Text)]
+        listed: list[Attribute] | None = None
+        if len(operands) != len(args):
+            indices = iter(range(len(operands)))
+            listed = [
+                _opaque(arg.text)
+                if isinstance(arg, Text)
+                else IntegerAttr(next(indices), IndexType())
+                for arg in args
+            ]
+        op = CallOpaqueOp(
+            callee,
+            operands,
+            [cpp_type(type) for type in types],
+            args=listed,
+            template_args=[
+                IntegerAttr(arg, i32) if isinstance(arg, int) else _opaque(arg)
+                for arg in template_args
+            ]
+            or None,
+        )
+        self.insert(op)
+        return op
+
+    def _named(self, op: Operation, name: str | None) -> SSAValue:
+        result = op.results[0]
+        if name is not None:
+            # The hint is for readers of the IR. It cannot hold every name: endings such as `_0` are
+            # cut off, because the printer of the IR numbers equal names itself.
+            result.name_hint = identifier(name)
+            if result.name_hint != name:
+                op.attributes[NAME] = StringAttr(name)
+        return result
+
+    # --- Values ----------------------------------------------------------------------------------
+
+    def literal(self, text: str, type: str) -> SSAValue:
+        """A piece of C++ as a value, written at each use."""
+        return self._value(LiteralOp(text, cpp_type(type)))
+
+    def constant(self, value: bool | float, type: str) -> SSAValue:
+        """A number, written at each use; `type` is an arithmetic type."""
+        result_type = cpp_type(type)
+        attribute: Attribute
+        match result_type:
+            case IntegerType():
+                attribute = IntegerAttr(int(value), result_type)
+            case Float16Type() | BFloat16Type() | Float32Type() | Float64Type():
+                attribute = FloatAttr(float(value), result_type)
+            case _:
+                attribute = IntegerAttr(int(value), IndexType())
+        return self._value(ConstantOp(attribute, result_type))
+
+    def member(self, value: SSAValue, field: str, type: str) -> SSAValue:
+        """`value.field`, `value->field` for a pointer; written at each use."""
+        if isinstance(value.type, EmitC_PointerType):
+            value = self._value(DereferenceOp(value))
+        if isinstance(value.type, EmitC_LValueType):
+            place = EmitC_LValueType(cpp_type(type))
+            return self._value(LoadOp(self._value(MemberOp(field, value, place))))
+        return self._value(MemberOp(field, value, cpp_type(type)))
+
+    def member_place(self, variable: SSAValue, field: str, type: str) -> SSAValue:
+        """The field of a variable as a place that can be assigned to."""
+        return self._value(MemberOp(field, variable, EmitC_LValueType(cpp_type(type))))
+
+    def subscript(
+        self, value: SSAValue, index: int | SSAValue, type: str, *, name: str | None = None
+    ) -> SSAValue:
+        """`value[index]`, written at each use; with a `name` it gets a variable."""
+        position = self.constant(index, "size_t") if isinstance(index, int) else index
+        place = self._value(SubscriptOp(value, [position], cpp_type(type)))
+        load = LoadOp(place)
+        if name is not None:
+            load.attributes[NAME] = StringAttr(name)
+        return self._value(load)
+
+    def binary(self, operator: str, lhs: SSAValue, rhs: SSAValue, type: str) -> SSAValue:
+        """A binary operator by its EmitC mnemonic: `add`, `bitwise_and`, ..."""
+        return self._value(BINARY_OPS[operator](lhs, rhs, cpp_type(type)))
+
+    def unary(self, operator: str, operand: SSAValue, type: str) -> SSAValue:
+        """A unary operator by its EmitC mnemonic: `unary_minus`, `logical_not`, ..."""
+        return self._value(UNARY_OPS[operator](operand, cpp_type(type)))
+
+    def compare(self, predicate: ComparisonPredicate, lhs: SSAValue, rhs: SSAValue) -> SSAValue:
+        """A comparison; its value is a bool."""
+        return self._value(CmpOp(predicate, lhs, rhs, cpp_type("bool")))
+
+    def cast(self, value: SSAValue, type: str) -> SSAValue:
+        """An explicit conversion."""
+        return self._value(CastOp(value, cpp_type(type)))
+
+    def _value(self, op: Operation) -> SSAValue:
+        self.insert(op)
+        return op.results[0]
+
+    # --- Variables and control flow --------------------------------------------------------------
+
+    def variable(self, name: str, type: str, initializer: Text | None = None) -> SSAValue:
+        """`type name = initializer;`, a place to `assign` to and `load` from."""
+        text = "" if initializer is None else initializer.text
+        op = VariableOp(_opaque(text), EmitC_LValueType(cpp_type(type)))
+        self.insert(op)
+        return self._named(op, name)
+
+    def assign(self, place: SSAValue, value: SSAValue) -> None:
+        """`place = value;`."""
+        self.insert(AssignOp(place, value))
+
+    def load(self, place: SSAValue) -> SSAValue:
+        """The value of a variable now."""
+        return self._value(LoadOp(place))
+
+    def if_(self, condition: SSAValue, *, otherwise: bool = False) -> tuple[EmitCBuilder, ...]:
+        """An `if`: the builder of its body, and that of the `else` if asked for."""
+        blocks = [Block() for _ in range(2 if otherwise else 1)]
+        self.insert(IfOp(condition, *blocks))
+        return tuple(self._nested(block) for block in blocks)
+
+    def for_(
+        self, start: SSAValue, bound: SSAValue, step: SSAValue, *, name: str | None = None
+    ) -> EmitCBuilder:
+        """A counting loop: the builder of its body, whose first argument is the counter."""
+        block = Block(arg_types=[start.type])
+        if name is not None:
+            block.args[0].name_hint = identifier(name)
+        self.insert(ForOp(start, bound, step, block))
+        return self._nested(block)
+
+    def end_block(self) -> None:
+        """Ends the body of an `if` or a loop."""
+        self.insert(YieldOp())
+
+    def return_(self, value: SSAValue | None = None) -> None:
+        """`return value;`; every body ends in a return, one without value is not printed."""
+        self.insert(ReturnOp(value))
+
+    # --- Definitions -----------------------------------------------------------------------------
+
+    def function(
+        self,
+        name: str,
+        parameters: Sequence[tuple[str, str]],
+        result: str | None = None,
+        *,
+        specifiers: Sequence[str] = (),
+    ) -> EmitCBuilder:
+        """Defines a function and gives the builder of its body.
+
+        Args:
+            name: an identifier.
+            parameters: name and type of each.
+            result: the type it returns, None for void.
+            specifiers: `static`, `inline`, ...
+        """
+        block = Block(arg_types=[cpp_type(type) for _, type in parameters])
+        for argument, (parameter, _) in zip(block.args, parameters, strict=True):
+            argument.name_hint = identifier(parameter)
+        self._function(name, parameters, result, Region(block), specifiers)
+        return self._nested(block)
+
+    def declare(
+        self,
+        name: str,
+        parameters: Sequence[tuple[str, str]],
+        result: str | None = None,
+        *,
+        specifiers: Sequence[str] = (),
+    ) -> None:
+        """Declares a function that is defined in another file (or later in this one)."""
+        self._function(name, parameters, result, Region(), specifiers)
+
+    def _function(
+        self,
+        name: str,
+        parameters: Sequence[tuple[str, str]],
+        result: str | None,
+        body: Region,
+        specifiers: Sequence[str],
+    ) -> None:
+        outputs = [] if result is None else [cpp_type(result)]
+        type_ = FunctionType.from_lists([cpp_type(type) for _, type in parameters], outputs)
+        names = ArrayAttr([DictionaryAttr({NAME: StringAttr(text)}) for text, _ in parameters])
+        self.insert(
+            FuncOp(
+                name, type_, body, specifiers=specifiers, arg_attrs=names if parameters else None
+            )
+        )
+
+    def struct(
+        self, name: str, fields: Sequence[tuple[str, str]], comment: str | None = None
+    ) -> None:
+        """Defines a structure; `name` and the names of the fields are identifiers."""
+        if comment is not None:
+            self.comment(comment)
+        op = ClassOp(name)
+        self.insert(op)
+        body = self._nested(op.body.block)
+        for field, type in fields:
+            body.insert(FieldOp(field, cpp_type(type)))
+
+    def global_constant(self, name: str, type: str, initializer: str) -> SSAValue | None:
+        """`const type name = initializer;` at file scope; `initializer` may be in braces."""
+        self.insert(GlobalOp(name, cpp_type(type), _opaque(initializer), specifiers=["const"]))
+        return None
+
+    def include(self, header: str, *, standard: bool = True) -> None:
+        """`#include <header>`, in quotes unless `standard`."""
+        self.insert(IncludeOp(header, is_standard_include=standard))
+
+    @contextmanager
+    def namespace(self, name: str) -> Iterator[None]:
+        """What is built inside stands in a namespace; `name` may be nested or empty."""
+        title = f"namespace {name}" if name else "namespace"
+        self.verbatim(f"{title} {{")
+        self.blank()
+        yield
+        self.blank()
+        self.verbatim(f"}}  // {title}")
+
+    # --- Text ------------------------------------------------------------------------------------
+
+    def comment(self, text: str) -> None:
+        """`// text`; each line of it becomes a comment line, whatever it holds."""
+        for line in text.splitlines() or [""]:
+            self.verbatim(comment_line(line))
+
+    def blank(self) -> None:
+        """An empty line."""
+        self.verbatim("")
+
+    def verbatim(self, text: str) -> None:
+        """Lines of C++ as they stand."""
+        self.insert(VerbatimOp(text))
+
+
+def type_of(value: SSAValue) -> str:
+    """The C++ type of a value that a builder made."""
+    text = type_text(value.type)
+    if text is None:
+        raise ValueError(f"{value.type} has no C++ spelling")
+    return text
+
+
+def _opaque(text: str) -> EmitC_OpaqueAttr:
+    return EmitC_OpaqueAttr(StringAttr(text))

@@ -1,0 +1,277 @@
+"""How types, numbers, strings and comments are spelled in C++.
+
+Everything here is text in, text out (or attribute in, text out): nothing knows about operations.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+import struct
+from dataclasses import dataclass
+from enum import IntEnum
+
+from xdsl.dialects.builtin import (
+    BFloat16Type,
+    DenseIntOrFPElementsAttr,
+    Float16Type,
+    Float32Type,
+    Float64Type,
+    FloatAttr,
+    IndexType,
+    IntegerAttr,
+    IntegerType,
+    Signedness,
+    StringAttr,
+    TupleType,
+)
+from xdsl.dialects.emitc import (
+    EmitC_ArrayType,
+    EmitC_LValueType,
+    EmitC_OpaqueAttr,
+    EmitC_OpaqueType,
+    EmitC_PointerType,
+    EmitC_PtrDiffT,
+    EmitC_SignedSizeT,
+    EmitC_SizeT,
+)
+from xdsl.ir import Attribute, TypeAttribute
+
+
+class Precedence(IntEnum):
+    """Binding strength of C++ operators, weakest first (cppreference, "Operator Precedence")."""
+
+    ASSIGNMENT = 1
+    CONDITIONAL = 2
+    LOGICAL_OR = 3
+    LOGICAL_AND = 4
+    BITWISE_OR = 5
+    BITWISE_XOR = 6
+    BITWISE_AND = 7
+    EQUALITY = 8
+    RELATIONAL = 9
+    THREE_WAY = 10
+    SHIFT = 11
+    ADDITIVE = 12
+    MULTIPLICATIVE = 13
+    UNARY = 14
+    POSTFIX = 15
+    PRIMARY = 16
+
+
+@dataclass(frozen=True, slots=True)
+class Expression:
+    """The text of a C++ expression and the precedence of its outermost operator."""
+
+    text: str
+    precedence: Precedence = Precedence.PRIMARY
+
+    def at_least(self, precedence: Precedence) -> str:
+        """The text, in parentheses if it binds weaker than `precedence`."""
+        return self.text if self.precedence >= precedence else f"({self.text})"
+
+
+_FIXED_TYPES: dict[str, TypeAttribute] = {
+    "bool": IntegerType(1),
+    **{f"int{width}_t": IntegerType(width) for width in (8, 16, 32, 64)},
+    **{f"uint{width}_t": IntegerType(width, Signedness.UNSIGNED) for width in (8, 16, 32, 64)},
+    "float": Float32Type(),
+    "double": Float64Type(),
+    "_Float16": Float16Type(),
+    "__bf16": BFloat16Type(),
+    "size_t": EmitC_SizeT(),
+    "ssize_t": EmitC_SignedSizeT(),
+    "ptrdiff_t": EmitC_PtrDiffT(),
+}
+
+_TYPE_TEXTS: dict[Attribute, str] = {
+    **{type_: text for text, type_ in _FIXED_TYPES.items()},
+    **{IntegerType(width, Signedness.SIGNED): f"int{width}_t" for width in (8, 16, 32, 64)},
+    IndexType(): "size_t",
+}
+
+_CALL_LIKE = re.compile(r"[A-Za-z_][\w:]*(\([^()]*\)|\{[^{}]*\})?")
+_NUMBER = re.compile(r"\d[\w.]*")
+_CONTROL_OR_SPACE = re.compile(r"\s+")
+
+
+def cpp_type(text: str) -> TypeAttribute:
+    """The EmitC type spelled `text` in C++: `float` is f32, `T*` a pointer, another one opaque."""
+    text = text.strip()
+    fixed = _FIXED_TYPES.get(text)
+    if fixed is not None:
+        return fixed
+    if text.endswith("*"):
+        return EmitC_PointerType(cpp_type(text[:-1]))
+    return EmitC_OpaqueType(StringAttr(text))
+
+
+def type_text(type_: Attribute) -> str | None:
+    """The C++ spelling of a type; None if it has none.
+
+    An lvalue is spelled as what it holds; an array as a declaration needs it (`declaration`) has no
+    spelling of its own here.
+    """
+    text = _TYPE_TEXTS.get(type_)
+    if text is not None:
+        return text
+    match type_:
+        case EmitC_OpaqueType():
+            return type_.value.data
+        case EmitC_LValueType():
+            return type_text(type_.value_type)
+        case EmitC_PointerType():
+            pointee = type_text(type_.pointee_type)
+            return None if pointee is None else f"{pointee}*"
+        case TupleType():
+            texts = [type_text(element) for element in type_.types.data]
+            known = [text for text in texts if text is not None]
+            return f"std::tuple<{', '.join(known)}>" if len(known) == len(texts) else None
+        case _:
+            return None
+
+
+def declaration(type_: Attribute, name: str) -> str | None:
+    """`type name` as a declaration spells it, array bounds behind the name; None: no spelling."""
+    if isinstance(type_, EmitC_ArrayType):
+        element = type_text(type_.element_type)
+        bounds = "".join(f"[{extent}]" for extent in type_.get_shape())
+        return None if element is None else f"{element} {name}{bounds}"
+    text = type_text(type_)
+    return None if text is None else f"{text} {name}"
+
+
+def attribute_value(attribute: Attribute) -> Expression | None:
+    """The C++ value of a constant's attribute; None if it has none."""
+    match attribute:
+        case EmitC_OpaqueAttr():
+            return opaque_value(attribute.value.data)
+        case IntegerAttr():
+            return integer_value(attribute.value.data, attribute.type)
+        case FloatAttr():
+            return float_value(attribute.value.data, double=isinstance(attribute.type, Float64Type))
+        case DenseIntOrFPElementsAttr():
+            return _elements_value(attribute)
+        case _:
+            return None
+
+
+def opaque_value(text: str) -> Expression:
+    """A piece of C++ as an expression: what is not plainly one token or call binds weakest."""
+    plain = _CALL_LIKE.fullmatch(text) or _NUMBER.fullmatch(text)
+    return Expression(text, Precedence.PRIMARY if plain else Precedence.ASSIGNMENT)
+
+
+def integer_value(value: int, type_: Attribute) -> Expression:
+    """An integer constant: its exact value, in a type that converts to `type_` silently."""
+    if isinstance(type_, IntegerType):
+        width = type_.width.data
+        if width == 1:
+            return Expression("true" if value else "false")
+        if type_.signedness.data is Signedness.UNSIGNED:
+            value %= 1 << width
+            suffix = "ull" if value >= 1 << 32 else "u" if width >= 32 else ""
+            return Expression(f"{value}{suffix}")
+    if value >= 1 << 63:
+        return Expression(f"{value}ull")
+    if value >= 0:
+        return Expression(str(value))
+    # The literal of the smallest number would not fit its type before the minus is applied.
+    if value in (-(1 << 31), -(1 << 63)):
+        return Expression(f"{value + 1} - 1", Precedence.ADDITIVE)
+    return Expression(str(value), Precedence.UNARY)
+
+
+def float_value(value: float, *, double: bool = False) -> Expression:
+    """A floating-point constant in the shortest spelling that reads back as the same number.
+
+    Args:
+        value: the number; rounded to float32 first unless `double`.
+        double: spell a `double`; a `float` otherwise (also for the 16-bit types).
+    """
+    limits = f"std::numeric_limits<{'double' if double else 'float'}>"
+    if not double:
+        value = _to_float32(value)
+    if math.isnan(value):
+        return Expression(f"{limits}::quiet_NaN()", Precedence.POSTFIX)
+    negative = math.copysign(1.0, value) < 0
+    if math.isinf(value):
+        text = f"{limits}::infinity()"
+        return (
+            Expression(f"-{text}", Precedence.UNARY)
+            if negative
+            else Expression(text, Precedence.POSTFIX)
+        )
+    text = _tidy_exponent(repr(value) if double else _shortest_float32(value))
+    text = text if double else f"{text}f"
+    return Expression(text, Precedence.UNARY if negative else Precedence.PRIMARY)
+
+
+def string_literal(text: str) -> str:
+    """`text` as a C++ string literal, UTF-8 encoded; the literal itself is plain ASCII."""
+    pieces: list[str] = []
+    for byte in text.encode("utf-8", "replace"):
+        character = chr(byte)
+        if character in '"\\?':
+            # `\?` keeps two question marks from forming a trigraph.
+            pieces.append("\\" + character)
+        elif 0x20 <= byte < 0x7F:
+            pieces.append(character)
+        else:
+            # Three octal digits: unlike \x, the escape cannot swallow a digit that follows.
+            pieces.append({"\n": "\\n", "\t": "\\t"}.get(character, f"\\{byte:03o}"))
+    return '"' + "".join(pieces) + '"'
+
+
+def comment_line(text: str) -> str:
+    """`// text` on one line, whatever `text` holds."""
+    # A backslash at the end would continue the comment, `??/` is one before C++17; bidirectional
+    # controls make a reader see other code than the compiler.
+    line = text.replace("\\", "/").replace("??/", "? ?/")
+    line = "".join(c if c.isprintable() else " " for c in line)
+    line = _CONTROL_OR_SPACE.sub(" ", line).strip()
+    return f"// {line}" if line else "//"
+
+
+def _elements_value(attribute: DenseIntOrFPElementsAttr) -> Expression | None:
+    element = attribute.get_element_type()
+    double = isinstance(element, Float64Type)
+    texts = [
+        float_value(v, double=double).text
+        if isinstance(v, float)
+        else integer_value(v, element).text
+        for v in attribute.get_values()
+        if isinstance(v, int | float)
+    ]
+    count = math.prod(attribute.get_shape())
+    if len(texts) == 1:
+        texts *= count
+    if len(texts) != count:
+        return None
+    for extent in reversed(attribute.get_shape()[1:]):
+        texts = [
+            "{" + ", ".join(texts[start : start + extent]) + "}"
+            for start in range(0, len(texts), max(extent, 1))
+        ]
+    return Expression("{" + ", ".join(texts) + "}")
+
+
+def _to_float32(value: float) -> float:
+    try:
+        return struct.unpack("<f", struct.pack("<f", value))[0]
+    except OverflowError:
+        return math.copysign(math.inf, value)
+
+
+def _shortest_float32(value: float) -> str:
+    for digits in range(1, 10):
+        text = f"{value:.{digits}g}"
+        if _to_float32(float(text)) == value:
+            break
+    # `repr` of the shortest decimal puts the point where Python would, e.g. 100.0 for 1e+02.
+    return repr(float(text))
+
+
+def _tidy_exponent(text: str) -> str:
+    mantissa, mark, exponent = text.partition("e")
+    return f"{mantissa}e{int(exponent)}" if mark else text

@@ -1,0 +1,373 @@
+"""Types, attributes and locations: xDSL's attribute parser made fast and right.
+
+Fast: a type, function type, attribute dictionary or location that was parsed once is known by its
+text. An entry is made only if the text that the pattern took is exactly what the parser consumed, so
+a pattern that takes too much or too little costs time and never changes what is read.
+
+Right: aliases may be used before they are defined, locations take all forms, and what belongs to
+dialects we do not have is kept as text instead of refused.
+"""
+
+from __future__ import annotations
+
+import re
+import struct
+from collections.abc import Callable
+from typing import NoReturn, TypeVar, cast
+
+from xdsl.context import Context
+from xdsl.dialects.builtin import (
+    FileLineColLoc,
+    FloatAttr,
+    FunctionType,
+    FusedLoc,
+    IntAttr,
+    IntegerAttr,
+    LocationAttr,
+    MemRefLayoutAttr,
+    MemRefType,
+    NameLoc,
+    NoneAttr,
+    StringAttr,
+    TensorType,
+    UnknownLoc,
+    UnrankedMemRefType,
+    UnrankedTensorType,
+    UnregisteredAttr,
+)
+from xdsl.ir import Attribute, TypeAttribute
+from xdsl.parser import Parser
+from xdsl.parser.attribute_parser import AttrParser
+from xdsl.parser.generic_parser import ParserState
+from xdsl.utils.exceptions import ParseError, VerifyException
+from xdsl.utils.lexer import Input, Position, Span
+from xdsl.utils.mlir_lexer import MLIRTokenKind
+
+from ttcodegen.diagnostics import CompileError, Diagnostics, Note, Source
+from ttcodegen.parsing.legacy import current_attribute_name
+from ttcodegen.parsing.lexer import LexedToken, MLIRTextLexer, skip_blanks
+
+T = TypeVar("T")
+
+# Longer texts are constants and the like: they do not come twice, and looking for their end costs.
+_MEMO_LENGTH = 4096
+_SHORT_STRING = r'"[^"\\\n]{0,200}+"'
+
+
+def _angles(depth: int) -> str:
+    """A pattern for `<...>` with balanced brackets down to `depth`; `->` is no bracket."""
+    nested = "|" + _angles(depth - 1) if depth else ""
+    return rf"<(?:[^<>\"\n-]++|->|-{nested})*+>"
+
+
+_TYPE_TEXT = rf"(?:tensor{_angles(3)}|![a-zA-Z_$][\w$.-]*+(?:{_angles(3)})?+)"
+_TYPE = re.compile(_TYPE_TEXT)
+_DIALECT_ATTRIBUTE = re.compile(rf"#[a-zA-Z_$][\w$-]*+\.[\w$.-]++(?:{_angles(3)})?+")
+_FUNCTION_TYPE = re.compile(
+    rf"\([^()\"{{}}]*+\)\s*->\s*(?:\([^()\"{{}}]*+\)|{_TYPE_TEXT}|[a-zA-Z]\w*+)"
+)
+_DICTIONARY_TEXT = rf"\{{(?:[^{{}}\"]++|{_SHORT_STRING})*+\}}"
+_DICTIONARY = re.compile(_DICTIONARY_TEXT)
+_PROPERTIES = re.compile(rf"<\s*{_DICTIONARY_TEXT}\s*>")
+_LOCATION = re.compile(
+    rf"loc\((?:[^()\"]++|{_SHORT_STRING}|\((?:[^()\"]++|{_SHORT_STRING})*+\))*+\)"
+)
+_ALIAS_DEFINITION = re.compile(
+    r"^[ \t]*([#!](?:[0-9]++|[a-zA-Z$_-][a-zA-Z0-9$_-]*+))[ \t\r\n]*=", re.MULTILINE
+)
+
+
+class AttributeParser(Parser):
+    """The part of the parser that reads types, attributes and locations of one `Source`."""
+
+    def __init__(self, context: Context, source: Source, diagnostics: Diagnostics) -> None:
+        lexer = MLIRTextLexer(Input(source.text, source.name))
+        AttrParser.__init__(self, ParserState(lexer), context)
+        self.ssa_values = {}
+        self.blocks = {}
+        self.forward_block_references = {}
+        self.forward_ssa_references = {}
+        self.source = source
+        self.diagnostics = diagnostics
+        self._types: dict[str, TypeAttribute | None] = {}
+        self._attributes: dict[str, Attribute | None] = {}
+        self._function_types: dict[str, FunctionType | None] = {}
+        self._dictionaries: dict[str, dict[str, Attribute]] = {}
+        self._locations: dict[str, LocationAttr | None] = {}
+        self._alias_definitions: dict[str, int] | None = None
+        self._open_aliases: list[str] = []
+        self._warned_of_encodings = False
+
+    # Errors and tokens
+
+    @property
+    def _current_token(self) -> LexedToken:
+        return cast(LexedToken, self._parser_state.current_token)
+
+    def raise_error(  # pyright: ignore[reportIncompatibleMethodOverride]
+        self,
+        msg: str,
+        at_position: Span[str] | Position | None = None,
+        end_position: Position | None = None,
+    ) -> NoReturn:
+        """Ends parsing with a diagnostic at a place, by default at the current token."""
+        if at_position is None:
+            at_position = self._current_token.start
+        offset = at_position.start if isinstance(at_position, Span) else at_position
+        if offset >= len(self.source.text.rstrip()) and "end of file" not in msg:
+            msg += "; the file ends here"
+        raise CompileError(plain_message(msg), offset)
+
+    def parse_optional_characters(self, text: str) -> str | None:
+        token = self._current_token
+        # Compared in place: a token can be a string of megabytes.
+        if token.end - token.start == len(text) and self.source.text.startswith(text, token.start):
+            self._consume_token()
+            return text
+        return None
+
+    def _memoized(
+        self,
+        pattern: re.Pattern[str],
+        memo: dict[str, T],
+        parse: Callable[[], T],
+    ) -> T:
+        """The value of the text at the current token, parsed only if it was not seen before."""
+        content = self.source.text
+        match = pattern.match(content, self._current_token.start)
+        if match is None:
+            return parse()
+        end = match.end()
+        if end - match.start() > _MEMO_LENGTH:
+            return parse()
+        text = match.group()
+        if (known := memo.get(text)) is not None:
+            self._resume_from(end)
+            return known
+        value = parse()
+        if value is not None and self._current_token.start == skip_blanks(content, end):
+            memo[text] = value
+        return value
+
+    # Aliases
+
+    def _alias_offsets(self) -> dict[str, int]:
+        """Where each alias is defined: the offset of its name."""
+        if self._alias_definitions is None:
+            definitions: dict[str, int] = {}
+            for match in _ALIAS_DEFINITION.finditer(self.source.text):
+                definitions.setdefault(match.group(1), match.start(1))
+            self._alias_definitions = definitions
+        return self._alias_definitions
+
+    def _alias(self, name: str, offset: int) -> Attribute:
+        """The attribute or type that an alias stands for; its definition may come later."""
+        if (known := self.attribute_aliases.get(name)) is not None:
+            return known
+        definition = self._alias_offsets().get(name)
+        if definition is None:
+            self.raise_error(f"undefined alias '{name}'", offset)
+        if name in self._open_aliases:
+            self.raise_error(f"alias '{name}' is defined by itself", offset)
+        self._open_aliases.append(name)
+        self._read_at(definition, self._parse_alias_def)
+        self._open_aliases.pop()
+        return self.attribute_aliases[name]
+
+    def _read_at(self, offset: int, parse: Callable[[], None]) -> None:
+        """Reads what stands elsewhere in the text and comes back."""
+        position, token = self.lexer.pos, self._current_token
+        self._resume_from(offset)
+        parse()
+        self.lexer.pos = position
+        self._parser_state.current_token = token
+
+    def _parse_alias_def(self) -> None:
+        """Reads `#name = attribute` or `!name = type` at the current token."""
+        token = self._current_token
+        name = token.text
+        self._consume_token()
+        self.parse_punctuation("=", " after alias name")
+        # Definitions that do not start a line are not in the index.
+        first = self._alias_offsets().setdefault(name, token.start)
+        if first != token.start:
+            notes = [Note("first defined here", first)]
+            raise CompileError(f"alias '{name}' is defined twice", token.start, notes=notes)
+        value = self.parse_type() if name[0] == "!" else self.parse_attribute()
+        self.attribute_aliases[name] = value
+
+    # Types
+
+    def parse_optional_type(self) -> TypeAttribute | None:
+        token = self._current_token
+        match token.kind:
+            case MLIRTokenKind.BARE_IDENT | MLIRTokenKind.EXCLAMATION_IDENT:
+                return self._memoized(_TYPE, self._types, self._parse_optional_type)
+            case MLIRTokenKind.L_PAREN:
+                return self.parse_optional_function_type()
+            case _:
+                return None
+
+    def _parse_optional_type(self) -> TypeAttribute | None:
+        token = self._current_token
+        if token.kind is MLIRTokenKind.EXCLAMATION_IDENT:
+            value = self._parse_extended(token, is_type=True)
+            if not isinstance(value, TypeAttribute):
+                self.raise_error(f"'{token.text}' is no type", token.start)
+            return value
+        return self._parse_optional_builtin_type()
+
+    def parse_optional_function_type(self) -> FunctionType | None:
+        if self._current_token.kind is not MLIRTokenKind.L_PAREN:
+            return None
+        return self._memoized(
+            _FUNCTION_TYPE, self._function_types, super().parse_optional_function_type
+        )
+
+    def _parse_tensor_attrs(self) -> TensorType[Attribute] | UnrankedTensorType[Attribute]:
+        """A tensor type. Encodings of dialects we do not have are dropped: where a tensor lies
+        is what the compiler decides, and its value does not depend on it."""
+        start = self._current_token.start
+        shape, element_type = self.parse_shape()
+        if self.parse_optional_punctuation(",") is None:
+            if shape is None:
+                return UnrankedTensorType(element_type)
+            return TensorType(element_type, shape)
+        if shape is None:
+            self.raise_error("an unranked tensor has no encoding")
+        encoding = self.parse_attribute()
+        if not isinstance(encoding, UnregisteredAttr):
+            return TensorType(element_type, shape, encoding)
+        if not self._warned_of_encodings:
+            self._warned_of_encodings = True
+            self.diagnostics.warn(
+                f"tensor encodings such as #{encoding.attr_name.data} are ignored: "
+                "layouts are assigned by the compiler",
+                start,
+            )
+        return TensorType(element_type, shape)
+
+    def _parse_memref_attrs(self) -> MemRefType | UnrankedMemRefType:
+        """A memref type; a layout of a dialect we do not have is dropped."""
+        shape, element_type = self.parse_shape()
+        rest: list[Attribute] = []
+        while self.parse_optional_punctuation(",") is not None:
+            rest.append(self.parse_attribute())
+        if shape is None:
+            return UnrankedMemRefType.from_type(element_type, rest[0] if rest else NoneAttr())
+        layout = rest[0] if rest and isinstance(rest[0], MemRefLayoutAttr) else NoneAttr()
+        space = rest[-1] if rest and not isinstance(rest[-1], MemRefLayoutAttr) else NoneAttr()
+        return MemRefType(element_type, shape, layout, space)
+
+    # Attributes
+
+    def parse_optional_attribute(self) -> Attribute | None:
+        token = self._current_token
+        if token.kind is not MLIRTokenKind.HASH_IDENT:
+            return self._parse_optional_builtin_attr()
+        return self._memoized(
+            _DIALECT_ATTRIBUTE,
+            self._attributes,
+            lambda: self._parse_extended(token, is_type=False),
+        )
+
+    def _parse_attribute_entry(self) -> tuple[str, Attribute]:
+        name, value = super()._parse_attribute_entry()
+        return current_attribute_name(name), value
+
+    def _parse_extended(self, token: LexedToken, *, is_type: bool) -> Attribute:
+        """A dialect's type or attribute, or an alias, whose name is `token`."""
+        self._consume_token()
+        name = token.text[1:]
+        if "." not in name and self._current_token.kind is not MLIRTokenKind.LESS:
+            return self._alias(token.text, token.start)
+        current = current_attribute_name(name)
+        if current == name:
+            return self._parse_extended_type_or_attribute(name, is_type)
+        # An older spelling whose body today's attribute does not understand is kept as it is.
+        position, body_token = self.lexer.pos, self._current_token
+        try:
+            return self._parse_extended_type_or_attribute(current, is_type)
+        except (CompileError, ParseError, VerifyException):
+            self.lexer.pos = position
+            self._parser_state.current_token = body_token
+            return self._parse_extended_type_or_attribute(name, is_type)
+
+    def parse_optional_dictionary_attr_dict(self) -> dict[str, Attribute]:
+        if self._current_token.kind is not MLIRTokenKind.L_BRACE:
+            return {}
+        parse = super().parse_optional_dictionary_attr_dict
+        return dict(self._memoized(_DICTIONARY, self._dictionaries, parse))
+
+    def parse_optional_properties_dict(self) -> dict[str, Attribute]:
+        if self._current_token.kind is not MLIRTokenKind.LESS:
+            return {}
+        parse = super().parse_optional_properties_dict
+        return dict(self._memoized(_PROPERTIES, self._dictionaries, parse))
+
+    def parse_optional_builtin_int_or_float_attr(self) -> IntegerAttr | FloatAttr | None:
+        start = self._current_token.start
+        try:
+            return super().parse_optional_builtin_int_or_float_attr()
+        except VerifyException as error:
+            self.raise_error(str(error), start)
+        except (OverflowError, ValueError, struct.error):
+            self.raise_error("the number is out of range for its type", start)
+
+    # Locations
+
+    def parse_optional_location(self) -> LocationAttr | None:
+        token = self._current_token
+        if token.kind is not MLIRTokenKind.BARE_IDENT or token.text != "loc":
+            return None
+        return self._memoized(_LOCATION, self._locations, super().parse_optional_location)
+
+    def _parse_location(self) -> LocationAttr:
+        token = self._current_token
+        match token.kind:
+            case MLIRTokenKind.STRING_LIT:
+                return self._parse_file_or_name_location()
+            case MLIRTokenKind.HASH_IDENT:
+                value = self.parse_attribute()
+                # Locations of dialects we do not have say nothing to us.
+                return value if isinstance(value, LocationAttr) else UnknownLoc()
+            case MLIRTokenKind.BARE_IDENT if token.text == "fused":
+                return self._parse_fused_location()
+            case _:
+                return super()._parse_location()
+
+    def _parse_file_or_name_location(self) -> LocationAttr:
+        name = StringAttr(self.parse_str_literal())
+        if self.parse_optional_punctuation(":") is None:
+            nested: LocationAttr | NoneAttr = NoneAttr()
+            if self._current_token.kind is MLIRTokenKind.L_PAREN:
+                with self.in_parens():
+                    nested = self._parse_location()
+            return NameLoc(name, nested)
+        line = self.parse_integer(False, False)
+        column = 0
+        if self.parse_optional_punctuation(":") is not None:
+            column = self.parse_integer(False, False)
+        if self.parse_optional_keyword("to") is not None:
+            # The end of a range; its start is what diagnostics point to.
+            self.parse_optional_integer(False, False)
+            self.parse_punctuation(":", " in location range")
+            self.parse_integer(False, False)
+        return FileLineColLoc(name, IntAttr(line), IntAttr(column))
+
+    def _parse_fused_location(self) -> LocationAttr:
+        self._consume_token()
+        metadata: Attribute = NoneAttr()
+        if self.parse_optional_punctuation("<") is not None:
+            metadata = self.parse_attribute()
+            self.parse_punctuation(">", " after the metadata of a fused location")
+        parts = self.parse_comma_separated_list(self.Delimiter.SQUARE, self._parse_location)
+        return FusedLoc(tuple(parts), metadata)
+
+
+def plain_message(message: str) -> str:
+    """A message of xDSL's in the style of ours: lower case, no full stop."""
+    message = message.strip().rstrip(".!")
+    if len(message) > 1 and message[0].isupper() and message[1].islower():
+        message = message[0].lower() + message[1:]
+    return message.replace("`", "'")

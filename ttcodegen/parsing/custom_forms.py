@@ -1,0 +1,112 @@
+"""The syntax of the operations that TTIR files write in a form of their own.
+
+Their generic forms need nothing from here. The syntax is that of tt-mlir's operation definitions
+(2025 and 2026).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from xdsl.dialects.builtin import FunctionType
+from xdsl.ir import Attribute, Operation
+from xdsl.parser import Parser
+
+ParseForm = Callable[[Parser, type[Operation]], Operation]
+
+
+@dataclass(frozen=True)
+class CustomForm:
+    """How to read an operation behind its name, and which operation it makes."""
+
+    op_name: str
+    parse: ParseForm
+
+
+def _empty(parser: Parser, op_type: type[Operation]) -> Operation:
+    """`() {attributes} : type`; the documents of 2024 write `() -> type`."""
+    parser.parse_punctuation("(")
+    parser.parse_punctuation(")")
+    attributes = parser.parse_optional_attr_dict()
+    parser.parse_punctuation(":")
+    result_type = parser.parse_type()
+    if isinstance(result_type, FunctionType) and len(result_type.outputs.data) == 1:
+        result_type = result_type.outputs.data[0]
+    return op_type.create(result_types=[result_type], attributes=attributes)
+
+
+def _to_layout(parser: Parser, op_type: type[Operation]) -> Operation:
+    """`%input, %output : type into type hostInfo = #layout {attributes} -> type`."""
+    source = parser.parse_unresolved_operand()
+    parser.parse_punctuation(",")
+    destination = parser.parse_unresolved_operand()
+    parser.parse_punctuation(":")
+    source_type = parser.parse_type()
+    parser.parse_keyword("into")
+    destination_type = parser.parse_type()
+    properties: dict[str, Attribute] = {}
+    if parser.parse_optional_keyword("hostInfo") is not None:
+        parser.parse_punctuation("=")
+        properties["layout"] = parser.parse_attribute()
+    attributes = parser.parse_optional_attr_dict()
+    result_types: list[Attribute] = []
+    if parser.parse_optional_punctuation("->") is not None:
+        result_types.append(parser.parse_type())
+    return op_type.create(
+        operands=[
+            parser.resolve_operand(source, source_type),
+            parser.resolve_operand(destination, destination_type),
+        ],
+        result_types=result_types,
+        properties=properties,
+        attributes=attributes,
+    )
+
+
+def _unary(parser: Parser, op_type: type[Operation]) -> Operation:
+    """`%input {attributes} : type -> type`."""
+    operand = parser.parse_unresolved_operand()
+    attributes = parser.parse_optional_attr_dict()
+    parser.parse_punctuation(":")
+    operand_type = parser.parse_type()
+    parser.parse_punctuation("->")
+    return op_type.create(
+        operands=[parser.resolve_operand(operand, operand_type)],
+        result_types=[parser.parse_type()],
+        attributes=attributes,
+    )
+
+
+def _module_wrapper(parser: Parser, op_type: type[Operation]) -> Operation:
+    """`attributes {...} { operations }`."""
+    attributes = parser.parse_optional_attr_dict_with_keyword()
+    region = parser.parse_region()
+    return op_type.create(
+        regions=[region], attributes={} if attributes is None else attributes.data
+    )
+
+
+def _device(parser: Parser, op_type: type[Operation]) -> Operation:
+    """`@name = <description> {attributes}`; the description is skipped."""
+    name = parser.parse_symbol_name()
+    parser.parse_punctuation("=")
+    if parser.parse_optional_attribute() is None:
+        # The contents are the business of a dialect that we do not need.
+        parser._parse_dialect_symbol_body()  # pyright: ignore[reportPrivateUsage]
+    attributes = parser.parse_optional_attr_dict()
+    return op_type.create(properties={"sym_name": name}, attributes=attributes)
+
+
+CUSTOM_FORMS: dict[str, CustomForm] = {
+    "ttir.empty": CustomForm("ttir.empty", _empty),
+    "tensor.empty": CustomForm("tensor.empty", _empty),
+    "ttir.to_layout": CustomForm("ttir.to_layout", _to_layout),
+    "ttir.ttnn_metal_layout_cast": CustomForm("ttir.ttnn_metal_layout_cast", _unary),
+    "ttcore.device_module": CustomForm("ttcore.device_module", _module_wrapper),
+    "ttcore.cpu_module": CustomForm("ttcore.cpu_module", _module_wrapper),
+    "ttcore.device": CustomForm("ttcore.device", _device),
+    "tt.device_module": CustomForm("ttcore.device_module", _module_wrapper),
+    "tt.cpu_module": CustomForm("ttcore.cpu_module", _module_wrapper),
+    "tt.device": CustomForm("ttcore.device", _device),
+}

@@ -1,0 +1,179 @@
+"""Older spellings of TTIR, upgraded to today's.
+
+Until the end of 2025 every operation took its destination as last operand (`tensor.empty` or
+`ttir.empty`); in 2024 it divided its operands by `operandSegmentSizes` and listed
+`operand_constraints`; the shared dialect was called `tt`; some operations and attributes had other
+names. Names are replaced while reading; `upgrade` does the rest on the module, guided by what the
+catalogue says an operation takes today.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from xdsl.dialects.builtin import DenseArrayBase, IntegerAttr, ModuleOp, i32
+from xdsl.ir import Attribute, Operation, SSAValue
+
+from ttcodegen.dialects.operation import CatalogueOp
+from ttcodegen.ops.definition import Definition
+
+_OPERATION_NAMES = {
+    "tensor.empty": "ttir.empty",
+    "ttir.clamp": "ttir.clamp_scalar",
+    "ttir.fill": "ttir.constant",
+    "ttir.power": "ttir.pow",
+    "ttir.slice": "ttir.slice_static",
+}
+
+_WINDOW = {
+    "stride": ("stride_height", "stride_width"),
+    "dilation": ("dilation_height", "dilation_width"),
+    "padding": ("padding_top", "padding_left", "padding_bottom", "padding_right"),
+}
+_MERGED_ATTRIBUTES: dict[str, Mapping[str, tuple[str, ...]]] = {
+    "ttir.conv2d": _WINDOW,
+    "ttir.conv_transpose2d": _WINDOW,
+    "ttir.max_pool2d": {"kernel": ("kernel_height", "kernel_width"), **_WINDOW},
+    "ttir.avg_pool2d": {"kernel": ("kernel_height", "kernel_width"), **_WINDOW},
+}
+"""By operation: today's attribute, and the older ones whose values it lists."""
+
+_SEGMENTS = "operandSegmentSizes"
+
+
+def current_operation_name(name: str) -> str:
+    """Today's name of an operation."""
+    return _OPERATION_NAMES.get(name, name)
+
+
+def current_attribute_name(name: str) -> str:
+    """Today's name of an attribute or type of a dialect, without `#` or `!`."""
+    return "ttcore." + name[3:] if name.startswith("tt.") else name
+
+
+def upgrade(module: ModuleOp) -> None:
+    """Turns the older spellings in `module` into today's, in place."""
+    emptied: dict[Operation, None] = {}
+    for op in list(module.walk()):
+        if not isinstance(op, CatalogueOp):
+            continue
+        _upgrade_attributes(op)
+        for destination in _drop_destinations(op):
+            emptied[destination] = None
+        _update_in_place(op)
+    for op in emptied:
+        if all(not result.uses for result in op.results):
+            op.detach()
+            op.erase()
+
+
+def _upgrade_attributes(op: CatalogueOp) -> None:
+    for dictionary in (op.properties, op.attributes):
+        dictionary.pop("operand_constraints", None)
+    for merged, names in _MERGED_ATTRIBUTES.get(op.name, {}).items():
+        values: list[int] = []
+        for name in names:
+            value = op.properties.get(name, op.attributes.get(name))
+            if isinstance(value, IntegerAttr):
+                values.append(value.value.data)
+        if len(values) == len(names):
+            for name in names:
+                op.properties.pop(name, None)
+                op.attributes.pop(name, None)
+            op.properties[merged] = DenseArrayBase.from_list(i32, values)
+
+
+def _drop_destinations(op: CatalogueOp) -> Sequence[Operation]:
+    """Takes away the operands that are destinations; the operations that made them."""
+    operands = op.operands
+    count = _destination_count(op, operands)
+    if count == 0:
+        return ()
+    kept, dropped = operands[: len(operands) - count], operands[len(operands) - count :]
+    segments = _explicit_segments(op)
+    for dictionary in (op.properties, op.attributes):
+        dictionary.pop(_SEGMENTS, None)
+    if segments is not None and len(segments) == len(op.definition.operands) + 1:
+        op.properties[_SEGMENTS] = DenseArrayBase.from_list(i32, segments[:-1])
+    op.operands = kept
+    owners = [value.owner for value in dropped if _is_empty(value)]
+    return [owner for owner in owners if isinstance(owner, Operation)]
+
+
+def _destination_count(op: CatalogueOp, operands: Sequence[SSAValue]) -> int:
+    """How many of the last operands are destinations. One stands for each result, if any does."""
+    definition = op.definition
+    results = len(op.results)
+    if results == 0 or len(operands) < results or _takes_destination(definition):
+        return 0
+    last = operands[len(operands) - results :]
+    if any(a.type != b.type for a, b in zip(last, op.results, strict=True)):
+        return 0
+    segments = _explicit_segments(op)
+    if segments is not None:
+        return 0 if _fits(definition, segments) or segments[-1] != results else results
+    least, most = _arity(definition)
+    if most is not None and len(operands) > most:
+        return results
+    # An operand may be left out, so that the count tells nothing; an uninitialised tensor of the
+    # type of the result is no bias and no mask, though.
+    flexible = most is None or least < most
+    if flexible and len(operands) - results >= least and all(map(_is_empty, last)):
+        return results
+    return 0
+
+
+def _takes_destination(definition: Definition) -> bool:
+    """A few operations have a destination to this day; the catalogue names it among operands."""
+    return any(spec.name in ("output", "outputs") for spec in definition.operands)
+
+
+def _arity(definition: Definition) -> tuple[int, int | None]:
+    """The least and the largest number of operands, None without limit."""
+    counts = [spec.count for spec in definition.operands]
+    return counts.count("one"), None if "variadic" in counts else len(counts)
+
+
+def _fits(definition: Definition, segments: Sequence[int]) -> bool:
+    """Whether the sizes divide the operands as today's definition does."""
+    return len(segments) == len(definition.operands) and all(
+        spec.count == "variadic" or size == 1 or (spec.count == "optional" and size == 0)
+        for spec, size in zip(definition.operands, segments, strict=True)
+    )
+
+
+def _explicit_segments(op: CatalogueOp) -> list[int] | None:
+    sizes: Attribute | None = op.properties.get(_SEGMENTS, op.attributes.get(_SEGMENTS))
+    if not isinstance(sizes, DenseArrayBase):
+        return None
+    return [int(size) for size in sizes.iter_values()] or None
+
+
+def _is_empty(value: SSAValue) -> bool:
+    owner = value.owner
+    return isinstance(owner, CatalogueOp) and owner.name == "ttir.empty"
+
+
+def _update_in_place(op: CatalogueOp) -> None:
+    """Cache updates gave the cache back as a result until July 2026; now they change it."""
+    definition = op.definition
+    if definition.in_place is None or definition.results != 0 or len(op.results) != 1:
+        return
+    position = [spec.name for spec in definition.operands].index(definition.in_place)
+    cache = op.operands[position]
+    if cache.type != op.results[0].type:
+        return
+    op.results[0].replace_all_uses_with(cache)
+    block = op.parent
+    if block is None:
+        return
+    updated = type(op).create(
+        operands=op.operands,
+        properties=op.properties,
+        attributes=op.attributes,
+        location=op.location,
+    )
+    updated.source_offset = op.source_offset
+    block.insert_op_before(updated, op)
+    op.detach()
+    op.erase()

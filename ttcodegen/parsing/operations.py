@@ -1,0 +1,371 @@
+"""Operations, values and regions.
+
+A generic operation's head, `%r = "dialect.op"(%a, %b)`, is read with one regular expression; what
+that does not match takes the general way. Every operation keeps the offset of its name, and values
+that are undefined, defined twice, used before their definition or with another type are reported
+where they are used.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+from typing import NamedTuple
+
+from xdsl.context import Context
+from xdsl.dialects.builtin import ModuleOp, UnregisteredOp
+from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
+from xdsl.parser import Parser, UnresolvedOperand
+from xdsl.parser.core import ForwardDeclaredValue
+from xdsl.traits import IsolatedFromAbove
+from xdsl.utils.lexer import Span
+from xdsl.utils.mlir_lexer import MLIRTokenKind
+
+from ttcodegen.diagnostics import (
+    CompileError,
+    Diagnostic,
+    Diagnostics,
+    Note,
+    Source,
+    set_source_offset,
+)
+from ttcodegen.parsing.constants import ConstantParser
+from ttcodegen.parsing.custom_forms import CUSTOM_FORMS
+from ttcodegen.parsing.legacy import current_operation_name
+from ttcodegen.parsing.lexer import SUFFIX_ID
+
+_USE = rf"%{SUFFIX_ID}(?:\s*#[0-9]++)?+"
+_HEAD = re.compile(
+    rf'(?:(%{SUFFIX_ID})(?:\s*:\s*([0-9]++))?+\s*=\s*)?+"([\w.$-]++)"\s*'
+    rf"\(\s*((?:{_USE}(?:\s*,\s*{_USE})*+)?+)\s*\)"
+)
+_USES = re.compile(rf"%({SUFFIX_ID})(?:\s*#([0-9]++))?+")
+
+
+class Use(NamedTuple):
+    """An operand as written: the name without `%`, the number behind `#`, the offset."""
+
+    name: str
+    number: int
+    offset: int
+
+
+class Binding(NamedTuple):
+    """A result name as written, with the number of results it stands for."""
+
+    name: str
+    size: int
+    offset: int
+
+
+class OperationParser(ConstantParser):
+    """The part of the parser that reads operations."""
+
+    def __init__(self, context: Context, source: Source, diagnostics: Diagnostics) -> None:
+        super().__init__(context, source, diagnostics)
+        self._op_types: list[type[Operation]] = []
+        self._blocks_in_progress: list[Block] = []
+        self._definition_offsets: dict[SSAValue, int] = {}
+        self._forward_uses: dict[tuple[str, int], int] = {}
+
+    def parse_top_level(self) -> list[Operation]:
+        """Everything in the text: operations, between them aliases and metadata."""
+        operations: list[Operation] = []
+        while True:
+            match self._current_token.kind:
+                case MLIRTokenKind.EOF:
+                    break
+                case MLIRTokenKind.HASH_IDENT | MLIRTokenKind.EXCLAMATION_IDENT:
+                    self._parse_alias_def()
+                case MLIRTokenKind.FILE_METADATA_BEGIN:
+                    self._parse_file_metadata_dictionary()
+                case _:
+                    operation = self.parse_optional_operation()
+                    if operation is None:
+                        self.raise_error("expected an operation")
+                    operations.append(operation)
+        self._report_undefined_values()
+        return operations
+
+    @property
+    def offset(self) -> int:
+        """Where the current token starts."""
+        return self._current_token.start
+
+    def knows(self, name: str) -> bool:
+        """Whether an operation of that name can be read in a form of its own."""
+        op_type = self.ctx.get_optional_op(name)
+        known = op_type is not None and not issubclass(op_type, UnregisteredOp)
+        return known or name in CUSTOM_FORMS
+
+    # Operations
+
+    def parse_operation(self) -> Operation:
+        start = self._current_token.start
+        head = _HEAD.match(self.source.text, start)
+        if head is None:
+            return self._parse_operation_in_general(start)
+        bindings: list[Binding] = []
+        if (name := head.group(1)) is not None:
+            size = head.group(2)
+            bindings.append(Binding(name[1:], 1 if size is None else int(size), start))
+        first = head.start(4)
+        uses = [
+            Use(use.group(1), int(use.group(2) or 0), first + use.start())
+            for use in _USES.finditer(head.group(4))
+        ]
+        self._resume_from(head.end())
+        op = self._parse_generic(head.group(3), head.start(3) - 1, uses)
+        self._bind(op, bindings, start)
+        return op
+
+    def _parse_operation_in_general(self, start: int) -> Operation:
+        bindings = [
+            Binding(span.text[1:], size, span.start) for span, size in self._parse_op_result_list()
+        ]
+        token = self._current_token
+        match token.kind:
+            case MLIRTokenKind.BARE_IDENT:
+                self._consume_token()
+                op = self._parse_custom(token.text, token.start)
+            case MLIRTokenKind.STRING_LIT:
+                name = self.parse_str_literal()
+                uses = [
+                    Use(operand.operand_name, operand.index, operand.span.start)
+                    for operand in self.parse_op_args_list()
+                ]
+                op = self._parse_generic(name, token.start, uses)
+            case _:
+                self.raise_error("expected an operation")
+        self._bind(op, bindings, start)
+        return op
+
+    def _parse_generic(self, name: str, offset: int, uses: list[Use]) -> Operation:
+        """What follows the operands of an operation in generic form."""
+        op_type = self._op_type(name, offset)
+        self._op_types.append(op_type)
+        self._parser_state.dialect_stack.append(name.partition(".")[0])
+        successors = self.parse_optional_successors() or ()
+        properties = self.parse_optional_properties_dict()
+        regions = self.parse_region_list()
+        attributes = self.parse_optional_attr_dict()
+        self.parse_punctuation(":", " before the type of the operation")
+        token = self._current_token
+        function_type = self.parse_function_type()
+        location = self.parse_optional_location()
+        self._parser_state.dialect_stack.pop()
+        self._op_types.pop()
+        types = function_type.inputs.data
+        if len(types) != len(uses):
+            self.raise_error(
+                f"'{name}' has {len(uses)} operands, but its type lists {len(types)}", token.start
+            )
+        op = op_type.create(
+            operands=[
+                self._resolve(use, operand_type)
+                for use, operand_type in zip(uses, types, strict=True)
+            ],
+            result_types=function_type.outputs.data,
+            properties=properties,
+            attributes=attributes,
+            location=location,
+            successors=successors,
+            regions=regions,
+        )
+        set_source_offset(op, offset)
+        return op
+
+    def _parse_custom(self, name: str, offset: int) -> Operation:
+        """An operation in its own syntax, of which the name has been read."""
+        custom = CUSTOM_FORMS.get(name)
+        if custom is None:
+            op_type = self._op_type(name, offset)
+            if issubclass(op_type, UnregisteredOp):
+                raise UnknownCustomForm(name, offset)
+        else:
+            op_type = self._op_type(custom.op_name, offset)
+        self._op_types.append(op_type)
+        self._parser_state.dialect_stack.append(op_type.dialect_name())
+        op = op_type.parse(self) if custom is None else custom.parse(self, op_type)
+        self._parser_state.dialect_stack.pop()
+        self._op_types.pop()
+        if (location := self.parse_optional_location()) is not None:
+            op.location = location
+        set_source_offset(op, offset)
+        return op
+
+    def _op_type(self, name: str, offset: int) -> type[Operation]:
+        name = current_operation_name(name)
+        op_type = self.ctx.get_optional_op(name, dialect_stack=self._parser_state.dialect_stack)
+        if op_type is None:
+            self.raise_error(f"unknown operation '{name}'", offset)
+        return op_type
+
+    # Values
+
+    def _bind(self, op: Operation, bindings: Sequence[Binding], start: int) -> None:
+        """Gives the results of `op` their names."""
+        results = op.results
+        if not bindings:
+            return
+        bound = sum(binding.size for binding in bindings)
+        if bound != len(results):
+            self.raise_error(
+                f"the operation has {len(results)} results, but {bound} are named", start
+            )
+        first = 0
+        for name, size, offset in bindings:
+            self._define(name, results[first : first + size], offset, op)
+            first += size
+
+    def _register_ssa_definition(
+        self, name: str, values: Sequence[SSAValue], span: Span[str]
+    ) -> None:
+        self._define(name, values, span.start, None)
+
+    def _define(
+        self, name: str, values: Sequence[SSAValue], offset: int, op: Operation | None
+    ) -> None:
+        """Makes `%name` stand for `values`, also where it was used before."""
+        if (earlier := self.ssa_values.get(name)) is not None:
+            first = self._definition_offsets.get(earlier[0]) if earlier else None
+            notes = [] if first is None else [Note("first defined here", first)]
+            raise CompileError(f"value %{name} is defined twice", offset, notes=notes)
+        self.ssa_values[name] = tuple(values)
+        for value in values:
+            self._definition_offsets[value] = offset
+        if name in self.forward_ssa_references:
+            self._settle_forward_uses(name, values, offset, op)
+        # Numbers are not names; asking the value for each of them would cost.
+        if not name[0].isdigit() and SSAValue.is_valid_name(name):
+            for value in values:
+                value.name_hint = name
+
+    def _settle_forward_uses(
+        self, name: str, values: Sequence[SSAValue], offset: int, op: Operation | None
+    ) -> None:
+        for index, placeholder in self.forward_ssa_references.pop(name).items():
+            use_offset = self._forward_uses.pop((name, index))
+            spelled = f"%{name}" if len(values) == 1 and index == 0 else f"%{name}#{index}"
+            note = Note("defined here", offset)
+            if index >= len(values):
+                message = f"{spelled} does not exist: %{name} stands for {len(values)} values"
+                raise CompileError(message, use_offset, notes=[note])
+            value = values[index]
+            if placeholder.type != value.type:
+                raise CompileError(
+                    f"{spelled} is used with type {placeholder.type}, but its type is {value.type}",
+                    use_offset,
+                    notes=[note],
+                )
+            if self._in_order() and any(
+                self._precedes(use.operation, op) for use in placeholder.uses
+            ):
+                raise CompileError(
+                    f"{spelled} is used before it is defined", use_offset, notes=[note]
+                )
+            placeholder.replace_all_uses_with(value)
+
+    def _in_order(self) -> bool:
+        """Whether operations of the current block run in order; those of a module do not."""
+        return bool(self._op_types) and not issubclass(self._op_types[-1], ModuleOp)
+
+    def _precedes(self, user: Operation, definition: Operation | None) -> bool:
+        """Whether `user`, or an operation around it, stands before `definition` in its block."""
+        block = self._blocks_in_progress[-1] if self._blocks_in_progress else None
+        ancestor: Operation | None = user
+        while ancestor is not None:
+            if ancestor is definition or (block is not None and ancestor.parent is block):
+                return True
+            ancestor = ancestor.parent_op()
+        return False
+
+    def resolve_operand(  # pyright: ignore[reportIncompatibleMethodOverride]
+        self, operand: UnresolvedOperand, type: Attribute
+    ) -> SSAValue:
+        return self._resolve(Use(operand.operand_name, operand.index, operand.span.start), type)
+
+    def _resolve(self, use: Use, type: Attribute) -> SSAValue:
+        """The value that `use` names, a placeholder if it is defined later."""
+        name, index, offset = use
+        values = self.ssa_values.get(name)
+        if values is None:
+            placeholders = self.forward_ssa_references.setdefault(name, {})
+            value = placeholders.get(index)
+            if value is None:
+                value = placeholders[index] = ForwardDeclaredValue(type)
+                self._forward_uses[name, index] = offset
+        elif index < len(values):
+            value = values[index]
+        else:
+            self.raise_error(
+                f"%{name}#{index} does not exist: %{name} stands for {len(values)} values", offset
+            )
+        # Types come from a memo, so that equal ones are mostly the same object.
+        if value.type is not type and value.type != type:
+            spelled = f"%{name}" if values is None or len(values) == 1 else f"%{name}#{index}"
+            defined = self._definition_offsets.get(value, self._forward_uses.get((name, index)))
+            what = "first used here" if values is None else "defined here"
+            notes = [] if defined is None else [Note(what, defined)]
+            raise CompileError(
+                f"{spelled} is used with type {type}, but its type is {value.type}",
+                offset,
+                notes=notes,
+            )
+        return value
+
+    def _report_undefined_values(self) -> None:
+        """Every value of the scope that was used and never defined, at its first use."""
+        undefined = sorted(
+            (self._forward_uses[name, index], name)
+            for name, placeholders in self.forward_ssa_references.items()
+            for index in placeholders
+        )
+        if undefined:
+            raise CompileError.from_diagnostics(
+                [Diagnostic(f"value %{name} is not defined", offset) for offset, name in undefined]
+            )
+
+    # Regions
+
+    def parse_optional_region(
+        self, arguments: Iterable[Parser.Argument] | None = None
+    ) -> Region | None:
+        if self._current_token.kind is not MLIRTokenKind.L_BRACE:
+            return None
+        isolated = bool(self._op_types) and self._op_types[-1].has_trait(
+            IsolatedFromAbove, value_if_unregistered=False
+        )
+        if not isolated:
+            return super().parse_optional_region(arguments)
+        outer = self.ssa_values, self.forward_ssa_references, self._forward_uses
+        self.ssa_values, self.forward_ssa_references, self._forward_uses = {}, {}, {}
+        region = super().parse_optional_region(arguments)
+        self._report_undefined_values()
+        self.ssa_values, self.forward_ssa_references, self._forward_uses = outer
+        return region
+
+    def _parse_block_body(self, block: Block) -> None:
+        self._blocks_in_progress.append(block)
+        super()._parse_block_body(block)
+        self._blocks_in_progress.pop()
+
+    def _parse_block(self) -> Block:
+        if self._current_token.kind is MLIRTokenKind.EOF:
+            self.raise_error("expected '}' at the end of a region: the end of file comes first")
+        if self._current_token.kind is not MLIRTokenKind.CARET_IDENT:
+            self.raise_error("expected an operation or '}'")
+        return super()._parse_block()
+
+
+class UnknownCustomForm(CompileError):
+    """An operation that we do not know stands in its own syntax, so that we cannot read on."""
+
+    def __init__(self, name: str, offset: int) -> None:
+        super().__init__(
+            f"unknown operation '{name}'",
+            offset,
+            remedy="operations of other dialects can be read in generic form only",
+        )
+        self.op_name = name
+        self.offset = offset

@@ -1,0 +1,187 @@
+"""The shape of a module: wrappers taken off, and what is not supported listed all at once."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import count
+from typing import cast
+
+from xdsl.dialects.builtin import (
+    ModuleOp,
+    StringAttr,
+    SymbolRefAttr,
+    TensorType,
+    UnrankedTensorType,
+    UnregisteredOp,
+)
+from xdsl.dialects.func import CallOp, FuncOp
+from xdsl.ir import Attribute, Operation
+
+from ttcodegen.diagnostics import CompileError, Diagnostic, Diagnostics, Note, source_offset
+from ttcodegen.dialects.datatypes import normalized_data_type
+
+DEVICE_MODULE = "ttcore.device_module"
+CPU_MODULE = "ttcore.cpu_module"
+DEVICE = "ttcore.device"
+
+_REMEDIES = {
+    "stablehlo": "lower StableHLO to TTIR first (ttmlir-opt --stablehlo-to-ttir-pipeline)",
+    "tosa": "lower TOSA to TTIR first (ttmlir-opt --convert-tosa-to-ttir)",
+    "ttnn": "give the module as it was before its lowering to TTNN",
+    "ttmetal": "give the module as it was before its lowering to TTMetal",
+    "d2m": "give the module as it was before its lowering to D2M",
+    "linalg": "give the module as it was before its lowering to linalg",
+}
+for _dialect in ("chlo", "mhlo", "vhlo"):
+    _REMEDIES[_dialect] = _REMEDIES["stablehlo"]
+
+
+def operation_name(op: Operation) -> str:
+    """The full name of an operation, also of one that is not registered."""
+    return op.op_name.data if isinstance(op, UnregisteredOp) else op.name
+
+
+def remedy_for_operation(name: str) -> str | None:
+    """What to do about an operation that we do not know, where its dialect tells."""
+    return _REMEDIES.get(name.partition(".")[0])
+
+
+def flatten(operations: list[Operation], diagnostics: Diagnostics) -> ModuleOp:
+    """One module of functions from what stands at the top of a file.
+
+    Modules inside modules and `ttcore.device_module` are opened, and descriptions of devices
+    dropped: the target is chosen on the command line. The attributes of modules around one another
+    are kept, the inner ones win. Functions of equal name in different modules get a number.
+
+    Raises:
+        CompileError: if there are functions for the CPU, or a module defines a symbol twice.
+    """
+    module = ModuleOp([])
+    attributes: dict[str, Attribute] = {}
+    content = operations
+    while len(content) == 1 and _is_wrapper(content[0]):
+        wrapper = content[0]
+        if isinstance(wrapper, ModuleOp):
+            attributes |= wrapper.attributes
+            if wrapper.sym_name is not None:
+                module.sym_name = wrapper.sym_name
+            module.location = wrapper.location
+        content = _opened(wrapper)
+    module.attributes.update(attributes)
+    taken: set[str] = set()
+    module.body.block.add_ops(_functions(content, taken, diagnostics))
+    return module
+
+
+def _functions(
+    content: list[Operation], taken: set[str], diagnostics: Diagnostics
+) -> list[Operation]:
+    """What one module and the modules in it hold, under names not in `taken`, which it extends."""
+    own = [op for op in content if not _is_wrapper(op) and operation_name(op) != DEVICE]
+    defined: dict[str, FuncOp] = {}
+    renamed: dict[str, str] = {}
+    for op in own:
+        if not isinstance(op, FuncOp):
+            continue
+        name = op.sym_name.data
+        if name in defined:
+            note = Note("first defined here", source_offset(defined[name]))
+            raise CompileError(f"function @{name} is defined twice", op, notes=[note])
+        defined[name] = op
+        if name in taken:
+            renamed[name] = next(n for i in count(1) if (n := f"{name}_{i}") not in taken)
+            diagnostics.warn(f"another module defines @{name}; this one is @{renamed[name]}", op)
+        taken.add(renamed.get(name, name))
+    if renamed:
+        _rename(own, renamed)
+    functions: list[Operation] = []
+    for op in content:
+        if _is_wrapper(op):
+            functions += _functions(_opened(op), taken, diagnostics)
+        elif operation_name(op) != DEVICE:
+            functions.append(op)
+    return functions
+
+
+def _rename(functions: list[Operation], names: dict[str, str]) -> None:
+    """Gives functions of one module new names, where they are defined and where they are called."""
+    for function in functions:
+        for op in function.walk():
+            if isinstance(op, FuncOp) and op.sym_name.data in names:
+                op.sym_name = StringAttr(names[op.sym_name.data])
+            elif isinstance(op, CallOp) and op.callee.root_reference.data in names:
+                op.callee = SymbolRefAttr(names[op.callee.root_reference.data])
+
+
+def _is_wrapper(op: Operation) -> bool:
+    return isinstance(op, ModuleOp) or operation_name(op) in (DEVICE_MODULE, CPU_MODULE)
+
+
+def _opened(wrapper: Operation) -> list[Operation]:
+    """The operations in a module, taken out of it."""
+    if operation_name(wrapper) == CPU_MODULE:
+        raise CompileError(
+            "functions hoisted to the CPU (ttcore.cpu_module) are not supported",
+            wrapper,
+            remedy="give the module as it was before functions were hoisted",
+        )
+    content = [op for region in wrapper.regions for block in region.blocks for op in block.ops]
+    for op in content:
+        op.detach()
+    return content
+
+
+def check_supported(module: ModuleOp) -> None:
+    """Refuses what no stage after parsing could handle.
+
+    Raises:
+        CompileError: with one diagnostic for each unknown operation (how often, first where), each
+            tensor type that no device tensor can stand for, and each function with several blocks.
+    """
+    findings: dict[str, list[Operation]] = {}
+    remedies: dict[str, str | None] = {}
+    types: dict[Attribute, str | None] = {}
+    for op in module.walk():
+        if isinstance(op, UnregisteredOp):
+            name = operation_name(op)
+            message = f"unknown operation '{name}'"
+            findings.setdefault(message, []).append(op)
+            remedies[message] = remedy_for_operation(name)
+        elif isinstance(op, FuncOp) and len(op.body.blocks) > 1:
+            findings.setdefault("control flow between blocks is not supported", []).append(op)
+        for type_ in _types(op):
+            if type_ not in types:
+                types[type_] = _refusal(type_)
+            if (message := types[type_]) is not None:
+                findings.setdefault(message, []).append(op)
+    diagnostics = [
+        Diagnostic(_counted(message, len(ops)), source_offset(ops[0]), remedies.get(message))
+        for message, ops in findings.items()
+    ]
+    if diagnostics:
+        raise CompileError.from_diagnostics(diagnostics)
+
+
+def _types(op: Operation) -> Iterator[Attribute]:
+    if isinstance(op, FuncOp):
+        yield from op.function_type.inputs.data
+    for result in op.results:
+        yield result.type
+
+
+def _refusal(type_: Attribute) -> str | None:
+    """Why no device tensor can stand for a type, None if one can."""
+    if isinstance(type_, UnrankedTensorType):
+        return f"tensors of unknown rank are not supported: {type_}"
+    if not isinstance(type_, TensorType):
+        return f"values of type {type_} are not supported"
+    tensor = cast(TensorType[Attribute], type_)
+    if any(size < 0 for size in tensor.get_shape()):
+        return f"tensors of unknown size are not supported: {type_}"
+    if normalized_data_type(tensor.element_type) is None:
+        return f"elements of type {tensor.element_type} are not supported"
+    return None
+
+
+def _counted(message: str, count: int) -> str:
+    return message if count == 1 else f"{message} ({count} times)"

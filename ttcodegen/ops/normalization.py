@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from math import prod
 from typing import TYPE_CHECKING
 
@@ -138,44 +138,40 @@ def _lower_trailing_norm(builder: OpBuilder, op: CatalogueOp) -> SSAValue:
     return builder.typecast(builder.reshape(result, shape), element_of(op.result_type))
 
 
-for _name, _normalize in (("layer_norm", _layer_norm), ("rms_norm", _rms_norm)):
-
-    def _trailing(call: Call, normalize: object = _normalize) -> numpy.ndarray:
-        assert callable(normalize)
+def _register_trailing_norm(
+    name: str, normalize: Callable[[numpy.ndarray, tuple[int, ...], float], numpy.ndarray]
+) -> None:
+    def meaning(call: Call) -> numpy.ndarray:
         axes = tuple(range(-len(call["normalized_shape"]), 0))
         return _scaled(call, normalize(call.array("input"), axes, call["epsilon"]))
 
-    def _last(call: Call, normalize: object = _normalize) -> numpy.ndarray:
-        assert callable(normalize)
+    def library_meaning(call: Call) -> numpy.ndarray:
         return _scaled(call, normalize(call.array("input"), (-1,), call["epsilon"]))
 
+    vectors = ("weight", "bias")
+    folder = name.replace("_", "")
     register(
         TTIRDefinition(
-            f"ttir.{_name}",
-            (
-                operand("input"),
-                optional("weight", drawn_as="weight"),
-                optional("bias", drawn_as="weight"),
-            ),
+            f"ttir.{name}",
+            (operand("input"), *(optional(vector, drawn_as="weight") for vector in vectors)),
             (attribute("normalized_shape", INTEGERS), attribute("epsilon", NUMBER, 1e-5)),
             verify=_verify_trailing_norm,
-            numpy=_trailing,
+            numpy=meaning,
             lower=_lower_trailing_norm,
         )
     )
     register(
         TTNNDefinition(
-            f"ttnn.{_name}",
+            f"ttnn.{name}",
             (
                 OperandSpec("input", data_types=FLOATS),
-                OperandSpec("weight", "optional", data_types=FLOATS),
-                OperandSpec("bias", "optional", data_types=FLOATS),
+                *(optional(vector, data_types=FLOATS) for vector in vectors),
             ),
             (attribute("epsilon", NUMBER),),
-            numpy=_last,
+            numpy=library_meaning,
             cpp=cpp_call(
-                f"ttnn::{_name}",
-                f"{HEADERS}/{_name.replace('_', '')}/{_name.replace('_', '')}.hpp",
+                f"ttnn::{name}",
+                f"{HEADERS}/{folder}/{folder}.hpp",
                 operand_("input"),
                 attribute_("epsilon"),
                 operand_("weight"),
@@ -183,6 +179,10 @@ for _name, _normalize in (("layer_norm", _layer_norm), ("rms_norm", _rms_norm)):
             ),
         )
     )
+
+
+_register_trailing_norm("layer_norm", _layer_norm)
+_register_trailing_norm("rms_norm", _rms_norm)
 
 # group_norm
 
@@ -195,9 +195,7 @@ def _verify_group_norm(op: CatalogueOp) -> None:
         raise VerifyException(f"{op.name}: expected an input of rank 4 or more, found {shape}")
     channels = shape[normalized_dim(op, dim, len(shape))]
     if groups < 1 or channels % groups:
-        raise VerifyException(
-            f"{op.name}: {channels} channels do not divide into {groups} groups"
-        )
+        raise VerifyException(f"{op.name}: {channels} channels do not divide into {groups} groups")
     for name in ("weight", "bias"):
         value = op.optional_operand(name)
         if value is not None and shape_of(value.type) != (channels,):
@@ -222,11 +220,7 @@ def _decompose_group_norm(builder: OpBuilder, op: CatalogueOp) -> SSAValue:
     float type and shape; the library's group_norm takes only bf16 with its height and channels
     aligned to tiles (rules-0.70.1.md), and its mask is of no use here."""
     shape = op.shape("input")
-    dim = op.parameter("channel_dim") % len(shape)
-    order = [0, dim, *(axis for axis in range(1, len(shape)) if axis != dim)]
-    if dim == 0:
-        order = [axis for axis in range(len(shape)) if axis != dim]
-        order.insert(1, dim)
+    order = _channels_second(len(shape), op.parameter("channel_dim") % len(shape))
     value = builder.permute(builder.operand(op, "input"), order)
     permuted = shape_of(value.type)
     batch, channels = permuted[:2]
@@ -249,6 +243,11 @@ def _decompose_group_norm(builder: OpBuilder, op: CatalogueOp) -> SSAValue:
             value = builder.broadcasting(combine, value, vector)
     value = builder.permute(builder.reshape(value, permuted), _inverse(order))
     return builder.typecast(value, element_of(op.result_type))
+
+
+def _channels_second(rank: int, channel: int) -> list[int]:
+    others = [axis for axis in range(rank) if axis != channel]
+    return [others[0], channel, *others[1:]]
 
 
 def _inverse(permutation: Sequence[int]) -> list[int]:
@@ -329,11 +328,6 @@ def _batch_norm_training(call: Call) -> list[numpy.ndarray]:
     ]
     shapes = [info.shape for info in call.results[1:]]
     return [result, *(value.reshape(s) for value, s in zip(updated, shapes, strict=True))]
-
-
-def _channels_second(rank: int, channel: int) -> list[int]:
-    others = [axis for axis in range(rank) if axis != channel]
-    return [others[0], channel, *others[1:]]
 
 
 def _lower_batch_norm_inference(builder: OpBuilder, op: CatalogueOp) -> SSAValue:

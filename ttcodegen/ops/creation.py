@@ -312,6 +312,7 @@ register(
         (*_RANDOM, attribute("dtype", CONSTANT, None)),
         numpy=_random,
         lower=_lower_rand,
+        draws=True,
     )
 )
 

@@ -226,6 +226,8 @@ class TTIRDefinition(Definition):
     """Gives TTNN ops."""
     refusal: str | None = None
     """Why no target supports the op; the reader of the message is the user."""
+    draws: bool = False
+    """The op draws random numbers, so that two equal ops are not one."""
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,362 @@
+"""The driver of the TTIR passes: one walk, or local patterns until none applies.
+
+Both run in time linear in the number of ops and rewrites. What replaces an op gets its location, its
+place in the source text and the name of its result. Ops that overwrite an operand (`in_place`) stay
+where they are, and nothing that reads such an operand moves over them.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from xdsl.dialects.builtin import ModuleOp
+from xdsl.dialects.func import FuncOp
+from xdsl.ir import Attribute, Block, Operation, SSAValue
+
+from ttcodegen.conversions.op_builder import OpBuilder
+from ttcodegen.dialects.operation import CatalogueOp
+from ttcodegen.dialects.ttir import ttir_op_classes
+from ttcodegen.ops.definition import TTIRDefinition
+
+Replacement = SSAValue | Sequence[SSAValue]
+Rule = Callable[["Rewriter", CatalogueOp], Replacement | None]
+"""Gives what stands for the results of the op from now on, None to leave the op alone. It may make
+ops through the rewriter but changes none that is there."""
+
+
+def functions(module: ModuleOp) -> list[FuncOp]:
+    """The functions of a module, in order."""
+    return [op for op in module.body.block.ops if isinstance(op, FuncOp)]
+
+
+def function_blocks(function: FuncOp) -> list[Block]:
+    """The blocks of a function; none for a declaration."""
+    return list(function.body.blocks)
+
+
+def is_pure(op: Operation) -> bool:
+    """Whether the op only computes its results, so that it may go when nobody uses them."""
+    return isinstance(op, CatalogueOp) and op.definition.in_place is None and len(op.results) > 0
+
+
+def is_repeatable(op: Operation) -> bool:
+    """Whether equal operands give equal results, so that equal ops can be merged."""
+    if not is_pure(op):
+        return False
+    definition = op.definition  # pyright: ignore[reportAttributeAccessIssue]
+    return not isinstance(definition, TTIRDefinition) or not definition.draws
+
+
+def set_type(value: SSAValue, type_: Attribute) -> None:
+    """Gives a value another type; its users are not looked at.
+
+    The library has no public way that keeps the value and its users in place.
+    """
+    value._type = type_  # pyright: ignore[reportPrivateUsage]
+
+
+def erase(op: Operation) -> None:
+    """Takes an op whose results nobody uses out of its block."""
+    assert op.parent is not None
+    op.parent.erase_op(op)
+
+
+class InPlaceWrites:
+    """Which values of a block are overwritten, and between which ops.
+
+    Epoch n of an op means that n overwriting ops come before it; the n-th overwriting op ends epoch
+    n. A value that no op overwrites costs nothing.
+    """
+
+    def __init__(self, block: Block) -> None:
+        self._epochs: dict[Operation, int] = {}
+        self._writes: dict[SSAValue, list[int]] = {}
+        self._buffers: dict[SSAValue, SSAValue] = {}
+        epoch = 0
+        for op in block.ops:
+            if not isinstance(op, CatalogueOp) or op.definition.in_place is None:
+                continue
+            buffer = self._buffer(op.operand(op.definition.in_place))
+            self._writes.setdefault(buffer, []).append(epoch)
+            for result in op.results:
+                self._buffers[result] = buffer
+            epoch += 1
+        if epoch:
+            self._number(block)
+
+    def _number(self, block: Block) -> None:
+        epoch = 0
+        for op in block.ops:
+            self._epochs[op] = epoch
+            if isinstance(op, CatalogueOp) and op.definition.in_place is not None:
+                epoch += 1
+
+    def _buffer(self, value: SSAValue) -> SSAValue:
+        return self._buffers.get(value, value)
+
+    def insert(self, op: Operation, before: Operation) -> None:
+        """Takes note of an op that was put in front of another."""
+        if self._writes:
+            self._epochs[op] = self._epochs[before]
+
+    def may_recompute(self, op: Operation, at: Operation) -> bool:
+        """Whether `op`, computed where the later op `at` stands, would read the same operands."""
+        if not self._writes:
+            return True
+        begin, end = self._epochs[op], self._epochs[at]
+        return all(
+            begin == end or self.version(operand, begin) == self.version(operand, end)
+            for operand in op.operands
+        )
+
+    def may_read_later(self, value: SSAValue, at: Operation) -> bool:
+        """Whether `value` still is what it is at the op `at` wherever it is used after that."""
+        writes = self._writes.get(self._buffer(value))
+        return not writes or self.version(value, self._epochs[at]) == len(writes)
+
+    def version(self, value: SSAValue, epoch: int) -> int:
+        """How often the value was overwritten before that epoch."""
+        writes = self._writes.get(self._buffer(value))
+        return bisect_left(writes, epoch) if writes else 0
+
+    def versions(self, op: Operation) -> tuple[int, ...]:
+        """How often each operand was overwritten before the op reads it; empty if none ever is."""
+        if not self._writes:
+            return ()
+        return tuple(self.version(operand, self._epochs[op]) for operand in op.operands)
+
+
+class Rewriter(OpBuilder):
+    """Makes TTIR ops in front of the op that a rule looks at, and finds what made a value."""
+
+    def __init__(self, block: Block) -> None:
+        super().__init__(ttir_op_classes(), self._insert_before_root)
+        self.writes = InPlaceWrites(block)
+        self.made: list[Operation] = []
+        self._root: CatalogueOp | None = None
+
+    def start(self, root: CatalogueOp) -> None:
+        """Looks at `root` from now on."""
+        self._root = self.origin = root
+        self.made = []
+
+    @property
+    def root(self) -> CatalogueOp:
+        """The op that the rule looks at."""
+        assert self._root is not None
+        return self._root
+
+    def _insert_before_root(self, op: Operation) -> None:
+        root = self.root
+        assert root.parent is not None
+        root.parent.insert_op_before(op, root)
+        self.writes.insert(op, root)
+        self.made.append(op)
+
+    def defining(self, value: SSAValue, *names: str) -> CatalogueOp | None:
+        """The op that made `value`, if it has one of these names (any if none is given) and reads
+        the same at the root: ops made there may take its operands."""
+        op = value.owner
+        if not isinstance(op, CatalogueOp) or (names and op.name not in names):
+            return None
+        return op if self.writes.may_recompute(op, self.root) else None
+
+    def again(
+        self,
+        op: CatalogueOp,
+        operands: Sequence[SSAValue],
+        result: Attribute | None = None,
+        **attributes: Any,
+    ) -> SSAValue:
+        """The op with one result once more at the root, with other operands (as many as before),
+        another result type and some other attributes."""
+        properties = dict(op.properties)
+        discardable = dict(op.attributes)
+        for key, value in attributes.items():
+            discardable.pop(key, None)
+            properties[key] = op.definition.attribute(key).kind.encode(value)
+        made = type(op).create(
+            operands=operands,
+            result_types=[result or op.results[0].type],
+            properties=properties,
+            attributes=discardable,
+            location=self.root.location,
+        )
+        made.source_offset = self.root.source_offset
+        self._insert_before_root(made)
+        return made.results[0]
+
+    def finish(self, replacement: Replacement) -> bool:
+        """Puts the values in the place of the root's results and erases the root, unless one of them
+        is overwritten later, when users of the result want the old contents."""
+        values = [replacement] if isinstance(replacement, SSAValue) else list(replacement)
+        root = self.root
+        assert len(values) == len(root.results)
+        if not all(self.writes.may_read_later(value, root) for value in values):
+            self.discard()
+            return False
+        for old, new in zip(root.results, values, strict=True):
+            old.replace_all_uses_with(new)
+        erase(root)
+        return True
+
+    def discard(self) -> None:
+        """Takes back what was made since `start`."""
+        for op in reversed(self.made):
+            erase(op)
+        self.made = []
+
+
+def rewrite_each(function: FuncOp, rule: Rule, wants: Callable[[CatalogueOp], bool]) -> bool:
+    """Applies `rule` to every op that `wants` it, in order, also to the ops that it makes.
+
+    Gives whether anything changed. Raises RecursionError if a rule keeps making ops that it wants.
+    """
+    changed = False
+    for block in function_blocks(function):
+        rewriter = Rewriter(block)
+        depth: dict[Operation, int] = {}
+        op = block.first_op
+        while op is not None:
+            following = op.next_op
+            if isinstance(op, CatalogueOp) and wants(op):
+                rewriter.start(op)
+                level = depth.pop(op, 0) + 1
+                if level > _DEPTH_LIMIT:
+                    raise RecursionError(f"rewriting {op.name} never ends")
+                replacement = rule(rewriter, op)
+                if replacement is None:
+                    assert not rewriter.made
+                else:
+                    made = rewriter.made
+                    if rewriter.finish(replacement):
+                        changed = True
+                        depth.update((new, level) for new in made)
+                        following = made[0] if made else following
+            op = following
+    return changed
+
+
+_DEPTH_LIMIT = 32
+_REWRITES_PER_OP = 100
+
+
+@dataclass
+class PatternSet:
+    """Rules by the names of the ops that they start from."""
+
+    rules: dict[str, list[Rule]] = field(default_factory=dict[str, list[Rule]])
+
+    def on(self, *names: str) -> Callable[[Rule], Rule]:
+        """Registers a rule for the ops of these names; earlier rules are tried first."""
+
+        def add(rule: Rule) -> Rule:
+            for name in names:
+                self.rules.setdefault(name, []).append(rule)
+            return rule
+
+        return add
+
+    def apply(self, function: FuncOp) -> bool:
+        """Applies the rules until none applies; drops ops whose results nobody uses.
+
+        Gives whether anything changed.
+        """
+        changed = [_Worklist(self.rules, block).run() for block in function_blocks(function)]
+        return any(changed)
+
+
+class _Worklist:
+    """Ops whose surroundings changed since the rules last looked at them."""
+
+    def __init__(self, rules: dict[str, list[Rule]], block: Block) -> None:
+        self._rules = rules
+        self._rewriter = Rewriter(block)
+        self._stack = list(block.ops)
+        self._stack.reverse()
+        self._waiting = set(self._stack)
+        self._budget = _REWRITES_PER_OP * (len(self._stack) + 10)
+
+    def run(self) -> bool:
+        changed = False
+        while self._stack:
+            op = self._stack.pop()
+            if op not in self._waiting:
+                continue
+            self._waiting.discard(op)
+            if not isinstance(op, CatalogueOp):
+                continue
+            if is_pure(op) and all(result.first_use is None for result in op.results):
+                self._erase(op)
+                changed = True
+            elif (rules := self._rules.get(op.name)) is not None and self._rewrite(op, rules):
+                changed = True
+        return changed
+
+    def _rewrite(self, op: CatalogueOp, rules: list[Rule]) -> bool:
+        rewriter = self._rewriter
+        for rule in rules:
+            rewriter.start(op)
+            replacement = rule(rewriter, op)
+            if replacement is None:
+                rewriter.discard()
+                continue
+            users = [use.operation for result in op.results for use in result.uses]
+            operands = list(op.operands)
+            made = rewriter.made
+            if not rewriter.finish(replacement):
+                continue
+            self._budget -= 1
+            if self._budget < 0:
+                raise RecursionError(f"the rules for {op.name} never settle")
+            # The last pushed is looked at first: producers before what is made of them.
+            for user in users:
+                self._push(user)
+            for new in reversed(made):
+                self._push(new)
+            self._push_owners(operands)
+            return True
+        return False
+
+    def _push(self, op: Operation) -> None:
+        if op not in self._waiting:
+            self._waiting.add(op)
+            self._stack.append(op)
+
+    def _push_owners(self, values: Sequence[SSAValue]) -> None:
+        for value in values:
+            if value.first_use is None and isinstance(value.owner, CatalogueOp):
+                self._push(value.owner)
+
+    def _erase(self, op: CatalogueOp) -> None:
+        operands = list(op.operands)
+        erase(op)
+        self._push_owners(operands)
+
+
+def walk_catalogue_ops(function: FuncOp) -> Iterator[CatalogueOp]:
+    """The catalogue ops of a function, in order; the one at hand may be erased."""
+    for block in function_blocks(function):
+        op = block.first_op
+        while op is not None:
+            following = op.next_op
+            if isinstance(op, CatalogueOp):
+                yield op
+            op = following
+
+
+def erase_dead(function: FuncOp) -> bool:
+    """Erases the ops whose results nobody uses, from the end; gives whether there were any."""
+    changed = False
+    for block in function_blocks(function):
+        op = block.last_op
+        while op is not None:
+            preceding = op.prev_op
+            if is_pure(op) and all(result.first_use is None for result in op.results):
+                erase(op)
+                changed = True
+            op = preceding
+    return changed

@@ -1,0 +1,241 @@
+#include "ttnn/operations/matmul/matmul.hpp"
+
+#include "compute_testing.hpp"
+
+using namespace compute_testing;
+
+namespace {
+
+/// batches x (rows x depth) times (depth x columns), one right operand for all where it is alone.
+std::vector<float> reference_product(const std::vector<float>& a, const std::vector<float>& b,
+                                     std::size_t batches, std::size_t rows, std::size_t depth,
+                                     std::size_t columns) {
+    std::vector<float> product(batches * rows * columns);
+    const std::size_t b_stride = b.size() == depth * columns ? 0 : depth * columns;
+    for (std::size_t batch = 0; batch < batches; ++batch) {
+        for (std::size_t i = 0; i < rows; ++i) {
+            for (std::size_t j = 0; j < columns; ++j) {
+                double sum = 0;
+                for (std::size_t k = 0; k < depth; ++k) {
+                    sum += static_cast<double>(a[(batch * rows + i) * depth + k]) *
+                           b[batch * b_stride + k * columns + j];
+                }
+                product[(batch * rows + i) * columns + j] = static_cast<float>(sum);
+            }
+        }
+    }
+    return product;
+}
+
+std::vector<float> transposed(const std::vector<float>& values, std::size_t batches,
+                              std::size_t rows, std::size_t columns) {
+    std::vector<float> result(values.size());
+    for (std::size_t batch = 0; batch < batches; ++batch) {
+        for (std::size_t i = 0; i < rows; ++i) {
+            for (std::size_t j = 0; j < columns; ++j) {
+                result[(batch * columns + j) * rows + i] = values[(batch * rows + i) * columns + j];
+            }
+        }
+    }
+    return result;
+}
+
+void test_types_and_transposes() {
+    for (const DataType dtype_a : {DataType::FLOAT32, DataType::BFLOAT16, DataType::BFLOAT8_B}) {
+        for (const DataType dtype_b : {DataType::FLOAT32, DataType::BFLOAT16}) {
+            for (const bool transpose_a : {false, true}) {
+                for (const bool transpose_b : {false, true}) {
+                    const Shape shape_a = transpose_a ? Shape({2, 45, 37}) : Shape({2, 37, 45});
+                    const Shape shape_b = transpose_b ? Shape({2, 70, 45}) : Shape({2, 45, 70});
+                    const Tensor a = draw_tensor(shape_a, dtype_a, Layout::TILE, 1);
+                    const Tensor b = draw_tensor(shape_b, dtype_b, Layout::TILE, 2);
+                    const Tensor product = ttnn::matmul(a, b, transpose_a, transpose_b);
+                    expect_shape(product, Shape({2, 37, 70}));
+                    expect(product.dtype() == dtype_a, "the first operand's type");
+                    const auto values_a =
+                        transpose_a ? transposed(values_of(a), 2, 45, 37) : values_of(a);
+                    const auto values_b =
+                        transpose_b ? transposed(values_of(b), 2, 70, 45) : values_of(b);
+                    expect_close(values_of(product),
+                                 reference_product(values_a, values_b, 2, 37, 45, 70),
+                                 tolerance_of(dtype_a));
+                }
+            }
+        }
+    }
+}
+
+void test_sizes() {
+    struct Size {
+        std::uint32_t rows, depth, columns;
+    };
+    for (const auto& [rows, depth, columns] :
+         {Size{1, 1, 1}, Size{1, 700, 300}, Size{5, 7, 3}, Size{13, 600, 33}, Size{200, 33, 130},
+          Size{150, 520, 800}}) {
+        for (const DataType dtype : {DataType::FLOAT32, DataType::BFLOAT16}) {
+            const Tensor a = draw_tensor(Shape({rows, depth}), dtype, Layout::TILE, 3);
+            const Tensor b = draw_tensor(Shape({depth, columns}), dtype, Layout::TILE, 4);
+            const auto expected =
+                reference_product(values_of(a), values_of(b), 1, rows, depth, columns);
+            // The second and third product use the packed form that the buffer keeps.
+            for (int repetition = 0; repetition < 3; ++repetition) {
+                expect_close(values_of(ttnn::matmul(a, b)), expected, tolerance_of(dtype));
+            }
+        }
+    }
+}
+
+void test_shapes() {
+    const auto shape_of = [](const Shape& a, const Shape& b) {
+        return ttnn::matmul(draw_tensor(a), draw_tensor(b)).logical_shape();
+    };
+    expect(shape_of(Shape({64}), Shape({64})) == Shape(ttsl::SmallVector<std::uint32_t>{}),
+           "two vectors");
+    expect(shape_of(Shape({64}), Shape({64, 32})) == Shape({32}), "vector and matrix");
+    expect(shape_of(Shape({2, 3, 32, 64}), Shape({64})) == Shape({2, 3, 32}), "batch and vector");
+    expect(shape_of(Shape({2, 3, 32, 64}), Shape({1, 1, 64, 32})) == Shape({2, 3, 32, 32}),
+           "broadcast batch");
+    expect(shape_of(Shape({2, 3, 4, 32, 64}), Shape({64, 32})) == Shape({2, 3, 4, 32, 32}),
+           "batch and matrix");
+    const Tensor empty = ttnn::matmul(draw_tensor(Shape({32, 0})), draw_tensor(Shape({0, 32})));
+    expect_close(values_of(empty), std::vector<float>(32 * 32), 0);
+}
+
+void test_results() {
+    const Tensor a = draw_tensor(Shape({32, 64}), DataType::BFLOAT16);
+    const Tensor b = draw_tensor(Shape({64, 32}), DataType::BFLOAT16);
+    const Tensor wide = ttnn::matmul(a, b, false, false, ttnn::L1_MEMORY_CONFIG, DataType::FLOAT32);
+    expect(wide.dtype() == DataType::FLOAT32 && wide.layout() == Layout::TILE, "asked-for type");
+    expect(wide.memory_config() == ttnn::L1_MEMORY_CONFIG, "asked-for memory");
+    expect_close(values_of(wide), reference_product(values_of(a), values_of(b), 1, 32, 64, 32),
+                 1e-5);
+    const Tensor output = draw_tensor(Shape({32, 32}), DataType::FLOAT32);
+    const Tensor returned =
+        ttnn::matmul(a, b, false, false, std::nullopt, std::nullopt, std::nullopt, std::nullopt,
+                     std::nullopt, std::nullopt, std::nullopt, output);
+    expect_close(values_of(output), values_of(wide), 0);
+    expect(ttcodegen::cpu::buffer_of(returned).data() == ttcodegen::cpu::buffer_of(output).data(),
+           "the given output");
+}
+
+void test_linear() {
+    const Tensor a = draw_tensor(Shape({2, 30, 50}), DataType::FLOAT32, Layout::TILE, 1);
+    const Tensor b = draw_tensor(Shape({50, 20}), DataType::FLOAT32, Layout::TILE, 2);
+    const auto product = reference_product(values_of(a), values_of(b), 2, 30, 50, 20);
+    for (const Shape& shape : {Shape({20}), Shape({1, 20}), Shape({1, 1, 20}), Shape({30, 20})}) {
+        for (const Layout layout : {Layout::TILE, Layout::ROW_MAJOR}) {
+            const Tensor bias = draw_tensor(shape, DataType::FLOAT32, layout, 3);
+            const auto bias_values = values_of(bias);
+            auto expected = product;
+            for (std::size_t i = 0; i < expected.size(); ++i) {
+                expected[i] = std::max(0.0F, expected[i] + bias_values[i % bias_values.size()]);
+            }
+            const Tensor result = ttnn::linear(a, b, bias, false, false, std::nullopt, std::nullopt,
+                                               std::nullopt, ttnn::Activation("relu"));
+            expect_shape(result, Shape({2, 30, 20}));
+            expect_close(values_of(result), expected, 1e-5);
+        }
+    }
+    const Tensor four_dimensional = draw_tensor(Shape({1, 1, 1, 20}));
+    expect_shape(ttnn::linear(a, b, four_dimensional), Shape({1, 2, 30, 20}));
+}
+
+void test_activations() {
+    const Tensor a = draw_tensor(Shape({33, 40}), DataType::FLOAT32, Layout::TILE, 1);
+    const Tensor b = draw_tensor(Shape({40, 50}), DataType::FLOAT32, Layout::TILE, 2);
+    const auto product = values_of(ttnn::matmul(a, b));
+    const auto check = [&](const char* name, auto function) {
+        auto expected = product;
+        for (float& value : expected) {
+            value = static_cast<float>(function(static_cast<double>(value)));
+        }
+        const Tensor result = ttnn::matmul(a, b, false, false, std::nullopt, std::nullopt,
+                                           std::nullopt, ttnn::Activation(std::string(name)));
+        expect_close(values_of(result), expected, 1e-6);
+    };
+    check("silu", [](double x) { return x / (1 + std::exp(-x)); });
+    check("sigmoid", [](double x) { return 1 / (1 + std::exp(-x)); });
+    check("gelu", [](double x) { return x * (1 + std::erf(x / std::sqrt(2.0))) / 2; });
+    check("tanh", [](double x) { return std::tanh(x); });
+    check("relu6", [](double x) { return std::min(std::max(x, 0.0), 6.0); });
+}
+
+void test_addmm() {
+    const Tensor a = draw_tensor(Shape({30, 50}), DataType::FLOAT32, Layout::TILE, 1);
+    const Tensor b = draw_tensor(Shape({50, 20}), DataType::FLOAT32, Layout::TILE, 2);
+    const Tensor c = draw_tensor(Shape({30, 20}), DataType::FLOAT32, Layout::TILE, 3);
+    auto expected = reference_product(values_of(a), values_of(b), 1, 30, 50, 20);
+    const auto addend = values_of(c);
+    for (std::size_t i = 0; i < expected.size(); ++i) {
+        expected[i] = 0.5F * addend[i] + 2.0F * expected[i];
+    }
+    expect_close(values_of(ttnn::addmm(c, a, b, 2.0F, 0.5F)), expected, 1e-5);
+    expect_refused([&] { ttnn::addmm(c, a, b, 0.0F); }, "alpha");
+    expect_refused([&] { ttnn::addmm(draw_tensor(Shape({1, 20})), a, b); }, "shape");
+}
+
+void test_refusals() {
+    const auto product = [](const Tensor& a, const Tensor& b) { return ttnn::matmul(a, b); };
+    const Tensor matrix = draw_tensor(Shape({32, 64}));
+    const Tensor fitting = draw_tensor(Shape({64, 32}));
+    expect_refused([&] { product(matrix, matrix); }, "Mismatch: width=64 height=32");
+    expect_refused([&] { product(matrix, draw_tensor(Shape({2, 64, 32}))); },
+                   "front dimensions need to be 1");
+    expect_refused(
+        [&] { product(draw_tensor(Shape({2, 32, 64})), draw_tensor(Shape({3, 64, 32}))); },
+        "batch dimension 0 mismatch: a=2 vs b=3");
+    expect_refused(
+        [&] { product(draw_tensor(Shape({2, 3, 32, 64})), draw_tensor(Shape({3, 64, 32}))); },
+        "same rank");
+    expect_refused(
+        [&] {
+            product(draw_tensor(Shape({32, 64}), DataType::FLOAT32, Layout::ROW_MAJOR), fitting);
+        },
+        "must be tilized");
+    expect_refused([&] { product(draw_tensor(Shape({32, 64}), DataType::INT32), fitting); },
+                   "Unsupported data format");
+    expect_refused(
+        [&] {
+            product(draw_tensor(Shape({32, 64}), DataType::FLOAT32, Layout::TILE, 1, true),
+                    fitting);
+        },
+        "must be on device");
+    expect_refused(
+        [&] {
+            ttnn::matmul(matrix, fitting, false, false, std::nullopt, std::nullopt, std::nullopt,
+                         ttnn::Activation("bogus"));
+        },
+        "Unknown unary op: bogus");
+    expect_refused([&] { ttnn::linear(matrix, fitting, draw_tensor(Shape({2, 1, 32}))); },
+                   "batch size not equal to 1");
+    expect_refused([&] { ttnn::linear(matrix, fitting, draw_tensor(Shape({1}))); },
+                   "Unsupported bias shape");
+    expect_refused(
+        [&] {
+            ttnn::linear(matrix, fitting,
+                         draw_tensor(Shape({32, 32}), DataType::FLOAT32, Layout::ROW_MAJOR));
+        },
+        "Unsupported input layout");
+    expect_refused(
+        [&] {
+            ttnn::linear(draw_tensor(Shape({2, 32, 64})), draw_tensor(Shape({2, 64, 32})),
+                         draw_tensor(Shape({32})));
+        },
+        "Batched input not supported when bias exists");
+    Tensor gone = draw_tensor(Shape({32, 64}));
+    gone.deallocate();
+    expect_refused([&] { product(gone, fitting); }, "not allocated");
+}
+
+}  // namespace
+
+int main() {
+    test_types_and_transposes();
+    test_sizes();
+    test_shapes();
+    test_results();
+    test_linear();
+    test_activations();
+    test_addmm();
+    test_refusals();
+}

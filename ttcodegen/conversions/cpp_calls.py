@@ -3,24 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol
 
 from xdsl.ir import SSAValue
 
 from ttcodegen.dialects.datatypes import DataType
+from ttcodegen.emitc.text import Text
 
 if TYPE_CHECKING:
     from ttcodegen.dialects.operation import CatalogueOp
     from ttcodegen.dialects.ttnn import TensorPlacement
     from ttcodegen.ops.definition import CppEmission
-
-
-@dataclass(frozen=True)
-class Text:
-    """C++ text that stands where a value could."""
-
-    text: str
 
 
 Argument = SSAValue | Text

@@ -28,7 +28,7 @@ class OpBuilder:
         mapping: Mapping[SSAValue, SSAValue] | None = None,
     ) -> None:
         self._classes = classes
-        self._insert = insert
+        self.insert = insert
         self._mapping = mapping if mapping is not None else {}
         self.origin: Operation | None = None
 
@@ -75,7 +75,7 @@ class OpBuilder:
             location=origin.location if origin is not None else None,
         )
         op.source_offset = getattr(origin, "source_offset", -1)
-        self._insert(op)
+        self.insert(op)
         return op
 
     def emit(self, name: str, operands: Operands, result: Attribute, **attributes: Any) -> SSAValue:

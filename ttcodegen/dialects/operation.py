@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any, ClassVar
 
 from xdsl.dialects.builtin import DenseArrayBase, TensorType
-from xdsl.ir import Attribute, Operation, SSAValue
+from xdsl.ir import Attribute, Operation, OpTraits, SSAValue
 from xdsl.utils.exceptions import VerifyException
 
 from ttcodegen.dialects.datatypes import shape_of
@@ -15,6 +15,7 @@ from ttcodegen.ops.definition import REQUIRED, Definition
 class CatalogueOp(Operation):
     """An op of the `ttir` or `ttnn` dialect; what it means is in its `definition`."""
 
+    traits = OpTraits(tuple)
     definition: ClassVar[Definition]
     source_offset: int = -1
     """Where the op starts in the text it was read from, -1 for an op that a pass made."""

@@ -2,11 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from enum import StrEnum
 
-from xdsl.dialects.builtin import StringAttr
-from xdsl.ir import Dialect, EnumAttribute, ParametrizedAttribute
-from xdsl.irdl import irdl_attr_definition
+from xdsl.dialects.builtin import FlatSymbolRefAttr, StringAttr, SymbolRefAttr
+from xdsl.ir import Attribute, Dialect, EnumAttribute, ParametrizedAttribute, SSAValue
+from xdsl.irdl import (
+    IRDLOperation,
+    irdl_attr_definition,
+    irdl_op_definition,
+    prop_def,
+    var_operand_def,
+    var_result_def,
+)
 from xdsl.parser import AttrParser
 from xdsl.printer import Printer
 
@@ -54,4 +62,23 @@ class DataTypeAttr(ParametrizedAttribute):
             return [StringAttr(parser.parse_identifier())]
 
 
-TTCore = Dialect("ttcore", [], [ArgumentTypeAttr, DataTypeAttr])
+@irdl_op_definition
+class LoadCachedOp(IRDLOperation):
+    """The results of a const-eval function, which runs once: `ttcore.load_cached(@f, [...])`."""
+
+    name = "ttcore.load_cached"
+    callee = prop_def(FlatSymbolRefAttr)
+    inputs = var_operand_def()
+    outputs = var_result_def()
+
+    def __init__(
+        self, callee: str, inputs: Sequence[SSAValue], result_types: Sequence[Attribute]
+    ) -> None:
+        super().__init__(
+            operands=[inputs],
+            result_types=[result_types],
+            properties={"callee": SymbolRefAttr(callee)},
+        )
+
+
+TTCore = Dialect("ttcore", [LoadCachedOp], [ArgumentTypeAttr, DataTypeAttr])

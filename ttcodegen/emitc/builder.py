@@ -18,9 +18,8 @@ wrapped in `Text`, so that no name of the input gets there by accident.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Generator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 
 from xdsl.dialects.builtin import (
     ArrayAttr,
@@ -44,13 +43,8 @@ from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
 
 from ttcodegen.diagnostics import copy_source_offset
 from ttcodegen.emitc.expressions import (
-    BINARY_OPS,
-    UNARY_OPS,
     CallOp,
     CallOpaqueOp,
-    CastOp,
-    CmpOp,
-    ComparisonPredicate,
     ConstantOp,
     DereferenceOp,
     LiteralOp,
@@ -60,7 +54,8 @@ from ttcodegen.emitc.expressions import (
     YieldOp,
 )
 from ttcodegen.emitc.inlining import NAME, NAMES, PURE
-from ttcodegen.emitc.naming import identifier
+from ttcodegen.emitc.naming import identifier, is_identifier
+from ttcodegen.emitc.operators import BINARY_OPS, UNARY_OPS, CastOp, CmpOp, ComparisonPredicate
 from ttcodegen.emitc.spelling import comment_line, cpp_type, type_text
 from ttcodegen.emitc.statements import (
     AssignOp,
@@ -76,16 +71,12 @@ from ttcodegen.emitc.statements import (
     VariableOp,
     VerbatimOp,
 )
+from ttcodegen.emitc.text import Text
 from ttcodegen.emitc.values import INITIALIZERS, METHOD
 
+__all__ = ["Argument", "EmitCBuilder", "Text", "open_file"]
+
 TENSOR = "ttnn::Tensor"
-
-
-@dataclass(frozen=True, slots=True)
-class Text:
-    """A piece of C++ that is written as it stands."""
-
-    text: str
 
 
 Argument = SSAValue | Text
@@ -430,18 +421,19 @@ class EmitCBuilder:
         for field, type in fields:
             body.insert(FieldOp(field, cpp_type(type)))
 
-    def global_constant(self, name: str, type: str, initializer: str) -> SSAValue | None:
+    def global_constant(self, name: str, type: str, initializer: str) -> None:
         """`const type name = initializer;` at file scope; `initializer` may be in braces."""
         self.insert(GlobalOp(name, cpp_type(type), _opaque(initializer), specifiers=["const"]))
-        return None
 
     def include(self, header: str, *, standard: bool = True) -> None:
         """`#include <header>`, in quotes unless `standard`."""
         self.insert(IncludeOp(header, is_standard_include=standard))
 
     @contextmanager
-    def namespace(self, name: str) -> Iterator[None]:
+    def namespace(self, name: str) -> Generator[None]:
         """What is built inside stands in a namespace; `name` may be nested or empty."""
+        if name and not all(is_identifier(part) for part in name.split("::")):
+            raise ValueError(f"{name!r} is not the name of a namespace")
         title = f"namespace {name}" if name else "namespace"
         self.verbatim(f"{title} {{")
         self.blank()

@@ -1,0 +1,71 @@
+"""Replaces the body of a function in one linear walk."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from xdsl.dialects.func import FuncOp
+from xdsl.ir import Block, Operation, SSAValue
+
+from ttcodegen.conversions.op_builder import OpBuilder
+from ttcodegen.diagnostics import CompileError
+from ttcodegen.dialects.operation import CatalogueOp
+
+
+def body_of(function: FuncOp) -> Block:
+    """The only block of a function; raises CompileError if it has several or none."""
+    blocks = function.body.blocks
+    block = blocks.first
+    if block is None or block.next_block is not None:
+        raise CompileError(
+            f"function '{function.sym_name.data}' should have one block",
+            getattr(function, "source_offset", None),
+        )
+    return block
+
+
+def rebuild(
+    function: FuncOp,
+    builder_of: Callable[[Callable[[Operation], None], dict[SSAValue, SSAValue]], OpBuilder],
+    rewrite: Callable[[OpBuilder, CatalogueOp], SSAValue | Sequence[SSAValue]],
+) -> None:
+    """Replaces every catalogue op of a function by what `rewrite` makes of it.
+
+    Other ops (return, calls) are kept with their operands mapped. A name of a replaced value goes to
+    the value that stands for it, unless that one has a name of its own.
+    """
+    block = body_of(function)
+    made: list[Operation] = []
+    mapping: dict[SSAValue, SSAValue] = {}
+    builder = builder_of(made.append, mapping)
+    old = list(block.ops)
+    for op in old:
+        builder.origin = op
+        if isinstance(op, CatalogueOp):
+            start = len(made)
+            values = rewrite(builder, op)
+            values = [values] if isinstance(values, SSAValue) else list(values)
+            for result, value in zip(op.results, values, strict=True):
+                mapping[result] = value
+                if value.name_hint is None and isinstance(value.owner, Operation):
+                    value.name_hint = result.name_hint
+            _name_intermediate(made[start:], op)
+        else:
+            op.detach()
+            op.operands = [mapping.get(value, value) for value in op.operands]
+            made.append(op)
+    for op in reversed(old):
+        if isinstance(op, CatalogueOp):
+            op.detach()
+            op.drop_all_references()
+    block.add_ops(made)
+
+
+def _name_intermediate(ops: Sequence[Operation], origin: Operation) -> None:
+    hint = origin.results[0].name_hint if origin.results else None
+    if hint is None:
+        return
+    for op in ops:
+        for result in op.results:
+            if result.name_hint is None:
+                result.name_hint = f"{hint}_{op.name.rpartition('.')[2]}"

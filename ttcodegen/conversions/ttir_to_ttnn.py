@@ -1,0 +1,54 @@
+"""TTIR ops become TTNN ops by the lowering that the catalogue has for each."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from xdsl.context import Context
+from xdsl.dialects.builtin import ModuleOp
+from xdsl.dialects.func import FuncOp
+from xdsl.ir import SSAValue
+from xdsl.passes import ModulePass
+from xdsl.utils.exceptions import VerifyException
+
+from ttcodegen.conversions.op_builder import OpBuilder
+from ttcodegen.conversions.rebuilding import rebuild
+from ttcodegen.diagnostics import CompileError
+from ttcodegen.dialects.operation import CatalogueOp
+from ttcodegen.dialects.ttnn import TTNNOp, ttnn_op_classes
+from ttcodegen.ops.definition import TTIRDefinition
+
+
+def lower_op(builder: OpBuilder, op: CatalogueOp) -> SSAValue | Sequence[SSAValue]:
+    """Makes the TTNN ops for one TTIR op.
+
+    Raises CompileError if the op has no lowering, or none for these operands and attributes.
+    """
+    if isinstance(op, TTNNOp):
+        raise CompileError(f"'{op.name}' is not expected before lowering", op.source_offset)
+    definition = op.definition
+    assert isinstance(definition, TTIRDefinition)
+    if definition.lower is None:
+        raise CompileError(
+            f"'{op.name}' is not supported by this target"
+            + (f": {definition.refusal}" if definition.refusal else ""),
+            op.source_offset,
+        )
+    try:
+        return definition.lower(builder, op)
+    except VerifyException as error:
+        raise CompileError(str(error), op.source_offset) from None
+
+
+@dataclass(frozen=True)
+class ConvertTTIRToTTNN(ModulePass):
+    """Lowers every TTIR op; layouts are assigned by the next pass."""
+
+    name = "convert-ttir-to-ttnn"
+
+    def apply(self, ctx: Context, op: ModuleOp) -> None:
+        classes = ttnn_op_classes()
+        for function in op.walk():
+            if isinstance(function, FuncOp):
+                rebuild(function, lambda insert, m: OpBuilder(classes, insert, m), lower_op)

@@ -1,0 +1,100 @@
+"""Makes the library's own calls of each change of layout."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from xdsl.context import Context
+from xdsl.dialects.builtin import ModuleOp
+from xdsl.dialects.func import FuncOp
+from xdsl.ir import SSAValue
+from xdsl.passes import ModulePass
+
+from ttcodegen.conversions.op_builder import OpBuilder
+from ttcodegen.conversions.rebuilding import rebuild
+from ttcodegen.dialects.datatypes import DataType
+from ttcodegen.dialects.operation import CatalogueOp
+from ttcodegen.dialects.ttnn import TensorPlacement, placed_type, placement_of, ttnn_op_classes
+from ttcodegen.ops.definition import Layout, Memory
+
+TILIZED = (
+    DataType.BFLOAT16,
+    DataType.FLOAT32,
+    DataType.UINT32,
+    DataType.INT32,
+    DataType.UINT16,
+)
+"""The data types of row-major device tensors that the library tilizes (rules-0.70.1.md)."""
+
+
+@dataclass(frozen=True)
+class DecomposeLayouts(ModulePass):
+    """Each `ttnn.composite_to_layout` becomes from_device, to_device, typecast, to_layout and
+    to_memory_config calls; equal calls on equal values are made once."""
+
+    name = "ttnn-decompose-layouts"
+
+    def apply(self, ctx: Context, op: ModuleOp) -> None:
+        classes = ttnn_op_classes()
+        for function in op.walk():
+            if isinstance(function, FuncOp):
+                decomposer = _Decomposer()
+                rebuild(
+                    function, lambda insert, m: OpBuilder(classes, insert, m), decomposer.rewrite
+                )
+
+
+@dataclass
+class _Decomposer:
+    made: dict[tuple[str, SSAValue, TensorPlacement], SSAValue] = field(
+        default_factory=dict[tuple[str, SSAValue, TensorPlacement], SSAValue]
+    )
+
+    def rewrite(self, builder: OpBuilder, op: CatalogueOp) -> Sequence[SSAValue]:
+        if op.name == "ttnn.composite_to_layout":
+            return [self._convert(builder, builder[op.operands[0]], placement_of(op.results[0]))]
+        if op.definition.in_place is not None:
+            self.made.clear()
+        moved = op.clone({value: builder[value] for value in op.operands})
+        moved.source_offset = op.source_offset
+        builder.insert(moved)
+        return moved.results
+
+    def _convert(self, builder: OpBuilder, value: SSAValue, target: TensorPlacement) -> SSAValue:
+        source = placement_of(value)
+        if source.memory is Memory.HOST and target.memory is Memory.DEVICE:
+            value = self._step(builder, "to_device", value, source.on_device())
+        value = self._on_one_side(builder, value, target)
+        source = placement_of(value)
+        if source.memory is Memory.DEVICE and target.memory is Memory.HOST:
+            return self._step(builder, "from_device", value, target)
+        if source != target:
+            return self._step(builder, "to_memory_config", value, target)
+        return value
+
+    def _on_one_side(
+        self, builder: OpBuilder, value: SSAValue, target: TensorPlacement
+    ) -> SSAValue:
+        """Data type and page layout, in an order in which the library does both."""
+        source = placement_of(value)
+        tilized_first = target.layout is Layout.TILE and source.data_type in TILIZED
+        steps = [("typecast", source.with_(data_type=target.data_type))]
+        if tilized_first:
+            steps.insert(0, ("to_layout", source.with_(layout=target.layout)))
+            steps[1] = ("typecast", steps[0][1].with_(data_type=target.data_type))
+        else:
+            steps.append(("to_layout", steps[0][1].with_(layout=target.layout)))
+        for name, placement in steps:
+            if placement_of(value) != placement:
+                value = self._step(builder, name, value, placement)
+        return value
+
+    def _step(
+        self, builder: OpBuilder, name: str, value: SSAValue, placement: TensorPlacement
+    ) -> SSAValue:
+        key = (name, value, placement)
+        if key not in self.made:
+            self.made[key] = builder.emit(name, [value], placed_type(placement))
+            self.made[key].name_hint = value.name_hint
+        return self.made[key]

@@ -1,0 +1,220 @@
+"""Assigns every TTNN tensor its data type, page layout and memory, and converts between them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from xdsl.context import Context
+from xdsl.dialects.builtin import DictionaryAttr, FunctionType, ModuleOp
+from xdsl.dialects.func import FuncOp, ReturnOp
+from xdsl.ir import BlockArgument, Operation, SSAValue
+from xdsl.passes import ModulePass
+from xdsl.rewriter import Rewriter
+
+from ttcodegen.conversions.op_builder import OpBuilder
+from ttcodegen.conversions.rebuilding import body_of, rebuild
+from ttcodegen.diagnostics import CompileError
+from ttcodegen.dialects.datatypes import DataType, shape_of
+from ttcodegen.dialects.operation import CatalogueOp
+from ttcodegen.dialects.ttcore import ArgumentType, ArgumentTypeAttr
+from ttcodegen.dialects.ttnn import (
+    TensorPlacement,
+    declared_data_type,
+    placed_type,
+    placement_of,
+    ttnn_op_classes,
+)
+from ttcodegen.ops.attribute_kinds import DATA_TYPE
+from ttcodegen.ops.definition import Layout, Memory, OperandSpec, ResultRule, TTNNDefinition
+
+
+def argument_type(function: FuncOp, index: int) -> ArgumentType:
+    """What an argument is declared as; an undeclared one is an input."""
+    attributes = function.arg_attrs.data[index] if function.arg_attrs is not None else None
+    if isinstance(attributes, DictionaryAttr):
+        declared = attributes.data.get("ttcore.argument_type")
+        if isinstance(declared, ArgumentTypeAttr):
+            return declared.data
+    return ArgumentType.DEFAULT
+
+
+@dataclass(frozen=True)
+class TTNNLayout(ModulePass):
+    """Everything lies in interleaved DRAM tiles, except where an op of the library asks for or
+    returns something else; inputs arrive row-major, weights as their users want them."""
+
+    name = "ttnn-layout"
+
+    def apply(self, ctx: Context, op: ModuleOp) -> None:
+        for function in op.walk():
+            if isinstance(function, FuncOp):
+                _assign(function)
+
+
+def _assign(function: FuncOp) -> None:
+    block = body_of(function)
+    for argument in list(block.args):
+        placement = _argument_placement(function, argument)
+        Rewriter.replace_value_with_new_type(argument, placed_type(placement))
+    assigner = _Assigner()
+    classes = ttnn_op_classes()
+    rebuild(function, lambda insert, m: OpBuilder(classes, insert, m), assigner.rewrite)
+    results = _return_operands(function, assigner)
+    function.function_type = FunctionType.from_lists(
+        [argument.type for argument in block.args], [value.type for value in results]
+    )
+
+
+def _return_operands(function: FuncOp, assigner: _Assigner) -> Sequence[SSAValue]:
+    terminator = body_of(function).last_op
+    assert isinstance(terminator, ReturnOp)
+    return terminator.operands
+
+
+def _argument_placement(function: FuncOp, argument: BlockArgument) -> TensorPlacement:
+    kind = argument_type(function, argument.index)
+    placement = TensorPlacement(shape_of(argument.type), declared_data_type(argument))
+    demands = [demand for use in argument.uses if (demand := _demand(use.operation, use.index))]
+    if any(definition.in_place == spec.name for definition, spec in demands):
+        return placement
+    if kind is ArgumentType.INPUT:
+        return placement.with_(layout=Layout.ROW_MAJOR)
+    if demands and all(spec.memory is Memory.HOST for _, spec in demands):
+        return placement.with_(layout=Layout.ROW_MAJOR).on_host()
+    return placement
+
+
+def _demand(op: Operation, index: int) -> tuple[TTNNDefinition, OperandSpec] | None:
+    if not isinstance(op, CatalogueOp) or not isinstance(op.definition, TTNNDefinition):
+        return None
+    return op.definition, operand_specs(op)[index]
+
+
+def operand_specs(op: CatalogueOp) -> list[OperandSpec]:
+    """The spec of every operand, in order."""
+    return [
+        spec
+        for spec, size in zip(op.definition.operands, op.segments(), strict=True)
+        for _ in range(size)
+    ]
+
+
+def suitable_data_type(data_type: DataType, allowed: Sequence[DataType] | None) -> DataType:
+    """`data_type` if it is allowed, else the first allowed one that can hold what it holds."""
+    if allowed is None or data_type in allowed:
+        return data_type
+    if not data_type.is_float:
+        wider = (DataType.INT32, DataType.UINT32, DataType.FLOAT32)
+        return next((d for d in wider if d in allowed), allowed[0])
+    return next((d for d in allowed if d.is_float), allowed[0])
+
+
+@dataclass
+class _Assigner:
+    """Rewrites one function; remembers the conversions that were made of each value."""
+
+    converted: dict[tuple[SSAValue, TensorPlacement], SSAValue] = field(
+        default_factory=dict[tuple[SSAValue, TensorPlacement], SSAValue]
+    )
+
+    def rewrite(self, builder: OpBuilder, op: CatalogueOp) -> Sequence[SSAValue]:
+        definition = op.definition
+        assert isinstance(definition, TTNNDefinition)
+        operands: list[SSAValue] = []
+        for spec, operand in zip(operand_specs(op), op.operands, strict=True):
+            value = builder[operand]
+            if spec.name == definition.in_place:
+                self._forget(value)
+                self._check_in_place(op, spec, value)
+                operands.append(value)
+            else:
+                operands.append(self.convert(builder, value, self._wanted(spec, value)))
+        placements = [
+            self._result_placement(op, definition.result_rule(index), operands, result)
+            for index, result in enumerate(op.results)
+        ]
+        properties = dict(op.properties)
+        if placements and definition.result_rule(0).data_type == "attribute":
+            declared = declared_data_type(op.results[0])
+            if declared is not placement_of(operands[0]).data_type:
+                properties["dtype"] = DATA_TYPE.encode(declared)
+        made = type(op).create(
+            operands=operands,
+            result_types=[placed_type(placement) for placement in placements],
+            properties=properties,
+            attributes=op.attributes,
+            location=op.location,
+        )
+        made.source_offset = op.source_offset
+        builder.insert(made)
+        results: list[SSAValue] = []
+        for old, new in zip(op.results, made.results, strict=True):
+            new.name_hint = old.name_hint
+            declared = declared_data_type(old)
+            results.append(self.convert(builder, new, placement_of(new).with_(data_type=declared)))
+        return results
+
+    def _wanted(self, spec: OperandSpec, value: SSAValue) -> TensorPlacement:
+        found = placement_of(value)
+        wanted = found.with_(data_type=suitable_data_type(found.data_type, spec.data_types))
+        if spec.memory is Memory.HOST:
+            wanted = wanted.on_host()
+        elif spec.memory is Memory.DEVICE:
+            wanted = wanted.on_device()
+        if spec.layout is not None:
+            wanted = wanted.with_(layout=spec.layout)
+        return wanted
+
+    def convert(self, builder: OpBuilder, value: SSAValue, wanted: TensorPlacement) -> SSAValue:
+        """`value` with that placement, by one op however often it is asked for."""
+        if placement_of(value) == wanted:
+            return value
+        key = (value, wanted)
+        if key not in self.converted:
+            made = builder.emit("composite_to_layout", [value], placed_type(wanted))
+            made.name_hint = value.name_hint
+            self.converted[key] = made
+            # A round trip ends where it began, except that a data type may have lost digits.
+            if placement_of(value).data_type is wanted.data_type:
+                self.converted[made, placement_of(value)] = value
+        return self.converted[key]
+
+    def _forget(self, value: SSAValue) -> None:
+        """Conversions made before an op overwrote the value do not stand for it any more."""
+        for key in [key for key in self.converted if value in (key[0], self.converted[key])]:
+            del self.converted[key]
+
+    def _check_in_place(self, op: CatalogueOp, spec: OperandSpec, value: SSAValue) -> None:
+        found = placement_of(value)
+        if self._wanted(spec, value) != found:
+            raise CompileError(
+                f"'{op.name}' overwrites its operand '{spec.name}', which lies as "
+                f"{found.layout.value} {found.data_type.mlir} and would have to be converted",
+                op.source_offset,
+            )
+
+    def _result_placement(
+        self,
+        op: CatalogueOp,
+        rule: ResultRule,
+        operands: Sequence[SSAValue],
+        result: SSAValue,
+    ) -> TensorPlacement:
+        first = placement_of(operands[0]) if operands else None
+        if isinstance(rule.data_type, DataType):
+            data_type = rule.data_type
+        elif rule.data_type == "first":
+            assert first is not None
+            data_type = first.data_type
+        else:
+            data_type = declared_data_type(result)
+        layout = rule.layout
+        if layout is None:
+            assert first is not None
+            layout = first.layout
+        memory = rule.memory
+        if op.definition.operands and op.definition.operands[0].memory is None and first:
+            memory = first.memory
+        placement = TensorPlacement(shape_of(result.type), data_type, layout)
+        return placement.on_host() if memory is Memory.HOST else placement

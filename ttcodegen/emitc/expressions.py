@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from abc import ABC
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from enum import IntEnum
+from typing import cast
 
 from xdsl.dialects.builtin import (
     I1,
@@ -14,10 +12,10 @@ from xdsl.dialects.builtin import (
     FloatAttr,
     IndexType,
     IntegerAttr,
+    IntegerType,
     StringAttr,
     SymbolRefAttr,
     UnitAttr,
-    i64,
 )
 from xdsl.dialects.emitc import (
     EmitC_ArrayType,
@@ -25,6 +23,7 @@ from xdsl.dialects.emitc import (
     EmitC_OpaqueAttr,
     EmitC_OpaqueType,
     EmitC_PointerType,
+    EmitCArrayElementType,
     EmitCTypeConstr,
 )
 from xdsl.ir import Attribute, Block, Operation, Region, SSAValue, TypeAttribute
@@ -45,8 +44,14 @@ from xdsl.irdl import (
 )
 from xdsl.traits import IsTerminator, Pure
 
-from ttcodegen.diagnostics import CompileError
-from ttcodegen.emitc.spelling import Precedence
+from ttcodegen.emitc.operators import (
+    BINARY_OPS,
+    UNARY_OPS,
+    CastOp,
+    CmpOp,
+    ConditionalOp,
+    require,
+)
 
 LVALUE = BaseAttr(EmitC_LValueType)
 LVALUE_OR_ARRAY = BaseAttr(EmitC_LValueType) | BaseAttr(EmitC_ArrayType)
@@ -54,188 +59,12 @@ BOOLEAN = BaseAttr(I1)
 DICTIONARIES = BaseAttr(ArrayAttr)
 
 
-def require(condition: bool, op: Operation, message: str, remedy: str | None = None) -> None:
-    """Raises CompileError at `op` unless `condition` holds."""
-    if not condition:
-        raise CompileError(f"{op.name}: {message}", op, remedy=remedy)
-
-
-# --- Operators -----------------------------------------------------------------------------------
-
-
-@dataclass(frozen=True, slots=True)
-class OperatorSyntax:
-    """How an operator is written, and what its value is called when nobody named it."""
-
-    symbol: str
-    precedence: Precedence
-    noun: str
-
-
-class BinaryOperation(IRDLOperation, ABC):
-    """`lhs symbol rhs`; the symbol is in OPERATOR_SYNTAX."""
-
-    lhs = operand_def(EmitCTypeConstr)
-    rhs = operand_def(EmitCTypeConstr)
-    result = result_def(EmitCTypeConstr)
-
-    traits = traits_def(Pure())
-
-    def __init__(self, lhs: SSAValue, rhs: SSAValue, result_type: Attribute) -> None:
-        super().__init__(operands=[lhs, rhs], result_types=[result_type])
-
-
-class UnaryOperation(IRDLOperation, ABC):
-    """`symbol operand`; the symbol is in OPERATOR_SYNTAX."""
-
-    operand = operand_def(EmitCTypeConstr)
-    result = result_def(EmitCTypeConstr)
-
-    traits = traits_def(Pure())
-
-    def __init__(self, operand: SSAValue, result_type: Attribute) -> None:
-        super().__init__(operands=[operand], result_types=[result_type])
-
-
-_BINARY_OPERATORS = {
-    "add": OperatorSyntax("+", Precedence.ADDITIVE, "sum"),
-    "sub": OperatorSyntax("-", Precedence.ADDITIVE, "difference"),
-    "mul": OperatorSyntax("*", Precedence.MULTIPLICATIVE, "product"),
-    "div": OperatorSyntax("/", Precedence.MULTIPLICATIVE, "quotient"),
-    "rem": OperatorSyntax("%", Precedence.MULTIPLICATIVE, "remainder"),
-    "bitwise_and": OperatorSyntax("&", Precedence.BITWISE_AND, "bits"),
-    "bitwise_or": OperatorSyntax("|", Precedence.BITWISE_OR, "bits"),
-    "bitwise_xor": OperatorSyntax("^", Precedence.BITWISE_XOR, "bits"),
-    "bitwise_left_shift": OperatorSyntax("<<", Precedence.SHIFT, "shifted"),
-    "bitwise_right_shift": OperatorSyntax(">>", Precedence.SHIFT, "shifted"),
-    "logical_and": OperatorSyntax("&&", Precedence.LOGICAL_AND, "both"),
-    "logical_or": OperatorSyntax("||", Precedence.LOGICAL_OR, "either"),
-}
-
-_UNARY_OPERATORS = {
-    "bitwise_not": OperatorSyntax("~", Precedence.UNARY, "bits"),
-    "logical_not": OperatorSyntax("!", Precedence.UNARY, "negated"),
-    "unary_minus": OperatorSyntax("-", Precedence.UNARY, "negative"),
-    "unary_plus": OperatorSyntax("+", Precedence.UNARY, "value"),
-}
-
-
-def _operator_class(mnemonic: str, base: type[IRDLOperation], symbol: str) -> type[IRDLOperation]:
-    class_name = "".join(word.capitalize() for word in mnemonic.split("_")) + "Op"
-    members = {
-        "name": f"emitc.{mnemonic}",
-        "__doc__": f"The C++ operator `{symbol}`.",
-        "__module__": __name__,
-    }
-    return irdl_op_definition(type(class_name, (base,), members))
-
-
-BINARY_OPS: Mapping[str, type[BinaryOperation]] = {
-    mnemonic: _operator_class(mnemonic, BinaryOperation, syntax.symbol)  # type: ignore[misc]
-    for mnemonic, syntax in _BINARY_OPERATORS.items()
-}
-"""The classes of the binary operators by mnemonic (`add` for emitc.add)."""
-
-UNARY_OPS: Mapping[str, type[UnaryOperation]] = {
-    mnemonic: _operator_class(mnemonic, UnaryOperation, syntax.symbol)  # type: ignore[misc]
-    for mnemonic, syntax in _UNARY_OPERATORS.items()
-}
-"""The classes of the unary operators by mnemonic."""
-
-OPERATOR_SYNTAX: Mapping[type[Operation], OperatorSyntax] = {
-    **{BINARY_OPS[mnemonic]: syntax for mnemonic, syntax in _BINARY_OPERATORS.items()},
-    **{UNARY_OPS[mnemonic]: syntax for mnemonic, syntax in _UNARY_OPERATORS.items()},
-}
-
-
-class ComparisonPredicate(IntEnum):
-    """The predicates of emitc.cmp with their upstream numbers."""
-
-    EQ = 0
-    NE = 1
-    LT = 2
-    LE = 3
-    GT = 4
-    GE = 5
-    THREE_WAY = 6
-
-
-COMPARISON_SYNTAX: Mapping[ComparisonPredicate, OperatorSyntax] = {
-    ComparisonPredicate.EQ: OperatorSyntax("==", Precedence.EQUALITY, "equal"),
-    ComparisonPredicate.NE: OperatorSyntax("!=", Precedence.EQUALITY, "different"),
-    ComparisonPredicate.LT: OperatorSyntax("<", Precedence.RELATIONAL, "less"),
-    ComparisonPredicate.LE: OperatorSyntax("<=", Precedence.RELATIONAL, "at_most"),
-    ComparisonPredicate.GT: OperatorSyntax(">", Precedence.RELATIONAL, "greater"),
-    ComparisonPredicate.GE: OperatorSyntax(">=", Precedence.RELATIONAL, "at_least"),
-    ComparisonPredicate.THREE_WAY: OperatorSyntax("<=>", Precedence.THREE_WAY, "ordering"),
-}
-
-
-@irdl_op_definition
-class CmpOp(IRDLOperation):
-    """`lhs predicate rhs`."""
-
-    name = "emitc.cmp"
-    predicate = prop_def(IntegerAttr)
-    lhs = operand_def(EmitCTypeConstr)
-    rhs = operand_def(EmitCTypeConstr)
-    result = result_def(EmitCTypeConstr)
-    traits = traits_def(Pure())
-
-    def __init__(
-        self,
-        predicate: ComparisonPredicate,
-        lhs: SSAValue,
-        rhs: SSAValue,
-        result_type: Attribute,
-    ) -> None:
-        super().__init__(
-            operands=[lhs, rhs],
-            result_types=[result_type],
-            properties={"predicate": IntegerAttr(int(predicate), i64)},
-        )
-
-    def verify_(self) -> None:
-        number = self.predicate.value.data
-        require(0 <= number <= 6, self, f"predicate {number} is not one of 0 to 6")
-
-
-@irdl_op_definition
-class ConditionalOp(IRDLOperation):
-    """`condition ? true_value : false_value`."""
-
-    name = "emitc.conditional"
-    condition = operand_def(I1)
-    true_value = operand_def(EmitCTypeConstr)
-    false_value = operand_def(EmitCTypeConstr)
-    result = result_def(EmitCTypeConstr)
-    traits = traits_def(Pure())
-
-    def __init__(self, condition: SSAValue, true_value: SSAValue, false_value: SSAValue) -> None:
-        super().__init__(
-            operands=[condition, true_value, false_value], result_types=[true_value.type]
-        )
-
-    def verify_(self) -> None:
-        require(
-            self.true_value.type == self.false_value.type == self.result.type,
-            self,
-            f"both values and the result need one type, found {self.true_value.type}, "
-            f"{self.false_value.type} and {self.result.type}",
-        )
-
-
-@irdl_op_definition
-class CastOp(IRDLOperation):
-    """An explicit conversion."""
-
-    name = "emitc.cast"
-    source = operand_def(EmitCTypeConstr)
-    dest = result_def(EmitCTypeConstr)
-    traits = traits_def(Pure())
-
-    def __init__(self, source: SSAValue, result_type: Attribute) -> None:
-        super().__init__(operands=[source], result_types=[result_type])
+def operand_index(attribute: Attribute) -> int | None:
+    """The number of the operand that an element of `args` stands for; None for other elements."""
+    if not isinstance(attribute, IntegerAttr):
+        return None
+    number = cast("IntegerAttr[IntegerType | IndexType]", attribute)
+    return number.value.data if isinstance(number.type, IndexType) else None
 
 
 # --- Constants and calls -------------------------------------------------------------------------
@@ -274,9 +103,11 @@ class ConstantOp(IRDLOperation):
         if isinstance(value, EmitC_OpaqueAttr):
             require(bool(value.value.data), self, "the value must not be empty")
         elif isinstance(value, IntegerAttr | FloatAttr):
-            same = value.type == self.result.type or isinstance(value.type, IndexType)
+            type_: Attribute = value.get_type()
             require(
-                same, self, f"the value is of type {value.type}, the result of {self.result.type}"
+                type_ == self.result.type or isinstance(type_, IndexType),
+                self,
+                f"the value is of type {type_}, the result of {self.result.type}",
             )
 
 
@@ -342,19 +173,18 @@ class CallOpaqueOp(IRDLOperation):
         operands = self.operands
         if self.args is None:
             return operands
+        indices = map(operand_index, self.args.data)
         return [
-            operands[a.value.data]
-            if isinstance(a, IntegerAttr) and isinstance(a.type, IndexType)
-            else a
-            for a in self.args.data
+            argument if index is None else operands[index]
+            for index, argument in zip(indices, self.args.data, strict=True)
         ]
 
     def verify_(self) -> None:
         require(bool(self.callee.data), self, "the callee must not be empty")
         for argument in () if self.args is None else self.args.data:
-            if isinstance(argument, IntegerAttr) and isinstance(argument.type, IndexType):
-                index, count = argument.value.data, len(self.operands)
-                require(0 <= index < count, self, f"args names operand {index}, there are {count}")
+            index, count = operand_index(argument), len(self.operands)
+            valid = index is None or 0 <= index < count
+            require(valid, self, f"args names operand {index}, there are {count}")
             require(not isinstance(argument, ArrayAttr), self, "an array argument has no type")
         for argument in () if self.template_args is None else self.template_args.data:
             allowed = TypeAttribute | IntegerAttr | FloatAttr | EmitC_OpaqueAttr
@@ -455,7 +285,8 @@ class SubscriptOp(IRDLOperation):
     def verify_(self) -> None:
         type_ = self.value.type
         if isinstance(type_, EmitC_ArrayType):
-            expected, element = len(type_.get_shape()), type_.element_type
+            array = cast("EmitC_ArrayType[EmitCArrayElementType]", type_)
+            expected, element = len(array.get_shape()), array.element_type
         else:
             expected = 1
             element = type_.pointee_type if isinstance(type_, EmitC_PointerType) else None

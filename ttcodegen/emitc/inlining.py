@@ -17,14 +17,9 @@ from xdsl.dialects.emitc import EmitC_LValueType, EmitC_OpaqueType
 from xdsl.ir import Block, Operation, Region, SSAValue
 
 from ttcodegen.emitc.expressions import (
-    BINARY_OPS,
-    UNARY_OPS,
     AddressOfOp,
     CallOp,
     CallOpaqueOp,
-    CastOp,
-    CmpOp,
-    ConditionalOp,
     ConstantOp,
     DereferenceOp,
     ExpressionOp,
@@ -36,6 +31,7 @@ from ttcodegen.emitc.expressions import (
     MemberOp,
     SubscriptOp,
 )
+from ttcodegen.emitc.operators import BINARY_OPS, UNARY_OPS, CastOp, CmpOp, ConditionalOp
 from ttcodegen.emitc.spelling import type_text
 from ttcodegen.emitc.statements import AssignOp, DoOp, ForOp, GlobalOp, VariableOp, VerbatimOp
 

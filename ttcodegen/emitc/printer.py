@@ -7,34 +7,24 @@ not at all: the first op without a rule ends in a CompileError at that op.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Generator, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import PurePosixPath
 from typing import Any
 
 from xdsl.dialects.builtin import (
-    ArrayAttr,
     DictionaryAttr,
     ModuleOp,
     StringAttr,
 )
-from xdsl.dialects.emitc import EmitC_OpaqueAttr
+from xdsl.dialects.emitc import EmitC_ArrayType, EmitC_LValueType, EmitC_OpaqueAttr
 from xdsl.ir import Attribute, Block, Operation, SSAValue
 
 from ttcodegen.diagnostics import CompileError
-from ttcodegen.emitc.expressions import (
-    COMPARISON_SYNTAX,
-    OPERATOR_SYNTAX,
-    CallOp,
-    CallOpaqueOp,
-    CmpOp,
-    ComparisonPredicate,
-    ConstantOp,
-    LiteralOp,
-    YieldOp,
-)
+from ttcodegen.emitc.expressions import CallOp, CallOpaqueOp, ConstantOp, LiteralOp, YieldOp
 from ttcodegen.emitc.inlining import NAME, NAMES, InliningPlan, constant_globals, has_effects
 from ttcodegen.emitc.naming import NameScope, identifier, snake_case
+from ttcodegen.emitc.operators import COMPARISON_SYNTAX, OPERATOR_SYNTAX, CmpOp, ComparisonPredicate
 from ttcodegen.emitc.reserved import reserved_names
 from ttcodegen.emitc.spelling import Expression, Precedence, declaration
 from ttcodegen.emitc.statements import (
@@ -57,6 +47,7 @@ from ttcodegen.emitc.statements import (
 from ttcodegen.emitc.values import (
     INITIALIZERS,
     ValueTable,
+    array_texts,
     require_identifier,
     spelled_type,
     spelled_value,
@@ -113,7 +104,7 @@ class _FilePrinter:
         self._lines: list[str] = []
         self._depth = 0
         self._wants_blank_line = False
-        self._scope = NameScope(reserved_names(file))
+        self._scope: NameScope = NameScope(reserved_names(file))
         self._values = ValueTable()
         self._constants = constant_globals(file.body.block.ops)
         self._plan: InliningPlan | None = None
@@ -142,7 +133,7 @@ class _FilePrinter:
             self._lines.insert(start, "")
 
     @contextmanager
-    def _block(self, opening: str, closing: str = "}") -> Iterator[None]:
+    def _block(self, opening: str, closing: str = "}") -> Generator[None]:
         self._emit(opening)
         outer = self._scope
         self._scope = outer.nested()
@@ -196,9 +187,8 @@ class _FilePrinter:
         single, several = op.attributes.get(NAME), op.attributes.get(NAMES)
         if isinstance(single, StringAttr) and len(given) == 1:
             given = [single.data]
-        elif isinstance(several, ArrayAttr):
-            texts = [name.data for name in several.data if isinstance(name, StringAttr)]
-            given = list(texts) if len(texts) == len(given) else given
+        elif several is not None and len(names := array_texts(several)) == len(given):
+            given = list(names)
         fallback = "" if all(given) else _fallback_name(op)
         return [self._scope.unique(identifier(name or fallback)) for name in given]
 
@@ -255,11 +245,7 @@ class _FilePrinter:
     def _signature(self, op: FuncOp, scope: NameScope) -> str:
         name = require_identifier(op.sym_name.data, op)
         outputs = op.function_type.outputs.data
-        words = (
-            [s.data for s in op.specifiers.data if isinstance(s, StringAttr)]
-            if (op.specifiers is not None)
-            else []
-        )
+        words = [] if op.specifiers is None else array_texts(op.specifiers)
         words.append(spelled_type(outputs[0], op) if outputs else "void")
         parameters = ", ".join(self._parameters(op, scope))
         return f"{' '.join(words)} {name}({parameters})"
@@ -394,8 +380,6 @@ class _FilePrinter:
 
 def _can_be_variable(op: Operation) -> bool:
     """Whether the value of `op` may be copied into a variable: not if it denotes a place."""
-    from xdsl.dialects.emitc import EmitC_ArrayType, EmitC_LValueType
-
     return not isinstance(op.results[0].type, EmitC_LValueType | EmitC_ArrayType)
 
 

@@ -9,13 +9,7 @@ from xdsl.dialects.builtin import ArrayAttr, FunctionType, StringAttr
 from xdsl.dialects.emitc import EmitC_OpaqueAttr
 from xdsl.ir import Attribute
 
-from ttcodegen.emitc.expressions import (
-    CallOp,
-    CallOpaqueOp,
-    ConstantOp,
-    GetGlobalOp,
-    LiteralOp,
-)
+from ttcodegen.emitc.expressions import CallOp, CallOpaqueOp, ConstantOp, GetGlobalOp, LiteralOp
 from ttcodegen.emitc.spelling import type_text
 from ttcodegen.emitc.statements import (
     ClassOp,

@@ -10,6 +10,7 @@ import re
 import struct
 from dataclasses import dataclass
 from enum import IntEnum
+from typing import cast
 
 from xdsl.dialects.builtin import (
     BFloat16Type,
@@ -34,6 +35,7 @@ from xdsl.dialects.emitc import (
     EmitC_PtrDiffT,
     EmitC_SignedSizeT,
     EmitC_SizeT,
+    EmitCArrayElementType,
 )
 from xdsl.ir import Attribute, TypeAttribute
 
@@ -134,8 +136,9 @@ def type_text(type_: Attribute) -> str | None:
 def declaration(type_: Attribute, name: str) -> str | None:
     """`type name` as a declaration spells it, array bounds behind the name; None: no spelling."""
     if isinstance(type_, EmitC_ArrayType):
-        element = type_text(type_.element_type)
-        bounds = "".join(f"[{extent}]" for extent in type_.get_shape())
+        array = cast("EmitC_ArrayType[EmitCArrayElementType]", type_)
+        element = type_text(array.element_type)
+        bounds = "".join(f"[{extent}]" for extent in array.get_shape())
         return None if element is None else f"{element} {name}{bounds}"
     text = type_text(type_)
     return None if text is None else f"{text} {name}"
@@ -165,10 +168,10 @@ def opaque_value(text: str) -> Expression:
 def integer_value(value: int, type_: Attribute) -> Expression:
     """An integer constant: its exact value, in a type that converts to `type_` silently."""
     if isinstance(type_, IntegerType):
-        width = type_.width.data
+        width, signedness = _width_and_sign(cast(Attribute, type_))
         if width == 1:
             return Expression("true" if value else "false")
-        if type_.signedness.data is Signedness.UNSIGNED:
+        if signedness is Signedness.UNSIGNED:
             value %= 1 << width
             suffix = "ull" if value >= 1 << 32 else "u" if width >= 32 else ""
             return Expression(f"{value}{suffix}")
@@ -233,6 +236,11 @@ def comment_line(text: str) -> str:
     return f"// {line}" if line else "//"
 
 
+def _width_and_sign(type_: Attribute) -> tuple[int, Signedness]:
+    integer = cast("IntegerType[int, Signedness]", type_)
+    return integer.width.data, integer.signedness.data
+
+
 def _elements_value(attribute: DenseIntOrFPElementsAttr) -> Expression | None:
     element = attribute.get_element_type()
     double = isinstance(element, Float64Type)
@@ -264,12 +272,10 @@ def _to_float32(value: float) -> float:
 
 
 def _shortest_float32(value: float) -> str:
-    for digits in range(1, 10):
-        text = f"{value:.{digits}g}"
-        if _to_float32(float(text)) == value:
-            break
-    # `repr` of the shortest decimal puts the point where Python would, e.g. 100.0 for 1e+02.
-    return repr(float(text))
+    decimals = (float(f"{value:.{digits}g}") for digits in range(1, 10))
+    # Nine digits identify every float32, so there is one. `repr` puts its point where a person
+    # would: 100.0, not 1e+02.
+    return repr(next(decimal for decimal in decimals if _to_float32(decimal) == value))
 
 
 def _tidy_exponent(text: str) -> str:

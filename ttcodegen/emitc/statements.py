@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import cast
 
 from xdsl.dialects.builtin import (
     I1,
@@ -10,9 +11,11 @@ from xdsl.dialects.builtin import (
     DenseArrayBase,
     FlatSymbolRefAttrConstr,
     FunctionType,
+    IntegerType,
     StringAttr,
     SymbolRefAttr,
     UnitAttr,
+    i1,
     i64,
 )
 from xdsl.dialects.emitc import (
@@ -47,7 +50,8 @@ from xdsl.traits import (
     SymbolTable,
 )
 
-from ttcodegen.emitc.expressions import DICTIONARIES, LVALUE, LVALUE_OR_ARRAY, YieldOp, require
+from ttcodegen.emitc.expressions import DICTIONARIES, LVALUE, LVALUE_OR_ARRAY, YieldOp
+from ttcodegen.emitc.operators import require
 
 _COUNTABLE = EmitCIntegerIndexOpaqueTypeConstr | EmitCPointerWideTypeConstr
 
@@ -369,7 +373,7 @@ class DoOp(IRDLOperation):
     def verify_(self) -> None:
         last = self.condition.block.last_op
         require(
-            isinstance(last, YieldOp) and [o.type for o in last.operands] == [I1(1)],
+            isinstance(last, YieldOp) and [o.type for o in last.operands] == [i1],
             self,
             "the condition must yield one value of type i1",
         )
@@ -394,7 +398,7 @@ class SwitchOp(IRDLOperation):
 
     def case_values(self) -> list[int]:
         """The value of each case region."""
-        return [int(value) for value in self.cases.iter_values()]
+        return list(cast("DenseArrayBase[IntegerType]", self.cases).get_values())
 
     def verify_(self) -> None:
         values = self.case_values()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import Any, cast
 
 from xdsl.dialects.builtin import ArrayAttr, StringAttr
 from xdsl.dialects.emitc import EmitC_PointerType
@@ -12,18 +12,9 @@ from xdsl.ir import Attribute, Block, Operation, SSAValue, TypeAttribute
 
 from ttcodegen.diagnostics import CompileError
 from ttcodegen.emitc.expressions import (
-    BINARY_OPS,
-    COMPARISON_SYNTAX,
-    OPERATOR_SYNTAX,
-    UNARY_OPS,
     AddressOfOp,
-    BinaryOperation,
     CallOp,
     CallOpaqueOp,
-    CastOp,
-    CmpOp,
-    ComparisonPredicate,
-    ConditionalOp,
     ConstantOp,
     DereferenceOp,
     ExpressionOp,
@@ -34,10 +25,21 @@ from ttcodegen.emitc.expressions import (
     MemberOfPtrOp,
     MemberOp,
     SubscriptOp,
-    UnaryOperation,
     YieldOp,
 )
 from ttcodegen.emitc.naming import is_identifier
+from ttcodegen.emitc.operators import (
+    BINARY_OPS,
+    COMPARISON_SYNTAX,
+    OPERATOR_SYNTAX,
+    UNARY_OPS,
+    BinaryOperation,
+    CastOp,
+    CmpOp,
+    ComparisonPredicate,
+    ConditionalOp,
+    UnaryOperation,
+)
 from ttcodegen.emitc.spelling import (
     Expression,
     Precedence,
@@ -68,6 +70,14 @@ def require_identifier(name: str, op: Operation) -> str:
     if not is_identifier(name):
         raise CompileError(f"{op.name}: {name!r} is not a C++ identifier", op)
     return name
+
+
+def array_texts(attribute: Attribute) -> list[str]:
+    """The strings of an array attribute; what is no string in it is left out."""
+    if not isinstance(attribute, ArrayAttr):
+        return []
+    elements = cast("ArrayAttr[Attribute]", attribute)
+    return [element.data for element in elements.data if isinstance(element, StringAttr)]
 
 
 def spelled_type(type_: Attribute, op: Operation) -> str:
@@ -224,13 +234,11 @@ def _call_opaque(values: ValueTable, op: CallOpaqueOp) -> Expression:
 def braces(op: CallOpaqueOp, arguments: list[str]) -> str:
     """The initialiser list of an aggregate: `{.a = x, .b = y}`."""
     designators = op.attributes[INITIALIZERS]
-    names = designators.data if isinstance(designators, ArrayAttr) else ()
+    names = array_texts(designators)
     if len(names) != len(arguments):
         raise CompileError(f"{op.name}: {len(names)} designators, {len(arguments)} values", op)
     items = [
-        f".{require_identifier(name.data, op)} = {argument}"
-        if isinstance(name, StringAttr) and name.data
-        else argument
+        f".{require_identifier(name, op)} = {argument}" if name else argument
         for name, argument in zip(names, arguments, strict=True)
     ]
     return "{" + ", ".join(items) + "}"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, cast
 
 from xdsl.dialects.builtin import DenseIntOrFPElementsAttr
 from xdsl.ir import Attribute
@@ -24,20 +24,27 @@ def constant_array(attribute: Attribute) -> np.ndarray:
     assert ml_dtypes is not None
     if not isinstance(attribute, DenseIntOrFPElementsAttr):
         raise ValueError(f"not a constant: {attribute}")
-    name = numpy_name(attribute.type.get_element_type())
+    constant = cast("DenseIntOrFPElementsAttr[Any]", attribute)
+    element_type = constant.get_element_type()
+    name = numpy_name(element_type)
     if name is None:
-        raise ValueError(f"constants of {attribute.type.get_element_type()} are not supported")
-    values = np.frombuffer(attribute.data.data, dtype=np.dtype(name))
-    shape = attribute.type.get_shape()
-    return np.broadcast_to(values, shape) if values.size == 1 else values.reshape(shape)
+        raise ValueError(f"constants of {element_type} are not supported")
+    values = np.frombuffer(constant.data.data, dtype=np.dtype(name))
+    shape = constant.get_shape()
+    return np.broadcast_to(values.reshape(()), shape) if values.size == 1 else values.reshape(shape)
 
 
 def splat_value(attribute: Attribute) -> float | int | None:
-    """The number that all elements are, None if they differ or there are several stored."""
+    """The number that all elements are, None if they differ or there are none."""
     if not isinstance(attribute, DenseIntOrFPElementsAttr):
         return None
-    element_type = attribute.type.get_element_type()
-    size = getattr(element_type, "size", None)
-    if size is None or len(attribute.data.data) != size:
+    constant = cast("DenseIntOrFPElementsAttr[Any]", attribute)
+    element_type = constant.get_element_type()
+    if numpy_name(element_type) is None:
         return None
-    return next(iter(element_type.iter_unpack(attribute.data.data)))
+    data = constant.data.data
+    size = element_type.compile_time_size
+    first = data[:size]
+    if not data or (len(data) > size and first * (len(data) // size) != data):
+        return None
+    return next(iter(element_type.iter_unpack(first)))

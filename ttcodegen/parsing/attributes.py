@@ -1,8 +1,8 @@
 """Types, attributes and locations: xDSL's attribute parser made fast and right.
 
 Fast: a type, function type, attribute dictionary or location that was parsed once is known by its
-text. An entry is made only if the text that the pattern took is exactly what the parser consumed, so
-a pattern that takes too much or too little costs time and never changes what is read.
+text. An entry is made only if the text that the pattern took is exactly what the parser consumed,
+so a pattern that takes too much or too little costs time and never changes what is read.
 
 Right: aliases may be used before they are defined, locations take all forms, and what belongs to
 dialects we do not have is kept as text instead of refused.
@@ -102,7 +102,8 @@ class AttributeParser(Parser):
 
     @property
     def _current_token(self) -> LexedToken:
-        return cast(LexedToken, self._parser_state.current_token)
+        # Asked for too often to afford a call of cast().
+        return self._parser_state.current_token  # pyright: ignore[reportReturnType]
 
     def raise_error(  # pyright: ignore[reportIncompatibleMethodOverride]
         self,

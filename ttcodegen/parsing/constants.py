@@ -17,7 +17,10 @@ from xdsl.dialects.builtin import (
     DenseArrayBase,
     DenseIntOrFPElementsAttr,
     IntegerType,
+    MemRefType,
     RankedStructure,
+    TensorType,
+    VectorType,
 )
 from xdsl.ir import Attribute
 from xdsl.utils.mlir_lexer import MLIRTokenKind
@@ -82,7 +85,7 @@ class ConstantParser(AttributeParser):
         self.parse_punctuation(">", " in dense attribute")
         if type is None:
             self.parse_punctuation(":", " in dense attribute")
-            type = cast(RankedStructure[Any], self._parse_dense_literal_type())
+            type = self._parse_dense_literal_type()
         shape = type.get_shape()
         element_type = cast(Attribute, type.element_type)
         if literal is None:
@@ -102,6 +105,17 @@ class ConstantParser(AttributeParser):
         else:
             data = self._encode([literal], element_type, lambda _: start)
         return DenseIntOrFPElementsAttr(type, BytesAttr(data))
+
+    def _parse_dense_literal_type(self) -> RankedStructure[Any]:
+        """The type of a constant: a tensor, vector or memref of known size."""
+        start = self._current_token.start
+        type = self.parse_type()
+        if not isinstance(type, TensorType | VectorType | MemRefType):
+            self.raise_error("a constant is a tensor or a vector", start)
+        ranked = cast(RankedStructure[Any], type)
+        if any(size < 0 for size in ranked.get_shape()):
+            self.raise_error("a constant has a known size", start)
+        return ranked
 
     def _dense_literal(self) -> str | None:
         """The text between the brackets of a dense attribute: a string, a list or a number."""
@@ -173,7 +187,7 @@ class ConstantParser(AttributeParser):
         key = self.parse_identifier_or_str_literal(" for the key of the resource")
         self.parse_punctuation(">", " in dense_resource attribute")
         self.parse_punctuation(":", " in dense_resource attribute")
-        type = cast(RankedStructure[Any], self._parse_dense_literal_type())
+        type = self._parse_dense_literal_type()
         extent = self._find_resources().get(key)
         if extent is None:
             raise CompileError(

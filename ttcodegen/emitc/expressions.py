@@ -30,7 +30,6 @@ from xdsl.ir import Attribute, Block, Operation, Region, SSAValue, TypeAttribute
 from xdsl.irdl import (
     AnyAttr,
     BaseAttr,
-    IRDLOperation,
     irdl_op_definition,
     operand_def,
     opt_operand_def,
@@ -50,6 +49,7 @@ from ttcodegen.emitc.operators import (
     CastOp,
     CmpOp,
     ConditionalOp,
+    EmitCOperation,
     require,
 )
 
@@ -71,7 +71,7 @@ def operand_index(attribute: Attribute) -> int | None:
 
 
 @irdl_op_definition
-class LiteralOp(IRDLOperation):
+class LiteralOp(EmitCOperation):
     """A piece of C++ that is a value, as it stands."""
 
     name = "emitc.literal"
@@ -87,7 +87,7 @@ class LiteralOp(IRDLOperation):
 
 
 @irdl_op_definition
-class ConstantOp(IRDLOperation):
+class ConstantOp(EmitCOperation):
     """A number, or a piece of C++ in an opaque attribute."""
 
     name = "emitc.constant"
@@ -112,7 +112,7 @@ class ConstantOp(IRDLOperation):
 
 
 @irdl_op_definition
-class CallOp(IRDLOperation):
+class CallOp(EmitCOperation):
     """A call of an emitc.func of the same file."""
 
     name = "emitc.call"
@@ -126,14 +126,14 @@ class CallOp(IRDLOperation):
         self, callee: str, arguments: Sequence[SSAValue], result_types: Sequence[Attribute]
     ) -> None:
         super().__init__(
-            operands=[arguments],
-            result_types=[result_types],
+            operands=arguments,
+            result_types=result_types,
             properties={"callee": SymbolRefAttr(callee)},
         )
 
 
 @irdl_op_definition
-class CallOpaqueOp(IRDLOperation):
+class CallOpaqueOp(EmitCOperation):
     """A call of any C++ function.
 
     `args`, where present, is the argument list: an integer of type index stands for the operand of
@@ -158,14 +158,14 @@ class CallOpaqueOp(IRDLOperation):
         attributes: Mapping[str, Attribute] | None = None,
     ) -> None:
         super().__init__(
-            operands=[call_args],
-            result_types=[result_types],
+            operands=call_args,
+            result_types=result_types,
             properties={
                 "callee": StringAttr(callee),
                 "args": None if args is None else ArrayAttr(args),
                 "template_args": None if template_args is None else ArrayAttr(template_args),
             },
-            attributes={} if attributes is None else dict(attributes),
+            attributes=attributes,
         )
 
     def argument_list(self) -> Sequence[SSAValue | Attribute]:
@@ -199,7 +199,7 @@ class CallOpaqueOp(IRDLOperation):
 
 
 @irdl_op_definition
-class LoadOp(IRDLOperation):
+class LoadOp(EmitCOperation):
     """The value that an lvalue holds now."""
 
     name = "emitc.load"
@@ -224,7 +224,7 @@ class LoadOp(IRDLOperation):
 
 
 @irdl_op_definition
-class MemberOp(IRDLOperation):
+class MemberOp(EmitCOperation):
     """`operand.member`; an lvalue of an lvalue, a value of a value."""
 
     name = "emitc.member"
@@ -250,7 +250,7 @@ class MemberOp(IRDLOperation):
 
 
 @irdl_op_definition
-class MemberOfPtrOp(IRDLOperation):
+class MemberOfPtrOp(EmitCOperation):
     """`operand->member`."""
 
     name = "emitc.member_of_ptr"
@@ -267,7 +267,7 @@ class MemberOfPtrOp(IRDLOperation):
 
 
 @irdl_op_definition
-class SubscriptOp(IRDLOperation):
+class SubscriptOp(EmitCOperation):
     """`value[index]...` of an array, a pointer or an opaque object."""
 
     name = "emitc.subscript"
@@ -280,7 +280,7 @@ class SubscriptOp(IRDLOperation):
     def __init__(
         self, value: SSAValue, indices: Sequence[SSAValue], element_type: Attribute
     ) -> None:
-        super().__init__(operands=[value, indices], result_types=[EmitC_LValueType(element_type)])
+        super().__init__(operands=[value, *indices], result_types=[EmitC_LValueType(element_type)])
 
     def verify_(self) -> None:
         type_ = self.value.type
@@ -302,7 +302,7 @@ class SubscriptOp(IRDLOperation):
 
 
 @irdl_op_definition
-class AddressOfOp(IRDLOperation):
+class AddressOfOp(EmitCOperation):
     """`&reference`."""
 
     name = "emitc.address_of"
@@ -318,7 +318,7 @@ class AddressOfOp(IRDLOperation):
 
 
 @irdl_op_definition
-class DereferenceOp(IRDLOperation):
+class DereferenceOp(EmitCOperation):
     """`*pointer`."""
 
     name = "emitc.dereference"
@@ -333,7 +333,7 @@ class DereferenceOp(IRDLOperation):
 
 
 @irdl_op_definition
-class GetGlobalOp(IRDLOperation):
+class GetGlobalOp(EmitCOperation):
     """The variable of an emitc.global."""
 
     name = "emitc.get_global"
@@ -346,7 +346,7 @@ class GetGlobalOp(IRDLOperation):
 
 
 @irdl_op_definition
-class GetFieldOp(IRDLOperation):
+class GetFieldOp(EmitCOperation):
     """The field of the object whose member function this is in."""
 
     name = "emitc.get_field"
@@ -364,7 +364,7 @@ class GetFieldOp(IRDLOperation):
 
 
 @irdl_op_definition
-class YieldOp(IRDLOperation):
+class YieldOp(EmitCOperation):
     """Ends a region, with the value of an expression or of a loop condition."""
 
     name = "emitc.yield"
@@ -372,11 +372,11 @@ class YieldOp(IRDLOperation):
     traits = traits_def(IsTerminator())
 
     def __init__(self, result: SSAValue | None = None) -> None:
-        super().__init__(operands=[result])
+        super().__init__(operands=[] if result is None else [result])
 
 
 @irdl_op_definition
-class ExpressionOp(IRDLOperation):
+class ExpressionOp(EmitCOperation):
     """A tree of value ops that becomes one C++ expression.
 
     The arguments of its block stand for the operands; values from outside may also be used
@@ -398,7 +398,7 @@ class ExpressionOp(IRDLOperation):
         do_not_inline: bool = False,
     ) -> None:
         super().__init__(
-            operands=[definitions],
+            operands=definitions,
             result_types=[result_type],
             regions=[Region(body)],
             properties={"do_not_inline": UnitAttr()} if do_not_inline else {},

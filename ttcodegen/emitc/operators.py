@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from abc import ABC
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from enum import IntEnum
 
 from xdsl.dialects.builtin import I1, IntegerAttr, i64
 from xdsl.dialects.emitc import EmitCTypeConstr
-from xdsl.ir import Attribute, Operation, SSAValue
+from xdsl.ir import Attribute, Operation, Region, SSAValue
 from xdsl.irdl import (
     IRDLOperation,
     irdl_op_definition,
@@ -30,6 +30,33 @@ def require(condition: bool, op: Operation, message: str, remedy: str | None = N
         raise CompileError(f"{op.name}: {message}", op, remedy=remedy)
 
 
+class EmitCOperation(IRDLOperation, ABC):
+    """Base of the ops of this dialect.
+
+    An op knows how its operands are laid out, so it is created without IRDL's matching of arguments
+    to definitions, which would take most of the time of the lowering.
+    """
+
+    def __init__(
+        self,
+        *,
+        operands: Sequence[SSAValue] = (),
+        result_types: Sequence[Attribute] = (),
+        properties: Mapping[str, Attribute | None] | None = None,
+        attributes: Mapping[str, Attribute] | None = None,
+        regions: Sequence[Region] = (),
+    ) -> None:
+        given: Mapping[str, Attribute | None] = {} if properties is None else properties
+        Operation.__init__(
+            self,
+            operands=operands,
+            result_types=result_types,
+            properties={key: value for key, value in given.items() if value is not None},
+            attributes={} if attributes is None else attributes,
+            regions=regions,
+        )
+
+
 @dataclass(frozen=True, slots=True)
 class OperatorSyntax:
     """How an operator is written, and what its value is called when nobody named it."""
@@ -39,7 +66,7 @@ class OperatorSyntax:
     noun: str
 
 
-class BinaryOperation(IRDLOperation, ABC):
+class BinaryOperation(EmitCOperation, ABC):
     """`lhs symbol rhs`; the symbol is in OPERATOR_SYNTAX."""
 
     lhs = operand_def(EmitCTypeConstr)
@@ -52,7 +79,7 @@ class BinaryOperation(IRDLOperation, ABC):
         super().__init__(operands=[lhs, rhs], result_types=[result_type])
 
 
-class UnaryOperation(IRDLOperation, ABC):
+class UnaryOperation(EmitCOperation, ABC):
     """`symbol operand`; the symbol is in OPERATOR_SYNTAX."""
 
     operand = operand_def(EmitCTypeConstr)
@@ -139,7 +166,7 @@ COMPARISON_SYNTAX: Mapping[ComparisonPredicate, OperatorSyntax] = {
 
 
 @irdl_op_definition
-class CmpOp(IRDLOperation):
+class CmpOp(EmitCOperation):
     """`lhs predicate rhs`."""
 
     name = "emitc.cmp"
@@ -168,7 +195,7 @@ class CmpOp(IRDLOperation):
 
 
 @irdl_op_definition
-class ConditionalOp(IRDLOperation):
+class ConditionalOp(EmitCOperation):
     """`condition ? true_value : false_value`."""
 
     name = "emitc.conditional"
@@ -193,7 +220,7 @@ class ConditionalOp(IRDLOperation):
 
 
 @irdl_op_definition
-class CastOp(IRDLOperation):
+class CastOp(EmitCOperation):
     """An explicit conversion."""
 
     name = "emitc.cast"

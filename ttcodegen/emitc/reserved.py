@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any
 
-from xdsl.dialects.builtin import ArrayAttr, FunctionType, StringAttr
 from xdsl.dialects.emitc import EmitC_OpaqueAttr
-from xdsl.ir import Attribute
+from xdsl.ir import Attribute, Operation
 
 from ttcodegen.emitc.expressions import CallOp, CallOpaqueOp, ConstantOp, GetGlobalOp, LiteralOp
 from ttcodegen.emitc.spelling import type_text
 from ttcodegen.emitc.statements import (
     ClassOp,
+    FieldOp,
     FileOp,
     FuncOp,
     GlobalOp,
@@ -28,32 +29,21 @@ _LINE_COMMENT = re.compile(r"//[^\n]*")
 def reserved_names(file: FileOp) -> frozenset[str]:
     """All names that types, callees, literals and definitions of `file` mention unqualified."""
     texts: set[str] = set()
-    types: set[Attribute] = set()
+    # Types and attributes are shared between ops, so identity finds most repetitions, and it is
+    # far cheaper than the hash of an attribute.
+    attributes: dict[int, Attribute] = {}
     for op in file.body.walk():
-        types.update(result.type for result in op.results)
-        match op:
-            case CallOpaqueOp():
-                texts.add(op.callee.data)
-                for attributes in (op.args, op.template_args):
-                    types.update(_leaves(attributes))
-            case CallOp():
-                texts.add(op.callee.root_reference.data)
-            case GetGlobalOp():
-                texts.add(op.symbol.root_reference.data)
-            case LiteralOp():
-                texts.add(op.value.data)
-            case ConstantOp() | VariableOp():
-                types.add(op.value)
-            case VerbatimOp():
-                texts.add(_LINE_COMMENT.sub("", op.value.data))
-            case FuncOp():
-                texts.add(op.sym_name.data)
-                types.update(_leaves(op.function_type))
-            case ClassOp() | GlobalOp():
-                texts.add(op.sym_name.data)
-            case _:
-                pass
-    for attribute in types:
+        for result in op.results:
+            attributes[id(result.type)] = result.type
+        mention = _MENTIONS.get(type(op))
+        if mention is None:
+            continue
+        for mentioned in mention(op):
+            if isinstance(mentioned, str):
+                texts.add(mentioned)
+            else:
+                attributes[id(mentioned)] = mentioned
+    for attribute in attributes.values():
         if isinstance(attribute, EmitC_OpaqueAttr):
             texts.add(attribute.value.data)
         else:
@@ -61,13 +51,30 @@ def reserved_names(file: FileOp) -> frozenset[str]:
     return frozenset(name for text in texts for name in _UNQUALIFIED_NAME.findall(text))
 
 
-def _leaves(attribute: Attribute | None) -> Iterator[Attribute]:
-    match attribute:
-        case None | StringAttr():
-            return
-        case ArrayAttr():
-            yield from attribute.data
-        case FunctionType():
-            yield from (*attribute.inputs.data, *attribute.outputs.data)
-        case _:
-            yield attribute
+def _call_opaque(op: CallOpaqueOp) -> Iterable[str | Attribute]:
+    yield op.callee.data
+    for attributes in (op.args, op.template_args):
+        if attributes is not None:
+            yield from attributes.data
+
+
+def _function(op: FuncOp) -> Iterable[str | Attribute]:
+    yield op.sym_name.data
+    yield from op.function_type.inputs.data
+    yield from op.function_type.outputs.data
+
+
+_MENTIONS: Mapping[type[Operation], Callable[[Any], Iterable[str | Attribute]]] = {
+    CallOpaqueOp: _call_opaque,
+    CallOp: lambda op: (op.callee.root_reference.data,),
+    GetGlobalOp: lambda op: (op.symbol.root_reference.data,),
+    LiteralOp: lambda op: (op.value.data,),
+    ConstantOp: lambda op: (op.value,),
+    VariableOp: lambda op: (op.value,),
+    VerbatimOp: lambda op: (_LINE_COMMENT.sub("", op.value.data),),
+    FuncOp: _function,
+    ClassOp: lambda op: (op.sym_name.data,),
+    GlobalOp: lambda op: (op.sym_name.data, op.type, op.initial_value or op.type),
+    FieldOp: lambda op: (op.type,),
+}
+"""The texts and attributes of each op that may refer to a name."""

@@ -10,6 +10,7 @@ import re
 import struct
 from dataclasses import dataclass
 from enum import IntEnum
+from functools import lru_cache
 from typing import cast
 
 from xdsl.dialects.builtin import (
@@ -97,6 +98,7 @@ _NUMBER = re.compile(r"\d[\w.]*")
 _CONTROL_OR_SPACE = re.compile(r"\s+")
 
 
+@lru_cache(maxsize=4096)
 def cpp_type(text: str) -> TypeAttribute:
     """The EmitC type spelled `text` in C++: `float` is f32, `T*` a pointer, another one opaque."""
     text = text.strip()

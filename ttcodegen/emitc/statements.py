@@ -29,7 +29,6 @@ from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
 from xdsl.irdl import (
     AnyAttr,
     BaseAttr,
-    IRDLOperation,
     irdl_op_definition,
     operand_def,
     opt_operand_def,
@@ -51,7 +50,7 @@ from xdsl.traits import (
 )
 
 from ttcodegen.emitc.expressions import DICTIONARIES, LVALUE, LVALUE_OR_ARRAY, YieldOp
-from ttcodegen.emitc.operators import require
+from ttcodegen.emitc.operators import EmitCOperation, require
 
 _COUNTABLE = EmitCIntegerIndexOpaqueTypeConstr | EmitCPointerWideTypeConstr
 
@@ -60,7 +59,7 @@ _COUNTABLE = EmitCIntegerIndexOpaqueTypeConstr | EmitCPointerWideTypeConstr
 
 
 @irdl_op_definition
-class FileOp(IRDLOperation):
+class FileOp(EmitCOperation):
     """One file of the generated project; `id` is its path below the project's folder."""
 
     name = "emitc.file"
@@ -73,7 +72,7 @@ class FileOp(IRDLOperation):
 
 
 @irdl_op_definition
-class IncludeOp(IRDLOperation):
+class IncludeOp(EmitCOperation):
     """`#include`."""
 
     name = "emitc.include"
@@ -88,7 +87,7 @@ class IncludeOp(IRDLOperation):
 
 
 @irdl_op_definition
-class VerbatimOp(IRDLOperation):
+class VerbatimOp(EmitCOperation):
     """Lines of text as they stand.
 
     With operands the text is a format: `{}` stands for the next operand, `{{` for a brace.
@@ -99,7 +98,7 @@ class VerbatimOp(IRDLOperation):
     format_args = var_operand_def()
 
     def __init__(self, value: str, format_args: Sequence[SSAValue] = ()) -> None:
-        super().__init__(operands=[format_args], properties={"value": StringAttr(value)})
+        super().__init__(operands=format_args, properties={"value": StringAttr(value)})
 
     def pieces(self) -> list[str | None]:
         """The text in pieces; None stands for an operand."""
@@ -128,7 +127,7 @@ class VerbatimOp(IRDLOperation):
 
 
 @irdl_op_definition
-class FuncOp(IRDLOperation):
+class FuncOp(EmitCOperation):
     """A function; a declaration if its body is empty.
 
     `ttcodegen.name` in `arg_attrs` names a parameter.
@@ -180,7 +179,7 @@ class FuncOp(IRDLOperation):
 
 
 @irdl_op_definition
-class DeclareFuncOp(IRDLOperation):
+class DeclareFuncOp(EmitCOperation):
     """A declaration of an emitc.func of the same file, ahead of its definition."""
 
     name = "emitc.declare_func"
@@ -191,7 +190,7 @@ class DeclareFuncOp(IRDLOperation):
 
 
 @irdl_op_definition
-class ReturnOp(IRDLOperation):
+class ReturnOp(EmitCOperation):
     """`return`, with a value or without."""
 
     name = "emitc.return"
@@ -199,7 +198,7 @@ class ReturnOp(IRDLOperation):
     traits = traits_def(IsTerminator(), HasParent(FuncOp))
 
     def __init__(self, operand: SSAValue | None = None) -> None:
-        super().__init__(operands=[operand])
+        super().__init__(operands=[] if operand is None else [operand])
 
     def verify_(self) -> None:
         function = self.parent_op()
@@ -215,7 +214,7 @@ class ReturnOp(IRDLOperation):
 
 
 @irdl_op_definition
-class ClassOp(IRDLOperation):
+class ClassOp(EmitCOperation):
     """A structure: all its members are public."""
 
     name = "emitc.class"
@@ -231,7 +230,7 @@ class ClassOp(IRDLOperation):
 
 
 @irdl_op_definition
-class FieldOp(IRDLOperation):
+class FieldOp(EmitCOperation):
     """A data member of a structure."""
 
     name = "emitc.field"
@@ -251,7 +250,7 @@ class FieldOp(IRDLOperation):
 
 
 @irdl_op_definition
-class GlobalOp(IRDLOperation):
+class GlobalOp(EmitCOperation):
     """A variable outside functions."""
 
     name = "emitc.global"
@@ -288,7 +287,7 @@ class GlobalOp(IRDLOperation):
 
 
 @irdl_op_definition
-class VariableOp(IRDLOperation):
+class VariableOp(EmitCOperation):
     """A local variable; an empty opaque value leaves its initialisation to its type."""
 
     name = "emitc.variable"
@@ -300,7 +299,7 @@ class VariableOp(IRDLOperation):
 
 
 @irdl_op_definition
-class AssignOp(IRDLOperation):
+class AssignOp(EmitCOperation):
     """`var = value;`."""
 
     name = "emitc.assign"
@@ -321,7 +320,7 @@ class AssignOp(IRDLOperation):
 
 
 @irdl_op_definition
-class IfOp(IRDLOperation):
+class IfOp(EmitCOperation):
     """`if`, with an `else` unless the second region is empty."""
 
     name = "emitc.if"
@@ -337,7 +336,7 @@ class IfOp(IRDLOperation):
 
 
 @irdl_op_definition
-class ForOp(IRDLOperation):
+class ForOp(EmitCOperation):
     """`for (T i = lower_bound; i < upper_bound; i += step)`."""
 
     name = "emitc.for"
@@ -359,7 +358,7 @@ class ForOp(IRDLOperation):
 
 
 @irdl_op_definition
-class DoOp(IRDLOperation):
+class DoOp(EmitCOperation):
     """`do body while (condition);`: the second region yields an expression of type i1."""
 
     name = "emitc.do"
@@ -380,7 +379,7 @@ class DoOp(IRDLOperation):
 
 
 @irdl_op_definition
-class SwitchOp(IRDLOperation):
+class SwitchOp(EmitCOperation):
     """`switch`: the first region is the default, the others belong to `cases`."""
 
     name = "emitc.switch"
@@ -393,7 +392,7 @@ class SwitchOp(IRDLOperation):
         super().__init__(
             operands=[arg],
             properties={"cases": DenseArrayBase.from_list(i64, [value for value, _ in cases])},
-            regions=[Region(default), [Region(block) for _, block in cases]],
+            regions=[Region(default), *(Region(block) for _, block in cases)],
         )
 
     def case_values(self) -> list[int]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, cast
 
-from xdsl.dialects.builtin import DenseIntOrFPElementsAttr
+from xdsl.dialects.builtin import BytesAttr, DenseIntOrFPElementsAttr, TensorType
 from xdsl.ir import Attribute
 
 from ttcodegen.dialects.datatypes import numpy_name
@@ -48,3 +48,10 @@ def splat_value(attribute: Attribute) -> float | int | None:
     if not data or (len(data) > size and first * (len(data) // size) != data):
         return None
     return next(iter(element_type.iter_unpack(first)))
+
+
+def elements(element_type: Attribute, shape: Sequence[int], data: bytes) -> Attribute:
+    """The attribute of a constant from its bytes: all elements, or one that stands for all."""
+    # The library's type annotation knows no tensors whose element type is only known at run time.
+    type_: Any = TensorType(element_type, shape)
+    return DenseIntOrFPElementsAttr(type_, BytesAttr(data))

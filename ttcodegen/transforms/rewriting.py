@@ -1,8 +1,8 @@
 """The driver of the TTIR passes: one walk, or local patterns until none applies.
 
-Both run in time linear in the number of ops and rewrites. What replaces an op gets its location, its
-place in the source text and the name of its result. Ops that overwrite an operand (`in_place`) stay
-where they are, and nothing that reads such an operand moves over them.
+Both run in time linear in the number of ops and rewrites. What replaces an op gets its location,
+its place in the source text and the name of its result. Ops that overwrite an operand (`in_place`)
+stay where they are, and nothing that reads such an operand moves over them.
 """
 
 from __future__ import annotations
@@ -44,9 +44,9 @@ def is_pure(op: Operation) -> bool:
 
 def is_repeatable(op: Operation) -> bool:
     """Whether equal operands give equal results, so that equal ops can be merged."""
-    if not is_pure(op):
+    if not isinstance(op, CatalogueOp) or not is_pure(op):
         return False
-    definition = op.definition  # pyright: ignore[reportAttributeAccessIssue]
+    definition = op.definition
     return not isinstance(definition, TTIRDefinition) or not definition.draws
 
 
@@ -190,8 +190,8 @@ class Rewriter(OpBuilder):
         return made.results[0]
 
     def finish(self, replacement: Replacement) -> bool:
-        """Puts the values in the place of the root's results and erases the root, unless one of them
-        is overwritten later, when users of the result want the old contents."""
+        """Puts the values in the place of the root's results and erases the root, unless one of
+        them is overwritten later, when users of the result want the old contents."""
         values = [replacement] if isinstance(replacement, SSAValue) else list(replacement)
         root = self.root
         assert len(values) == len(root.results)

@@ -1,0 +1,271 @@
+"""Gives every tensor an element type that the device has.
+
+Booleans become bf16 zeros and ones, wider types the widest that the device computes with
+(`datatypes.normalized_data_type`). What an op means for booleans is kept: a conversion to a boolean
+is a comparison with zero, a sum of booleans is a disjunction.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from xdsl.context import Context
+from xdsl.dialects.builtin import (
+    DenseIntOrFPElementsAttr,
+    FunctionType,
+    IntegerAttr,
+    ModuleOp,
+    TensorType,
+    i32,
+    i64,
+)
+from xdsl.dialects.func import FuncOp
+from xdsl.ir import Attribute, Operation, SSAValue, TypeAttribute
+from xdsl.passes import ModulePass
+
+from ttcodegen.diagnostics import CompileError, Diagnostics
+from ttcodegen.dialects.constants import constant_array, elements
+from ttcodegen.dialects.datatypes import (
+    DataType,
+    element_of,
+    is_boolean,
+    normalized_data_type,
+    shape_of,
+)
+from ttcodegen.dialects.operation import CatalogueOp
+from ttcodegen.lazy_numpy import np
+from ttcodegen.ops.attribute_kinds import NUMBER
+from ttcodegen.transforms.rewriting import (
+    Replacement,
+    Rewriter,
+    function_blocks,
+    functions,
+    rewrite_each,
+    set_type,
+)
+
+if TYPE_CHECKING:
+    import numpy
+
+SOURCE_TYPES = "ttcodegen.source_types"
+"""The attribute of a function that keeps the type it was written with."""
+
+_ON_BOOLEANS: Mapping[str, str] = {
+    "ttir.add": "logical_or",
+    "ttir.subtract": "logical_xor",
+    "ttir.multiply": "logical_and",
+    "ttir.bitwise_and": "logical_and",
+    "ttir.bitwise_or": "logical_or",
+    "ttir.bitwise_xor": "logical_xor",
+    "ttir.bitwise_not": "logical_not",
+    "ttir.sum": "reduce_or",
+    "ttir.prod": "reduce_and",
+}
+"""What ops of the two-element field mean when their result is a boolean."""
+
+
+@dataclass(frozen=True)
+class TTIRElementTypeNormalizationPass(ModulePass):
+    """Rewrites signatures, results, constants and type attributes; the type that a function had is
+    kept in its attribute `ttcodegen.source_types`.
+
+    Raises CompileError that lists the values of element types that no device type stands for.
+    """
+
+    name = "ttir-element-type-normalization"
+
+    def apply(self, ctx: Context, op: ModuleOp) -> None:
+        types = _Types()
+        _refuse_unsupported(op, types)
+        for function in functions(op):
+            rewrite_each(function, _express_booleans, _concerns_booleans)
+            _Normalizer(function, types).run()
+            rewrite_each(function, _drop_typecast, lambda op: op.name == "ttir.typecast")
+
+
+class _Types:
+    """Normalized types by the source's; most values share a few."""
+
+    def __init__(self) -> None:
+        self._known: dict[Attribute, Attribute | None] = {}
+
+    def __getitem__(self, type_: Attribute) -> Attribute | None:
+        """The device's type, None if it has none."""
+        if type_ not in self._known:
+            self._known[type_] = _normalized(type_)
+        return self._known[type_]
+
+    def require(self, type_: Attribute) -> Attribute:
+        """As above, for a type that was looked at before."""
+        found = self[type_]
+        assert found is not None
+        return found
+
+
+def _normalized(type_: Attribute) -> Attribute | None:
+    if not isinstance(type_, TensorType):
+        return type_
+    data_type = normalized_data_type(element_of(type_))
+    if data_type is None:
+        return None
+    return TensorType(data_type.element_type, shape_of(type_), type_.encoding)
+
+
+def _refuse_unsupported(module: ModuleOp, types: _Types) -> None:
+    diagnostics = Diagnostics()
+    for function in functions(module):
+        for index, type_ in enumerate(function.function_type.inputs.data):
+            if types[type_] is None:
+                _refuse(diagnostics, function, f"argument {index} of '@{_name(function)}'", type_)
+        for block in function_blocks(function):
+            for op in block.ops:
+                for result in op.results:
+                    if types[result.type] is None:
+                        _refuse(diagnostics, op, f"the result of '{op.name}'", result.type)
+    diagnostics.raise_errors()
+
+
+def _name(function: FuncOp) -> str:
+    return function.sym_name.data
+
+
+def _refuse(diagnostics: Diagnostics, place: Operation, what: str, type_: Attribute) -> None:
+    diagnostics.error(
+        f"{what} has elements of type {element_of(type_)}, which no device data type stands for",
+        place,
+        remedy="convert to bf16, f32 or an integer of up to 64 bits in the source",
+    )
+
+
+def _concerns_booleans(op: CatalogueOp) -> bool:
+    if op.name != "ttir.typecast" and op.name not in _ON_BOOLEANS:
+        return False
+    return is_boolean(op.result_type.element_type)
+
+
+def _express_booleans(rewriter: Rewriter, op: CatalogueOp) -> Replacement | None:
+    if op.name != "ttir.typecast":
+        if not all(is_boolean(element_of(operand.type)) for operand in op.operands):
+            return None
+        parameters = {spec.name: op.parameter(spec.name) for spec in op.definition.attributes}
+        name = _ON_BOOLEANS[op.name]
+        return rewriter.emit(name, list(op.operands), op.result_type, **parameters)
+    source = op.operands[0]
+    element = element_of(source.type)
+    if is_boolean(element):
+        return source
+    data_type = normalized_data_type(element)
+    assert data_type is not None
+    zero = rewriter.full(
+        [1] * len(shape_of(source.type)), 0.0 if data_type.is_float else 0, element
+    )
+    return rewriter.emit("ne", [source, zero], op.result_type)
+
+
+def _drop_typecast(rewriter: Rewriter, op: CatalogueOp) -> SSAValue | None:
+    return op.operands[0] if op.operands[0].type == op.result_type else None
+
+
+class _Normalizer:
+    """Changes the types of one function in place."""
+
+    def __init__(self, function: FuncOp, types: _Types) -> None:
+        self._function = function
+        self._types = types
+
+    def run(self) -> None:
+        for block in function_blocks(self._function):
+            for argument in block.args:
+                set_type(argument, self._types.require(argument.type))
+            for op in block.ops:
+                self._normalize(op)
+        self._normalize_signature()
+
+    def _normalize_signature(self) -> None:
+        source = self._function.function_type
+        normalized = FunctionType.from_lists(
+            [self._types.require(type_) for type_ in source.inputs],
+            [self._types.require(type_) for type_ in source.outputs],
+        )
+        self._function.attributes.setdefault(SOURCE_TYPES, source)
+        self._function.properties["function_type"] = normalized
+
+    def _normalize(self, op: Operation) -> None:
+        sources = [result.type for result in op.results]
+        for result in op.results:
+            set_type(result, self._types.require(result.type))
+        if not isinstance(op, CatalogueOp):
+            return
+        element = element_of(sources[0]) if sources else None
+        for attributes in (op.properties, op.attributes):
+            for key, attribute in attributes.items():
+                attributes[key] = _normalized_attribute(op, key, attribute, element)
+
+
+def _normalized_attribute(
+    op: CatalogueOp, key: str, attribute: Attribute, element: Attribute | None
+) -> Attribute:
+    match attribute:
+        case DenseIntOrFPElementsAttr():
+            return _normalized_elements(op, attribute)
+        case IntegerAttr() if element is not None and _is_number(op, key):
+            return _normalized_number(attribute, element)
+        case TypeAttribute():
+            data_type = normalized_data_type(attribute)
+            return attribute if data_type is None else data_type.element_type
+        case _:
+            return attribute
+
+
+def _is_number(op: CatalogueOp, key: str) -> bool:
+    return any(spec.name == key and spec.kind is NUMBER for spec in op.definition.attributes)
+
+
+def _normalized_number(attribute: IntegerAttr, element: Attribute) -> Attribute:
+    """A boolean as 0 or 1; an integer beyond what the result can hold as its limit."""
+    value = attribute.value.data
+    if is_boolean(element):
+        return IntegerAttr(int(value != 0), i32)
+    data_type = normalized_data_type(element)
+    if data_type is None or data_type.is_float or -(2**31) <= value < 2**31:
+        return attribute
+    limits = np.iinfo(data_type.numpy)
+    saturated = max(int(limits.min), min(int(limits.max), value))
+    return IntegerAttr(saturated, i32 if saturated < 2**31 else i64)
+
+
+def _normalized_elements(op: Operation, attribute: DenseIntOrFPElementsAttr) -> Attribute:
+    """The elements as the device's type; what is one number throughout stays one number."""
+    element = attribute.type.get_element_type()
+    data_type = normalized_data_type(element)
+    if data_type is None:
+        raise CompileError(f"constants of {element} are not supported", op)
+    if data_type.element_type == element:
+        return attribute
+    try:
+        values = constant_array(attribute)
+    except ValueError as error:
+        raise CompileError(str(error), op) from None
+    # A splat is a view of one element.
+    stored = values if values.size == 0 or any(values.strides) else values.reshape(-1)[:1]
+    data = _converted(stored, data_type).tobytes()
+    return elements(data_type.element_type, attribute.type.get_shape(), data)
+
+
+def _converted(values: numpy.ndarray, data_type: DataType) -> numpy.ndarray:
+    """Integers saturate, so do finite floats; booleans become zeros and ones."""
+    target = np.dtype(data_type.numpy)
+    if values.dtype == np.bool_:
+        return (values != 0).astype(target)
+    if data_type is DataType.FLOAT32:
+        largest = np.finfo(np.float32).max
+        saturated = np.where(np.isfinite(values), np.clip(values, -largest, largest), values)
+        return saturated.astype(target)
+    if data_type.is_float:
+        return values.astype(np.float32).astype(target)
+    limits = np.iinfo(target)
+    low = max(int(limits.min), int(np.iinfo(values.dtype).min))
+    high = min(int(limits.max), int(np.iinfo(values.dtype).max))
+    return np.clip(values, low, high).astype(target)

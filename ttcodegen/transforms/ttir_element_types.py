@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 from xdsl.context import Context
 from xdsl.dialects.builtin import (
@@ -107,10 +107,11 @@ class _Types:
 def _normalized(type_: Attribute) -> Attribute | None:
     if not isinstance(type_, TensorType):
         return type_
-    data_type = normalized_data_type(element_of(type_))
+    tensor = cast("TensorType[Attribute]", type_)
+    data_type = normalized_data_type(tensor.element_type)
     if data_type is None:
         return None
-    return TensorType(data_type.element_type, shape_of(type_), type_.encoding)
+    return TensorType(data_type.element_type, tensor.get_shape(), tensor.encoding)
 
 
 def _refuse_unsupported(module: ModuleOp, types: _Types) -> None:

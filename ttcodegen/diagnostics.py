@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, TextIO
 
 if TYPE_CHECKING:
-    from xdsl.ir import Operation
+    from xdsl.ir import Operation, SSAValue
 
 # A source line is shown through a window of this many characters: a line that holds a constant can
 # be megabytes long.
@@ -154,14 +154,14 @@ class Diagnostic:
 class CompileError(Exception):
     """The input, the command line or the environment is at fault, and the user can mend it.
 
-    Carries one or many diagnostics. A place is an operation (its text offset is taken), an offset,
-    a `SourceLocation`, or None when the fact belongs to no place in the source.
+    Carries one or many diagnostics. A place is an operation or a value (its text offset is
+    taken), an offset, a `SourceLocation`, or None when the fact belongs to no place in the source.
     """
 
     def __init__(
         self,
         message: str,
-        place: Operation | Place = None,
+        place: Operation | SSAValue | Place = None,
         *,
         remedy: str | None = None,
         notes: Iterable[Note] = (),
@@ -192,13 +192,21 @@ class Diagnostics:
     diagnostics: list[Diagnostic] = field(default_factory=list[Diagnostic])
 
     def error(
-        self, message: str, place: Operation | Place = None, *, remedy: str | None = None
+        self,
+        message: str,
+        place: Operation | SSAValue | Place = None,
+        *,
+        remedy: str | None = None,
     ) -> None:
         """Records an error; `raise_errors` ends the stage."""
         self.diagnostics.append(Diagnostic(message, place_of(place), remedy))
 
     def warn(
-        self, message: str, place: Operation | Place = None, *, remedy: str | None = None
+        self,
+        message: str,
+        place: Operation | SSAValue | Place = None,
+        *,
+        remedy: str | None = None,
     ) -> None:
         """Records a warning."""
         self.diagnostics.append(
@@ -222,14 +230,19 @@ class Diagnostics:
             stream.write(diagnostic.render(source) + "\n")
 
 
-def set_source_offset(op: Operation, offset: int) -> None:
-    """Remembers at which text offset `op` was written."""
-    setattr(op, _OFFSET_ATTRIBUTE, offset)
+def set_source_offset(subject: Operation | SSAValue, offset: int) -> None:
+    """Remembers at which text offset an operation or a block argument was written."""
+    setattr(subject, _OFFSET_ATTRIBUTE, offset)
 
 
-def source_offset(op: Operation) -> int | None:
-    """The text offset at which `op` was written; None for an op that no text stands for."""
-    offset = getattr(op, _OFFSET_ATTRIBUTE, None)
+def source_offset(subject: Operation | SSAValue) -> int | None:
+    """The text offset at which `subject` was written, None if no text stands for it.
+
+    A result stands where its operation does.
+    """
+    offset = getattr(subject, _OFFSET_ATTRIBUTE, None)
+    if offset is None and (owner := getattr(subject, "op", None)) is not None:
+        offset = getattr(owner, _OFFSET_ATTRIBUTE, None)
     return offset if isinstance(offset, int) and offset >= 0 else None
 
 
@@ -241,7 +254,7 @@ def copy_source_offset(origin: Operation, created: Operation) -> None:
     created.location = origin.location
 
 
-def place_of(place: Operation | Place) -> Place:
+def place_of(place: Operation | SSAValue | Place) -> Place:
     """The place that a diagnostic about `place` points to."""
     if place is None or isinstance(place, int | SourceLocation):
         return place

@@ -13,7 +13,7 @@ from __future__ import annotations
 import re
 import struct
 from collections.abc import Callable
-from typing import NoReturn, TypeVar, cast
+from typing import NoReturn, TypeVar
 
 from xdsl.context import Context
 from xdsl.dialects.builtin import (
@@ -96,6 +96,7 @@ class AttributeParser(Parser):
         self._locations: dict[str, LocationAttr | None] = {}
         self._alias_definitions: dict[str, int] | None = None
         self._open_aliases: list[str] = []
+        self._entry_offsets: dict[str, int] = {}
         self._warned_of_encodings = False
 
     # Errors and tokens
@@ -273,8 +274,16 @@ class AttributeParser(Parser):
         )
 
     def _parse_attribute_entry(self) -> tuple[str, Attribute]:
+        start = self._current_token.start
         name, value = super()._parse_attribute_entry()
-        return current_attribute_name(name), value
+        name = current_attribute_name(name)
+        self._entry_offsets[name] = start
+        return name, value
+
+    def _find_duplicated_key(self, attrs: list[tuple[str, Attribute]]) -> str | None:
+        if (key := super()._find_duplicated_key(attrs)) is not None:
+            self.raise_error(f"attribute '{key}' is given twice", self._entry_offsets[key])
+        return key
 
     def _parse_extended(self, token: LexedToken, *, is_type: bool) -> Attribute:
         """A dialect's type or attribute, or an alias, whose name is `token`."""

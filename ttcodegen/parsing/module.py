@@ -17,9 +17,14 @@ from ttcodegen.dialects import load_dialects
 from ttcodegen.parsing import legacy
 from ttcodegen.parsing.attributes import plain_message
 from ttcodegen.parsing.operations import OperationParser, UnknownCustomForm
-from ttcodegen.parsing.structure import flatten, remedy_for_operation
+from ttcodegen.parsing.structure import counted, flatten, remedy_for_operation
 
-_CUSTOM_FORM = re.compile(r"^[ \t]*(?:%[^=\"\n]*=[ \t]*)?([a-z_]\w*\.[a-z_][\w.]*)", re.MULTILINE)
+# The start of a line that holds an operation, in generic form or in one of its own.
+_OPERATION = re.compile(
+    r"^[ \t]*(?:%[^=\"\n]*=[ \t]*)?"
+    r"(?:\"([\w.$-]+)\"[ \t]*\(|([a-z_]\w*\.[a-z_][\w.]*)(?![ \t]*=))",
+    re.MULTILINE,
+)
 
 
 def parse_module(source: Source, diagnostics: Diagnostics | None = None) -> ModuleOp:
@@ -79,16 +84,16 @@ def _all_unknown_custom_forms(
 ) -> CompileError:
     """One diagnostic per unknown operation: we cannot read past the first, but we can look."""
     offsets: dict[str, list[int]] = {error.op_name: []}
-    for match in _CUSTOM_FORM.finditer(source.text, error.offset):
-        name = match.group(1)
-        if name == error.op_name or not parser.knows(name):
-            offsets.setdefault(name, []).append(match.start(1))
+    for match in _OPERATION.finditer(source.text):
+        generic, custom = match.groups()
+        if not parser.knows(generic or custom, in_custom_form=custom is not None):
+            offsets.setdefault(generic or custom, []).append(match.start(match.lastindex or 0))
     found: list[Diagnostic] = []
     for name, places in offsets.items():
-        times = f" ({len(places)} times)" if len(places) > 1 else ""
         remedy = remedy_for_operation(name) or error.diagnostics[0].remedy
-        place = places[0] if places else error.offset
-        found.append(Diagnostic(f"unknown operation '{name}'{times}", place, remedy))
+        places = places or [error.offset]
+        message = counted(f"unknown operation '{name}'", len(places))
+        found.append(Diagnostic(message, places[0], remedy))
     return CompileError.from_diagnostics(found)
 
 

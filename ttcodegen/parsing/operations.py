@@ -92,11 +92,12 @@ class OperationParser(ConstantParser):
         """Where the current token starts."""
         return self._current_token.start
 
-    def knows(self, name: str) -> bool:
-        """Whether an operation of that name can be read in a form of its own."""
-        op_type = self.ctx.get_optional_op(name)
-        known = op_type is not None and not issubclass(op_type, UnregisteredOp)
-        return known or name in CUSTOM_FORMS
+    def knows(self, name: str, *, in_custom_form: bool) -> bool:
+        """Whether there is an operation of that name, in a form of its own if asked for."""
+        if in_custom_form and name in CUSTOM_FORMS:
+            return True
+        op_type = self.ctx.get_optional_op(current_operation_name(name))
+        return op_type is not None and not issubclass(op_type, UnregisteredOp)
 
     # Operations
 
@@ -158,7 +159,8 @@ class OperationParser(ConstantParser):
         types = function_type.inputs.data
         if len(types) != len(uses):
             self.raise_error(
-                f"'{name}' has {len(uses)} operands, but its type lists {len(types)}", token.start
+                f"'{name}' has {plural(len(uses), 'operand')}, but its type lists {len(types)}",
+                token.start,
             )
         op = op_type.create(
             operands=[
@@ -211,7 +213,7 @@ class OperationParser(ConstantParser):
         bound = sum(binding.size for binding in bindings)
         if bound != len(results):
             self.raise_error(
-                f"the operation has {len(results)} results, but {bound} are named", start
+                f"the operation has {plural(len(results), 'result')}, but {bound} named here", start
             )
         first = 0
         for name, size, offset in bindings:
@@ -234,6 +236,8 @@ class OperationParser(ConstantParser):
         self.ssa_values[name] = tuple(values)
         for value in values:
             self._definition_offsets[value] = offset
+            if op is None:
+                set_source_offset(value, offset)
         if name in self.forward_ssa_references:
             self._settle_forward_uses(name, values, offset, op)
         # Numbers are not names; asking the value for each of them would cost.
@@ -249,7 +253,9 @@ class OperationParser(ConstantParser):
             spelled = f"%{name}" if len(values) == 1 and index == 0 else f"%{name}#{index}"
             note = Note("defined here", offset)
             if index >= len(values):
-                message = f"{spelled} does not exist: %{name} stands for {len(values)} values"
+                message = (
+                    f"{spelled} does not exist: %{name} stands for {plural(len(values), 'value')}"
+                )
                 raise CompileError(message, use_offset, notes=[note])
             value = values[index]
             if placeholder.type != value.type:
@@ -299,7 +305,9 @@ class OperationParser(ConstantParser):
             value = values[index]
         else:
             self.raise_error(
-                f"%{name}#{index} does not exist: %{name} stands for {len(values)} values", offset
+                f"%{name}#{index} does not exist: %{name} stands for "
+                f"{plural(len(values), 'value')}",
+                offset,
             )
         # Types come from a memo, so that equal ones are mostly the same object.
         if value.type is not type and value.type != type:
@@ -356,6 +364,11 @@ class OperationParser(ConstantParser):
         if self._current_token.kind is not MLIRTokenKind.CARET_IDENT:
             self.raise_error("expected an operation or '}'")
         return super()._parse_block()
+
+
+def plural(count: int, noun: str) -> str:
+    """`1 value`, `2 values`."""
+    return f"{count} {noun}" if count == 1 else f"{count} {noun}s"
 
 
 class UnknownCustomForm(CompileError):

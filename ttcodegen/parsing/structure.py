@@ -15,9 +15,16 @@ from xdsl.dialects.builtin import (
     UnregisteredOp,
 )
 from xdsl.dialects.func import CallOp, FuncOp
-from xdsl.ir import Attribute, Operation
+from xdsl.ir import Attribute, Operation, SSAValue
 
-from ttcodegen.diagnostics import CompileError, Diagnostic, Diagnostics, Note, source_offset
+from ttcodegen.diagnostics import (
+    CompileError,
+    Diagnostic,
+    Diagnostics,
+    Note,
+    place_of,
+    source_offset,
+)
 from ttcodegen.dialects.datatypes import normalized_data_type
 
 DEVICE_MODULE = "ttcore.device_module"
@@ -138,7 +145,7 @@ def check_supported(module: ModuleOp) -> None:
         CompileError: with one diagnostic for each unknown operation (how often, first where), each
             tensor type that no device tensor can stand for, and each function with several blocks.
     """
-    findings: dict[str, list[Operation]] = {}
+    findings: dict[str, list[Operation | SSAValue]] = {}
     remedies: dict[str, str | None] = {}
     types: dict[Attribute, str | None] = {}
     for op in module.walk():
@@ -147,26 +154,29 @@ def check_supported(module: ModuleOp) -> None:
             message = f"unknown operation '{name}'"
             findings.setdefault(message, []).append(op)
             remedies[message] = remedy_for_operation(name)
-        elif isinstance(op, FuncOp) and len(op.body.blocks) > 1:
-            findings.setdefault("control flow between blocks is not supported", []).append(op)
-        for type_ in _types(op):
-            if type_ not in types:
-                types[type_] = _refusal(type_)
-            if (message := types[type_]) is not None:
-                findings.setdefault(message, []).append(op)
+        elif isinstance(op, FuncOp):
+            if not op.body.blocks:
+                findings.setdefault("a function without a body is not supported", []).append(op)
+            elif len(op.body.blocks) > 1:
+                findings.setdefault("control flow between blocks is not supported", []).append(op)
+        for value in _values(op):
+            if value.type not in types:
+                types[value.type] = _refusal(value.type)
+            if (message := types[value.type]) is not None:
+                findings.setdefault(message, []).append(value)
     diagnostics = [
-        Diagnostic(_counted(message, len(ops)), source_offset(ops[0]), remedies.get(message))
-        for message, ops in findings.items()
+        Diagnostic(counted(message, len(where)), place_of(where[0]), remedies.get(message))
+        for message, where in findings.items()
     ]
     if diagnostics:
         raise CompileError.from_diagnostics(diagnostics)
 
 
-def _types(op: Operation) -> Iterator[Attribute]:
+def _values(op: Operation) -> Iterator[SSAValue]:
     if isinstance(op, FuncOp):
-        yield from op.function_type.inputs.data
-    for result in op.results:
-        yield result.type
+        for block in op.body.blocks:
+            yield from block.args
+    yield from op.results
 
 
 def _refusal(type_: Attribute) -> str | None:
@@ -183,5 +193,6 @@ def _refusal(type_: Attribute) -> str | None:
     return None
 
 
-def _counted(message: str, count: int) -> str:
+def counted(message: str, count: int) -> str:
+    """The message, and how often it applies."""
     return message if count == 1 else f"{message} ({count} times)"

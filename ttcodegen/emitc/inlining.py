@@ -13,11 +13,17 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from xdsl.dialects.emitc import EmitC_LValueType, EmitC_OpaqueType
+from xdsl.dialects.emitc import (
+    EmitC_ArrayType,
+    EmitC_LValueType,
+    EmitC_OpaqueType,
+    EmitC_PointerType,
+)
 from xdsl.ir import Block, Operation, Region, SSAValue
 
 from ttcodegen.emitc.expressions import (
     AddressOfOp,
+    CallOp,
     CallOpaqueOp,
     ConstantOp,
     DereferenceOp,
@@ -72,9 +78,7 @@ def has_effects(op: Operation) -> bool:
     if kind is CallOpaqueOp:
         return PURE not in op.attributes
     if isinstance(op, ExpressionOp):
-        return any(
-            has_effects(inner) for inner in op.region.block.ops if type(inner) is not YieldOp
-        )
+        return any(has_effects(inner) for inner in op.region.block.ops)
     return kind is not YieldOp
 
 
@@ -167,6 +171,8 @@ class InliningPlan:
             return root not in self._written
         if isinstance(owner, GetGlobalOp):
             return owner.symbol.root_reference.data in self._constant_globals
+        if isinstance(root.type, EmitC_ArrayType):
+            return False
         if isinstance(root.type, EmitC_OpaqueType):
             text = root.type.value.data
             mutable_reference = text.endswith("&") and not text.startswith("const ")
@@ -203,18 +209,19 @@ def _outside(expression: ExpressionOp, value: SSAValue) -> SSAValue:
 
 
 def _root(lvalue: SSAValue) -> SSAValue:
-    """The value that a chain of members and subscripts starts from."""
-    while True:
-        owner = lvalue.owner
-        if isinstance(owner, MemberOp):
-            lvalue = owner.operand
-        elif isinstance(owner, SubscriptOp):
-            lvalue = owner.value
-        elif isinstance(owner, LoadOp) and isinstance(owner.operand.type, EmitC_LValueType):
-            # An object that is subscripted is loaded first; the text names the object itself.
-            lvalue = owner.operand
-        else:
-            return lvalue
+    """The object that a chain of members and subscripts is part of, or the pointer to it."""
+    while not isinstance(lvalue.type, EmitC_PointerType):
+        match lvalue.owner:
+            case MemberOp() as owner:
+                lvalue = owner.operand
+            case SubscriptOp() as owner:
+                lvalue = owner.value
+            case LoadOp() as owner:
+                # An object that is subscripted is loaded first; the text names the object itself.
+                lvalue = owner.operand
+            case _:
+                break
+    return lvalue
 
 
 def _written_roots(operations: Iterable[Operation]) -> set[SSAValue]:
@@ -222,9 +229,8 @@ def _written_roots(operations: Iterable[Operation]) -> set[SSAValue]:
     for op in operations:
         kind = type(op)
         if kind is AssignOp or kind is AddressOfOp or kind is VerbatimOp:
-            written.update(
-                _root(v)
-                for v in op.operands[: 1 if kind is AssignOp else None]
-                if type(v.type) is EmitC_LValueType
-            )
+            written.update(_root(v) for v in op.operands if type(v.type) is EmitC_LValueType)
+        elif kind is CallOp or kind is CallOpaqueOp:
+            # Arrays are passed as pointers.
+            written.update(_root(v) for v in op.operands if type(v.type) is EmitC_ArrayType)
     return written

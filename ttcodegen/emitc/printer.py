@@ -17,14 +17,21 @@ from xdsl.dialects.builtin import (
     ModuleOp,
     StringAttr,
 )
-from xdsl.dialects.emitc import EmitC_ArrayType, EmitC_LValueType, EmitC_OpaqueAttr
+from xdsl.dialects.emitc import EmitC_OpaqueAttr
 from xdsl.ir import Attribute, Block, Operation, SSAValue
 
 from ttcodegen.diagnostics import CompileError
-from ttcodegen.emitc.expressions import CallOp, CallOpaqueOp, ConstantOp, LiteralOp, YieldOp
+from ttcodegen.emitc.expressions import CallOp, CallOpaqueOp, YieldOp
 from ttcodegen.emitc.inlining import NAME, NAMES, InliningPlan, constant_globals, has_effects
 from ttcodegen.emitc.naming import NameScope, identifier, snake_case
-from ttcodegen.emitc.operators import COMPARISON_SYNTAX, OPERATOR_SYNTAX, CmpOp, ComparisonPredicate
+from ttcodegen.emitc.operators import (
+    COMPARISON_SYNTAX,
+    OPERATOR_SYNTAX,
+    CastOp,
+    CmpOp,
+    ComparisonPredicate,
+    ConditionalOp,
+)
 from ttcodegen.emitc.reserved import reserved_names
 from ttcodegen.emitc.spelling import Expression, Precedence, declaration
 from ttcodegen.emitc.statements import (
@@ -55,8 +62,10 @@ from ttcodegen.emitc.values import (
 
 _INDENT = "    "
 
-_MAX_INLINE_LENGTH = 160
-"""Longer expressions get a variable: nobody reads them, and chains would grow quadratically."""
+_MAX_OPERATION_LENGTH = 160
+_MAX_CALL_LENGTH = 4000
+"""Longer operations and calls get a variable: chains of them would be unreadable, and the text
+would grow with the square of their number. A call may be a structure with many fields."""
 
 _LAST_NAME_PART = re.compile(r"(\w+)\s*(?:<.*)?$", re.DOTALL)
 _LOOP_COUNTERS = "ijk"
@@ -156,14 +165,9 @@ class _FilePrinter:
             if has_effects(op):
                 self._emit(f"{expression.text};")
             return
-        plan = self._plan
-        if plan is not None and op in plan:
-            movable = len(expression.text) <= _MAX_INLINE_LENGTH or isinstance(
-                op, LiteralOp | ConstantOp
-            )
-            if movable or not _can_be_variable(op):
-                self._values.define(op.results[0], expression)
-                return
+        if self._plan is not None and op in self._plan and not _is_too_long(op, expression):
+            self._values.define(op.results[0], expression)
+            return
         self._define(op, expression)
 
     def _define(self, op: Operation, expression: Expression) -> None:
@@ -378,9 +382,13 @@ class _FilePrinter:
         self._emit("}")
 
 
-def _can_be_variable(op: Operation) -> bool:
-    """Whether the value of `op` may be copied into a variable: not if it denotes a place."""
-    return not isinstance(op.results[0].type, EmitC_LValueType | EmitC_ArrayType)
+def _is_too_long(op: Operation, expression: Expression) -> bool:
+    length = len(expression.text)
+    if length <= _MAX_OPERATION_LENGTH:
+        return False
+    if isinstance(op, CallOpaqueOp):
+        return length > _MAX_CALL_LENGTH
+    return type(op) in OPERATOR_SYNTAX or isinstance(op, CmpOp | ConditionalOp | CastOp)
 
 
 def _parameter_name(op: FuncOp, index: int, argument: SSAValue | None) -> str:

@@ -256,8 +256,12 @@ def _load(values: ValueTable, op: LoadOp) -> Expression:
 
 def _access(separator: str) -> Callable[[ValueTable, Any], Expression]:
     def access(values: ValueTable, op: MemberOp | MemberOfPtrOp) -> Expression:
-        text = values.of(op.operand).at_least(Precedence.POSTFIX)
         member = require_identifier(op.member.data, op)
+        owner = op.operand.owner
+        if separator == "." and isinstance(owner, DereferenceOp):
+            pointer = values.of(owner.pointer).at_least(Precedence.POSTFIX)
+            return Expression(f"{pointer}->{member}", Precedence.POSTFIX)
+        text = values.of(op.operand).at_least(Precedence.POSTFIX)
         return Expression(f"{text}{separator}{member}", Precedence.POSTFIX)
 
     return access

@@ -22,6 +22,10 @@ Argument = SSAValue | Text
 NULLOPT = Text("std::nullopt")
 
 
+class Default(Text):
+    """An argument that the function assumes when it is not given."""
+
+
 class CppCalls(Protocol):
     """What an op's C++ emission may do. Implemented by the conversion to EmitC."""
 
@@ -91,7 +95,7 @@ ArgumentRule = Callable[[CppCalls, "CatalogueOp"], Argument]
 def cpp_call(callee: str, header: str, *rules: ArgumentRule) -> CppEmission:
     """The emission of an op that is one call with one tensor as result.
 
-    Arguments at the end that are `std::nullopt` are left to their defaults.
+    Arguments at the end that are defaults of the function are left out.
     """
 
     def emission(calls: CppCalls, op: CatalogueOp) -> None:
@@ -103,9 +107,9 @@ def cpp_call(callee: str, header: str, *rules: ArgumentRule) -> CppEmission:
 
 
 def trimmed(arguments: Iterable[Argument]) -> list[Argument]:
-    """The arguments without those at the end that are `std::nullopt`."""
+    """The arguments without those at the end that are defaults of the function."""
     result = list(arguments)
-    while result and result[-1] == NULLOPT:
+    while result and (result[-1] == NULLOPT or isinstance(result[-1], Default)):
         result.pop()
     return result
 
@@ -125,14 +129,20 @@ def nullopt(calls: CppCalls, op: CatalogueOp) -> Argument:
     return NULLOPT
 
 
-def attribute_(name: str, as_: Callable[[Any], str] | None = None) -> ArgumentRule:
-    """The attribute of that name as C++ text, `std::nullopt` if it is None."""
+def attribute_(
+    name: str, as_: Callable[[Any], str] | None = None, default: Any = None
+) -> ArgumentRule:
+    """The attribute of that name as C++ text, `std::nullopt` if it is None.
+
+    `default` is what the C++ function assumes if the argument is not given.
+    """
 
     def rule(calls: CppCalls, op: CatalogueOp) -> Argument:
         value = op.parameter(name)
         if value is None:
             return NULLOPT
-        return Text(as_(value) if as_ is not None else cpp_text(value))
+        text = as_(value) if as_ is not None else cpp_text(value)
+        return Default(text) if value == default else Text(text)
 
     return rule
 

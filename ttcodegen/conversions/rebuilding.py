@@ -31,8 +31,8 @@ def rebuild(
 ) -> None:
     """Replaces every catalogue op of a function by what `rewrite` makes of it.
 
-    Other ops (return, calls) are kept with their operands mapped. A name of a replaced value goes to
-    the value that stands for it, unless that one has a name of its own.
+    Other ops (return, calls) are kept with their operands mapped. A name of a replaced value goes
+    to the value that stands for it, unless that one has a name of its own.
     """
     block = body_of(function)
     made: list[Operation] = []

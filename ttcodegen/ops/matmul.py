@@ -139,8 +139,8 @@ def multiply(
     transpose_a: bool = False,
     transpose_b: bool = False,
 ) -> SSAValue:
-    """A product (plus bias) in terms of what the library accepts (rules-0.70.1.md): equal batches, or
-    no batch in the second factor; a bias that is one row, and only beside an unbatched factor."""
+    """A product (plus bias) in terms of what the library accepts (rules-0.70.1.md): equal batches,
+    or none in the second factor; a bias that is one row, and only beside an unbatched factor."""
     vector_a = len(shape_of(a.type)) == 1
     if vector_a and len(shape_of(b.type)) > 2:
         a = builder.reshape(a, (1, *shape_of(a.type)))
@@ -217,8 +217,8 @@ def _activation(calls: CppCalls, op: CatalogueOp) -> Argument:
 _FACTORS = (OperandSpec("a", data_types=MULTIPLIED), OperandSpec("b"))
 _OUTPUT = (attribute("dtype", DATA_TYPE, None), attribute("activation", STRING, None))
 _TAIL = (
-    attribute_("transpose_a"),
-    attribute_("transpose_b"),
+    attribute_("transpose_a", default=False),
+    attribute_("transpose_b", default=False),
     nullopt,  # memory config
     attribute_("dtype"),
     nullopt,  # program config
@@ -281,7 +281,7 @@ def _free(shape: Shape, used: list[int]) -> list[int]:
 
 
 def _verify_dot_general(op: CatalogueOp) -> None:
-    """The result has the batch dimensions, then what is left of the left side, then of the right."""
+    """The result has the batch dimensions, then what is left of the left and the right side."""
     batch_l, batch_r, contract_l, contract_r = _dot_axes(op)
     lhs, rhs = op.shape("lhs"), op.shape("rhs")
     expect_shape(

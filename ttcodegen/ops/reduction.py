@@ -133,7 +133,7 @@ for _name in ("sum", "mean", "max", "min"):
                 GENERIC_HEADER,
                 operand_("input"),
                 _dims_text,
-                attribute_("keep_dim"),
+                attribute_("keep_dim", default=False),
             ),
         )
     )
@@ -176,7 +176,7 @@ register(
             "ttnn/operations/reduction/prod/prod.hpp",
             operand_("input"),
             attribute_("dim"),
-            attribute_("keep_dim"),
+            attribute_("keep_dim", default=False),
         ),
     )
 )
@@ -295,7 +295,7 @@ register(
             "ttnn/operations/reduction/argmax/argmax.hpp",
             operand_("input"),
             attribute_("dim"),
-            attribute_("keep_dim"),
+            attribute_("keep_dim", default=False),
         ),
     )
 )

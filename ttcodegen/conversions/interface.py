@@ -1,0 +1,127 @@
+"""What the outside sees of a TTNN module: its entry functions, their arguments and results."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from xdsl.dialects.builtin import ArrayAttr, DictionaryAttr, ModuleOp, StringAttr
+from xdsl.dialects.func import FuncOp, ReturnOp
+from xdsl.ir import Attribute, SSAValue
+
+from ttcodegen.conversions.rebuilding import body_of
+from ttcodegen.dialects.ttcore import ArgumentType, LoadCachedOp
+from ttcodegen.emitc.naming import NameScope, identifier, type_name
+from ttcodegen.transforms.const_eval_hoist import is_const_eval
+from ttcodegen.transforms.ttnn_layout import argument_type
+
+
+@dataclass(frozen=True)
+class Port:
+    """One argument or result of an entry function."""
+
+    name: str
+    """As the source names it, else `arg0`, `output_0`."""
+    field: str
+    """The name as a C++ identifier, unique among the arguments or the results of the function."""
+    kind: str
+    """input, parameter, constant or output."""
+    value: SSAValue
+
+    @property
+    def is_weight(self) -> bool:
+        """Whether the value is the same in every call."""
+        return self.kind in ("parameter", "constant")
+
+
+@dataclass(frozen=True)
+class Entry:
+    """An entry function with the C++ names that its interface needs."""
+
+    function: FuncOp
+    const_eval: FuncOp | None
+    name: str
+    cpp_name: str
+    arguments: tuple[Port, ...]
+    results: tuple[Port, ...]
+
+    @property
+    def load(self) -> LoadCachedOp | None:
+        """The op that brings the constants into the function, if it has any."""
+        ops = body_of(self.function).ops
+        return next((op for op in ops if isinstance(op, LoadCachedOp)), None)
+
+    @property
+    def inputs(self) -> tuple[Port, ...]:
+        """The arguments that differ from call to call."""
+        return tuple(port for port in self.arguments if not port.is_weight)
+
+    @property
+    def weights(self) -> tuple[Port, ...]:
+        """The arguments that are the same in every call."""
+        return tuple(port for port in self.arguments if port.is_weight)
+
+    def struct(self, suffix: str) -> str:
+        """The name of one of the structures of the function: Inputs, Weights, ..."""
+        return f"{type_name(self.cpp_name)}{suffix}"
+
+
+def entries(module: ModuleOp) -> list[Entry]:
+    """The entry functions of a TTNN module, in order."""
+    functions = [op for op in module.body.block.ops if isinstance(op, FuncOp)]
+    const_evals = {f.sym_name.data: f for f in functions if is_const_eval(f)}
+    # `main` belongs to the program that the functions end up in.
+    scope = NameScope(["main"])
+    result: list[Entry] = []
+    for function in functions:
+        if is_const_eval(function):
+            continue
+        name = function.sym_name.data
+        cpp_name = "forward" if name == "main" else identifier(name)
+        result.append(
+            Entry(
+                function,
+                const_evals.get(f"{name}_const_eval"),
+                name,
+                scope.unique(cpp_name),
+                tuple(_arguments(function)),
+                tuple(_results(function)),
+            )
+        )
+    return result
+
+
+def _declared_name(attributes: ArrayAttr[DictionaryAttr] | None, index: int) -> str | None:
+    if attributes is None or index >= len(attributes.data):
+        return None
+    name = attributes.data[index].data.get("ttir.name")
+    return name.data if isinstance(name, StringAttr) and name.data.strip() else None
+
+
+def _arguments(function: FuncOp) -> Iterator[Port]:
+    scope = NameScope()
+    for argument in body_of(function).args:
+        index = argument.index
+        name = _declared_name(function.arg_attrs, index)
+        if name is None:
+            hint = argument.name_hint
+            name = hint if hint is not None else f"arg{index}"
+        kind = argument_type(function, index)
+        declared = "input" if kind is ArgumentType.DEFAULT else kind.value
+        yield Port(name, scope.unique(identifier(name)), declared, argument)
+
+
+def _results(function: FuncOp) -> Iterator[Port]:
+    terminator = body_of(function).last_op
+    assert isinstance(terminator, ReturnOp)
+    scope = NameScope()
+    for index, value in enumerate(terminator.operands):
+        fallback = f"output_{index}" if len(terminator.operands) > 1 else "output"
+        name = _declared_name(function.res_attrs, index) or fallback
+        yield Port(name, scope.unique(identifier(name)), "output", value)
+
+
+def module_name(module: ModuleOp) -> str | None:
+    """The symbol of the module, None if it has none."""
+    name: Attribute | None = module.sym_name
+    return name.data if isinstance(name, StringAttr) else None

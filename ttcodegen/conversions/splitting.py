@@ -1,0 +1,102 @@
+"""Where a long function is divided: along its layers, where few tensors are alive."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from itertools import accumulate
+
+from xdsl.dialects.func import ReturnOp
+from xdsl.ir import Operation, SSAValue
+
+from ttcodegen.conversions.interface import Entry
+from ttcodegen.conversions.naming import layer
+from ttcodegen.conversions.rebuilding import body_of
+from ttcodegen.dialects.operation import CatalogueOp
+
+LONGEST = 120
+"""The most statements that a function is left with before it is divided."""
+SHORTEST = 30
+"""The fewest statements that a part has."""
+
+
+@dataclass(frozen=True)
+class Part:
+    """Consecutive ops of a function that become a function of their own."""
+
+    ops: tuple[Operation, ...]
+    live_in: tuple[SSAValue, ...]
+    live_out: tuple[SSAValue, ...]
+    title: str | None
+
+    def result_type(self) -> str | None:
+        """The C++ type of what the part returns."""
+        if not self.live_out:
+            return None
+        if len(self.live_out) == 1:
+            return "ttnn::Tensor"
+        return f"std::array<ttnn::Tensor, {len(self.live_out)}>"
+
+
+def split(entry: Entry) -> list[Part]:
+    """The parts of a function's body, one if it is short."""
+    ops = [op for op in body_of(entry.function).ops if isinstance(op, CatalogueOp)]
+    if len(ops) <= LONGEST:
+        return [Part(tuple(ops), (), (), None)]
+    weights = {port.value: port.name for port in entry.arguments if port.is_weight}
+    layers = [layer(op, weights) for op in ops]
+    made_at = {result: index for index, op in enumerate(ops) for result in op.results}
+    last_use = _last_uses(entry, ops, made_at)
+    cuts = _cuts(layers, _alive_counts(made_at, last_use, len(ops)))
+    parts: list[Part] = []
+    start = 0
+    for end in [*cuts, len(ops)]:
+        inside = ops[start:end]
+        used = dict.fromkeys(operand for op in inside for operand in op.operands)
+        live_in = [value for value in used if made_at.get(value, start) < start]
+        live_out = [r for op in inside for r in op.results if last_use.get(r, -1) >= end]
+        titles = [name for name in layers[start:end] if name]
+        title = max(titles, key=titles.count) if titles else None
+        parts.append(Part(tuple(inside), tuple(live_in), tuple(live_out), title))
+        start = end
+    return parts
+
+
+def _last_uses(
+    entry: Entry, ops: Sequence[Operation], made_at: Mapping[SSAValue, int]
+) -> dict[SSAValue, int]:
+    """For each value the index of the last op that uses it, len(ops) if the function returns it."""
+    terminator = body_of(entry.function).last_op
+    assert isinstance(terminator, ReturnOp)
+    result = {operand: index for index, op in enumerate(ops) for operand in op.operands}
+    result.update((value, len(ops)) for value in terminator.operands if value in made_at)
+    return result
+
+
+def _alive_counts(
+    made_at: Mapping[SSAValue, int], last_use: Mapping[SSAValue, int], count: int
+) -> list[int]:
+    """For each position the number of values made before it and used at or behind it."""
+    changes = [0] * (count + 2)
+    for value, index in made_at.items():
+        changes[index + 1] += 1
+        changes[max(last_use.get(value, index), index) + 1] -= 1
+    return list(accumulate(changes[: count + 1]))
+
+
+def _cuts(layers: Sequence[str | None], widths: Sequence[int]) -> list[int]:
+    """Cuts at least SHORTEST and at most LONGEST ops apart, each where the fewest tensors are
+    alive, and a layer ends if possible."""
+    cuts: list[int] = []
+    start = 0
+    while len(layers) - start > LONGEST:
+        window = range(start + SHORTEST, min(start + LONGEST, len(layers) - SHORTEST))
+
+        def cost(position: int) -> tuple[int, bool, int]:
+            same_layer = layers[position] == layers[position - 1]
+            return widths[position], same_layer, -position
+
+        best = min(window, key=cost)
+        cuts.append(best)
+        start = best
+    return cuts

@@ -128,14 +128,11 @@ FloatElements::FloatElements(const Tensor& tensor) {
     span_ = {converted_.get(), count};
 }
 
-std::unique_ptr<std::int64_t[]> load_integers(const Tensor& tensor) {
-    const std::size_t count = tensor.logical_volume();
-    auto values = std::make_unique_for_overwrite<std::int64_t[]>(count);
-    const std::byte* stored = buffer_of(tensor).data();
-    with_element(tensor.dtype(), [&](auto element) {
+void load_integers(const std::byte* stored, DataType dtype, std::size_t count,
+                   std::int64_t* values) {
+    with_element(dtype, [&](auto element) {
         using Element = decltype(element);
-        using Stored = typename Element::Stored;
-        const auto* typed = reinterpret_cast<const Stored*>(stored);
+        const auto* typed = reinterpret_cast<const typename Element::Stored*>(stored);
         for (std::size_t i = 0; i < count; ++i) {
             if constexpr (std::is_same_v<Element, Bfloat16Element> ||
                           std::is_same_v<Element, FloatElement>) {
@@ -145,6 +142,12 @@ std::unique_ptr<std::int64_t[]> load_integers(const Tensor& tensor) {
             }
         }
     });
+}
+
+std::unique_ptr<std::int64_t[]> load_integers(const Tensor& tensor) {
+    const std::size_t count = tensor.logical_volume();
+    auto values = std::make_unique_for_overwrite<std::int64_t[]>(count);
+    load_integers(buffer_of(tensor).data(), tensor.dtype(), count, values.get());
     return values;
 }
 

@@ -196,7 +196,10 @@ class FloatElements {
     std::span<const float> span_;
 };
 
-/// All elements as 64-bit integers; floats truncate.
+/// Converts `count` stored elements to 64-bit integers; floats truncate.
+void load_integers(const std::byte* stored, DataType dtype, std::size_t count,
+                   std::int64_t* values);
+/// All elements as 64-bit integers.
 std::unique_ptr<std::int64_t[]> load_integers(const Tensor& tensor);
 /// Stores integers: wraps for integer types, rounds for floating ones.
 void store_integers(const std::int64_t* values, std::size_t count, DataType dtype,

@@ -1,0 +1,87 @@
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+
+#include "tt_stl/span.hpp"
+#include "ttnn/operations/eltwise/binary/binary.hpp"
+#include "ttnn/operations/eltwise/unary/unary.hpp"
+#include "ttnn/types.hpp"
+
+namespace ttnn {
+
+#define TTCODEGEN_ACTIVATIONS                                                            \
+    ttsl::Span<const operations::unary::EltwiseUnaryWithParam>                           \
+        post_activations = {},                                                           \
+        ttsl::Span<const operations::unary::EltwiseUnaryWithParam> lhs_activations = {}, \
+        ttsl::Span<const operations::unary::EltwiseUnaryWithParam> rhs_activations = {}
+#define TTCODEGEN_RESULT                                                                      \
+    const std::optional<const DataType>&output_dtype = std::nullopt,                          \
+                              const std::optional<MemoryConfig>&memory_config = std::nullopt, \
+                              const std::optional<Tensor>&optional_output_tensor = std::nullopt
+#define TTCODEGEN_MEMORY const std::optional<MemoryConfig>& output_mem_config = std::nullopt
+#define TTCODEGEN_CORES const std::optional<CoreRangeSet>& sub_core_grids = std::nullopt
+
+Tensor pow(const Tensor& input, std::int32_t exponent, TTCODEGEN_MEMORY,
+           const std::optional<Tensor>& output_tensor = std::nullopt);
+Tensor pow(const Tensor& input_a, float exponent, TTCODEGEN_MEMORY,
+           const std::optional<Tensor>& output_tensor = std::nullopt);
+Tensor pow(float input_a, const Tensor& exponent, TTCODEGEN_RESULT, TTCODEGEN_ACTIVATIONS,
+           std::optional<bool> use_legacy = std::nullopt);
+Tensor pow(const Tensor& input, const Tensor& exponent, TTCODEGEN_RESULT, TTCODEGEN_ACTIVATIONS,
+           std::optional<bool> use_legacy = std::nullopt);
+
+/// Division; `rounding_mode` is "floor", "trunc" or none.
+Tensor div(const Tensor& input_a, const Tensor& input_b, bool fast_and_approximate_mode = false,
+           const std::optional<std::string>& rounding_mode = std::nullopt,
+           const std::optional<const DataType>& output_dtype = std::nullopt, TTCODEGEN_MEMORY,
+           const std::optional<Tensor>& output_tensor = std::nullopt, TTCODEGEN_ACTIVATIONS,
+           const std::optional<bool>& use_legacy = std::nullopt, TTCODEGEN_CORES);
+Tensor div(const Tensor& input, float value, bool fast_and_approximate_mode = false,
+           const std::optional<std::string>& rounding_mode = std::nullopt,
+           const std::optional<const DataType>& output_dtype = std::nullopt, TTCODEGEN_MEMORY,
+           std::optional<Tensor> output_tensor = std::nullopt, TTCODEGEN_ACTIVATIONS,
+           const std::optional<bool>& use_legacy = std::nullopt, TTCODEGEN_CORES);
+
+Tensor fmod(const Tensor& input_a, const Tensor& input_b, TTCODEGEN_MEMORY, TTCODEGEN_CORES);
+Tensor fmod(const Tensor& input, float scalar, TTCODEGEN_MEMORY, TTCODEGEN_CORES);
+
+/// The remainder with the sign of the divisor.
+Tensor remainder(const Tensor& input_a, const Tensor& input_b,
+                 const std::optional<const DataType>& output_dtype = std::nullopt, TTCODEGEN_MEMORY,
+                 const std::optional<Tensor>& optional_output_tensor = std::nullopt,
+                 TTCODEGEN_ACTIVATIONS, const std::optional<bool>& use_legacy = std::nullopt,
+                 TTCODEGEN_CORES);
+Tensor remainder(const Tensor& input, float scalar,
+                 const std::optional<const DataType>& output_dtype = std::nullopt, TTCODEGEN_MEMORY,
+                 const std::optional<Tensor>& optional_output_tensor = std::nullopt,
+                 TTCODEGEN_ACTIVATIONS, const std::optional<bool>& use_legacy = std::nullopt,
+                 TTCODEGEN_CORES);
+
+#define TTCODEGEN_BINARY(name)                                                                \
+    Tensor name(const Tensor& input_tensor_a, const Tensor& input_tensor_b, TTCODEGEN_RESULT, \
+                TTCODEGEN_ACTIVATIONS, std::optional<bool> use_legacy = std::nullopt);
+TTCODEGEN_BINARY(lcm)
+TTCODEGEN_BINARY(gcd)
+TTCODEGEN_BINARY(maximum)
+TTCODEGEN_BINARY(minimum)
+TTCODEGEN_BINARY(rsub)
+#undef TTCODEGEN_BINARY
+Tensor maximum(const Tensor& input_a, operations::unary::ScalarVariant value, TTCODEGEN_RESULT,
+               TTCODEGEN_ACTIVATIONS, std::optional<bool> use_legacy = std::nullopt);
+Tensor minimum(const Tensor& input_a, operations::unary::ScalarVariant value, TTCODEGEN_RESULT,
+               TTCODEGEN_ACTIVATIONS, std::optional<bool> use_legacy = std::nullopt);
+Tensor rsub(const Tensor& input_tensor_a, float input_b, TTCODEGEN_RESULT, TTCODEGEN_ACTIVATIONS,
+            std::optional<bool> use_legacy = std::nullopt);
+
+Tensor prelu(const Tensor& input, float weight, TTCODEGEN_MEMORY);
+
+/// The angle of (x, y) = (second, first).
+Tensor atan2(const Tensor& input_b, const Tensor& input_a, TTCODEGEN_MEMORY);
+#undef TTCODEGEN_ACTIVATIONS
+#undef TTCODEGEN_RESULT
+#undef TTCODEGEN_MEMORY
+#undef TTCODEGEN_CORES
+
+}  // namespace ttnn

@@ -1,0 +1,60 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <variant>
+
+#include "core/tensor_data.hpp"
+#include "eltwise/unary_functions.hpp"
+#include "ttnn/operations/eltwise/binary/common/binary_op_types.hpp"
+
+namespace ttcodegen::cpu {
+
+using ttnn::operations::binary::BinaryOpType;
+
+/// Which data types the operands may have.
+enum class OperandTypes {
+    kAny,
+    /// Both of one type out of i32, u32 and u16.
+    kSameBits,
+    /// Any of i32, u32 and u16.
+    kBits,
+    /// Any of i32 and u32.
+    kWideBits,
+    /// Both i32.
+    kInt32,
+};
+
+/// An elementwise operation of two operands over runs of values; an input may be `output`.
+struct BinaryFunction {
+    BinaryOpType type;
+    OperandTypes types;
+    const char* name;
+    void (*floats)(const float* a, const float* b, float* output, std::size_t count);
+    /// Null where integers are computed with floats.
+    void (*integers)(const std::int64_t* a, const std::int64_t* b, std::int64_t* output,
+                     std::size_t count);
+};
+
+const BinaryFunction& binary_function(BinaryOpType type);
+
+/// What goes into and comes out of a binary operation besides its operands.
+struct BinaryOptions {
+    std::optional<DataType> dtype = std::nullopt;
+    std::optional<MemoryConfig> memory_config = std::nullopt;
+    std::optional<Tensor> output = std::nullopt;
+    std::span<const EltwiseUnaryWithParam> post_activations = {};
+    std::span<const EltwiseUnaryWithParam> lhs_activations = {};
+    std::span<const EltwiseUnaryWithParam> rhs_activations = {};
+};
+
+using Operand = std::variant<Tensor, double>;
+
+/// Evaluates `type`; at least one operand is a tensor, whose data type the result has by default
+/// (the first one's, where both are).
+Tensor binary_operation(const Operand& lhs, const Operand& rhs, BinaryOpType type,
+                        const BinaryOptions& options);
+
+}  // namespace ttcodegen::cpu

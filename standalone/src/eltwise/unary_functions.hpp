@@ -1,0 +1,47 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <span>
+
+#include "core/tensor_data.hpp"
+#include "ttnn/operations/eltwise/unary/common/unary_op_types.hpp"
+
+namespace ttcodegen::cpu {
+
+using ttnn::operations::unary::EltwiseUnaryWithParam;
+using ttnn::operations::unary::UnaryOpType;
+
+/// The numbers an elementwise operation takes besides its tensor.
+struct UnaryParameters {
+    double first = 0.0;
+    double second = 0.0;
+};
+
+/// An elementwise operation of one operand over runs of values; `input` may be `output`.
+struct UnaryFunction {
+    UnaryOpType type;
+    /// Whether a table beats computing: library calls and divisions.
+    bool costly;
+    void (*floats)(const float* input, float* output, std::size_t count, UnaryParameters);
+    /// Null where integers are computed with floats.
+    void (*integers)(const std::int64_t* input, std::int64_t* output, std::size_t count,
+                     UnaryParameters);
+};
+
+/// @throws std::runtime_error for an operation that the CPU backend does not have.
+const UnaryFunction& unary_function(UnaryOpType type);
+
+UnaryParameters parameters_of(const EltwiseUnaryWithParam& operation);
+
+/// Applies fused operations to a run of values in place.
+void apply_activations(std::span<const EltwiseUnaryWithParam> activations, float* values,
+                       std::size_t count);
+
+/// What most unary operations do: refuse what they refuse, evaluate, return the result.
+Tensor unary_operation(const Tensor& input, UnaryOpType type, UnaryParameters parameters,
+                       const std::optional<MemoryConfig>& memory_config,
+                       const std::optional<Tensor>& output_tensor);
+
+}  // namespace ttcodegen::cpu

@@ -46,6 +46,9 @@ def splat_value(attribute: Attribute) -> float | int | None:
     data = constant.data.data
     size = element_type.compile_time_size
     first = data[:size]
+    # Most constants show at their second or last element that they are no splat.
+    if data[size : 2 * size] not in (b"", first) or data[-size:] != first:
+        return None
     if not data or (len(data) > size and first * (len(data) // size) != data):
         return None
     return next(iter(element_type.iter_unpack(first)))
@@ -56,3 +59,14 @@ def elements(element_type: Attribute, shape: Sequence[int], data: bytes) -> Attr
     # The library's type annotation knows no tensors whose element type is only known at run time.
     type_: Any = TensorType(element_type, shape)
     return DenseIntOrFPElementsAttr(type_, BytesAttr(data))
+
+
+def reshaped(attribute: Attribute, shape: Sequence[int]) -> Attribute:
+    """The same elements in another shape of the same size; they are shared, not copied.
+
+    Raises ValueError if the attribute holds no elements.
+    """
+    if not isinstance(attribute, DenseIntOrFPElementsAttr):
+        raise ValueError(f"not a constant: {attribute}")
+    constant = cast("DenseIntOrFPElementsAttr[Any]", attribute)
+    return elements(constant.get_element_type(), shape, constant.data.data)

@@ -8,6 +8,7 @@ from importlib import import_module
 FAMILIES = (
     "elementwise_unary",
     "elementwise_binary",
+    "elementwise_ternary",
     "creation",
     "data_movement",
     "layout",

@@ -37,7 +37,7 @@ from ttcodegen.ops.definition import (
 if TYPE_CHECKING:
     import numpy
 
-    from ttcodegen.dialects.ttnn import TensorPlacement
+    from ttcodegen.dialects.placement import TensorPlacement
 
 CREATION_HEADER = "ttnn/operations/creation/creation.hpp"
 
@@ -172,7 +172,7 @@ register(
 
 
 def _placement(op: CatalogueOp) -> TensorPlacement:
-    from ttcodegen.dialects.ttnn import placement_of
+    from ttcodegen.dialects.placement import placement_of
 
     return placement_of(op.results[0])
 

@@ -1,9 +1,9 @@
 """What the catalogue says of an op, and the register of all ops.
 
 An op family stands in one file of this package. It registers TTIR ops (what the input says:
-verifier, numpy meaning, decomposition or lowering) and TTNN ops (what the library offers: layouts it
-takes and gives, numpy meaning, C++ call). Dialects, conversions, the flatbuffer, its interpreter and
-the table of the documentation are derived from here.
+verifier, numpy meaning, decomposition or lowering) and TTNN ops (what the library offers: layouts
+it takes and gives, numpy meaning, C++ call). Dialects, conversions, the flatbuffer, its interpreter
+and the table of the documentation are derived from here.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeVar
 from xdsl.utils.exceptions import VerifyException
 
 from ttcodegen.dialects.datatypes import DataType
+from ttcodegen.dialects.memory import Layout, Memory
 from ttcodegen.ops.attribute_kinds import AttributeKind
 
 if TYPE_CHECKING:
@@ -27,6 +28,32 @@ if TYPE_CHECKING:
     from ttcodegen.dialects.operation import CatalogueOp
 
 
+__all__ = [
+    "REQUIRED",
+    "TTIR",
+    "TTNN",
+    "AttributeSpec",
+    "Call",
+    "CppEmission",
+    "Definition",
+    "Layout",
+    "Lowering",
+    "Memory",
+    "NumpyMeaning",
+    "OperandSpec",
+    "ResultInfo",
+    "ResultRule",
+    "TTIRDefinition",
+    "TTNNDefinition",
+    "Verifier",
+    "attribute",
+    "operand",
+    "optional",
+    "register",
+    "variadic",
+]
+
+
 class Required(Enum):
     """Marks an attribute without a default."""
 
@@ -34,20 +61,6 @@ class Required(Enum):
 
 
 REQUIRED = Required.REQUIRED
-
-
-class Layout(Enum):
-    """The page layout of a tensor."""
-
-    TILE = "tile"
-    ROW_MAJOR = "row_major"
-
-
-class Memory(Enum):
-    """Where a tensor lives, as far as an op cares."""
-
-    DEVICE = "device"
-    HOST = "host"
 
 
 @dataclass(frozen=True)
@@ -242,6 +255,8 @@ class ResultRule:
     data_type: DataType | Literal["first", "attribute", "declared"] = "first"
     layout: Layout | None = Layout.TILE
     memory: Memory = Memory.DEVICE
+    like: tuple[str, ...] = ()
+    """For "first": the operands of which the first that is present counts."""
 
 
 @dataclass(frozen=True)

@@ -38,6 +38,7 @@ from ttcodegen.ops.elementwise import BINARY_HEADER, on_inputs, verify_broadcast
 if TYPE_CHECKING:
     import numpy
 
+COMPOSITE_HEADER = "ttnn/operations/eltwise/binary/binary_composite.hpp"
 BITWISE = (DataType.INT32, DataType.UINT32, DataType.UINT16)
 SHIFTED = (DataType.INT32, DataType.UINT32)
 
@@ -96,11 +97,16 @@ ROWS = (
     Row("subtract", lambda a, b: a - b),
     Row("multiply", lambda a, b: a * b, commutes=True),
     Row("div", _quotient, "divide", domains=(None, (0.25, 4.0))),
-    Row("maximum", lambda a, b: np.maximum(a, b), commutes=True),
-    Row("minimum", lambda a, b: np.minimum(a, b), commutes=True),
-    Row("pow", _power, domains=((0.25, 2.0), (-2.0, 2.0))),
-    Row("remainder", lambda a, b: np.remainder(a, b), domains=(None, (0.5, 4.0))),
-    Row("atan2", lambda a, b: np.arctan2(a, b), dtype=False, scalar=False),
+    Row("maximum", lambda a, b: np.maximum(a, b), header=COMPOSITE_HEADER, commutes=True),
+    Row("minimum", lambda a, b: np.minimum(a, b), header=COMPOSITE_HEADER, commutes=True),
+    Row("pow", _power, header=COMPOSITE_HEADER, dtype=False, domains=((0.25, 2.0), (-2.0, 2.0))),
+    Row(
+        "remainder",
+        lambda a, b: np.remainder(a, b),
+        header=COMPOSITE_HEADER,
+        domains=(None, (0.5, 4.0)),
+    ),
+    Row("atan2", lambda a, b: np.arctan2(a, b), header=COMPOSITE_HEADER, dtype=False, scalar=False),
     Row("eq", lambda a, b: a == b, commutes=True),
     Row("ne", lambda a, b: a != b, commutes=True),
     Row("lt", lambda a, b: a < b),
@@ -227,7 +233,6 @@ def _register(row: Row) -> None:
 
 def _output_data_type(calls: CppCalls, op: CatalogueOp) -> Argument:
     data_type = op.parameter("dtype")
-    # A power with a number has no such parameter in tt-metal 0.70.1.
     if data_type is None:
         return NULLOPT
     return Text(cpp_text(data_type))

@@ -28,13 +28,13 @@ from ttcodegen.ops.definition import (
 if TYPE_CHECKING:
     import numpy
 
-    from ttcodegen.dialects.ttnn import TensorPlacement
+    from ttcodegen.dialects.placement import TensorPlacement
 
 CORE = "ttnn/operations/core/core.hpp"
 
 
 def _placement(op: CatalogueOp) -> TensorPlacement:
-    from ttcodegen.dialects.ttnn import placement_of
+    from ttcodegen.dialects.placement import placement_of
 
     return placement_of(op.results[0])
 

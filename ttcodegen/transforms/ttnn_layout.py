@@ -110,6 +110,16 @@ def suitable_data_type(data_type: DataType, allowed: Sequence[DataType] | None) 
     return next((d for d in allowed if d.is_float), allowed[0])
 
 
+def _deciding(op: CatalogueOp, rule: ResultRule, operands: Sequence[SSAValue]) -> TensorPlacement:
+    """The placement of the operand that decides on the data type of a result."""
+    specs = operand_specs(op)
+    for name in rule.like:
+        for spec, value in zip(specs, operands, strict=True):
+            if spec.name == name:
+                return placement_of(value)
+    return placement_of(operands[0])
+
+
 @dataclass
 class _Assigner:
     """Rewrites one function; remembers the conversions that were made of each value."""
@@ -206,7 +216,7 @@ class _Assigner:
             data_type = rule.data_type
         elif rule.data_type == "first":
             assert first is not None
-            data_type = first.data_type
+            data_type = _deciding(op, rule, operands).data_type
         else:
             data_type = declared_data_type(result)
         layout = rule.layout

@@ -1,0 +1,80 @@
+"""What a function says of its arguments and results: their names, and whom it calls."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from xdsl.dialects.builtin import ArrayAttr, DictionaryAttr, StringAttr, SymbolRefAttr
+from xdsl.dialects.func import FuncOp
+from xdsl.ir import Attribute, Operation
+
+from ttcodegen.dialects.ttcore import ArgumentType, ArgumentTypeAttr
+
+CALLS = ("func.call", "ttcore.load_cached")
+"""The ops that run another function of the module."""
+
+
+def argument_names(function: FuncOp) -> list[str]:
+    """The names of the arguments, as `ttir.name` or the text has them; all different."""
+    names = [
+        _declared_name(function.arg_attrs, index) or argument.name_hint or f"arg{index}"
+        for index, argument in enumerate(function.args)
+    ]
+    return _unique(names)
+
+
+def result_names(function: FuncOp) -> list[str]:
+    """The names of the results, as `ttir.name` has them; all different."""
+    count = len(function.function_type.outputs)
+    return _unique(
+        [
+            _declared_name(function.res_attrs, index)
+            or ("output" if count == 1 else f"output{index}")
+            for index in range(count)
+        ]
+    )
+
+
+def argument_type(function: FuncOp, index: int) -> ArgumentType:
+    """What an argument is declared as."""
+    declared = _attributes(function.arg_attrs, index).get("ttcore.argument_type")
+    return declared.data if isinstance(declared, ArgumentTypeAttr) else ArgumentType.DEFAULT
+
+
+def callee_of(op: Operation) -> str | None:
+    """The function that an op runs, None if it is no call."""
+    if op.name not in CALLS:
+        return None
+    callee = op.properties.get("callee", op.attributes.get("callee"))
+    return callee.string_value() if isinstance(callee, SymbolRefAttr) else None
+
+
+def location_text(op: Operation) -> str | None:
+    """The location that the source gives an op, without `loc(...)` around it."""
+    text = str(op.location).removeprefix("loc(").removesuffix(")")
+    return None if text == "unknown" else text
+
+
+def _attributes(dictionaries: ArrayAttr[DictionaryAttr] | None, index: int) -> dict[str, Attribute]:
+    if dictionaries is None or index >= len(dictionaries.data):
+        return {}
+    return dict(dictionaries.data[index].data)
+
+
+def _declared_name(dictionaries: ArrayAttr[DictionaryAttr] | None, index: int) -> str | None:
+    name = _attributes(dictionaries, index).get("ttir.name")
+    return name.data if isinstance(name, StringAttr) else None
+
+
+def _unique(names: Sequence[str]) -> list[str]:
+    """The names, later ones with a number where an earlier one is the same."""
+    taken = set(names)
+    seen: set[str] = set()
+    unique: list[str] = []
+    for name in names:
+        candidate, number = name, 2
+        while candidate in seen or (candidate != name and candidate in taken):
+            candidate, number = f"{name}_{number}", number + 1
+        seen.add(candidate)
+        unique.append(candidate)
+    return unique

@@ -1,0 +1,125 @@
+"""The layout of a device or host tensor: data type, page layout, memory."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from math import prod
+
+from xdsl.dialects.builtin import TensorType
+from xdsl.ir import Attribute, Data, SSAValue
+from xdsl.irdl import irdl_attr_definition
+from xdsl.parser import AttrParser
+from xdsl.printer import Printer
+
+from ttcodegen.dialects.datatypes import DataType, normalized_data_type
+from ttcodegen.dialects.memory import Layout, Memory
+
+TILE_SIDE = 32
+
+
+@dataclass(frozen=True)
+class TensorPlacement:
+    """How and where a tensor of one logical shape lies."""
+
+    shape: tuple[int, ...]
+    data_type: DataType
+    layout: Layout = Layout.TILE
+    buffer_type: str = "dram"
+    """dram, l1 or system_memory (the host)."""
+    memory_layout: str | None = "interleaved"
+    """interleaved, height_sharded, width_sharded, block_sharded; None on the host."""
+
+    @property
+    def memory(self) -> Memory:
+        return Memory.HOST if self.buffer_type == "system_memory" else Memory.DEVICE
+
+    def with_(self, **changes: object) -> TensorPlacement:
+        """A copy with some fields replaced."""
+        return replace(self, **changes)  # pyright: ignore[reportArgumentType]
+
+    def on_host(self) -> TensorPlacement:
+        """The same tensor in host memory."""
+        return self.with_(buffer_type="system_memory", memory_layout=None)
+
+    def on_device(self) -> TensorPlacement:
+        """The same tensor in interleaved DRAM, unless it is on the device already."""
+        if self.memory is Memory.DEVICE:
+            return self
+        return self.with_(buffer_type="dram", memory_layout="interleaved")
+
+    def collapsed_shape(self) -> tuple[int, int]:
+        """Height and width in elements (in tiles for the tile layout) of the 2D view of the tensor.
+
+        All dimensions but the last are collapsed into the height after padding, as the reference
+        system's default `collapse_dims` does.
+        """
+        height = prod(self.shape[:-1]) if len(self.shape) > 1 else 1
+        width = self.shape[-1] if self.shape else 1
+        if self.layout is Layout.ROW_MAJOR:
+            return height, width
+        if len(self.shape) > 2:
+            rows = -(-self.shape[-2] // TILE_SIDE)
+            return prod(self.shape[:-2]) * rows, -(-width // TILE_SIDE)
+        return -(-height // TILE_SIDE), -(-width // TILE_SIDE)
+
+
+@irdl_attr_definition
+class TTNNLayoutAttr(Data[TensorPlacement]):
+    """`#ttnn.ttnn_layout<(d0, d1) -> (d0, d1), <1x1>, memref<...>, <interleaved>>`."""
+
+    name = "ttnn.ttnn_layout"
+
+    @classmethod
+    def parse_parameter(cls, parser: AttrParser) -> TensorPlacement:
+        parser.raise_error("TTNN layouts cannot be read yet")
+
+    def print_parameter(self, printer: Printer) -> None:
+        placement = self.data
+        rank = len(placement.shape)
+        dims = [f"d{i}" for i in range(rank)]
+        height, width = placement.collapsed_shape()
+        element = placement.data_type.mlir
+        if placement.layout is Layout.TILE:
+            element = f"!ttcore.tile<{TILE_SIDE}x{TILE_SIDE}, {element}>"
+        text = f"<({', '.join(dims)}) -> ({self._collapsed_map(dims)}), <1x1>, "
+        text += f"memref<{height}x{width}x{element}, #ttnn.buffer_type<{placement.buffer_type}>>"
+        if placement.memory_layout is not None:
+            text += f", <{placement.memory_layout}>"
+        printer.print_string(text + ">")
+
+    def _collapsed_map(self, dims: list[str]) -> str:
+        shape = self.data.shape
+        if len(dims) <= 2:
+            return ", ".join(dims if len(dims) == 2 else ["0", *(dims or ["0"])])
+        padded = list(shape)
+        if self.data.layout is Layout.TILE:
+            padded[-2] = -(-padded[-2] // TILE_SIDE) * TILE_SIDE
+        terms = [
+            f"{dim} * {stride}" if (stride := prod(padded[i + 1 : -1])) != 1 else dim
+            for i, dim in enumerate(dims[:-1])
+        ]
+        return f"{' + '.join(terms)}, {dims[-1]}"
+
+
+def placement_of(value: SSAValue | Attribute) -> TensorPlacement:
+    """Where and how a TTNN tensor lies; only valid after layouts were assigned."""
+    type_ = value.type if isinstance(value, SSAValue) else value
+    assert isinstance(type_, TensorType), type_
+    assert isinstance(type_.encoding, TTNNLayoutAttr), type_
+    return type_.encoding.data
+
+
+def declared_data_type(value: SSAValue | Attribute) -> DataType:
+    """The device data type that a tensor's element type stands for."""
+    type_ = value.type if isinstance(value, SSAValue) else value
+    assert isinstance(type_, TensorType)
+    if isinstance(type_.encoding, TTNNLayoutAttr):
+        return type_.encoding.data.data_type
+    data_type = normalized_data_type(type_.element_type)
+    assert data_type is not None, type_
+    return data_type
+
+
+def placed_type(placement: TensorPlacement) -> TensorType[Attribute]:
+    """The tensor type of that shape, data type and placement."""
+    return TensorType(placement.data_type.element_type, placement.shape, TTNNLayoutAttr(placement))

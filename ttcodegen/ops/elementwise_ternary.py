@@ -1,0 +1,198 @@
+"""Selection and clamping."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from xdsl.ir import SSAValue
+
+from ttcodegen.conversions.cpp_calls import (
+    Argument,
+    ArgumentRule,
+    CppCalls,
+    Text,
+    cpp_call,
+    cpp_text,
+    operand_,
+)
+from ttcodegen.conversions.op_builder import OpBuilder
+from ttcodegen.dialects.datatypes import DataType
+from ttcodegen.dialects.operation import CatalogueOp
+from ttcodegen.dialects.placement import declared_data_type
+from ttcodegen.lazy_numpy import np
+from ttcodegen.ops.attribute_kinds import NUMBER
+from ttcodegen.ops.constant_values import splat_of
+from ttcodegen.ops.definition import (
+    Call,
+    ResultRule,
+    TTIRDefinition,
+    TTNNDefinition,
+    attribute,
+    operand,
+    optional,
+    register,
+)
+from ttcodegen.ops.elementwise import on_inputs, same_op, verify_broadcast
+
+if TYPE_CHECKING:
+    import numpy
+
+# where
+
+
+def _lower_where(builder: OpBuilder, op: CatalogueOp) -> SSAValue:
+    """Numbers instead of tensors of one value, where the other operand has the result's shape and
+    data type: the library gives a selection the data type of the tensor that it selects from."""
+    condition, first, second = (builder[value] for value in op.operands)
+    result = op.result_type
+    numbers = [splat_of(value) for value in op.operands[1:]]
+    if numbers[0] is not None and numbers[1] is not None:
+        first = builder.full([1] * len(result.get_shape()), numbers[0], result.element_type)
+        return builder.emit("where", [condition, first, None], result, false_value=numbers[1])
+    if numbers[1] is not None:
+        return builder.emit("where", [condition, first, None], result, false_value=numbers[1])
+    if numbers[0] is not None:
+        return builder.emit("where", [condition, None, second], result, true_value=numbers[0])
+    return builder.emit("where", [condition, first, second], result)
+
+
+register(
+    TTIRDefinition(
+        "ttir.where",
+        (operand("condition", drawn_as="mask"), operand("first"), operand("second")),
+        verify=verify_broadcast,
+        numpy=on_inputs(lambda condition, a, b: np.where(condition != 0, a, b)),
+        lower=_lower_where,
+    )
+)
+
+
+def _where(call: Call) -> numpy.ndarray:
+    first, second = call.optional("first"), call.optional("second")
+    chosen_from = first if first is not None else second
+    assert chosen_from is not None
+    if first is None:
+        first = np.asarray(call["true_value"], dtype=chosen_from.dtype)
+    if second is None:
+        second = np.asarray(call["false_value"], dtype=chosen_from.dtype)
+    return np.where(call.array("condition") != 0, first, second)
+
+
+def _choice(operand_name: str, attribute_name: str) -> ArgumentRule:
+    """A tensor, or the number that stands for it."""
+
+    def rule(calls: CppCalls, op: CatalogueOp) -> Argument:
+        value = op.optional_operand(operand_name)
+        if value is not None:
+            return calls[value]
+        return Text(cpp_text(float(op.parameter(attribute_name))))
+
+    return rule
+
+
+register(
+    TTNNDefinition(
+        "ttnn.where",
+        (operand("condition"), optional("first"), optional("second")),
+        (attribute("true_value", NUMBER, None), attribute("false_value", NUMBER, None)),
+        numpy=_where,
+        # The result has the data type of the tensor that is selected from (rules-0.70.1.md).
+        result_rules=(ResultRule(like=("first", "second")),),
+        cpp=cpp_call(
+            "ttnn::where",
+            "ttnn/operations/eltwise/ternary/ternary.hpp",
+            operand_("condition"),
+            _choice("first", "true_value"),
+            _choice("second", "false_value"),
+        ),
+    )
+)
+
+# clamp
+
+CLAMP_HEADER = "ttnn/operations/eltwise/unary/unary_composite.hpp"
+_BOUNDS = (attribute("min", NUMBER), attribute("max", NUMBER))
+
+
+def _clamp(call: Call) -> numpy.ndarray:
+    array = call.array("input")
+    limits = [np.asarray(call[name]).astype(array.dtype) for name in ("min", "max")]
+    return np.minimum(np.maximum(array, limits[0]), limits[1])
+
+
+register(
+    TTIRDefinition(
+        "ttir.clamp_scalar",
+        (operand("input"),),
+        _BOUNDS,
+        verify=verify_broadcast,
+        numpy=_clamp,
+        lower=same_op("clamp_scalar", "min", "max"),
+    )
+)
+
+
+def _bound(name: str) -> ArgumentRule:
+    """A bound of the kind of the tensor: floats would make a float tensor of an integer one."""
+
+    def rule(calls: CppCalls, op: CatalogueOp) -> Argument:
+        value = op.parameter(name)
+        is_float = declared_data_type(op.operands[0]).is_float
+        return Text(cpp_text(float(value) if is_float else int(value)))
+
+    return rule
+
+
+register(
+    TTNNDefinition(
+        "ttnn.clamp_scalar",
+        # Only int32 has integer bounds (rules-0.70.1.md).
+        (
+            operand(
+                "input",
+                data_types=(
+                    DataType.INT32,
+                    DataType.FLOAT32,
+                    DataType.BFLOAT16,
+                    DataType.BFLOAT8_B,
+                    DataType.BFLOAT4_B,
+                ),
+            ),
+        ),
+        _BOUNDS,
+        numpy=_clamp,
+        cpp=cpp_call("ttnn::clamp", CLAMP_HEADER, operand_("input"), _bound("min"), _bound("max")),
+    )
+)
+
+_CLAMPED = (
+    operand("input"),
+    operand("min", domain=(-1.5, -0.5)),
+    operand("max", domain=(0.5, 1.5)),
+)
+
+
+def _clamp_meaning(call: Call) -> numpy.ndarray:
+    return np.minimum(np.maximum(call.array("input"), call.array("min")), call.array("max"))
+
+
+register(
+    TTIRDefinition(
+        "ttir.clamp_tensor",
+        _CLAMPED,
+        verify=verify_broadcast,
+        numpy=_clamp_meaning,
+        lower=same_op("clamp_tensor"),
+    )
+)
+
+register(
+    TTNNDefinition(
+        "ttnn.clamp_tensor",
+        _CLAMPED,
+        numpy=_clamp_meaning,
+        cpp=cpp_call(
+            "ttnn::clamp", CLAMP_HEADER, operand_("input"), operand_("min"), operand_("max")
+        ),
+    )
+)

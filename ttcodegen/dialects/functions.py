@@ -38,7 +38,9 @@ def result_names(function: FuncOp) -> list[str]:
 def argument_type(function: FuncOp, index: int) -> ArgumentType:
     """What an argument is declared as."""
     declared = _attributes(function.arg_attrs, index).get("ttcore.argument_type")
-    return declared.data if isinstance(declared, ArgumentTypeAttr) else ArgumentType.DEFAULT
+    if not isinstance(declared, ArgumentTypeAttr):
+        return ArgumentType.DEFAULT
+    return ArgumentType(declared.data)  # pyright: ignore[reportUnknownArgumentType, reportUnknownMemberType]
 
 
 def callee_of(op: Operation) -> str | None:

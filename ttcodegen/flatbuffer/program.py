@@ -1,0 +1,250 @@
+"""The contents of a `.ttnn` file as Python values: one class per table of `ttnn.fbs`.
+
+Enumerators are their names, vectors are tuples, an absent string or union is None.
+"""
+
+from __future__ import annotations
+
+import struct
+from dataclasses import dataclass
+
+from ttcodegen.dialects.datatypes import DataType
+from ttcodegen.dialects.ttnn import TensorPlacement
+from ttcodegen.ops.definition import Layout
+
+MAJOR = 1
+MINOR = 0
+
+
+def _bits(*values: float) -> bytes:
+    return struct.pack(f"<{len(values)}d", *values)
+
+
+@dataclass(frozen=True, slots=True)
+class TensorType:
+    """Logical shape, data type and place of a tensor."""
+
+    shape: tuple[int, ...]
+    data_type: str
+    layout: str
+    buffer_type: str
+    memory_layout: str
+
+    @staticmethod
+    def of(placement: TensorPlacement) -> TensorType:
+        """The type of tensors that lie so."""
+        return TensorType(
+            tuple(placement.shape),
+            placement.data_type.mlir,
+            placement.layout.value,
+            placement.buffer_type,
+            placement.memory_layout or "none",
+        )
+
+    @property
+    def placement(self) -> TensorPlacement:
+        """How and where tensors of this type lie."""
+        memory_layout = None if self.memory_layout == "none" else self.memory_layout
+        data_type = DataType.from_mlir(self.data_type)
+        return TensorPlacement(
+            self.shape, data_type, Layout(self.layout), self.buffer_type, memory_layout
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Tensor:
+    """A value of a program."""
+
+    type: TensorType
+    name: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Integer:
+    """An attribute that is a 64-bit integer."""
+
+    value: int
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Float:
+    """An attribute that is a float; equal to another one if the bits are, so that -0.0 stays."""
+
+    value: float
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Float) and _bits(self.value) == _bits(other.value)
+
+    def __hash__(self) -> int:
+        return hash(_bits(self.value))
+
+
+@dataclass(frozen=True, slots=True)
+class Boolean:
+    """An attribute that is a boolean."""
+
+    value: bool
+
+
+@dataclass(frozen=True, slots=True)
+class String:
+    """An attribute that is a string."""
+
+    value: str
+
+
+@dataclass(frozen=True, slots=True)
+class Integers:
+    """An attribute that is a list of 64-bit integers."""
+
+    values: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Floats:
+    """An attribute that is a list of floats; equal to another one if the bits are."""
+
+    values: tuple[float, ...]
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Floats) and _bits(*self.values) == _bits(*other.values)
+
+    def __hash__(self) -> int:
+        return hash(_bits(*self.values))
+
+
+@dataclass(frozen=True, slots=True)
+class Booleans:
+    """An attribute that is a list of booleans."""
+
+    values: tuple[bool, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class DataTypeName:
+    """An attribute that is a data type."""
+
+    value: str
+
+
+@dataclass(frozen=True, slots=True)
+class ConstantReference:
+    """An attribute that is one of the constants of the file."""
+
+    index: int
+
+
+AttributeValue = (
+    Integer
+    | Float
+    | Boolean
+    | String
+    | Integers
+    | Floats
+    | Booleans
+    | DataTypeName
+    | ConstantReference
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Attribute:
+    """An attribute of an operation; one without value is not set."""
+
+    name: str
+    value: AttributeValue | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Operation:
+    """A call of the library, or of another program."""
+
+    name: str
+    operands: tuple[int, ...] = ()
+    operand_sizes: tuple[int, ...] = ()
+    results: tuple[int, ...] = ()
+    attributes: tuple[Attribute, ...] = ()
+    callee: str | None = None
+    location: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Input:
+    """An argument of a program."""
+
+    tensor: int
+    kind: str
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class Output:
+    """A result of a program."""
+
+    tensor: int
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class Program:
+    """A function: its tensors, and the operations in the order of execution."""
+
+    name: str
+    kind: str
+    tensors: tuple[Tensor, ...] = ()
+    inputs: tuple[Input, ...] = ()
+    outputs: tuple[Output, ...] = ()
+    operations: tuple[Operation, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Constant:
+    """The elements of a constant; a single one stands for all."""
+
+    element_type: str
+    shape: tuple[int, ...]
+    elements: bytes | memoryview
+
+
+@dataclass(frozen=True, slots=True)
+class Binary:
+    """A whole file."""
+
+    major: int
+    minor: int
+    tool_version: str
+    input_hash: str
+    arch: str
+    release: str
+    programs: tuple[Program, ...] = ()
+    constants: tuple[Constant, ...] = ()
+
+    def program(self, name: str) -> Program:
+        """Raises KeyError if the file has no program of that name."""
+        for program in self.programs:
+            if program.name == name:
+                return program
+        raise KeyError(name)
+
+
+RECORDS: tuple[type, ...] = (
+    TensorType,
+    Tensor,
+    Integer,
+    Float,
+    Boolean,
+    String,
+    Integers,
+    Floats,
+    Booleans,
+    DataTypeName,
+    ConstantReference,
+    Attribute,
+    Operation,
+    Input,
+    Output,
+    Program,
+    Constant,
+    Binary,
+)
+"""The classes that stand for the tables of the schema, whose names they have."""

@@ -260,6 +260,15 @@ class PatternSet:
 
         return add
 
+    @staticmethod
+    def union(*sets: PatternSet) -> PatternSet:
+        """The rules of several sets, those of earlier ones first."""
+        result = PatternSet()
+        for patterns in sets:
+            for name, rules in patterns.rules.items():
+                result.rules.setdefault(name, []).extend(rules)
+        return result
+
     def apply(self, function: FuncOp) -> bool:
         """Applies the rules until none applies; drops ops whose results nobody uses.
 

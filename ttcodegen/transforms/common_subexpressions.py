@@ -1,0 +1,66 @@
+"""Merges ops that compute the same from the same."""
+
+from __future__ import annotations
+
+from xdsl.dialects.func import FuncOp
+from xdsl.ir import Attribute, Block
+
+from ttcodegen.dialects.operation import CatalogueOp
+from ttcodegen.transforms.rewriting import InPlaceWrites, erase, function_blocks, is_repeatable
+
+
+class _Identities:
+    """Numbers attributes such that equal ones have one number; most are the same object."""
+
+    def __init__(self) -> None:
+        self._by_value: dict[Attribute, int] = {}
+        self._by_identity: dict[int, tuple[int, Attribute]] = {}
+
+    def __getitem__(self, attribute: Attribute) -> int:
+        found = self._by_identity.get(id(attribute))
+        if found is None:
+            number = self._by_value.setdefault(attribute, len(self._by_value))
+            # Holding the attribute keeps its identity from being given to another one.
+            found = self._by_identity[id(attribute)] = (number, attribute)
+        return found[0]
+
+
+def merge_common_subexpressions(function: FuncOp) -> bool:
+    """Lets the first of several equal ops stand for all; gives whether there were any.
+
+    Ops on both sides of a write to what they read are not equal.
+    """
+    identities = _Identities()
+    changed = [_merge(block, identities) for block in function_blocks(function)]
+    return any(changed)
+
+
+def _merge(block: Block, identities: _Identities) -> bool:
+    writes = InPlaceWrites(block)
+    first: dict[tuple[object, ...], CatalogueOp] = {}
+    changed = False
+    op = block.first_op
+    while op is not None:
+        following = op.next_op
+        if isinstance(op, CatalogueOp) and is_repeatable(op):
+            known = first.setdefault(_key(op, identities, writes), op)
+            if known is not op:
+                for old, new in zip(op.results, known.results, strict=True):
+                    old.replace_all_uses_with(new)
+                erase(op)
+                changed = True
+        op = following
+    return changed
+
+
+def _key(op: CatalogueOp, identities: _Identities, writes: InPlaceWrites) -> tuple[object, ...]:
+    attributes = [(name, identities[value]) for name, value in op.properties.items()]
+    attributes += [(name, identities[value]) for name, value in op.attributes.items()]
+    attributes.sort()
+    return (
+        op.name,
+        *(id(operand) for operand in op.operands),
+        *attributes,
+        *(identities[result.type] for result in op.results),
+        writes.versions(op),
+    )

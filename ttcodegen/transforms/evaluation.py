@@ -1,0 +1,67 @@
+"""Computes an op with its numpy meaning: folding of constants, and tests of rewrites."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from xdsl.ir import SSAValue
+
+from ttcodegen.dialects.datatypes import element_of, numpy_name, shape_of
+from ttcodegen.dialects.operation import CatalogueOp
+from ttcodegen.lazy_numpy import np
+from ttcodegen.ops.definition import Call, ResultInfo
+
+if TYPE_CHECKING:
+    import numpy
+
+
+def evaluate(
+    op: CatalogueOp,
+    operands: Sequence[numpy.ndarray],
+    shapes: Sequence[tuple[int, ...]] | None = None,
+) -> list[numpy.ndarray]:
+    """The results of the op for these operands (floats as float32), each rounded to its own type.
+
+    `shapes` are those of the results where they differ from the op's: a meaning that is elementwise
+    is as good for one element. Raises ValueError if the op has no meaning in numpy.
+    """
+    meaning = op.definition.numpy
+    if meaning is None:
+        raise ValueError(f"{op.name} has no numpy meaning")
+    groups: dict[str, list[numpy.ndarray]] = {}
+    dtypes: dict[str, list[str]] = {}
+    start = 0
+    for spec, size in zip(op.definition.operands, op.segments(), strict=True):
+        groups[spec.name] = list(operands[start : start + size])
+        dtypes[spec.name] = [_dtype(value) for value in op.operands[start : start + size]]
+        start += size
+    if shapes is None:
+        shapes = [shape_of(result.type) for result in op.results]
+    infos = [
+        ResultInfo(shape, _dtype(result)) for shape, result in zip(shapes, op.results, strict=True)
+    ]
+    with np.errstate(all="ignore"):
+        found = meaning(Call(op.name, groups, op.parameters(), infos, dtypes))
+        arrays = [found] if isinstance(found, np.ndarray | np.generic) else list(found)
+        return [
+            rounded(np.asarray(array), info.dtype)
+            for array, info in zip(arrays, infos, strict=True)
+        ]
+
+
+def rounded(array: numpy.ndarray, dtype: str) -> numpy.ndarray:
+    """The array as a tensor of that dtype holds it; bf16 and f16 values come as float32."""
+    if dtype in ("bfloat16", "float16"):
+        import ml_dtypes  # registers bfloat16 with numpy
+
+        assert ml_dtypes is not None
+        return array.astype(np.dtype(dtype)).astype(np.float32)
+    return array.astype(np.dtype(dtype))
+
+
+def _dtype(value: SSAValue) -> str:
+    name = numpy_name(element_of(value.type))
+    if name is None:
+        raise ValueError(f"tensors of {element_of(value.type)} have no numpy meaning")
+    return name

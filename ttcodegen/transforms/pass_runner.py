@@ -1,0 +1,142 @@
+"""Runs a pipeline, and shows what each pass did and how long it took."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from time import perf_counter
+from typing import TextIO
+
+from xdsl.context import Context
+from xdsl.dialects.builtin import DenseIntOrFPElementsAttr, ModuleOp
+from xdsl.ir import Attribute, Operation
+from xdsl.passes import ModulePass
+from xdsl.printer import Printer
+from xdsl.utils.exceptions import VerifyException
+
+from ttcodegen.diagnostics import CompileError, Diagnostics
+
+_ELIDED_BYTES = 1024
+
+
+class ModulePrinter(Printer):
+    """Prints MLIR; of constants of more than a kilobyte only that they are there."""
+
+    def print_attribute(self, attribute: Attribute) -> None:
+        if isinstance(attribute, DenseIntOrFPElementsAttr):
+            size = attribute.type.get_element_type().compile_time_size
+            if len(attribute.data.data) == size or len(attribute.data.data) > _ELIDED_BYTES:
+                self._print_short(attribute)
+                return
+        super().print_attribute(attribute)
+
+    def _print_short(self, attribute: DenseIntOrFPElementsAttr) -> None:
+        data = attribute.data.data
+        element = attribute.type.get_element_type()
+        if len(data) == element.compile_time_size:
+            self.print_string(f"dense<{next(iter(element.iter_unpack(data)))}> : ")
+        else:
+            self.print_string("dense_resource<__elided__> : ")
+        self.print_attribute(attribute.type)
+
+
+def module_text(module: ModuleOp) -> str:
+    """The module as MLIR, big constants elided."""
+    stream = io.StringIO()
+    ModulePrinter(stream).print_op(module)
+    return stream.getvalue() + "\n"
+
+
+@dataclass(frozen=True)
+class PassTime:
+    """How long a pass took, in seconds, and how many ops the module has after it."""
+
+    name: str
+    seconds: float
+    ops: int
+
+
+@dataclass
+class PassRunner:
+    """Applies passes in order.
+
+    With `dump` the module is written after each pass that changed it, `verify` checks it after each
+    pass: an error there is one of the compiler. `times` has an entry per pass.
+    """
+
+    context: Context
+    dump: Path | None = None
+    verify: bool = False
+    times: list[PassTime] = field(default_factory=list[PassTime])
+    _last: str | None = None
+    _number: int = 0
+
+    def run(self, module: ModuleOp, passes: Sequence[ModulePass]) -> None:
+        """Changes `module`. Raises CompileError for what a pass refuses, and when the module that
+        a pass leaves does not verify; OSError if the dump cannot be written."""
+        if self.dump is not None and self._last is None:
+            self.dump.mkdir(parents=True, exist_ok=True)
+            self._write(module, "input")
+        for pass_ in passes:
+            start = perf_counter()
+            pass_.apply(self.context, module)
+            seconds = perf_counter() - start
+            count = sum(1 for _ in module.walk())
+            self.times.append(PassTime(pass_.name, seconds, count))
+            self._number += 1
+            if self.dump is not None:
+                self._write(module, pass_.name)
+            if self.verify:
+                verify_located(module, pass_.name)
+
+    def _write(self, module: ModuleOp, name: str) -> None:
+        text = module_text(module)
+        if self.dump is not None and text != self._last:
+            (self.dump / f"{self._number:02}-{name}.mlir").write_text(text, encoding="utf-8")
+        self._last = text
+
+    def write_times(self, stream: TextIO) -> None:
+        """A table of the passes: milliseconds, share of the total, ops after the pass."""
+        total = sum(time.seconds for time in self.times)
+        width = max((len(time.name) for time in self.times), default=0)
+        for time in self.times:
+            share = 100.0 * time.seconds / total if total else 0.0
+            stream.write(
+                f"{time.name:<{width}}  {time.seconds * 1e3:9.1f} ms  {share:5.1f} %"
+                f"  {time.ops:7} ops\n"
+            )
+        stream.write(f"{'total':<{width}}  {total * 1e3:9.1f} ms\n")
+
+
+def verify_located(module: ModuleOp, after: str) -> None:
+    """Verifies every op by itself, so that the error has the place of the op that is wrong.
+
+    Raises CompileError with all ops that do not verify.
+    """
+    diagnostics = Diagnostics()
+    for op in module.walk():
+        try:
+            op.verify(verify_nested_ops=False)
+        except VerifyException as error:
+            diagnostics.error(f"after the pass {after}: {_first_line(error)}", op)
+    diagnostics.raise_errors()
+    _verify_order(module, after)
+
+
+def _verify_order(module: ModuleOp, after: str) -> None:
+    """Every operand has to be made before it is used."""
+    seen: set[Operation] = set()
+    for op in module.walk():
+        for operand in op.operands:
+            if isinstance(operand.owner, Operation) and operand.owner not in seen:
+                raise CompileError(
+                    f"after the pass {after}: an operand is used before it is made", op
+                )
+        seen.add(op)
+
+
+def _first_line(error: VerifyException) -> str:
+    lines = str(error).strip().splitlines()
+    return lines[-1] if lines else "the op does not verify"

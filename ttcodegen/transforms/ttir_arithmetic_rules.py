@@ -1,0 +1,262 @@
+"""Simplifications of ops that compute: identities, conversions, folding of numbers."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from xdsl.ir import Attribute, SSAValue
+
+from ttcodegen.dialects.datatypes import DataType, element_of, normalized_data_type
+from ttcodegen.dialects.operation import CatalogueOp
+from ttcodegen.lazy_numpy import np
+from ttcodegen.ops.constant_values import splat_of
+from ttcodegen.ops.definition import TTIR, TTIRDefinition
+from ttcodegen.ops.elementwise import verify_broadcast
+from ttcodegen.transforms.evaluation import evaluate, rounded
+from ttcodegen.transforms.rewriting import PatternSet, Rewriter
+from ttcodegen.transforms.ttir_patterns import (
+    full_like,
+    is_weight,
+    same_type,
+    with_splat,
+)
+
+if TYPE_CHECKING:
+    import numpy
+
+ARITHMETIC = PatternSet()
+
+_LOSSLESS: dict[DataType, frozenset[DataType]] = {
+    DataType.BFLOAT16: frozenset({DataType.FLOAT32}),
+    DataType.UINT8: frozenset(
+        {
+            DataType.UINT16,
+            DataType.UINT32,
+            DataType.INT32,
+            DataType.BFLOAT16,
+            DataType.FLOAT32,
+        }
+    ),
+    DataType.UINT16: frozenset({DataType.UINT32, DataType.INT32, DataType.FLOAT32}),
+}
+"""Which data types hold every value of another one."""
+
+_TRUTHS = frozenset(
+    f"ttir.{name}"
+    for name in ("eq", "ne", "lt", "le", "gt", "ge", "logical_and", "logical_or", "logical_xor")
+) | {"ttir.logical_not", "ttir.isfinite"}
+_SELF_INVERSE = ("ttir.neg", "ttir.reciprocal", "ttir.bitwise_not")
+_IDEMPOTENT = tuple(
+    f"ttir.{name}" for name in ("abs", "relu", "relu6", "sign", "ceil", "floor", "trunc", "round")
+)
+
+
+def is_truth(value: SSAValue) -> bool:
+    """Whether all elements of `value` are 0 or 1."""
+    owner = value.owner
+    if not isinstance(owner, CatalogueOp):
+        return splat_of(value) in (0, 1)
+    return owner.name in _TRUTHS or splat_of(value) in (0, 1)
+
+
+def is_lossless(source: Attribute, target: Attribute) -> bool:
+    """Whether a conversion between the element types keeps every value."""
+    first, second = normalized_data_type(source), normalized_data_type(target)
+    if first is None or second is None:
+        return False
+    return first is second or second in _LOSSLESS.get(first, frozenset())
+
+
+@ARITHMETIC.on("ttir.constant", "ttir.zeros", "ttir.ones")
+def one_number(rewriter: Rewriter, op: CatalogueOp) -> SSAValue | None:
+    """A constant of one number is a fill."""
+    splat = splat_of(op.results[0])
+    return None if splat is None else full_like(rewriter, op, splat)
+
+
+def fold_numbers(rewriter: Rewriter, op: CatalogueOp) -> SSAValue | None:
+    """An op of tensors of one number each gives one number."""
+    numbers = [splat_of(value) for value in op.operands]
+    if not numbers or any(value is None for value in numbers):
+        return None
+    arrays = [
+        _one_element(value, element_of(operand.type))
+        for value, operand in zip(numbers, op.operands, strict=True)
+    ]
+    result = evaluate(op, arrays, [(1,)])[0].reshape(-1)[0].item()
+    return full_like(rewriter, op, result)
+
+
+def _one_element(value: float | None, element: Attribute) -> numpy.ndarray:
+    data_type = normalized_data_type(element)
+    assert data_type is not None
+    dtype = "float32" if data_type.is_float else data_type.numpy
+    return rounded(np.array([value], dtype=dtype), data_type.numpy)
+
+
+def folding_rules() -> PatternSet:
+    """Folds whatever the catalogue declares elementwise, and conversions."""
+    rules = PatternSet()
+    names = [definition.name for definition in TTIR.values() if _folds(definition)]
+    rules.on("ttir.typecast", *names)(fold_numbers)
+    return rules
+
+
+def _folds(definition: TTIRDefinition) -> bool:
+    return (
+        definition.verify is verify_broadcast
+        and definition.numpy is not None
+        and not definition.draws
+    )
+
+
+@ARITHMETIC.on("ttir.add", "ttir.multiply", "ttir.subtract", "ttir.div")
+def drop_neutral_number(rewriter: Rewriter, op: CatalogueOp) -> SSAValue | None:
+    """x + 0, x - 0, x * 1, x / 1."""
+    neutral = 0 if op.name in ("ttir.add", "ttir.subtract") else 1
+    lhs, rhs = op.operands
+    if same_type(lhs, op) and splat_of(rhs) == neutral:
+        return lhs
+    commutes = op.name in ("ttir.add", "ttir.multiply")
+    return rhs if commutes and same_type(rhs, op) and splat_of(lhs) == neutral else None
+
+
+_POWERS: dict[float, Callable[[Rewriter, SSAValue], SSAValue]] = {
+    1: lambda rewriter, base: base,
+    2: lambda rewriter, base: rewriter.like("multiply", base, base),
+    0.5: lambda rewriter, base: rewriter.like("sqrt", base),
+    -0.5: lambda rewriter, base: rewriter.like("rsqrt", base),
+    -1: lambda rewriter, base: rewriter.like("reciprocal", base),
+}
+
+
+@ARITHMETIC.on("ttir.pow")
+def expand_power(rewriter: Rewriter, op: CatalogueOp) -> SSAValue | None:
+    """Powers that are ops of their own; of integers only those that stay integers."""
+    base, exponent = op.operands
+    splat = splat_of(exponent)
+    if splat is None or splat not in _POWERS or not same_type(base, op):
+        return None
+    data_type = normalized_data_type(op.result_type.element_type)
+    if data_type is None or (not data_type.is_float and splat not in (1, 2)):
+        return None
+    return _POWERS[splat](rewriter, base)
+
+
+@ARITHMETIC.on(*_SELF_INVERSE)
+def cancel_inverse(rewriter: Rewriter, op: CatalogueOp) -> SSAValue | None:
+    """An op applied twice that is its own inverse."""
+    producer = rewriter.defining(op.operands[0], op.name)
+    if producer is None or not same_type(producer.operands[0], op):
+        return None
+    return producer.operands[0]
+
+
+@ARITHMETIC.on(*_IDEMPOTENT)
+def drop_repetition(rewriter: Rewriter, op: CatalogueOp) -> SSAValue | None:
+    """An op applied twice that does nothing the second time."""
+    producer = rewriter.defining(op.operands[0], op.name)
+    return op.operands[0] if producer is not None and same_type(op.operands[0], op) else None
+
+
+@ARITHMETIC.on("ttir.maximum", "ttir.minimum")
+def drop_same_operand(rewriter: Rewriter, op: CatalogueOp) -> SSAValue | None:
+    """The larger or smaller of a value and itself."""
+    lhs, rhs = op.operands
+    return lhs if lhs is rhs and same_type(lhs, op) else None
+
+
+@ARITHMETIC.on("ttir.logical_not")
+def negate_truth(rewriter: Rewriter, op: CatalogueOp) -> SSAValue | None:
+    """not(not x) of a truth value; not(a == b). Orders are left alone: with NaN neither holds."""
+    producer = rewriter.defining(op.operands[0], "ttir.logical_not", "ttir.eq", "ttir.ne")
+    if producer is None:
+        return None
+    if producer.name == "ttir.logical_not":
+        source = producer.operands[0]
+        return source if is_truth(source) and same_type(source, op) else None
+    name = "ne" if producer.name == "ttir.eq" else "eq"
+    return rewriter.emit(name, list(producer.operands), op.result_type)
+
+
+@ARITHMETIC.on("ttir.logical_and", "ttir.logical_or")
+def drop_neutral_truth(rewriter: Rewriter, op: CatalogueOp) -> SSAValue | None:
+    """x and true, x or false, x and x, x or x, for a truth value x."""
+    lhs, rhs = op.operands
+    if lhs is rhs:
+        return lhs if is_truth(lhs) and same_type(lhs, op) else None
+    found = with_splat(op)
+    if found is None or not is_truth(found[0]) or not same_type(found[0], op):
+        return None
+    return found[0] if bool(found[1]) == (op.name == "ttir.logical_and") else None
+
+
+@ARITHMETIC.on("ttir.typecast")
+def convert_once(rewriter: Rewriter, op: CatalogueOp) -> SSAValue | None:
+    """Conversions to the same type, and those that went through a type that keeps every value."""
+    source = op.operands[0]
+    if same_type(source, op):
+        return source
+    producer = rewriter.defining(source, "ttir.typecast")
+    if producer is None:
+        return None
+    first = producer.operands[0]
+    if not is_lossless(element_of(first.type), element_of(source.type)):
+        return None
+    return rewriter.typecast(first, op.result_type.element_type)
+
+
+@ARITHMETIC.on("ttir.where")
+def choose_known(rewriter: Rewriter, op: CatalogueOp) -> SSAValue | None:
+    """A choice whose condition is known, or that makes no difference."""
+    condition, first, second = op.operands
+    splat = splat_of(condition)
+    if splat is not None:
+        chosen = first if splat != 0 else second
+    elif first is second:
+        chosen = first
+    else:
+        return None
+    return chosen if same_type(chosen, op) else None
+
+
+@ARITHMETIC.on("ttir.linear")
+def without_bias(rewriter: Rewriter, op: CatalogueOp) -> SSAValue | None:
+    """A linear layer without bias is a product."""
+    if op.optional_operand("bias") is not None:
+        return None
+    transposes = {name: op.parameter(name) for name in ("transpose_a", "transpose_b")}
+    return rewriter.emit("matmul", list(op.operands), op.result_type, **transposes)
+
+
+@ARITHMETIC.on("ttir.matmul", "ttir.linear")
+def multiply_transposed(rewriter: Rewriter, op: CatalogueOp) -> SSAValue | None:
+    """A product of a tensor whose last two dimensions were exchanged exchanges them itself. Not so
+    for weights: their permutation is computed once, before the program runs."""
+    operands = list(op.operands)
+    attributes: dict[str, bool] = {}
+    for index, name in enumerate(("transpose_a", "transpose_b")):
+        producer = rewriter.defining(operands[index], "ttir.permute")
+        if producer is None or not _exchanges_last_two(producer) or is_weight(operands[index]):
+            continue
+        operands[index] = producer.operands[0]
+        attributes[name] = not op.parameter(name)
+    return rewriter.again(op, operands, None, **attributes) if attributes else None
+
+
+def _exchanges_last_two(op: CatalogueOp) -> bool:
+    permutation = op.parameter("permutation")
+    rank = len(permutation)
+    return rank >= 2 and permutation == [*range(rank - 2), rank - 1, rank - 2]
+
+
+@ARITHMETIC.on("ttir.add")
+def add_negated(rewriter: Rewriter, op: CatalogueOp) -> SSAValue | None:
+    """a + -b is a - b."""
+    for index in (1, 0):
+        producer = rewriter.defining(op.operands[index], "ttir.neg")
+        if producer is not None and op.operands[index].has_one_use():
+            operands = [op.operands[1 - index], producer.operands[0]]
+            return rewriter.emit("subtract", operands, op.result_type)
+    return None

@@ -1,0 +1,93 @@
+"""What the rules of the TTIR passes ask about ops and values."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from xdsl.ir import Attribute, Block, SSAValue
+
+from ttcodegen.dialects.datatypes import element_of, normalized_data_type, shape_of
+from ttcodegen.dialects.operation import CatalogueOp
+from ttcodegen.dialects.ttcore import ArgumentType
+from ttcodegen.ops.constant_values import splat_of
+from ttcodegen.ops.elementwise import verify_broadcast
+from ttcodegen.transforms.rewriting import Rewriter
+from ttcodegen.transforms.ttnn_layout import argument_type
+
+CONSTANTS = ("ttir.full", "ttir.constant", "ttir.zeros", "ttir.ones", "ttir.arange")
+_WEIGHT_DEPTH = 16
+
+
+def is_elementwise(op: CatalogueOp) -> bool:
+    """Whether the op computes each element of its result from those at the same place, with numpy's
+    broadcasting; conversions of the element type are not counted."""
+    return op.definition.verify is verify_broadcast and len(op.results) == 1
+
+
+def number(value: float, element: Attribute) -> float | int:
+    """A number as the fill value of a tensor: a float for floats, an integer for integers."""
+    data_type = normalized_data_type(element)
+    return float(value) if data_type is not None and data_type.is_float else int(value)
+
+
+def full_like(rewriter: Rewriter, op: CatalogueOp, value: float) -> SSAValue:
+    """A tensor of one number that can stand for the result of the op."""
+    element = op.result_type.element_type
+    return rewriter.full(op.result_shape, number(value, element), element)
+
+
+def is_splat(value: SSAValue, expected: float, tolerance: float = 0.0) -> bool:
+    """Whether all elements of `value` are known to be that number, up to a relative tolerance."""
+    splat = splat_of(value)
+    return splat is not None and abs(splat - expected) <= tolerance * abs(expected)
+
+
+def with_splat(op: CatalogueOp) -> tuple[SSAValue, float | int] | None:
+    """The operands of an op that commutes, if one of them is one number throughout: the other, and
+    the number."""
+    lhs, rhs = op.operands
+    if (splat := splat_of(rhs)) is not None:
+        return lhs, splat
+    if (splat := splat_of(lhs)) is not None:
+        return rhs, splat
+    return None
+
+
+def is_weight(value: SSAValue) -> bool:
+    """Whether `value` is a constant, or made of one weight by ops of one operand, so that it can be
+    computed before the program runs."""
+    for _ in range(_WEIGHT_DEPTH):
+        owner = value.owner
+        if isinstance(owner, Block):
+            function = owner.parent_op()
+            # Rules look at functions only; an argument of another region is no weight.
+            index = getattr(value, "index", None)
+            if function is None or index is None:
+                return False
+            kind = argument_type(function, index)  # pyright: ignore[reportArgumentType]
+            return kind in (ArgumentType.PARAMETER, ArgumentType.CONSTANT)
+        if owner.name in CONSTANTS:
+            return True
+        if len(owner.operands) != 1:
+            return False
+        value = owner.operands[0]
+    return False
+
+
+def without_units(shape: Sequence[int]) -> list[int]:
+    """The sizes that are not 1."""
+    return [size for size in shape if size != 1]
+
+
+def same_type(value: SSAValue, op: CatalogueOp) -> bool:
+    """Whether `value` has the type of the op's result."""
+    return shape_of(value.type) == op.result_shape and (
+        element_of(value.type) == op.result_type.element_type
+    )
+
+
+def reduced_dims(op: CatalogueOp) -> list[int]:
+    """The dimensions that a reduction reduces, counted from the front, in order."""
+    rank = len(shape_of(op.operands[0].type))
+    dims = op.parameter("dim_arg")
+    return sorted({dim % rank for dim in dims}) if dims else list(range(rank))

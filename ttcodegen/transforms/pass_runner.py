@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from time import perf_counter
-from typing import TextIO
+from typing import Any, TextIO, cast
 
 from xdsl.context import Context
 from xdsl.dialects.builtin import DenseIntOrFPElementsAttr, ModuleOp
@@ -26,20 +26,12 @@ class ModulePrinter(Printer):
 
     def print_attribute(self, attribute: Attribute) -> None:
         if isinstance(attribute, DenseIntOrFPElementsAttr):
-            size = attribute.type.get_element_type().compile_time_size
-            if len(attribute.data.data) == size or len(attribute.data.data) > _ELIDED_BYTES:
-                self._print_short(attribute)
+            constant = cast("DenseIntOrFPElementsAttr[Any]", attribute)
+            if len(constant.data.data) > _ELIDED_BYTES:
+                self.print_string("dense_resource<__elided__> : ")
+                self.print_attribute(constant.type)
                 return
         super().print_attribute(attribute)
-
-    def _print_short(self, attribute: DenseIntOrFPElementsAttr) -> None:
-        data = attribute.data.data
-        element = attribute.type.get_element_type()
-        if len(data) == element.compile_time_size:
-            self.print_string(f"dense<{next(iter(element.iter_unpack(data)))}> : ")
-        else:
-            self.print_string("dense_resource<__elided__> : ")
-        self.print_attribute(attribute.type)
 
 
 def module_text(module: ModuleOp) -> str:

@@ -125,10 +125,9 @@ def slice_the_part(rewriter: Rewriter, op: CatalogueOp) -> SSAValue | None:
     if producer is None or bounds is None or 0 in op.result_shape:
         return None
     begins, ends, steps = bounds
-    dim = producer.parameter("dim") % len(begins)
-    parts: list[SSAValue] = list(producer.operands)
+    dim: int = producer.parameter("dim") % len(begins)
     start = 0
-    for part in parts:
+    for part in producer.operands:
         size = shape_of(part.type)[dim]
         if start <= begins[dim] and ends[dim] <= start + size:
             begins[dim] -= start

@@ -6,7 +6,8 @@ from collections.abc import Sequence
 from enum import StrEnum
 
 from xdsl.dialects.builtin import FlatSymbolRefAttr, StringAttr, SymbolRefAttr
-from xdsl.ir import Attribute, Dialect, EnumAttribute, ParametrizedAttribute, SSAValue
+from xdsl.dialects.utils import EnumAttribute
+from xdsl.ir import Attribute, Dialect, ParametrizedAttribute, SSAValue
 from xdsl.irdl import (
     IRDLOperation,
     irdl_attr_definition,

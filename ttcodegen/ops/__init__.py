@@ -14,7 +14,10 @@ FAMILIES = (
     "layout",
     "matmul",
     "reduction",
+    "embedding",
     "normalization",
+    "convolution",
+    "convolution3d",
 )
 
 

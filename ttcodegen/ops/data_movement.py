@@ -629,8 +629,8 @@ def _pad(call: Call) -> numpy.ndarray:
 
 
 def _lower_pad(builder: OpBuilder, op: CatalogueOp) -> SSAValue:
-    """Padding of dimensions beyond the lowest three is joined on as blocks: the library pads at most
-    the lowest three dimensions of tensors of rank above four (rules-0.70.1.md)."""
+    """Padding of dimensions beyond the lowest three is joined on as blocks: the library pads at
+    most the lowest three dimensions of tensors of rank above four (rules-0.70.1.md)."""
     value = builder.operand(op, "input")
     widths = _pad_widths(op)
     fill = op.parameter("value")

@@ -1,0 +1,195 @@
+"""From the text of a module to everything that a project is made of."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from ttcodegen.diagnostics import CompileError, Diagnostics, Source
+from ttcodegen.dialects import load_dialects
+from ttcodegen.parsing import check_supported, parse_module
+from ttcodegen.transforms.pass_runner import PassRunner
+from ttcodegen.transforms.pipelines import TTIR_PIPELINE, TTNN_PIPELINE
+
+if TYPE_CHECKING:
+    from xdsl.dialects.builtin import ModuleOp
+
+    from ttcodegen.conversions.interface import Entry, Port
+    from ttcodegen.conversions.ttnn_to_emitc import ConstantFile
+    from ttcodegen.project.description import (
+        DataFile,
+        FunctionDescription,
+        ModuleDescription,
+        TensorDescription,
+    )
+
+
+@dataclass(frozen=True)
+class CompileOptions:
+    """What a user may choose about the code."""
+
+    module_name: str
+    """The name that the C++ module is called by if the input has none of its own."""
+    target: str = "ttnn"
+    arch: str = "wormhole_b0"
+    release: str = "0.70.1"
+    format: bool = True
+    """Whether the C++ is formatted with clang-format."""
+
+
+@dataclass(frozen=True)
+class CompiledModule:
+    """A compiled module, in memory."""
+
+    description: ModuleDescription
+    files: dict[str, str]
+    """Source files by their path in the project."""
+    flatbuffer: bytes
+
+
+def compile_module(
+    source: Source,
+    options: CompileOptions,
+    runner: PassRunner | None = None,
+    diagnostics: Diagnostics | None = None,
+) -> CompiledModule:
+    """Compiles a module.
+
+    Raises:
+        CompileError: if the input is wrong or not supported; all unsupported ops are in one error.
+    """
+    if options.target != "ttnn":
+        raise CompileError(f"target '{options.target}' is not supported")
+    runner = runner if runner is not None else PassRunner()
+    with runner.stage("parse"):
+        module = parse_module(source, diagnostics)
+        check_supported(module)
+    input_hash = hashlib.sha256(source.text.encode()).hexdigest()
+    with runner.stage("verify"):
+        verify(module)
+        source_dtypes = _source_dtypes(module)
+    runner.run([*TTIR_PIPELINE, *TTNN_PIPELINE], load_dialects(), module)
+    return _emit(module, options, runner, input_hash, source_dtypes)
+
+
+def verify(module: ModuleOp) -> None:
+    """Raises CompileError with all ops that contradict their definition."""
+    from xdsl.utils.exceptions import VerifyException
+
+    from ttcodegen.dialects.operation import CatalogueOp
+    from ttcodegen.diagnostics import Diagnostic
+
+    found: list[Diagnostic] = []
+    for op in module.walk():
+        if isinstance(op, CatalogueOp):
+            try:
+                op.verify_()
+            except VerifyException as error:
+                found.append(Diagnostic(str(error), op.source_offset))
+    if found:
+        raise CompileError.from_diagnostics(found)
+
+
+def _source_dtypes(module: ModuleOp) -> dict[str, tuple[list[str], list[str]]]:
+    """The numpy dtypes of arguments and results of each function, as the source has them."""
+    from xdsl.dialects.func import FuncOp
+
+    from ttcodegen.dialects.datatypes import element_of, numpy_name
+
+    def names(types: Sequence[object]) -> list[str]:
+        return [numpy_name(element_of(type_)) or "float32" for type_ in types]  # pyright: ignore
+
+    return {
+        op.sym_name.data: (
+            names(op.function_type.inputs.data),
+            names(op.function_type.outputs.data),
+        )
+        for op in module.walk()
+        if isinstance(op, FuncOp)
+    }
+
+
+def _emit(
+    module: ModuleOp,
+    options: CompileOptions,
+    runner: PassRunner,
+    input_hash: str,
+    source_dtypes: dict[str, tuple[list[str], list[str]]],
+) -> CompiledModule:
+    from ttcodegen.conversions.interface import entries
+    from ttcodegen.conversions.ttnn_to_emitc import convert_ttnn_to_emitc
+    from ttcodegen.emitc.formatting import format_files
+    from ttcodegen.emitc.printer import print_module
+    from ttcodegen.flatbuffer.writer import Origin, write_ttnn
+    from ttcodegen.project.description import ModuleDescription, module_name
+
+    name = module_name(options.module_name)
+    functions = entries(module)
+    if not functions:
+        raise CompileError(
+            "the module has no public function",
+            remedy="remove 'private' from the function that is to be called",
+        )
+    with runner.stage("flatbuffer"):
+        origin = Origin(input_hash=input_hash, arch=options.arch, release=options.release)
+        flatbuffer = write_ttnn(module, origin)
+    with runner.stage("convert-ttnn-to-emitc"):
+        program = convert_ttnn_to_emitc(name, functions, input_hash, options.release)
+    runner.dump("convert-ttnn-to-emitc", program.module)
+    with runner.stage("print C++"):
+        files = print_module(program.module)
+    if options.format:
+        with runner.stage("clang-format"):
+            files = format_files(files)
+    with runner.stage("describe"):
+        described = tuple(_describe(entry, *source_dtypes[entry.name]) for entry in functions)
+        description = ModuleDescription(
+            name,
+            described,
+            options.target,
+            options.arch,
+            options.release,
+            input_hash,
+            tuple(_data_file(constant) for constant in program.constants),
+        )
+    return CompiledModule(description, files, flatbuffer)
+
+
+def _data_file(constant: ConstantFile) -> DataFile:
+    from ttcodegen.dialects.constants import constant_array
+    from ttcodegen.project.description import DataFile
+
+    return DataFile(constant.name, constant_array(constant.value))
+
+
+def _describe(
+    entry: Entry, argument_dtypes: Sequence[str], result_dtypes: Sequence[str]
+) -> FunctionDescription:
+    from ttcodegen.project.description import FunctionDescription
+
+    return FunctionDescription(
+        entry.name,
+        entry.cpp_name,
+        tuple(_tensor(p, d) for p, d in zip(entry.arguments, argument_dtypes, strict=True)),
+        tuple(_tensor(p, d) for p, d in zip(entry.results, result_dtypes, strict=True)),
+        entry.const_eval is not None,
+    )
+
+
+def _tensor(port: Port, source_dtype: str) -> TensorDescription:
+    from ttcodegen.dialects.placement import placement_of
+    from ttcodegen.project.description import TensorDescription, TensorKind
+
+    placement = placement_of(port.value)
+    return TensorDescription(
+        port.name,
+        port.field,
+        TensorKind(port.kind),
+        placement.shape,
+        placement.data_type,
+        placement.layout,
+        placement.buffer_type,
+        source_dtype,
+    )

@@ -170,10 +170,6 @@ _CLAMPED = (
     operand("min", domain=(-1.5, -0.5)),
     operand("max", domain=(0.5, 1.5)),
 )
-    operand("input"),
-    operand("min", domain=(-1.5, -0.5)),
-    operand("max", domain=(0.5, 1.5)),
-)
 
 
 def _clamp_meaning(call: Call) -> numpy.ndarray:

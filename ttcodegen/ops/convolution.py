@@ -1,0 +1,489 @@
+"""Convolutions of one, two and three dimensions, and the transposed one of two."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from math import prod
+from typing import TYPE_CHECKING, Any
+
+from xdsl.dialects.builtin import TensorType
+from xdsl.ir import SSAValue
+from xdsl.utils.exceptions import VerifyException
+
+from ttcodegen.conversions.cpp_calls import NULLOPT, Argument, CppCalls, Text, cpp_text
+from ttcodegen.conversions.op_builder import OpBuilder
+from ttcodegen.dialects.datatypes import DataType, element_of, shape_of
+from ttcodegen.dialects.operation import CatalogueOp
+from ttcodegen.lazy_numpy import np
+from ttcodegen.ops.attribute_kinds import DATA_TYPE, INTEGER, INTEGERS
+from ttcodegen.ops.data_movement import expect_shape
+from ttcodegen.ops.definition import (
+    AttributeSpec,
+    Call,
+    Layout,
+    Memory,
+    OperandSpec,
+    ResultRule,
+    TTIRDefinition,
+    TTNNDefinition,
+    attribute,
+    operand,
+    optional,
+    register,
+)
+from ttcodegen.ops.sliding_window import (
+    FLATTENED_ATTRIBUTE,
+    IMAGE_DIMS,
+    FlattenedImage,
+    Window,
+    array_text,
+    as_rows,
+    convolution,
+    expect_image,
+    from_rows,
+    image_order,
+    image_shape,
+    library_padding,
+    library_window,
+    per_dimension,
+    transposed_convolution,
+    window_attributes,
+)
+
+if TYPE_CHECKING:
+    import numpy
+
+WEIGHTS = (DataType.BFLOAT16, DataType.FLOAT32)
+ACTIVATIONS = (DataType.BFLOAT16, DataType.FLOAT32, DataType.BFLOAT8_B)
+CONVOLUTION_OPERANDS = (
+    operand("input"),
+    operand("weight", drawn_as="weight"),
+    optional("bias", drawn_as="weight"),
+)
+_GROUPS = attribute("groups", INTEGER, 1)
+
+# What the verifiers share
+
+
+def expect_channels(op: CatalogueOp, channels: int, outputs: int, weight: Sequence[int]) -> None:
+    """The channels divide into groups; weight (before its kernel) and bias have their numbers."""
+    groups = op.parameter("groups")
+    if groups < 1 or channels % groups or outputs % groups:
+        raise VerifyException(
+            f"{op.name}: {channels} input and {outputs} output channels do not divide into "
+            f"{groups} groups"
+        )
+    found = op.shape("weight")
+    if found[:2] != tuple(weight):
+        raise VerifyException(
+            f"{op.name}: expected a weight of {weight[0]}x{weight[1]} channels for {channels} "
+            f"input channels in {groups} groups and {outputs} output channels, found {found}"
+        )
+    bias = op.optional_operand("bias")
+    if bias is not None and prod(shape_of(bias.type)) != outputs:
+        raise VerifyException(
+            f"{op.name}: expected a bias of {outputs} elements, found {shape_of(bias.type)}"
+        )
+
+
+def kernel_of(op: CatalogueOp, rank: int) -> tuple[int, ...]:
+    """The size of the kernel; raises VerifyException if the weight has another rank."""
+    shape = op.shape("weight")
+    if len(shape) != rank + 2:
+        raise VerifyException(f"{op.name}: expected a weight of rank {rank + 2}, found {shape}")
+    return shape[2:]
+
+
+def output_channels(op: CatalogueOp, order: Sequence[int]) -> int:
+    """Channels of the result, whose dimensions stand in that order, the channels last in it."""
+    if len(op.result_shape) != len(order):
+        raise VerifyException(
+            f"{op.name}: expected a result of rank {len(order)}, found {op.result_shape}"
+        )
+    return op.result_shape[order[-1]]
+
+
+def _verify_conv2d(op: CatalogueOp) -> None:
+    """Weight (Co, Ci/groups, kernel height, kernel width); the result's size follows."""
+    order = image_order(op)
+    n, h, w, channels = image_shape(op, order)
+    outputs = output_channels(op, order)
+    window = Window.of(op, kernel_of(op, 2))
+    expect_channels(op, channels, outputs, (outputs, channels // max(op.parameter("groups"), 1)))
+    height, width = window.output_sizes(op, (h, w))
+    expect_image(op, (n, height, width, outputs), order)
+
+
+# conv2d
+
+
+def _as_image(x: numpy.ndarray, order: Sequence[int], flattened: FlattenedImage | None) -> Any:
+    if flattened is not None:
+        size = (flattened.batch_size, flattened.input_height, flattened.input_width)
+        return x.reshape(*size, x.shape[-1])
+    return np.transpose(x, order)
+
+
+def _from_image(image: numpy.ndarray, call: Call, order: Sequence[int]) -> numpy.ndarray:
+    if call[FLATTENED_ATTRIBUTE.name] is not None:
+        return image.reshape(call.results[0].shape)
+    return np.transpose(image, np.argsort(order))
+
+
+def _call_order(call: Call) -> list[int]:
+    return [call[spec.name] for spec in IMAGE_DIMS]
+
+
+def _call_window(call: Call) -> Window:
+    """The window of a TTIR op of two dimensions whose attributes were verified."""
+    kernel = call.array("weight").shape[2:]
+    padding = call["padding"]
+    if len(padding) == 4:
+        top, left, bottom, right = padding
+        pairs = ((top, bottom), (left, right))
+    else:
+        first, last = padding[0], padding[-1]
+        pairs = ((first, first), (last, last))
+    stride, dilation = call["stride"], call["dilation"]
+    return Window(kernel, (stride[0], stride[-1]), pairs, (dilation[0], dilation[-1]))
+
+
+def with_bias(call: Call, result: numpy.ndarray) -> numpy.ndarray:
+    """A result whose last dimension are the channels, plus the bias if there is one."""
+    bias = call.optional("bias")
+    return result if bias is None else result + bias.reshape(-1)
+
+
+def _conv2d(call: Call) -> numpy.ndarray:
+    order = _call_order(call)
+    image = _as_image(call.array("input"), order, call[FLATTENED_ATTRIBUTE.name])
+    result = convolution(image, call.array("weight"), _call_window(call), call["groups"])
+    return _from_image(with_bias(call, result), call, order)
+
+
+def _library_bias(builder: OpBuilder, op: CatalogueOp, outputs: int) -> SSAValue | None:
+    bias = builder.optional(op, "bias")
+    return None if bias is None else builder.reshape(bias, [1, 1, 1, outputs])
+
+
+def _lower_conv2d(builder: OpBuilder, op: CatalogueOp) -> SSAValue:
+    return _lower_image_convolution(builder, op, Window.output_sizes)
+
+
+def _lower_image_convolution(
+    builder: OpBuilder, op: CatalogueOp, output_sizes: Any, **attributes: Any
+) -> SSAValue:
+    """The image becomes rows of channels before, and the rows that the library returns become an
+    image after."""
+    order = image_order(op)
+    n, h, w, channels = image_shape(op, order)
+    outputs = output_channels(op, order)
+    window = Window.of(op, kernel_of(op, 2))
+    height, width = output_sizes(window, op, (h, w))
+    element = element_of(op.result_type)
+    rows = builder.emit(
+        op.definition.short_name,
+        [
+            as_rows(builder, builder.operand(op, "input"), order),
+            builder.operand(op, "weight"),
+            _library_bias(builder, op, outputs),
+        ],
+        TensorType(element, [1, 1, n * height * width, outputs]),
+        in_channels=channels,
+        out_channels=outputs,
+        batch_size=n,
+        input_height=h,
+        input_width=w,
+        kernel_size=list(window.kernel),
+        stride=list(window.stride),
+        padding=library_padding(window),
+        dilation=list(window.dilation),
+        groups=op.parameter("groups"),
+        **attributes,
+    )
+    return from_rows(builder, rows, op.result_shape, order)
+
+
+register(
+    TTIRDefinition(
+        "ttir.conv2d",
+        CONVOLUTION_OPERANDS,
+        (*window_attributes(), _GROUPS, *IMAGE_DIMS, FLATTENED_ATTRIBUTE),
+        verify=_verify_conv2d,
+        numpy=_conv2d,
+        lower=_lower_conv2d,
+    )
+)
+
+_LIBRARY_OPERANDS = (
+    # Tiles, rows, bf16 and f32 are all taken (rules-0.70.1.md).
+    OperandSpec("input", layout=None, data_types=ACTIVATIONS),
+    OperandSpec("weight", layout=Layout.ROW_MAJOR, memory=Memory.HOST, data_types=WEIGHTS),
+    OperandSpec(
+        "bias", "optional", layout=Layout.ROW_MAJOR, memory=Memory.HOST, data_types=WEIGHTS
+    ),
+)
+_SIZES = ("in_channels", "out_channels", "batch_size", "input_height", "input_width")
+
+
+def _library_attributes(*more: AttributeSpec) -> tuple[AttributeSpec, ...]:
+    return (
+        *(attribute(name, INTEGER) for name in _SIZES),
+        attribute("kernel_size", INTEGERS),
+        attribute("stride", INTEGERS, [1, 1]),
+        attribute("padding", INTEGERS, [0, 0]),
+        attribute("dilation", INTEGERS, [1, 1]),
+        _GROUPS,
+        *more,
+        attribute("dtype", DATA_TYPE, None),
+    )
+
+
+def _library_image(call: Call) -> numpy.ndarray:
+    size = (call["batch_size"], call["input_height"], call["input_width"], call["in_channels"])
+    return call.array("input").reshape(size)
+
+
+def _library_conv2d(call: Call) -> numpy.ndarray:
+    window = library_window(call, call["kernel_size"])
+    result = convolution(_library_image(call), call.array("weight"), window, call["groups"])
+    return with_bias(call, result).reshape(1, 1, -1, call["out_channels"])
+
+
+def _bind_image_convolution(
+    calls: CppCalls, op: CatalogueOp, name: str, window: Sequence[tuple[Argument, bool]]
+) -> None:
+    """`window` are the arguments between the kernel and the data type, and whether each is the
+    default of the call; those at the end that are need not be written."""
+    calls.include(f"ttnn/operations/conv/{name}/{name}.hpp")
+    bias = op.optional_operand("bias")
+    data_type = op.parameter("dtype")
+    optionals: list[tuple[Argument, bool]] = [
+        (NULLOPT if data_type is None else Text(cpp_text(data_type)), data_type is None),
+        (NULLOPT if bias is None else calls[bias], bias is None),
+    ]
+    tail = [*window, *optionals]
+    while tail and tail[-1][1]:
+        tail.pop()
+    result = calls.call(
+        f"ttnn::{name}",
+        calls[op.operand("input")],
+        calls[op.operand("weight")],
+        calls.device_pointer,
+        *(Text(str(op.parameter(size))) for size in _SIZES),
+        array_text(op.parameter("kernel_size")),
+        *(argument for argument, _ in tail),
+        type=f"ttnn::{'Conv2d' if name == 'conv2d' else 'ConvTranspose2d'}ResultWithOptions",
+    )
+    calls.bind(op.results[0], calls.get(result, 0))
+
+
+def _array(op: CatalogueOp, name: str) -> tuple[Argument, bool]:
+    values = op.parameter(name)
+    return array_text(values), values == op.definition.attribute(name).default
+
+
+def _groups(op: CatalogueOp) -> tuple[Argument, bool]:
+    groups = op.parameter("groups")
+    return Text(str(groups)), groups == 1
+
+
+def _cpp_conv2d(calls: CppCalls, op: CatalogueOp) -> None:
+    window = [*(_array(op, name) for name in ("stride", "padding", "dilation")), _groups(op)]
+    _bind_image_convolution(calls, op, "conv2d", window)
+
+
+register(
+    TTNNDefinition(
+        "ttnn.conv2d",
+        _LIBRARY_OPERANDS,
+        _library_attributes(),
+        numpy=_library_conv2d,
+        result_rules=(ResultRule("attribute"),),
+        cpp=_cpp_conv2d,
+    )
+)
+
+# conv_transpose2d
+
+
+def _transposed_sizes(window: Window, op: CatalogueOp, sizes: Sequence[int]) -> tuple[int, ...]:
+    extra = per_dimension(op, "output_padding", len(sizes))
+    found = tuple(
+        (size - 1) * window.stride[axis]
+        + window.reach(axis)
+        + extra[axis]
+        - sum(window.padding[axis])
+        for axis, size in enumerate(sizes)
+    )
+    if any(size < 1 for size in found) or any(size < 0 for size in extra):
+        raise VerifyException(
+            f"{op.name}: padding {window.padding} and output padding {tuple(extra)} leave a result "
+            f"of size {found}"
+        )
+    return found
+
+
+def _verify_conv_transpose2d(op: CatalogueOp) -> None:
+    """Weight (Ci, Co/groups, kernel height, kernel width); the result's size follows."""
+    order = image_order(op)
+    n, h, w, channels = image_shape(op, order)
+    outputs = output_channels(op, order)
+    window = Window.of(op, kernel_of(op, 2))
+    expect_channels(op, channels, outputs, (channels, outputs // max(op.parameter("groups"), 1)))
+    height, width = _transposed_sizes(window, op, (h, w))
+    expect_image(op, (n, height, width, outputs), order)
+
+
+def _conv_transpose2d(call: Call) -> numpy.ndarray:
+    order = _call_order(call)
+    image = _as_image(call.array("input"), order, call[FLATTENED_ATTRIBUTE.name])
+    extra = call["output_padding"]
+    result = transposed_convolution(
+        image,
+        call.array("weight"),
+        _call_window(call),
+        (extra[0], extra[-1]),
+        call["groups"],
+    )
+    return _from_image(with_bias(call, result), call, order)
+
+
+register(
+    TTIRDefinition(
+        "ttir.conv_transpose2d",
+        CONVOLUTION_OPERANDS,
+        (
+            *window_attributes(),
+            attribute("output_padding", INTEGERS, [0]),
+            _GROUPS,
+            *IMAGE_DIMS,
+            FLATTENED_ATTRIBUTE,
+        ),
+        verify=_verify_conv_transpose2d,
+        numpy=_conv_transpose2d,
+        lower=lambda builder, op: _lower_image_convolution(
+            builder,
+            op,
+            _transposed_sizes,
+            output_padding=per_dimension(op, "output_padding", 2),
+        ),
+    )
+)
+
+
+def _library_conv_transpose2d(call: Call) -> numpy.ndarray:
+    result = transposed_convolution(
+        _library_image(call),
+        call.array("weight"),
+        library_window(call, call["kernel_size"]),
+        call["output_padding"],
+        call["groups"],
+    )
+    return with_bias(call, result).reshape(1, 1, -1, call["out_channels"])
+
+
+def _cpp_conv_transpose2d(calls: CppCalls, op: CatalogueOp) -> None:
+    names = ("stride", "padding", "output_padding", "dilation")
+    _bind_image_convolution(
+        calls, op, "conv_transpose2d", [*(_array(op, name) for name in names), _groups(op)]
+    )
+
+
+register(
+    TTNNDefinition(
+        "ttnn.conv_transpose2d",
+        _LIBRARY_OPERANDS,
+        _library_attributes(attribute("output_padding", INTEGERS, [0, 0])),
+        numpy=_library_conv_transpose2d,
+        result_rules=(ResultRule("attribute"),),
+        cpp=_cpp_conv_transpose2d,
+    )
+)
+
+# conv1d
+
+_SEQUENCE_DIMS = tuple(
+    attribute(f"{name}_dim", INTEGER, position)
+    for position, name in enumerate(("batch", "length", "channel"))
+)
+
+
+def dims(op: CatalogueOp, specs: Sequence[AttributeSpec]) -> list[int]:
+    """Where the attributes say that the dimensions of the input stand; raises VerifyException if
+    they are no permutation or the input has another rank."""
+    order = [op.parameter(spec.name) for spec in specs]
+    if sorted(order) != list(range(len(specs))):
+        names = ", ".join(spec.name for spec in specs)
+        raise VerifyException(
+            f"{op.name}: {names} must be 0 to {len(specs) - 1} in some order, found {tuple(order)}"
+        )
+    if len(op.shape("input")) != len(specs):
+        raise VerifyException(
+            f"{op.name}: expected an input of rank {len(specs)}, found {op.shape('input')}"
+        )
+    return order
+
+
+def _verify_conv1d(op: CatalogueOp) -> None:
+    """Weight (Co, Ci/groups, kernel length); the result's length follows."""
+    order = dims(op, _SEQUENCE_DIMS)
+    n, length, channels = (op.shape("input")[axis] for axis in order)
+    outputs = output_channels(op, order)
+    window = Window.of(op, kernel_of(op, 1))
+    expect_channels(op, channels, outputs, (outputs, channels // max(op.parameter("groups"), 1)))
+    expected = (n, *window.output_sizes(op, (length,)), outputs)
+    expect_shape(op, [expected[order.index(axis)] for axis in range(3)])
+
+
+def _conv1d(call: Call) -> numpy.ndarray:
+    order = [call[spec.name] for spec in _SEQUENCE_DIMS]
+    padding = call["padding"]
+    window = Window(
+        call.array("weight").shape[2:],
+        tuple(call["stride"]),
+        ((padding[0], padding[-1]),),
+        tuple(call["dilation"]),
+    )
+    x = np.transpose(call.array("input"), order)
+    result = convolution(x, call.array("weight"), window, call["groups"])
+    return np.transpose(with_bias(call, result), np.argsort(order))
+
+
+def _decompose_conv1d(builder: OpBuilder, op: CatalogueOp) -> SSAValue:
+    """A sequence is an image of width 1."""
+    order = dims(op, _SEQUENCE_DIMS)
+    window = Window.of(op, kernel_of(op, 1))
+    sequence = builder.permute(builder.operand(op, "input"), order)
+    n, length, channels = shape_of(sequence.type)
+    outputs = output_channels(op, order)
+    weight = builder.operand(op, "weight")
+    ((before, after),) = window.padding
+    (result_length,) = window.output_sizes(op, (length,))
+    image = builder.emit(
+        "conv2d",
+        [
+            builder.reshape(sequence, [n, length, 1, channels]),
+            builder.reshape(weight, [*shape_of(weight.type), 1]),
+            _library_bias(builder, op, outputs),
+        ],
+        TensorType(element_of(op.result_type), [n, result_length, 1, outputs]),
+        stride=[*window.stride, 1],
+        padding=[before, 0, after, 0],
+        dilation=[*window.dilation, 1],
+        groups=op.parameter("groups"),
+    )
+    sequence = builder.reshape(image, [n, result_length, outputs])
+    return builder.permute(sequence, sorted(range(3), key=order.__getitem__))
+
+
+register(
+    TTIRDefinition(
+        "ttir.conv1d",
+        CONVOLUTION_OPERANDS,
+        (*window_attributes(), _GROUPS, *_SEQUENCE_DIMS),
+        verify=_verify_conv1d,
+        numpy=_conv1d,
+        decompose=_decompose_conv1d,
+    )
+)

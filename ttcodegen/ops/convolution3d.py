@@ -1,0 +1,229 @@
+"""Convolution of volumes."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from xdsl.dialects.builtin import TensorType
+from xdsl.ir import SSAValue
+from xdsl.utils.exceptions import VerifyException
+
+from ttcodegen.conversions.cpp_calls import NULLOPT, Argument, CppCalls, Text, cpp_text
+from ttcodegen.conversions.op_builder import OpBuilder
+from ttcodegen.dialects.datatypes import DataType, element_of, shape_of
+from ttcodegen.dialects.operation import CatalogueOp
+from ttcodegen.lazy_numpy import np
+from ttcodegen.ops.attribute_kinds import INTEGER, INTEGERS, STRING
+from ttcodegen.ops.convolution import (
+    CONVOLUTION_OPERANDS,
+    dims,
+    expect_channels,
+    kernel_of,
+    output_channels,
+    with_bias,
+)
+from ttcodegen.ops.data_movement import expect_shape
+from ttcodegen.ops.definition import (
+    Call,
+    Layout,
+    Memory,
+    OperandSpec,
+    ResultRule,
+    TTIRDefinition,
+    TTNNDefinition,
+    attribute,
+    register,
+)
+from ttcodegen.ops.sliding_window import Window, array_text, convolution, window_attributes
+
+if TYPE_CHECKING:
+    import numpy
+
+CHANNEL_BLOCK = 32
+"""The library computes blocks of this many input channels unless it is told another number
+(tt-metal 0.70.1, ttnn/operations/experimental/conv3d/conv3d.cpp), and wants whole blocks."""
+
+_VOLUME_DIMS = tuple(
+    attribute(f"{name}_dim", INTEGER, position)
+    for position, name in enumerate(("batch", "depth", "height", "width", "channel"))
+)
+_MODE = attribute("padding_mode", STRING, "zeros")
+
+
+def _verify_conv3d(op: CatalogueOp) -> None:
+    """Weight (Co, Ci/groups, kernel depth, height, width); the result's size follows."""
+    order = dims(op, _VOLUME_DIMS)
+    n, *sizes, channels = (op.shape("input")[axis] for axis in order)
+    outputs = output_channels(op, order)
+    if len(op.parameter("padding")) not in (1, 3):
+        raise VerifyException(
+            f"{op.name}: expected 1 or 3 numbers in 'padding', found {len(op.parameter('padding'))}"
+        )
+    if op.parameter("padding_mode") not in ("zeros", "replicate"):
+        raise VerifyException(
+            f"{op.name}: expected padding_mode zeros or replicate, "
+            f"found {op.parameter('padding_mode')}"
+        )
+    window = Window.of(op, kernel_of(op, 3), dilated=False)
+    expect_channels(op, channels, outputs, (outputs, channels // max(op.parameter("groups"), 1)))
+    expected = (n, *window.output_sizes(op, sizes), outputs)
+    expect_shape(op, [expected[order.index(axis)] for axis in range(5)])
+
+
+def _window(call: Call) -> Window:
+    padding, stride = call["padding"], call["stride"]
+    return Window(
+        call.array("weight").shape[2:],
+        tuple(stride) * (3 // len(stride)),
+        tuple((width, width) for width in tuple(padding) * (3 // len(padding))),
+        (1, 1, 1),
+    )
+
+
+def _conv3d(call: Call) -> numpy.ndarray:
+    order = [call[spec.name] for spec in _VOLUME_DIMS]
+    volume = np.transpose(call.array("input"), order)
+    replicate = call["padding_mode"] == "replicate"
+    result = convolution(volume, call.array("weight"), _window(call), call["groups"], replicate)
+    return np.transpose(with_bias(call, result), np.argsort(order))
+
+
+def _lower_conv3d(builder: OpBuilder, op: CatalogueOp) -> SSAValue:
+    """The channels are filled up to whole blocks, as the library does with the weight."""
+    order = dims(op, _VOLUME_DIMS)
+    volume = builder.permute(builder.operand(op, "input"), order)
+    channels, groups = shape_of(volume.type)[-1], op.parameter("groups")
+    missing = -channels % CHANNEL_BLOCK
+    if (channels + missing) % groups == 0:
+        result = _library_call(builder, op, volume, slice(None), groups)
+    else:
+        result = _group_by_group(builder, op, volume, groups)
+    return builder.permute(result, sorted(range(5), key=order.__getitem__))
+
+
+def _group_by_group(builder: OpBuilder, op: CatalogueOp, volume: SSAValue, groups: int) -> SSAValue:
+    """The library refuses groups that do not divide the channels once these are filled up."""
+    width = shape_of(volume.type)[-1] // groups
+    outputs = op.shape("weight")[0] // groups
+    parts = [
+        _library_call(
+            builder,
+            op,
+            builder.slice_dim(volume, 4, group * width, (group + 1) * width),
+            slice(group * outputs, (group + 1) * outputs),
+            1,
+        )
+        for group in range(groups)
+    ]
+    return builder.concat(parts, 4)
+
+
+def _library_call(
+    builder: OpBuilder, op: CatalogueOp, volume: SSAValue, outputs: slice, groups: int
+) -> SSAValue:
+    """The convolution of a volume in the library's order with some outputs of the weight."""
+    element = element_of(volume.type)
+    weight = builder.typecast(builder.operand(op, "weight"), element)
+    begin, end, _ = outputs.indices(shape_of(weight.type)[0])
+    weight = builder.slice_dim(weight, 0, begin, end)
+    bias = builder.optional(op, "bias")
+    if bias is not None:
+        bias = builder.reshape(builder.typecast(bias, element), [1, op.shape("weight")[0]])
+        bias = builder.slice_dim(bias, 1, begin, end)
+    window = Window.of(op, kernel_of(op, 3), dilated=False)
+    n, *sizes, channels = shape_of(volume.type)
+    missing = -channels % CHANNEL_BLOCK
+    if missing:
+        volume = builder.emit(
+            "pad_row_major",
+            [volume],
+            TensorType(element, [n, *sizes, channels + missing]),
+            padding=[0] * 9 + [missing],
+            value=0.0,
+        )
+    shape = [n, *window.output_sizes(op, sizes), end - begin]
+    return builder.emit(
+        "conv3d",
+        [volume, weight, bias],
+        TensorType(element_of(op.result_type), shape),
+        kernel_size=list(window.kernel),
+        stride=list(window.stride),
+        padding=[before for before, _ in window.padding],
+        padding_mode=op.parameter("padding_mode"),
+        groups=groups,
+    )
+
+
+register(
+    TTIRDefinition(
+        "ttir.conv3d",
+        CONVOLUTION_OPERANDS,
+        (
+            *window_attributes(dilation=False),
+            attribute("groups", INTEGER, 1),
+            *_VOLUME_DIMS,
+            _MODE,
+        ),
+        verify=_verify_conv3d,
+        numpy=_conv3d,
+        lower=_lower_conv3d,
+    )
+)
+
+
+def _library_conv3d(call: Call) -> numpy.ndarray:
+    weight = call.array("weight")
+    volume = call.array("input")[..., : weight.shape[1] * call["groups"]]
+    replicate = call["padding_mode"] == "replicate"
+    return with_bias(call, convolution(volume, weight, _window(call), call["groups"], replicate))
+
+
+def _cpp_conv3d(calls: CppCalls, op: CatalogueOp) -> None:
+    from ttcodegen.dialects.ttnn import placement_of
+
+    calls.include("ttnn/operations/experimental/conv3d/conv3d.hpp")
+    placement = placement_of(op.results[0])
+    bias = op.optional_operand("bias")
+    arguments: list[Argument] = [
+        calls[op.operand("input")],
+        calls[op.operand("weight")],
+        calls.device_pointer,
+        NULLOPT if bias is None else calls[bias],
+        NULLOPT,
+        Text(cpp_text(placement.data_type)),
+        Text(str(placement.shape[-1])),
+        array_text(op.parameter("kernel_size")),
+        array_text(op.parameter("stride")),
+        array_text(op.parameter("padding")),
+    ]
+    mode, groups = op.parameter("padding_mode"), op.parameter("groups")
+    if mode != "zeros" or groups != 1:
+        arguments += [array_text([1, 1, 1]), Text(cpp_text(mode))]
+    if groups != 1:
+        arguments.append(Text(str(groups)))
+    calls.bind(op.results[0], calls.call("ttnn::experimental::conv3d", *arguments))
+
+
+# Input, weight and bias must have the same data type: the lowering sees to it.
+_TYPES = (DataType.BFLOAT16, DataType.FLOAT32)
+
+register(
+    TTNNDefinition(
+        "ttnn.conv3d",
+        (
+            OperandSpec("input", layout=Layout.ROW_MAJOR, data_types=_TYPES),
+            OperandSpec("weight", layout=Layout.ROW_MAJOR, memory=Memory.HOST, data_types=_TYPES),
+            OperandSpec("bias", "optional", data_types=_TYPES),
+        ),
+        (
+            attribute("kernel_size", INTEGERS),
+            attribute("stride", INTEGERS, [1, 1, 1]),
+            attribute("padding", INTEGERS, [0, 0, 0]),
+            _MODE,
+            attribute("groups", INTEGER, 1),
+        ),
+        numpy=_library_conv3d,
+        result_rules=(ResultRule("declared", Layout.ROW_MAJOR),),
+        cpp=_cpp_conv3d,
+    )
+)

@@ -1,0 +1,355 @@
+"""What convolutions and pooling share: windows that slide over the positions of an image.
+
+TTIR spells stride, padding and dilation as one number or as an array and lets the dimensions of the
+image stand in any order; the library takes arrays of fixed length and images as rows of channels,
+(1, 1, N*H*W, C). Padding is (top, left, bottom, right) in TTIR, (top, bottom, left, right) in the
+library (tt-metal 0.70.1, ttnn/operations/sliding_window/sliding_window.cpp).
+"""
+
+from __future__ import annotations
+
+import itertools
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from math import prod
+from typing import TYPE_CHECKING
+
+from xdsl.dialects.builtin import DictionaryAttr
+from xdsl.ir import Attribute, SSAValue
+from xdsl.utils.exceptions import VerifyException
+
+from ttcodegen.conversions.cpp_calls import Text
+from ttcodegen.conversions.op_builder import OpBuilder
+from ttcodegen.dialects.datatypes import shape_of
+from ttcodegen.dialects.operation import CatalogueOp
+from ttcodegen.lazy_numpy import np
+from ttcodegen.ops.attribute_kinds import INTEGER, INTEGERS, AttributeKind
+from ttcodegen.ops.definition import AttributeSpec, Call, attribute
+
+if TYPE_CHECKING:
+    import numpy
+    from xdsl.dialects.builtin import IntegerAttr
+
+
+@dataclass(frozen=True)
+class FlattenedImage:
+    """Batch size, height and width of an image that is given as rows, (1, 1, N*H*W, C)."""
+
+    batch_size: int
+    input_height: int
+    input_width: int
+
+
+_FLATTENED_FIELDS = ("batch_size", "input_height", "input_width")
+
+
+def _decode_flattened(value: Attribute) -> FlattenedImage:
+    """Reads `#ttir<flattened_compat batch_size = 1, input_height = 2, input_width = 3>`."""
+    found = dict(re.findall(r"\"?(\w+)\"? = (\d+)", str(value)))
+    return FlattenedImage(*(int(found[name]) for name in _FLATTENED_FIELDS))
+
+
+def _encode_flattened(value: FlattenedImage) -> Attribute:
+    fields: dict[str, IntegerAttr] = {}
+    for name in _FLATTENED_FIELDS:
+        encoded = INTEGER.encode(getattr(value, name))
+        fields[name] = encoded  # pyright: ignore[reportArgumentType]
+    return DictionaryAttr(fields)
+
+
+FLATTENED = AttributeKind[FlattenedImage](
+    "batch_size, input_height and input_width", _decode_flattened, _encode_flattened
+)
+FLATTENED_ATTRIBUTE = attribute("flattened_compat_info", FLATTENED, None)
+IMAGE_DIMS = tuple(
+    attribute(f"{name}_dim", INTEGER, position)
+    for position, name in enumerate(("batch", "height", "width", "channel"))
+)
+
+
+def per_dimension(op: CatalogueOp, name: str, count: int) -> list[int]:
+    """An attribute that is one number for all dimensions of the window, or one for each."""
+    values = op.parameter(name)
+    if len(values) == 1:
+        values = list(values) * count
+    if len(values) != count:
+        raise VerifyException(
+            f"{op.name}: expected 1 or {count} numbers in '{name}', found {len(values)}"
+        )
+    return values
+
+
+def edges(op: CatalogueOp, count: int) -> list[tuple[int, int]]:
+    """The padding before and after each dimension of the window."""
+    values = op.parameter("padding")
+    if len(values) == 2 * count:
+        pairs = list(zip(values[:count], values[count:], strict=True))
+    elif len(values) in (1, count):
+        pairs = [(width, width) for width in per_dimension(op, "padding", count)]
+    else:
+        raise VerifyException(
+            f"{op.name}: expected 1, {count} or {2 * count} numbers in 'padding', "
+            f"found {len(values)}"
+        )
+    if any(width < 0 for pair in pairs for width in pair):
+        raise VerifyException(f"{op.name}: padding must not be negative, found {tuple(values)}")
+    return pairs
+
+
+@dataclass(frozen=True)
+class Window:
+    """A kernel, how far it moves, what is around the image, how far its taps lie apart."""
+
+    kernel: tuple[int, ...]
+    stride: tuple[int, ...]
+    padding: tuple[tuple[int, int], ...]
+    dilation: tuple[int, ...]
+    ceil_mode: bool = False
+
+    @staticmethod
+    def of(op: CatalogueOp, kernel: Sequence[int], dilated: bool = True) -> Window:
+        """The window of a TTIR op; raises VerifyException if its numbers make no sense."""
+        count = len(kernel)
+        window = Window(
+            tuple(kernel),
+            tuple(per_dimension(op, "stride", count)),
+            tuple(edges(op, count)),
+            tuple(per_dimension(op, "dilation", count)) if dilated else (1,) * count,
+            any(s.name == "ceil_mode" for s in op.definition.attributes)
+            and op.parameter("ceil_mode"),
+        )
+        for name in ("kernel", "stride", "dilation"):
+            if any(size < 1 for size in getattr(window, name)):
+                raise VerifyException(
+                    f"{op.name}: {name} must be positive, found {getattr(window, name)}"
+                )
+        return window
+
+    def reach(self, axis: int) -> int:
+        """How many positions the dilated kernel spans."""
+        return self.dilation[axis] * (self.kernel[axis] - 1) + 1
+
+    def output_size(self, axis: int, size: int) -> int:
+        """The number of windows along a dimension; with `ceil_mode` also those that start inside
+        the image or the padding before it and end behind the padding after it."""
+        before, after = self.padding[axis]
+        room = size + before + after - self.reach(axis)
+        if room < 0:
+            return 0
+        count = room // self.stride[axis] + 1
+        if self.ceil_mode:
+            count = -(-room // self.stride[axis]) + 1
+            if (count - 1) * self.stride[axis] >= size + before:
+                count -= 1
+        return count
+
+    def output_sizes(self, op: CatalogueOp, sizes: Sequence[int]) -> tuple[int, ...]:
+        """Raises VerifyException if the kernel does not fit into the padded image."""
+        found = tuple(self.output_size(axis, size) for axis, size in enumerate(sizes))
+        if any(size < 1 for size in found):
+            raise VerifyException(
+                f"{op.name}: a kernel of {self.kernel} with dilation {self.dilation} does not fit "
+                f"into {tuple(sizes)} padded by {self.padding}"
+            )
+        return found
+
+    def overhang(self, axis: int, size: int) -> int:
+        """How far the last window reaches behind the padding."""
+        last = (self.output_size(axis, size) - 1) * self.stride[axis] + self.reach(axis)
+        return max(0, last - size - sum(self.padding[axis]))
+
+
+def window_attributes(dilation: bool = True) -> tuple[AttributeSpec, ...]:
+    """Stride, padding and dilation as TTIR has them."""
+    names = ("stride", "padding", "dilation") if dilation else ("stride", "padding")
+    return tuple(attribute(name, INTEGERS) for name in names)
+
+
+# The image of a TTIR op with two dimensions.
+
+
+def image_order(op: CatalogueOp) -> list[int]:
+    """The permutation that brings an image into the order batch, height, width, channel."""
+    order = [op.parameter(spec.name) for spec in IMAGE_DIMS]
+    if sorted(order) != [0, 1, 2, 3]:
+        raise VerifyException(
+            f"{op.name}: batch, height, width and channel dimension must be 0 to 3 in some order, "
+            f"found {tuple(order)}"
+        )
+    return order
+
+
+def image_shape(op: CatalogueOp, order: Sequence[int] = (0, 1, 2, 3)) -> tuple[int, int, int, int]:
+    """Batch, height, width and channels of the operand `input`, also if it is flattened."""
+    shape = op.shape("input")
+    if len(shape) != 4:
+        raise VerifyException(f"{op.name}: expected an input of rank 4, found {shape}")
+    n, h, w, c = (shape[axis] for axis in order)
+    flattened: FlattenedImage | None = op.parameter(FLATTENED_ATTRIBUTE.name)
+    if flattened is None:
+        return n, h, w, c
+    expected = flattened.batch_size * flattened.input_height * flattened.input_width
+    if (n, h, w) != (1, 1, expected):
+        raise VerifyException(
+            f"{op.name}: expected an input of shape {(1, 1, expected, c)} as "
+            f"'{FLATTENED_ATTRIBUTE.name}' says, found {shape}"
+        )
+    return flattened.batch_size, flattened.input_height, flattened.input_width, c
+
+
+def expect_image(
+    op: CatalogueOp,
+    expected: tuple[int, int, int, int],
+    order: Sequence[int] = (0, 1, 2, 3),
+) -> None:
+    """Raises VerifyException unless every result is that image, in that order of dimensions,
+    flattened if the operand is."""
+    n, h, w, c = expected
+    if op.parameter(FLATTENED_ATTRIBUTE.name) is not None:
+        expected = (1, 1, n * h * w, c)
+    for result in op.results:
+        shape = shape_of(result.type)
+        found = tuple(shape[axis] for axis in order) if len(shape) == 4 else shape
+        if found != expected:
+            wanted = tuple(expected[order.index(axis)] for axis in range(4))
+            raise VerifyException(f"{op.name}: expected a result of shape {wanted}, found {shape}")
+
+
+def as_rows(builder: OpBuilder, value: SSAValue, order: Sequence[int]) -> SSAValue:
+    """The image as the library wants it, (1, 1, N*H*W, C)."""
+    value = builder.permute(value, order)
+    n, h, w, c = shape_of(value.type)
+    return builder.reshape(value, [1, 1, n * h * w, c])
+
+
+def from_rows(
+    builder: OpBuilder, value: SSAValue, shape: Sequence[int], order: Sequence[int]
+) -> SSAValue:
+    """Rows of channels as an image of that shape, which has its dimensions in that order."""
+    value = builder.reshape(value, [shape[axis] for axis in order])
+    return builder.permute(value, sorted(range(len(order)), key=order.__getitem__))
+
+
+def library_padding(window: Window) -> list[int]:
+    """(height, width) if it is the same on both sides, else (top, bottom, left, right)."""
+    if all(before == after for before, after in window.padding):
+        return [before for before, _ in window.padding]
+    return [width for pair in window.padding for width in pair]
+
+
+def library_window(call: Call, kernel: Sequence[int]) -> Window:
+    """The window of a TTNN op, from its attributes stride, padding and, if there, dilation."""
+    padding = call["padding"]
+    if len(padding) == len(kernel):
+        padding = [width for width in padding for _ in range(2)]
+    return Window(
+        tuple(kernel),
+        tuple(call["stride"]),
+        tuple(zip(padding[::2], padding[1::2], strict=True)),
+        tuple(call.attributes.get("dilation") or (1,) * len(kernel)),
+        bool(call.attributes.get("ceil_mode")),
+    )
+
+
+def array_text(values: Sequence[int]) -> Text:
+    """A `std::array<uint32_t, n>` expression."""
+    elements = ", ".join(str(value) for value in values)
+    return Text(f"std::array<uint32_t, {len(values)}>{{{elements}}}")
+
+
+# Meanings in numpy. Images are (N, positions..., C).
+
+_COLUMNS = 1 << 22
+"""How many elements of unrolled windows a convolution holds at once: they fit into the cache."""
+
+
+def padded(
+    x: numpy.ndarray, window: Window, fill: float = 0.0, replicate: bool = False
+) -> numpy.ndarray:
+    """The image with its padding, and with `ceil_mode` what the last windows reach beyond it."""
+    widths = [(0, 0)]
+    for axis, (before, after) in enumerate(window.padding):
+        widths.append((before, after + window.overhang(axis, x.shape[axis + 1])))
+    widths.append((0, 0))
+    if all(pair == (0, 0) for pair in widths):
+        return x
+    if replicate:
+        return np.pad(x, widths, mode="edge")
+    return np.pad(x, widths, constant_values=fill)
+
+
+def taps(
+    x: numpy.ndarray, window: Window, sizes: Sequence[int], tap: Sequence[int]
+) -> numpy.ndarray:
+    """What one element of the kernel sees in each window: a strided view of the padded image."""
+    slices = [slice(None)]
+    for axis, (offset, count) in enumerate(zip(tap, sizes, strict=True)):
+        start = offset * window.dilation[axis]
+        slices.append(
+            slice(start, start + (count - 1) * window.stride[axis] + 1, window.stride[axis])
+        )
+    return x[tuple(slices)]
+
+
+def convolution(
+    x: numpy.ndarray,
+    weight: numpy.ndarray,
+    window: Window,
+    groups: int,
+    replicate: bool = False,
+) -> numpy.ndarray:
+    """The cross-correlation of an image (N, positions..., Ci) and a weight (Co, Ci/groups,
+    kernel...): for each row of the kernel one matrix product, group by group, of (windows,
+    kernel width * Ci/groups) and (kernel width * Ci/groups, Co/groups)."""
+    sizes = [window.output_size(axis, size) for axis, size in enumerate(x.shape[1:-1])]
+    outputs, width = weight.shape[:2]
+    x = padded(x, window, replicate=replicate)
+    rank, last = len(window.kernel), window.kernel[-1]
+    # (kernel rows..., groups, kernel width * Ci/groups, Co/groups)
+    grouped = weight.reshape(groups, outputs // groups, width, *window.kernel)
+    grouped = np.transpose(grouped, (*range(3, 2 + rank), 0, 2 + rank, 2, 1))
+    matrices = grouped.reshape(*window.kernel[:-1], groups, last * width, outputs // groups)
+    result = np.zeros((x.shape[0], *sizes, groups, outputs // groups), dtype=x.dtype)
+    step = max(1, _COLUMNS // (prod(sizes[1:]) * last * groups * width))
+    for index, first in itertools.product(range(x.shape[0]), range(0, sizes[0], step)):
+        image = x[index : index + 1, first * window.stride[0] :]
+        block = [min(step, sizes[0] - first), *sizes[1:]]
+        for row in np.ndindex(*window.kernel[:-1]):
+            columns = [taps(image, window, block, (*row, tap)) for tap in range(last)]
+            rows = np.stack(columns, axis=-2).reshape(prod(block), last, groups, width)
+            rows = np.moveaxis(rows, 2, 0).reshape(groups, prod(block), last * width)
+            product = np.moveaxis(rows @ matrices[row], 0, 1)
+            part = result[index, first : first + block[0]]
+            part += product.reshape(part.shape)
+    return result.reshape(x.shape[0], *sizes, outputs)
+
+
+def transposed_convolution(
+    x: numpy.ndarray,
+    weight: numpy.ndarray,
+    window: Window,
+    output_padding: Sequence[int],
+    groups: int,
+) -> numpy.ndarray:
+    """Every element of an image (N, H, W, Ci) adds its multiple of the kernel of a weight (Ci,
+    Co/groups, kernel...) to the output, which then loses its padding."""
+    n, *positions, channels = x.shape
+    full = [
+        (size - 1) * window.stride[axis] + window.reach(axis) + output_padding[axis]
+        for axis, size in enumerate(positions)
+    ]
+    width = channels // groups
+    outputs = weight.shape[1]
+    result = np.zeros((n, *full, groups, outputs), dtype=x.dtype)
+    rows = np.moveaxis(x.reshape(-1, groups, width), 1, 0)
+    matrices = weight.reshape(groups, width, outputs, *window.kernel)
+    for tap in np.ndindex(*window.kernel):
+        product = np.moveaxis(rows @ matrices[(..., *tap)], 0, 1)
+        taps(result, window, positions, tap)[...] += product.reshape(n, *positions, groups, outputs)
+    cropped = [
+        slice(before, size - after)
+        for (before, after), size in zip(window.padding, full, strict=True)
+    ]
+    result = result[(slice(None), *cropped)]
+    return result.reshape(*result.shape[:-2], groups * outputs)

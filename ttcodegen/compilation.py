@@ -35,8 +35,8 @@ class CompileOptions:
     target: str = "ttnn"
     arch: str = "wormhole_b0"
     release: str = "0.70.1"
-    format: bool = True
-    """Whether the C++ is formatted with clang-format."""
+    style: str | None = None
+    """The .clang-format text that the C++ is formatted by; None leaves it as it is printed."""
 
 
 @dataclass(frozen=True)
@@ -62,7 +62,7 @@ def compile_module(
     """
     if options.target != "ttnn":
         raise CompileError(f"target '{options.target}' is not supported")
-    runner = runner if runner is not None else PassRunner()
+    runner = runner if runner is not None else PassRunner(load_dialects())
     with runner.stage("parse"):
         module = parse_module(source, diagnostics)
         check_supported(module)
@@ -70,7 +70,7 @@ def compile_module(
     with runner.stage("verify"):
         verify(module)
         source_dtypes = _source_dtypes(module)
-    runner.run([*TTIR_PIPELINE, *TTNN_PIPELINE], load_dialects(), module)
+    runner.run(module, [*TTIR_PIPELINE, *TTNN_PIPELINE])
     return _emit(module, options, runner, input_hash, source_dtypes)
 
 
@@ -78,8 +78,8 @@ def verify(module: ModuleOp) -> None:
     """Raises CompileError with all ops that contradict their definition."""
     from xdsl.utils.exceptions import VerifyException
 
-    from ttcodegen.dialects.operation import CatalogueOp
     from ttcodegen.diagnostics import Diagnostic
+    from ttcodegen.dialects.operation import CatalogueOp
 
     found: list[Diagnostic] = []
     for op in module.walk():
@@ -137,12 +137,11 @@ def _emit(
         flatbuffer = write_ttnn(module, origin)
     with runner.stage("convert-ttnn-to-emitc"):
         program = convert_ttnn_to_emitc(name, functions, input_hash, options.release)
-    runner.dump("convert-ttnn-to-emitc", program.module)
+    runner.dump_stage(program.module, "convert-ttnn-to-emitc")
     with runner.stage("print C++"):
         files = print_module(program.module)
-    if options.format:
-        with runner.stage("clang-format"):
-            files = format_files(files)
+    with runner.stage("clang-format"):
+        files = format_files(files, options.style or "", enabled=options.style is not None)
     with runner.stage("describe"):
         described = tuple(_describe(entry, *source_dtypes[entry.name]) for entry in functions)
         description = ModuleDescription(

@@ -5,15 +5,15 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from xdsl.dialects.builtin import ArrayAttr, DictionaryAttr, ModuleOp, StringAttr
+from xdsl.dialects.builtin import ModuleOp, StringAttr
 from xdsl.dialects.func import FuncOp, ReturnOp
 from xdsl.ir import Attribute, SSAValue
 
 from ttcodegen.conversions.rebuilding import body_of
+from ttcodegen.dialects.functions import argument_names, argument_type, result_names
 from ttcodegen.dialects.ttcore import ArgumentType, LoadCachedOp
 from ttcodegen.emitc.naming import NameScope, identifier, type_name
 from ttcodegen.transforms.const_eval_hoist import is_const_eval
-from ttcodegen.transforms.ttnn_layout import argument_type
 
 
 @dataclass(frozen=True)
@@ -91,22 +91,10 @@ def entries(module: ModuleOp) -> list[Entry]:
     return result
 
 
-def _declared_name(attributes: ArrayAttr[DictionaryAttr] | None, index: int) -> str | None:
-    if attributes is None or index >= len(attributes.data):
-        return None
-    name = attributes.data[index].data.get("ttir.name")
-    return name.data if isinstance(name, StringAttr) and name.data.strip() else None
-
-
 def _arguments(function: FuncOp) -> Iterator[Port]:
     scope = NameScope()
-    for argument in body_of(function).args:
-        index = argument.index
-        name = _declared_name(function.arg_attrs, index)
-        if name is None:
-            hint = argument.name_hint
-            name = hint if hint is not None else f"arg{index}"
-        kind = argument_type(function, index)
+    for argument, name in zip(body_of(function).args, argument_names(function), strict=True):
+        kind = argument_type(function, argument.index)
         declared = "input" if kind is ArgumentType.DEFAULT else kind.value
         yield Port(name, scope.unique(identifier(name)), declared, argument)
 
@@ -115,9 +103,7 @@ def _results(function: FuncOp) -> Iterator[Port]:
     terminator = body_of(function).last_op
     assert isinstance(terminator, ReturnOp)
     scope = NameScope()
-    for index, value in enumerate(terminator.operands):
-        fallback = f"output_{index}" if len(terminator.operands) > 1 else "output"
-        name = _declared_name(function.res_attrs, index) or fallback
+    for value, name in zip(terminator.operands, result_names(function), strict=True):
         yield Port(name, scope.unique(identifier(name)), "output", value)
 
 

@@ -19,10 +19,10 @@ from xdsl.ir import Block, Operation, Region, SSAValue
 from xdsl.passes import ModulePass
 
 from ttcodegen.conversions.rebuilding import body_of
+from ttcodegen.dialects.functions import argument_type
 from ttcodegen.dialects.operation import CatalogueOp
 from ttcodegen.dialects.ttcore import ArgumentType, LoadCachedOp
 from ttcodegen.ops.definition import TTNNDefinition
-from ttcodegen.transforms.ttnn_layout import argument_type
 
 CONST_EVAL = "ttcodegen.const_eval"
 """Marks a function that runs once, before the first call of the function it belongs to."""

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import io
-from collections.abc import Sequence
+from collections.abc import Generator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from time import perf_counter
@@ -25,13 +26,18 @@ class ModulePrinter(Printer):
     """Prints MLIR; of constants of more than a kilobyte only that they are there."""
 
     def print_attribute(self, attribute: Attribute) -> None:
-        if isinstance(attribute, DenseIntOrFPElementsAttr):
-            constant = cast("DenseIntOrFPElementsAttr[Any]", attribute)
-            if len(constant.data.data) > _ELIDED_BYTES:
-                self.print_string("dense_resource<__elided__> : ")
-                self.print_attribute(constant.type)
-                return
-        super().print_attribute(attribute)
+        constant = _constant(attribute)
+        if constant is None or len(constant.data.data) <= _ELIDED_BYTES:
+            super().print_attribute(attribute)
+            return
+        self.print_string("dense_resource<__elided__> : ")
+        self.print_attribute(constant.type)
+
+
+def _constant(attribute: Attribute) -> DenseIntOrFPElementsAttr[Any] | None:
+    if not isinstance(attribute, DenseIntOrFPElementsAttr):
+        return None
+    return cast("DenseIntOrFPElementsAttr[Any]", attribute)
 
 
 def module_text(module: ModuleOp) -> str:
@@ -43,11 +49,11 @@ def module_text(module: ModuleOp) -> str:
 
 @dataclass(frozen=True)
 class PassTime:
-    """How long a pass took, in seconds, and how many ops the module has after it."""
+    """How long a pass or stage took, in seconds, and how many ops the module has after a pass."""
 
     name: str
     seconds: float
-    ops: int
+    ops: int | None
 
 
 @dataclass
@@ -83,6 +89,19 @@ class PassRunner:
             if self.verify:
                 verify_located(module, pass_.name)
 
+    @contextmanager
+    def stage(self, name: str) -> Generator[None]:
+        """Times what is no pass: reading, printing, ..."""
+        start = perf_counter()
+        yield
+        self.times.append(PassTime(name, perf_counter() - start, None))
+
+    def dump_stage(self, module: ModuleOp, name: str) -> None:
+        """Writes the module that a stage made, if modules are dumped."""
+        if self.dump is not None:
+            self._number += 1
+            self._write(module, name)
+
     def _write(self, module: ModuleOp, name: str) -> None:
         text = module_text(module)
         if self.dump is not None and text != self._last:
@@ -95,9 +114,9 @@ class PassRunner:
         width = max((len(time.name) for time in self.times), default=0)
         for time in self.times:
             share = 100.0 * time.seconds / total if total else 0.0
+            ops = "" if time.ops is None else f"  {time.ops:7} ops"
             stream.write(
-                f"{time.name:<{width}}  {time.seconds * 1e3:9.1f} ms  {share:5.1f} %"
-                f"  {time.ops:7} ops\n"
+                f"{time.name:<{width}}  {time.seconds * 1e3:9.1f} ms  {share:5.1f} %{ops}\n"
             )
         stream.write(f"{'total':<{width}}  {total * 1e3:9.1f} ms\n")
 

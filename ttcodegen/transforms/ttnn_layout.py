@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from xdsl.context import Context
-from xdsl.dialects.builtin import DictionaryAttr, FunctionType, ModuleOp
+from xdsl.dialects.builtin import FunctionType, ModuleOp
 from xdsl.dialects.func import FuncOp, ReturnOp
 from xdsl.ir import BlockArgument, Operation, SSAValue
 from xdsl.passes import ModulePass
@@ -16,8 +16,9 @@ from ttcodegen.conversions.op_builder import OpBuilder
 from ttcodegen.conversions.rebuilding import body_of, rebuild
 from ttcodegen.diagnostics import CompileError
 from ttcodegen.dialects.datatypes import DataType, shape_of
+from ttcodegen.dialects.functions import argument_type
 from ttcodegen.dialects.operation import CatalogueOp
-from ttcodegen.dialects.ttcore import ArgumentType, ArgumentTypeAttr
+from ttcodegen.dialects.ttcore import ArgumentType
 from ttcodegen.dialects.ttnn import (
     TensorPlacement,
     declared_data_type,
@@ -27,16 +28,6 @@ from ttcodegen.dialects.ttnn import (
 )
 from ttcodegen.ops.attribute_kinds import DATA_TYPE
 from ttcodegen.ops.definition import Layout, Memory, OperandSpec, ResultRule, TTNNDefinition
-
-
-def argument_type(function: FuncOp, index: int) -> ArgumentType:
-    """What an argument is declared as; an undeclared one is an input."""
-    attributes = function.arg_attrs.data[index] if function.arg_attrs is not None else None
-    if isinstance(attributes, DictionaryAttr):
-        declared = attributes.data.get("ttcore.argument_type")
-        if isinstance(declared, ArgumentTypeAttr):
-            return declared.data
-    return ArgumentType.DEFAULT
 
 
 @dataclass(frozen=True)

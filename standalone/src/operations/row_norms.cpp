@@ -1,0 +1,151 @@
+// Normalisations of the last dimension.
+
+#include <cmath>
+
+#include "compute/rows.hpp"
+#include "core/tensor_data.hpp"
+#include "ttnn/operations/normalization/layernorm/layernorm.hpp"
+#include "ttnn/operations/normalization/rmsnorm/rmsnorm.hpp"
+
+namespace ttnn {
+namespace {
+
+using namespace ttcodegen::cpu;
+using tt::tt_metal::DataType;
+using tt::tt_metal::Layout;
+using tt::tt_metal::MemoryConfig;
+using tt::tt_metal::Shape;
+using tt::tt_metal::Tensor;
+
+using OptionalTensor = std::optional<const Tensor>;
+
+/// Checks the scale or the offset of a row: one row of tiles, or row-major in pieces of 32.
+void check_row_parameter(const Tensor& input, const Tensor& parameter, std::string_view name) {
+    require_on_device(parameter, name);
+    const uint32_t width = input.logical_shape()[-1];
+    const Shape& shape = parameter.logical_shape();
+    if (parameter.layout() == Layout::TILE) {
+        TT_FATAL(shape.rank() > 0 && shape[-1] == width,
+                 "Input and {} inner dimensions must match, got input: {} vs {}: {}", name, width,
+                 name, shape);
+        for (std::size_t dim = 0; dim + 2 < shape.rank(); ++dim) {
+            TT_FATAL(shape.view()[dim] == 1, "{} must be one row, got {}", name, shape);
+        }
+        return;
+    }
+    TT_FATAL(parameter.dtype() == DataType::FLOAT32 || parameter.dtype() == DataType::BFLOAT16,
+             "{} tensor must be FLOAT32 or BFLOAT16, got: {}", name, parameter.dtype());
+    TT_FATAL(shape.rank() > 0 && shape[-1] == 32 && shape.volume() == input.padded_shape()[-1],
+             "{} tensor dimensions must align with input tensor. Got {} shape: {}, input padded "
+             "shape: {}, tile_width: 32",
+             name, name, shape, input.padded_shape());
+}
+
+void check_arguments(const Tensor& input, const OptionalTensor& weight, const OptionalTensor& bias,
+                     const OptionalTensor& residual) {
+    require_on_device(input, "Input tensor to layernorm");
+    const DataType dtype = input.dtype();
+    TT_FATAL(
+        dtype == DataType::FLOAT32 || dtype == DataType::BFLOAT16 || dtype == DataType::BFLOAT8_B,
+        "Input tensor must be FLOAT32, BFLOAT16, or BFLOAT8_B, got: {}", dtype);
+    TT_FATAL(input.memory_config().memory_layout() != TensorMemoryLayout::HEIGHT_SHARDED,
+             "Height sharded inputs are not supported.");
+    TT_FATAL(!weight || !bias || weight->layout() == bias->layout(),
+             "Gamma and beta must have the same layout!");
+    if (weight) {
+        check_row_parameter(input, *weight, "Gamma");
+    }
+    if (bias) {
+        check_row_parameter(input, *bias, "Beta");
+    }
+    if (residual) {
+        require_on_device(*residual, "Residual tensor");
+        TT_FATAL(residual->layout() == Layout::TILE,
+                 "Residual tensor must have TILE layout, got: {}", residual->layout());
+        TT_FATAL(residual->logical_shape() == input.logical_shape(),
+                 "Input and residual shapes must match, got input: {} vs residual: {}",
+                 input.logical_shape(), residual->logical_shape());
+    }
+}
+
+/// The first row of a scale or an offset, where there is one.
+struct RowParameter {
+    explicit RowParameter(const OptionalTensor& tensor) {
+        if (tensor) {
+            elements.emplace(*tensor);
+        }
+    }
+    const float* data() const { return elements ? elements->data() : nullptr; }
+    std::optional<FloatElements> elements;
+};
+
+Tensor normalize_rows(const Tensor& input, float epsilon, const OptionalTensor& weight,
+                      const OptionalTensor& bias, const OptionalTensor& residual,
+                      const std::optional<MemoryConfig>& memory_config, bool subtract_mean) {
+    const Shape& shape = input.logical_shape();
+    const Tensor output = allocate_like(input, shape, input.dtype(), input.layout(),
+                                        output_memory_config(input, memory_config));
+    const std::size_t width = shape.rank() > 0 ? shape[-1] : 1;
+    const RowParameter scale(weight);
+    const RowParameter offset(bias);
+    const RowParameter addend(residual);
+    map_rows(input, output, width, [&](std::size_t row, float* values) {
+        if (const float* added = addend.data()) {
+            for (std::size_t i = 0; i < width; ++i) {
+                values[i] += added[row * width + i];
+            }
+        }
+        const auto count = static_cast<float>(width);
+        const float mean = subtract_mean ? sum_of(values, width) / count : 0.0F;
+        const float factor = 1.0F / std::sqrt(square_sum_of(values, width, mean) / count + epsilon);
+        for (std::size_t i = 0; i < width; ++i) {
+            values[i] = (values[i] - mean) * factor;
+        }
+        if (const float* scales = scale.data()) {
+            for (std::size_t i = 0; i < width; ++i) {
+                values[i] *= scales[i];
+            }
+        }
+        if (const float* offsets = offset.data()) {
+            for (std::size_t i = 0; i < width; ++i) {
+                values[i] += offsets[i];
+            }
+        }
+    });
+    return output;
+}
+
+}  // namespace
+
+Tensor layer_norm(const Tensor& input_tensor, float epsilon,
+                  const std::optional<const Tensor>& weight,
+                  const std::optional<const Tensor>& bias,
+                  const std::optional<const Tensor>& residual_input_tensor,
+                  const std::optional<MemoryConfig>& memory_config,
+                  const std::optional<const prim::LayerNormProgramConfig>&,
+                  std::optional<const DeviceComputeKernelConfig>,
+                  const std::optional<const Tensor>&) {
+    TT_FATAL(input_tensor.logical_shape().rank() > 0,
+             "LayerNorm operation not supported for 0D tensors. (rank=0)");
+    check_arguments(input_tensor, weight, bias, residual_input_tensor);
+    TT_FATAL(input_tensor.layout() == Layout::TILE || input_tensor.logical_shape()[-1] % 32 == 0,
+             "ROW_MAJOR input requires W ({}) to be a multiple of tile width (32)",
+             input_tensor.logical_shape()[-1]);
+    return normalize_rows(input_tensor, epsilon, weight, bias, residual_input_tensor, memory_config,
+                          true);
+}
+
+Tensor rms_norm(const Tensor& input_tensor, float epsilon,
+                const std::optional<const Tensor>& weight, const std::optional<const Tensor>& bias,
+                const std::optional<const Tensor>& residual_input_tensor,
+                const std::optional<MemoryConfig>& memory_config,
+                const std::optional<const prim::LayerNormProgramConfig>&,
+                std::optional<const DeviceComputeKernelConfig>) {
+    TT_FATAL(input_tensor.layout() == Layout::TILE,
+             "ttnn::rms_norm does not support ROW_MAJOR input tensors. Use TILE layout.");
+    check_arguments(input_tensor, weight, bias, residual_input_tensor);
+    return normalize_rows(input_tensor, epsilon, weight, bias, residual_input_tensor, memory_config,
+                          false);
+}
+
+}  // namespace ttnn

@@ -1,0 +1,187 @@
+#include "ttnn/operations/normalization/softmax/softmax.hpp"
+
+#include "compute/rows.hpp"
+#include "core/tensor_data.hpp"
+
+namespace ttnn {
+namespace {
+
+using namespace ttcodegen::cpu;
+using tt::tt_metal::DataType;
+using tt::tt_metal::Layout;
+using tt::tt_metal::MemoryConfig;
+using tt::tt_metal::Shape;
+using tt::tt_metal::Tensor;
+
+std::size_t checked_dim(int dim, std::size_t rank) {
+    const auto position = static_cast<int64_t>(dim) + (dim < 0 ? static_cast<int64_t>(rank) : 0);
+    if (position < 0 || position >= static_cast<int64_t>(rank)) {
+        TT_THROW("Dimension out of range. Dim: {}", dim);
+    }
+    return static_cast<std::size_t>(position);
+}
+
+/// `takes_rows` says that ttnn lets a row-major input of this shape through.
+void check_input(const Tensor& input, bool takes_rows) {
+    TT_FATAL(on_device(input),
+             "input_tensor.device() == nullptr, No device found, move input_tensor to device");
+    const DataType dtype = input.dtype();
+    TT_FATAL(
+        dtype == DataType::FLOAT32 || dtype == DataType::BFLOAT16 || dtype == DataType::BFLOAT8_B,
+        "Input tensor must be FLOAT32, BFLOAT16, or BFLOAT8_B, got: {}", dtype);
+    TT_FATAL(takes_rows || input.layout() == Layout::TILE || input.logical_volume() == 0,
+             "Inputs to softmax must be tilized");
+}
+
+/// softmax along a dimension whose neighbours lie `stride` elements apart.
+void softmax_columns(const Tensor& input, const Tensor& output, std::size_t size,
+                     std::size_t stride) {
+    constexpr std::size_t chunk = 64;
+    const FloatElements elements(input);
+    std::byte* stored = buffer_of(output).data();
+    const std::size_t chunks = (stride + chunk - 1) / chunk;
+    const std::size_t groups = input.logical_volume() / size / stride;
+    const auto run = [&](std::size_t begin, std::size_t end) {
+        std::vector<float> values(size * chunk);
+        for (std::size_t task = begin; task < end; ++task) {
+            const std::size_t first = task / chunks * size * stride + task % chunks * chunk;
+            const std::size_t count = std::min(chunk, stride - task % chunks * chunk);
+            std::array<float, chunk> maxima;
+            std::array<float, chunk> sums{};
+            maxima.fill(-std::numeric_limits<float>::infinity());
+            for (std::size_t i = 0; i < size; ++i) {
+                const float* source = elements.data() + first + i * stride;
+                for (std::size_t j = 0; j < count; ++j) {
+                    maxima[j] = source[j] > maxima[j] ? source[j] : maxima[j];
+                }
+            }
+            for (std::size_t i = 0; i < size; ++i) {
+                const float* source = elements.data() + first + i * stride;
+                for (std::size_t j = 0; j < count; ++j) {
+                    values[i * chunk + j] = exponential(source[j] - maxima[j]);
+                    sums[j] += values[i * chunk + j];
+                }
+            }
+            for (std::size_t i = 0; i < size; ++i) {
+                for (std::size_t j = 0; j < count; ++j) {
+                    values[i * chunk + j] /= sums[j];
+                }
+                store_floats(values.data() + i * chunk, count, output.dtype(),
+                             stored + (first + i * stride) * stored_size(output.dtype()));
+            }
+        }
+    };
+    parallel_for(groups * chunks, std::max<std::size_t>(1, (std::size_t{1} << 13) / size / chunk),
+                 run);
+    finish_block_float(output);
+}
+
+void check_mask(const Tensor& input, const Tensor& mask) {
+    require_on_device(mask, "mask");
+    const Shape& shape = input.logical_shape();
+    const Shape& mask_shape = mask.logical_shape();
+    TT_FATAL(shape.rank() == 4 && mask_shape.rank() == 4,
+             "Input and mask must have rank 4, got shapes {} and {}", shape, mask_shape);
+    TT_FATAL(mask_shape[0] == shape[0],
+             "Input and mask batch sizes must match, got input: {} vs mask: {}", shape[0],
+             mask_shape[0]);
+    TT_FATAL(mask_shape[1] == 1, "Mask intermediate dimension 1 must be 1, got: {}", mask_shape[1]);
+    TT_FATAL(mask_shape[2] == 1 || mask_shape[2] == shape[2],
+             "Mask height must be 1 or {}, got: {}", shape[2], mask_shape[2]);
+    TT_FATAL(mask_shape[3] == shape[3], "Mask width must be {}, got: {}", shape[3], mask_shape[3]);
+}
+
+void scale_mask_softmax_into(const Tensor& input, const Tensor& output, std::optional<float> scale,
+                             const std::optional<const Tensor>& mask) {
+    check_input(input, false);
+    TT_FATAL(mask || !scale, "Scale value must not be set when mask is not present");
+    std::optional<FloatElements> mask_values;
+    std::size_t mask_height = 1;
+    if (mask) {
+        check_mask(input, *mask);
+        mask_values.emplace(*mask);
+        mask_height = mask->logical_shape()[2];
+    }
+    const Shape& shape = input.logical_shape();
+    const std::size_t width = shape[-1];
+    const std::size_t height = shape.rank() > 1 ? shape[-2] : 1;
+    const std::size_t rows_of_batch = shape.rank() == 4 ? shape[1] * height : 1;
+    map_rows(input, output, width, [&](std::size_t row, float* values) {
+        if (scale) {
+            for (std::size_t i = 0; i < width; ++i) {
+                values[i] *= *scale;
+            }
+        }
+        if (mask_values) {
+            const std::size_t mask_row = mask_height == 1 ? 0 : row % height;
+            const float* added =
+                mask_values->data() + (row / rows_of_batch * mask_height + mask_row) * width;
+            for (std::size_t i = 0; i < width; ++i) {
+                values[i] += added[i];
+            }
+        }
+        softmax_row(values, width);
+    });
+}
+
+}  // namespace
+
+Tensor softmax(const Tensor& input_tensor, int dim,
+               const std::optional<MemoryConfig>& memory_config,
+               std::optional<const DeviceComputeKernelConfig>, bool) {
+    const Shape& shape = input_tensor.logical_shape();
+    const std::size_t rank = shape.rank();
+    const std::size_t position = checked_dim(dim, rank);
+    check_input(input_tensor, (rank == 4 && position == 3) || (rank == 3 && position == 1));
+    const Tensor output =
+        allocate_like(input_tensor, shape, input_tensor.dtype(),
+                      input_tensor.logical_volume() == 0 ? input_tensor.layout() : Layout::TILE,
+                      output_memory_config(input_tensor, memory_config));
+    const std::size_t size = shape.view()[position];
+    const std::size_t stride = element_strides(shape)[position];
+    if (input_tensor.logical_volume() == 0) {
+        return output;
+    }
+    if (stride == 1) {
+        map_rows(input_tensor, output, size,
+                 [size](std::size_t, float* values) { softmax_row(values, size); });
+    } else {
+        softmax_columns(input_tensor, output, size, stride);
+    }
+    return output;
+}
+
+Tensor scale_mask_softmax(const Tensor& input_tensor, std::optional<float> scale,
+                          const std::optional<const Tensor>& mask,
+                          const std::optional<MemoryConfig>& memory_config, bool,
+                          std::optional<const DeviceComputeKernelConfig>, bool) {
+    const Tensor output =
+        allocate_like(input_tensor, input_tensor.logical_shape(), input_tensor.dtype(),
+                      Layout::TILE, output_memory_config(input_tensor, memory_config));
+    scale_mask_softmax_into(input_tensor, output, scale, mask);
+    return output;
+}
+
+Tensor softmax_in_place(const Tensor& input_tensor, int dim, const SoftmaxProgramConfig&,
+                        std::optional<const DeviceComputeKernelConfig>, bool) {
+    const std::size_t rank = input_tensor.logical_shape().rank();
+    const std::size_t position = checked_dim(dim, rank);
+    if (rank > 4) {
+        TT_THROW("Tensor rank is greater than 4");
+    }
+    TT_FATAL(position == 3 || input_tensor.logical_volume() == 0,
+             "Invalid dimension: {}. Currently softmax inplace supports dim -1.", position);
+    scale_mask_softmax_into(input_tensor, input_tensor, std::nullopt, std::nullopt);
+    return input_tensor;
+}
+
+Tensor scale_mask_softmax_in_place(const Tensor& input_tensor, std::optional<float> scale,
+                                   const std::optional<const Tensor>& mask,
+                                   const SoftmaxProgramConfig&, bool,
+                                   std::optional<const DeviceComputeKernelConfig>, bool) {
+    TT_FATAL(!mask || mask->layout() == Layout::TILE, "Mask must have TILE layout");
+    scale_mask_softmax_into(input_tensor, input_tensor, scale, mask);
+    return input_tensor;
+}
+
+}  // namespace ttnn

@@ -9,7 +9,7 @@ import struct
 from dataclasses import dataclass
 
 from ttcodegen.dialects.datatypes import DataType
-from ttcodegen.dialects.ttnn import TensorPlacement
+from ttcodegen.dialects.placement import TensorPlacement
 from ttcodegen.ops.definition import Layout
 
 MAJOR = 1

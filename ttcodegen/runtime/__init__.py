@@ -1,0 +1,1 @@
+"""Runs programs: the source and the flatbuffer in numpy, and compares what comes out."""

@@ -1,0 +1,179 @@
+"""Runs a `.ttnn` program in numpy with the data types of the device.
+
+Every op computes in float32 (integers in their own type), and its result is rounded to the data
+type of its tensor before the next op sees it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import ml_dtypes  # registers bfloat16 with numpy
+import numpy as np
+
+import ttcodegen.ops as catalogue
+from ttcodegen.diagnostics import CompileError
+from ttcodegen.dialects.datatypes import DataType
+from ttcodegen.dialects.placement import TensorPlacement
+from ttcodegen.flatbuffer import program as file
+from ttcodegen.ops.definition import REQUIRED, TTNN, TTNNDefinition
+from ttcodegen.runtime.execution import ExecutionError, Executor, Function, Observer, Step
+from ttcodegen.runtime.rounding import carried_device, delivered
+
+assert ml_dtypes is not None
+
+
+@dataclass(frozen=True)
+class DeviceTensor:
+    """A tensor of a program."""
+
+    placement: TensorPlacement
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        return self.placement.shape
+
+    @property
+    def dtype(self) -> str:
+        return self.placement.data_type.numpy
+
+    def carried(self, array: np.ndarray) -> np.ndarray:
+        """The array rounded to the data type of the tensor."""
+        return carried_device(array, self.placement.data_type)
+
+
+class Interpreter:
+    """Runs the programs of a file.
+
+    Raises:
+        CompileError: if the file calls ops that this version does not know.
+        ExecutionError: if the operands of an op are not where the library needs them.
+    """
+
+    def __init__(self, binary: file.Binary, observe: Observer | None = None) -> None:
+        catalogue.load()
+        self._binary = binary
+        constants = [_constant_array(constant) for constant in binary.constants]
+        functions = {program.name: _function(program, constants) for program in binary.programs}
+        self._executor = Executor(functions, observe)
+
+    def run(self, name: str, inputs: Sequence[np.ndarray]) -> list[np.ndarray]:
+        """The outputs of a program in the numpy dtypes of their data types: bfloat16 of ml_dtypes
+        for bf16, float32 for block floats.
+
+        Inputs are rounded to the data types of the program; they are not changed.
+
+        Raises:
+            CompileError: if there is no such program, or the inputs do not fit it.
+            ExecutionError: if an op fails or gives another shape than the file says.
+        """
+        results = self._executor.run(name, inputs)
+        program = self._binary.program(name)
+        types = [program.tensors[output.tensor].type for output in program.outputs]
+        return [
+            delivered(array, DataType.from_mlir(type_.data_type))
+            for array, type_ in zip(results, types, strict=True)
+        ]
+
+
+def _constant_array(constant: file.Constant) -> np.ndarray:
+    """The elements of a constant; a splat is broadcast, which takes no memory."""
+    values = np.frombuffer(constant.elements, dtype=np.dtype(constant.element_type))
+    if values.size == 1:
+        return np.broadcast_to(values, constant.shape)
+    return values.reshape(constant.shape)
+
+
+def _function(program: file.Program, constants: Sequence[np.ndarray]) -> Function:
+    placements = {tensor.type: tensor.type.placement for tensor in program.tensors}
+    tensors = [DeviceTensor(placements[tensor.type]) for tensor in program.tensors]
+    deallocated: set[int] = set()
+    steps: list[Step] = []
+    for operation in program.operations:
+        step = _step(operation, tensors, constants)
+        for tensor in step.operands:
+            if tensor in deallocated:
+                raise ExecutionError(f"{step} in '{program.name}': an operand was deallocated")
+        if operation.name == "ttnn.deallocate":
+            deallocated.update(operation.operands)
+        steps.append(step)
+    return Function.of(
+        program.name,
+        tensors,
+        {entry.name: entry.tensor for entry in program.inputs},
+        steps,
+        [output.tensor for output in program.outputs],
+    )
+
+
+def _step(
+    operation: file.Operation, tensors: Sequence[DeviceTensor], constants: Sequence[np.ndarray]
+) -> Step:
+    if operation.callee is not None:
+        return Step(
+            operation.name,
+            operation.location,
+            operation.operands,
+            operation.results,
+            callee=operation.callee,
+        )
+    dialect, _, name = operation.name.partition(".")
+    definition = TTNN.get(name) if dialect == "ttnn" else None
+    if definition is None or len(operation.operand_sizes) != len(definition.operands):
+        raise CompileError(
+            f"the program calls '{operation.name}' in a way that this version does not know",
+            remedy="compile the model again with this version of ttcodegen",
+        )
+    step = Step(
+        operation.name,
+        operation.location,
+        operation.operands,
+        operation.results,
+        definition,
+        operation.operand_sizes,
+        _attributes(operation, definition, constants),
+    )
+    _check_memory(step, definition, tensors)
+    return step
+
+
+def _attributes(
+    operation: file.Operation, definition: TTNNDefinition, constants: Sequence[np.ndarray]
+) -> dict[str, Any]:
+    """The Python values of the attributes, as the definition's meaning expects them."""
+    values = {spec.name: spec.default for spec in definition.attributes}
+    for attribute in operation.attributes:
+        values[attribute.name] = _value(attribute.value, constants)
+    missing = [name for name, value in values.items() if value is REQUIRED]
+    if missing:
+        raise CompileError(f"a '{operation.name}' of the program has no '{missing[0]}'")
+    return values
+
+
+def _value(value: file.AttributeValue | None, constants: Sequence[np.ndarray]) -> Any:
+    match value:
+        case None:
+            return None
+        case file.DataTypeName():
+            return DataType.from_mlir(value.value)
+        case file.ConstantReference():
+            return constants[value.index]
+        case file.Integers() | file.Floats() | file.Booleans():
+            return list(value.values)
+        case _:
+            return value.value
+
+
+def _check_memory(step: Step, definition: TTNNDefinition, tensors: Sequence[DeviceTensor]) -> None:
+    """Operands are on the device or the host, as the library needs them."""
+    groups = step.groups()
+    for spec in definition.operands:
+        for tensor in groups[spec.name]:
+            found = tensors[tensor].placement.memory
+            if spec.memory is not None and found is not spec.memory:
+                raise ExecutionError(
+                    f"{step}: the operand '{spec.name}' should be on the {spec.memory.value}, "
+                    f"found on the {found.value}"
+                )

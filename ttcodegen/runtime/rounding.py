@@ -1,0 +1,113 @@
+"""What a tensor can hold: arrays as computed with, rounded to the data type of their tensor.
+
+Arrays are computed with in a carrier dtype: float32 for all floats but float64, the dtype itself
+for integers and booleans. A carried array holds only values that its tensor can hold.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import ml_dtypes
+import numpy as np
+
+from ttcodegen.dialects.datatypes import DataType
+from ttcodegen.ops.layout import converted
+
+BLOCK = 16
+"""Elements of a row that share an exponent: one row of a face (tt-metal, blockfloat_common.cpp)."""
+
+MANTISSA_BITS = {DataType.BFLOAT8_B: 7, DataType.BFLOAT4_B: 3}
+"""Bits of a mantissa, the leading one included: it is stored, as the exponent may be another's."""
+
+
+_SOURCE_CARRIERS = {"bfloat16": "float32", "float16": "float32"}
+
+
+def carried_source(array: np.ndarray, dtype: str) -> np.ndarray:
+    """The elements in the carrier of a tensor of the source, whose numpy dtype has that name.
+
+    Floats are not rounded: the source says what is meant, not how it is computed.
+    """
+    if array.dtype.name == _SOURCE_CARRIERS.get(dtype, dtype):
+        return array
+    return _once_per_element(lambda part: converted(part, dtype), array)
+
+
+def carried_device(array: np.ndarray, data_type: DataType) -> np.ndarray:
+    """The elements in the carrier of a device tensor, rounded to nearest even (floats), cut off
+    and saturated (floats to integers) or wrapped (integers to integers)."""
+    return _once_per_element(lambda part: _rounded(part, data_type), array)
+
+
+def delivered(array: np.ndarray, data_type: DataType) -> np.ndarray:
+    """A carried array in the numpy dtype of its data type (bfloat16 for bf16)."""
+    return array.astype(np.dtype(data_type.numpy), copy=False)
+
+
+def _rounded(array: np.ndarray, data_type: DataType) -> np.ndarray:
+    if not data_type.is_float:
+        return array if array.dtype.name == data_type.numpy else converted(array, data_type.numpy)
+    if data_type is DataType.BFLOAT16:
+        # float64 goes to bfloat16 at once: rounding twice can end on the other side of a tie.
+        narrow = array.astype(ml_dtypes.bfloat16, copy=False)
+        return narrow.astype(np.float32)
+    wide = array.astype(np.float32, copy=False)
+    if (bits := MANTISSA_BITS.get(data_type)) is not None:
+        return block_rounded(wide, bits)
+    return wide
+
+
+def _once_per_element(
+    function: Callable[[np.ndarray], np.ndarray], array: np.ndarray
+) -> np.ndarray:
+    """`function` of the array, computed once for broadcast elements, and broadcast again."""
+    dimensions = zip(array.strides, array.shape, strict=True)
+    repeated = [stride == 0 and size > 1 for stride, size in dimensions]
+    if not any(repeated) or array.size == 0:
+        return function(array)
+    distinct = array[tuple(slice(0, 1) if again else slice(None) for again in repeated)]
+    return np.broadcast_to(function(distinct), array.shape)
+
+
+def block_rounded(array: np.ndarray, mantissa_bits: int) -> np.ndarray:
+    """float32 values as a block float holds them.
+
+    The 16 elements of a block of the last dimension share the largest of their exponents; each
+    keeps its sign and `mantissa_bits` of its mantissa, leading one included, shifted to that
+    exponent and rounded to nearest, ties to even. A mantissa that would round up into the next
+    exponent stays the largest one. Zeros have no sign, and blocks of subnormal numbers are zero.
+
+    Source: tt-metal's packing of float32 tiles as Bfp8_b and Bfp4_b (blockfloat_common.cpp): bits
+    that the shift to the shared exponent loses do not take part in the rounding.
+    """
+    if array.size == 0:
+        return array
+    width = array.shape[-1] if array.ndim else 1
+    rows = np.ascontiguousarray(array, dtype=np.float32).reshape(-1, width)
+    padded = -(-width // BLOCK) * BLOCK
+    if padded != width:
+        rows = np.pad(rows, ((0, 0), (0, padded - width)))
+    blocks = rows.reshape(-1, BLOCK).view(np.uint32)
+    rounded = _round_blocks(blocks, mantissa_bits)
+    return rounded.reshape(-1, padded)[:, :width].reshape(array.shape)
+
+
+def _round_blocks(blocks: np.ndarray, mantissa_bits: int) -> np.ndarray:
+    exponents = ((blocks >> 23) & 0xFF).astype(np.int32)
+    shared = exponents.max(axis=1, keepdims=True)
+    mantissas = (blocks & 0x007FFFFF) | 0x00800000
+    mantissas[(blocks & 0x7FFFFFFF) == 0] = 0
+    mantissas >>= np.minimum(shared - exponents, 31).astype(np.uint32)
+    dropped = 24 - mantissa_bits
+    lost = mantissas & ((1 << dropped) - 1)
+    mantissas >>= dropped
+    half = 1 << (dropped - 1)
+    mantissas += (lost > half) | ((lost == half) & ((mantissas & 1) == 1))
+    np.minimum(mantissas, (1 << mantissa_bits) - 1, out=mantissas)
+    values: np.ndarray = np.ldexp(mantissas.astype(np.float32), shared - (127 + mantissa_bits - 1))
+    # With the exponent of infinity, more than the leading one means not a number.
+    values[(shared == 0xFF) & (mantissas > 1 << (mantissa_bits - 1))] = np.nan
+    values[np.broadcast_to(shared == 0, values.shape)] = 0.0
+    negative = ((blocks >> 31) == 1) & (mantissas != 0)
+    return np.where(negative, -values, values)

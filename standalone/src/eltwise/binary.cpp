@@ -182,7 +182,7 @@ Tensor subalpha(const Tensor& lhs, const Tensor& rhs, float alpha,
     Tensor name(const Tensor& lhs, RHS rhs, const std::optional<MemoryConfig>& memory_config,   \
                 const std::optional<Tensor>& output, ACTIVATIONS, std::optional<bool>, CORES) { \
         return cpu::binary_operation(                                                           \
-            lhs, rhs, BinaryOpType::TYPE,                                                       \
+            lhs, operand(rhs), BinaryOpType::TYPE,                                              \
             {std::nullopt, memory_config, output, post, lhs_operations, rhs_operations});       \
     }
 #define BINARY(name, TYPE)          \

@@ -1,0 +1,11 @@
+#pragma once
+
+#include "ttnn/tensor/tensor.hpp"
+#include "ttnn/types.hpp"
+
+namespace ttnn {
+
+/// A host tensor in another data type.
+Tensor to_dtype(const Tensor& input_tensor, const DataType& dtype);
+
+}  // namespace ttnn

@@ -1,0 +1,19 @@
+#pragma once
+
+#include <optional>
+
+#include "ttnn/core.hpp"
+#include "ttnn/tensor/tensor.hpp"
+#include "ttnn/types.hpp"
+
+namespace ttnn {
+
+/// The tensor in `layout`, itself if it has that layout. `dtype` counts only for a row-major tensor
+/// on the device that becomes tiles.
+Tensor to_layout(const Tensor& tensor_arg, Layout layout,
+                 const std::optional<DataType>& dtype = std::nullopt,
+                 const std::optional<MemoryConfig>& memory_config = std::nullopt,
+                 const std::optional<CoreRangeSet>& sub_core_grids = std::nullopt,
+                 float pad_value = 0.0F);
+
+}  // namespace ttnn

@@ -1,0 +1,16 @@
+#pragma once
+
+#include <optional>
+
+#include "ttnn/core.hpp"
+#include "ttnn/tensor/tensor.hpp"
+#include "ttnn/types.hpp"
+
+namespace ttnn {
+
+/// A device tensor in another memory configuration, itself if it has that one.
+Tensor to_memory_config(const Tensor& tensor, const MemoryConfig& memory_config,
+                        std::optional<DataType> dtype = std::nullopt,
+                        const std::optional<Tensor>& output_tensor = std::nullopt);
+
+}  // namespace ttnn

@@ -1,0 +1,68 @@
+#include "core/convert.hpp"
+
+#include <algorithm>
+#include <cstring>
+
+#include "core/parallel.hpp"
+
+namespace ttcodegen::cpu {
+
+namespace {
+
+constexpr std::size_t kChunk = 1024;
+constexpr std::size_t kGrain = 32 * kChunk;
+
+template <typename Value>
+void convert_range(const std::byte* from, DataType from_dtype, std::byte* to, DataType to_dtype,
+                   std::size_t begin, std::size_t end) {
+    Value values[kChunk];
+    for (; begin < end; begin += kChunk) {
+        const std::size_t count = std::min(kChunk, end - begin);
+        const std::byte* source = from + begin * stored_size(from_dtype);
+        std::byte* target = to + begin * stored_size(to_dtype);
+        if constexpr (std::is_same_v<Value, float>) {
+            load_floats(source, from_dtype, count, values);
+            store_floats(values, count, to_dtype, target);
+        } else {
+            load_integers(source, from_dtype, count, values);
+            store_integers(values, count, to_dtype, target);
+        }
+    }
+}
+
+}  // namespace
+
+void convert_into(const Tensor& input, const Tensor& output) {
+    const std::size_t count = input.logical_volume();
+    TT_FATAL(output.logical_volume() == count,
+             "{} elements cannot be stored in a tensor of shape {}", count, output.logical_shape());
+    const Buffer& source = buffer_of(input);
+    Buffer& target = buffer_of(output);
+    target.forget_derived();
+    const DataType from = input.dtype();
+    const DataType to = output.dtype();
+    const bool same_bits = from == to || (is_stored_as_float(from) && to == DataType::FLOAT32);
+    parallel_for(count, kGrain, [&](std::size_t begin, std::size_t end) {
+        if (same_bits || (is_stored_as_float(from) && is_block(to))) {
+            std::memcpy(target.data() + begin * stored_size(to),
+                        source.data() + begin * stored_size(from), (end - begin) * stored_size(to));
+        } else if (is_integer(from)) {
+            convert_range<std::int64_t>(source.data(), from, target.data(), to, begin, end);
+        } else {
+            convert_range<float>(source.data(), from, target.data(), to, begin, end);
+        }
+    });
+    if (from != to) {
+        finish_block_float(output);
+    }
+}
+
+Tensor convert(const Tensor& input, DataType dtype, Layout layout,
+               const MemoryConfig& memory_config, MeshDevice* device) {
+    const Tensor output =
+        allocate(make_spec(input.logical_shape(), dtype, layout, memory_config), device);
+    convert_into(input, output);
+    return output;
+}
+
+}  // namespace ttcodegen::cpu

@@ -1,0 +1,14 @@
+#pragma once
+
+#include "core/tensor_data.hpp"
+
+namespace ttcodegen::cpu {
+
+/// A new tensor with the elements of `input` in another data type, layout or place: floats round to
+/// nearest even, floats to integers truncate and saturate, integers wrap.
+Tensor convert(const Tensor& input, DataType dtype, Layout layout,
+               const MemoryConfig& memory_config, MeshDevice* device);
+/// Stores the elements of `input` in `output`, which has the same number of them.
+void convert_into(const Tensor& input, const Tensor& output);
+
+}  // namespace ttcodegen::cpu

@@ -1,0 +1,166 @@
+// Where tensors live and how they are laid out: device and host, memory configurations, layouts.
+
+#include "core/convert.hpp"
+#include "core/tensor_data.hpp"
+#include "ttnn/operations/copy/typecast/typecast.hpp"
+#include "ttnn/operations/core/core.hpp"
+
+namespace ttcodegen::cpu {
+
+namespace {
+
+bool can_be_tilized(DataType dtype) { return !is_block(dtype) && dtype != DataType::UINT8; }
+
+/// The operation that moves between interleaved memories takes only these.
+bool can_be_copied(DataType dtype) { return dtype != DataType::UINT16 && dtype != DataType::UINT8; }
+
+Tensor host_to_layout(const Tensor& tensor, Layout layout) {
+    const bool stays_tiled = is_block(tensor.dtype()) && layout == Layout::ROW_MAJOR;
+    return stays_tiled ? tensor
+                       : convert(tensor, tensor.dtype(), layout, tensor.memory_config(), nullptr);
+}
+
+void check_shards(const MemoryConfig& memory_config, Layout layout) {
+    if (!memory_config.is_sharded() || memory_config.nd_shard_spec()) {
+        return;
+    }
+    TT_FATAL(memory_config.shard_spec(), "A sharded memory config needs a shard spec");
+    const auto& shape = memory_config.shard_spec()->shape;
+    TT_FATAL(layout != Layout::TILE || (shape[0] % 32 == 0 && shape[1] % 32 == 0),
+             "Shard shape {}x{} must be a multiple of the tile's, 32x32", shape[0], shape[1]);
+}
+
+}  // namespace
+
+}  // namespace ttcodegen::cpu
+
+namespace tt::tt_metal {
+
+namespace cpu = ttcodegen::cpu;
+
+Tensor Tensor::to_device(distributed::MeshDevice* mesh_device,
+                         ttsl::optional_reference<const MemoryConfig> mem_config,
+                         std::optional<QueueId> /*cq_id*/) const {
+    TT_FATAL(mesh_device != nullptr, "Need target device in order to move tensor to device!");
+    if (cpu::on_device(*this)) {
+        return *this;
+    }
+    const MemoryConfig& target = mem_config ? *mem_config : memory_config();
+    return cpu::convert(*this, dtype(), layout(), target, mesh_device);
+}
+
+Tensor Tensor::to_layout(Layout target_layout) const {
+    if (layout() == target_layout) {
+        return *this;
+    }
+    TT_FATAL(!cpu::on_device(*this), "Bring the tensor to the host before changing its layout");
+    return cpu::host_to_layout(*this, target_layout);
+}
+
+Tensor Tensor::cpu(bool /*blocking*/, std::optional<QueueId> /*cq_id*/) const {
+    if (!ttcodegen::cpu::on_device(*this)) {
+        return *this;
+    }
+    return ttcodegen::cpu::convert(*this, dtype(), layout(), memory_config(), nullptr);
+}
+
+}  // namespace tt::tt_metal
+
+namespace ttnn {
+
+namespace cpu = ttcodegen::cpu;
+
+Tensor to_layout(const Tensor& tensor, Layout layout, const std::optional<DataType>& dtype,
+                 const std::optional<MemoryConfig>& memory_config,
+                 const std::optional<CoreRangeSet>& /*sub_core_grids*/, float /*pad_value*/) {
+    if (tensor.layout() == layout) {
+        return tensor;
+    }
+    TT_FATAL(layout != Layout::INVALID, "A tensor's layout is ROW_MAJOR or TILE");
+    if (!cpu::on_device(tensor)) {
+        return cpu::host_to_layout(tensor, layout);
+    }
+    const DataType from = tensor.dtype();
+    DataType to = from == DataType::BFLOAT8_B ? DataType::BFLOAT16 : from;
+    if (layout == Layout::TILE) {
+        TT_FATAL(cpu::can_be_tilized(from),
+                 "Can only tilize bfloat16/float32 or int32/uint32/uint16 tensors, not {}", from);
+        to = dtype.value_or(from);
+    }
+    return cpu::convert(tensor, to, layout, cpu::output_memory_config(tensor, memory_config),
+                        cpu::device_of(tensor));
+}
+
+Tensor to_dtype(const Tensor& tensor, const DataType& dtype) {
+    TT_FATAL(!cpu::on_device(tensor), "Expected Tensor with HostStorage, got {}",
+             tensor.storage_type());
+    const Layout layout = cpu::is_block(dtype) ? Layout::TILE : tensor.layout();
+    return cpu::convert(tensor, dtype, layout, tensor.memory_config(), nullptr);
+}
+
+Tensor to_memory_config(const Tensor& tensor, const MemoryConfig& memory_config,
+                        std::optional<DataType> dtype, const std::optional<Tensor>& output_tensor) {
+    TT_FATAL(cpu::on_device(tensor),
+             "Device Operations expect tensor with Device storage in inputs");
+    if (tensor.memory_config() == memory_config && !output_tensor) {
+        return tensor;
+    }
+    const DataType from = tensor.dtype();
+    const DataType to = dtype.value_or(from);
+    const bool interleaved = !tensor.memory_config().is_sharded() && !memory_config.is_sharded();
+    TT_FATAL(!interleaved || cpu::can_be_copied(from),
+             "ttnn.copy only supports float, bfloat and int32 inputs but got {}", from);
+    TT_FATAL(!interleaved || cpu::can_be_copied(to),
+             "ttnn.copy only supports float, bfloat and int32 output tensors but got {}", to);
+    TT_FATAL(from == to || tensor.layout() == Layout::TILE,
+             "Only tile layout supports dtype conversion");
+    cpu::check_shards(memory_config, tensor.layout());
+    if (output_tensor) {
+        cpu::convert_into(tensor, *output_tensor);
+        return *output_tensor;
+    }
+    return cpu::convert(tensor, to, tensor.layout(), memory_config, cpu::device_of(tensor));
+}
+
+Tensor typecast(const Tensor& input, const DataType& output_dtype,
+                const std::optional<MemoryConfig>& memory_config,
+                const std::optional<Tensor>& optional_output_tensor,
+                const std::optional<CoreRangeSet>& /*sub_core_grids*/) {
+    TT_FATAL(!optional_output_tensor || optional_output_tensor->dtype() == output_dtype,
+             "If both output dtype and output tensor provided dtype should match");
+    const bool device = cpu::on_device(input);
+    const bool to_tiles = cpu::is_block(output_dtype) && input.layout() == Layout::ROW_MAJOR;
+    TT_FATAL(!device || !to_tiles, "A row-major tensor on the device cannot become {}",
+             output_dtype);
+    if (optional_output_tensor) {
+        cpu::convert_into(input, *optional_output_tensor);
+        return *optional_output_tensor;
+    }
+    return cpu::convert(input, output_dtype, to_tiles ? Layout::TILE : input.layout(),
+                        cpu::output_memory_config(input, memory_config), cpu::device_of(input));
+}
+
+namespace operations::core {
+
+Tensor to_device(const Tensor& tensor, MeshDevice* mesh_device,
+                 const std::optional<MemoryConfig>& memory_config,
+                 std::optional<QueueId> /*queue_id*/) {
+    return tensor.to_device(mesh_device, memory_config);
+}
+
+Tensor from_device(const Tensor& tensor, bool blocking, std::optional<QueueId> queue_id) {
+    return tensor.cpu(blocking, queue_id);
+}
+
+void deallocate(Tensor& tensor, bool force) { tensor.deallocate(force); }
+
+Tensor reallocate(const Tensor& input_tensor, const std::optional<MemoryConfig>& memory_config) {
+    cpu::require_on_device(input_tensor, "Input tensor");
+    return cpu::convert(input_tensor, input_tensor.dtype(), input_tensor.layout(),
+                        cpu::output_memory_config(input_tensor, memory_config),
+                        cpu::device_of(input_tensor));
+}
+
+}  // namespace operations::core
+
+}  // namespace ttnn

@@ -1,0 +1,121 @@
+#include "ttnn/operations/data_movement/reshape_view/reshape.hpp"
+
+#include "core/convert.hpp"
+#include "core/tensor_data.hpp"
+#include "data_movement/reshape.hpp"
+#include "ttnn/operations/core/core.hpp"
+
+namespace ttcodegen::cpu {
+
+namespace {
+
+/// Whether the new shape describes the same memory: rows stay rows and tiles stay tiles.
+bool is_view(const Tensor& tensor, const Shape& shape) {
+    const Shape& own = tensor.logical_shape();
+    if (own[-1] != shape[-1]) {
+        return false;
+    }
+    return tensor.layout() == Layout::ROW_MAJOR || own[-2] == shape[-2] ||
+           (own[-2] % 32 == 0 && shape[-2] % 32 == 0);
+}
+
+bool can_be_reshaped(const Tensor& tensor) {
+    switch (tensor.dtype()) {
+        case DataType::BFLOAT16:
+        case DataType::FLOAT32:
+        case DataType::UINT32:
+        case DataType::INT32:
+            return true;
+        case DataType::BFLOAT8_B:
+            return tensor.layout() == Layout::TILE;
+        default:
+            return false;
+    }
+}
+
+}  // namespace
+
+Tensor reshape(const Tensor& tensor, const Shape& shape,
+               const std::optional<MemoryConfig>& memory_config) {
+    TT_FATAL(shape.volume() == tensor.logical_volume(),
+             "Invalid arguments to reshape: {} has another number of elements than {}",
+             tensor.logical_shape(), shape);
+    if (shape == tensor.logical_shape() && !memory_config) {
+        return tensor;
+    }
+    const MemoryConfig& target = output_memory_config(tensor, memory_config);
+    const TensorSpec spec = make_spec(shape, tensor.dtype(), tensor.layout(), target);
+    const bool device = on_device(tensor);
+    if (target == tensor.memory_config() && (!device || is_view(tensor, shape))) {
+        return make_view(tensor, spec);
+    }
+    TT_FATAL(!device || can_be_reshaped(tensor),
+             "Can only work with bfloat16/float32 or int32/uint32 tensors, not {}", tensor.dtype());
+    const Tensor output = allocate(spec, device_of(tensor));
+    convert_into(tensor, output);
+    // Shared exponents belong to rows, which are others now.
+    finish_block_float(output);
+    return output;
+}
+
+Shape infer_shape(const Tensor& tensor, ttsl::Span<const std::int32_t> sizes) {
+    std::uint64_t known = 1;
+    std::size_t inferred = 0;
+    for (const std::int32_t size : sizes) {
+        TT_FATAL(size >= -1, "Invalid arguments to reshape: a dimension of size {}", size);
+        inferred += size == -1 ? 1 : 0;
+        known *= size == -1 ? 1 : static_cast<std::uint64_t>(size);
+    }
+    TT_FATAL(inferred <= 1, "Shape cannot have more than 1 elements that is set to -1!");
+    ttsl::SmallVector<std::uint32_t> shape;
+    for (const std::int32_t size : sizes) {
+        const bool infer = size == -1 && known != 0;
+        shape.push_back(infer        ? static_cast<std::uint32_t>(tensor.logical_volume() / known)
+                        : size == -1 ? 0U
+                                     : static_cast<std::uint32_t>(size));
+    }
+    return Shape(std::move(shape));
+}
+
+}  // namespace ttcodegen::cpu
+
+namespace ttnn {
+
+namespace cpu = ttcodegen::cpu;
+
+Tensor reshape(const Tensor& input_tensor, const Shape& logical_shape,
+               const std::optional<MemoryConfig>& memory_config,
+               const std::optional<PadValue>& /*pad_value*/, TileReshapeMapMode /*map_mode*/,
+               const std::optional<CoreRangeSet>& /*sub_core_grid*/) {
+    return cpu::reshape(input_tensor, logical_shape, memory_config);
+}
+
+Tensor reshape(const Tensor& input_tensor, ttsl::Span<const std::int32_t> shape_vector,
+               const std::optional<MemoryConfig>& memory_config,
+               const std::optional<PadValue>& /*pad_value*/, TileReshapeMapMode /*map_mode*/,
+               const std::optional<CoreRangeSet>& /*sub_core_grid*/) {
+    return cpu::reshape(input_tensor, cpu::infer_shape(input_tensor, shape_vector), memory_config);
+}
+
+namespace operations::core {
+
+Tensor unsqueeze_to_4D(const Tensor& tensor) {
+    if (tensor.logical_shape().rank() == 4) {
+        return tensor;
+    }
+    TT_FATAL(tensor.logical_shape().rank() < 4,
+             "Tensor rank is greater than 4, cannot unsqueeze: {}", tensor.logical_shape());
+    return cpu::reshape(tensor, tensor.logical_shape().to_rank(4), std::nullopt);
+}
+
+Tensor squeeze_from_4D(const Tensor& tensor, int rank) {
+    TT_FATAL(tensor.logical_shape().rank() == 4, "Tensor has to be of rank 4!");
+    TT_FATAL(rank >= 1 && rank <= 4,
+             "Cannot use squeeze_from_4D to set the tensor to the rank of {}", rank);
+    return cpu::reshape(tensor, tensor.logical_shape().to_rank(static_cast<std::size_t>(rank)),
+                        std::nullopt);
+}
+
+}  // namespace operations::core
+
+}  // namespace ttnn

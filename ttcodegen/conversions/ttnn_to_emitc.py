@@ -378,7 +378,7 @@ class _FunctionWriter:
         self.writer.headers.add(header)
 
     def include_support(self, header: str) -> None:
-        self.writer.own_headers.add(f"../support/{header}")
+        self.writer.own_headers.add(f"support/{header}")
 
     def call(self, callee: str, *arguments: Argument, type: str = TENSOR) -> SSAValue:
         if type == TENSOR:

@@ -15,6 +15,7 @@ FAMILIES = (
     "matmul",
     "reduction",
     "embedding",
+    "kv_cache",
     "normalization",
     "convolution",
     "convolution3d",

@@ -382,6 +382,8 @@ def _concat(call: Call) -> numpy.ndarray:
 def _lower_concat(builder: OpBuilder, op: CatalogueOp) -> SSAValue:
     parts = [builder[value] for value in op.operands if prod(shape_of(value.type)) > 0]
     dim = op.parameter("dim") % len(op.result_shape)
+    if not parts:
+        return builder[op.operands[0]]
     if len(parts) == 1:
         return parts[0]
     return builder.emit("concat", [parts], op.result_type, dim=dim)

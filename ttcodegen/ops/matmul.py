@@ -141,8 +141,8 @@ def multiply(
 ) -> SSAValue:
     """A product (plus bias) in terms of what the library accepts (rules-0.70.1.md): equal batches,
     or none in the second factor; a bias that is one row, and only beside an unbatched factor."""
-    vector_a = len(shape_of(a.type)) == 1
-    if vector_a and len(shape_of(b.type)) > 2:
+    row_added = len(shape_of(a.type)) == 1 and len(shape_of(b.type)) > 2
+    if row_added:
         a = builder.reshape(a, (1, *shape_of(a.type)))
     a, b = _fit_batches(builder, a, b)
     shape_a, shape_b = shape_of(a.type), shape_of(b.type)
@@ -159,8 +159,7 @@ def multiply(
     else:
         value = builder.emit("matmul", [a, b], product, **transposes)
         if bias is not None:
-            squeezed = vector_a and shape != result.get_shape()
-            value = builder.reshape(value, (*shape[:-2], shape[-1])) if squeezed else value
+            value = builder.reshape(value, (*shape[:-2], shape[-1])) if row_added else value
             return builder.emit("add", [value, bias], result)
     return builder.reshape(value, result.get_shape())
 

@@ -1,0 +1,189 @@
+"""Key and value caches, written in place."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from xdsl.dialects.builtin import TensorType
+from xdsl.ir import SSAValue
+from xdsl.utils.exceptions import VerifyException
+
+from ttcodegen.conversions.cpp_calls import CppCalls, Text
+from ttcodegen.conversions.op_builder import OpBuilder
+from ttcodegen.dialects.datatypes import DataType, element_of, shape_of
+from ttcodegen.dialects.operation import CatalogueOp
+from ttcodegen.lazy_numpy import np
+from ttcodegen.ops.attribute_kinds import INTEGER
+from ttcodegen.ops.definition import (
+    Call,
+    OperandSpec,
+    TTIRDefinition,
+    TTNNDefinition,
+    attribute,
+    operand,
+    register,
+)
+
+if TYPE_CHECKING:
+    import numpy
+
+HEADER = "ttnn/operations/kv_cache/kv_cache.hpp"
+TILE_HEIGHT = 32
+CACHED = (DataType.BFLOAT16, DataType.FLOAT32, DataType.BFLOAT8_B)
+
+
+def _verify_cache(op: CatalogueOp) -> tuple[tuple[int, ...], tuple[int, ...]]:
+    """Cache (users, heads, positions, head size) and input have equal heads and head sizes."""
+    cache, entry = op.shape("cache"), op.shape("input")
+    if len(cache) != 4 or len(entry) != 4 or (cache[1], cache[3]) != (entry[1], entry[3]):
+        raise VerifyException(
+            f"{op.name}: expected a cache (users, heads, positions, head size) and an input with "
+            f"as many heads of that size, found {cache} and {entry}"
+        )
+    return cache, entry
+
+
+# fill_cache
+
+
+def _verify_fill(op: CatalogueOp) -> None:
+    """The input's users and positions lie in the cache."""
+    cache, entry = _verify_cache(op)
+    offset = op.parameter("batch_offset")
+    if not 0 <= offset <= cache[0] - entry[0] or entry[2] > cache[2]:
+        raise VerifyException(
+            f"{op.name}: an input of shape {entry} does not fit into a cache of shape {cache} "
+            f"from user {offset} on"
+        )
+
+
+def _fill(call: Call) -> Sequence[numpy.ndarray]:
+    """The rest of the last tile is cleared: the device writes whole tiles."""
+    cache, entry = call.array("cache"), call.array("input")
+    users = slice(call["batch_offset"], call["batch_offset"] + entry.shape[0])
+    positions = entry.shape[2]
+    cache[users, :, :positions] = entry
+    cache[users, :, positions : _whole_tiles(positions)] = 0
+    return []
+
+
+def _whole_tiles(size: int) -> int:
+    return -(-size // TILE_HEIGHT) * TILE_HEIGHT
+
+
+def _lower_fill(builder: OpBuilder, op: CatalogueOp) -> Sequence[SSAValue]:
+    """One call per user, with the padding of the last tile made explicit."""
+    cache, entry = builder.operand(op, "cache"), builder.operand(op, "input")
+    entry = builder.typecast(entry, element_of(cache.type))
+    users, _, positions, _ = shape_of(entry.type)
+    missing = min(_whole_tiles(positions), shape_of(cache.type)[2]) - positions
+    if missing:
+        shape = list(shape_of(entry.type))
+        shape[2] += missing
+        padded = TensorType(element_of(entry.type), shape)
+        entry = builder.emit(
+            "pad", [entry], padded, padding=[0, 0, 0, 0, 0, missing, 0, 0], value=0.0
+        )
+    for user in range(users):
+        part = builder.slice_dim(entry, 0, user, user + 1)
+        builder.emit_op(
+            "fill_cache", [cache, part], [], batch_offset=op.parameter("batch_offset") + user
+        )
+    return []
+
+
+register(
+    TTIRDefinition(
+        "ttir.fill_cache",
+        (operand("cache"), operand("input")),
+        (attribute("batch_offset", INTEGER, 0),),
+        results=0,
+        verify=_verify_fill,
+        numpy=_fill,
+        in_place="cache",
+        lower=_lower_fill,
+    )
+)
+
+
+def _cpp_fill(calls: CppCalls, op: CatalogueOp) -> None:
+    calls.include(HEADER)
+    cache, entry = (calls[value] for value in op.operands)
+    calls.run("ttnn::fill_cache", cache, entry, Text(str(op.parameter("batch_offset"))))
+
+
+register(
+    TTNNDefinition(
+        "ttnn.fill_cache",
+        (OperandSpec("cache", data_types=CACHED), OperandSpec("input", data_types=CACHED)),
+        (attribute("batch_offset", INTEGER, 0),),
+        results=0,
+        numpy=_fill,
+        in_place="cache",
+        cpp=_cpp_fill,
+    )
+)
+
+# update_cache
+
+
+def _verify_update(op: CatalogueOp) -> None:
+    """The input (1, heads, users, head size) has one row for each user of the cache."""
+    cache, entry = _verify_cache(op)
+    if entry[0] != 1 or entry[2] != cache[0] or op.parameter("batch_offset") != 0:
+        raise VerifyException(
+            f"{op.name}: expected an input with one row for each of the {cache[0]} users and "
+            f"batch_offset 0, found shape {entry} and {op.parameter('batch_offset')}"
+        )
+
+
+def _update(call: Call) -> Sequence[numpy.ndarray]:
+    cache, entry = call.array("cache"), call.array("input")
+    position = int(call.array("update_index").reshape(-1)[0])
+    cache[:, :, position] = np.swapaxes(entry[0], 0, 1)
+    return []
+
+
+def _lower_update(builder: OpBuilder, op: CatalogueOp) -> Sequence[SSAValue]:
+    builder.emit_op("update_cache", [builder[value] for value in op.operands], [])
+    return []
+
+
+register(
+    TTIRDefinition(
+        "ttir.update_cache",
+        (operand("cache"), operand("input"), operand("update_index", drawn_as="index")),
+        (attribute("batch_offset", INTEGER, 0),),
+        results=0,
+        verify=_verify_update,
+        numpy=_update,
+        in_place="cache",
+        lower=_lower_update,
+    )
+)
+
+
+def _cpp_update(calls: CppCalls, op: CatalogueOp) -> None:
+    calls.include(HEADER)
+    calls.include_support("tensors.hpp")
+    cache, entry, index = (calls[value] for value in op.operands)
+    # The position is an integer of the host, so the device is waited for.
+    position = calls.call("support::read_index", index, type="uint32_t")
+    calls.run("ttnn::update_cache", cache, entry, position)
+
+
+register(
+    TTNNDefinition(
+        "ttnn.update_cache",
+        (
+            OperandSpec("cache", data_types=CACHED),
+            OperandSpec("input", data_types=CACHED),
+            OperandSpec("update_index", layout=None, data_types=(DataType.INT32, DataType.UINT32)),
+        ),
+        results=0,
+        numpy=_update,
+        in_place="cache",
+        cpp=_cpp_update,
+    )
+)

@@ -1,0 +1,1 @@
+"""Writes the generated project, builds it and checks it."""

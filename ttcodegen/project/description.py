@@ -1,0 +1,156 @@
+"""What the project writer needs to know of a compiled module."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import TYPE_CHECKING, Literal
+
+from ttcodegen.dialects.datatypes import DataType
+from ttcodegen.emitc.naming import file_stem, type_name
+from ttcodegen.ops.definition import Layout
+
+if TYPE_CHECKING:
+    import numpy as np
+
+MAX_RANK = 8
+"""The highest rank of a tensor of tt-metal (0.70.1: `MAX_NUM_DIMENSIONS`)."""
+
+# CMake keeps these target names to itself (policy CMP0037), and a target for the executable, the
+# objects and the support sources stands next to that of the module.
+_RESERVED_TARGETS = frozenset(
+    """
+    all all_build clean depend edit_cache experimental continuous nightly help install list
+    install_strip install_local package package_source preinstall rebuild_cache run_tests test
+    test_memcheck zero_check codegen support
+    """.split()
+)
+
+
+class TensorKind(StrEnum):
+    """What a tensor is to its function; parameters and constants are weights."""
+
+    INPUT = "input"
+    PARAMETER = "parameter"
+    CONSTANT = "constant"
+    OUTPUT = "output"
+
+
+@dataclass(frozen=True)
+class Drawing:
+    """How the executable draws values of a tensor for which there is no file.
+
+    uniform: in [low, high); normal: mean `low`, standard deviation `high`; integer: from `low` to
+    `high`, both included; boolean: zeros and ones.
+    """
+
+    distribution: Literal["uniform", "normal", "integer", "boolean"] = "uniform"
+    low: float = -1.0
+    high: float = 1.0
+
+
+@dataclass(frozen=True)
+class TensorDescription:
+    """An argument or a result of an entry function."""
+
+    name: str
+    """As the source names it."""
+    field: str
+    """Its C++ name in the structures of the function."""
+    kind: TensorKind
+    shape: tuple[int, ...]
+    data_type: DataType
+    layout: Layout
+    buffer_type: str
+    """dram, l1 or system_memory (the host)."""
+    source_dtype: str
+    """The numpy dtype of the source's element type."""
+    drawing: Drawing = Drawing()
+
+    @property
+    def is_weight(self) -> bool:
+        """Whether the value stays the same from one call to the next."""
+        return self.kind in (TensorKind.PARAMETER, TensorKind.CONSTANT)
+
+
+@dataclass(frozen=True)
+class FunctionDescription:
+    """An entry function."""
+
+    name: str
+    """As the source names it."""
+    cpp_name: str
+    arguments: tuple[TensorDescription, ...]
+    """Inputs and weights in the order of the source."""
+    outputs: tuple[TensorDescription, ...]
+    has_constants: bool
+    """Whether there is a function `prepare_<cpp_name>` whose result the function takes."""
+
+    @property
+    def inputs(self) -> tuple[TensorDescription, ...]:
+        """What differs from call to call."""
+        return tuple(a for a in self.arguments if not a.is_weight)
+
+    @property
+    def weights(self) -> tuple[TensorDescription, ...]:
+        """Parameters and constants."""
+        return tuple(a for a in self.arguments if a.is_weight)
+
+    def struct(self, suffix: str) -> str:
+        """The name of one of the C++ structures: Inputs, Weights, Constants, Outputs."""
+        return type_name(self.cpp_name) + suffix
+
+
+@dataclass(frozen=True)
+class KernelDescription:
+    """A device kernel of the project."""
+
+    file: str
+    """Path in the project."""
+    processor: str
+    """reader, compute or writer."""
+
+
+@dataclass(frozen=True)
+class DataFile:
+    """Values that go into the data folder."""
+
+    name: str
+    """The file's name without folder and ending."""
+    array: np.ndarray
+
+
+@dataclass(frozen=True)
+class ModuleDescription:
+    """A compiled module, as its project describes it."""
+
+    name: str
+    """Namespace, file names and CMake targets: see `module_name`."""
+    functions: tuple[FunctionDescription, ...]
+    target: str
+    arch: str
+    release: str
+    """The tt-metal release that the sources are written for."""
+    input_hash: str
+    """SHA-256 of the source, in hexadecimal."""
+    data: tuple[DataFile, ...] = ()
+    """Module constants, and weights whose values are known."""
+    kernels: tuple[KernelDescription, ...] = field(default=())
+
+    def weight_file(self, function: FunctionDescription, weight: TensorDescription) -> str:
+        """The name, without folder and ending, of the file with the values of a weight.
+
+        Functions of a module may use one name for different things, so the name of the function
+        is part of it where there are several.
+        """
+        if len(self.functions) == 1:
+            return weight.field
+        return f"{function.cpp_name}.{weight.field}"
+
+
+def module_name(text: str, taken: Iterable[str] = ()) -> str:
+    """The name of a module for C++ and CMake that reads like `text` (the stem of a file)."""
+    name = file_stem(text, "model")
+    reserved = name.lower() in _RESERVED_TARGETS or name in ("support", *taken)
+    return f"{name}_model" if reserved else name

@@ -1,0 +1,72 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string>
+#include <vector>
+
+namespace support {
+
+/// The types that elements of an array on the host can have. The numbers are part of the C API.
+enum class ElementType : std::int32_t {
+    boolean = 0,
+    int8 = 1,
+    int16 = 2,
+    int32 = 3,
+    int64 = 4,
+    uint8 = 5,
+    uint16 = 6,
+    uint32 = 7,
+    uint64 = 8,
+    float16 = 9,
+    bfloat16 = 10,
+    float32 = 11,
+    float64 = 12,
+};
+
+/// Bytes of one element.
+std::size_t element_size(ElementType type);
+
+/// The name that numpy (with ml_dtypes) has for the type, "float32" for instance.
+const char* element_name(ElementType type);
+
+bool is_element_type(std::int32_t number);
+bool is_floating(ElementType type);
+
+/// Row-major elements that somebody else owns.
+struct ArrayView {
+    ElementType type;
+    std::span<const std::uint64_t> shape;
+    const void* data;
+};
+
+/// Row-major elements in the byte order of the machine.
+struct Array {
+    ElementType type = ElementType::float32;
+    std::vector<std::uint64_t> shape;
+    std::vector<std::byte> bytes;
+
+    ArrayView view() const { return {type, shape, bytes.data()}; }
+};
+
+/// The number of elements of that shape.
+/// @throws std::runtime_error if it does not fit 64 bits.
+std::uint64_t element_count(std::span<const std::uint64_t> shape);
+
+/// "(1, 784)", as numpy writes it.
+std::string shape_text(std::span<const std::uint64_t> shape);
+
+/// The elements as another type: floats are rounded to nearest even.
+///
+/// Integers and booleans become anything that can hold their values, floats only floats.
+/// @throws std::runtime_error if the types do not allow it or a value is out of range.
+std::vector<std::byte> converted(const ArrayView& array, ElementType type);
+
+/// Values as elements of a type: rounded to nearest even for floats, towards zero for integers.
+std::vector<std::byte> stored(std::span<const double> values, ElementType type);
+
+/// The element at `index` of row-major `data`, as a double.
+double element_at(ElementType type, const void* data, std::uint64_t index);
+
+}  // namespace support

@@ -1,0 +1,33 @@
+#pragma once
+
+#include <cstddef>
+#include <span>
+
+#include "include/ttcodegen/capi.h"
+#include "support/description.hpp"
+
+/// What the C API of any module does; its functions have the module's name in front of these.
+///
+/// Nothing here throws: errors become a status, and a message for `last_error`.
+namespace support::capi {
+
+int open(const Module& module, std::uint32_t api_version, const char* data, int device,
+         ttcodegen_model** model) noexcept;
+void close(ttcodegen_model* model) noexcept;
+const char* last_error() noexcept;
+
+/// Null or empty if there is no such function.
+const char* function_name(const Module& module, std::size_t function) noexcept;
+std::span<const TensorDescription> inputs(const Module& module, std::size_t function) noexcept;
+std::span<const TensorDescription> weights(const Module& module, std::size_t function) noexcept;
+std::span<const TensorDescription> outputs(const Module& module, std::size_t function) noexcept;
+
+int describe(std::span<const TensorDescription> tensors, std::size_t index,
+             ttcodegen_tensor* result) noexcept;
+int set_weight(ttcodegen_model* model, std::size_t function, std::size_t weight,
+               const ttcodegen_array* values) noexcept;
+int draw_weights(ttcodegen_model* model, std::size_t function, std::uint64_t seed) noexcept;
+int run(ttcodegen_model* model, std::size_t function, std::span<const ttcodegen_array> inputs,
+        std::span<const ttcodegen_array> outputs) noexcept;
+
+}  // namespace support::capi

@@ -1,0 +1,70 @@
+#include "support/drawing.hpp"
+
+#include <cmath>
+#include <numbers>
+
+namespace support {
+
+namespace {
+
+/// SplitMix64 (Steele, Lea, Flood 2014): small, and the same on every machine, unlike <random>'s
+/// distributions.
+class Generator {
+  public:
+    explicit Generator(std::uint64_t seed) : state_(seed) {}
+
+    std::uint64_t bits() {
+        std::uint64_t value = state_ += 0x9e3779b97f4a7c15;
+        value = (value ^ value >> 30) * 0xbf58476d1ce4e5b9;
+        value = (value ^ value >> 27) * 0x94d049bb133111eb;
+        return value ^ value >> 31;
+    }
+
+    /// Uniform in [0, 1).
+    double unit() { return static_cast<double>(bits() >> 11) * 0x1p-53; }
+
+    double next(const Drawing& drawing) {
+        switch (drawing.distribution) {
+            case Distribution::uniform:
+                return drawing.low + (drawing.high - drawing.low) * unit();
+            case Distribution::normal: {
+                // Box and Muller; 1 - unit() is never zero.
+                const double radius = std::sqrt(-2 * std::log(1 - unit()));
+                return drawing.low +
+                       drawing.high * radius * std::cos(2 * std::numbers::pi * unit());
+            }
+            case Distribution::integer:
+                return std::floor(drawing.low + (drawing.high - drawing.low + 1) * unit());
+            case Distribution::boolean:
+                return static_cast<double>(bits() >> 63);
+        }
+        return 0;
+    }
+
+  private:
+    std::uint64_t state_;
+};
+
+/// FNV-1a.
+std::uint64_t hash(std::string_view text) {
+    std::uint64_t value = 0xcbf29ce484222325;
+    for (const char character : text) {
+        value = (value ^ static_cast<unsigned char>(character)) * 0x100000001b3;
+    }
+    return value;
+}
+
+}  // namespace
+
+Array draw(ElementType type, std::span<const std::uint64_t> shape, const Drawing& drawing,
+           std::uint64_t seed, std::string_view name) {
+    const std::uint64_t count = element_count(shape);
+    std::vector<double> values(count);
+    Generator generator(seed ^ hash(name));
+    for (double& value : values) {
+        value = generator.next(drawing);
+    }
+    return {type, {shape.begin(), shape.end()}, stored(values, type)};
+}
+
+}  // namespace support

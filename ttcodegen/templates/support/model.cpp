@@ -1,0 +1,150 @@
+#include "support/model.hpp"
+
+#include <sys/stat.h>
+
+#include <chrono>
+#include <optional>
+#include <stdexcept>
+#include <ttnn/device.hpp>
+#include <ttnn/tensor/tensor.hpp>
+#include <utility>
+
+#include "support/data_directory.hpp"
+#include "support/npy.hpp"
+#include "support/tensors.hpp"
+
+namespace support {
+
+namespace {
+
+// Convolutions and pooling keep their halo tables there.
+constexpr std::size_t l1_small_bytes = 32 * 1024;
+
+double seconds() {
+    const auto now = std::chrono::steady_clock::now().time_since_epoch();
+    return std::chrono::duration<double>(now).count();
+}
+
+/// The tensor of an argument; errors say which one it is.
+ttnn::Tensor argument(const TensorDescription& description, const ArrayView& array,
+                      tt::tt_metal::distributed::MeshDevice& device) {
+    try {
+        return to_tensor(array, description, device);
+    } catch (const std::exception& error) {
+        throw std::runtime_error(std::string(description.is_weight() ? "weight '" : "input '") +
+                                 description.name + "': " + error.what());
+    }
+}
+
+std::string chosen_data(const Module& module, std::string data) {
+    if (data.empty()) {
+        data = data_directory();
+    }
+    return data.empty() ? module.build_data_directory : data;
+}
+
+}  // namespace
+
+/// What is kept for a function between runs.
+struct Model::State {
+    std::vector<std::optional<ttnn::Tensor>> weights;
+    bool is_prepared = false;
+    std::shared_ptr<const void> prepared;
+};
+
+Model::Model(const Module& module, std::string data, int device_id)
+    : module_(module),
+      data_(chosen_data(module, std::move(data))),
+      device_(ttnn::device::open_mesh_device(device_id, l1_small_bytes)) {
+    for (const Function& function : module.functions) {
+        states_.emplace_back().weights.resize(function.weights.size());
+    }
+}
+
+Model::~Model() {
+    // Tensors go before the device that holds them.
+    states_.clear();
+    try {
+        ttnn::device::close_device(*device_);
+    } catch (const std::exception&) {
+        // Nobody could act on it: the results are already out.
+    }
+}
+
+std::string Model::weight_path(const TensorDescription& weight) const {
+    return data_ + "/" + weight.file + ".npy";
+}
+
+bool Model::has_weight(std::size_t function, std::size_t weight) const {
+    return states_[function].weights[weight].has_value() ||
+           file_exists(weight_path(module_.functions[function].weights[weight]));
+}
+
+void Model::set_weight(std::size_t function, std::size_t weight, const ArrayView& values) {
+    State& state = states_[function];
+    state.weights[weight] = argument(module_.functions[function].weights[weight], values, *device_);
+    state.is_prepared = false;
+}
+
+void Model::draw_missing_weights(std::size_t function, std::uint64_t seed) {
+    const auto weights = module_.functions[function].weights;
+    for (std::size_t i = 0; i < weights.size(); ++i) {
+        if (!has_weight(function, i)) {
+            const Array values = draw(element_type(weights[i].data_type), weights[i].shape(),
+                                      weights[i].drawing, seed, weights[i].name);
+            set_weight(function, i, values.view());
+        }
+    }
+}
+
+void Model::prepare(std::size_t function) {
+    State& state = states_[function];
+    if (state.is_prepared) {
+        return;
+    }
+    const auto weights = module_.functions[function].weights;
+    std::vector<ttnn::Tensor> tensors;
+    for (std::size_t i = 0; i < weights.size(); ++i) {
+        if (!has_weight(function, i)) {
+            throw std::runtime_error(std::string("weight '") + weights[i].name +
+                                     "' has no values: set them, or put them into " +
+                                     weight_path(weights[i]));
+        }
+        if (!state.weights[i].has_value()) {
+            set_weight(function, i, read_npy(weight_path(weights[i])).view());
+        }
+        tensors.push_back(*state.weights[i]);
+    }
+    const DataDirectory data(data_);
+    state.prepared = module_.functions[function].prepare(tensors, *device_);
+    state.is_prepared = true;
+}
+
+std::vector<Array> Model::run(std::size_t function, std::span<const ArrayView> inputs,
+                              RunTimes* times) {
+    const Function& called = module_.functions[function];
+    if (inputs.size() != called.inputs.size()) {
+        throw std::runtime_error(std::string("'") + called.name + "' takes " +
+                                 std::to_string(called.inputs.size()) + " inputs, found " +
+                                 std::to_string(inputs.size()));
+    }
+    prepare(function);
+    const double start = seconds();
+    std::vector<ttnn::Tensor> tensors;
+    for (std::size_t i = 0; i < inputs.size(); ++i) {
+        tensors.push_back(argument(called.inputs[i], inputs[i], *device_));
+    }
+    const double uploaded = seconds();
+    const auto results = called.run(tensors, states_[function].prepared.get(), *device_);
+    const double ran = seconds();
+    std::vector<Array> outputs;
+    for (const ttnn::Tensor& result : results) {
+        outputs.push_back(to_array(result));
+    }
+    if (times != nullptr) {
+        *times = {uploaded - start, ran - uploaded, seconds() - ran};
+    }
+    return outputs;
+}
+
+}  // namespace support

@@ -1,0 +1,356 @@
+#include "support/program.hpp"
+
+#include <sys/stat.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <charconv>
+#include <cstdio>
+#include <cstring>
+#include <limits>
+#include <optional>
+#include <stdexcept>
+#include <string_view>
+#include <utility>
+
+#include "support/comparison.hpp"
+#include "support/model.hpp"
+#include "support/npy.hpp"
+
+namespace support {
+
+namespace {
+
+enum ExitStatus { done = 0, mismatch = 1, usage = 2, failure = 3 };
+
+constexpr const char* help_text =
+    "Runs the functions of the module on inputs from files or on drawn ones.\n"
+    "\n"
+    "  --list              list the functions with their inputs and outputs, run nothing\n"
+    "  --function NAME     run only this function (may be repeated)\n"
+    "  --input NAME=FILE   values of an input or weight, as .npy (may be repeated)\n"
+    "  --inputs DIR        take DIR/<function>/<name>.npy for inputs and weights, where it exists\n"
+    "  --data DIR          folder of the weights and constants\n"
+    "  --seed N            seed of the inputs and weights that are not given (0)\n"
+    "  --loops N           run N times (1)\n"
+    "  --outputs DIR       write DIR/<function>/<name>.npy\n"
+    "  --golden DIR        compare with DIR/<function>/<name>.npy\n"
+    "  --correlation X     least Pearson correlation (0.9999 for 32-bit floats, 0.999 for 16-bit)\n"
+    "  --max-error X       greatest error as part of the range (0.001 and 0.02); integers: 0\n"
+    "  --device N          number of the device (0)\n"
+    "  --help              this text\n"
+    "\n"
+    "Exit status: 0 done, 1 an output differs from the golden one, 2 wrong usage, 3 failed.\n";
+
+struct UsageError : std::runtime_error {
+    using std::runtime_error::runtime_error;
+};
+
+struct Options {
+    bool help = false;
+    bool list = false;
+    std::vector<std::string> functions;
+    std::vector<std::pair<std::string, std::string>> inputs;
+    std::string input_directory;
+    std::string data;
+    std::string output_directory;
+    std::string golden_directory;
+    std::uint64_t seed = 0;
+    std::uint64_t loops = 1;
+    std::uint64_t device = 0;
+    std::optional<double> correlation;
+    std::optional<double> max_error;
+};
+
+template <typename T>
+T number(std::string_view option, std::string_view text) {
+    T value{};
+    const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+    if (error != std::errc() || end != text.data() + text.size()) {
+        throw UsageError(std::string(option) + " needs a number, found '" + std::string(text) +
+                         "'");
+    }
+    return value;
+}
+
+void set_option(Options& options, std::string_view name, const std::string& value) {
+    if (name == "--function") {
+        options.functions.push_back(value);
+    } else if (name == "--input") {
+        const std::size_t equals = value.find('=');
+        if (equals == std::string::npos) {
+            throw UsageError("--input needs NAME=FILE, found '" + value + "'");
+        }
+        options.inputs.emplace_back(value.substr(0, equals), value.substr(equals + 1));
+    } else if (name == "--inputs") {
+        options.input_directory = value;
+    } else if (name == "--data") {
+        options.data = value;
+    } else if (name == "--outputs") {
+        options.output_directory = value;
+    } else if (name == "--golden") {
+        options.golden_directory = value;
+    } else if (name == "--seed") {
+        options.seed = number<std::uint64_t>(name, value);
+    } else if (name == "--loops") {
+        options.loops = std::max<std::uint64_t>(1, number<std::uint64_t>(name, value));
+    } else if (name == "--device") {
+        options.device = number<std::uint16_t>(name, value);
+    } else if (name == "--correlation") {
+        options.correlation = number<double>(name, value);
+    } else if (name == "--max-error") {
+        options.max_error = number<double>(name, value);
+    } else {
+        throw UsageError("unknown option '" + std::string(name) + "'");
+    }
+}
+
+/// Reads the arguments; values follow their option or a '='.
+Options read_options(std::span<char*> arguments) {
+    Options options;
+    for (std::size_t i = 0; i < arguments.size(); ++i) {
+        const std::string_view argument = arguments[i];
+        const std::size_t equals = argument.find('=');
+        if (argument == "--help" || argument == "-h") {
+            options.help = true;
+        } else if (argument == "--list") {
+            options.list = true;
+        } else if (!argument.starts_with("--")) {
+            throw UsageError("unexpected argument '" + std::string(argument) + "'");
+        } else if (equals != std::string_view::npos) {
+            set_option(options, argument.substr(0, equals),
+                       std::string(argument.substr(equals + 1)));
+        } else if (i + 1 < arguments.size()) {
+            set_option(options, argument, arguments[++i]);
+        } else {
+            throw UsageError("'" + std::string(argument) + "' is no option, or lacks its value");
+        }
+    }
+    return options;
+}
+
+std::string file_of(const std::string& directory, const Function& function,
+                    const TensorDescription& tensor) {
+    return directory + "/" + function.cpp_name + "/" + tensor.field + ".npy";
+}
+
+bool is_called(const Function& function, const std::string& name) {
+    return name == function.name || name == function.cpp_name;
+}
+
+void make_directory(const std::string& path) {
+    if (mkdir(path.c_str(), 0777) != 0 && errno != EEXIST) {
+        throw std::runtime_error("cannot create " + path + ": " + std::strerror(errno));
+    }
+}
+
+const char* kind_name(Kind kind) {
+    constexpr const char* names[] = {"input", "parameter", "constant", "output"};
+    return names[static_cast<std::size_t>(kind)];
+}
+
+void print_tensor(const TensorDescription& tensor, const std::string& remark) {
+    std::printf("  %-9s  %-24s %-20s %-9s %s\n", kind_name(tensor.kind), tensor.name,
+                shape_text(tensor.shape()).c_str(), data_type_name(tensor.data_type),
+                remark.c_str());
+}
+
+void list_functions(const Module& module) {
+    for (const Function& function : module.functions) {
+        std::printf("%s\n", function.name);
+        for (const auto tensors : {function.inputs, function.weights, function.outputs}) {
+            for (const TensorDescription& tensor : tensors) {
+                print_tensor(tensor, "");
+            }
+        }
+    }
+}
+
+/// Runs functions of a module as the options say.
+class Program {
+  public:
+    Program(const Module& module, const Options& options)
+        : options_(options),
+          model_(module, options.data, static_cast<int>(options.device)),
+          input_used_(options.inputs.size(), false) {}
+
+    int run() {
+        const auto functions = model_.module().functions;
+        for (std::size_t i = 0; i < functions.size(); ++i) {
+            if (is_selected(functions[i])) {
+                run_function(i);
+            }
+        }
+        for (std::size_t i = 0; i < input_used_.size(); ++i) {
+            if (!input_used_[i]) {
+                throw UsageError("no input or weight is called '" + options_.inputs[i].first + "'");
+            }
+        }
+        return passed_ ? done : mismatch;
+    }
+
+  private:
+    bool is_selected(const Function& function) const {
+        const auto& names = options_.functions;
+        return names.empty() || std::ranges::any_of(names, [&](const std::string& name) {
+                   return is_called(function, name);
+               });
+    }
+
+    /// The file that the options name for a tensor, if there is one.
+    std::optional<std::string> given_file(const Function& function,
+                                          const TensorDescription& tensor) {
+        std::optional<std::string> file;
+        for (std::size_t i = 0; i < options_.inputs.size(); ++i) {
+            const auto& [name, path] = options_.inputs[i];
+            if (name == tensor.name || name == tensor.field) {
+                input_used_[i] = true;
+                file = path;
+            }
+        }
+        if (!file.has_value() && !options_.input_directory.empty()) {
+            file = file_of(options_.input_directory, function, tensor);
+            if (!file_exists(*file)) {
+                file.reset();
+            }
+        }
+        return file;
+    }
+
+    std::string drawn() const { return "drawn, seed " + std::to_string(options_.seed); }
+
+    void set_weights(std::size_t index) {
+        const Function& function = model_.function(index);
+        for (std::size_t i = 0; i < function.weights.size(); ++i) {
+            const TensorDescription& weight = function.weights[i];
+            std::string remark = model_.has_weight(index, i) ? "from the data folder" : drawn();
+            if (const auto file = given_file(function, weight)) {
+                model_.set_weight(index, i, read_npy(*file).view());
+                remark = *file;
+            }
+            print_tensor(weight, remark);
+        }
+        model_.draw_missing_weights(index, options_.seed);
+    }
+
+    std::vector<Array> make_inputs(const Function& function) {
+        std::vector<Array> inputs;
+        for (const TensorDescription& input : function.inputs) {
+            const auto file = given_file(function, input);
+            inputs.push_back(file.has_value() ? read_npy(*file)
+                                              : draw(element_type(input.data_type), input.shape(),
+                                                     input.drawing, options_.seed, input.name));
+            print_tensor(input, file.value_or(drawn()));
+        }
+        return inputs;
+    }
+
+    void run_function(std::size_t index) {
+        const Function& function = model_.function(index);
+        std::printf("%s\n", function.name);
+        const std::vector<Array> inputs = make_inputs(function);
+        set_weights(index);
+        std::vector<ArrayView> views;
+        for (const Array& input : inputs) {
+            views.push_back(input.view());
+        }
+        model_.prepare(index);
+        std::vector<Array> outputs;
+        RunTimes total;
+        double fastest = std::numeric_limits<double>::infinity();
+        for (std::uint64_t loop = 0; loop < options_.loops; ++loop) {
+            RunTimes times;
+            outputs = model_.run(index, views, &times);
+            fastest = std::min(fastest, times.run + times.download);
+            total.upload += times.upload;
+            total.run += times.run + times.download;
+        }
+        for (std::size_t i = 0; i < outputs.size(); ++i) {
+            finish_output(function, function.outputs[i], outputs[i]);
+        }
+        const double scale = 1e3 / static_cast<double>(options_.loops);
+        std::printf("  %llu runs: inputs to the device %.3f ms, run %.3f ms, fastest run %.3f ms\n",
+                    static_cast<unsigned long long>(options_.loops), total.upload * scale,
+                    total.run * scale, fastest * 1e3);
+    }
+
+    void finish_output(const Function& function, const TensorDescription& output,
+                       const Array& values) {
+        std::string remark;
+        if (!options_.output_directory.empty()) {
+            make_directory(options_.output_directory);
+            make_directory(options_.output_directory + "/" + function.cpp_name);
+            remark = file_of(options_.output_directory, function, output);
+            write_npy(remark, values.view());
+        }
+        print_tensor(output, remark);
+        if (!options_.golden_directory.empty()) {
+            compare_with_golden(function, output, values);
+        }
+    }
+
+    void compare_with_golden(const Function& function, const TensorDescription& output,
+                             const Array& values) {
+        const Array golden = read_npy(file_of(options_.golden_directory, function, output));
+        Tolerance tolerance = default_tolerance(values.type);
+        tolerance.correlation = options_.correlation.value_or(tolerance.correlation);
+        tolerance.error = options_.max_error.value_or(tolerance.error);
+        const Comparison comparison = compare(values.view(), golden.view(), tolerance);
+        std::printf("    %s: correlation %.6f, greatest error %.3g\n",
+                    comparison.passed ? "equals the golden output" : "MISMATCH",
+                    comparison.correlation, comparison.max_error);
+        if (!comparison.passed) {
+            std::fprintf(stderr, "error: output '%s' of '%s' differs from the golden one\n",
+                         output.name, function.name);
+            passed_ = false;
+        }
+    }
+
+    const Options& options_;
+    Model model_;
+    std::vector<bool> input_used_;
+    bool passed_ = true;
+};
+
+void check_functions(const Module& module, const Options& options) {
+    for (const std::string& name : options.functions) {
+        const bool known = std::ranges::any_of(
+            module.functions, [&](const Function& function) { return function.name == name; });
+        if (!known) {
+            throw UsageError("the module has no function '" + name + "'; --list lists them");
+        }
+    }
+}
+
+int run_options(const Module& module, const Options& options) {
+    if (options.help) {
+        std::printf("usage: %s_main [options]\n\n%s", module.name, help_text);
+        return done;
+    }
+    if (options.list) {
+        list_functions(module);
+        return done;
+    }
+    check_functions(module, options);
+    return Program(module, options).run();
+}
+
+}  // namespace
+
+int run_program(const Module& module, int argc, char** argv) {
+    try {
+        const int status = run_options(
+            module, read_options(std::span(argv, static_cast<std::size_t>(argc)).subspan(1)));
+        return std::fflush(stdout) == 0 ? status : failure;
+    } catch (const UsageError& error) {
+        std::fflush(stdout);
+        std::fprintf(stderr, "error: %s\nnote: --help lists the options\n", error.what());
+        return usage;
+    } catch (const std::exception& error) {
+        std::fflush(stdout);
+        std::fprintf(stderr, "error: %s\n", error.what());
+        return failure;
+    }
+}
+
+}  // namespace support

@@ -273,7 +273,10 @@ class _FilePrinter:
         name = require_identifier(op.sym_name.data, op)
         self._begin_definition()
         final = " final" if op.final_specifier is not None else ""
-        with self._block(f"struct {name}{final} {{", "};"):
+        keyword = "struct" if op.is_struct else "class"
+        with self._block(f"{keyword} {name}{final} {{", "};"):
+            if not op.is_struct:
+                self._lines.append(_INDENT * (self._depth - 1) + "  public:")
             self._body(op.body.block)
         self._wants_blank_line = True
 

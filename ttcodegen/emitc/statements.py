@@ -11,11 +11,13 @@ from xdsl.dialects.builtin import (
     DenseArrayBase,
     FlatSymbolRefAttrConstr,
     FunctionType,
+    IntegerAttr,
     IntegerType,
     StringAttr,
     SymbolRefAttr,
     UnitAttr,
     i1,
+    i32,
     i64,
 )
 from xdsl.dialects.emitc import (
@@ -215,18 +217,25 @@ class ReturnOp(EmitCOperation):
 
 @irdl_op_definition
 class ClassOp(EmitCOperation):
-    """A structure: all its members are public."""
+    """A class or, if `class_type` is 1, a structure; all its members are public."""
 
     name = "emitc.class"
     sym_name = prop_def(StringAttr)
+    class_type = opt_prop_def(IntegerAttr)
     final_specifier = opt_prop_def(UnitAttr)
     body = region_def("single_block")
     traits = traits_def(IsolatedFromAbove(), NoTerminator(), SymbolTable(), SymbolOpInterface())
 
     def __init__(self, name: str, body: Block | None = None) -> None:
         super().__init__(
-            properties={"sym_name": StringAttr(name)}, regions=[Region(body or Block())]
+            properties={"sym_name": StringAttr(name), "class_type": IntegerAttr(1, i32)},
+            regions=[Region(body or Block())],
         )
+
+    @property
+    def is_struct(self) -> bool:
+        """Whether it is written with the keyword `struct`."""
+        return self.class_type is not None and self.class_type.value.data == 1
 
 
 @irdl_op_definition

@@ -55,9 +55,19 @@ if TYPE_CHECKING:
 
 WEIGHTS = (DataType.BFLOAT16, DataType.FLOAT32)
 ACTIVATIONS = (DataType.BFLOAT16, DataType.FLOAT32, DataType.BFLOAT8_B)
+
+
+def _fan_in(op: CatalogueOp) -> int:
+    """Products per element of the result; of a transposed convolution, with stride 1."""
+    shape = op.shape("weight")
+    if "transpose" in op.name:
+        return shape[0] // op.parameter("groups") * prod(shape[2:])
+    return prod(shape[1:])
+
+
 CONVOLUTION_OPERANDS = (
     operand("input"),
-    operand("weight", drawn_as="weight"),
+    operand("weight", drawn_as="weight", fan_in=_fan_in),
     optional("bias", drawn_as="weight"),
 )
 _GROUPS = attribute("groups", INTEGER, 1)

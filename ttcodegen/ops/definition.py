@@ -77,8 +77,15 @@ class OperandSpec:
     """The data types that the library takes, the preferred one first; None takes all."""
     domain: tuple[float, float] | None = None
     """Where drawn inputs should lie so that the op is well conditioned."""
-    drawn_as: Literal["activation", "weight", "index", "mask", "variance"] = "activation"
-    """How values are drawn for an argument that feeds this operand."""
+    drawn_as: Literal["activation", "weight", "index", "mask", "attention_mask", "variance"] = (
+        "activation"
+    )
+    """How values are drawn for an argument that feeds this operand: a mask holds 0 and 1, an
+    attention mask, which is added to scores, 0 and large negative numbers."""
+    fan_in: Callable[[CatalogueOp], int] | None = None
+    """For a weight: how many products with its elements one element of the result sums up."""
+    places: Callable[[CatalogueOp], int] | None = None
+    """For an index: how many places there are that it may name, counted from 0."""
 
 
 @dataclass(frozen=True)

@@ -67,7 +67,10 @@ def _lower_embedding(builder: OpBuilder, op: CatalogueOp) -> SSAValue:
 register(
     TTIRDefinition(
         "ttir.embedding",
-        (operand("input", drawn_as="index"), operand("weight")),
+        (
+            operand("input", drawn_as="index", places=lambda op: _table_size(op)[0]),
+            operand("weight"),
+        ),
         verify=_verify_embedding,
         numpy=_embedding,
         lower=_lower_embedding,

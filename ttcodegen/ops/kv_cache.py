@@ -153,7 +153,11 @@ def _lower_update(builder: OpBuilder, op: CatalogueOp) -> Sequence[SSAValue]:
 register(
     TTIRDefinition(
         "ttir.update_cache",
-        (operand("cache"), operand("input"), operand("update_index", drawn_as="index")),
+        (
+            operand("cache"),
+            operand("input"),
+            operand("update_index", drawn_as="index", places=lambda op: op.shape("cache")[2]),
+        ),
         (attribute("batch_offset", INTEGER, 0),),
         results=0,
         verify=_verify_update,

@@ -193,7 +193,10 @@ def _with_batch(builder: OpBuilder, value: SSAValue, batch: Shape) -> SSAValue:
 
 
 for _name in ("matmul", "linear"):
-    _operands = [operand("a"), operand("b", drawn_as="weight")]
+    _operands = [
+        operand("a"),
+        operand("b", drawn_as="weight", fan_in=lambda op: _matrices(op)[0][-1]),
+    ]
     if _name == "linear":
         _operands.append(optional("bias"))
     register(
@@ -275,6 +278,10 @@ def _dot_axes(op: CatalogueOp) -> tuple[list[int], list[int], list[int], list[in
     return batch_l, batch_r, contract_l, contract_r
 
 
+def _contracted(op: CatalogueOp) -> int:
+    return prod(op.shape("lhs")[axis] for axis in op.parameter("contract_dims_lhs"))
+
+
 def _free(shape: Shape, used: list[int]) -> list[int]:
     return [axis for axis in range(len(shape)) if axis not in used]
 
@@ -329,7 +336,7 @@ def _decompose_dot_general(builder: OpBuilder, op: CatalogueOp) -> SSAValue:
 register(
     TTIRDefinition(
         "ttir.dot_general",
-        (operand("lhs"), operand("rhs", drawn_as="weight")),
+        (operand("lhs"), operand("rhs", drawn_as="weight", fan_in=_contracted)),
         tuple(
             attribute(f"{kind}_dims_{side}", INTEGERS)
             for kind in ("batch", "contract")

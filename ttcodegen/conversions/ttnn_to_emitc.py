@@ -74,10 +74,11 @@ def constants_fields(entry: Entry) -> list[str]:
     if entry.const_eval is None:
         return []
     scope = NameScope()
-    return [scope.unique(identifier(hint)) for hint in _constant_hints(entry)]
+    return [scope.unique(identifier(hint)) for hint in constant_names(entry)]
 
 
-def _constant_hints(entry: Entry) -> list[str]:
+def constant_names(entry: Entry) -> list[str]:
+    """What the constants of a function are called: after the weights that they are made of."""
     assert entry.const_eval is not None
     assert entry.load is not None
     names = {port.value: port.name for port in entry.arguments}
@@ -211,7 +212,10 @@ class _SourceWriter:
     def _write_const_eval(self, entry: Entry) -> None:
         assert entry.const_eval is not None
         body = self.file.function(
-            f"prepare_{entry.cpp_name}", prepare_parameters(entry), entry.struct("Constants")
+            f"prepare_{entry.cpp_name}",
+            prepare_parameters(entry),
+            entry.struct("Constants"),
+            fixed_names=[DEVICE],
         )
         assert entry.load is not None
         ports = {port.value: port for port in entry.arguments}
@@ -246,8 +250,9 @@ class _SourceWriter:
                 port.value, structs["weights" if port.is_weight else "inputs"], port
             )
         if entry.load is not None:
-            for value, name in zip(entry.load.results, constants_fields(entry), strict=True):
-                function.bind_field(value, structs["constants"], name)
+            names = zip(constants_fields(entry), constant_names(entry), strict=True)
+            for value, (field, name) in zip(entry.load.results, names, strict=True):
+                function.bind_constant(value, structs["constants"], field, name)
         return function
 
     def _write_part(self, entry: Entry, part: Part, name: str) -> None:
@@ -272,7 +277,7 @@ class _SourceWriter:
 
     def _write_entry(self, entry: Entry, parts: Sequence[Part], names: Sequence[str]) -> None:
         result = entry.struct("Outputs") if entry.results else None
-        body = self.file.function(entry.cpp_name, parameters(entry), result)
+        body = self.file.function(entry.cpp_name, parameters(entry), result, fixed_names=[DEVICE])
         function = self._open_entry_function(entry, body)
         if names:
             for part, name in zip(parts, names, strict=True):
@@ -316,9 +321,9 @@ class _FunctionWriter:
         if port.is_weight or "weight" in port.name or "bias" in port.name:
             self.weight_names[value] = port.name
 
-    def bind_field(self, value: SSAValue, struct: SSAValue, name: str) -> None:
-        """Makes a value a member of a structure."""
-        self.members[value] = (struct, name)
+    def bind_constant(self, value: SSAValue, struct: SSAValue, field: str, name: str) -> None:
+        """Makes a constant that was computed before a member of a structure."""
+        self.members[value] = (struct, field)
         self.weight_names[value] = name
 
     def __getitem__(self, value: SSAValue) -> SSAValue:

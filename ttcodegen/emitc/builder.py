@@ -18,7 +18,7 @@ wrapped in `Text`, so that no name of the input gets there by accident.
 
 from __future__ import annotations
 
-from collections.abc import Generator, Mapping, Sequence
+from collections.abc import Collection, Generator, Mapping, Sequence
 from contextlib import contextmanager
 
 from xdsl.dialects.builtin import (
@@ -53,13 +53,14 @@ from ttcodegen.emitc.expressions import (
     SubscriptOp,
     YieldOp,
 )
-from ttcodegen.emitc.inlining import NAME, NAMES, PURE
+from ttcodegen.emitc.inlining import FIXED_NAME, NAME, NAMES, PURE
 from ttcodegen.emitc.naming import identifier, is_identifier
 from ttcodegen.emitc.operators import BINARY_OPS, UNARY_OPS, CastOp, CmpOp, ComparisonPredicate
 from ttcodegen.emitc.spelling import comment_line, cpp_type, type_text
 from ttcodegen.emitc.statements import (
     AssignOp,
     ClassOp,
+    DeclareFuncOp,
     FieldOp,
     FileOp,
     ForOp,
@@ -366,6 +367,7 @@ class EmitCBuilder:
         result: str | None = None,
         *,
         specifiers: Sequence[str] = (),
+        fixed_names: Collection[str] = (),
     ) -> EmitCBuilder:
         """Defines a function and gives the builder of its body.
 
@@ -374,11 +376,12 @@ class EmitCBuilder:
             parameters: name and type of each.
             result: the type it returns, None for void.
             specifiers: `static`, `inline`, ...
+            fixed_names: the parameters that pieces of C++ in the body refer to by their names.
         """
         block = Block(arg_types=[cpp_type(type) for _, type in parameters])
         for argument, (parameter, _) in zip(block.args, parameters, strict=True):
             argument.name_hint = identifier(parameter)
-        self._function(name, parameters, result, Region(block), specifiers)
+        self._function(name, parameters, result, Region(block), specifiers, fixed_names)
         return self._nested(block)
 
     def declare(
@@ -389,8 +392,12 @@ class EmitCBuilder:
         *,
         specifiers: Sequence[str] = (),
     ) -> None:
-        """Declares a function that is defined in another file (or later in this one)."""
+        """Declares a function that is defined in another file."""
         self._function(name, parameters, result, Region(), specifiers)
+
+    def declare_ahead(self, name: str) -> None:
+        """Declares a function that is defined further down in this file."""
+        self.insert(DeclareFuncOp(name))
 
     def _function(
         self,
@@ -399,10 +406,19 @@ class EmitCBuilder:
         result: str | None,
         body: Region,
         specifiers: Sequence[str],
+        fixed_names: Collection[str] = (),
     ) -> None:
         outputs = [] if result is None else [cpp_type(result)]
         type_ = FunctionType.from_lists([cpp_type(type) for _, type in parameters], outputs)
-        names = ArrayAttr([DictionaryAttr({NAME: StringAttr(text)}) for text, _ in parameters])
+        names = ArrayAttr(
+            [
+                DictionaryAttr(
+                    {NAME: StringAttr(text)}
+                    | ({FIXED_NAME: UnitAttr()} if text in fixed_names else {})
+                )
+                for text, _ in parameters
+            ]
+        )
         self.insert(
             FuncOp(
                 name, type_, body, specifiers=specifiers, arg_attrs=names if parameters else None

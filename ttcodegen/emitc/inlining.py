@@ -43,6 +43,8 @@ from ttcodegen.emitc.statements import AssignOp, DoOp, ForOp, GlobalOp, Variable
 
 PURE = "ttcodegen.pure"
 NAME = "ttcodegen.name"
+FIXED_NAME = "ttcodegen.fixed_name"
+"""Marks a parameter whose name pieces of C++ in the body refer to, so that it has to stay."""
 NAMES = "ttcodegen.names"
 
 # Membership of the exact type is several times faster than `isinstance` on abstract classes.

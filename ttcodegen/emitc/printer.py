@@ -22,7 +22,14 @@ from xdsl.ir import Attribute, Block, Operation, SSAValue
 
 from ttcodegen.diagnostics import CompileError
 from ttcodegen.emitc.expressions import CallOp, CallOpaqueOp, YieldOp
-from ttcodegen.emitc.inlining import NAME, NAMES, InliningPlan, constant_globals, has_effects
+from ttcodegen.emitc.inlining import (
+    FIXED_NAME,
+    NAME,
+    NAMES,
+    InliningPlan,
+    constant_globals,
+    has_effects,
+)
 from ttcodegen.emitc.naming import NameScope, identifier, snake_case
 from ttcodegen.emitc.operators import (
     COMPARISON_SYNTAX,
@@ -258,10 +265,12 @@ class _FilePrinter:
         arguments = op.body.block.args if op.body.blocks else ()
         for index, type_ in enumerate(op.function_type.inputs.data):
             argument = arguments[index] if arguments else None
-            name = scope.unique(identifier(_parameter_name(op, index, argument), "argument"))
+            name = identifier(_parameter_name(op, index, argument), "argument")
+            fixed = _has_fixed_name(op, index)
+            name = name if fixed else scope.unique(name)
             if argument is not None:
                 self._values.define(argument, Expression(name))
-                if argument.first_use is None:
+                if argument.first_use is None and not (fixed and _mentions(op, name)):
                     # A name that nobody uses would be a warning.
                     name = f"/*{name}*/"
             text = declaration(type_, name)
@@ -401,6 +410,22 @@ def _parameter_name(op: FuncOp, index: int, argument: SSAValue | None) -> str:
         if isinstance(name, StringAttr):
             return name.data
     return (argument.name_hint if argument is not None else None) or "argument"
+
+
+def _has_fixed_name(op: FuncOp, index: int) -> bool:
+    attributes = op.arg_attrs.data[index] if op.arg_attrs is not None else None
+    return isinstance(attributes, DictionaryAttr) and FIXED_NAME in attributes.data
+
+
+def _mentions(op: FuncOp, name: str) -> bool:
+    """Whether pieces of C++ in the body of a function refer to `name`."""
+    return any(
+        name in re.findall(r"\w+", argument.value.data)
+        for call in op.body.walk()
+        if isinstance(call, CallOpaqueOp) and call.args is not None
+        for argument in call.args.data
+        if isinstance(argument, EmitC_OpaqueAttr)
+    )
 
 
 def _fallback_name(op: Operation) -> str:

@@ -9,6 +9,7 @@ from ttcodegen.transforms.const_eval_hoist import ConstEvalHoist
 from ttcodegen.transforms.deallocate import Deallocate
 from ttcodegen.transforms.decompose_layouts import DecomposeLayouts
 from ttcodegen.transforms.inline import InlinePass
+from ttcodegen.transforms.remove_dead_values import RemoveDeadValues
 from ttcodegen.transforms.ttir_broadcast_fold import TTIRImplicitBroadcastFoldPass
 from ttcodegen.transforms.ttir_canonicalize import TTIRCanonicalizePass
 from ttcodegen.transforms.ttir_decompose import TTIRDecomposePass
@@ -26,6 +27,7 @@ TTIR_PIPELINE: list[ModulePass] = [
 
 TTNN_PIPELINE: list[ModulePass] = [
     ConvertTTIRToTTNN(),
+    RemoveDeadValues(),
     TTNNLayout(),
     ConstEvalHoist(),
     DecomposeLayouts(),

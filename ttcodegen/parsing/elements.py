@@ -172,8 +172,8 @@ def _bfloat16(value: float) -> bytes:
     _, exponent = math.frexp(value)
     # 8 significant bits; below the smallest normal number the last bit stays where it is.
     ulp = max(exponent - 8, -133)
-    # round() is exact here and takes ties to even.
-    rounded = math.ldexp(float(round(math.ldexp(value, -ulp))), ulp)
+    # round() is exact here and takes ties to even; it drops the sign of what becomes zero.
+    rounded = math.copysign(math.ldexp(float(round(math.ldexp(value, -ulp))), ulp), value)
     try:
         return struct.pack("<f", rounded)[2:]
     except OverflowError:
@@ -224,7 +224,16 @@ def literal_offset(body: str, index: int) -> int:
 
 def has_shape(body: str, shape: Sequence[int]) -> bool:
     """Whether the brackets and commas of a tensor literal are those of `shape`."""
-    return body.translate(_WITHOUT_NUMBERS) == _brackets(shape)
+    brackets = body.translate(_WITHOUT_NUMBERS)
+    # A type may claim more elements than there is memory for; so the length is compared first.
+    return len(brackets) == _brackets_length(shape) and brackets == _brackets(shape)
+
+
+def _brackets_length(shape: Sequence[int]) -> int:
+    length = 0
+    for size in reversed(shape):
+        length = 2 + size * length + max(size - 1, 0)
+    return length
 
 
 def _brackets(shape: Sequence[int]) -> str:

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from xdsl.dialects.builtin import DenseArrayBase, IntegerAttr, ModuleOp, i32
+from xdsl.dialects.builtin import DenseArrayBase, IntegerAttr, ModuleOp, TensorType, i32, i64
 from xdsl.ir import Attribute, Operation, SSAValue
 
 from ttcodegen.dialects.operation import CatalogueOp
@@ -81,6 +81,18 @@ def _upgrade_attributes(op: CatalogueOp) -> None:
                 op.properties.pop(name, None)
                 op.attributes.pop(name, None)
             op.properties[merged] = DenseArrayBase.from_list(i32, values)
+    if op.name == "ttir.broadcast" and op.properties.pop("dimension", None) is not None:
+        _upgrade_broadcast(op)
+
+
+def _upgrade_broadcast(op: CatalogueOp) -> None:
+    """In 2024 the broadcast dimensions were listed; now each dimension has a factor."""
+    source, result = op.operands[0].type, op.results[0].type
+    if isinstance(source, TensorType) and isinstance(result, TensorType):
+        sizes, results = source.get_shape(), result.get_shape()
+        if len(sizes) == len(results):
+            factors = [b // a if a else 1 for a, b in zip(sizes, results, strict=True)]
+            op.properties["broadcast_dimensions"] = DenseArrayBase.from_list(i64, factors)
 
 
 def _drop_destinations(op: CatalogueOp) -> Sequence[Operation]:
@@ -93,7 +105,9 @@ def _drop_destinations(op: CatalogueOp) -> Sequence[Operation]:
     segments = _explicit_segments(op)
     for dictionary in (op.properties, op.attributes):
         dictionary.pop(_SEGMENTS, None)
-    if segments is not None and len(segments) == len(op.definition.operands) + 1:
+    specs = op.definition.operands
+    flexible = any(spec.count != "one" for spec in specs)
+    if segments is not None and flexible and len(segments) == len(specs) + 1:
         op.properties[_SEGMENTS] = DenseArrayBase.from_list(i32, segments[:-1])
     op.operands = kept
     owners = [value.owner for value in dropped if _is_empty(value)]

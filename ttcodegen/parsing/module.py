@@ -87,7 +87,9 @@ def _all_unknown_custom_forms(
     for match in _OPERATION.finditer(source.text):
         generic, custom = match.groups()
         if not parser.knows(generic or custom, in_custom_form=custom is not None):
-            offsets.setdefault(generic or custom, []).append(match.start(match.lastindex or 0))
+            # A generic name starts with its quote, as everywhere.
+            place = match.start(2) if generic is None else match.start(1) - 1
+            offsets.setdefault(generic or custom, []).append(place)
     found: list[Diagnostic] = []
     for name, places in offsets.items():
         remedy = remedy_for_operation(name) or error.diagnostics[0].remedy

@@ -273,8 +273,13 @@ class OperationParser(ConstantParser):
             placeholder.replace_all_uses_with(value)
 
     def _in_order(self) -> bool:
-        """Whether operations of the current block run in order; those of a module do not."""
-        return bool(self._op_types) and not issubclass(self._op_types[-1], ModuleOp)
+        """Whether operations of the current block run in order.
+
+        Those of a module do not, and regions of operations that we do not know may be graphs.
+        """
+        return bool(self._op_types) and not issubclass(
+            self._op_types[-1], ModuleOp | UnregisteredOp
+        )
 
     def _precedes(self, user: Operation, definition: Operation | None) -> bool:
         """Whether `user`, or an operation around it, stands before `definition` in its block."""

@@ -188,6 +188,8 @@ def _refusal(type_: Attribute) -> str | None:
     tensor = cast(TensorType[Attribute], type_)
     if any(size < 0 for size in tensor.get_shape()):
         return f"tensors of unknown size are not supported: {type_}"
+    if any(size >= 1 << 32 for size in tensor.get_shape()):
+        return f"tensors with a dimension of 2^32 or more are not supported: {type_}"
     if normalized_data_type(tensor.element_type) is None:
         return f"elements of type {tensor.element_type} are not supported"
     return None

@@ -1,0 +1,153 @@
+"""Wrappers are taken off, and what is not supported is listed."""
+
+from __future__ import annotations
+
+from xdsl.dialects.builtin import ModuleOp, StringAttr
+from xdsl.dialects.func import CallOp, FuncOp
+
+from tests.parsing.reading import T, body, failure, parse
+from ttcodegen.diagnostics import Diagnostics, Source
+from ttcodegen.parsing import parse_module
+
+F = f"func.func @f(%a: {T}) -> {T} {{ return %a : {T} }}"
+
+
+def functions(module: ModuleOp) -> list[str]:
+    """The names of what the module holds; nothing but functions."""
+    names: list[str] = []
+    for op in module.body.ops:
+        assert isinstance(op, FuncOp)
+        names.append(op.sym_name.data)
+    return names
+
+
+def test_functions_without_a_module() -> None:
+    assert functions(parse(F)) == ["f"]
+
+
+def test_wrappers_are_taken_off_and_attributes_merged() -> None:
+    module = parse(
+        "module @outer attributes {a = 1, b = 1} {\n"
+        "  ttcore.device_module attributes {c = 1} {\n"
+        "    builtin.module @inner attributes {b = 2} {\n"
+        f"      {F}\n    }}\n  }}\n}}\n"
+    )
+    assert functions(module) == ["f"]
+    assert module.sym_name == StringAttr("inner")
+    assert {name: str(value) for name, value in module.attributes.items()} == {
+        "a": "1 : i64",
+        "b": "2 : i64",
+    }
+
+
+def test_wrappers_in_generic_form_and_of_the_old_dialect() -> None:
+    for wrapper in (
+        f'"ttcore.device_module"() ({{ module {{ {F} }} }}) : () -> ()',
+        f"tt.device_module {{ module {{ {F} }} }}",
+    ):
+        assert functions(parse(wrapper)) == ["f"]
+
+
+def test_descriptions_of_devices_are_dropped() -> None:
+    device = (
+        "ttcore.device @default_device = <workerGrid = #ttcore.grid<8x8, (d0, d1) -> (0, d0, d1)>, "
+        "l1Map = (d0, d1)[s0] -> (0, d0), meshShape = , chipIds = [0]>"
+    )
+    assert functions(parse(f"module {{\n{device}\n{F}\n}}")) == ["f"]
+
+
+def test_modules_side_by_side_make_one() -> None:
+    module = parse(
+        f"module {{ {F} }}\n{F.replace('@f', '@g')}\nmodule {{ {F.replace('@f', '@h')} }}"
+    )
+    assert functions(module) == ["f", "g", "h"]
+
+
+def test_functions_of_equal_name_in_different_modules_get_numbers() -> None:
+    caller = (
+        f"func.func @main(%a: {T}) -> {T} {{ %0 = call @f(%a) : ({T}) -> {T} return %0 : {T} }}"
+    )
+    source = Source("in.mlir", f"module {{ {F} }}\nmodule {{ {F}\n{caller} }}")
+    diagnostics = Diagnostics()
+    module = parse_module(source, diagnostics)
+    assert functions(module) == ["f", "f_1", "main"]
+    (call,) = [op for op in module.walk() if isinstance(op, CallOp)]
+    assert call.callee.string_value() == "f_1"
+    (warning,) = diagnostics.warnings
+    assert warning.message == "another module defines @f; this one is @f_1"
+
+
+def test_a_module_defines_a_function_once() -> None:
+    message = failure(f"{F}\n{F}")
+    assert message.startswith("in.mlir:2:1: error: function @f is defined twice")
+    assert "in.mlir:1:1: note: first defined here" in message
+
+
+def test_functions_for_the_cpu_are_refused() -> None:
+    message = failure(f"module {{\nttcore.cpu_module {{ builtin.module {{ {F} }} }}\n{F}\n}}")
+    assert message.startswith("in.mlir:2:1: error: functions hoisted to the CPU")
+    assert "note: give the module as it was before functions were hoisted" in message
+
+
+def test_all_unknown_operations_are_listed_at_once() -> None:
+    message = failure(
+        body(
+            f'%0 = "ttir.foo"(%a) : ({T}) -> {T}',
+            f'%1 = "stablehlo.add"(%a, %a) : ({T}, {T}) -> {T}',
+            f'%2 = "ttir.foo"(%a) : ({T}) -> {T}',
+        )
+    )
+    lines = message.splitlines()
+    assert lines[0] == "in.mlir:2:8: error: unknown operation 'ttir.foo' (2 times)"
+    assert lines[3] == "in.mlir:3:8: error: unknown operation 'stablehlo.add'"
+    assert lines[6].startswith("note: lower StableHLO to TTIR first")
+    assert len(lines) == 7
+
+
+def test_all_unknown_operations_in_forms_of_their_own_are_listed_at_once() -> None:
+    message = failure(
+        body(
+            f"%0 = stablehlo.add %a, %a : {T}",
+            f'%1 = "ttir.add"(%0, %0) : ({T}, {T}) -> {T}',
+            f"%2 = chlo.erf %1 : {T}",
+            f"%3 = stablehlo.add %2, %a : {T}",
+            f'%4 = "ttir.foo"(%a) : ({T}) -> {T}',
+            f"%5 = ttir.empty() : {T}",
+        )
+    )
+    errors = [line for line in message.splitlines() if ": error: " in line]
+    assert errors == [
+        "in.mlir:2:8: error: unknown operation 'stablehlo.add' (2 times)",
+        "in.mlir:4:8: error: unknown operation 'chlo.erf'",
+        "in.mlir:6:8: error: unknown operation 'ttir.foo'",
+    ]
+
+
+def test_a_single_unknown_word_is_an_unknown_operation() -> None:
+    assert failure("hello world").startswith("in.mlir:1:1: error: unknown operation 'hello'")
+
+
+def test_types_without_a_device_tensor_are_listed() -> None:
+    message = failure(
+        "func.func @f(%a: tensor<?x2xf32>, %b: tensor<*xf32>, %c: i32, %d: tensor<2xf8E4M3FN>, "
+        "%e: tensor<2x!quant.uniform<i8:f32, 1.0>>, %f: i32, %g: tensor<4294967296xf32>) { return }"
+    )
+    errors = [line for line in message.splitlines() if ": error: " in line]
+    assert errors == [
+        "in.mlir:1:14: error: tensors of unknown size are not supported: tensor<?x2xf32>",
+        "in.mlir:1:35: error: tensors of unknown rank are not supported: tensor<*xf32>",
+        "in.mlir:1:54: error: values of type i32 are not supported (2 times)",
+        "in.mlir:1:63: error: elements of type f8E4M3FN are not supported",
+        "in.mlir:1:87: error: elements of type !quant.uniform<i8:f32, 1.0> are not supported",
+        "in.mlir:1:141: error: tensors with a dimension of 2^32 or more are not supported: "
+        "tensor<4294967296xf32>",
+    ]
+
+
+def test_functions_are_one_block() -> None:
+    assert "control flow between blocks is not supported" in failure(
+        body('"cf.br"()[^next] : () -> ()', "^next:")
+    )
+    assert "a function without a body is not supported" in failure(
+        f"func.func private @f({T}) -> {T}"
+    )

@@ -1,0 +1,100 @@
+"""manifest.json: what a project holds, and the sign that ttcodegen wrote the folder."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, cast
+
+from ttcodegen import __version__
+from ttcodegen.project.description import (
+    FunctionDescription,
+    ModuleDescription,
+    TensorDescription,
+)
+
+MANIFEST = "manifest.json"
+_TOOL = "ttcodegen"
+
+
+def manifest_text(module: ModuleDescription, hashes: Mapping[str, str]) -> str:
+    """The text of manifest.json.
+
+    Args:
+        module: the module of the project.
+        hashes: the SHA-256, in hexadecimal, of each file of the project but the manifest itself.
+    """
+    content = {
+        "tool": _TOOL,
+        "tool_version": __version__,
+        "tt_metal_release": module.release,
+        "target": module.target,
+        "arch": module.arch,
+        "module": module.name,
+        "input_sha256": module.input_hash,
+        "functions": [_function(module, function) for function in module.functions],
+        "kernels": [{"file": k.file, "processor": k.processor} for k in module.kernels],
+        "files": [{"path": path, "sha256": hashes[path]} for path in sorted(hashes)],
+    }
+    return json.dumps(content, indent=2, ensure_ascii=False) + "\n"
+
+
+def read_manifest(folder: Path) -> dict[str, Any] | None:
+    """The manifest of a project; None if the folder has none that ttcodegen wrote."""
+    try:
+        content: object = json.loads(folder.joinpath(MANIFEST).read_text("utf-8"))
+    except (OSError, ValueError, RecursionError):
+        return None
+    if not isinstance(content, dict):
+        return None
+    manifest = cast(dict[str, Any], content)
+    return manifest if manifest.get("tool") == _TOOL else None
+
+
+def manifest_hashes(manifest: Mapping[str, Any]) -> dict[str, str]:
+    """The files that a manifest lists, with their hashes; entries that make no sense are left out.
+
+    A path that leads out of the folder is one of them: the file may have been tampered with.
+    """
+    rows: Any = manifest.get("files")
+    hashes: dict[str, str] = {}
+    for row in cast(list[Any], rows) if isinstance(rows, list) else []:
+        match row:
+            case {"path": str(path), "sha256": str(sha256)} if _stays_inside(path):
+                hashes[path] = sha256
+            case _:
+                pass
+    return hashes
+
+
+def _stays_inside(path: str) -> bool:
+    parts = Path(path).parts
+    return bool(parts) and not Path(path).is_absolute() and ".." not in parts and "\0" not in path
+
+
+def _function(module: ModuleDescription, function: FunctionDescription) -> dict[str, Any]:
+    return {
+        "name": function.name,
+        "cpp_name": function.cpp_name,
+        "inputs": [_tensor(module, function, tensor) for tensor in function.arguments],
+        "outputs": [_tensor(module, function, tensor) for tensor in function.outputs],
+    }
+
+
+def _tensor(
+    module: ModuleDescription, function: FunctionDescription, tensor: TensorDescription
+) -> dict[str, Any]:
+    row: dict[str, Any] = {
+        "name": tensor.name,
+        "cpp_name": tensor.field,
+        "kind": tensor.kind.value,
+        "shape": list(tensor.shape),
+        "dtype": tensor.data_type.name.lower(),
+        "layout": tensor.layout.value,
+        "buffer_type": tensor.buffer_type,
+        "source_dtype": tensor.source_dtype,
+    }
+    if tensor.is_weight:
+        row["file"] = f"data/{module.weight_file(function, tensor)}.npy"
+    return row

@@ -1,0 +1,245 @@
+"""Writes out/: all of it, or nothing."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import shutil
+import tempfile
+from collections.abc import Generator, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from ttcodegen.diagnostics import CompileError
+from ttcodegen.project.manifest import MANIFEST, manifest_hashes, manifest_text, read_manifest
+
+if TYPE_CHECKING:
+    from ttcodegen.project.description import DataFile, ModuleDescription
+
+CHECK_REPORT = "check.json"
+"""What `--check` found; it belongs to the project as it was when it was checked."""
+
+_STAGING_PREFIX = ".ttcodegen-"
+
+
+def refuse_foreign_folder(out: Path, *, force: bool) -> None:
+    """Makes sure that a project may be written to `out`; changes nothing.
+
+    Without `force` that is a folder which does not exist, is empty, or was written by ttcodegen
+    and not edited since.
+
+    Raises:
+        CompileError: if it may not.
+    """
+    if not os.path.lexists(out):
+        return
+    if not out.is_dir():
+        raise CompileError(
+            f"cannot write to '{out}': there is a file of that name",
+            remedy="give a folder with -o",
+        )
+    if force:
+        return
+    with _reported(out):
+        present = [name for name in os.listdir(out) if not name.startswith(_STAGING_PREFIX)]
+    manifest = read_manifest(out)
+    if manifest is None:
+        if present:
+            raise CompileError(
+                f"'{out}' exists and ttcodegen did not write it",
+                remedy="give another folder with -o, or --force to write into this one",
+            )
+        return
+    edited = _edited_files(out, manifest_hashes(manifest))
+    if edited:
+        listed = ", ".join(edited[:5]) + (", ..." if len(edited) > 5 else "")
+        raise CompileError(
+            f"files of '{out}' were edited since ttcodegen wrote them: {listed}",
+            remedy="give another folder with -o, or --force to overwrite them",
+        )
+
+
+def write_project(
+    module: ModuleDescription,
+    out: Path,
+    files: Mapping[str, str | bytes],
+    *,
+    force: bool = False,
+) -> None:
+    """Writes a project with its manifest.
+
+    Files of `out` that are in no manifest (a build folder, weights of the user's own) stay, and so
+    do files that would not change, with their times: a build after it only compiles what is new.
+
+    Args:
+        module: the module, with the arrays of its data folder.
+        out: the project's folder.
+        files: texts and bytes by path in the project.
+        force: write into a folder that ttcodegen did not write, or that was edited.
+
+    Raises:
+        CompileError: if the folder may not be written, or cannot be. It is then as it was.
+    """
+    refuse_foreign_folder(out, force=force)
+    out = Path(os.path.realpath(out))
+    with _reported(out), _created_parents(out):
+        # Next to the place of the files: only there is renaming them a matter of one moment.
+        parent = out if out.is_dir() else out.parent
+        staging = Path(tempfile.mkdtemp(prefix=_STAGING_PREFIX, dir=parent))
+        try:
+            project = staging / "project"
+            paths = _write_all(project, module, files)
+            if parent == out:
+                _merge(project, staging / "replaced", out, paths)
+            else:
+                project.rename(out)
+        finally:
+            shutil.rmtree(staging, ignore_errors=True)
+
+
+@contextmanager
+def _reported(out: Path) -> Generator[None]:
+    """Turns errors of the file system into messages."""
+    try:
+        yield
+    except OSError as error:
+        reason = error.strerror or str(error)
+        raise CompileError(
+            f"cannot write '{out}': {reason}",
+            remedy="nothing was changed; give a folder that can be written with -o",
+        ) from None
+
+
+@contextmanager
+def _created_parents(out: Path) -> Generator[None]:
+    """Makes the folders above `out`; they go again if the writing fails."""
+    missing: list[Path] = []
+    folder = out.parent
+    while not folder.exists():
+        missing.append(folder)
+        folder = folder.parent
+    created: list[Path] = []
+    try:
+        for folder in reversed(missing):
+            folder.mkdir()
+            created.append(folder)
+        yield
+    except BaseException:
+        for folder in reversed(created):
+            try:
+                folder.rmdir()
+            except OSError:
+                break
+        raise
+
+
+def _write_all(
+    project: Path, module: ModuleDescription, files: Mapping[str, str | bytes]
+) -> list[str]:
+    """Writes all files of a project; gives their paths, the manifest's last."""
+    hashes: dict[str, str] = {}
+    project.mkdir()
+    for path, content in files.items():
+        data = content.encode("utf-8", "replace") if isinstance(content, str) else content
+        target = project / path
+        target.parent.mkdir(parents=True, exist_ok=True)
+        target.write_bytes(data)
+        hashes[path] = hashlib.sha256(data).hexdigest()
+    project.joinpath("data").mkdir(exist_ok=True)
+    hashes.update(_write_data(project, module.data))
+    project.joinpath(MANIFEST).write_text(manifest_text(module, hashes), "utf-8")
+    return [*sorted(hashes), MANIFEST]
+
+
+def _write_data(project: Path, data: Sequence[DataFile]) -> Iterator[tuple[str, str]]:
+    for file in data:
+        path = f"data/{file.name}.npy"
+        target = project / path
+        if target.exists():
+            raise ValueError(f"two arrays are called {file.name}")
+        save_array(target, file.array)
+        yield path, _sha256(target)
+
+
+def save_array(path: Path, array: object) -> None:
+    """Writes a .npy file; bfloat16, which the format does not know, as float32."""
+    import numpy as np
+
+    values = np.asarray(array)
+    if values.dtype.name == "bfloat16":
+        values = values.astype(np.float32)
+    with path.open("wb") as file:
+        np.save(file, values, allow_pickle=False)
+
+
+def _sha256(path: Path) -> str:
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def _edited_files(out: Path, hashes: Mapping[str, str]) -> list[str]:
+    """The listed files whose content is no longer what the manifest says; deleted ones are not."""
+    edited: list[str] = []
+    for path, sha256 in hashes.items():
+        file = out / path
+        try:
+            if file.is_file() and _sha256(file) != sha256:
+                edited.append(path)
+        except OSError:
+            edited.append(path)
+    return edited
+
+
+def _merge(project: Path, replaced: Path, out: Path, paths: Sequence[str]) -> None:
+    """Moves the files of `project` into `out`; what they replace moves to `replaced`.
+
+    Raises:
+        OSError: if that is not possible; everything has then been moved back.
+    """
+    manifest = read_manifest(out)
+    stale = set(manifest_hashes(manifest)) if manifest is not None else set[str]()
+    stale = (stale | {CHECK_REPORT}) - set(paths)
+    moves: list[tuple[Path, Path]] = []
+    created: list[Path] = []
+
+    def move(source: Path, target: Path) -> None:
+        for folder in reversed(target.parents):
+            if not folder.exists():
+                folder.mkdir()
+                created.append(folder)
+        source.rename(target)
+        moves.append((source, target))
+
+    try:
+        for path in sorted(stale):
+            if out.joinpath(path).is_file():
+                move(out / path, replaced / path)
+        for path in paths:
+            target = out / path
+            if _same_content(project / path, target):
+                continue
+            if os.path.lexists(target):
+                move(target, replaced / path)
+            move(project / path, target)
+        if not out.joinpath("data").exists():
+            move(project / "data", out / "data")
+    except BaseException:
+        for source, target in reversed(moves):
+            target.rename(source)
+        for folder in reversed(created):
+            folder.rmdir()
+        raise
+
+
+def _same_content(new: Path, old: Path) -> bool:
+    try:
+        if old.is_symlink() or not old.is_file() or old.stat().st_size != new.stat().st_size:
+            return False
+        with new.open("rb") as new_file, old.open("rb") as old_file:
+            while chunk := new_file.read(1 << 20):
+                if chunk != old_file.read(1 << 20):
+                    return False
+    except OSError:
+        return False
+    return True

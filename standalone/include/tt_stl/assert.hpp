@@ -16,8 +16,7 @@ std::string text_of_float(double value);
 std::string format_message(std::string_view format, std::initializer_list<std::string> arguments);
 
 /// Throws std::runtime_error; `kind` is TT_FATAL or TT_THROW.
-[[noreturn]] void throw_failure(const char* kind, const char* condition,
-                                const std::string& message);
+[[noreturn]] void throw_failure(const char* kind, const std::string& message);
 
 /// The text of one message argument; types of tt-metal provide `describe` next to themselves.
 template <typename T>
@@ -38,20 +37,19 @@ std::string text_of(const T& value) {
 }
 
 template <typename... Args>
-[[noreturn]] void fail(const char* kind, const char* condition, std::string_view format,
-                       const Args&... args) {
-    throw_failure(kind, condition, format_message(format, {text_of(args)...}));
+[[noreturn]] void fail(const char* kind, std::string_view format, const Args&... args) {
+    throw_failure(kind, format_message(format, {text_of(args)...}));
 }
 
 }  // namespace tt::assert::detail
 
-#define TT_THROW(...) ::tt::assert::detail::fail("TT_THROW", "", __VA_ARGS__)
+#define TT_THROW(...) ::tt::assert::detail::fail("TT_THROW", __VA_ARGS__)
 
-#define TT_FATAL(condition, ...)                                             \
-    do {                                                                     \
-        if (!(condition)) [[unlikely]] {                                     \
-            ::tt::assert::detail::fail("TT_FATAL", #condition, __VA_ARGS__); \
-        }                                                                    \
+#define TT_FATAL(condition, ...)                                 \
+    do {                                                         \
+        if (!(condition)) [[unlikely]] {                         \
+            ::tt::assert::detail::fail("TT_FATAL", __VA_ARGS__); \
+        }                                                        \
     } while (0)
 
 #define TT_ASSERT(condition, ...) \

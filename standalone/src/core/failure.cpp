@@ -34,12 +34,8 @@ std::string format_message(std::string_view format, std::initializer_list<std::s
     return message;
 }
 
-void throw_failure(const char* kind, const char* condition, const std::string& message) {
-    std::string text = std::string(kind) + ": " + message;
-    if (*condition != '\0') {
-        text += std::string(" [") + condition + "]";
-    }
-    throw std::runtime_error(text);
+void throw_failure(const char* kind, const std::string& message) {
+    throw std::runtime_error(std::string(kind) + ": " + message);
 }
 
 }  // namespace tt::assert::detail

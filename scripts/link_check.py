@@ -1,0 +1,207 @@
+"""Links object files against the libraries of the released ttnn wheel and names what is missing.
+
+    scripts/link_check.py model.o                      # what emitted code calls
+    scripts/link_check.py --surface libttcodegen_cpu.a # every function that the CPU backend defines
+
+A wrong name, namespace or parameter type of the tt-metal API is an undefined symbol. Functions
+that the release has only as templates or inline in its headers are listed in
+standalone/header_only.txt. The wheel is downloaded into the cache folder where `--lib-dir` does not
+say where its libraries are.
+"""
+
+from __future__ import annotations
+
+import argparse
+import fnmatch
+import re
+import subprocess
+import sys
+import tempfile
+import zipfile
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+RELEASE = "0.70.1"
+LIBRARIES = ("_ttnncpp.so", "libtt_metal.so")
+PIP_OPTIONS = (
+    "--no-deps",
+    "--only-binary=:all:",
+    "--python-version=3.12",
+    "--platform=manylinux_2_34_x86_64",
+    "--dest",
+)
+LINKER_OPTIONS = (
+    "-Wl,--allow-shlib-undefined",
+    "-Wl,--warn-unresolved-symbols",
+    "-Wl,--no-demangle",
+)
+API = re.compile(r"(?<![\w:])(ttnn|tt)::|^bfloat16::")
+"""A demangled name that belongs to the API, or has it in its parameters."""
+
+
+class LinkCheckError(Exception):
+    """The check could not be made."""
+
+
+@dataclass(frozen=True)
+class HeaderOnly:
+    """A demangled name, with wildcards, that needs no symbol, and where that was read."""
+
+    pattern: str
+    reason: str
+
+
+def read_header_only(path: Path) -> list[HeaderOnly]:
+    """Lines of `pattern | reason`; empty lines and those after # are skipped."""
+    entries: list[HeaderOnly] = []
+    for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), 1):
+        if not line.strip() or line.startswith("#"):
+            continue
+        pattern, separator, reason = line.partition(" | ")
+        if not separator or not reason.strip():
+            raise LinkCheckError(f"{path}:{number}: expected 'pattern | reason'")
+        entries.append(HeaderOnly(pattern.strip(), reason.strip()))
+    return entries
+
+
+def _run(command: Sequence[str], text: str | None = None) -> str:
+    try:
+        done = subprocess.run(command, input=text, capture_output=True, text=True, check=False)
+    except FileNotFoundError as error:
+        raise LinkCheckError(f"{command[0]} is not installed") from error
+    if done.returncode != 0:
+        raise LinkCheckError(f"{' '.join(command)}\n{done.stderr.strip()}")
+    return done.stdout + done.stderr
+
+
+def demangle(symbols: Sequence[str]) -> list[str]:
+    """The C++ names of symbols."""
+    return _run(["c++filt"], "\n".join(symbols)).splitlines() if symbols else []
+
+
+def wheel_libraries(cache: Path) -> Path:
+    """The folder with the libraries of the wheel; downloads and unpacks it into `cache` once."""
+    unpacked = cache / f"ttnn-{RELEASE}"
+    libraries = unpacked / "ttnn" / "build" / "lib"
+    if all((libraries / name).is_file() for name in LIBRARIES):
+        return libraries
+    cache.mkdir(parents=True, exist_ok=True)
+    _run((sys.executable, "-m", "pip", "download", f"ttnn=={RELEASE}", *PIP_OPTIONS, str(cache)))
+    wheels = sorted(cache.glob(f"ttnn-{RELEASE}-*.whl"))
+    if not wheels:
+        raise LinkCheckError(f"pip downloaded no wheel of ttnn {RELEASE} to {cache}")
+    with zipfile.ZipFile(wheels[0]) as wheel:
+        members = [name for name in wheel.namelist() if name.startswith("ttnn/build/lib/")]
+        wheel.extractall(unpacked, members)
+    return libraries
+
+
+def defined_functions(library: Path) -> list[str]:
+    """The API functions that a library of ours defines (strong symbols: no inline functions)."""
+    symbols: list[str] = []
+    for line in _run(["nm", "-g", "--defined-only", str(library)]).splitlines():
+        fields = line.split()
+        if len(fields) == 3 and fields[1] == "T":
+            symbols.append(fields[2])
+    ours = sorted(set(symbols))
+    return [
+        symbol
+        for symbol, name in zip(ours, demangle(ours), strict=True)
+        if re.match(r"(ttnn|tt)::|bfloat16::", name)
+    ]
+
+
+def _reference_object(symbols: Iterable[str], folder: Path) -> Path:
+    """An object file with a pointer to every symbol."""
+    source = folder / "surface.s"
+    lines = ["    .data", *(f"    .quad {symbol}" for symbol in symbols)]
+    lines.append('    .section .note.GNU-stack,"",@progbits')
+    source.write_text("\n".join(lines) + "\n", encoding="utf-8")
+    target = folder / "surface.o"
+    _run(["g++", "-c", str(source), "-o", str(target)])
+    return target
+
+
+def _has_main(objects: Sequence[Path]) -> bool:
+    listing = _run(["nm", "-g", "--defined-only", *map(str, objects)])
+    return any(line.split()[-2:] == ["T", "main"] for line in listing.splitlines())
+
+
+def undefined_symbols(objects: Sequence[Path], libraries: Path, folder: Path) -> list[str]:
+    """The symbols that neither the objects nor the wheel's libraries define."""
+    inputs = [str(path) for path in objects]
+    if not _has_main(objects):
+        stub = folder / "main.cpp"
+        stub.write_text("int main() {}\n", encoding="utf-8")
+        inputs.append(str(stub))
+    named = (f"-l:{name}" for name in LIBRARIES)
+    options = ("-L", str(libraries), *named, "-pthread", *LINKER_OPTIONS)
+    output = _run(("g++", "-no-pie", *inputs, "-o", str(folder / "linked"), *options))
+    return sorted(set(re.findall(r"undefined reference to `([^']+)'", output)))
+
+
+def check(
+    objects: Sequence[Path],
+    surfaces: Sequence[Path],
+    libraries: Path,
+    header_only: Sequence[HeaderOnly],
+) -> list[str]:
+    """The demangled API names that do not link.
+
+    Raises LinkCheckError if a tool or a library is missing.
+    """
+    for name in LIBRARIES:
+        if not (libraries / name).is_file():
+            raise LinkCheckError(f"{libraries} has no {name}")
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        linked = list(objects)
+        if surfaces:
+            functions = [symbol for library in surfaces for symbol in defined_functions(library)]
+            linked.append(_reference_object(functions, folder))
+        names = demangle(undefined_symbols(linked, libraries, folder))
+    return [
+        name
+        for name in names
+        if API.search(name)
+        and not any(fnmatch.fnmatchcase(name, entry.pattern) for entry in header_only)
+    ]
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Exit status: 0 all links, 1 something does not, 2 the check could not be made."""
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawTextHelpFormatter
+    )
+    parser.add_argument("objects", nargs="*", type=Path, help="object files and static libraries")
+    parser.add_argument(
+        "--surface",
+        action="append",
+        default=[],
+        type=Path,
+        metavar="LIBRARY",
+        help="check every API function that this static library defines",
+    )
+    parser.add_argument("--lib-dir", type=Path, help="the wheel's unpacked ttnn/build/lib")
+    parser.add_argument("--cache", type=Path, default=ROOT / "build" / "wheels")
+    parser.add_argument("--header-only", type=Path, default=ROOT / "standalone/header_only.txt")
+    options = parser.parse_args(arguments)
+    if not options.objects and not options.surface:
+        parser.error("nothing to check: name object files or --surface")
+    try:
+        libraries = options.lib_dir or wheel_libraries(options.cache)
+        missing = check(
+            options.objects, options.surface, libraries, read_header_only(options.header_only)
+        )
+    except (LinkCheckError, OSError) as error:
+        print(f"link check: {error}", file=sys.stderr)
+        return 2
+    for name in missing:
+        print(f"not in ttnn {RELEASE}: {name}", file=sys.stderr)
+    return 1 if missing else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

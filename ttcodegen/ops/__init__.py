@@ -19,6 +19,8 @@ FAMILIES = (
     "normalization",
     "convolution",
     "convolution3d",
+    "pooling",
+    "upsample",
 )
 
 

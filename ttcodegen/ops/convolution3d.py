@@ -179,7 +179,7 @@ def _library_conv3d(call: Call) -> numpy.ndarray:
 
 
 def _cpp_conv3d(calls: CppCalls, op: CatalogueOp) -> None:
-    from ttcodegen.dialects.ttnn import placement_of
+    from ttcodegen.dialects.placement import placement_of
 
     calls.include("ttnn/operations/experimental/conv3d/conv3d.hpp")
     placement = placement_of(op.results[0])

@@ -1,0 +1,502 @@
+"""Pooling: the maximum or the mean of what a window sees, or of a whole image."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from itertools import product
+from typing import TYPE_CHECKING
+
+from xdsl.dialects.builtin import DenseIntOrFPElementsAttr, TensorType
+from xdsl.ir import SSAValue
+from xdsl.utils.exceptions import VerifyException
+
+from ttcodegen.conversions.cpp_calls import NULLOPT, Argument, CppCalls, Text, cpp_text
+from ttcodegen.conversions.op_builder import OpBuilder
+from ttcodegen.dialects.datatypes import DataType, element_of, f32, shape_of, ui16, ui32
+from ttcodegen.dialects.operation import CatalogueOp
+from ttcodegen.lazy_numpy import np
+from ttcodegen.ops.attribute_kinds import BOOLEAN, INTEGER, INTEGERS
+from ttcodegen.ops.data_movement import expect_shape
+from ttcodegen.ops.definition import (
+    Call,
+    Layout,
+    OperandSpec,
+    ResultRule,
+    TTIRDefinition,
+    TTNNDefinition,
+    attribute,
+    operand,
+    register,
+    variadic,
+)
+from ttcodegen.ops.sliding_window import (
+    FLATTENED_ATTRIBUTE,
+    FlattenedImage,
+    Window,
+    array_text,
+    expect_image,
+    image_shape,
+    library_padding,
+    library_window,
+    padded,
+    per_dimension,
+    taps,
+    window_attributes,
+)
+
+if TYPE_CHECKING:
+    import numpy
+
+HEADER = "ttnn/operations/pool/generic/generic_pools.hpp"
+
+# Meanings: images are (N, H, W, C).
+
+
+def _seen(x: numpy.ndarray, window: Window, sizes: Sequence[int]) -> Iterator[numpy.ndarray]:
+    """What each element of the kernel sees, over all windows of a padded image."""
+    for tap in product(*(range(size) for size in window.kernel)):
+        yield taps(x, window, sizes, tap)
+
+
+def _output_sizes(x: numpy.ndarray, window: Window) -> list[int]:
+    return [window.output_size(axis, size) for axis, size in enumerate(x.shape[1:3])]
+
+
+def lowest(dtype: numpy.dtype) -> float:
+    """What is not greater than any number of the dtype."""
+    return -np.inf if np.issubdtype(dtype, np.floating) else np.iinfo(dtype).min
+
+
+def max_pool(x: numpy.ndarray, window: Window) -> numpy.ndarray:
+    """The greatest element that each window sees; padding is never it."""
+    sizes = _output_sizes(x, window)
+    views = _seen(padded(x, window, lowest(x.dtype)), window, sizes)
+    result = next(views).copy()
+    for view in views:
+        np.maximum(result, view, out=result)
+    return result
+
+
+def max_pool_indices(x: numpy.ndarray, window: Window) -> tuple[numpy.ndarray, numpy.ndarray]:
+    """The greatest elements, and where the first of each window stands in the image: row times
+    width plus column."""
+    _, height, width, _ = x.shape
+    sizes = _output_sizes(x, window)
+    places = np.indices((height * width,), dtype=np.int64).reshape(1, height, width, 1)
+    place_views = _seen(padded(places, window), window, sizes)
+    views = _seen(padded(x, window, lowest(x.dtype)), window, sizes)
+    best = next(views).copy()
+    index = np.broadcast_to(next(place_views), best.shape).copy()
+    # A window that starts in the padding has its first real element later.
+    found = best != lowest(x.dtype)
+    for view, place in zip(views, place_views, strict=True):
+        better = (view > best) | (~found & (view != lowest(x.dtype)))
+        found |= better
+        best = np.where(better, view, best)
+        index = np.where(better, place, index)
+    return best, index
+
+
+def window_counts(window: Window, height: int, width: int, count_padding: bool) -> numpy.ndarray:
+    """How many elements the mean of each window is over, (1, Ho, Wo, 1): the padding counts if it
+    is to, what `ceil_mode` lets a window see behind it never does."""
+    ones = np.ones((1, height, width, 1), dtype=np.float32)
+    widths = [(0, 0), *window.padding, (0, 0)]
+    beyond = [(0, window.overhang(axis, size)) for axis, size in enumerate((height, width))]
+    inside = np.pad(ones, widths, constant_values=1.0 if count_padding else 0.0)
+    inside = np.pad(inside, [(0, 0), *beyond, (0, 0)])
+    return np.sum(list(_seen(inside, window, _output_sizes(ones, window))), axis=0)
+
+
+def avg_pool(x: numpy.ndarray, window: Window, count_padding: bool) -> numpy.ndarray:
+    """The mean of what each window sees."""
+    _, height, width, _ = x.shape
+    views = _seen(padded(x, window), window, _output_sizes(x, window))
+    result = next(views).astype(np.result_type(x.dtype, np.float32))
+    for view in views:
+        result += view
+    # A window that sees only padding has the mean 0.
+    return result / np.maximum(window_counts(window, height, width, count_padding), 1.0)
+
+
+# TTIR
+
+
+def _window(op: CatalogueOp) -> Window:
+    return Window.of(op, per_dimension(op, "kernel", 2))
+
+
+def _verify_pool(op: CatalogueOp) -> None:
+    """The number of windows is the result's height and width."""
+    n, height, width, channels = image_shape(op)
+    window = _window(op)
+    expect_image(op, (n, *window.output_sizes(op, (height, width)), channels))  # pyright: ignore
+
+
+def _call_image(call: Call) -> numpy.ndarray:
+    x = call.array("input")
+    flattened: FlattenedImage | None = call[FLATTENED_ATTRIBUTE.name]
+    if flattened is None:
+        return x
+    size = (flattened.batch_size, flattened.input_height, flattened.input_width)
+    return x.reshape(*size, x.shape[-1])
+
+
+def _call_window(call: Call) -> Window:
+    def pair(name: str) -> tuple[int, int]:
+        return call[name][0], call[name][-1]
+
+    padding = call["padding"]
+    top, left, bottom, right = padding if len(padding) == 4 else (*pair("padding"),) * 2
+    edges = ((top, bottom), (left, right))
+    return Window(pair("kernel"), pair("stride"), edges, pair("dilation"), call["ceil_mode"])
+
+
+def _max_pool2d(call: Call) -> numpy.ndarray:
+    return max_pool(_call_image(call), _call_window(call)).reshape(call.results[0].shape)
+
+
+def _avg_pool2d(call: Call) -> numpy.ndarray:
+    result = avg_pool(_call_image(call), _call_window(call), call["count_include_pad"])
+    return result.reshape(call.results[0].shape)
+
+
+def _max_pool2d_with_indices(call: Call) -> list[numpy.ndarray]:
+    both = max_pool_indices(_call_image(call), _call_window(call))
+    return [array.reshape(call.results[0].shape) for array in both]
+
+
+def _fits_library(window: Window) -> bool:
+    """Whether the padding is at most half of the kernel, which the library demands of it."""
+    return all(
+        max(pair) <= size // 2 for pair, size in zip(window.padding, window.kernel, strict=True)
+    )
+
+
+def _is_identity(window: Window) -> bool:
+    return {*window.kernel, *window.stride} == {1} and all(p == (0, 0) for p in window.padding)
+
+
+def _pool(
+    builder: OpBuilder,
+    op: CatalogueOp,
+    name: str,
+    value: SSAValue,
+    window: Window,
+    elements: Sequence[object],
+    **attributes: object,
+) -> list[SSAValue]:
+    """The library's pooling of an image, or of its rows with the size that the op says."""
+    n, height, width, channels = image_shape(op)
+    if shape_of(value.type) != op.shape("input"):
+        n, height, width, channels = shape_of(value.type)
+    sizes = window.output_sizes(op, (height, width))
+    value = builder.reshape(value, [1, 1, n * height * width, channels])
+    made = builder.emit_op(
+        name,
+        [value],
+        [
+            TensorType(element, [1, 1, n * sizes[0] * sizes[1], channels])  # pyright: ignore
+            for element in elements
+        ],
+        batch_size=n,
+        input_height=height,
+        input_width=width,
+        channels=channels,
+        kernel_size=list(window.kernel),
+        stride=list(window.stride),
+        padding=library_padding(window),
+        ceil_mode=window.ceil_mode,
+        **attributes,
+    )
+    return [builder.reshape(result, op.result_shape) for result in made.results]
+
+
+def _filled_up(
+    builder: OpBuilder, op: CatalogueOp, window: Window, fill: float
+) -> tuple[SSAValue, Window]:
+    """The image with as much padding as its windows see, and the window without padding."""
+    n, height, width, channels = image_shape(op)
+    ends = [
+        (count - 1) * window.stride[axis] + window.reach(axis)
+        for axis, count in enumerate(window.output_sizes(op, (height, width)))
+    ]
+    widths = [
+        (before, max(0, end - size - before))
+        for (before, _), end, size in zip(window.padding, ends, (height, width), strict=True)
+    ]
+    value = builder.reshape(builder.operand(op, "input"), [n, height, width, channels])
+    shape = [n, height + sum(widths[0]), width + sum(widths[1]), channels]
+    value = builder.emit(
+        "pad_row_major",
+        [value],
+        TensorType(element_of(value.type), shape),
+        padding=[0, 0, *widths[0], *widths[1], 0, 0],
+        value=fill,
+    )
+    none = ((0, 0), (0, 0))
+    return value, Window(window.kernel, window.stride, none, window.dilation)
+
+
+def _lower_max_pool2d(builder: OpBuilder, op: CatalogueOp) -> SSAValue:
+    window = _window(op)
+    element = element_of(op.result_type)
+    value = builder.operand(op, "input")
+    if _is_identity(window):
+        return builder.typecast(value, element)
+    if not _fits_library(window):
+        value, window = _filled_up(builder, op, window, -np.inf)
+    dilation = list(window.dilation)
+    return _pool(builder, op, "max_pool2d", value, window, [element], dilation=dilation)[0]
+
+
+def _lower_max_pool2d_with_indices(builder: OpBuilder, op: CatalogueOp) -> list[SSAValue]:
+    """The library counts with 16 bits as long as they suffice for the image."""
+    window = _window(op)
+    _, height, width, _ = image_shape(op)
+    index = ui16 if height * width <= 0xFFFF else ui32
+    elements = [element_of(op.result_type), index]
+    value = builder.operand(op, "input")
+    dilation = list(window.dilation)
+    maximum, places = _pool(
+        builder, op, "max_pool2d_with_indices", value, window, elements, dilation=dilation
+    )
+    return [maximum, builder.typecast(places, element_of(op.results[1].type))]
+
+
+def _verify_with_indices(op: CatalogueOp) -> None:
+    """As for max_pool2d; the library gives no indices for an image that was padded before."""
+    _verify_pool(op)
+    window = _window(op)
+    if not _fits_library(window):
+        raise VerifyException(
+            f"{op.name}: padding {window.padding} is more than half of the kernel {window.kernel}"
+        )
+
+
+def _lower_avg_pool2d(builder: OpBuilder, op: CatalogueOp) -> SSAValue:
+    window = _window(op)
+    element = element_of(op.result_type)
+    value = builder.operand(op, "input")
+    if _is_identity(window):
+        return builder.typecast(value, element)
+    if window.dilation != (1, 1) or not _fits_library(window):
+        return _mean_by_convolution(builder, op, window)
+    counted = op.parameter("count_include_pad")
+    return _pool(builder, op, "avg_pool2d", value, window, [element], count_include_pad=counted)[0]
+
+
+def _mean_by_convolution(builder: OpBuilder, op: CatalogueOp, window: Window) -> SSAValue:
+    """The library's mean knows no dilation and little padding: sums by a convolution of every
+    channel with ones, divided by the number of elements."""
+    n, height, width, channels = image_shape(op)
+    sizes = window.output_sizes(op, (height, width))
+    element = element_of(op.result_type)
+    counts = window_counts(window, height, width, op.parameter("count_include_pad"))
+    value, bare = _filled_up(builder, op, window, 0.0)
+    _, high, wide, _ = shape_of(value.type)
+    sums = builder.emit(
+        "conv2d",
+        [
+            builder.reshape(value, [1, 1, n * high * wide, channels]),
+            builder.full([channels, 1, *window.kernel], 1.0, element),
+            None,
+        ],
+        TensorType(element, [1, 1, n * sizes[0] * sizes[1], channels]),
+        in_channels=channels,
+        out_channels=channels,
+        batch_size=n,
+        input_height=high,
+        input_width=wide,
+        kernel_size=list(bare.kernel),
+        stride=list(bare.stride),
+        dilation=list(bare.dilation),
+        groups=channels,
+    )
+    factors = 1.0 / np.maximum(np.tile(counts.reshape(-1), n), 1.0)
+    type_ = TensorType(f32, [1, 1, len(factors), 1])
+    constant = builder.emit(
+        "constant", [], type_, value=DenseIntOrFPElementsAttr.from_list(type_, factors.tolist())
+    )
+    means = builder.broadcasting("multiply", sums, builder.typecast(constant, element))
+    return builder.reshape(means, op.result_shape)
+
+
+_POOL = (
+    attribute("kernel", INTEGERS),
+    *window_attributes(),
+    attribute("ceil_mode", BOOLEAN, False),
+)
+
+register(
+    TTIRDefinition(
+        "ttir.max_pool2d",
+        (operand("input"),),
+        (*_POOL, FLATTENED_ATTRIBUTE),
+        verify=_verify_pool,
+        numpy=_max_pool2d,
+        lower=_lower_max_pool2d,
+    )
+)
+
+register(
+    TTIRDefinition(
+        "ttir.max_pool2d_with_indices",
+        # Destinations of the results, which the source may still name, hold nothing of use.
+        (operand("input"), variadic("output")),
+        (*_POOL, FLATTENED_ATTRIBUTE),
+        results=2,
+        verify=_verify_with_indices,
+        numpy=_max_pool2d_with_indices,
+        lower=_lower_max_pool2d_with_indices,
+    )
+)
+
+register(
+    TTIRDefinition(
+        "ttir.avg_pool2d",
+        (operand("input"),),
+        (*_POOL, attribute("count_include_pad", BOOLEAN, True), FLATTENED_ATTRIBUTE),
+        verify=_verify_pool,
+        numpy=_avg_pool2d,
+        lower=_lower_avg_pool2d,
+    )
+)
+
+
+def _verify_global(op: CatalogueOp) -> None:
+    """Height and width become 1."""
+    shape = op.shape("input")
+    if len(shape) != 4:
+        raise VerifyException(f"{op.name}: expected an input of rank 4, found {shape}")
+    expect_shape(op, [shape[0], 1, 1, shape[3]])
+
+
+def _decompose_global(builder: OpBuilder, op: CatalogueOp) -> SSAValue:
+    """The library's own global_avg_pool2d divides by the width of the tiles rather than of the
+    image (tt-metal 0.70.1, ttnn/operations/pool/global_avg_pool/global_avg_pool.cpp)."""
+    n, height, width, channels = op.shape("input")
+    rows = builder.reshape(builder.operand(op, "input"), [n, 1, height * width, channels])
+    return builder.typecast(builder.reduce("mean", rows, [2]), element_of(op.result_type))
+
+
+register(
+    TTIRDefinition(
+        "ttir.global_avg_pool2d",
+        (operand("input"),),
+        (),
+        verify=_verify_global,
+        numpy=lambda call: call.array("input").mean(axis=(1, 2), keepdims=True),
+        decompose=_decompose_global,
+    )
+)
+
+# TTNN
+
+_SIZES = ("batch_size", "input_height", "input_width", "channels")
+_LIBRARY = (
+    *(attribute(name, INTEGER) for name in _SIZES),
+    attribute("kernel_size", INTEGERS),
+    attribute("stride", INTEGERS),
+    attribute("padding", INTEGERS, [0, 0]),
+    attribute("ceil_mode", BOOLEAN, False),
+)
+_DILATION = attribute("dilation", INTEGERS, [1, 1])
+# Tiles are taken as well as rows, but of bf16 only (rules-0.70.1.md).
+_INPUT = (OperandSpec("input", layout=None, data_types=(DataType.BFLOAT16,)),)
+_POOLED = ResultRule(DataType.BFLOAT16, Layout.ROW_MAJOR)
+
+
+def _library_image(call: Call) -> numpy.ndarray:
+    return call.array("input").reshape([call[name] for name in _SIZES])
+
+
+def _rows(image: numpy.ndarray) -> numpy.ndarray:
+    return image.reshape(1, 1, -1, image.shape[-1])
+
+
+def _library_max_pool2d(call: Call) -> numpy.ndarray:
+    return _rows(max_pool(_library_image(call), library_window(call, call["kernel_size"])))
+
+
+def _library_max_pool2d_with_indices(call: Call) -> list[numpy.ndarray]:
+    window = library_window(call, call["kernel_size"])
+    return [_rows(array) for array in max_pool_indices(_library_image(call), window)]
+
+
+def _library_avg_pool2d(call: Call) -> numpy.ndarray:
+    window = library_window(call, call["kernel_size"])
+    return _rows(avg_pool(_library_image(call), window, call["count_include_pad"]))
+
+
+def _arguments(calls: CppCalls, op: CatalogueOp, *arrays: str) -> list[Argument]:
+    calls.include(HEADER)
+    return [
+        calls[op.operand("input")],
+        *(Text(str(op.parameter(name))) for name in _SIZES),
+        *(array_text(op.parameter(name)) for name in ("kernel_size", "stride", "padding", *arrays)),
+        Text(cpp_text(bool(op.parameter("ceil_mode")))),
+    ]
+
+
+def _memory(calls: CppCalls, op: CatalogueOp) -> Argument:
+    """Without being told so the library leaves its result in L1, in shards."""
+    from ttcodegen.dialects.placement import placement_of
+
+    return calls.memory_config(placement_of(op.results[0]))
+
+
+def _cpp_max_pool2d(calls: CppCalls, op: CatalogueOp) -> None:
+    arguments = [*_arguments(calls, op, "dilation"), _memory(calls, op)]
+    if len(op.results) == 2:
+        deallocate_input, reallocate_halo_output, return_indices = "false", "true", "true"
+        flags = (deallocate_input, reallocate_halo_output, return_indices)
+        arguments += [NULLOPT, NULLOPT, *(Text(flag) for flag in flags)]
+    call = calls.call("ttnn::max_pool2d", *arguments, type="std::vector<ttnn::Tensor>")
+    for index, result in enumerate(op.results):
+        calls.bind(result, calls.subscript(call, index))
+
+
+def _cpp_avg_pool2d(calls: CppCalls, op: CatalogueOp) -> None:
+    arguments = [
+        *_arguments(calls, op),
+        Text(cpp_text(bool(op.parameter("count_include_pad")))),
+        NULLOPT,
+        _memory(calls, op),
+    ]
+    calls.bind(op.results[0], calls.call("ttnn::avg_pool2d", *arguments))
+
+
+register(
+    TTNNDefinition(
+        "ttnn.max_pool2d",
+        _INPUT,
+        (*_LIBRARY, _DILATION),
+        numpy=_library_max_pool2d,
+        result_rules=(_POOLED,),
+        cpp=_cpp_max_pool2d,
+    )
+)
+
+register(
+    TTNNDefinition(
+        "ttnn.max_pool2d_with_indices",
+        _INPUT,
+        (*_LIBRARY, _DILATION),
+        results=2,
+        numpy=_library_max_pool2d_with_indices,
+        result_rules=(_POOLED, ResultRule("declared", Layout.ROW_MAJOR)),
+        cpp=_cpp_max_pool2d,
+    )
+)
+
+register(
+    TTNNDefinition(
+        "ttnn.avg_pool2d",
+        _INPUT,
+        (*_LIBRARY, attribute("count_include_pad", BOOLEAN, True)),
+        numpy=_library_avg_pool2d,
+        result_rules=(_POOLED,),
+        cpp=_cpp_avg_pool2d,
+    )
+)

@@ -1,0 +1,157 @@
+"""Enlarging images."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from xdsl.dialects.builtin import TensorType
+from xdsl.ir import SSAValue
+from xdsl.utils.exceptions import VerifyException
+
+from ttcodegen.conversions.cpp_calls import Argument, CppCalls, Text, cpp_text
+from ttcodegen.conversions.op_builder import OpBuilder
+from ttcodegen.dialects.datatypes import DataType, element_of, shape_of
+from ttcodegen.dialects.operation import CatalogueOp
+from ttcodegen.lazy_numpy import np
+from ttcodegen.ops.attribute_kinds import INTEGERS, STRING
+from ttcodegen.ops.data_movement import expect_shape
+from ttcodegen.ops.definition import (
+    Call,
+    Layout,
+    OperandSpec,
+    ResultRule,
+    TTIRDefinition,
+    TTNNDefinition,
+    attribute,
+    operand,
+    register,
+)
+from ttcodegen.ops.sliding_window import per_dimension
+
+if TYPE_CHECKING:
+    import numpy
+
+MODES = ("nearest", "bilinear")
+CHANNEL_BLOCK = 32
+"""Bilinear interpolation wants a multiple of this many channels (rules-0.70.1.md)."""
+
+
+def _verify_upsample2d(op: CatalogueOp) -> None:
+    """An image (N, H, W, C) whose height and width are multiplied by their factors."""
+    shape = op.shape("input")
+    if len(shape) != 4:
+        raise VerifyException(f"{op.name}: expected an input of rank 4, found {shape}")
+    factors = per_dimension(op, "scale_factor", 2)
+    if any(factor < 1 for factor in factors):
+        raise VerifyException(f"{op.name}: scale_factor must be positive, found {tuple(factors)}")
+    if op.parameter("mode") not in MODES:
+        raise VerifyException(
+            f"{op.name}: expected a mode of {' or '.join(MODES)}, found {op.parameter('mode')}"
+        )
+    expect_shape(op, [shape[0], shape[1] * factors[0], shape[2] * factors[1], shape[3]])
+
+
+def nearest(x: numpy.ndarray, factors: tuple[int, int]) -> numpy.ndarray:
+    """Every element of an image (N, H, W, C) becomes a block."""
+    return np.repeat(np.repeat(x, factors[0], axis=1), factors[1], axis=2)
+
+
+def bilinear(x: numpy.ndarray, factors: tuple[int, int]) -> numpy.ndarray:
+    """Interpolates between the centres of the elements of an image (N, H, W, C); what lies outside
+    of them has the value at the edge."""
+    return _interpolated(_interpolated(x, 1, factors[0]), 2, factors[1])
+
+
+def _interpolated(x: numpy.ndarray, axis: int, factor: int) -> numpy.ndarray:
+    size = x.shape[axis]
+    (place,) = np.indices((size * factor,), dtype=np.float64)
+    position = np.clip((place + 0.5) / factor - 0.5, 0, size - 1)
+    below = np.floor(position).astype(np.int64)
+    above = np.minimum(below + 1, size - 1)
+    share = (position - below).astype(x.dtype).reshape([-1] + [1] * (x.ndim - 1 - axis))
+    return np.take(x, below, axis=axis) * (1 - share) + np.take(x, above, axis=axis) * share
+
+
+def _upsample2d(call: Call) -> numpy.ndarray:
+    factors = (call["scale_factor"][0], call["scale_factor"][-1])
+    x = call.array("input")
+    return nearest(x, factors) if call["mode"] == "nearest" else bilinear(x, factors)
+
+
+def _lower_upsample2d(builder: OpBuilder, op: CatalogueOp) -> SSAValue:
+    factors = per_dimension(op, "scale_factor", 2)
+    value = builder.operand(op, "input")
+    if op.parameter("mode") == "nearest":
+        return builder.emit("upsample", [value], op.result_type, scale_factor=factors)
+    n, height, width, channels = op.shape("input")
+    missing = -channels % CHANNEL_BLOCK
+    if missing:
+        value = builder.emit(
+            "pad_row_major",
+            [value],
+            TensorType(element_of(value.type), [n, height, width, channels + missing]),
+            padding=[0] * 7 + [missing],
+            value=0.0,
+        )
+    shape = [*op.result_shape[:3], channels + missing]
+    result = TensorType(element_of(op.result_type), shape)
+    value = builder.emit("upsample_bilinear", [value], result, scale_factor=factors)
+    return builder.slice_dim(value, len(shape_of(value.type)) - 1, 0, channels)
+
+
+register(
+    TTIRDefinition(
+        "ttir.upsample2d",
+        (operand("input"),),
+        (attribute("scale_factor", INTEGERS), attribute("mode", STRING, "nearest")),
+        verify=_verify_upsample2d,
+        numpy=_upsample2d,
+        lower=_lower_upsample2d,
+    )
+)
+
+
+def _arguments(calls: CppCalls, op: CatalogueOp) -> list[Argument]:
+    calls.include("ttnn/operations/pool/upsample/upsample.hpp")
+    factors = ", ".join(str(factor) for factor in op.parameter("scale_factor"))
+    return [calls[op.operands[0]], Text(f"std::array<int, 2>{{{factors}}}")]
+
+
+def _cpp_nearest(calls: CppCalls, op: CatalogueOp) -> None:
+    calls.bind(op.results[0], calls.call("ttnn::upsample", *_arguments(calls, op)))
+
+
+def _cpp_bilinear(calls: CppCalls, op: CatalogueOp) -> None:
+    """The library leaves the result in shards in L1, whatever memory it is asked for."""
+    from ttcodegen.dialects.placement import placement_of
+
+    calls.include("ttnn/operations/core/to_memory_config/to_memory_config_op.hpp")
+    sharded = calls.call("ttnn::upsample", *_arguments(calls, op), Text(cpp_text("bilinear")))
+    memory = calls.memory_config(placement_of(op.results[0]))
+    calls.bind(op.results[0], calls.call("ttnn::to_memory_config", sharded, memory))
+
+
+_FACTORS = attribute("scale_factor", INTEGERS)
+
+# Rows of channels are copied or mixed, so tiles are refused unless they hold no padding.
+register(
+    TTNNDefinition(
+        "ttnn.upsample",
+        (OperandSpec("input", layout=Layout.ROW_MAJOR),),
+        (_FACTORS,),
+        numpy=lambda call: nearest(call.array("input"), tuple(call["scale_factor"])),
+        result_rules=(ResultRule("first", Layout.ROW_MAJOR),),
+        cpp=_cpp_nearest,
+    )
+)
+
+register(
+    TTNNDefinition(
+        "ttnn.upsample_bilinear",
+        (OperandSpec("input", layout=Layout.ROW_MAJOR, data_types=(DataType.BFLOAT16,)),),
+        (_FACTORS,),
+        numpy=lambda call: bilinear(call.array("input"), tuple(call["scale_factor"])),
+        result_rules=(ResultRule("first", Layout.ROW_MAJOR),),
+        cpp=_cpp_bilinear,
+    )
+)

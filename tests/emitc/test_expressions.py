@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import random
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import pytest
@@ -86,16 +86,31 @@ def build(body: EmitCBuilder, tree: Tree, variables: dict[str, SSAValue]) -> SSA
     return body.binary(tree.head, *operands, "int32_t")
 
 
-def text_of(tree: Tree) -> str:
-    """`tree` as the printer writes it."""
+def texts_of(trees: Sequence[Tree]) -> list[str]:
+    """The trees as the printer writes them, each as the argument of a call."""
     module = ModuleOp([])
     names = [variable.head for variable in VARIABLES]
-    body = open_file(module, "f.cpp").function("f", [(n, "int32_t") for n in names], "int32_t")
-    body.return_(build(body, tree, dict(zip(names, body.arguments, strict=True))))
-    # The module is not verified: operand types do not matter here.
+    body = open_file(module, "f.cpp").function("f", [(name, "int32_t") for name in names])
+    variables = dict(zip(names, body.arguments, strict=True))
+    for tree in trees:
+        body.call_void("use", build(body, tree, variables))
+    # The module is not verified: the types of the operands do not matter here.
     (text,) = print_module(module).values()
-    (line,) = [line for line in text.splitlines() if "return" in line]
-    return line.strip().removeprefix("return ").removesuffix(";")
+    return re.findall(r"^    use\((.*)\);$", text, re.MULTILINE)
+
+
+def text_of(tree: Tree) -> str:
+    """`tree` as the printer writes it."""
+    (text,) = texts_of([tree])
+    return text
+
+
+def read(text: str) -> Tree:
+    """The tree that C++ reads in `text`."""
+    reader = Reader(text)
+    tree = reader.conditional()
+    assert reader.tokens == []
+    return tree
 
 
 class Reader:
@@ -142,9 +157,26 @@ def test_the_text_means_the_tree(tree: Tree) -> None:
     text = text_of(tree)
     # Longer operations are given variables.
     assume(len(text) < 150 and not re.search("[a-z]{2}", text))
-    reader = Reader(text)
-    assert reader.conditional() == tree
-    assert reader.tokens == []
+    assert read(text) == tree
+
+
+def test_every_operator_in_every_place_of_every_other() -> None:
+    a, b, c, d = VARIABLES
+    places = [
+        *((lambda x, head=head: Tree(head, (x, d))) for head in (*BINARY_OPS, *COMPARISONS)),
+        *((lambda x, head=head: Tree(head, (d, x))) for head in (*BINARY_OPS, *COMPARISONS)),
+        *((lambda x, head=head: Tree(head, (x,))) for head in UNARY_OPS),
+        lambda x: Tree("conditional", (x, c, d)),
+        lambda x: Tree("conditional", (c, x, d)),
+        lambda x: Tree("conditional", (c, d, x)),
+    ]
+    operands = [
+        *(Tree(head, (a, b)) for head in (*BINARY_OPS, *COMPARISONS)),
+        *(Tree(head, (a,)) for head in UNARY_OPS),
+        Tree("conditional", (a, b, c)),
+    ]
+    trees = [place(operand) for place in places for operand in operands]
+    assert [read(text) for text in texts_of(trees)] == trees
 
 
 def test_compilers_have_nothing_to_warn_of(check_syntax: Callable[[str], str]) -> None:

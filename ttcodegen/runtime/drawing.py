@@ -1,0 +1,194 @@
+"""Draws inputs with which a model runs in range.
+
+What an argument holds is read off the way it is used: weights are scaled by the number of products
+that are summed, indices lie in what they index, divisors and variances stay away from zero, masks
+are masks. Where the uses do not tell, the name that the frontend gave the argument does.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import math
+import re
+from collections.abc import Callable, Sequence
+
+import ml_dtypes
+import numpy as np
+from xdsl.dialects.builtin import ModuleOp
+from xdsl.dialects.func import FuncOp
+from xdsl.ir import BlockArgument
+
+from ttcodegen.diagnostics import CompileError
+from ttcodegen.dialects.datatypes import (
+    DataType,
+    element_of,
+    normalized_data_type,
+    numpy_name,
+    shape_of,
+)
+from ttcodegen.dialects.functions import argument_names
+from ttcodegen.runtime.usage import Usage, Use
+
+Draw = Callable[[np.random.Generator, int], np.ndarray]
+"""Draws a number of elements."""
+
+MASKED = -10000.0
+"""What is added to a score so that softmax makes zero of it, in any of the float types."""
+_MASKED_PART = 0.25
+_CHUNK = 1 << 22
+_MASK_NAME = re.compile(r"(^|[^a-z])(mask|masks)([^a-z]|$)")
+_VARIANCE_NAME = re.compile(r"(^|[^a-z])(running_)?var(iance)?$")
+_INVERSE_FREQUENCY_NAME = re.compile(r"inv_?freq")
+_COMPARISONS = frozenset("eq ne lt le gt ge where".split())
+
+
+def draw_inputs(module: ModuleOp, function: FuncOp, seed: int) -> dict[str, np.ndarray]:
+    """Inputs of a function of TTIR ops by the names of its arguments, in their order and types.
+
+    The values depend on the seed, the names of function and argument, and the uses. They can be
+    held by the types that the device has for those of the source, so that every run gets the same
+    numbers.
+
+    Raises:
+        CompileError: at an argument whose type has no meaning in numpy.
+    """
+    usage = Usage(module)
+    names = argument_names(function)
+    return {
+        name: _draw_argument(usage, function, argument, name, seed)
+        for name, argument in zip(names, function.args, strict=True)
+    }
+
+
+def _draw_argument(
+    usage: Usage, function: FuncOp, argument: BlockArgument, name: str, seed: int
+) -> np.ndarray:
+    element_type = element_of(argument.type)
+    dtype, data_type = numpy_name(element_type), normalized_data_type(element_type)
+    if dtype is None or data_type is None:
+        raise CompileError(f"inputs of type {element_type} cannot be drawn", function)
+    shape = shape_of(argument.type)
+    uses = usage.moved(argument)
+    masks_scores = False
+    if dtype == "bool":
+        masks_scores = _is_mask(name, uses)
+        draw = _booleans(1 - _MASKED_PART if masks_scores else 0.5)
+    elif data_type.is_float:
+        masks_scores = _masks_scores(name, uses)
+        draw = _attention_mask if masks_scores else _floats(name, uses)
+    else:
+        draw = _integers(name, uses, usage.as_index(argument), data_type)
+    digest = hashlib.sha256("\0".join([str(seed), function.sym_name.data, name]).encode()).digest()
+    array = _fill(shape, dtype, data_type, draw, np.random.default_rng(list(digest)))
+    if masks_scores and array.ndim and array.size:
+        # A row of which nothing is left has no softmax.
+        array[..., 0] = dtype == "bool"
+    return array
+
+
+def _fill(
+    shape: tuple[int, ...], dtype: str, data_type: DataType, draw: Draw, rng: np.random.Generator
+) -> np.ndarray:
+    """An array of drawn elements, without a second one of the same size in a wider type."""
+    array = np.empty(math.prod(shape), dtype=np.dtype(dtype))
+    for start in range(0, array.size, _CHUNK):
+        part = draw(rng, min(_CHUNK, array.size - start))
+        if data_type is DataType.BFLOAT16:
+            part = part.astype(ml_dtypes.bfloat16)
+        array[start : start + _CHUNK] = part.astype(array.dtype)
+    return array.reshape(shape)
+
+
+def _is_mask(name: str, uses: Sequence[Use]) -> bool:
+    return _MASK_NAME.search(name.lower()) is not None or any(
+        use.spec.drawn_as in ("mask", "attention_mask") for use in uses
+    )
+
+
+def _masks_scores(name: str, uses: Sequence[Use]) -> bool:
+    """Whether a float mask is added to scores, instead of multiplied with them."""
+    if any(use.spec.drawn_as == "attention_mask" for use in uses):
+        return True
+    return _MASK_NAME.search(name.lower()) is not None and any(use.name == "add" for use in uses)
+
+
+# Floats
+
+
+def _floats(name: str, uses: Sequence[Use]) -> Draw:
+    if any(use.spec.drawn_as == "variance" for use in uses) or _VARIANCE_NAME.search(name.lower()):
+        return _uniform(0.5, 1.5)
+    if _is_mask(name, uses):
+        return _booleans(0.5)
+    if _INVERSE_FREQUENCY_NAME.search(name.lower()):
+        return _inverse_frequencies
+    if (domain := _common_domain(uses)) is not None:
+        return _uniform(*domain)
+    return _normal(1.0 / math.sqrt(_largest_fan_in(uses)))
+
+
+def _common_domain(uses: Sequence[Use]) -> tuple[float, float] | None:
+    """Where all uses are well conditioned; that of the first if there is no such place."""
+    domains = [use.spec.domain for use in uses if use.spec.domain is not None]
+    if not domains:
+        return None
+    low, high = max(low for low, _ in domains), min(high for _, high in domains)
+    return (low, high) if low <= high else domains[0]
+
+
+def _largest_fan_in(uses: Sequence[Use]) -> int:
+    return max((use.spec.fan_in(use.op) for use in uses if use.spec.fan_in is not None), default=1)
+
+
+def _normal(scale: float) -> Draw:
+    return lambda rng, count: rng.standard_normal(count, dtype=np.float32) * np.float32(scale)
+
+
+def _uniform(low: float, high: float) -> Draw:
+    return lambda rng, count: (
+        rng.random(count, dtype=np.float32) * np.float32(high - low) + np.float32(low)
+    )
+
+
+def _inverse_frequencies(rng: np.random.Generator, count: int) -> np.ndarray:
+    """Those of rotary embeddings: from 1 down to nearly 1/10000."""
+    return np.float32(10000.0) ** -(np.arange(count, dtype=np.float32) / np.float32(count))
+
+
+def _attention_mask(rng: np.random.Generator, count: int) -> np.ndarray:
+    return np.where(rng.random(count, dtype=np.float32) < _MASKED_PART, MASKED, 0.0)
+
+
+def _booleans(probability: float) -> Draw:
+    return lambda rng, count: rng.random(count, dtype=np.float32) < probability
+
+
+# Integers
+
+
+def _integers(name: str, uses: Sequence[Use], indexing: Sequence[Use], data_type: DataType) -> Draw:
+    low, high = _integer_range(name, uses, indexing, data_type is DataType.INT32)
+    return lambda rng, count: rng.integers(low, high + 1, count)
+
+
+def _integer_range(
+    name: str, uses: Sequence[Use], indexing: Sequence[Use], signed: bool
+) -> tuple[int, int]:
+    """The smallest and the largest value."""
+    if indexing:
+        return 0, min(_places(use) for use in indexing) - 1
+    if _is_mask(name, uses):
+        return 0, 1
+    if (domain := _common_domain(uses)) is not None:
+        low, high = math.ceil(domain[0]), math.floor(domain[1])
+        low = low if signed else max(low, 0)
+        if low <= high:
+            return low, high
+    # What is compared or becomes a float is a position or a count more often than not.
+    counts = any(use.as_float or use.name in _COMPARISONS for use in uses)
+    return (-8, 8) if signed and uses and not counts else (0, 8)
+
+
+def _places(use: Use) -> int:
+    """How many places there are that an index may name; one if the op does not tell."""
+    return max(use.spec.places(use.op), 1) if use.spec.places is not None else 1

@@ -1,0 +1,153 @@
+"""How a function uses its arguments: which operands of which ops their elements reach."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+
+from xdsl.dialects.builtin import ModuleOp
+from xdsl.dialects.func import FuncOp
+from xdsl.ir import Operation, SSAValue
+
+from ttcodegen.dialects.datatypes import element_of, is_boolean, normalized_data_type
+from ttcodegen.dialects.functions import callee_of
+from ttcodegen.dialects.operation import CatalogueOp
+from ttcodegen.ops.constant_values import splat_of
+from ttcodegen.ops.definition import OperandSpec
+
+MOVEMENTS = frozenset(
+    """
+    broadcast concat index index_select pad permute repeat repeat_interleave reshape reverse
+    slice_dynamic slice_static squeeze to_layout transpose typecast unsqueeze
+    """.split()
+)
+"""TTIR ops whose result holds elements of their first operand (concat: of all)."""
+
+INDEX_ARITHMETIC = frozenset(
+    "add clamp_scalar clamp_tensor maximum minimum remainder subtract where".split()
+)
+"""Ops that frontends compute one index from another with: wrapping of negative ones, offsets."""
+
+_NEGLIGIBLE = 0.01
+
+
+@dataclass(frozen=True)
+class Use:
+    """An operand of an op that elements of an argument reach unchanged, or but for an offset."""
+
+    op: CatalogueOp
+    spec: OperandSpec
+    as_float: bool
+    """Whether the elements were integers and are floats here."""
+
+    @property
+    def name(self) -> str:
+        """The op without its dialect."""
+        return _short_name(self.op)
+
+
+def _short_name(op: Operation) -> str:
+    return op.name.partition(".")[2]
+
+
+class Usage:
+    """Follows values through the ops and calls of a module."""
+
+    def __init__(self, module: ModuleOp) -> None:
+        self._functions = {op.sym_name.data: op for op in module.ops if isinstance(op, FuncOp)}
+
+    def moved(self, value: SSAValue) -> list[Use]:
+        """The uses of `value` and of what is only moved elements of it, or those plus a small
+        constant (the epsilon of a variance)."""
+        return list(self._walk(value, _moves))
+
+    def as_index(self, value: SSAValue) -> list[Use]:
+        """The uses of `value` as an index, also of indices that are computed from it."""
+        uses = self._walk(value, lambda use: _moves(use) or _shifts_index(use))
+        return [use for use in uses if use.spec.drawn_as == "index"]
+
+    def _walk(self, value: SSAValue, follows: Callable[[Use], bool]) -> Iterator[Use]:
+        was_float = _is_float(value)
+        seen = {value}
+        pending = [value]
+        while pending:
+            current = pending.pop()
+            as_float = not was_float and _is_float(current)
+            for use in current.uses:
+                reached: list[SSAValue] = []
+                op = use.operation
+                if (callee := self._functions.get(callee_of(op) or "")) is not None:
+                    if use.index < len(callee.args):
+                        reached = [callee.args[use.index]]
+                elif isinstance(op, CatalogueOp):
+                    found = Use(op, _spec_of(op, use.index), as_float)
+                    yield found
+                    reached = list(op.results) if follows(found) else []
+                for result in reached:
+                    if result not in seen:
+                        seen.add(result)
+                        pending.append(result)
+
+
+def _is_float(value: SSAValue) -> bool:
+    data_type = normalized_data_type(element_of(value.type))
+    return data_type is not None and data_type.is_float
+
+
+def _spec_of(op: CatalogueOp, index: int) -> OperandSpec:
+    for spec, size in zip(op.definition.operands, op.segments(), strict=True):
+        if index < size:
+            return spec
+        index -= size
+    raise IndexError(f"{op.name} has no operand {index}")
+
+
+def _moves(use: Use) -> bool:
+    if use.name in MOVEMENTS:
+        return use.spec is use.op.definition.operands[0]
+    return use.name == "add" and any(map(_is_negligible, use.op.operands))
+
+
+def _is_negligible(value: SSAValue) -> bool:
+    """Whether all elements are one small number, however that was given its shape."""
+    while isinstance(value.owner, CatalogueOp) and _short_name(value.owner) in MOVEMENTS:
+        value = value.owner.operands[0]
+    splat = splat_of(value)
+    return splat is not None and abs(splat) <= _NEGLIGIBLE
+
+
+def _shifts_index(use: Use) -> bool:
+    return use.name in INDEX_ARITHMETIC and use.spec.name != "condition"
+
+
+def depends_on_floats(module: ModuleOp, function: FuncOp) -> list[bool]:
+    """For each result of a function, whether any float took part in computing it."""
+    functions = {op.sym_name.data: op for op in module.ops if isinstance(op, FuncOp)}
+    block = function.body.blocks.first
+    terminator = block.last_op if block is not None else None
+    assert terminator is not None
+    return [_reaches_float(value, functions) for value in terminator.operands]
+
+
+def _reaches_float(value: SSAValue, functions: dict[str, FuncOp]) -> bool:
+    seen: set[SSAValue] = set()
+    pending = [value]
+    while pending:
+        current = pending.pop()
+        if current in seen:
+            continue
+        seen.add(current)
+        if _is_float(current) and not _is_boolean(current):
+            return True
+        owner = current.owner
+        if isinstance(owner, Operation):
+            pending.extend(owner.operands)
+            callee = functions.get(callee_of(owner) or "")
+            block = callee.body.blocks.first if callee is not None else None
+            if block is not None and block.last_op is not None:
+                pending.extend(block.last_op.operands)
+    return False
+
+
+def _is_boolean(value: SSAValue) -> bool:
+    return is_boolean(element_of(value.type))

@@ -1,0 +1,60 @@
+#pragma once
+
+// Convolutions of channels-last pixels in up to three dimensions, as matrix products whose left
+// operand is gathered on the fly.
+
+#include <array>
+#include <cstdint>
+
+#include "compute/product.hpp"
+
+namespace ttcodegen::cpu {
+
+/// One spatial dimension of a convolution.
+struct ConvolutionAxis {
+    std::int64_t input = 1;
+    std::int64_t output = 1;
+    std::int64_t kernel = 1;
+    std::int64_t stride = 1;
+    std::int64_t dilation = 1;
+    /// Positions before the first input; negative ones are cut off.
+    std::int64_t padding = 0;
+    /// Distance at which inputs are spread, with zeros between them: a transposed convolution's
+    /// stride.
+    std::int64_t spread = 1;
+};
+
+struct Convolution {
+    std::int64_t batch = 1;
+    /// Depth, height, width.
+    std::array<ConvolutionAxis, 3> axes;
+    std::int64_t in_channels = 1;
+    std::int64_t out_channels = 1;
+    std::int64_t groups = 1;
+    /// Whether the edge is repeated outside of the input, instead of zeros.
+    bool replicate = false;
+
+    std::int64_t taps() const { return axes[0].kernel * axes[1].kernel * axes[2].kernel; }
+    std::int64_t pixels() const { return batch * axes[0].output * axes[1].output * axes[2].output; }
+    std::int64_t group_in() const { return in_channels / groups; }
+    std::int64_t group_out() const { return out_channels / groups; }
+    bool is_depthwise() const { return groups > 1 && group_in() == 1 && group_out() == 1; }
+};
+
+/// How the weights of a convolution lie in memory, in elements.
+struct WeightStrides {
+    std::int64_t group = 0;
+    std::int64_t out_channel = 0;
+    std::int64_t in_channel = 0;
+    /// Negative for mirrored kernels; `first_tap` is where tap 0 lies.
+    std::int64_t tap = 1;
+    std::int64_t first_tap = 0;
+};
+
+/// Convolves and hands the sums to `output`, whose rows are pixels.
+///
+/// Weights are rounded to `weights_dtype` and kept in packed form with their tensor.
+void convolve(const Tensor& input, const Tensor& weights, const WeightStrides& strides,
+              DataType weights_dtype, const Convolution& convolution, const ProductOutput& output);
+
+}  // namespace ttcodegen::cpu

@@ -130,6 +130,14 @@ def test_equal_texts_give_equal_attributes() -> None:
     assert module.attributes["c"] != module.attributes["a"]
 
 
+@pytest.mark.parametrize("depth", range(1, 7))
+def test_names_with_and_without_parameters_are_told_apart(depth: int) -> None:
+    deep = "#other.thing" + "<" * depth + "1" + ">" * depth
+    module = parse(f"module attributes {{a = #other.thing, b = {deep}, c = #other.thing}} {{}}")
+    assert str(module.attributes["a"]) == str(module.attributes["c"]) == "#other.thing"
+    assert str(module.attributes["b"]) == deep
+
+
 def test_dictionaries_that_start_alike_are_told_apart() -> None:
     module = parse(
         body(

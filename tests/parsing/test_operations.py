@@ -94,6 +94,18 @@ def test_functions_in_generic_form() -> None:
     assert "n" in module.attributes
 
 
+def test_properties_in_the_attribute_dictionary() -> None:
+    module = parse(
+        f'"func.func"() ({{\n^bb0(%a: {T}):\n  %0 = "ttir.softmax"(%a) {{dimension = 1 : si32, x}} '
+        f': ({T}) -> {T}\n  "func.return"(%a) : ({T}) -> ()\n}}) '
+        f'{{function_type = ({T}) -> {T}, sym_name = "f"}} : () -> ()'
+    )
+    (function,), (softmax,) = operations(module, "func.func"), operations(module, "ttir.softmax")
+    assert list(function.properties) == ["function_type", "sym_name"]
+    assert list(softmax.properties) == ["dimension"]
+    assert list(softmax.attributes) == ["x"]
+
+
 def test_graph_regions_of_unknown_operations_may_use_later_values() -> None:
     text = (
         '"x.graph"() ({\n  "x.use"(%1) : (i32) -> ()\n  %1 = "x.make"() : () -> i32\n}) : () -> ()'

@@ -60,9 +60,11 @@ def _angles(depth: int) -> str:
     return rf"<(?:[^<>\"\n-]++|->|-{nested})*+>"
 
 
-_TYPE_TEXT = rf"(?:tensor{_angles(3)}|![a-zA-Z_$][\w$.-]*+(?:{_angles(3)})?+)"
+# Nothing may follow that belongs to it: a name alone would be found where it has parameters, too.
+_NAME_END = rf"(?:{_angles(3)})?+(?!\s*<)"
+_TYPE_TEXT = rf"(?:tensor{_angles(3)}|![a-zA-Z_$][\w$.-]*+{_NAME_END})"
 _TYPE = re.compile(_TYPE_TEXT)
-_DIALECT_ATTRIBUTE = re.compile(rf"#[a-zA-Z_$][\w$-]*+\.[\w$.-]++(?:{_angles(3)})?+")
+_DIALECT_ATTRIBUTE = re.compile(rf"#[a-zA-Z_$][\w$-]*+\.[\w$.-]++{_NAME_END}")
 _FUNCTION_TYPE = re.compile(
     rf"\([^()\"{{}}]*+\)\s*->\s*(?:\([^()\"{{}}]*+\)|{_TYPE_TEXT}|[a-zA-Z]\w*+)"
 )

@@ -15,6 +15,7 @@ from typing import NamedTuple
 from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp, UnregisteredOp
 from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
+from xdsl.irdl import IRDLOperation
 from xdsl.parser import Parser, UnresolvedOperand
 from xdsl.parser.core import ForwardDeclaredValue
 from xdsl.traits import IsolatedFromAbove
@@ -29,6 +30,7 @@ from ttcodegen.diagnostics import (
     Source,
     set_source_offset,
 )
+from ttcodegen.dialects.operation import CatalogueOp
 from ttcodegen.parsing.constants import ConstantParser
 from ttcodegen.parsing.custom_forms import CUSTOM_FORMS
 from ttcodegen.parsing.legacy import current_operation_name
@@ -168,7 +170,9 @@ class OperationParser(ConstantParser):
                 for use, operand_type in zip(uses, types, strict=True)
             ],
             result_types=function_type.outputs.data,
-            properties=properties,
+            properties=_with_inherent(properties, attributes, op_type)
+            if attributes
+            else properties,
             attributes=attributes,
             location=location,
             successors=successors,
@@ -369,6 +373,22 @@ class OperationParser(ConstantParser):
         if self._current_token.kind is not MLIRTokenKind.CARET_IDENT:
             self.raise_error("expected an operation or '}'")
         return super()._parse_block()
+
+
+def _with_inherent(
+    properties: dict[str, Attribute], attributes: dict[str, Attribute], op_type: type[Operation]
+) -> dict[str, Attribute]:
+    """The properties, and what older text has in `attributes` although the operation defines it."""
+    if issubclass(op_type, CatalogueOp):
+        names = {spec.name for spec in op_type.definition.attributes}
+    elif issubclass(op_type, IRDLOperation):
+        names = set(op_type.get_irdl_definition().properties)
+    else:
+        return properties
+    names.add("operandSegmentSizes")
+    for name in [name for name in attributes if name in names and name not in properties]:
+        properties[name] = attributes.pop(name)
+    return properties
 
 
 def plural(count: int, noun: str) -> str:

@@ -214,6 +214,7 @@ def scatter(x, weight, stride, padding, output_padding, dilation, groups):
         ([2], [1], [1], [1], 1),
         ([2, 3], [0, 1, 1, 2], [1, 2], [1, 2], 1),
         ([2], [1, 0], [0], [2, 1], 2),
+        ([2], [3, 0, 1, 3], [1], [1], 1),
     ],
 )
 def test_conv_transpose2d(evaluate, stride, padding, output_padding, dilation, groups):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from math import prod
 from typing import TYPE_CHECKING, Any
 
@@ -176,29 +177,22 @@ def _library_bias(builder: OpBuilder, op: CatalogueOp, outputs: int) -> SSAValue
     return None if bias is None else builder.reshape(bias, [1, 1, 1, outputs])
 
 
-def _lower_conv2d(builder: OpBuilder, op: CatalogueOp) -> SSAValue:
-    return _lower_image_convolution(builder, op, Window.output_sizes)
-
-
-def _lower_image_convolution(
-    builder: OpBuilder, op: CatalogueOp, output_sizes: Any, **attributes: Any
+def _library_rows(
+    builder: OpBuilder, op: CatalogueOp, window: Window, positions: int, **attributes: Any
 ) -> SSAValue:
-    """The image becomes rows of channels before, and the rows that the library returns become an
-    image after."""
+    """The library's convolution of the op's image, as rows of channels; it has that many positions
+    for each image of the batch."""
     order = image_order(op)
     n, h, w, channels = image_shape(op, order)
     outputs = output_channels(op, order)
-    window = Window.of(op, kernel_of(op, 2))
-    height, width = output_sizes(window, op, (h, w))
-    element = element_of(op.result_type)
-    rows = builder.emit(
+    return builder.emit(
         op.definition.short_name,
         [
             as_rows(builder, builder.operand(op, "input"), order),
             builder.operand(op, "weight"),
             _library_bias(builder, op, outputs),
         ],
-        TensorType(element, [1, 1, n * height * width, outputs]),
+        TensorType(element_of(op.result_type), [1, 1, n * positions, outputs]),
         in_channels=channels,
         out_channels=outputs,
         batch_size=n,
@@ -211,6 +205,15 @@ def _lower_image_convolution(
         groups=op.parameter("groups"),
         **attributes,
     )
+
+
+def _lower_conv2d(builder: OpBuilder, op: CatalogueOp) -> SSAValue:
+    """The image becomes rows of channels before, and the rows that the library returns become an
+    image after."""
+    order = image_order(op)
+    window = Window.of(op, kernel_of(op, 2))
+    sizes = window.output_sizes(op, image_shape(op, order)[1:3])
+    rows = _library_rows(builder, op, window, prod(sizes))
     return from_rows(builder, rows, op.result_shape, order)
 
 
@@ -359,6 +362,36 @@ def _conv_transpose2d(call: Call) -> numpy.ndarray:
     return _from_image(with_bias(call, result), call, order)
 
 
+def _lower_conv_transpose2d(builder: OpBuilder, op: CatalogueOp) -> SSAValue:
+    """The library cannot take more padding than the kernel reaches, because it pads the input of a
+    convolution by the difference; what is more is cut off the result."""
+    order = image_order(op)
+    n, h, w, _ = image_shape(op, order)
+    window = Window.of(op, kernel_of(op, 2))
+    taken = tuple(
+        (min(before, window.reach(axis) - 1), min(after, window.reach(axis) - 1))
+        for axis, (before, after) in enumerate(window.padding)
+    )
+    sizes = _transposed_sizes(window, op, (h, w))
+    whole = _transposed_sizes(replace(window, padding=taken), op, (h, w))
+    rows = _library_rows(
+        builder,
+        op,
+        replace(window, padding=taken),
+        prod(whole),
+        output_padding=per_dimension(op, "output_padding", 2),
+    )
+    if taken != window.padding:
+        outputs = output_channels(op, order)
+        begins = [
+            before - kept for (before, _), (kept, _) in zip(window.padding, taken, strict=True)
+        ]
+        ends = [begin + size for begin, size in zip(begins, sizes, strict=True)]
+        image = builder.reshape(rows, [n, *whole, outputs])
+        rows = builder.slice(image, [0, *begins, 0], [n, *ends, outputs])
+    return from_rows(builder, rows, op.result_shape, order)
+
+
 register(
     TTIRDefinition(
         "ttir.conv_transpose2d",
@@ -372,12 +405,7 @@ register(
         ),
         verify=_verify_conv_transpose2d,
         numpy=_conv_transpose2d,
-        lower=lambda builder, op: _lower_image_convolution(
-            builder,
-            op,
-            _transposed_sizes,
-            output_padding=per_dimension(op, "output_padding", 2),
-        ),
+        lower=_lower_conv_transpose2d,
     )
 )
 

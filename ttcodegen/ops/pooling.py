@@ -186,7 +186,7 @@ def _pool(
     elements: Sequence[object],
     **attributes: object,
 ) -> list[SSAValue]:
-    """The library's pooling of an image, or of its rows with the size that the op says."""
+    """The library's pooling of an image, or of its rows with the size that the op says, as rows."""
     n, height, width, channels = image_shape(op)
     if shape_of(value.type) != op.shape("input"):
         n, height, width, channels = shape_of(value.type)
@@ -209,7 +209,7 @@ def _pool(
         ceil_mode=window.ceil_mode,
         **attributes,
     )
-    return [builder.reshape(result, op.result_shape) for result in made.results]
+    return list(made.results)
 
 
 def _filled_up(
@@ -247,7 +247,8 @@ def _lower_max_pool2d(builder: OpBuilder, op: CatalogueOp) -> SSAValue:
     if not _fits_library(window):
         value, window = _filled_up(builder, op, window, -np.inf)
     dilation = list(window.dilation)
-    return _pool(builder, op, "max_pool2d", value, window, [element], dilation=dilation)[0]
+    (rows,) = _pool(builder, op, "max_pool2d", value, window, [element], dilation=dilation)
+    return builder.reshape(rows, op.result_shape)
 
 
 def _lower_max_pool2d_with_indices(builder: OpBuilder, op: CatalogueOp) -> list[SSAValue]:
@@ -258,10 +259,12 @@ def _lower_max_pool2d_with_indices(builder: OpBuilder, op: CatalogueOp) -> list[
     elements = [element_of(op.result_type), index]
     value = builder.operand(op, "input")
     dilation = list(window.dilation)
-    maximum, places = _pool(
+    maxima, places = _pool(
         builder, op, "max_pool2d_with_indices", value, window, elements, dilation=dilation
     )
-    return [maximum, builder.typecast(places, element_of(op.results[1].type))]
+    # Before the reshape, which does not move 16-bit integers.
+    places = builder.typecast(places, element_of(op.results[1].type))
+    return [builder.reshape(rows, op.result_shape) for rows in (maxima, places)]
 
 
 def _verify_with_indices(op: CatalogueOp) -> None:
@@ -283,7 +286,8 @@ def _lower_avg_pool2d(builder: OpBuilder, op: CatalogueOp) -> SSAValue:
     if window.dilation != (1, 1) or not _fits_library(window):
         return _mean_by_convolution(builder, op, window)
     counted = op.parameter("count_include_pad")
-    return _pool(builder, op, "avg_pool2d", value, window, [element], count_include_pad=counted)[0]
+    (rows,) = _pool(builder, op, "avg_pool2d", value, window, [element], count_include_pad=counted)
+    return builder.reshape(rows, op.result_shape)
 
 
 def _mean_by_convolution(builder: OpBuilder, op: CatalogueOp, window: Window) -> SSAValue:

@@ -122,13 +122,16 @@ def _cpp_nearest(calls: CppCalls, op: CatalogueOp) -> None:
 
 
 def _cpp_bilinear(calls: CppCalls, op: CatalogueOp) -> None:
-    """The library leaves the result in shards in L1, whatever memory it is asked for."""
+    """The library leaves the result in shards in L1, whatever memory it is asked for; they must not
+    stay there until the end of the function."""
     from ttcodegen.dialects.placement import placement_of
 
+    calls.include("ttnn/operations/core/core.hpp")
     calls.include("ttnn/operations/core/to_memory_config/to_memory_config_op.hpp")
     sharded = calls.call("ttnn::upsample", *_arguments(calls, op), Text(cpp_text("bilinear")))
     memory = calls.memory_config(placement_of(op.results[0]))
     calls.bind(op.results[0], calls.call("ttnn::to_memory_config", sharded, memory))
+    calls.run("ttnn::deallocate", sharded)
 
 
 _FACTORS = attribute("scale_factor", INTEGERS)

@@ -503,3 +503,19 @@ def test_parameter_names_come_from_attributes_before_hints() -> None:
     module = ModuleOp([])
     open_file(module, "f.cpp").function("f", [("x_0", "T")]).return_()
     assert only_file(module).startswith("void f(T /*x_0*/)")
+
+
+def test_parameters_with_fixed_names() -> None:
+    module = ModuleOp([])
+    source = open_file(module, "f.cpp")
+    parameters = [("device", "Device&"), ("queue", "Queue&")]
+    body = source.function("f", parameters, fixed_names=["device", "queue"])
+    body.call_void("use", Text("&device"), body.call("open", name="device"), body.call("queue_of"))
+    body.return_()
+    assert only_file(module) == dedented("""
+        void f(Device& device, Queue& /*queue*/) {
+            ttnn::Tensor device_2 = open();
+            ttnn::Tensor queue_of_2 = queue_of();
+            use(&device, device_2, queue_of_2);
+        }
+    """)

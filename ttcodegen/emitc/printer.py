@@ -39,7 +39,7 @@ from ttcodegen.emitc.operators import (
     ComparisonPredicate,
     ConditionalOp,
 )
-from ttcodegen.emitc.reserved import reserved_names
+from ttcodegen.emitc.reserved import mentioned_names
 from ttcodegen.emitc.spelling import Expression, Precedence, declaration
 from ttcodegen.emitc.statements import (
     AssignOp,
@@ -120,7 +120,7 @@ class _FilePrinter:
         self._lines: list[str] = []
         self._depth = 0
         self._wants_blank_line = False
-        self._scope: NameScope = NameScope(reserved_names(file))
+        self._scope: NameScope = NameScope(mentioned_names(file.body.walk()))
         self._values = ValueTable()
         self._constants = constant_globals(file.body.block.ops)
         self._plan: InliningPlan | None = None
@@ -270,7 +270,9 @@ class _FilePrinter:
             name = name if fixed else scope.unique(name)
             if argument is not None:
                 self._values.define(argument, Expression(name))
-                if argument.first_use is None and not (fixed and _mentions(op, name)):
+                if argument.first_use is None and not (
+                    fixed and name in mentioned_names(op.body.walk())
+                ):
                     # A name that nobody uses would be a warning.
                     name = f"/*{name}*/"
             text = declaration(type_, name)
@@ -415,17 +417,6 @@ def _parameter_name(op: FuncOp, index: int, argument: SSAValue | None) -> str:
 def _has_fixed_name(op: FuncOp, index: int) -> bool:
     attributes = op.arg_attrs.data[index] if op.arg_attrs is not None else None
     return isinstance(attributes, DictionaryAttr) and FIXED_NAME in attributes.data
-
-
-def _mentions(op: FuncOp, name: str) -> bool:
-    """Whether pieces of C++ in the body of a function refer to `name`."""
-    return any(
-        name in re.findall(r"\w+", argument.value.data)
-        for call in op.body.walk()
-        if isinstance(call, CallOpaqueOp) and call.args is not None
-        for argument in call.args.data
-        if isinstance(argument, EmitC_OpaqueAttr)
-    )
 
 
 def _fallback_name(op: Operation) -> str:

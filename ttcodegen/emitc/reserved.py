@@ -14,7 +14,6 @@ from ttcodegen.emitc.spelling import type_text
 from ttcodegen.emitc.statements import (
     ClassOp,
     FieldOp,
-    FileOp,
     FuncOp,
     GlobalOp,
     VariableOp,
@@ -26,13 +25,13 @@ _UNQUALIFIED_NAME = re.compile(r"(?<![\w.])(?<!->)(?<!::)[A-Za-z_]\w*")
 _LINE_COMMENT = re.compile(r"//[^\n]*")
 
 
-def reserved_names(file: FileOp) -> frozenset[str]:
-    """All names that types, callees, literals and definitions of `file` mention unqualified."""
+def mentioned_names(operations: Iterable[Operation]) -> frozenset[str]:
+    """All names that types, callees, literals and definitions of `operations` use unqualified."""
     texts: set[str] = set()
     # Types and attributes are shared between ops, so identity finds most repetitions, and it is
     # far cheaper than the hash of an attribute.
     attributes: dict[int, Attribute] = {}
-    for op in file.body.walk():
+    for op in operations:
         for result in op.results:
             attributes[id(result.type)] = result.type
         mention = _MENTIONS.get(type(op))

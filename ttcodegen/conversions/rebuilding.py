@@ -68,4 +68,5 @@ def _name_intermediate(ops: Sequence[Operation], origin: Operation) -> None:
     for op in ops:
         for result in op.results:
             if result.name_hint is None:
-                result.name_hint = f"{hint}_{op.name.rpartition('.')[2]}"
+                kind = op.name.rpartition(".")[2]
+                result.name_hint = hint if hint.endswith(kind) else f"{hint}_{kind}"

@@ -510,12 +510,13 @@ def test_parameters_with_fixed_names() -> None:
     source = open_file(module, "f.cpp")
     parameters = [("device", "Device&"), ("queue", "Queue&")]
     body = source.function("f", parameters, fixed_names=["device", "queue"])
-    body.call_void("use", Text("&device"), body.call("open", name="device"), body.call("queue_of"))
+    opened, other = body.call("open", name="device"), body.call("queue_of", name="queue")
+    body.call_void("use", Text("&device"), opened, other)
     body.return_()
     assert only_file(module) == dedented("""
         void f(Device& device, Queue& /*queue*/) {
             ttnn::Tensor device_2 = open();
-            ttnn::Tensor queue_of_2 = queue_of();
-            use(&device, device_2, queue_of_2);
+            ttnn::Tensor queue_2 = queue_of();
+            use(&device, device_2, queue_2);
         }
     """)

@@ -267,12 +267,14 @@ class _FilePrinter:
             argument = arguments[index] if arguments else None
             name = identifier(_parameter_name(op, index, argument), "argument")
             fixed = _has_fixed_name(op, index)
-            name = name if fixed else scope.unique(name)
+            if fixed:
+                scope.reserve(name)
+            else:
+                name = scope.unique(name)
             if argument is not None:
                 self._values.define(argument, Expression(name))
-                if argument.first_use is None and not (
-                    fixed and name in mentioned_names(op.body.walk())
-                ):
+                mentioned = fixed and name in mentioned_names(op.body.walk())
+                if argument.first_use is None and not mentioned:
                     # A name that nobody uses would be a warning.
                     name = f"/*{name}*/"
             text = declaration(type_, name)

@@ -1,7 +1,7 @@
 """Writes a transformer block as a TTIR module: python examples/transformer/make.py
 
-Attention over 32 positions with 4 heads, then a gated feed-forward part, each behind an RMS norm and
-with a residual connection; weights are arguments.
+Attention over 32 positions with 4 heads, then a gated feed-forward part, each behind an RMS norm
+and with a residual connection; weights are arguments.
 """
 
 from __future__ import annotations

@@ -1,0 +1,292 @@
+"""Compares the three runs of a program: C++ with flatbuffer tightly, that with golden by correlation.
+
+How two arrays are compared depends on what they hold:
+
+- not finite: NaN, +inf and -inf have to stand in the same places; the rest is about finite elements;
+- integers and booleans: element by element;
+- floats that vary: Pearson's correlation in float64, and the largest error relative to the range of
+  what was expected;
+- floats that do not vary (or a single one): correlation says nothing, so every element has to lie
+  within a relative error of what was expected.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+
+from ttcodegen.dialects.datatypes import DataType
+
+Measure = Literal["correlation", "relative error", "agreement", "none"]
+
+
+@dataclass(frozen=True)
+class Tolerance:
+    """How far an output may be from what was expected."""
+
+    correlation: float
+    """The least correlation of outputs that vary."""
+    range_error: float
+    """The largest error, as a part of the range of the expected output; infinite for no bound."""
+    relative_error: float
+    """The largest error of outputs that do not vary, as a part of their magnitude."""
+    spread: float
+    """The range, as a part of the magnitude, up to which an output counts as one that does not
+    vary: so much that rounding is not what correlation sees."""
+    rounding: float
+    """An error, as a part of the magnitude, that is in order whatever the range."""
+    agreement: float = 1.0
+    """The least part of integers or booleans that has to be equal."""
+
+
+# Block floats are no results of programs; if one is, bf16 (to which it is read out) is its measure.
+_BF16 = Tolerance(0.999, 0.02, 0.02, spread=2.0**-6, rounding=2.0**-7)
+_F32 = Tolerance(0.9999, 0.001, 0.001, spread=2.0**-14, rounding=2.0**-20)
+_EXACT = Tolerance(1.0, 0.0, 0.0, spread=0.0, rounding=0.0)
+_GOLDEN_BF16 = Tolerance(0.99, math.inf, 0.05, spread=2.0**-5, rounding=0.0)
+_GOLDEN_F32 = Tolerance(0.99, math.inf, 0.05, spread=2.0**-12, rounding=0.0)
+# Where floats decide (argmax, comparisons), rounding flips the close ones; that is no error of the
+# program, but most have to be right.
+_GOLDEN_DECISIONS = Tolerance(0.99, 0.0, 0.0, spread=0.0, rounding=0.0, agreement=0.75)
+
+NEGLIGIBLE = 1e-6
+"""An error below which even zero is met."""
+
+
+def device_tolerance(data_type: DataType) -> Tolerance:
+    """What the C++ run may differ from the flatbuffer run in an output of that data type."""
+    if not data_type.is_float:
+        return _EXACT
+    return _F32 if data_type is DataType.FLOAT32 else _BF16
+
+
+def golden_tolerance(data_type: DataType, exact: bool, depends_on_floats: bool) -> Tolerance:
+    """What the flatbuffer run may differ from the golden; `exact` for integers and booleans."""
+    if not exact:
+        return _GOLDEN_F32 if data_type is DataType.FLOAT32 else _GOLDEN_BF16
+    return _GOLDEN_DECISIONS if depends_on_floats else _EXACT
+
+
+@dataclass(frozen=True)
+class Agreement:
+    """How well an array meets what was expected."""
+
+    passed: bool
+    measure: Measure
+    value: float | None
+    """The correlation, the part of equal elements, or the error relative to the magnitude."""
+    max_abs_err: float
+    """The largest absolute error of the finite elements; infinite if those are not the same."""
+    reason: str = ""
+    """Why it did not pass."""
+
+    @property
+    def correlation(self) -> float | None:
+        """The correlation, None where it says nothing."""
+        return self.value if self.measure == "correlation" else None
+
+
+def compare(actual: np.ndarray, expected: np.ndarray, tolerance: Tolerance) -> Agreement:
+    """Compares two arrays of any numeric dtypes; booleans also with floats that are 0 and 1."""
+    if actual.shape != expected.shape:
+        return _failed(f"the shape is {actual.shape} instead of {expected.shape}")
+    if actual.size == 0:
+        return Agreement(True, "none", None, 0.0)
+    if _is_exact(expected):
+        return _compare_exactly(actual, expected, tolerance)
+    a, e = _float64(actual), _float64(expected)
+    for kind, found in (("NaN", np.isnan), ("+inf", np.isposinf), ("-inf", np.isneginf)):
+        different = int(np.count_nonzero(found(a) != found(e)))
+        if different:
+            return _failed(f"{kind} stands in other places ({different} elements)")
+    finite = np.isfinite(e)
+    if not finite.all():
+        a, e = a[finite], e[finite]
+        if e.size == 0:
+            return Agreement(True, "none", None, 0.0)
+    return _compare_floats(a, e, tolerance)
+
+
+def _failed(reason: str) -> Agreement:
+    return Agreement(False, "none", None, math.inf, reason)
+
+
+def _is_exact(array: np.ndarray) -> bool:
+    """Whether the array holds integers or booleans."""
+    return array.dtype.kind in "biu"
+
+
+def _float64(array: np.ndarray) -> np.ndarray:
+    return array.astype(np.float64).reshape(-1)
+
+
+def _compare_exactly(actual: np.ndarray, expected: np.ndarray, tolerance: Tolerance) -> Agreement:
+    if expected.dtype.kind == "b":
+        # The device has no booleans: they are 0.0 and 1.0 there, and anything else is wrong.
+        allowed = (actual == 0) | (actual == 1)
+        if not allowed.all():
+            count = int(allowed.size - np.count_nonzero(allowed))
+            return _failed(f"{count} elements are neither 0 nor 1")
+    # Compared in float64, 64-bit integers would lose bits.
+    same_kind = _is_exact(actual)
+    equal = actual == expected if same_kind else _float64(actual) == _float64(expected)
+    part = float(np.count_nonzero(equal)) / expected.size
+    with np.errstate(invalid="ignore"):
+        errors = np.abs(_float64(actual) - _float64(expected))
+    error = float(errors.max()) if np.isfinite(errors).all() else math.inf
+    if part >= tolerance.agreement:
+        return Agreement(True, "agreement", part, error)
+    return Agreement(False, "agreement", part, error, f"only {part:.2%} of the elements are equal")
+
+
+def _compare_floats(a: np.ndarray, e: np.ndarray, tolerance: Tolerance) -> Agreement:
+    """Compares finite elements."""
+    low, high = float(e.min()), float(e.max())
+    magnitude = max(abs(low), abs(high))
+    with np.errstate(over="ignore"):
+        error = float(np.abs(a - e).max())
+        extent = high - low
+    if extent <= tolerance.spread * magnitude:
+        relative = error / magnitude if magnitude else (0.0 if error == 0 else math.inf)
+        if error <= max(tolerance.relative_error * magnitude, NEGLIGIBLE):
+            return Agreement(True, "relative error", relative, error)
+        reason = (
+            f"the relative error is {relative:.3g}, expected at most {tolerance.relative_error}"
+        )
+        return Agreement(False, "relative error", relative, error, reason)
+    value = correlation(a, e)
+    if value < tolerance.correlation:
+        reason = f"the correlation is {value:.6f}, expected at least {tolerance.correlation}"
+        return Agreement(False, "correlation", value, error, reason)
+    if error > max(tolerance.range_error * extent, tolerance.rounding * magnitude):
+        part = tolerance.range_error
+        reason = f"the largest error is {error:.3g}, more than {part:.1%} of the range {extent:.3g}"
+        return Agreement(False, "correlation", value, error, reason)
+    return Agreement(True, "correlation", value, error)
+
+
+def correlation(a: np.ndarray, e: np.ndarray) -> float:
+    """Pearson's correlation of finite float64 elements; 0 if one side does not vary at all.
+
+    Both sides are scaled first: the squares of bf16's largest numbers do not fit into float64
+    otherwise when there are many.
+    """
+    a, e = _standardized(a), _standardized(e)
+    norm = math.sqrt(float(a @ a)) * math.sqrt(float(e @ e))
+    return float(np.clip(float(a @ e) / norm, -1.0, 1.0)) if norm > 0 else 0.0
+
+
+def _standardized(values: np.ndarray) -> np.ndarray:
+    """The distances from the mean, the largest of them 1."""
+    largest = float(np.abs(values).max())
+    if largest == 0:
+        return values
+    scaled = values / largest
+    scaled -= scaled.mean()
+    spread = float(np.abs(scaled).max())
+    # What is left of equal numbers after rounding is not a variation.
+    return scaled / spread if spread > 1e-14 else np.zeros_like(scaled)
+
+
+@dataclass(frozen=True)
+class OutputCheck:
+    """What the check says of one output."""
+
+    function: str
+    name: str
+    device: Agreement | None
+    """C++ against flatbuffer; None if the C++ was not run."""
+    golden: Agreement
+    """Flatbuffer against golden."""
+
+    @property
+    def passed(self) -> bool:
+        """Whether both comparisons passed."""
+        return self.golden.passed and (self.device is None or self.device.passed)
+
+    @property
+    def reasons(self) -> list[str]:
+        """Why the output did not pass, in words for a user."""
+        compared = [
+            ("C++ against flatbuffer", self.device),
+            ("flatbuffer against golden", self.golden),
+        ]
+        return [
+            f"{self.function}, output '{self.name}', {what}: {agreement.reason}"
+            for what, agreement in compared
+            if agreement is not None and not agreement.passed
+        ]
+
+    def to_json(self) -> dict[str, Any]:
+        """The entry of check.json.
+
+        `pcc` is a number always: where correlation says nothing, 1 if the outputs are within their
+        bounds and 0 if not, and `measure` names what was compared. `golden_pcc` is null there.
+        """
+        entry: dict[str, Any] = {"function": self.function, "name": self.name}
+        if self.device is not None:
+            device = self.device
+            value = device.correlation
+            entry["pcc"] = float(device.passed) if value is None else value
+            entry["max_abs_err"] = _json_number(device.max_abs_err)
+            entry["measure"] = device.measure
+        entry["golden_pcc"] = self.golden.correlation
+        entry["golden_max_abs_err"] = _json_number(self.golden.max_abs_err)
+        entry["golden_measure"] = self.golden.measure
+        if self.golden.measure in ("agreement", "relative error"):
+            value = self.golden.value
+            entry["golden_value"] = _json_number(value if value is not None else math.inf)
+        entry["passed"] = self.passed
+        if self.reasons:
+            entry["reasons"] = self.reasons
+        return entry
+
+
+def _json_number(value: float) -> float | None:
+    """JSON has no infinity."""
+    return value if math.isfinite(value) else None
+
+
+def check_output(
+    function: str,
+    name: str,
+    data_type: DataType,
+    cpp: np.ndarray | None,
+    flatbuffer: np.ndarray,
+    golden: np.ndarray,
+    depends_on_floats: bool,
+) -> OutputCheck:
+    """Checks one output.
+
+    Args:
+        data_type: that of the output on the device.
+        cpp: the output of the C++ run, None if there was none.
+        flatbuffer: the output of the interpreter.
+        golden: the output of the golden; its dtype tells integers and booleans from floats.
+        depends_on_floats: whether floats took part in computing integers or booleans.
+    """
+    device = None
+    if cpp is not None:
+        tolerance = device_tolerance(data_type)
+        # Booleans are exact although the device holds them as floats.
+        expected = flatbuffer
+        if golden.dtype.kind == "b" and not np.isnan(_float64(flatbuffer)).any():
+            expected, tolerance = flatbuffer != 0, _EXACT
+        device = compare(cpp, expected, tolerance)
+    exact = _is_exact(golden)
+    against_golden = compare(
+        flatbuffer, golden, golden_tolerance(data_type, exact, depends_on_floats)
+    )
+    return OutputCheck(function, name, device, against_golden)
+
+
+def report(checks: Sequence[OutputCheck]) -> dict[str, Any]:
+    """The contents of check.json."""
+    return {
+        "passed": all(check.passed for check in checks),
+        "outputs": [check.to_json() for check in checks],
+    }

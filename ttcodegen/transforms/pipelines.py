@@ -14,6 +14,7 @@ from ttcodegen.transforms.ttir_broadcast_fold import TTIRImplicitBroadcastFoldPa
 from ttcodegen.transforms.ttir_canonicalize import TTIRCanonicalizePass
 from ttcodegen.transforms.ttir_decompose import TTIRDecomposePass
 from ttcodegen.transforms.ttir_element_types import TTIRElementTypeNormalizationPass
+from ttcodegen.transforms.ttir_fusing import TTIRFusingPass
 from ttcodegen.transforms.ttnn_layout import TTNNLayout
 
 TTIR_PIPELINE: list[ModulePass] = [
@@ -22,6 +23,8 @@ TTIR_PIPELINE: list[ModulePass] = [
     TTIRDecomposePass(),
     TTIRCanonicalizePass(),
     TTIRImplicitBroadcastFoldPass(),
+    TTIRFusingPass(),
+    TTIRDecomposePass(),
 ]
 """From what the user wrote to few and fused ops of device types."""
 

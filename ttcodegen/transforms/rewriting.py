@@ -164,6 +164,10 @@ class Rewriter(OpBuilder):
             return None
         return op if self.writes.may_recompute(op, self.root) else None
 
+    def sole(self, value: SSAValue, *names: str) -> CatalogueOp | None:
+        """As `defining`, but only if `value` has one use: nobody else needs it when it is fused."""
+        return self.defining(value, *names) if value.has_one_use() else None
+
     def again(
         self,
         op: CatalogueOp,

@@ -162,9 +162,13 @@ def drop_repetition(rewriter: Rewriter, op: CatalogueOp) -> SSAValue | None:
 
 @ARITHMETIC.on("ttir.maximum", "ttir.minimum")
 def drop_same_operand(rewriter: Rewriter, op: CatalogueOp) -> SSAValue | None:
-    """The larger or smaller of a value and itself."""
+    """The larger or smaller of a value and itself, or of a value and an infinity."""
     lhs, rhs = op.operands
-    return lhs if lhs is rhs and same_type(lhs, op) else None
+    if lhs is rhs:
+        return lhs if same_type(lhs, op) else None
+    neutral = float("-inf" if op.name == "ttir.maximum" else "inf")
+    found = with_splat(op)
+    return found[0] if found and found[1] == neutral and same_type(found[0], op) else None
 
 
 @ARITHMETIC.on("ttir.logical_not")
@@ -205,6 +209,25 @@ def convert_once(rewriter: Rewriter, op: CatalogueOp) -> SSAValue | None:
     if not is_lossless(element_of(first.type), element_of(source.type)):
         return None
     return rewriter.typecast(first, op.result_type.element_type)
+
+
+@ARITHMETIC.on("ttir.ne")
+def drop_test_of_truth(rewriter: Rewriter, op: CatalogueOp) -> SSAValue | None:
+    """Whether a truth value is not 0."""
+    found = with_splat(op)
+    if found is None or found[1] != 0 or not is_truth(found[0]) or not same_type(found[0], op):
+        return None
+    return found[0]
+
+
+@ARITHMETIC.on("ttir.clamp_tensor")
+def clamp_to_numbers(rewriter: Rewriter, op: CatalogueOp) -> SSAValue | None:
+    """Bounds that are one number each."""
+    source, *bounds = op.operands
+    low, high = (splat_of(bound) for bound in bounds)
+    if low is None or high is None or not same_type(source, op):
+        return None
+    return rewriter.emit("clamp_scalar", [source], op.result_type, min=low, max=high)
 
 
 @ARITHMETIC.on("ttir.where")

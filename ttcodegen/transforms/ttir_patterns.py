@@ -4,18 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from xdsl.ir import Attribute, Block, SSAValue
+from xdsl.dialects.func import FuncOp
+from xdsl.ir import Attribute, Block, BlockArgument, SSAValue
 
-from ttcodegen.dialects.datatypes import element_of, normalized_data_type, shape_of
+from ttcodegen.dialects.datatypes import DataType, element_of, normalized_data_type, shape_of
 from ttcodegen.dialects.operation import CatalogueOp
 from ttcodegen.dialects.ttcore import ArgumentType
 from ttcodegen.ops.constant_values import splat_of
 from ttcodegen.ops.elementwise import verify_broadcast
-from ttcodegen.transforms.rewriting import Rewriter
+from ttcodegen.transforms.rewriting import Rewriter, is_repeatable
 from ttcodegen.transforms.ttnn_layout import argument_type
 
-CONSTANTS = ("ttir.full", "ttir.constant", "ttir.zeros", "ttir.ones", "ttir.arange")
-_WEIGHT_DEPTH = 16
+_WEIGHT_OPS = 64
 
 
 def is_elementwise(op: CatalogueOp) -> bool:
@@ -36,10 +36,18 @@ def full_like(rewriter: Rewriter, op: CatalogueOp, value: float) -> SSAValue:
     return rewriter.full(op.result_shape, number(value, element), element)
 
 
-def is_splat(value: SSAValue, expected: float, tolerance: float = 0.0) -> bool:
-    """Whether all elements of `value` are known to be that number, up to a relative tolerance."""
-    splat = splat_of(value)
-    return splat is not None and abs(splat - expected) <= tolerance * abs(expected)
+def is_float(value: SSAValue) -> bool:
+    """Whether the elements are floats."""
+    data_type = normalized_data_type(element_of(value.type))
+    return data_type is not None and data_type.is_float
+
+
+def close(number: float, expected: float, like: SSAValue) -> bool:
+    """Whether the number is the expected one as closely as the elements of `like` can say it."""
+    tolerance = (
+        2.0**-7 if normalized_data_type(element_of(like.type)) is DataType.BFLOAT16 else 1e-5
+    )
+    return abs(number - expected) <= tolerance * abs(expected)
 
 
 def with_splat(op: CatalogueOp) -> tuple[SSAValue, float | int] | None:
@@ -54,24 +62,30 @@ def with_splat(op: CatalogueOp) -> tuple[SSAValue, float | int] | None:
 
 
 def is_weight(value: SSAValue) -> bool:
-    """Whether `value` is a constant, or made of one weight by ops of one operand, so that it can be
-    computed before the program runs."""
-    for _ in range(_WEIGHT_DEPTH):
-        owner = value.owner
-        if isinstance(owner, Block):
-            function = owner.parent_op()
-            # Rules look at functions only; an argument of another region is no weight.
-            index = getattr(value, "index", None)
-            if function is None or index is None:
-                return False
-            kind = argument_type(function, index)  # pyright: ignore[reportArgumentType]
-            return kind in (ArgumentType.PARAMETER, ArgumentType.CONSTANT)
-        if owner.name in CONSTANTS:
+    """Whether `value` is made of constants and weights alone, so that it can be computed before the
+    program runs. Gives up, with no, on values that many ops make."""
+    pending = [value]
+    for _ in range(_WEIGHT_OPS):
+        if not pending:
             return True
-        if len(owner.operands) != 1:
+        current = pending.pop()
+        owner = current.owner
+        if isinstance(owner, Block):
+            if not _is_weight_argument(current, owner):
+                return False
+        elif isinstance(owner, CatalogueOp) and is_repeatable(owner):
+            pending += owner.operands
+        else:
             return False
-        value = owner.operands[0]
     return False
+
+
+def _is_weight_argument(value: SSAValue, block: Block) -> bool:
+    function = block.parent_op()
+    if not isinstance(value, BlockArgument) or not isinstance(function, FuncOp):
+        return False
+    kind = argument_type(function, value.index)
+    return kind in (ArgumentType.PARAMETER, ArgumentType.CONSTANT)
 
 
 def without_units(shape: Sequence[int]) -> list[int]:

@@ -1,0 +1,44 @@
+"""Puts ops together that the library has one op for."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cache
+
+from xdsl.context import Context
+from xdsl.dialects.builtin import ModuleOp
+from xdsl.passes import ModulePass
+
+from ttcodegen.transforms.common_subexpressions import merge_common_subexpressions
+from ttcodegen.transforms.rewriting import PatternSet, functions
+from ttcodegen.transforms.ttir_broadcast_fold import broadcast_rules
+from ttcodegen.transforms.ttir_canonicalize import canonical_rules
+from ttcodegen.transforms.ttir_fusing_activations import ACTIVATIONS
+from ttcodegen.transforms.ttir_fusing_attention import ATTENTION
+from ttcodegen.transforms.ttir_fusing_normalizations import NORMALIZATIONS
+from ttcodegen.transforms.ttir_fusing_products import PRODUCTS
+
+
+@cache
+def fusing_rules() -> PatternSet:
+    """The fusing rules, with the simplifications between them that they wait for."""
+    return PatternSet.union(
+        canonical_rules(), broadcast_rules(), NORMALIZATIONS, ACTIVATIONS, PRODUCTS, ATTENTION
+    )
+
+
+@dataclass(frozen=True)
+class TTIRFusingPass(ModulePass):
+    """Recognises biases, activations, norms and attention that were spelled out.
+
+    Where others use what lies in between, the ops stay as they are.
+    """
+
+    name = "ttir-fusing"
+
+    def apply(self, ctx: Context, op: ModuleOp) -> None:
+        rules = fusing_rules()
+        for function in functions(op):
+            rules.apply(function)
+            if merge_common_subexpressions(function):
+                rules.apply(function)

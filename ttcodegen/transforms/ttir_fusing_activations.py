@@ -1,0 +1,296 @@
+"""Activations that were spelled out."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import pi, sqrt
+
+from xdsl.ir import SSAValue
+
+from ttcodegen.dialects.operation import CatalogueOp
+from ttcodegen.ops.constant_values import splat_of
+from ttcodegen.transforms.rewriting import PatternSet, Rewriter
+from ttcodegen.transforms.ttir_patterns import close, is_float, same_type, with_splat
+
+ACTIVATIONS = PatternSet()
+
+_TANH_CUBIC = 0.044715
+
+
+@dataclass(frozen=True)
+class Product:
+    """A product taken apart: its factors but for numbers, and the product of the numbers."""
+
+    factors: list[SSAValue]
+    number: float
+
+    def without(self, factor: SSAValue) -> list[SSAValue] | None:
+        """The other factors, None if it is none of them."""
+        if not any(known is factor for known in self.factors):
+            return None
+        rest = list(self.factors)
+        del rest[next(i for i, known in enumerate(rest) if known is factor)]
+        return rest
+
+
+def product_of(rewriter: Rewriter, op: CatalogueOp, limit: int = 8) -> Product:
+    """Takes a multiplication (or a division by a number) apart, through factors that are products
+    themselves and have no other use."""
+    factors: list[SSAValue] = []
+    number = 1.0
+    pending: list[tuple[SSAValue, CatalogueOp | None]] = [(op.results[0], op)]
+    while pending:
+        value, producer = pending.pop()
+        splat = splat_of(value)
+        if splat is not None:
+            number *= splat
+            continue
+        if producer is None or len(factors) + len(pending) >= limit:
+            factors.append(value)
+            continue
+        lhs, rhs = producer.operands
+        if producer.name == "ttir.multiply":
+            pending.append((rhs, _inner_product(rewriter, rhs)))
+            pending.append((lhs, _inner_product(rewriter, lhs)))
+        elif (divisor := splat_of(rhs)) is not None and divisor != 0:
+            number /= divisor
+            pending.append((lhs, _inner_product(rewriter, lhs)))
+        else:
+            factors.append(value)
+    return Product(factors, number)
+
+
+def _inner_product(rewriter: Rewriter, value: SSAValue) -> CatalogueOp | None:
+    producer = rewriter.sole(value, "ttir.multiply", "ttir.div")
+    return producer if producer is not None and is_float(value) else None
+
+
+def addend(rewriter: Rewriter, value: SSAValue, expected: float) -> SSAValue | None:
+    """What `expected` is added to, if `value` is such a sum and has no other use."""
+    producer = rewriter.sole(value, "ttir.add")
+    found = None if producer is None else with_splat(producer)
+    if producer is None or found is None or not close(found[1], expected, value):
+        return None
+    return found[0] if same_type(found[0], producer) else None
+
+
+def scaled(rewriter: Rewriter, value: SSAValue, expected: float) -> SSAValue | None:
+    """What is multiplied with `expected`, if `value` is such a product and has no other use."""
+    producer = rewriter.sole(value, "ttir.multiply", "ttir.div", "ttir.neg")
+    if producer is None:
+        return None
+    if producer.name == "ttir.neg":
+        inner = producer.operands[0]
+        return scaled(rewriter, inner, -expected) if expected != -1 else inner
+    product = product_of(rewriter, producer)
+    if len(product.factors) != 1 or not close(product.number, expected, value):
+        return None
+    return product.factors[0] if same_type(product.factors[0], producer) else None
+
+
+# Rectifiers
+
+
+@ACTIVATIONS.on("ttir.maximum")
+def fuse_relu(rewriter: Rewriter, op: CatalogueOp) -> SSAValue | None:
+    """max(x, 0)."""
+    found = with_splat(op)
+    if found is None or found[1] != 0 or not same_type(found[0], op):
+        return None
+    return rewriter.emit("relu", [found[0]], op.result_type)
+
+
+@ACTIVATIONS.on("ttir.where")
+def fuse_chosen_relu(rewriter: Rewriter, op: CatalogueOp) -> SSAValue | None:
+    """x where x > 0, else 0."""
+    condition, value, other = op.operands
+    producer = rewriter.sole(condition, "ttir.gt", "ttir.ge")
+    if producer is None or splat_of(other) != 0 or not same_type(value, op):
+        return None
+    if producer.operands[0] is not value or splat_of(producer.operands[1]) != 0:
+        return None
+    return rewriter.emit("relu", [value], op.result_type)
+
+
+@ACTIVATIONS.on("ttir.minimum")
+def fuse_relu6(rewriter: Rewriter, op: CatalogueOp) -> SSAValue | None:
+    """min(relu(x), 6)."""
+    found = with_splat(op)
+    if found is None or found[1] != 6 or not same_type(found[0], op):
+        return None
+    producer = rewriter.sole(found[0], "ttir.relu")
+    return producer and rewriter.emit("relu6", [producer.operands[0]], op.result_type)
+
+
+@ACTIVATIONS.on("ttir.relu")
+def fuse_limited_relu6(rewriter: Rewriter, op: CatalogueOp) -> SSAValue | None:
+    """relu(min(x, 6))."""
+    producer = rewriter.sole(op.operands[0], "ttir.minimum")
+    found = None if producer is None else with_splat(producer)
+    if producer is None or found is None or found[1] != 6 or not same_type(found[0], producer):
+        return None
+    return rewriter.emit("relu6", [found[0]], op.result_type)
+
+
+@ACTIVATIONS.on("ttir.clamp_scalar")
+def fuse_clamped_relu6(rewriter: Rewriter, op: CatalogueOp) -> SSAValue | None:
+    """clamp(x, 0, 6)."""
+    if op.parameter("min") != 0 or op.parameter("max") != 6 or not is_float(op.results[0]):
+        return None
+    return rewriter.emit("relu6", [op.operands[0]], op.result_type)
+
+
+@ACTIVATIONS.on("ttir.multiply", "ttir.div")
+def fuse_hardsigmoid(rewriter: Rewriter, op: CatalogueOp) -> SSAValue | None:
+    """relu6(x + 3) / 6."""
+    if not is_float(op.results[0]):
+        return None
+    product = product_of(rewriter, op)
+    if len(product.factors) != 1 or not close(product.number, 1 / 6, op.results[0]):
+        return None
+    producer = rewriter.sole(product.factors[0], "ttir.relu6")
+    source = None if producer is None else addend(rewriter, producer.operands[0], 3.0)
+    if source is None or not same_type(source, op):
+        return None
+    return rewriter.emit("hardsigmoid", [source], op.result_type)
+
+
+# Sigmoid, silu, mish
+
+
+@ACTIVATIONS.on("ttir.div", "ttir.reciprocal")
+def fuse_sigmoid(rewriter: Rewriter, op: CatalogueOp) -> SSAValue | None:
+    """1 / (1 + exp(-x))."""
+    if op.name == "ttir.div" and splat_of(op.operands[0]) != 1:
+        return None
+    total = op.operands[-1]
+    exponential = addend(rewriter, total, 1.0)
+    producer = None if exponential is None else rewriter.sole(exponential, "ttir.exp")
+    negated = None if producer is None else rewriter.sole(producer.operands[0], "ttir.neg")
+    if negated is None or not same_type(negated.operands[0], op):
+        return None
+    return rewriter.emit("sigmoid", [negated.operands[0]], op.result_type)
+
+
+@ACTIVATIONS.on("ttir.multiply")
+def fuse_silu(rewriter: Rewriter, op: CatalogueOp) -> SSAValue | None:
+    """x * sigmoid(x)."""
+    for value, factor in _both_ways(op):
+        producer = rewriter.sole(factor, "ttir.sigmoid")
+        if producer is not None and producer.operands[0] is value and same_type(value, op):
+            return rewriter.emit("silu", [value], op.result_type)
+    return None
+
+
+@ACTIVATIONS.on("ttir.multiply")
+def fuse_mish(rewriter: Rewriter, op: CatalogueOp) -> SSAValue | None:
+    """x * tanh(log(1 + exp(x)))."""
+    for value, factor in _both_ways(op):
+        producer = rewriter.sole(factor, "ttir.tanh")
+        if producer is None or not same_type(value, op):
+            continue
+        source = _softplus_input(rewriter, producer.operands[0])
+        if source is value:
+            return rewriter.emit("mish", [value], op.result_type)
+    return None
+
+
+def _softplus_input(rewriter: Rewriter, value: SSAValue) -> SSAValue | None:
+    producer = rewriter.sole(value, "ttir.log1p", "ttir.log")
+    if producer is None:
+        return None
+    inner: SSAValue | None = producer.operands[0]
+    if producer.name == "ttir.log":
+        inner = addend(rewriter, producer.operands[0], 1.0)
+    exponential = None if inner is None else rewriter.sole(inner, "ttir.exp")
+    return None if exponential is None else exponential.operands[0]
+
+
+def _both_ways(op: CatalogueOp) -> list[tuple[SSAValue, SSAValue]]:
+    lhs, rhs = op.operands
+    return [(lhs, rhs), (rhs, lhs)]
+
+
+# Gelu
+
+
+@ACTIVATIONS.on("ttir.multiply", "ttir.div")
+def fuse_gelu(rewriter: Rewriter, op: CatalogueOp) -> SSAValue | None:
+    """x / 2 * (1 + erf(x / sqrt(2))), x / 2 * erfc(-x / sqrt(2)), and the approximation of the
+    first by a hyperbolic tangent, which differs from it by less than 5e-4."""
+    if not is_float(op.results[0]):
+        return None
+    product = product_of(rewriter, op)
+    if len(product.factors) != 2:
+        return None
+    for value, gate in (product.factors, reversed(product.factors)):
+        if same_type(value, op) and _is_gelu(rewriter, value, gate, product.number):
+            return rewriter.emit("gelu", [value], op.result_type)
+    return None
+
+
+def _is_gelu(rewriter: Rewriter, value: SSAValue, gate: SSAValue, number: float) -> bool:
+    half = close(number, 0.5, value)
+    if (complement := rewriter.sole(gate, "ttir.erfc")) is not None:
+        return half and scaled(rewriter, complement.operands[0], -sqrt(0.5)) is value
+    # 0.5 * (1 + t) may also stand as 0.5 + 0.5 * t.
+    curve = addend(rewriter, gate, 1.0) if half else None
+    if curve is None and close(number, 1.0, value):
+        curve = addend(rewriter, gate, 0.5)
+        curve = None if curve is None else scaled(rewriter, curve, 0.5)
+    producer = None if curve is None else rewriter.sole(curve, "ttir.erf", "ttir.tanh")
+    if producer is None:
+        return False
+    argument = producer.operands[0]
+    if producer.name == "ttir.erf":
+        return scaled(rewriter, argument, sqrt(0.5)) is value
+    return _is_cubic(rewriter, argument, value)
+
+
+def _is_cubic(rewriter: Rewriter, argument: SSAValue, value: SSAValue) -> bool:
+    """sqrt(2 / pi) * (x + 0.044715 * x^3), also as a product with x."""
+    producer = rewriter.sole(argument, "ttir.multiply")
+    if producer is None:
+        return False
+    product = product_of(rewriter, producer)
+    if not close(product.number, sqrt(2 / pi), value):
+        return False
+    rest = product.without(value)
+    if rest is not None:
+        square = addend(rewriter, rest[0], 1.0) if len(rest) == 1 else None
+        return square is not None and _is_power(rewriter, square, value, 2)
+    if len(product.factors) != 1:
+        return False
+    total = rewriter.sole(product.factors[0], "ttir.add")
+    return total is not None and any(
+        first is value and _is_power(rewriter, second, value, 3)
+        for first, second in _both_ways(total)
+    )
+
+
+def _is_power(rewriter: Rewriter, value: SSAValue, base: SSAValue, exponent: int) -> bool:
+    """Whether `value` is 0.044715 times that power of `base`."""
+    producer = rewriter.sole(value, "ttir.multiply")
+    if producer is None:
+        return False
+    product = product_of(rewriter, producer)
+    if not close(product.number, _TANH_CUBIC, base):
+        return False
+    return _degree(rewriter, product.factors, base) == exponent
+
+
+def _degree(rewriter: Rewriter, factors: list[SSAValue], base: SSAValue) -> int:
+    """The power of `base` that the factors multiply to, 0 if they have other factors."""
+    degree = 0
+    for factor in factors:
+        if factor is base:
+            degree += 1
+            continue
+        power = rewriter.sole(factor, "ttir.pow", "ttir.square")
+        if power is None or power.operands[0] is not base:
+            return 0
+        exponent = 2 if power.name == "ttir.square" else splat_of(power.operands[1])
+        if exponent not in (2, 3):
+            return 0
+        degree += int(exponent)
+    return degree

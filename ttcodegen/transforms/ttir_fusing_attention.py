@@ -1,0 +1,254 @@
+"""Attention that was spelled out: repeated heads, joined heads, scaled dot products."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import prod
+
+from xdsl.dialects.builtin import TensorType
+from xdsl.ir import SSAValue
+
+from ttcodegen.dialects.datatypes import bf16, element_of, shape_of
+from ttcodegen.dialects.operation import CatalogueOp
+from ttcodegen.ops.constant_values import splat_of
+from ttcodegen.ops.definition import TTIR
+from ttcodegen.transforms.rewriting import PatternSet, Rewriter
+from ttcodegen.transforms.ttir_broadcast_fold import broadcast, dimension_groups
+from ttcodegen.transforms.ttir_fusing_activations import product_of
+from ttcodegen.transforms.ttir_patterns import is_float, reduced_dims, same_type
+
+ATTENTION = PatternSet()
+
+_HEAD_SIZE = 32
+"""The library's attention takes head sizes that are multiples of a tile (rules-0.70.1.md)."""
+
+
+@ATTENTION.on("ttir.reshape")
+def fuse_repeat_interleave(rewriter: Rewriter, op: CatalogueOp) -> SSAValue | None:
+    """A dimension of one element, broadcast and put together with the one before, repeats the
+    elements of that; with the one behind, the whole of it."""
+    repeated = rewriter.sole(op.operands[0], "ttir.broadcast")
+    if repeated is None or 0 in op.result_shape:
+        return None
+    factors = repeated.parameter("broadcast_dimensions")
+    axes = [axis for axis, factor in enumerate(factors) if factor != 1]
+    if len(axes) != 1:
+        return None
+    before = repeated.result_shape
+    for first, second in dimension_groups(before, op.result_shape):
+        if axes[0] not in first or len(first) != 2 or len(second) != 1:
+            continue
+        rest = first[1] if first[0] == axes[0] else first[0]
+        dim = second[0]
+        shape = list(op.result_shape)
+        shape[dim] = before[rest]
+        source = rewriter.reshape(repeated.operands[0], shape)
+        if rest < axes[0]:
+            options = {"repeats": factors[axes[0]], "dim": dim}
+            return rewriter.emit("repeat_interleave", [source], op.result_type, **options)
+        repeats = [factors[axes[0]] if axis == dim else 1 for axis in range(len(shape))]
+        return rewriter.emit("repeat", [source], op.result_type, repeat_dimensions=repeats)
+    return None
+
+
+@ATTENTION.on("ttir.reshape")
+def fuse_concatenate_heads(rewriter: Rewriter, op: CatalogueOp) -> SSAValue | None:
+    """(batch, heads, sequence, size) to (batch, sequence, heads * size)."""
+    if "concatenate_heads" not in TTIR:
+        return None
+    permuted = rewriter.sole(op.operands[0], "ttir.permute")
+    if permuted is None or permuted.parameter("permutation") != [0, 2, 1, 3]:
+        return None
+    batch, sequence, heads, size = permuted.result_shape
+    wanted = ((batch, sequence, heads * size), (batch * sequence, heads * size))
+    if op.result_shape not in wanted or size % _HEAD_SIZE != 0 or heads == 1 or sequence == 1:
+        return None
+    joined = TensorType(op.result_type.element_type, wanted[0])
+    result = rewriter.emit("concatenate_heads", [permuted.operands[0]], joined)
+    return rewriter.reshape(result, op.result_shape)
+
+
+# Scaled dot product attention
+
+
+@dataclass(frozen=True)
+class _Factor:
+    """A factor of a product of matrices, apart from what was done to it on the way."""
+
+    value: SSAValue
+    number: float
+    transposed: bool
+
+
+def _factor(rewriter: Rewriter, value: SSAValue, transposed: bool = False) -> _Factor:
+    """Takes conversions, numbers and exchanges of the last two dimensions off a matrix."""
+    number = 1.0
+    for _ in range(8):
+        producer = rewriter.sole(
+            value, "ttir.typecast", "ttir.multiply", "ttir.div", "ttir.permute"
+        )
+        if producer is None or not is_float(producer.operands[0]):
+            break
+        if producer.name == "ttir.typecast":
+            value = producer.operands[0]
+        elif producer.name == "ttir.permute":
+            if producer.parameter("permutation") != [0, 1, 3, 2]:
+                break
+            value, transposed = producer.operands[0], not transposed
+        else:
+            product = product_of(rewriter, producer)
+            if len(product.factors) != 1 or not same_type(product.factors[0], producer):
+                break
+            value, number = product.factors[0], number * product.number
+    return _Factor(value, number, transposed)
+
+
+def _converted(rewriter: Rewriter, value: SSAValue) -> SSAValue:
+    """`value` before a conversion between floats."""
+    producer = rewriter.sole(value, "ttir.typecast")
+    return producer.operands[0] if producer and is_float(producer.operands[0]) else value
+
+
+def _heads(rewriter: Rewriter, value: SSAValue) -> tuple[SSAValue, int]:
+    """Keys or values before their heads were repeated, and how often they were."""
+    producer = rewriter.sole(value, "ttir.repeat_interleave")
+    if producer is None or producer.parameter("dim") % 4 != 1:
+        return value, 1
+    return _factor(rewriter, producer.operands[0]).value, producer.parameter("repeats")
+
+
+@dataclass(frozen=True)
+class _Scores:
+    """What the softmax of an attention is taken of, taken apart."""
+
+    product: CatalogueOp
+    number: float
+    mask: SSAValue | None
+
+
+def _scores(rewriter: Rewriter, value: SSAValue) -> _Scores | None:
+    """A product of matrices, times a number, plus a mask."""
+    total = rewriter.defining(value, "ttir.add", "ttir.matmul", "ttir.multiply", "ttir.div")
+    if total is None:
+        return None
+    mask: SSAValue | None = None
+    candidates: list[tuple[SSAValue, SSAValue | None]] = [(value, None)]
+    if total.name == "ttir.add":
+        lhs, rhs = (_converted(rewriter, operand) for operand in total.operands)
+        candidates = [(lhs, rhs), (rhs, lhs)]
+    for candidate, mask in candidates:
+        producer = rewriter.defining(candidate, "ttir.matmul", "ttir.multiply", "ttir.div")
+        number = 1.0
+        if producer is not None and producer.name != "ttir.matmul":
+            product = product_of(rewriter, producer)
+            if len(product.factors) != 1:
+                continue
+            number = product.number
+            producer = rewriter.sole(_converted(rewriter, product.factors[0]), "ttir.matmul")
+        if producer is not None and (candidate is value or candidate.has_one_use()):
+            return _Scores(producer, number, mask)
+    return None
+
+
+def _softmax(rewriter: Rewriter, value: SSAValue) -> tuple[CatalogueOp, bool] | None:
+    """The softmax over the last dimension that `value` is, and whether rows of nothing but minus
+    infinity were set to zero in it."""
+    guard = rewriter.sole(value, "ttir.where")
+    if guard is not None:
+        zero, value = guard.operands[1:]
+        if splat_of(zero) != 0:
+            return None
+    softmax = rewriter.sole(value, "ttir.softmax")
+    if softmax is None or softmax.parameter("dimension") % 4 != 3:
+        return None
+    scores = softmax.operands[0]
+    if guard is None:
+        return (softmax, False) if scores.has_one_use() else None
+    return (softmax, True) if _is_empty_row(rewriter, guard.operands[0], scores) else None
+
+
+def _is_empty_row(rewriter: Rewriter, condition: SSAValue, scores: SSAValue) -> bool:
+    """Whether `condition` says which rows of `scores` hold nothing but minus infinity, and nobody
+    but it and a softmax looks at the scores."""
+    negation = rewriter.sole(condition, "ttir.logical_not")
+    found = None if negation is None else rewriter.sole(negation.operands[0], "ttir.max")
+    if found is None or not found.parameter("keep_dim") or reduced_dims(found) != [3]:
+        return False
+    unequal = rewriter.sole(found.operands[0], "ttir.ne")
+    if unequal is None or unequal.operands[0] is not scores:
+        return False
+    uses = [use.operation for _, use in zip(range(3), scores.uses, strict=False)]
+    return splat_of(unequal.operands[1]) == float("-inf") and len(uses) == 2
+
+
+@ATTENTION.on("ttir.matmul")
+def fuse_attention(rewriter: Rewriter, op: CatalogueOp) -> SSAValue | None:
+    """softmax(scale * Q K^T + mask) V of bf16 tensors (batch, heads, sequence, size)."""
+    if "scaled_dot_product_attention" not in TTIR or len(op.result_shape) != 4:
+        return None
+    if op.parameter("transpose_a") or op.parameter("transpose_b"):
+        return None
+    found = _softmax(rewriter, _converted(rewriter, op.operands[0]))
+    scores = None if found is None else _scores(rewriter, found[0].operands[0])
+    if found is None or scores is None or scores.product.parameter("transpose_a"):
+        return None
+    product = scores.product
+    query = _factor(rewriter, product.operands[0])
+    key = _factor(rewriter, product.operands[1], product.parameter("transpose_b"))
+    value = _factor(rewriter, op.operands[1])
+    if query.transposed or not key.transposed or value.transposed or value.number != 1.0:
+        return None
+    keys, key_repeats = _heads(rewriter, key.value)
+    values, value_repeats = _heads(rewriter, value.value)
+    if key_repeats != value_repeats or not _attends(query.value, keys, values):
+        return None
+    mask = scores.mask
+    if mask is not None:
+        mask = _fitting_mask(rewriter, mask, product.result_shape)
+        if mask is None:
+            return None
+    scale = scores.number * query.number * key.number
+    result = rewriter.emit(
+        "scaled_dot_product_attention",
+        [query.value, keys, values, mask],
+        TensorType(bf16, op.result_shape),
+        is_causal=False,
+        scale=scale,
+    )
+    if found[1] and mask is not None:
+        result = _without_empty_rows(rewriter, result, mask)
+    return rewriter.typecast(result, op.result_type.element_type)
+
+
+def _attends(query: SSAValue, keys: SSAValue, values: SSAValue) -> bool:
+    """Whether the library's attention takes these tensors (rules-0.70.1.md)."""
+    shapes = [shape_of(tensor.type) for tensor in (query, keys, values)]
+    if any(len(shape) != 4 for shape in shapes) or shapes[1] != shapes[2]:
+        return False
+    batch, heads, _, size = shapes[0]
+    if any(element_of(tensor.type) != bf16 for tensor in (query, keys, values)):
+        return False
+    same = shapes[1][0] == batch and shapes[1][3] == size and heads % shapes[1][1] == 0
+    return same and size % _HEAD_SIZE == 0
+
+
+def _fitting_mask(rewriter: Rewriter, mask: SSAValue, scores: tuple[int, ...]) -> SSAValue | None:
+    """The mask as the library takes it: rank 4, bf16, whole rows and columns."""
+    shape = shape_of(mask.type)
+    shape = (1,) * (4 - len(shape)) + shape
+    if len(shape) != 4 or any(a not in (1, b) for a, b in zip(shape, scores, strict=True)):
+        return None
+    if prod(scores) == 0:
+        return None
+    mask = rewriter.typecast(rewriter.reshape(mask, shape), bf16)
+    wanted = (*shape[:2], *scores[2:])
+    return mask if wanted == shape else broadcast(rewriter, mask, TensorType(bf16, wanted))
+
+
+def _without_empty_rows(rewriter: Rewriter, result: SSAValue, mask: SSAValue) -> SSAValue:
+    """Zero where the mask lets a query look at nothing, as the source has it. Products of finite
+    numbers are finite, so the mask alone says where that is."""
+    infinity = rewriter.full([1, 1, 1, 1], float("-inf"), bf16)
+    seen = rewriter.reduce("max", rewriter.like("ne", mask, infinity), [3])
+    zero = rewriter.full([1, 1, 1, 1], 0.0, bf16)
+    return rewriter.emit("where", [seen, result, zero], result.type)

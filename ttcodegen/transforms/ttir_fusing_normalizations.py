@@ -1,0 +1,273 @@
+"""Reductions that keep dimensions, means, softmax and normalisations that were spelled out."""
+
+from __future__ import annotations
+
+from math import prod
+
+from xdsl.ir import SSAValue
+
+from ttcodegen.dialects.datatypes import element_of, shape_of
+from ttcodegen.dialects.operation import CatalogueOp
+from ttcodegen.ops.constant_values import splat_of
+from ttcodegen.transforms.rewriting import PatternSet, Rewriter
+from ttcodegen.transforms.ttir_arithmetic_rules import is_lossless
+from ttcodegen.transforms.ttir_patterns import (
+    close,
+    is_float,
+    reduced_dims,
+    same_type,
+    with_splat,
+)
+
+NORMALIZATIONS = PatternSet()
+
+
+@NORMALIZATIONS.on("ttir.reshape")
+def keep_dimensions(rewriter: Rewriter, op: CatalogueOp) -> SSAValue | None:
+    """A reduction keeps its dimensions where a reshape puts them back."""
+    producer = rewriter.sole(
+        op.operands[0], "ttir.sum", "ttir.mean", "ttir.max", "ttir.min", "ttir.prod"
+    )
+    if producer is None or producer.parameter("keep_dim"):
+        return None
+    source = producer.operands[0]
+    dims = reduced_dims(producer)
+    kept = [1 if axis in dims else size for axis, size in enumerate(shape_of(source.type))]
+    if tuple(kept) != op.result_shape:
+        return None
+    return rewriter.again(producer, [source], op.result_type, keep_dim=True)
+
+
+@NORMALIZATIONS.on("ttir.multiply", "ttir.div")
+def fuse_mean(rewriter: Rewriter, op: CatalogueOp) -> SSAValue | None:
+    """A sum over the number of its terms."""
+    if op.name == "ttir.multiply":
+        found = with_splat(op)
+        value, number = found if found is not None else (op.operands[0], None)
+    else:
+        divisor = splat_of(op.operands[1])
+        value, number = op.operands[0], 1.0 / divisor if divisor else None
+    producer = None if number is None else rewriter.sole(value, "ttir.sum")
+    if producer is None or number is None or not is_float(value) or not same_type(value, op):
+        return None
+    source = producer.operands[0]
+    dims = reduced_dims(producer)
+    count = prod(shape_of(source.type)[dim] for dim in dims)
+    if count == 0 or not close(number, 1.0 / count, value):
+        return None
+    keep_dim = producer.parameter("keep_dim")
+    return rewriter.emit("mean", [source], op.result_type, dim_arg=dims, keep_dim=keep_dim)
+
+
+# Softmax
+
+
+@NORMALIZATIONS.on("ttir.div", "ttir.multiply")
+def fuse_softmax(rewriter: Rewriter, op: CatalogueOp) -> SSAValue | None:
+    """exp(x) / sum(exp(x)), where x may have its maximum subtracted first."""
+    exponentials, total = op.operands
+    if op.name == "ttir.multiply":
+        inverse = rewriter.sole(total, "ttir.reciprocal")
+        if inverse is None:
+            return None
+        total = inverse.operands[0]
+    summed = rewriter.sole(total, "ttir.sum")
+    producer = rewriter.defining(exponentials, "ttir.exp")
+    if summed is None or producer is None or summed.operands[0] is not exponentials:
+        return None
+    dims = reduced_dims(summed)
+    # The sum and the quotient only: nobody else may need the exponentials.
+    if len(dims) != 1 or not summed.parameter("keep_dim") or not _has_uses(exponentials, 2):
+        return None
+    if not same_type(exponentials, op) or not is_float(exponentials):
+        return None
+    source = producer.operands[0]
+    original = _before_maximum(rewriter, source, dims[0])
+    return rewriter.emit(
+        "softmax",
+        [source if original is None else original],
+        op.result_type,
+        dimension=dims[0],
+        numericStable=original is not None,
+    )
+
+
+def _before_maximum(rewriter: Rewriter, value: SSAValue, dim: int) -> SSAValue | None:
+    """x, if `value` is x less its maximum along the dimension."""
+    producer = rewriter.sole(value, "ttir.subtract")
+    if producer is None:
+        return None
+    source, maximum = producer.operands
+    reduced = rewriter.defining(maximum, "ttir.max")
+    if reduced is None or reduced.operands[0] is not source:
+        return None
+    is_kept = reduced.parameter("keep_dim") and reduced_dims(reduced) == [dim]
+    return source if is_kept and same_type(source, producer) else None
+
+
+def _has_uses(value: SSAValue, count: int) -> bool:
+    uses = iter(value.uses)
+    return sum(1 for _ in zip(range(count + 1), uses, strict=False)) == count
+
+
+# Norms over the last dimension
+
+
+@NORMALIZATIONS.on("ttir.multiply", "ttir.div")
+def fuse_norm(rewriter: Rewriter, op: CatalogueOp) -> SSAValue | None:
+    """x / sqrt(mean(x^2) + epsilon) over the last dimension is rms_norm; where x is something less
+    its mean it is layer_norm."""
+    if not is_float(op.results[0]):
+        return None
+    pairs = [tuple(op.operands)]
+    if op.name == "ttir.multiply":
+        pairs.append((op.operands[1], op.operands[0]))
+    for value, factor in pairs:
+        epsilon = _inverse_deviation(rewriter, value, factor, op.name == "ttir.div")
+        if epsilon is None or not same_type(value, op):
+            continue
+        centered = _centered(rewriter, value)
+        return rewriter.emit(
+            "rms_norm" if centered is None else "layer_norm",
+            [value if centered is None else centered, None, None],
+            op.result_type,
+            normalized_shape=[op.result_shape[-1]],
+            epsilon=float(epsilon),
+        )
+    return None
+
+
+def _inverse_deviation(
+    rewriter: Rewriter, value: SSAValue, factor: SSAValue, divides: bool
+) -> float | None:
+    """The epsilon, if `factor` is 1 / sqrt(mean(value^2) + epsilon) (its inverse if it divides)."""
+    root = rewriter.sole(factor, "ttir.sqrt" if divides else "ttir.rsqrt")
+    if root is None and not divides:
+        inverse = rewriter.sole(factor, "ttir.reciprocal")
+        root = None if inverse is None else rewriter.sole(inverse.operands[0], "ttir.sqrt")
+    total = None if root is None else rewriter.sole(root.operands[0], "ttir.add")
+    found = None if total is None else with_splat(total)
+    if total is None or found is None or not 0 < found[1] < 1 or not same_type(found[0], total):
+        return None
+    mean = rewriter.sole(found[0], "ttir.mean")
+    if mean is None or not mean.parameter("keep_dim"):
+        return None
+    square = rewriter.sole(mean.operands[0], "ttir.multiply", "ttir.square")
+    last = len(shape_of(value.type)) - 1
+    if square is None or reduced_dims(mean) != [last] or last < 0:
+        return None
+    return found[1] if all(operand is value for operand in square.operands) else None
+
+
+def _centered(rewriter: Rewriter, value: SSAValue) -> SSAValue | None:
+    """x, if `value` is x less its mean over the last dimension."""
+    producer = rewriter.defining(value, "ttir.subtract")
+    if producer is None:
+        return None
+    source, subtracted = producer.operands
+    mean = rewriter.defining(subtracted, "ttir.mean")
+    if mean is None or mean.operands[0] is not source or not mean.parameter("keep_dim"):
+        return None
+    last = len(shape_of(source.type)) - 1
+    return source if reduced_dims(mean) == [last] and same_type(source, producer) else None
+
+
+_NORMS = ("ttir.rms_norm", "ttir.layer_norm")
+
+
+def _vector(rewriter: Rewriter, value: SSAValue, norm: CatalogueOp) -> SSAValue | None:
+    """`value` as a vector along the normalised dimension, None if it varies along others."""
+    normalized = norm.parameter("normalized_shape")
+    shape = shape_of(value.type)
+    if len(normalized) != 1 or not shape or shape[-1] != normalized[0]:
+        return None
+    if prod(shape[:-1]) != 1 or len(shape) > len(norm.result_shape):
+        return None
+    return rewriter.reshape(value, normalized)
+
+
+@NORMALIZATIONS.on("ttir.multiply")
+def fuse_norm_weight(rewriter: Rewriter, op: CatalogueOp) -> SSAValue | None:
+    """A normalised tensor times a vector."""
+    for value, other in (tuple(op.operands), (op.operands[1], op.operands[0])):
+        norm = rewriter.sole(value, *_NORMS)
+        if norm is None or not same_type(value, op):
+            continue
+        if norm.optional_operand("weight") or norm.optional_operand("bias"):
+            continue
+        weight = _vector(rewriter, other, norm)
+        if weight is not None:
+            return _norm(rewriter, norm, op, [norm.operand("input"), weight, None])
+    return None
+
+
+@NORMALIZATIONS.on("ttir.add")
+def fuse_norm_bias(rewriter: Rewriter, op: CatalogueOp) -> SSAValue | None:
+    """A normalised tensor with weight, plus a vector."""
+    for value, other in (tuple(op.operands), (op.operands[1], op.operands[0])):
+        norm = rewriter.sole(value, "ttir.layer_norm")
+        if norm is None or not same_type(value, op) or norm.optional_operand("bias"):
+            continue
+        weight = norm.optional_operand("weight")
+        bias = None if weight is None else _vector(rewriter, other, norm)
+        if bias is not None:
+            return _norm(rewriter, norm, op, [norm.operand("input"), weight, bias])
+    return None
+
+
+@NORMALIZATIONS.on("ttir.typecast")
+def norm_in_source_type(rewriter: Rewriter, op: CatalogueOp) -> SSAValue | None:
+    """A norm between a conversion that keeps every value and the one back: the library computes
+    with f32 inside, whatever it is given."""
+    norm = rewriter.sole(op.operands[0], *_NORMS, "ttir.softmax")
+    before = None if norm is None else rewriter.defining(norm.operands[0], "ttir.typecast")
+    if norm is None or before is None:
+        return None
+    source = before.operands[0]
+    element = element_of(source.type)
+    if element != op.result_type.element_type:
+        return None
+    if not is_float(source) or not is_lossless(element, element_of(norm.operands[0].type)):
+        return None
+    vectors = [_narrowed(rewriter, vector, source) for vector in norm.operands[1:]]
+    return rewriter.again(norm, [source, *vectors], op.result_type)
+
+
+def _narrowed(rewriter: Rewriter, vector: SSAValue, like: SSAValue) -> SSAValue:
+    """A vector as it was before it was widened to the type that the norm had."""
+    producer = rewriter.defining(vector, "ttir.typecast")
+    if producer is not None and element_of(producer.operands[0].type) == element_of(like.type):
+        return producer.operands[0]
+    return vector
+
+
+@NORMALIZATIONS.on("ttir.multiply")
+def fuse_converted_norm_weight(rewriter: Rewriter, op: CatalogueOp) -> SSAValue | None:
+    """A normalised tensor that was converted, times a vector: the product is rounded once then."""
+    for value, other in (tuple(op.operands), (op.operands[1], op.operands[0])):
+        conversion = rewriter.sole(value, "ttir.typecast")
+        if conversion is None or not same_type(value, op) or not is_float(value):
+            continue
+        norm = rewriter.sole(conversion.operands[0], "ttir.rms_norm")
+        if norm is None or norm.optional_operand("weight"):
+            continue
+        if not is_lossless(element_of(value.type), element_of(norm.result_type)):
+            continue
+        weight = _vector(rewriter, other, norm)
+        if weight is not None:
+            return _norm(rewriter, norm, op, [norm.operand("input"), weight, None])
+    return None
+
+
+def _norm(
+    rewriter: Rewriter, norm: CatalogueOp, op: CatalogueOp, operands: list[SSAValue | None]
+) -> SSAValue:
+    """The norm with other operands, converted to the type of the op that it replaces."""
+    value = rewriter.emit(
+        norm.definition.short_name,
+        operands,
+        norm.result_type,
+        normalized_shape=norm.parameter("normalized_shape"),
+        epsilon=norm.parameter("epsilon"),
+    )
+    return rewriter.typecast(value, op.result_type.element_type)

@@ -255,26 +255,47 @@ def _lower_max_pool2d_with_indices(builder: OpBuilder, op: CatalogueOp) -> list[
     """The library counts with 16 bits as long as they suffice for the image."""
     window = _window(op)
     _, height, width, _ = image_shape(op)
-    index = ui16 if height * width <= 0xFFFF else ui32
-    elements = [element_of(op.result_type), index]
     value = builder.operand(op, "input")
-    dilation = list(window.dilation)
+    wide, first = width, 0
+    if not _fits_library(window):
+        (top, _), (left, _) = window.padding
+        value, window = _filled_up(builder, op, window, -np.inf)
+        _, height, wide, _ = shape_of(value.type)
+        first = top * width + left
+    index = ui16 if height * wide <= 0xFFFF else ui32
     maxima, places = _pool(
-        builder, op, "max_pool2d_with_indices", value, window, elements, dilation=dilation
+        builder,
+        op,
+        "max_pool2d_with_indices",
+        value,
+        window,
+        [element_of(op.result_type), index],
+        dilation=list(window.dilation),
     )
     # Before the reshape, which does not move 16-bit integers.
+    if (wide, first) != (width, 0):
+        places = _places_in_narrower(builder, places, wide, width, first)
     places = builder.typecast(places, element_of(op.results[1].type))
     return [builder.reshape(rows, op.result_shape) for rows in (maxima, places)]
 
 
-def _verify_with_indices(op: CatalogueOp) -> None:
-    """As for max_pool2d; the library gives no indices for an image that was padded before."""
-    _verify_pool(op)
-    window = _window(op)
-    if not _fits_library(window):
-        raise VerifyException(
-            f"{op.name}: padding {window.padding} is more than half of the kernel {window.kernel}"
-        )
+def _places_in_narrower(
+    builder: OpBuilder, places: SSAValue, wide: int, narrow: int, first: int
+) -> SSAValue:
+    """Places in an image of one width as places in the part of it that begins at `first` and has
+    another width: for each row before them, as many elements less as the widths differ by. f32
+    holds places of up to 2**24."""
+
+    def scalar(name: str, value: SSAValue, number: float) -> SSAValue:
+        return builder.emit(name, [value, None], value.type, scalar=number)
+
+    places = builder.typecast(places, f32)
+    result = scalar("subtract", places, float(first))
+    if wide == narrow:
+        return result
+    rows = scalar("multiply", scalar("add", places, 0.5), 1.0 / wide)
+    skipped = scalar("multiply", builder.like("floor", rows), float(wide - narrow))
+    return builder.like("subtract", result, skipped)
 
 
 def _lower_avg_pool2d(builder: OpBuilder, op: CatalogueOp) -> SSAValue:
@@ -350,7 +371,7 @@ register(
         (operand("input"), variadic("output")),
         (*_POOL, FLATTENED_ATTRIBUTE),
         results=2,
-        verify=_verify_with_indices,
+        verify=_verify_pool,
         numpy=_max_pool2d_with_indices,
         lower=_lower_max_pool2d_with_indices,
     )

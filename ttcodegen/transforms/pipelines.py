@@ -14,6 +14,7 @@ from ttcodegen.transforms.ttir_broadcast_fold import TTIRImplicitBroadcastFoldPa
 from ttcodegen.transforms.ttir_canonicalize import TTIRCanonicalizePass
 from ttcodegen.transforms.ttir_decompose import TTIRDecomposePass
 from ttcodegen.transforms.ttir_element_types import TTIRElementTypeNormalizationPass
+from ttcodegen.transforms.ttir_erase_inverse import TTIREraseInversePass
 from ttcodegen.transforms.ttir_fusing import TTIRFusingPass
 from ttcodegen.transforms.ttnn_layout import TTNNLayout
 
@@ -23,6 +24,8 @@ TTIR_PIPELINE: list[ModulePass] = [
     TTIRDecomposePass(),
     TTIRCanonicalizePass(),
     TTIRImplicitBroadcastFoldPass(),
+    TTIRFusingPass(),
+    TTIREraseInversePass(),
     TTIRFusingPass(),
     TTIRDecomposePass(),
 ]

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cache
+from math import prod
 
 from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp, TensorType
@@ -47,6 +48,7 @@ def broadcast_rules() -> PatternSet:
     elementwise = [d.name for d in TTIR.values() if d.verify is verify_broadcast]
     binary = [d.name for d in TTIR.values() if d.name in elementwise and len(d.operands) == 2]
     rules.on(*elementwise, "ttir.typecast")(broadcast_in_op)
+    rules.on(*elementwise)(one_element_in_op)
     rules.on(*binary)(rank_in_op)
     rules.on("ttir.reshape")(broadcast_after_reshape)
     rules.on("ttir.permute")(broadcast_after_permute)
@@ -91,6 +93,21 @@ def broadcast(rewriter: Rewriter, value: SSAValue, result: TensorType[Attribute]
         for wanted, size in zip(result.get_shape(), shape_of(value.type), strict=True)
     ]
     return rewriter.emit("broadcast", [value], result, broadcast_dimensions=factors)
+
+
+def one_element_in_op(rewriter: Rewriter, op: CatalogueOp) -> SSAValue | None:
+    """One element is enough of a number, unless it is what gives the result its shape."""
+    operands: list[SSAValue] = list(op.operands)
+    rest = [value for value in operands if splat_of(value) is None]
+    if len(rest) == len(operands):
+        return None
+    if broadcast_shapes([shape_of(value.type) for value in rest]) != op.result_shape:
+        return None
+    small = [
+        value if prod(shape_of(value.type)) == 1 else _shrunk(rewriter, value, len(op.result_shape))
+        for value in operands
+    ]
+    return None if small == operands else rewriter.again(op, small)
 
 
 def rank_in_op(rewriter: Rewriter, op: CatalogueOp) -> SSAValue | None:

@@ -1,0 +1,186 @@
+"""Cancels permutes that undo each other, with the ops between them.
+
+A frontend that computes in one order of dimensions and convolves in another puts a permute on each
+side of every convolution. A permute moves over the ops behind it where an inverse of it stands
+behind them; where the two meet, both go.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cache
+from math import prod
+
+from xdsl.context import Context
+from xdsl.dialects.builtin import ModuleOp, TensorType
+from xdsl.ir import Operation, SSAValue
+from xdsl.passes import ModulePass
+
+from ttcodegen.dialects.datatypes import element_of, shape_of
+from ttcodegen.dialects.operation import CatalogueOp
+from ttcodegen.ops.constant_values import splat_of
+from ttcodegen.ops.definition import TTIR
+from ttcodegen.ops.elementwise import verify_broadcast
+from ttcodegen.transforms.common_subexpressions import merge_common_subexpressions
+from ttcodegen.transforms.rewriting import PatternSet, Rewriter, functions
+from ttcodegen.transforms.ttir_canonicalize import canonical_rules
+from ttcodegen.transforms.ttir_patterns import is_elementwise, is_weight, reduced_dims
+
+_SEARCHED_OPS = 48
+_REDUCTIONS = ("ttir.sum", "ttir.mean", "ttir.max", "ttir.min")
+_MOVED = ("ttir.concat", "ttir.slice_static", "ttir.pad", "ttir.typecast", "ttir.repeat_interleave")
+
+
+@dataclass(frozen=True)
+class TTIREraseInversePass(ModulePass):
+    """Moves permutes towards their inverses over elementwise ops, concatenations, slices, pads and
+    reductions that keep dimensions."""
+
+    name = "ttir-erase-inverse"
+
+    def apply(self, ctx: Context, op: ModuleOp) -> None:
+        rules = erasing_rules()
+        for function in functions(op):
+            if rules.apply(function):
+                merge_common_subexpressions(function)
+
+
+@cache
+def erasing_rules() -> PatternSet:
+    """The rules of the pass, with the simplifications that cancel what meets."""
+    simplifications = canonical_rules()
+    rules = PatternSet()
+    names = [d.name for d in TTIR.values() if d.verify is verify_broadcast]
+    rules.on(*names, *_MOVED, *_REDUCTIONS)(move_permute_behind)
+    return PatternSet.union(simplifications, rules)
+
+
+def move_permute_behind(rewriter: Rewriter, op: CatalogueOp) -> SSAValue | None:
+    """op(permute(x), ...) is permute(op(x, ...)), if an inverse of the permute stands behind."""
+    permutation = _common_permutation(rewriter, op)
+    if permutation is None or not _meets_inverse(op, permutation):
+        return None
+    operands = _before_permute(rewriter, op, permutation)
+    if operands is None:
+        return None
+    shape = [0] * len(permutation)
+    for axis, source in enumerate(permutation):
+        shape[source] = op.result_shape[axis]
+    result = TensorType(op.result_type.element_type, shape)
+    moved = rewriter.again(op, operands, result, **_moved_attributes(op, permutation))
+    return rewriter.permute(moved, permutation)
+
+
+def _common_permutation(rewriter: Rewriter, op: CatalogueOp) -> list[int] | None:
+    """The permutation of the operands that are permutes, if there is one and it is all one."""
+    found: list[int] | None = None
+    for operand in op.operands:
+        producer = rewriter.defining(operand, "ttir.permute")
+        if producer is None:
+            continue
+        permutation = producer.parameter("permutation")
+        if found is not None and found != permutation:
+            return None
+        found = permutation
+    if found is None or len(found) != len(op.result_shape) or not can_move(op):
+        return None
+    return found
+
+
+def can_move(op: Operation) -> bool:
+    """Whether a permute of the op's operands can be one of its result."""
+    if not isinstance(op, CatalogueOp):
+        return False
+    if op.name in _REDUCTIONS:
+        return op.parameter("keep_dim")
+    return op.name in _MOVED or is_elementwise(op)
+
+
+def _before_permute(
+    rewriter: Rewriter, op: CatalogueOp, permutation: Sequence[int]
+) -> list[SSAValue] | None:
+    """The operands in the order that they have before the permute. Those that are no permutes have
+    to be numbers, weights, or small."""
+    inverse = _inverse(permutation)
+    operands: list[SSAValue] = []
+    for operand in op.operands:
+        producer = rewriter.defining(operand, "ttir.permute")
+        if producer is not None:
+            operands.append(producer.operands[0])
+            continue
+        shape = shape_of(operand.type)
+        if splat_of(operand) is not None:
+            operands.append(_permuted_number(rewriter, operand, inverse))
+        elif is_elementwise(op) and (is_weight(operand) or _is_along_one(shape)):
+            aligned = rewriter.reshape(operand, [1] * (len(permutation) - len(shape)) + [*shape])
+            operands.append(rewriter.permute(aligned, inverse))
+        else:
+            return None
+    return operands
+
+
+def _permuted_number(rewriter: Rewriter, value: SSAValue, order: Sequence[int]) -> SSAValue:
+    shape = shape_of(value.type)
+    splat = splat_of(value)
+    assert splat is not None
+    if prod(shape) == 1 or len(shape) != len(order):
+        return value
+    return rewriter.full([shape[axis] for axis in order], splat, element_of(value.type))
+
+
+def _is_along_one(shape: Sequence[int]) -> bool:
+    """Whether permuting the shape only moves dimensions of one element."""
+    return sum(size != 1 for size in shape) <= 1
+
+
+def _moved_attributes(op: CatalogueOp, permutation: Sequence[int]) -> dict[str, object]:
+    """Attributes that name dimensions, for the dimensions before the permute."""
+    inverse = _inverse(permutation)
+    rank = len(permutation)
+    match op.name:
+        case "ttir.concat" | "ttir.repeat_interleave":
+            return {"dim": permutation[op.parameter("dim") % rank]}
+        case "ttir.slice_static":
+            names = ("begins", "ends", "step")
+            return {name: [op.parameter(name)[axis] for axis in inverse] for name in names}
+        case "ttir.pad":
+            padding = op.parameter("padding")
+            pairs = [padding[2 * axis : 2 * axis + 2] for axis in inverse]
+            return {"padding": [width for pair in pairs for width in pair]}
+        case name if name in _REDUCTIONS:
+            return {"dim_arg": sorted(permutation[dim] for dim in reduced_dims(op))}
+        case _:
+            return {}
+
+
+def _inverse(permutation: Sequence[int]) -> list[int]:
+    inverse = [0] * len(permutation)
+    for axis, source in enumerate(permutation):
+        inverse[source] = axis
+    return inverse
+
+
+def _meets_inverse(op: CatalogueOp, permutation: Sequence[int]) -> bool:
+    """Whether the inverse permute is among the ops behind that the permute can move over, and no
+    more permutes would be left on other paths than it undoes."""
+    inverse = _inverse(permutation)
+    pending: deque[Operation] = deque([op])
+    seen: set[Operation] = {op}
+    cancelled = left = 0
+    while pending and len(seen) <= _SEARCHED_OPS:
+        current = pending.popleft()
+        stops = False
+        for result in current.results:
+            for use in result.uses:
+                user = use.operation
+                if isinstance(user, CatalogueOp) and user.name == "ttir.permute":
+                    cancelled += user.parameter("permutation") == inverse
+                elif not can_move(user) or len(seen) >= _SEARCHED_OPS:
+                    stops = True
+                elif user not in seen:
+                    seen.add(user)
+                    pending.append(user)
+        left += stops
+    return cancelled > 0 and cancelled >= left

@@ -1,11 +1,11 @@
-"""Compares the three runs of a program: C++ with flatbuffer tightly, that with golden by correlation.
+"""Compares the runs of a program: C++ with flatbuffer tightly, that with golden by correlation.
 
 How two arrays are compared depends on what they hold:
 
-- not finite: NaN, +inf and -inf have to stand in the same places; the rest is about finite elements;
+- not finite: NaN, +inf and -inf have to stand in the same places; the rest is about the others;
 - integers and booleans: element by element;
-- floats that vary: Pearson's correlation in float64, and the largest error relative to the range of
-  what was expected;
+- floats that vary: Pearson's correlation in float64, and the largest error relative to the range
+  of what was expected;
 - floats that do not vary (or a single one): correlation says nothing, so every element has to lie
   within a relative error of what was expected.
 """

@@ -76,7 +76,7 @@ def block_rounded(array: np.ndarray, mantissa_bits: int) -> np.ndarray:
     The 16 elements of a block of the last dimension share the largest of their exponents; each
     keeps its sign and `mantissa_bits` of its mantissa, leading one included, shifted to that
     exponent and rounded to nearest, ties to even. A mantissa that would round up into the next
-    exponent stays the largest one. Zeros have no sign, and blocks of subnormal numbers are zero.
+    exponent stays the largest one. Zeros have no sign, and subnormal numbers are zeros.
 
     Source: tt-metal's packing of float32 tiles as Bfp8_b and Bfp4_b (blockfloat_common.cpp): bits
     that the shift to the shared exponent loses do not take part in the rounding.
@@ -97,7 +97,7 @@ def _round_blocks(blocks: np.ndarray, mantissa_bits: int) -> np.ndarray:
     exponents = ((blocks >> 23) & 0xFF).astype(np.int32)
     shared = exponents.max(axis=1, keepdims=True)
     mantissas = (blocks & 0x007FFFFF) | 0x00800000
-    mantissas[(blocks & 0x7FFFFFFF) == 0] = 0
+    mantissas[exponents == 0] = 0
     mantissas >>= np.minimum(shared - exponents, 31).astype(np.uint32)
     dropped = 24 - mantissa_bits
     lost = mantissas & ((1 << dropped) - 1)
@@ -108,6 +108,5 @@ def _round_blocks(blocks: np.ndarray, mantissa_bits: int) -> np.ndarray:
     values: np.ndarray = np.ldexp(mantissas.astype(np.float32), shared - (127 + mantissa_bits - 1))
     # With the exponent of infinity, more than the leading one means not a number.
     values[(shared == 0xFF) & (mantissas > 1 << (mantissa_bits - 1))] = np.nan
-    values[np.broadcast_to(shared == 0, values.shape)] = 0.0
     negative = ((blocks >> 31) == 1) & (mantissas != 0)
     return np.where(negative, -values, values)

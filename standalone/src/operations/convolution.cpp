@@ -2,8 +2,7 @@
 
 #include <cstring>
 
-#include "core/device.hpp"
-#include "tt-metalium/mesh_device.hpp"
+#include "compute/sharding.hpp"
 #include "ttnn/operations/conv/conv1d/conv1d.hpp"
 #include "ttnn/operations/conv/conv2d/conv2d.hpp"
 #include "ttnn/operations/conv/conv_transpose2d/conv_transpose2d.hpp"
@@ -127,10 +126,9 @@ void check_input(const ConvolutionArguments& arguments) {
     const ConvolutionAxis& height = convolution.axes[1];
     const ConvolutionAxis& width = convolution.axes[2];
     const bool has_window = height.kernel > 1 || width.kernel > 1;
-    TT_FATAL(!has_window || arguments.config.config_tensors_in_dram ||
-                 arguments.device == nullptr || arguments.device->impl().l1_small_size > 0,
-             "Out of Memory: Not enough space to allocate L1_SMALL buffer: open the device with "
-             "l1_small_size, or set config_tensors_in_dram");
+    if (has_window && !arguments.config.config_tensors_in_dram) {
+        require_l1_small(arguments.device);
+    }
 }
 
 WeightStrides weight_strides(const ConvolutionArguments& arguments) {
@@ -155,8 +153,9 @@ MemoryConfig result_memory(const ConvolutionArguments& arguments) {
     if (!on_device(arguments.input) || arguments.input.memory_config().is_dram()) {
         return MemoryConfig{};
     }
-    return MemoryConfig(arguments.config.shard_layout.value_or(TensorMemoryLayout::BLOCK_SHARDED),
-                        BufferType::L1);
+    return sharded_l1(arguments.config.shard_layout.value_or(TensorMemoryLayout::BLOCK_SHARDED),
+                      static_cast<uint32_t>(arguments.convolution.pixels()),
+                      static_cast<uint32_t>(arguments.convolution.out_channels), 32);
 }
 
 Tensor run(const ConvolutionArguments& arguments) {

@@ -1,0 +1,407 @@
+#include <algorithm>
+#include <limits>
+
+#include "compute/sharding.hpp"
+#include "core/parallel.hpp"
+#include "core/tensor_data.hpp"
+#include "ttnn/operations/experimental/adaptive_pool/adaptive_pools.hpp"
+#include "ttnn/operations/pool/generic/generic_pools.hpp"
+#include "ttnn/operations/pool/global_avg_pool/global_avg_pool.hpp"
+#include "ttnn/operations/reduction/generic/generic_reductions.hpp"
+
+namespace ttnn {
+namespace {
+
+using namespace ttcodegen::cpu;
+using tt::tt_metal::DataType;
+using tt::tt_metal::Layout;
+using tt::tt_metal::MemoryConfig;
+using tt::tt_metal::Shape;
+using tt::tt_metal::Tensor;
+
+using Padding = std::variant<std::array<uint32_t, 2>, std::array<uint32_t, 4>>;
+
+/// The window of one output along one dimension; taps are `dilation` apart.
+struct Window {
+    int64_t begin;
+    int64_t end;
+    int64_t dilation;
+    /// Positions that the window has within input and padding, for averages.
+    int64_t padded_size;
+};
+
+struct PoolAxis {
+    int64_t input = 1;
+    int64_t kernel = 1;
+    int64_t stride = 1;
+    int64_t before = 0;
+    int64_t after = 0;
+    int64_t dilation = 1;
+
+    /// The windows of all outputs, cut to the input.
+    std::vector<Window> windows(bool ceil_mode) const {
+        const int64_t reach = dilation * (kernel - 1) + 1;
+        const int64_t room = input + before + after - reach;
+        TT_FATAL(room >= 0, "The window of size {} is larger than the padded input of size {}",
+                 reach, input + before + after);
+        int64_t count = room / stride + 1;
+        // Rounded up, the last window still starts inside of the input or the padding before it.
+        if (ceil_mode && room % stride != 0 && count * stride < input + before) {
+            ++count;
+        }
+        std::vector<Window> result;
+        for (int64_t i = 0; i < count; ++i) {
+            const int64_t start = i * stride - before;
+            const int64_t skipped = start < 0 ? (-start + dilation - 1) / dilation : 0;
+            result.push_back({start + skipped * dilation, std::min(start + reach, input), dilation,
+                              std::min(start + reach, input + after) - start});
+        }
+        return result;
+    }
+};
+
+/// Arguments of a pool once they are checked.
+struct Pool {
+    uint32_t batch;
+    uint32_t channels;
+    int64_t height;
+    int64_t width;
+    std::vector<Window> rows;
+    std::vector<Window> columns;
+
+    int64_t image() const { return height * width; }
+};
+
+struct PoolOptions {
+    DataType dtype = DataType::BFLOAT16;
+    Layout layout = Layout::ROW_MAJOR;
+    std::optional<MemoryConfig> memory_config;
+    std::optional<TensorMemoryLayout> scheme;
+    bool deallocate_input = false;
+};
+
+std::array<PoolAxis, 2> pool_axes(std::array<uint32_t, 2> input, std::array<uint32_t, 2> kernel,
+                                  std::array<uint32_t, 2> stride, const Padding& padding,
+                                  std::array<uint32_t, 2> dilation) {
+    std::array<uint32_t, 4> sides;
+    if (const auto* pair = std::get_if<0>(&padding)) {
+        sides = {(*pair)[0], (*pair)[0], (*pair)[1], (*pair)[1]};
+    } else {
+        sides = std::get<1>(padding);
+    }
+    std::array<PoolAxis, 2> axes;
+    for (std::size_t i = 0; i < 2; ++i) {
+        TT_FATAL(kernel[i] > 0,
+                 "Pool2D: Kernel size must be greater than 0 in both dimensions, got ({}, {})",
+                 kernel[0], kernel[1]);
+        TT_FATAL(dilation[i] > 0,
+                 "Pool2D: Dilation must be greater than 0 in both dimensions, got ({}, {})",
+                 dilation[0], dilation[1]);
+        TT_FATAL(stride[i] > 0,
+                 "Pool2D: Stride must be greater than 0 in both dimensions, got ({}, {})",
+                 stride[0], stride[1]);
+        const uint32_t before = sides[2 * i];
+        const uint32_t after = sides[2 * i + 1];
+        TT_FATAL(before <= kernel[i] / 2 && after <= kernel[i] / 2,
+                 "Pool2D: Padding ({}, {}) should not exceed half of kernel size ({}, {})", before,
+                 after, kernel[0], kernel[1]);
+        axes[i] = {input[i], kernel[i], stride[i], before, after, dilation[i]};
+    }
+    return axes;
+}
+
+void check_input(const Tensor& input, const Pool& pool) {
+    TT_FATAL(on_device(input), "Input tensor must be on device");
+    TT_FATAL(input.dtype() == DataType::BFLOAT16 || is_block(input.dtype()),
+             "Only BFLOAT16 supported for now, got {}", input.dtype());
+    const Shape& shape = input.logical_shape();
+    TT_FATAL(shape.rank() != 2 || (pool.batch == 1 && pool.channels == 1),
+             "Pool2D: For rank-2 input [H, W], batch_size and channels must be 1, got "
+             "batch_size={}, channels={}",
+             pool.batch, pool.channels);
+    TT_FATAL(shape.rank() != 3 || (pool.batch == 1 && shape[0] == pool.height &&
+                                   shape[1] == pool.width && shape[2] == pool.channels),
+             "Pool2D: For rank-3 input [H, W, C], dimensions must match: input_h={}, input_w={}, "
+             "channels={}, but got shape {}",
+             pool.height, pool.width, pool.channels, shape);
+    const int64_t volume = pool.batch * pool.image() * pool.channels;
+    TT_FATAL(static_cast<int64_t>(input.logical_volume()) == volume &&
+                 (shape.rank() < 4 || shape[-1] == pool.channels),
+             "Pool2D: the input {} has not the {} elements of batch {}, height {}, width {} and {} "
+             "channels",
+             shape, volume, pool.batch, pool.height, pool.width, pool.channels);
+}
+
+Tensor make_output(const Tensor& input, const Pool& pool, const PoolOptions& options,
+                   DataType dtype) {
+    const auto rows = static_cast<uint32_t>(pool.batch * pool.rows.size() * pool.columns.size());
+    const uint32_t unit = options.layout == Layout::TILE ? 32 : 1;
+    const MemoryConfig memory_config =
+        options.memory_config
+            ? *options.memory_config
+            : sharded_l1(options.scheme.value_or(TensorMemoryLayout::HEIGHT_SHARDED), rows,
+                         pool.channels, unit);
+    return allocate_like(input, Shape({1, 1, rows, pool.channels}), dtype, options.layout,
+                         memory_config);
+}
+
+/// Calls `pool_window(rows, columns, image, channels, result row)` for each output pixel.
+template <typename Function>
+void for_each_output(const Pool& pool, const Function& pool_window) {
+    const std::size_t outputs = pool.rows.size() * pool.columns.size();
+    const auto work = static_cast<std::size_t>(pool.channels) * 9;
+    parallel_for(pool.batch * outputs, std::max<std::size_t>(1, (std::size_t{1} << 15) / work),
+                 [&](std::size_t begin, std::size_t end) {
+                     std::vector<float> values(pool.channels);
+                     for (std::size_t i = begin; i < end; ++i) {
+                         const Window& row = pool.rows[i % outputs / pool.columns.size()];
+                         const Window& column = pool.columns[i % pool.columns.size()];
+                         pool_window(i, i / outputs, row, column, values.data());
+                     }
+                 });
+}
+
+/// Calls `visit(position)` for each input pixel of a window.
+template <typename Function>
+void for_each_input(const Pool& pool, const Window& row, const Window& column,
+                    const Function& visit) {
+    for (int64_t y = row.begin; y < row.end; y += row.dilation) {
+        for (int64_t x = column.begin; x < column.end; x += column.dilation) {
+            visit(y * pool.width + x);
+        }
+    }
+}
+
+std::vector<Tensor> run_max_pool(const Tensor& input, const Pool& pool, const PoolOptions& options,
+                                 bool return_indices) {
+    check_input(input, pool);
+    const Tensor output = make_output(input, pool, options, options.dtype);
+    std::optional<Tensor> indices;
+    if (return_indices) {
+        TT_FATAL(options.layout == Layout::ROW_MAJOR,
+                 "Only ROW_MAJOR supported when return_indices is true");
+        TT_FATAL(pool.image() <= 65536, "The indices of an image of {} pixels do not fit UINT16",
+                 pool.image());
+        indices = make_output(input, pool, options, DataType::UINT16);
+    }
+    const FloatElements elements(input);
+    std::byte* stored = buffer_of(output).data();
+    const std::size_t channels = pool.channels;
+    for_each_output(pool, [&](std::size_t i, std::size_t image, const Window& row,
+                              const Window& column, float* maxima) {
+        std::fill_n(maxima, channels, -std::numeric_limits<float>::infinity());
+        const float* source =
+            elements.data() + image * static_cast<std::size_t>(pool.image()) * channels;
+        uint16_t* positions =
+            indices ? reinterpret_cast<uint16_t*>(buffer_of(*indices).data()) + i * channels
+                    : nullptr;
+        if (positions != nullptr) {
+            std::fill_n(positions, channels,
+                        static_cast<uint16_t>(row.begin * pool.width + column.begin));
+        }
+        for_each_input(pool, row, column, [&](int64_t position) {
+            const float* pixel = source + static_cast<std::size_t>(position) * channels;
+            if (positions != nullptr) {
+                for (std::size_t c = 0; c < channels; ++c) {
+                    positions[c] =
+                        pixel[c] > maxima[c] ? static_cast<uint16_t>(position) : positions[c];
+                }
+            }
+            for (std::size_t c = 0; c < channels; ++c) {
+                maxima[c] = pixel[c] > maxima[c] || pixel[c] != pixel[c] ? pixel[c] : maxima[c];
+            }
+        });
+        store_floats(maxima, channels, options.dtype,
+                     stored + i * channels * stored_size(options.dtype));
+    });
+    finish_block_float(output);
+    if (options.deallocate_input) {
+        Tensor(input).deallocate(true);
+    }
+    return indices ? std::vector<Tensor>{output, *indices} : std::vector<Tensor>{output};
+}
+
+Tensor run_avg_pool(const Tensor& input, const Pool& pool, const PoolOptions& options,
+                    bool count_include_pad, std::optional<int32_t> divisor_override) {
+    check_input(input, pool);
+    TT_FATAL(!divisor_override || *divisor_override != 0, "divisor_override must not be 0");
+    const Tensor output = make_output(input, pool, options, options.dtype);
+    const FloatElements elements(input);
+    std::byte* stored = buffer_of(output).data();
+    const std::size_t channels = pool.channels;
+    for_each_output(pool, [&](std::size_t i, std::size_t image, const Window& row,
+                              const Window& column, float* sums) {
+        std::fill_n(sums, channels, 0.0F);
+        const float* source =
+            elements.data() + image * static_cast<std::size_t>(pool.image()) * channels;
+        int64_t count = 0;
+        for_each_input(pool, row, column, [&](int64_t position) {
+            const float* pixel = source + static_cast<std::size_t>(position) * channels;
+            for (std::size_t c = 0; c < channels; ++c) {
+                sums[c] += pixel[c];
+            }
+            ++count;
+        });
+        if (divisor_override) {
+            count = *divisor_override;
+        } else if (count_include_pad) {
+            count = row.padded_size * column.padded_size;
+        }
+        const auto divisor = static_cast<float>(count);
+        for (std::size_t c = 0; c < channels; ++c) {
+            sums[c] /= divisor;
+        }
+        store_floats(sums, channels, options.dtype,
+                     stored + i * channels * stored_size(options.dtype));
+    });
+    finish_block_float(output);
+    if (options.deallocate_input) {
+        Tensor(input).deallocate(true);
+    }
+    return output;
+}
+
+void check_options(const Tensor& input, const PoolOptions& options, bool config_tensor_in_dram) {
+    TT_FATAL(options.dtype == DataType::BFLOAT16 || is_block(options.dtype),
+             "Currently only BFLOAT16, BFLOAT8_B, and BFLOAT4_B output data formats are supported");
+    TT_FATAL(!is_block(options.dtype) || options.layout == Layout::TILE,
+             "BFLOAT8_B/BFLOAT4_B output data format is not supported with ROW_MAJOR layout");
+    if (!config_tensor_in_dram && on_device(input)) {
+        require_l1_small(device_of(input));
+    }
+}
+
+/// Windows [floor(i * input / output), ceil((i + 1) * input / output)), which only some sizes have
+/// uniform up to padding.
+std::vector<Window> adaptive_windows(uint32_t input, uint32_t output) {
+    TT_FATAL(output > 0, "Adaptive pooling to size 0");
+    std::vector<Window> windows;
+    int64_t kernel = 0;
+    for (int64_t i = 0; i < output; ++i) {
+        const int64_t begin = i * input / output;
+        const int64_t end = ((i + 1) * input + output - 1) / output;
+        windows.push_back({begin, end, 1, end - begin});
+        kernel = std::max(kernel, end - begin);
+    }
+    const int64_t padding = kernel - (windows[0].end - windows[0].begin);
+    const int64_t stride = output > 1 ? windows[1].begin + padding : 1;
+    for (int64_t i = 0; i < output; ++i) {
+        const int64_t start = i * stride - padding;
+        const Window& window = windows[static_cast<std::size_t>(i)];
+        if (std::max<int64_t>(start, 0) != window.begin ||
+            std::min<int64_t>(start + kernel, input) != window.end) {
+            TT_THROW(
+                "Adaptive pooling configuration not supported. No kernel and stride divide {} "
+                "inputs into {} outputs",
+                input, output);
+        }
+    }
+    return windows;
+}
+
+Pool adaptive_pool(uint32_t batch_size, uint32_t input_h, uint32_t input_w, uint32_t channels,
+                   std::array<uint32_t, 2> output_size) {
+    return {batch_size,
+            channels,
+            input_h,
+            input_w,
+            adaptive_windows(input_h, output_size[0]),
+            adaptive_windows(input_w, output_size[1])};
+}
+
+}  // namespace
+
+namespace operations::pool {
+
+std::vector<Tensor> max_pool2d(
+    const Tensor& input_tensor, uint32_t batch_size, uint32_t input_h, uint32_t input_w,
+    uint32_t channels, std::array<uint32_t, 2> kernel_size, std::array<uint32_t, 2> stride,
+    std::variant<std::array<uint32_t, 2>, std::array<uint32_t, 4>> padding,
+    std::array<uint32_t, 2> dilation, bool ceil_mode,
+    const std::optional<const MemoryConfig>& memory_config, const std::optional<Op2DSliceConfig>&,
+    std::optional<const TensorMemoryLayout> applied_shard_scheme, bool deallocate_input, bool,
+    bool return_indices, DataType dtype, Layout output_layout, bool config_tensor_in_dram) {
+    const PoolOptions options{dtype, output_layout, memory_config, applied_shard_scheme,
+                              deallocate_input};
+    check_options(input_tensor, options, config_tensor_in_dram);
+    const auto axes = pool_axes({input_h, input_w}, kernel_size, stride, padding, dilation);
+    const Pool pool{batch_size,
+                    channels,
+                    input_h,
+                    input_w,
+                    axes[0].windows(ceil_mode),
+                    axes[1].windows(ceil_mode)};
+    return run_max_pool(input_tensor, pool, options, return_indices);
+}
+
+Tensor avg_pool2d(const Tensor& input_tensor, uint32_t batch_size, uint32_t input_h,
+                  uint32_t input_w, uint32_t channels, std::array<uint32_t, 2> kernel_size,
+                  std::array<uint32_t, 2> stride,
+                  std::variant<std::array<uint32_t, 2>, std::array<uint32_t, 4>> padding,
+                  bool ceil_mode, bool count_include_pad, std::optional<int32_t> divisor_override,
+                  const std::optional<const MemoryConfig>& memory_config,
+                  const std::optional<Op2DSliceConfig>&,
+                  std::optional<const TensorMemoryLayout> applied_shard_scheme,
+                  const std::optional<DeviceComputeKernelConfig>&, bool deallocate_input, bool,
+                  DataType dtype, Layout output_layout, bool config_tensor_in_dram) {
+    const PoolOptions options{dtype, output_layout, memory_config, applied_shard_scheme,
+                              deallocate_input};
+    check_options(input_tensor, options, config_tensor_in_dram);
+    const auto axes = pool_axes({input_h, input_w}, kernel_size, stride, padding, {1, 1});
+    const Pool pool{batch_size,
+                    channels,
+                    input_h,
+                    input_w,
+                    axes[0].windows(ceil_mode),
+                    axes[1].windows(ceil_mode)};
+    return run_avg_pool(input_tensor, pool, options, count_include_pad, divisor_override);
+}
+
+Tensor global_avg_pool2d(const Tensor& input, const std::optional<MemoryConfig>& memory_config_arg,
+                         const std::optional<DataType>&) {
+    TT_FATAL(on_device(input), "Input tensor needs to be on device");
+    const Shape& shape = input.logical_shape();
+    if (shape.rank() < 2 || shape.rank() > 4) {
+        TT_THROW("Input tensor must be rank 2, 3, or 4, got rank {}", shape.rank());
+    }
+    const Shape image = shape.to_rank(4);
+    // The output type argument has no effect in ttnn: the result keeps the input's.
+    const Tensor pixels =
+        make_view(input, make_spec(image, input.dtype(), input.layout(), input.memory_config()));
+    return mean(pixels, SmallVector<int>{1, 2}, true, memory_config_arg);
+}
+
+}  // namespace operations::pool
+
+namespace operations::experimental::adaptive_pool {
+
+Tensor adaptive_avg_pool2d(const Tensor& input_tensor, uint32_t batch_size, uint32_t input_h,
+                           uint32_t input_w, uint32_t channels, std::array<uint32_t, 2> output_size,
+                           const std::optional<const MemoryConfig>& memory_config,
+                           const std::optional<op_slicing::Op2DSliceConfig>&,
+                           std::optional<const TensorMemoryLayout> applied_shard_scheme,
+                           const std::optional<DeviceComputeKernelConfig>&, bool deallocate_input,
+                           bool) {
+    const PoolOptions options{DataType::BFLOAT16, Layout::ROW_MAJOR, memory_config,
+                              applied_shard_scheme, deallocate_input};
+    check_options(input_tensor, options, false);
+    const Pool pool = ttnn::adaptive_pool(batch_size, input_h, input_w, channels, output_size);
+    return run_avg_pool(input_tensor, pool, options, false, std::nullopt);
+}
+
+Tensor adaptive_max_pool2d(const Tensor& input_tensor, uint32_t batch_size, uint32_t input_h,
+                           uint32_t input_w, uint32_t channels, std::array<uint32_t, 2> output_size,
+                           const std::optional<const MemoryConfig>& memory_config,
+                           const std::optional<op_slicing::Op2DSliceConfig>&,
+                           std::optional<const TensorMemoryLayout> applied_shard_scheme,
+                           bool deallocate_input, bool) {
+    const PoolOptions options{DataType::BFLOAT16, Layout::ROW_MAJOR, memory_config,
+                              applied_shard_scheme, deallocate_input};
+    check_options(input_tensor, options, false);
+    const Pool pool = ttnn::adaptive_pool(batch_size, input_h, input_w, channels, output_size);
+    return run_max_pool(input_tensor, pool, options, false).front();
+}
+
+}  // namespace operations::experimental::adaptive_pool
+
+}  // namespace ttnn

@@ -4,7 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from xdsl.dialects.builtin import ArrayAttr, DictionaryAttr, StringAttr, SymbolRefAttr
+from xdsl.dialects.builtin import (
+    ArrayAttr,
+    DictionaryAttr,
+    NameLoc,
+    StringAttr,
+    SymbolRefAttr,
+    UnknownLoc,
+)
 from xdsl.dialects.func import FuncOp
 from xdsl.ir import Attribute, Operation
 
@@ -52,9 +59,13 @@ def callee_of(op: Operation) -> str | None:
 
 
 def location_text(op: Operation) -> str | None:
-    """The location that the source gives an op, without `loc(...)` around it."""
-    text = str(op.location).removeprefix("loc(").removesuffix(")")
-    return None if text == "unknown" else text
+    """The location that the source gives an op: its name, or without `loc(...)` around it."""
+    location = op.location
+    if isinstance(location, UnknownLoc):
+        return None
+    if isinstance(location, NameLoc):
+        return location.desc.data
+    return str(location).removeprefix("loc(").removesuffix(")")
 
 
 def _attributes(dictionaries: ArrayAttr[DictionaryAttr] | None, index: int) -> dict[str, Attribute]:

@@ -13,7 +13,10 @@ from xdsl.dialects.builtin import (
 )
 from xdsl.ir import Attribute, Operation, SSAValue
 
+from ttcodegen.conversions.interface import Entry
+from ttcodegen.conversions.rebuilding import body_of
 from ttcodegen.dialects.operation import CatalogueOp
+from ttcodegen.emitc.naming import NameScope, identifier
 
 # A frontend's counters (`dot.31`, `add_5`) say nothing that the order of the code does not.
 _COUNTER = re.compile(r"[._]\d+$")
@@ -57,19 +60,77 @@ def layer(op: Operation, weight_names: Mapping[SSAValue, str]) -> str | None:
     return None
 
 
+PASSING = frozenset(
+    ["typecast", "to_layout", "to_device", "from_device", "to_memory_config", "reshape", "permute"]
+)
+"""Ops whose result is called as their operand: the same values, arranged in another way."""
+_LONGEST_CHAIN = 16
+
+
 def value_name(op: CatalogueOp, index: int, weight_names: Mapping[SSAValue, str]) -> str:
     """What a result should be called."""
     hint = op.results[index].name_hint
     if hint is not None:
         return hint
-    name = location_name(op.location)
     short = op.definition.short_name
+    name = location_name(op.location)
     if name is not None:
         last = _COUNTER.sub("", name.rpartition("/")[2])
         if last and not last.isdigit():
             return last
+    if short in PASSING:
+        return _passed_name(op, weight_names) or short
     if short in ("matmul", "linear", "conv2d", "embedding", "layer_norm", "rms_norm"):
         found = layer(op, weight_names)
         if found is not None:
             return ".".join(found.split(".")[-2:])
     return short
+
+
+def _passed_name(op: CatalogueOp, weight_names: Mapping[SSAValue, str]) -> str | None:
+    """The name of the value that passes through the op."""
+    value = op.operands[0]
+    for _ in range(_LONGEST_CHAIN):
+        if value in weight_names:
+            return weight_names[value]
+        if value.name_hint is not None:
+            return value.name_hint
+        owner = value.owner
+        if not isinstance(owner, CatalogueOp) or not owner.operands:
+            return None
+        if owner.definition.short_name not in PASSING:
+            return value_name(owner, 0, weight_names)
+        value = owner.operands[0]
+    return None
+
+
+def constant_names(entry: Entry) -> list[str]:
+    """What the constants of a function are called: after the weights that they are made of."""
+    if entry.const_eval is None or entry.load is None:
+        return []
+    names = {port.value: port.name for port in entry.arguments}
+    inner = dict(zip(body_of(entry.const_eval).args, entry.load.operands, strict=True))
+    weights = {argument: names[value] for argument, value in inner.items() if value in names}
+    terminator = body_of(entry.const_eval).last_op
+    assert terminator is not None
+    return [_constant_name(value, weights) for value in terminator.operands]
+
+
+def _constant_name(value: SSAValue, weights: Mapping[SSAValue, str]) -> str:
+    seen = value
+    for _ in range(_LONGEST_CHAIN):
+        if seen in weights:
+            return weights[seen]
+        if not isinstance(seen.owner, CatalogueOp) or not seen.owner.operands:
+            break
+        seen = seen.owner.operands[0]
+    if not isinstance(value.owner, CatalogueOp):
+        return value.name_hint or "constant"
+    name = value_name(value.owner, 0, weights)
+    return "constant" if name in ("full", *PASSING) else name
+
+
+def constants_fields(entry: Entry) -> list[str]:
+    """The fields of the structure of constants of a function."""
+    scope = NameScope()
+    return [scope.unique(identifier(name)) for name in constant_names(entry)]

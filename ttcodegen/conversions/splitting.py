@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+import re
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from itertools import accumulate
+from itertools import accumulate, takewhile
 
 from xdsl.dialects.func import ReturnOp
 from xdsl.ir import Operation, SSAValue
 
 from ttcodegen.conversions.interface import Entry
-from ttcodegen.conversions.naming import layer
+from ttcodegen.conversions.naming import constant_names, layer
 from ttcodegen.conversions.rebuilding import body_of
 from ttcodegen.dialects.operation import CatalogueOp
+
+_PARTS = re.compile(r"[./]")
 
 LONGEST = 120
 """The most statements that a function is left with before it is divided."""
@@ -43,8 +47,7 @@ def split(entry: Entry) -> list[Part]:
     ops = [op for op in body_of(entry.function).ops if isinstance(op, CatalogueOp)]
     if len(ops) <= LONGEST:
         return [Part(tuple(ops), (), (), None)]
-    weights = {port.value: port.name for port in entry.arguments if port.is_weight}
-    layers = [layer(op, weights) for op in ops]
+    layers = _layers(entry, ops)
     made_at = {result: index for index, op in enumerate(ops) for result in op.results}
     last_use = _last_uses(entry, ops, made_at)
     cuts = _cuts(layers, _alive_counts(made_at, last_use, len(ops)))
@@ -55,11 +58,41 @@ def split(entry: Entry) -> list[Part]:
         used = dict.fromkeys(operand for op in inside for operand in op.operands)
         live_in = [value for value in used if made_at.get(value, start) < start]
         live_out = [r for op in inside for r in op.results if last_use.get(r, -1) >= end]
-        titles = [name for name in layers[start:end] if name]
-        title = max(titles, key=titles.count) if titles else None
+        title = _common_layer(layers[start:end])
         parts.append(Part(tuple(inside), tuple(live_in), tuple(live_out), title))
         start = end
     return parts
+
+
+def _layers(entry: Entry, ops: Sequence[CatalogueOp]) -> list[str]:
+    """The layer of each op; one that has none of its own belongs to the layer before it."""
+    weights = {port.value: port.name for port in entry.arguments if port.is_weight}
+    if entry.load is not None:
+        weights.update(zip(entry.load.results, constant_names(entry), strict=True))
+    layers: list[str] = []
+    for op in ops:
+        found = layer(op, weights)
+        layers.append(found or (layers[-1] if layers else ""))
+    return layers
+
+
+def _common_parts(first: str, second: str) -> int:
+    """How many of their first parts two layers share."""
+    pairs = zip(_PARTS.split(first), _PARTS.split(second), strict=False)
+    return sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1] != "", pairs))
+
+
+def _common_layer(layers: Sequence[str]) -> str | None:
+    """What the layers of most ops have in common, None if nothing."""
+    counts = Counter(layer for layer in layers if layer)
+    if not counts:
+        return None
+    named = [name for name, count in counts.items() if count * 20 >= len(layers)]
+    first, *others = named or list(counts)
+    shared = min((_common_parts(first, other) for other in others), default=None)
+    if shared is None:
+        return first
+    return ".".join(_PARTS.split(first)[:shared]) or counts.most_common(1)[0][0]
 
 
 def _last_uses(
@@ -84,7 +117,7 @@ def _alive_counts(
     return list(accumulate(changes[: count + 1]))
 
 
-def _cuts(layers: Sequence[str | None], widths: Sequence[int]) -> list[int]:
+def _cuts(layers: Sequence[str], widths: Sequence[int]) -> list[int]:
     """Cuts at least SHORTEST and at most LONGEST ops apart, each where the fewest tensors are
     alive, and a layer ends if possible."""
     cuts: list[int] = []
@@ -92,9 +125,9 @@ def _cuts(layers: Sequence[str | None], widths: Sequence[int]) -> list[int]:
     while len(layers) - start > LONGEST:
         window = range(start + SHORTEST, min(start + LONGEST, len(layers) - SHORTEST))
 
-        def cost(position: int) -> tuple[int, bool, int]:
-            same_layer = layers[position] == layers[position - 1]
-            return widths[position], same_layer, -position
+        def cost(position: int) -> tuple[int, int, int]:
+            shared = _common_parts(layers[position], layers[position - 1])
+            return widths[position], shared, -position
 
         best = min(window, key=cost)
         cuts.append(best)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from xdsl.dialects.builtin import ModuleOp
@@ -12,7 +12,7 @@ from xdsl.ir import Attribute, Operation, SSAValue
 from ttcodegen import __version__
 from ttcodegen.conversions.cpp_calls import Argument
 from ttcodegen.conversions.interface import Entry, Port
-from ttcodegen.conversions.naming import layer, value_name
+from ttcodegen.conversions.naming import constant_names, constants_fields, layer, value_name
 from ttcodegen.conversions.rebuilding import body_of
 from ttcodegen.conversions.splitting import Part, split
 from ttcodegen.diagnostics import CompileError
@@ -67,39 +67,6 @@ def convert_ttnn_to_emitc(
             writer.write(entry)
     _prepend(source, title, writer)
     return CppProgram(module, writer.constants)
-
-
-def constants_fields(entry: Entry) -> list[str]:
-    """The fields of the structure of constants of a function."""
-    if entry.const_eval is None:
-        return []
-    scope = NameScope()
-    return [scope.unique(identifier(hint)) for hint in constant_names(entry)]
-
-
-def constant_names(entry: Entry) -> list[str]:
-    """What the constants of a function are called: after the weights that they are made of."""
-    assert entry.const_eval is not None
-    assert entry.load is not None
-    names = {port.value: port.name for port in entry.arguments}
-    inner = dict(zip(body_of(entry.const_eval).args, entry.load.operands, strict=True))
-    weights = {argument: names[value] for argument, value in inner.items() if value in names}
-    terminator = body_of(entry.const_eval).last_op
-    assert terminator is not None
-    return [_hint(value, weights) for value in terminator.operands]
-
-
-def _hint(value: SSAValue, weights: Mapping[SSAValue, str]) -> str:
-    """A constant is called after the weight that it is made of, if it is one."""
-    seen = value
-    while isinstance(seen.owner, CatalogueOp) and len(seen.owner.operands) == 1:
-        seen = seen.owner.operands[0]
-    if seen in weights:
-        return weights[seen]
-    if isinstance(value.owner, CatalogueOp):
-        name = value_name(value.owner, 0, weights)
-        return "constant" if name in ("full", "typecast", "reshape") else name
-    return value.name_hint or "constant"
 
 
 def _write_header(header: EmitCBuilder, name: str, entries: Sequence[Entry], title: str) -> None:
@@ -225,9 +192,11 @@ class _SourceWriter:
         ):
             function.bind_member(argument, body.arguments[0], ports[value])
         ops = list(body_of(entry.const_eval).ops)
+        constants = ops[-1].operands
+        function.names.update(zip(constants, constant_names(entry), strict=True))
         function.write_ops(ops)
         fields = constants_fields(entry)
-        self._return_struct(function, entry.struct("Constants"), fields, ops[-1].operands)
+        self._return_struct(function, entry.struct("Constants"), fields, constants)
         self.file.blank()
 
     def _return_struct(
@@ -312,6 +281,8 @@ class _FunctionWriter:
         self.values: dict[SSAValue, SSAValue] = {}
         self.members: dict[SSAValue, tuple[SSAValue, str]] = {}
         self.weight_names: dict[SSAValue, str] = {}
+        self.names: dict[SSAValue, str] = {}
+        """Names that are known better than the op of a value tells."""
         self._layer: str | None = None
         self._result_name: str | None = None
 
@@ -342,8 +313,13 @@ class _FunctionWriter:
                 raise CompileError(f"'{op.name}' has no C++ call", op.source_offset)
             self._begin_layer(op)
             self.body.origin = op
-            self._result_name = value_name(op, 0, self.weight_names) if op.results else None
+            self._result_name = self._name(op)
             definition.cpp(self, op)
+
+    def _name(self, op: CatalogueOp) -> str | None:
+        if not op.results:
+            return None
+        return self.names.get(op.results[0]) or value_name(op, 0, self.weight_names)
 
     def _begin_layer(self, op: CatalogueOp) -> None:
         found = layer(op, self.weight_names)

@@ -4,6 +4,9 @@
 #include "core/tensor_data.hpp"
 #include "data_movement/reshape.hpp"
 #include "ttnn/operations/core/core.hpp"
+#include "ttnn/operations/data_movement/squeeze/squeeze.hpp"
+#include "ttnn/operations/data_movement/unsqueeze/unsqueeze.hpp"
+#include "ttnn/operations/data_movement/view/view.hpp"
 
 namespace ttcodegen::cpu {
 
@@ -117,5 +120,58 @@ Tensor squeeze_from_4D(const Tensor& tensor, int rank) {
 }
 
 }  // namespace operations::core
+
+Tensor view(const Tensor& input_tensor, const Shape& logical_shape) {
+    cpu::require_on_device(input_tensor, "Tensor to view");
+    TT_FATAL(input_tensor.logical_shape()[-1] == logical_shape[-1],
+             "The last dimension can not change in view, attempting to change last dimension from "
+             "{} to {}, use reshape instead",
+             input_tensor.logical_shape()[-1], logical_shape[-1]);
+    TT_FATAL(cpu::is_view(input_tensor, logical_shape),
+             "A view cannot change the second last dimension of tiles from {} to {}",
+             input_tensor.logical_shape()[-2], logical_shape[-2]);
+    return cpu::reshape(input_tensor, logical_shape, std::nullopt);
+}
+
+Tensor view(const Tensor& input_tensor, ttsl::Span<const std::int32_t> shape_vector) {
+    return view(input_tensor, cpu::infer_shape(input_tensor, shape_vector));
+}
+
+Tensor squeeze(const Tensor& input_tensor, const SmallVector<int>& dim) {
+    const Shape& shape = input_tensor.logical_shape();
+    SmallVector<char> removed(shape.rank(), 0);
+    for (const int axis : dim) {
+        const std::size_t position = cpu::normalize_dim(axis, shape.rank());
+        removed[position] = shape.view()[position] == 1 ? 1 : 0;
+    }
+    SmallVector<std::uint32_t> sizes;
+    for (std::size_t i = 0; i < shape.rank(); ++i) {
+        if (removed[i] == 0) {
+            sizes.push_back(shape.view()[i]);
+        }
+    }
+    return cpu::reshape(input_tensor, Shape(std::move(sizes)), std::nullopt);
+}
+
+Tensor squeeze(const Tensor& input_tensor, int dim) {
+    return squeeze(input_tensor, SmallVector<int>{dim});
+}
+
+Tensor squeeze(const Tensor& input_tensor) {
+    SmallVector<int> dims;
+    for (std::size_t i = 0; i < input_tensor.logical_shape().rank(); ++i) {
+        dims.push_back(static_cast<int>(i));
+    }
+    return squeeze(input_tensor, dims);
+}
+
+Tensor unsqueeze(const Tensor& input_tensor, int dim) {
+    const Shape& shape = input_tensor.logical_shape();
+    const std::size_t axis = cpu::normalize_dim(dim, shape.rank() + 1);
+    SmallVector<std::uint32_t> sizes(shape.begin(), shape.end());
+    const std::uint32_t one = 1;
+    sizes.insert(sizes.begin() + axis, one);
+    return cpu::reshape(input_tensor, Shape(std::move(sizes)), std::nullopt);
+}
 
 }  // namespace ttnn

@@ -1,5 +1,6 @@
 #include "ttnn/operations/eltwise/unary/unary.hpp"
 
+#include <cmath>
 #include <map>
 #include <mutex>
 #include <numbers>
@@ -55,7 +56,9 @@ void evaluate_unary(const Tensor& input, const Tensor& output, const UnaryFuncti
     const bool bf16 = input.dtype() == DataType::BFLOAT16 && output.dtype() == DataType::BFLOAT16;
     if (bf16 && function.costly && shape.volume() >= kTableThreshold) {
         evaluate_by_table(input, output, bf16_table(function, parameters));
-    } else if (function.integers != nullptr && is_integer(input.dtype())) {
+    } else if (function.integers != nullptr && is_integer(input.dtype()) &&
+               std::trunc(parameters.first) == parameters.first &&
+               std::trunc(parameters.second) == parameters.second) {
         evaluate(std::array{OperandReader<std::int64_t>(input, shape)}, output,
                  [&](const auto& inputs, std::int64_t* values, std::size_t count) {
                      function.integers(inputs[0], values, count, parameters);

@@ -26,10 +26,11 @@ float clamp(float x, float low, float high) {
     const float raised = x < low ? low : x;
     return raised > high ? high : raised;
 }
-std::int64_t whole(double value) { return static_cast<std::int64_t>(value); }
-std::int64_t whole_of(float value) {
-    return value == value ? whole(clamp(value, -9.0e18F, 9.0e18F)) : 0;
+/// Numbers beyond 64 bits, such as a missing bound, become the nearest that fits.
+std::int64_t whole(double value) {
+    return static_cast<std::int64_t>(std::clamp(value, -9.0e18, 9.0e18));
 }
+std::int64_t whole_of(float value) { return value == value ? whole(value) : 0; }
 /// Python's remainder: the sign is the divisor's.
 float remainder_of(float x, float divisor) {
     const float rest = std::fmod(x, divisor);

@@ -1,0 +1,16 @@
+#pragma once
+
+#include <cstdint>
+#include <optional>
+
+#include "ttnn/types.hpp"
+
+namespace ttnn {
+
+/// The elements whose index along `dim` stands in the index tensor; its shape.
+Tensor gather(const Tensor& input_tensor, std::int8_t dim, const Tensor& input_index_tensor,
+              bool sparse_grad, const std::optional<tt::tt_metal::MemoryConfig>& memory_config,
+              std::optional<Tensor> optional_output_tensor = std::nullopt,
+              const std::optional<CoreRangeSet>& sub_core_grids = std::nullopt);
+
+}  // namespace ttnn

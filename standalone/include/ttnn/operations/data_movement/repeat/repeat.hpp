@@ -1,0 +1,16 @@
+#pragma once
+
+#include <cstdint>
+#include <optional>
+
+#include "ttnn/types.hpp"
+
+namespace ttnn {
+
+/// The tensor repeated repetition_vector[i] times along dimension i.
+ttnn::Tensor repeat(const ttnn::Tensor& input_tensor,
+                    const ttnn::SmallVector<std::uint32_t>& repetition_vector,
+                    const std::optional<MemoryConfig>& memory_config = std::nullopt);
+ttnn::Tensor repeat(const ttnn::Tensor& input_tensor, const ttnn::Shape& repeat_dims);
+
+}  // namespace ttnn

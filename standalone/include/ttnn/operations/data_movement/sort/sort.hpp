@@ -1,0 +1,18 @@
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <tuple>
+#include <vector>
+
+#include "ttnn/types.hpp"
+
+namespace ttnn {
+
+/// The sorted values and where they were: u16, or u32 for dimensions from 65536 on.
+std::vector<Tensor> sort(
+    const Tensor& input_tensor, std::int8_t dim = -1, bool descending = false, bool stable = false,
+    const std::optional<MemoryConfig>& memory_config = std::nullopt,
+    std::optional<std::tuple<Tensor&, Tensor&>> optional_output_tensors = std::nullopt);
+
+}  // namespace ttnn

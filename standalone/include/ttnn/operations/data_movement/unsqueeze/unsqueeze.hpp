@@ -1,0 +1,10 @@
+#pragma once
+
+#include "ttnn/types.hpp"
+
+namespace ttnn {
+
+/// The tensor with a new dimension of size 1 at `dim`.
+ttnn::Tensor unsqueeze(const ttnn::Tensor& input_tensor, int dim);
+
+}  // namespace ttnn

@@ -1,0 +1,15 @@
+#pragma once
+
+#include <optional>
+
+#include "ttnn/types.hpp"
+
+namespace ttnn {
+
+/// A tensor of tiles in row-major layout.
+ttnn::Tensor untilize(const ttnn::Tensor& input_tensor,
+                      const std::optional<MemoryConfig>& memory_config = std::nullopt,
+                      bool use_multicore = true,
+                      const std::optional<CoreRangeSet>& sub_core_grids = std::nullopt);
+
+}  // namespace ttnn

@@ -1,0 +1,14 @@
+#pragma once
+
+#include <cstdint>
+
+#include "tt_stl/span.hpp"
+#include "ttnn/types.hpp"
+
+namespace ttnn {
+
+/// Another shape on the same buffer; refused where the elements would have to move.
+ttnn::Tensor view(const ttnn::Tensor& input_tensor, const ttnn::Shape& logical_shape);
+ttnn::Tensor view(const ttnn::Tensor& input_tensor, ttsl::Span<const std::int32_t> shape_vector);
+
+}  // namespace ttnn

@@ -1,0 +1,127 @@
+#include "ttnn/operations/data_movement/concat/concat.hpp"
+
+#include "data_movement/reshape.hpp"
+#include "data_movement/strided_copy.hpp"
+#include "ttnn/operations/data_movement/stack/stack.hpp"
+
+namespace ttcodegen::cpu {
+
+namespace {
+
+/// Block floats are joined by way of bf16 where tiles do not fit together.
+DataType joined_type(const std::vector<Tensor>& tensors, std::size_t axis) {
+    const DataType dtype = tensors.front().dtype();
+    const std::size_t rank = tensors.front().logical_shape().rank();
+    if (dtype != DataType::BFLOAT8_B || axis + 2 < rank) {
+        return dtype;
+    }
+    for (const Tensor& tensor : tensors) {
+        if (tensor.logical_shape().view()[axis] % 32 != 0) {
+            return DataType::BFLOAT16;
+        }
+    }
+    return dtype;
+}
+
+void check(const std::vector<Tensor>& tensors, std::size_t axis,
+           const std::optional<MemoryConfig>& memory_config) {
+    const Tensor& first = tensors.front();
+    for (const Tensor& tensor : tensors) {
+        require_on_device(tensor, "Tensor to concatenate");
+        TT_FATAL(tensor.dtype() == first.dtype(), "All Tensors should have same dtypes.");
+        TT_FATAL(!tensor.memory_config().is_sharded() || memory_config,
+                 "Sharded tensors need the memory config of the result");
+        const Shape& shape = tensor.logical_shape();
+        TT_FATAL(shape.rank() == first.logical_shape().rank(),
+                 "Tensors to concatenate must have the same rank: {} and {}", shape,
+                 first.logical_shape());
+        for (std::size_t i = 0; i < shape.rank(); ++i) {
+            TT_FATAL(i == axis || shape.view()[i] == first.logical_shape().view()[i],
+                     "All dimensions must be the same size except for the dimension along which "
+                     "the contenation is taking place: {} and {}",
+                     shape, first.logical_shape());
+        }
+    }
+}
+
+Tensor concat(const std::vector<Tensor>& tensors, std::size_t axis,
+              const std::optional<MemoryConfig>& memory_config,
+              const std::optional<Tensor>& output_tensor) {
+    const Tensor& first = tensors.front();
+    ttsl::SmallVector<std::uint32_t> sizes(first.logical_shape().begin(),
+                                           first.logical_shape().end());
+    for (std::size_t i = 1; i < tensors.size(); ++i) {
+        sizes[axis] += tensors[i].logical_shape().view()[axis];
+    }
+    const Shape shape(std::move(sizes));
+    const DataType dtype = joined_type(tensors, axis);
+    const Tensor output = output_tensor ? *output_tensor
+                                        : allocate_like(first, shape, dtype, first.layout(),
+                                                        output_memory_config(first, memory_config));
+    TT_FATAL(output.logical_shape() == shape && output.dtype() == dtype,
+             "Output tensor of shape {} does not fit the result, {}", output.logical_shape(),
+             shape);
+    const Strides strides = signed_strides(shape);
+    const std::size_t element = stored_size(dtype);
+    std::byte* target = buffer_of(output).data();
+    for (const Tensor& tensor : tensors) {
+        const std::byte* source = buffer_of(tensor).data();
+        std::unique_ptr<std::byte[]> converted;
+        if (tensor.dtype() != dtype) {
+            converted =
+                std::make_unique_for_overwrite<std::byte[]>(tensor.logical_volume() * element);
+            store_floats(FloatElements(tensor).data(), tensor.logical_volume(), dtype,
+                         converted.get());
+            source = converted.get();
+        }
+        strided_copy({source, signed_strides(tensor.logical_shape())}, {target, strides},
+                     extents(tensor.logical_shape()), element);
+        target +=
+            static_cast<std::size_t>(strides[axis]) * element * tensor.logical_shape().view()[axis];
+    }
+    finish_block_float(output);
+    return output;
+}
+
+}  // namespace
+
+}  // namespace ttcodegen::cpu
+
+namespace ttnn {
+
+namespace cpu = ttcodegen::cpu;
+
+Tensor concat(const std::vector<Tensor>& input_tensors, int dim,
+              const std::optional<MemoryConfig>& memory_config,
+              const std::optional<Tensor>& optional_output_tensor, unsigned int groups,
+              const std::optional<CoreRangeSet>& /*sub_core_grids*/) {
+    TT_FATAL(!input_tensors.empty(), "ttnn.concat: expected a non-empty list of Tensors!");
+    TT_FATAL(groups == 1, "The CPU backend concatenates in one group, not in {}", groups);
+    const Tensor& first = input_tensors.front();
+    const std::size_t axis = cpu::normalize_dim(dim, first.logical_shape().rank());
+    cpu::check(input_tensors, axis, memory_config);
+    if (input_tensors.size() == 1 && !optional_output_tensor &&
+        cpu::output_memory_config(first, memory_config) == first.memory_config()) {
+        return first;
+    }
+    return cpu::concat(input_tensors, axis, memory_config, optional_output_tensor);
+}
+
+Tensor stack(const std::vector<Tensor>& input_tensors, int dim) {
+    TT_FATAL(!input_tensors.empty(), "ttnn.stack: expected a non-empty list of Tensors!");
+    const Shape& shape = input_tensors.front().logical_shape();
+    const std::size_t axis = cpu::normalize_dim(dim, shape.rank() + 1);
+    SmallVector<std::uint32_t> sizes(shape.begin(), shape.end());
+    const std::uint32_t one = 1;
+    sizes.insert(sizes.begin() + axis, one);
+    std::vector<Tensor> unsqueezed;
+    for (const Tensor& tensor : input_tensors) {
+        TT_FATAL(tensor.logical_shape() == shape,
+                 "All input tensors must have the same shape to be stacked: {} and {}",
+                 tensor.logical_shape(), shape);
+        unsqueezed.push_back(cpu::reshape(tensor, Shape(sizes), std::nullopt));
+    }
+    return concat(unsqueezed, static_cast<int>(axis));
+}
+
+}  // namespace ttnn

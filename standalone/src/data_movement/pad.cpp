@@ -1,0 +1,95 @@
+#include "ttnn/operations/data_movement/pad/pad.hpp"
+
+#include "data_movement/strided_copy.hpp"
+
+namespace ttcodegen::cpu {
+
+namespace {
+
+using ttnn::operations::data_movement::PadSpecDim;
+using Padding = ttsl::SmallVector<PadSpecDim>;
+
+/// One entry for each dimension: shorter lists are about the last ones.
+Padding widths_of_all(const Shape& shape, const Padding& padding) {
+    TT_FATAL(padding.size() <= shape.rank(), "ttnn.pad: {} padding widths for a tensor of rank {}",
+             padding.size(), shape.rank());
+    Padding all(shape.rank() - padding.size(), PadSpecDim{0, 0});
+    all.append(padding.begin(), padding.end());
+    return all;
+}
+
+void check_on_device(const Tensor& input, const Padding& padding) {
+    const DataType dtype = input.dtype();
+    const std::size_t rank = padding.size();
+    const bool tiles = input.layout() == Layout::TILE;
+    for (std::size_t i = 0; i < rank; ++i) {
+        const bool padded = padding[i].before_elements != 0 || padding[i].after_elements != 0;
+        TT_FATAL(!tiles || padding[i].before_elements == 0,
+                 "ttnn.pad: on device tile padding does not support front padding");
+        TT_FATAL(!padded || rank <= 4 || i + 3 >= rank,
+                 "ttnn.pad: only the lowest 3 dimensions of a tensor of rank {} can be padded",
+                 rank);
+    }
+    TT_FATAL(dtype != DataType::UINT8 && (!tiles || dtype != DataType::BFLOAT4_B),
+             "Cannot pad {} tensor with specified format: {}", tiles ? "tilized" : "RM", dtype);
+}
+
+Tensor pad(const Tensor& input, const Padding& requested, float value,
+           const std::optional<MemoryConfig>& memory_config) {
+    const Shape& shape = input.logical_shape();
+    const Padding padding = widths_of_all(shape, requested);
+    ttsl::SmallVector<std::uint32_t> sizes;
+    bool nothing = true;
+    for (std::size_t i = 0; i < padding.size(); ++i) {
+        sizes.push_back(shape.view()[i] + padding[i].before_elements + padding[i].after_elements);
+        nothing = nothing && sizes.back() == shape.view()[i];
+    }
+    if (nothing) {
+        return input;
+    }
+    if (on_device(input)) {
+        check_on_device(input, padding);
+    }
+    const DataType dtype = input.dtype();
+    const Shape result(std::move(sizes));
+    const Tensor output = allocate_like(input, result, dtype, input.layout(),
+                                        output_memory_config(input, memory_config));
+    std::byte* target = buffer_of(output).data();
+    fill_elements(target, result.volume(), dtype, value);
+    const Strides strides = signed_strides(result);
+    for (std::size_t i = 0; i < padding.size(); ++i) {
+        target +=
+            static_cast<std::size_t>(strides[i]) * padding[i].before_elements * stored_size(dtype);
+    }
+    strided_copy({buffer_of(input).data(), signed_strides(shape)}, {target, strides},
+                 extents(shape), stored_size(dtype));
+    finish_block_float(output);
+    return output;
+}
+
+}  // namespace
+
+}  // namespace ttcodegen::cpu
+
+namespace ttnn {
+
+namespace cpu = ttcodegen::cpu;
+using operations::data_movement::PadSpecDim;
+
+Tensor pad(const Tensor& input_tensor, const SmallVector<PadSpecDim>& padding, float value,
+           bool /*use_multicore*/, const std::optional<MemoryConfig>& memory_config,
+           const std::optional<CoreRangeSet>& /*sub_core_grids*/) {
+    return cpu::pad(input_tensor, padding, value, memory_config);
+}
+
+Tensor pad(const Tensor& input_tensor, const SmallVector<std::array<std::uint32_t, 2>>& padding,
+           float value, bool /*use_multicore*/, const std::optional<MemoryConfig>& memory_config,
+           const std::optional<CoreRangeSet>& /*sub_core_grids*/) {
+    SmallVector<PadSpecDim> widths;
+    for (const auto& [before, after] : padding) {
+        widths.push_back({before, after});
+    }
+    return cpu::pad(input_tensor, widths, value, memory_config);
+}
+
+}  // namespace ttnn

@@ -1,0 +1,311 @@
+#include "ttnn/operations/eltwise/ternary/ternary.hpp"
+
+#include <variant>
+
+#include "eltwise/evaluate.hpp"
+#include "eltwise/unary_functions.hpp"
+#include "ttnn/operations/eltwise/ternary/ternary_composite_op.hpp"
+#include "ttnn/operations/eltwise/unary/unary_composite.hpp"
+
+namespace ttcodegen::cpu {
+
+namespace {
+
+using ttnn::operations::ternary::TensorScalarVariant;
+
+const Tensor* tensor_of(const TensorScalarVariant& value) { return std::get_if<Tensor>(&value); }
+
+double number_of(const TensorScalarVariant& value) {
+    const float* number = std::get_if<float>(&value);
+    return number != nullptr ? static_cast<double>(*number) : std::get<int>(value);
+}
+
+template <typename Value>
+OperandReader<Value> reader(const TensorScalarVariant& value, const Shape& shape) {
+    if (const Tensor* tensor = tensor_of(value)) {
+        return OperandReader<Value>(*tensor, shape);
+    }
+    return OperandReader<Value>(static_cast<Value>(number_of(value)));
+}
+
+void require_tiles(std::initializer_list<const Tensor*> tensors) {
+    for (const Tensor* tensor : tensors) {
+        TT_FATAL(tensor->layout() == Layout::TILE || tensor->memory_config().is_sharded(),
+                 "Ternary operation requires tensor to be in Tile layout when working with "
+                 "non-sharded input tensor. Input tensor layout: {}",
+                 tensor->layout());
+    }
+}
+
+Tensor ternary_output(const Tensor& first, const Shape& shape, DataType dtype, Layout layout,
+                      const std::optional<MemoryConfig>& memory_config,
+                      const std::optional<Tensor>& output) {
+    if (!output) {
+        return allocate_like(first, shape, dtype, layout,
+                             output_memory_config(first, memory_config));
+    }
+    require_on_device(*output, "Output tensor");
+    TT_FATAL(output->logical_shape() == shape,
+             "Shape of Output tensor {} provided does not match the broadcasted output shape {}",
+             output->logical_shape(), shape);
+    return *output;
+}
+
+DataType where_type(const Tensor& predicate, const Tensor* value_true, const Tensor* value_false) {
+    if (value_true != nullptr || value_false != nullptr) {
+        return (value_true != nullptr ? *value_true : *value_false).dtype();
+    }
+    const DataType dtype = predicate.dtype();
+    return dtype == DataType::INT32 || dtype == DataType::UINT32 ? DataType::FLOAT32 : dtype;
+}
+
+bool is_whole(const TensorScalarVariant& value) {
+    const Tensor* tensor = tensor_of(value);
+    return tensor != nullptr ? is_integer(tensor->dtype())
+                             : number_of(value) == std::trunc(number_of(value));
+}
+
+template <typename Value>
+void select(const Tensor& predicate, const TensorScalarVariant& value_true,
+            const TensorScalarVariant& value_false, const Tensor& output) {
+    const Shape& shape = output.logical_shape();
+    evaluate(std::array{OperandReader<Value>(predicate, shape), reader<Value>(value_true, shape),
+                        reader<Value>(value_false, shape)},
+             output, [](const auto& inputs, Value* values, std::size_t count) {
+                 for (std::size_t i = 0; i < count; ++i) {
+                     values[i] = inputs[0][i] != Value{0} ? inputs[1][i] : inputs[2][i];
+                 }
+             });
+}
+
+Tensor where(const Tensor& predicate, const TensorScalarVariant& value_true,
+             const TensorScalarVariant& value_false,
+             const std::optional<MemoryConfig>& memory_config,
+             const std::optional<Tensor>& output_tensor) {
+    require_on_device(predicate, "Condition tensor");
+    const Tensor* on_true = tensor_of(value_true);
+    const Tensor* on_false = tensor_of(value_false);
+    Shape shape = predicate.logical_shape();
+    bool row_major = predicate.layout() == Layout::ROW_MAJOR;
+    for (const Tensor* value : {on_true, on_false}) {
+        if (value != nullptr) {
+            require_on_device(*value, "Value tensor");
+            shape = broadcast_shape(shape, value->logical_shape());
+            row_major = row_major && value->layout() == Layout::ROW_MAJOR;
+        }
+    }
+    if (on_true != nullptr && on_false != nullptr) {
+        require_tiles({&predicate, on_true, on_false});
+    }
+    const Tensor output =
+        ternary_output(predicate, shape, where_type(predicate, on_true, on_false),
+                       row_major ? Layout::ROW_MAJOR : Layout::TILE, memory_config, output_tensor);
+    if (is_integer(output.dtype()) && is_whole(value_true) && is_whole(value_false)) {
+        // A fraction is true, too: it must not be truncated to 0.
+        const Tensor truth =
+            is_integer(predicate.dtype())
+                ? predicate
+                : unary_operation(predicate, UnaryOpType::NEZ, {}, std::nullopt, std::nullopt);
+        select<std::int64_t>(truth, value_true, value_false, output);
+    } else {
+        select<float>(predicate, value_true, value_false, output);
+    }
+    return output;
+}
+
+/// Evaluates `function(a, b, c)`, a float function, on three tensors in tiles.
+template <typename Function>
+Tensor ternary_operation(const Tensor& a, const Tensor& b, const Tensor& c,
+                         const std::optional<MemoryConfig>& memory_config,
+                         const std::optional<Tensor>& output_tensor, const Function& function) {
+    require_on_device(a, "Input tensor A");
+    require_on_device(b, "Input tensor B");
+    require_on_device(c, "Input tensor C");
+    require_tiles({&a, &b, &c});
+    const Shape shape =
+        broadcast_shape(broadcast_shape(a.logical_shape(), b.logical_shape()), c.logical_shape());
+    const Tensor output =
+        ternary_output(a, shape, a.dtype(), Layout::TILE, memory_config, output_tensor);
+    evaluate(std::array{OperandReader<float>(a, shape), OperandReader<float>(b, shape),
+                        OperandReader<float>(c, shape)},
+             output, [&](const auto& inputs, float* values, std::size_t count) {
+                 for (std::size_t i = 0; i < count; ++i) {
+                     values[i] = function(inputs[0][i], inputs[1][i], inputs[2][i]);
+                 }
+             });
+    return output;
+}
+
+/// Clamps with tensors as bounds, of which one may be missing.
+Tensor clamp_tensors(const Tensor& input, const std::optional<Tensor>& min,
+                     const std::optional<Tensor>& max,
+                     const std::optional<MemoryConfig>& memory_config,
+                     const std::optional<Tensor>& output_tensor) {
+    TT_FATAL(min || max, "Only one of 'min' or 'max' can be None. Please provide one value");
+    const Tensor& low = min ? *min : *max;
+    const Tensor& high = max ? *max : *min;
+    const bool has_min = min.has_value();
+    const bool has_max = max.has_value();
+    return ternary_operation(input, low, high, memory_config, output_tensor,
+                             [=](float x, float lowest, float highest) {
+                                 const float raised = has_min && x < lowest ? lowest : x;
+                                 return has_max && raised > highest ? highest : raised;
+                             });
+}
+
+Tensor clamp_numbers(const Tensor& input, double min, double max, bool whole,
+                     const std::optional<MemoryConfig>& memory_config,
+                     const std::optional<Tensor>& output_tensor) {
+    require_on_device(input, "Input tensor");
+    std::optional<Tensor> output = output_tensor;
+    if (!output && input.dtype() == DataType::INT32 && !whole) {
+        output = allocate_like(input, input.logical_shape(), DataType::FLOAT32, input.layout(),
+                               output_memory_config(input, memory_config));
+    }
+    return unary_operation(input, UnaryOpType::CLAMP_TSS, {min, max}, memory_config, output);
+}
+
+/// Keeps the elements of each matrix for which `keep(row, column)`.
+template <typename Keep>
+Tensor masked_matrix(const Tensor& input, const std::optional<MemoryConfig>& memory_config,
+                     const Keep& keep) {
+    require_on_device(input, "Input tensor A");
+    TT_FATAL(input.layout() == Layout::TILE || input.dtype() != DataType::UINT8,
+             "data type must be bfloat16, float32, uint32, int32, or uint16");
+    const Shape& shape = input.logical_shape();
+    const Tensor output = allocate_like(input, shape, input.dtype(), Layout::TILE,
+                                        output_memory_config(input, memory_config));
+    const std::size_t width = shape[-1];
+    const std::size_t height = shape[-2];
+    const std::size_t element = stored_size(input.dtype());
+    const std::byte* from = buffer_of(input).data();
+    std::byte* to = buffer_of(output).data();
+    // Zero is all zero bits in every data type.
+    std::memset(to, 0, buffer_of(output).bytes());
+    for (std::size_t i = 0; i < shape.volume(); ++i) {
+        if (keep(static_cast<std::int64_t>(i / width % height),
+                 static_cast<std::int64_t>(i % width))) {
+            std::memcpy(to + i * element, from + i * element, element);
+        }
+    }
+    return output;
+}
+
+}  // namespace
+
+}  // namespace ttcodegen::cpu
+
+namespace ttnn {
+
+namespace cpu = ttcodegen::cpu;
+
+Tensor where(const Tensor& predicate, const operations::ternary::TensorScalarVariant& value_true,
+             const operations::ternary::TensorScalarVariant& value_false,
+             const std::optional<MemoryConfig>& memory_config, const std::optional<Tensor>& output,
+             const std::optional<CoreRangeSet>& /*sub_core_grids*/) {
+    return cpu::where(predicate, value_true, value_false, memory_config, output);
+}
+
+Tensor addcmul(const Tensor& a, const Tensor& b, const Tensor& c,
+               operations::ternary::ScalarVariant value,
+               const std::optional<MemoryConfig>& memory_config,
+               const std::optional<Tensor>& output) {
+    const DataType dtype = a.dtype();
+    TT_FATAL(dtype == b.dtype() && dtype == c.dtype(),
+             "Addcmul TTT requires all input tensors to have the same dtype. Got input_a={}, "
+             "input_b={}, input_c={}",
+             dtype, b.dtype(), c.dtype());
+    TT_FATAL(dtype != DataType::UINT16 && dtype != DataType::UINT8 && dtype != DataType::BFLOAT4_B,
+             "Addcmul supports only BFLOAT16, BFLOAT8_B, FLOAT32, INT32, and UINT32 dtypes. Got {}",
+             dtype);
+    const auto scale = std::visit([](auto number) { return static_cast<float>(number); }, value);
+    return cpu::ternary_operation(a, b, c, memory_config, output,
+                                  [=](float x, float y, float z) { return x + scale * y * z; });
+}
+
+Tensor addcdiv(const Tensor& a, const Tensor& b, const Tensor& c, float value,
+               const std::optional<MemoryConfig>& memory_config,
+               const std::optional<Tensor>& output) {
+    for (const Tensor* tensor : {&a, &b, &c}) {
+        TT_FATAL(tensor->dtype() != DataType::INT32, "Addcdiv TTT does not support INT32 inputs.");
+    }
+    return cpu::ternary_operation(a, b, c, memory_config, output,
+                                  [=](float x, float y, float z) { return x + value * y / z; });
+}
+
+Tensor lerp(const Tensor& input, const Tensor& end, const Tensor& weight,
+            const std::optional<MemoryConfig>& memory_config, const std::optional<Tensor>& output) {
+    return cpu::ternary_operation(input, end, weight, memory_config, output,
+                                  [](float x, float y, float w) { return x + w * (y - x); });
+}
+
+Tensor lerp(const Tensor& input, const Tensor& end, float weight,
+            const std::optional<MemoryConfig>& memory_config, const std::optional<Tensor>& output) {
+    return cpu::ternary_operation(input, end, end, memory_config, output,
+                                  [=](float x, float y, float) { return x + weight * (y - x); });
+}
+
+Tensor mac(const Tensor& a, const Tensor& b, const Tensor& c,
+           const std::optional<MemoryConfig>& memory_config) {
+    return add(multiply(a, b), c, std::nullopt, memory_config);
+}
+
+Tensor mac(const Tensor& a, float b, float c, const std::optional<MemoryConfig>& memory_config) {
+    return add(multiply(a, b), c, std::nullopt, memory_config);
+}
+
+namespace {
+
+constexpr double kLowest = -std::numeric_limits<double>::infinity();
+constexpr double kHighest = std::numeric_limits<double>::infinity();
+
+}  // namespace
+
+Tensor clip(const Tensor& input, std::optional<float> min, std::optional<float> max,
+            const std::optional<MemoryConfig>& memory_config) {
+    TT_FATAL(min || max, "Only one of 'min' or 'max' can be None. Please provide one value");
+    return cpu::clamp_numbers(input, min ? *min : kLowest, max ? *max : kHighest, false,
+                              memory_config, std::nullopt);
+}
+
+Tensor clip(const Tensor& input, std::optional<Tensor> min, std::optional<Tensor> max,
+            const std::optional<MemoryConfig>& memory_config) {
+    return cpu::clamp_tensors(input, min, max, memory_config, std::nullopt);
+}
+
+Tensor clamp(const Tensor& input, std::optional<std::variant<float, std::int32_t>> min,
+             std::optional<std::variant<float, std::int32_t>> max,
+             const std::optional<MemoryConfig>& memory_config,
+             const std::optional<Tensor>& output_tensor) {
+    TT_FATAL(min || max, "Only one of 'min' or 'max' can be None. Please provide one value");
+    TT_FATAL(!min || !max || min->index() == max->index(),
+             "'min' and 'max' must both be floats or both be integers");
+    const bool whole = (min ? *min : *max).index() == 1;
+    const auto number = [](const std::variant<float, std::int32_t>& value) {
+        return std::visit([](auto scalar) { return static_cast<double>(scalar); }, value);
+    };
+    return cpu::clamp_numbers(input, min ? number(*min) : kLowest, max ? number(*max) : kHighest,
+                              whole, memory_config, output_tensor);
+}
+
+Tensor clamp(const Tensor& input, std::optional<Tensor> min, std::optional<Tensor> max,
+             const std::optional<MemoryConfig>& memory_config,
+             const std::optional<Tensor>& output_tensor) {
+    return cpu::clamp_tensors(input, min, max, memory_config, output_tensor);
+}
+
+Tensor tril(const Tensor& input, std::int32_t diag,
+            const std::optional<MemoryConfig>& memory_config) {
+    return cpu::masked_matrix(input, memory_config, [=](std::int64_t row, std::int64_t column) {
+        return column - row <= diag;
+    });
+}
+
+Tensor triu(const Tensor& input, std::int32_t diag,
+            const std::optional<MemoryConfig>& memory_config) {
+    return cpu::masked_matrix(input, memory_config, [=](std::int64_t row, std::int64_t column) {
+        return column - row >= diag;
+    });
+}
+
+}  // namespace ttnn

@@ -42,17 +42,19 @@ def carried_device(array: np.ndarray, data_type: DataType) -> np.ndarray:
 
 def delivered(array: np.ndarray, data_type: DataType) -> np.ndarray:
     """A carried array in the numpy dtype of its data type (bfloat16 for bf16)."""
-    return array.astype(np.dtype(data_type.numpy), copy=False)
+    dtype = np.dtype(data_type.numpy)
+    return _once_per_element(lambda part: part.astype(dtype, copy=False), array)
 
 
 def _rounded(array: np.ndarray, data_type: DataType) -> np.ndarray:
     if not data_type.is_float:
         return array if array.dtype.name == data_type.numpy else converted(array, data_type.numpy)
-    if data_type is DataType.BFLOAT16:
-        # float64 goes to bfloat16 at once: rounding twice can end on the other side of a tie.
-        narrow = array.astype(ml_dtypes.bfloat16, copy=False)
-        return narrow.astype(np.float32)
+    if array.dtype == ml_dtypes.bfloat16 and data_type is DataType.BFLOAT16:
+        return array.astype(np.float32)
+    # Some meanings compute in float64; the device computes in float32.
     wide = array.astype(np.float32, copy=False)
+    if data_type is DataType.BFLOAT16:
+        return wide.astype(ml_dtypes.bfloat16).astype(np.float32)
     if (bits := MANTISSA_BITS.get(data_type)) is not None:
         return block_rounded(wide, bits)
     return wide
@@ -105,7 +107,9 @@ def _round_blocks(blocks: np.ndarray, mantissa_bits: int) -> np.ndarray:
     half = 1 << (dropped - 1)
     mantissas += (lost > half) | ((lost == half) & ((mantissas & 1) == 1))
     np.minimum(mantissas, (1 << mantissa_bits) - 1, out=mantissas)
-    values: np.ndarray = np.ldexp(mantissas.astype(np.float32), shared - (127 + mantissa_bits - 1))
+    unit = shared - (127 + mantissa_bits - 1)
+    with np.errstate(over="ignore"):
+        values: np.ndarray = np.ldexp(mantissas.astype(np.float32), unit)
     # With the exponent of infinity, more than the leading one means not a number.
     values[(shared == 0xFF) & (mantissas > 1 << (mantissa_bits - 1))] = np.nan
     negative = ((blocks >> 31) == 1) & (mantissas != 0)

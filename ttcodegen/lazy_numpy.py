@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 if TYPE_CHECKING:
     import numpy as np
+    import numpy.typing as npt
+
+    Array: TypeAlias = npt.NDArray[Any]
 else:
 
     class _Lazy:
@@ -15,5 +18,6 @@ else:
             return getattr(numpy, name)
 
     np = _Lazy()
+    Array = Any
 
-__all__ = ["np"]
+__all__ = ["Array", "np"]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from typing import cast
 
 from xdsl.dialects.builtin import (
     ArrayAttr,
@@ -32,8 +33,7 @@ def location_name(location: Attribute) -> str | None:
         case CallSiteLoc():
             return location_name(location.callee)
         case FusedLoc():
-            inner = location.locations
-            assert isinstance(inner, ArrayAttr)
+            inner = cast("ArrayAttr[Attribute]", location.locations)
             names = (location_name(part) for part in inner.data)
             return next((name for name in names if name), None)
         case _:
@@ -110,13 +110,15 @@ def constant_names(entry: Entry) -> list[str]:
         return []
     names = {port.value: port.name for port in entry.arguments}
     inner = dict(zip(body_of(entry.const_eval).args, entry.load.operands, strict=True))
-    weights = {argument: names[value] for argument, value in inner.items() if value in names}
+    weights: dict[SSAValue, str] = {
+        argument: names[value] for argument, value in inner.items() if value in names
+    }
     terminator = body_of(entry.const_eval).last_op
     assert terminator is not None
     return [_constant_name(value, weights) for value in terminator.operands]
 
 
-def _constant_name(value: SSAValue, weights: Mapping[SSAValue, str]) -> str:
+def _constant_name(value: SSAValue, weights: dict[SSAValue, str]) -> str:
     seen = value
     for _ in range(_LONGEST_CHAIN):
         if seen in weights:

@@ -29,7 +29,7 @@ class OpBuilder:
     ) -> None:
         self._classes = classes
         self.insert = insert
-        self._mapping = mapping if mapping is not None else {}
+        self._mapping: Mapping[SSAValue, SSAValue] = mapping if mapping is not None else {}
         self.origin: Operation | None = None
 
     def __getitem__(self, value: SSAValue) -> SSAValue:

@@ -48,7 +48,9 @@ def split(entry: Entry) -> list[Part]:
     if len(ops) <= LONGEST:
         return [Part(tuple(ops), (), (), None)]
     layers = _layers(entry, ops)
-    made_at = {result: index for index, op in enumerate(ops) for result in op.results}
+    made_at: dict[SSAValue, int] = {
+        result: index for index, op in enumerate(ops) for result in op.results
+    }
     last_use = _last_uses(entry, ops, made_at)
     cuts = _cuts(layers, _alive_counts(made_at, last_use, len(ops)))
     parts: list[Part] = []

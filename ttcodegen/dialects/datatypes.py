@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import Enum
+from typing import cast
 
 from xdsl.dialects.builtin import (
     BFloat16Type,
@@ -129,7 +130,7 @@ def normalized_data_type(element_type: Attribute) -> DataType | None:
 
 def is_boolean(element_type: Attribute) -> bool:
     """Whether an element type of the source is the one-bit integer."""
-    return isinstance(element_type, IntegerType) and element_type.width.data == 1
+    return isinstance(element_type, IntegerType) and element_type.bitwidth == 1
 
 
 def numpy_name(element_type: Attribute) -> str | None:
@@ -164,4 +165,4 @@ def shape_of(type_: Attribute) -> tuple[int, ...]:
 def element_of(type_: Attribute) -> Attribute:
     """The element type of a tensor type."""
     assert isinstance(type_, TensorType)
-    return type_.element_type
+    return cast("TensorType[Attribute]", type_).element_type

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
+from typing import Any, ClassVar, cast
 
 from xdsl.dialects.builtin import DenseArrayBase, TensorType
 from xdsl.ir import Attribute, Operation, OpTraits, SSAValue
@@ -86,7 +86,7 @@ class CatalogueOp(Operation):
         """The tensor type of the only or first result."""
         type_ = self.results[0].type
         assert isinstance(type_, TensorType)
-        return type_
+        return cast("TensorType[Attribute]", type_)
 
     @property
     def result_shape(self) -> tuple[int, ...]:

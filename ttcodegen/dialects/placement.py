@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from math import prod
+from typing import cast
 
 from xdsl.dialects.builtin import TensorType
 from xdsl.ir import Attribute, Data, SSAValue
@@ -11,7 +12,7 @@ from xdsl.irdl import irdl_attr_definition
 from xdsl.parser import AttrParser
 from xdsl.printer import Printer
 
-from ttcodegen.dialects.datatypes import DataType, normalized_data_type
+from ttcodegen.dialects.datatypes import DataType, element_of, normalized_data_type
 from ttcodegen.dialects.memory import Layout, Memory
 
 TILE_SIDE = 32
@@ -115,7 +116,7 @@ def declared_data_type(value: SSAValue | Attribute) -> DataType:
     assert isinstance(type_, TensorType)
     if isinstance(type_.encoding, TTNNLayoutAttr):
         return type_.encoding.data.data_type
-    data_type = normalized_data_type(type_.element_type)
+    data_type = normalized_data_type(element_of(cast("Attribute", type_)))
     assert data_type is not None, type_
     return data_type
 

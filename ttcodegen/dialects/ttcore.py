@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from enum import StrEnum
 
 from xdsl.dialects.builtin import FlatSymbolRefAttr, StringAttr, SymbolRefAttr
 from xdsl.dialects.utils import EnumAttribute
@@ -18,6 +17,7 @@ from xdsl.irdl import (
 )
 from xdsl.parser import AttrParser
 from xdsl.printer import Printer
+from xdsl.utils.str_enum import StrEnum
 
 
 class ArgumentType(StrEnum):

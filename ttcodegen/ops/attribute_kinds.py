@@ -16,11 +16,10 @@ from xdsl.dialects.builtin import (
     IntegerAttr,
     IntegerType,
     StringAttr,
-    TypeAttribute,
     i32,
     i64,
 )
-from xdsl.ir import Attribute
+from xdsl.ir import Attribute, TypeAttribute
 
 from ttcodegen.dialects.datatypes import DataType
 
@@ -71,7 +70,7 @@ def _numbers(attribute: Attribute) -> list[Any]:
         case ArrayAttr():
             return [_number(element) for element in attribute.data]
         case DenseArrayBase():
-            return list(attribute.iter_values())
+            return [_number(element) for element in attribute.iter_attrs()]
         case DenseIntOrFPElementsAttr():
             return list(attribute.get_values())
         case IntegerAttr() | FloatAttr():

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from math import prod
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 from xdsl.dialects.builtin import TensorType
 from xdsl.ir import SSAValue
@@ -21,7 +21,7 @@ from ttcodegen.conversions.op_builder import OpBuilder
 from ttcodegen.dialects.constants import constant_array, splat_value
 from ttcodegen.dialects.datatypes import shape_of
 from ttcodegen.dialects.operation import CatalogueOp
-from ttcodegen.lazy_numpy import np
+from ttcodegen.lazy_numpy import Array, np
 from ttcodegen.ops.attribute_kinds import CONSTANT, INTEGER, INTEGERS, NUMBER
 from ttcodegen.ops.definition import (
     Call,
@@ -35,14 +35,12 @@ from ttcodegen.ops.definition import (
 )
 
 if TYPE_CHECKING:
-    import numpy
-
     from ttcodegen.dialects.placement import TensorPlacement
 
 CREATION_HEADER = "ttnn/operations/creation/creation.hpp"
 
 
-def _filled(call: Call, value: float) -> numpy.ndarray:
+def _filled(call: Call, value: float) -> Array:
     info = call.results[0]
     # A broadcast scalar costs nothing, however many elements it stands for.
     return np.broadcast_to(np.asarray(value).astype(_computing(info.dtype)), info.shape)
@@ -115,10 +113,10 @@ def _verify_constant(op: CatalogueOp) -> None:
         )
 
 
-def _constant_meaning(call: Call) -> numpy.ndarray:
+def _constant_meaning(call: Call) -> Array:
     value = call["value"]
     if isinstance(value, np.ndarray):
-        return value
+        return cast("Array", value)
     if (splat := splat_value(value)) is not None:
         return _filled(call, splat)
     return constant_array(value).reshape(call.results[0].shape)
@@ -207,9 +205,13 @@ register(
 )
 
 
-def _arange(call: Call) -> numpy.ndarray:
+def _range(call: Call) -> Array:
+    return cast("Array", np.arange(call["start"], call["end"], call["step"]))
+
+
+def _arange(call: Call) -> Array:
     info = call.results[0]
-    values = np.arange(call["start"], call["end"], call["step"])
+    values = _range(call)
     dim = call["arange_dimension"] % max(len(info.shape), 1)
     shape = [len(values) if axis == dim else 1 for axis in range(len(info.shape))]
     return np.broadcast_to(values.reshape(shape).astype(_computing(info.dtype)), info.shape)
@@ -231,12 +233,12 @@ def _verify_arange(op: CatalogueOp) -> None:
 
 def _lower_arange(builder: OpBuilder, op: CatalogueOp) -> SSAValue:
     shape = op.result_shape
-    dim = op.parameter("arange_dimension") % len(shape)
+    dim: int = op.parameter("arange_dimension") % len(shape)
     element = op.result_type.element_type
     value = builder.emit(
         "arange",
         [],
-        TensorType(element, [shape[dim]]),
+        TensorType(element, (shape[dim],)),
         **{key: op.parameter(key) for key in ("start", "end", "step")},
     )
     value = builder.reshape(value, [size if axis == dim else 1 for axis, size in enumerate(shape)])
@@ -278,14 +280,14 @@ register(
         "ttnn.arange",
         (),
         _RANGE,
-        numpy=lambda call: np.arange(call["start"], call["end"], call["step"]),
+        numpy=_range,
         result_rules=(ResultRule("declared"),),
         cpp=_cpp_arange,
     )
 )
 
 
-def _random(call: Call) -> numpy.ndarray:
+def _random(call: Call) -> Array:
     info = call.results[0]
     generator = np.random.default_rng(call["seed"])
     return generator.uniform(call["low"], call["high"], info.shape).astype(_computing(info.dtype))

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from math import prod
-from typing import TYPE_CHECKING
 
 from xdsl.dialects.builtin import TensorType
 from xdsl.ir import SSAValue
@@ -23,7 +22,7 @@ from ttcodegen.conversions.cpp_calls import (
 from ttcodegen.conversions.op_builder import OpBuilder
 from ttcodegen.dialects.datatypes import DataType, element_of, shape_of
 from ttcodegen.dialects.operation import CatalogueOp
-from ttcodegen.lazy_numpy import np
+from ttcodegen.lazy_numpy import Array, np
 from ttcodegen.ops.attribute_kinds import INTEGER, INTEGERS, NUMBER
 from ttcodegen.ops.definition import (
     Call,
@@ -38,9 +37,6 @@ from ttcodegen.ops.definition import (
     variadic,
 )
 from ttcodegen.ops.elementwise import same_op
-
-if TYPE_CHECKING:
-    import numpy
 
 MOVEMENT = "ttnn/operations/data_movement"
 MOVED = (DataType.BFLOAT16, DataType.FLOAT32, DataType.INT32, DataType.UINT32, DataType.BFLOAT8_B)
@@ -84,7 +80,7 @@ def _verify_reshape(op: CatalogueOp) -> None:
         )
 
 
-def _reshape(call: Call) -> numpy.ndarray:
+def _reshape(call: Call) -> Array:
     return call.array("input").reshape(call.results[0].shape)
 
 
@@ -156,7 +152,7 @@ for _name, _verify in (("squeeze", _verify_squeeze), ("unsqueeze", _verify_unsqu
 def _verify_permute(op: CatalogueOp) -> None:
     """The attribute is a permutation; the result's shape follows it."""
     shape = op.shape("input")
-    permutation = op.parameter("permutation")
+    permutation: list[int] = op.parameter("permutation")
     if sorted(permutation) != list(range(len(shape))):
         raise VerifyException(
             f"{op.name}: {tuple(permutation)} is no permutation of the dimensions of {shape}"
@@ -279,7 +275,7 @@ def _verify_repeat(op: CatalogueOp) -> None:
     expect_shape(op, [size * factor for size, factor in zip(shape, factors, strict=True)])
 
 
-def _repeat(call: Call) -> numpy.ndarray:
+def _repeat(call: Call) -> Array:
     return np.tile(call.array("input"), call["repeat_dimensions"])
 
 
@@ -321,7 +317,7 @@ def _verify_repeat_interleave(op: CatalogueOp) -> None:
     expect_shape(op, shape)
 
 
-def _repeat_interleave(call: Call) -> numpy.ndarray:
+def _repeat_interleave(call: Call) -> Array:
     return np.repeat(call.array("input"), call["repeats"], axis=call["dim"])
 
 
@@ -375,7 +371,7 @@ def _verify_concat(op: CatalogueOp) -> None:
     expect_shape(op, expected)
 
 
-def _concat(call: Call) -> numpy.ndarray:
+def _concat(call: Call) -> Array:
     return np.concatenate(call.inputs, axis=call["dim"])
 
 
@@ -530,7 +526,7 @@ def _verify_index(op: CatalogueOp) -> None:
     expect_shape(op, shape)
 
 
-def _index(call: Call) -> numpy.ndarray:
+def _index(call: Call) -> Array:
     array = call.array("input")
     index = [slice(None)] * array.ndim
     index[call["dim"]] = slice(call["begin"], call["end"], call["step"])
@@ -569,7 +565,7 @@ def _index_select_parts(size: int, begin: int, length: int, stride: int) -> list
     return [(start, start + length) for start in range(begin, size - length + 1, stride)]
 
 
-def _index_select(call: Call) -> numpy.ndarray:
+def _index_select(call: Call) -> Array:
     array = call.array("input")
     dim = call["dim"]
     parts = _index_select_parts(array.shape[dim], call["begin"], call["length"], call["stride"])
@@ -624,7 +620,7 @@ def _verify_pad(op: CatalogueOp) -> None:
     expect_shape(op, [size + sum(width) for size, width in zip(shape, widths, strict=True)])
 
 
-def _pad(call: Call) -> numpy.ndarray:
+def _pad(call: Call) -> Array:
     padding = call["padding"]
     widths = [(padding[i], padding[i + 1]) for i in range(0, len(padding), 2)]
     return np.pad(call.array("input"), widths, constant_values=call["value"])

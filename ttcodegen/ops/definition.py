@@ -137,7 +137,7 @@ class Call:
     operands: Mapping[str, Sequence[np.ndarray]]
     attributes: Mapping[str, Any]
     results: Sequence[ResultInfo]
-    operand_dtypes: Mapping[str, Sequence[str]] = field(default_factory=dict)
+    operand_dtypes: Mapping[str, Sequence[str]] = field(default_factory=dict[str, Sequence[str]])
 
     def __getitem__(self, attribute_name: str) -> Any:
         return self.attributes[attribute_name]

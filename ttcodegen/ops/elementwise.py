@@ -11,10 +11,9 @@ from xdsl.utils.exceptions import VerifyException
 from ttcodegen.conversions.op_builder import OpBuilder, broadcast_shapes
 from ttcodegen.dialects.datatypes import shape_of
 from ttcodegen.dialects.operation import CatalogueOp
+from ttcodegen.lazy_numpy import Array
 
 if TYPE_CHECKING:
-    import numpy as np
-
     from ttcodegen.ops.definition import Call, Lowering, NumpyMeaning
 
 UNARY_HEADER = "ttnn/operations/eltwise/unary/unary.hpp"
@@ -39,20 +38,11 @@ def _shape(shape: Sequence[int]) -> str:
     return "x".join(str(size) for size in shape) or "()"
 
 
-def on_inputs(function: Callable[..., np.ndarray]) -> NumpyMeaning:
+def on_inputs(function: Callable[..., Array]) -> NumpyMeaning:
     """The meaning that applies `function` to all operands."""
 
-    def meaning(call: Call) -> np.ndarray:
+    def meaning(call: Call) -> Array:
         return function(*call.inputs)
-
-    return meaning
-
-
-def with_attributes(function: Callable[..., np.ndarray], *names: str) -> NumpyMeaning:
-    """The meaning that applies `function` to all operands and the named attributes."""
-
-    def meaning(call: Call) -> np.ndarray:
-        return function(*call.inputs, *(call[name] for name in names))
 
     return meaning
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from xdsl.ir import SSAValue
 
@@ -18,9 +18,9 @@ from ttcodegen.conversions.cpp_calls import (
     operand_,
 )
 from ttcodegen.conversions.op_builder import OpBuilder
-from ttcodegen.dialects.datatypes import DataType, normalized_data_type, shape_of
+from ttcodegen.dialects.datatypes import DataType, element_of, normalized_data_type, shape_of
 from ttcodegen.dialects.operation import CatalogueOp
-from ttcodegen.lazy_numpy import np
+from ttcodegen.lazy_numpy import Array, np
 from ttcodegen.ops.attribute_kinds import DATA_TYPE, NUMBER
 from ttcodegen.ops.constant_values import splat_of
 from ttcodegen.ops.definition import (
@@ -35,9 +35,6 @@ from ttcodegen.ops.definition import (
 )
 from ttcodegen.ops.elementwise import BINARY_HEADER, on_inputs, verify_broadcast
 
-if TYPE_CHECKING:
-    import numpy
-
 COMPOSITE_HEADER = "ttnn/operations/eltwise/binary/binary_composite.hpp"
 BITWISE = (DataType.INT32, DataType.UINT32, DataType.UINT16)
 SHIFTED = (DataType.INT32, DataType.UINT32)
@@ -50,7 +47,7 @@ class Row:
     output data type, and whether a number may stand for the second tensor."""
 
     name: str
-    function: Callable[..., numpy.ndarray]
+    function: Callable[[Array, Array], Array]
     ttnn: str = ""
     header: str = BINARY_HEADER
     data_types: tuple[DataType, ...] | None = None
@@ -60,26 +57,26 @@ class Row:
     domains: tuple[tuple[float, float] | None, tuple[float, float] | None] = (None, None)
 
 
-def _quotient(a: numpy.ndarray, b: numpy.ndarray) -> numpy.ndarray:
+def _quotient(a: Array, b: Array) -> Array:
     if np.issubdtype(a.dtype, np.integer):
         safe = np.where(b == 0, 1, b)
         return np.trunc(a.astype(np.float64) / safe).astype(a.dtype)
     return a / b
 
 
-def _power(a: numpy.ndarray, b: numpy.ndarray) -> numpy.ndarray:
+def _power(a: Array, b: Array) -> Array:
     if np.issubdtype(a.dtype, np.integer):
         return np.power(a.astype(np.float64), b).astype(a.dtype)
     return np.power(a, b)
 
 
-def _shift_left(a: numpy.ndarray, b: numpy.ndarray) -> numpy.ndarray:
+def _shift_left(a: Array, b: Array) -> Array:
     bits = a.dtype.itemsize * 8
     outside = (b < 0) | (b >= bits)
     return np.where(outside, 0, np.left_shift(a, np.where(outside, 0, b))).astype(a.dtype)
 
 
-def _shift_right_logical(a: numpy.ndarray, b: numpy.ndarray) -> numpy.ndarray:
+def _shift_right_logical(a: Array, b: Array) -> Array:
     bits = a.dtype.itemsize * 8
     outside = (b < 0) | (b >= bits)
     unsigned = a.view(f"u{a.dtype.itemsize}")
@@ -87,7 +84,7 @@ def _shift_right_logical(a: numpy.ndarray, b: numpy.ndarray) -> numpy.ndarray:
     return np.where(outside, 0, shifted).astype(unsigned.dtype).view(a.dtype)
 
 
-def _shift_right(a: numpy.ndarray, b: numpy.ndarray) -> numpy.ndarray:
+def _shift_right(a: Array, b: Array) -> Array:
     bits = a.dtype.itemsize * 8
     return np.right_shift(a, np.clip(b, 0, bits - 1).astype(a.dtype))
 
@@ -146,7 +143,7 @@ ROWS = (
 )
 
 
-def _meaning_with_scalar(function: Callable[..., numpy.ndarray]) -> Callable[[Call], Any]:
+def _meaning_with_scalar(function: Callable[[Array, Array], Array]) -> Callable[[Call], Any]:
     def meaning(call: Call) -> Any:
         lhs = call.array("lhs")
         rhs = call.optional("rhs")
@@ -180,7 +177,7 @@ def _lowering(row: Row) -> Callable[[OpBuilder, CatalogueOp], SSAValue]:
 def _foldable(op: CatalogueOp, constant: SSAValue, other: SSAValue) -> float | None:
     """The value of a constant operand if a number can stand for it: the other operand is a float
     tensor that has the shape of the result already."""
-    data_type = normalized_data_type(op.operands[0].type.element_type)  # pyright: ignore
+    data_type = normalized_data_type(element_of(op.operands[0].type))
     if data_type is None or not data_type.is_float or shape_of(other.type) != op.result_shape:
         return None
     splat = splat_of(constant)
@@ -196,7 +193,7 @@ def _shrunk(builder: OpBuilder, constant: SSAValue, other: SSAValue) -> SSAValue
     splat = splat_of(constant)
     if splat is None or any(a != b and a != 1 for a, b in zip(shape, broadcast, strict=True)):
         return builder[constant]
-    element = constant.type.element_type  # pyright: ignore
+    element = element_of(constant.type)
     return builder.full([1] * len(shape), splat, element)
 
 

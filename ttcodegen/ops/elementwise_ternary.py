@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from xdsl.ir import SSAValue
 
 from ttcodegen.conversions.cpp_calls import (
@@ -19,7 +17,7 @@ from ttcodegen.conversions.op_builder import OpBuilder
 from ttcodegen.dialects.datatypes import DataType
 from ttcodegen.dialects.operation import CatalogueOp
 from ttcodegen.dialects.placement import declared_data_type
-from ttcodegen.lazy_numpy import np
+from ttcodegen.lazy_numpy import Array, np
 from ttcodegen.ops.attribute_kinds import NUMBER
 from ttcodegen.ops.constant_values import splat_of
 from ttcodegen.ops.definition import (
@@ -32,10 +30,7 @@ from ttcodegen.ops.definition import (
     optional,
     register,
 )
-from ttcodegen.ops.elementwise import on_inputs, same_op, verify_broadcast
-
-if TYPE_CHECKING:
-    import numpy
+from ttcodegen.ops.elementwise import same_op, verify_broadcast
 
 # where
 
@@ -56,18 +51,23 @@ def _lower_where(builder: OpBuilder, op: CatalogueOp) -> SSAValue:
     return builder.emit("where", [condition, first, second], result)
 
 
+def _selection(call: Call) -> Array:
+    condition, first, second = call.inputs
+    return np.where(condition != 0, first, second)
+
+
 register(
     TTIRDefinition(
         "ttir.where",
         (operand("condition", drawn_as="mask"), operand("first"), operand("second")),
         verify=verify_broadcast,
-        numpy=on_inputs(lambda condition, a, b: np.where(condition != 0, a, b)),
+        numpy=_selection,
         lower=_lower_where,
     )
 )
 
 
-def _where(call: Call) -> numpy.ndarray:
+def _where(call: Call) -> Array:
     first, second = call.optional("first"), call.optional("second")
     chosen_from = first if first is not None else second
     assert chosen_from is not None
@@ -114,7 +114,7 @@ CLAMP_HEADER = "ttnn/operations/eltwise/unary/unary_composite.hpp"
 _BOUNDS = (attribute("min", NUMBER), attribute("max", NUMBER))
 
 
-def _clamp(call: Call) -> numpy.ndarray:
+def _clamp(call: Call) -> Array:
     array = call.array("input")
     limits = [np.asarray(call[name]).astype(array.dtype) for name in ("min", "max")]
     return np.minimum(np.maximum(array, limits[0]), limits[1])
@@ -172,7 +172,7 @@ _CLAMPED = (
 )
 
 
-def _clamp_meaning(call: Call) -> numpy.ndarray:
+def _clamp_meaning(call: Call) -> Array:
     return np.minimum(np.maximum(call.array("input"), call.array("min")), call.array("max"))
 
 

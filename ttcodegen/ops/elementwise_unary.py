@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
 
-from ttcodegen.conversions.cpp_calls import ArgumentRule, attribute_, cpp_call, operand_
+from ttcodegen.conversions.cpp_calls import attribute_, cpp_call, cpp_text, operand_
 from ttcodegen.dialects.datatypes import DataType
-from ttcodegen.lazy_numpy import np
+from ttcodegen.lazy_numpy import Array, np
 from ttcodegen.ops.attribute_kinds import NUMBER
 from ttcodegen.ops.definition import (
-    AttributeSpec,
+    Call,
     OperandSpec,
     TTIRDefinition,
     TTNNDefinition,
@@ -19,16 +18,13 @@ from ttcodegen.ops.definition import (
     operand,
     register,
 )
-from ttcodegen.ops.elementwise import UNARY_HEADER, same_op, verify_broadcast, with_attributes
-
-if TYPE_CHECKING:
-    import numpy
+from ttcodegen.ops.elementwise import UNARY_HEADER, on_inputs, same_op, verify_broadcast
 
 INTEGERS = (DataType.INT32, DataType.UINT32, DataType.UINT16)
 FLOATS = (DataType.BFLOAT16, DataType.FLOAT32, DataType.BFLOAT8_B, DataType.BFLOAT4_B)
 
 
-def erf(x: numpy.ndarray) -> numpy.ndarray:
+def erf(x: Array) -> Array:
     """The error function, to 1.5e-7 (Abramowitz and Stegun, 7.1.26)."""
     t = 1.0 / (1.0 + 0.3275911 * np.abs(x.astype(np.float64)))
     coefficients = (1.061405429, -1.453152027, 1.421413741, -0.284496736, 0.254829592)
@@ -38,17 +34,17 @@ def erf(x: numpy.ndarray) -> numpy.ndarray:
     return np.sign(x) * (1.0 - polynomial * np.exp(-np.square(x.astype(np.float64))))
 
 
-def sigmoid(x: numpy.ndarray) -> numpy.ndarray:
+def sigmoid(x: Array) -> Array:
     """1 / (1 + exp(-x)) without overflow."""
     return 0.5 * (1.0 + np.tanh(0.5 * x))
 
 
-def gelu(x: numpy.ndarray) -> numpy.ndarray:
+def gelu(x: Array) -> Array:
     """x * Phi(x), with the exact normal distribution function."""
     return 0.5 * x * (1.0 + erf(x / np.sqrt(np.float32(2.0))))
 
 
-def softplus(x: numpy.ndarray) -> numpy.ndarray:
+def softplus(x: Array) -> Array:
     """log(1 + exp(x)) without overflow."""
     return np.logaddexp(x, np.zeros_like(x))
 
@@ -56,12 +52,11 @@ def softplus(x: numpy.ndarray) -> numpy.ndarray:
 @dataclass(frozen=True)
 class Row:
     """An elementwise unary op: TTIR name, meaning, and where they differ from the usual the TTNN
-    name, the attributes, and the data types that the library computes with."""
+    name and the data types that the library computes with."""
 
     name: str
-    function: Callable[..., numpy.ndarray]
+    function: Callable[[Array], Array]
     ttnn: str = ""
-    attributes: tuple[AttributeSpec, ...] = ()
     data_types: tuple[DataType, ...] | None = None
     domain: tuple[float, float] | None = None
     """Where drawn inputs should lie so that the op is well conditioned."""
@@ -87,11 +82,6 @@ ROWS = (
     Row("gelu", gelu),
     Row("hardsigmoid", lambda x: np.clip(x / 6.0 + 0.5, 0.0, 1.0)),
     Row("isfinite", lambda x: np.isfinite(x)),
-    Row(
-        "leaky_relu",
-        lambda x, parameter: np.where(x > 0, x, x * np.float32(parameter)),
-        attributes=(attribute("parameter", NUMBER, 0.01),),
-    ),
     Row("log", lambda x: np.log(x), domain=(0.05, 4.0)),
     Row("log1p", lambda x: np.log1p(x), domain=(-0.9, 4.0)),
     Row("logical_not", lambda x: np.logical_not(x)),
@@ -120,36 +110,60 @@ ROWS = (
 
 
 def _register(row: Row) -> None:
-    names = [spec.name for spec in row.attributes]
-    meaning = with_attributes(row.function, *names)
+    meaning = on_inputs(row.function)
     ttnn = row.ttnn or row.name
     register(
         TTIRDefinition(
             f"ttir.{row.name}",
             (operand("input", domain=row.domain),),
-            row.attributes,
             verify=verify_broadcast,
             numpy=meaning,
-            lower=same_op(ttnn, *names),
+            lower=same_op(ttnn),
         )
     )
-    rules: list[ArgumentRule] = [operand_("input"), *(attribute_(name, _float) for name in names)]
     register(
         TTNNDefinition(
             f"ttnn.{ttnn}",
             (OperandSpec("input", data_types=row.data_types),),
-            row.attributes,
             numpy=meaning,
-            cpp=cpp_call(f"ttnn::{ttnn}", UNARY_HEADER, *rules),
+            cpp=cpp_call(f"ttnn::{ttnn}", UNARY_HEADER, operand_("input")),
         )
     )
 
 
-def _float(value: Any) -> str:
-    from ttcodegen.conversions.cpp_calls import cpp_text
-
-    return cpp_text(float(value))
-
-
 for _row in ROWS:
     _register(_row)
+
+
+def _leaky_relu(call: Call) -> Array:
+    x = call.array("input")
+    return np.where(x > 0, x, x * np.float32(call["parameter"]))
+
+
+_SLOPE = (attribute("parameter", NUMBER, 0.01),)
+
+register(
+    TTIRDefinition(
+        "ttir.leaky_relu",
+        (operand("input"),),
+        _SLOPE,
+        verify=verify_broadcast,
+        numpy=_leaky_relu,
+        lower=same_op("leaky_relu", "parameter"),
+    )
+)
+
+register(
+    TTNNDefinition(
+        "ttnn.leaky_relu",
+        (operand("input"),),
+        _SLOPE,
+        numpy=_leaky_relu,
+        cpp=cpp_call(
+            "ttnn::leaky_relu",
+            UNARY_HEADER,
+            operand_("input"),
+            attribute_("parameter", lambda value: cpp_text(float(value))),
+        ),
+    )
+)

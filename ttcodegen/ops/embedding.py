@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from math import prod
-from typing import TYPE_CHECKING
 
 from xdsl.dialects.builtin import TensorType
 from xdsl.ir import SSAValue
@@ -13,7 +12,7 @@ from ttcodegen.conversions.cpp_calls import cpp_call, operand_
 from ttcodegen.conversions.op_builder import OpBuilder
 from ttcodegen.dialects.datatypes import DataType, element_of
 from ttcodegen.dialects.operation import CatalogueOp
-from ttcodegen.lazy_numpy import np
+from ttcodegen.lazy_numpy import Array, np
 from ttcodegen.ops.data_movement import expect_shape
 from ttcodegen.ops.definition import (
     Call,
@@ -25,9 +24,6 @@ from ttcodegen.ops.definition import (
     operand,
     register,
 )
-
-if TYPE_CHECKING:
-    import numpy
 
 
 def _table_size(op: CatalogueOp) -> tuple[int, int]:
@@ -46,7 +42,7 @@ def _verify_embedding(op: CatalogueOp) -> None:
     expect_shape(op, [*op.shape("input"), columns])
 
 
-def _embedding(call: Call) -> numpy.ndarray:
+def _embedding(call: Call) -> Array:
     table = call.array("weight")
     indices = call.array("input").astype(np.int64)
     return table.reshape(table.shape[-2:])[indices]
@@ -68,7 +64,7 @@ register(
     TTIRDefinition(
         "ttir.embedding",
         (
-            operand("input", drawn_as="index", places=lambda op: _table_size(op)[0]),
+            OperandSpec("input", drawn_as="index", places=lambda op: _table_size(op)[0]),
             operand("weight"),
         ),
         verify=_verify_embedding,

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
 from xdsl.dialects.builtin import TensorType
 from xdsl.ir import SSAValue
@@ -13,7 +12,7 @@ from ttcodegen.conversions.cpp_calls import CppCalls, Text
 from ttcodegen.conversions.op_builder import OpBuilder
 from ttcodegen.dialects.datatypes import DataType, element_of, shape_of
 from ttcodegen.dialects.operation import CatalogueOp
-from ttcodegen.lazy_numpy import np
+from ttcodegen.lazy_numpy import Array, np
 from ttcodegen.ops.attribute_kinds import INTEGER
 from ttcodegen.ops.definition import (
     Call,
@@ -24,9 +23,6 @@ from ttcodegen.ops.definition import (
     operand,
     register,
 )
-
-if TYPE_CHECKING:
-    import numpy
 
 HEADER = "ttnn/operations/kv_cache/kv_cache.hpp"
 TILE_HEIGHT = 32
@@ -58,7 +54,7 @@ def _verify_fill(op: CatalogueOp) -> None:
         )
 
 
-def _fill(call: Call) -> Sequence[numpy.ndarray]:
+def _fill(call: Call) -> Sequence[Array]:
     """The rest of the last tile is cleared: the device writes whole tiles."""
     cache, entry = call.array("cache"), call.array("input")
     users = slice(call["batch_offset"], call["batch_offset"] + entry.shape[0])
@@ -138,7 +134,7 @@ def _verify_update(op: CatalogueOp) -> None:
         )
 
 
-def _update(call: Call) -> Sequence[numpy.ndarray]:
+def _update(call: Call) -> Sequence[Array]:
     cache, entry = call.array("cache"), call.array("input")
     position = int(call.array("update_index").reshape(-1)[0])
     cache[:, :, position] = np.swapaxes(entry[0], 0, 1)
@@ -156,7 +152,7 @@ register(
         (
             operand("cache"),
             operand("input"),
-            operand("update_index", drawn_as="index", places=lambda op: op.shape("cache")[2]),
+            OperandSpec("update_index", drawn_as="index", places=lambda op: op.shape("cache")[2]),
         ),
         (attribute("batch_offset", INTEGER, 0),),
         results=0,

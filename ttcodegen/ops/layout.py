@@ -9,7 +9,7 @@ from xdsl.ir import SSAValue
 from ttcodegen.conversions.cpp_calls import Argument, CppCalls, Text, cpp_text
 from ttcodegen.conversions.op_builder import OpBuilder
 from ttcodegen.dialects.operation import CatalogueOp
-from ttcodegen.lazy_numpy import np
+from ttcodegen.lazy_numpy import Array, np
 from ttcodegen.ops.attribute_kinds import BOOLEAN
 from ttcodegen.ops.data_movement import expect_shape
 from ttcodegen.ops.definition import (
@@ -26,8 +26,6 @@ from ttcodegen.ops.definition import (
 )
 
 if TYPE_CHECKING:
-    import numpy
-
     from ttcodegen.dialects.placement import TensorPlacement
 
 CORE = "ttnn/operations/core/core.hpp"
@@ -39,7 +37,7 @@ def _placement(op: CatalogueOp) -> TensorPlacement:
     return placement_of(op.results[0])
 
 
-def converted(array: numpy.ndarray, dtype: str) -> numpy.ndarray:
+def converted(array: Array, dtype: str) -> Array:
     """The elements as another dtype: floats are cut off towards zero, out-of-range values saturate,
     and everything but zero is true."""
     if dtype == "bool":
@@ -57,7 +55,7 @@ def _same_shape(op: CatalogueOp) -> None:
     expect_shape(op, op.shape("input"))
 
 
-def _typecast(call: Call) -> numpy.ndarray:
+def _typecast(call: Call) -> Array:
     return converted(call.array("input"), call.results[0].dtype)
 
 
@@ -143,7 +141,7 @@ def _cpp_to_memory_config(calls: CppCalls, op: CatalogueOp) -> None:
     calls.bind(op.results[0], calls.call("ttnn::to_memory_config", calls[op.operands[0]], config))
 
 
-def _identity(call: Call) -> numpy.ndarray:
+def _identity(call: Call) -> Array:
     return call.array("input")
 
 
@@ -170,7 +168,7 @@ def _cpp_deallocate(calls: CppCalls, op: CatalogueOp) -> None:
     calls.run("ttnn::deallocate", calls[op.operands[0]])
 
 
-def _nothing(call: Call) -> list[numpy.ndarray]:
+def _nothing(call: Call) -> list[Array]:
     return []
 
 

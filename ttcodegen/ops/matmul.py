@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from math import prod
-from typing import TYPE_CHECKING
 
 from xdsl.dialects.builtin import TensorType
 from xdsl.ir import SSAValue
@@ -23,7 +23,7 @@ from ttcodegen.conversions.cpp_calls import (
 from ttcodegen.conversions.op_builder import OpBuilder, broadcast_shapes
 from ttcodegen.dialects.datatypes import DataType, element_of, shape_of
 from ttcodegen.dialects.operation import CatalogueOp
-from ttcodegen.lazy_numpy import np
+from ttcodegen.lazy_numpy import Array, np
 from ttcodegen.ops.attribute_kinds import BOOLEAN, DATA_TYPE, INTEGERS, STRING
 from ttcodegen.ops.data_movement import expect_shape
 from ttcodegen.ops.definition import (
@@ -39,9 +39,6 @@ from ttcodegen.ops.definition import (
 )
 from ttcodegen.ops.elementwise_unary import gelu, sigmoid
 
-if TYPE_CHECKING:
-    import numpy
-
 Shape = tuple[int, ...]
 
 HEADER = "ttnn/operations/matmul/matmul.hpp"
@@ -50,7 +47,7 @@ MULTIPLIED = (DataType.FLOAT32, DataType.BFLOAT16, DataType.BFLOAT8_B, DataType.
 
 _TRANSPOSES = (attribute("transpose_a", BOOLEAN, False), attribute("transpose_b", BOOLEAN, False))
 
-ACTIVATIONS = {
+ACTIVATIONS: dict[str, Callable[[Array], Array]] = {
     "relu": lambda x: np.maximum(x, 0),
     "gelu": gelu,
     "silu": lambda x: x * sigmoid(x),
@@ -71,7 +68,7 @@ def _matrices(op: CatalogueOp) -> tuple[Shape, Shape]:
 
 def product_shape(a: Shape, b: Shape) -> Shape | None:
     """The shape of numpy's matmul of two tensors, None if they do not fit."""
-    if not a or not b or a[-1] != (b[-2] if len(b) > 1 else b[-1]):
+    if len(a) == 0 or len(b) == 0 or a[-1] != (b[-2] if len(b) > 1 else b[-1]):
         return None
     batch = broadcast_shapes([a[:-2], b[:-2]])
     if batch is None:
@@ -102,7 +99,7 @@ def _verify_matmul(op: CatalogueOp) -> None:
     expect_shape(op, expected)
 
 
-def _product(call: Call) -> numpy.ndarray:
+def _product(call: Call) -> Array:
     a, b = call.array("a"), call.array("b")
     if call["transpose_a"] and a.ndim > 1:
         a = np.swapaxes(a, -1, -2)
@@ -195,7 +192,7 @@ def _with_batch(builder: OpBuilder, value: SSAValue, batch: Shape) -> SSAValue:
 for _name in ("matmul", "linear"):
     _operands = [
         operand("a"),
-        operand("b", drawn_as="weight", fan_in=lambda op: _matrices(op)[0][-1]),
+        OperandSpec("b", drawn_as="weight", fan_in=lambda op: _matrices(op)[0][-1]),
     ]
     if _name == "linear":
         _operands.append(optional("bias"))
@@ -258,14 +255,15 @@ def _dot_axes(op: CatalogueOp) -> tuple[list[int], list[int], list[int], list[in
     """Batch and contracting dimensions of both sides; raises VerifyException if they are not
     dimensions of their side or do not match each other."""
     names = ("batch_dims_lhs", "batch_dims_rhs", "contract_dims_lhs", "contract_dims_rhs")
-    batch_l, batch_r, contract_l, contract_r = (op.parameter(name) for name in names)
+    dims: list[list[int]] = [op.parameter(name) for name in names]
+    batch_l, batch_r, contract_l, contract_r = dims
     lhs, rhs = op.shape("lhs"), op.shape("rhs")
-    for side, shape, dims in (
+    for side, shape, used in (
         ("lhs", lhs, batch_l + contract_l),
         ("rhs", rhs, batch_r + contract_r),
     ):
-        if len(set(dims)) != len(dims) or any(not 0 <= dim < len(shape) for dim in dims):
-            raise VerifyException(f"{op.name}: {dims} are not dimensions of {side} {shape}")
+        if len(set(used)) != len(used) or any(not 0 <= dim < len(shape) for dim in used):
+            raise VerifyException(f"{op.name}: {used} are not dimensions of {side} {shape}")
     pairs = [*zip(batch_l, batch_r, strict=False), *zip(contract_l, contract_r, strict=False)]
     if (
         len(batch_l) != len(batch_r)
@@ -279,7 +277,8 @@ def _dot_axes(op: CatalogueOp) -> tuple[list[int], list[int], list[int], list[in
 
 
 def _contracted(op: CatalogueOp) -> int:
-    return prod(op.shape("lhs")[axis] for axis in op.parameter("contract_dims_lhs"))
+    dims: list[int] = op.parameter("contract_dims_lhs")
+    return prod(op.shape("lhs")[axis] for axis in dims)
 
 
 def _free(shape: Shape, used: list[int]) -> list[int]:
@@ -298,7 +297,7 @@ def _verify_dot_general(op: CatalogueOp) -> None:
     )
 
 
-def _dot_general(call: Call) -> numpy.ndarray:
+def _dot_general(call: Call) -> Array:
     lhs, rhs = call.array("lhs"), call.array("rhs")
     labels = iter(range(lhs.ndim + rhs.ndim))
     names_l = [next(labels) for _ in range(lhs.ndim)]
@@ -306,8 +305,8 @@ def _dot_general(call: Call) -> numpy.ndarray:
     for kind in ("batch", "contract"):
         for left, right in zip(call[f"{kind}_dims_lhs"], call[f"{kind}_dims_rhs"], strict=True):
             names_r[right] = names_l[left]
-    batch = [names_l[axis] for axis in call["batch_dims_lhs"]]
-    contracted = {names_l[axis] for axis in call["contract_dims_lhs"]}
+    batch: list[int] = [names_l[axis] for axis in call["batch_dims_lhs"]]
+    contracted: set[int] = {names_l[axis] for axis in call["contract_dims_lhs"]}
     taken = contracted | set(batch)
     free = [name for name in (*names_l, *names_r) if name not in taken]
     return np.einsum(lhs, names_l, rhs, names_r, batch + free, optimize=True)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from math import prod
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from xdsl.dialects.builtin import TensorType
 from xdsl.ir import SSAValue
@@ -22,7 +22,7 @@ from ttcodegen.conversions.cpp_calls import (
 from ttcodegen.conversions.op_builder import OpBuilder
 from ttcodegen.dialects.datatypes import DataType, element_of, shape_of, ui32
 from ttcodegen.dialects.operation import CatalogueOp
-from ttcodegen.lazy_numpy import np
+from ttcodegen.lazy_numpy import Array, np
 from ttcodegen.ops.attribute_kinds import BOOLEAN, DATA_TYPE, INTEGER, INTEGERS
 from ttcodegen.ops.data_movement import expect_shape, normalized_dim
 from ttcodegen.ops.definition import (
@@ -37,9 +37,6 @@ from ttcodegen.ops.definition import (
     register,
 )
 from ttcodegen.ops.elementwise import same_op
-
-if TYPE_CHECKING:
-    import numpy
 
 REDUCED = (DataType.FLOAT32, DataType.BFLOAT16, DataType.BFLOAT8_B, DataType.UINT32)
 """What sum, mean, max and min take (rules-0.70.1.md)."""
@@ -72,8 +69,8 @@ def _verify_reduction(op: CatalogueOp) -> None:
     )
 
 
-def _reduce(function: Callable[..., numpy.ndarray]) -> Callable[[Call], numpy.ndarray]:
-    def meaning(call: Call) -> numpy.ndarray:
+def _reduce(function: Callable[..., Array]) -> Callable[[Call], Array]:
+    def meaning(call: Call) -> Array:
         array = call.array("input")
         dims = call["dim_arg"]
         axes = tuple(dim % array.ndim for dim in dims) if dims else None
@@ -82,8 +79,8 @@ def _reduce(function: Callable[..., numpy.ndarray]) -> Callable[[Call], numpy.nd
     return meaning
 
 
-def _integer_or_float(function: str) -> Callable[..., numpy.ndarray]:
-    def reduce(array: numpy.ndarray, **options: Any) -> numpy.ndarray:
+def _integer_or_float(function: str) -> Callable[..., Array]:
+    def reduce(array: Array, **options: Any) -> Array:
         if function == "mean" and np.issubdtype(array.dtype, np.integer):
             return np.mean(array, **options, dtype=np.float64).astype(array.dtype)
         return getattr(np, function)(array, **options)
@@ -141,6 +138,10 @@ for _name in ("sum", "mean", "max", "min"):
 # prod
 
 
+def _product(array: Array, **options: Any) -> Array:
+    return np.prod(array, **options, dtype=array.dtype)
+
+
 def _lower_prod(builder: OpBuilder, op: CatalogueOp) -> SSAValue:
     """One call per dimension: the library multiplies along one dimension or all of them."""
     value = builder.operand(op, "input")
@@ -158,19 +159,22 @@ register(
         (operand("input", domain=(0.5, 1.5)),),
         _DIMS,
         verify=_verify_reduction,
-        numpy=_reduce(lambda array, **options: np.prod(array, **options, dtype=array.dtype)),
+        numpy=_reduce(_product),
         lower=_lower_prod,
     )
 )
+
+
+def _product_along(call: Call) -> Array:
+    return _product(call.array("input"), axis=call["dim"], keepdims=call["keep_dim"])
+
 
 register(
     TTNNDefinition(
         "ttnn.prod",
         (OperandSpec("input", data_types=(DataType.BFLOAT16,)),),
         (attribute("dim", INTEGER), attribute("keep_dim", BOOLEAN, False)),
-        numpy=lambda call: np.prod(
-            call.array("input"), axis=call["dim"], keepdims=call["keep_dim"]
-        ),
+        numpy=_product_along,
         cpp=cpp_call(
             "ttnn::prod",
             "ttnn/operations/reduction/prod/prod.hpp",
@@ -182,6 +186,14 @@ register(
 )
 
 # reduce_or, reduce_and
+
+
+def _any(array: Array, **options: Any) -> Array:
+    return np.asarray(np.any(array, **options))
+
+
+def _all(array: Array, **options: Any) -> Array:
+    return np.asarray(np.all(array, **options))
 
 
 def _truth(reduction: str) -> Callable[[OpBuilder, CatalogueOp], SSAValue]:
@@ -201,8 +213,8 @@ def _truth(reduction: str) -> Callable[[OpBuilder, CatalogueOp], SSAValue]:
 
 
 for _name, _reduction, _function in (
-    ("reduce_or", "max", lambda array, **options: np.any(array, **options)),
-    ("reduce_and", "min", lambda array, **options: np.all(array, **options)),
+    ("reduce_or", "max", _any),
+    ("reduce_and", "min", _all),
 ):
     register(
         TTIRDefinition(
@@ -218,7 +230,7 @@ for _name, _reduction, _function in (
 # argmax
 
 
-def _argmax(call: Call) -> numpy.ndarray:
+def _argmax(call: Call) -> Array:
     array = call.array("input")
     dims = call["dim_arg"]
     axis = dims[0] if dims and len(dims) == 1 and array.ndim > 1 else None
@@ -269,6 +281,12 @@ register(
     )
 )
 
+
+def _argmax_along(call: Call) -> Array:
+    found = np.argmax(call.array("input"), axis=call["dim"], keepdims=call["keep_dim"])
+    return np.asarray(found)
+
+
 register(
     TTNNDefinition(
         "ttnn.argmax",
@@ -286,9 +304,7 @@ register(
             ),
         ),
         (attribute("dim", INTEGER), attribute("keep_dim", BOOLEAN, False)),
-        numpy=lambda call: np.argmax(
-            call.array("input"), axis=call["dim"], keepdims=call["keep_dim"]
-        ),
+        numpy=_argmax_along,
         result_rules=(ResultRule(DataType.UINT32, Layout.ROW_MAJOR),),
         cpp=cpp_call(
             "ttnn::argmax",
@@ -309,8 +325,8 @@ def _verify_scan(op: CatalogueOp) -> None:
     expect_shape(op, op.shape("input"))
 
 
-def _scan(function: str) -> Callable[[Call], numpy.ndarray]:
-    def meaning(call: Call) -> numpy.ndarray:
+def _scan(function: str) -> Callable[[Call], Array]:
+    def meaning(call: Call) -> Array:
         array = call.array("input")
         return getattr(np, function)(array, axis=call["dim"], dtype=array.dtype)
 

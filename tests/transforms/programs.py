@@ -102,20 +102,29 @@ def apply(module: ModuleOp, *passes: ModulePass) -> Transformed:
 
 
 def transformed(
-    module: ModuleOp, *passes: ModulePass, low: float = -1.0, high: float = 1.0
+    module: ModuleOp,
+    *passes: ModulePass,
+    low: float = -1.0,
+    high: float = 1.0,
+    tolerance: float | None = None,
 ) -> Transformed:
     """The module after the passes; its results are those of the module before, as closely as their
-    types allow, for inputs drawn between `low` and `high`."""
+    types (or a `tolerance`) allow, for inputs drawn between `low` and `high`."""
     module.verify()
     before = Transformed(module).function
     inputs = draw(before, low=low, high=high)
     expected = run(before, inputs)
     result = apply(module, *passes)
-    compare(expected, run(result.function, inputs), before)
+    compare(expected, run(result.function, inputs), before, tolerance)
     return result
 
 
-def compare(expected: Sequence[np.ndarray], found: Sequence[np.ndarray], like: FuncOp) -> None:
+def compare(
+    expected: Sequence[np.ndarray],
+    found: Sequence[np.ndarray],
+    like: FuncOp,
+    tolerance: float | None = None,
+) -> None:
     """Fails unless the results are equal as closely as their types allow."""
     for first, second, type_ in zip(expected, found, like.function_type.outputs.data, strict=True):
         name = numpy_name(element_of(type_))
@@ -124,7 +133,7 @@ def compare(expected: Sequence[np.ndarray], found: Sequence[np.ndarray], like: F
             np.testing.assert_array_equal(first, second)
             continue
         finite = first[np.isfinite(first)]
-        limit = TOLERANCES[name] * max(1.0, float(np.abs(finite).max(initial=0.0)))
+        limit = (tolerance or TOLERANCES[name]) * max(1.0, float(np.abs(finite).max(initial=0.0)))
         np.testing.assert_allclose(second, first, rtol=0, atol=limit)
 
 

@@ -92,7 +92,7 @@ SIMPLIFIED: dict[str, tuple[Build, list[str]]] = {
     ),
     "reshape back": (lambda p: p.make.reshape(p.make.reshape(p.argument(2, 6), [12]), [2, 6]), []),
     "identity reshape": (
-        lambda p: emit(p, "reshape", [p.argument(2, 6)], [2, 6], shape=[2, 6]),
+        lambda p: p.make.emit("reshape", [p.argument(6)], TensorType(f32, [6]), shape=[6]),
         [],
     ),
     "permute of permute": (

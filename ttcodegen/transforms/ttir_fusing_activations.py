@@ -15,6 +15,7 @@ from ttcodegen.transforms.ttir_patterns import close, is_float, same_type, with_
 ACTIVATIONS = PatternSet()
 
 _TANH_CUBIC = 0.044715
+_SCALINGS = ("ttir.multiply", "ttir.div", "ttir.neg")
 
 
 @dataclass(frozen=True)
@@ -34,8 +35,8 @@ class Product:
 
 
 def product_of(rewriter: Rewriter, op: CatalogueOp, limit: int = 8) -> Product:
-    """Takes a multiplication (or a division by a number) apart, through factors that are products
-    themselves and have no other use."""
+    """Takes a multiplication, a division by a number or a negation apart, through factors that are
+    such themselves and have no other use."""
     factors: list[SSAValue] = []
     number = 1.0
     pending: list[tuple[SSAValue, CatalogueOp | None]] = [(op.results[0], op)]
@@ -48,8 +49,11 @@ def product_of(rewriter: Rewriter, op: CatalogueOp, limit: int = 8) -> Product:
         if producer is None or len(factors) + len(pending) >= limit:
             factors.append(value)
             continue
-        lhs, rhs = producer.operands
-        if producer.name == "ttir.multiply":
+        lhs, rhs = producer.operands[0], producer.operands[-1]
+        if producer.name == "ttir.neg":
+            number = -number
+            pending.append((lhs, _inner_product(rewriter, lhs)))
+        elif producer.name == "ttir.multiply":
             pending.append((rhs, _inner_product(rewriter, rhs)))
             pending.append((lhs, _inner_product(rewriter, lhs)))
         elif (divisor := splat_of(rhs)) is not None and divisor != 0:
@@ -61,7 +65,7 @@ def product_of(rewriter: Rewriter, op: CatalogueOp, limit: int = 8) -> Product:
 
 
 def _inner_product(rewriter: Rewriter, value: SSAValue) -> CatalogueOp | None:
-    producer = rewriter.sole(value, "ttir.multiply", "ttir.div")
+    producer = rewriter.sole(value, *_SCALINGS)
     return producer if producer is not None and is_float(value) else None
 
 
@@ -76,12 +80,9 @@ def addend(rewriter: Rewriter, value: SSAValue, expected: float) -> SSAValue | N
 
 def scaled(rewriter: Rewriter, value: SSAValue, expected: float) -> SSAValue | None:
     """What is multiplied with `expected`, if `value` is such a product and has no other use."""
-    producer = rewriter.sole(value, "ttir.multiply", "ttir.div", "ttir.neg")
+    producer = rewriter.sole(value, *_SCALINGS)
     if producer is None:
         return None
-    if producer.name == "ttir.neg":
-        inner = producer.operands[0]
-        return scaled(rewriter, inner, -expected) if expected != -1 else inner
     product = product_of(rewriter, producer)
     if len(product.factors) != 1 or not close(product.number, expected, value):
         return None

@@ -85,7 +85,7 @@ def _factor(rewriter: Rewriter, value: SSAValue, transposed: bool = False) -> _F
     number = 1.0
     for _ in range(8):
         producer = rewriter.sole(
-            value, "ttir.typecast", "ttir.multiply", "ttir.div", "ttir.permute"
+            value, "ttir.typecast", "ttir.multiply", "ttir.div", "ttir.neg", "ttir.permute"
         )
         if producer is None or not is_float(producer.operands[0]):
             break

@@ -1,0 +1,187 @@
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import pytest
+from xdsl.dialects.builtin import TensorType
+from xdsl.ir import SSAValue
+
+from tests.transforms.numpy_execution import run
+from tests.transforms.programs import Program, Transformed, apply, transformed
+from ttcodegen.dialects.datatypes import bf16, f32, shape_of
+from ttcodegen.dialects.ttir import ttir_op_classes
+from ttcodegen.transforms.ttir_canonicalize import TTIRCanonicalizePass
+from ttcodegen.transforms.ttir_fusing import TTIRFusingPass
+
+PASSES = (TTIRCanonicalizePass(), TTIRFusingPass())
+ATTENTION = "scaled_dot_product_attention"
+has_attention = pytest.mark.skipif(
+    ATTENTION not in ttir_op_classes(), reason="the catalogue has no attention"
+)
+
+
+def broadcast(p: Program, value: SSAValue, *factors: int) -> SSAValue:
+    shape = [a * b for a, b in zip(shape_of(value.type), factors, strict=True)]
+    result = TensorType(value.type.element_type, shape)
+    return p.make.emit("broadcast", [value], result, broadcast_dimensions=list(factors))
+
+
+def test_a_dimension_repeated_behind_another_is_interleaved() -> None:
+    p = Program()
+    value = p.make.reshape(p.argument(2, 3, 5, 8), [2, 3, 1, 5, 8])
+    value = p.make.reshape(broadcast(p, value, 1, 1, 4, 1, 1), [2, 12, 5, 8])
+    result = transformed(p.returns(value), *PASSES)
+    assert result.names == ["repeat_interleave"]
+    assert result.op("repeat_interleave").parameter("repeats") == 4
+
+
+def test_a_dimension_repeated_in_front_of_another_is_repeated() -> None:
+    p = Program()
+    value = p.make.reshape(p.argument(3, 5), [1, 3, 5])
+    value = p.make.reshape(broadcast(p, value, 4, 1, 1), [12, 5])
+    result = transformed(p.returns(value), *PASSES)
+    assert result.names == ["repeat"]
+
+
+def test_a_repetition_that_is_joined_with_two_dimensions_stays() -> None:
+    p = Program()
+    value = p.make.reshape(broadcast(p, p.argument(2, 3, 1, 5), 1, 1, 4, 1), [24, 5])
+    result = transformed(p.returns(value), *PASSES)
+    assert result.names == ["broadcast", "reshape"]
+
+
+@pytest.mark.skipif("concatenate_heads" not in ttir_op_classes(), reason="not in the catalogue")
+@pytest.mark.parametrize("shape", [[2, 64, 96], [128, 96]])
+def test_heads_are_concatenated(shape: list[int]) -> None:
+    p = Program()
+    value = p.make.reshape(p.make.permute(p.argument(2, 3, 64, 32), [0, 2, 1, 3]), shape)
+    result = transformed(p.returns(value), *PASSES)
+    assert result.names[0] == "concatenate_heads"
+
+
+@dataclass(frozen=True)
+class Attention:
+    """An attention as frontends spell it, and what may be different about it."""
+
+    heads: int = 4
+    key_heads: int = 4
+    queries: int = 8
+    keys: int = 16
+    size: int = 32
+    mask: tuple[int, ...] | None = (1, 1, 8, 16)
+    guard: bool = False
+    split_scale: bool = False
+    kept_scores: bool = False
+    wide: bool = False
+
+    def build(self, p: Program) -> list[SSAValue]:
+        make = p.make
+        source = f32 if self.wide else bf16
+        q = p.argument(2, self.heads, self.queries, self.size, element=source)
+        k = self._repeated(p, p.argument(2, self.key_heads, self.keys, self.size, element=source))
+        v = self._repeated(p, p.argument(2, self.key_heads, self.keys, self.size, element=source))
+        q, k, v = (make.typecast(value, f32) for value in (q, k, v))
+        k = make.permute(k, [0, 1, 3, 2])
+        scale = self.size**-0.5
+        if self.split_scale:
+            q, k = (
+                make.like("multiply", x, make.full(shape_of(x.type), scale**0.5, f32))
+                for x in (q, k)
+            )
+        shape = [2, self.heads, self.queries, self.keys]
+        scores = make.emit("matmul", [q, k], TensorType(f32, shape))
+        if not self.split_scale:
+            scores = make.like("multiply", scores, make.full(shape, scale, f32))
+        if self.mask is not None:
+            mask = make.typecast(p.argument(*self.mask, element=bf16), f32)
+            scores = make.broadcasting("add", scores, mask)
+        probabilities = self._softmax(p, scores)
+        result = make.emit("matmul", [probabilities, v], TensorType(f32, [*shape[:3], self.size]))
+        results = [make.typecast(result, source)]
+        return [*results, scores] if self.kept_scores else results
+
+    def _repeated(self, p: Program, value: SSAValue) -> SSAValue:
+        groups = self.heads // self.key_heads
+        if groups == 1:
+            return value
+        batch, heads, length, size = shape_of(value.type)
+        value = p.make.reshape(value, [batch, heads, 1, length, size])
+        value = broadcast(p, value, 1, 1, groups, 1, 1)
+        return p.make.reshape(value, [batch, heads * groups, length, size])
+
+    def _softmax(self, p: Program, scores: SSAValue) -> SSAValue:
+        make = p.make
+        result = make.like("softmax", scores, dimension=3)
+        if not self.guard:
+            return result
+        infinity = make.full(shape_of(scores.type), float("-inf"), f32)
+        seen = make.reduce("max", make.like("ne", scores, infinity, element=bf16), [3])
+        empty = make.like("logical_not", seen)
+        zero = make.full(shape_of(scores.type), 0.0, f32)
+        return make.emit("where", [empty, zero, result], result.type)
+
+
+def fused(attention: Attention) -> Transformed:
+    p = Program()
+    return transformed(p.returns(*attention.build(p)), *PASSES)
+
+
+@has_attention
+@pytest.mark.parametrize(
+    "attention",
+    [
+        Attention(),
+        Attention(mask=None),
+        Attention(mask=(2, 1, 1, 16)),
+        Attention(mask=(2, 4, 8, 16)),
+        Attention(split_scale=True),
+        Attention(key_heads=2),
+        Attention(key_heads=1, split_scale=True, mask=None),
+        Attention(guard=True),
+        Attention(guard=True, mask=None),
+        Attention(queries=1, mask=(1, 1, 1, 16)),
+    ],
+)
+def test_attention_is_fused(attention: Attention) -> None:
+    result = fused(attention)
+    assert "matmul" not in result.names
+    op = result.op(ATTENTION)
+    assert op.parameter("is_causal") is False
+    assert op.parameter("scale") == pytest.approx(attention.size**-0.5, rel=1e-5)
+    assert op.shape("key")[1] == attention.key_heads
+    assert (op.optional_operand("attention_mask") is None) == (attention.mask is None)
+
+
+@has_attention
+@pytest.mark.parametrize(
+    "attention",
+    [
+        Attention(size=48),
+        Attention(wide=True),
+        Attention(kept_scores=True),
+    ],
+)
+def test_what_the_library_does_not_take_stays(attention: Attention) -> None:
+    assert ATTENTION not in fused(attention).names
+
+
+@has_attention
+def test_a_query_that_may_look_at_nothing_gives_zero() -> None:
+    p = Program()
+    module = p.returns(*Attention(guard=True, mask=(2, 1, 8, 16)).build(p))
+    generator = np.random.default_rng(0)
+    inputs = [
+        generator.uniform(-1, 1, argument.get_shape())
+        for argument in Transformed(module).function.function_type.inputs.data
+    ]
+    mask = np.zeros(inputs[3].shape)
+    mask[0, 0, 3] = -np.inf
+    mask[1, 0, 5, :9] = -np.inf
+    inputs[3] = mask
+    (expected,) = run(Transformed(module).function, inputs)
+    result = apply(module, *PASSES)
+    assert ATTENTION in result.names
+    (found,) = run(result.function, inputs)
+    assert not found[0, :, 3].any()
+    np.testing.assert_allclose(found, expected, atol=0.02)

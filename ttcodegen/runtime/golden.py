@@ -22,6 +22,7 @@ from ttcodegen.diagnostics import CompileError
 from ttcodegen.dialects.datatypes import numpy_name
 from ttcodegen.dialects.functions import argument_names, callee_of, location_text
 from ttcodegen.dialects.operation import CatalogueOp
+from ttcodegen.parsing.structure import operation_name
 from ttcodegen.runtime.execution import Executor, Function, Observer, Step
 from ttcodegen.runtime.rounding import carried_source
 
@@ -104,7 +105,7 @@ def _step(op: Operation, operands: tuple[int, ...], results: tuple[int, ...]) ->
     if (callee := callee_of(op)) is not None:
         return Step(op.name, location, operands, results, callee=callee)
     if not isinstance(op, CatalogueOp) or op.definition.numpy is None:
-        raise CompileError(f"'{op.name}' cannot be computed on the host", op)
+        raise CompileError(f"'{operation_name(op)}' cannot be computed on the host", op)
     try:
         sizes, attributes = tuple(op.segments()), op.parameters()
     except VerifyException as error:

@@ -20,9 +20,14 @@ def image(p: Program) -> SSAValue:
 
 
 def emit(
-    p: Program, name: str, value: SSAValue, shape: list[int], **attributes: object
+    p: Program, name: str, source: SSAValue, shape: list[int], /, **attributes: object
 ) -> SSAValue:
-    return p.make.emit(name, [value], TensorType(element_of(value.type), shape), **attributes)
+    return p.make.emit(name, [source], TensorType(element_of(source.type), shape), **attributes)
+
+
+def padded(p: Program, x: SSAValue) -> SSAValue:
+    result = TensorType(element_of(x.type), [2, 3, 7, 6])
+    return p.make.emit("pad", [x], result, padding=[0, 0, 0, 0, 1, 2, 0, 1])
 
 
 def gated(p: Program, x: SSAValue) -> SSAValue:
@@ -51,7 +56,7 @@ BETWEEN: dict[str, tuple[Callable[[Program, SSAValue], SSAValue], list[str]]] = 
     "slice": (lambda p, x: p.make.slice(x, [0, 1, 0, 1], [2, 3, 4, 5], [1, 1, 2, 1]),
               ["slice_static"]),
     "pad": (
-        lambda p, x: emit(p, "pad", x, [2, 3, 7, 6], padding=[0, 0, 0, 0, 1, 2, 0, 1], value=1.0),
+        lambda p, x: padded(p, x),
         ["pad"],
     ),
     "mean": (lambda p, x: p.make.reduce("mean", x, [2, 3]), ["mean"]),

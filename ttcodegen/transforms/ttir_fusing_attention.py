@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import prod
 
 from xdsl.dialects.builtin import TensorType
@@ -76,45 +76,66 @@ class _Factor:
     """A factor of a product of matrices, apart from what was done to it on the way."""
 
     value: SSAValue
-    number: float
-    transposed: bool
+    number: float = 1.0
+    transposed: bool = False
+    repeats: int = 1
+    """How often each head was repeated."""
+
+
+_UNDONE = (
+    "ttir.typecast",
+    "ttir.permute",
+    "ttir.repeat_interleave",
+    "ttir.broadcast",
+    "ttir.multiply",
+    "ttir.div",
+    "ttir.neg",
+)
 
 
 def _factor(rewriter: Rewriter, value: SSAValue, transposed: bool = False) -> _Factor:
-    """Takes conversions, numbers and exchanges of the last two dimensions off a matrix."""
-    number = 1.0
-    for _ in range(8):
-        producer = rewriter.sole(
-            value, "ttir.typecast", "ttir.multiply", "ttir.div", "ttir.neg", "ttir.permute"
-        )
-        if producer is None or not is_float(producer.operands[0]):
+    """Takes conversions, numbers, repetitions of heads and exchanges of the last two dimensions off
+    a matrix."""
+    factor = _Factor(value, transposed=transposed)
+    for _ in range(2 * len(_UNDONE)):
+        producer = rewriter.sole(factor.value, *_UNDONE)
+        inner = None if producer is None else _without(rewriter, factor, producer)
+        if inner is None:
             break
-        if producer.name == "ttir.typecast":
-            value = producer.operands[0]
-        elif producer.name == "ttir.permute":
-            if producer.parameter("permutation") != [0, 1, 3, 2]:
-                break
-            value, transposed = producer.operands[0], not transposed
-        else:
-            product = product_of(rewriter, producer)
-            if len(product.factors) != 1 or not same_type(product.factors[0], producer):
-                break
-            value, number = product.factors[0], number * product.number
-    return _Factor(value, number, transposed)
+        factor = inner
+    return factor
+
+
+def _without(rewriter: Rewriter, factor: _Factor, op: CatalogueOp) -> _Factor | None:
+    """The factor before the op that made it, None if the op does something else to it."""
+    source = op.operands[0]
+    if not is_float(source):
+        return None
+    match op.name:
+        case "ttir.typecast":
+            return replace(factor, value=source)
+        case "ttir.permute":
+            if op.parameter("permutation") != [0, 1, 3, 2]:
+                return None
+            return replace(factor, value=source, transposed=not factor.transposed)
+        case "ttir.repeat_interleave":
+            repeats = op.parameter("repeats") if op.parameter("dim") % 4 == 1 else 0
+        case "ttir.broadcast":
+            batch, repeats, *matrix = op.parameter("broadcast_dimensions")
+            repeats = repeats if batch == 1 and matrix == [1, 1] else 0
+        case _:
+            product = product_of(rewriter, op)
+            if len(product.factors) != 1 or not same_type(product.factors[0], op):
+                return None
+            number = factor.number * product.number
+            return replace(factor, value=product.factors[0], number=number)
+    return replace(factor, value=source, repeats=factor.repeats * repeats) if repeats else None
 
 
 def _converted(rewriter: Rewriter, value: SSAValue) -> SSAValue:
     """`value` before a conversion between floats."""
     producer = rewriter.sole(value, "ttir.typecast")
     return producer.operands[0] if producer and is_float(producer.operands[0]) else value
-
-
-def _heads(rewriter: Rewriter, value: SSAValue) -> tuple[SSAValue, int]:
-    """Keys or values before their heads were repeated, and how often they were."""
-    producer = rewriter.sole(value, "ttir.repeat_interleave")
-    if producer is None or producer.parameter("dim") % 4 != 1:
-        return value, 1
-    return _factor(rewriter, producer.operands[0]).value, producer.parameter("repeats")
 
 
 @dataclass(frozen=True)
@@ -198,9 +219,7 @@ def fuse_attention(rewriter: Rewriter, op: CatalogueOp) -> SSAValue | None:
     value = _factor(rewriter, op.operands[1])
     if query.transposed or not key.transposed or value.transposed or value.number != 1.0:
         return None
-    keys, key_repeats = _heads(rewriter, key.value)
-    values, value_repeats = _heads(rewriter, value.value)
-    if key_repeats != value_repeats or not _attends(query.value, keys, values):
+    if query.repeats != 1 or not _attends(query.value, key.value, value.value):
         return None
     mask = scores.mask
     if mask is not None:
@@ -210,7 +229,7 @@ def fuse_attention(rewriter: Rewriter, op: CatalogueOp) -> SSAValue | None:
     scale = scores.number * query.number * key.number
     result = rewriter.emit(
         "scaled_dot_product_attention",
-        [query.value, keys, values, mask],
+        [query.value, key.value, value.value, mask],
         TensorType(bf16, op.result_shape),
         is_causal=False,
         scale=scale,

@@ -677,7 +677,9 @@ def _cpp_pad(calls: CppCalls, op: CatalogueOp) -> None:
     pairs = ", ".join(f"{{{padding[i]}, {padding[i + 1]}}}" for i in range(0, len(padding), 2))
     widths = Text(f"ttsl::SmallVector<ttnn::operations::data_movement::PadSpecDim>{{{pairs}}}")
     value = Text(cpp_text(float(op.parameter("value"))))
-    calls.bind(op.results[0], calls.call("ttnn::pad", calls[op.operands[0]], widths, value))
+    # The overload for PadSpecDim has no default for use_multicore.
+    call = calls.call("ttnn::pad", calls[op.operands[0]], widths, value, Text("true"))
+    calls.bind(op.results[0], call)
 
 
 # Tiles are padded at the back only; a padding in front needs the rows themselves.

@@ -229,7 +229,13 @@ class _SourceWriter:
         named = [(function_name(value, fallback), TENSOR) for value, fallback in live_in]
         result = part.result_type()
         self.file.comment(part.title or f"A part of {entry.cpp_name}.")
-        body = self.file.function(name, [*parameters(entry), *named], result, specifiers=["static"])
+        body = self.file.function(
+            name,
+            [*parameters(entry), *named],
+            result,
+            specifiers=["static"],
+            fixed_names=[DEVICE],
+        )
         function = self._open_entry_function(entry, body)
         start = len(parameters(entry))
         for value, argument in zip(part.live_in, body.arguments[start:], strict=True):

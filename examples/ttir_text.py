@@ -33,7 +33,7 @@ class FunctionText:
         self.types[value] = tensor_type(shape, element)
         self.arguments.append(
             f"{value}: {self.types[value]} "
-            f"{{ttcore.argument_type = #ttcore.argument_type<{kind}>, ttir.name = \"{name}\"}}"
+            f'{{ttcore.argument_type = #ttcore.argument_type<{kind}>, ttir.name = "{name}"}}'
         )
         return value
 
@@ -41,9 +41,7 @@ class FunctionText:
         """Adds a constant with the elements of an array."""
         result = tensor_type(array.shape, ELEMENT_TYPES[array.dtype.name])
         data = np.ascontiguousarray(array).tobytes().hex().upper()
-        return self.op(
-            "constant", [], result, f'value = dense<"0x{data}"> : {result}', name=name
-        )
+        return self.op("constant", [], result, f'value = dense<"0x{data}"> : {result}', name=name)
 
     def op(
         self,

@@ -40,9 +40,7 @@ def main() -> None:
     (HERE / "cnn.mlir").write_text(function.text({"scores": value}))
 
 
-def convolution(
-    function: FunctionText, name: str, value: str, sizes: tuple[int, int, int]
-) -> str:
+def convolution(function: FunctionText, name: str, value: str, sizes: tuple[int, int, int]) -> str:
     """A 3x3 convolution, batch normalisation and relu; sizes are those of image, input, output."""
     size, channels, filters = sizes
     result = tensor_type((BATCH, size, size, filters), "bf16")

@@ -1,0 +1,161 @@
+"""Writes the table of ops, docs/ops.md, from the op catalogue.
+
+python scripts/ops_table.py            # writes it
+python scripts/ops_table.py --check    # exit status 1 if the file in the tree is another one
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+
+import ttcodegen.ops
+from ttcodegen.dialects.datatypes import DataType
+from ttcodegen.ops.definition import (
+    REQUIRED,
+    TTIR,
+    TTNN,
+    AttributeSpec,
+    Definition,
+    OperandSpec,
+    TTIRDefinition,
+    TTNNDefinition,
+)
+
+TABLE = Path(__file__).resolve().parent.parent / "docs" / "ops.md"
+
+_HEAD = """\
+# Ops
+
+<!-- Written by scripts/ops_table.py from ttcodegen/ops; a test compares the two. -->
+
+{supported} ops of the TTIR dialect compile with `--target ttnn`, to {calls} ops of ttnn.
+An op that is not in the first table is refused, as are those that it says are refused; all of them
+are reported at once, with their counts.
+
+`?` marks what may be absent, `...` what may occur any number of times. An attribute shows its
+default after `=`; without one it has to be there.
+
+## TTIR
+
+"to ttnn": the op becomes one or more calls of the library. "to TTIR": it is rewritten with other
+ops of this table first.
+
+| op | operands | attributes | compiles |
+|---|---|---|---|
+"""
+
+_LIBRARY_HEAD = """
+## ttnn
+
+What the compiler makes of them: the ops in the flatbuffer and the calls in the C++. An operand is
+a tile tensor on the device unless it says otherwise: `any` for either page layout, `row-major`,
+`host` for a tensor that is not on the device, and the data types if the library does not take all
+of them. The compiler converts where a tensor is not so already.
+
+| op | operands | attributes |
+|---|---|---|
+"""
+
+
+def _operand_name(spec: OperandSpec) -> str:
+    return spec.name + {"one": "", "optional": "?", "variadic": "..."}[spec.count]
+
+
+def _demands(spec: OperandSpec) -> str:
+    """What the library asks of an operand, in brackets; nothing where it is the usual."""
+    demands: list[str] = []
+    if spec.layout is None:
+        demands.append("any")
+    elif spec.layout.value != "tile":
+        demands.append("row-major")
+    if spec.memory is not None and spec.memory.value == "host":
+        demands.append("host")
+    if spec.data_types is not None:
+        demands.extend(data_type.name.lower() for data_type in spec.data_types)
+    return f" ({', '.join(demands)})" if demands else ""
+
+
+def _value(value: object) -> str:
+    match value:
+        case None:
+            return "none"
+        case bool():
+            return str(value).lower()
+        case float():
+            return f"{value:g}"
+        case DataType():
+            return value.name.lower()
+        case list() | tuple():
+            return "[" + ", ".join(map(_value, value)) + "]"
+        case _:
+            return str(value)
+
+
+def _attribute(spec: AttributeSpec) -> str:
+    if spec.default is REQUIRED:
+        return spec.name
+    return f"{spec.name}?" if spec.default is None else f"{spec.name} = {_value(spec.default)}"
+
+
+def _attributes(definition: Definition) -> str:
+    return ", ".join(f"`{_attribute(spec)}`" for spec in definition.attributes)
+
+
+def _row(cells: Iterable[str]) -> str:
+    return "| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |\n"
+
+
+def _how(definition: TTIRDefinition) -> str:
+    if definition.refusal is not None:
+        return f"refused: {definition.refusal}"
+    return "to ttnn" if definition.lower is not None else "to TTIR"
+
+
+def _ttir_row(definition: TTIRDefinition) -> str:
+    operands = ", ".join(f"`{_operand_name(spec)}`" for spec in definition.operands)
+    return _row((f"`{definition.name}`", operands, _attributes(definition), _how(definition)))
+
+
+def _ttnn_row(definition: TTNNDefinition) -> str:
+    operands = ", ".join(f"`{_operand_name(spec)}`{_demands(spec)}" for spec in definition.operands)
+    return _row((f"`{definition.name}`", operands, _attributes(definition)))
+
+
+def table() -> str:
+    """The text of docs/ops.md."""
+    ttcodegen.ops.load()
+    ttir = [TTIR[name] for name in sorted(TTIR)]
+    calls = [TTNN[name] for name in sorted(TTNN)]
+    supported = sum(definition.refusal is None for definition in ttir)
+    return "".join(
+        [
+            _HEAD.format(supported=supported, calls=len(calls)),
+            *map(_ttir_row, ttir),
+            _LIBRARY_HEAD,
+            *map(_ttnn_row, calls),
+        ]
+    )
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Exit status: 0 written or up to date, 1 not up to date."""
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawTextHelpFormatter
+    )
+    parser.add_argument("--check", action="store_true", help="write nothing, only compare")
+    options = parser.parse_args(arguments)
+    text = table()
+    if not options.check:
+        TABLE.write_text(text, encoding="utf-8")
+        return 0
+    if TABLE.is_file() and TABLE.read_text(encoding="utf-8") == text:
+        return 0
+    print("docs/ops.md is out of date: run python scripts/ops_table.py", file=sys.stderr)
+    return 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, Any, Protocol
 
 from xdsl.ir import SSAValue
@@ -53,6 +53,17 @@ class CppCalls(Protocol):
 
     def call(self, callee: str, *arguments: Argument, type: str = "ttnn::Tensor") -> SSAValue:
         """An expression that calls a function."""
+        ...
+
+    def bind_several(
+        self,
+        results: Sequence[SSAValue],
+        callee: str,
+        *arguments: Argument,
+        names: Sequence[str],
+    ) -> None:
+        """Calls a function that returns a tuple of tensors, and makes them the C++ values of TTNN
+        results; `names` are what they are called if the source has no name for them."""
         ...
 
     def run(self, callee: str, *arguments: Argument) -> None:

@@ -9,6 +9,7 @@ from xdsl.dialects.builtin import ModuleOp, StringAttr
 from xdsl.dialects.func import FuncOp, ReturnOp
 from xdsl.ir import Attribute, SSAValue
 
+from ttcodegen.conversions.naming import constant_names
 from ttcodegen.conversions.rebuilding import body_of
 from ttcodegen.dialects.functions import argument_names, argument_type, result_names
 from ttcodegen.dialects.ttcore import ArgumentType, LoadCachedOp
@@ -44,12 +45,15 @@ class Entry:
     cpp_name: str
     arguments: tuple[Port, ...]
     results: tuple[Port, ...]
+    constant_names: tuple[str, ...]
+    """What the results of the const-eval function are called."""
+    constant_fields: tuple[str, ...]
+    """These names as C++ identifiers, unique among themselves."""
 
     @property
     def load(self) -> LoadCachedOp | None:
         """The op that brings the constants into the function, if it has any."""
-        ops = body_of(self.function).ops
-        return next((op for op in ops if isinstance(op, LoadCachedOp)), None)
+        return load_of(self.function)
 
     @property
     def inputs(self) -> tuple[Port, ...]:
@@ -66,6 +70,12 @@ class Entry:
         return f"{type_name(self.cpp_name)}{suffix}"
 
 
+def load_of(function: FuncOp) -> LoadCachedOp | None:
+    """The op that brings constants into a function; the first one, if there is any."""
+    first = body_of(function).first_op
+    return first if isinstance(first, LoadCachedOp) else None
+
+
 def entries(module: ModuleOp) -> list[Entry]:
     """The entry functions of a TTNN module, in order."""
     functions = [op for op in module.body.block.ops if isinstance(op, FuncOp)]
@@ -78,14 +88,20 @@ def entries(module: ModuleOp) -> list[Entry]:
             continue
         name = function.sym_name.data
         cpp_name = "forward" if name == "main" else identifier(name)
+        const_eval = const_evals.get(f"{name}_const_eval")
+        arguments = tuple(_arguments(function))
+        constants = constant_names(load_of(function), const_eval, arguments)
+        fields = NameScope()
         result.append(
             Entry(
                 function,
-                const_evals.get(f"{name}_const_eval"),
+                const_eval,
                 name,
                 scope.unique(cpp_name),
-                tuple(_arguments(function)),
+                arguments,
                 tuple(_results(function)),
+                constants,
+                tuple(fields.unique(identifier(constant)) for constant in constants),
             )
         )
     return result

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
-from typing import cast
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, cast
 
 from xdsl.dialects.builtin import (
     ArrayAttr,
@@ -14,10 +14,14 @@ from xdsl.dialects.builtin import (
 )
 from xdsl.ir import Attribute, Operation, SSAValue
 
-from ttcodegen.conversions.interface import Entry
 from ttcodegen.conversions.rebuilding import body_of
 from ttcodegen.dialects.operation import CatalogueOp
-from ttcodegen.emitc.naming import NameScope, identifier
+
+if TYPE_CHECKING:
+    from xdsl.dialects.func import FuncOp
+
+    from ttcodegen.conversions.interface import Port
+    from ttcodegen.dialects.ttcore import LoadCachedOp
 
 # A frontend's counters (`dot.31`, `add_5`) say nothing that the order of the code does not.
 _COUNTER = re.compile(r"[._]\d+$")
@@ -104,18 +108,20 @@ def _passed_name(op: CatalogueOp, weight_names: Mapping[SSAValue, str]) -> str |
     return None
 
 
-def constant_names(entry: Entry) -> list[str]:
+def constant_names(
+    load: LoadCachedOp | None, const_eval: FuncOp | None, arguments: Sequence[Port]
+) -> tuple[str, ...]:
     """What the constants of a function are called: after the weights that they are made of."""
-    if entry.const_eval is None or entry.load is None:
-        return []
-    names = {port.value: port.name for port in entry.arguments}
-    inner = dict(zip(body_of(entry.const_eval).args, entry.load.operands, strict=True))
+    if const_eval is None or load is None:
+        return ()
+    names = {port.value: port.name for port in arguments}
+    inner = dict(zip(body_of(const_eval).args, load.operands, strict=True))
     weights: dict[SSAValue, str] = {
         argument: names[value] for argument, value in inner.items() if value in names
     }
-    terminator = body_of(entry.const_eval).last_op
+    terminator = body_of(const_eval).last_op
     assert terminator is not None
-    return [_constant_name(value, weights) for value in terminator.operands]
+    return tuple(_constant_name(value, weights) for value in terminator.operands)
 
 
 def _constant_name(value: SSAValue, weights: dict[SSAValue, str]) -> str:
@@ -130,9 +136,3 @@ def _constant_name(value: SSAValue, weights: dict[SSAValue, str]) -> str:
         return value.name_hint or "constant"
     name = value_name(value.owner, 0, weights)
     return "constant" if name in ("full", *PASSING) else name
-
-
-def constants_fields(entry: Entry) -> list[str]:
-    """The fields of the structure of constants of a function."""
-    scope = NameScope()
-    return [scope.unique(identifier(name)) for name in constant_names(entry)]

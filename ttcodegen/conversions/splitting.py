@@ -12,7 +12,7 @@ from xdsl.dialects.func import ReturnOp
 from xdsl.ir import Operation, SSAValue
 
 from ttcodegen.conversions.interface import Entry
-from ttcodegen.conversions.naming import constant_names, layer
+from ttcodegen.conversions.naming import layer
 from ttcodegen.conversions.rebuilding import body_of
 from ttcodegen.dialects.operation import CatalogueOp
 
@@ -70,7 +70,7 @@ def _layers(entry: Entry, ops: Sequence[CatalogueOp]) -> list[str]:
     """The layer of each op; one that has none of its own belongs to the layer before it."""
     weights = {port.value: port.name for port in entry.arguments if port.is_weight}
     if entry.load is not None:
-        weights.update(zip(entry.load.results, constant_names(entry), strict=True))
+        weights.update(zip(entry.load.results, entry.constant_names, strict=True))
     layers: list[str] = []
     for op in ops:
         found = layer(op, weights)

@@ -12,7 +12,7 @@ from xdsl.ir import Attribute, Operation, SSAValue
 from ttcodegen import __version__
 from ttcodegen.conversions.cpp_calls import Argument
 from ttcodegen.conversions.interface import Entry, Port
-from ttcodegen.conversions.naming import constant_names, constants_fields, layer, value_name
+from ttcodegen.conversions.naming import layer, value_name
 from ttcodegen.conversions.rebuilding import body_of
 from ttcodegen.conversions.splitting import Part, split
 from ttcodegen.diagnostics import CompileError
@@ -91,11 +91,11 @@ _STRUCT_COMMENTS = {
 }
 
 
-def _structs(entry: Entry) -> list[tuple[str, list[str]]]:
+def _structs(entry: Entry) -> list[tuple[str, Sequence[str]]]:
     return [
         ("Inputs", [port.field for port in entry.inputs]),
         ("Weights", [port.field for port in entry.weights]),
-        ("Constants", constants_fields(entry)),
+        ("Constants", entry.constant_fields),
         ("Outputs", [port.field for port in entry.results]),
     ]
 
@@ -193,9 +193,9 @@ class _SourceWriter:
             function.bind_member(argument, body.arguments[0], ports[value])
         ops = list(body_of(entry.const_eval).ops)
         constants = ops[-1].operands
-        function.names.update(zip(constants, constant_names(entry), strict=True))
+        function.names.update(zip(constants, entry.constant_names, strict=True))
         function.write_ops(ops)
-        fields = constants_fields(entry)
+        fields = entry.constant_fields
         self._return_struct(function, entry.struct("Constants"), fields, constants)
         self.file.blank()
 
@@ -219,7 +219,7 @@ class _SourceWriter:
                 port.value, structs["weights" if port.is_weight else "inputs"], port
             )
         if entry.load is not None:
-            names = zip(constants_fields(entry), constant_names(entry), strict=True)
+            names = zip(entry.constant_fields, entry.constant_names, strict=True)
             for value, (field, name) in zip(entry.load.results, names, strict=True):
                 function.bind_constant(value, structs["constants"], field, name)
         return function
@@ -371,6 +371,19 @@ class _FunctionWriter:
         if type == TENSOR:
             return self.body.call(callee, *arguments, name=self._result_name)
         return self.body.call(callee, *arguments, type=type, pure=True)
+
+    def bind_several(
+        self,
+        results: Sequence[SSAValue],
+        callee: str,
+        *arguments: Argument,
+        names: Sequence[str],
+    ) -> None:
+        called = [result.name_hint or name for result, name in zip(results, names, strict=True)]
+        values = self.body.call_several(
+            callee, *arguments, types=[TENSOR] * len(called), names=called
+        )
+        self.values.update(zip(results, values, strict=True))
 
     def run(self, callee: str, *arguments: Argument) -> None:
         self.body.call_void(callee, *arguments)

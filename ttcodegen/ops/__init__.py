@@ -21,6 +21,9 @@ FAMILIES = (
     "convolution3d",
     "pooling",
     "upsample",
+    "attention",
+    "attention_decode",
+    "attention_heads",
 )
 
 

@@ -1,0 +1,433 @@
+"""Scaled dot product attention of whole sequences, and what its forms for decoding share with it.
+
+`attend` is the meaning of all of them; `spelled_out` says it with products and a softmax where the
+library's attention does not take the operands.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from math import sqrt
+from typing import TYPE_CHECKING
+
+from xdsl.dialects.builtin import TensorType
+from xdsl.ir import Attribute, SSAValue
+from xdsl.utils.exceptions import VerifyException
+
+from ttcodegen.conversions.cpp_calls import (
+    ArgumentRule,
+    attribute_,
+    cpp_call,
+    cpp_text,
+    nullopt,
+    operand_,
+)
+from ttcodegen.conversions.op_builder import OpBuilder
+from ttcodegen.dialects.datatypes import DataType, bf16, element_of, f32, shape_of
+from ttcodegen.dialects.operation import CatalogueOp
+from ttcodegen.lazy_numpy import np
+from ttcodegen.ops.attribute_kinds import BOOLEAN, INTEGER, NUMBER
+from ttcodegen.ops.data_movement import expect_shape
+from ttcodegen.ops.definition import (
+    Call,
+    OperandSpec,
+    TTIRDefinition,
+    TTNNDefinition,
+    attribute,
+    operand,
+    optional,
+    register,
+)
+
+if TYPE_CHECKING:
+    import numpy
+
+TILE = 32
+ATTENDED = (DataType.BFLOAT16, DataType.BFLOAT8_B, DataType.BFLOAT4_B)
+"""What the library's attention computes with (rules-0.70.1.md)."""
+LOWEST_MASKED = -1e30
+"""Masks that go down to the lowest finite float overflow when the library divides them by the
+scale, and a row of nothing but infinities has no softmax; this is far enough below any score."""
+
+
+def require(op: CatalogueOp, condition: bool, expected: str, found: object) -> None:
+    """Raises VerifyException that says what was expected and what was found."""
+    if not condition:
+        raise VerifyException(f"{op.name}: expected {expected}, found {found}")
+
+
+def default_scale(head_size: int) -> float:
+    """What scores are multiplied with if the op does not say."""
+    return 1.0 / sqrt(head_size)
+
+
+# Meaning
+
+
+def attend(
+    query: numpy.ndarray,
+    key: numpy.ndarray,
+    value: numpy.ndarray,
+    scale: float,
+    added: numpy.ndarray | None = None,
+    sink: numpy.ndarray | None = None,
+) -> numpy.ndarray:
+    """softmax(scale * Q K^T + added) V.
+
+    Args:
+        query: (batch, heads, queries, head size).
+        key: (batch, heads of keys, keys, head size); its heads divide those of the query, and each
+            serves as many heads of the query in a row.
+        value: as `key`.
+        added: broadcasts to (batch, heads, queries, keys); minus infinity hides a key.
+        sink: broadcasts to (batch, heads, queries, 1); one more score in the sum that the
+            exponentials are divided by, to which no value belongs.
+    """
+    batch, heads, queries, size = query.shape
+    grouped = query.reshape(batch, key.shape[1], -1, size)
+    scores = np.matmul(grouped, np.swapaxes(key, -1, -2)).reshape(batch, heads, queries, -1) * scale
+    if added is not None:
+        scores = scores + added
+    top = scores.max(axis=-1, keepdims=True)
+    if sink is not None:
+        top = np.maximum(top, sink)
+    exponentials = np.exp(scores - top)
+    total = exponentials.sum(axis=-1, keepdims=True)
+    if sink is not None:
+        total = total + np.exp(sink - top)
+    weights = (exponentials / total).reshape(batch, key.shape[1], -1, key.shape[2])
+    return np.matmul(weights, value).reshape(batch, heads, queries, -1)
+
+
+def hidden(visible: numpy.ndarray) -> numpy.ndarray:
+    """What to add to scores: zero where a key is visible, minus infinity where it is not."""
+    return np.where(visible, np.float32(0), np.float32(-np.inf))
+
+
+def plus(a: numpy.ndarray | None, b: numpy.ndarray | None) -> numpy.ndarray | None:
+    """The sum of what is there."""
+    if a is None or b is None:
+        return b if a is None else a
+    return a + b
+
+
+@dataclass(frozen=True)
+class Band:
+    """The keys that each query sees: those at most `half` away from `center` places before it."""
+
+    center: float
+    half: float
+
+    @staticmethod
+    def of(queries: int, keys: int, causal: bool, window: int | None) -> Band | None:
+        """The last `window` keys up to the query if it is causal, else as many around it; None if
+        every query sees every key.
+
+        A window of zero is none. Queries count from the first key, as the library's kernels do."""
+        if causal:
+            last = window - 1 if window else max(queries, keys)
+            return Band(last / 2, last / 2)
+        return Band(0, window // 2) if window else None
+
+    def visible(self, queries: int, keys: int) -> numpy.ndarray:
+        """(queries, keys)."""
+        before = np.arange(queries)[:, None] - np.arange(keys)[None, :]
+        return np.abs(before - self.center) <= self.half
+
+
+def _band(queries: int, keys: int, causal: bool, window: int | None) -> Band | None:
+    """As the library has it, but a single query that decodes stands behind all keys: it sees the
+    last ones."""
+    if window and queries == 1 < keys:
+        last = keys - 1
+        return Band(-last + (window - 1) / 2, (window - 1) / 2)
+    return Band.of(queries, keys, causal, window)
+
+
+def _attention(call: Call) -> numpy.ndarray:
+    query, key = call.array("query"), call.array("key")
+    scale = default_scale(query.shape[3]) if call["scale"] is None else call["scale"]
+    queries, keys = query.shape[2], key.shape[2]
+    band = _band(queries, keys, call["is_causal"], call["sliding_window_size"])
+    added = None if band is None else hidden(band.visible(queries, keys))
+    added = plus(call.optional("attention_mask"), added)
+    return attend(query, key, call.array("value"), scale, added, call.optional("attention_sink"))
+
+
+# Verification
+
+
+def verify_keys(op: CatalogueOp, batch: int, heads: int, size: int) -> tuple[int, ...]:
+    """The shape of the keys, which is that of the values, after checking it against the query."""
+    shape = op.shape("key")
+    require(op, len(shape) == 4, "keys of rank 4", shape)
+    require(
+        op,
+        op.shape("value") == shape,
+        f"values of the shape of the keys {shape}",
+        op.shape("value"),
+    )
+    require(op, shape[3] == size, f"keys of head size {size}", shape)
+    require(
+        op, shape[1] > 0 and heads % shape[1] == 0, f"heads that divide the query's {heads}", shape
+    )
+    require(op, shape[0] == batch, f"keys of a batch of {batch}", shape)
+    return shape
+
+
+def verify_mask(op: CatalogueOp, shape: Sequence[int]) -> None:
+    """A mask is there only if the op is not causal, and broadcasts to `shape`."""
+    mask = op.optional_operand("attention_mask")
+    if mask is None:
+        return
+    if op.parameter("is_causal"):
+        raise VerifyException(f"{op.name}: a mask is not allowed when is_causal is true")
+    found = shape_of(mask.type)
+    fits = len(found) == 4 and all(a in (1, b) for a, b in zip(found, shape, strict=True))
+    require(op, fits, f"a mask that broadcasts to {tuple(shape)}", found)
+
+
+def _verify_attention(op: CatalogueOp) -> None:
+    """Query (batch, heads, queries, head size), keys and values (batch, heads, keys, head size)."""
+    query = op.shape("query")
+    require(op, len(query) == 4, "a query of rank 4", query)
+    batch, heads, queries, size = query
+    keys = verify_keys(op, batch, heads, size)[2]
+    verify_mask(op, (batch, heads, queries, keys))
+    if op.parameter("is_causal"):
+        require(op, queries == keys, f"{queries} keys, one per query, for is_causal", keys)
+    window = op.parameter("sliding_window_size")
+    require(op, window is None or window >= 0, "a sliding_window_size that is not negative", window)
+    sink = op.optional_operand("attention_sink")
+    if sink is not None:
+        found = shape_of(sink.type)
+        require(op, found == (1, heads, 1, 1), f"an attention_sink {(1, heads, 1, 1)}", found)
+    expect_shape(op, query)
+
+
+# Lowering
+
+
+def scaled(builder: OpBuilder, value: SSAValue, factor: float) -> SSAValue:
+    """`value` times a number."""
+    if factor == 1.0:
+        return value
+    return builder.emit("multiply", [value, None], value.type, scalar=float(factor))
+
+
+def positions(builder: OpBuilder, count: int, axis: int) -> SSAValue:
+    """0, 1, ... along one axis of a tensor of rank 4, in f32."""
+    value = builder.emit("arange", [], TensorType(f32, [count]), start=0, end=count)
+    return builder.reshape(value, [count if axis == dim else 1 for dim in range(4)])
+
+
+def hiding(builder: OpBuilder, visible: SSAValue, element: Attribute) -> SSAValue:
+    """Zero where `visible` is not zero, minus infinity elsewhere."""
+    zero = builder.full([1, 1, 1, 1], 0.0, element)
+    result = TensorType(element, shape_of(visible.type))
+    return builder.emit("where", [visible, zero, None], result, false_value=float("-inf"))
+
+
+def band_mask(
+    builder: OpBuilder, band: Band, queries: int, keys: int, element: Attribute
+) -> SSAValue:
+    """(1, 1, queries, keys): what to add so that only the keys of the band are seen."""
+    before = builder.broadcasting(
+        "subtract", positions(builder, queries, 2), positions(builder, keys, 3)
+    )
+    type_ = before.type
+    if band.center:
+        before = builder.emit("subtract", [before, None], type_, scalar=float(band.center))
+    distance = builder.like("abs", before)
+    visible = builder.emit("le", [distance, None], type_, scalar=float(band.half))
+    return hiding(builder, visible, element)
+
+
+def sum_of(builder: OpBuilder, a: SSAValue | None, b: SSAValue | None) -> SSAValue | None:
+    """The sum of what is there."""
+    if a is None or b is None:
+        return b if a is None else a
+    return builder.broadcasting("add", a, b)
+
+
+def repeated(builder: OpBuilder, value: SSAValue, shape: Sequence[int]) -> SSAValue:
+    """`value`, broadcast to that shape."""
+    factors = [wanted // size for wanted, size in zip(shape, shape_of(value.type), strict=True)]
+    if all(factor == 1 for factor in factors):
+        return value
+    result = TensorType(element_of(value.type), shape)
+    return builder.emit("repeat", [value], result, repeat_dimensions=factors)
+
+
+def padded_to(builder: OpBuilder, value: SSAValue, size: int) -> SSAValue:
+    """`value` with zeros behind the elements of its last dimension, up to that size."""
+    shape = list(shape_of(value.type))
+    missing = size - shape[-1]
+    if not missing:
+        return value
+    padding = [0, 0] * (len(shape) - 1) + [0, missing]
+    result = TensorType(element_of(value.type), [*shape[:-1], size])
+    return builder.emit("pad", [value], result, padding=padding, value=0.0)
+
+
+def whole_tiles(size: int) -> int:
+    """The next multiple of a tile's side."""
+    return -(-size // TILE) * TILE
+
+
+def bounded(builder: OpBuilder, mask: SSAValue) -> SSAValue:
+    """The mask without anything below `LOWEST_MASKED`."""
+    return builder.emit("maximum", [mask, None], mask.type, scalar=LOWEST_MASKED)
+
+
+def spelled_out(
+    builder: OpBuilder,
+    operands: Sequence[SSAValue],
+    scale: float,
+    mask: SSAValue | None,
+    sink: SSAValue | None,
+    element: Attribute,
+) -> SSAValue:
+    """`attend` by products and a softmax, in that element type."""
+    query, key, value = (builder.typecast(operand, element) for operand in operands)
+    batch, heads, queries, size = shape_of(query.type)
+    _, groups, keys, _ = shape_of(key.type)
+    # The heads of the query that share a head of the keys are more rows of one product.
+    query = builder.reshape(query, [batch, groups, heads // groups * queries, size])
+    rows = shape_of(query.type)[2]
+    scores = builder.emit(
+        "matmul", [query, key], TensorType(element, [batch, groups, rows, keys]), transpose_b=True
+    )
+    scores = builder.reshape(scaled(builder, scores, scale), [batch, heads, queries, keys])
+    if mask is not None:
+        mask = builder.typecast(mask, element)
+        scores = builder.broadcasting("add", scores, mask)
+    if sink is not None:
+        sink = repeated(builder, builder.typecast(sink, element), [batch, heads, queries, 1])
+        scores = builder.concat([scores, sink], 3)
+    weights = builder.like("softmax", scores, dimension=3)
+    weights = builder.slice_dim(weights, 3, 0, keys)
+    weights = builder.reshape(weights, [batch, groups, rows, keys])
+    result = builder.emit(
+        "matmul", [weights, value], TensorType(element, [batch, groups, rows, size])
+    )
+    return builder.reshape(result, [batch, heads, queries, size])
+
+
+def _lower_attention(builder: OpBuilder, op: CatalogueOp) -> SSAValue:
+    """The library's attention takes bf16 only. Where it is given a window it forgets the mask, and
+    beside a window it sees the padding behind the last key: then the window becomes a mask."""
+    operands = [builder.operand(op, name) for name in ("query", "key", "value")]
+    mask, sink = (builder.optional(op, name) for name in ("attention_mask", "attention_sink"))
+    batch, heads, queries, size = op.shape("query")
+    keys = op.shape("key")[2]
+    scale = op.parameter("scale")
+    factor = default_scale(size) if scale is None else scale
+    causal, window = op.parameter("is_causal"), op.parameter("sliding_window_size") or None
+    in_library = factor > 0 and all(element_of(operand.type) == bf16 for operand in operands)
+    element = bf16 if in_library else op.result_type.element_type
+    band = _band(queries, keys, causal, window)
+    in_kernel = mask is None and band == Band.of(queries, keys, causal, window)
+    if window and not causal and keys % TILE:
+        in_kernel = False
+    if mask is not None:
+        mask = bounded(builder, mask)
+    if band is not None and not (in_library and in_kernel):
+        mask = sum_of(builder, mask, band_mask(builder, band, queries, keys, element))
+        causal, window = False, None
+    if not in_library:
+        result = spelled_out(builder, operands, factor, mask, sink, element)
+        return builder.typecast(result, op.result_type.element_type)
+    if mask is not None:
+        mask = repeated(builder, mask, [*shape_of(mask.type)[:2], queries, keys])
+    if sink is not None:
+        sink = scaled(builder, sink, 1.0 / factor)  # the kernel multiplies it with the scale
+    wide = whole_tiles(size)
+    operands = [padded_to(builder, operand, wide) for operand in operands]
+    result = builder.emit(
+        "scaled_dot_product_attention",
+        [*operands, mask, sink],
+        TensorType(bf16, [batch, heads, queries, wide]),
+        is_causal=causal,
+        scale=factor if wide != size else scale,
+        sliding_window_size=window,
+    )
+    result = builder.slice_dim(result, 3, 0, size)
+    return builder.typecast(result, op.result_type.element_type)
+
+
+_ATTRIBUTES = (
+    attribute("is_causal", BOOLEAN, True),
+    attribute("scale", NUMBER, None),
+    attribute("sliding_window_size", INTEGER, None),
+)
+
+register(
+    TTIRDefinition(
+        "ttir.scaled_dot_product_attention",
+        (
+            operand("query"),
+            operand("key"),
+            operand("value"),
+            optional("attention_mask", drawn_as="attention_mask"),
+            optional("attention_sink"),
+        ),
+        _ATTRIBUTES,
+        verify=_verify_attention,
+        numpy=_attention,
+        lower=_lower_attention,
+    )
+)
+
+
+def _library_attention(call: Call) -> numpy.ndarray:
+    """The kernel multiplies the sink with the scale, and ignores a mask beside a window."""
+    query, key = call.array("query"), call.array("key")
+    scale = default_scale(query.shape[3]) if call["scale"] is None else call["scale"]
+    queries, keys = query.shape[2], key.shape[2]
+    band = Band.of(queries, keys, call["is_causal"], call["sliding_window_size"])
+    added = call.optional("attention_mask")
+    if band is not None:
+        added = hidden(band.visible(queries, keys))
+    sink = call.optional("attention_sink")
+    sink = None if sink is None else sink * scale
+    return attend(query, key, call.array("value"), scale, added, sink)
+
+
+def float_text(value: float) -> str:
+    """A number as a C++ float, whatever Python's type."""
+    return cpp_text(float(value))
+
+
+SCALE: ArgumentRule = attribute_("scale", float_text)
+
+register(
+    TTNNDefinition(
+        "ttnn.scaled_dot_product_attention",
+        (
+            OperandSpec("query", data_types=ATTENDED),
+            OperandSpec("key", data_types=ATTENDED),
+            OperandSpec("value", data_types=ATTENDED),
+            optional("attention_mask", data_types=ATTENDED),
+            optional("attention_sink", data_types=ATTENDED),
+        ),
+        _ATTRIBUTES,
+        numpy=_library_attention,
+        cpp=cpp_call(
+            "ttnn::transformer::scaled_dot_product_attention",
+            "ttnn/operations/transformer/sdpa/sdpa.hpp",
+            operand_("query"),
+            operand_("key"),
+            operand_("value"),
+            operand_("attention_mask"),
+            attribute_("is_causal", default=True),
+            SCALE,
+            attribute_("sliding_window_size"),
+            nullopt,  # memory config
+            nullopt,  # program config
+            nullopt,  # compute kernel config
+            operand_("attention_sink"),
+        ),
+    )
+)

@@ -19,8 +19,8 @@ ttnn::Tensor update_cache_for_token_(
     uint32_t batch_offset,
     std::optional<const DeviceComputeKernelConfig> compute_kernel_config = std::nullopt);
 
-/// Writes one token for each user: input (1, H, B, D) to position `update_idx` of users
-/// `batch_offset` on.
+/// Writes one token for each user of the cache: input (1, H, tokens, D), from token `batch_offset`
+/// on, to position `update_idx`.
 ttnn::Tensor update_cache(
     const ttnn::Tensor& cache, const ttnn::Tensor& input, uint32_t update_idx,
     uint32_t batch_offset = 0,

@@ -1,0 +1,142 @@
+#include "compute/rows.hpp"
+#include "core/tensor_data.hpp"
+#include "ttnn/operations/experimental/transformer/rotary_embedding/rotary_embedding.hpp"
+#include "ttnn/operations/experimental/transformer/rotary_embedding_llama/rotary_embedding_llama.hpp"
+
+namespace ttnn::experimental {
+namespace {
+
+using namespace ttcodegen::cpu;
+using tt::tt_metal::DataType;
+using tt::tt_metal::Layout;
+using tt::tt_metal::MemoryConfig;
+using tt::tt_metal::Shape;
+using tt::tt_metal::Tensor;
+
+void check_tables(const Tensor& cosines, const Tensor& sines) {
+    require_on_device(cosines, "Cosine cache");
+    require_on_device(sines, "Sine cache");
+    TT_FATAL(cosines.logical_shape() == sines.logical_shape(), "Cos and Sin dims must match");
+}
+
+/// A row of x turned by its angles: x * cos + rotated * sin, `rotated` given.
+void turn(float* values, const float* rotated, const float* cosines, const float* sines,
+          std::size_t width) {
+    for (std::size_t i = 0; i < width; ++i) {
+        values[i] = values[i] * cosines[i] + rotated[i] * sines[i];
+    }
+}
+
+}  // namespace
+
+Tensor rotary_embedding(const Tensor& input_tensor, const Tensor& cos_cache,
+                        const Tensor& sin_cache, std::optional<uint32_t> token_index,
+                        const std::optional<MemoryConfig>& memory_config,
+                        std::optional<const ttnn::DeviceComputeKernelConfig>) {
+    TT_FATAL(on_device(input_tensor), "Input tensor must be on device");
+    check_tables(cos_cache, sin_cache);
+    const Shape& shape = input_tensor.logical_shape();
+    TT_FATAL(shape.rank() == 4, "rotary_embedding takes tensors of rank 4, got {}", shape);
+    TT_FATAL(shape[3] % 64 == 0, "Input X dimension ({}) must be divisible by 64 for tiling.",
+             shape[3]);
+    const Shape& table = cos_cache.logical_shape();
+    TT_FATAL(
+        table.rank() == 4 && table[0] == 1 && table[1] == 1 && table[3] == shape[3],
+        "Cosine cache dimensions must match input dimensions. Expected (1, 1, {}), but got {}.",
+        shape[3], table);
+    TT_FATAL(token_index ? *token_index < table[2] : shape[2] <= table[2],
+             "The caches have {} positions, position {} is asked for", table[2],
+             token_index ? *token_index : shape[2] - 1);
+    const std::size_t width = shape[3];
+    const std::size_t positions = shape[2];
+    // ttnn gives the sequence back padded to whole tiles; here the padding holds zeros.
+    const std::size_t padded = (positions + 31) / 32 * 32;
+    const Tensor output = allocate_like(
+        input_tensor, Shape({shape[0], shape[1], static_cast<uint32_t>(padded), shape[3]}),
+        input_tensor.dtype(), Layout::TILE, output_memory_config(input_tensor, memory_config));
+    const FloatElements elements(input_tensor);
+    const FloatElements cosines(cos_cache);
+    const FloatElements sines(sin_cache);
+    std::byte* stored = buffer_of(output).data();
+    const std::size_t row_bytes = width * stored_size(output.dtype());
+    parallel_for(
+        std::size_t{shape[0]} * shape[1] * padded, 64, [&](std::size_t begin, std::size_t end) {
+            std::vector<float> values(width);
+            std::vector<float> rotated(width);
+            for (std::size_t row = begin; row < end; ++row) {
+                const std::size_t position = row % padded;
+                std::fill(values.begin(), values.end(), 0.0F);
+                if (position < positions) {
+                    const float* source =
+                        elements.data() + (row / padded * positions + position) * width;
+                    for (std::size_t i = 0; i < width / 2; ++i) {
+                        rotated[i] = -source[i + width / 2];
+                        rotated[i + width / 2] = source[i];
+                    }
+                    const std::size_t angle = token_index.value_or(static_cast<uint32_t>(position));
+                    std::copy_n(source, width, values.begin());
+                    turn(values.data(), rotated.data(), cosines.data() + angle * width,
+                         sines.data() + angle * width, width);
+                }
+                store_floats(values.data(), width, output.dtype(), stored + row * row_bytes);
+            }
+        });
+    finish_block_float(output);
+    return output;
+}
+
+Tensor rotary_embedding_llama(const Tensor& input_tensor, const Tensor& cos_cache,
+                              const Tensor& sin_cache, const Tensor& trans_mat, bool is_decode_mode,
+                              const std::optional<MemoryConfig>& memory_config,
+                              std::optional<const ttnn::DeviceComputeKernelConfig>) {
+    for (const Tensor* operand : {&input_tensor, &cos_cache, &sin_cache, &trans_mat}) {
+        require_on_device(*operand, "input tensor to rotary embedding");
+        TT_FATAL(operand->layout() == Layout::TILE,
+                 "input tensor to rotary embedding must be tilized");
+        TT_FATAL(operand->dtype() == DataType::BFLOAT16,
+                 "All input tensors must have dtype = bfloat16");
+    }
+    check_tables(cos_cache, sin_cache);
+    const Shape& shape = input_tensor.logical_shape();
+    const Shape& table = cos_cache.logical_shape();
+    const Shape& matrix = trans_mat.logical_shape();
+    TT_FATAL(shape.rank() == 4 && table.rank() == 4 && matrix.rank() == 4,
+             "rotary_embedding_llama takes tensors of rank 4");
+    TT_FATAL(shape[0] == 1 && shape[3] == table[3] && shape[3] % 32 == 0 && shape[3] <= 256,
+             "Unsupported input shape {} with caches of shape {}", shape, table);
+    TT_FATAL(matrix[3] == 32 && matrix[2] >= 32,
+             "Transformation matrix must have 4th dim equal to TILE_WIDTH");
+    if (is_decode_mode) {
+        TT_FATAL(input_tensor.memory_config().memory_layout() == TensorMemoryLayout::HEIGHT_SHARDED,
+                 "Sharded inputs for RoPE must be HEIGHT_SHARDED.");
+        TT_FATAL(table[1] == shape[1], "Cos and Sin must have the same batch size as the input");
+    } else {
+        TT_FATAL(table[0] == 1 && (table[1] == 1 || table[1] == shape[1]),
+                 "Cos and Sin must have 1 head or those of the input, got {}", table);
+        TT_FATAL(shape[2] <= table[2], "The caches have {} positions, the input {}", table[2],
+                 shape[2]);
+    }
+    const std::size_t width = shape[3];
+    const FloatElements cosines(cos_cache);
+    const FloatElements sines(sin_cache);
+    const FloatElements transform(trans_mat);
+    const Tensor output = allocate_like(input_tensor, shape, DataType::BFLOAT16, Layout::TILE,
+                                        output_memory_config(input_tensor, memory_config));
+    map_rows(input_tensor, output, width, [&](std::size_t row, float* values) {
+        std::array<float, 256> rotated{};
+        for (std::size_t i = 0; i < width; ++i) {
+            for (std::size_t k = 0; k < 32; ++k) {
+                rotated[i] += values[i / 32 * 32 + k] * transform[k * 32 + i % 32];
+            }
+        }
+        // Prefill: a row of angles for each position. Decode: one for each user.
+        const std::size_t position = is_decode_mode ? 0 : row % shape[2];
+        const std::size_t outer = row / shape[2];
+        const std::size_t table_row = (table[1] == 1 ? 0 : outer * table[2]) + position;
+        turn(values, rotated.data(), cosines.data() + table_row * width,
+             sines.data() + table_row * width, width);
+    });
+    return output;
+}
+
+}  // namespace ttnn::experimental

@@ -221,6 +221,28 @@ SIMPLIFIED: dict[str, tuple[Build, list[str]]] = {
     "through a wider type": (lambda p: converted(p, ui8, si32, f32), ["typecast"]),
     "through an integer": (lambda p: converted(p, f32, si32, f32), ["typecast", "typecast"]),
     "through a sign": (lambda p: converted(p, ui32, si32, f32), ["typecast", "typecast"]),
+    "op in the source type": (
+        lambda p: p.make.typecast(
+            p.make.like("multiply", *(converted(p, bf16, f32) for _ in range(2))), bf16
+        ),
+        ["multiply"],
+    ),
+    "op with an exact number": (
+        lambda p: p.make.typecast(
+            p.make.like("add", converted(p, bf16, f32), p.number(0.5, 5)), bf16
+        ),
+        ["add"],
+    ),
+    "op with another number": (
+        lambda p: p.make.typecast(
+            p.make.like("multiply", converted(p, bf16, f32), p.number(0.3, 5)), bf16
+        ),
+        ["typecast", "multiply", "typecast"],
+    ),
+    "op of another type": (
+        lambda p: p.make.typecast(p.make.like("exp", converted(p, si32, f32)), bf16),
+        ["typecast", "exp", "typecast"],
+    ),
     # products
     "product of exchanged a": (lambda p: product(p, 0), ["matmul"]),
     "product of exchanged b": (lambda p: product(p, 1), ["matmul"]),

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from xdsl.ir import Attribute, SSAValue
 
-from ttcodegen.dialects.datatypes import DataType, element_of, normalized_data_type
+from ttcodegen.dialects.datatypes import DataType, element_of, normalized_data_type, shape_of
 from ttcodegen.dialects.operation import CatalogueOp
 from ttcodegen.lazy_numpy import np
 from ttcodegen.ops.constant_values import splat_of
@@ -17,6 +17,7 @@ from ttcodegen.transforms.evaluation import evaluate, rounded
 from ttcodegen.transforms.rewriting import PatternSet, Rewriter
 from ttcodegen.transforms.ttir_patterns import (
     full_like,
+    is_elementwise,
     is_weight,
     same_type,
     with_splat,
@@ -46,6 +47,7 @@ _TRUTHS = frozenset(
     f"ttir.{name}"
     for name in ("eq", "ne", "lt", "le", "gt", "ge", "logical_and", "logical_or", "logical_xor")
 ) | {"ttir.logical_not", "ttir.isfinite"}
+_PRODUCTS = ("ttir.matmul", "ttir.linear")
 _SELF_INVERSE = ("ttir.neg", "ttir.reciprocal", "ttir.bitwise_not")
 _IDEMPOTENT = tuple(
     f"ttir.{name}" for name in ("abs", "relu", "relu6", "sign", "ceil", "floor", "trunc", "round")
@@ -218,6 +220,39 @@ def drop_test_of_truth(rewriter: Rewriter, op: CatalogueOp) -> SSAValue | None:
     if found is None or found[1] != 0 or not is_truth(found[0]) or not same_type(found[0], op):
         return None
     return found[0]
+
+
+@ARITHMETIC.on("ttir.typecast")
+def compute_in_source_type(rewriter: Rewriter, op: CatalogueOp) -> SSAValue | None:
+    """One op between conversions that keep every value and the one back: it rounds its result as
+    the conversion did, because the library computes with f32 inside whatever it is given."""
+    element = op.result_type.element_type
+    producer = rewriter.sole(op.operands[0])
+    if producer is None or not (is_elementwise(producer) or producer.name in _PRODUCTS):
+        return None
+    wide = producer.result_type.element_type
+    data_type = normalized_data_type(element)
+    if data_type is None or not data_type.is_float or wide == element:
+        return None
+    if not is_lossless(element, wide):
+        return None
+    operands = [_narrowed(rewriter, value, element) for value in producer.operands]
+    if any(value is None or element_of(value.type) != element for value in operands):
+        return None
+    narrow = [value for value in operands if value is not None]
+    return rewriter.again(producer, narrow, op.result_type)
+
+
+def _narrowed(rewriter: Rewriter, value: SSAValue, element: Attribute) -> SSAValue | None:
+    """The same values in a narrower type: what was converted, or a number that the type holds."""
+    if element_of(value.type) == element:
+        return value
+    splat = splat_of(value)
+    if splat is not None:
+        exact = _one_element(splat, element)[0] == _one_element(splat, element_of(value.type))[0]
+        return rewriter.full(shape_of(value.type), splat, element) if exact else None
+    producer = rewriter.defining(value, "ttir.typecast")
+    return None if producer is None else producer.operands[0]
 
 
 @ARITHMETIC.on("ttir.clamp_tensor")

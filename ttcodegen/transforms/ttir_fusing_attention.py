@@ -11,7 +11,6 @@ from xdsl.ir import SSAValue
 from ttcodegen.dialects.datatypes import bf16, element_of, shape_of
 from ttcodegen.dialects.operation import CatalogueOp
 from ttcodegen.ops.constant_values import splat_of
-from ttcodegen.ops.definition import TTIR
 from ttcodegen.transforms.rewriting import PatternSet, Rewriter
 from ttcodegen.transforms.ttir_broadcast_fold import broadcast, dimension_groups
 from ttcodegen.transforms.ttir_fusing_activations import product_of
@@ -54,8 +53,6 @@ def fuse_repeat_interleave(rewriter: Rewriter, op: CatalogueOp) -> SSAValue | No
 @ATTENTION.on("ttir.reshape")
 def fuse_concatenate_heads(rewriter: Rewriter, op: CatalogueOp) -> SSAValue | None:
     """(batch, heads, sequence, size) to (batch, sequence, heads * size)."""
-    if "concatenate_heads" not in TTIR:
-        return None
     permuted = rewriter.sole(op.operands[0], "ttir.permute")
     if permuted is None or permuted.parameter("permutation") != [0, 2, 1, 3]:
         return None
@@ -175,24 +172,29 @@ def _softmax(rewriter: Rewriter, value: SSAValue) -> tuple[CatalogueOp, bool] | 
     """The softmax over the last dimension that `value` is, and whether rows of nothing but minus
     infinity were set to zero in it."""
     guard = rewriter.sole(value, "ttir.where")
-    if guard is not None:
-        zero, value = guard.operands[1:]
-        if splat_of(zero) != 0:
-            return None
-    softmax = rewriter.sole(value, "ttir.softmax")
-    if softmax is None or softmax.parameter("dimension") % 4 != 3:
-        return None
-    scores = softmax.operands[0]
     if guard is None:
-        return (softmax, False) if scores.has_one_use() else None
-    return (softmax, True) if _is_empty_row(rewriter, guard.operands[0], scores) else None
-
-
-def _is_empty_row(rewriter: Rewriter, condition: SSAValue, scores: SSAValue) -> bool:
-    """Whether `condition` says which rows of `scores` hold nothing but minus infinity, and nobody
-    but it and a softmax looks at the scores."""
+        softmax = rewriter.sole(value, "ttir.softmax")
+        is_guarded = softmax is None or not softmax.operands[0].has_one_use()
+        return None if softmax is None or is_guarded or not _is_last(softmax) else (softmax, False)
+    condition, first, second = guard.operands
     negation = rewriter.sole(condition, "ttir.logical_not")
-    found = None if negation is None else rewriter.sole(negation.operands[0], "ttir.max")
+    if negation is not None:
+        condition, first, second = negation.operands[0], second, first
+    softmax = rewriter.sole(first, "ttir.softmax")
+    if softmax is None or splat_of(second) != 0 or not _is_last(softmax):
+        return None
+    return (softmax, True) if _has_finite(rewriter, condition, softmax.operands[0]) else None
+
+
+def _is_last(softmax: CatalogueOp) -> bool:
+    rank = len(softmax.result_shape)
+    return rank == 4 and softmax.parameter("dimension") % rank == rank - 1
+
+
+def _has_finite(rewriter: Rewriter, condition: SSAValue, scores: SSAValue) -> bool:
+    """Whether `condition` says which rows of `scores` hold more than minus infinity, and nobody but
+    it and a softmax looks at the scores."""
+    found = rewriter.sole(condition, "ttir.max")
     if found is None or not found.parameter("keep_dim") or reduced_dims(found) != [3]:
         return False
     unequal = rewriter.sole(found.operands[0], "ttir.ne")
@@ -205,7 +207,7 @@ def _is_empty_row(rewriter: Rewriter, condition: SSAValue, scores: SSAValue) -> 
 @ATTENTION.on("ttir.matmul")
 def fuse_attention(rewriter: Rewriter, op: CatalogueOp) -> SSAValue | None:
     """softmax(scale * Q K^T + mask) V of bf16 tensors (batch, heads, sequence, size)."""
-    if "scaled_dot_product_attention" not in TTIR or len(op.result_shape) != 4:
+    if len(op.result_shape) != 4:
         return None
     if op.parameter("transpose_a") or op.parameter("transpose_b"):
         return None

@@ -47,7 +47,7 @@ def converted(array: Array, dtype: str) -> Array:
         limits = np.iinfo(target)
         finite = np.nan_to_num(np.asarray(array, dtype=np.float64), nan=0.0)
         return np.clip(np.trunc(finite), limits.min, limits.max).astype(target)
-    return array.astype(target)
+    return array.astype(target, copy=False)
 
 
 def _same_shape(op: CatalogueOp) -> None:
@@ -112,7 +112,6 @@ register(
         (OperandSpec("input", layout=None, memory=None),),
         numpy=_typecast,
         result_rules=(ResultRule("declared", None),),
-        may_alias=True,
     )
 )
 
@@ -157,8 +156,7 @@ for _name, _memory, _cpp in (
             (OperandSpec("input", layout=None, memory=_memory),),
             numpy=_identity,
             result_rules=(ResultRule("declared", None),),
-            may_alias=True,
-            cpp=_cpp,
+                cpp=_cpp,
         )
     )
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Protocol
+from typing import Any, Protocol, Self
 
 import numpy as np
 
@@ -34,6 +34,10 @@ class TensorInfo(Protocol):
 
     def carried(self, array: np.ndarray) -> np.ndarray:
         """The array as such a tensor holds it, in the dtype that is computed with."""
+        ...
+
+    def keeps(self, moved: Self) -> bool:
+        """Whether elements that a tensor like `moved` holds, in another order, are held as well."""
         ...
 
 
@@ -136,7 +140,9 @@ class Executor:
         _check_arguments(function, arguments)
         try:
             with np.errstate(all="ignore"):
-                return _Run(self._functions, self._observe).run(function, arguments)[0]
+                return _Run(self._functions, self._observe).run(
+                    function, arguments, range(len(arguments))
+                )[0]
         except MemoryError:
             raise CompileError(f"'{name}' needs more memory than there is") from None
 
@@ -166,13 +172,14 @@ class _Run:
         self._active: list[str] = []
 
     def run(
-        self, function: Function, arguments: Sequence[np.ndarray]
+        self, function: Function, arguments: Sequence[np.ndarray], foreign: Iterable[int]
     ) -> tuple[list[np.ndarray], dict[int, np.ndarray]]:
-        """The results, and the arguments that were overwritten by their position."""
+        """The results, and the arguments that were overwritten by their position; `foreign` are the
+        positions of arguments that are not in the carriers of their tensors yet."""
         if function.name in self._active:
             raise CompileError(f"function '{function.name}' calls itself")
         self._active.append(function.name)
-        frame = _Frame(function, arguments)
+        frame = _Frame(function, arguments, foreign)
         for step in function.steps:
             if step.callee is not None:
                 results = self._call(frame, step, step.callee)
@@ -193,24 +200,45 @@ class _Run:
         callee = self._functions.get(name)
         if callee is None:
             raise CompileError(f"there is no function '{name}' to call")
-        operands = [frame.read(tensor) for tensor in step.operands]
-        results, overwritten = self.run(callee, operands)
+        operands: list[np.ndarray] = []
+        foreign: list[int] = []
+        for position, (tensor, argument) in enumerate(
+            zip(step.operands, callee.arguments, strict=True)
+        ):
+            if frame.is_foreign(tensor):
+                foreign.append(position)
+                operands.append(frame.arrays[tensor])
+            else:
+                source, target = frame.tensors[tensor], callee.tensors[argument]
+                operands.append(_passed(frame.read(tensor), source, target))
+        results, overwritten = self.run(callee, operands, foreign)
         for position, array in overwritten.items():
             frame.overwrite(step.operands[position], array)
-        infos = [frame.tensors[tensor] for tensor in step.results]
-        return [info.carried(array) for info, array in zip(infos, results, strict=True)]
+        return [
+            _passed(array, callee.tensors[returned], frame.tensors[tensor])
+            for array, returned, tensor in zip(results, callee.results, step.results, strict=True)
+        ]
+
+
+def _passed(array: np.ndarray, source: TensorInfo, target: TensorInfo) -> np.ndarray:
+    """An array of one function as a tensor of another one carries it."""
+    return array if target.keeps(source) else target.carried(array)
 
 
 class _Frame:
     """The arrays of a function that runs."""
 
-    def __init__(self, function: Function, arguments: Sequence[np.ndarray]) -> None:
+    def __init__(self, function: Function, arguments: Sequence[np.ndarray], carried: bool) -> None:
         self.tensors = function.tensors
         self.arrays = dict(zip(function.arguments, arguments, strict=True))
         self.overwritten: dict[int, np.ndarray] = {}
         self._positions = {tensor: i for i, tensor in enumerate(function.arguments)}
         # Arguments may be large and are converted when they are first used.
-        self._foreign = set(function.arguments)
+        self._foreign = {function.arguments[position] for position in foreign}
+
+    def is_foreign(self, tensor: int) -> bool:
+        """Whether the array of a tensor was not converted yet."""
+        return tensor in self._foreign
 
     def read(self, tensor: int) -> np.ndarray:
         """The array of a tensor, in its carrier."""
@@ -257,13 +285,28 @@ def _execute(frame: _Frame, step: Step) -> list[np.ndarray]:
     arrays = [found] if isinstance(found, np.ndarray | np.generic) else list(found)
     for tensor, copy in copies.items():
         frame.overwrite(tensor, copy)
-    return _checked(step, arrays, infos)
+    sources = {
+        id(_owner(array)): frame.tensors[tensor]
+        for name, tensors in groups.items()
+        for tensor, array in zip(tensors, operands[name], strict=True)
+        if tensor not in copies
+    }
+    return _checked(step, arrays, infos, sources)
+
+
+def _owner(array: np.ndarray) -> object:
+    """Who holds the memory of an array."""
+    return array if array.base is None else array.base
 
 
 def _checked(
-    step: Step, arrays: Sequence[np.ndarray], infos: Sequence[TensorInfo]
+    step: Step,
+    arrays: Sequence[np.ndarray],
+    infos: Sequence[TensorInfo],
+    sources: Mapping[int, TensorInfo],
 ) -> list[np.ndarray]:
-    """The results of an op in their carriers."""
+    """The results of an op in their carriers; `sources` are the operands by who holds their memory:
+    a view of one of them has nothing to be rounded."""
     if len(arrays) != len(infos):
         raise ExecutionError(f"{step}: {len(infos)} results declared, {len(arrays)} computed")
     carried: list[np.ndarray] = []
@@ -273,5 +316,7 @@ def _checked(
             raise ExecutionError(
                 f"{step}: result {index} is declared as {info.shape}, computed as {array.shape}"
             )
-        carried.append(info.carried(array))
+        source = sources.get(id(_owner(array)))
+        kept = source is not None and info.keeps(source)
+        carried.append(array if kept else info.carried(array))
     return carried

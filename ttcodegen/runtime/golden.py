@@ -40,6 +40,10 @@ class SourceTensor:
         """The array in the dtype that is computed with."""
         return carried_source(array, self.dtype)
 
+    def keeps(self, moved: SourceTensor) -> bool:
+        """Nothing is rounded between tensors of one dtype."""
+        return self.dtype == moved.dtype
+
 
 class Golden:
     """Runs the functions of a module of TTIR ops; the module must not change as long as it is used.

@@ -43,6 +43,11 @@ class DeviceTensor:
         """The array rounded to the data type of the tensor."""
         return carried_device(array, self.placement.data_type)
 
+    def keeps(self, moved: DeviceTensor) -> bool:
+        """Moved elements of a block float share their exponents with others."""
+        data_type = self.placement.data_type
+        return data_type is moved.placement.data_type and not data_type.is_block_float
+
 
 class Interpreter:
     """Runs the programs of a file.

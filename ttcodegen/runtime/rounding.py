@@ -21,6 +21,9 @@ MANTISSA_BITS = {DataType.BFLOAT8_B: 7, DataType.BFLOAT4_B: 3}
 """Bits of a mantissa, the leading one included: it is stored, as the exponent may be another's."""
 
 
+_PART = 1 << 18
+"""Elements whose narrow copy stays in the cache."""
+
 _SOURCE_CARRIERS = {"bfloat16": "float32", "float16": "float32"}
 
 
@@ -54,10 +57,23 @@ def _rounded(array: np.ndarray, data_type: DataType) -> np.ndarray:
     # Some meanings compute in float64; the device computes in float32.
     wide = array.astype(np.float32, copy=False)
     if data_type is DataType.BFLOAT16:
-        return wide.astype(ml_dtypes.bfloat16).astype(np.float32)
+        return _bfloat16_rounded(wide)
     if (bits := MANTISSA_BITS.get(data_type)) is not None:
         return block_rounded(wide, bits)
     return wide
+
+
+def _bfloat16_rounded(array: np.ndarray) -> np.ndarray:
+    """float32 values that bf16 can hold; the narrow copy of a large array would cost more than the
+    rounding, so it is made in parts."""
+    if array.size <= _PART or not array.flags.c_contiguous:
+        return array.astype(ml_dtypes.bfloat16).astype(np.float32)
+    result = np.empty_like(array)
+    source, target = array.reshape(-1), result.reshape(-1)
+    for start in range(0, source.size, _PART):
+        part = slice(start, start + _PART)
+        target[part] = source[part].astype(ml_dtypes.bfloat16)
+    return result
 
 
 def _once_per_element(

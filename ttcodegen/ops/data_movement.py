@@ -36,7 +36,6 @@ from ttcodegen.ops.definition import (
     register,
     variadic,
 )
-from ttcodegen.ops.elementwise import same_op
 
 MOVEMENT = "ttnn/operations/data_movement"
 MOVED = (DataType.BFLOAT16, DataType.FLOAT32, DataType.INT32, DataType.UINT32, DataType.BFLOAT8_B)
@@ -179,7 +178,6 @@ register(
         (OperandSpec("input"),),
         (attribute("permutation", INTEGERS),),
         numpy=lambda call: np.transpose(call.array("input"), call["permutation"]),
-        may_alias=True,
         cpp=cpp_call(
             "ttnn::permute",
             f"{MOVEMENT}/permute/permute.hpp",
@@ -298,7 +296,6 @@ register(
         (OperandSpec("input", data_types=MOVED),),
         (attribute("repeat_dimensions", INTEGERS),),
         numpy=_repeat,
-        may_alias=True,
         cpp=cpp_call(
             "ttnn::repeat",
             f"{MOVEMENT}/repeat/repeat.hpp",
@@ -321,6 +318,14 @@ def _repeat_interleave(call: Call) -> Array:
     return np.repeat(call.array("input"), call["repeats"], axis=call["dim"])
 
 
+def _lower_repeat_interleave(builder: OpBuilder, op: CatalogueOp) -> SSAValue:
+    value = builder.operand(op, "input")
+    repeats, dim = op.parameter("repeats"), op.parameter("dim")
+    if repeats == 1:
+        return value
+    return builder.emit("repeat_interleave", [value], op.result_type, repeats=repeats, dim=dim)
+
+
 _INTERLEAVE = (attribute("repeats", INTEGER), attribute("dim", INTEGER))
 
 register(
@@ -330,7 +335,7 @@ register(
         _INTERLEAVE,
         verify=_verify_repeat_interleave,
         numpy=_repeat_interleave,
-        lower=same_op("repeat_interleave", "repeats", "dim"),
+        lower=_lower_repeat_interleave,
     )
 )
 
@@ -340,7 +345,6 @@ register(
         (OperandSpec("input"),),
         _INTERLEAVE,
         numpy=_repeat_interleave,
-        may_alias=True,
         cpp=cpp_call(
             "ttnn::repeat_interleave",
             f"{MOVEMENT}/repeat_interleave/repeat_interleave.hpp",
@@ -409,7 +413,6 @@ register(
         (variadic("inputs", data_types=MOVED),),
         (attribute("dim", INTEGER),),
         numpy=_concat,
-        may_alias=True,
         cpp=_cpp_concat,
     )
 )
@@ -493,7 +496,6 @@ register(
         (OperandSpec("input", data_types=(*MOVED[:4], DataType.UINT16)),),
         _BOUNDS,
         numpy=lambda call: call.array("input")[_slices(call)],
-        may_alias=True,
         cpp=_cpp_slice,
     )
 )
@@ -690,8 +692,7 @@ for _name, _layout in (("pad", Layout.TILE), ("pad_row_major", Layout.ROW_MAJOR)
             (OperandSpec("input", layout=_layout, data_types=MOVED[:4]),),
             _PAD,
             numpy=_pad,
-            may_alias=True,
-            result_rules=(ResultRule(layout=_layout),),
+                result_rules=(ResultRule(layout=_layout),),
             cpp=_cpp_pad,
         )
     )

@@ -274,7 +274,8 @@ class TTNNDefinition(Definition):
     """One per result; the last one stands for all that follow."""
     cpp: CppEmission | None = None
     may_alias: bool = False
-    """The result may share its buffer with the first operand."""
+    """The result may share its buffer with the first operand. Calls that always do, because they
+    change nothing, are not made at all."""
     pure: bool = True
     """Equal calls give equal results, so that they can be merged, hoisted or dropped."""
 

@@ -1,0 +1,52 @@
+"""Runs the passes behind the TTIR passes on small modules.
+
+`lowered(text)` gives the TTNN module of TTIR text, `calls(module)` a line for each of its ops in
+short: the name and, behind an arrow, data type, layout and memory of the first result.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+from xdsl.dialects.builtin import ModuleOp
+
+from ttcodegen.diagnostics import Source
+from ttcodegen.dialects import load_dialects
+from ttcodegen.dialects.operation import CatalogueOp
+from ttcodegen.dialects.placement import placement_of
+from ttcodegen.parsing import parse_module
+from ttcodegen.transforms.pipelines import TTIR_PIPELINE, TTNN_PIPELINE
+
+
+@pytest.fixture
+def lowered() -> Callable[[str], ModuleOp]:
+    """The TTNN module that TTIR text is lowered to."""
+
+    def lower(text: str) -> ModuleOp:
+        module = parse_module(Source("test.mlir", text))
+        context = load_dialects()
+        for pass_ in [*TTIR_PIPELINE, *TTNN_PIPELINE]:
+            pass_.apply(context, module)
+        module.verify()
+        return module
+
+    return lower
+
+
+@pytest.fixture
+def calls() -> Callable[[ModuleOp], list[str]]:
+    """The ops of a module in short."""
+
+    def short(module: ModuleOp) -> list[str]:
+        lines: list[str] = []
+        for op in module.walk():
+            if isinstance(op, CatalogueOp):
+                line = op.definition.short_name
+                if op.results:
+                    place = placement_of(op.results[0])
+                    line += f" -> {place.data_type.mlir} {place.layout.value} {place.buffer_type}"
+                lines.append(line)
+        return lines
+
+    return short

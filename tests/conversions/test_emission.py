@@ -1,0 +1,151 @@
+"""The C++ of whole modules, as text."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+
+from ttcodegen.compilation import CompileOptions, compile_module
+from ttcodegen.diagnostics import Source
+
+MODULE = """
+func.func @classify(
+    %image: tensor<1x64xf32> {ttcore.argument_type = #ttcore.argument_type<input>},
+    %w: tensor<64x10xf32> {ttcore.argument_type = #ttcore.argument_type<parameter>,
+                           ttir.name = "head.proj.weight"},
+    %b: tensor<10xf32> {ttcore.argument_type = #ttcore.argument_type<parameter>,
+                        ttir.name = "head.proj.bias"})
+    -> (tensor<1x10xf32> {ttir.name = "scores"}) {
+  %0 = "ttir.linear"(%image, %w, %b)
+    : (tensor<1x64xf32>, tensor<64x10xf32>, tensor<10xf32>) -> tensor<1x10xf32>
+  %1 = "ttir.relu"(%0) : (tensor<1x10xf32>) -> tensor<1x10xf32>
+  return %1 : tensor<1x10xf32>
+}
+"""
+
+
+def emit(text, name="model"):
+    return compile_module(Source("test.mlir", text), CompileOptions(name))
+
+
+def test_a_function_reads_like_one_that_a_person_wrote():
+    source = emit(MODULE).files["src/model.cpp"]
+    body = source[source.index("ClassifyOutputs classify(") :]
+    assert body.splitlines()[1:8] == [
+        "    ttnn::Tensor image = ttnn::to_layout(inputs.image, ttnn::Layout::TILE);",
+        "",
+        "    // head.proj",
+        "    ttnn::Tensor head_proj = ttnn::linear("
+        "image, weights.head_proj_weight, weights.head_proj_bias);",
+        "    ttnn::deallocate(image);",
+        "    ttnn::Tensor relu = ttnn::relu(head_proj);",
+        "    ttnn::deallocate(head_proj);",
+    ]
+
+
+def test_inputs_weights_and_outputs_have_structures_of_their_own():
+    header = emit(MODULE).files["src/model.hpp"]
+    assert re.findall(r"struct (\w+) \{\n((?:    .*\n)*)", header) == [
+        ("ClassifyInputs", "    ttnn::Tensor image;\n"),
+        (
+            "ClassifyWeights",
+            "    ttnn::Tensor head_proj_weight;\n    ttnn::Tensor head_proj_bias;\n",
+        ),
+        ("ClassifyOutputs", "    ttnn::Tensor scores;\n"),
+    ]
+
+
+def test_the_same_input_gives_the_same_bytes():
+    first, second = emit(MODULE), emit(MODULE)
+    assert first.files == second.files
+    assert first.flatbuffer == second.flatbuffer
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        'x; system("rm")',
+        "a\\nb */ #include <evil>",
+        "int",
+        "1st layer",
+        "größe",
+        "__reserved",
+        "device",
+        "a" * 300,
+    ],
+)
+def test_no_name_of_the_input_becomes_code(name):
+    text = MODULE.replace("head.proj.weight", name.replace('"', '\\"'))
+    files = emit(text).files
+    declared = re.findall(r"ttnn::Tensor (.*);", files["src/model.hpp"])
+    assert all(re.fullmatch(r"[A-Za-z][A-Za-z0-9_]*", field) for field in declared)
+    assert not any("#include <evil>" in line for line in files["src/model.cpp"].splitlines())
+
+
+def test_equal_names_stay_apart():
+    text = MODULE.replace("head.proj.bias", "head_proj_weight")
+    header = emit(text).files["src/model.hpp"]
+    assert "    ttnn::Tensor head_proj_weight;\n    ttnn::Tensor head_proj_weight_2;" in header
+
+
+def test_a_function_called_main_does_not_become_the_program():
+    text = MODULE.replace("@classify", "@main")
+    assert "ForwardOutputs forward(" in emit(text).files["src/model.cpp"]
+
+
+def chain(length):
+    """A function of alternating ops on one weight per layer."""
+    arguments = ["%x0: tensor<32x32xf32>"]
+    lines = []
+    for i in range(length):
+        arguments.append(
+            f"%w{i}: tensor<32x32xf32> {{ttcore.argument_type = #ttcore.argument_type<parameter>, "
+            f'ttir.name = "blocks.{i // 40}.fc{i}.weight"}}'
+        )
+        lines.append(
+            f'%x{i + 1} = "ttir.add"(%x{i}, %w{i}) '
+            ": (tensor<32x32xf32>, tensor<32x32xf32>) -> tensor<32x32xf32>"
+        )
+    return (
+        f"func.func @f({', '.join(arguments)}) -> tensor<32x32xf32> {{\n"
+        + "\n".join(lines)
+        + f"\nreturn %x{length} : tensor<32x32xf32>\n}}"
+    )
+
+
+def test_a_long_function_is_divided_along_its_layers():
+    source = emit(chain(200)).files["src/model.cpp"]
+    parts = re.findall(r"^static .* (f_\w+)\(", source, re.MULTILINE)
+    assert parts[0] == "f_blocks_0"
+    assert len(parts) == len(set(parts)) >= 4
+    bodies = re.split(r"^}$", source, flags=re.MULTILINE)
+    assert max(body.count("\n") for body in bodies) < 400
+    assert all(source.count(f" {part}(") == 2 for part in parts)
+
+
+def test_a_constant_goes_into_the_data_folder():
+    compiled = emit("""
+func.func @f(%x: tensor<2x2xf32>) -> tensor<2x2xf32> {
+  %table = "ttir.constant"() <{value = dense<[[1.0, 2.0], [3.0, 4.0]]> : tensor<2x2xf32>}>
+    : () -> tensor<2x2xf32>
+  %0 = "ttir.add"(%x, %table) : (tensor<2x2xf32>, tensor<2x2xf32>) -> tensor<2x2xf32>
+  return %0 : tensor<2x2xf32>
+}""")
+    (data,) = compiled.description.data
+    assert data.array.tolist() == [[1.0, 2.0], [3.0, 4.0]]
+    assert f'support::load_tensor("{data.name}"' in compiled.files["src/model.cpp"]
+
+
+def test_a_splat_is_a_number_and_costs_nothing():
+    compiled = emit("""
+func.func @f(%x: tensor<8192x17000xbf16>) -> tensor<8192x17000xbf16> {
+  %c = "ttir.constant"() <{value = dense<2.5> : tensor<8192x17000xbf16>}>
+    : () -> tensor<8192x17000xbf16>
+  %0 = "ttir.multiply"(%x, %c)
+    : (tensor<8192x17000xbf16>, tensor<8192x17000xbf16>) -> tensor<8192x17000xbf16>
+  return %0 : tensor<8192x17000xbf16>
+}""")
+    assert "ttnn::multiply(inputs.x, 2.5f)" in compiled.files["src/model.cpp"]
+    assert not compiled.description.data
+    assert len(compiled.flatbuffer) < 10_000

@@ -101,7 +101,8 @@ func.func @f(%x: tensor<32x64xui8> {argument("input")}) -> tensor<32x64xf32> {{
   %1 = "ttir.exp"(%0) : (tensor<32x64xf32>) -> tensor<32x64xf32>
   return %1 : tensor<32x64xf32>
 }}""")
-    assert calls(module)[:3] == [
+    made = [line for line in calls(module) if not line.startswith("deallocate")]
+    assert made == [
         "typecast -> f32 row_major dram",
         "to_layout -> f32 tile dram",
         "exp -> f32 tile dram",

@@ -228,7 +228,9 @@ def _passed(array: np.ndarray, source: TensorInfo, target: TensorInfo) -> np.nda
 class _Frame:
     """The arrays of a function that runs."""
 
-    def __init__(self, function: Function, arguments: Sequence[np.ndarray], carried: bool) -> None:
+    def __init__(
+        self, function: Function, arguments: Sequence[np.ndarray], foreign: Iterable[int]
+    ) -> None:
         self.tensors = function.tensors
         self.arrays = dict(zip(function.arguments, arguments, strict=True))
         self.overwritten: dict[int, np.ndarray] = {}

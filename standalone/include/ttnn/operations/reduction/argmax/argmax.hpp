@@ -1,0 +1,17 @@
+#pragma once
+
+#include <optional>
+
+#include "ttnn/types.hpp"
+
+namespace ttnn {
+
+/// Where the largest value is along the last dimension, or among all elements; u32, row-major.
+Tensor argmax(const Tensor& input_tensor, const std::optional<int>& dim = std::nullopt,
+              bool keepdim = false,
+              const std::optional<CoreRangeSet>& sub_core_grids = std::nullopt,
+              bool use_multicore = false,
+              const std::optional<MemoryConfig>& memory_config = std::nullopt,
+              std::optional<Tensor> optional_output_tensor = std::nullopt);
+
+}  // namespace ttnn

@@ -1,0 +1,172 @@
+#include "ttnn/operations/pool/upsample/upsample.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+
+#include "compute/sharding.hpp"
+#include "core/parallel.hpp"
+#include "core/tensor_data.hpp"
+
+namespace ttcodegen::cpu {
+
+namespace {
+
+using ScaleFactor = std::variant<int, std::array<int, 2>, float, std::array<float, 2>>;
+
+/// Height and width factors.
+std::array<float, 2> factors(const ScaleFactor& scale_factor) {
+    return std::visit(
+        [](const auto& scale) -> std::array<float, 2> {
+            if constexpr (std::is_arithmetic_v<std::remove_cvref_t<decltype(scale)>>) {
+                return {static_cast<float>(scale), static_cast<float>(scale)};
+            } else {
+                return {static_cast<float>(scale[0]), static_cast<float>(scale[1])};
+            }
+        },
+        scale_factor);
+}
+
+bool is_whole(const std::array<float, 2>& scales) {
+    return scales[0] == std::floor(scales[0]) && scales[1] == std::floor(scales[1]);
+}
+
+Shape enlarged(const Shape& shape, const std::array<float, 2>& scales) {
+    const auto scaled = [](std::uint32_t size, float scale) {
+        return static_cast<std::uint32_t>(std::floor(static_cast<float>(size) * scale));
+    };
+    return Shape({shape[0], scaled(shape[1], scales[0]), scaled(shape[2], scales[1]), shape[3]});
+}
+
+void check_nearest(const Tensor& input, const std::array<float, 2>& scales) {
+    if (input.layout() == Layout::ROW_MAJOR) {
+        return;
+    }
+    const Shape& shape = input.logical_shape();
+    TT_FATAL(shape[-1] % 32 == 0 && shape[-2] % 32 == 0,
+             "Tiled input must be tile-aligned (no padding difference)");
+    TT_FATAL(is_whole(scales),
+             "Unsupported upsample configuration: Mode: nearest Scales: {} x {} Layout: TILE",
+             scales[0], scales[1]);
+}
+
+void check_bilinear(const Tensor& input, const std::array<float, 2>& scales) {
+    TT_FATAL(input.layout() == Layout::ROW_MAJOR, "bilinear mode needs a row-major tensor");
+    TT_FATAL(is_whole(scales), "bilinear mode requires integer scale factors, got ({}, {})",
+             scales[0], scales[1]);
+    TT_FATAL(input.dtype() == DataType::BFLOAT16, "bilinear mode takes BFLOAT16, not {}",
+             input.dtype());
+    TT_FATAL(input.logical_shape()[-1] % 32 == 0, "input channels should be divisible by 32");
+}
+
+/// Calls `body(image, row, result pixel row)` for every row of the result.
+template <typename Body>
+void for_each_row(const Shape& result, const Body& body) {
+    parallel_for(std::size_t{result[0]} * result[1], 1, [&](std::size_t begin, std::size_t end) {
+        for (std::size_t i = begin; i < end; ++i) {
+            body(i / result[1], i % result[1], i);
+        }
+    });
+}
+
+void nearest(const Tensor& input, const Tensor& output, const std::array<float, 2>& scales) {
+    const Shape& shape = input.logical_shape();
+    const Shape& result = output.logical_shape();
+    const std::size_t pixel = shape[3] * stored_size(input.dtype());
+    const std::byte* from = buffer_of(input).data();
+    std::byte* to = buffer_of(output).data();
+    const auto origin = [](std::size_t position, float scale, std::uint32_t size) {
+        const auto at = static_cast<std::size_t>(std::floor(static_cast<float>(position) / scale));
+        return std::min<std::size_t>(at, size - 1);
+    };
+    for_each_row(result, [&](std::size_t image, std::size_t row, std::size_t flat) {
+        const std::byte* source =
+            from + (image * shape[1] + origin(row, scales[0], shape[1])) * shape[2] * pixel;
+        std::byte* target = to + flat * result[2] * pixel;
+        for (std::size_t column = 0; column < result[2]; ++column) {
+            std::memcpy(target + column * pixel,
+                        source + origin(column, scales[1], shape[2]) * pixel, pixel);
+        }
+    });
+}
+
+/// The two source positions of a result position, and the weight of the second.
+struct Neighbours {
+    Neighbours(std::size_t position, float scale, std::uint32_t size) {
+        const float centre = (static_cast<float>(position) + 0.5F) / scale - 0.5F;
+        const float clamped = std::clamp(centre, 0.0F, static_cast<float>(size - 1));
+        low = static_cast<std::size_t>(clamped);
+        high = std::min<std::size_t>(low + 1, size - 1);
+        weight = clamped - static_cast<float>(low);
+    }
+    std::size_t low;
+    std::size_t high;
+    float weight;
+};
+
+void bilinear(const Tensor& input, const Tensor& output, const std::array<float, 2>& scales) {
+    const Shape& shape = input.logical_shape();
+    const Shape& result = output.logical_shape();
+    const std::size_t channels = shape[3];
+    const FloatElements values(input);
+    const auto target = mutable_elements<std::uint16_t>(output);
+    for_each_row(result, [&](std::size_t image, std::size_t row, std::size_t flat) {
+        const Neighbours y(row, scales[0], shape[1]);
+        const float* top = values.data() + (image * shape[1] + y.low) * shape[2] * channels;
+        const float* bottom = values.data() + (image * shape[1] + y.high) * shape[2] * channels;
+        for (std::size_t column = 0; column < result[2]; ++column) {
+            const Neighbours x(column, scales[1], shape[2]);
+            std::uint16_t* pixel = target.data() + (flat * result[2] + column) * channels;
+            for (std::size_t c = 0; c < channels; ++c) {
+                const float left = top[x.low * channels + c] * (1.0F - y.weight) +
+                                   bottom[x.low * channels + c] * y.weight;
+                const float right = top[x.high * channels + c] * (1.0F - y.weight) +
+                                    bottom[x.high * channels + c] * y.weight;
+                pixel[c] = bf16_bits(left * (1.0F - x.weight) + right * x.weight);
+            }
+        }
+    });
+}
+
+}  // namespace
+
+}  // namespace ttcodegen::cpu
+
+namespace ttnn::operations::upsample {
+
+namespace cpu = ttcodegen::cpu;
+
+Tensor upsample(const Tensor& input,
+                std::variant<int, std::array<int, 2>, float, std::array<float, 2>> scale_factor,
+                const std::string& mode, const std::optional<MemoryConfig>& output_mem_config,
+                const std::optional<DeviceComputeKernelConfig>& /*compute_kernel_config*/) {
+    cpu::require_on_device(input, "Tensor to upsample");
+    const Shape& shape = input.logical_shape();
+    TT_FATAL(shape.rank() == 4, "upsample takes a tensor (N, H, W, C), not {}", shape);
+    TT_FATAL(mode == "nearest" || mode == "bilinear",
+             "upsample mode must be nearest or bilinear, not {}", mode);
+    const auto scales = cpu::factors(scale_factor);
+    TT_FATAL(scales[0] > 0.0F && scales[1] > 0.0F, "Scale factors must be positive: ({}, {})",
+             scales[0], scales[1]);
+    const Shape result = cpu::enlarged(shape, scales);
+    if (mode == "nearest") {
+        cpu::check_nearest(input, scales);
+        const DataType dtype = input.dtype();
+        const Tensor output =
+            cpu::allocate_like(input, result, dtype, Layout::ROW_MAJOR,
+                               cpu::output_memory_config(input, output_mem_config));
+        cpu::nearest(input, output, scales);
+        return output;
+    }
+    cpu::check_bilinear(input, scales);
+    cpu::require_l1_small(cpu::device_of(input));
+    const Tensor output = cpu::allocate_like(
+        input, result, DataType::BFLOAT16, Layout::ROW_MAJOR,
+        output_mem_config ? *output_mem_config
+                          : cpu::sharded_l1(TensorMemoryLayout::HEIGHT_SHARDED,
+                                            result[0] * result[1] * result[2], result[3], 1));
+    cpu::bilinear(input, output, scales);
+    return output;
+}
+
+}  // namespace ttnn::operations::upsample

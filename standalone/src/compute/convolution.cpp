@@ -39,7 +39,8 @@ class PixelGatherer {
           channels_(convolution.group_in()),
           line_(convolution.axes[2].kernel * channels_),
           lines_are_runs_(convolution.groups == 1 && convolution.axes[2].dilation == 1 &&
-                          convolution.axes[2].spread == 1 && !convolution.replicate) {}
+                          convolution.axes[2].spread == 1 && !convolution.replicate &&
+                          convolution.pixel_channels == convolution.in_channels) {}
 
     void operator()(std::int64_t group, std::int64_t row, std::int64_t rows, std::int64_t depth,
                     std::int64_t depths, Element* out, std::int64_t stride) const {
@@ -71,7 +72,7 @@ class PixelGatherer {
             }
             const Source* source_line =
                 input_ + ((image * depth_axis.input + source_z) * height_axis.input + source_y) *
-                             width_axis.input * convolution_.in_channels;
+                             width_axis.input * convolution_.pixel_channels;
             if (lines_are_runs_) {
                 gather_run(source_line, x, from, to, target);
             } else {
@@ -102,7 +103,7 @@ class PixelGatherer {
             if (source_x == kOutside) {
                 std::fill_n(target + first - from, count, Element{});
             } else {
-                copy(line + source_x * convolution_.in_channels + first - tap * channels_, count,
+                copy(line + source_x * convolution_.pixel_channels + first - tap * channels_, count,
                      target + first - from);
             }
         }
@@ -133,7 +134,9 @@ std::vector<float> weight_matrices(const Tensor& weights, const WeightStrides& s
         for (std::int64_t tap = 0; tap < convolution.taps(); ++tap) {
             for (std::int64_t channel = 0; channel < channels; ++channel) {
                 const float* source = elements.data() + group * strides.group + strides.first_tap +
-                                      tap * strides.tap + channel * strides.in_channel;
+                                      tap * strides.tap +
+                                      channel % strides.channel_block * strides.in_channel +
+                                      channel / strides.channel_block * strides.block;
                 for (std::int64_t column = 0; column < columns; ++column) {
                     *target++ = source[column * strides.out_channel];
                 }
@@ -154,7 +157,8 @@ std::uint64_t key_of(const WeightStrides& strides, DataType dtype, const Convolu
     std::uint64_t key = mix_key(form, static_cast<std::uint64_t>(dtype));
     for (const std::int64_t value :
          {strides.group, strides.out_channel, strides.in_channel, strides.tap, strides.first_tap,
-          convolution.groups, convolution.in_channels, convolution.out_channels}) {
+          strides.channel_block, strides.block, convolution.taps(), convolution.groups,
+          convolution.in_channels, convolution.out_channels}) {
         key = mix_key(key, static_cast<std::uint64_t>(value));
     }
     return key;
@@ -232,7 +236,7 @@ void convolve_depthwise(const Tensor& input, const Tensor& weights, const Weight
                  source_y) *
                     width_axis.input +
                 source_x;
-            const float* source = elements.data() + position * channels + first;
+            const float* source = elements.data() + position * convolution.pixel_channels + first;
             const float* factors = prepared->by_tap.data() + tap * channels + first;
             for (std::int64_t c = 0; c < count; ++c) {
                 sums[c] += source[c] * factors[c];

@@ -5,6 +5,7 @@
 
 #include <array>
 #include <cstdint>
+#include <limits>
 
 #include "compute/product.hpp"
 
@@ -33,6 +34,8 @@ struct Convolution {
     std::int64_t groups = 1;
     /// Whether the edge is repeated outside of the input, instead of zeros.
     bool replicate = false;
+    /// Channels that a pixel has in memory, more than `in_channels` where it is padded.
+    std::int64_t pixel_channels = in_channels;
 
     std::int64_t taps() const { return axes[0].kernel * axes[1].kernel * axes[2].kernel; }
     std::int64_t pixels() const { return batch * axes[0].output * axes[1].output * axes[2].output; }
@@ -49,6 +52,9 @@ struct WeightStrides {
     /// Negative for mirrored kernels; `first_tap` is where tap 0 lies.
     std::int64_t tap = 1;
     std::int64_t first_tap = 0;
+    /// Channels in one block, and the distance between blocks.
+    std::int64_t channel_block = std::numeric_limits<std::int64_t>::max();
+    std::int64_t block = 0;
 };
 
 /// Convolves and hands the sums to `output`, whose rows are pixels.

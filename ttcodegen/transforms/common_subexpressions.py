@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from xdsl.dialects.func import FuncOp
-from xdsl.ir import Attribute, Block
+from xdsl.ir import Attribute, Block, Operation
 
 from ttcodegen.dialects.operation import CatalogueOp
 from ttcodegen.transforms.rewriting import InPlaceWrites, erase, function_blocks, is_repeatable
@@ -25,20 +25,21 @@ class _Identities:
         return found[0]
 
 
-def merge_common_subexpressions(function: FuncOp) -> bool:
-    """Lets the first of several equal ops stand for all; gives whether there were any.
+def merge_common_subexpressions(function: FuncOp) -> list[Operation]:
+    """Lets the first of several equal ops stand for all; gives the users of what was merged.
 
     Ops on both sides of a write to what they read are not equal.
     """
     identities = _Identities()
-    changed = [_merge(block, identities) for block in function_blocks(function)]
-    return any(changed)
+    users: dict[Operation, None] = {}
+    for block in function_blocks(function):
+        _merge(block, identities, users)
+    return list(users)
 
 
-def _merge(block: Block, identities: _Identities) -> bool:
+def _merge(block: Block, identities: _Identities, users: dict[Operation, None]) -> None:
     writes = InPlaceWrites(block)
     first: dict[tuple[object, ...], CatalogueOp] = {}
-    changed = False
     op = block.first_op
     while op is not None:
         following = op.next_op
@@ -46,11 +47,11 @@ def _merge(block: Block, identities: _Identities) -> bool:
             known = first.setdefault(_key(op, identities, writes), op)
             if known is not op:
                 for old, new in zip(op.results, known.results, strict=True):
+                    users.update((use.operation, None) for use in old.uses)
                     old.replace_all_uses_with(new)
                 erase(op)
-                changed = True
+                users.pop(op, None)
         op = following
-    return changed
 
 
 def _key(op: CatalogueOp, identities: _Identities, writes: InPlaceWrites) -> tuple[object, ...]:

@@ -24,7 +24,6 @@ TTIR_PIPELINE: list[ModulePass] = [
     TTIRDecomposePass(),
     TTIRCanonicalizePass(),
     TTIRImplicitBroadcastFoldPass(),
-    TTIRFusingPass(),
     TTIREraseInversePass(),
     TTIRFusingPass(),
     TTIRDecomposePass(),

@@ -8,13 +8,13 @@ stay where they are, and nothing that reads such an operand moves over them.
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.dialects.func import FuncOp
-from xdsl.ir import Attribute, Block, Operation, SSAValue
+from xdsl.ir import Attribute, Block, Operation, OpResult, SSAValue
 
 from ttcodegen.conversions.op_builder import OpBuilder
 from ttcodegen.dialects.operation import CatalogueOp
@@ -37,9 +37,23 @@ def function_blocks(function: FuncOp) -> list[Block]:
     return list(function.body.blocks)
 
 
+# Checks against abstract classes are slow; there are few classes of ops.
+_PURE_CLASSES: dict[type[Operation], bool] = {}
+
+
 def is_pure(op: Operation) -> bool:
     """Whether the op only computes its results, so that it may go when nobody uses them."""
-    return isinstance(op, CatalogueOp) and op.definition.in_place is None and len(op.results) > 0
+    op_class = type(op)
+    pure = _PURE_CLASSES.get(op_class)
+    if pure is None:
+        pure = isinstance(op, CatalogueOp) and op.definition.in_place is None
+        _PURE_CLASSES[op_class] = pure
+    return pure and len(op.results) > 0
+
+
+def is_unused(op: Operation) -> bool:
+    """Whether the op only computes results that nobody uses."""
+    return is_pure(op) and all(result.first_use is None for result in op.results)
 
 
 def is_repeatable(op: Operation) -> bool:
@@ -159,8 +173,10 @@ class Rewriter(OpBuilder):
     def defining(self, value: SSAValue, *names: str) -> CatalogueOp | None:
         """The op that made `value`, if it has one of these names (any if none is given) and reads
         the same at the root: ops made there may take its operands."""
-        op = value.owner
-        if not isinstance(op, CatalogueOp) or (names and op.name not in names):
+        if type(value) is not OpResult:
+            return None
+        op = value.op
+        if (names and op.name not in names) or not isinstance(op, CatalogueOp):
             return None
         return op if self.writes.may_recompute(op, self.root) else None
 
@@ -273,25 +289,29 @@ class PatternSet:
                 result.rules.setdefault(name, []).extend(rules)
         return result
 
-    def apply(self, function: FuncOp) -> bool:
+    def apply(self, function: FuncOp, start: Iterable[Operation] | None = None) -> bool:
         """Applies the rules until none applies; drops ops whose results nobody uses.
 
-        Gives whether anything changed.
+        Looks at all ops, or at some of them and what changes from there. Gives whether anything
+        changed.
         """
-        changed = [_Worklist(self.rules, block).run() for block in function_blocks(function)]
+        first = None if start is None else set(start)
+        changed = [_Worklist(self.rules, block, first).run() for block in function_blocks(function)]
         return any(changed)
 
 
 class _Worklist:
     """Ops whose surroundings changed since the rules last looked at them."""
 
-    def __init__(self, rules: dict[str, list[Rule]], block: Block) -> None:
+    def __init__(
+        self, rules: dict[str, list[Rule]], block: Block, first: set[Operation] | None
+    ) -> None:
         self._rules = rules
         self._rewriter = Rewriter(block)
-        self._stack = list(block.ops)
+        self._stack = [op for op in block.ops if first is None or op in first]
         self._stack.reverse()
         self._waiting = set(self._stack)
-        self._budget = _REWRITES_PER_OP * (len(self._stack) + 10)
+        self._budget = _REWRITES_PER_OP * (len(self._stack) + 1000)
 
     def run(self) -> bool:
         changed = False
@@ -300,22 +320,21 @@ class _Worklist:
             if op not in self._waiting:
                 continue
             self._waiting.discard(op)
-            if not isinstance(op, CatalogueOp):
-                continue
-            if is_pure(op) and all(result.first_use is None for result in op.results):
+            if is_unused(op):
                 self._erase(op)
                 changed = True
-            elif (rules := self._rules.get(op.name)) is not None and self._rewrite(op, rules):
-                changed = True
+            elif (rules := self._rules.get(op.name)) is not None and isinstance(op, CatalogueOp):
+                changed |= self._rewrite(op, rules)
         return changed
 
     def _rewrite(self, op: CatalogueOp, rules: list[Rule]) -> bool:
         rewriter = self._rewriter
+        rewriter.start(op)
         for rule in rules:
-            rewriter.start(op)
             replacement = rule(rewriter, op)
             if replacement is None:
-                rewriter.discard()
+                if rewriter.made:
+                    rewriter.discard()
                 continue
             users = [use.operation for result in op.results for use in result.uses]
             operands = list(op.operands)
@@ -344,7 +363,7 @@ class _Worklist:
             if value.first_use is None and isinstance(value.owner, CatalogueOp):
                 self._push(value.owner)
 
-    def _erase(self, op: CatalogueOp) -> None:
+    def _erase(self, op: Operation) -> None:
         operands = list(op.operands)
         erase(op)
         self._push_owners(operands)
@@ -368,7 +387,7 @@ def erase_dead(function: FuncOp) -> bool:
         op = block.last_op
         while op is not None:
             preceding = op.prev_op
-            if is_pure(op) and all(result.first_use is None for result in op.results):
+            if is_unused(op):
                 erase(op)
                 changed = True
             op = preceding

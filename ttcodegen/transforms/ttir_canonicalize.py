@@ -34,5 +34,5 @@ class TTIRCanonicalizePass(ModulePass):
         rules = canonical_rules()
         for function in functions(op):
             rules.apply(function)
-            if merge_common_subexpressions(function):
-                rules.apply(function)
+            if users := merge_common_subexpressions(function):
+                rules.apply(function, users)

@@ -40,5 +40,5 @@ class TTIRFusingPass(ModulePass):
         rules = fusing_rules()
         for function in functions(op):
             rules.apply(function)
-            if merge_common_subexpressions(function):
-                rules.apply(function)
+            if users := merge_common_subexpressions(function):
+                rules.apply(function, users)

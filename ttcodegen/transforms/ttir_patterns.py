@@ -95,6 +95,8 @@ def without_units(shape: Sequence[int]) -> list[int]:
 
 def same_type(value: SSAValue, op: CatalogueOp) -> bool:
     """Whether `value` has the type of the op's result."""
+    if value.type is op.results[0].type:
+        return True
     return shape_of(value.type) == op.result_shape and (
         element_of(value.type) == op.result_type.element_type
     )

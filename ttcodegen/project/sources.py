@@ -25,22 +25,23 @@ if TYPE_CHECKING:
 FLATBUFFER_FILES = {"ttnn": "model.ttnn", "ttmetal": "model.ttm"}
 """The flatbuffer's path in the project, by target."""
 
-_COPIED = (".clang-format", "CMakePresets.json", "include/ttcodegen/capi.h")
+_CAPI_TYPES = "include/ttcodegen/capi.h"
+_COPIED = (".clang-format", "CMakePresets.json")
 _MEMORIES = {"dram": "dram", "l1": "l1", "system_memory": "host"}
 
 
 @cache
 def clang_format_style() -> str:
     """The text of the .clang-format file that is shipped with each project."""
-    return _templates().joinpath(".clang-format").read_text("utf-8")
+    return _template_text(".clang-format")
 
 
 @cache
 def support_files() -> dict[str, str]:
-    """The files of the support folder, which are the same in each project, by path."""
-    folder = _templates().joinpath("support")
-    names = sorted(entry.name for entry in folder.iterdir() if entry.is_file())
-    return {f"support/{name}": folder.joinpath(name).read_text("utf-8") for name in names}
+    """The C++ files that are the same in each project, with what CMake needs for them, by path."""
+    names = sorted(entry.name for entry in _templates().joinpath("support").iterdir())
+    paths = [f"support/{name}" for name in names] + [_CAPI_TYPES]
+    return {path: _template_text(path) for path in paths}
 
 
 def render_sources(module: ModuleDescription) -> dict[str, str]:
@@ -76,7 +77,7 @@ def render_project_files(
         path: environment.get_template(template).render(context)
         for path, template in templates.items()
     }
-    copied = {path: _templates().joinpath(path).read_text("utf-8") for path in _COPIED}
+    copied = {path: _template_text(path) for path in _COPIED}
     return {**rendered, **copied, **support_files()}
 
 
@@ -84,16 +85,17 @@ def _templates() -> Traversable:
     return files("ttcodegen").joinpath("templates")
 
 
+def _template_text(path: str) -> str:
+    return _templates().joinpath(path).read_text("utf-8")
+
+
 @cache
 def _environment() -> Environment:
     # Imported here: loading and emitting nothing but a diagnostic must not pay for it.
     from jinja2 import Environment, FunctionLoader, StrictUndefined
 
-    def source(name: str) -> str:
-        return _templates().joinpath(name).read_text("utf-8")
-
     return Environment(
-        loader=FunctionLoader(source),
+        loader=FunctionLoader(_template_text),
         undefined=StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,

@@ -5,13 +5,12 @@ set(TTCODEGEN_CPU_DIR "" CACHE PATH "The folder of the CPU backend, as installed
 
 # Sets `result` to the folder in which ttcodegen keeps what it built for this compiler.
 function(ttcodegen_cached_cpu_dir result)
-  if(DEFINED ENV{TTCODEGEN_CACHE})
-    set(cache "$ENV{TTCODEGEN_CACHE}")
-  elseif(DEFINED ENV{XDG_CACHE_HOME})
-    set(cache "$ENV{XDG_CACHE_HOME}")
-  else()
-    set(cache "$ENV{HOME}/.cache")
-  endif()
+  set(cache "$ENV{HOME}/.cache")
+  foreach(variable XDG_CACHE_HOME TTCODEGEN_CACHE)
+    if(NOT "$ENV{${variable}}" STREQUAL "")
+      set(cache "$ENV{${variable}}")
+    endif()
+  endforeach()
   string(TOLOWER "${CMAKE_CXX_COMPILER_ID}" compiler)
   set(${result}
     "${cache}/ttcodegen/cpu-${TTCODEGEN_VERSION}-${compiler}-${CMAKE_CXX_COMPILER_VERSION}"

@@ -14,6 +14,7 @@
 #include <utility>
 
 #include "support/comparison.hpp"
+#include "support/description.hpp"
 #include "support/model.hpp"
 #include "support/npy.hpp"
 

@@ -1,8 +1,8 @@
 #pragma once
 
-#include "support/description.hpp"
-
 namespace support {
+
+struct Module;
 
 /// The command line of a module's executable; `--help` tells its options.
 ///

@@ -1,0 +1,121 @@
+"""Builds a project with CMake and Ninja against the CPU backend."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+from ttcodegen.project.compiler_facts import cmake_options
+from ttcodegen.project.cpu_backend import CPUBackend, ensure_cpu_backend
+from ttcodegen.project.toolchain import BuildError, Toolchain, first_error
+
+BUILD_FOLDER = "build"
+"""The folder in the project; the presets of the project have others."""
+
+Kind = Literal["so", "exe", "both"]
+
+_LOG = "ttcodegen.log"
+_CONFIGURATION = "ttcodegen-configuration.txt"
+
+
+@dataclass(frozen=True)
+class BuiltProject:
+    """What a build made."""
+
+    executable: Path | None
+    library: Path | None
+
+
+def library_path(out: Path, name: str) -> Path:
+    """Where `build_project` puts the shared object of a module."""
+    return out / BUILD_FOLDER / f"lib{name}.so"
+
+
+def build_project(out: Path, name: str, toolchain: Toolchain, kind: Kind = "both") -> BuiltProject:
+    """Configures and builds the project in `out`, or what changed since it was last built.
+
+    Args:
+        out: the project's folder.
+        name: the name of its module.
+        toolchain: the compiler, CMake and Ninja to use.
+        kind: the shared object, the executable, or both.
+
+    Raises:
+        BuildError: if it does not build; the message says where the log is.
+    """
+    backend = ensure_cpu_backend(toolchain)
+    build = out.absolute() / BUILD_FOLDER
+    try:
+        build.mkdir(exist_ok=True)
+        log = build / _LOG
+        log.write_text("")
+    except OSError as error:
+        raise BuildError(f"cannot write '{build}': {error.strerror}") from None
+    _configure(build, backend, toolchain)
+    targets = {"so": [name], "exe": [f"{name}_main"], "both": [name, f"{name}_main"]}[kind]
+    _run([toolchain.ninja, "-C", str(build), *targets], log)
+    executable = build / f"{name}_main" if kind != "so" else None
+    return BuiltProject(executable, library_path(out, name) if kind != "exe" else None)
+
+
+def _configure(build: Path, backend: CPUBackend, toolchain: Toolchain) -> None:
+    """Runs CMake, unless the folder is configured this way already."""
+    variables = {
+        "CMAKE_BUILD_TYPE": "Release",
+        "CMAKE_CXX_COMPILER": toolchain.compiler,
+        "CMAKE_CXX_FLAGS": toolchain.flags,
+        "CMAKE_MAKE_PROGRAM": toolchain.ninja,
+        "TTCODEGEN_BACKEND": "cpu",
+        "TTCODEGEN_CPU_DIR": str(backend.folder),
+        "TTCODEGEN_SUPPORT_OBJECT": str(backend.support_object),
+    }
+    if backend.precompiled_header is not None:
+        variables["TTCODEGEN_PRECOMPILED_HEADER"] = str(backend.precompiled_header)
+    command = [toolchain.cmake, "-G", "Ninja", "-S", str(build.parent), "-B", str(build)]
+    command += [f"-D{name}={value}" for name, value in variables.items()]
+    configuration = "\n".join(command) + "\n"
+    stamp = build / _CONFIGURATION
+    if build.joinpath("build.ninja").is_file() and _text(stamp) == configuration:
+        return
+    _forget_configuration(build)
+    known = cmake_options(build, backend.folder, toolchain)
+    if known is not None:
+        done = subprocess.run([*command, *known], capture_output=True, check=False)
+        if done.returncode != 0:
+            _forget_configuration(build)
+            known = None
+    if known is None:
+        _run(command, build / _LOG)
+    stamp.write_text(configuration)
+
+
+def _forget_configuration(build: Path) -> None:
+    shutil.rmtree(build / "CMakeFiles", ignore_errors=True)
+    build.joinpath("CMakeCache.txt").unlink(missing_ok=True)
+
+
+def _text(path: Path) -> str:
+    try:
+        return path.read_text("utf-8", "replace")
+    except OSError:
+        return ""
+
+
+def _run(command: list[str], log: Path) -> None:
+    """Runs a step of the build; its output goes to the log.
+
+    Raises:
+        BuildError: with the first error of the log, if the step fails.
+    """
+    with log.open("a") as output:
+        output.write(" ".join(command) + "\n")
+        output.flush()
+        try:
+            done = subprocess.run(command, stdout=output, stderr=subprocess.STDOUT, check=False)
+        except OSError as error:
+            raise BuildError(f"cannot run {command[0]}: {error.strerror}") from None
+    if done.returncode != 0:
+        raise BuildError(f"the C++ did not build: {first_error(log)}", remedy=f"the log is {log}")

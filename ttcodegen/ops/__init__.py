@@ -24,6 +24,7 @@ FAMILIES = (
     "attention",
     "attention_decode",
     "attention_heads",
+    "sorting",
 )
 
 

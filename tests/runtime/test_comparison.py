@@ -157,6 +157,15 @@ def test_noise_of_rounding_on_a_constant() -> None:
     assert compare(actual, np.roll(actual, 1), BF16).passed
 
 
+def test_a_single_outlier_is_no_variation() -> None:
+    """Softmax of probabilities: nearly equal numbers, of which bf16 keeps nothing."""
+    rng = np.random.default_rng(2)
+    expected = 1e-3 * (1 + 1e-3 * rng.standard_normal(10_000))
+    expected[0] *= 1.06
+    assert compare(expected.astype(ml_dtypes.bfloat16), expected, GOLDEN).passed
+    assert not compare(expected * 1.1, expected, GOLDEN).passed
+
+
 def test_large_numbers_do_not_overflow() -> None:
     large = WAVE.astype(np.float64) * 3e38
     assert compare(large, large, BF16).value == pytest.approx(1.0)

@@ -141,6 +141,20 @@ def test_indices_lie_in_what_they_index() -> None:
     assert {int(value) for array in drawn for value in array} == set(range(11))
 
 
+def test_indices_that_are_floats() -> None:
+    text = """
+    func.func @f(%ids: tensor<1x64xbf16>, %t: tensor<512x8xbf16>) -> tensor<1x64x8xbf16> {
+      %0 = "ttir.embedding"(%ids, %t)
+          : (tensor<1x64xbf16>, tensor<512x8xbf16>) -> tensor<1x64x8xbf16>
+      return %0 : tensor<1x64x8xbf16>
+    }
+    """
+    ids = draw(text)["ids"].astype(np.float64)
+    np.testing.assert_array_equal(ids, np.floor(ids))
+    assert ids.min() >= 0
+    assert 100 < ids.max() < 256
+
+
 def test_indices_that_are_computed_from() -> None:
     text = """
     func.func @f(%at: tensor<1xi64>, %cache: tensor<1x1x5x2xf32>, %new: tensor<1x1x1x2xf32>)

@@ -88,6 +88,26 @@ def test_block_floats_are_quantised() -> None:
     np.testing.assert_allclose(output[0, 16:], 0.01, rtol=0.01)
 
 
+def test_moved_block_floats_are_quantised_again() -> None:
+    """In a column each element has a block of its own; in a row they share one."""
+    column = placed(2, 1, data_type=DataType.BFLOAT8_B)
+    row = placed(1, 2, data_type=DataType.BFLOAT8_B)
+    main = function("main", [column], lambda b, a: [b.emit("reshape", a, row, shape=[1, 2])])
+    (output,) = interpreter(main).run("main", [np.array([[100.0], [0.01]])])
+    assert output.tolist() == [[100.0, 0.0]]
+
+
+def test_moved_elements_are_not_copied() -> None:
+    type_, flat = placed(1000, 100, data_type=BF16), placed(100_000, data_type=BF16)
+    main = function("main", [type_], lambda b, a: [b.emit("reshape", a, flat, shape=[100_000])])
+    seen: list[np.ndarray] = []
+    binary_ = read_ttnn(write_ttnn(module(main), ORIGIN))
+    Interpreter(binary_, lambda name, location, outputs: seen.extend(outputs)).run(
+        "main", [np.ones((1000, 100))]
+    )
+    assert seen[0].base is not None
+
+
 def test_constants() -> None:
     numbers = DenseIntOrFPElementsAttr.from_list(TensorType(f32, [3]), [1.5, 2.5, 3.5])
     main = function("main", [], lambda b, _: [b.emit("constant", [], hosted(3), value=numbers)])

@@ -26,6 +26,7 @@ from ttcodegen.dialects.ttnn import placement_of
 from ttcodegen.flatbuffer import program
 from ttcodegen.flatbuffer.encoding import encode
 from ttcodegen.flatbuffer.schema import load_schema
+from ttcodegen.parsing.structure import operation_name
 
 Elements = DenseIntOrFPElementsAttr[Any]
 
@@ -205,7 +206,7 @@ def _operation(op: Operation, tensors: _Tensors, constants: _Constants) -> progr
     elif callee is not None:
         sizes, attributes = (len(operands),), ()
     else:
-        raise CompileError(f"'{op.name}' has no form in the flatbuffer", op)
+        raise CompileError(f"'{operation_name(op)}' has no form in the flatbuffer", op)
     results = tuple([tensors.add(result, result.name_hint) for result in op.results])
     return program.Operation(
         op.name, operands, sizes, results, attributes, callee, location_text(op)

@@ -35,8 +35,8 @@ class Tolerance:
     relative_error: float
     """The largest error of outputs that do not vary, as a part of their magnitude."""
     spread: float
-    """The range, as a part of the magnitude, up to which an output counts as one that does not
-    vary: so much that rounding is not what correlation sees."""
+    """The standard deviation, as a part of the root mean square, up to which an output counts as
+    one that does not vary: so much that rounding is not what correlation sees."""
     rounding: float
     """An error, as a part of the magnitude, that is in order whatever the range."""
     agreement: float = 1.0
@@ -47,7 +47,7 @@ class Tolerance:
 _BF16 = Tolerance(0.999, 0.02, 0.02, spread=2.0**-6, rounding=2.0**-7)
 _F32 = Tolerance(0.9999, 0.001, 0.001, spread=2.0**-14, rounding=2.0**-20)
 _EXACT = Tolerance(1.0, 0.0, 0.0, spread=0.0, rounding=0.0)
-_GOLDEN_BF16 = Tolerance(0.99, math.inf, 0.05, spread=2.0**-5, rounding=0.0)
+_GOLDEN_BF16 = Tolerance(0.99, math.inf, 0.05, spread=2.0**-6, rounding=0.0)
 _GOLDEN_F32 = Tolerance(0.99, math.inf, 0.05, spread=2.0**-12, rounding=0.0)
 # Where floats decide (argmax, comparisons), rounding flips the close ones; that is no error of the
 # program, but most have to be right.
@@ -150,7 +150,7 @@ def _compare_floats(a: np.ndarray, e: np.ndarray, tolerance: Tolerance) -> Agree
     with np.errstate(over="ignore"):
         error = float(np.abs(a - e).max())
         extent = high - low
-    if extent <= tolerance.spread * magnitude:
+    if _relative_deviation(e) <= tolerance.spread:
         relative = error / magnitude if magnitude else (0.0 if error == 0 else math.inf)
         if error <= max(tolerance.relative_error * magnitude, NEGLIGIBLE):
             return Agreement(True, "relative error", relative, error)
@@ -167,6 +167,15 @@ def _compare_floats(a: np.ndarray, e: np.ndarray, tolerance: Tolerance) -> Agree
         reason = f"the largest error is {error:.3g}, more than {part:.1%} of the range {extent:.3g}"
         return Agreement(False, "correlation", value, error, reason)
     return Agreement(True, "correlation", value, error)
+
+
+def _relative_deviation(values: np.ndarray) -> float:
+    """The standard deviation as a part of the root mean square; 0 for zeros."""
+    largest = float(np.abs(values).max())
+    if largest == 0:
+        return 0.0
+    scaled = values / largest
+    return float(scaled.std()) / math.sqrt(float(scaled @ scaled) / scaled.size)
 
 
 def correlation(a: np.ndarray, e: np.ndarray) -> float:

@@ -35,6 +35,8 @@ Draw = Callable[[np.random.Generator, int], np.ndarray]
 MASKED = -10000.0
 """What is added to a score so that softmax makes zero of it, in any of the float types."""
 _MASKED_PART = 0.25
+_FLOAT_PLACES = 256
+"""Below this every integer is a number of bf16."""
 _CHUNK = 1 << 22
 _MASK_NAME = re.compile(r"(^|[^a-z])(mask|masks)([^a-z]|$)")
 _VARIANCE_NAME = re.compile(r"(^|[^a-z])(running_)?var(iance)?$")
@@ -122,6 +124,9 @@ def _floats(name: str, uses: Sequence[Use]) -> Draw:
         return _booleans(0.5)
     if _INVERSE_FREQUENCY_NAME.search(name.lower()):
         return _inverse_frequencies
+    if indexing := [use for use in uses if use.spec.drawn_as == "index"]:
+        high = min(*map(_places, indexing), _FLOAT_PLACES)
+        return lambda rng, count: rng.integers(0, high, count)
     if (domain := _common_domain(uses)) is not None:
         return _uniform(*domain)
     return _normal(1.0 / math.sqrt(_largest_fan_in(uses)))

@@ -25,6 +25,8 @@ FAMILIES = (
     "attention_decode",
     "attention_heads",
     "sorting",
+    "indexing",
+    "rearrangement",
 )
 
 

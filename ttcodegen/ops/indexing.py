@@ -1,0 +1,563 @@
+"""Elements by where they stand: gather, scatter, slices from positions that tensors hold, reversal,
+and the size of a dimension."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from math import prod
+from typing import TYPE_CHECKING
+
+from xdsl.dialects.builtin import DenseIntOrFPElementsAttr, TensorType
+from xdsl.ir import Operation, SSAValue
+from xdsl.utils.exceptions import VerifyException
+
+from ttcodegen.conversions.cpp_calls import (
+    NULLOPT,
+    CppCalls,
+    Text,
+    attribute_,
+    cpp_call,
+    cpp_text,
+    operand_,
+    small_vector_text,
+)
+from ttcodegen.conversions.op_builder import OpBuilder
+from ttcodegen.dialects.constants import constant_array
+from ttcodegen.dialects.datatypes import DataType, bf16, element_of, f32, shape_of, si32, ui32
+from ttcodegen.dialects.operation import CatalogueOp
+from ttcodegen.lazy_numpy import np
+from ttcodegen.ops.attribute_kinds import ENUMERATOR, INTEGER, INTEGERS
+from ttcodegen.ops.data_movement import MOVEMENT, expect_shape, normalized_dim
+from ttcodegen.ops.definition import (
+    Call,
+    Layout,
+    OperandSpec,
+    ResultRule,
+    TTIRDefinition,
+    TTNNDefinition,
+    attribute,
+    operand,
+    register,
+)
+from ttcodegen.ops.sorting import from_rows, rows_along
+
+if TYPE_CHECKING:
+    import numpy
+
+_DIM = attribute("dim", INTEGER)
+
+
+def _places(op: CatalogueOp) -> int:
+    """How many elements the indexed dimension has."""
+    shape = op.shape("input")
+    dim: int = op.parameter("dim") % len(shape)
+    return shape[dim]
+
+
+def _verify_index(op: CatalogueOp, operands: Sequence[str]) -> None:
+    """The operands have the rank of the input and are nowhere longer than it but along the indexed
+    dimension."""
+    shape = op.shape("input")
+    dim = normalized_dim(op, op.parameter("dim"), len(shape))
+    for name in operands:
+        found = op.shape(name)
+        fits = len(found) == len(shape) and all(
+            axis == dim or size <= limit
+            for axis, (size, limit) in enumerate(zip(found, shape, strict=True))
+        )
+        if not fits:
+            raise VerifyException(
+                f"{op.name}: expected an operand '{name}' that is nowhere longer than {shape} but "
+                f"in dimension {dim}, found {found}"
+            )
+
+
+def _grid(shape: Sequence[int], dim: int, index: numpy.ndarray) -> tuple[numpy.ndarray, ...]:
+    """For each element of `index`, the place that it names: its own, but along `dim`."""
+    grid = list(np.indices(tuple(shape), dtype=np.int64))
+    grid[dim] = index.astype(np.int64)
+    return tuple(grid)
+
+
+# gather
+
+
+def _verify_gather(op: CatalogueOp) -> None:
+    """The result has an element of the input for each index."""
+    _verify_index(op, ["index"])
+    expect_shape(op, op.shape("index"))
+
+
+def _gather(call: Call) -> numpy.ndarray:
+    x, index = call.array("input"), call.array("index")
+    return x[_grid(index.shape, call["dim"] % x.ndim, index)]
+
+
+def gathered(builder: OpBuilder, value: SSAValue, index: SSAValue, dim: int) -> SSAValue:
+    """The library's gather along a dimension that is not negative; it takes ranks 2 to 4, along the
+    last dimension only (rules-0.70.1.md) or along one that it exchanges with that."""
+    shape, wanted = shape_of(value.type), shape_of(index.type)
+    if 2 <= len(shape) <= 4:
+        result = TensorType(element_of(value.type), wanted)
+        return builder.emit("gather", [value, index], result, dim=dim)
+    ends = [size if axis == dim else wanted[axis] for axis, size in enumerate(shape)]
+    value = builder.slice(value, [0] * len(shape), ends)
+    rows, _, _ = rows_along(builder, value, dim)
+    indices, permutation, moved = rows_along(builder, index, dim)
+    result = TensorType(element_of(value.type), shape_of(indices.type))
+    found = builder.emit("gather", [rows, indices], result, dim=1)
+    return from_rows(builder, found, permutation, moved)
+
+
+def _lower_gather(builder: OpBuilder, op: CatalogueOp) -> SSAValue:
+    value, index = builder.operand(op, "input"), builder.operand(op, "index")
+    return gathered(
+        builder, value, builder.typecast(index, ui32), op.parameter("dim") % len(op.shape("input"))
+    )
+
+
+register(
+    TTIRDefinition(
+        "ttir.gather",
+        (operand("input"), operand("index", drawn_as="index", places=_places)),
+        (_DIM,),
+        verify=_verify_gather,
+        numpy=_gather,
+        lower=_lower_gather,
+    )
+)
+
+# Integers of fewer bits can be gathered, but not the padding of their tiles be filled.
+GATHERED = (DataType.BFLOAT16, DataType.FLOAT32, DataType.INT32, DataType.UINT32)
+
+register(
+    TTNNDefinition(
+        "ttnn.gather",
+        (
+            OperandSpec("input", data_types=GATHERED),
+            OperandSpec("index", data_types=(DataType.UINT32,)),
+        ),
+        (_DIM,),
+        numpy=_gather,
+        cpp=cpp_call(
+            "ttnn::gather",
+            f"{MOVEMENT}/gather/gather.hpp",
+            operand_("input"),
+            attribute_("dim"),
+            operand_("index"),
+            lambda calls, op: Text("/*sparse_grad=*/false"),
+            lambda calls, op: Text("/*memory_config=*/std::nullopt"),
+        ),
+    )
+)
+
+# scatter
+
+REDUCTIONS = ("invalid", "sum", "prod", "min", "max")
+"""How elements that meet in one place become one; the last one stays for `invalid`."""
+
+
+def _verify_scatter(op: CatalogueOp) -> None:
+    """There is a source element for each index; the result has the shape of the input."""
+    _verify_index(op, ["index", "source"])
+    index, source = op.shape("index"), op.shape("source")
+    if any(size > limit for size, limit in zip(index, source, strict=True)):
+        raise VerifyException(
+            f"{op.name}: expected a source that is nowhere shorter than the index {index}, "
+            f"found {source}"
+        )
+    reduction = op.parameter("scatter_reduce_type").lower()
+    if reduction not in REDUCTIONS:
+        raise VerifyException(
+            f"{op.name}: expected a scatter_reduce_type of {', '.join(REDUCTIONS)}, "
+            f"found {reduction}"
+        )
+    expect_shape(op, op.shape("input"))
+
+
+def _scatter(call: Call) -> numpy.ndarray:
+    result = call.array("input").copy()
+    index, source = call.array("index"), call.array("source")
+    places = _grid(index.shape, call["dim"] % result.ndim, index)
+    source = source[tuple(slice(size) for size in index.shape)].astype(result.dtype)
+    match call["scatter_reduce_type"].lower():
+        case "sum":
+            np.add.at(result, places, source)
+        case "prod":
+            np.multiply.at(result, places, source)
+        case "min":
+            np.minimum.at(result, places, source)
+        case "max":
+            np.maximum.at(result, places, source)
+        case _:
+            result[places] = source
+    return result
+
+
+def _lower_scatter(builder: OpBuilder, op: CatalogueOp) -> SSAValue:
+    value, index, source = (builder.operand(op, n) for n in ("input", "index", "source"))
+    reduction = op.parameter("scatter_reduce_type").lower()
+    shape = op.shape("input")
+    dim = op.parameter("dim") % len(shape)
+    source = builder.typecast(source, element_of(value.type))
+    source = builder.slice(source, [0] * len(shape), op.shape("index"))
+    if prod(op.shape("index")) == 0:
+        return builder.typecast(value, element_of(op.result_type))
+    if reduction in ("min", "max"):
+        result = _extremes(builder, [value, index, source], dim, reduction)
+    else:
+        result = _scattered(builder, [value, index, source], dim, reduction)
+    return builder.typecast(result, element_of(op.result_type))
+
+
+def _scattered(
+    builder: OpBuilder, operands: Sequence[SSAValue], dim: int, reduction: str
+) -> SSAValue:
+    """The library's scatter; beyond rank 4 along the last dimension only (rules-0.70.1.md)."""
+    rank = len(shape_of(operands[0].type))
+    permutation = list(range(rank))
+    if rank > 4:
+        permutation[dim], permutation[-1] = rank - 1, dim
+        dim = rank - 1
+    operands = [builder.permute(operand, permutation) for operand in operands]
+    result = builder.emit(
+        "scatter", operands, operands[0].type, dim=dim, scatter_reduce_type=reduction
+    )
+    return builder.permute(result, permutation)
+
+
+def _extremes(
+    builder: OpBuilder, operands: Sequence[SSAValue], dim: int, reduction: str
+) -> SSAValue:
+    """The library's scatter finds no extremes: every place is compared with every index that could
+    name it, (..., places, indices), and what is not named is no candidate."""
+    value, index, source = operands
+    shape, wanted = shape_of(value.type), shape_of(index.type)
+    element = element_of(value.type)
+    computed = element if element in (bf16, f32) else f32
+    rank = len(shape)
+    permutation = [axis for axis in range(rank) if axis != dim] + [dim]
+    value, index, source = (builder.permute(v, permutation) for v in (value, index, source))
+    outer = list(shape_of(value.type)[:-1])
+    places, count = shape[dim], wanted[dim]
+    # Lines without an index get one that names no place.
+    index = _grown(builder, builder.typecast(index, f32), [*outer, count], float(places))
+    source = _grown(builder, builder.typecast(source, computed), [*outer, count], 0.0)
+    named = builder.emit("arange", [], TensorType(f32, [places]), start=0, end=places)
+    named = builder.reshape(named, [*[1] * len(outer), places, 1])
+    index = builder.reshape(index, [*outer, 1, count])
+    hits = builder.broadcasting("eq", index, named)
+    neutral = float("-inf") if reduction == "max" else float("inf")
+    source = builder.reshape(source, [*outer, 1, count])
+    repeats = [1] * len(outer) + [places, 1]
+    full = TensorType(computed, [*outer, places, count])
+    source = builder.emit("repeat", [source], full, repeat_dimensions=repeats)
+    candidates = builder.emit("where", [hits, source, None], full, false_value=neutral)
+    best = builder.reduce(reduction, candidates, [rank], keep_dim=False)
+    both = "maximum" if reduction == "max" else "minimum"
+    result = builder.like(both, builder.typecast(value, computed), best)
+    inverse = [permutation.index(axis) for axis in range(rank)]
+    return builder.permute(builder.typecast(result, element), inverse)
+
+
+def _grown(builder: OpBuilder, value: SSAValue, shape: Sequence[int], fill: float) -> SSAValue:
+    """`value` with as much behind it in each dimension as is missing."""
+    for axis, size in enumerate(shape):
+        found = list(shape_of(value.type))
+        if found[axis] < size:
+            found[axis] = size - found[axis]
+            block = builder.full(found, fill, element_of(value.type))
+            value = builder.concat([value, block], axis)
+    return value
+
+
+_SCATTER = (_DIM, attribute("scatter_reduce_type", ENUMERATOR, "invalid"))
+
+register(
+    TTIRDefinition(
+        "ttir.scatter",
+        (
+            operand("input"),
+            operand("index", drawn_as="index", places=_places),
+            operand("source"),
+        ),
+        _SCATTER,
+        verify=_verify_scatter,
+        numpy=_scatter,
+        lower=_lower_scatter,
+    )
+)
+
+# Tiles are taken too, but not of f32, and not with long rows.
+SCATTERED = (
+    DataType.BFLOAT16,
+    DataType.FLOAT32,
+    DataType.INT32,
+    DataType.UINT32,
+    DataType.UINT16,
+)
+_LIBRARY_REDUCTIONS = {"sum": "add", "prod": "multiply"}
+
+
+def _cpp_scatter(calls: CppCalls, op: CatalogueOp) -> None:
+    calls.include(f"{MOVEMENT}/scatter/scatter.hpp")
+    value, index, source = (calls[each] for each in op.operands)
+    reduction = _LIBRARY_REDUCTIONS.get(op.parameter("scatter_reduce_type"))
+    reduced = [] if reduction is None else [NULLOPT, Text(cpp_text(reduction))]
+    dim = Text(str(op.parameter("dim")))
+    calls.bind(op.results[0], calls.call("ttnn::scatter", value, dim, index, source, *reduced))
+
+
+register(
+    TTNNDefinition(
+        "ttnn.scatter",
+        (
+            OperandSpec("input", layout=Layout.ROW_MAJOR, data_types=SCATTERED),
+            OperandSpec(
+                "index",
+                layout=Layout.ROW_MAJOR,
+                data_types=(DataType.UINT32, DataType.INT32, DataType.UINT16),
+            ),
+            OperandSpec("source", layout=Layout.ROW_MAJOR, data_types=SCATTERED),
+        ),
+        _SCATTER,
+        numpy=_scatter,
+        result_rules=(ResultRule(layout=Layout.ROW_MAJOR),),
+        cpp=_cpp_scatter,
+    )
+)
+
+# reverse
+
+_FEW = 8
+"""As many parts are joined again in the opposite order; more elements are gathered."""
+
+
+def _verify_reverse(op: CatalogueOp) -> None:
+    """The dimensions exist, each is named once; the shape stays."""
+    rank = len(op.shape("input"))
+    dims = [normalized_dim(op, dim, rank) for dim in op.parameter("dimensions")]
+    if len(set(dims)) != len(dims):
+        raise VerifyException(f"{op.name}: dimensions {dims} are not all different")
+    expect_shape(op, op.shape("input"))
+
+
+def reversed_along(builder: OpBuilder, value: SSAValue, dim: int) -> SSAValue:
+    """`value` with the elements of one dimension in the opposite order."""
+    shape = shape_of(value.type)
+    size = shape[dim]
+    if size <= _FEW:
+        parts = [builder.slice_dim(value, dim, place, place + 1) for place in range(size)]
+        return builder.concat(parts[::-1], dim) if parts else value
+    places = builder.emit("arange", [], TensorType(si32, [size]), start=size - 1, end=-1, step=-1)
+    places = builder.reshape(places, [size if axis == dim else 1 for axis in range(len(shape))])
+    repeats = [1 if axis == dim else count for axis, count in enumerate(shape)]
+    if any(repeat != 1 for repeat in repeats):
+        result = TensorType(si32, shape)
+        places = builder.emit("repeat", [places], result, repeat_dimensions=repeats)
+    return gathered(builder, value, builder.typecast(places, ui32), dim)
+
+
+def _lower_reverse(builder: OpBuilder, op: CatalogueOp) -> SSAValue:
+    value = builder.operand(op, "input")
+    rank = len(op.shape("input"))
+    for dim in op.parameter("dimensions"):
+        if prod(op.shape("input")):
+            value = reversed_along(builder, value, dim % rank)
+    return value
+
+
+register(
+    TTIRDefinition(
+        "ttir.reverse",
+        (operand("input"),),
+        (attribute("dimensions", INTEGERS),),
+        verify=_verify_reverse,
+        numpy=lambda call: np.flip(call.array("input"), tuple(call["dimensions"])),
+        lower=_lower_reverse,
+    )
+)
+
+# slice_dynamic
+
+
+def _dynamic_steps(op: CatalogueOp) -> list[int]:
+    steps = op.parameter("step")
+    return [1] * len(op.shape("input")) if steps is None else steps
+
+
+def _extents(op: CatalogueOp) -> list[int]:
+    """How many elements of the input lie between the first and the last one of the result,
+    both included."""
+    steps = _dynamic_steps(op)
+    return [
+        (count - 1) * abs(step) + 1 if count else 0
+        for count, step in zip(op.result_shape, steps, strict=True)
+    ]
+
+
+def _verify_dynamic(op: CatalogueOp) -> None:
+    """Begins and ends name a place in each dimension; the result fits into the input."""
+    shape = op.shape("input")
+    for name in ("begins", "ends"):
+        if op.shape(name) != (len(shape),):
+            raise VerifyException(
+                f"{op.name}: expected {name} of shape ({len(shape)},), found {op.shape(name)}"
+            )
+    steps = _dynamic_steps(op)
+    if len(steps) != len(shape) or 0 in steps or len(op.result_shape) != len(shape):
+        raise VerifyException(
+            f"{op.name}: expected {len(shape)} steps other than 0 and a result of rank "
+            f"{len(shape)}, found steps {steps} and shape {op.result_shape}"
+        )
+    if any(extent > size for extent, size in zip(_extents(op), shape, strict=True)):
+        raise VerifyException(
+            f"{op.name}: a result of shape {op.result_shape} with steps {steps} does not fit into "
+            f"{shape}"
+        )
+
+
+def _dynamic(call: Call) -> numpy.ndarray:
+    """The shape of the result says how many elements are taken; the ends say it once more."""
+    x = call.array("input")
+    steps = call["step"] or [1] * x.ndim
+    begins = call.array("begins").astype(np.int64)
+    for axis, (begin, step) in enumerate(zip(begins, steps, strict=True)):
+        size = x.shape[axis]
+        first = int(begin) + size if begin < 0 else int(begin)
+        x = np.take(x, first + step * np.arange(call.results[0].shape[axis]), axis=axis)
+    return x
+
+
+def _constant(value: SSAValue) -> list[int] | None:
+    """The elements of a constant, None if the value is not one."""
+    op = value.owner
+    if not isinstance(op, Operation) or op.name != "ttir.constant":
+        return None
+    assert isinstance(op, CatalogueOp)
+    return [int(number) for number in constant_array(op.parameter("value")).reshape(-1)]
+
+
+def _lower_dynamic(builder: OpBuilder, op: CatalogueOp) -> SSAValue:
+    """From places that are known, a slice like any other. A step backwards is one forwards from the
+    last element, turned around."""
+    value = builder.operand(op, "input")
+    steps, extents, shape = _dynamic_steps(op), _extents(op), op.shape("input")
+    offsets = [0 if step > 0 else 1 - extent for step, extent in zip(steps, extents, strict=True)]
+    forwards = [abs(step) for step in steps]
+    known = _constant(op.operand("begins"))
+    if known is not None:
+        begins = [b + size if b < 0 else b for b, size in zip(known, shape, strict=True)]
+        begins = [begin + offset for begin, offset in zip(begins, offsets, strict=True)]
+        ends = [begin + extent for begin, extent in zip(begins, extents, strict=True)]
+        if any(b < 0 or e > size for b, e, size in zip(begins, ends, shape, strict=True)):
+            raise VerifyException(f"{op.name}: {begins} to {ends} is out of range in {shape}")
+        value = builder.slice(value, begins, ends, forwards)
+    else:
+        begins = builder.operand(op, "begins")
+        if any(offsets):
+            begins = builder.typecast(begins, si32)
+            begins = builder.like("add", begins, _numbers(builder, offsets, begins))
+        ends = builder.like("add", begins, _numbers(builder, extents, begins))
+        value = builder.emit(
+            "slice_dynamic",
+            [value, begins, ends],
+            TensorType(element_of(value.type), op.result_shape),
+            step=None if set(forwards) == {1} else forwards,
+        )
+    for axis, step in enumerate(steps):
+        if step < 0:
+            value = reversed_along(builder, value, axis)
+    return value
+
+
+def _numbers(builder: OpBuilder, numbers: Sequence[int], like: SSAValue) -> SSAValue:
+    """A constant of the type of `like`."""
+    if len(set(numbers)) == 1:
+        return builder.full([len(numbers)], numbers[0], element_of(like.type))
+    type_ = TensorType(si32, [len(numbers)])
+    value = DenseIntOrFPElementsAttr.from_list(type_, list(numbers))
+    constant = builder.emit("constant", [], type_, value=value)
+    return builder.typecast(constant, element_of(like.type))
+
+
+def _first_places(op: CatalogueOp) -> int:
+    """How many places may begin a slice in every dimension."""
+    extents = _extents(op)
+    return min(n - extent + 1 for n, extent in zip(op.shape("input"), extents, strict=True))
+
+
+register(
+    TTIRDefinition(
+        "ttir.slice_dynamic",
+        (
+            operand("input"),
+            operand("begins", drawn_as="index", places=_first_places),
+            operand("ends", drawn_as="index", places=_first_places),
+        ),
+        (attribute("step", INTEGERS, None),),
+        verify=_verify_dynamic,
+        numpy=_dynamic,
+        lower=_lower_dynamic,
+    )
+)
+
+
+def _cpp_dynamic(calls: CppCalls, op: CatalogueOp) -> None:
+    calls.include(f"{MOVEMENT}/slice/slice.hpp")
+    steps = op.parameter("step")
+    given = [] if steps is None else [Text(small_vector_text(steps, "uint32_t"))]
+    operands = [calls[value] for value in op.operands]
+    calls.bind(op.results[0], calls.call("ttnn::slice<uint32_t>", *operands, *given))
+
+
+# Of tiles the library slices one dimension only, into equal parts. The bounds of rows are read from
+# the device as numbers of the type that the call names.
+_BOUND = {"layout": Layout.ROW_MAJOR, "data_types": (DataType.UINT32,)}
+
+register(
+    TTNNDefinition(
+        "ttnn.slice_dynamic",
+        (
+            OperandSpec("input", layout=Layout.ROW_MAJOR, data_types=SCATTERED),
+            operand("begins", **_BOUND),
+            operand("ends", **_BOUND),
+        ),
+        (attribute("step", INTEGERS, None),),
+        numpy=_dynamic,
+        may_alias=True,
+        result_rules=(ResultRule(layout=Layout.ROW_MAJOR),),
+        cpp=_cpp_dynamic,
+    )
+)
+
+# get_dimension_size
+
+
+def _verify_size(op: CatalogueOp) -> None:
+    """The dimension exists; the result is one number."""
+    normalized_dim(op, op.parameter("dimension"), len(op.shape("operand")))
+    if prod(op.result_shape) != 1:
+        raise VerifyException(f"{op.name}: expected one number, found {op.result_shape}")
+
+
+def _size(op: CatalogueOp) -> int:
+    shape = op.shape("operand")
+    dim: int = op.parameter("dimension") % len(shape)
+    return shape[dim]
+
+
+register(
+    TTIRDefinition(
+        "ttir.get_dimension_size",
+        (operand("operand"),),
+        (attribute("dimension", INTEGER),),
+        verify=_verify_size,
+        numpy=lambda call: np.full(
+            call.results[0].shape, call.array("operand").shape[call["dimension"]]
+        ),
+        decompose=lambda builder, op: builder.full(
+            op.result_shape, _size(op), element_of(op.result_type)
+        ),
+    )
+)

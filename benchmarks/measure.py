@@ -1,0 +1,79 @@
+"""Times commands as whole processes, by what the operating system accounts for them."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from statistics import median
+from time import perf_counter
+from typing import Any
+
+TTCODEGEN = (
+    sys.executable,
+    "-c",
+    "from ttcodegen.cli.ttcodegen import main; raise SystemExit(main())",
+)
+"""The command line of the interpreter that runs the benchmark."""
+
+
+@dataclass(frozen=True)
+class Cost:
+    """What a command took: seconds on the clock, seconds of all processors, and the memory of its
+    largest process in MB."""
+
+    wall: float
+    cpu: float
+    peak: float
+
+    def __str__(self) -> str:
+        return f"{self.wall:8.2f} s {self.cpu:8.2f} s {self.peak:6.0f} MB"
+
+
+def run(command: Sequence[str], environment: dict[str, str] | None = None) -> Cost:
+    """Runs a command once; raises SystemExit with what it said if it fails."""
+    start = perf_counter()
+    process = subprocess.Popen(
+        command,
+        env=os.environ | (environment or {}),
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    assert process.stderr is not None
+    messages = process.stderr.read()
+    _, status, usage = os.wait4(process.pid, 0)
+    wall = perf_counter() - start
+    if status != 0:
+        raise SystemExit(f"{' '.join(command)}\n{messages}")
+    return Cost(wall, usage.ru_utime + usage.ru_stime, usage.ru_maxrss / 1024)
+
+
+def cost(command: Callable[[], Sequence[str]], runs: int) -> Cost:
+    """The medians of several runs after one that is not counted; `command` prepares each."""
+    run(command())
+    costs = [run(command()) for _ in range(runs)]
+    return Cost(
+        median(cost.wall for cost in costs),
+        median(cost.cpu for cost in costs),
+        median(cost.peak for cost in costs),
+    )
+
+
+def corpus_file(corpus: Path | None, name: str) -> Path | None:
+    """A module of the corpus; says so and gives None if it is not there."""
+    path = corpus / f"{name}.mlir" if corpus is not None else None
+    if path is None or not path.is_file():
+        print(f"{name}: skipped, give the folder of {name}.mlir with --corpus", file=sys.stderr)
+        return None
+    return path
+
+
+def manifest(out: Path) -> dict[str, Any]:
+    """What a project says of itself."""
+    return json.loads((out / "manifest.json").read_text())

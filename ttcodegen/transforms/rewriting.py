@@ -8,7 +8,7 @@ stay where they are, and nothing that reads such an operand moves over them.
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -367,17 +367,6 @@ class _Worklist:
         operands = list(op.operands)
         erase(op)
         self._push_owners(operands)
-
-
-def walk_catalogue_ops(function: FuncOp) -> Iterator[CatalogueOp]:
-    """The catalogue ops of a function, in order; the one at hand may be erased."""
-    for block in function_blocks(function):
-        op = block.first_op
-        while op is not None:
-            following = op.next_op
-            if isinstance(op, CatalogueOp):
-                yield op
-            op = following
 
 
 def erase_dead(function: FuncOp) -> bool:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 from xdsl.dialects.func import FuncOp
 from xdsl.ir import Attribute, Block, BlockArgument, SSAValue
 
@@ -86,11 +84,6 @@ def _is_weight_argument(value: SSAValue, block: Block) -> bool:
         return False
     kind = argument_type(function, value.index)
     return kind in (ArgumentType.PARAMETER, ArgumentType.CONSTANT)
-
-
-def without_units(shape: Sequence[int]) -> list[int]:
-    """The sizes that are not 1."""
-    return [size for size in shape if size != 1]
 
 
 def same_type(value: SSAValue, op: CatalogueOp) -> bool:

@@ -65,4 +65,10 @@ Tensor convert(const Tensor& input, DataType dtype, Layout layout,
     return output;
 }
 
+Tensor with_type(const Tensor& input, DataType dtype) {
+    return input.dtype() == dtype
+               ? input
+               : convert(input, dtype, input.layout(), input.memory_config(), device_of(input));
+}
+
 }  // namespace ttcodegen::cpu

@@ -1,5 +1,8 @@
 #include "ttnn/operations/data_movement/concat/concat.hpp"
 
+#include <algorithm>
+
+#include "core/convert.hpp"
 #include "data_movement/reshape.hpp"
 #include "data_movement/strided_copy.hpp"
 #include "ttnn/operations/data_movement/stack/stack.hpp"
@@ -8,19 +11,22 @@ namespace ttcodegen::cpu {
 
 namespace {
 
-/// Block floats are joined by way of bf16 where tiles do not fit together.
+bool fits_tiles(const std::vector<Tensor>& tensors, std::size_t axis) {
+    return std::all_of(tensors.begin(), tensors.end(), [&](const Tensor& tensor) {
+        return axis + 2 < tensor.logical_shape().rank() ||
+               tensor.logical_shape().view()[axis] % 32 == 0;
+    });
+}
+
+/// Where tiles do not fit together, the tensors are joined row by row: bf8 by way of bf16.
 DataType joined_type(const std::vector<Tensor>& tensors, std::size_t axis) {
     const DataType dtype = tensors.front().dtype();
-    const std::size_t rank = tensors.front().logical_shape().rank();
-    if (dtype != DataType::BFLOAT8_B || axis + 2 < rank) {
+    if (tensors.front().layout() == Layout::ROW_MAJOR || fits_tiles(tensors, axis)) {
         return dtype;
     }
-    for (const Tensor& tensor : tensors) {
-        if (tensor.logical_shape().view()[axis] % 32 != 0) {
-            return DataType::BFLOAT16;
-        }
-    }
-    return dtype;
+    TT_FATAL(dtype != DataType::UINT8 && dtype != DataType::BFLOAT4_B,
+             "Can only tilize bfloat16/float32 or int32/uint32/uint16 tensors, not {}", dtype);
+    return dtype == DataType::BFLOAT8_B ? DataType::BFLOAT16 : dtype;
 }
 
 void check(const std::vector<Tensor>& tensors, std::size_t axis,
@@ -57,7 +63,7 @@ Tensor concat(const std::vector<Tensor>& tensors, std::size_t axis,
     const DataType dtype = joined_type(tensors, axis);
     const Tensor output = output_tensor ? *output_tensor
                                         : allocate_like(first, shape, dtype, first.layout(),
-                                                        output_memory_config(first, memory_config));
+                                                        memory_config.value_or(MemoryConfig{}));
     TT_FATAL(output.logical_shape() == shape && output.dtype() == dtype,
              "Output tensor of shape {} does not fit the result, {}", output.logical_shape(),
              shape);
@@ -65,19 +71,11 @@ Tensor concat(const std::vector<Tensor>& tensors, std::size_t axis,
     const std::size_t element = stored_size(dtype);
     std::byte* target = buffer_of(output).data();
     for (const Tensor& tensor : tensors) {
-        const std::byte* source = buffer_of(tensor).data();
-        std::unique_ptr<std::byte[]> converted;
-        if (tensor.dtype() != dtype) {
-            converted =
-                std::make_unique_for_overwrite<std::byte[]>(tensor.logical_volume() * element);
-            store_floats(FloatElements(tensor).data(), tensor.logical_volume(), dtype,
-                         converted.get());
-            source = converted.get();
-        }
-        strided_copy({source, signed_strides(tensor.logical_shape())}, {target, strides},
-                     extents(tensor.logical_shape()), element);
-        target +=
-            static_cast<std::size_t>(strides[axis]) * element * tensor.logical_shape().view()[axis];
+        const Tensor source = with_type(tensor, dtype);
+        const Shape& own = tensor.logical_shape();
+        strided_copy({buffer_of(source).data(), signed_strides(own)}, {target, strides},
+                     extents(own), element);
+        target += static_cast<std::size_t>(strides[axis]) * element * own.view()[axis];
     }
     finish_block_float(output);
     return output;
@@ -101,7 +99,7 @@ Tensor concat(const std::vector<Tensor>& input_tensors, int dim,
     const std::size_t axis = cpu::normalize_dim(dim, first.logical_shape().rank());
     cpu::check(input_tensors, axis, memory_config);
     if (input_tensors.size() == 1 && !optional_output_tensor &&
-        cpu::output_memory_config(first, memory_config) == first.memory_config()) {
+        memory_config.value_or(MemoryConfig{}) == first.memory_config()) {
         return first;
     }
     return cpu::concat(input_tensors, axis, memory_config, optional_output_tensor);

@@ -1,5 +1,6 @@
 #include "ttnn/operations/data_movement/pad/pad.hpp"
 
+#include "core/convert.hpp"
 #include "data_movement/strided_copy.hpp"
 
 namespace ttcodegen::cpu {
@@ -18,17 +19,23 @@ Padding widths_of_all(const Shape& shape, const Padding& padding) {
     return all;
 }
 
+void check_rank(const Padding& padding) {
+    const std::size_t rank = padding.size();
+    for (std::size_t i = 0; rank > 4 && i + 3 < rank; ++i) {
+        TT_FATAL(padding[i].before_elements == 0 && padding[i].after_elements == 0,
+                 "ttnn::pad only supports padding on the lowest 3 dimensions for tensors with rank "
+                 "> 4, not {}",
+                 rank);
+    }
+}
+
 void check_on_device(const Tensor& input, const Padding& padding) {
     const DataType dtype = input.dtype();
     const std::size_t rank = padding.size();
     const bool tiles = input.layout() == Layout::TILE;
     for (std::size_t i = 0; i < rank; ++i) {
-        const bool padded = padding[i].before_elements != 0 || padding[i].after_elements != 0;
         TT_FATAL(!tiles || padding[i].before_elements == 0,
                  "ttnn.pad: on device tile padding does not support front padding");
-        TT_FATAL(!padded || rank <= 4 || i + 3 >= rank,
-                 "ttnn.pad: only the lowest 3 dimensions of a tensor of rank {} can be padded",
-                 rank);
     }
     TT_FATAL(dtype != DataType::UINT8 && (!tiles || dtype != DataType::BFLOAT4_B),
              "Cannot pad {} tensor with specified format: {}", tiles ? "tilized" : "RM", dtype);
@@ -47,10 +54,19 @@ Tensor pad(const Tensor& input, const Padding& requested, float value,
     if (nothing) {
         return input;
     }
+    check_rank(padding);
     if (on_device(input)) {
         check_on_device(input, padding);
+    } else {
+        TT_FATAL(
+            input.layout() == Layout::ROW_MAJOR && shape.rank() != 4,
+            "Pad the tensor on the device: ttnn.pad leaves a host tensor of tiles or of rank 4 "
+            "as it is");
     }
-    const DataType dtype = input.dtype();
+    // Block floats of more than two dimensions, unless whole tiles, are padded row by row as bf16.
+    const bool whole_tiles = shape[-1] % 32 == 0 && shape[-2] % 32 == 0;
+    const bool by_rows = input.dtype() == DataType::BFLOAT8_B && shape.rank() > 2 && !whole_tiles;
+    const DataType dtype = by_rows ? DataType::BFLOAT16 : input.dtype();
     const Shape result(std::move(sizes));
     const Tensor output = allocate_like(input, result, dtype, input.layout(),
                                         output_memory_config(input, memory_config));
@@ -61,7 +77,8 @@ Tensor pad(const Tensor& input, const Padding& requested, float value,
         target +=
             static_cast<std::size_t>(strides[i]) * padding[i].before_elements * stored_size(dtype);
     }
-    strided_copy({buffer_of(input).data(), signed_strides(shape)}, {target, strides},
+    const Tensor source = with_type(input, dtype);
+    strided_copy({buffer_of(source).data(), signed_strides(shape)}, {target, strides},
                  extents(shape), stored_size(dtype));
     finish_block_float(output);
     return output;

@@ -107,8 +107,12 @@ Tensor to_memory_config(const Tensor& tensor, const MemoryConfig& memory_config,
     }
     const DataType from = tensor.dtype();
     const DataType to = dtype.value_or(from);
+    // Whole shards of any data type can be moved between interleaved and sharded memory.
+    const bool whole_shards =
+        tensor.layout() == Layout::TILE ||
+        tensor.logical_shape()[-1] % 32 == 0 && tensor.logical_shape()[-2] % 32 == 0;
     const bool interleaved = !tensor.memory_config().is_sharded() && !memory_config.is_sharded();
-    TT_FATAL(!interleaved || cpu::can_be_copied(from),
+    TT_FATAL((!interleaved && whole_shards) || cpu::can_be_copied(from),
              "ttnn.copy only supports float, bfloat and int32 inputs but got {}", from);
     TT_FATAL(!interleaved || cpu::can_be_copied(to),
              "ttnn.copy only supports float, bfloat and int32 output tensors but got {}", to);

@@ -102,7 +102,9 @@ Tensor repeat_interleave(const Tensor& input, std::uint32_t repeats, std::int32_
              "Sharded output and inputs must have the same memory layout.");
     cpu::Extents inner(rank, 1);
     inner[axis] = repeats;
-    return cpu::repeated(input, cpu::Extents(rank, 1), inner, memory_config);
+    // As of a concatenation, the result is in DRAM by default.
+    return cpu::repeated(input, cpu::Extents(rank, 1), inner,
+                         memory_config.value_or(MemoryConfig{}));
 }
 
 Tensor expand(const Tensor& tensor, ttsl::Span<const std::int32_t> shape_vector,

@@ -1,5 +1,6 @@
 #include "ttnn/operations/data_movement/slice/slice.hpp"
 
+#include "core/convert.hpp"
 #include "data_movement/slice.hpp"
 #include "data_movement/strided_copy.hpp"
 #include "ttnn/operations/data_movement/chunk/chunk.hpp"
@@ -11,13 +12,11 @@ namespace {
 
 constexpr std::size_t kTileEdge = 32;
 
-/// Whether every bound in the last two dimensions lies between tiles.
-bool cuts_between_tiles(const Shape& shape, const Extents& begins, const Extents& ends,
-                        const Extents& steps) {
+/// Whether the part begins at a tile: then whole tiles are moved and the rest becomes padding.
+bool begins_at_tile(const Shape& shape, const Extents& begins, const Extents& steps) {
     const std::size_t rank = shape.rank();
     for (std::size_t i = rank > 2 ? rank - 2 : 0; i < rank; ++i) {
-        const bool end_aligned = ends[i] % kTileEdge == 0 || ends[i] == shape.view()[i];
-        if (begins[i] % kTileEdge != 0 || !end_aligned || steps[i] != 1) {
+        if (begins[i] % kTileEdge != 0 || steps[i] != 1) {
             return false;
         }
     }
@@ -29,19 +28,18 @@ bool is_strided(const Extents& steps) {
 }
 
 /// The data type of the result; refuses what the device cannot cut.
-DataType sliced_type(const Tensor& input, const Extents& begins, const Extents& ends,
-                     const Extents& steps) {
+DataType sliced_type(const Tensor& input, const Extents& begins, const Extents& steps) {
     const DataType dtype = input.dtype();
     if (input.layout() == Layout::ROW_MAJOR) {
         return dtype;
     }
     TT_FATAL(dtype != DataType::BFLOAT8_B || !is_strided(steps),
              "Strided slice is not supported for BFLOAT8 tensors");
-    if (cuts_between_tiles(input.logical_shape(), begins, ends, steps)) {
+    if (begins_at_tile(input.logical_shape(), begins, steps)) {
         return dtype;
     }
     TT_FATAL(dtype != DataType::BFLOAT4_B && dtype != DataType::UINT8,
-             "A tensor of {} can be sliced between tiles only", dtype);
+             "A slice of a tensor of {} must begin at a tile", dtype);
     return dtype == DataType::BFLOAT8_B ? DataType::BFLOAT16 : dtype;
 }
 
@@ -68,7 +66,7 @@ Tensor slice(const Tensor& input, const Extents& begins, const Extents& ends, co
         return input;
     }
     TT_FATAL(on_device(input), "Device Operations expect tensor with Device storage in inputs");
-    const DataType dtype = sliced_type(input, begins, ends, steps);
+    const DataType dtype = sliced_type(input, begins, steps);
     const Shape result(std::move(sizes));
     const Tensor output = output_tensor
                               ? *output_tensor
@@ -76,22 +74,11 @@ Tensor slice(const Tensor& input, const Extents& begins, const Extents& ends, co
     TT_FATAL(output.logical_shape() == result && output.dtype() == dtype,
              "Output tensor of shape {} and {} does not fit the slice, {} and {}",
              output.logical_shape(), output.dtype(), result, dtype);
-    const std::byte* source = buffer_of(input).data();
+    const Tensor source = with_type(input, dtype);
     Buffer& buffer = buffer_of(output);
     buffer.forget_derived();
-    if (dtype != input.dtype()) {
-        // Values of a block float fit bfloat16.
-        const FloatElements values(input);
-        const Tensor floats =
-            allocate_like(input, result, DataType::FLOAT32, input.layout(), target);
-        strided_copy({reinterpret_cast<const std::byte*>(values.data() + first), stepped},
-                     {buffer_of(floats).data(), signed_strides(result)}, extents(result),
-                     sizeof(float));
-        store_floats(elements<float>(floats).data(), result.volume(), dtype, buffer.data());
-        return output;
-    }
     const std::size_t element = stored_size(dtype);
-    strided_copy({source + static_cast<std::size_t>(first) * element, stepped},
+    strided_copy({buffer_of(source).data() + static_cast<std::size_t>(first) * element, stepped},
                  {buffer.data(), signed_strides(result)}, extents(result), element);
     finish_block_float(output);
     return output;

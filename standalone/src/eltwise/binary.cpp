@@ -17,18 +17,14 @@ std::optional<DataType> data_type(const std::optional<const DataType>& dtype) {
     return dtype ? std::optional<DataType>(*dtype) : std::nullopt;
 }
 
-/// Division of two i32 tensors gives f32; all others keep their data type, whatever is asked.
+/// Division of i32 by i32 gives f32; the other quotients have the data type that is asked for.
 std::optional<DataType> quotient_type(const Tensor& lhs, const Tensor* rhs,
                                       const std::optional<const DataType>& dtype) {
     const bool int32 =
         lhs.dtype() == DataType::INT32 && (rhs == nullptr || rhs->dtype() == DataType::INT32);
-    if (!int32) {
-        return std::nullopt;
-    }
-    TT_FATAL(!dtype || *dtype == DataType::FLOAT32,
-             "Incorrect output_dtype value for Integer Division(rounding_mode=None) ; valid input "
-             "values are None or ttnn.float32");
-    return DataType::FLOAT32;
+    TT_FATAL(!int32 || !dtype || *dtype == DataType::FLOAT32,
+             "For integer division, supported output dtype is FLOAT32");
+    return int32 ? DataType::FLOAT32 : data_type(dtype);
 }
 
 cpu::Operand operand(const Tensor& tensor) { return tensor; }
@@ -45,35 +41,37 @@ double number(operations::unary::ScalarVariant scalar) {
 #define RESULT                                                                                  \
     const std::optional<const DataType>&dtype, const std::optional<MemoryConfig>&memory_config, \
         const std::optional<Tensor>&output
-#define EVALUATE(TYPE)                \
+#define EVALUATE(TYPE, DTYPE)         \
     return cpu::binary_operation(     \
         lhs, rhs, BinaryOpType::TYPE, \
-        {data_type(dtype), memory_config, output, post, lhs_operations, rhs_operations});
+        {DTYPE, memory_config, output, post, lhs_operations, rhs_operations})
 
-#define BINARY(name, TYPE)                                                              \
-    Tensor name(const Tensor& lhs, const Tensor& rhs, RESULT, ACTIVATIONS,              \
-                const std::optional<bool>& /*use_legacy*/, CORES){                      \
-        EVALUATE(TYPE)} Tensor name(const Tensor& lhs, float rhs, RESULT, ACTIVATIONS,  \
-                                    const std::optional<bool>& /*use_legacy*/, CORES) { \
-        EVALUATE(TYPE)                                                                  \
+#define BINARY(name, TYPE)                                                 \
+    Tensor name(const Tensor& lhs, const Tensor& rhs, RESULT, ACTIVATIONS, \
+                const std::optional<bool>& /*use_legacy*/, CORES) {        \
+        EVALUATE(TYPE, data_type(dtype));                                  \
+    }                                                                      \
+    Tensor name(const Tensor& lhs, float rhs, RESULT, ACTIVATIONS,         \
+                const std::optional<bool>& /*use_legacy*/, CORES) {        \
+        EVALUATE(TYPE, data_type(dtype));                                  \
     }
-BINARY(add, ADD)
-BINARY(subtract, SUB)
-BINARY(eq, EQ)
-BINARY(ne, NE)
-BINARY(ge, GE)
-BINARY(gt, GT)
-BINARY(le, LE)
-BINARY(lt, LT)
-BINARY(logical_and, LOGICAL_AND)
-BINARY(logical_or, LOGICAL_OR)
-BINARY(logical_xor, LOGICAL_XOR)
-BINARY(ldexp, LDEXP)
-BINARY(logaddexp, LOGADDEXP)
-BINARY(logaddexp2, LOGADDEXP2)
-BINARY(squared_difference, SQUARED_DIFFERENCE)
-BINARY(logical_right_shift, LOGICAL_RIGHT_SHIFT)
-BINARY(xlogy, XLOGY)
+BINARY(add, ADD);
+BINARY(subtract, SUB);
+BINARY(eq, EQ);
+BINARY(ne, NE);
+BINARY(ge, GE);
+BINARY(gt, GT);
+BINARY(le, LE);
+BINARY(lt, LT);
+BINARY(logical_and, LOGICAL_AND);
+BINARY(logical_or, LOGICAL_OR);
+BINARY(logical_xor, LOGICAL_XOR);
+BINARY(ldexp, LDEXP);
+BINARY(logaddexp, LOGADDEXP);
+BINARY(logaddexp2, LOGADDEXP2);
+BINARY(squared_difference, SQUARED_DIFFERENCE);
+BINARY(logical_right_shift, LOGICAL_RIGHT_SHIFT);
+BINARY(xlogy, XLOGY);
 #undef BINARY
 
 #define BINARY(name, TYPE)                                                       \
@@ -81,22 +79,25 @@ BINARY(xlogy, XLOGY)
         return cpu::binary_operation(lhs, rhs, BinaryOpType::TYPE,               \
                                      {data_type(dtype), memory_config, output}); \
     }
-BINARY(eq, EQ)
-BINARY(ne, NE)
-BINARY(ge, GE)
-BINARY(gt, GT)
-BINARY(le, LE)
-BINARY(lt, LT)
+BINARY(eq, EQ);
+BINARY(ne, NE);
+BINARY(ge, GE);
+BINARY(gt, GT);
+BINARY(le, LE);
+BINARY(lt, LT);
 #undef BINARY
 
 Tensor multiply(const Tensor& lhs, const Tensor& rhs, RESULT, ACTIVATIONS,
                 const std::optional<bool>& /*use_legacy*/,
-                const std::optional<bool>& /*fast_and_approximate_mode*/,
-                CORES){EVALUATE(MUL)} Tensor
-    multiply(const Tensor& lhs, float rhs, RESULT, ACTIVATIONS,
-             const std::optional<bool>& /*use_legacy*/,
-             const std::optional<bool>& /*fast_and_approximate_mode*/, CORES){EVALUATE(MUL)} Tensor
-    multiply(const Tensor& lhs, const Tensor& rhs, bool /*fast_and_approximate_mode*/) {
+                const std::optional<bool>& /*fast_and_approximate_mode*/, CORES) {
+    EVALUATE(MUL, data_type(dtype));
+}
+Tensor multiply(const Tensor& lhs, float rhs, RESULT, ACTIVATIONS,
+                const std::optional<bool>& /*use_legacy*/,
+                const std::optional<bool>& /*fast_and_approximate_mode*/, CORES) {
+    EVALUATE(MUL, data_type(dtype));
+}
+Tensor multiply(const Tensor& lhs, const Tensor& rhs, bool /*fast_and_approximate_mode*/) {
     return cpu::binary_operation(lhs, rhs, BinaryOpType::MUL, {});
 }
 Tensor multiply(const Tensor& lhs, float rhs, bool /*fast_and_approximate_mode*/) {
@@ -121,46 +122,53 @@ Tensor divide(const Tensor& lhs, float rhs, RESULT, ACTIVATIONS,
 #define IN_PLACE(TYPE)                \
     return cpu::binary_operation(     \
         lhs, rhs, BinaryOpType::TYPE, \
-        {std::nullopt, std::nullopt, lhs, post, lhs_operations, rhs_operations});
-#define BINARY(name, TYPE)                                                                    \
-    Tensor name(const Tensor& lhs, const Tensor& rhs, ACTIVATIONS, std::optional<bool>,       \
-                CORES){IN_PLACE(TYPE)} Tensor name(const Tensor& lhs, float rhs, ACTIVATIONS, \
-                                                   std::optional<bool>, CORES) {              \
-        IN_PLACE(TYPE)                                                                        \
+        {std::nullopt, std::nullopt, lhs, post, lhs_operations, rhs_operations})
+
+#define BINARY(name, TYPE)                                                                       \
+    Tensor name(const Tensor& lhs, const Tensor& rhs, ACTIVATIONS, std::optional<bool>, CORES) { \
+        IN_PLACE(TYPE);                                                                          \
+    }                                                                                            \
+    Tensor name(const Tensor& lhs, float rhs, ACTIVATIONS, std::optional<bool>, CORES) {         \
+        IN_PLACE(TYPE);                                                                          \
     }
-BINARY(add_, ADD)
-BINARY(subtract_, SUB)
-BINARY(ldexp_, LDEXP)
-BINARY(logaddexp_, LOGADDEXP)
-BINARY(logaddexp2_, LOGADDEXP2)
-BINARY(squared_difference_, SQUARED_DIFFERENCE)
-BINARY(gt_, GT)
-BINARY(ge_, GE)
-BINARY(le_, LE)
-BINARY(lt_, LT)
-BINARY(eq_, EQ)
-BINARY(ne_, NE)
-BINARY(logical_and_, LOGICAL_AND)
-BINARY(logical_or_, LOGICAL_OR)
-BINARY(logical_xor_, LOGICAL_XOR)
-BINARY(rsub_, RSUB)
-BINARY(bias_gelu_, BIAS_GELU)
+BINARY(add_, ADD);
+BINARY(subtract_, SUB);
+BINARY(ldexp_, LDEXP);
+BINARY(logaddexp_, LOGADDEXP);
+BINARY(logaddexp2_, LOGADDEXP2);
+BINARY(squared_difference_, SQUARED_DIFFERENCE);
+BINARY(gt_, GT);
+BINARY(ge_, GE);
+BINARY(le_, LE);
+BINARY(lt_, LT);
+BINARY(eq_, EQ);
+BINARY(ne_, NE);
+BINARY(logical_and_, LOGICAL_AND);
+BINARY(logical_or_, LOGICAL_OR);
+BINARY(logical_xor_, LOGICAL_XOR);
+BINARY(rsub_, RSUB);
+BINARY(bias_gelu_, BIAS_GELU);
 #undef BINARY
 
 Tensor multiply_(const Tensor& lhs, const Tensor& rhs, ACTIVATIONS, std::optional<bool>,
-                 std::optional<bool>, CORES){IN_PLACE(MUL)} Tensor
-    multiply_(const Tensor& lhs, float rhs, ACTIVATIONS, std::optional<bool>, std::optional<bool>,
-              CORES){IN_PLACE(MUL)} Tensor
-    divide_(const Tensor& lhs, const Tensor& rhs, ACTIVATIONS, std::optional<bool>,
-            std::optional<bool>, CORES) {
-    TT_FATAL(!quotient_type(lhs, &rhs, std::nullopt), "Integer division cannot be done in place");
-    IN_PLACE(DIV)
+                 std::optional<bool>, CORES) {
+    IN_PLACE(MUL);
+}
+Tensor multiply_(const Tensor& lhs, float rhs, ACTIVATIONS, std::optional<bool>,
+                 std::optional<bool>, CORES) {
+    IN_PLACE(MUL);
+}
+Tensor divide_(const Tensor& lhs, const Tensor& rhs, ACTIVATIONS, std::optional<bool>,
+               std::optional<bool>, CORES) {
+    TT_FATAL(!quotient_type(lhs, &rhs, std::nullopt),
+             "For integer division, supported output dtype is FLOAT32");
+    IN_PLACE(DIV);
 }
 Tensor divide_(const Tensor& lhs, float rhs, ACTIVATIONS, std::optional<bool>, std::optional<bool>,
                CORES) {
     TT_FATAL(!quotient_type(lhs, nullptr, std::nullopt),
-             "Integer division cannot be done in place");
-    IN_PLACE(DIV)
+             "For integer division, supported output dtype is FLOAT32");
+    IN_PLACE(DIV);
 }
 
 Tensor addalpha(const Tensor& lhs, const Tensor& rhs, float alpha,
@@ -188,12 +196,12 @@ Tensor subalpha(const Tensor& lhs, const Tensor& rhs, float alpha,
 #define BINARY(name, TYPE)          \
     BITS(name, TYPE, const Tensor&) \
     BITS(name, TYPE, std::int32_t)
-BINARY(bitwise_and, BITWISE_AND)
-BINARY(bitwise_or, BITWISE_OR)
-BINARY(bitwise_xor, BITWISE_XOR)
-BINARY(bitwise_left_shift, LEFT_SHIFT)
-BINARY(bitwise_right_shift, RIGHT_SHIFT)
-BINARY(logical_left_shift, LEFT_SHIFT)
+BINARY(bitwise_and, BITWISE_AND);
+BINARY(bitwise_or, BITWISE_OR);
+BINARY(bitwise_xor, BITWISE_XOR);
+BINARY(bitwise_left_shift, LEFT_SHIFT);
+BINARY(bitwise_right_shift, RIGHT_SHIFT);
+BINARY(logical_left_shift, LEFT_SHIFT);
 #undef BINARY
 #undef BITS
 
@@ -205,6 +213,10 @@ Tensor hypot(const Tensor& a, const Tensor& b, const std::optional<MemoryConfig>
 // binary_composite.hpp
 
 #define MEMORY const std::optional<MemoryConfig>& memory_config
+// The release takes a data type here but gives the result the first operand's.
+#define IGNORED_TYPE                                \
+    const std::optional<const DataType>& /*dtype*/, \
+        const std::optional<MemoryConfig>&memory_config, const std::optional<Tensor>&output
 
 Tensor pow(const Tensor& lhs, std::int32_t exponent, MEMORY, const std::optional<Tensor>& output) {
     return cpu::binary_operation(lhs, static_cast<double>(exponent), BinaryOpType::POWER,
@@ -214,10 +226,11 @@ Tensor pow(const Tensor& lhs, float exponent, MEMORY, const std::optional<Tensor
     return cpu::binary_operation(lhs, exponent, BinaryOpType::POWER,
                                  {std::nullopt, memory_config, output});
 }
-Tensor pow(float lhs, const Tensor& rhs, RESULT, ACTIVATIONS,
-           std::optional<bool>){EVALUATE(POWER)} Tensor
-    pow(const Tensor& lhs, const Tensor& rhs, RESULT, ACTIVATIONS, std::optional<bool>) {
-    EVALUATE(POWER)
+Tensor pow(float lhs, const Tensor& rhs, IGNORED_TYPE, ACTIVATIONS, std::optional<bool>) {
+    EVALUATE(POWER, std::nullopt);
+}
+Tensor pow(const Tensor& lhs, const Tensor& rhs, IGNORED_TYPE, ACTIVATIONS, std::optional<bool>) {
+    EVALUATE(POWER, std::nullopt);
 }
 
 namespace {
@@ -233,7 +246,11 @@ Tensor rounded_quotient(const Tensor& lhs, const cpu::Operand& rhs,
             *rounding_mode == "floor" ? BinaryOpType::DIV_FLOOR : BinaryOpType::DIV_TRUNC;
         return cpu::binary_operation(lhs, rhs, type, options);
     }
-    options.dtype = quotient_type(lhs, std::get_if<Tensor>(&rhs), options.dtype);
+    // Of the data types asked for, only that of an integer division counts.
+    options.dtype =
+        quotient_type(lhs, std::get_if<Tensor>(&rhs),
+                      lhs.dtype() == DataType::INT32 ? std::optional<const DataType>(options.dtype)
+                                                     : std::nullopt);
     return cpu::binary_operation(lhs, rhs, BinaryOpType::DIV, options);
 }
 
@@ -268,29 +285,40 @@ Tensor remainder(const Tensor& lhs, const Tensor& rhs, RESULT, ACTIVATIONS,
     const DataType first = lhs.dtype();
     TT_FATAL(first != DataType::UINT32 && first != DataType::UINT16 && first != DataType::UINT8,
              "Unsupported data type for remainder {}", first);
-    EVALUATE(REMAINDER)
+    EVALUATE(REMAINDER, data_type(dtype));
 }
-Tensor remainder(const Tensor& lhs, float rhs, RESULT, ACTIVATIONS,
-                 const std::optional<bool>& /*use_legacy*/, CORES){EVALUATE(REMAINDER)}
-#define BINARY(name, TYPE)                                                                        \
-    Tensor name(const Tensor& lhs, const Tensor& rhs, RESULT, ACTIVATIONS, std::optional<bool>) { \
-        EVALUATE(TYPE)                                                                            \
+Tensor remainder(const Tensor& lhs, float rhs, IGNORED_TYPE, ACTIVATIONS,
+                 const std::optional<bool>& /*use_legacy*/, CORES) {
+    EVALUATE(REMAINDER, std::nullopt);
+}
+
+#define BINARY(name, TYPE)                                                       \
+    Tensor name(const Tensor& lhs, const Tensor& rhs, IGNORED_TYPE, ACTIVATIONS, \
+                std::optional<bool>) {                                           \
+        EVALUATE(TYPE, std::nullopt);                                            \
     }
-BINARY(lcm, LCM) BINARY(gcd, GCD) BINARY(maximum, MAXIMUM) BINARY(minimum, MINIMUM)
-    BINARY(rsub, RSUB)
+BINARY(lcm, LCM);
+BINARY(gcd, GCD);
+BINARY(maximum, MAXIMUM);
+BINARY(minimum, MINIMUM);
 #undef BINARY
 
-        Tensor maximum(const Tensor& lhs, operations::unary::ScalarVariant value, RESULT,
-                       ACTIVATIONS, std::optional<bool>) {
-    const double rhs = number(value);
-    EVALUATE(MAXIMUM)
+#define BINARY(name, TYPE)                                                               \
+    Tensor name(const Tensor& lhs, operations::unary::ScalarVariant value, IGNORED_TYPE, \
+                ACTIVATIONS, std::optional<bool>) {                                      \
+        const double rhs = number(value);                                                \
+        EVALUATE(TYPE, std::nullopt);                                                    \
+    }
+BINARY(maximum, MAXIMUM);
+BINARY(minimum, MINIMUM);
+#undef BINARY
+
+Tensor rsub(const Tensor& lhs, const Tensor& rhs, RESULT, ACTIVATIONS, std::optional<bool>) {
+    EVALUATE(RSUB, data_type(dtype));
 }
-Tensor minimum(const Tensor& lhs, operations::unary::ScalarVariant value, RESULT, ACTIVATIONS,
-               std::optional<bool>) {
-    const double rhs = number(value);
-    EVALUATE(MINIMUM)
+Tensor rsub(const Tensor& lhs, float rhs, RESULT, ACTIVATIONS, std::optional<bool>) {
+    EVALUATE(RSUB, data_type(dtype));
 }
-Tensor rsub(const Tensor& lhs, float rhs, RESULT, ACTIVATIONS, std::optional<bool>){EVALUATE(RSUB)}
 
 Tensor prelu(const Tensor& input, float weight, MEMORY) {
     return prelu_sfpu(input, weight, memory_config);

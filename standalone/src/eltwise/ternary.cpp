@@ -28,13 +28,12 @@ OperandReader<Value> reader(const TensorScalarVariant& value, const Shape& shape
     return OperandReader<Value>(static_cast<Value>(number_of(value)));
 }
 
-void require_tiles(std::initializer_list<const Tensor*> tensors) {
-    for (const Tensor* tensor : tensors) {
-        TT_FATAL(tensor->layout() == Layout::TILE || tensor->memory_config().is_sharded(),
-                 "Ternary operation requires tensor to be in Tile layout when working with "
-                 "non-sharded input tensor. Input tensor layout: {}",
-                 tensor->layout());
-    }
+/// The release looks at the first operand only; it tilizes the others.
+void require_tiles(const Tensor& first) {
+    TT_FATAL(first.layout() == Layout::TILE || first.memory_config().is_sharded(),
+             "Ternary operation requires tensor to be in Tile layout when working with "
+             "non-sharded input tensor. Input tensor layout: {}",
+             first.layout());
 }
 
 Tensor ternary_output(const Tensor& first, const Shape& shape, DataType dtype, Layout layout,
@@ -95,7 +94,7 @@ Tensor where(const Tensor& predicate, const TensorScalarVariant& value_true,
         }
     }
     if (on_true != nullptr && on_false != nullptr) {
-        require_tiles({&predicate, on_true, on_false});
+        require_tiles(predicate);
     }
     const Tensor output =
         ternary_output(predicate, shape, where_type(predicate, on_true, on_false),
@@ -121,7 +120,7 @@ Tensor ternary_operation(const Tensor& a, const Tensor& b, const Tensor& c,
     require_on_device(a, "Input tensor A");
     require_on_device(b, "Input tensor B");
     require_on_device(c, "Input tensor C");
-    require_tiles({&a, &b, &c});
+    require_tiles(a);
     const Shape shape =
         broadcast_shape(broadcast_shape(a.logical_shape(), b.logical_shape()), c.logical_shape());
     const Tensor output =

@@ -131,79 +131,79 @@ double number(operations::unary::ScalarVariant scalar) {
         return cpu::unary_operation(input, UnaryOpType::TYPE, {__VA_ARGS__}, memory_config, \
                                     output_tensor);                                         \
     }
-UNARY(abs, ABS)
-UNARY(neg, NEG)
-UNARY(acos, ACOS)
-UNARY(asin, ASIN)
-UNARY(asinh, ASINH)
-UNARY(atan, ATAN)
-UNARY(atanh, ATANH)
-UNARY(cos, COS)
-UNARY(acosh, ACOSH)
-UNARY(cosh, COSH)
-UNARY(sinh, SINH)
-UNARY(erfinv, ERFINV)
-UNARY(exp2, EXP2)
-UNARY(expm1, EXPM1)
-UNARY(gez, GEZ)
-UNARY(gtz, GTZ)
-UNARY(i0, I0)
-UNARY(i1, I1)
-UNARY(isfinite, ISFINITE)
-UNARY(isinf, ISINF)
-UNARY(isnan, ISNAN)
-UNARY(isneginf, ISNEGINF)
-UNARY(isposinf, ISPOSINF)
-UNARY(lez, LEZ)
-UNARY(logical_not, LOGICAL_NOT_UNARY)
-UNARY(ltz, LTZ)
-UNARY(nez, NEZ)
-UNARY(reciprocal, RECIP)
-UNARY(relu, RELU)
-UNARY(relu6, RELU6)
-UNARY(sign, SIGN)
-UNARY(signbit, SIGNBIT)
-UNARY(silu, SILU)
-UNARY(sin, SIN)
-UNARY(square, SQUARE)
-UNARY(tan, TAN)
-UNARY(bitwise_not, BITWISE_NOT)
-UNARY(floor, FLOOR)
-UNARY(ceil, CEIL)
-UNARY(trunc, TRUNC)
-UNARY(frac, FRAC)
-UNARY(hardsigmoid, HARDSIGMOID)
-UNARY(hardswish, HARDSWISH)
-UNARY(softsign, SOFTSIGN)
-UNARY(cbrt, CBRT)
-UNARY(lgamma, LGAMMA)
-UNARY(digamma, DIGAMMA)
-UNARY(eqz, EQZ)
-UNARY(hardmish, HARDMISH)
-UNARY(identity, IDENTITY)
-UNARY(log_sigmoid, LOGSIGMOID)
-UNARY(swish, SILU)
-UNARY(tanhshrink, TANHSHRINK)
-UNARY(erfc, ERFC)
-UNARY(deg2rad, MUL_UNARY_SFPU, std::numbers::pi / 180.0, 0.0)
-UNARY(rad2deg, MUL_UNARY_SFPU, 180.0 / std::numbers::pi, 0.0)
+UNARY(abs, ABS);
+UNARY(neg, NEG);
+UNARY(acos, ACOS);
+UNARY(asin, ASIN);
+UNARY(asinh, ASINH);
+UNARY(atan, ATAN);
+UNARY(atanh, ATANH);
+UNARY(cos, COS);
+UNARY(acosh, ACOSH);
+UNARY(cosh, COSH);
+UNARY(sinh, SINH);
+UNARY(erfinv, ERFINV);
+UNARY(exp2, EXP2);
+UNARY(expm1, EXPM1);
+UNARY(gez, GEZ);
+UNARY(gtz, GTZ);
+UNARY(i0, I0);
+UNARY(i1, I1);
+UNARY(isfinite, ISFINITE);
+UNARY(isinf, ISINF);
+UNARY(isnan, ISNAN);
+UNARY(isneginf, ISNEGINF);
+UNARY(isposinf, ISPOSINF);
+UNARY(lez, LEZ);
+UNARY(logical_not, LOGICAL_NOT_UNARY);
+UNARY(ltz, LTZ);
+UNARY(nez, NEZ);
+UNARY(reciprocal, RECIP);
+UNARY(relu, RELU);
+UNARY(relu6, RELU6);
+UNARY(sign, SIGN);
+UNARY(signbit, SIGNBIT);
+UNARY(silu, SILU);
+UNARY(sin, SIN);
+UNARY(square, SQUARE);
+UNARY(tan, TAN);
+UNARY(bitwise_not, BITWISE_NOT);
+UNARY(floor, FLOOR);
+UNARY(ceil, CEIL);
+UNARY(trunc, TRUNC);
+UNARY(frac, FRAC);
+UNARY(hardsigmoid, HARDSIGMOID);
+UNARY(hardswish, HARDSWISH);
+UNARY(softsign, SOFTSIGN);
+UNARY(cbrt, CBRT);
+UNARY(lgamma, LGAMMA);
+UNARY(digamma, DIGAMMA);
+UNARY(eqz, EQZ);
+UNARY(hardmish, HARDMISH);
+UNARY(identity, IDENTITY);
+UNARY(log_sigmoid, LOGSIGMOID);
+UNARY(swish, SILU);
+UNARY(tanhshrink, TANHSHRINK);
+UNARY(erfc, ERFC);
+UNARY(deg2rad, MUL_UNARY_SFPU, std::numbers::pi / 180.0, 0.0);
+UNARY(rad2deg, MUL_UNARY_SFPU, 180.0 / std::numbers::pi, 0.0);
 #undef UNARY
 
 #define UNARY(name, TYPE)                                                                        \
     Tensor name(const Tensor& input, bool /*fast_and_approximate_mode*/, TAIL) {                 \
         return cpu::unary_operation(input, UnaryOpType::TYPE, {}, memory_config, output_tensor); \
     }
-UNARY(exp, EXP)
-UNARY(erf, ERF)
-UNARY(gelu, GELU)
-UNARY(log, LOG)
-UNARY(log10, LOG10)
-UNARY(log2, LOG2)
-UNARY(log1p, LOG1P)
-UNARY(rsqrt, RSQRT)
-UNARY(sqrt, SQRT)
-UNARY(mish, MISH)
-UNARY(sigmoid_accurate, SIGMOID)
+UNARY(exp, EXP);
+UNARY(erf, ERF);
+UNARY(gelu, GELU);
+UNARY(log, LOG);
+UNARY(log10, LOG10);
+UNARY(log2, LOG2);
+UNARY(log1p, LOG1P);
+UNARY(rsqrt, RSQRT);
+UNARY(sqrt, SQRT);
+UNARY(mish, MISH);
+UNARY(sigmoid_accurate, SIGMOID);
 #undef UNARY
 
 #define UNARY(name, TYPE)                                                                      \
@@ -211,18 +211,18 @@ UNARY(sigmoid_accurate, SIGMOID)
         return cpu::unary_operation(input, UnaryOpType::TYPE, {parameter, 0.0}, memory_config, \
                                     output_tensor);                                            \
     }
-UNARY(heaviside, HEAVISIDE)
-UNARY(leaky_relu, LEAKY_RELU)
-UNARY(relu_max, RELU_MAX)
-UNARY(relu_min, RELU_MIN)
-UNARY(unary_remainder, REMAINDER)
-UNARY(celu, CELU)
-UNARY(rpow, RPOW)
-UNARY(unary_fmod, FMOD)
-UNARY(prelu_sfpu, PRELU_SFPU)
-UNARY(hardshrink, HARDSHRINK)
-UNARY(elu, ELU)
-UNARY(softshrink, SOFTSHRINK)
+UNARY(heaviside, HEAVISIDE);
+UNARY(leaky_relu, LEAKY_RELU);
+UNARY(relu_max, RELU_MAX);
+UNARY(relu_min, RELU_MIN);
+UNARY(unary_remainder, REMAINDER);
+UNARY(celu, CELU);
+UNARY(rpow, RPOW);
+UNARY(unary_fmod, FMOD);
+UNARY(prelu_sfpu, PRELU_SFPU);
+UNARY(hardshrink, HARDSHRINK);
+UNARY(elu, ELU);
+UNARY(softshrink, SOFTSHRINK);
 #undef UNARY
 
 #define UNARY(name, TYPE)                                                                 \
@@ -230,11 +230,11 @@ UNARY(softshrink, SOFTSHRINK)
         return cpu::unary_operation(input, UnaryOpType::TYPE, {parameter_a, parameter_b}, \
                                     memory_config, output_tensor);                        \
     }
-UNARY(threshold, THRESHOLD)
-UNARY(softplus, SOFTPLUS)
-UNARY(hardtanh, HARDTANH)
-UNARY(selu, SELU)
-UNARY(clamp_tss, CLAMP_TSS)
+UNARY(threshold, THRESHOLD);
+UNARY(softplus, SOFTPLUS);
+UNARY(hardtanh, HARDTANH);
+UNARY(selu, SELU);
+UNARY(clamp_tss, CLAMP_TSS);
 #undef UNARY
 
 #define UNARY(name, TYPE)                                                                \
@@ -242,14 +242,14 @@ UNARY(clamp_tss, CLAMP_TSS)
         return cpu::unary_operation(input, UnaryOpType::TYPE, {number(parameter), 0.0},  \
                                     memory_config, output_tensor);                       \
     }
-UNARY(fill, FILL)
-UNARY(power, POWER)
-UNARY(gt_unary, UNARY_GT)
-UNARY(lt_unary, UNARY_LT)
-UNARY(ne_unary, UNARY_NE)
-UNARY(eq_unary, UNARY_EQ)
-UNARY(ge_unary, UNARY_GE)
-UNARY(le_unary, UNARY_LE)
+UNARY(fill, FILL);
+UNARY(power, POWER);
+UNARY(gt_unary, UNARY_GT);
+UNARY(lt_unary, UNARY_LT);
+UNARY(ne_unary, UNARY_NE);
+UNARY(eq_unary, UNARY_EQ);
+UNARY(ge_unary, UNARY_GE);
+UNARY(le_unary, UNARY_LE);
 #undef UNARY
 
 Tensor clamp_tss(const Tensor& input, std::int32_t min_val, std::int32_t max_val, TAIL) {

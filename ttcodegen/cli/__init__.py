@@ -1,0 +1,1 @@
+"""The command lines: options in, exit status out."""

@@ -1,0 +1,236 @@
+"""`ttcodegen`: compiles a TTIR module to a C++ project, builds it and checks it."""
+
+from __future__ import annotations
+
+import argparse
+import gc
+import os
+import platform
+import shlex
+import sys
+import tempfile
+import traceback
+from collections.abc import Sequence
+from enum import IntEnum
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from ttcodegen import __version__
+from ttcodegen.diagnostics import CompileError, Diagnostics, Source
+
+if TYPE_CHECKING:
+    from ttcodegen.compilation import CompiledModule
+    from ttcodegen.project.toolchain import Toolchain
+    from ttcodegen.transforms.pass_runner import PassRunner
+
+
+class ExitStatus(IntEnum):
+    """What the program ends with."""
+
+    DONE = 0
+    WRONG_INPUT = 1
+    USAGE = 2
+    BUILD_FAILED = 3
+    MISMATCH = 4
+    BUG = 70
+    INTERRUPTED = 130
+    BROKEN_PIPE = 141
+
+
+_EPILOG = """\
+exit status: 0 done; 1 the input is wrong or not supported, or a file cannot be written; 2 wrong
+usage; 3 the C++ did not build; 4 an output of the check differs; 70 a bug in ttcodegen
+"""
+
+
+def argument_parser() -> argparse.ArgumentParser:
+    """The options of the command line."""
+    parser = argparse.ArgumentParser(
+        prog="ttcodegen",
+        description="Compiles a tensor program (TTIR) to a C++ project for Tenstorrent cards.",
+        epilog=_EPILOG,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+        allow_abbrev=False,
+    )
+    add = parser.add_argument
+    add("file", nargs="?", metavar="FILE", help="the module, in MLIR's text form; - reads stdin")
+    add("-o", dest="out", metavar="OUT", type=Path, help="the folder that the project goes to")
+    add("--target", choices=("ttnn", "ttmetal"), default="ttnn", help="what the C++ calls (ttnn)")
+    add("--arch", choices=("wormhole_b0", "blackhole"), default="wormhole_b0", help="the card")
+    add("--system-desc", metavar="F", help="a system description to take the card from")
+    add("--tt-metal", choices=("0.70.1",), default="0.70.1", help="the tt-metal release to target")
+    add("--build", action="store_true", help="build the project for the CPU backend")
+    add("--kind", choices=("so", "exe", "both"), help="what to build: the shared object, the "
+        "executable or both (both; with --check alone, exe)")  # fmt: skip
+    add("--check", action="store_true", help="build it, run it on drawn inputs and compare it with "
+        "the flatbuffer and with the source, both run in numpy")  # fmt: skip
+    add("--seed", type=int, default=0, help="seed of the inputs of --check (0)")
+    add("--force", action="store_true", help="write into a folder of others, or overwrite edits")
+    add("--no-format", action="store_true", help="leave the C++ unformatted")
+    add("--dump-ir", metavar="DIR", type=Path, help="write the module after each pass")
+    add("--time-passes", action="store_true", help="show how long each stage took")
+    add("--cpu-backend-dir", action="store_true", help="print the folder of the CPU backend, which "
+        "is built if it is not there yet, and end")  # fmt: skip
+    add("--version", action="version", version=f"ttcodegen {__version__}")
+    return parser
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Runs the command line; returns the exit status."""
+    if argv is None:
+        # A short run that keeps nearly everything it makes: collecting would find nothing.
+        gc.disable()
+    arguments = list(sys.argv[1:] if argv is None else argv)
+    try:
+        status = _run(arguments)
+        sys.stdout.flush()
+        return status
+    except SystemExit as leave:
+        # argparse leaves this way, having said what is wrong with the usage.
+        return int(leave.code or 0)
+    except BrokenPipeError:
+        # Nobody reads on. Python would complain when it flushes at the end: give it another place.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
+        return ExitStatus.BROKEN_PIPE
+    except KeyboardInterrupt:
+        return ExitStatus.INTERRUPTED
+
+
+def _run(arguments: Sequence[str]) -> int:
+    parser = argument_parser()
+    options = parser.parse_args(arguments)
+    source: Source | None = None
+    try:
+        if options.cpu_backend_dir:
+            return _print_cpu_backend()
+        if options.file is None or options.out is None:
+            parser.error("FILE and -o OUT are needed")
+        source = Source.read(options.file)
+        return _compile(options, source)
+    except CompileError as error:
+        print(error.render(source), file=sys.stderr)
+        return _status_of(error)
+    except (BrokenPipeError, KeyboardInterrupt):
+        raise
+    except Exception as error:
+        print(_bug_report(error, source, arguments), file=sys.stderr)
+        return ExitStatus.BUG
+
+
+def _status_of(error: CompileError) -> ExitStatus:
+    from ttcodegen.project.toolchain import BuildError
+
+    return ExitStatus.BUILD_FAILED if isinstance(error, BuildError) else ExitStatus.WRONG_INPUT
+
+
+def _print_cpu_backend() -> int:
+    from ttcodegen.project.cpu_backend import ensure_cpu_backend
+    from ttcodegen.project.toolchain import find_toolchain
+
+    print(ensure_cpu_backend(find_toolchain()).folder)
+    return ExitStatus.DONE
+
+
+def _compile(options: argparse.Namespace, source: Source) -> int:
+    from ttcodegen.compilation import CompileOptions, compile_module
+    from ttcodegen.dialects import load_dialects
+    from ttcodegen.project.sources import clang_format_style
+    from ttcodegen.project.toolchain import find_toolchain
+    from ttcodegen.project.writer import refuse_foreign_folder
+    from ttcodegen.transforms.pass_runner import PassRunner
+
+    if options.system_desc is not None:
+        raise CompileError(
+            "system descriptions cannot be read by this version", remedy="name the card with --arch"
+        )
+    # What cannot end well is refused before the work, and before anything is written.
+    refuse_foreign_folder(options.out, force=options.force)
+    toolchain = find_toolchain() if options.build or options.check else None
+    runner = PassRunner(load_dialects(), dump=options.dump_ir)
+    diagnostics = Diagnostics()
+    style = None if options.no_format else clang_format_style()
+    name = "model" if options.file == "-" else Path(options.file).name.partition(".")[0]
+    try:
+        compiled = compile_module(
+            source,
+            CompileOptions(name, options.target, options.arch, options.tt_metal, style),
+            runner,
+            diagnostics,
+        )
+        diagnostics.write(sys.stderr, source)
+        _write(options, compiled, style, runner)
+        return _build_and_check(options, source, compiled, toolchain, runner)
+    finally:
+        if options.time_passes:
+            runner.write_times(sys.stderr)
+
+
+def _write(
+    options: argparse.Namespace, compiled: CompiledModule, style: str | None, runner: PassRunner
+) -> None:
+    from ttcodegen.emitc.formatting import format_files
+    from ttcodegen.project.sources import FLATBUFFER_FILES, render_project_files, render_sources
+    from ttcodegen.project.writer import write_project
+
+    module = compiled.description
+    with runner.stage("render project"):
+        sources = format_files(render_sources(module), style or "", enabled=style is not None)
+        files: dict[str, str | bytes] = {
+            **compiled.files,
+            **sources,
+            **render_project_files(module, compiled.files),
+            FLATBUFFER_FILES[module.target]: compiled.flatbuffer,
+        }
+    with runner.stage("write project"):
+        write_project(module, options.out, files, force=options.force)
+
+
+def _build_and_check(
+    options: argparse.Namespace,
+    source: Source,
+    compiled: CompiledModule,
+    toolchain: Toolchain | None,
+    runner: PassRunner,
+) -> int:
+    if toolchain is None:
+        return ExitStatus.DONE
+    if not options.check:
+        from ttcodegen.project.building import build_project
+
+        with runner.stage("build"):
+            build_project(options.out, compiled.description.name, toolchain, options.kind or "both")
+        return ExitStatus.DONE
+    from ttcodegen.project.checking import check_project
+
+    kind = options.kind or ("both" if options.build else "exe")
+    with runner.stage("build and check"):
+        checks = check_project(
+            source, compiled, options.out, toolchain, kind=kind, seed=options.seed
+        )
+    failed = [reason for check in checks for reason in check.reasons]
+    for reason in failed:
+        print(f"error: {reason}", file=sys.stderr)
+    if not all(check.passed for check in checks):
+        return ExitStatus.MISMATCH
+    return ExitStatus.DONE
+
+
+def _bug_report(error: Exception, source: Source | None, arguments: Sequence[str]) -> str:
+    """Puts what reproduces an internal error into a folder; the message for the user."""
+    message = f"ttcodegen: internal error: {type(error).__name__}: {error}".splitlines()[0]
+    told = "".join(traceback.format_exception(error))
+    try:
+        folder = Path(tempfile.mkdtemp(prefix="ttcodegen-bug-"))
+        if source is not None:
+            folder.joinpath("input.mlir").write_text(source.text, "utf-8")
+        folder.joinpath("command.txt").write_text(shlex.join(["ttcodegen", *arguments]) + "\n")
+        folder.joinpath("traceback.txt").write_text(told, "utf-8")
+        system = f"{platform.platform()}, Python {platform.python_version()}"
+        folder.joinpath("version.txt").write_text(f"ttcodegen {__version__}\n{system}\n")
+    except OSError as failure:
+        return f"{message}\nnote: what reproduces it could not be written: {failure}\n{told}"
+    return f"{message}\nnote: this is a bug in ttcodegen; what reproduces it is in {folder}"
+
+
+if __name__ == "__main__":
+    sys.exit(main())

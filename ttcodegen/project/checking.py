@@ -1,0 +1,227 @@
+"""`--check`: runs the C++, the flatbuffer and the golden on the same drawn inputs and compares."""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+import signal
+import subprocess
+import tempfile
+from collections.abc import Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from ttcodegen.diagnostics import CompileError, Source
+from ttcodegen.flatbuffer.reader import read_ttnn
+from ttcodegen.parsing import parse_module
+from ttcodegen.project.building import BUILD_FOLDER, Kind, build_project
+from ttcodegen.project.writer import CHECK_REPORT
+from ttcodegen.runtime.comparison import Agreement, OutputCheck, check_output, report
+from ttcodegen.runtime.drawing import draw_inputs
+from ttcodegen.runtime.execution import ExecutionError
+from ttcodegen.runtime.golden import Golden
+from ttcodegen.runtime.interpreter import Interpreter
+from ttcodegen.runtime.usage import depends_on_floats
+
+if TYPE_CHECKING:
+    from ttcodegen.compilation import CompiledModule
+    from ttcodegen.project.description import FunctionDescription
+    from ttcodegen.project.toolchain import Toolchain
+
+TIMEOUT = 1800.0
+"""Seconds after which a run of the C++ counts as one that hangs."""
+
+
+@dataclass(frozen=True)
+class FunctionRuns:
+    """What the two numpy runs of a function gave."""
+
+    function: FunctionDescription
+    inputs: tuple[np.ndarray, ...]
+    golden: tuple[np.ndarray, ...]
+    flatbuffer: tuple[np.ndarray, ...]
+    depends_on_floats: tuple[bool, ...]
+
+
+def check_project(
+    source: Source,
+    compiled: CompiledModule,
+    out: Path,
+    toolchain: Toolchain,
+    *,
+    kind: Kind = "exe",
+    seed: int = 0,
+    timeout: float = TIMEOUT,
+) -> list[OutputCheck]:
+    """Builds the project in `out`, checks it and writes check.json.
+
+    Args:
+        source: the text that was compiled.
+        compiled: what became of it, as it lies in `out`.
+        out: the project's folder.
+        toolchain: what builds it.
+        kind: what to build besides the executable, which is what runs.
+        seed: of the drawn inputs.
+        timeout: seconds that the C++ may take.
+
+    Returns:
+        One entry per output of each function, passed or not.
+
+    Raises:
+        BuildError: if the project does not build.
+        CompileError: if the program cannot be run in numpy, or the report cannot be written.
+    """
+    build_kind: Kind = "exe" if kind == "exe" else "both"
+    name = compiled.description.name
+    # The compiler runs beside numpy: neither needs the other's results.
+    with ThreadPoolExecutor(max_workers=1) as pool:
+        building = pool.submit(build_project, out, name, toolchain, build_kind)
+        runs = run_in_numpy(source, compiled, seed)
+        built = building.result()
+    assert built.executable is not None
+    outputs, failure = run_executable(built.executable, runs, out / BUILD_FOLDER, timeout)
+    checks = [
+        check for run in runs for check in _check_function(run, outputs[run.function.name], failure)
+    ]
+    _write_report(out, {**report(checks), "seed": seed})
+    return checks
+
+
+def run_in_numpy(source: Source, compiled: CompiledModule, seed: int) -> list[FunctionRuns]:
+    """Draws inputs for each entry function and runs the source and the flatbuffer on them.
+
+    Raises:
+        CompileError: if an op has no numpy meaning, or a run fails.
+    """
+    # Compiling changed the module that was parsed; the golden run is that of the source.
+    module = parse_module(source)
+    functions = {op.sym_name.data: op for op in module.body.block.ops if op.name == "func.func"}
+    golden = Golden(module)
+    interpreter = Interpreter(read_ttnn(compiled.flatbuffer))
+    runs: list[FunctionRuns] = []
+    for function in compiled.description.functions:
+        op = functions[function.name]
+        inputs = tuple(draw_inputs(module, op, seed).values())
+        try:
+            # The device saturates and divides by zero without a word; so does this.
+            with np.errstate(all="ignore"):
+                expected = tuple(golden.run(function.name, inputs))
+                lowered = tuple(interpreter.run(function.name, inputs))
+        except ExecutionError as error:
+            raise CompileError(f"'{function.name}' cannot be checked: {error}", op) from None
+        decisions = tuple(depends_on_floats(module, op))
+        runs.append(FunctionRuns(function, inputs, expected, lowered, decisions))
+    return runs
+
+
+def run_executable(
+    executable: Path, runs: Sequence[FunctionRuns], folder: Path, timeout: float
+) -> tuple[Mapping[str, Mapping[str, np.ndarray]], str | None]:
+    """Runs the executable on the inputs of the numpy runs.
+
+    Args:
+        executable: the built program.
+        runs: the functions and their inputs.
+        folder: where files are put for as long as the run takes.
+        timeout: seconds that it may take.
+
+    Returns:
+        The outputs by function and name, as far as there are any; and why the program failed,
+        None if it did not.
+    """
+    with tempfile.TemporaryDirectory(prefix="check-", dir=folder) as scratch:
+        inputs, results = Path(scratch, "inputs"), Path(scratch, "outputs")
+        for run in runs:
+            arrays = zip(run.function.arguments, run.inputs, strict=True)
+            _write_inputs(inputs / run.function.cpp_name, {a.field: v for a, v in arrays})
+        command = [str(executable), "--inputs", str(inputs), "--outputs", str(results)]
+        failure = _run(command, timeout)
+        outputs = {
+            run.function.name: _read_outputs(results / run.function.cpp_name, run.function)
+            for run in runs
+        }
+    return outputs, failure
+
+
+def _write_inputs(folder: Path, arrays: Mapping[str, np.ndarray]) -> None:
+    folder.mkdir(parents=True)
+    for name, array in arrays.items():
+        # numpy stores bfloat16 as two-byte records, which the program reads as what they are.
+        np.save(folder / f"{name}.npy", array, allow_pickle=False)
+
+
+def _read_outputs(folder: Path, function: FunctionDescription) -> dict[str, np.ndarray]:
+    files = {output.field: folder / f"{output.field}.npy" for output in function.outputs}
+    return {
+        field: np.load(file, allow_pickle=False) for field, file in files.items() if file.is_file()
+    }
+
+
+def _run(command: list[str], timeout: float) -> str | None:
+    """Runs the program; why it failed, in words for a user, or None."""
+    try:
+        done = subprocess.run(
+            command,
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            errors="replace",
+            check=False,
+            timeout=timeout,
+        )
+    except subprocess.TimeoutExpired:
+        return f"the program did not end within {timeout:g} s"
+    except OSError as error:
+        return f"the program did not start: {error.strerror}"
+    if done.returncode == 0:
+        return None
+    lines = [line.strip() for line in done.stderr.splitlines() if line.strip()]
+    told = lines[0].removeprefix("error: ") if lines else "it said nothing"
+    if done.returncode < 0:
+        return f"the program ended with signal {_signal_name(-done.returncode)}: {told}"
+    return f"the program ended with status {done.returncode}: {told}"
+
+
+def _signal_name(number: int) -> str:
+    try:
+        return signal.Signals(number).name
+    except ValueError:
+        return str(number)
+
+
+def _check_function(
+    run: FunctionRuns, outputs: Mapping[str, np.ndarray], failure: str | None
+) -> list[OutputCheck]:
+    checks: list[OutputCheck] = []
+    for index, output in enumerate(run.function.outputs):
+        check = check_output(
+            run.function.name,
+            output.name,
+            output.data_type,
+            outputs.get(output.field),
+            run.flatbuffer[index],
+            run.golden[index],
+            run.depends_on_floats[index],
+        )
+        if check.device is None:
+            reason = failure or "the program did not write it"
+            failed = Agreement(False, "none", None, math.inf, reason)
+            check = OutputCheck(run.function.name, output.name, failed, check.golden)
+        checks.append(check)
+    return checks
+
+
+def _write_report(out: Path, content: Mapping[str, Any]) -> None:
+    text = json.dumps(content, indent=2, ensure_ascii=False) + "\n"
+    fresh = out / f".{CHECK_REPORT}.{os.getpid()}"
+    try:
+        fresh.write_text(text, "utf-8")
+        fresh.replace(out / CHECK_REPORT)
+    except OSError as error:
+        fresh.unlink(missing_ok=True)
+        raise CompileError(f"cannot write '{out / CHECK_REPORT}': {error.strerror}") from None

@@ -108,9 +108,9 @@ Tensor to_memory_config(const Tensor& tensor, const MemoryConfig& memory_config,
     const DataType from = tensor.dtype();
     const DataType to = dtype.value_or(from);
     // Whole shards of any data type can be moved between interleaved and sharded memory.
+    const Shape& shape = tensor.logical_shape();
     const bool whole_shards =
-        tensor.layout() == Layout::TILE ||
-        tensor.logical_shape()[-1] % 32 == 0 && tensor.logical_shape()[-2] % 32 == 0;
+        tensor.layout() == Layout::TILE || (shape[-1] % 32 == 0 && shape[-2] % 32 == 0);
     const bool interleaved = !tensor.memory_config().is_sharded() && !memory_config.is_sharded();
     TT_FATAL((!interleaved && whole_shards) || cpu::can_be_copied(from),
              "ttnn.copy only supports float, bfloat and int32 inputs but got {}", from);

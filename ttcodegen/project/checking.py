@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from xdsl.dialects.func import FuncOp
 
 from ttcodegen.diagnostics import CompileError, Source
 from ttcodegen.flatbuffer.reader import read_ttnn
@@ -100,7 +101,7 @@ def run_in_numpy(source: Source, compiled: CompiledModule, seed: int) -> list[Fu
     """
     # Compiling changed the module that was parsed; the golden run is that of the source.
     module = parse_module(source)
-    functions = {op.sym_name.data: op for op in module.body.block.ops if op.name == "func.func"}
+    functions = {op.sym_name.data: op for op in module.ops if isinstance(op, FuncOp)}
     golden = Golden(module)
     interpreter = Interpreter(read_ttnn(compiled.flatbuffer))
     runs: list[FunctionRuns] = []

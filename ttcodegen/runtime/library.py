@@ -395,7 +395,7 @@ def _fitting(values: ArrayLike, signature: TensorSignature) -> np.ndarray:
     floating = array.dtype.kind not in "biu"
     if floating and signature.computed_dtype.kind in "iu":
         raise ModuleError(f"{what}: expected {signature.dtype}, found {array.dtype}")
-    return np.require(array, requirements="CA")
+    return np.require(array, requirements=["C", "A"])
 
 
 def _in_dtype(array: np.ndarray, dtype: np.dtype[Any]) -> np.ndarray:

@@ -12,6 +12,20 @@ namespace {
 /// Queries that are attended at a time; their scores stay in the cache.
 constexpr std::int64_t kBlockQueries = 64;
 
+/// How many of `count` keys the queries [first, first + rows) of a group may see.
+std::int64_t visible_keys(const Attention& attention, std::int64_t first, std::int64_t rows,
+                          std::int64_t count) {
+    if (!attention.causal_from) {
+        return count;
+    }
+    // Rows go through all queries of one head after the other.
+    const std::int64_t last = first % attention.queries + rows - 1;
+    const std::int64_t query = std::min(last, attention.queries - 1);
+    constexpr std::int64_t unit = 32;  // keeps products in whole tiles and pairs
+    const std::int64_t keys = *attention.causal_from + query + 1;
+    return std::clamp<std::int64_t>((keys + unit - 1) / unit * unit, 0, count);
+}
+
 /// Elements of one user and head, one position after the other; gathered where they are paged.
 class CacheRows {
   public:
@@ -90,23 +104,25 @@ void attend_group(const Tensor& queries, const Tensor& keys, const Tensor& value
     std::vector<float> scores(static_cast<std::size_t>(std::min(kBlockQueries, total) * count));
     for (std::int64_t block = 0; block < total; block += kBlockQueries) {
         const std::int64_t rows = std::min(kBlockQueries, total - block);
+        const std::int64_t seen = visible_keys(attention, block, rows, count);
         multiply_serially<Element>(
-            0, rows, rows_of<Element>(queries, (first_row + block) * width, width), packed_keys,
+            0, rows, rows_of<Element>(queries, (first_row + block) * width, width),
+            packed_keys.leading(width, seen),
             [&](std::int64_t, std::int64_t row, std::int64_t block_rows, std::int64_t column,
                 std::int64_t columns, float* products, std::int64_t stride) {
                 for (std::int64_t r = 0; r < block_rows; ++r) {
                     std::copy_n(products + r * stride, columns,
-                                scores.data() + (row + r) * count + column);
+                                scores.data() + (row + r) * seen + column);
                 }
             });
         for (std::int64_t r = 0; r < rows; ++r) {
             weigh(user, first_head + (block + r) / attention.queries,
-                  (block + r) % attention.queries, scores.data() + r * count,
-                  static_cast<std::size_t>(count));
+                  (block + r) % attention.queries, scores.data() + r * seen,
+                  static_cast<std::size_t>(seen));
         }
         multiply_serially<Element>(
-            0, rows, left_operand<Element>(static_cast<const float*>(scores.data()), {0, count, 1}),
-            packed_values,
+            0, rows, left_operand<Element>(static_cast<const float*>(scores.data()), {0, seen, 1}),
+            packed_values.leading(seen, width),
             [&](std::int64_t, std::int64_t row, std::int64_t block_rows, std::int64_t column,
                 std::int64_t columns, float* products, std::int64_t stride) {
                 ProductOutput result;

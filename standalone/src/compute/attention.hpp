@@ -30,6 +30,8 @@ struct Attention {
     CacheLayout cache;
     /// How many keys each user has; none makes the user's output zero.
     std::vector<std::int64_t> keys;
+    /// Where set, query q sees no key behind `causal_from` + q: what is hidden is not computed.
+    std::optional<std::int64_t> causal_from = std::nullopt;
 };
 
 /// Turns the dot products of one query with `count` keys into weights, in place.

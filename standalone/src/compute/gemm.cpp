@@ -220,31 +220,40 @@ void multiply_block(std::int64_t batch, std::int64_t row, std::int64_t rows,
 }  // namespace
 
 template <typename Element>
-void PackedMatrix<Element>::Free::operator()(Element* data) const {
-    ::operator delete[](data, std::align_val_t{kAlignment});
-}
-
-template <typename Element>
 PackedMatrix<Element>::PackedMatrix(std::int64_t batches, std::int64_t depth, std::int64_t columns)
     : batches_(batches),
       depth_(depth),
       columns_(columns),
       padded_depth_(round_up(depth, kPairing<Element>)),
       panels_((columns + kTileColumns - 1) / kTileColumns),
-      data_(static_cast<Element*>(::operator new[](
-          static_cast<std::size_t>(batches * panels_ * padded_depth_ * kTileColumns) *
-              sizeof(Element),
-          std::align_val_t{kAlignment}))) {}
+      panel_size_(padded_depth_ * kTileColumns),
+      batch_size_(panels_ * panel_size_) {
+    constexpr std::align_val_t alignment{kAlignment};
+    const auto bytes = static_cast<std::size_t>(batches * batch_size_) * sizeof(Element);
+    data_ = std::shared_ptr<Element[]>(static_cast<Element*>(::operator new[](bytes, alignment)),
+                                       [](Element* data) { ::operator delete[](data, alignment); });
+}
+
+template <typename Element>
+PackedMatrix<Element> PackedMatrix<Element>::leading(std::int64_t depth,
+                                                     std::int64_t columns) const {
+    PackedMatrix part = *this;
+    part.depth_ = depth;
+    part.padded_depth_ = round_up(depth, kPairing<Element>);
+    part.columns_ = columns;
+    part.panels_ = (columns + kTileColumns - 1) / kTileColumns;
+    return part;
+}
 
 template <typename Element>
 Element* PackedMatrix<Element>::panel_begin(std::int64_t batch, std::int64_t panel) {
-    return data_.get() + (batch * panels_ + panel) * padded_depth_ * kTileColumns;
+    return data_.get() + batch * batch_size_ + panel * panel_size_;
 }
 
 template <typename Element>
 const Element* PackedMatrix<Element>::panel(std::int64_t batch, std::int64_t panel,
                                             std::int64_t depth) const {
-    return data_.get() + ((batch * panels_ + panel) * padded_depth_ + depth) * kTileColumns;
+    return data_.get() + batch * batch_size_ + panel * panel_size_ + depth * kTileColumns;
 }
 
 template <typename Element>

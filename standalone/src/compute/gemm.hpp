@@ -52,6 +52,9 @@ class PackedMatrix {
     static PackedMatrix pack(std::int64_t batches, std::int64_t depth, std::int64_t columns,
                              const Source* data, MatrixStrides strides);
 
+    /// The first depths and columns, sharing the elements. `depth` is a multiple of 2.
+    PackedMatrix leading(std::int64_t depth, std::int64_t columns) const;
+
     std::int64_t batches() const { return batches_; }
     std::int64_t depth() const { return depth_; }
     std::int64_t columns() const { return columns_; }
@@ -63,10 +66,6 @@ class PackedMatrix {
     const Element* panel(std::int64_t batch, std::int64_t panel, std::int64_t depth) const;
 
   private:
-    struct Free {
-        void operator()(Element* data) const;
-    };
-
     Element* panel_begin(std::int64_t batch, std::int64_t panel);
 
     std::int64_t batches_;
@@ -74,7 +73,9 @@ class PackedMatrix {
     std::int64_t columns_;
     std::int64_t padded_depth_;
     std::int64_t panels_;
-    std::unique_ptr<Element[], Free> data_;
+    std::int64_t panel_size_;
+    std::int64_t batch_size_;
+    std::shared_ptr<Element[]> data_;
 };
 
 /// Writes rows [row, row + rows) and depths [depth, depth + depths) of the left operand of batch

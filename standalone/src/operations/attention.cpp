@@ -228,6 +228,7 @@ Tensor chunked(const Tensor& q, const Tensor& k, const Tensor& v, const Tensor& 
     Weighting weighting;
     weighting.scale = scale_of(scale, shape[3]);
     weighting.causal_from = chunk_start;
+    attention.causal_from = chunk_start;
     const Tensor output = make_output(q, memory_config);
     attend(q, k, v, attention, std::cref(weighting), output);
     return output;
@@ -268,8 +269,13 @@ Tensor scaled_dot_product_attention(
     if (attention_sink) {
         set_prefill_sink(weighting, *attention_sink, q[1]);
     }
-    const Attention attention{
-        q[0], q[1], q[2], q[3], {k[1], k[2], {}, 0}, std::vector<int64_t>(q[0], k[2])};
+    const Attention attention{q[0],
+                              q[1],
+                              q[2],
+                              q[3],
+                              {k[1], k[2], {}, 0},
+                              std::vector<int64_t>(q[0], k[2]),
+                              weighting.causal_from};
     const Tensor output = make_output(input_tensor_q, memory_config);
     attend(input_tensor_q, input_tensor_k, input_tensor_v, attention, std::cref(weighting), output);
     return output;

@@ -10,8 +10,9 @@ The fixture `evaluate` is a function:
 Operands are arrays (float32, bfloat16, int32, uint32, uint16, uint8), None for an absent optional
 operand, a list of arrays for a variadic one. A result is a shape, or a pair of shape and dtype name
 where the dtype is not that of the first operand; several results are a list. Every op made on the
-way is verified, and every value is checked against the shape of its type. The fixture `make_op`
-makes the op only, unverified; `refusal` gives the message with which its verifier refuses it.
+way is verified, and every value is checked against the shape of its type. What an op overwrites
+counts as its last result. The fixture `make_op` makes the op only, unverified; `refusal` gives the
+message with which its verifier refuses it.
 """
 
 from __future__ import annotations
@@ -88,13 +89,18 @@ def _computing(array: np.ndarray) -> np.ndarray:
     return array.astype(np.float32) if array.dtype == ml_dtypes.bfloat16 else array
 
 
-def run(op: CatalogueOp, values: Mapping[SSAValue, np.ndarray]) -> list[np.ndarray]:
-    """The results of an op's numpy meaning, rounded to the element types of the results."""
+def run(op: CatalogueOp, values: dict[SSAValue, np.ndarray]) -> list[np.ndarray]:
+    """The results of an op's numpy meaning, rounded to the element types of the results. An operand
+    that the op overwrites gets another array in `values`."""
     infos = [ResultInfo(shape_of(r.type), numpy_name(element_of(r.type)) or "") for r in op.results]
     groups = op.operand_groups()
+    in_place = op.definition.in_place
+    arrays = {name: [_computing(values[v]) for v in group] for name, group in groups.items()}
+    if in_place is not None:
+        arrays[in_place] = [array.copy() for array in arrays[in_place]]
     call = Call(
         op.name,
-        {name: [_computing(values[v]) for v in group] for name, group in groups.items()},
+        arrays,
         op.parameters(),
         infos,
         {name: [values[v].dtype.name for v in group] for name, group in groups.items()},
@@ -102,6 +108,9 @@ def run(op: CatalogueOp, values: Mapping[SSAValue, np.ndarray]) -> list[np.ndarr
     assert op.definition.numpy is not None
     returned = op.definition.numpy(call)
     results = [returned] if isinstance(returned, np.ndarray) else list(returned)
+    if in_place is not None:
+        overwritten = op.operand(in_place)
+        values[overwritten] = arrays[in_place][0].astype(values[overwritten].dtype)
     for array, info in zip(results, infos, strict=True):
         assert array.shape == info.shape, f"{op.name} gave {array.shape}, its type is {info.shape}"
     return [a.astype(np.dtype(info.dtype)) for a, info in zip(results, infos, strict=True)]
@@ -156,6 +165,8 @@ def _lowered(
     for ttnn_op in map(_catalogue_op, ttnn_ops):
         ttnn_op.verify_()
         values.update(zip(ttnn_op.results, run(ttnn_op, values), strict=True))
+    if op.definition.in_place is not None:
+        results.append(op.operand(op.definition.in_place))
     found = [values[mapping.get(result, result)] for result in results]
     return found, [_catalogue_op(each) for each in ttnn_ops]
 
@@ -163,7 +174,10 @@ def _lowered(
 def _evaluate(name: str, *arguments: Any, **attributes: Any) -> Evaluated:
     op, arrays = _make_op(name, *arguments, **attributes)
     op.verify_()
-    golden = run(op, arrays)
+    values = dict(arrays)
+    golden = run(op, values)
+    if op.definition.in_place is not None:
+        golden.append(values[op.operand(op.definition.in_place)])
     return Evaluated(golden, *_lowered(op, arrays))
 
 

@@ -17,6 +17,7 @@ from ttcodegen.conversions.rebuilding import body_of
 from ttcodegen.conversions.splitting import Part, split
 from ttcodegen.diagnostics import CompileError
 from ttcodegen.dialects.operation import CatalogueOp
+from ttcodegen.dialects.placement import Shards
 from ttcodegen.dialects.ttnn import TensorPlacement
 from ttcodegen.emitc.builder import EmitCBuilder, open_file
 from ttcodegen.emitc.naming import NameScope, identifier
@@ -289,6 +290,7 @@ class _FunctionWriter:
         self.weight_names: dict[SSAValue, str] = {}
         self.names: dict[SSAValue, str] = {}
         """Names that are known better than the op of a value tells."""
+        self.memory_configs: dict[Shards, SSAValue] = {}
         self._layer: str | None = None
         self._result_name: str | None = None
 
@@ -398,9 +400,35 @@ class _FunctionWriter:
         return self.body.subscript(value, index, type, name=self._result_name)
 
     def memory_config(self, placement: TensorPlacement) -> Argument:
+        if placement.shards is not None:
+            return self._sharded_memory_config(placement, placement.shards)
         known = {("dram", "interleaved"): "DRAM", ("l1", "interleaved"): "L1"}
         buffer = known[placement.buffer_type, placement.memory_layout or ""]
         return Text(f"ttnn::{buffer}_MEMORY_CONFIG")
+
+    def _sharded_memory_config(self, placement: TensorPlacement, shards: Shards) -> SSAValue:
+        """A variable that holds it, one for all tensors that are divided alike."""
+        if shards not in self.memory_configs:
+            ranges = [
+                f"ttnn::CoreRange({{{start[0]}, {start[1]}}}, {{{end[0]}, {end[1]}}})"
+                for start, end in shards.core_ranges()
+            ]
+            cores = ranges[0]
+            if len(ranges) > 1:
+                cores = f"std::vector<ttnn::CoreRange>{{{', '.join(ranges)}}}"
+            height, width = shards.shape
+            assert placement.memory_layout is not None
+            self.memory_configs[shards] = self.body.call(
+                "ttnn::MemoryConfig",
+                Text(f"ttnn::TensorMemoryLayout::{placement.memory_layout.upper()}"),
+                Text(f"ttnn::BufferType::{placement.buffer_type.upper()}"),
+                Text(
+                    f"tt::tt_metal::ShardSpec(ttnn::CoreRangeSet({cores}), {{{height}, {width}}})"
+                ),
+                type="ttnn::MemoryConfig",
+                name=placement.memory_layout,
+            )
+        return self.memory_configs[shards]
 
     def data_array(self, op: CatalogueOp, name_hint: str) -> str:
         name = self.writer.constant_names.unique(identifier(name_hint))

@@ -16,6 +16,23 @@ from ttcodegen.dialects.datatypes import DataType, element_of, normalized_data_t
 from ttcodegen.dialects.memory import Layout, Memory
 
 TILE_SIDE = 32
+GRID_WIDTH = 8
+"""The cores of one row that every device has; shards are laid out row by row."""
+
+
+@dataclass(frozen=True)
+class Shards:
+    """The rows of the 2D view of a tensor, divided among cores in equal parts."""
+
+    cores: int
+    shape: tuple[int, int]
+    """Height and width of each core's part in elements, with the padding of its tiles."""
+
+    def core_ranges(self) -> list[tuple[tuple[int, int], tuple[int, int]]]:
+        """The rectangles of cores, by first and last core (column, row): whole rows and a rest."""
+        rows, rest = divmod(self.cores, GRID_WIDTH)
+        whole = [((0, 0), (GRID_WIDTH - 1, rows - 1))] if rows else []
+        return whole + ([((0, rows), (rest - 1, rows))] if rest else [])
 
 
 @dataclass(frozen=True)
@@ -29,6 +46,8 @@ class TensorPlacement:
     """dram, l1 or system_memory (the host)."""
     memory_layout: str | None = "interleaved"
     """interleaved, height_sharded, width_sharded, block_sharded; None on the host."""
+    shards: Shards | None = None
+    """Of a sharded tensor, who has what."""
 
     @property
     def memory(self) -> Memory:
@@ -40,13 +59,17 @@ class TensorPlacement:
 
     def on_host(self) -> TensorPlacement:
         """The same tensor in host memory."""
-        return self.with_(buffer_type="system_memory", memory_layout=None)
+        return self.with_(buffer_type="system_memory", memory_layout=None, shards=None)
 
     def on_device(self) -> TensorPlacement:
         """The same tensor in interleaved DRAM, unless it is on the device already."""
         if self.memory is Memory.DEVICE:
             return self
         return self.with_(buffer_type="dram", memory_layout="interleaved")
+
+    def height_sharded(self, shards: Shards) -> TensorPlacement:
+        """The same tensor in L1, its rows divided among cores."""
+        return self.with_(buffer_type="l1", memory_layout="height_sharded", shards=shards)
 
     def collapsed_shape(self) -> tuple[int, int]:
         """Height and width in elements (in tiles for the tile layout) of the 2D view of the tensor.
@@ -79,10 +102,16 @@ class TTNNLayoutAttr(Data[TensorPlacement]):
         rank = len(placement.shape)
         dims = [f"d{i}" for i in range(rank)]
         height, width = placement.collapsed_shape()
+        cores = 1
+        if placement.shards is not None:
+            cores = placement.shards.cores
+            height, width = placement.shards.shape
+            if placement.layout is Layout.TILE:
+                height, width = height // TILE_SIDE, width // TILE_SIDE
         element = placement.data_type.mlir
         if placement.layout is Layout.TILE:
             element = f"!ttcore.tile<{TILE_SIDE}x{TILE_SIDE}, {element}>"
-        text = f"<({', '.join(dims)}) -> ({self._collapsed_map(dims)}), <1x1>, "
+        text = f"<({', '.join(dims)}) -> ({self._collapsed_map(dims)}), <{cores}x1>, "
         text += f"memref<{height}x{width}x{element}, #ttnn.buffer_type<{placement.buffer_type}>>"
         if placement.memory_layout is not None:
             text += f", <{placement.memory_layout}>"

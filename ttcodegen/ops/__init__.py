@@ -16,6 +16,7 @@ FAMILIES = (
     "reduction",
     "embedding",
     "kv_cache",
+    "kv_cache_paged",
     "normalization",
     "convolution",
     "convolution3d",

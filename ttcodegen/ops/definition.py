@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from ttcodegen.conversions.cpp_calls import CppCalls
     from ttcodegen.conversions.op_builder import OpBuilder
     from ttcodegen.dialects.operation import CatalogueOp
+    from ttcodegen.dialects.placement import Shards
 
 
 __all__ = [
@@ -75,6 +76,8 @@ class OperandSpec:
     """None accepts either."""
     data_types: tuple[DataType, ...] | None = None
     """The data types that the library takes, the preferred one first; None takes all."""
+    shards: Callable[[CatalogueOp], Shards] | None = None
+    """How the library needs the rows of the tensor divided among cores; None if it does not."""
     domain: tuple[float, float] | None = None
     """Where drawn inputs should lie so that the op is well conditioned."""
     drawn_as: Literal["activation", "weight", "index", "mask", "attention_mask", "variance"] = (

@@ -130,7 +130,7 @@ class _Assigner:
                 self._check_in_place(op, spec, value)
                 operands.append(value)
             else:
-                operands.append(self.convert(builder, value, self._wanted(spec, value)))
+                operands.append(self.convert(builder, value, self._wanted(op, spec, value)))
         placements = [
             self._result_placement(op, definition.result_rule(index), operands, result)
             for index, result in enumerate(op.results)
@@ -156,7 +156,7 @@ class _Assigner:
             results.append(self.convert(builder, new, placement_of(new).with_(data_type=declared)))
         return results
 
-    def _wanted(self, spec: OperandSpec, value: SSAValue) -> TensorPlacement:
+    def _wanted(self, op: CatalogueOp, spec: OperandSpec, value: SSAValue) -> TensorPlacement:
         found = placement_of(value)
         wanted = found.with_(data_type=suitable_data_type(found.data_type, spec.data_types))
         if spec.memory is Memory.HOST:
@@ -165,6 +165,8 @@ class _Assigner:
             wanted = wanted.on_device()
         if spec.layout is not None:
             wanted = wanted.with_(layout=spec.layout)
+        if spec.shards is not None:
+            wanted = wanted.height_sharded(spec.shards(op))
         return wanted
 
     def convert(self, builder: OpBuilder, value: SSAValue, wanted: TensorPlacement) -> SSAValue:
@@ -188,7 +190,7 @@ class _Assigner:
 
     def _check_in_place(self, op: CatalogueOp, spec: OperandSpec, value: SSAValue) -> None:
         found = placement_of(value)
-        if self._wanted(spec, value) != found:
+        if self._wanted(op, spec, value) != found:
             raise CompileError(
                 f"'{op.name}' overwrites its operand '{spec.name}', which lies as "
                 f"{found.layout.value} {found.data_type.mlir} and would have to be converted",

@@ -1,0 +1,302 @@
+"""Key and value caches whose positions lie in pages, written in place."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from xdsl.dialects.builtin import TensorType
+from xdsl.ir import SSAValue
+from xdsl.utils.exceptions import VerifyException
+
+from ttcodegen.conversions.cpp_calls import NULLOPT, CppCalls, Text
+from ttcodegen.conversions.op_builder import OpBuilder
+from ttcodegen.dialects.datatypes import DataType, element_of, shape_of
+from ttcodegen.dialects.operation import CatalogueOp
+from ttcodegen.dialects.placement import Shards
+from ttcodegen.lazy_numpy import np
+from ttcodegen.ops.attention import require
+from ttcodegen.ops.attribute_kinds import BOOLEAN
+from ttcodegen.ops.definition import (
+    Call,
+    Layout,
+    OperandSpec,
+    TTIRDefinition,
+    TTNNDefinition,
+    attribute,
+    operand,
+    optional,
+    register,
+)
+
+if TYPE_CHECKING:
+    import numpy
+
+HEADER = "ttnn/operations/experimental/paged_cache/paged_cache.hpp"
+TILE = 32
+MOST_USERS = 64
+"""Each user's rows lie on a core of their own: 8 x 8 on Wormhole."""
+CACHED = (
+    DataType.BFLOAT16,
+    DataType.FLOAT32,
+    DataType.BFLOAT8_B,
+    DataType.BFLOAT4_B,
+)
+WRITTEN = (DataType.BFLOAT16, DataType.FLOAT32)
+SKIPPED = -1
+"""The position of a user, or the number of a page, that nothing is written to."""
+
+
+def whole_tiles(size: int) -> int:
+    """The next multiple of a tile's side."""
+    return -(-size // TILE) * TILE
+
+
+def _verify_cache(op: CatalogueOp) -> tuple[tuple[int, ...], tuple[int, ...]]:
+    """Cache (pages, heads, page size, head size) and input have equal head sizes."""
+    cache, entry = op.shape("cache"), op.shape("input")
+    fits = len(cache) == 4 and len(entry) == 4 and cache[3] == entry[3]
+    require(op, fits, "a cache and an input of rank 4 and one head size", f"{cache} and {entry}")
+    return cache, entry
+
+
+def _verify_page_size(op: CatalogueOp, size: int) -> None:
+    require(op, size % TILE == 0, f"pages of a multiple of {TILE} positions", size)
+
+
+# paged_update_cache
+
+
+def _verify_update(op: CatalogueOp) -> None:
+    """The input (1, users, heads, head size) has the cache's heads, or those and padding."""
+    cache, entry = _verify_cache(op)
+    require(op, entry[0] == 1, "an input whose first dimension is 1", entry)
+    require(op, entry[2] >= cache[1], f"at least the {cache[1]} heads of the cache", entry)
+    index = op.shape("update_index")
+    require(op, index == (entry[1],), f"an update_index of shape {(entry[1],)}", index)
+    table = op.optional_operand("page_table")
+    if table is not None:
+        _verify_page_size(op, cache[2])
+        found = shape_of(table.type)
+        fits = len(found) == 2 and found[0] == entry[1]
+        require(op, fits, f"a page_table with {entry[1]} rows", found)
+        if op.parameter("share_cache"):
+            raise VerifyException(f"{op.name}: a cache in pages cannot be shared")
+        return
+    users = 1 if op.parameter("share_cache") else entry[1]
+    require(op, cache[0] == users, f"a cache of {users} users", cache)
+
+
+def _update(call: Call) -> Sequence[numpy.ndarray]:
+    cache, entry = call.array("cache"), call.array("input")
+    table = call.optional("page_table")
+    heads, page_size = cache.shape[1:3]
+    for user, position in enumerate(call.array("update_index").astype(np.int64)):
+        if position == SKIPPED:
+            continue
+        page = 0 if call["share_cache"] else user
+        if table is not None:
+            page = int(table[user, position // page_size])
+            position %= page_size
+        cache[page, :, position] = entry[0, user, :heads]
+    return []
+
+
+def _lower_update(builder: OpBuilder, op: CatalogueOp) -> Sequence[SSAValue]:
+    """The library reads one tile of heads of each user, from a core of its own."""
+    cache, entry = builder.operand(op, "cache"), builder.operand(op, "input")
+    _, users, heads, _ = shape_of(entry.type)
+    if users > MOST_USERS or shape_of(cache.type)[1] > TILE:
+        raise VerifyException(
+            f"{op.name}: the library updates caches of up to {MOST_USERS} users and {TILE} heads, "
+            f"found {users} and {shape_of(cache.type)[1]}"
+        )
+    if heads > TILE:
+        entry = builder.slice_dim(entry, 2, 0, TILE)
+    entry = builder.typecast(entry, element_of(cache.type))
+    builder.emit_op(
+        "paged_update_cache",
+        [cache, entry, builder.operand(op, "update_index"), builder.optional(op, "page_table")],
+        [],
+        share_cache=op.parameter("share_cache"),
+    )
+    return []
+
+
+def _positions(op: CatalogueOp) -> int:
+    """How many positions a user has."""
+    table = op.optional_operand("page_table")
+    return op.shape("cache")[2] * (1 if table is None else shape_of(table.type)[1])
+
+
+def _pages(op: CatalogueOp) -> int:
+    return op.shape("cache")[0]
+
+
+def _users(op: CatalogueOp) -> int:
+    return op.shape("page_table")[0]
+
+
+_SHARED = attribute("share_cache", BOOLEAN, False)
+
+register(
+    TTIRDefinition(
+        "ttir.paged_update_cache",
+        (
+            operand("cache"),
+            operand("input"),
+            operand("update_index", drawn_as="index", places=_positions),
+            optional("page_table", drawn_as="index", places=_pages),
+        ),
+        (_SHARED,),
+        results=0,
+        verify=_verify_update,
+        numpy=_update,
+        in_place="cache",
+        lower=_lower_update,
+    )
+)
+
+
+def _cpp_update(calls: CppCalls, op: CatalogueOp) -> None:
+    calls.include(HEADER)
+    cache, entry, index = (calls[op.operand(n)] for n in ("cache", "input", "update_index"))
+    table = op.optional_operand("page_table")
+    calls.run(
+        "ttnn::experimental::paged_update_cache",
+        cache,
+        entry,
+        Text("/*update_idxs=*/std::vector<uint32_t>{}"),
+        index,
+        Text("/*share_cache=*/true") if op.parameter("share_cache") else NULLOPT,
+        NULLOPT if table is None else calls[table],
+        Text("/*batch_offset=*/0"),
+        NULLOPT,  # compute kernel config
+        NULLOPT,  # mesh coordinates
+    )
+
+
+def _row_per_user(op: CatalogueOp) -> Shards:
+    _, users, heads, size = op.shape("input")
+    return Shards(users, (whole_tiles(heads), whole_tiles(size)))
+
+
+_NUMBERS = {"layout": Layout.ROW_MAJOR, "data_types": (DataType.INT32,)}
+
+register(
+    TTNNDefinition(
+        "ttnn.paged_update_cache",
+        (
+            OperandSpec("cache", data_types=CACHED),
+            OperandSpec("input", data_types=WRITTEN, shards=_row_per_user),
+            operand("update_index", **_NUMBERS),
+            optional("page_table", **_NUMBERS),
+        ),
+        (_SHARED,),
+        results=0,
+        numpy=_update,
+        in_place="cache",
+        cpp=_cpp_update,
+    )
+)
+
+# paged_fill_cache
+
+
+def _verify_fill(op: CatalogueOp) -> None:
+    """The input (users, heads, positions, head size) fits into the pages of its users."""
+    cache, entry = _verify_cache(op)
+    _verify_page_size(op, cache[2])
+    require(op, entry[1] == cache[1], f"the {cache[1]} heads of the cache", entry)
+    table = op.shape("page_table")
+    fits = len(table) == 2 and entry[2] <= table[-1] * cache[2]
+    require(op, fits, f"a page_table with pages for {entry[2]} positions", table)
+    users = op.optional_operand("batch_idx_tensor")
+    found = (1,) if users is None else shape_of(users.type)
+    require(op, found == (entry[0],), "one user's number for each in the input", found)
+
+
+def _fill(call: Call) -> Sequence[numpy.ndarray]:
+    """The rest of the last tile is cleared: the device writes whole tiles."""
+    cache, entry, table = (call.array(name) for name in ("cache", "input", "page_table"))
+    users = call.optional("batch_idx_tensor")
+    numbers = [0] if users is None else [int(number) for number in users.reshape(-1)]
+    length, page_size = entry.shape[2], cache.shape[2]
+    for user, part in zip(numbers, entry, strict=True):
+        for place in range(-(-length // page_size)):
+            page = int(table[user, place])
+            if page == SKIPPED:
+                continue
+            rows = part[:, place * page_size : (place + 1) * page_size]
+            count = rows.shape[1]
+            cache[page, :, :count] = rows
+            cache[page, :, count : whole_tiles(count)] = 0
+    return []
+
+
+def _lower_fill(builder: OpBuilder, op: CatalogueOp) -> Sequence[SSAValue]:
+    """One call per user, with the padding of the last tile made explicit."""
+    cache, entry = builder.operand(op, "cache"), builder.operand(op, "input")
+    entry = builder.typecast(entry, element_of(cache.type))
+    users, heads, positions, size = shape_of(entry.type)
+    missing = whole_tiles(positions) - positions
+    if missing:
+        padded = TensorType(element_of(entry.type), [users, heads, positions + missing, size])
+        padding = [0, 0, 0, 0, 0, missing, 0, 0]
+        entry = builder.emit("pad", [entry], padded, padding=padding, value=0.0)
+    numbers = builder.optional(op, "batch_idx_tensor")
+    for user in range(users):
+        number = None if numbers is None else builder.slice_dim(numbers, 0, user, user + 1)
+        part = builder.slice_dim(entry, 0, user, user + 1)
+        builder.emit_op(
+            "paged_fill_cache", [cache, part, builder.operand(op, "page_table"), number], []
+        )
+    return []
+
+
+register(
+    TTIRDefinition(
+        "ttir.paged_fill_cache",
+        (
+            operand("cache"),
+            operand("input"),
+            operand("page_table", drawn_as="index", places=_pages),
+            optional("batch_idx_tensor", drawn_as="index", places=_users),
+        ),
+        results=0,
+        verify=_verify_fill,
+        numpy=_fill,
+        in_place="cache",
+        lower=_lower_fill,
+    )
+)
+
+
+def _cpp_fill(calls: CppCalls, op: CatalogueOp) -> None:
+    calls.include(HEADER)
+    number = op.optional_operand("batch_idx_tensor")
+    calls.run(
+        "ttnn::experimental::paged_fill_cache",
+        *(calls[op.operand(name)] for name in ("cache", "input", "page_table")),
+        NULLOPT if number is None else calls[number],
+        Text("/*batch_idx=*/0"),
+        NULLOPT,  # compute kernel config
+        NULLOPT,  # mesh coordinates
+    )
+
+
+register(
+    TTNNDefinition(
+        "ttnn.paged_fill_cache",
+        (
+            OperandSpec("cache", data_types=CACHED),
+            OperandSpec("input", data_types=WRITTEN),
+            operand("page_table", **_NUMBERS),
+            optional("batch_idx_tensor", **_NUMBERS),
+        ),
+        results=0,
+        numpy=_fill,
+        in_place="cache",
+        cpp=_cpp_fill,
+    )
+)

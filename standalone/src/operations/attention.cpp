@@ -37,6 +37,8 @@ struct Weighting {
     std::optional<FloatElements> mask;
     std::array<int64_t, 2> mask_strides = {0, 0};
     int64_t mask_width = 0;
+    /// What the mask is multiplied with: the decode kernels add it before they scale.
+    float mask_scale = 1.0F;
     /// One logit for each head.
     std::optional<FloatElements> sinks;
     int64_t sink_stride = 1;
@@ -50,7 +52,7 @@ struct Weighting {
             const float* added =
                 mask->data() + user * mask_strides[0] + head * mask_strides[1] + query * mask_width;
             for (std::size_t i = 0; i < count; ++i) {
-                scores[i] += added[i];
+                scores[i] += added[i] * mask_scale;
             }
         }
         const auto [first, last] = visible(query, static_cast<int64_t>(count));
@@ -253,6 +255,8 @@ Tensor scaled_dot_product_attention(
     weighting.window = sliding_window_size.value_or(0);
     if (attn_mask) {
         check_prefill_mask(*attn_mask, q, k, is_causal);
+        TT_FATAL(weighting.window == 0,
+                 "SDPA ignores a mask beside a sliding window: put the window into the mask");
         set_mask(weighting, *attn_mask);
     }
     if (is_causal) {
@@ -371,6 +375,7 @@ void set_decode_mask(Weighting& weighting, const DecodeArguments& arguments) {
     TT_FATAL(shape[2] == q[2], "Expect same number of heads in mask as in Q, got {} and {}",
              shape[2], q[2]);
     weighting.mask.emplace(mask);
+    weighting.mask_scale = weighting.scale;
     weighting.mask_strides = {shape[0] == 1 ? 0 : int64_t{shape[2]} * shape[3], shape[3]};
 }
 

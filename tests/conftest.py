@@ -1,0 +1,86 @@
+"""Shared by all tests: models, the CPU backend, built projects, the libraries of the release.
+
+What costs time is made once for all processes of a test run, under a lock. The CPU backend is kept
+where ttcodegen keeps it for its user, so that later runs have it as well.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import os
+from collections.abc import Callable, Generator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from scripts.link_check import LinkCheckError, wheel_libraries
+from ttcodegen.cli.ttcodegen import main
+from ttcodegen.project.cpu_backend import CPUBackend, ensure_cpu_backend
+from ttcodegen.project.toolchain import Toolchain, find_toolchain
+
+ROOT = Path(__file__).resolve().parent.parent
+
+
+@contextmanager
+def _locked(path: Path) -> Generator[None]:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with path.open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        yield
+
+
+@pytest.fixture(scope="session")
+def corpus() -> Path:
+    """A folder of TTIR modules that are no part of the project: $TTCODEGEN_CORPUS, or beside it."""
+    named = os.environ.get("TTCODEGEN_CORPUS")
+    folder = Path(named) if named else ROOT.parent / "shared" / "corpus" / "ttir"
+    if not folder.is_dir():
+        pytest.skip("there is no corpus: name its folder in TTCODEGEN_CORPUS")
+    return folder
+
+
+@pytest.fixture(scope="session")
+def toolchain() -> Toolchain:
+    """The C++ compiler, CMake and Ninja."""
+    return find_toolchain()
+
+
+@pytest.fixture(scope="session")
+def cpu_backend(toolchain: Toolchain) -> CPUBackend:
+    """The CPU backend, built if this is the first time."""
+    return ensure_cpu_backend(toolchain)
+
+
+@pytest.fixture(scope="session")
+def example(tmp_path_factory: pytest.TempPathFactory, worker_id: str) -> Callable[[str], Path]:
+    """Gives the project of an example by its name: compiled, built and checked."""
+    own = tmp_path_factory.getbasetemp()
+    shared = (own if worker_id == "master" else own.parent) / "examples"
+
+    def project(name: str) -> Path:
+        out, status = shared / name, shared / f"{name}.status"
+        with _locked(shared / f"{name}.lock"):
+            if not status.exists():
+                source = ROOT / "examples" / name / f"{name}.mlir"
+                arguments = [str(source), "-o", str(out), "--check", "--kind", "both"]
+                status.write_text(str(main(arguments)))
+        assert status.read_text() == "0"
+        return out
+
+    return project
+
+
+@pytest.fixture(scope="session")
+def ttnn_libraries() -> Path:
+    """The folder with the libraries of the released ttnn wheel: $TTNN_LIBRARIES, or downloaded."""
+    if named := os.environ.get("TTNN_LIBRARIES"):
+        return Path(named)
+    cache = ROOT / "build" / "wheels"
+    try:
+        with _locked(cache / "lock"):
+            return wheel_libraries(cache)
+    except LinkCheckError as error:
+        if os.environ.get("CI"):
+            raise
+        pytest.skip(f"the ttnn wheel cannot be had: {error}")

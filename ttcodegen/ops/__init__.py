@@ -28,6 +28,7 @@ FAMILIES = (
     "sorting",
     "indexing",
     "rearrangement",
+    "training",
 )
 
 

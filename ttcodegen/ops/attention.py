@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from math import sqrt
-from typing import TYPE_CHECKING
 
 from xdsl.dialects.builtin import TensorType
 from xdsl.ir import Attribute, SSAValue
@@ -26,7 +25,7 @@ from ttcodegen.conversions.cpp_calls import (
 from ttcodegen.conversions.op_builder import OpBuilder
 from ttcodegen.dialects.datatypes import DataType, bf16, element_of, f32, shape_of
 from ttcodegen.dialects.operation import CatalogueOp
-from ttcodegen.lazy_numpy import np
+from ttcodegen.lazy_numpy import Array, np
 from ttcodegen.ops.attribute_kinds import BOOLEAN, INTEGER, NUMBER
 from ttcodegen.ops.data_movement import expect_shape
 from ttcodegen.ops.definition import (
@@ -39,9 +38,6 @@ from ttcodegen.ops.definition import (
     optional,
     register,
 )
-
-if TYPE_CHECKING:
-    import numpy
 
 TILE = 32
 ATTENDED = (DataType.BFLOAT16, DataType.BFLOAT8_B, DataType.BFLOAT4_B)
@@ -66,13 +62,13 @@ def default_scale(head_size: int) -> float:
 
 
 def attend(
-    query: numpy.ndarray,
-    key: numpy.ndarray,
-    value: numpy.ndarray,
+    query: Array,
+    key: Array,
+    value: Array,
     scale: float,
-    added: numpy.ndarray | None = None,
-    sink: numpy.ndarray | None = None,
-) -> numpy.ndarray:
+    added: Array | None = None,
+    sink: Array | None = None,
+) -> Array:
     """softmax(scale * Q K^T + added) V.
 
     Args:
@@ -100,12 +96,12 @@ def attend(
     return np.matmul(weights, value).reshape(batch, heads, queries, -1)
 
 
-def hidden(visible: numpy.ndarray) -> numpy.ndarray:
+def hidden(visible: Array) -> Array:
     """What to add to scores: zero where a key is visible, minus infinity where it is not."""
     return np.where(visible, np.float32(0), np.float32(-np.inf))
 
 
-def plus(a: numpy.ndarray | None, b: numpy.ndarray | None) -> numpy.ndarray | None:
+def plus(a: Array | None, b: Array | None) -> Array | None:
     """The sum of what is there."""
     if a is None or b is None:
         return b if a is None else a
@@ -130,7 +126,7 @@ class Band:
             return Band(last / 2, last / 2)
         return Band(0, window // 2) if window else None
 
-    def visible(self, queries: int, keys: int) -> numpy.ndarray:
+    def visible(self, queries: int, keys: int) -> Array:
         """(queries, keys)."""
         before = np.arange(queries)[:, None] - np.arange(keys)[None, :]
         return np.abs(before - self.center) <= self.half
@@ -145,7 +141,7 @@ def _band(queries: int, keys: int, causal: bool, window: int | None) -> Band | N
     return Band.of(queries, keys, causal, window)
 
 
-def _attention(call: Call) -> numpy.ndarray:
+def _attention(call: Call) -> Array:
     query, key = call.array("query"), call.array("key")
     scale = default_scale(query.shape[3]) if call["scale"] is None else call["scale"]
     queries, keys = query.shape[2], key.shape[2]
@@ -381,7 +377,7 @@ register(
 )
 
 
-def _library_attention(call: Call) -> numpy.ndarray:
+def _library_attention(call: Call) -> Array:
     """The kernel multiplies the sink with the scale, and ignores a mask beside a window."""
     query, key = call.array("query"), call.array("key")
     scale = default_scale(query.shape[3]) if call["scale"] is None else call["scale"]

@@ -8,7 +8,6 @@ do it and the reference system, which passes both on, has it.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
 from xdsl.dialects.builtin import TensorType
 from xdsl.ir import Attribute, SSAValue
@@ -25,7 +24,7 @@ from ttcodegen.conversions.cpp_calls import (
 from ttcodegen.conversions.op_builder import OpBuilder
 from ttcodegen.dialects.datatypes import DataType, bf16, element_of, f32, shape_of, ui32
 from ttcodegen.dialects.operation import CatalogueOp
-from ttcodegen.lazy_numpy import np
+from ttcodegen.lazy_numpy import Array, np
 from ttcodegen.ops.attention import (
     ATTENDED,
     SCALE,
@@ -61,9 +60,6 @@ from ttcodegen.ops.definition import (
     register,
 )
 
-if TYPE_CHECKING:
-    import numpy
-
 MOST_USERS = 64
 """A core per user: 8 x 8 on Wormhole."""
 
@@ -75,7 +71,7 @@ def _scale(call: Call) -> float:
     return default_scale(size) if call["scale"] is None else call["scale"]
 
 
-def _current(call: Call, keys: int) -> numpy.ndarray:
+def _current(call: Call, keys: int) -> Array:
     """The position of each user's token, (users, 1, 1, 1): the last one if nothing says more."""
     position = call.optional("cur_pos_tensor")
     if position is None or not call["is_causal"]:
@@ -83,7 +79,7 @@ def _current(call: Call, keys: int) -> numpy.ndarray:
     return position.reshape(-1, 1, 1, 1).astype(np.int64)
 
 
-def _decode(call: Call, key: numpy.ndarray, value: numpy.ndarray) -> numpy.ndarray:
+def _decode(call: Call, key: Array, value: Array) -> Array:
     scale = _scale(call)
     keys = np.arange(int(key.shape[2]))
     current = _current(call, key.shape[2])
@@ -99,11 +95,11 @@ def _decode(call: Call, key: numpy.ndarray, value: numpy.ndarray) -> numpy.ndarr
     return attend(query, key, value, scale, added, sink).transpose(2, 0, 1, 3)
 
 
-def _decode_attention(call: Call) -> numpy.ndarray:
+def _decode_attention(call: Call) -> Array:
     return _decode(call, call.array("key"), call.array("value"))
 
 
-def unpaged(pages: numpy.ndarray, page_table: numpy.ndarray) -> numpy.ndarray:
+def unpaged(pages: Array, page_table: Array) -> Array:
     """(users, heads, positions, head size) from pages (pages, heads, page size, head size) and the
     numbers (users, pages of a user) of those that belong to each user, in order."""
     users, count = page_table.shape
@@ -113,12 +109,12 @@ def unpaged(pages: numpy.ndarray, page_table: numpy.ndarray) -> numpy.ndarray:
     return found.reshape(users, heads, count * page, size)
 
 
-def _paged_decode_attention(call: Call) -> numpy.ndarray:
+def _paged_decode_attention(call: Call) -> Array:
     table = call.array("page_table")
     return _decode(call, unpaged(call.array("key"), table), unpaged(call.array("value"), table))
 
 
-def _chunked_attention(call: Call) -> numpy.ndarray:
+def _chunked_attention(call: Call) -> Array:
     query, table = call.array("query"), call.array("page_table")
     key, value = (unpaged(call.array(name), table) for name in ("key", "value"))
     start = int(call.array("chunk_start_idx").reshape(-1)[0])
@@ -462,10 +458,10 @@ def _no_mask(calls: CppCalls, op: CatalogueOp) -> Argument:
     return Default("std::nullopt")
 
 
-def _library_paged(call: Call) -> numpy.ndarray:
+def _library_paged(call: Call) -> Array:
     """Always causal, without a mask."""
     attributes = {**call.attributes, "is_causal": True}
-    operands: dict[str, Sequence[numpy.ndarray]] = {**call.operands, "attention_mask": []}
+    operands: dict[str, Sequence[Array]] = {**call.operands, "attention_mask": []}
     return _paged_decode_attention(Call(call.name, operands, attributes, call.results))
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
 from xdsl.ir import SSAValue
 from xdsl.utils.exceptions import VerifyException
@@ -12,7 +11,7 @@ from ttcodegen.conversions.cpp_calls import NULLOPT, CppCalls, Text, cpp_call, c
 from ttcodegen.conversions.op_builder import OpBuilder
 from ttcodegen.dialects.datatypes import DataType, bf16, element_of, f32, shape_of
 from ttcodegen.dialects.operation import CatalogueOp
-from ttcodegen.lazy_numpy import np
+from ttcodegen.lazy_numpy import Array, np
 from ttcodegen.ops.attribute_kinds import BOOLEAN, INTEGER
 from ttcodegen.ops.data_movement import expect_shape
 from ttcodegen.ops.definition import (
@@ -25,9 +24,6 @@ from ttcodegen.ops.definition import (
     optional,
     register,
 )
-
-if TYPE_CHECKING:
-    import numpy
 
 TILE = 32
 """The library moves heads whose size is a multiple of this (rules-0.70.1.md)."""
@@ -45,7 +41,7 @@ def _verify_concatenate(op: CatalogueOp) -> None:
     expect_shape(op, [batch, sequence, heads * size])
 
 
-def _concatenate(call: Call) -> numpy.ndarray:
+def _concatenate(call: Call) -> Array:
     return np.swapaxes(call.array("input"), 1, 2).reshape(call.results[0].shape)
 
 
@@ -122,7 +118,7 @@ def _verify_split(op: CatalogueOp) -> None:
         expect_shape(op, expected, index)
 
 
-def _split(call: Call) -> list[numpy.ndarray]:
+def _split(call: Call) -> list[Array]:
     heads, key_heads = call["num_heads"], call["num_kv_heads"]
     key_heads = heads if key_heads is None else key_heads
     first, separate = call.array("input_tensor"), call.optional("kv_input_tensor")

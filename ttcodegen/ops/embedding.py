@@ -1,4 +1,4 @@
-"""Rows of a table by their indices."""
+"""Rows of a table by their indices, and the gradient of the table."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from xdsl.utils.exceptions import VerifyException
 
 from ttcodegen.conversions.cpp_calls import cpp_call, operand_
 from ttcodegen.conversions.op_builder import OpBuilder
-from ttcodegen.dialects.datatypes import DataType, element_of
+from ttcodegen.dialects.datatypes import DataType, bf16, element_of, f32, shape_of, ui32
 from ttcodegen.dialects.operation import CatalogueOp
 from ttcodegen.lazy_numpy import Array, np
 from ttcodegen.ops.data_movement import expect_shape
@@ -88,6 +88,117 @@ register(
             "ttnn/operations/embedding/embedding.hpp",
             operand_("input"),
             operand_("weight"),
+        ),
+    )
+)
+
+# embedding_backward
+
+TILE = 32
+
+
+def _verify_backward(op: CatalogueOp) -> None:
+    """The gradient has a row for each index, the result one for each row of the table."""
+    _, columns = _table_size(op)
+    gradient = op.shape("in_gradient")
+    indices = prod(op.shape("input"))
+    if not gradient or gradient[-1] != columns or prod(gradient[:-1]) != indices:
+        raise VerifyException(
+            f"{op.name}: expected a gradient of {indices} rows of {columns} elements, "
+            f"found shape {gradient}"
+        )
+    expect_shape(op, op.shape("weight"))
+
+
+def _backward(call: Call) -> Array:
+    gradient = call.array("in_gradient")
+    columns = gradient.shape[-1]
+    result = np.zeros((prod(call.results[0].shape) // columns, columns), dtype=gradient.dtype)
+    indices = call.array("input").reshape(-1).astype(np.int64)
+    np.add.at(result, indices, gradient.reshape(-1, columns))
+    return result.reshape(call.results[0].shape)
+
+
+def _lower_backward(builder: OpBuilder, op: CatalogueOp) -> SSAValue:
+    """The library adds up rows of bf16; f32 is scattered, which keeps its digits."""
+    rows, columns = _table_size(op)
+    count = prod(op.shape("input"))
+    indices = builder.typecast(builder.operand(op, "input"), ui32)
+    gradient = builder.operand(op, "in_gradient")
+    if element_of(gradient.type) == bf16:
+        result = _summed_rows(builder, op, indices, gradient)
+    else:
+        gradient = builder.reshape(builder.typecast(gradient, f32), [count, columns])
+        indices = builder.reshape(indices, [count, 1])
+        if columns != 1:
+            type_ = TensorType(ui32, [count, columns])
+            indices = builder.emit("repeat", [indices], type_, repeat_dimensions=[1, columns])
+        zeros = builder.full([rows, columns], 0.0, f32)
+        result = builder.emit(
+            "scatter", [zeros, indices, gradient], zeros.type, dim=0, scatter_reduce_type="sum"
+        )
+    return builder.reshape(builder.typecast(result, element_of(op.result_type)), op.result_shape)
+
+
+def _summed_rows(
+    builder: OpBuilder, op: CatalogueOp, indices: SSAValue, gradient: SSAValue
+) -> SSAValue:
+    """The library's own call, which takes whole tiles; rows of zeros are added to the first."""
+    rows, columns = _table_size(op)
+    count = prod(op.shape("input"))
+    gradient = builder.reshape(gradient, [1, 1, count, columns])
+    gradient = _padded(builder, gradient, -count % TILE, -columns % TILE)
+    indices = _padded(builder, builder.reshape(indices, [1, count]), 0, -count % TILE)
+    table = builder.reshape(builder.operand(op, "weight"), [rows, columns])
+    width = shape_of(gradient.type)[3]
+    result = builder.emit(
+        "embedding_bw", [indices, table, gradient], TensorType(bf16, [1, 1, rows, width])
+    )
+    return builder.slice_dim(result, 3, 0, columns)
+
+
+def _padded(builder: OpBuilder, value: SSAValue, rows: int, columns: int) -> SSAValue:
+    """`value` with that many zeros behind its last two dimensions."""
+    if not rows and not columns:
+        return value
+    shape = list(shape_of(value.type))
+    shape[-2:] = shape[-2] + rows, shape[-1] + columns
+    padding = [0, 0] * (len(shape) - 2) + [0, rows, 0, columns]
+    result = TensorType(element_of(value.type), shape)
+    return builder.emit("pad", [value], result, padding=padding, value=0)
+
+
+register(
+    TTIRDefinition(
+        "ttir.embedding_backward",
+        (
+            OperandSpec("input", drawn_as="index", places=lambda op: _table_size(op)[0]),
+            operand("weight"),
+            operand("in_gradient"),
+        ),
+        verify=_verify_backward,
+        numpy=_backward,
+        lower=_lower_backward,
+    )
+)
+
+register(
+    TTNNDefinition(
+        "ttnn.embedding_bw",
+        (
+            OperandSpec("input", layout=Layout.ROW_MAJOR, data_types=(DataType.UINT32,)),
+            # Only the number of its rows matters.
+            OperandSpec("weight", layout=None),
+            OperandSpec("in_gradient", data_types=(DataType.BFLOAT16,)),
+        ),
+        numpy=_backward,
+        result_rules=(ResultRule(like=("in_gradient",)),),
+        cpp=cpp_call(
+            "ttnn::embedding_bw",
+            "ttnn/operations/embedding_backward/embedding_backward.hpp",
+            operand_("input"),
+            operand_("weight"),
+            operand_("in_gradient"),
         ),
     )
 )

@@ -5,7 +5,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from math import prod
-from typing import TYPE_CHECKING
 
 from xdsl.dialects.builtin import DenseIntOrFPElementsAttr, TensorType
 from xdsl.ir import Operation, SSAValue
@@ -25,7 +24,7 @@ from ttcodegen.conversions.op_builder import OpBuilder
 from ttcodegen.dialects.constants import constant_array
 from ttcodegen.dialects.datatypes import DataType, bf16, element_of, f32, shape_of, si32, ui32
 from ttcodegen.dialects.operation import CatalogueOp
-from ttcodegen.lazy_numpy import np
+from ttcodegen.lazy_numpy import Array, np
 from ttcodegen.ops.attribute_kinds import ENUMERATOR, INTEGER, INTEGERS
 from ttcodegen.ops.data_movement import MOVEMENT, expect_shape, normalized_dim
 from ttcodegen.ops.definition import (
@@ -40,9 +39,6 @@ from ttcodegen.ops.definition import (
     register,
 )
 from ttcodegen.ops.sorting import from_rows, rows_along
-
-if TYPE_CHECKING:
-    import numpy
 
 _DIM = attribute("dim", INTEGER)
 
@@ -72,7 +68,7 @@ def _verify_index(op: CatalogueOp, operands: Sequence[str]) -> None:
             )
 
 
-def _grid(shape: Sequence[int], dim: int, index: numpy.ndarray) -> tuple[numpy.ndarray, ...]:
+def _grid(shape: Sequence[int], dim: int, index: Array) -> tuple[Array, ...]:
     """For each element of `index`, the place that it names: its own, but along `dim`."""
     grid = list(np.indices(tuple(shape), dtype=np.int64))
     grid[dim] = index.astype(np.int64)
@@ -88,7 +84,7 @@ def _verify_gather(op: CatalogueOp) -> None:
     expect_shape(op, op.shape("index"))
 
 
-def _gather(call: Call) -> numpy.ndarray:
+def _gather(call: Call) -> Array:
     x, index = call.array("input"), call.array("index")
     return x[_grid(index.shape, call["dim"] % x.ndim, index)]
 
@@ -175,7 +171,7 @@ def _verify_scatter(op: CatalogueOp) -> None:
     expect_shape(op, op.shape("input"))
 
 
-def _scatter(call: Call) -> numpy.ndarray:
+def _scatter(call: Call) -> Array:
     result = call.array("input").copy()
     index, source = call.array("index"), call.array("source")
     places = _grid(index.shape, call["dim"] % result.ndim, index)
@@ -417,7 +413,7 @@ def _verify_dynamic(op: CatalogueOp) -> None:
         )
 
 
-def _dynamic(call: Call) -> numpy.ndarray:
+def _dynamic(call: Call) -> Array:
     """The shape of the result says how many elements are taken; the ends say it once more."""
     x = call.array("input")
     steps = call["step"] or [1] * x.ndim

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
 from xdsl.dialects.builtin import TensorType
 from xdsl.ir import SSAValue
@@ -14,7 +13,7 @@ from ttcodegen.conversions.op_builder import OpBuilder
 from ttcodegen.dialects.datatypes import DataType, element_of, shape_of
 from ttcodegen.dialects.operation import CatalogueOp
 from ttcodegen.dialects.placement import Shards
-from ttcodegen.lazy_numpy import np
+from ttcodegen.lazy_numpy import Array, np
 from ttcodegen.ops.attention import require
 from ttcodegen.ops.attribute_kinds import BOOLEAN
 from ttcodegen.ops.definition import (
@@ -28,9 +27,6 @@ from ttcodegen.ops.definition import (
     optional,
     register,
 )
-
-if TYPE_CHECKING:
-    import numpy
 
 HEADER = "ttnn/operations/experimental/paged_cache/paged_cache.hpp"
 TILE = 32
@@ -87,7 +83,7 @@ def _verify_update(op: CatalogueOp) -> None:
     require(op, cache[0] == users, f"a cache of {users} users", cache)
 
 
-def _update(call: Call) -> Sequence[numpy.ndarray]:
+def _update(call: Call) -> Sequence[Array]:
     cache, entry = call.array("cache"), call.array("input")
     table = call.optional("page_table")
     heads, page_size = cache.shape[1:3]
@@ -216,7 +212,7 @@ def _verify_fill(op: CatalogueOp) -> None:
     require(op, found == (entry[0],), "one user's number for each in the input", found)
 
 
-def _fill(call: Call) -> Sequence[numpy.ndarray]:
+def _fill(call: Call) -> Sequence[Array]:
     """The rest of the last tile is cleared: the device writes whole tiles."""
     cache, entry, table = (call.array(name) for name in ("cache", "input", "page_table"))
     users = call.optional("batch_idx_tensor")

@@ -16,7 +16,7 @@ from ttcodegen.conversions.op_builder import OpBuilder
 from ttcodegen.dialects.datatypes import DataType, element_of, normalized_data_type, shape_of
 from ttcodegen.dialects.operation import CatalogueOp
 from ttcodegen.dialects.placement import declared_data_type
-from ttcodegen.lazy_numpy import np
+from ttcodegen.lazy_numpy import Array, np
 from ttcodegen.ops.attribute_kinds import STRING
 from ttcodegen.ops.data_movement import expect_shape
 from ttcodegen.ops.definition import (
@@ -130,7 +130,7 @@ def _verify_rearrange(op: CatalogueOp) -> None:
     _arrangement(op)
 
 
-def _rearrange(call: Call) -> numpy.ndarray:
+def _rearrange(call: Call) -> Array:
     x = call.array("input")
     found = arrangement(call["pattern"], x.shape, call.results[0].shape)
     return x.reshape(found.split).transpose(found.permutation).reshape(found.result)
@@ -173,7 +173,7 @@ def _verify_bitcast(op: CatalogueOp) -> None:
     expect_shape(op, op.shape("input"))
 
 
-def _bitcast(call: Call) -> numpy.ndarray:
+def _bitcast(call: Call) -> Array:
     source, target = np.dtype(call.operand_dtypes["input"][0]), np.dtype(call.results[0].dtype)
     found = np.ascontiguousarray(call.array("input").astype(source)).view(target)
     return found.astype(np.float32) if target.itemsize == 2 and _is_short(target) else found

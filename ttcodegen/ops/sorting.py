@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from math import prod
-from typing import TYPE_CHECKING
 
 from xdsl.dialects.builtin import TensorType
 from xdsl.ir import Attribute, SSAValue
@@ -23,7 +22,7 @@ from ttcodegen.dialects.datatypes import (
     ui32,
 )
 from ttcodegen.dialects.operation import CatalogueOp
-from ttcodegen.lazy_numpy import np
+from ttcodegen.lazy_numpy import Array, np
 from ttcodegen.ops.attribute_kinds import BOOLEAN, INTEGER
 from ttcodegen.ops.data_movement import expect_shape, normalized_dim
 from ttcodegen.ops.definition import (
@@ -37,9 +36,6 @@ from ttcodegen.ops.definition import (
     register,
 )
 
-if TYPE_CHECKING:
-    import numpy
-
 TILE = 32
 MOST_UINT16 = 0xFFFF
 LARGEST_RANK = 4
@@ -47,7 +43,7 @@ LARGEST_RANK = 4
 (rules-0.70.1.md, and the reshapes in sort.cpp and topk.cpp of tt-metal 0.70.1)."""
 
 
-def order(x: numpy.ndarray, axis: int, descending: bool) -> numpy.ndarray:
+def order(x: Array, axis: int, descending: bool) -> Array:
     """Where the elements of the ordered tensor stand; the first of equal ones comes first."""
     if not descending:
         return np.argsort(x, axis=axis, kind="stable")
@@ -56,9 +52,7 @@ def order(x: numpy.ndarray, axis: int, descending: bool) -> numpy.ndarray:
     return np.flip(last - np.argsort(np.flip(x, axis), axis=axis, kind="stable"), axis)
 
 
-def _ordered(
-    call: Call, x: numpy.ndarray, descending: bool, count: int | None = None
-) -> list[numpy.ndarray]:
+def _ordered(call: Call, x: Array, descending: bool, count: int | None = None) -> list[Array]:
     axis = call["dim"]
     places = order(x, axis, descending)
     if count is not None:
@@ -66,11 +60,11 @@ def _ordered(
     return [np.take_along_axis(x, places, axis), places]
 
 
-def _sort(call: Call) -> list[numpy.ndarray]:
+def _sort(call: Call) -> list[Array]:
     return _ordered(call, call.array("input"), call["descending"])
 
 
-def _topk(call: Call) -> list[numpy.ndarray]:
+def _topk(call: Call) -> list[Array]:
     """In order, whether that is asked for or not."""
     return _ordered(call, call.array("input_tensor"), call["largest"], call["k"])
 

@@ -1,0 +1,184 @@
+"""What training needs beside inference: the gradient of gelu, and dropout."""
+
+from __future__ import annotations
+
+from xdsl.dialects.builtin import TensorType
+from xdsl.ir import SSAValue
+from xdsl.utils.exceptions import VerifyException
+
+from ttcodegen.conversions.cpp_calls import (
+    Argument,
+    CppCalls,
+    Text,
+    attribute_,
+    cpp_call,
+    cpp_text,
+    operand_,
+)
+from ttcodegen.conversions.op_builder import OpBuilder
+from ttcodegen.dialects.datatypes import DataType, bf16, element_of, f32
+from ttcodegen.dialects.operation import CatalogueOp
+from ttcodegen.lazy_numpy import Array, np
+from ttcodegen.ops.attention import repeated
+from ttcodegen.ops.attribute_kinds import BOOLEAN, INTEGER, NUMBER, STRING
+from ttcodegen.ops.data_movement import expect_shape
+from ttcodegen.ops.definition import (
+    Call,
+    OperandSpec,
+    TTIRDefinition,
+    TTNNDefinition,
+    attribute,
+    operand,
+    register,
+)
+from ttcodegen.ops.elementwise import verify_broadcast
+from ttcodegen.ops.elementwise_unary import erf
+
+# gelu_bw
+
+
+def _exact_slope(x: Array) -> Array:
+    """The derivative of x * Phi(x), with the normal distribution function Phi."""
+    density = np.exp(-0.5 * np.square(x)) / np.sqrt(2.0 * np.pi)
+    return 0.5 * (1.0 + erf(x / np.sqrt(2.0))) + x * density
+
+
+def _tanh_slope(x: Array) -> Array:
+    """The derivative of 0.5 * x * (1 + tanh(sqrt(2 / pi) * (x + 0.044715 * x^3)))."""
+    factor, cubic = np.sqrt(2.0 / np.pi), 0.044715
+    t = np.tanh(factor * (x + cubic * x**3))
+    inner = factor * (1.0 + 3.0 * cubic * np.square(x))
+    return 0.5 * (1.0 + t) + 0.5 * x * (1.0 - np.square(t)) * inner
+
+
+SLOPES = {"none": _exact_slope, "tanh": _tanh_slope}
+
+
+def _gelu_bw(call: Call) -> Array:
+    return call.array("lhs") * SLOPES[call["approximate"]](call.array("rhs"))
+
+
+def _verify_gelu_bw(op: CatalogueOp) -> None:
+    """Gradient and input broadcast to the result."""
+    found = op.parameter("approximate")
+    if found not in SLOPES:
+        raise VerifyException(
+            f"{op.name}: expected approximate to be {' or '.join(SLOPES)}, found {found!r}"
+        )
+    verify_broadcast(op)
+
+
+def _lower_gelu_bw(builder: OpBuilder, op: CatalogueOp) -> SSAValue:
+    """The library takes two floats of one shape and data type."""
+    element = element_of(op.result_type)
+    computed = element if element in (bf16, f32) else f32
+    shape = op.result_shape
+    operands: list[SSAValue] = []
+    for name in ("lhs", "rhs"):
+        value = builder.typecast(builder.operand(op, name), computed)
+        value = builder.reshape(value, [1] * (len(shape) - len(op.shape(name))) + [*op.shape(name)])
+        operands.append(repeated(builder, value, shape))
+    approximate = op.parameter("approximate")
+    result = builder.emit("gelu_bw", operands, TensorType(computed, shape), approximate=approximate)
+    return builder.typecast(result, element)
+
+
+_APPROXIMATE = attribute("approximate", STRING, "none")
+
+register(
+    TTIRDefinition(
+        "ttir.gelu_bw",
+        (operand("lhs"), operand("rhs")),
+        (_APPROXIMATE,),
+        verify=_verify_gelu_bw,
+        numpy=_gelu_bw,
+        lower=_lower_gelu_bw,
+    )
+)
+
+_FLOATS = (DataType.BFLOAT16, DataType.FLOAT32)
+
+register(
+    TTNNDefinition(
+        "ttnn.gelu_bw",
+        (OperandSpec("lhs", data_types=_FLOATS), OperandSpec("rhs", data_types=_FLOATS)),
+        (_APPROXIMATE,),
+        numpy=_gelu_bw,
+        cpp=cpp_call(
+            "ttnn::experimental::gelu_bw",
+            "ttnn/operations/experimental/unary_backward/gelu_backward/gelu_backward.hpp",
+            operand_("lhs"),
+            operand_("rhs"),
+            attribute_("approximate", default="none"),
+        ),
+    )
+)
+
+# dropout
+
+
+def _verify_dropout(op: CatalogueOp) -> None:
+    """The probability is one; the shape stays."""
+    probability = op.parameter("prob")
+    if not 0 <= probability <= 1:
+        raise VerifyException(f"{op.name}: expected prob from 0 to 1, found {probability}")
+    expect_shape(op, op.shape("input"))
+
+
+def _dropout(call: Call) -> Array:
+    x = call.array("input")
+    kept = np.random.default_rng(call["seed"]).random(x.shape) >= call["prob"]
+    return np.where(kept, x * np.float32(call["scale"]), np.float32(0))
+
+
+def _lower_dropout(builder: OpBuilder, op: CatalogueOp) -> SSAValue:
+    """The library computes in bf16."""
+    value = builder.typecast(builder.operand(op, "input"), bf16)
+    names = ("prob", "scale", "seed", "use_per_device_seed")
+    result = builder.like("dropout", value, **{name: op.parameter(name) for name in names})
+    return builder.typecast(result, element_of(op.result_type))
+
+
+_DROPOUT = (
+    attribute("prob", NUMBER, 0.0),
+    attribute("scale", NUMBER, 1.0),
+    attribute("seed", INTEGER, 0),
+    attribute("use_per_device_seed", BOOLEAN, True),
+)
+
+register(
+    TTIRDefinition(
+        "ttir.dropout",
+        (operand("input"),),
+        _DROPOUT,
+        verify=_verify_dropout,
+        numpy=_dropout,
+        lower=_lower_dropout,
+        draws=True,
+    )
+)
+
+
+def _cpp_dropout(calls: CppCalls, op: CatalogueOp) -> None:
+    calls.include("ttnn/operations/experimental/dropout/dropout.hpp")
+    arguments: list[Argument] = [
+        calls[op.operands[0]],
+        Text(cpp_text(float(op.parameter("prob")))),
+        Text(cpp_text(float(op.parameter("scale")))),
+        Text(str(op.parameter("seed"))),
+    ]
+    if not op.parameter("use_per_device_seed"):
+        arguments.append(Text("/*use_per_device_seed=*/false"))
+    calls.bind(op.results[0], calls.call("ttnn::experimental::dropout", *arguments))
+
+
+register(
+    TTNNDefinition(
+        "ttnn.dropout",
+        (OperandSpec("input", data_types=(DataType.BFLOAT16,)),),
+        _DROPOUT,
+        numpy=_dropout,
+        cpp=_cpp_dropout,
+        pure=False,
+    )
+)

@@ -95,8 +95,11 @@ def suitable_data_type(data_type: DataType, allowed: Sequence[DataType] | None) 
     """`data_type` if it is allowed, else the first allowed one that can hold what it holds."""
     if allowed is None or data_type in allowed:
         return data_type
+    if data_type is DataType.INT32:
+        # An unsigned type has no negative numbers; f32 has the integers up to 2^24.
+        return DataType.FLOAT32 if DataType.FLOAT32 in allowed else allowed[0]
     if not data_type.is_float:
-        wider = (DataType.INT32, DataType.UINT32, DataType.FLOAT32)
+        wider = (DataType.UINT32, DataType.INT32, DataType.FLOAT32)
         return next((d for d in wider if d in allowed), allowed[0])
     return next((d for d in allowed if d.is_float), allowed[0])
 

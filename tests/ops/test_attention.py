@@ -28,7 +28,7 @@ def attention(query, key, value, scale, sees, mask=None, sink=None):
     arrays = [array.astype(np.float64) for array in (query, key, value)]
     query, key, value = arrays
     batch, heads, rows, _ = query.shape
-    result = np.zeros_like(query)
+    result = np.zeros((*query.shape[:3], value.shape[3]))
     for b, h, i in np.ndindex(batch, heads, rows):
         group = h * key.shape[1] // heads
         exponentials = {}
@@ -314,6 +314,42 @@ def test_chunked(evaluate, size, start):
     close(ran.golden[0], expected)
     close(ran.lowered[0], expected)
     assert "ttnn.chunked_scaled_dot_product_attention" in ran.names
+
+
+@pytest.mark.parametrize("dtype", ["float32", "bfloat16"])
+@pytest.mark.parametrize("width", [16, 32])
+@pytest.mark.parametrize("has_value", [True, False])
+def test_latent_decode(evaluate, dtype, width, has_value):
+    query, key = draw(1, 2, 4, 32, dtype=dtype), draw(2, 1, 64, 32, dtype=dtype)
+    pages, table = paged(key, 32)
+    value = draw(*pages.shape[:3], width, dtype=dtype) if has_value else None
+    current, sink = np.array([5, 60], dtype=np.int32), draw(4, 32, dtype=dtype)
+    ran = evaluate(
+        "paged_flash_multi_latent_attention_decode",
+        [query, pages, value, table, None, current, sink],
+        (1, 2, 4, width),
+        head_dim_v=width,
+        scale=0.5,
+    )
+    values = key[..., :width]
+    if value is not None:
+        parts = [value[table[user]].transpose(1, 0, 2, 3).reshape(1, 64, width) for user in (0, 1)]
+        values = np.stack(parts)
+    expected = decoded(query, key, values, 0.5, current, sink=sink)
+    close(ran.golden[0], expected)
+    np.testing.assert_allclose(ran.lowered[0].astype(np.float64), expected, atol=0.04)
+
+
+def test_latent_decode_refusals(refusal):
+    name, table = "paged_flash_multi_latent_attention_decode", np.zeros((2, 2), dtype=np.int32)
+    query, key = draw(1, 2, 4, 32), draw(3, 1, 32, 32)
+    operands = [query, key, None, table, None, None, None]
+    found = refusal(name, operands, (1, 2, 4, 40), head_dim_v=40)
+    assert "expected head_dim_v from 1 to 32, found 40" in found
+    operands[1] = draw(3, 2, 32, 32)
+    assert "expected keys (pages, 1, page size, 32)" in refusal(
+        name, operands, (1, 2, 4, 32), head_dim_v=32
+    )
 
 
 def test_decode_refusals(refusal):

@@ -104,6 +104,55 @@ def test_all_unknown_operations_are_listed_at_once() -> None:
     assert len(lines) == 7
 
 
+def test_refused_operations_are_listed_with_their_reasons() -> None:
+    message = failure(
+        body(
+            f'%0 = "ttir.foo"(%a) : ({T}) -> {T}',
+            f'%1 = "ttir.all_gather"(%a) <{{all_gather_dim = 1 : si32}}> : ({T}) -> {T}',
+            f'%2 = "ttir.adamw"(%a, %a) : ({T}, {T}) -> {T}',
+            f'%3 = "ttir.all_gather"(%a) : ({T}) -> {T}',
+        )
+    )
+    errors = [line for line in message.splitlines() if ": error: " in line]
+    assert errors == [
+        "in.mlir:2:8: error: unknown operation 'ttir.foo'",
+        "in.mlir:3:8: error: 'ttir.all_gather' is not supported: it works on a mesh of devices, "
+        "and programs are compiled for one (2 times)",
+        "in.mlir:4:8: error: 'ttir.adamw' is not supported: it is a step of a training loop, and "
+        "programs are compiled for inference",
+    ]
+
+
+def test_a_refused_operation_in_a_form_of_its_own_gives_its_reason() -> None:
+    message = failure(
+        body(
+            f'%0 = ttir.tt_lang_op(%a) {{kernel_id = "k"}} : ({T}) -> ({T})',
+            f'%1 = "ttir.mesh_shard"(%0) : ({T}) -> {T}',
+        )
+    )
+    errors = [line for line in message.splitlines() if ": error: " in line]
+    assert errors == [
+        "in.mlir:2:8: error: 'ttir.tt_lang_op' is not supported: it calls a kernel that is not "
+        "part of the module",
+        "in.mlir:3:8: error: 'ttir.mesh_shard' is not supported: it works on a mesh of devices, "
+        "and programs are compiled for one",
+    ]
+
+
+def test_a_composite_calls_its_decomposition() -> None:
+    module = parse(
+        f"func.func @main(%a: {T}) -> {T} {{\n"
+        f'  %0 = "ttcore.composite"(%a) <{{composite_name = "twice", decomposition = @twice, '
+        f"composite_attributes = {{}}}}> : ({T}) -> {T}\n"
+        f"  return %0 : {T}\n}}\n"
+        f"func.func private @twice(%x: {T}) -> {T} {{\n"
+        f'  %1 = "ttir.add"(%x, %x) : ({T}, {T}) -> {T}\n'
+        f"  return %1 : {T}\n}}\n"
+    )
+    (call,) = [op for op in module.walk() if isinstance(op, CallOp)]
+    assert call.callee.string_value() == "twice"
+
+
 def test_all_unknown_operations_in_forms_of_their_own_are_listed_at_once() -> None:
     message = failure(
         body(

@@ -29,6 +29,8 @@ FAMILIES = (
     "indexing",
     "rearrangement",
     "training",
+    "attention_latent",
+    "refusals",
 )
 
 

@@ -75,7 +75,7 @@ def attend(
         query: (batch, heads, queries, head size).
         key: (batch, heads of keys, keys, head size); its heads divide those of the query, and each
             serves as many heads of the query in a row.
-        value: as `key`.
+        value: as `key`, of any head size.
         added: broadcasts to (batch, heads, queries, keys); minus infinity hides a key.
         sink: broadcasts to (batch, heads, queries, 1); one more score in the sum that the
             exponentials are divided by, to which no value belongs.
@@ -305,10 +305,11 @@ def spelled_out(
     weights = builder.like("softmax", scores, dimension=3)
     weights = builder.slice_dim(weights, 3, 0, keys)
     weights = builder.reshape(weights, [batch, groups, rows, keys])
+    width = shape_of(value.type)[3]
     result = builder.emit(
-        "matmul", [weights, value], TensorType(element, [batch, groups, rows, size])
+        "matmul", [weights, value], TensorType(element, [batch, groups, rows, width])
     )
-    return builder.reshape(result, [batch, heads, queries, size])
+    return builder.reshape(result, [batch, heads, queries, width])
 
 
 def _lower_attention(builder: OpBuilder, op: CatalogueOp) -> SSAValue:

@@ -79,7 +79,8 @@ def _current(call: Call, keys: int) -> Array:
     return position.reshape(-1, 1, 1, 1).astype(np.int64)
 
 
-def _decode(call: Call, key: Array, value: Array) -> Array:
+def decode(call: Call, key: Array, value: Array) -> Array:
+    """Attention of one token per user over keys and values (users, heads, positions, size)."""
     scale = _scale(call)
     keys = np.arange(int(key.shape[2]))
     current = _current(call, key.shape[2])
@@ -96,7 +97,7 @@ def _decode(call: Call, key: Array, value: Array) -> Array:
 
 
 def _decode_attention(call: Call) -> Array:
-    return _decode(call, call.array("key"), call.array("value"))
+    return decode(call, call.array("key"), call.array("value"))
 
 
 def unpaged(pages: Array, page_table: Array) -> Array:
@@ -111,7 +112,7 @@ def unpaged(pages: Array, page_table: Array) -> Array:
 
 def _paged_decode_attention(call: Call) -> Array:
     table = call.array("page_table")
-    return _decode(call, unpaged(call.array("key"), table), unpaged(call.array("value"), table))
+    return decode(call, unpaged(call.array("key"), table), unpaged(call.array("value"), table))
 
 
 def _chunked_attention(call: Call) -> Array:
@@ -134,14 +135,16 @@ def _verify_query(op: CatalogueOp) -> tuple[int, int, int]:
     return query[1], query[2], query[3]
 
 
-def _verify_positions(op: CatalogueOp, users: int) -> None:
+def verify_positions(op: CatalogueOp, users: int) -> None:
+    """Positions, if there are any, are one per user."""
     value = op.optional_operand("cur_pos_tensor")
     if value is not None:
         found = shape_of(value.type)
         require(op, found == (users,), f"a cur_pos_tensor of shape {(users,)}", found)
 
 
-def _verify_sink(op: CatalogueOp, heads: int) -> None:
+def verify_sink(op: CatalogueOp, heads: int) -> None:
+    """A sink, if there is one, is a row per head."""
     sink = op.optional_operand("attention_sink")
     if sink is not None:
         found = shape_of(sink.type)
@@ -154,8 +157,8 @@ def _verify_decode(op: CatalogueOp) -> None:
     users, heads, size = _verify_query(op)
     keys = verify_keys(op, users, heads, size)[2]
     verify_mask(op, (users, 1, heads, keys))
-    _verify_positions(op, users)
-    _verify_sink(op, heads)
+    verify_positions(op, users)
+    verify_sink(op, heads)
 
 
 def _verify_pages(op: CatalogueOp, users: int, heads: int, size: int) -> int:
@@ -177,8 +180,8 @@ def _verify_paged_decode(op: CatalogueOp) -> None:
     verify_mask(op, (users, 1, heads, keys))
     if not op.parameter("is_causal") and op.optional_operand("attention_mask") is None:
         raise VerifyException(f"{op.name}: a mask is required when is_causal is false")
-    _verify_positions(op, users)
-    _verify_sink(op, heads)
+    verify_positions(op, users)
+    verify_sink(op, heads)
 
 
 def _verify_chunked(op: CatalogueOp) -> None:
@@ -194,7 +197,7 @@ def _verify_chunked(op: CatalogueOp) -> None:
 # Lowering
 
 
-def _decode_spelled_out(
+def decode_spelled_out(
     builder: OpBuilder,
     op: CatalogueOp,
     key: SSAValue,
@@ -254,7 +257,7 @@ def _lower_decode(builder: OpBuilder, op: CatalogueOp) -> SSAValue:
     same = all(element_of(operand.type) == bf16 for operand in (query, key, value))
     if not same or keys % TILE or users > MOST_USERS or factor <= 0:
         element = op.result_type.element_type
-        return _decode_spelled_out(builder, op, key, value, factor, element)
+        return decode_spelled_out(builder, op, key, value, factor, element)
     mask = builder.optional(op, "attention_mask")
     if mask is not None:
         mask = bounded(builder, mask)
@@ -278,7 +281,7 @@ def _sink(builder: OpBuilder, op: CatalogueOp) -> SSAValue | None:
     )
 
 
-def _gathered(builder: OpBuilder, pages: SSAValue, page_table: SSAValue) -> SSAValue:
+def gathered(builder: OpBuilder, pages: SSAValue, page_table: SSAValue) -> SSAValue:
     """`unpaged`, by looking pages up as rows of a table of bf16."""
     users, count = shape_of(page_table.type)
     total, heads, page, size = shape_of(pages.type)
@@ -302,8 +305,8 @@ def _lower_paged_decode(builder: OpBuilder, op: CatalogueOp) -> SSAValue:
     key, value = builder.operand(op, "key"), builder.operand(op, "value")
     element = op.result_type.element_type
     if current is None or not op.parameter("is_causal") or users > MOST_USERS or factor <= 0:
-        key, value = (_gathered(builder, pages, page_table) for pages in (key, value))
-        return _decode_spelled_out(builder, op, key, value, factor, element)
+        key, value = (gathered(builder, pages, page_table) for pages in (key, value))
+        return decode_spelled_out(builder, op, key, value, factor, element)
     result = builder.emit(
         "paged_scaled_dot_product_attention_decode",
         [

@@ -17,7 +17,7 @@ from ttcodegen.dialects import load_dialects
 from ttcodegen.parsing import legacy
 from ttcodegen.parsing.attributes import plain_message
 from ttcodegen.parsing.operations import OperationParser, UnknownCustomForm
-from ttcodegen.parsing.structure import counted, flatten, remedy_for_operation
+from ttcodegen.parsing.structure import counted, flatten, remedy_for_operation, unsupported
 
 # The start of a line that holds an operation, in generic form or in one of its own.
 _OPERATION = re.compile(
@@ -94,7 +94,7 @@ def _all_unknown_custom_forms(
     for name, places in offsets.items():
         remedy = remedy_for_operation(name) or error.diagnostics[0].remedy
         places = places or [error.offset]
-        message = counted(f"unknown operation '{name}'", len(places))
+        message = counted(unsupported(name), len(places))
         found.append(Diagnostic(message, places[0], remedy))
     return CompileError.from_diagnostics(found)
 

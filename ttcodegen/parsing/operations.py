@@ -35,6 +35,7 @@ from ttcodegen.parsing.constants import ConstantParser
 from ttcodegen.parsing.custom_forms import CUSTOM_FORMS
 from ttcodegen.parsing.legacy import current_operation_name
 from ttcodegen.parsing.lexer import SUFFIX_ID
+from ttcodegen.parsing.structure import refused, unsupported
 
 _USE = rf"%{SUFFIX_ID}(?:\s*#[0-9]++)?+"
 _HEAD = re.compile(
@@ -99,7 +100,9 @@ class OperationParser(ConstantParser):
         if in_custom_form and name in CUSTOM_FORMS:
             return True
         op_type = self.ctx.get_optional_op(current_operation_name(name))
-        return op_type is not None and not issubclass(op_type, UnregisteredOp)
+        if op_type is None or refused(name) is not None:
+            return False
+        return not issubclass(op_type, UnregisteredOp)
 
     # Operations
 
@@ -186,7 +189,7 @@ class OperationParser(ConstantParser):
         custom = CUSTOM_FORMS.get(name)
         if custom is None:
             op_type = self._op_type(name, offset)
-            if issubclass(op_type, UnregisteredOp):
+            if issubclass(op_type, UnregisteredOp) or refused(name) is not None:
                 raise UnknownCustomForm(name, offset)
         else:
             op_type = self._op_type(custom.op_name, offset)
@@ -401,7 +404,7 @@ class UnknownCustomForm(CompileError):
 
     def __init__(self, name: str, offset: int) -> None:
         super().__init__(
-            f"unknown operation '{name}'",
+            unsupported(name),
             offset,
             remedy="operations of other dialects can be read in generic form only",
         )

@@ -16,20 +16,24 @@ from xdsl.dialects.builtin import (
 )
 from xdsl.dialects.func import CallOp, FuncOp
 from xdsl.ir import Attribute, Operation, SSAValue
+from xdsl.rewriter import Rewriter
 
 from ttcodegen.diagnostics import (
     CompileError,
     Diagnostic,
     Diagnostics,
     Note,
+    copy_source_offset,
     place_of,
     source_offset,
 )
 from ttcodegen.dialects.datatypes import normalized_data_type
+from ttcodegen.ops.definition import TTIR
 
 DEVICE_MODULE = "ttcore.device_module"
 CPU_MODULE = "ttcore.cpu_module"
 DEVICE = "ttcore.device"
+COMPOSITE = "ttcore.composite"
 
 _REMEDIES = {
     "stablehlo": "lower StableHLO to TTIR first (ttmlir-opt --stablehlo-to-ttir-pipeline)",
@@ -46,6 +50,20 @@ for _dialect in ("chlo", "mhlo", "vhlo"):
 def operation_name(op: Operation) -> str:
     """The full name of an operation, also of one that is not registered."""
     return op.op_name.data if isinstance(op, UnregisteredOp) else op.name
+
+
+def refused(name: str) -> str | None:
+    """Why no target supports an operation that the catalogue has, None if one does."""
+    dialect, _, short_name = name.partition(".")
+    definition = TTIR.get(short_name) if dialect == "ttir" else None
+    return definition.refusal if definition is not None else None
+
+
+def unsupported(name: str) -> str:
+    """The message at an operation that cannot be compiled."""
+    if (reason := refused(name)) is not None:
+        return f"'{name}' is not supported: {reason}"
+    return f"unknown operation '{name}'"
 
 
 def remedy_for_operation(name: str) -> str | None:
@@ -65,6 +83,8 @@ def flatten(operations: list[Operation], diagnostics: Diagnostics) -> ModuleOp:
     """
     module = ModuleOp([])
     attributes: dict[str, Attribute] = {}
+    for operation in operations:
+        _call_decompositions(operation)
     content = operations
     while len(content) == 1 and _is_wrapper(content[0]):
         wrapper = content[0]
@@ -78,6 +98,21 @@ def flatten(operations: list[Operation], diagnostics: Diagnostics) -> ModuleOp:
     taken: set[str] = set()
     module.body.block.add_ops(_functions(content, taken, diagnostics))
     return module
+
+
+def _call_decompositions(operation: Operation) -> None:
+    """A composite is what the function that it names computes."""
+    for op in list(operation.walk()):
+        callee = op.attributes.get("decomposition")
+        if callee is None:
+            callee = op.properties.get("decomposition")
+        if operation_name(op) != COMPOSITE or not isinstance(callee, SymbolRefAttr):
+            continue
+        call = CallOp(callee.string_value(), op.operands, [result.type for result in op.results])
+        copy_source_offset(op, call)
+        for old, new in zip(op.results, call.results, strict=True):
+            new.name_hint = old.name_hint
+        Rewriter.replace_op(op, call)
 
 
 def _functions(
@@ -142,8 +177,9 @@ def check_supported(module: ModuleOp) -> None:
     """Refuses what no stage after parsing could handle.
 
     Raises:
-        CompileError: with one diagnostic for each unknown operation (how often, first where), each
-            tensor type that no device tensor can stand for, and each function with several blocks.
+        CompileError: with one diagnostic for each unknown or refused operation (how often, first
+            where), each tensor type that no device tensor can stand for, and each function with
+            several blocks.
     """
     findings: dict[str, list[Operation | SSAValue]] = {}
     remedies: dict[str, str | None] = {}
@@ -151,9 +187,11 @@ def check_supported(module: ModuleOp) -> None:
     for op in module.walk():
         if isinstance(op, UnregisteredOp):
             name = operation_name(op)
-            message = f"unknown operation '{name}'"
+            message = unsupported(name)
             findings.setdefault(message, []).append(op)
             remedies[message] = remedy_for_operation(name)
+        elif refused(op.name) is not None:
+            findings.setdefault(unsupported(op.name), []).append(op)
         elif isinstance(op, FuncOp):
             if not op.body.blocks:
                 findings.setdefault("a function without a body is not supported", []).append(op)

@@ -1,0 +1,44 @@
+"""TTIR ops that no target supports, and why."""
+
+from __future__ import annotations
+
+from ttcodegen.ops.definition import TTIRDefinition, register, variadic
+
+_SEVERAL_DEVICES = "it works on a mesh of devices, and programs are compiled for one"
+_EXPERTS = "it is a part of mixture-of-experts layers, which are not compiled as a whole"
+_TRAINING = "it is a step of a training loop, and programs are compiled for inference"
+_LATER = "it describes memory that a later stage of compilation has placed"
+
+REASONS = {
+    "all_gather": _SEVERAL_DEVICES,
+    "all_reduce": _SEVERAL_DEVICES,
+    "all_reduce_async": _SEVERAL_DEVICES,
+    "all_to_all": _SEVERAL_DEVICES,
+    "collective_broadcast": _SEVERAL_DEVICES,
+    "collective_permute": _SEVERAL_DEVICES,
+    "distributed_layer_norm": _SEVERAL_DEVICES,
+    "distributed_rms_norm": _SEVERAL_DEVICES,
+    "mesh_partition": _SEVERAL_DEVICES,
+    "mesh_shard": _SEVERAL_DEVICES,
+    "reduce_scatter": _SEVERAL_DEVICES,
+    "all_to_all_combine": _EXPERTS,
+    "all_to_all_dispatch": _EXPERTS,
+    "all_to_all_dispatch_metadata": _EXPERTS,
+    "moe_compute": _EXPERTS,
+    "moe_expert_token_remap": _EXPERTS,
+    "moe_gpt": _EXPERTS,
+    "selective_reduce_combine": _EXPERTS,
+    "sparse_matmul": _EXPERTS,
+    "topk_router_gpt": _EXPERTS,
+    "adamw": _TRAINING,
+    "sdpa_bw": _TRAINING,
+    "sdpa_fw": _TRAINING,
+    "tt_lang_op": "it calls a kernel that is not part of the module",
+    "alloc": _LATER,
+    "dealloc": _LATER,
+    "ttnn_metal_layout_cast": _LATER,
+}
+"""By the name of the op; completes "'ttir.x' is not supported: ..."."""
+
+for _name, _reason in REASONS.items():
+    register(TTIRDefinition(f"ttir.{_name}", (variadic("operands"),), results=-1, refusal=_reason))

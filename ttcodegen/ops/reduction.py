@@ -79,13 +79,23 @@ def _reduce(function: Callable[..., Array]) -> Callable[[Call], Array]:
     return meaning
 
 
-def _integer_or_float(function: str) -> Callable[..., Array]:
-    def reduce(array: Array, **options: Any) -> Array:
-        if function == "mean" and np.issubdtype(array.dtype, np.integer):
-            return np.mean(array, **options, dtype=np.float64).astype(array.dtype)
-        return getattr(np, function)(array, **options)
+def _sum(array: Array, **options: Any) -> Array:
+    return np.sum(array, **options, dtype=array.dtype)
 
-    return reduce
+
+def _maximum(array: Array, **options: Any) -> Array:
+    return np.max(array, **options)
+
+
+def _minimum(array: Array, **options: Any) -> Array:
+    return np.min(array, **options)
+
+
+def _mean(array: Array, **options: Any) -> Array:
+    """The mean of integers has a fraction; whoever wants it without cuts it off."""
+    if np.issubdtype(array.dtype, np.integer):
+        return np.mean(array, **options, dtype=np.float64)
+    return np.mean(array, **options)
 
 
 def _lower_reduction(builder: OpBuilder, op: CatalogueOp) -> SSAValue:
@@ -107,8 +117,15 @@ def _dims_text(calls: CppCalls, op: CatalogueOp) -> Argument:
     return Text(str(dims[0]) if len(dims) == 1 else small_vector_text(dims, "int"))
 
 
-for _name in ("sum", "mean", "max", "min"):
-    _meaning = _reduce(_integer_or_float(_name))
+_REDUCTIONS: dict[str, Callable[..., Array]] = {
+    "sum": _sum,
+    "mean": _mean,
+    "max": _maximum,
+    "min": _minimum,
+}
+
+for _name, _function in _REDUCTIONS.items():
+    _meaning = _reduce(_function)
     register(
         TTIRDefinition(
             f"ttir.{_name}",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from enum import StrEnum
@@ -66,7 +67,26 @@ class TensorDescription:
     """dram, l1 or system_memory (the host)."""
     source_dtype: str
     """The numpy dtype of the source's element type."""
-    drawing: Drawing = Drawing()
+    drawing: Drawing | None = None
+    """None draws what suits the type and the kind."""
+
+    @property
+    def effective_drawing(self) -> Drawing:
+        """How values are drawn.
+
+        Without a better hint weights are scaled so that sums over a row stay in range, integers are
+        small enough to index anything, and booleans are booleans.
+        """
+        if self.drawing is not None:
+            return self.drawing
+        if self.source_dtype == "bool":
+            return Drawing("boolean")
+        if not self.data_type.is_float:
+            return Drawing("integer", 0, 1)
+        if self.is_weight and len(self.shape) > 1:
+            bound = 1 / math.sqrt(max(1, *self.shape[-2:]))
+            return Drawing("uniform", -bound, bound)
+        return Drawing("uniform", -1, 1)
 
     @property
     def is_weight(self) -> bool:
@@ -142,11 +162,13 @@ class ModuleDescription:
         """The name, without folder and ending, of the file with the values of a weight.
 
         Functions of a module may use one name for different things, so the name of the function
-        is part of it where there are several.
+        is part of it where there are several; and it is not that of a module's constant.
         """
-        if len(self.functions) == 1:
-            return weight.field
-        return f"{function.cpp_name}.{weight.field}"
+        name = weight.field
+        if len(self.functions) > 1:
+            name = f"{function.cpp_name}.{name}"
+        taken = {file.name for file in self.data}
+        return f"{name}.weight" if name in taken else name
 
 
 def module_name(text: str, taken: Iterable[str] = ()) -> str:

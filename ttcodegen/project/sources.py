@@ -186,14 +186,15 @@ def _table_row(
     module: ModuleDescription, function: FunctionDescription, tensor: TensorDescription
 ) -> str:
     file = module.weight_file(function, tensor) if tensor.is_weight else tensor.field
-    drawing = tensor.drawing
+    drawing = tensor.effective_drawing
+    bounds = f"{float(drawing.low)!r}, {float(drawing.high)!r}"
     texts = ", ".join(string_literal(text) for text in (tensor.name, tensor.field, file))
     sizes = ", ".join(str(size) for size in tensor.shape)
     return (
         f"{{{texts}, Kind::{tensor.kind}, {len(tensor.shape)}, {{{sizes}}}, "
         f"DataType::{tensor.data_type.cpp}, Layout::{tensor.layout.name}, "
         f"Memory::{_MEMORIES[tensor.buffer_type]}, "
-        f"{{Distribution::{drawing.distribution}, {drawing.low!r}, {drawing.high!r}}}}}"
+        f"{{Distribution::{drawing.distribution}, {bounds}}}}}"
     )
 
 

@@ -1,0 +1,109 @@
+"""The files around the module's own sources."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import re
+
+import pytest
+
+from ttcodegen.compilation import CompiledModule
+from ttcodegen.emitc.formatting import format_files
+from ttcodegen.project.description import ModuleDescription
+from ttcodegen.project.sources import (
+    clang_format_style,
+    render_project_files,
+    render_sources,
+    support_files,
+)
+
+HOSTILE = '"); system("true"); // \\ */ #{ }} ${HOME} | `x` <b>\n#define X'
+
+
+def _renamed(module: ModuleDescription, name: str) -> ModuleDescription:
+    """The module with all names of its source replaced; identifiers stay."""
+    functions = tuple(
+        dataclasses.replace(
+            function,
+            name=name,
+            arguments=tuple(dataclasses.replace(a, name=name) for a in function.arguments),
+            outputs=tuple(dataclasses.replace(o, name=name) for o in function.outputs),
+        )
+        for function in module.functions
+    )
+    return dataclasses.replace(module, functions=functions)
+
+
+def _code(text: str) -> list[str]:
+    """The lines without comments and without what stands in literals."""
+    lines = [line for line in text.splitlines() if not line.startswith("//")]
+    return [re.sub(r'"(?:[^"\\]|\\.)*"', '""', line) for line in lines]
+
+
+def test_names_of_the_input_become_literals_only(compiled: CompiledModule) -> None:
+    module = _renamed(compiled.description, HOSTILE)
+    plain = _renamed(compiled.description, "x")
+    expected = render_sources(plain)
+    for path, text in render_sources(module).items():
+        assert _code(text) == _code(expected[path]), path
+    cmake = [render_project_files(m, ["src/tiny.cpp"])["CMakeLists.txt"] for m in (module, plain)]
+    assert cmake[0] == cmake[1]
+
+
+def test_names_of_the_input_are_inert_in_the_readme(compiled: CompiledModule) -> None:
+    text = render_project_files(_renamed(compiled.description, HOSTILE), [])["README.md"]
+    rows = [line for line in text.splitlines() if "system" in line]
+    assert rows
+    for row in rows:
+        assert row.count("|") == 6
+        assert "<b>" not in row
+        assert "`x`" not in row
+
+
+def test_sources_are_the_same_each_time(compiled: CompiledModule) -> None:
+    module = compiled.description
+    assert render_sources(module) == render_sources(module)
+    assert render_project_files(module, ["src/b.cpp", "src/a.cpp"]) == render_project_files(
+        module, ["src/a.cpp", "src/b.cpp"]
+    )
+
+
+def test_cmake_lists_the_compiled_files(compiled: CompiledModule) -> None:
+    text = render_project_files(compiled.description, ["src/tiny.hpp", "src/tiny.cpp"])[
+        "CMakeLists.txt"
+    ]
+    assert "  src/tiny.cpp\n" in text
+    assert "tiny.hpp" not in text
+    for path in support_files():
+        assert (f"    {path}\n" in text) == path.endswith(".cpp")
+
+
+def test_no_path_of_this_machine_is_written(compiled: CompiledModule) -> None:
+    files = {
+        **render_sources(compiled.description),
+        **render_project_files(compiled.description, ["src/tiny.cpp"]),
+    }
+    for path, text in files.items():
+        assert not re.search(r"/(home|root|work|tmp|usr/lib)/", text), path
+
+
+def test_presets_are_json(compiled: CompiledModule) -> None:
+    presets = json.loads(render_project_files(compiled.description, [])["CMakePresets.json"])
+    assert {p["name"] for p in presets["configurePresets"]} == {"cpu", "debug", "tt-metal"}
+
+
+def test_support_sources_are_formatted() -> None:
+    sources = {p: t for p, t in support_files().items() if p.endswith((".cpp", ".hpp", ".h"))}
+    assert format_files(sources, clang_format_style()) == sources
+
+
+@pytest.mark.parametrize("part", ["arguments", "outputs"])
+def test_functions_without_arguments_or_outputs(compiled: CompiledModule, part: str) -> None:
+    function = dataclasses.replace(compiled.description.functions[1], **{part: ()})
+    module = dataclasses.replace(compiled.description, functions=(function,))
+    text = render_sources(module)["src/entry_points.cpp"]
+    assert re.search(r'\{"types/of all", "types_of_all", .*\{\}', text)
+    assert render_project_files(module, [])["README.md"].count("| output |") == len(
+        function.outputs
+    )

@@ -81,6 +81,17 @@ def test_scatter(evaluate, reduction, dtype, shape, index_shape, dim):
     assert ("ttnn.scatter" in ran.names) == (reduction not in ("min", "max"))
 
 
+@pytest.mark.parametrize("reduction", ["invalid", "sum", "max"])
+def test_scatter_leaves_out_what_names_no_place(evaluate, reduction):
+    x, source = np.zeros((4, 2), dtype=np.float32), np.full((3, 2), 5.0, dtype=np.float32)
+    index = np.array([[-1, 4], [1, 0], [99, -7]], dtype=np.int32)
+    ran = evaluate("scatter", [x, index, source], x.shape, dim=0, scatter_reduce_type=reduction)
+    expected = x.copy()
+    expected[1, 0] = expected[0, 1] = 5.0
+    np.testing.assert_array_equal(ran.golden[0], expected)
+    np.testing.assert_array_equal(ran.lowered[0], expected)
+
+
 def test_scatter_of_nothing(evaluate):
     x = drawn((4, 3))
     nothing = np.zeros((0, 3), dtype=np.float32)

@@ -172,10 +172,13 @@ def _verify_scatter(op: CatalogueOp) -> None:
 
 
 def _scatter(call: Call) -> Array:
+    """What names no place of the input is left out, as the library's kernels do it."""
     result = call.array("input").copy()
-    index, source = call.array("index"), call.array("source")
-    places = _grid(index.shape, call["dim"] % result.ndim, index)
-    source = source[tuple(slice(size) for size in index.shape)].astype(result.dtype)
+    index, source = call.array("index").astype(np.int64), call.array("source")
+    dim = call["dim"] % result.ndim
+    named = (index >= 0) & (index < result.shape[dim])
+    places = tuple(axis[named] for axis in _grid(index.shape, dim, index))
+    source = source[tuple(slice(size) for size in index.shape)].astype(result.dtype)[named]
     match call["scatter_reduce_type"].lower():
         case "sum":
             np.add.at(result, places, source)

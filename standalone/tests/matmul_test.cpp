@@ -71,7 +71,7 @@ void test_sizes() {
     };
     for (const auto& [rows, depth, columns] :
          {Size{1, 1, 1}, Size{1, 700, 300}, Size{5, 7, 3}, Size{13, 600, 33}, Size{200, 33, 130},
-          Size{150, 520, 800}}) {
+          Size{150, 520, 800}, Size{40, 131, 2000}}) {
         for (const DataType dtype : {DataType::FLOAT32, DataType::BFLOAT16}) {
             const Tensor a = draw_tensor(Shape({rows, depth}), dtype, Layout::TILE, 3);
             const Tensor b = draw_tensor(Shape({depth, columns}), dtype, Layout::TILE, 4);
@@ -82,6 +82,17 @@ void test_sizes() {
                 expect_close(values_of(ttnn::matmul(a, b)), expected, tolerance_of(dtype));
             }
         }
+    }
+}
+
+void test_many_batches() {
+    // Enough batches that every thread packs the operands of its own.
+    const Tensor a = draw_tensor(Shape({50, 3, 9, 33}), DataType::BFLOAT16, Layout::TILE, 1);
+    const Tensor b = draw_tensor(Shape({50, 3, 40, 33}), DataType::BFLOAT16, Layout::TILE, 2);
+    const auto expected =
+        reference_product(values_of(a), transposed(values_of(b), 150, 40, 33), 150, 9, 33, 40);
+    for (int repetition = 0; repetition < 3; ++repetition) {
+        expect_close(values_of(ttnn::matmul(a, b, false, true)), expected, 0.005);
     }
 }
 
@@ -232,6 +243,7 @@ void test_refusals() {
 int main() {
     test_types_and_transposes();
     test_sizes();
+    test_many_batches();
     test_shapes();
     test_results();
     test_linear();

@@ -217,21 +217,32 @@ void multiply_block(std::int64_t batch, std::int64_t row, std::int64_t rows,
             workspace.block.data(), block_stride);
 }
 
+template <typename Element>
+std::shared_ptr<Element[]> allocate_panels(std::size_t count) {
+    constexpr std::align_val_t alignment{kAlignment};
+    return std::shared_ptr<Element[]>(
+        static_cast<Element*>(::operator new[](count * sizeof(Element), alignment)),
+        [](Element* data) { ::operator delete[](data, alignment); });
+}
+
 }  // namespace
 
 template <typename Element>
-PackedMatrix<Element>::PackedMatrix(std::int64_t batches, std::int64_t depth, std::int64_t columns)
+PackedMatrix<Element>::PackedMatrix(std::int64_t batches, std::int64_t depth, std::int64_t columns,
+                                    std::shared_ptr<Element[]> data)
     : batches_(batches),
       depth_(depth),
       columns_(columns),
       padded_depth_(round_up(depth, kPairing<Element>)),
       panels_((columns + kTileColumns - 1) / kTileColumns),
       panel_size_(padded_depth_ * kTileColumns),
-      batch_size_(panels_ * panel_size_) {
-    constexpr std::align_val_t alignment{kAlignment};
-    const auto bytes = static_cast<std::size_t>(batches * batch_size_) * sizeof(Element);
-    data_ = std::shared_ptr<Element[]>(static_cast<Element*>(::operator new[](bytes, alignment)),
-                                       [](Element* data) { ::operator delete[](data, alignment); });
+      batch_size_(panels_ * panel_size_),
+      data_(std::move(data)) {}
+
+template <typename Element>
+PackedMatrix<Element>::PackedMatrix(std::int64_t batches, std::int64_t depth, std::int64_t columns)
+    : PackedMatrix(batches, depth, columns, nullptr) {
+    data_ = allocate_panels<Element>(size());
 }
 
 template <typename Element>
@@ -258,44 +269,69 @@ const Element* PackedMatrix<Element>::panel(std::int64_t batch, std::int64_t pan
 
 template <typename Element>
 template <typename Source>
+void PackedMatrix<Element>::pack_panel(std::int64_t batch, std::int64_t panel, const Source* data,
+                                       MatrixStrides strides) {
+    constexpr std::int64_t pairing = kPairing<Element>;
+    // Depths packed at a time: transposing them stays in the first-level cache.
+    constexpr std::int64_t chunk = 16;
+    const std::int64_t first = panel * kTileColumns;
+    const std::int64_t present = std::min(kTileColumns, columns_ - first);
+    const Source* source = data + batch * strides.batch + first * strides.column;
+    Element* target = panel_begin(batch, panel);
+    const auto place = [&](std::int64_t k, std::int64_t n) -> Element& {
+        return target[(k / pairing * kTileColumns + n) * pairing + k % pairing];
+    };
+    if (present < kTileColumns || padded_depth_ > depth_) {
+        std::fill_n(target, panel_size_, Element{});
+    }
+    if (strides.column == 1) {
+        for (std::int64_t k = 0; k < depth_; ++k) {
+            for (std::int64_t n = 0; n < present; ++n) {
+                place(k, n) = convert_element<Element>(source[k * strides.row + n]);
+            }
+        }
+        return;
+    }
+    for (std::int64_t begin = 0; begin < depth_; begin += chunk) {
+        const std::int64_t end = std::min(depth_, begin + chunk);
+        for (std::int64_t n = 0; n < present; ++n) {
+            for (std::int64_t k = begin; k < end; ++k) {
+                place(k, n) =
+                    convert_element<Element>(source[n * strides.column + k * strides.row]);
+            }
+        }
+    }
+}
+
+template <typename Element>
+template <typename Source>
 PackedMatrix<Element> PackedMatrix<Element>::pack(std::int64_t batches, std::int64_t depth,
                                                   std::int64_t columns, const Source* data,
                                                   MatrixStrides strides) {
-    constexpr std::int64_t pairing = kPairing<Element>;
-    constexpr std::int64_t chunk =
-        16;  // depths packed at a time, so that transposing stays in the first-level cache
     PackedMatrix packed(batches, depth, columns);
     for_each_index(batches * packed.panels_, depth * kTileColumns, [&](std::int64_t index) {
-        const std::int64_t first = index % packed.panels_ * kTileColumns;
-        const std::int64_t present = std::min(kTileColumns, columns - first);
-        const Source* source =
-            data + index / packed.panels_ * strides.batch + first * strides.column;
-        Element* panel = packed.panel_begin(index / packed.panels_, index % packed.panels_);
-        const auto place = [&](std::int64_t k, std::int64_t n) -> Element& {
-            return panel[(k / pairing * kTileColumns + n) * pairing + k % pairing];
-        };
-        if (present < kTileColumns || packed.padded_depth_ > depth) {
-            std::fill_n(panel, packed.padded_depth_ * kTileColumns, Element{});
-        }
-        if (strides.column == 1) {
-            for (std::int64_t k = 0; k < depth; ++k) {
-                for (std::int64_t n = 0; n < present; ++n) {
-                    place(k, n) = convert_element<Element>(source[k * strides.row + n]);
-                }
-            }
-            return;
-        }
-        for (std::int64_t begin = 0; begin < depth; begin += chunk) {
-            const std::int64_t end = std::min(depth, begin + chunk);
-            for (std::int64_t n = 0; n < present; ++n) {
-                for (std::int64_t k = begin; k < end; ++k) {
-                    place(k, n) =
-                        convert_element<Element>(source[n * strides.column + k * strides.row]);
-                }
-            }
-        }
+        packed.pack_panel(index / packed.panels_, index % packed.panels_, data, strides);
     });
     return packed;
+}
+
+template <typename Element>
+template <typename Source>
+PackedMatrix<Element> PackedMatrix<Element>::pack_part(std::int64_t depth, std::int64_t first,
+                                                       std::int64_t columns, const Source* data,
+                                                       MatrixStrides strides) {
+    thread_local std::shared_ptr<Element[]> memory;
+    thread_local std::size_t available = 0;
+    PackedMatrix part(1, depth, columns, nullptr);
+    if (part.size() > available) {
+        memory = allocate_panels<Element>(part.size());
+        available = part.size();
+    }
+    part.data_ = memory;
+    for (std::int64_t panel = 0; panel < part.panels_; ++panel) {
+        part.pack_panel(0, panel, data + first * strides.column, strides);
+    }
+    return part;
 }
 
 template <typename Element, typename Source>
@@ -344,6 +380,34 @@ void multiply(std::int64_t batches, std::int64_t rows, const LeftOperand<Element
     });
 }
 
+template <typename Element, typename Source>
+void multiply_unpacked(std::int64_t batches, std::int64_t rows, const LeftOperand<Element>& left,
+                       std::int64_t right_batches, std::int64_t depth, std::int64_t columns,
+                       const Source* right, MatrixStrides strides, const BlockConsumer& consume) {
+    const std::int64_t parts = (columns + kBlockColumns - 1) / kBlockColumns;
+    if (batches * parts < 2 * static_cast<std::int64_t>(thread_count())) {
+        multiply(batches, rows, left,
+                 PackedMatrix<Element>::pack(right_batches, depth, columns, right, strides),
+                 consume);
+        return;
+    }
+    const std::int64_t work = rows * kBlockColumns / kLanes * depth;
+    for_each_index(batches * parts, work, [&](std::int64_t index) {
+        const std::int64_t batch = index / parts;
+        const std::int64_t first = index % parts * kBlockColumns;
+        const auto part = PackedMatrix<Element>::pack_part(
+            depth, first, std::min(kBlockColumns, columns - first),
+            right + (right_batches == 1 ? 0 : batch) * strides.batch, strides);
+        multiply_serially<Element>(
+            batch, rows, left, part,
+            [&](std::int64_t block_batch, std::int64_t row, std::int64_t block_rows,
+                std::int64_t column, std::int64_t block_columns, float* block,
+                std::int64_t stride) {
+                consume(block_batch, row, block_rows, first + column, block_columns, block, stride);
+            });
+    });
+}
+
 template <typename Element>
 void multiply_serially(std::int64_t batch, std::int64_t rows, const LeftOperand<Element>& left,
                        const PackedMatrix<Element>& right, const BlockConsumer& consume) {
@@ -357,17 +421,23 @@ void multiply_serially(std::int64_t batch, std::int64_t rows, const LeftOperand<
     }
 }
 
-#define TTCODEGEN_INSTANTIATE_GEMM(Element)                                                  \
-    template class PackedMatrix<Element>;                                                    \
-    template PackedMatrix<Element> PackedMatrix<Element>::pack(                              \
-        std::int64_t, std::int64_t, std::int64_t, const float*, MatrixStrides);              \
-    template PackedMatrix<Element> PackedMatrix<Element>::pack(                              \
-        std::int64_t, std::int64_t, std::int64_t, const Bfloat16Bits*, MatrixStrides);       \
-    template LeftOperand<Element> left_operand(const float*, MatrixStrides);                 \
-    template LeftOperand<Element> left_operand(const Bfloat16Bits*, MatrixStrides);          \
-    template void multiply(std::int64_t, std::int64_t, const LeftOperand<Element>&,          \
-                           const PackedMatrix<Element>&, const BlockConsumer&);              \
-    template void multiply_serially(std::int64_t, std::int64_t, const LeftOperand<Element>&, \
+#define TTCODEGEN_INSTANTIATE_GEMM(Element)                                                        \
+    template class PackedMatrix<Element>;                                                          \
+    template PackedMatrix<Element> PackedMatrix<Element>::pack(                                    \
+        std::int64_t, std::int64_t, std::int64_t, const float*, MatrixStrides);                    \
+    template PackedMatrix<Element> PackedMatrix<Element>::pack(                                    \
+        std::int64_t, std::int64_t, std::int64_t, const Bfloat16Bits*, MatrixStrides);             \
+    template void multiply_unpacked(std::int64_t, std::int64_t, const LeftOperand<Element>&,       \
+                                    std::int64_t, std::int64_t, std::int64_t, const float*,        \
+                                    MatrixStrides, const BlockConsumer&);                          \
+    template void multiply_unpacked(std::int64_t, std::int64_t, const LeftOperand<Element>&,       \
+                                    std::int64_t, std::int64_t, std::int64_t, const Bfloat16Bits*, \
+                                    MatrixStrides, const BlockConsumer&);                          \
+    template LeftOperand<Element> left_operand(const float*, MatrixStrides);                       \
+    template LeftOperand<Element> left_operand(const Bfloat16Bits*, MatrixStrides);                \
+    template void multiply(std::int64_t, std::int64_t, const LeftOperand<Element>&,                \
+                           const PackedMatrix<Element>&, const BlockConsumer&);                    \
+    template void multiply_serially(std::int64_t, std::int64_t, const LeftOperand<Element>&,       \
                                     const PackedMatrix<Element>&, const BlockConsumer&);
 
 TTCODEGEN_INSTANTIATE_GEMM(float)

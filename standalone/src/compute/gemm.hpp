@@ -52,6 +52,12 @@ class PackedMatrix {
     static PackedMatrix pack(std::int64_t batches, std::int64_t depth, std::int64_t columns,
                              const Source* data, MatrixStrides strides);
 
+    /// Packs columns [first, first + columns) of one matrix on the calling thread, into memory that
+    /// the thread's next call uses again.
+    template <typename Source>
+    static PackedMatrix pack_part(std::int64_t depth, std::int64_t first, std::int64_t columns,
+                                  const Source* data, MatrixStrides strides);
+
     /// The first depths and columns, sharing the elements. `depth` is a multiple of 2.
     PackedMatrix leading(std::int64_t depth, std::int64_t columns) const;
 
@@ -66,6 +72,12 @@ class PackedMatrix {
     const Element* panel(std::int64_t batch, std::int64_t panel, std::int64_t depth) const;
 
   private:
+    PackedMatrix(std::int64_t batches, std::int64_t depth, std::int64_t columns,
+                 std::shared_ptr<Element[]> data);
+    std::size_t size() const { return static_cast<std::size_t>(batches_ * batch_size_); }
+    template <typename Source>
+    void pack_panel(std::int64_t batch, std::int64_t panel, const Source* data,
+                    MatrixStrides strides);
     Element* panel_begin(std::int64_t batch, std::int64_t panel);
 
     std::int64_t batches_;
@@ -102,7 +114,15 @@ template <typename Element>
 void multiply(std::int64_t batches, std::int64_t rows, const LeftOperand<Element>& left,
               const PackedMatrix<Element>& right, const BlockConsumer& consume);
 
-/// The same product on the calling thread only, for callers that are parallel themselves.
+/// The product with a right operand that is used once: it is packed piece by piece, so that the
+/// pieces stay in the cache.
+template <typename Element, typename Source>
+void multiply_unpacked(std::int64_t batches, std::int64_t rows, const LeftOperand<Element>& left,
+                       std::int64_t right_batches, std::int64_t depth, std::int64_t columns,
+                       const Source* right, MatrixStrides strides, const BlockConsumer& consume);
+
+/// The product with a packed operand on the calling thread only, for callers that are parallel
+/// themselves.
 template <typename Element>
 void multiply_serially(std::int64_t batch, std::int64_t rows, const LeftOperand<Element>& left,
                        const PackedMatrix<Element>& right, const BlockConsumer& consume);

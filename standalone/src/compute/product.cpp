@@ -12,7 +12,7 @@ std::shared_ptr<const PackedOperand<Element>> packed_operand(const Tensor& tenso
     for (const std::int64_t value : {batches, depth, columns, strides.row, strides.column}) {
         key = mix_key(key, static_cast<std::uint64_t>(value));
     }
-    return derive<PackedOperand<Element>>(tensor, key, [&] {
+    return buffer_of(tensor).derived<PackedOperand<Element>>(key, [&] {
         return visit_elements(tensor, [&](const auto* data) {
             return std::make_shared<PackedOperand<Element>>(
                 PackedMatrix<Element>::pack(batches, depth, columns, data, strides));

@@ -34,15 +34,14 @@ constexpr std::uint64_t mix_key(std::uint64_t key, std::uint64_t value) {
     return (key ^ value) * 0x9e3779b97f4a7c15U + (value >> 7);
 }
 
-/// What `make()` derives from a tensor's elements, kept with them from the second use on: what is
-/// used once is an activation and would only take memory.
+/// Whether this is the first use of a tensor as a weight. What is used once is an activation, and
+/// keeping a packed form of it would only take memory.
+inline bool is_first_use(const Tensor& tensor) { return buffer_of(tensor).weight_uses++ == 0; }
+
+/// What `make()` derives from a tensor's elements, kept with them from the second use on.
 template <typename Form, typename Make>
 std::shared_ptr<const Form> derive(const Tensor& tensor, std::uint64_t key, const Make& make) {
-    Buffer& buffer = buffer_of(tensor);
-    if (buffer.weight_uses++ == 0) {
-        return make();
-    }
-    return buffer.derived<Form>(key, make);
+    return is_first_use(tensor) ? make() : buffer_of(tensor).derived<Form>(key, make);
 }
 
 /// A packed right operand that can be kept with a buffer.
@@ -52,7 +51,8 @@ struct PackedOperand : Derived {
     PackedMatrix<Element> matrix;
 };
 
-/// `tensor` as `batches` right operands of depth x columns, lying with these strides.
+/// `tensor` as `batches` right operands of depth x columns, lying with these strides; kept with its
+/// elements.
 template <typename Element>
 std::shared_ptr<const PackedOperand<Element>> packed_operand(const Tensor& tensor,
                                                              std::int64_t batches,

@@ -178,18 +178,27 @@ template <typename Element>
 void multiply_into(const Tensor& a, const Tensor& b, const Product& product,
                    const ProductOutput& output) {
     const auto& [left, right, shape] = product;
-    const auto packed =
-        packed_operand<Element>(b, right.batches, right.rows, right.columns, right.strides);
     // One right operand for all batches: they are just more rows.
     const bool fold = right.batches == 1 && left.strides.column == 1;
+    const std::int64_t batches = fold ? 1 : left.batches;
+    const std::int64_t rows = fold ? left.batches * left.rows : left.rows;
+    const BlockConsumer store = [&](std::int64_t batch, std::int64_t row, std::int64_t block_rows,
+                                    std::int64_t column, std::int64_t columns, float* block,
+                                    std::int64_t stride) {
+        output.store(batch * left.rows + row, block_rows, column, columns, block, stride);
+    };
     visit_elements(a, [&](const auto* data) {
-        multiply<Element>(
-            fold ? 1 : left.batches, fold ? left.batches * left.rows : left.rows,
-            left_operand<Element>(data, left.strides), packed->matrix,
-            [&](std::int64_t batch, std::int64_t row, std::int64_t rows, std::int64_t column,
-                std::int64_t columns, float* block, std::int64_t stride) {
-                output.store(batch * left.rows + row, rows, column, columns, block, stride);
+        const auto operand = left_operand<Element>(data, left.strides);
+        if (is_first_use(b)) {
+            visit_elements(b, [&](const auto* right_data) {
+                multiply_unpacked<Element>(batches, rows, operand, right.batches, right.rows,
+                                           right.columns, right_data, right.strides, store);
             });
+        } else {
+            const auto packed =
+                packed_operand<Element>(b, right.batches, right.rows, right.columns, right.strides);
+            multiply<Element>(batches, rows, operand, packed->matrix, store);
+        }
     });
 }
 

@@ -13,16 +13,12 @@ from ttcodegen.project.toolchain import BuildError, find_toolchain, first_error
 
 def _compiler(folder: Path, name: str, family: str, version: str) -> Path:
     """A program that says of itself what a compiler says."""
-    major, minor, patch = version.split(".")
-    macros = {"__GNUC__": "12", "__GNUC_MINOR__": "0", "__GNUC_PATCHLEVEL__": "0"}
+    parts = version.split(".")
+    macros = dict(zip(("__GNUC__", "__GNUC_MINOR__", "__GNUC_PATCHLEVEL__"), parts, strict=True))
     if family == "clang":
-        macros |= {
-            "__clang_major__": major,
-            "__clang_minor__": minor,
-            "__clang_patchlevel__": patch,
-        }
-    else:
-        macros = {"__GNUC__": major, "__GNUC_MINOR__": minor, "__GNUC_PATCHLEVEL__": patch}
+        # Clang says what GCC it stands for as well.
+        names = ("__clang_major__", "__clang_minor__", "__clang_patchlevel__")
+        macros |= dict(zip(names, parts, strict=True))
     lines = "".join(f"echo '#define {macro} {value}'\n" for macro, value in macros.items())
     path = folder / name
     path.write_text(f"#!/bin/sh\n{lines}")

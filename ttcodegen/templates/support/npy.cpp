@@ -263,9 +263,11 @@ Array read_npy(const std::string& path) {
     const File file = open(path, "rb");
     const Header header = read_header(path, file.get());
     const std::size_t size = element_size(header.type);
-    std::uint64_t wanted = 0;
-    if (__builtin_mul_overflow(element_count(header.shape), size, &wanted)) {
-        fail(path, "the shape " + shape_text(header.shape) + " is too large");
+    std::uint64_t wanted = size;
+    for (const std::uint64_t extent : header.shape) {
+        if (__builtin_mul_overflow(wanted, extent, &wanted)) {
+            fail(path, "the shape " + shape_text(header.shape) + " is too large");
+        }
     }
     const std::uint64_t present = remaining_bytes(path, file.get());
     // Looked at before memory is asked for: a damaged header must not take all of it.

@@ -316,7 +316,7 @@ class Program {
 void check_functions(const Module& module, const Options& options) {
     for (const std::string& name : options.functions) {
         const bool known = std::ranges::any_of(
-            module.functions, [&](const Function& function) { return function.name == name; });
+            module.functions, [&](const Function& function) { return is_called(function, name); });
         if (!known) {
             throw UsageError("the module has no function '" + name + "'; --list lists them");
         }

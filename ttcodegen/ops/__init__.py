@@ -30,6 +30,7 @@ FAMILIES = (
     "rearrangement",
     "training",
     "attention_latent",
+    "sampling",
     "refusals",
 )
 

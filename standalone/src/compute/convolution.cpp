@@ -193,6 +193,24 @@ struct DepthwiseWeights : Derived {
     std::vector<float> by_tap;
 };
 
+/// The weights of a depthwise convolution, tap by tap.
+std::shared_ptr<const DepthwiseWeights> depthwise_weights(const Tensor& weights,
+                                                          const WeightStrides& strides,
+                                                          DataType dtype,
+                                                          const Convolution& convolution) {
+    return derive<DepthwiseWeights>(weights, key_of(strides, dtype, convolution, 1), [&] {
+        const auto by_channel = weight_matrices(weights, strides, dtype, convolution);
+        const auto taps = static_cast<std::size_t>(convolution.taps());
+        const auto channels = static_cast<std::size_t>(convolution.in_channels);
+        auto result = std::make_shared<DepthwiseWeights>();
+        result->by_tap.resize(by_channel.size());
+        for (std::size_t i = 0; i < by_channel.size(); ++i) {
+            result->by_tap[i % taps * channels + i / taps] = by_channel[i];
+        }
+        return result;
+    });
+}
+
 /// One input channel for each output channel: no product to speak of, so channels are the vectors.
 void convolve_depthwise(const Tensor& input, const Tensor& weights, const WeightStrides& strides,
                         DataType weights_dtype, const Convolution& convolution,
@@ -200,17 +218,7 @@ void convolve_depthwise(const Tensor& input, const Tensor& weights, const Weight
     constexpr std::int64_t chunk = 64;
     const std::int64_t channels = convolution.in_channels;
     const std::int64_t taps = convolution.taps();
-    const auto prepared =
-        derive<DepthwiseWeights>(weights, key_of(strides, weights_dtype, convolution, 1), [&] {
-            const auto by_channel = weight_matrices(weights, strides, weights_dtype, convolution);
-            auto result = std::make_shared<DepthwiseWeights>();
-            result->by_tap.resize(by_channel.size());
-            for (std::int64_t i = 0; i < channels * taps; ++i) {
-                result->by_tap[static_cast<std::size_t>(i % taps * channels + i / taps)] =
-                    by_channel[static_cast<std::size_t>(i)];
-            }
-            return result;
-        });
+    const auto prepared = depthwise_weights(weights, strides, weights_dtype, convolution);
     const FloatElements elements(input);
     const auto& [depth_axis, height_axis, width_axis] = convolution.axes;
     const auto convolve_pixel = [&](std::int64_t pixel, std::int64_t first, std::int64_t count,

@@ -82,12 +82,13 @@ def main(argv: Sequence[str] | None = None) -> int:
         gc.disable()
     arguments = list(sys.argv[1:] if argv is None else argv)
     try:
-        status = _run(arguments)
+        try:
+            status = _run(arguments)
+        except SystemExit as leave:
+            # argparse leaves this way, having said what is wrong with the usage.
+            status = int(leave.code or 0)
         sys.stdout.flush()
         return status
-    except SystemExit as leave:
-        # argparse leaves this way, having said what is wrong with the usage.
-        return int(leave.code or 0)
     except BrokenPipeError:
         # Nobody reads on. Python would complain when it flushes at the end: give it another place.
         os.dup2(os.open(os.devnull, os.O_WRONLY), 1)

@@ -11,7 +11,8 @@ import pytest
 
 from ttcodegen import __version__
 from ttcodegen.project import cpu_backend
-from ttcodegen.project.cpu_backend import backend_sources, cache_folder, ensure_cpu_backend
+from ttcodegen.project.cache import cache_folder
+from ttcodegen.project.cpu_backend import backend_sources, ensure_cpu_backend
 from ttcodegen.project.toolchain import BuildError, Toolchain
 
 CMAKE = """

@@ -5,11 +5,13 @@ from __future__ import annotations
 import dataclasses
 import json
 import re
+from pathlib import Path
 
 import pytest
 
 from ttcodegen.compilation import CompiledModule
 from ttcodegen.emitc.formatting import format_files
+from ttcodegen.project import sources
 from ttcodegen.project.description import ModuleDescription
 from ttcodegen.project.sources import (
     clang_format_style,
@@ -107,3 +109,21 @@ def test_functions_without_arguments_or_outputs(compiled: CompiledModule, part: 
     assert render_project_files(module, [])["README.md"].count("| output |") == len(
         function.outputs
     )
+
+
+def test_compiled_templates_are_kept(
+    compiled: CompiledModule, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("TTCODEGEN_CACHE", str(tmp_path))
+    expected = render_sources(compiled.description)
+    for content in (None, b"", b"j2\0damaged"):
+        sources._environment.cache_clear()
+        for file in tmp_path.rglob("*"):
+            if content is not None and file.is_file():
+                file.write_bytes(content)
+        assert render_sources(compiled.description) == expected
+        assert any(file.stat().st_size > 100 for file in tmp_path.rglob("*") if file.is_file())
+    (tmp_path / "file").write_text("")
+    monkeypatch.setenv("TTCODEGEN_CACHE", str(tmp_path / "file"))
+    sources._environment.cache_clear()
+    assert render_sources(compiled.description) == expected

@@ -135,7 +135,6 @@ def _print_cpu_backend() -> int:
 def _compile(options: argparse.Namespace, source: Source) -> int:
     from ttcodegen.compilation import CompileOptions, compile_module
     from ttcodegen.dialects import load_dialects
-    from ttcodegen.project.sources import clang_format_style
     from ttcodegen.project.toolchain import find_toolchain
     from ttcodegen.project.writer import refuse_foreign_folder
     from ttcodegen.transforms.pass_runner import PassRunner
@@ -149,41 +148,30 @@ def _compile(options: argparse.Namespace, source: Source) -> int:
     toolchain = find_toolchain() if options.build or options.check else None
     runner = PassRunner(load_dialects(), dump=options.dump_ir)
     diagnostics = Diagnostics()
-    style = None if options.no_format else clang_format_style()
     name = "model" if options.file == "-" else Path(options.file).name.partition(".")[0]
     try:
         compiled = compile_module(
             source,
-            CompileOptions(name, options.target, options.arch, options.tt_metal, style),
+            CompileOptions(name, options.target, options.arch, options.tt_metal),
             runner,
             diagnostics,
         )
         diagnostics.write(sys.stderr, source)
-        _write(options, compiled, style, runner)
+        _write(options, compiled, runner)
         return _build_and_check(options, source, compiled, toolchain, runner)
     finally:
         if options.time_passes:
             runner.write_times(sys.stderr)
 
 
-def _write(
-    options: argparse.Namespace, compiled: CompiledModule, style: str | None, runner: PassRunner
-) -> None:
-    from ttcodegen.emitc.formatting import format_files
-    from ttcodegen.project.sources import FLATBUFFER_FILES, render_project_files, render_sources
+def _write(options: argparse.Namespace, compiled: CompiledModule, runner: PassRunner) -> None:
+    from ttcodegen.project.rendering import project_files
     from ttcodegen.project.writer import write_project
 
-    module = compiled.description
-    with runner.stage("render project"):
-        sources = format_files(render_sources(module), style or "", enabled=style is not None)
-        files: dict[str, str | bytes] = {
-            **compiled.files,
-            **sources,
-            **render_project_files(module, compiled.files),
-            FLATBUFFER_FILES[module.target]: compiled.flatbuffer,
-        }
+    with runner.stage("render and format"):
+        files = project_files(compiled, formatted=not options.no_format)
     with runner.stage("write project"):
-        write_project(module, options.out, files, force=options.force)
+        write_project(compiled.description, options.out, files, force=options.force)
 
 
 def _build_and_check(

@@ -18,6 +18,7 @@ from functools import cache
 from pathlib import Path
 
 from ttcodegen import __version__
+from ttcodegen.project.cache import cache_folder
 from ttcodegen.project.sources import support_files
 from ttcodegen.project.toolchain import BuildError, Toolchain, first_error
 
@@ -43,14 +44,6 @@ class CPUBackend:
     """A header to include first; None if the compiler could not precompile it."""
     support_object: Path
     """The support sources of all projects, compiled."""
-
-
-def cache_folder() -> Path:
-    """Where builds are kept: ttcodegen/ in $TTCODEGEN_CACHE, $XDG_CACHE_HOME or ~/.cache."""
-    for variable in ("TTCODEGEN_CACHE", "XDG_CACHE_HOME"):
-        if value := os.environ.get(variable):
-            return Path(value).absolute() / "ttcodegen"
-    return Path.home() / ".cache" / "ttcodegen"
 
 
 @cache

@@ -91,12 +91,15 @@ def _template_text(path: str) -> str:
 
 @cache
 def _environment() -> Environment:
-    # Imported here: loading and emitting nothing but a diagnostic must not pay for it.
+    # Imported here: who only gets a diagnostic must not wait for it.
     from jinja2 import Environment, FunctionLoader, StrictUndefined
+
+    from ttcodegen.project.template_cache import TemplateCache
 
     return Environment(
         loader=FunctionLoader(_template_text),
         undefined=StrictUndefined,
+        bytecode_cache=TemplateCache(),
         trim_blocks=True,
         lstrip_blocks=True,
         keep_trailing_newline=True,

@@ -1,0 +1,42 @@
+"""Keeps compiled templates: compiling them takes longer than all the rest of a small project."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from pathlib import Path
+
+from jinja2 import BytecodeCache
+from jinja2.bccache import Bucket
+
+from ttcodegen import __version__
+from ttcodegen.project.cache import cache_folder
+
+
+class TemplateCache(BytecodeCache):
+    """Compiled templates in ttcodegen's cache folder.
+
+    jinja2 looks whether they are of the same source, Python and jinja2. A folder that cannot be
+    read or written costs nothing but the time.
+    """
+
+    def load_bytecode(self, bucket: Bucket) -> None:
+        try:
+            with _path(bucket).open("rb") as file:
+                bucket.load_bytecode(file)
+        except (OSError, EOFError, ValueError, TypeError):
+            bucket.reset()
+
+    def dump_bytecode(self, bucket: Bucket) -> None:
+        path = _path(bucket)
+        try:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            with tempfile.NamedTemporaryFile(dir=path.parent, delete=False) as file:
+                file.write(bucket.bytecode_to_string())
+            os.replace(file.name, path)
+        except OSError:
+            pass
+
+
+def _path(bucket: Bucket) -> Path:
+    return cache_folder() / f"templates-{__version__}" / bucket.key

@@ -96,3 +96,14 @@ def test_an_abandoned_formatting_leaves_nothing_behind() -> None:
     assert folder.exists()
     running.close()
     assert not folder.exists()
+
+
+def test_what_is_marked_as_unformatted_stays(monkeypatch: pytest.MonkeyPatch) -> None:
+    table = "// clang-format off\nint  table[] = {\n  1,\n};\n// clang-format on\n"
+    text = f"#include <a>\n\n// rows\n{table}\nint  x;\n\n\n{table}"
+    expected = f"#include <a>\n\n// rows\n{table}\nint x;\n\n\n{table}"
+    seen: list[str] = []
+    run = formatting._run
+    monkeypatch.setattr(formatting, "_run", lambda *a: (seen.append(a[3]), run(*a))[1])
+    assert format_files({"f.cpp": text}, STYLE) == {"f.cpp": expected}
+    assert not any("table" in piece for piece in seen)

@@ -14,7 +14,7 @@ import re
 import shutil
 import subprocess
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
 from functools import cache
 from pathlib import Path
@@ -25,6 +25,11 @@ _PIECE_SIZE = 64_000
 """Characters that are formatted at once: about 0.1 s of work, against 0.01 s for a process."""
 
 _END_OF_FUNCTION = re.compile(r"^\}\n\n", re.MULTILINE)
+_UNFORMATTED = re.compile(
+    r"(\n*^// clang-format off\n.*?^// clang-format on\n\n*)", re.MULTILINE | re.DOTALL
+)
+"""Tables that are laid out already. clang-format would leave them as they are, but for a table of
+thousands of rows it takes hundreds of megabytes to do so."""
 
 _REMEDY = "install the Python package clang-format, or switch formatting off (--no-format)"
 
@@ -58,10 +63,12 @@ class Formatting:
         style_file = Path(self._folder.name, ".clang-format")
         style_file.write_text(style, encoding="utf-8")
         self._pool = ThreadPoolExecutor(max_workers=os.cpu_count() or 1)
-        self._pieces: dict[str, list[Future[str]]] = {
+        self._pieces: dict[str, list[Future[str] | str]] = {
             path: [
                 self._pool.submit(_run, binary, str(style_file), path, piece)
-                for piece in _split(text)
+                if format_it
+                else piece
+                for piece, format_it in _split(text)
             ]
             for path, text in files.items()
         }
@@ -74,7 +81,7 @@ class Formatting:
         """
         try:
             return {
-                path: "\n".join(piece.result() for piece in pieces)
+                path: "".join(p if isinstance(p, str) else p.result() for p in pieces)
                 for path, pieces in self._pieces.items()
             }
         finally:
@@ -110,15 +117,22 @@ def format_files(files: Mapping[str, str], style: str, *, enabled: bool = True) 
     return start_formatting(files, style).result()
 
 
-def _split(text: str) -> list[str]:
-    """Cuts a long text after function bodies; joining the pieces with line breaks restores it."""
-    pieces: list[str] = []
-    start = 0
-    for end in _END_OF_FUNCTION.finditer(text):
-        if end.end() - start >= _PIECE_SIZE:
-            pieces.append(text[start : end.end() - 1])
-            start = end.end()
-    return [*pieces, text[start:]]
+def _split(text: str) -> Iterator[tuple[str, bool]]:
+    """Pieces that make up the text, and whether each is to be formatted.
+
+    A long text is cut after function bodies.
+    """
+    for index, part in enumerate(_UNFORMATTED.split(text)):
+        if index % 2 or not part:
+            yield part, False
+            continue
+        start = 0
+        for end in _END_OF_FUNCTION.finditer(part):
+            if end.end() - start >= _PIECE_SIZE:
+                yield part[start : end.end() - 1], True
+                yield "\n", False
+                start = end.end()
+        yield part[start:], True
 
 
 def _run(binary: str, style_file: str, path: str, text: str) -> str:

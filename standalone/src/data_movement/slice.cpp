@@ -1,5 +1,7 @@
 #include "ttnn/operations/data_movement/slice/slice.hpp"
 
+#include <algorithm>
+
 #include "core/convert.hpp"
 #include "data_movement/slice.hpp"
 #include "data_movement/strided_copy.hpp"
@@ -168,8 +170,19 @@ Tensor slice(const Tensor& input_tensor, const Tensor& output_tensor_start,
              const std::optional<std::uint32_t>& slice_dim,
              const std::optional<std::uint32_t>& num_devices,
              const std::optional<CoreRangeSet>& /*sub_core_grids*/) {
-    TT_FATAL(slice_dim && num_devices,
-             "A slice with bounds in tensors needs slice_dim and num_devices");
+    const bool whole_steps =
+        !step || std::all_of(step->begin(), step->end(), [](T size) { return size == 1; });
+    if (input_tensor.layout() == Layout::TILE && whole_steps) {
+        TT_FATAL(slice_dim && num_devices,
+                 "slice_dim and num_devices must be provided for device-only tensor args slice");
+    } else {
+        // The release reads the bounds back as numbers of the type T, which is uint32_t.
+        for (const Tensor& bounds : {output_tensor_start, output_tensor_end}) {
+            TT_FATAL(bounds.dtype() == DataType::UINT32,
+                     "Unsupported data type for to_vector: got {}, expected: UINT32",
+                     bounds.dtype());
+        }
+    }
     const auto begins = cpu::load_integers(output_tensor_start);
     const auto ends = cpu::load_integers(output_tensor_end);
     const SmallVector<T> steps =

@@ -149,3 +149,39 @@ func.func @f(%x: tensor<8192x17000xbf16>) -> tensor<8192x17000xbf16> {
     assert "ttnn::multiply(inputs.x, 2.5f)" in compiled.files["src/model.cpp"]
     assert not compiled.description.data
     assert len(compiled.flatbuffer) < 10_000
+
+
+def test_a_file_includes_the_standard_headers_of_the_names_it_uses():
+    text = """
+    func.func @forward(%x: tensor<32x64xf32>) -> tensor<64x32xf32> {
+      %0 = "ttir.permute"(%x) {permutation = array<i64: 1, 0>}
+        : (tensor<32x64xf32>) -> tensor<64x32xf32>
+      return %0 : tensor<64x32xf32>
+    }
+    """
+    source = emit(text).files["src/model.cpp"]
+    assert "int64_t" in source
+    assert [line for line in source.splitlines() if line.startswith("#include <c")] == [
+        "#include <cstdint>"
+    ]
+
+
+def test_the_parts_of_a_long_function_name_the_device_as_it_does():
+    convolutions = "\n".join(
+        f"""
+        %{i + 1} = "ttir.conv2d"(%{i}, %w) {{stride = 1 : i32, padding = 1 : i32,
+            dilation = 1 : i32, groups = 1 : i32}}
+          : (tensor<1x8x8x4xbf16>, tensor<4x4x3x3xbf16>) -> tensor<1x8x8x4xbf16>
+          loc("layer{i // 20}/conv")"""
+        for i in range(200)
+    )
+    source = emit(f"""
+    func.func @forward(%0: tensor<1x8x8x4xbf16>, %w: tensor<4x4x3x3xbf16>
+        {{ttcore.argument_type = #ttcore.argument_type<parameter>}}) -> tensor<1x8x8x4xbf16> {{
+      {convolutions}
+      return %200 : tensor<1x8x8x4xbf16>
+    }}
+    """).files["src/model.cpp"]
+    parts = re.findall(r"^static .*MeshDevice& (\S+?)(?:,|\))", source, re.MULTILINE)
+    assert len(parts) > 1
+    assert set(parts) == {"device"}

@@ -21,6 +21,7 @@ from ttcodegen.dialects.placement import Shards
 from ttcodegen.dialects.ttnn import TensorPlacement
 from ttcodegen.emitc.builder import EmitCBuilder, open_file
 from ttcodegen.emitc.naming import NameScope, identifier
+from ttcodegen.emitc.standard_headers import standard_headers
 from ttcodegen.emitc.text import Text
 from ttcodegen.ops.definition import TTNNDefinition
 
@@ -141,7 +142,7 @@ def _prepend(source: EmitCBuilder, title: str, writer: _SourceWriter) -> None:
     for header in sorted(writer.own_headers):
         preface.include(header, standard=False)
     preface.blank()
-    for header in sorted(writer.headers):
+    for header in sorted(writer.headers | standard_headers(source.block.walk())):
         preface.include(header)
     preface.blank()
     first = source.block.first_op

@@ -27,6 +27,12 @@ _LINE_COMMENT = re.compile(r"//[^\n]*")
 
 def mentioned_names(operations: Iterable[Operation]) -> frozenset[str]:
     """All names that types, callees, literals and definitions of `operations` use unqualified."""
+    texts = mentioned_texts(operations)
+    return frozenset(name for text in texts for name in _UNQUALIFIED_NAME.findall(text))
+
+
+def mentioned_texts(operations: Iterable[Operation]) -> set[str]:
+    """The C++ of the types, callees, literals and definitions of `operations`."""
     texts: set[str] = set()
     # Types and attributes are shared between ops, so identity finds most repetitions, and it is
     # far cheaper than the hash of an attribute.
@@ -47,7 +53,7 @@ def mentioned_names(operations: Iterable[Operation]) -> frozenset[str]:
             texts.add(attribute.value.data)
         else:
             texts.add(type_text(attribute) or "")
-    return frozenset(name for text in texts for name in _UNQUALIFIED_NAME.findall(text))
+    return texts
 
 
 def _call_opaque(op: CallOpaqueOp) -> Iterable[str | Attribute]:

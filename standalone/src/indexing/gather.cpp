@@ -16,10 +16,14 @@ void check_dim(const char* operation, int dim, std::size_t rank) {
              "{}: dim {} is out of range for tensor rank {}", operation, dim, rank);
 }
 
+/// What to do with an index that names no place; the release's scatter leaves it out.
+enum class Outside { kRefuse, kSkip };
+
 /// Visits every element of `index`: `body(position in index, position in a tensor of `shape`)`, the
 /// latter with the index instead of the coordinate along `axis`.
 template <typename Body>
-void for_each_indexed(const Tensor& index, const Shape& shape, std::size_t axis, const Body& body) {
+void for_each_indexed(const Tensor& index, const Shape& shape, std::size_t axis, Outside outside,
+                      const Body& body) {
     const Shape& index_shape = index.logical_shape();
     const auto strides = element_strides(shape);
     const auto indices = load_integers(index);
@@ -27,13 +31,16 @@ void for_each_indexed(const Tensor& index, const Shape& shape, std::size_t axis,
     ttsl::SmallVector<std::size_t> position(index_shape.rank(), 0);
     const std::size_t count = index_shape.volume();
     for (std::size_t i = 0; i < count; ++i) {
-        TT_FATAL(indices[i] >= 0 && indices[i] < size,
+        const bool inside = indices[i] >= 0 && indices[i] < size;
+        TT_FATAL(inside || outside == Outside::kSkip,
                  "Index {} is out of range for a dimension of size {}", indices[i], size);
         std::size_t target = 0;
         for (std::size_t d = 0; d < position.size(); ++d) {
             target += (d == axis ? static_cast<std::size_t>(indices[i]) : position[d]) * strides[d];
         }
-        body(i, target);
+        if (inside) {
+            body(i, target);
+        }
         for (std::size_t d = position.size(); d-- > 0;) {
             if (++position[d] < index_shape.view()[d]) {
                 break;
@@ -122,7 +129,7 @@ Tensor scatter(const Tensor& input, int dim, const Tensor& index, const Tensor& 
     if (is_integer(dtype)) {
         const auto values = load_integers(output);
         const auto updates = load_integers(source);
-        for_each_indexed(index, input.logical_shape(), axis,
+        for_each_indexed(index, input.logical_shape(), axis, Outside::kSkip,
                          [&](std::size_t i, std::size_t target) {
                              combine(reduction, values[target],
                                      updates[source_position(i, index_shape, strides)]);
@@ -133,9 +140,10 @@ Tensor scatter(const Tensor& input, int dim, const Tensor& index, const Tensor& 
     const FloatElements before(output);
     std::vector<float> values(before.span().begin(), before.span().end());
     const FloatElements updates(source);
-    for_each_indexed(index, input.logical_shape(), axis, [&](std::size_t i, std::size_t target) {
-        combine(reduction, values[target], updates[source_position(i, index_shape, strides)]);
-    });
+    for_each_indexed(
+        index, input.logical_shape(), axis, Outside::kSkip, [&](std::size_t i, std::size_t target) {
+            combine(reduction, values[target], updates[source_position(i, index_shape, strides)]);
+        });
     store_floats(values.data(), values.size(), dtype, buffer_of(output).data());
     return output;
 }
@@ -166,7 +174,7 @@ Tensor gather(const Tensor& input, int dim, const Tensor& index,
     const std::size_t element = stored_size(input.dtype());
     const std::byte* from = buffer_of(input).data();
     std::byte* to = buffer_of(output).data();
-    for_each_indexed(index, shape, axis, [&](std::size_t i, std::size_t source) {
+    for_each_indexed(index, shape, axis, Outside::kRefuse, [&](std::size_t i, std::size_t source) {
         std::memcpy(to + i * element, from + source * element, element);
     });
     finish_block_float(output);

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import fcntl
+import subprocess
 from pathlib import Path
 
 import pytest
@@ -10,6 +11,7 @@ import pytest
 from ttcodegen.compilation import CompiledModule, CompileOptions, compile_module
 from ttcodegen.diagnostics import Source
 from ttcodegen.project.building import BuiltProject, build_project
+from ttcodegen.project.cpu_backend import CPUBackend
 from ttcodegen.project.sources import render_project_files, render_sources
 from ttcodegen.project.toolchain import Toolchain
 from ttcodegen.project.writer import write_project
@@ -85,3 +87,30 @@ def built(
         if not out.exists():
             write(compiled, out)
         return out, build_project(out, "tiny", toolchain, "both")
+
+
+@pytest.fixture(scope="session")
+def sanitized_program(
+    compiled: CompiledModule,
+    toolchain: Toolchain,
+    cpu_backend: CPUBackend,
+    tmp_path_factory: pytest.TempPathFactory,
+    worker_id: str,
+) -> Path:
+    """The executable of the module, built under AddressSanitizer and UndefinedBehaviorSanitizer."""
+    own = tmp_path_factory.getbasetemp()
+    folder = (own if worker_id == "master" else own.parent) / "sanitized"
+    folder.mkdir(exist_ok=True)
+    out, build = folder / "tiny", folder / "build"
+    with (folder / "lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if not out.exists():
+            write(compiled, out)
+            options = [f"-DCMAKE_MAKE_PROGRAM={toolchain.ninja}"]
+            options += [f"-DCMAKE_CXX_COMPILER={toolchain.compiler}"]
+            options += [f"-DTTCODEGEN_CPU_DIR={cpu_backend.folder}"]
+            options += ["-DCMAKE_CXX_FLAGS=-fsanitize=address,undefined -fno-sanitize-recover=all"]
+            configure = [toolchain.cmake, "-G", "Ninja", "-S", str(out), "-B", str(build)]
+            subprocess.run([*configure, *options], check=True)
+            subprocess.run([toolchain.ninja, "-C", str(build), "tiny_main"], check=True)
+    return build / "tiny_main"

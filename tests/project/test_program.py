@@ -9,8 +9,6 @@ import ml_dtypes
 import numpy as np
 import pytest
 
-from ttcodegen.project.building import BuiltProject
-
 pytestmark = pytest.mark.slow
 
 X = np.arange(8, dtype=np.float32).reshape(2, 4)
@@ -20,11 +18,9 @@ CONSTANT = np.array([[1, 2, 3], [4, 5, 6]], np.float32)
 
 
 @pytest.fixture
-def program(built: tuple[Path, BuiltProject]) -> Path:
+def program(sanitized_program: Path) -> Path:
     """The executable."""
-    executable = built[1].executable
-    assert executable is not None
-    return executable
+    return sanitized_program
 
 
 def run(program: Path, *arguments: str | Path) -> subprocess.CompletedProcess[str]:

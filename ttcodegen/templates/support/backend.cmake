@@ -108,7 +108,10 @@ function(ttcodegen_use_tt_metal_tree home)
     "${home}/tt_stl/tt_stl"
     ${dependencies}
   )
-  target_compile_definitions(ttcodegen_backend INTERFACE FMT_HEADER_ONLY)
+  # As the targets of fmt, spdlog and reflect define them: one fmt for all, no tests in headers.
+  target_compile_definitions(ttcodegen_backend INTERFACE
+    FMT_HEADER_ONLY SPDLOG_FMT_EXTERNAL NTEST
+  )
   target_link_libraries(ttcodegen_backend INTERFACE
     "${libraries}/_ttnncpp.so" "${libraries}/libtt_metal.so"
   )
@@ -130,6 +133,12 @@ function(ttcodegen_find_tt_metal)
   if(TT-Metalium_FOUND AND TT-NN_FOUND)
     message(STATUS "tt-metal: ${TT-NN_DIR}")
     target_link_libraries(ttcodegen_backend INTERFACE TTNN::TTNN TT::Metalium)
+    # The package lacks the headers of pooling, attention and others; the source tree has them all.
+    if(EXISTS "${home}/ttnn/cpp/ttnn/operations")
+      target_include_directories(ttcodegen_backend SYSTEM INTERFACE
+        "${home}/ttnn/api" "${home}/ttnn/cpp" "${home}"
+      )
+    endif()
   elseif(home)
     message(STATUS "tt-metal: source tree ${home}")
     ttcodegen_use_tt_metal_tree("${home}")

@@ -1,11 +1,14 @@
 #include "support/drawing.hpp"
 
+#include <algorithm>
 #include <cmath>
 #include <numbers>
 
 namespace support {
 
 namespace {
+
+constexpr std::uint64_t piece = 1 << 16;
 
 /// SplitMix64 (Steele, Lea, Flood 2014): small, and the same on every machine, unlike <random>'s
 /// distributions.
@@ -58,13 +61,21 @@ std::uint64_t hash(std::string_view text) {
 
 Array draw(ElementType type, std::span<const std::uint64_t> shape, const Drawing& drawing,
            std::uint64_t seed, std::string_view name) {
+    Array array{type, {shape.begin(), shape.end()}, {}};
     const std::uint64_t count = element_count(shape);
-    std::vector<double> values(count);
+    array.bytes.reserve(count * element_size(type));
     Generator generator(seed ^ hash(name));
-    for (double& value : values) {
-        value = generator.next(drawing);
+    std::vector<double> values;
+    // In pieces: as doubles, a large weight would take several times its memory.
+    for (std::uint64_t done = 0; done < count; done += values.size()) {
+        values.resize(std::min(count - done, piece));
+        for (double& value : values) {
+            value = generator.next(drawing);
+        }
+        const std::vector<std::byte> bytes = stored(values, type);
+        array.bytes.insert(array.bytes.end(), bytes.begin(), bytes.end());
     }
-    return {type, {shape.begin(), shape.end()}, stored(values, type)};
+    return array;
 }
 
 }  // namespace support

@@ -351,6 +351,9 @@ int run_program(const Module& module, int argc, char** argv) {
         std::fflush(stdout);
         std::fprintf(stderr, "error: %s\n", error.what());
         return failure;
+    } catch (...) {
+        std::fprintf(stderr, "error: an error of unknown type\n");
+        return failure;
     }
 }
 

@@ -31,11 +31,16 @@ using tt::tt_metal::distributed::MeshDevice;
 
 template <typename T>
 ttnn::Tensor tensor_of(const ArrayView& array, const TensorSpec& spec, MeshDevice* device) {
-    const std::vector<std::byte> bytes = converted(array, element_type(spec.data_type()));
-    std::vector<T> elements(bytes.size() / sizeof(T));
-    if (!bytes.empty()) {
-        std::memcpy(static_cast<void*>(elements.data()), bytes.data(), bytes.size());
+    const ElementType type = element_type(spec.data_type());
+    std::vector<T> elements(element_count(array.shape));
+    if (elements.empty()) {
+        return ttnn::Tensor::from_vector(std::move(elements), spec, device);
     }
+    // Arrays of weights are large: nothing is copied that need not be converted.
+    const std::vector<std::byte> bytes =
+        array.type == type ? std::vector<std::byte>{} : converted(array, type);
+    std::memcpy(static_cast<void*>(elements.data()), bytes.empty() ? array.data : bytes.data(),
+                elements.size() * sizeof(T));
     return ttnn::Tensor::from_vector(std::move(elements), spec, device);
 }
 

@@ -58,20 +58,29 @@ void copy_run(const Element* source, Element* target, const Loop& loop) {
     }
 }
 
-/// Moves a block of rows where the source is contiguous along `column` and the target along `row`.
+/// Transposes where the source is contiguous along `column` and the target, as a rule, along `row`.
+///
+/// Each block goes through a buffer: source rows a power of two apart would otherwise drive each
+/// other out of the cache before their next element is read.
 template <typename Element>
 void copy_block(const Element* source, Element* target, const Loop& column, const Loop& row) {
+    Element block[kBlock][kBlock];
     for (std::size_t i = 0; i < column.size; i += kBlock) {
-        const std::size_t i_end = std::min(column.size, i + kBlock);
+        const std::size_t height = std::min(column.size - i, kBlock);
         for (std::size_t j = 0; j < row.size; j += kBlock) {
-            const std::size_t j_end = std::min(row.size, j + kBlock);
-            for (std::size_t a = i; a < i_end; ++a) {
-                const auto down = static_cast<std::ptrdiff_t>(a);
-                const Element* from = source + down * column.source;
-                Element* to = target + down * column.target;
-                for (std::size_t b = j; b < j_end; ++b) {
-                    const auto along = static_cast<std::ptrdiff_t>(b);
-                    to[along * row.target] = from[along * row.source];
+            const std::size_t width = std::min(row.size - j, kBlock);
+            const auto across = static_cast<std::ptrdiff_t>(j);
+            const auto down = static_cast<std::ptrdiff_t>(i);
+            const Element* from = source + across * row.source + down;
+            for (std::size_t b = 0; b < width; ++b) {
+                std::memcpy(block[b], from + static_cast<std::ptrdiff_t>(b) * row.source,
+                            height * sizeof(Element));
+            }
+            Element* to = target + across * row.target + down * column.target;
+            for (std::size_t a = 0; a < height; ++a) {
+                Element* line = to + static_cast<std::ptrdiff_t>(a) * column.target;
+                for (std::size_t b = 0; b < width; ++b) {
+                    line[static_cast<std::ptrdiff_t>(b) * row.target] = block[b][a];
                 }
             }
         }

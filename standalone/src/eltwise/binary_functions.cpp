@@ -6,6 +6,7 @@
 #include <numeric>
 
 #include "eltwise/evaluate.hpp"
+#include "eltwise/smooth_functions.hpp"
 
 namespace ttcodegen::cpu {
 
@@ -51,9 +52,6 @@ float log_add_exp2(float a, float b) {
     const float high = a > b ? a : b;
     return a == b ? a + 1.0F
                   : high + std::log1p(std::exp2(-std::fabs(a - b))) * std::numbers::log2e_v<float>;
-}
-float gelu_of(float x) {
-    return 0.5F * x * (1.0F + std::erf(x * std::numbers::sqrt2_v<float> * 0.5F));
 }
 bool shifts_out(Int bits) { return bits < 0 || bits >= 32; }
 Int shift_left(Int a, Int b) {

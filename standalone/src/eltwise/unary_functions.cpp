@@ -4,11 +4,11 @@
 #include <array>
 #include <cmath>
 #include <limits>
-#include <numbers>
 #include <type_traits>
 #include <variant>
 
 #include "compute/exponential.hpp"
+#include "eltwise/smooth_functions.hpp"
 #include "eltwise/special_functions.hpp"
 
 namespace ttcodegen::cpu {
@@ -38,9 +38,6 @@ float remainder_of(float x, float divisor) {
 }
 float softplus_of(float x, float beta, float threshold) {
     return x * beta > threshold ? x : std::log1p(std::exp(beta * x)) / beta;
-}
-float gelu_of(float x) {
-    return 0.5F * x * (1.0F + std::erf(x * std::numbers::sqrt2_v<float> * 0.5F));
 }
 
 template <auto Function>
@@ -147,7 +144,7 @@ constexpr std::array kFunctions = {
     COSTLY(FMOD, std::fmod(x, first(p))),
 
     // Exponentials, logarithms, roots
-    CHEAP(EXP, exponential(x)),
+    COSTLY(EXP, exponential(x)),
     COSTLY(EXP2, std::exp2(x)),
     COSTLY(EXPM1, std::expm1(x)),
     COSTLY(LOG, std::log(x)),
@@ -168,7 +165,7 @@ constexpr std::array kFunctions = {
     COSTLY(ATAN, std::atan(x)),
     COSTLY(SINH, std::sinh(x)),
     COSTLY(COSH, std::cosh(x)),
-    COSTLY(TANH, std::tanh(x)),
+    COSTLY(TANH, hyperbolic_tangent(x)),
     COSTLY(ASINH, std::asinh(x)),
     COSTLY(ACOSH, std::acosh(x)),
     COSTLY(ATANH, std::atanh(x)),
@@ -188,8 +185,8 @@ constexpr std::array kFunctions = {
     CHEAP(RELU_MIN, x > first(p) ? x : first(p)),
     CHEAP(LEAKY_RELU, x > 0.0F ? x : x * first(p)),
     CHEAP(PRELU_SFPU, x > 0.0F ? x : x * first(p)),
-    CHEAP(SIGMOID, logistic(x)),
-    CHEAP(SILU, x* logistic(x)),
+    COSTLY(SIGMOID, logistic(x)),
+    COSTLY(SILU, x* logistic(x)),
     COSTLY(LOGSIGMOID, -softplus_of(-x, 1.0F, 20.0F)),
     CHEAP(HARDSIGMOID, clamp(x * (1.0F / 6.0F) + 0.5F, 0.0F, 1.0F)),
     CHEAP(HARDSWISH, x* clamp(x * (1.0F / 6.0F) + 0.5F, 0.0F, 1.0F)),

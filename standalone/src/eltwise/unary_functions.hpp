@@ -22,7 +22,7 @@ struct UnaryParameters {
 /// An elementwise operation of one operand over runs of values; `input` may be `output`.
 struct UnaryFunction {
     UnaryOpType type;
-    /// Whether a table beats computing: library calls and divisions.
+    /// Whether a table of all bfloat16 results beats computing.
     bool costly;
     void (*floats)(const float* input, float* output, std::size_t count, UnaryParameters);
     /// Null where integers are computed with floats.

@@ -49,19 +49,52 @@ class DeviceTensor:
         return data_type is moved.placement.data_type and not data_type.is_block_float
 
 
+@dataclass(frozen=True)
+class DisturbedTensor(DeviceTensor):
+    """A tensor whose floats are rounded as if they had been summed up in another order."""
+
+    generator: np.random.Generator
+
+    def carried(self, array: np.ndarray) -> np.ndarray:
+        """The array moved by less than half of the last digit, then rounded. What its data type can
+        hold as it is, integers above all, stays what it is."""
+        data_type = self.placement.data_type
+        if not data_type.is_float:
+            return super().carried(array)
+        strength = _F32_DISTURBANCE if data_type is DataType.FLOAT32 else _BF16_DISTURBANCE
+        wide = np.asarray(array, dtype=np.float32)
+        noise = self.generator.uniform(1.0 - strength, 1.0 + strength, wide.shape)
+        moved = np.where(np.rint(wide) == wide, wide, wide * noise.astype(np.float32))
+        return super().carried(moved)
+
+
+_BF16_DISTURBANCE = 2.0**-10
+_F32_DISTURBANCE = 2.0**-20
+
+
 class Interpreter:
     """Runs the programs of a file.
+
+    With `disturbance` the results of its ops are disturbed by as much as an order of summation may
+    make out, which tells the decisions (argmax, comparisons) that hang on it.
 
     Raises:
         CompileError: if the file calls ops that this version does not know.
         ExecutionError: if the operands of an op are not where the library needs them.
     """
 
-    def __init__(self, binary: file.Binary, observe: Observer | None = None) -> None:
+    def __init__(
+        self,
+        binary: file.Binary,
+        observe: Observer | None = None,
+        disturbance: np.random.Generator | None = None,
+    ) -> None:
         catalogue.load()
         self._binary = binary
         constants = [_constant_array(constant) for constant in binary.constants]
-        functions = {program.name: _function(program, constants) for program in binary.programs}
+        functions = {
+            program.name: _function(program, constants, disturbance) for program in binary.programs
+        }
         self._executor = Executor(functions, observe)
 
     def run(self, name: str, inputs: Sequence[np.ndarray]) -> list[np.ndarray]:
@@ -91,9 +124,17 @@ def _constant_array(constant: file.Constant) -> np.ndarray:
     return values.reshape(constant.shape)
 
 
-def _function(program: file.Program, constants: Sequence[np.ndarray]) -> Function:
+def _function(
+    program: file.Program,
+    constants: Sequence[np.ndarray],
+    disturbance: np.random.Generator | None,
+) -> Function:
     placements = {tensor.type: tensor.type.placement for tensor in program.tensors}
     tensors = [DeviceTensor(placements[tensor.type]) for tensor in program.tensors]
+    if disturbance is not None:
+        computed = {tensor for operation in program.operations for tensor in operation.results}
+        for tensor in computed:
+            tensors[tensor] = DisturbedTensor(tensors[tensor].placement, disturbance)
     deallocated: set[int] = set()
     steps: list[Step] = []
     for operation in program.operations:

@@ -1,0 +1,58 @@
+"""Integers and booleans that floats decide: what hangs on rounding is told from what is wrong."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ttcodegen.dialects.datatypes import DataType
+from ttcodegen.dialects.placement import TensorPlacement
+from ttcodegen.runtime.comparison import EXACT, compare_decided
+from ttcodegen.runtime.interpreter import DisturbedTensor
+
+
+def disturbed(data_type, seed=0):
+    placement = TensorPlacement((1000,), data_type)
+    return DisturbedTensor(placement, np.random.default_rng(seed))
+
+
+def test_an_undecided_element_is_excused():
+    expected = np.array([3, 5, 7, 9, 11])
+    actual = np.array([3, 6, 7, 9, 11])
+    undecided = np.array([False, True, False, False, False])
+    assert compare_decided(actual, expected, EXACT, undecided).passed
+    assert not compare_decided(actual, expected, EXACT, np.zeros(5, dtype=bool)).passed
+
+
+def test_a_decided_element_is_never_excused():
+    expected = np.array([3, 5, 7, 9, 11])
+    actual = np.array([4, 6, 7, 9, 11])
+    undecided = np.array([False, True, False, False, False])
+    assert not compare_decided(actual, expected, EXACT, undecided).passed
+
+
+def test_an_output_that_hangs_on_rounding_as_a_whole_is_compared_as_it_is():
+    expected = np.array([3, 5, 7, 9])
+    actual = np.array([4, 5, 7, 9])
+    assert not compare_decided(actual, expected, EXACT, np.ones(4, dtype=bool)).passed
+
+
+def test_what_a_data_type_holds_as_it_is_stays():
+    tensor = disturbed(DataType.BFLOAT16)
+    exact = np.arange(-500, 500, dtype=np.float32) / 4
+    held = exact.astype("bfloat16").astype(np.float32)
+    assert np.array_equal(tensor.carried(held), held)
+
+
+def test_roundings_come_out_otherwise_by_one_digit_at_most():
+    values = np.random.default_rng(1).normal(size=1000).astype(np.float32)
+    tensor = disturbed(DataType.BFLOAT16)
+    usual = values.astype("bfloat16").astype(np.float32)
+    found = tensor.carried(values)
+    changed = found != usual
+    assert 0.05 < changed.mean() < 0.9
+    assert np.abs(found - usual).max() <= (2.0**-7 * np.abs(usual)).max()
+
+
+def test_integers_are_not_disturbed():
+    values = np.arange(1000, dtype=np.int32)
+    assert np.array_equal(disturbed(DataType.INT32).carried(values), values)

@@ -113,3 +113,30 @@ def test_what_is_missing_is_told(
     done = _cmake(toolchain, "-G", "Ninja", "-S", project, "-B", tmp_path / "b", *options)
     assert done.returncode != 0
     assert message in " ".join(done.stderr.split())
+
+
+def test_it_links_with_the_real_libraries(
+    project: Path,
+    toolchain: Toolchain,
+    cpu_backend: CPUBackend,
+    ttnn_libraries: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """A tree like that of tt-metal, with the released libraries and our declarations of them."""
+    home = tmp_path / "tt-metal"
+    (home / "build").mkdir(parents=True)
+    (home / "ttnn").mkdir()
+    (home / "build" / "lib").symlink_to(ttnn_libraries.absolute())
+    (home / "ttnn" / "api").symlink_to(cpu_backend.folder / "include")
+    monkeypatch.setenv("TT_METAL_HOME", str(home))
+    options = [f"-DCMAKE_MAKE_PROGRAM={toolchain.ninja}", "-DTTCODEGEN_BACKEND=tt-metal"]
+    options += [f"-DCMAKE_CXX_COMPILER={toolchain.compiler}"]
+    # The libraries need others, which are nowhere near on most machines.
+    options += ["-DCMAKE_EXE_LINKER_FLAGS=-Wl,--allow-shlib-undefined"]
+    options += ["-DCMAKE_SHARED_LINKER_FLAGS=-Wl,--no-undefined -Wl,--allow-shlib-undefined"]
+    done = _cmake(toolchain, "-G", "Ninja", "-S", project, "-B", tmp_path / "b", *options)
+    assert done.returncode == 0, done.stderr
+    assert f"tt-metal: source tree {home}" in done.stdout
+    done = _cmake(toolchain, "--build", tmp_path / "b")
+    assert done.returncode == 0, done.stdout

@@ -79,6 +79,12 @@ void copy_block(const Element* source, Element* target, const Loop& column, cons
             Element* to = target + across * row.target + down * column.target;
             for (std::size_t a = 0; a < height; ++a) {
                 Element* line = to + static_cast<std::ptrdiff_t>(a) * column.target;
+                if (width == kBlock && row.target == 1) {
+                    for (std::size_t b = 0; b < kBlock; ++b) {
+                        line[b] = block[b][a];
+                    }
+                    continue;
+                }
                 for (std::size_t b = 0; b < width; ++b) {
                     line[static_cast<std::ptrdiff_t>(b) * row.target] = block[b][a];
                 }

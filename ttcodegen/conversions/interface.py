@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cached_property
 
 from xdsl.dialects.builtin import ModuleOp, StringAttr
 from xdsl.dialects.func import FuncOp, ReturnOp
@@ -55,12 +56,12 @@ class Entry:
         """The op that brings the constants into the function, if it has any."""
         return load_of(self.function)
 
-    @property
+    @cached_property
     def inputs(self) -> tuple[Port, ...]:
         """The arguments that differ from call to call."""
         return tuple(port for port in self.arguments if not port.is_weight)
 
-    @property
+    @cached_property
     def weights(self) -> tuple[Port, ...]:
         """The arguments that are the same in every call."""
         return tuple(port for port in self.arguments if port.is_weight)

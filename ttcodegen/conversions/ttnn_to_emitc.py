@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from xdsl.dialects.builtin import ModuleOp
@@ -122,9 +122,13 @@ def _declare(header: EmitCBuilder, entry: Entry) -> None:
 
 def parameters(entry: Entry) -> list[tuple[str, str]]:
     """Names and types of the parameters of the C++ function, without structures that are empty."""
-    present = [(suffix, fields) for suffix, fields in _structs(entry)[:3] if fields]
+    fields = {
+        "Inputs": entry.inputs,
+        "Weights": entry.weights,
+        "Constants": entry.constant_fields,
+    }
     return [
-        *((suffix.lower(), f"const {entry.struct(suffix)}&") for suffix, _ in present),
+        *((name.lower(), f"const {entry.struct(name)}&") for name, held in fields.items() if held),
         (DEVICE, "ttnn::MeshDevice&"),
     ]
 
@@ -169,11 +173,12 @@ class _SourceWriter:
         self.function_names.reserve(entry.cpp_name, f"prepare_{entry.cpp_name}")
         if entry.const_eval is not None:
             self._write_const_eval(entry)
+        members = _Members.of(entry)
         parts = split(entry)
         names = [self._part_name(entry, part) for part in parts] if len(parts) > 1 else []
         for part, name in zip(parts, names, strict=False):
-            self._write_part(entry, part, name)
-        self._write_entry(entry, parts, names)
+            self._write_part(entry, part, name, members)
+        self._write_entry(entry, parts, names, members)
 
     def _part_name(self, entry: Entry, part: Part) -> str:
         return self.function_names.unique(identifier(f"{entry.cpp_name}_{part.title or 'part'}"))
@@ -188,11 +193,11 @@ class _SourceWriter:
         )
         assert entry.load is not None
         ports = {port.value: port for port in entry.arguments}
-        function = _FunctionWriter(self, body)
-        for argument, value in zip(
-            body_of(entry.const_eval).args, entry.load.operands, strict=True
-        ):
-            function.bind_member(argument, body.arguments[0], ports[value])
+        members = _Members()
+        arguments = body_of(entry.const_eval).args
+        for argument, value in zip(arguments, entry.load.operands, strict=True):
+            members.bind_argument(argument, ports[value])
+        function = _FunctionWriter(self, body, members, {"weights": body.arguments[0]})
         ops = list(body_of(entry.const_eval).ops)
         constants = ops[-1].operands
         function.names.update(zip(constants, entry.constant_names, strict=True))
@@ -211,22 +216,14 @@ class _SourceWriter:
         arguments = {f: function[v] for f, v in zip(fields, values, strict=True)}
         function.body.return_(function.body.aggregate(struct, arguments))
 
-    def _open_entry_function(self, entry: Entry, body: EmitCBuilder) -> _FunctionWriter:
+    def _open_entry_function(
+        self, entry: Entry, body: EmitCBuilder, members: _Members
+    ) -> _FunctionWriter:
         """A writer that knows the members of the structures as the values of the function."""
-        function = _FunctionWriter(self, body)
         names = [name for name, _ in parameters(entry)]
-        structs = dict(zip(names, body.arguments, strict=False))
-        for port in entry.arguments:
-            function.bind_member(
-                port.value, structs["weights" if port.is_weight else "inputs"], port
-            )
-        if entry.load is not None:
-            names = zip(entry.constant_fields, entry.constant_names, strict=True)
-            for value, (field, name) in zip(entry.load.results, names, strict=True):
-                function.bind_constant(value, structs["constants"], field, name)
-        return function
+        return _FunctionWriter(self, body, members, dict(zip(names, body.arguments, strict=False)))
 
-    def _write_part(self, entry: Entry, part: Part, name: str) -> None:
+    def _write_part(self, entry: Entry, part: Part, name: str, members: _Members) -> None:
         live_in = [(value, f"arg{index}") for index, value in enumerate(part.live_in)]
         named = [(function_name(value, fallback), TENSOR) for value, fallback in live_in]
         result = part.result_type()
@@ -238,7 +235,7 @@ class _SourceWriter:
             specifiers=["static"],
             fixed_names=[DEVICE],
         )
-        function = self._open_entry_function(entry, body)
+        function = self._open_entry_function(entry, body, members)
         start = len(parameters(entry))
         for value, argument in zip(part.live_in, body.arguments[start:], strict=True):
             function.values[value] = argument
@@ -252,10 +249,12 @@ class _SourceWriter:
             body.return_()
         self.file.blank()
 
-    def _write_entry(self, entry: Entry, parts: Sequence[Part], names: Sequence[str]) -> None:
+    def _write_entry(
+        self, entry: Entry, parts: Sequence[Part], names: Sequence[str], members: _Members
+    ) -> None:
         result = entry.struct("Outputs") if entry.results else None
         body = self.file.function(entry.cpp_name, parameters(entry), result, fixed_names=[DEVICE])
-        function = self._open_entry_function(entry, body)
+        function = self._open_entry_function(entry, body, members)
         if names:
             for part, name in zip(parts, names, strict=True):
                 function.call_part(part, name, len(parameters(entry)))
@@ -280,36 +279,60 @@ def function_name(value: SSAValue, fallback: str) -> str:
     return fallback
 
 
+class _Members:
+    """The values that are members of the structures that a function gets."""
+
+    def __init__(self) -> None:
+        self.places: dict[SSAValue, tuple[str, str]] = {}
+        """The parameter and the field of each."""
+        self.weight_names: dict[SSAValue, str] = {}
+
+    @classmethod
+    def of(cls, entry: Entry) -> _Members:
+        """The members that the functions of an entry share."""
+        members = cls()
+        for port in entry.arguments:
+            members.bind_argument(port.value, port)
+        if entry.load is not None:
+            names = zip(entry.constant_fields, entry.constant_names, strict=True)
+            for value, (field, name) in zip(entry.load.results, names, strict=True):
+                members.places[value] = ("constants", field)
+                members.weight_names[value] = name
+        return members
+
+    def bind_argument(self, value: SSAValue, port: Port) -> None:
+        """Makes a value what a port of the entry is."""
+        self.places[value] = ("weights" if port.is_weight else "inputs", port.field)
+        if port.is_weight or "weight" in port.name or "bias" in port.name:
+            self.weight_names[value] = port.name
+
+
 class _FunctionWriter:
     """Writes one function's body. What the catalogue may do with it is in `cpp_calls.CppCalls`."""
 
-    def __init__(self, writer: _SourceWriter, body: EmitCBuilder) -> None:
+    def __init__(
+        self,
+        writer: _SourceWriter,
+        body: EmitCBuilder,
+        members: _Members,
+        structs: Mapping[str, SSAValue],
+    ) -> None:
         self.writer = writer
         self.body = body
+        self.members = members
+        self.structs = structs
         self.values: dict[SSAValue, SSAValue] = {}
-        self.members: dict[SSAValue, tuple[SSAValue, str]] = {}
-        self.weight_names: dict[SSAValue, str] = {}
         self.names: dict[SSAValue, str] = {}
         """Names that are known better than the op of a value tells."""
         self.memory_configs: dict[Shards, SSAValue] = {}
         self._layer: str | None = None
         self._result_name: str | None = None
 
-    def bind_member(self, value: SSAValue, struct: SSAValue, port: Port) -> None:
-        """Makes an argument of the TTNN function a member of a structure."""
-        self.members[value] = (struct, port.field)
-        if port.is_weight or "weight" in port.name or "bias" in port.name:
-            self.weight_names[value] = port.name
-
-    def bind_constant(self, value: SSAValue, struct: SSAValue, field: str, name: str) -> None:
-        """Makes a constant that was computed before a member of a structure."""
-        self.members[value] = (struct, field)
-        self.weight_names[value] = name
-
     def __getitem__(self, value: SSAValue) -> SSAValue:
-        if value in self.members:
-            struct, name = self.members[value]
-            return self.body.member(struct, name, TENSOR)
+        place = self.members.places.get(value)
+        if place is not None:
+            parameter, field = place
+            return self.body.member(self.structs[parameter], field, TENSOR)
         return self.values[value]
 
     def write_ops(self, ops: Iterable[Operation]) -> None:
@@ -328,10 +351,10 @@ class _FunctionWriter:
     def _name(self, op: CatalogueOp) -> str | None:
         if not op.results:
             return None
-        return self.names.get(op.results[0]) or value_name(op, 0, self.weight_names)
+        return self.names.get(op.results[0]) or value_name(op, 0, self.members.weight_names)
 
     def _begin_layer(self, op: CatalogueOp) -> None:
-        found = layer(op, self.weight_names)
+        found = layer(op, self.members.weight_names)
         if found is not None and found != self._layer and op.results:
             if self._layer is not None or self.values:
                 self.body.blank()

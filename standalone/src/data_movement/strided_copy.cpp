@@ -13,7 +13,7 @@ namespace {
 // Elements a thread moves at least.
 constexpr std::size_t kGrain = std::size_t{1} << 14;
 // Edge of the square blocks that a transposition moves, so that both sides stay in the cache.
-constexpr std::size_t kBlock = 32;
+constexpr std::size_t kBlock = 64;
 
 struct Loop {
     std::size_t size;

@@ -3,20 +3,23 @@
     pip install -e '.[benchmark]'
     python benchmarks/forward_time.py --corpus DIR
 
-Both get the same inputs, of the types of the source, and the same processors; they run in turn, in
-processes of their own, and their outputs are compared. The time is that of a run without reading
-weights and inputs, the fastest of several in a process.
+Both get the same inputs, of the types of the source, and the same number of threads; they run in
+turn, in processes of their own, and their outputs are compared. Reading weights and inputs does not
+count. Two figures of a run are given: the time on the clock, the fastest of several in a process,
+which needs an idle machine, and the seconds of all processors, which with `--threads 1`
+mean something on a busy one as well.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
+import os
 import re
-import subprocess
 import sys
 import tempfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
 from statistics import median
@@ -49,25 +52,41 @@ def write_inputs(path: Path, project: Mapping[str, Any], folder: Path) -> None:
             np.save(files / f"{row['cpp_name']}.npy", plain)
 
 
-def output_of(command: Sequence[str]) -> str:
-    """What a command prints; raises SystemExit if it fails."""
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
-    if done.returncode != 0:
-        raise SystemExit(f"{' '.join(command)}\n{done.stdout}{done.stderr}")
-    return done.stdout
+@dataclass(frozen=True)
+class RunCost:
+    """Seconds of one forward run: on the clock, and of all processors."""
+
+    wall: float
+    cpu: float
+
+    def __str__(self) -> str:
+        return f"{self.wall:8.3f} s {self.cpu:8.3f} s"
 
 
-def compiled_seconds(command: Sequence[str]) -> float:
-    """The fastest run of a model's executable, from what it prints."""
-    match = re.search(r"fastest run ([\d.]+) ms", output_of(command))
+def run_cost(
+    command: Sequence[str], loops: int, threads: int, seconds: Callable[[str], float]
+) -> RunCost:
+    """The cost of a run, from a process with `loops` further runs and one without.
+
+    `seconds` reads the time of the fastest run off what the command prints.
+    """
+    environment = {"OMP_NUM_THREADS": str(threads), "TTCODEGEN_THREADS": str(threads)}
+    once = run([*command, "--loops", "1"], environment)
+    more = run([*command, "--loops", str(loops + 1)], environment)
+    return RunCost(seconds(more.output), (more.cpu - once.cpu) / loops)
+
+
+def compiled_seconds(output: str) -> float:
+    """The fastest run of a model's executable."""
+    match = re.search(r"fastest run ([\d.]+) ms", output)
     if match is None:
-        raise SystemExit(f"{command[0]} printed no time")
+        raise SystemExit("the executable printed no time")
     return float(match.group(1)) / 1e3
 
 
-def eager_seconds(command: Sequence[str]) -> float:
+def eager_seconds(output: str) -> float:
     """The fastest run in PyTorch."""
-    return min(json.loads(output_of(command))["seconds"])
+    return min(json.loads(output)["seconds"])
 
 
 def least_correlation(first: Path, second: Path) -> float:
@@ -81,49 +100,52 @@ def least_correlation(first: Path, second: Path) -> float:
     return least
 
 
-def compare(path: Path, scratch: Path, rounds: int, loops: int) -> str:
-    """Times of both, their ratio, and how well their outputs agree."""
+def compare(path: Path, scratch: Path, options: argparse.Namespace) -> str:
+    """Costs of both, their ratios, and how well their outputs agree."""
     out, inputs = scratch / "out", scratch / "inputs"
     run((*TTCODEGEN, str(path), "-o", str(out)))
     project = manifest(out)
     executable = build_project(out, project["module"], find_toolchain(), "exe").executable
     write_inputs(path, project, inputs)
-    common = ("--inputs", str(inputs), "--loops", str(loops))
-    ours = (str(executable), *common, "--outputs", str(scratch / "ours"))
+    ours = (str(executable), "--inputs", str(inputs), "--outputs", str(scratch / "ours"))
     eager = (
-        sys.executable,
-        str(EAGER),
-        str(path),
-        "--project",
-        str(out),
-        *common,
-        "--outputs",
-        str(scratch / "eager"),
+        *(sys.executable, str(EAGER), str(path), "--project", str(out)),
+        *("--inputs", str(inputs), "--outputs", str(scratch / "eager")),
     )
-    times = [(compiled_seconds(ours), eager_seconds(eager)) for _ in range(rounds)]
+    costs = [
+        (
+            run_cost(ours, options.loops, options.threads, compiled_seconds),
+            run_cost(eager, options.loops, options.threads, eager_seconds),
+        )
+        for _ in range(options.rounds)
+    ]
+    walls = median(a.wall / b.wall for a, b in costs)
+    cpus = median(a.cpu / b.cpu for a, b in costs)
+    middle = [
+        RunCost(median(c.wall for c in side), median(c.cpu for c in side))
+        for side in zip(*costs, strict=True)
+    ]
     correlation = least_correlation(scratch / "ours", scratch / "eager")
-    return (
-        f"{median(a for a, _ in times):8.3f} s {median(b for _, b in times):8.3f} s "
-        f"{median(a / b for a, b in times):8.2f} {correlation:12.5f}"
-    )
+    return f"{middle[0]} {middle[1]} {walls:6.2f} {cpus:6.2f} {correlation:11.5f}"
 
 
 def main() -> None:
     """Prints one line per model."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("--corpus", type=Path, metavar="DIR", help="folder of the models")
+    parser.add_argument("--models", nargs="+", default=MODELS, metavar="NAME")
+    parser.add_argument("--threads", type=int, default=os.cpu_count())
     parser.add_argument("--rounds", type=int, default=3, help="processes of each")
     parser.add_argument("--loops", type=int, default=5, help="runs in a process")
     options = parser.parse_args()
     if find_spec("torch") is None:
         raise SystemExit("PyTorch is not installed: pip install -e '.[benchmark]'")
-    print(f"{'module':60} {'ttcodegen':>10} {'PyTorch':>10} {'ratio':>8} {'correlation':>12}")
-    for model in MODELS:
+    print(f"{options.threads} threads; ttcodegen, PyTorch, ratios: clock and processors each")
+    for model in options.models:
         path = corpus_file(options.corpus, model)
         if path is not None:
             with tempfile.TemporaryDirectory() as name:
-                row = compare(path, Path(name), options.rounds, options.loops)
-                print(f"{model:60} {row}", flush=True)
+                print(f"{model}\n    {compare(path, Path(name), options)}", flush=True)
 
 
 if __name__ == "__main__":

@@ -6,6 +6,7 @@ import json
 import os
 import subprocess
 import sys
+import tempfile
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -24,11 +25,12 @@ TTCODEGEN = (
 @dataclass(frozen=True)
 class Cost:
     """What a command took: seconds on the clock, seconds of all processors, and the memory of its
-    largest process in MB."""
+    largest process in MB; and what it printed."""
 
     wall: float
     cpu: float
     peak: float
+    output: str = ""
 
     def __str__(self) -> str:
         return f"{self.wall:8.2f} s {self.cpu:8.2f} s {self.peak:6.0f} MB"
@@ -36,22 +38,24 @@ class Cost:
 
 def run(command: Sequence[str], environment: dict[str, str] | None = None) -> Cost:
     """Runs a command once; raises SystemExit with what it said if it fails."""
-    start = perf_counter()
-    process = subprocess.Popen(
-        command,
-        env=os.environ | (environment or {}),
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.PIPE,
-        text=True,
-    )
-    assert process.stderr is not None
-    messages = process.stderr.read()
-    _, status, usage = os.wait4(process.pid, 0)
-    wall = perf_counter() - start
-    if status != 0:
-        raise SystemExit(f"{' '.join(command)}\n{messages}")
-    return Cost(wall, usage.ru_utime + usage.ru_stime, usage.ru_maxrss / 1024)
+    with tempfile.TemporaryFile("w+") as output, tempfile.TemporaryFile("w+") as messages:
+        start = perf_counter()
+        process = subprocess.Popen(
+            command,
+            env=os.environ | (environment or {}),
+            stdin=subprocess.DEVNULL,
+            stdout=output,
+            stderr=messages,
+        )
+        _, status, usage = os.wait4(process.pid, 0)
+        wall = perf_counter() - start
+        process.returncode = status  # waited for here, not by the class
+        output.seek(0)
+        messages.seek(0)
+        if status != 0:
+            raise SystemExit(f"{' '.join(command)}\n{messages.read()}")
+        cpu, peak = usage.ru_utime + usage.ru_stime, usage.ru_maxrss / 1024
+        return Cost(wall, cpu, peak, output.read())
 
 
 def cost(command: Callable[[], Sequence[str]], runs: int) -> Cost:

@@ -8,6 +8,7 @@
 #include "ttnn/operations/creation/creation.hpp"
 #include "ttnn/operations/data_movement/clone/clone.hpp"
 #include "ttnn/operations/data_movement/copy/copy.hpp"
+#include "ttnn/operations/eltwise/unary/unary.hpp"
 #include "ttnn/operations/full/full.hpp"
 #include "ttnn/operations/rand/rand.hpp"
 
@@ -127,6 +128,19 @@ void typecast_truncates_wraps_and_rounds() {
     expect(ttnn::to_dtype(ttnn::from_device(rows), DataType::BFLOAT8_B).layout() == Layout::TILE,
            "block floats on the host are tiles");
     expect_refused([&] { return ttnn::to_dtype(rows, DataType::BFLOAT16); }, "HostStorage");
+}
+
+void bitcast_keeps_the_bits() {
+    const Tensor floats = make_tensor(Shape({3}), {1.0F, -2.0F, 0.5F});
+    const Tensor integers = ttnn::bitcast(floats, DataType::UINT32);
+    expect(integers.to_vector<std::uint32_t>() ==
+               std::vector<std::uint32_t>{0x3F800000, 0xC0000000, 0x3F000000},
+           "the bits of floats");
+    expect(
+        ttnn::bitcast(integers, DataType::FLOAT32).to_vector<float>() == floats.to_vector<float>(),
+        "there and back");
+    expect_refused([&] { return ttnn::bitcast(floats, DataType::BFLOAT16); }, "cannot be read");
+    expect_refused([&] { return ttnn::bitcast(floats, DataType::BFLOAT8_B); }, "cannot be read");
 }
 
 void layouts_change_as_the_release_does() {
@@ -255,6 +269,7 @@ int main() {
     bfloat16_rounds_to_nearest_even();
     block_floats_share_an_exponent();
     typecast_truncates_wraps_and_rounds();
+    bitcast_keeps_the_bits();
     layouts_change_as_the_release_does();
     memory_configurations_move_data();
     deallocation_reaches_whoever_shares_the_memory();

@@ -1,9 +1,12 @@
 // Where tensors live and how they are laid out: device and host, memory configurations, layouts.
 
+#include <algorithm>
+
 #include "core/convert.hpp"
 #include "core/tensor_data.hpp"
 #include "ttnn/operations/copy/typecast/typecast.hpp"
 #include "ttnn/operations/core/core.hpp"
+#include "ttnn/operations/eltwise/unary/unary.hpp"
 
 namespace ttcodegen::cpu {
 
@@ -142,6 +145,32 @@ Tensor typecast(const Tensor& input, const DataType& output_dtype,
     }
     return cpu::convert(input, output_dtype, to_tiles ? Layout::TILE : input.layout(),
                         cpu::output_memory_config(input, memory_config), cpu::device_of(input));
+}
+
+Tensor bitcast(const Tensor& input, const DataType& output_dtype,
+               const std::optional<MemoryConfig>& memory_config,
+               const std::optional<Tensor>& optional_output_tensor,
+               const std::optional<CoreRangeSet>& /*sub_core_grids*/) {
+    TT_FATAL(!optional_output_tensor || optional_output_tensor->dtype() == output_dtype,
+             "If both output dtype and output tensor provided dtype should match");
+    TT_FATAL(
+        !optional_output_tensor || optional_output_tensor->logical_shape() == input.logical_shape(),
+        "The output tensor must have the input's shape");
+    cpu::require_on_device(input, "Input tensor");
+    // Elements of block floats share exponents: they have no bits of their own.
+    const auto has_size = [&input](DataType dtype) {
+        return !cpu::is_block(dtype) && cpu::stored_size(dtype) == cpu::stored_size(input.dtype());
+    };
+    TT_FATAL(has_size(input.dtype()) && has_size(output_dtype),
+             "Elements of {} cannot be read as elements of {}", input.dtype(), output_dtype);
+    const Tensor output = optional_output_tensor.value_or(
+        cpu::allocate_like(input, input.logical_shape(), output_dtype, input.layout(),
+                           cpu::output_memory_config(input, memory_config)));
+    const cpu::Buffer& source = cpu::buffer_of(input);
+    cpu::Buffer& target = cpu::buffer_of(output);
+    target.forget_derived();
+    std::copy_n(source.data(), source.bytes(), target.data());
+    return output;
 }
 
 namespace operations::core {

@@ -158,6 +158,9 @@ Tensor tanh(const Tensor& input,
             const std::optional<tt::tt_metal::MemoryConfig>& memory_config = std::nullopt,
             const std::optional<Tensor>& optional_output_tensor = std::nullopt, bool approx = false,
             const std::optional<CoreRangeSet>& sub_core_grids = std::nullopt);
+/// The same bits as elements of another type of the same size.
+Tensor bitcast(const Tensor& input_tensor, const tt::tt_metal::DataType& output_dtype,
+               TTCODEGEN_UNARY_TAIL);
 /// `value` / input; `rounding_mode` is "floor", "trunc" or none.
 Tensor rdiv(const Tensor& input_tensor, float value,
             const std::optional<std::string>& rounding_mode = std::nullopt, TTCODEGEN_UNARY_TAIL);

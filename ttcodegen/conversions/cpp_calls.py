@@ -66,6 +66,10 @@ class CppCalls(Protocol):
         results; `names` are what they are called if the source has no name for them."""
         ...
 
+    def nested(self, callee: str, *arguments: Argument, type: str = "ttnn::Tensor") -> SSAValue:
+        """A call that is written inside another one."""
+        ...
+
     def run(self, callee: str, *arguments: Argument) -> None:
         """A statement that calls a function without a result."""
         ...

@@ -411,6 +411,9 @@ class _FunctionWriter:
         )
         self.values.update(zip(results, values, strict=True))
 
+    def nested(self, callee: str, *arguments: Argument, type: str = TENSOR) -> SSAValue:
+        return self.body.call(callee, *arguments, type=type, pure=True)
+
     def run(self, callee: str, *arguments: Argument) -> None:
         self.body.call_void(callee, *arguments)
 

@@ -33,6 +33,7 @@ from ttcodegen.ops.definition import (
     attribute,
     register,
 )
+from ttcodegen.ops.elementwise import UNARY_HEADER
 
 if TYPE_CHECKING:
     from ttcodegen.dialects.placement import TensorPlacement
@@ -180,17 +181,28 @@ def _layout_text(placement: TensorPlacement) -> str:
 
 
 def _cpp_full(calls: CppCalls, op: CatalogueOp) -> None:
+    """`zeros` or `ones`, filled with another value where need be.
+
+    `ttnn::full` is a constrained template, whose symbol GCC before 14 and Clang spell differently:
+    a program of the one does not link with a library of the other.
+    """
     calls.include(CREATION_HEADER)
     placement = _placement(op)
     value = op.parameter("fill_value")
     arguments: list[Argument] = [
         Text(shape_text(placement.shape)),
-        Text(cpp_text(float(value) if placement.data_type.is_float else int(value))),
         Text(cpp_text(placement.data_type)),
         Text(_layout_text(placement)),
         calls.device,
     ]
-    calls.bind(op.results[0], calls.call("ttnn::full", *arguments))
+    if value in (0, 1):
+        name = "ttnn::ones" if value else "ttnn::zeros"
+        calls.bind(op.results[0], calls.call(name, *arguments))
+        return
+    calls.include(UNARY_HEADER)
+    number = cpp_text(float(value) if placement.data_type.is_float else int(value))
+    empty = calls.nested("ttnn::zeros", *arguments)
+    calls.bind(op.results[0], calls.call("ttnn::fill", empty, Text(number)))
 
 
 register(

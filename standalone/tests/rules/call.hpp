@@ -1,0 +1,140 @@
+#pragma once
+
+// A call in the making: its inputs, its arguments read from the variant, its results as text.
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <tuple>
+#include <variant>
+#include <vector>
+
+#include "row.hpp"
+#include "ttnn/device.hpp"
+#include "ttnn/tensor/tensor.hpp"
+#include "ttnn/types.hpp"
+
+namespace rules {
+
+/// A variant: the rows of the inputs are so wide that they do not fit into L1. Such a row names its
+/// first input only; others are the same.
+inline constexpr const char* kWideRows = "wide rows (program compiled)";
+
+using ttnn::DataType;
+using ttnn::Layout;
+using ttnn::MemoryConfig;
+using ttnn::Shape;
+using ttnn::Tensor;
+
+/// Thrown for rows that have no C++ call: the reason is counted.
+struct Unmapped {
+    std::string reason;
+};
+
+DataType dtype_of(const std::string& name);
+std::string name_of(DataType dtype);
+Layout layout_of(const std::string& name);
+Shape shape_of(const std::string& text);
+std::string name_of(const Shape& shape);
+/// Memory of a tensor by the table's name (dram, l1, hs); shards of 'hs' are on one or two cores.
+MemoryConfig memory_of(const std::string& storage, const Shape& shape, Layout layout);
+/// "(1, 2)", "[1,2]", "1x2" or "1" as numbers.
+std::vector<std::int64_t> numbers_of(const std::string& text);
+
+/// A device that is open as long as the program runs.
+ttnn::MeshDevice* device();
+/// One without memory for what windowed operations keep in L1_SMALL.
+ttnn::MeshDevice* device_without_l1_small();
+
+/// A tensor of zeros on the host, or one without values on the device.
+Tensor make_tensor(const Input& input, ttnn::MeshDevice* device);
+
+/// The results of a call, in the text of the table.
+class Results {
+  public:
+    Results() = default;
+    // A tensor or its lack is what most calls end with.
+    Results(const Tensor& tensor) { add(tensor); }
+    Results(const std::vector<Tensor>& tensors);
+
+    void add(const Tensor& tensor);
+    /// A result that is no tensor: its Python type and its text.
+    void add(const std::string& type, const std::string& text);
+    void add_none() { add("none", ""); }
+    const Result& joined() const { return joined_; }
+
+  private:
+    void append(const Result& result);
+
+    Result joined_;
+    bool first_ = true;
+};
+
+/// Reads a row's variant piece by piece; what is left at the end was not understood.
+class Call {
+  public:
+    explicit Call(const Row& row) : row_(row), rest_(row.variant) {}
+
+    const Row& row() const { return row_; }
+    std::size_t inputs() const { return row_.inputs.size(); }
+    /// The i-th input, made at the first use.
+    Tensor input(std::size_t i);
+    std::optional<Tensor> optional_input(std::size_t i);
+    std::vector<Tensor> all_inputs();
+
+    /// Whether the variant contains these words, which are then read.
+    bool take(const std::string& words);
+    /// The value of `key=value` and its removal from the variant.
+    std::optional<std::string> value(const std::string& key);
+    std::optional<std::int64_t> integer(const std::string& key);
+    std::optional<float> number(const std::string& key);
+    bool flag(const std::string& key, bool otherwise);
+    /// All that has not been read yet.
+    std::string rest();
+
+    /// dtype=...
+    std::optional<DataType> dtype(const std::string& key = "dtype");
+    /// layout=...
+    std::optional<Layout> layout(const std::string& key = "layout");
+    /// memory_config=...
+    std::optional<MemoryConfig> memory_config();
+
+    ttnn::MeshDevice* on_device() const { return device_; }
+    void use_device_without_l1_small() { device_ = device_without_l1_small(); }
+
+    /// What of the variant was not read.
+    std::string unread() const;
+
+  private:
+    const Row& row_;
+    std::string rest_;
+    std::vector<std::optional<Tensor>> inputs_;
+    ttnn::MeshDevice* device_ = device();
+};
+
+/// Makes the call that a row describes; throws what the backend throws.
+using Operation = std::function<Results(Call&)>;
+using Operations = std::map<std::string, Operation>;
+
+/// One function for each family.
+void add_attention(Operations& operations);
+void add_binary(Operations& operations);
+void add_caches(Operations& operations);
+void add_convolution(Operations& operations);
+void add_creation(Operations& operations);
+void add_data_movement(Operations& operations);
+void add_heads(Operations& operations);
+void add_indexing(Operations& operations);
+void add_matmul(Operations& operations);
+void add_memory(Operations& operations);
+void add_normalization(Operations& operations);
+void add_pool(Operations& operations);
+void add_reduction(Operations& operations);
+void add_tensors(Operations& operations);
+void add_ternary(Operations& operations);
+void add_unary(Operations& operations);
+
+}  // namespace rules

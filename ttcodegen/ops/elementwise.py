@@ -9,7 +9,12 @@ from xdsl.ir import SSAValue
 from xdsl.utils.exceptions import VerifyException
 
 from ttcodegen.conversions.op_builder import OpBuilder, broadcast_shapes
-from ttcodegen.dialects.datatypes import shape_of
+from ttcodegen.dialects.datatypes import (
+    element_of,
+    is_boolean,
+    normalized_data_type,
+    shape_of,
+)
 from ttcodegen.dialects.operation import CatalogueOp
 from ttcodegen.lazy_numpy import Array
 
@@ -32,6 +37,31 @@ def verify_broadcast(op: CatalogueOp) -> None:
             f"{op.name}: expected a result of shape {_shape(expected)}, "
             f"found {_shape(op.result_shape)}"
         )
+
+
+def verify_integers(op: CatalogueOp) -> None:
+    """Integers of several bits, which broadcast; the result has elements of their type."""
+    verify_broadcast(op)
+    for value in (*op.operands, *op.results):
+        element = element_of(value.type)
+        data_type = normalized_data_type(element)
+        if data_type is None or data_type.is_float:
+            raise VerifyException(
+                f"{op.name}: expected integers of several bits, found elements of type {element}"
+            )
+
+
+def verify_bits(op: CatalogueOp) -> None:
+    """Integers or booleans, which broadcast."""
+    if not is_boolean(element_of(op.result_type)):
+        return verify_integers(op)
+    verify_broadcast(op)
+    for value in op.operands:
+        if not is_boolean(element_of(value.type)):
+            raise VerifyException(
+                f"{op.name}: expected booleans like the result, found elements of type "
+                f"{element_of(value.type)}"
+            )
 
 
 def _shape(shape: Sequence[int]) -> str:

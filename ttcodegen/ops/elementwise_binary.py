@@ -29,15 +29,29 @@ from ttcodegen.ops.definition import (
     ResultRule,
     TTIRDefinition,
     TTNNDefinition,
+    Verifier,
     attribute,
     operand,
     register,
 )
-from ttcodegen.ops.elementwise import BINARY_HEADER, on_inputs, verify_broadcast
+from ttcodegen.ops.elementwise import (
+    BINARY_HEADER,
+    on_inputs,
+    verify_bits,
+    verify_broadcast,
+    verify_integers,
+)
 
 COMPOSITE_HEADER = "ttnn/operations/eltwise/binary/binary_composite.hpp"
-BITWISE = (DataType.INT32, DataType.UINT32, DataType.UINT16)
-SHIFTED = (DataType.INT32, DataType.UINT32)
+BITWISE: dict[str, Any] = {
+    "data_types": (DataType.INT32, DataType.UINT32, DataType.UINT16),
+    "verify": verify_bits,
+}
+SHIFTED: dict[str, Any] = {
+    "data_types": (DataType.INT32, DataType.UINT32),
+    "verify": verify_integers,
+    "domains": (None, (0, 8)),
+}
 
 
 @dataclass(frozen=True)
@@ -55,6 +69,7 @@ class Row:
     scalar: bool = True
     commutes: bool = False
     domains: tuple[tuple[float, float] | None, tuple[float, float] | None] = (None, None)
+    verify: Verifier = verify_broadcast
 
 
 def _quotient(a: Array, b: Array) -> Array:
@@ -113,32 +128,29 @@ ROWS = (
     Row("logical_and", lambda a, b: np.logical_and(a, b), scalar=False, commutes=True),
     Row("logical_or", lambda a, b: np.logical_or(a, b), scalar=False, commutes=True),
     Row("logical_xor", lambda a, b: np.logical_xor(a, b), scalar=False, commutes=True),
-    Row("bitwise_and", lambda a, b: a & b, data_types=BITWISE, dtype=False, scalar=False),
-    Row("bitwise_or", lambda a, b: a | b, data_types=BITWISE, dtype=False, scalar=False),
-    Row("bitwise_xor", lambda a, b: a ^ b, data_types=BITWISE, dtype=False, scalar=False),
+    Row("bitwise_and", lambda a, b: a & b, dtype=False, scalar=False, **BITWISE),
+    Row("bitwise_or", lambda a, b: a | b, dtype=False, scalar=False, **BITWISE),
+    Row("bitwise_xor", lambda a, b: a ^ b, dtype=False, scalar=False, **BITWISE),
     Row(
         "logical_left_shift",
         _shift_left,
-        data_types=SHIFTED,
         dtype=False,
         scalar=False,
-        domains=(None, (0, 8)),
+        **SHIFTED,
     ),
     Row(
         "logical_right_shift",
         _shift_right_logical,
-        data_types=SHIFTED,
         scalar=False,
-        domains=(None, (0, 8)),
+        **SHIFTED,
     ),
     Row(
         "right_shift",
         _shift_right,
         "bitwise_right_shift",
-        data_types=SHIFTED,
         dtype=False,
         scalar=False,
-        domains=(None, (0, 8)),
+        **SHIFTED,
     ),
 )
 
@@ -169,7 +181,11 @@ def _lowering(row: Row) -> Callable[[OpBuilder, CatalogueOp], SSAValue]:
             return builder.emit(ttnn, [builder[lhs], None], result, scalar=splat)
         if row.scalar and row.commutes and (splat := _foldable(op, lhs, rhs)) is not None:
             return builder.emit(ttnn, [builder[rhs], None], result, scalar=splat)
-        return builder.emit(ttnn, [_shrunk(builder, lhs, rhs), _shrunk(builder, rhs, lhs)], result)
+        first = _shrunk(builder, lhs, rhs)
+        # Where both are splats, one has to span the result.
+        shrunk = shape_of(first.type) != shape_of(lhs.type)
+        second = builder[rhs] if shrunk else _shrunk(builder, rhs, lhs)
+        return builder.emit(ttnn, [first, second], result)
 
     return lower
 
@@ -204,7 +220,7 @@ def _register(row: Row) -> None:
         TTIRDefinition(
             f"ttir.{row.name}",
             (operand("lhs", domain=first), operand("rhs", domain=second)),
-            verify=verify_broadcast,
+            verify=row.verify,
             numpy=on_inputs(row.function),
             lower=_lowering(row),
         )

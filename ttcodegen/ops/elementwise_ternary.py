@@ -13,8 +13,8 @@ from ttcodegen.conversions.cpp_calls import (
     cpp_text,
     operand_,
 )
-from ttcodegen.conversions.op_builder import OpBuilder
-from ttcodegen.dialects.datatypes import DataType
+from ttcodegen.conversions.op_builder import OpBuilder, broadcast_shapes
+from ttcodegen.dialects.datatypes import DataType, shape_of
 from ttcodegen.dialects.operation import CatalogueOp
 from ttcodegen.dialects.placement import declared_data_type
 from ttcodegen.lazy_numpy import Array, np
@@ -36,17 +36,21 @@ from ttcodegen.ops.elementwise import same_op, verify_broadcast
 
 
 def _lower_where(builder: OpBuilder, op: CatalogueOp) -> SSAValue:
-    """Numbers instead of tensors of one value, where the other operand has the result's shape and
-    data type: the library gives a selection the data type of the tensor that it selects from."""
+    """Numbers instead of tensors of one value, where what is left still has the result's shape."""
     condition, first, second = (builder[value] for value in op.operands)
     result = op.result_type
+    shapes = [shape_of(value.type) for value in op.operands]
     numbers = [splat_of(value) for value in op.operands[1:]]
-    if numbers[0] is not None and numbers[1] is not None:
-        first = builder.full([1] * len(result.get_shape()), numbers[0], result.element_type)
+
+    def span(*indices: int) -> bool:
+        return broadcast_shapes([shapes[index] for index in indices]) == op.result_shape
+
+    if numbers[0] is not None and numbers[1] is not None and span(0):
+        first = builder.full([1] * len(shapes[0]), numbers[0], result.element_type)
         return builder.emit("where", [condition, first, None], result, false_value=numbers[1])
-    if numbers[1] is not None:
+    if numbers[1] is not None and span(0, 1):
         return builder.emit("where", [condition, first, None], result, false_value=numbers[1])
-    if numbers[0] is not None:
+    if numbers[0] is not None and span(0, 2):
         return builder.emit("where", [condition, None, second], result, true_value=numbers[0])
     return builder.emit("where", [condition, first, second], result)
 

@@ -14,11 +14,18 @@ from ttcodegen.ops.definition import (
     OperandSpec,
     TTIRDefinition,
     TTNNDefinition,
+    Verifier,
     attribute,
     operand,
     register,
 )
-from ttcodegen.ops.elementwise import UNARY_HEADER, on_inputs, same_op, verify_broadcast
+from ttcodegen.ops.elementwise import (
+    UNARY_HEADER,
+    on_inputs,
+    same_op,
+    verify_bits,
+    verify_broadcast,
+)
 
 INTEGERS = (DataType.INT32, DataType.UINT32, DataType.UINT16)
 FLOATS = (DataType.BFLOAT16, DataType.FLOAT32, DataType.BFLOAT8_B, DataType.BFLOAT4_B)
@@ -60,6 +67,7 @@ class Row:
     data_types: tuple[DataType, ...] | None = None
     domain: tuple[float, float] | None = None
     """Where drawn inputs should lie so that the op is well conditioned."""
+    verify: Verifier = verify_broadcast
 
 
 ROWS = (
@@ -68,7 +76,7 @@ ROWS = (
     Row("asin", lambda x: np.arcsin(x), domain=(-0.95, 0.95)),
     Row("asinh", lambda x: np.arcsinh(x)),
     Row("atan", lambda x: np.arctan(x)),
-    Row("bitwise_not", lambda x: np.invert(x), data_types=INTEGERS),
+    Row("bitwise_not", lambda x: np.invert(x), data_types=INTEGERS, verify=verify_bits),
     Row("cbrt", lambda x: np.cbrt(x)),
     Row("ceil", lambda x: np.ceil(x)),
     Row("cos", lambda x: np.cos(x)),
@@ -116,7 +124,7 @@ def _register(row: Row) -> None:
         TTIRDefinition(
             f"ttir.{row.name}",
             (operand("input", domain=row.domain),),
-            verify=verify_broadcast,
+            verify=row.verify,
             numpy=meaning,
             lower=same_op(ttnn),
         )

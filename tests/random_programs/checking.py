@@ -1,0 +1,173 @@
+"""Runs random functions in their three meanings and compares them."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import cast
+
+import numpy as np
+from xdsl.dialects.builtin import FloatAttr, IntegerAttr, ModuleOp
+from xdsl.dialects.func import FuncOp
+from xdsl.ir import Operation
+
+from tests.random_programs.choices import Choices, SeededChoices, pick
+from tests.random_programs.generator import Generator
+from tests.random_programs.recipes import RECIPES
+from tests.random_programs.witnesses import Argument, draw_argument
+from ttcodegen.compilation import CompiledModule, CompileOptions, compile_module
+from ttcodegen.diagnostics import CompileError, Source
+from ttcodegen.flatbuffer.reader import read_ttnn
+from ttcodegen.parsing import parse_module
+from ttcodegen.project.building import BUILD_FOLDER, build_project
+from ttcodegen.project.checking import FunctionRuns, run_executable
+from ttcodegen.project.rendering import project_files
+from ttcodegen.project.toolchain import Toolchain
+from ttcodegen.project.writer import write_project
+from ttcodegen.runtime.comparison import OutputCheck, check_output
+from ttcodegen.runtime.execution import ExecutionError
+from ttcodegen.runtime.golden import Golden
+from ttcodegen.runtime.interpreter import Interpreter
+from ttcodegen.runtime.usage import depends_on_floats
+
+MOST_OPS = 20
+TIMEOUT = 120.0
+"""Seconds that the executable may run."""
+
+
+def generate(choices: Choices, name: str, most: int = MOST_OPS) -> FuncOp:
+    """A random function of up to `most` ops."""
+    generator = Generator(choices)
+    names = sorted(RECIPES)
+    wanted = choices.integer(1, most)
+    for _ in range(wanted):
+        if len(generator.ops) >= wanted:
+            break
+        generator.attempt(RECIPES[pick(choices, names)])
+    if not generator.ops:
+        generator.attempt(RECIPES["add"])
+    return generator.function(name)
+
+
+def seeded_module(seeds: Sequence[int]) -> str:
+    """The text of a module with a random function for each seed."""
+    functions: list[Operation] = [generate(SeededChoices(seed), f"f{seed}") for seed in seeds]
+    return str(ModuleOp(functions))
+
+
+def functions_of(module: ModuleOp) -> dict[str, FuncOp]:
+    """The functions of a module by name."""
+    return {op.sym_name.data: op for op in module.ops if isinstance(op, FuncOp)}
+
+
+def inputs_of(function: FuncOp) -> tuple[np.ndarray, ...]:
+    """The inputs as the attributes of the arguments say that they are drawn."""
+    attributes_of = function.arg_attrs.data if function.arg_attrs is not None else ()
+    inputs: list[np.ndarray] = []
+    for argument, attributes in zip(function.args, attributes_of, strict=True):
+        low, high, seed = (
+            cast("FloatAttr | IntegerAttr", attributes.data[f"drawn.{name}"]).value.data
+            for name in ("low", "high", "seed")
+        )
+        inputs.append(draw_argument(argument, Argument(low, high, int(seed))))
+    return tuple(inputs)
+
+
+@dataclass(frozen=True)
+class Checked:
+    """A module, compiled and run in numpy."""
+
+    compiled: CompiledModule
+    runs: tuple[FunctionRuns, ...]
+
+    def check(
+        self, run: FunctionRuns, cpp: Sequence[np.ndarray | None] | None = None
+    ) -> list[OutputCheck]:
+        """Compares the outputs of a function, with those of the C++ if there are any."""
+        return [
+            check_output(
+                run.function.name,
+                output.name,
+                output.data_type,
+                cpp[index] if cpp is not None else None,
+                run.flatbuffer[index],
+                run.golden[index],
+                run.depends_on_floats[index],
+            )
+            for index, output in enumerate(run.function.outputs)
+        ]
+
+
+def run_in_numpy(text: str) -> Checked:
+    """Compiles a module and runs its source and its flatbuffer.
+
+    Raises:
+        CompileError: if it does not compile.
+        ExecutionError: if it does not run.
+    """
+    source = Source("random.mlir", text)
+    compiled = compile_module(source, CompileOptions("random_programs"))
+    module = parse_module(source)
+    golden, interpreter = Golden(module), Interpreter(read_ttnn(compiled.flatbuffer))
+    functions = functions_of(module)
+    runs: list[FunctionRuns] = []
+    for described in compiled.description.functions:
+        function = functions[described.name]
+        inputs = inputs_of(function)
+        with np.errstate(all="ignore"):
+            expected = tuple(golden.run(described.name, inputs))
+            lowered = tuple(interpreter.run(described.name, inputs))
+        decided = tuple(depends_on_floats(module, function))
+        runs.append(FunctionRuns(described, inputs, expected, lowered, decided))
+    return Checked(compiled, tuple(runs))
+
+
+def failures_in_numpy(text: str) -> list[str]:
+    """What is wrong with a module without its C++; nothing if its outputs agree."""
+    try:
+        checked = run_in_numpy(text)
+    except (CompileError, ExecutionError) as error:
+        return [f"{type(error).__name__}: {error}"]
+    checks = [check for run in checked.runs for check in checked.check(run)]
+    return [reason for check in checks for reason in check.reasons]
+
+
+def failures_in_cpp(text: str, toolchain: Toolchain) -> dict[str, list[str]]:
+    """What is wrong with the functions of a module that runs in numpy, by their names.
+
+    One build and one run, and one more run for each function that ends the program.
+
+    Raises:
+        BuildError: if the C++ does not build.
+    """
+    checked = run_in_numpy(text)
+    description = checked.compiled.description
+    with tempfile.TemporaryDirectory(prefix="random-programs-") as folder:
+        out = Path(folder, "out")
+        write_project(description, out, project_files(checked.compiled, formatted=False))
+        built = build_project(out, description.name, toolchain, "exe")
+        assert built.executable is not None
+        return _run_in_cpp(checked, built.executable, out / BUILD_FOLDER)
+
+
+def _run_in_cpp(checked: Checked, executable: Path, folder: Path) -> dict[str, list[str]]:
+    failures: dict[str, list[str]] = {}
+    outputs, failure = run_executable(executable, checked.runs, folder, TIMEOUT)
+    for run in checked.runs:
+        name = run.function.name
+        found = outputs[name]
+        if failure is not None and len(found) < len(run.function.outputs):
+            # The program ended here or before: which one it was shows when it runs alone.
+            alone, why = run_executable(executable, [run], folder, TIMEOUT)
+            found = alone[name]
+            if why is not None:
+                failures[name] = [why]
+                continue
+        arrays = [found.get(output.field) for output in run.function.outputs]
+        reasons = [reason for check in checked.check(run, arrays) for reason in check.reasons]
+        if reasons:
+            failures[name] = reasons
+    return failures
+

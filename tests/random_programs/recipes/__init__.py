@@ -1,0 +1,50 @@
+"""How each op of the catalogue gets into a random program.
+
+Elementwise ops need nothing here: their recipes follow from their rows. An op with attributes or
+shapes of its own has a function in one of the files; what has none stands in `WITHOUT_RECIPE`.
+"""
+
+from __future__ import annotations
+
+from tests.random_programs.generator import Recipe
+from tests.random_programs.recipes import indexing, movement, products, reductions, regular, windows
+from ttcodegen import ops
+
+ops.load()
+
+RECIPES: dict[str, Recipe] = {
+    **regular.recipes(),
+    **movement.RECIPES,
+    **reductions.RECIPES,
+    **products.RECIPES,
+    **windows.RECIPES,
+    **indexing.RECIPES,
+}
+"""A recipe for each op, by its short name."""
+
+_SOURCE = "other ops get it as an operand"
+_DRAWN = "each run draws other numbers"
+_CACHE = "it overwrites an argument"
+_DECODE = "a step of decoding, whose operands have one shape only"
+
+WITHOUT_RECIPE = {
+    "full": _SOURCE,
+    "zeros": _SOURCE,
+    "ones": _SOURCE,
+    "constant": _SOURCE,
+    "clamp_scalar": "it keeps operands in their domains",
+    "empty": "it holds anything",
+    "rand": _DRAWN,
+    "dropout": _DRAWN,
+    "sampling": _DRAWN,
+    "bitcast_convert": "the numbers that it gives are of any size",
+    "fill_cache": _CACHE,
+    "update_cache": _CACHE,
+    "paged_fill_cache": _CACHE,
+    "paged_update_cache": _CACHE,
+    "scaled_dot_product_attention_decode": _DECODE,
+    "paged_scaled_dot_product_attention_decode": _DECODE,
+    "chunked_scaled_dot_product_attention": _DECODE,
+    "paged_flash_multi_latent_attention_decode": _DECODE,
+}
+"""The ops that no random program has, and why."""

@@ -65,6 +65,14 @@ void test_types_and_transposes() {
     }
 }
 
+void test_transposed_column_in_batches() {
+    // The transposed left operand lies with steps of 1 both ways, and is one row all the same.
+    const Tensor a = draw_tensor(Shape({3, 7, 1}), DataType::FLOAT32, Layout::TILE, 1);
+    const Tensor b = draw_tensor(Shape({7, 20}), DataType::FLOAT32, Layout::TILE, 2);
+    expect_close(values_of(ttnn::matmul(a, b, true, false)),
+                 reference_product(values_of(a), values_of(b), 3, 1, 7, 20), 1e-5);
+}
+
 void test_sizes() {
     struct Size {
         std::uint32_t rows, depth, columns;
@@ -242,6 +250,7 @@ void test_refusals() {
 
 int main() {
     test_types_and_transposes();
+    test_transposed_column_in_batches();
     test_sizes();
     test_many_batches();
     test_shapes();

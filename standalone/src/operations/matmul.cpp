@@ -178,8 +178,8 @@ template <typename Element>
 void multiply_into(const Tensor& a, const Tensor& b, const Product& product,
                    const ProductOutput& output) {
     const auto& [left, right, shape] = product;
-    // One right operand for all batches: they are just more rows.
-    const bool fold = right.batches == 1 && left.strides.column == 1;
+    // One right operand for all batches: they are just more rows, where they lie like rows.
+    const bool fold = right.batches == 1 && left.strides.batch == left.rows * left.strides.row;
     const std::int64_t batches = fold ? 1 : left.batches;
     const std::int64_t rows = fold ? left.batches * left.rows : left.rows;
     const BlockConsumer store = [&](std::int64_t batch, std::int64_t row, std::int64_t block_rows,

@@ -109,6 +109,20 @@ func.func @f(%x: tensor<32x64xui8> {argument("input")}) -> tensor<32x64xf32> {{
     ]
 
 
+def test_bytes_become_tiles_as_larger_integers(lowered, calls):
+    module = lowered(f"""
+func.func @f(%x: tensor<32x64xui8> {argument("input")}) -> tensor<32x64xui8> {{
+  %0 = "ttir.relu6"(%x) : (tensor<32x64xui8>) -> tensor<32x64xui8>
+  return %0 : tensor<32x64xui8>
+}}""")
+    assert [line for line in calls(module) if "deallocate" not in line] == [
+        "typecast -> u32 row_major dram",
+        "to_layout -> u32 tile dram",
+        "typecast -> u8 tile dram",
+        "relu6 -> u8 tile dram",
+    ]
+
+
 def test_one_conversion_serves_all_users(lowered, calls):
     module = lowered(f"""
 func.func @f(%x: tensor<32x64xbf16> {argument("input")}) -> tensor<32x64xbf16> {{

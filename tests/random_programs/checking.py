@@ -11,7 +11,6 @@ from typing import cast
 import numpy as np
 from xdsl.dialects.builtin import FloatAttr, IntegerAttr, ModuleOp
 from xdsl.dialects.func import FuncOp
-from xdsl.ir import Operation
 
 from tests.random_programs.choices import Choices, SeededChoices, pick
 from tests.random_programs.generator import Generator
@@ -24,7 +23,7 @@ from ttcodegen.parsing import parse_module
 from ttcodegen.project.building import BUILD_FOLDER, build_project
 from ttcodegen.project.checking import FunctionRuns, run_executable
 from ttcodegen.project.rendering import project_files
-from ttcodegen.project.toolchain import Toolchain
+from ttcodegen.project.toolchain import BuildError, Toolchain
 from ttcodegen.project.writer import write_project
 from ttcodegen.runtime.comparison import OutputCheck, check_output
 from ttcodegen.runtime.execution import ExecutionError
@@ -42,10 +41,9 @@ def generate(choices: Choices, name: str, most: int = MOST_OPS) -> FuncOp:
     generator = Generator(choices)
     names = sorted(RECIPES)
     wanted = choices.integer(1, most)
-    for _ in range(wanted):
-        if len(generator.ops) >= wanted:
-            break
-        generator.attempt(RECIPES[pick(choices, names)])
+    for _ in range(2 * wanted):
+        if len(generator.ops) < wanted:
+            generator.attempt(RECIPES[pick(choices, names)])
     if not generator.ops:
         generator.attempt(RECIPES["add"])
     return generator.function(name)
@@ -53,8 +51,12 @@ def generate(choices: Choices, name: str, most: int = MOST_OPS) -> FuncOp:
 
 def seeded_module(seeds: Sequence[int]) -> str:
     """The text of a module with a random function for each seed."""
-    functions: list[Operation] = [generate(SeededChoices(seed), f"f{seed}") for seed in seeds]
-    return str(ModuleOp(functions))
+    return module_of([generate(SeededChoices(seed), f"f{seed}") for seed in seeds])
+
+
+def module_of(functions: Sequence[FuncOp]) -> str:
+    """The text of a module with copies of those functions."""
+    return str(ModuleOp([function.clone() for function in functions])) + "\n"
 
 
 def functions_of(module: ModuleOp) -> dict[str, FuncOp]:
@@ -134,14 +136,36 @@ def failures_in_numpy(text: str) -> list[str]:
     return [reason for check in checks for reason in check.reasons]
 
 
-def failures_in_cpp(text: str, toolchain: Toolchain) -> dict[str, list[str]]:
-    """What is wrong with the functions of a module that runs in numpy, by their names.
+def failures(text: str, toolchain: Toolchain) -> dict[str, list[str]]:
+    """What is wrong with the functions of a module, by their names, in all three meanings.
 
-    One build and one run, and one more run for each function that ends the program.
-
-    Raises:
-        BuildError: if the C++ does not build.
+    Functions that run in numpy are built and run together; more builds and runs are made only to
+    find those that do not build or that end the program.
     """
+    functions = functions_of(parse_module(Source("random.mlir", text)))
+    texts = {name: module_of([function]) for name, function in functions.items()}
+    found = {name: failures_in_numpy(alone) for name, alone in texts.items()}
+    found = {name: reasons for name, reasons in found.items() if reasons}
+    rest = [function for name, function in functions.items() if name not in found]
+    return found | _failures_in_cpp(rest, toolchain)
+
+
+def _failures_in_cpp(functions: Sequence[FuncOp], toolchain: Toolchain) -> dict[str, list[str]]:
+    """One half after the other, if they do not build together."""
+    if not functions:
+        return {}
+    try:
+        return _built_and_run(module_of(functions), toolchain)
+    except BuildError as error:
+        if len(functions) == 1:
+            return {functions[0].sym_name.data: [str(error)]}
+    middle = len(functions) // 2
+    return _failures_in_cpp(functions[:middle], toolchain) | _failures_in_cpp(
+        functions[middle:], toolchain
+    )
+
+
+def _built_and_run(text: str, toolchain: Toolchain) -> dict[str, list[str]]:
     checked = run_in_numpy(text)
     description = checked.compiled.description
     with tempfile.TemporaryDirectory(prefix="random-programs-") as folder:

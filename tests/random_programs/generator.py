@@ -15,8 +15,9 @@ import numpy as np
 from xdsl.dialects.builtin import (
     ArrayAttr,
     DictionaryAttr,
-    FloatAttr,
+    Float16Type,
     Float64Type,
+    FloatAttr,
     FunctionType,
     IntegerAttr,
     IntegerType,
@@ -68,19 +69,14 @@ ELEMENTS: tuple[Attribute, ...] = (
     *(i32,) * 3,
     *(ui32,) * 2,
     *(i1,) * 2,
-    *(si32, ui16, ui8, i8, i16, i64, Float64Type()),
+    *(si32, ui16, ui8, i8, i16, i64, Float16Type(), Float64Type()),
 )
 SIZES = (1, 2, 3, 4, 5, 8, 16, 31, 32, 33, 40, 64, 70)
 MOST_ELEMENTS = 2048
 MOST_ARGUMENTS = 12
-MOST_RESULTS = 4
+MOST_RESULTS = 6
 RECENT = 4
 """Operands are among the last so many values more often than not: programs become deep."""
-
-
-def is_float(value: SSAValue) -> bool:
-    """Whether a value has elements of a float type."""
-    return element_of(value.type) in (f32, bf16, Float64Type())
 
 
 class Generator:
@@ -146,7 +142,7 @@ class Generator:
         name = numpy_name(element) or ""
         if name == "bool":
             return 0, 1
-        if np.issubdtype(np.dtype(name), np.floating) or name == "bfloat16":
+        if not isinstance(element, IntegerType):
             return -2.0, 2.0
         low = 0 if name.startswith("u") else -8
         if name in ("int32", "uint32") and self.chance(15):
@@ -193,7 +189,7 @@ class Generator:
         name = self.pick(("full", "zeros", "ones"))
         attributes: dict[str, Any] = {"shape": list(shape)}
         if name == "full":
-            integral = not isinstance(element, type(f32) | type(bf16) | Float64Type)
+            integral = isinstance(element, IntegerType)
             attributes["fill_value"] = self.integer(0, 1) if integral else self.pick((0.5, -1.25))
         return self.apply(name, [], TensorType(element, shape), **attributes)[0]
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from hypothesis.strategies import DrawFn
@@ -41,5 +40,3 @@ def test_each_op_has_a_recipe_or_a_reason() -> None:
     assert not RECIPES.keys() & WITHOUT_RECIPE.keys()
 
 
-@pytest.mark.parametrize("name", sorted(RECIPES))
-def test_recipe(name: str) -> None: ...

@@ -78,13 +78,15 @@ class _Decomposer:
     ) -> SSAValue:
         """Data type and page layout, in an order in which the library does both."""
         source = placement_of(value)
-        tilized_first = target.layout is Layout.TILE and source.data_type in TILIZED
-        steps = [("typecast", source.with_(data_type=target.data_type))]
-        if tilized_first:
-            steps.insert(0, ("to_layout", source.with_(layout=target.layout)))
-            steps[1] = ("typecast", steps[0][1].with_(data_type=target.data_type))
-        else:
-            steps.append(("to_layout", steps[0][1].with_(layout=target.layout)))
+        between = source.with_(data_type=target.data_type)
+        if target.layout is Layout.TILE and source.layout is Layout.ROW_MAJOR:
+            between = source.with_(data_type=_tilizable(source.data_type, target.data_type))
+        tilized = between.with_(layout=target.layout)
+        steps = (
+            ("typecast", between),
+            ("to_layout", tilized),
+            ("typecast", tilized.with_(data_type=target.data_type)),
+        )
         for name, placement in steps:
             if placement_of(value) != placement:
                 value = self._step(builder, name, value, placement)
@@ -98,3 +100,11 @@ class _Decomposer:
             self.made[key] = builder.emit(name, [value], placed_type(placement))
             self.made[key].name_hint = value.name_hint
         return self.made[key]
+
+
+def _tilizable(source: DataType, target: DataType) -> DataType:
+    """The data type in which rows become tiles on the way from one to the other."""
+    for data_type in (source, target):
+        if data_type in TILIZED:
+            return data_type
+    return DataType.BFLOAT16 if target.is_float else DataType.UINT32

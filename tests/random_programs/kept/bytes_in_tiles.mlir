@@ -1,0 +1,7 @@
+// The library makes no tiles of bytes in rows.
+func.func @bytes_in_tiles(
+    %x: tensor<8xui8> {drawn.low = 0.0 : f64, drawn.high = 8.0 : f64, drawn.seed = 0 : i64,
+                       ttcore.argument_type = #ttcore.argument_type<input>}) -> tensor<8xui8> {
+  %0 = "ttir.relu6"(%x) : (tensor<8xui8>) -> tensor<8xui8>
+  return %0 : tensor<8xui8>
+}

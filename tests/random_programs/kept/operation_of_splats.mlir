@@ -1,0 +1,7 @@
+// Of two tensors of one number each, one has to span the result.
+func.func @operation_of_splats() -> tensor<3x4xui32> {
+  %0 = "ttir.ones"() <{shape = array<i32: 3, 4>}> : () -> tensor<3x4xui32>
+  %1 = "ttir.logical_left_shift"(%0, %0)
+      : (tensor<3x4xui32>, tensor<3x4xui32>) -> tensor<3x4xui32>
+  return %1 : tensor<3x4xui32>
+}

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import cast
@@ -18,18 +18,17 @@ from tests.random_programs.recipes import RECIPES
 from tests.random_programs.witnesses import Argument, draw_argument
 from ttcodegen.compilation import CompiledModule, CompileOptions, compile_module
 from ttcodegen.diagnostics import CompileError, Source
-from ttcodegen.flatbuffer.reader import read_ttnn
 from ttcodegen.parsing import parse_module
 from ttcodegen.project.building import BUILD_FOLDER, build_project
-from ttcodegen.project.checking import FunctionRuns, run_executable
+from ttcodegen.project.checking import (
+    FunctionRuns,
+    check_function,
+    run_executable,
+    run_in_numpy,
+)
 from ttcodegen.project.rendering import project_files
 from ttcodegen.project.toolchain import BuildError, Toolchain
 from ttcodegen.project.writer import write_project
-from ttcodegen.runtime.comparison import OutputCheck, check_output
-from ttcodegen.runtime.execution import ExecutionError
-from ttcodegen.runtime.golden import Golden
-from ttcodegen.runtime.interpreter import Interpreter
-from ttcodegen.runtime.usage import depends_on_floats
 
 MOST_OPS = 20
 TIMEOUT = 120.0
@@ -84,56 +83,39 @@ class Checked:
     compiled: CompiledModule
     runs: tuple[FunctionRuns, ...]
 
-    def check(
-        self, run: FunctionRuns, cpp: Sequence[np.ndarray | None] | None = None
-    ) -> list[OutputCheck]:
-        """Compares the outputs of a function, with those of the C++ if there are any."""
-        return [
-            check_output(
-                run.function.name,
-                output.name,
-                output.data_type,
-                cpp[index] if cpp is not None else None,
-                run.flatbuffer[index],
-                run.golden[index],
-                run.depends_on_floats[index],
-            )
-            for index, output in enumerate(run.function.outputs)
-        ]
+    def reasons(self, run: FunctionRuns, cpp: Mapping[str, np.ndarray] | None = None) -> list[str]:
+        """What is wrong with the outputs of a function, compared with those of the C++ too if there
+        are any."""
+        written = cpp if cpp is not None else _as_written(run)
+        checks = check_function(run, written, None, self.compiled.flatbuffer)
+        return [reason for check in checks for reason in check.reasons]
 
 
-def run_in_numpy(text: str) -> Checked:
+def _as_written(run: FunctionRuns) -> dict[str, np.ndarray]:
+    """The outputs of the flatbuffer run by the fields that the C++ would have for them."""
+    fields = (output.field for output in run.function.outputs)
+    return dict(zip(fields, run.flatbuffer, strict=True))
+
+
+def run_module(text: str) -> Checked:
     """Compiles a module and runs its source and its flatbuffer.
 
     Raises:
-        CompileError: if it does not compile.
-        ExecutionError: if it does not run.
+        CompileError: if it does not compile or run.
     """
     source = Source("random.mlir", text)
     compiled = compile_module(source, CompileOptions("random_programs"))
-    module = parse_module(source)
-    golden, interpreter = Golden(module), Interpreter(read_ttnn(compiled.flatbuffer))
-    functions = functions_of(module)
-    runs: list[FunctionRuns] = []
-    for described in compiled.description.functions:
-        function = functions[described.name]
-        inputs = inputs_of(function)
-        with np.errstate(all="ignore"):
-            expected = tuple(golden.run(described.name, inputs))
-            lowered = tuple(interpreter.run(described.name, inputs))
-        decided = tuple(depends_on_floats(module, function))
-        runs.append(FunctionRuns(described, inputs, expected, lowered, decided))
+    runs = run_in_numpy(source, compiled, lambda _, function: inputs_of(function))
     return Checked(compiled, tuple(runs))
 
 
 def failures_in_numpy(text: str) -> list[str]:
     """What is wrong with a module without its C++; nothing if its outputs agree."""
     try:
-        checked = run_in_numpy(text)
-    except (CompileError, ExecutionError) as error:
-        return [f"{type(error).__name__}: {error}"]
-    checks = [check for run in checked.runs for check in checked.check(run)]
-    return [reason for check in checks for reason in check.reasons]
+        checked = run_module(text)
+    except CompileError as error:
+        return [str(error)]
+    return [reason for run in checked.runs for reason in checked.reasons(run)]
 
 
 def failures(text: str, toolchain: Toolchain) -> dict[str, list[str]]:
@@ -166,7 +148,7 @@ def _failures_in_cpp(functions: Sequence[FuncOp], toolchain: Toolchain) -> dict[
 
 
 def _built_and_run(text: str, toolchain: Toolchain) -> dict[str, list[str]]:
-    checked = run_in_numpy(text)
+    checked = run_module(text)
     description = checked.compiled.description
     with tempfile.TemporaryDirectory(prefix="random-programs-") as folder:
         out = Path(folder, "out")
@@ -189,9 +171,6 @@ def _run_in_cpp(checked: Checked, executable: Path, folder: Path) -> dict[str, l
             if why is not None:
                 failures[name] = [why]
                 continue
-        arrays = [found.get(output.field) for output in run.function.outputs]
-        reasons = [reason for check in checked.check(run, arrays) for reason in check.reasons]
-        if reasons:
+        if reasons := checked.reasons(run, found):
             failures[name] = reasons
     return failures
-

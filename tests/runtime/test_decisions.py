@@ -6,7 +6,7 @@ import numpy as np
 
 from ttcodegen.dialects.datatypes import DataType
 from ttcodegen.dialects.placement import TensorPlacement
-from ttcodegen.runtime.comparison import EXACT, compare_decided
+from ttcodegen.runtime.comparison import EXACT, compare_decided, compare_drawn
 from ttcodegen.runtime.interpreter import DisturbedTensor
 
 
@@ -56,3 +56,15 @@ def test_roundings_come_out_otherwise_by_one_digit_at_most():
 def test_integers_are_not_disturbed():
     values = np.arange(1000, dtype=np.int32)
     assert np.array_equal(disturbed(DataType.INT32).carried(values), values)
+
+
+def test_two_samples_of_one_distribution_agree():
+    first, second = (np.random.default_rng(seed).uniform(0, 1, 4096) for seed in (0, 1))
+    assert compare_drawn(first, second).passed
+
+
+def test_samples_of_other_distributions_do_not():
+    expected = np.random.default_rng(0).uniform(0, 1, 4096)
+    for wrong in (expected + 0.5, expected * 0.5, expected * 3, np.full(4096, 0.5)):
+        assert not compare_drawn(wrong, expected).passed
+    assert not compare_drawn(expected[:-1], expected).passed

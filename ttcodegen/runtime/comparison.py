@@ -6,6 +6,8 @@ How two arrays are compared depends on what they hold:
 - integers and booleans: element by element;
 - floats that vary: Pearson's correlation in float64, and the largest error relative to the range
   of what was expected;
+- what random numbers took part in: by range, mean and deviation, for no two generators draw the
+  same;
 - floats that do not vary (or a single one): correlation says nothing, so every element has to lie
   within a relative error of what was expected.
 """
@@ -21,7 +23,7 @@ import numpy as np
 
 from ttcodegen.dialects.datatypes import DataType
 
-Measure = Literal["correlation", "relative error", "agreement", "none"]
+Measure = Literal["correlation", "relative error", "agreement", "statistics", "none"]
 
 
 @dataclass(frozen=True)
@@ -123,6 +125,36 @@ def compare_decided(
     if actual.shape != expected.shape or undecided.mean() > MOST_UNDECIDED:
         return compare(actual, expected, tolerance)
     return compare(np.where(undecided, expected, actual), expected, tolerance)
+
+
+def compare_drawn(actual: np.ndarray, expected: np.ndarray) -> Agreement:
+    """Compares arrays that random numbers took part in.
+
+    Range, mean and deviation have to be those of another sample of the same distribution: means
+    within six standard errors, the deviation within as much of itself.
+    """
+    if actual.shape != expected.shape:
+        return _failed(f"the shape is {actual.shape} instead of {expected.shape}")
+    if actual.size == 0:
+        return Agreement(True, "none", None, 0.0)
+    a, e = _float64(actual), _float64(expected)
+    if not np.isfinite(a).all() and np.isfinite(e).all():
+        return _failed("some elements are not finite")
+    spread = float(e.std())
+    room = 6.0 / math.sqrt(a.size)
+    margin = spread + 1e-9 * max(1.0, float(np.abs(e).max()))
+    distance = abs(float(a.mean()) - float(e.mean())) / margin
+    if a.min() < e.min() - 2 * margin or a.max() > e.max() + 2 * margin:
+        reason = f"the range is {a.min():.4g} to {a.max():.4g}, "
+        reason += f"expected {e.min():.4g} to {e.max():.4g}"
+        return Agreement(False, "statistics", distance, math.inf, reason)
+    if distance > 2 * room:
+        reason = f"the mean is {a.mean():.4g}, expected about {e.mean():.4g}"
+        return Agreement(False, "statistics", distance, math.inf, reason)
+    if a.size >= 64 and abs(float(a.std()) - spread) > 2 * room * margin:
+        reason = f"the deviation is {a.std():.4g}, expected about {spread:.4g}"
+        return Agreement(False, "statistics", distance, math.inf, reason)
+    return Agreement(True, "statistics", distance, 0.0)
 
 
 def _failed(reason: str) -> Agreement:
@@ -282,6 +314,7 @@ def check_output(
     flatbuffer: np.ndarray,
     golden: np.ndarray,
     depends_on_floats: bool,
+    drawn: bool = False,
 ) -> OutputCheck:
     """Checks one output.
 
@@ -291,7 +324,11 @@ def check_output(
         flatbuffer: the output of the interpreter.
         golden: the output of the golden; its dtype tells integers and booleans from floats.
         depends_on_floats: whether floats took part in computing integers or booleans.
+        drawn: whether random numbers took part in computing the output.
     """
+    if drawn:
+        measured = None if cpp is None else compare_drawn(cpp, flatbuffer)
+        return OutputCheck(function, name, measured, compare_drawn(flatbuffer, golden))
     device = None
     if cpp is not None:
         tolerance = device_tolerance(data_type)

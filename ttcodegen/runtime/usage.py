@@ -13,7 +13,7 @@ from ttcodegen.dialects.datatypes import element_of, is_boolean, normalized_data
 from ttcodegen.dialects.functions import callee_of
 from ttcodegen.dialects.operation import CatalogueOp
 from ttcodegen.ops.constant_values import splat_of
-from ttcodegen.ops.definition import OperandSpec
+from ttcodegen.ops.definition import OperandSpec, TTIRDefinition
 
 MOVEMENTS = frozenset(
     """
@@ -122,14 +122,33 @@ def _shifts_index(use: Use) -> bool:
 
 def depends_on_floats(module: ModuleOp, function: FuncOp) -> list[bool]:
     """For each result of a function, whether any float took part in computing it."""
+    return _reaching(module, function, lambda v: _is_float(v) and not _is_boolean(v))
+
+
+def depends_on_draws(module: ModuleOp, function: FuncOp) -> list[bool]:
+    """For each result of a function, whether random numbers took part in computing it."""
+    return _reaching(module, function, _is_drawn)
+
+
+def _is_drawn(value: SSAValue) -> bool:
+    owner = value.owner
+    if not isinstance(owner, CatalogueOp):
+        return False
+    return isinstance(owner.definition, TTIRDefinition) and owner.definition.draws
+
+
+def _reaching(module: ModuleOp, function: FuncOp, wanted: Callable[[SSAValue], bool]) -> list[bool]:
+    """For each result of a function, whether it is computed from a value of that kind."""
     functions = {op.sym_name.data: op for op in module.ops if isinstance(op, FuncOp)}
     block = function.body.blocks.first
     terminator = block.last_op if block is not None else None
     assert terminator is not None
-    return [_reaches_float(value, functions) for value in terminator.operands]
+    return [_reaches(value, functions, wanted) for value in terminator.operands]
 
 
-def _reaches_float(value: SSAValue, functions: dict[str, FuncOp]) -> bool:
+def _reaches(
+    value: SSAValue, functions: dict[str, FuncOp], wanted: Callable[[SSAValue], bool]
+) -> bool:
     seen: set[SSAValue] = set()
     pending = [value]
     while pending:
@@ -137,7 +156,7 @@ def _reaches_float(value: SSAValue, functions: dict[str, FuncOp]) -> bool:
         if current in seen:
             continue
         seen.add(current)
-        if _is_float(current) and not _is_boolean(current):
+        if wanted(current):
             return True
         owner = current.owner
         if isinstance(owner, Operation):

@@ -29,7 +29,6 @@ from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
 
 from tests.random_programs.choices import Choices, chance, pick
 from tests.random_programs.witnesses import (
-    FLOAT_LIMIT,
     RUNS,
     Argument,
     Rejected,

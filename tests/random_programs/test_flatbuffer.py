@@ -38,5 +38,3 @@ def test_each_op_has_a_recipe_or_a_reason() -> None:
     supported = {name for name, definition in TTIR.items() if definition.refusal is None}
     assert supported == RECIPES.keys() | WITHOUT_RECIPE.keys()
     assert not RECIPES.keys() & WITHOUT_RECIPE.keys()
-
-

@@ -107,6 +107,15 @@ class OpBuilder:
         result = TensorType(element_of(value.type), shape)
         return self.emit("reshape", [value], result, shape=list(shape))
 
+    def repeat(self, value: SSAValue, shape: Sequence[int]) -> SSAValue:
+        """`value` as often in each dimension as it takes to get that shape, itself if it has it."""
+        found = shape_of(value.type)
+        factors = [wanted // max(size, 1) for wanted, size in zip(shape, found, strict=True)]
+        if found == tuple(shape):
+            return value
+        result = TensorType(element_of(value.type), shape)
+        return self.emit("repeat", [value], result, repeat_dimensions=factors)
+
     def permute(self, value: SSAValue, permutation: Sequence[int]) -> SSAValue:
         """Dimension i of the result is dimension permutation[i] of `value`."""
         if list(permutation) == list(range(len(permutation))):

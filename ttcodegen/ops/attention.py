@@ -247,15 +247,6 @@ def sum_of(builder: OpBuilder, a: SSAValue | None, b: SSAValue | None) -> SSAVal
     return builder.broadcasting("add", a, b)
 
 
-def repeated(builder: OpBuilder, value: SSAValue, shape: Sequence[int]) -> SSAValue:
-    """`value`, broadcast to that shape."""
-    factors = [wanted // size for wanted, size in zip(shape, shape_of(value.type), strict=True)]
-    if all(factor == 1 for factor in factors):
-        return value
-    result = TensorType(element_of(value.type), shape)
-    return builder.emit("repeat", [value], result, repeat_dimensions=factors)
-
-
 def padded_to(builder: OpBuilder, value: SSAValue, size: int) -> SSAValue:
     """`value` with zeros behind the elements of its last dimension, up to that size."""
     shape = list(shape_of(value.type))
@@ -300,7 +291,7 @@ def spelled_out(
         mask = builder.typecast(mask, element)
         scores = builder.broadcasting("add", scores, mask)
     if sink is not None:
-        sink = repeated(builder, builder.typecast(sink, element), [batch, heads, queries, 1])
+        sink = builder.repeat(builder.typecast(sink, element), [batch, heads, queries, 1])
         scores = builder.concat([scores, sink], 3)
     weights = builder.like("softmax", scores, dimension=3)
     weights = builder.slice_dim(weights, 3, 0, keys)
@@ -337,7 +328,7 @@ def _lower_attention(builder: OpBuilder, op: CatalogueOp) -> SSAValue:
         result = spelled_out(builder, operands, factor, mask, sink, element)
         return builder.typecast(result, op.result_type.element_type)
     if mask is not None:
-        mask = repeated(builder, mask, [*shape_of(mask.type)[:2], queries, keys])
+        mask = builder.repeat(mask, [*shape_of(mask.type)[:2], queries, keys])
     if sink is not None:
         sink = scaled(builder, sink, 1.0 / factor)  # the kernel multiplies it with the scale
     wide = whole_tiles(size)

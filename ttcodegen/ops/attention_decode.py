@@ -37,7 +37,6 @@ from ttcodegen.ops.attention import (
     padded_to,
     plus,
     positions,
-    repeated,
     require,
     scaled,
     spelled_out,
@@ -261,7 +260,7 @@ def _lower_decode(builder: OpBuilder, op: CatalogueOp) -> SSAValue:
     mask = builder.optional(op, "attention_mask")
     if mask is not None:
         mask = bounded(builder, mask)
-        mask = repeated(builder, mask, [shape_of(mask.type)[0], 1, heads, keys])
+        mask = builder.repeat(mask, [shape_of(mask.type)[0], 1, heads, keys])
     return builder.emit(
         "scaled_dot_product_attention_decode",
         [query, key, value, mask, builder.optional(op, "cur_pos_tensor"), _sink(builder, op)],

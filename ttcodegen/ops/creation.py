@@ -19,7 +19,6 @@ from ttcodegen.conversions.cpp_calls import (
 )
 from ttcodegen.conversions.op_builder import OpBuilder
 from ttcodegen.dialects.constants import constant_array, splat_value
-from ttcodegen.dialects.datatypes import shape_of
 from ttcodegen.dialects.operation import CatalogueOp
 from ttcodegen.lazy_numpy import Array, np
 from ttcodegen.ops.attribute_kinds import CONSTANT, INTEGER, INTEGERS, NUMBER
@@ -254,10 +253,7 @@ def _lower_arange(builder: OpBuilder, op: CatalogueOp) -> SSAValue:
         **{key: op.parameter(key) for key in ("start", "end", "step")},
     )
     value = builder.reshape(value, [size if axis == dim else 1 for axis, size in enumerate(shape)])
-    if shape_of(value.type) == shape:
-        return value
-    repeats = [1 if axis == dim else size for axis, size in enumerate(shape)]
-    return builder.emit("repeat", [value], op.result_type, repeat_dimensions=repeats)
+    return builder.repeat(value, shape)
 
 
 _RANGE = (attribute("start", INTEGER), attribute("end", INTEGER), attribute("step", INTEGER, 1))

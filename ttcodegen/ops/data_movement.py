@@ -243,11 +243,8 @@ def _lower_broadcast(builder: OpBuilder, op: CatalogueOp) -> SSAValue:
 
 
 def _repeated(builder: OpBuilder, value: SSAValue, factors: Sequence[int]) -> SSAValue:
-    if all(factor == 1 for factor in factors):
-        return value
     shape = [size * factor for size, factor in zip(shape_of(value.type), factors, strict=True)]
-    result = TensorType(element_of(value.type), shape)
-    return builder.emit("repeat", [value], result, repeat_dimensions=list(factors))
+    return builder.repeat(value, shape)
 
 
 register(
@@ -323,7 +320,13 @@ def _lower_repeat_interleave(builder: OpBuilder, op: CatalogueOp) -> SSAValue:
     repeats, dim = op.parameter("repeats"), op.parameter("dim")
     if repeats == 1:
         return value
-    return builder.emit("repeat_interleave", [value], op.result_type, repeats=repeats, dim=dim)
+    if len(op.result_shape) > 1:
+        return builder.emit("repeat_interleave", [value], op.result_type, repeats=repeats, dim=dim)
+    # The library repeats nothing of rank 1 (rules-0.70.1.md).
+    row = builder.reshape(value, [1, *shape_of(value.type)])
+    type_ = TensorType(element_of(value.type), [1, *op.result_shape])
+    row = builder.emit("repeat_interleave", [row], type_, repeats=repeats, dim=1)
+    return builder.reshape(row, op.result_shape)
 
 
 _INTERLEAVE = (attribute("repeats", INTEGER), attribute("dim", INTEGER))
@@ -692,7 +695,7 @@ for _name, _layout in (("pad", Layout.TILE), ("pad_row_major", Layout.ROW_MAJOR)
             (OperandSpec("input", layout=_layout, data_types=MOVED[:4]),),
             _PAD,
             numpy=_pad,
-                result_rules=(ResultRule(layout=_layout),),
+            result_rules=(ResultRule(layout=_layout),),
             cpp=_cpp_pad,
         )
     )

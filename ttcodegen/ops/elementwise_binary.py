@@ -6,6 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
+from xdsl.dialects.builtin import TensorType
 from xdsl.ir import SSAValue
 
 from ttcodegen.conversions.cpp_calls import (
@@ -18,8 +19,9 @@ from ttcodegen.conversions.cpp_calls import (
     operand_,
 )
 from ttcodegen.conversions.op_builder import OpBuilder
-from ttcodegen.dialects.datatypes import DataType, element_of, normalized_data_type, shape_of
+from ttcodegen.dialects.datatypes import DataType, element_of, f32, normalized_data_type, shape_of
 from ttcodegen.dialects.operation import CatalogueOp
+from ttcodegen.dialects.placement import declared_data_type
 from ttcodegen.lazy_numpy import Array, np
 from ttcodegen.ops.attribute_kinds import DATA_TYPE, NUMBER
 from ttcodegen.ops.constant_values import splat_of
@@ -43,6 +45,7 @@ from ttcodegen.ops.elementwise import (
 )
 
 COMPOSITE_HEADER = "ttnn/operations/eltwise/binary/binary_composite.hpp"
+FLOATS = (DataType.BFLOAT16, DataType.FLOAT32, DataType.BFLOAT8_B, DataType.BFLOAT4_B)
 BITWISE: dict[str, Any] = {
     "data_types": (DataType.INT32, DataType.UINT32, DataType.UINT16),
     "verify": verify_bits,
@@ -108,7 +111,8 @@ ROWS = (
     Row("add", lambda a, b: a + b, commutes=True),
     Row("subtract", lambda a, b: a - b),
     Row("multiply", lambda a, b: a * b, commutes=True),
-    Row("div", _quotient, "divide", domains=(None, (0.25, 4.0))),
+    # What it does to integers depends on their type; some become f32, some are cut off.
+    Row("div", _quotient, "divide", data_types=FLOATS, domains=(None, (0.25, 4.0))),
     Row("maximum", lambda a, b: np.maximum(a, b), header=COMPOSITE_HEADER, commutes=True),
     Row("minimum", lambda a, b: np.minimum(a, b), header=COMPOSITE_HEADER, commutes=True),
     Row("pow", _power, header=COMPOSITE_HEADER, dtype=False, domains=((0.25, 2.0), (-2.0, 2.0))),
@@ -116,6 +120,7 @@ ROWS = (
         "remainder",
         lambda a, b: np.remainder(a, b),
         header=COMPOSITE_HEADER,
+        data_types=(*FLOATS, DataType.INT32),  # unsigned integers are refused
         domains=(None, (0.5, 4.0)),
     ),
     Row("atan2", lambda a, b: np.arctan2(a, b), header=COMPOSITE_HEADER, dtype=False, scalar=False),
@@ -177,10 +182,16 @@ def _lowering(row: Row) -> Callable[[OpBuilder, CatalogueOp], SSAValue]:
     def lower(builder: OpBuilder, op: CatalogueOp) -> SSAValue:
         lhs, rhs = op.operands
         result = op.result_type
+        data_type = declared_data_type(lhs)
         if row.scalar and (splat := _foldable(op, rhs, lhs)) is not None:
             return builder.emit(ttnn, [builder[lhs], None], result, scalar=splat)
         if row.scalar and row.commutes and (splat := _foldable(op, lhs, rhs)) is not None:
             return builder.emit(ttnn, [builder[rhs], None], result, scalar=splat)
+        if not data_type.is_float and _computes_floats(row):
+            # Declared as f32, so that the fraction is cut off behind the call rather than in it.
+            operands = [builder.typecast(builder[value], f32) for value in op.operands]
+            found = builder.emit(ttnn, operands, TensorType(f32, op.result_shape))
+            return builder.typecast(found, result.element_type)
         first = _shrunk(builder, lhs, rhs)
         # Where both are splats, one has to span the result.
         shrunk = shape_of(first.type) != shape_of(lhs.type)
@@ -188,6 +199,10 @@ def _lowering(row: Row) -> Callable[[OpBuilder, CatalogueOp], SSAValue]:
         return builder.emit(ttnn, [first, second], result)
 
     return lower
+
+
+def _computes_floats(row: Row) -> bool:
+    return row.data_types is not None and all(found.is_float for found in row.data_types)
 
 
 def _foldable(op: CatalogueOp, constant: SSAValue, other: SSAValue) -> float | None:

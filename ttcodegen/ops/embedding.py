@@ -129,10 +129,7 @@ def _lower_backward(builder: OpBuilder, op: CatalogueOp) -> SSAValue:
         result = _summed_rows(builder, op, indices, gradient)
     else:
         gradient = builder.reshape(builder.typecast(gradient, f32), [count, columns])
-        indices = builder.reshape(indices, [count, 1])
-        if columns != 1:
-            type_ = TensorType(ui32, [count, columns])
-            indices = builder.emit("repeat", [indices], type_, repeat_dimensions=[1, columns])
+        indices = builder.repeat(builder.reshape(indices, [count, 1]), [count, columns])
         zeros = builder.full([rows, columns], 0.0, f32)
         result = builder.emit(
             "scatter", [zeros, indices, gradient], zeros.type, dim=0, scatter_reduce_type="sum"

@@ -248,10 +248,8 @@ def _extremes(
     hits = builder.broadcasting("eq", index, named)
     neutral = float("-inf") if reduction == "max" else float("inf")
     source = builder.reshape(source, [*outer, 1, count])
-    repeats = [1] * len(outer) + [places, 1]
-    full = TensorType(computed, [*outer, places, count])
-    source = builder.emit("repeat", [source], full, repeat_dimensions=repeats)
-    candidates = builder.emit("where", [hits, source, None], full, false_value=neutral)
+    source = builder.repeat(source, [*outer, places, count])
+    candidates = builder.emit("where", [hits, source, None], source.type, false_value=neutral)
     best = builder.reduce(reduction, candidates, [rank], keep_dim=False)
     both = "maximum" if reduction == "max" else "minimum"
     result = builder.like(both, builder.typecast(value, computed), best)
@@ -350,10 +348,7 @@ def reversed_along(builder: OpBuilder, value: SSAValue, dim: int) -> SSAValue:
         return builder.concat(parts[::-1], dim) if parts else value
     places = builder.emit("arange", [], TensorType(si32, [size]), start=size - 1, end=-1, step=-1)
     places = builder.reshape(places, [size if axis == dim else 1 for axis in range(len(shape))])
-    repeats = [1 if axis == dim else count for axis, count in enumerate(shape)]
-    if any(repeat != 1 for repeat in repeats):
-        result = TensorType(si32, shape)
-        places = builder.emit("repeat", [places], result, repeat_dimensions=repeats)
+    places = builder.repeat(places, shape)
     return gathered(builder, value, builder.typecast(places, ui32), dim)
 
 

@@ -156,7 +156,7 @@ for _name, _memory, _cpp in (
             (OperandSpec("input", layout=None, memory=_memory),),
             numpy=_identity,
             result_rules=(ResultRule("declared", None),),
-                cpp=_cpp,
+            cpp=_cpp,
         )
     )
 

@@ -21,7 +21,7 @@ from ttcodegen.conversions.cpp_calls import (
     operand_,
 )
 from ttcodegen.conversions.op_builder import OpBuilder, broadcast_shapes
-from ttcodegen.dialects.datatypes import DataType, element_of, shape_of
+from ttcodegen.dialects.datatypes import DataType, shape_of
 from ttcodegen.dialects.operation import CatalogueOp
 from ttcodegen.lazy_numpy import Array, np
 from ttcodegen.ops.attribute_kinds import BOOLEAN, DATA_TYPE, INTEGERS, STRING
@@ -138,14 +138,17 @@ def multiply(
 ) -> SSAValue:
     """A product (plus bias) in terms of what the library accepts (rules-0.70.1.md): equal batches,
     or none in the second factor; a bias that is one row, and only beside an unbatched factor."""
+    # A vector has nothing to transpose, and the library would not know what to do with it.
+    transpose_a = transpose_a and len(shape_of(a.type)) > 1
+    transpose_b = transpose_b and len(shape_of(b.type)) > 1
     row_added = len(shape_of(a.type)) == 1 and len(shape_of(b.type)) > 2
     if row_added:
         a = builder.reshape(a, (1, *shape_of(a.type)))
     a, b = _fit_batches(builder, a, b)
     shape_a, shape_b = shape_of(a.type), shape_of(b.type)
-    if transpose_a and len(shape_a) > 1:
+    if transpose_a:
         shape_a = (*shape_a[:-2], shape_a[-1], shape_a[-2])
-    if transpose_b and len(shape_b) > 1:
+    if transpose_b:
         shape_b = (*shape_b[:-2], shape_b[-1], shape_b[-2])
     shape = product_shape(shape_a, shape_b)
     assert shape is not None
@@ -181,12 +184,7 @@ def _fit_batches(builder: OpBuilder, a: SSAValue, b: SSAValue) -> tuple[SSAValue
 def _with_batch(builder: OpBuilder, value: SSAValue, batch: Shape) -> SSAValue:
     shape = shape_of(value.type)
     shape = (*[1] * (len(batch) - len(shape[:-2])), *shape)
-    value = builder.reshape(value, shape)
-    factors = [wanted // size for wanted, size in zip(batch, shape[:-2], strict=True)]
-    if all(factor == 1 for factor in factors):
-        return value
-    result = TensorType(element_of(value.type), (*batch, *shape[-2:]))
-    return builder.emit("repeat", [value], result, repeat_dimensions=[*factors, 1, 1])
+    return builder.repeat(builder.reshape(value, shape), (*batch, *shape[-2:]))
 
 
 for _name in ("matmul", "linear"):

@@ -19,7 +19,6 @@ from ttcodegen.conversions.op_builder import OpBuilder
 from ttcodegen.dialects.datatypes import DataType, bf16, element_of, f32
 from ttcodegen.dialects.operation import CatalogueOp
 from ttcodegen.lazy_numpy import Array, np
-from ttcodegen.ops.attention import repeated
 from ttcodegen.ops.attribute_kinds import BOOLEAN, INTEGER, NUMBER, STRING
 from ttcodegen.ops.data_movement import expect_shape
 from ttcodegen.ops.definition import (
@@ -77,7 +76,7 @@ def _lower_gelu_bw(builder: OpBuilder, op: CatalogueOp) -> SSAValue:
     for name in ("lhs", "rhs"):
         value = builder.typecast(builder.operand(op, name), computed)
         value = builder.reshape(value, [1] * (len(shape) - len(op.shape(name))) + [*op.shape(name)])
-        operands.append(repeated(builder, value, shape))
+        operands.append(builder.repeat(value, shape))
     approximate = op.parameter("approximate")
     result = builder.emit("gelu_bw", operands, TensorType(computed, shape), approximate=approximate)
     return builder.typecast(result, element)

@@ -67,9 +67,7 @@ def scatter(generator: Generator) -> None:
         if generator.array(index).size > 1 and _names_twice(generator, index, dim):
             raise Rejected("which of two elements stays is anybody's guess")
     source = generator.like(tuple(wanted), element_of(x.type))
-    generator.apply(
-        "scatter", [x, index, source], x.type, dim=dim, scatter_reduce_type=reduction
-    )
+    generator.apply("scatter", [x, index, source], x.type, dim=dim, scatter_reduce_type=reduction)
 
 
 def _names_twice(generator: Generator, index: SSAValue, dim: int) -> bool:

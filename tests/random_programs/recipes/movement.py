@@ -177,9 +177,7 @@ def index_select(generator: Generator) -> None:
     begin = generator.integer(0, size - length)
     shape[dim] = len(range(begin, size - length + 1, stride)) * length
     type_ = TensorType(element_of(x.type), shape)
-    generator.apply(
-        "index_select", [x], type_, dim=dim, begin=begin, length=length, stride=stride
-    )
+    generator.apply("index_select", [x], type_, dim=dim, begin=begin, length=length, stride=stride)
 
 
 def pad(generator: Generator) -> None:

@@ -51,7 +51,9 @@ def _factors(generator: Generator) -> tuple[list[SSAValue], Shape, dict[str, Any
 
 def matmul(generator: Generator) -> None:
     operands, shape, attributes = _factors(generator)
-    generator.apply("matmul", operands, TensorType(element_of(operands[0].type), shape), **attributes)
+    generator.apply(
+        "matmul", operands, TensorType(element_of(operands[0].type), shape), **attributes
+    )
 
 
 def linear(generator: Generator) -> None:
@@ -239,4 +241,3 @@ RECIPES: dict[str, Recipe] = {
     )
 }
 """A recipe for each op of this kind."""
-

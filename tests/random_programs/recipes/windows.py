@@ -38,7 +38,9 @@ def _window(generator: Generator, sizes: Sequence[int], dilated: bool = True) ->
     padding = [(generator.integer(0, (k - 1) // 2 + k // 3),) * 2 for k in kernel]
     if count == 2 and generator.chance(25):
         padding = [(generator.integer(0, 1), generator.integer(0, k - 1)) for k in kernel]
-        padding = [(min(a, k // 2), min(b, k // 2)) for (a, b), k in zip(padding, kernel, strict=True)]
+        padding = [
+            (min(a, k // 2), min(b, k // 2)) for (a, b), k in zip(padding, kernel, strict=True)
+        ]
     dilations = tuple(dilation) if dilated else (1,) * count
     return Window(tuple(kernel), tuple(stride), tuple(padding), dilations)
 
@@ -97,7 +99,9 @@ def _convolve(generator: Generator, name: str, count: int) -> None:
         attributes["output_padding"] = extra
     for axis, kind in zip(order, _NAMES[count], strict=True):
         attributes[f"{kind}_dim"] = axis
-    found = [_output(window, axis, size, transposed) + extra[axis] for axis, size in enumerate(sizes)]
+    found = [
+        _output(window, axis, size, transposed) + extra[axis] for axis, size in enumerate(sizes)
+    ]
     if any(size < 1 for size in found):
         raise Rejected("the kernel does not fit")
     result = [0] * (count + 2)

@@ -1,0 +1,8 @@
+// What is computed in bf16 on the way to f32 is as exact as bf16 is.
+func.func @coarse_floats(
+    %x: tensor<1x12x4x1xf32> {drawn.low = -2.0 : f64, drawn.high = 2.0 : f64, drawn.seed = 4 : i64})
+    -> tensor<1x36x12x1xf32> {
+  %0 = "ttir.upsample2d"(%x) <{scale_factor = array<i32: 3, 3>, mode = "bilinear"}>
+      : (tensor<1x12x4x1xf32>) -> tensor<1x36x12x1xf32>
+  return %0 : tensor<1x36x12x1xf32>
+}

@@ -1,0 +1,8 @@
+// The library repeats the elements of no tensor of rank 1.
+func.func @repeated_vector(
+    %x: tensor<3xbf16> {drawn.low = -2.0 : f64, drawn.high = 2.0 : f64, drawn.seed = 0 : i64})
+    -> tensor<21xbf16> {
+  %0 = "ttir.repeat_interleave"(%x) <{repeats = 7 : ui32, dim = -1 : si32}>
+      : (tensor<3xbf16>) -> tensor<21xbf16>
+  return %0 : tensor<21xbf16>
+}

@@ -11,6 +11,8 @@ import argparse
 import os
 import shutil
 import tempfile
+from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
 from statistics import median
 from time import perf_counter
@@ -24,16 +26,35 @@ from ttcodegen.project.toolchain import find_toolchain
 MODELS = ("models__mnist", "models__yolo_v8")
 
 
-def build_seconds(path: Path, out: Path, runs: int) -> float:
-    """The median time to configure, compile and link a model: executable and shared object."""
+@dataclass(frozen=True)
+class BuildCost:
+    """Seconds on the clock, and of all processors."""
+
+    wall: float
+    cpu: float
+
+    def __str__(self) -> str:
+        return f"{self.wall:8.2f} s {self.cpu:8.2f} s"
+
+
+def cost_of(build: Callable[[], object]) -> BuildCost:
+    """What a call costs, with the processes that it starts."""
+    start, before = perf_counter(), os.times()
+    build()
+    wall, after = perf_counter() - start, os.times()
+    return BuildCost(wall, sum(after[:4]) - sum(before[:4]))
+
+
+def model_cost(path: Path, out: Path, runs: int) -> BuildCost:
+    """The median cost to configure, compile and link a model: executable and shared object."""
     run((*TTCODEGEN, str(path), "-o", str(out)))
-    toolchain, seconds = find_toolchain(), list[float]()
+    toolchain, name = find_toolchain(), manifest(out)["module"]
+    costs: list[BuildCost] = []
     for _ in range(runs + 1):
         shutil.rmtree(out / BUILD_FOLDER, ignore_errors=True)
-        start = perf_counter()
-        build_project(out, manifest(out)["module"], toolchain)
-        seconds.append(perf_counter() - start)
-    return median(seconds[1:])
+        costs.append(cost_of(lambda: build_project(out, name, toolchain)))
+    counted = costs[1:]
+    return BuildCost(median(c.wall for c in counted), median(c.cpu for c in counted))
 
 
 def main() -> None:
@@ -42,16 +63,15 @@ def main() -> None:
     parser.add_argument("--corpus", type=Path, metavar="DIR", help="folder of the models")
     parser.add_argument("--runs", type=int, default=5)
     options = parser.parse_args()
+    print(f"{'':24} {'wall':>10} {'processor':>10}")
     with tempfile.TemporaryDirectory() as name:
         os.environ["TTCODEGEN_CACHE"] = name
-        start = perf_counter()
-        ensure_cpu_backend(find_toolchain())
-        print(f"{'CPU backend':24} {perf_counter() - start:8.2f} s", flush=True)
+        print(f"{'CPU backend':24} {cost_of(lambda: ensure_cpu_backend(find_toolchain()))}")
         for model in MODELS:
             path = corpus_file(options.corpus, model)
             if path is not None:
-                seconds = build_seconds(path, Path(name, "out", model), options.runs)
-                print(f"{model:24} {seconds:8.2f} s", flush=True)
+                cost = model_cost(path, Path(name, "out", model), options.runs)
+                print(f"{model:24} {cost}", flush=True)
 
 
 if __name__ == "__main__":

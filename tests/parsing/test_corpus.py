@@ -9,13 +9,9 @@ import pytest
 from ttcodegen.diagnostics import Source
 from ttcodegen.parsing import parse_module
 
-CORPUS = Path(__file__).parents[3] / "shared" / "corpus" / "ttir"
-FILES = sorted(CORPUS.glob("*.mlir"))
 
-
-@pytest.mark.skipif(not FILES, reason="there is no corpus beside the project")
 @pytest.mark.parametrize("part", range(8))
-def test_the_corpus_is_read(part: int) -> None:
-    for path in FILES[part::8]:
+def test_the_corpus_is_read(corpus: Path, part: int) -> None:
+    for path in sorted(corpus.glob("*.mlir"))[part::8]:
         module = parse_module(Source.read(str(path)))
         assert [op.name for op in module.body.ops if op.name != "func.func"] == []

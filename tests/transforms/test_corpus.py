@@ -21,8 +21,6 @@ from ttcodegen.transforms.pass_runner import PassRunner
 from ttcodegen.transforms.pipelines import TTIR_PIPELINE
 from ttcodegen.transforms.rewriting import functions
 
-CORPUS = Path(__file__).parents[3] / "shared" / "corpus" / "ttir"
-FILES = sorted(CORPUS.glob("*.mlir"))
 PARTS = 16
 _ELEMENTS = 300_000
 """Functions that make more elements than that are too slow in numpy."""
@@ -55,11 +53,10 @@ def agrees(expected: np.ndarray, found: np.ndarray) -> bool:
 
 
 @pytest.mark.slow
-@pytest.mark.skipif(not FILES, reason="there is no corpus beside the project")
 @pytest.mark.parametrize("part", range(PARTS))
-def test_the_pipeline_keeps_results(part: int) -> None:
+def test_the_pipeline_keeps_results(corpus: Path, part: int) -> None:
     checked = 0
-    for path in FILES[part::PARTS]:
+    for path in sorted(corpus.glob("*.mlir"))[part::PARTS]:
         source = Source.read(str(path))
         module, transformed = parse_module(source), parse_module(source)
         PassRunner(load_dialects(), verify=True).run(transformed, TTIR_PIPELINE)

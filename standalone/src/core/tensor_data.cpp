@@ -20,6 +20,26 @@ std::int64_t truncate_to_int64(float value) {
     return value == value ? static_cast<std::int64_t>(std::clamp(value, -kLimit, kLimit)) : 0;
 }
 
+/// Shards that a height-sharded tensor is divided into; 0 for others.
+std::size_t shards_along_height(const TensorSpec& spec) {
+    const MemoryConfig& memory_config = spec.memory_config();
+    if (memory_config.memory_layout() != TensorMemoryLayout::HEIGHT_SHARDED ||
+        !memory_config.shard_spec()) {
+        return 0;
+    }
+    const std::size_t shard_height = memory_config.shard_spec()->shape[0];
+    return (spec.physical_shape().height() + shard_height - 1) / shard_height;
+}
+
+void check_shard_count(const TensorSpec& spec) {
+    if (const std::size_t shards = shards_along_height(spec); shards > 0) {
+        const std::size_t cores = spec.memory_config().shard_spec()->num_cores();
+        TT_FATAL(shards <= cores,
+                 "Number of shards along height {} must not exceed number of cores {}", shards,
+                 cores);
+    }
+}
+
 Tensor wrap(TensorAttributes attributes) {
     Tensor tensor;
     tensor.tensor_attributes = std::make_shared<TensorAttributes>(std::move(attributes));
@@ -33,8 +53,26 @@ TensorSpec make_spec(const Shape& shape, DataType dtype, Layout layout,
     return TensorSpec(shape, TensorLayout(dtype, PageConfig(layout), memory_config));
 }
 
+MemoryConfig with_fitting_shards(const MemoryConfig& memory_config, const Shape& shape,
+                                 Layout layout) {
+    const TensorSpec spec = make_spec(shape, DataType::BFLOAT16, layout, memory_config);
+    const std::size_t shards = shards_along_height(spec);
+    if (shards == 0 || shards <= memory_config.shard_spec()->num_cores()) {
+        return memory_config;
+    }
+    auto shard_spec = *memory_config.shard_spec();
+    const std::size_t unit = layout == Layout::TILE ? 32 : 1;
+    const std::size_t units = (spec.physical_shape().height() + unit - 1) / unit;
+    const std::size_t cores = shard_spec.num_cores();
+    shard_spec.shape[0] = static_cast<std::uint32_t>((units + cores - 1) / cores * unit);
+    return MemoryConfig(memory_config.memory_layout(), memory_config.buffer_type(), shard_spec);
+}
+
 Tensor allocate(const TensorSpec& spec, MeshDevice* device) {
     TT_FATAL(device == nullptr || device->is_initialized(), "The device has been closed");
+    if (device != nullptr) {
+        check_shard_count(spec);
+    }
     auto allocation = std::make_shared<Allocation>();
     allocation->buffer =
         std::make_shared<Buffer>(spec.logical_shape().volume() * stored_size(spec.data_type()));

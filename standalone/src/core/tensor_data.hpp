@@ -213,6 +213,11 @@ Tensor tensor_from_floats(const Tensor& like, const Shape& shape, DataType dtype
 const MemoryConfig& output_memory_config(const Tensor& input,
                                          const std::optional<MemoryConfig>& memory_config);
 
+/// The memory config with shards that are high enough for a tensor of this shape to fit on its
+/// cores.
+MemoryConfig with_fitting_shards(const MemoryConfig& memory_config, const Shape& shape,
+                                 Layout layout);
+
 /// Row-major strides in elements.
 ttsl::SmallVector<std::size_t> element_strides(const Shape& shape);
 /// `dim` in [-rank, rank) as a position; refuses others.

@@ -210,9 +210,12 @@ Tensor rand(const Shape& shape, MeshDevice& device, DataType dtype, Layout layou
     for (float& value : values) {
         value = distribution(generator);
     }
+    // The values are drawn in tiles; bf8 tiles become rows of bf16.
+    const bool widens = dtype == DataType::BFLOAT8_B && layout == Layout::ROW_MAJOR;
+    const DataType stored = widens ? DataType::BFLOAT16 : dtype;
     const Tensor tensor =
-        cpu::allocate(cpu::make_spec(shape, dtype, layout, memory_config), &device);
-    cpu::store_floats(values.data(), values.size(), dtype, cpu::buffer_of(tensor).data());
+        cpu::allocate(cpu::make_spec(shape, stored, layout, memory_config), &device);
+    cpu::store_floats(values.data(), values.size(), stored, cpu::buffer_of(tensor).data());
     cpu::finish_block_float(tensor);
     return tensor;
 }

@@ -35,7 +35,7 @@ void check(const std::vector<Tensor>& tensors, std::size_t axis,
     for (const Tensor& tensor : tensors) {
         require_on_device(tensor, "Tensor to concatenate");
         TT_FATAL(tensor.dtype() == first.dtype(), "All Tensors should have same dtypes.");
-        TT_FATAL(!tensor.memory_config().is_sharded() || memory_config,
+        TT_FATAL(!tensor.memory_config().is_sharded() || memory_config || tensors.size() == 1,
                  "Sharded tensors need the memory config of the result");
         const Shape& shape = tensor.logical_shape();
         TT_FATAL(shape.rank() == first.logical_shape().rank(),

@@ -161,6 +161,10 @@ Tensor interleaved_to_sharded(const Tensor& input_tensor, const MemoryConfig& sh
                               const std::optional<bool>& /*keep_l1_aligned*/,
                               const std::optional<Tensor>& preallocated_output) {
     TT_FATAL(sharded_memory_config.is_sharded(), "The memory config must be sharded");
+    const DataType dtype = data_type_arg.value_or(input_tensor.dtype());
+    TT_FATAL(!cpu::is_block(dtype) || input_tensor.layout() == Layout::TILE,
+             "Output dtype BFLOAT8_B/BFLOAT4_B requires TILE layout, but input tensor layout is "
+             "ROW_MAJOR");
     return to_memory_config(input_tensor, sharded_memory_config, data_type_arg,
                             preallocated_output);
 }

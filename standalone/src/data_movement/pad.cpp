@@ -29,6 +29,22 @@ void check_rank(const Padding& padding) {
     }
 }
 
+/// Whether the result lies in the tiles that the input has already: nothing is moved then.
+bool fills_own_tiles(const Tensor& input, const Padding& padding) {
+    const std::size_t rank = padding.size();
+    if (input.layout() != Layout::TILE || rank < 2) {
+        return false;
+    }
+    for (std::size_t i = 0; i < rank; ++i) {
+        const std::uint32_t size = input.logical_shape().view()[i] + padding[i].before_elements +
+                                   padding[i].after_elements;
+        if (size > input.padded_shape().view()[i]) {
+            return false;
+        }
+    }
+    return true;
+}
+
 void check_on_device(const Tensor& input, const Padding& padding) {
     const DataType dtype = input.dtype();
     const std::size_t rank = padding.size();
@@ -37,7 +53,8 @@ void check_on_device(const Tensor& input, const Padding& padding) {
         TT_FATAL(!tiles || padding[i].before_elements == 0,
                  "ttnn.pad: on device tile padding does not support front padding");
     }
-    TT_FATAL(dtype != DataType::UINT8 && (!tiles || dtype != DataType::BFLOAT4_B),
+    TT_FATAL((!tiles || dtype != DataType::BFLOAT4_B) &&
+                 (dtype != DataType::UINT8 || fills_own_tiles(input, padding)),
              "Cannot pad {} tensor with specified format: {}", tiles ? "tilized" : "RM", dtype);
 }
 

@@ -58,6 +58,7 @@ Tensor transpose(const Tensor& input, std::int64_t dim1, std::int64_t dim2,
     for (std::size_t i = 0; i < rank; ++i) {
         dims.push_back(i);
     }
+    TT_FATAL(rank != 1 || input.layout() == Layout::ROW_MAJOR, "Can't convert shape rank");
     std::swap(dims[normalize_dim(dim1, rank)], dims[normalize_dim(dim2, rank)]);
     return permute(input, dims, memory_config);
 }

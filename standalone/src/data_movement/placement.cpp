@@ -105,6 +105,7 @@ Tensor to_memory_config(const Tensor& tensor, const MemoryConfig& memory_config,
                         std::optional<DataType> dtype, const std::optional<Tensor>& output_tensor) {
     TT_FATAL(cpu::on_device(tensor),
              "Device Operations expect tensor with Device storage in inputs");
+    cpu::buffer_of(tensor);
     if (tensor.memory_config() == memory_config && !output_tensor) {
         return tensor;
     }

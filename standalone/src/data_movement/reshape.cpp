@@ -46,7 +46,8 @@ Tensor reshape(const Tensor& tensor, const Shape& shape,
     if (shape == tensor.logical_shape() && !memory_config) {
         return tensor;
     }
-    const MemoryConfig& target = output_memory_config(tensor, memory_config);
+    const MemoryConfig target =
+        with_fitting_shards(output_memory_config(tensor, memory_config), shape, tensor.layout());
     const TensorSpec spec = make_spec(shape, tensor.dtype(), tensor.layout(), target);
     const bool device = on_device(tensor);
     if (target == tensor.memory_config() && (!device || is_view(tensor, shape))) {

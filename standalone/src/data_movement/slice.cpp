@@ -17,7 +17,11 @@ constexpr std::size_t kTileEdge = 32;
 /// Whether the part begins at a tile: then whole tiles are moved and the rest becomes padding.
 bool begins_at_tile(const Shape& shape, const Extents& begins, const Extents& steps) {
     const std::size_t rank = shape.rank();
-    for (std::size_t i = rank > 2 ? rank - 2 : 0; i < rank; ++i) {
+    // A vector lies in the first row of its tiles, which is no whole tile.
+    if (rank < 2) {
+        return false;
+    }
+    for (std::size_t i = rank - 2; i < rank; ++i) {
         if (begins[i] % kTileEdge != 0 || steps[i] != 1) {
             return false;
         }
@@ -30,14 +34,15 @@ bool is_strided(const Extents& steps) {
 }
 
 /// The data type of the result; refuses what the device cannot cut.
-DataType sliced_type(const Tensor& input, const Extents& begins, const Extents& steps) {
+DataType sliced_type(const Tensor& input, const Extents& begins, const Extents& steps,
+                     bool is_empty) {
     const DataType dtype = input.dtype();
     if (input.layout() == Layout::ROW_MAJOR) {
         return dtype;
     }
     TT_FATAL(dtype != DataType::BFLOAT8_B || !is_strided(steps),
              "Strided slice is not supported for BFLOAT8 tensors");
-    if (begins_at_tile(input.logical_shape(), begins, steps)) {
+    if (is_empty || begins_at_tile(input.logical_shape(), begins, steps)) {
         return dtype;
     }
     TT_FATAL(dtype != DataType::BFLOAT4_B && dtype != DataType::UINT8,
@@ -64,12 +69,13 @@ Tensor slice(const Tensor& input, const Extents& begins, const Extents& ends, co
         first += strides[i] * static_cast<std::ptrdiff_t>(begins[i]);
     }
     const MemoryConfig& target = output_memory_config(input, memory_config);
+    buffer_of(input);
     if (whole && !output_tensor && target == input.memory_config()) {
         return input;
     }
     TT_FATAL(on_device(input), "Device Operations expect tensor with Device storage in inputs");
-    const DataType dtype = sliced_type(input, begins, steps);
     const Shape result(std::move(sizes));
+    const DataType dtype = sliced_type(input, begins, steps, result.volume() == 0);
     const Tensor output = output_tensor
                               ? *output_tensor
                               : allocate_like(input, result, dtype, input.layout(), target);

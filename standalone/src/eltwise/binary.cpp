@@ -17,14 +17,15 @@ std::optional<DataType> data_type(const std::optional<const DataType>& dtype) {
     return dtype ? std::optional<DataType>(*dtype) : std::nullopt;
 }
 
-/// Division of i32 by i32 gives f32; the other quotients have the data type that is asked for.
+/// Division of i32 by i32 gives f32; other quotients keep the first operand's data type, whatever
+/// is asked for.
 std::optional<DataType> quotient_type(const Tensor& lhs, const Tensor* rhs,
                                       const std::optional<const DataType>& dtype) {
     const bool int32 =
         lhs.dtype() == DataType::INT32 && (rhs == nullptr || rhs->dtype() == DataType::INT32);
     TT_FATAL(!int32 || !dtype || *dtype == DataType::FLOAT32,
              "For integer division, supported output dtype is FLOAT32");
-    return int32 ? DataType::FLOAT32 : data_type(dtype);
+    return int32 ? std::optional(DataType::FLOAT32) : std::nullopt;
 }
 
 cpu::Operand operand(const Tensor& tensor) { return tensor; }

@@ -36,6 +36,13 @@ void require_tiles(const Tensor& first) {
              first.layout());
 }
 
+/// Integers are interpolated by binary operations, which take rows as well.
+void require_lerp_tiles(const Tensor& first) {
+    if (first.dtype() != DataType::INT32) {
+        require_tiles(first);
+    }
+}
+
 Tensor ternary_output(const Tensor& first, const Shape& shape, DataType dtype, Layout layout,
                       const std::optional<MemoryConfig>& memory_config,
                       const std::optional<Tensor>& output) {
@@ -116,15 +123,14 @@ Tensor where(const Tensor& predicate, const TensorScalarVariant& value_true,
 template <typename Function>
 Tensor ternary_operation(const Tensor& a, const Tensor& b, const Tensor& c,
                          const std::optional<MemoryConfig>& memory_config,
-                         const std::optional<Tensor>& output_tensor, const Function& function) {
+                         const std::optional<Tensor>& output_tensor, DataType dtype,
+                         const Function& function) {
     require_on_device(a, "Input tensor A");
     require_on_device(b, "Input tensor B");
     require_on_device(c, "Input tensor C");
-    require_tiles(a);
     const Shape shape =
         broadcast_shape(broadcast_shape(a.logical_shape(), b.logical_shape()), c.logical_shape());
-    const Tensor output =
-        ternary_output(a, shape, a.dtype(), Layout::TILE, memory_config, output_tensor);
+    const Tensor output = ternary_output(a, shape, dtype, a.layout(), memory_config, output_tensor);
     evaluate(std::array{OperandReader<float>(a, shape), OperandReader<float>(b, shape),
                         OperandReader<float>(c, shape)},
              output, [&](const auto& inputs, float* values, std::size_t count) {
@@ -145,7 +151,9 @@ Tensor clamp_tensors(const Tensor& input, const std::optional<Tensor>& min,
     const Tensor& high = max ? *max : *min;
     const bool has_min = min.has_value();
     const bool has_max = max.has_value();
-    return ternary_operation(input, low, high, memory_config, output_tensor,
+    require_tiles(input);
+    // The release selects between the bounds, so the result has their data type.
+    return ternary_operation(input, low, high, memory_config, output_tensor, low.dtype(),
                              [=](float x, float lowest, float highest) {
                                  const float raised = has_min && x < lowest ? lowest : x;
                                  return has_max && raised > highest ? highest : raised;
@@ -218,29 +226,38 @@ Tensor addcmul(const Tensor& a, const Tensor& b, const Tensor& c,
              "Addcmul supports only BFLOAT16, BFLOAT8_B, FLOAT32, INT32, and UINT32 dtypes. Got {}",
              dtype);
     const auto scale = std::visit([](auto number) { return static_cast<float>(number); }, value);
-    return cpu::ternary_operation(a, b, c, memory_config, output,
+    cpu::require_tiles(a);
+    return cpu::ternary_operation(a, b, c, memory_config, output, dtype,
                                   [=](float x, float y, float z) { return x + scale * y * z; });
 }
 
 Tensor addcdiv(const Tensor& a, const Tensor& b, const Tensor& c, float value,
                const std::optional<MemoryConfig>& memory_config,
                const std::optional<Tensor>& output) {
-    for (const Tensor* tensor : {&a, &b, &c}) {
-        TT_FATAL(tensor->dtype() != DataType::INT32, "Addcdiv TTT does not support INT32 inputs.");
-    }
-    return cpu::ternary_operation(a, b, c, memory_config, output,
+    const auto all = [&](auto condition) {
+        return condition(a.dtype()) && condition(b.dtype()) && condition(c.dtype());
+    };
+    TT_FATAL(!all([](DataType type) { return type == DataType::INT32; }),
+             "Addcdiv TTT does not support INT32 inputs.");
+    cpu::require_tiles(a);
+    // With block floats the release ends in a selection of the second operand's data type.
+    const bool has_block = !all([](DataType type) { return !cpu::is_block(type); });
+    const DataType dtype = has_block && a.dtype() != DataType::FLOAT32 ? b.dtype() : a.dtype();
+    return cpu::ternary_operation(a, b, c, memory_config, output, dtype,
                                   [=](float x, float y, float z) { return x + value * y / z; });
 }
 
 Tensor lerp(const Tensor& input, const Tensor& end, const Tensor& weight,
             const std::optional<MemoryConfig>& memory_config, const std::optional<Tensor>& output) {
-    return cpu::ternary_operation(input, end, weight, memory_config, output,
+    cpu::require_lerp_tiles(input);
+    return cpu::ternary_operation(input, end, weight, memory_config, output, input.dtype(),
                                   [](float x, float y, float w) { return x + w * (y - x); });
 }
 
 Tensor lerp(const Tensor& input, const Tensor& end, float weight,
             const std::optional<MemoryConfig>& memory_config, const std::optional<Tensor>& output) {
-    return cpu::ternary_operation(input, end, end, memory_config, output,
+    cpu::require_lerp_tiles(input);
+    return cpu::ternary_operation(input, end, end, memory_config, output, input.dtype(),
                                   [=](float x, float y, float) { return x + weight * (y - x); });
 }
 

@@ -14,11 +14,13 @@ Tensor accumulation_output(const Tensor& input, int dim, std::optional<DataType>
     TT_FATAL(on_device(input), "Tensor must already be on device");
     const Shape& shape = input.logical_shape();
     const auto rank = static_cast<int>(shape.rank());
-    TT_FATAL(rank == 0 || (dim >= -rank && dim < rank),
+    TT_FATAL(rank == 0 || shape.volume() == 0 || (dim >= -rank && dim < rank),
              "The requested accumulation axis is {}, while the input tensor has rank {}.", dim,
              rank);
     TT_FATAL(input.layout() == Layout::TILE || rank == 0 || shape.volume() == 0,
              "The provided input tensor has a non-tile layout: {}.", input.layout());
+    // The dimension becomes the first on the way, which the shards do not survive.
+    TT_FATAL(!input.is_sharded(), "A sharded tensor cannot be accumulated");
     if (output) {
         TT_FATAL(output->logical_shape() == shape,
                  "Shape mismatch: input tensor shape {} does not match output tensor shape {}.",
@@ -70,8 +72,11 @@ Tensor accumulation(const Tensor& input, int dim, std::optional<DataType> dtype,
     const Tensor output = accumulation_output(input, dim, dtype, optional_out, memory_config);
     const Shape& shape = input.logical_shape();
     const std::size_t rank = shape.rank();
-    const Lanes lanes(shape, rank == 0 ? 0 : normalize_dim(dim, rank));
     const std::size_t count = shape.volume();
+    if (count == 0) {
+        return output;
+    }
+    const Lanes lanes(shape, rank == 0 ? 0 : normalize_dim(dim, rank));
     std::byte* stored = buffer_of(output).data();
     if (is_integer(input.dtype()) && is_integer(output.dtype())) {
         const auto values = load_integers(input);

@@ -110,7 +110,8 @@ void check_scatter(const Tensor& input, int dim, const Tensor& index, const Tens
     const std::size_t axis = normalize_dim(dim, shape.rank());
     // The rows of int32 tiles that are scattered lie in L1 as a whole.
     TT_FATAL(
-        !tiles || dtype != DataType::INT32 || index.logical_shape().view()[axis] <= 256,
+        !tiles || (dtype != DataType::INT32 && index.dtype() != DataType::INT32) ||
+            index.logical_shape().view()[axis] <= 256,
         "Scatter doesn't work for int32 tensors that have scatter row longer than 256 elements");
     check_extent(index.logical_shape(), shape, axis, "input");
     check_extent(index.logical_shape(), source.logical_shape(), shape.rank(), "source");
@@ -163,6 +164,7 @@ Tensor gather(const Tensor& input, int dim, const Tensor& index,
              "The input index tensor must be in tiled format. Current layout: {}", index.layout());
     TT_FATAL(index.logical_shape().rank() == shape.rank(),
              "Input and index must have the same rank: {} and {}", shape, index.logical_shape());
+    TT_FATAL(shape.rank() != 1, "Can't convert shape rank");
     const std::size_t axis = normalize_dim(dim, shape.rank());
     check_extent(index.logical_shape(), shape, axis, "input");
     const Tensor output =

@@ -40,10 +40,10 @@ std::vector<Tensor> ordered(const Tensor& input, std::size_t dim, std::size_t co
     const MemoryConfig& target = output_memory_config(input, memory_config);
     const Tensor values = outputs
                               ? std::get<0>(*outputs)
-                              : allocate_like(input, result, input.dtype(), Layout::TILE, target);
+                              : allocate_like(input, result, input.dtype(), input.layout(), target);
     const Tensor indices =
         outputs ? std::get<1>(*outputs)
-                : allocate_like(input, result, index_type(lanes.size), Layout::TILE, target);
+                : allocate_like(input, result, index_type(lanes.size), input.layout(), target);
     TT_FATAL(values.logical_shape() == result && indices.logical_shape() == result,
              "The output tensors must have the shape {}", result);
     TT_FATAL(indices.dtype() == DataType::UINT16 || indices.dtype() == DataType::UINT32,
@@ -85,7 +85,8 @@ void check_argmax_input(const Tensor& input, bool has_dim) {
     if (input.layout() == Layout::TILE) {
         TT_FATAL(dtype == DataType::BFLOAT16 || dtype == DataType::FLOAT32,
                  "Only BFLOAT16, FLOAT32 are supported for inputs with TILE layout, got {}", dtype);
-        TT_FATAL(has_dim, "For inputs with TILE layout, dim parameter must be specified!");
+        TT_FATAL(has_dim || input.logical_shape().rank() == 0,
+                 "For inputs with TILE layout, dim parameter must be specified!");
     } else {
         TT_FATAL(dtype != DataType::UINT8 && !is_block(dtype),
                  "Only BFLOAT16, FLOAT32, INT32, UINT32, and UINT16 are supported for inputs with "
@@ -98,7 +99,12 @@ Tensor argmax_output(const Tensor& input, const Shape& shape,
                      const std::optional<MemoryConfig>& memory_config,
                      const std::optional<Tensor>& output) {
     if (!output) {
-        return allocate_like(input, shape, DataType::UINT32, Layout::ROW_MAJOR,
+        // A scalar or nothing is not computed: it is made like the input.
+        const bool is_trivial = input.logical_shape().rank() == 0 || input.logical_volume() == 0;
+        TT_FATAL(!input.is_sharded() || memory_config,
+                 "The shards of the input are none of the result, whose memory must be given");
+        return allocate_like(input, shape, DataType::UINT32,
+                             is_trivial ? input.layout() : Layout::ROW_MAJOR,
                              output_memory_config(input, memory_config));
     }
     TT_FATAL(output->dtype() == DataType::UINT32, "Only UINT32 is supported for outputs, got {}",
@@ -176,9 +182,11 @@ std::vector<Tensor> sort(const Tensor& input, std::int8_t dim, bool descending, 
                          const std::optional<MemoryConfig>& memory_config,
                          std::optional<std::tuple<Tensor&, Tensor&>> optional_output_tensors) {
     cpu::require_on_device(input, "Tensor to sort");
-    TT_FATAL(input.layout() == Layout::TILE, "The input must be in tiled format");
     const std::size_t rank = input.logical_shape().rank();
     const std::size_t axis = cpu::normalize_dim(dim, rank);
+    TT_FATAL(input.layout() == Layout::TILE ||
+                 (input.logical_shape().view()[axis] == 1 && axis + 1 < rank),
+             "The input must be in tiled format");
     const DataType dtype = input.dtype();
     TT_FATAL(dtype == DataType::BFLOAT16 || dtype == DataType::UINT16 || dtype == DataType::FLOAT32,
              "Input tensor data type must be BFLOAT16, UINT16, or FLOAT32, got {}", dtype);
@@ -205,10 +213,16 @@ std::vector<Tensor> topk(const Tensor& input, std::uint32_t k, std::int8_t dim, 
              "Dimension for topk is out of range (expected to be in range of [{}, {}])", -rank,
              rank - 1);
     const std::size_t axis = cpu::normalize_dim(dim, shape.rank());
-    TT_FATAL(k > 0, "topk needs at least one element, k is 0");
     TT_FATAL(k <= shape.view()[axis],
              "K cannot be larger than the dimension size! K={}, dimension size={}", k,
              shape.view()[axis]);
+    if (k == 0) {
+        // Without elements both results are the same empty tensor of values.
+        const Tensor nothing =
+            cpu::allocate_like(input, cpu::with_size(shape, axis, 0), dtype, Layout::TILE,
+                               cpu::output_memory_config(input, memory_config));
+        return {nothing, nothing};
+    }
     return cpu::ordered(input, axis, k, largest, memory_config, preallocated_output_tensors);
 }
 

@@ -5,6 +5,7 @@
 #include <cstring>
 
 #include "compute/sharding.hpp"
+#include "core/convert.hpp"
 #include "core/parallel.hpp"
 #include "core/tensor_data.hpp"
 
@@ -151,11 +152,15 @@ Tensor upsample(const Tensor& input,
     const Shape result = cpu::enlarged(shape, scales);
     if (mode == "nearest") {
         cpu::check_nearest(input, scales);
-        const DataType dtype = input.dtype();
-        const Tensor output =
-            cpu::allocate_like(input, result, dtype, Layout::ROW_MAJOR,
-                               cpu::output_memory_config(input, output_mem_config));
-        cpu::nearest(input, output, scales);
+        // Tiles of bf8 become rows of bf16.
+        const DataType dtype =
+            input.dtype() == DataType::BFLOAT8_B ? DataType::BFLOAT16 : input.dtype();
+        const Tensor output = cpu::allocate_like(
+            input, result, dtype, Layout::ROW_MAJOR,
+            output_mem_config
+                ? *output_mem_config
+                : cpu::with_fitting_shards(input.memory_config(), result, Layout::ROW_MAJOR));
+        cpu::nearest(cpu::with_type(input, dtype), output, scales);
         return output;
     }
     cpu::check_bilinear(input, scales);

@@ -343,7 +343,9 @@ void check_decode_operands(const DecodeArguments& arguments) {
     const Shape& keys = arguments.k.logical_shape();
     const Shape& values = arguments.v.logical_shape();
     TT_FATAL(shape[0] == 1, "Q tensor batch size must be 1 for decode mode but got {}", shape[0]);
-    TT_FATAL(shape[3] % 32 == 0 && keys[3] == shape[3] && values[3] == shape[3],
+    // A row-major Q has no padding, K and V have.
+    TT_FATAL(keys[3] == shape[3] && values[3] == shape[3] &&
+                 (q.layout() == Layout::TILE || shape[3] % 32 == 0),
              "K tensor hidden dimension ({}) must equal Q tensor hidden dimension ({})", keys[3],
              shape[3]);
     TT_FATAL(keys[2] == values[2],

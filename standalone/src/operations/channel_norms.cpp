@@ -163,6 +163,13 @@ void check_group_norm(const Tensor& input, int num_groups, bool inplace) {
              "number of groups ({}).",
              shape[3], num_groups);
     const bool is_tiled = input.layout() == Layout::TILE;
+    const uint32_t tiled_channels = (shape[3] + 31) / 32 * 32;
+    TT_FATAL(!is_tiled || tiled_channels % static_cast<uint32_t>(num_groups) == 0,
+             "channel must be divisible by num_groups!");
+    if (!is_tiled && tiled_channels != shape[3]) {
+        TT_THROW("group_norm: Cannot find any valid core grid for the given configuration of {}",
+                 shape);
+    }
     TT_FATAL(!(inplace && is_tiled),
              "In-place operation not supported: Tile layout requires non-inplace tensors. "
              "(inplace=true)");
@@ -212,6 +219,10 @@ Tensor group_norm(const Tensor& input_tensor, int num_groups, float epsilon,
                      input_mask->logical_shape()[1] == static_cast<uint32_t>(num_groups),
                  "Input mask dim1 must match number of groups, got: {} vs {}",
                  input_mask->logical_shape(), num_groups);
+        const uint32_t group_width = shape[3] / static_cast<uint32_t>(num_groups);
+        TT_FATAL(group_width % 32 != 0 || input_mask->logical_shape()[3] == group_width,
+                 "input mask width ({}) must have the same width as block_wt * tile_width ({})",
+                 input_mask->logical_shape()[3], group_width);
     }
     const auto groups = static_cast<std::size_t>(num_groups);
     const Shape grouped({shape[0], shape[2], static_cast<uint32_t>(groups),

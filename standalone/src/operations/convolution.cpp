@@ -33,6 +33,9 @@ struct ConvolutionArguments {
     const std::optional<const Tensor>& bias;
     Conv2dConfig config;
     std::optional<MemoryConfig> memory_config;
+    bool is_one_dimensional = false;
+    /// Whether the input is brought to L1 as a whole (Conv2dSliceConfig::SliceType::L1_FULL).
+    bool is_in_l1 = false;
 };
 
 /// Top, bottom, left, right.
@@ -78,6 +81,8 @@ void check_weights(const ConvolutionArguments& arguments) {
              convolution.in_channels, convolution.out_channels, convolution.groups);
     TT_FATAL(weights.layout() == Layout::ROW_MAJOR,
              "Host conv weights layout should be in row_major layout");
+    // Weights on the device count as prepared, but those of a transposed convolution are not.
+    TT_FATAL(!arguments.is_transposed || !on_device(weights), "Weights should be in TILE layout.");
     const DataType dtype = weights.dtype();
     if (dtype != DataType::BFLOAT16 && dtype != DataType::FLOAT32) {
         TT_THROW("Unsupported data type {} of convolution weights", dtype);
@@ -95,8 +100,11 @@ void check_weights(const ConvolutionArguments& arguments) {
              convolution.axes[1].kernel, convolution.axes[2].kernel, shape);
 }
 
-void check_bias(const Tensor& bias, int64_t out_channels) {
-    TT_FATAL(bias.layout() == Layout::ROW_MAJOR,
+void check_bias(const Tensor& bias, DataType weights, int64_t out_channels) {
+    // Tiles on the device count as prepared.
+    const bool is_prepared =
+        on_device(bias) && bias.layout() == Layout::TILE && bias.dtype() == weights;
+    TT_FATAL(bias.layout() == Layout::ROW_MAJOR || is_prepared,
              "Host conv bias layout should be in row_major layout");
     const Shape& shape = bias.logical_shape();
     if (shape.rank() != 4) {
@@ -145,15 +153,37 @@ WeightStrides weight_strides(const ConvolutionArguments& arguments) {
             arguments.mirror_kernel ? taps - 1 : 0};
 }
 
-/// Interleaved DRAM for inputs from there or from the host, sharded L1 for the others.
+/// Shards as those of the input; else rows of tiles, or blocks where the input has no tiles.
+TensorMemoryLayout result_scheme(const ConvolutionArguments& arguments) {
+    if (arguments.config.shard_layout) {
+        return *arguments.config.shard_layout;
+    }
+    if (on_device(arguments.input) && arguments.input.is_sharded()) {
+        return arguments.input.memory_config().memory_layout();
+    }
+    const bool is_one_row = arguments.convolution.pixels() <= 32;
+    return arguments.input.layout() == Layout::TILE || is_one_row
+               ? TensorMemoryLayout::HEIGHT_SHARDED
+               : TensorMemoryLayout::BLOCK_SHARDED;
+}
+
+/// Interleaved DRAM for inputs from there or from the host, sharded L1 for the others and for a
+/// convolution of one dimension, unless it is a product.
 MemoryConfig result_memory(const ConvolutionArguments& arguments) {
-    if (arguments.memory_config) {
+    const ConvolutionAxis& height = arguments.convolution.axes[1];
+    const ConvolutionAxis& width = arguments.convolution.axes[2];
+    const bool has_window = height.kernel > 1 || width.kernel > 1;
+    const bool is_in_l1 = on_device(arguments.input) && !arguments.input.memory_config().is_dram();
+    const bool stays_in_l1 =
+        is_in_l1 || arguments.is_in_l1 || (arguments.is_one_dimensional && has_window);
+    // What is convolved in slices goes back to DRAM, wherever the result is wanted.
+    if (arguments.memory_config && (stays_in_l1 || !has_window)) {
         return *arguments.memory_config;
     }
-    if (!on_device(arguments.input) || arguments.input.memory_config().is_dram()) {
+    if (!stays_in_l1) {
         return MemoryConfig{};
     }
-    return sharded_l1(arguments.config.shard_layout.value_or(TensorMemoryLayout::BLOCK_SHARDED),
+    return sharded_l1(result_scheme(arguments),
                       static_cast<uint32_t>(arguments.convolution.pixels()),
                       static_cast<uint32_t>(arguments.convolution.out_channels), 32);
 }
@@ -180,7 +210,7 @@ Tensor run(const ConvolutionArguments& arguments) {
     output.activation = arguments.config.activation;
     std::optional<FloatElements> bias;
     if (arguments.bias) {
-        check_bias(*arguments.bias, convolution.out_channels);
+        check_bias(*arguments.bias, arguments.weights.dtype(), convolution.out_channels);
         bias.emplace(*arguments.bias);
         output.bias = bias->data();
     }
@@ -242,9 +272,11 @@ Conv2dResultWithOptions conv2d(
     const std::optional<const Conv2dConfig>& conv_config_,
     const std::optional<const DeviceComputeKernelConfig>&,
     const std::optional<const MemoryConfig>& memory_config_,
-    const std::optional<const Conv2dSliceConfig>&, bool return_output_dim,
+    const std::optional<const Conv2dSliceConfig>& dram_slice_config, bool return_output_dim,
     bool return_weights_and_bias) {
     const auto [top, bottom, left, right] = padding_sides(padding);
+    const bool is_in_l1 =
+        dram_slice_config && dram_slice_config->slice_type == Conv2dSliceConfig::SliceType::L1_FULL;
     const Conv2dConfig config = conv_config_.value_or(Conv2dConfig{});
     Convolution convolution{
         batch_size,
@@ -255,9 +287,9 @@ Conv2dResultWithOptions conv2d(
         out_channels,
         groups,
         config.padding_mode == prim::sliding_window::PaddingMode::Replicate};
-    const ConvolutionArguments arguments{input_tensor, weight_tensor, device, convolution,
-                                         false,        false,         dtype,  bias_tensor,
-                                         config,       memory_config_};
+    const ConvolutionArguments arguments{input_tensor, weight_tensor,  device, convolution,
+                                         false,        false,          dtype,  bias_tensor,
+                                         config,       memory_config_, false,  is_in_l1};
     return with_options<Conv2dResultWithOptions>(arguments, run(arguments),
                                                  output_size(convolution), return_output_dim,
                                                  return_weights_and_bias);
@@ -297,9 +329,9 @@ Conv1dResult conv1d(const Tensor& input_tensor, const Tensor& weight_tensor, Mes
         out_channels,
         groups,
         config.padding_mode == prim::sliding_window::PaddingMode::Replicate};
-    const ConvolutionArguments arguments{input_tensor, weights,      device, convolution,
-                                         false,        false,        dtype,  bias_tensor,
-                                         config,       memory_config};
+    const ConvolutionArguments arguments{input_tensor, weights,       device, convolution,
+                                         false,        false,         dtype,  bias_tensor,
+                                         config,       memory_config, true};
     return with_options<Conv1dResult>(arguments, run(arguments),
                                       std::get<1>(output_size(convolution)), return_output_dim,
                                       return_weights_and_bias);

@@ -154,6 +154,10 @@ std::tuple<Tensor, Tensor, Tensor> split_query_key_value_and_split_heads(
              "Invalid layout: input tensor must use TILE_LAYOUT, but found {}.",
              input_tensor.layout());
     check_input(input_tensor);
+    TT_FATAL(!input_tensor.is_sharded() ||
+                 input_tensor.memory_config().memory_layout() == TensorMemoryLayout::BLOCK_SHARDED,
+             "Input tensor memory layout must be BLOCK_SHARDED but got {}",
+             input_tensor.memory_config().memory_layout());
     const uint32_t kv_heads = num_kv_heads.value_or(num_heads);
     TT_FATAL(num_heads > 0 && kv_heads > 0, "The number of heads must be positive");
     const uint32_t divisor = input_tensor_kv ? num_heads : num_heads + 2 * kv_heads;

@@ -107,6 +107,10 @@ Product plan(const Tensor& a, const Tensor& b, bool transpose_a, bool transpose_
              "The width of the first tensor must be equal to the height of the second tensor. "
              "Mismatch: width={} height={}",
              product.left.columns, product.right.rows);
+    // Transposed vectors: their product is a matrix, for which the result has no dimensions.
+    TT_FATAL((shape_a.rank() > 1 || product.left.rows == 1) &&
+                 (shape_b.rank() > 1 || product.right.columns == 1),
+             "Attempting to reshape between two shapes with different volumes");
     product.shape = product_shape(shape_a, shape_b, product.left.rows, product.right.columns);
     return product;
 }
@@ -132,6 +136,9 @@ void plan_bias(const Tensor& bias, const Product& product, ProductOutput& output
     const auto rank = static_cast<std::int64_t>(shape.rank());
     const std::int64_t columns = rank > 0 ? shape[rank - 1] : 1;
     const std::int64_t rows = rank > 1 ? shape[rank - 2] : 1;
+    TT_FATAL(rows == 1 || product.right.columns != 1 || product.shape.rank() > 1,
+             "Unsupported bias shape: {} would make a matrix of the product {}", shape,
+             product.shape);
     for (std::int64_t dim = 0; dim < rank - 2; ++dim) {
         TT_FATAL(shape[dim] == 1, "Unsupported bias shape: batch size not equal to 1.");
     }
@@ -309,7 +316,7 @@ Tensor addmm(const Tensor& input_tensor, const Tensor& mat1_tensor, const Tensor
             "only BFLOAT16, FLOAT32, and BFLOAT8_B data types are supported, got {}", type);
     }
     const Product product = plan(mat1_tensor, mat2_tensor, false, false);
-    TT_FATAL(input_tensor.logical_shape() == product.shape,
+    TT_FATAL(input_tensor.logical_shape() == product.shape && product.shape.rank() == 2,
              "input_tensor must have shape matching the result of mat1_tensor @ mat2_tensor: {} "
              "instead of {}",
              product.shape, input_tensor.logical_shape());

@@ -4,6 +4,7 @@
 #include "compute/sharding.hpp"
 #include "core/parallel.hpp"
 #include "core/tensor_data.hpp"
+#include "ttnn/operations/copy/typecast/typecast.hpp"
 #include "ttnn/operations/experimental/adaptive_pool/adaptive_pools.hpp"
 #include "ttnn/operations/pool/generic/generic_pools.hpp"
 #include "ttnn/operations/pool/global_avg_pool/global_avg_pool.hpp"
@@ -115,6 +116,12 @@ void check_input(const Tensor& input, const Pool& pool) {
     TT_FATAL(input.dtype() == DataType::BFLOAT16 || is_block(input.dtype()),
              "Only BFLOAT16 supported for now, got {}", input.dtype());
     const Shape& shape = input.logical_shape();
+    TT_FATAL(!input.is_sharded() || shape.rank() < 3 || shape[-2] * shape[-1] == shape.volume(),
+             "A sharded input must be (1, 1, {}, {}), not {}", pool.batch * pool.image(),
+             pool.channels, shape);
+    const bool is_flat = shape.rank() < 3 || shape[-2] * shape[-1] == shape.volume();
+    TT_FATAL(input.dtype() != DataType::BFLOAT4_B || is_flat,
+             "Can only work with bfloat16/float32 or int32/uint32 tensors");
     TT_FATAL(shape.rank() != 2 || (pool.batch == 1 && pool.channels == 1),
              "Pool2D: For rank-2 input [H, W], batch_size and channels must be 1, got "
              "batch_size={}, channels={}",
@@ -368,7 +375,9 @@ Tensor global_avg_pool2d(const Tensor& input, const std::optional<MemoryConfig>&
     // The output type argument has no effect in ttnn: the result keeps the input's.
     const Tensor pixels =
         make_view(input, make_spec(image, input.dtype(), input.layout(), input.memory_config()));
-    return mean(pixels, SmallVector<int>{1, 2}, true, memory_config_arg);
+    const Tensor result = mean(pixels, SmallVector<int>{1, 2}, true, memory_config_arg);
+    // Unlike other reductions this one keeps bf8 whatever the size.
+    return result.dtype() == input.dtype() ? result : typecast(result, input.dtype());
 }
 
 }  // namespace operations::pool

@@ -198,10 +198,15 @@ Tensor prod(const Tensor& input, std::optional<int64_t> dim, bool keepdim,
              input.dtype());
     const auto rank = static_cast<int64_t>(input.logical_shape().rank());
     std::vector<bool> is_reduced(static_cast<std::size_t>(rank), !dim);
+    // A scalar counts as a vector here.
+    const int64_t dims = std::max<int64_t>(rank, 1);
+    TT_FATAL(!dim || (*dim >= -dims && *dim < dims),
+             "Dimension for prod is out of range (expected to be in range of [{}, {}])", -dims,
+             dims - 1);
+    TT_FATAL(rank != 1 || input.layout() == Layout::TILE,
+             "To be tilizable output tensor shape {} must be divisible by tile size (32, 32)",
+             input.logical_shape());
     if (dim && rank > 0) {
-        TT_FATAL(*dim >= -rank && *dim < rank,
-                 "Dimension for prod is out of range (expected to be in range of [{}, {}])", -rank,
-                 rank - 1);
         is_reduced[normalize_dim(*dim, input.logical_shape().rank())] = true;
     }
     return reduce_tensor(Kind::product, input, is_reduced, keepdim, memory_config, 1.0F, false);

@@ -35,6 +35,8 @@ Tensor rotary_embedding(const Tensor& input_tensor, const Tensor& cos_cache,
                         std::optional<const ttnn::DeviceComputeKernelConfig>) {
     TT_FATAL(on_device(input_tensor), "Input tensor must be on device");
     check_tables(cos_cache, sin_cache);
+    TT_FATAL(input_tensor.layout() == Layout::TILE || input_tensor.dtype() != DataType::UINT8,
+             "Can only tilize bfloat16/float32 or int32/uint32/uint16 tensors");
     const Shape& shape = input_tensor.logical_shape();
     TT_FATAL(shape.rank() == 4, "rotary_embedding takes tensors of rank 4, got {}", shape);
     TT_FATAL(shape[3] % 64 == 0, "Input X dimension ({}) must be divisible by 64 for tiling.",

@@ -78,6 +78,8 @@ void softmax_columns(const Tensor& input, const Tensor& output, std::size_t size
 
 void check_mask(const Tensor& input, const Tensor& mask) {
     require_on_device(mask, "mask");
+    TT_FATAL(mask.layout() == Layout::TILE || mask.dtype() != DataType::UINT8,
+             "Can only tilize bfloat16/float32 or int32/uint32/uint16 tensors");
     const Shape& shape = input.logical_shape();
     const Shape& mask_shape = mask.logical_shape();
     TT_FATAL(shape.rank() == 4 && mask_shape.rank() == 4,

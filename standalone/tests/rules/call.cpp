@@ -148,8 +148,13 @@ Tensor make_tensor(const Input& input, ttnn::MeshDevice* device) {
     if (input.storage == "host") {
         return ttnn::zeros(shape, dtype_of(input.dtype), layout);
     }
-    return ttnn::empty(shape, dtype_of(input.dtype), layout, device,
-                       memory_of(input.storage, shape, layout));
+    const DataType dtype = dtype_of(input.dtype);
+    const MemoryConfig memory_config = memory_of(input.storage, shape, layout);
+    // Zeros are valid indices. Block floats in rows can be had without values only.
+    if (layout == Layout::ROW_MAJOR && tt::tt_metal::is_block_float(dtype)) {
+        return ttnn::empty(shape, dtype, layout, device, memory_config);
+    }
+    return ttnn::zeros(shape, dtype, layout, *device, memory_config);
 }
 
 Results::Results(const std::vector<Tensor>& tensors) {

@@ -49,7 +49,7 @@ ttnn::MeshDevice* device();
 /// One without memory for what windowed operations keep in L1_SMALL.
 ttnn::MeshDevice* device_without_l1_small();
 
-/// A tensor of zeros on the host, or one without values on the device.
+/// A tensor of zeros.
 Tensor make_tensor(const Input& input, ttnn::MeshDevice* device);
 
 /// The results of a call, in the text of the table.

@@ -115,7 +115,8 @@ void add_memory(Operations& operations) {
     operations["Tensor.to(layout)"] = [](Call& call) -> Results {
         call.take("to other layout");
         const Tensor input = call.input(0);
-        return input.to_layout(input.layout() == Layout::TILE ? Layout::ROW_MAJOR : Layout::TILE);
+        return ttnn::to_layout(input,
+                               input.layout() == Layout::TILE ? Layout::ROW_MAJOR : Layout::TILE);
     };
     operations["tilize"] = [](Call& call) -> Results {
         return ttnn::tilize(call.input(0), std::nullopt, call.dtype());

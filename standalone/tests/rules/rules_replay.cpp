@@ -24,7 +24,7 @@ namespace {
 
 /// A line of the file of differences: rows that are not the same on purpose.
 struct Difference {
-    std::string op;
+    std::regex operation;
     /// Matches "<variant> | <inputs> | <status>", where the inputs are written as in describe().
     std::regex pattern;
     std::string text;
@@ -74,7 +74,7 @@ std::vector<Difference> read_differences(const char* file) {
         if (fields.size() != 3) {
             throw std::runtime_error(std::string(file) + ": not three columns: " + line);
         }
-        differences.push_back({fields[0], std::regex(fields[1]), line});
+        differences.push_back({std::regex(fields[0]), std::regex(fields[1]), line});
     }
     return differences;
 }
@@ -87,7 +87,8 @@ bool is_listed(Replay& replay, const Row& row) {
     text += " | " + row.status;
     bool listed = false;
     for (Difference& difference : replay.differences) {
-        if (difference.op == row.op && std::regex_search(text, difference.pattern)) {
+        if (std::regex_match(row.op, difference.operation) &&
+            std::regex_search(text, difference.pattern)) {
             ++difference.rows;
             listed = true;
         }

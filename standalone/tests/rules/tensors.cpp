@@ -151,7 +151,7 @@ Results use_after_deallocate(Call& call) {
 
 const char* truth(bool value) { return value ? "True" : "False"; }
 
-std::string views(const std::string& name, Tensor tensor) {
+std::string views(const std::string& name, Tensor&& tensor) {
     if (name == "v4") {
         Tensor same = ttnn::to_layout(tensor, tensor.layout());
         same.deallocate(true);
@@ -219,7 +219,9 @@ void add_tensors(Operations& operations) {
     operations["in-place / predicate outputs"] = in_place;
     operations["deallocate and views"] = [](Call& call) {
         Results results;
-        results.add("str", views(call.rest(), call.input(0)));
+        // The call keeps its inputs: this tensor has no other owner.
+        results.add("str",
+                    views(call.rest(), make_tensor(call.row().inputs.at(0), call.on_device())));
         return results;
     };
     operations["Tensor.is_allocated"] = [](Call& call) {

@@ -107,7 +107,9 @@ def run(op: CatalogueOp, values: dict[SSAValue, np.ndarray]) -> list[np.ndarray]
     )
     assert op.definition.numpy is not None
     returned = op.definition.numpy(call)
-    results = [returned] if isinstance(returned, np.ndarray) else list(returned)
+    # numpy makes scalars of arrays of rank 0.
+    one = isinstance(returned, np.ndarray | np.generic)
+    results = [np.asarray(returned)] if one else list(returned)
     if in_place is not None:
         overwritten = op.operand(in_place)
         values[overwritten] = arrays[in_place][0].astype(values[overwritten].dtype)

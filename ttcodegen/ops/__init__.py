@@ -31,6 +31,7 @@ FAMILIES = (
     "training",
     "attention_latent",
     "sampling",
+    "quantization",
     "refusals",
 )
 

@@ -95,6 +95,7 @@ register(
         verify=_verify_reshape,
         numpy=_reshape,
         lower=_lower_reshape,
+        moves=True,
     )
 )
 
@@ -142,6 +143,7 @@ for _name, _verify in (("squeeze", _verify_squeeze), ("unsqueeze", _verify_unsqu
             verify=_verify,
             numpy=_reshape,
             decompose=_lower_reshape,
+            moves=True,
         )
     )
 
@@ -169,6 +171,7 @@ register(
         lower=lambda builder, op: builder.permute(
             builder.operand(op, "input"), op.parameter("permutation")
         ),
+        moves=True,
     )
 )
 
@@ -213,6 +216,7 @@ register(
         decompose=lambda builder, op: builder.permute(
             builder.operand(op, "input"), _transposed(op)
         ),
+        moves=True,
     )
 )
 
@@ -255,6 +259,7 @@ register(
         verify=_verify_broadcast,
         numpy=lambda call: np.broadcast_to(call.array("input"), call.results[0].shape),
         lower=_lower_broadcast,
+        moves=True,
     )
 )
 
@@ -284,6 +289,7 @@ register(
         lower=lambda builder, op: _repeated(
             builder, builder.operand(op, "input"), op.parameter("repeat_dimensions")
         ),
+        moves=True,
     )
 )
 
@@ -339,6 +345,7 @@ register(
         verify=_verify_repeat_interleave,
         numpy=_repeat_interleave,
         lower=_lower_repeat_interleave,
+        moves=True,
     )
 )
 
@@ -400,6 +407,7 @@ register(
         verify=_verify_concat,
         numpy=_concat,
         lower=_lower_concat,
+        moves=True,
     )
 )
 
@@ -482,6 +490,7 @@ register(
         verify=_verify_slice,
         numpy=lambda call: call.array("input")[_slices(call)],
         lower=_lower_slice,
+        moves=True,
     )
 )
 
@@ -546,6 +555,7 @@ register(
         verify=_verify_index,
         numpy=_index,
         decompose=_decompose_index,
+        moves=True,
     )
 )
 
@@ -602,6 +612,7 @@ register(
         verify=_verify_index_select,
         numpy=_index_select,
         decompose=_decompose_index_select,
+        moves=True,
     )
 )
 
@@ -672,6 +683,7 @@ register(
         verify=_verify_pad,
         numpy=_pad,
         lower=_lower_pad,
+        moves=True,
     )
 )
 

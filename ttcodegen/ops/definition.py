@@ -249,6 +249,9 @@ class TTIRDefinition(Definition):
     """Gives TTNN ops."""
     refusal: str | None = None
     """Why no target supports the op; the reader of the message is the user."""
+    moves: bool = False
+    """The result holds elements of the first operand (of all, if that is a variadic one), and
+    perhaps a constant or what becomes of them in another type."""
     draws: bool = False
     """The op draws random numbers, so that two equal ops are not one."""
 

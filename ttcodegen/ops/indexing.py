@@ -369,6 +369,7 @@ register(
         verify=_verify_reverse,
         numpy=lambda call: np.flip(call.array("input"), tuple(call["dimensions"])),
         lower=_lower_reverse,
+        moves=True,
     )
 )
 
@@ -493,6 +494,7 @@ register(
         verify=_verify_dynamic,
         numpy=_dynamic,
         lower=_lower_dynamic,
+        moves=True,
     )
 )
 

@@ -69,6 +69,7 @@ register(
         lower=lambda builder, op: builder.typecast(
             builder.operand(op, "input"), op.result_type.element_type
         ),
+        moves=True,
     )
 )
 
@@ -102,6 +103,7 @@ register(
         verify=_same_shape,
         numpy=_typecast,
         lower=_unchanged_input,
+        moves=True,
     )
 )
 

@@ -166,7 +166,13 @@ def multiply(
 
 def _bias_fits(bias: Shape, product: Shape, b: Shape) -> bool:
     row = len(bias) >= 1 and len(product) >= 2 and bias[-1] == product[-1] > 1
-    return row and prod(bias[:-1]) == 1 and len(bias) <= len(product) and prod(b[:-2]) == 1
+    return (
+        row
+        and len(b) > 1
+        and prod(bias[:-1]) == 1
+        and len(bias) <= len(product)
+        and prod(b[:-2]) == 1
+    )
 
 
 def _fit_batches(builder: OpBuilder, a: SSAValue, b: SSAValue) -> tuple[SSAValue, SSAValue]:

@@ -150,6 +150,7 @@ register(
         verify=_verify_rearrange,
         numpy=_rearrange,
         decompose=_decompose_rearrange,
+        moves=True,
     )
 )
 

@@ -7,7 +7,6 @@ from ttcodegen.ops.definition import TTIRDefinition, register, variadic
 _SEVERAL_DEVICES = "it works on a mesh of devices, and programs are compiled for one"
 _EXPERTS = "it is a part of mixture-of-experts layers, which are not compiled as a whole"
 _TRAINING = "it is a step of a training loop, and programs are compiled for inference"
-_QUANTIZED = "tensors with quantized elements are not compiled"
 _LATER = "it describes memory that a later stage of compilation has placed"
 
 REASONS = {
@@ -34,12 +33,6 @@ REASONS = {
     "adamw": _TRAINING,
     "sdpa_bw": _TRAINING,
     "sdpa_fw": _TRAINING,
-    "quantize": _QUANTIZED,
-    "dequantize": _QUANTIZED,
-    "requantize": _QUANTIZED,
-    "quantize_unrolled": _QUANTIZED,
-    "dequantize_unrolled": _QUANTIZED,
-    "requantize_unrolled": _QUANTIZED,
     "tt_lang_op": "it calls a kernel that is not part of the module",
     "alloc": _LATER,
     "dealloc": _LATER,

@@ -17,6 +17,7 @@ from ttcodegen.dialects import load_dialects
 from ttcodegen.parsing import legacy
 from ttcodegen.parsing.attributes import plain_message
 from ttcodegen.parsing.operations import OperationParser, UnknownCustomForm
+from ttcodegen.parsing.quantized import express_quantized
 from ttcodegen.parsing.structure import counted, flatten, remedy_for_operation, unsupported
 
 # The start of a line that holds an operation, in generic form or in one of its own.
@@ -42,6 +43,8 @@ def parse_module(source: Source, diagnostics: Diagnostics | None = None) -> Modu
     with _collector_paused():
         module = flatten(_parse_operations(source, diagnostics), diagnostics)
         legacy.upgrade(module)
+        if "!quant." in source.text:
+            express_quantized(module)
     return module
 
 

@@ -15,14 +15,6 @@ from ttcodegen.dialects.operation import CatalogueOp
 from ttcodegen.ops.constant_values import splat_of
 from ttcodegen.ops.definition import OperandSpec, TTIRDefinition
 
-MOVEMENTS = frozenset(
-    """
-    broadcast concat index index_select pad permute repeat repeat_interleave reshape reverse
-    slice_dynamic slice_static squeeze to_layout transpose typecast unsqueeze
-    """.split()
-)
-"""TTIR ops whose result holds elements of their first operand (concat: of all)."""
-
 INDEX_ARITHMETIC = frozenset(
     "add clamp_scalar clamp_tensor maximum minimum remainder subtract where".split()
 )
@@ -103,14 +95,18 @@ def _spec_of(op: CatalogueOp, index: int) -> OperandSpec:
 
 
 def _moves(use: Use) -> bool:
-    if use.name in MOVEMENTS:
+    if _is_movement(use.op):
         return use.spec is use.op.definition.operands[0]
     return use.name == "add" and any(map(_is_negligible, use.op.operands))
 
 
+def _is_movement(op: CatalogueOp) -> bool:
+    return isinstance(op.definition, TTIRDefinition) and op.definition.moves
+
+
 def _is_negligible(value: SSAValue) -> bool:
     """Whether all elements are one small number, however that was given its shape."""
-    while isinstance(value.owner, CatalogueOp) and _short_name(value.owner) in MOVEMENTS:
+    while isinstance(value.owner, CatalogueOp) and _is_movement(value.owner):
         value = value.owner.operands[0]
     splat = splat_of(value)
     return splat is not None and abs(splat) <= _NEGLIGIBLE

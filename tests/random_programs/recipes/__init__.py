@@ -7,7 +7,15 @@ shapes of its own has a function in one of the files; what has none stands in `W
 from __future__ import annotations
 
 from tests.random_programs.generator import Recipe
-from tests.random_programs.recipes import indexing, movement, products, reductions, regular, windows
+from tests.random_programs.recipes import (
+    indexing,
+    movement,
+    products,
+    quantization,
+    reductions,
+    regular,
+    windows,
+)
 from ttcodegen import ops
 
 ops.load()
@@ -19,6 +27,7 @@ RECIPES: dict[str, Recipe] = {
     **products.RECIPES,
     **windows.RECIPES,
     **indexing.RECIPES,
+    **quantization.RECIPES,
 }
 """A recipe for each op, by its short name."""
 

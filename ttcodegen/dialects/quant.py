@@ -1,0 +1,79 @@
+"""`!quant.uniform<...>`: element types that say which real number an integer stands for."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+from xdsl.dialects.builtin import (
+    BFloat16Type,
+    Float16Type,
+    Float32Type,
+    IntegerType,
+    Signedness,
+    UnregisteredAttr,
+)
+from xdsl.ir import Attribute
+
+NAME = "quant.uniform"
+
+_NUMBER = r"[-+]?\d+(?:\.\d*)?(?:[eE][-+]?\d+)?"
+_PAIR = rf"({_NUMBER})\s*(?::\s*(-?\d+))?"
+_TYPE = re.compile(
+    rf"\s*([ui])(\d+)\s*(?:<\s*(-?\d+)\s*:\s*(-?\d+)\s*>)?\s*:\s*(f32|f16|bf16)\s*"
+    rf"(?::\s*(\d+)\s*)?,\s*(?:{_PAIR}|\{{(.*)\}})\s*"
+)
+_EXPRESSED: dict[str, Attribute] = {
+    "f32": Float32Type(),
+    "f16": Float16Type(),
+    "bf16": BFloat16Type(),
+}
+
+
+@dataclass(frozen=True)
+class Quantization:
+    """real = (integer - zero point) * scale, with one scale and zero point for a tensor, or one for
+    each place along `axis`."""
+
+    storage: IntegerType
+    """The type of the integers; they are between `low` and `high`."""
+    low: int
+    high: int
+    expressed: Attribute
+    """The float type that the tensor stands for."""
+    axis: int | None
+    scales: tuple[float, ...]
+    zero_points: tuple[int, ...]
+
+
+def quantization_of(element_type: Attribute) -> Quantization | None:
+    """What a quantized element type says, None for any other type and for those that are not
+    understood: storage of more than 32 bits, blocks along several dimensions."""
+    if not isinstance(element_type, UnregisteredAttr) or element_type.attr_name.data != NAME:
+        return None
+    match = _TYPE.fullmatch(element_type.value.data)
+    if match is None:
+        return None
+    sign, width, low, high, expressed, axis, scale, zero_point, several = match.groups()
+    pairs = [(scale, zero_point)]
+    if several is not None:
+        pairs = [found.groups() for found in re.finditer(_PAIR, several)]
+    bits, signed = int(width), sign == "i"
+    if not 1 < bits <= 32 or (axis is None) != (several is None):
+        return None
+    signedness = Signedness.SIGNLESS if signed else Signedness.UNSIGNED
+    least = -(1 << (bits - 1)) if signed else 0
+    return Quantization(
+        IntegerType(_stored_width(bits), signedness),
+        least if low is None else int(low),
+        least + (1 << bits) - 1 if high is None else int(high),
+        _EXPRESSED[expressed],
+        None if axis is None else int(axis),
+        tuple(float(scale) for scale, _ in pairs),
+        tuple(int(zero_point or 0) for _, zero_point in pairs),
+    )
+
+
+def _stored_width(bits: int) -> int:
+    """The narrowest width of which there are integers on a host."""
+    return next(width for width in (8, 16, 32) if bits <= width)

@@ -162,6 +162,26 @@ class OpBuilder:
         ends = [end if axis == dim else size for axis, size in enumerate(shape)]
         return self.slice(value, begins, ends)
 
+    def pad(
+        self, value: SSAValue, widths: Sequence[tuple[int, int]], fill: float | int = 0.0
+    ) -> SSAValue:
+        """`value` with `fill` before and behind the elements of its last dimensions, itself if all
+        widths are 0.
+
+        Tiles are padded behind only; what needs more is padded as rows (rules-0.70.1.md).
+        """
+        if not any(any(pair) for pair in widths):
+            return value
+        shape = shape_of(value.type)
+        kept = [(0, 0)] * (len(shape) - len(widths)) + list(widths)
+        result = TensorType(
+            element_of(value.type),
+            [size + before + after for size, (before, after) in zip(shape, kept, strict=True)],
+        )
+        name = "pad_row_major" if any(before for before, _ in kept) else "pad"
+        padding = [width for pair in kept for width in pair]
+        return self.emit(name, [value], result, padding=padding, value=fill)
+
     def concat(self, values: Sequence[SSAValue], dim: int) -> SSAValue:
         """The values joined along `dim` (not negative)."""
         if len(values) == 1:

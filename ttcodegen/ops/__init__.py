@@ -11,6 +11,7 @@ FAMILIES = (
     "elementwise_ternary",
     "creation",
     "data_movement",
+    "slicing",
     "layout",
     "matmul",
     "reduction",

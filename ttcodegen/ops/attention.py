@@ -249,13 +249,7 @@ def sum_of(builder: OpBuilder, a: SSAValue | None, b: SSAValue | None) -> SSAVal
 
 def padded_to(builder: OpBuilder, value: SSAValue, size: int) -> SSAValue:
     """`value` with zeros behind the elements of its last dimension, up to that size."""
-    shape = list(shape_of(value.type))
-    missing = size - shape[-1]
-    if not missing:
-        return value
-    padding = [0, 0] * (len(shape) - 1) + [0, missing]
-    result = TensorType(element_of(value.type), [*shape[:-1], size])
-    return builder.emit("pad", [value], result, padding=padding, value=0.0)
+    return builder.pad(value, [(0, size - shape_of(value.type)[-1])])
 
 
 def whole_tiles(size: int) -> int:

@@ -132,15 +132,7 @@ def _library_call(
         bias = builder.slice_dim(bias, 1, begin, end)
     window = Window.of(op, kernel_of(op, 3), dilated=False)
     n, *sizes, channels = shape_of(volume.type)
-    missing = -channels % CHANNEL_BLOCK
-    if missing:
-        volume = builder.emit(
-            "pad_row_major",
-            [volume],
-            TensorType(element, [n, *sizes, channels + missing]),
-            padding=[0] * 9 + [missing],
-            value=0.0,
-        )
+    volume = builder.pad(volume, [(0, -channels % CHANNEL_BLOCK)])
     shape = [n, *window.output_sizes(op, sizes), end - begin]
     return builder.emit(
         "conv3d",

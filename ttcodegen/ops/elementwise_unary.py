@@ -64,14 +64,15 @@ class Row:
     name: str
     function: Callable[[Array], Array]
     ttnn: str = ""
-    data_types: tuple[DataType, ...] | None = None
+    data_types: tuple[DataType, ...] | None = FLOATS
+    """Integers travel as f32 where the op has no meaning of its own for them; None takes all."""
     domain: tuple[float, float] | None = None
     """Where drawn inputs should lie so that the op is well conditioned."""
     verify: Verifier = verify_broadcast
 
 
 ROWS = (
-    Row("abs", lambda x: np.abs(x)),
+    Row("abs", lambda x: np.abs(x), data_types=None),
     Row("acos", lambda x: np.arccos(x), domain=(-0.95, 0.95)),
     Row("asin", lambda x: np.arcsin(x), domain=(-0.95, 0.95)),
     Row("asinh", lambda x: np.arcsinh(x)),
@@ -89,36 +90,47 @@ ROWS = (
     Row("frac", lambda x: x - np.trunc(x)),
     Row("gelu", gelu),
     Row("hardsigmoid", lambda x: np.clip(x / 6.0 + 0.5, 0.0, 1.0)),
-    Row("isfinite", lambda x: np.isfinite(x)),
+    Row("isfinite", lambda x: np.isfinite(x), data_types=None),
     Row("log", lambda x: np.log(x), domain=(0.05, 4.0)),
     Row("log1p", lambda x: np.log1p(x), domain=(-0.9, 4.0)),
-    Row("logical_not", lambda x: np.logical_not(x)),
+    Row("logical_not", lambda x: np.logical_not(x), data_types=None),
     Row("mish", lambda x: x * np.tanh(softplus(x))),
-    Row("neg", lambda x: np.negative(x)),
-    Row("reciprocal", lambda x: 1.0 / x, domain=(0.25, 4.0), data_types=FLOATS),
-    Row("relu", lambda x: np.maximum(x, 0)),
-    Row("relu6", lambda x: np.clip(x, 0, 6)),
-    Row("rsqrt", lambda x: 1.0 / np.sqrt(x), domain=(0.05, 4.0), data_types=FLOATS),
+    Row("neg", lambda x: np.negative(x), data_types=None),
+    Row("reciprocal", lambda x: 1.0 / x, domain=(0.25, 4.0)),
+    Row("relu", lambda x: np.maximum(x, 0), data_types=None),
+    Row("relu6", lambda x: np.clip(x, 0, 6), data_types=None),
+    Row("rsqrt", lambda x: 1.0 / np.sqrt(x), domain=(0.05, 4.0)),
     Row(
         "selu",
         lambda x: 1.050700987 * np.where(x > 0, x, 1.673263242 * np.expm1(np.minimum(x, 0))),
     ),
     Row("sigmoid", sigmoid),
-    Row("sign", lambda x: np.sign(x)),
-    Row("signbit", lambda x: np.signbit(x)),
+    Row("sign", lambda x: np.sign(x), data_types=None),
+    Row("signbit", lambda x: np.signbit(x), data_types=None),
     Row("silu", lambda x: x * sigmoid(x)),
     Row("sin", lambda x: np.sin(x)),
     Row("softsign", lambda x: x / (1.0 + np.abs(x))),
     Row("sqrt", lambda x: np.sqrt(x), domain=(0.05, 4.0)),
-    Row("square", lambda x: np.square(x)),
+    Row("square", lambda x: np.square(x), data_types=None),
     Row("tan", lambda x: np.tan(x), domain=(-1.2, 1.2)),
     Row("tanh", lambda x: np.tanh(x)),
     Row("trunc", lambda x: np.trunc(x)),
 )
 
 
+def _in_floats(function: Callable[[Array], Array]) -> Callable[[Array], Array]:
+    """The function on integers as f32 has it: digits beyond it decide what is cut off."""
+
+    def on_floats(x: Array) -> Array:
+        if np.issubdtype(x.dtype, np.floating):
+            return function(x)
+        return function(x.astype(np.float32)).astype(np.float32)
+
+    return on_floats
+
+
 def _register(row: Row) -> None:
-    meaning = on_inputs(row.function)
+    meaning = on_inputs(_in_floats(row.function) if row.data_types is FLOATS else row.function)
     ttnn = row.ttnn or row.name
     register(
         TTIRDefinition(

@@ -156,13 +156,7 @@ def _summed_rows(
 
 def _padded(builder: OpBuilder, value: SSAValue, rows: int, columns: int) -> SSAValue:
     """`value` with that many zeros behind its last two dimensions."""
-    if not rows and not columns:
-        return value
-    shape = list(shape_of(value.type))
-    shape[-2:] = shape[-2] + rows, shape[-1] + columns
-    padding = [0, 0] * (len(shape) - 2) + [0, rows, 0, columns]
-    result = TensorType(element_of(value.type), shape)
-    return builder.emit("pad", [value], result, padding=padding, value=0)
+    return builder.pad(value, [(0, rows), (0, columns)])
 
 
 register(

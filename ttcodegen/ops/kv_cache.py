@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from xdsl.dialects.builtin import TensorType
 from xdsl.ir import SSAValue
 from xdsl.utils.exceptions import VerifyException
 
@@ -74,13 +73,7 @@ def _lower_fill(builder: OpBuilder, op: CatalogueOp) -> Sequence[SSAValue]:
     entry = builder.typecast(entry, element_of(cache.type))
     users, _, positions, _ = shape_of(entry.type)
     missing = min(_whole_tiles(positions), shape_of(cache.type)[2]) - positions
-    if missing:
-        shape = list(shape_of(entry.type))
-        shape[2] += missing
-        padded = TensorType(element_of(entry.type), shape)
-        entry = builder.emit(
-            "pad", [entry], padded, padding=[0, 0, 0, 0, 0, missing, 0, 0], value=0.0
-        )
+    entry = builder.pad(entry, [(0, missing), (0, 0)])
     for user in range(users):
         part = builder.slice_dim(entry, 0, user, user + 1)
         builder.emit_op(

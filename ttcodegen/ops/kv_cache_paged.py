@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from xdsl.dialects.builtin import TensorType
 from xdsl.ir import SSAValue
 from xdsl.utils.exceptions import VerifyException
 
@@ -234,12 +233,8 @@ def _lower_fill(builder: OpBuilder, op: CatalogueOp) -> Sequence[SSAValue]:
     """One call per user, with the padding of the last tile made explicit."""
     cache, entry = builder.operand(op, "cache"), builder.operand(op, "input")
     entry = builder.typecast(entry, element_of(cache.type))
-    users, heads, positions, size = shape_of(entry.type)
-    missing = whole_tiles(positions) - positions
-    if missing:
-        padded = TensorType(element_of(entry.type), [users, heads, positions + missing, size])
-        padding = [0, 0, 0, 0, 0, missing, 0, 0]
-        entry = builder.emit("pad", [entry], padded, padding=padding, value=0.0)
+    users, _, positions, _ = shape_of(entry.type)
+    entry = builder.pad(entry, [(0, whole_tiles(positions) - positions), (0, 0)])
     numbers = builder.optional(op, "batch_idx_tensor")
     for user in range(users):
         number = None if numbers is None else builder.slice_dim(numbers, 0, user, user + 1)

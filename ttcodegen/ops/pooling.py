@@ -226,14 +226,7 @@ def _filled_up(
         for (before, _), end, size in zip(window.padding, ends, (height, width), strict=True)
     ]
     value = builder.reshape(builder.operand(op, "input"), [n, height, width, channels])
-    shape = [n, height + sum(widths[0]), width + sum(widths[1]), channels]
-    value = builder.emit(
-        "pad_row_major",
-        [value],
-        TensorType(element_of(value.type), shape),
-        padding=[0, 0, *widths[0], *widths[1], 0, 0],
-        value=fill,
-    )
+    value = builder.pad(value, [*widths, (0, 0)], fill)
     none = ((0, 0), (0, 0))
     return value, Window(window.kernel, window.stride, none, window.dilation)
 

@@ -101,12 +101,8 @@ def _lower(builder: OpBuilder, op: CatalogueOp) -> SSAValue:
 
 def _filled_up(builder: OpBuilder, value: SSAValue, shape: list[int], fill: float) -> SSAValue:
     """`value` with that number behind its elements, up to that shape."""
-    missing = [wanted - size for wanted, size in zip(shape, shape_of(value.type), strict=True)]
-    if not any(missing):
-        return value
-    padding = [width for pair in ((0, count) for count in missing) for width in pair]
-    result = TensorType(element_of(value.type), shape)
-    return builder.emit("pad", [value], result, padding=padding, value=fill)
+    sizes = zip(shape, shape_of(value.type), strict=True)
+    return builder.pad(value, [(0, wanted - size) for wanted, size in sizes], fill)
 
 
 _SEED = attribute("seed", INTEGER, None)

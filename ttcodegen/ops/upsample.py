@@ -83,16 +83,9 @@ def _lower_upsample2d(builder: OpBuilder, op: CatalogueOp) -> SSAValue:
     value = builder.operand(op, "input")
     if op.parameter("mode") == "nearest":
         return builder.emit("upsample", [value], op.result_type, scale_factor=factors)
-    n, height, width, channels = op.shape("input")
+    channels = op.shape("input")[-1]
     missing = -channels % CHANNEL_BLOCK
-    if missing:
-        value = builder.emit(
-            "pad_row_major",
-            [value],
-            TensorType(element_of(value.type), [n, height, width, channels + missing]),
-            padding=[0] * 7 + [missing],
-            value=0.0,
-        )
+    value = builder.pad(value, [(0, missing)])
     shape = [*op.result_shape[:3], channels + missing]
     result = TensorType(element_of(op.result_type), shape)
     value = builder.emit("upsample_bilinear", [value], result, scale_factor=factors)

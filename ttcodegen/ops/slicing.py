@@ -1,0 +1,224 @@
+"""Parts of tensors, with bounds that are known when the program is compiled."""
+
+from __future__ import annotations
+
+from xdsl.ir import SSAValue
+from xdsl.utils.exceptions import VerifyException
+
+from ttcodegen.conversions.cpp_calls import CppCalls, Text, small_vector_text
+from ttcodegen.conversions.op_builder import OpBuilder
+from ttcodegen.dialects.datatypes import DataType
+from ttcodegen.dialects.operation import CatalogueOp
+from ttcodegen.lazy_numpy import Array, np
+from ttcodegen.ops.attribute_kinds import INTEGER, INTEGERS
+from ttcodegen.ops.data_movement import MOVED, MOVEMENT, expect_shape, normalized_dim
+from ttcodegen.ops.definition import (
+    Call,
+    OperandSpec,
+    TTIRDefinition,
+    TTNNDefinition,
+    attribute,
+    operand,
+    register,
+)
+from ttcodegen.ops.indexing import reversed_along
+
+# slice_static
+
+
+def _slices(call: Call) -> tuple[slice, ...]:
+    """Ends before the start of a dimension (a negative step) mean everything from the begin on."""
+    shape = call.array("input").shape
+    return tuple(
+        slice(begin, end if step > 0 or end >= 0 else None, step)
+        for begin, end, step, _ in zip(
+            call["begins"], call["ends"], call["step"], shape, strict=True
+        )
+    )
+
+
+def _slice_bounds(op: CatalogueOp) -> tuple[list[int], list[int], list[int]]:
+    """Begins, ends and steps, counted from the front."""
+    shape = op.shape("input")
+    bounds = [op.parameter(name) for name in ("begins", "ends", "step")]
+    for name, values in zip(("begins", "ends", "step"), bounds, strict=True):
+        if len(values) != len(shape):
+            raise VerifyException(
+                f"{op.name}: expected {len(shape)} {name} for a tensor of shape {shape}, "
+                f"found {len(values)}"
+            )
+    begins = [b + size if b < 0 else b for b, size in zip(bounds[0], shape, strict=True)]
+    ends = [e + size if e < 0 else e for e, size in zip(bounds[1], shape, strict=True)]
+    return begins, ends, bounds[2]
+
+
+def _verify_slice(op: CatalogueOp) -> None:
+    """Begins and ends lie in the tensor, steps are positive, and the result has what they span."""
+    shape = op.shape("input")
+    begins, ends, steps = _slice_bounds(op)
+    for axis, (begin, end, step) in enumerate(zip(begins, ends, steps, strict=True)):
+        if step == 0 or not 0 <= begin <= shape[axis] or not 0 <= end <= shape[axis]:
+            raise VerifyException(
+                f"{op.name}: {begin}:{end}:{step} is out of range in dimension {axis} of {shape}"
+            )
+    expect_shape(
+        op,
+        [len(range(b, e, s)) for b, e, s in zip(begins, ends, steps, strict=True)],
+    )
+
+
+def _lower_slice(builder: OpBuilder, op: CatalogueOp) -> SSAValue:
+    """The library steps forward only: a part that is read backwards is cut out and turned round."""
+    begins, ends, steps = _slice_bounds(op)
+    backwards = [axis for axis, step in enumerate(steps) if step < 0]
+    for axis in backwards:
+        count = op.result_shape[axis]
+        lowest = begins[axis] + (count - 1) * steps[axis] if count else begins[axis]
+        ends[axis] = begins[axis] + 1 if count else lowest
+        begins[axis], steps[axis] = lowest, -steps[axis]
+    value = builder.slice(builder.operand(op, "input"), begins, ends, steps)
+    for axis in backwards:
+        if op.result_shape[axis] > 1:
+            value = reversed_along(builder, value, axis)
+    return value
+
+
+_BOUNDS = (
+    attribute("begins", INTEGERS),
+    attribute("ends", INTEGERS),
+    attribute("step", INTEGERS),
+)
+
+register(
+    TTIRDefinition(
+        "ttir.slice_static",
+        (operand("input"),),
+        _BOUNDS,
+        verify=_verify_slice,
+        numpy=lambda call: call.array("input")[_slices(call)],
+        lower=_lower_slice,
+        moves=True,
+    )
+)
+
+
+def _cpp_slice(calls: CppCalls, op: CatalogueOp) -> None:
+    calls.include(f"{MOVEMENT}/slice/slice.hpp")
+    bounds = [Text(small_vector_text(op.parameter(name))) for name in ("begins", "ends", "step")]
+    calls.bind(op.results[0], calls.call("ttnn::slice", calls[op.operands[0]], *bounds))
+
+
+register(
+    TTNNDefinition(
+        "ttnn.slice_static",
+        # An unaligned block-float slice comes back as bf16 (rules-0.70.1.md).
+        (OperandSpec("input", data_types=(*MOVED[:4], DataType.UINT16)),),
+        _BOUNDS,
+        numpy=lambda call: call.array("input")[_slices(call)],
+        cpp=_cpp_slice,
+    )
+)
+
+
+def _index_bounds(op: CatalogueOp) -> tuple[int, int, int, int]:
+    shape = op.shape("input")
+    dim = normalized_dim(op, op.parameter("dim"), len(shape))
+    begin, end, step = (op.parameter(name) for name in ("begin", "end", "step"))
+    begin, end, _ = slice(begin, end, 1).indices(shape[dim])
+    return dim, begin, end, step
+
+
+def _decompose_index(builder: OpBuilder, op: CatalogueOp) -> SSAValue:
+    dim, begin, end, step = _index_bounds(op)
+    shape = op.shape("input")
+    begins = [begin if axis == dim else 0 for axis in range(len(shape))]
+    ends = [end if axis == dim else size for axis, size in enumerate(shape)]
+    steps = [step if axis == dim else 1 for axis in range(len(shape))]
+    return builder.slice(builder.operand(op, "input"), begins, ends, steps)
+
+
+def _verify_index(op: CatalogueOp) -> None:
+    """The step is positive and the result has what begin, end and step span."""
+    dim, begin, end, step = _index_bounds(op)
+    if step < 1:
+        raise VerifyException(f"{op.name}: expected a positive step, found {step}")
+    shape = list(op.shape("input"))
+    shape[dim] = len(range(begin, end, step))
+    expect_shape(op, shape)
+
+
+def _index(call: Call) -> Array:
+    array = call.array("input")
+    index = [slice(None)] * array.ndim
+    index[call["dim"]] = slice(call["begin"], call["end"], call["step"])
+    return array[tuple(index)]
+
+
+register(
+    TTIRDefinition(
+        "ttir.index",
+        (operand("input"),),
+        tuple(attribute(name, INTEGER) for name in ("dim", "begin", "end", "step")),
+        verify=_verify_index,
+        numpy=_index,
+        decompose=_decompose_index,
+        moves=True,
+    )
+)
+
+
+def _verify_index_select(op: CatalogueOp) -> None:
+    """The result has the length of all strides put together."""
+    shape = list(op.shape("input"))
+    dim = normalized_dim(op, op.parameter("dim"), len(shape))
+    begin, length, stride = (op.parameter(name) for name in ("begin", "length", "stride"))
+    stride = stride or shape[dim]
+    if not 0 <= begin <= shape[dim] or not 0 < length <= stride or shape[dim] % stride:
+        raise VerifyException(
+            f"{op.name}: begin {begin}, length {length} and stride {stride} do not divide "
+            f"dimension {dim} of {tuple(shape)}"
+        )
+    shape[dim] = len(range(begin, shape[dim] - length + 1, stride)) * length
+    expect_shape(op, shape)
+
+
+def _index_select_parts(size: int, begin: int, length: int, stride: int) -> list[tuple[int, int]]:
+    stride = stride or size
+    return [(start, start + length) for start in range(begin, size - length + 1, stride)]
+
+
+def _index_select(call: Call) -> Array:
+    array = call.array("input")
+    dim = call["dim"]
+    parts = _index_select_parts(array.shape[dim], call["begin"], call["length"], call["stride"])
+    return np.concatenate(
+        [np.take(array, range(start, end), axis=dim) for start, end in parts], axis=dim
+    )
+
+
+def _decompose_index_select(builder: OpBuilder, op: CatalogueOp) -> SSAValue:
+    value = builder.operand(op, "input")
+    shape = op.shape("input")
+    dim = normalized_dim(op, op.parameter("dim"), len(shape))
+    parts = _index_select_parts(
+        shape[dim], op.parameter("begin"), op.parameter("length"), op.parameter("stride")
+    )
+    return builder.concat([builder.slice_dim(value, dim, *part) for part in parts], dim)
+
+
+register(
+    TTIRDefinition(
+        "ttir.index_select",
+        (operand("input"),),
+        (
+            attribute("dim", INTEGER),
+            attribute("begin", INTEGER),
+            attribute("length", INTEGER),
+            attribute("stride", INTEGER, 0),
+        ),
+        verify=_verify_index_select,
+        numpy=_index_select,
+        decompose=_decompose_index_select,
+        moves=True,
+    )
+)

@@ -14,7 +14,7 @@ from ttcodegen.ops.definition import TTIR
 
 # CI sees the same programs each time; `search.py` looks for others.
 CI = settings(
-    max_examples=60,
+    max_examples=100,
     derandomize=True,
     deadline=None,
     database=None,

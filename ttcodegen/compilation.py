@@ -158,9 +158,13 @@ def _emit(
 
 def _data_file(constant: ConstantFile) -> DataFile:
     from ttcodegen.dialects.constants import constant_array
+    from ttcodegen.ops.layout import converted
     from ttcodegen.project.description import DataFile
 
-    return DataFile(constant.name, constant_array(constant.value))
+    array = constant_array(constant.value)
+    if not constant.data_type.is_float and array.dtype.name != constant.data_type.numpy:
+        array = converted(array, constant.data_type.numpy)
+    return DataFile(constant.name, array)
 
 
 def _describe(

@@ -163,7 +163,7 @@ class OpBuilder:
         return self.slice(value, begins, ends)
 
     def pad(
-        self, value: SSAValue, widths: Sequence[tuple[int, int]], fill: float | int = 0.0
+        self, value: SSAValue, widths: Sequence[tuple[int, int]], fill: float = 0.0
     ) -> SSAValue:
         """`value` with `fill` before and behind the elements of its last dimensions, itself if all
         widths are 0.

@@ -16,9 +16,9 @@ from ttcodegen.conversions.naming import layer, value_name
 from ttcodegen.conversions.rebuilding import body_of
 from ttcodegen.conversions.splitting import Part, split
 from ttcodegen.diagnostics import CompileError
+from ttcodegen.dialects.datatypes import DataType
 from ttcodegen.dialects.operation import CatalogueOp
-from ttcodegen.dialects.placement import Shards
-from ttcodegen.dialects.ttnn import TensorPlacement
+from ttcodegen.dialects.placement import Shards, TensorPlacement, placement_of
 from ttcodegen.emitc.builder import EmitCBuilder, open_file
 from ttcodegen.emitc.naming import NameScope, identifier
 from ttcodegen.emitc.standard_headers import standard_headers
@@ -36,6 +36,8 @@ class ConstantFile:
     name: str
     """The file's name without folder and ending."""
     value: Attribute
+    data_type: DataType
+    """What the tensor has; the elements may be written as another type in the source."""
 
 
 @dataclass
@@ -459,7 +461,9 @@ class _FunctionWriter:
 
     def data_array(self, op: CatalogueOp, name_hint: str) -> str:
         name = self.writer.constant_names.unique(identifier(name_hint))
-        self.writer.constants.append(ConstantFile(name, op.parameter("value")))
+        self.writer.constants.append(
+            ConstantFile(name, op.parameter("value"), placement_of(op.results[0]).data_type)
+        )
         return name
 
     def list(self, type: str, elements: Iterable[Argument]) -> SSAValue:

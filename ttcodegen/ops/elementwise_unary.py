@@ -93,7 +93,8 @@ ROWS = (
     Row("isfinite", lambda x: np.isfinite(x), data_types=None),
     Row("log", lambda x: np.log(x), domain=(0.05, 4.0)),
     Row("log1p", lambda x: np.log1p(x), domain=(-0.9, 4.0)),
-    Row("logical_not", lambda x: np.logical_not(x), data_types=None),
+    # Bytes are refused.
+    Row("logical_not", lambda x: np.logical_not(x), data_types=(*INTEGERS, *FLOATS)),
     Row("mish", lambda x: x * np.tanh(softplus(x))),
     Row("neg", lambda x: np.negative(x), data_types=None),
     Row("reciprocal", lambda x: 1.0 / x, domain=(0.25, 4.0)),

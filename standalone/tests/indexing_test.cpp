@@ -1,4 +1,6 @@
+#include <array>
 #include <limits>
+#include <optional>
 
 #include "compute_testing.hpp"
 #include "ttnn/operations/data_movement/gather/gather.hpp"
@@ -8,6 +10,7 @@
 #include "ttnn/operations/reduction/accumulation/cumprod/cumprod.hpp"
 #include "ttnn/operations/reduction/accumulation/cumsum/cumsum.hpp"
 #include "ttnn/operations/reduction/argmax/argmax.hpp"
+#include "ttnn/operations/reduction/sampling/sampling.hpp"
 #include "ttnn/operations/reduction/topk/topk.hpp"
 
 using namespace compute_testing;
@@ -57,6 +60,72 @@ void argmax_finds_the_first_largest() {
     expect_refused([&] { return ttnn::argmax(tensor, 0); }, "last dim");
     expect_refused([] { return ttnn::argmax(draw_tensor(Shape({4}), DataType::INT32), 0); },
                    "TILE layout");
+}
+
+Tensor of_users(float value, DataType dtype) {
+    return make_tensor(Shape({32}), std::vector<float>(32, value), dtype, Layout::ROW_MAJOR);
+}
+
+/// What 32 users draw from 64 candidates: number 3 * i has the value -|i - 40| / 8.
+std::vector<std::uint32_t> drawn(float k, float p, float temp, std::optional<std::uint32_t> seed) {
+    std::vector<float> values;
+    std::vector<float> tokens;
+    for (int i = 0; i < 32 * 64; ++i) {
+        values.push_back(-std::abs(static_cast<float>(i % 64 - 40)) / 8);
+        tokens.push_back(static_cast<float>(3 * (i % 64)));
+    }
+    const Shape shape({1, 1, 32, 64});
+    const Tensor result =
+        ttnn::sampling(make_tensor(shape, values, DataType::BFLOAT16),
+                       make_tensor(shape, tokens, DataType::INT32, Layout::ROW_MAJOR),
+                       of_users(k, DataType::UINT32), of_users(p, DataType::BFLOAT16),
+                       of_users(temp, DataType::BFLOAT16), seed);
+    expect_shape(result, Shape({1, 1, 1, 32}));
+    expect(result.dtype() == DataType::UINT32 && result.layout() == Layout::ROW_MAJOR, "u32 rows");
+    return result.to_vector<std::uint32_t>();
+}
+
+void sampling_draws_from_the_most_likely() {
+    const std::vector<std::uint32_t> likeliest(32, 120);
+    expect(drawn(1, 1.0F, 1.0F, 7) == likeliest, "k = 1 takes the maximum");
+    expect(drawn(32, 0.0F, 1.0F, 7) == likeliest, "p = 0 leaves the maximum");
+    expect(drawn(32, 1.0F, 512.0F, 7) == likeliest, "a great factor leaves the maximum");
+    expect(drawn(5, 1.0F, 1.0F, 7) == drawn(5, 1.0F, 1.0F, 7), "the same seed draws the same");
+    expect(drawn(5, 1.0F, 1.0F, 7) != drawn(5, 1.0F, 1.0F, 8), "another seed draws others");
+    expect(drawn(5, 1.0F, 1.0F, {}) != drawn(5, 1.0F, 1.0F, {}), "no seed draws anew");
+    // The shares of the three likeliest are 1 : exp(-1) : exp(-1), in the order of their places;
+    // the first two together have 0.79.
+    std::array<int, 64> counts{};
+    for (std::uint32_t seed = 1; seed <= 100; ++seed) {
+        for (const std::uint32_t token : drawn(3, 1.0F, 8.0F, seed)) {
+            ++counts[token / 3];
+        }
+        for (const std::uint32_t token : drawn(3, 0.75F, 8.0F, seed)) {
+            expect(token == 120 || token == 117, "p leaves out the third");
+        }
+    }
+    expect(counts[39] + counts[40] + counts[41] == 3200, "draws stay within the k likeliest");
+    expect(std::abs(counts[40] / 3200.0 - 0.576) < 0.04, "share of the likeliest");
+    expect(std::abs(counts[39] / 3200.0 - 0.212) < 0.04, "share of the second");
+}
+
+void sampling_refuses_what_the_card_refuses() {
+    const Tensor k = of_users(1, DataType::UINT32);
+    const Tensor one = of_users(1, DataType::BFLOAT16);
+    const auto sample = [&](const Shape& shape, const Tensor& count, Layout layout,
+                            const std::optional<Tensor>& output = std::nullopt) {
+        return ttnn::sampling(draw_tensor(shape, DataType::BFLOAT16, layout),
+                              draw_tensor(shape, DataType::UINT32, Layout::ROW_MAJOR), count, one,
+                              one, 1, std::nullopt, output);
+    };
+    const Shape shape({1, 1, 32, 32});
+    expect_refused([&] { return sample(shape, k, Layout::ROW_MAJOR); }, "TILE_LAYOUT");
+    expect_refused([&] { return sample(shape, one, Layout::TILE); }, "supported for k");
+    expect_refused([&] { return sample(Shape({1, 1, 16, 32}), k, Layout::TILE); }, "32 users");
+    expect_refused([&] { return sample(Shape({1, 1, 32, 40}), k, Layout::TILE); }, "by 32");
+    expect_refused([&] { return sample(Shape({1, 2, 16, 32}), k, Layout::TILE); },
+                   "one element for each");
+    expect_refused([&] { return sample(shape, k, Layout::TILE, one); }, "for outputs");
 }
 
 void gathers_and_scatters_along_a_dimension() {
@@ -132,6 +201,8 @@ int main() {
     sorting_keeps_equal_values_in_order();
     topk_takes_the_first();
     argmax_finds_the_first_largest();
+    sampling_draws_from_the_most_likely();
+    sampling_refuses_what_the_card_refuses();
     gathers_and_scatters_along_a_dimension();
     accumulations_run_along_a_dimension();
     images_are_enlarged();

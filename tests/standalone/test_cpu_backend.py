@@ -28,7 +28,8 @@ def test_the_tests_of_the_cpu_backend_pass_under_sanitizers(toolchain: Toolchain
         f"-DCMAKE_CXX_COMPILER={toolchain.compiler}",
         # What the sanitizers add takes three times as long to compile at the usual -O3.
         "-DCMAKE_BUILD_TYPE=Debug",
-        "-DCMAKE_CXX_FLAGS_DEBUG=-O1",
+        # With sanitizers GCC 12 sees uninitialized variables where there are none, in <regex>.
+        "-DCMAKE_CXX_FLAGS_DEBUG=-O1 -Wno-maybe-uninitialized",
         "-DTTCODEGEN_CPU_TESTS=ON",
         "-DTTCODEGEN_CPU_SANITIZE=ON",
     )

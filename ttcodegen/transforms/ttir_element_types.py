@@ -141,12 +141,18 @@ def _refuse(diagnostics: Diagnostics, place: Operation, what: str, type_: Attrib
 
 
 def _concerns_booleans(op: CatalogueOp) -> bool:
-    if op.name != "ttir.typecast" and op.name not in _ON_BOOLEANS:
+    if op.name not in ("ttir.typecast", "ttir.pad") and op.name not in _ON_BOOLEANS:
         return False
     return is_boolean(op.result_type.element_type)
 
 
 def _express_booleans(rewriter: Rewriter, op: CatalogueOp) -> Replacement | None:
+    if op.name == "ttir.pad":
+        # Every number but zero is true, and true is 1.
+        if op.parameter("value") in (0, 1):
+            return None
+        padding = op.parameter("padding")
+        return rewriter.emit("pad", list(op.operands), op.result_type, padding=padding, value=1.0)
     if op.name != "ttir.typecast":
         if not all(is_boolean(element_of(operand.type)) for operand in op.operands):
             return None

@@ -1,0 +1,4 @@
+func.func @f(%x: tensor<4x5xi1>) -> tensor<6x8xi1> {
+  %0 = "ttir.pad"(%x) <{padding = array<i32: 1, 1, 0, 3>, value = 3.0 : f32}> : (tensor<4x5xi1>) -> tensor<6x8xi1>
+  return %0 : tensor<6x8xi1>
+}

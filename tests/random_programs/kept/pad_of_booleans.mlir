@@ -1,4 +1,8 @@
-func.func @f(%x: tensor<4x5xi1>) -> tensor<6x8xi1> {
-  %0 = "ttir.pad"(%x) <{padding = array<i32: 1, 1, 0, 3>, value = 3.0 : f32}> : (tensor<4x5xi1>) -> tensor<6x8xi1>
+// What stands beside the booleans is true, whatever number says so.
+func.func @pad_of_booleans(
+    %x: tensor<4x5xi1> {drawn.low = 0.0 : f64, drawn.high = 1.0 : f64, drawn.seed = 0 : i64})
+    -> tensor<6x8xi1> {
+  %0 = "ttir.pad"(%x) <{padding = array<i32: 1, 1, 0, 3>, value = 3.0 : f32}>
+    : (tensor<4x5xi1>) -> tensor<6x8xi1>
   return %0 : tensor<6x8xi1>
 }

@@ -8,12 +8,12 @@ from xdsl.dialects.builtin import ModuleOp
 from xdsl.dialects.func import FuncOp, ReturnOp
 from xdsl.ir import Attribute, Operation, SSAValue
 
-from ttcodegen.conversions.op_builder import OpBuilder
 from ttcodegen.dialects.datatypes import DataType
 from ttcodegen.dialects.placement import TensorPlacement
 from ttcodegen.dialects.ttnn import placed_type, ttnn_op_classes
 from ttcodegen.flatbuffer import program as file
 from ttcodegen.flatbuffer.writer import Origin
+from ttcodegen.ops.op_builder import OpBuilder
 
 ORIGIN = Origin("00ff", "wormhole_b0", "0.70.1")
 F32 = DataType.FLOAT32

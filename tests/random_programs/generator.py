@@ -37,7 +37,6 @@ from tests.random_programs.witnesses import (
     evaluate,
     is_computable,
 )
-from ttcodegen.conversions.op_builder import OpBuilder
 from ttcodegen.dialects.datatypes import (
     bf16,
     element_of,
@@ -53,6 +52,7 @@ from ttcodegen.dialects.datatypes import (
 from ttcodegen.dialects.operation import CatalogueOp
 from ttcodegen.dialects.ttcore import ArgumentType, ArgumentTypeAttr
 from ttcodegen.dialects.ttir import ttir_op_classes
+from ttcodegen.ops.op_builder import OpBuilder
 from ttcodegen.runtime.rounding import carried_source
 
 Shape = tuple[int, ...]

@@ -91,7 +91,8 @@ def entries(module: ModuleOp) -> list[Entry]:
         cpp_name = "forward" if name == "main" else identifier(name)
         const_eval = const_evals.get(f"{name}_const_eval")
         arguments = tuple(_arguments(function))
-        constants = constant_names(load_of(function), const_eval, arguments)
+        names = {port.value: port.name for port in arguments}
+        constants = constant_names(load_of(function), const_eval, names)
         fields = NameScope()
         result.append(
             Entry(

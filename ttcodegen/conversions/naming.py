@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, cast
 
 from xdsl.dialects.builtin import (
@@ -20,7 +20,6 @@ from ttcodegen.dialects.operation import CatalogueOp
 if TYPE_CHECKING:
     from xdsl.dialects.func import FuncOp
 
-    from ttcodegen.conversions.interface import Port
     from ttcodegen.dialects.ttcore import LoadCachedOp
 
 # A frontend's counters (`dot.31`, `add_5`) say nothing that the order of the code does not.
@@ -109,12 +108,14 @@ def _passed_name(op: CatalogueOp, weight_names: Mapping[SSAValue, str]) -> str |
 
 
 def constant_names(
-    load: LoadCachedOp | None, const_eval: FuncOp | None, arguments: Sequence[Port]
+    load: LoadCachedOp | None, const_eval: FuncOp | None, names: Mapping[SSAValue, str]
 ) -> tuple[str, ...]:
-    """What the constants of a function are called: after the weights that they are made of."""
+    """What the constants of a function are called: after the weights that they are made of.
+
+    `names` are those of the function's arguments.
+    """
     if const_eval is None or load is None:
         return ()
-    names = {port.value: port.name for port in arguments}
     inner = dict(zip(body_of(const_eval).args, load.operands, strict=True))
     weights: dict[SSAValue, str] = {
         argument: names[value] for argument, value in inner.items() if value in names

@@ -7,9 +7,9 @@ from collections.abc import Callable, Sequence
 from xdsl.dialects.func import FuncOp
 from xdsl.ir import Block, Operation, SSAValue
 
-from ttcodegen.conversions.op_builder import OpBuilder
 from ttcodegen.diagnostics import CompileError
 from ttcodegen.dialects.operation import CatalogueOp
+from ttcodegen.ops.op_builder import OpBuilder
 
 
 def body_of(function: FuncOp) -> Block:

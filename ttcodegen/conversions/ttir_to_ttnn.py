@@ -12,12 +12,12 @@ from xdsl.ir import SSAValue
 from xdsl.passes import ModulePass
 from xdsl.utils.exceptions import VerifyException
 
-from ttcodegen.conversions.op_builder import OpBuilder
 from ttcodegen.conversions.rebuilding import rebuild
 from ttcodegen.diagnostics import CompileError
 from ttcodegen.dialects.operation import CatalogueOp
 from ttcodegen.dialects.ttnn import TTNNOp, ttnn_op_classes
 from ttcodegen.ops.definition import TTIRDefinition
+from ttcodegen.ops.op_builder import OpBuilder
 
 
 def lower_op(builder: OpBuilder, op: CatalogueOp) -> SSAValue | Sequence[SSAValue]:

@@ -10,7 +10,6 @@ from xdsl.dialects.func import ReturnOp
 from xdsl.ir import Attribute, Operation, SSAValue
 
 from ttcodegen import __version__
-from ttcodegen.conversions.cpp_calls import Argument
 from ttcodegen.conversions.interface import Entry, Port
 from ttcodegen.conversions.naming import layer, value_name
 from ttcodegen.conversions.rebuilding import body_of
@@ -23,6 +22,7 @@ from ttcodegen.emitc.builder import EmitCBuilder, open_file
 from ttcodegen.emitc.naming import NameScope, identifier
 from ttcodegen.emitc.standard_headers import standard_headers
 from ttcodegen.emitc.text import Text
+from ttcodegen.ops.cpp_calls import Argument
 from ttcodegen.ops.definition import TTNNDefinition
 
 TENSOR = "ttnn::Tensor"

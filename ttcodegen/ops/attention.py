@@ -14,7 +14,11 @@ from xdsl.dialects.builtin import TensorType
 from xdsl.ir import Attribute, SSAValue
 from xdsl.utils.exceptions import VerifyException
 
-from ttcodegen.conversions.cpp_calls import (
+from ttcodegen.dialects.datatypes import DataType, bf16, element_of, f32, shape_of
+from ttcodegen.dialects.operation import CatalogueOp
+from ttcodegen.lazy_numpy import Array, np
+from ttcodegen.ops.attribute_kinds import BOOLEAN, INTEGER, NUMBER
+from ttcodegen.ops.cpp_calls import (
     ArgumentRule,
     attribute_,
     cpp_call,
@@ -22,11 +26,6 @@ from ttcodegen.conversions.cpp_calls import (
     nullopt,
     operand_,
 )
-from ttcodegen.conversions.op_builder import OpBuilder
-from ttcodegen.dialects.datatypes import DataType, bf16, element_of, f32, shape_of
-from ttcodegen.dialects.operation import CatalogueOp
-from ttcodegen.lazy_numpy import Array, np
-from ttcodegen.ops.attribute_kinds import BOOLEAN, INTEGER, NUMBER
 from ttcodegen.ops.data_movement import expect_shape
 from ttcodegen.ops.definition import (
     Call,
@@ -38,6 +37,7 @@ from ttcodegen.ops.definition import (
     optional,
     register,
 )
+from ttcodegen.ops.op_builder import OpBuilder
 
 TILE = 32
 ATTENDED = (DataType.BFLOAT16, DataType.BFLOAT8_B, DataType.BFLOAT4_B)

@@ -13,15 +13,6 @@ from xdsl.dialects.builtin import TensorType
 from xdsl.ir import Attribute, SSAValue
 from xdsl.utils.exceptions import VerifyException
 
-from ttcodegen.conversions.cpp_calls import (
-    Argument,
-    CppCalls,
-    Default,
-    attribute_,
-    cpp_call,
-    operand_,
-)
-from ttcodegen.conversions.op_builder import OpBuilder
 from ttcodegen.dialects.datatypes import DataType, bf16, element_of, f32, shape_of, ui32
 from ttcodegen.dialects.operation import CatalogueOp
 from ttcodegen.lazy_numpy import Array, np
@@ -46,6 +37,14 @@ from ttcodegen.ops.attention import (
     whole_tiles,
 )
 from ttcodegen.ops.attribute_kinds import BOOLEAN, INTEGER, NUMBER
+from ttcodegen.ops.cpp_calls import (
+    Argument,
+    CppCalls,
+    Default,
+    attribute_,
+    cpp_call,
+    operand_,
+)
 from ttcodegen.ops.data_movement import expect_shape
 from ttcodegen.ops.definition import (
     Call,
@@ -58,6 +57,7 @@ from ttcodegen.ops.definition import (
     optional,
     register,
 )
+from ttcodegen.ops.op_builder import OpBuilder
 
 MOST_USERS = 64
 """A core per user: 8 x 8 on Wormhole."""

@@ -7,12 +7,11 @@ from collections.abc import Sequence
 from xdsl.ir import SSAValue
 from xdsl.utils.exceptions import VerifyException
 
-from ttcodegen.conversions.cpp_calls import NULLOPT, CppCalls, Text, cpp_call, cpp_text, operand_
-from ttcodegen.conversions.op_builder import OpBuilder
 from ttcodegen.dialects.datatypes import DataType, bf16, element_of, f32, shape_of
 from ttcodegen.dialects.operation import CatalogueOp
 from ttcodegen.lazy_numpy import Array, np
 from ttcodegen.ops.attribute_kinds import BOOLEAN, INTEGER
+from ttcodegen.ops.cpp_calls import NULLOPT, CppCalls, Text, cpp_call, cpp_text, operand_
 from ttcodegen.ops.data_movement import expect_shape
 from ttcodegen.ops.definition import (
     Call,
@@ -24,6 +23,7 @@ from ttcodegen.ops.definition import (
     optional,
     register,
 )
+from ttcodegen.ops.op_builder import OpBuilder
 
 TILE = 32
 """The library moves heads whose size is a multiple of this (rules-0.70.1.md)."""

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from xdsl.ir import SSAValue
 
-from ttcodegen.conversions.op_builder import OpBuilder
 from ttcodegen.dialects.datatypes import shape_of
 from ttcodegen.dialects.operation import CatalogueOp
 from ttcodegen.lazy_numpy import Array
@@ -28,6 +27,7 @@ from ttcodegen.ops.definition import (
     optional,
     register,
 )
+from ttcodegen.ops.op_builder import OpBuilder
 
 
 def _verify(op: CatalogueOp) -> None:

@@ -11,12 +11,11 @@ from xdsl.dialects.builtin import TensorType
 from xdsl.ir import SSAValue
 from xdsl.utils.exceptions import VerifyException
 
-from ttcodegen.conversions.cpp_calls import NULLOPT, Argument, CppCalls, Text, cpp_text
-from ttcodegen.conversions.op_builder import OpBuilder
 from ttcodegen.dialects.datatypes import DataType, element_of, shape_of
 from ttcodegen.dialects.operation import CatalogueOp
 from ttcodegen.lazy_numpy import np
 from ttcodegen.ops.attribute_kinds import DATA_TYPE, INTEGER, INTEGERS
+from ttcodegen.ops.cpp_calls import NULLOPT, Argument, CppCalls, Text, cpp_text
 from ttcodegen.ops.data_movement import expect_shape
 from ttcodegen.ops.definition import (
     AttributeSpec,
@@ -32,6 +31,7 @@ from ttcodegen.ops.definition import (
     optional,
     register,
 )
+from ttcodegen.ops.op_builder import OpBuilder
 from ttcodegen.ops.sliding_window import (
     FLATTENED_ATTRIBUTE,
     IMAGE_DIMS,

@@ -8,8 +8,6 @@ from xdsl.dialects.builtin import TensorType
 from xdsl.ir import SSAValue
 from xdsl.utils.exceptions import VerifyException
 
-from ttcodegen.conversions.cpp_calls import NULLOPT, Argument, CppCalls, Text, cpp_text
-from ttcodegen.conversions.op_builder import OpBuilder
 from ttcodegen.dialects.datatypes import DataType, element_of, shape_of
 from ttcodegen.dialects.operation import CatalogueOp
 from ttcodegen.lazy_numpy import np
@@ -22,6 +20,7 @@ from ttcodegen.ops.convolution import (
     output_channels,
     with_bias,
 )
+from ttcodegen.ops.cpp_calls import NULLOPT, Argument, CppCalls, Text, cpp_text
 from ttcodegen.ops.data_movement import expect_shape
 from ttcodegen.ops.definition import (
     Call,
@@ -34,6 +33,7 @@ from ttcodegen.ops.definition import (
     attribute,
     register,
 )
+from ttcodegen.ops.op_builder import OpBuilder
 from ttcodegen.ops.sliding_window import Window, array_text, convolution, window_attributes
 
 if TYPE_CHECKING:

@@ -10,18 +10,17 @@ from xdsl.dialects.builtin import TensorType
 from xdsl.ir import SSAValue
 from xdsl.utils.exceptions import VerifyException
 
-from ttcodegen.conversions.cpp_calls import (
+from ttcodegen.dialects.constants import constant_array, splat_value
+from ttcodegen.dialects.operation import CatalogueOp
+from ttcodegen.lazy_numpy import Array, np
+from ttcodegen.ops.attribute_kinds import CONSTANT, INTEGER, INTEGERS, NUMBER
+from ttcodegen.ops.cpp_calls import (
     Argument,
     CppCalls,
     Text,
     cpp_text,
     shape_text,
 )
-from ttcodegen.conversions.op_builder import OpBuilder
-from ttcodegen.dialects.constants import constant_array, splat_value
-from ttcodegen.dialects.operation import CatalogueOp
-from ttcodegen.lazy_numpy import Array, np
-from ttcodegen.ops.attribute_kinds import CONSTANT, INTEGER, INTEGERS, NUMBER
 from ttcodegen.ops.definition import (
     Call,
     Layout,
@@ -33,6 +32,7 @@ from ttcodegen.ops.definition import (
     register,
 )
 from ttcodegen.ops.elementwise import UNARY_HEADER
+from ttcodegen.ops.op_builder import OpBuilder
 
 if TYPE_CHECKING:
     from ttcodegen.dialects.placement import TensorPlacement

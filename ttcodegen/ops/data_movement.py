@@ -9,7 +9,11 @@ from xdsl.dialects.builtin import TensorType
 from xdsl.ir import SSAValue
 from xdsl.utils.exceptions import VerifyException
 
-from ttcodegen.conversions.cpp_calls import (
+from ttcodegen.dialects.datatypes import DataType, element_of, shape_of
+from ttcodegen.dialects.operation import CatalogueOp
+from ttcodegen.lazy_numpy import Array, np
+from ttcodegen.ops.attribute_kinds import INTEGER, INTEGERS, NUMBER
+from ttcodegen.ops.cpp_calls import (
     CppCalls,
     Text,
     attribute_,
@@ -19,11 +23,6 @@ from ttcodegen.conversions.cpp_calls import (
     shape_text,
     small_vector_text,
 )
-from ttcodegen.conversions.op_builder import OpBuilder
-from ttcodegen.dialects.datatypes import DataType, element_of, shape_of
-from ttcodegen.dialects.operation import CatalogueOp
-from ttcodegen.lazy_numpy import Array, np
-from ttcodegen.ops.attribute_kinds import INTEGER, INTEGERS, NUMBER
 from ttcodegen.ops.definition import (
     Call,
     Layout,
@@ -36,6 +35,7 @@ from ttcodegen.ops.definition import (
     register,
     variadic,
 )
+from ttcodegen.ops.op_builder import OpBuilder
 
 MOVEMENT = "ttnn/operations/data_movement"
 MOVED = (DataType.BFLOAT16, DataType.FLOAT32, DataType.INT32, DataType.UINT32, DataType.BFLOAT8_B)

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any
 from xdsl.ir import SSAValue
 from xdsl.utils.exceptions import VerifyException
 
-from ttcodegen.conversions.op_builder import OpBuilder, broadcast_shapes
 from ttcodegen.dialects.datatypes import (
     element_of,
     is_boolean,
@@ -17,6 +16,7 @@ from ttcodegen.dialects.datatypes import (
 )
 from ttcodegen.dialects.operation import CatalogueOp
 from ttcodegen.lazy_numpy import Array
+from ttcodegen.ops.op_builder import OpBuilder, broadcast_shapes
 
 if TYPE_CHECKING:
     from ttcodegen.ops.definition import Call, Lowering, NumpyMeaning

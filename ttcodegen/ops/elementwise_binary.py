@@ -9,7 +9,13 @@ from typing import Any
 from xdsl.dialects.builtin import TensorType
 from xdsl.ir import SSAValue
 
-from ttcodegen.conversions.cpp_calls import (
+from ttcodegen.dialects.datatypes import DataType, element_of, f32, normalized_data_type, shape_of
+from ttcodegen.dialects.operation import CatalogueOp
+from ttcodegen.dialects.placement import declared_data_type
+from ttcodegen.lazy_numpy import Array, np
+from ttcodegen.ops.attribute_kinds import DATA_TYPE, NUMBER
+from ttcodegen.ops.constant_values import splat_of
+from ttcodegen.ops.cpp_calls import (
     NULLOPT,
     Argument,
     CppCalls,
@@ -18,13 +24,6 @@ from ttcodegen.conversions.cpp_calls import (
     cpp_text,
     operand_,
 )
-from ttcodegen.conversions.op_builder import OpBuilder
-from ttcodegen.dialects.datatypes import DataType, element_of, f32, normalized_data_type, shape_of
-from ttcodegen.dialects.operation import CatalogueOp
-from ttcodegen.dialects.placement import declared_data_type
-from ttcodegen.lazy_numpy import Array, np
-from ttcodegen.ops.attribute_kinds import DATA_TYPE, NUMBER
-from ttcodegen.ops.constant_values import splat_of
 from ttcodegen.ops.definition import (
     Call,
     OperandSpec,
@@ -43,6 +42,7 @@ from ttcodegen.ops.elementwise import (
     verify_broadcast,
     verify_integers,
 )
+from ttcodegen.ops.op_builder import OpBuilder
 
 COMPOSITE_HEADER = "ttnn/operations/eltwise/binary/binary_composite.hpp"
 FLOATS = (DataType.BFLOAT16, DataType.FLOAT32, DataType.BFLOAT8_B, DataType.BFLOAT4_B)

@@ -4,7 +4,13 @@ from __future__ import annotations
 
 from xdsl.ir import SSAValue
 
-from ttcodegen.conversions.cpp_calls import (
+from ttcodegen.dialects.datatypes import DataType, shape_of
+from ttcodegen.dialects.operation import CatalogueOp
+from ttcodegen.dialects.placement import declared_data_type
+from ttcodegen.lazy_numpy import Array, np
+from ttcodegen.ops.attribute_kinds import NUMBER
+from ttcodegen.ops.constant_values import splat_of
+from ttcodegen.ops.cpp_calls import (
     Argument,
     ArgumentRule,
     CppCalls,
@@ -13,13 +19,6 @@ from ttcodegen.conversions.cpp_calls import (
     cpp_text,
     operand_,
 )
-from ttcodegen.conversions.op_builder import OpBuilder, broadcast_shapes
-from ttcodegen.dialects.datatypes import DataType, shape_of
-from ttcodegen.dialects.operation import CatalogueOp
-from ttcodegen.dialects.placement import declared_data_type
-from ttcodegen.lazy_numpy import Array, np
-from ttcodegen.ops.attribute_kinds import NUMBER
-from ttcodegen.ops.constant_values import splat_of
 from ttcodegen.ops.definition import (
     Call,
     ResultRule,
@@ -31,6 +30,7 @@ from ttcodegen.ops.definition import (
     register,
 )
 from ttcodegen.ops.elementwise import same_op, verify_broadcast
+from ttcodegen.ops.op_builder import OpBuilder, broadcast_shapes
 
 # where
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from ttcodegen.conversions.cpp_calls import attribute_, cpp_call, cpp_text, operand_
 from ttcodegen.dialects.datatypes import DataType
 from ttcodegen.lazy_numpy import Array, np
 from ttcodegen.ops.attribute_kinds import NUMBER
+from ttcodegen.ops.cpp_calls import attribute_, cpp_call, cpp_text, operand_
 from ttcodegen.ops.definition import (
     Call,
     OperandSpec,

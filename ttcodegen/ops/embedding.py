@@ -8,11 +8,10 @@ from xdsl.dialects.builtin import TensorType
 from xdsl.ir import SSAValue
 from xdsl.utils.exceptions import VerifyException
 
-from ttcodegen.conversions.cpp_calls import cpp_call, operand_
-from ttcodegen.conversions.op_builder import OpBuilder
 from ttcodegen.dialects.datatypes import DataType, bf16, element_of, f32, shape_of, ui32
 from ttcodegen.dialects.operation import CatalogueOp
 from ttcodegen.lazy_numpy import Array, np
+from ttcodegen.ops.cpp_calls import cpp_call, operand_
 from ttcodegen.ops.data_movement import expect_shape
 from ttcodegen.ops.definition import (
     Call,
@@ -24,6 +23,7 @@ from ttcodegen.ops.definition import (
     operand,
     register,
 )
+from ttcodegen.ops.op_builder import OpBuilder
 
 
 def _table_size(op: CatalogueOp) -> tuple[int, int]:

@@ -10,7 +10,12 @@ from xdsl.dialects.builtin import DenseIntOrFPElementsAttr, TensorType
 from xdsl.ir import Operation, SSAValue
 from xdsl.utils.exceptions import VerifyException
 
-from ttcodegen.conversions.cpp_calls import (
+from ttcodegen.dialects.constants import constant_array
+from ttcodegen.dialects.datatypes import DataType, bf16, element_of, f32, shape_of, si32, ui32
+from ttcodegen.dialects.operation import CatalogueOp
+from ttcodegen.lazy_numpy import Array, np
+from ttcodegen.ops.attribute_kinds import ENUMERATOR, INTEGER, INTEGERS
+from ttcodegen.ops.cpp_calls import (
     NULLOPT,
     CppCalls,
     Text,
@@ -20,12 +25,6 @@ from ttcodegen.conversions.cpp_calls import (
     operand_,
     small_vector_text,
 )
-from ttcodegen.conversions.op_builder import OpBuilder
-from ttcodegen.dialects.constants import constant_array
-from ttcodegen.dialects.datatypes import DataType, bf16, element_of, f32, shape_of, si32, ui32
-from ttcodegen.dialects.operation import CatalogueOp
-from ttcodegen.lazy_numpy import Array, np
-from ttcodegen.ops.attribute_kinds import ENUMERATOR, INTEGER, INTEGERS
 from ttcodegen.ops.data_movement import MOVEMENT, expect_shape, normalized_dim
 from ttcodegen.ops.definition import (
     Call,
@@ -38,6 +37,7 @@ from ttcodegen.ops.definition import (
     operand,
     register,
 )
+from ttcodegen.ops.op_builder import OpBuilder
 from ttcodegen.ops.sorting import from_rows, rows_along
 
 _DIM = attribute("dim", INTEGER)

@@ -7,12 +7,11 @@ from collections.abc import Sequence
 from xdsl.ir import SSAValue
 from xdsl.utils.exceptions import VerifyException
 
-from ttcodegen.conversions.cpp_calls import CppCalls, Text
-from ttcodegen.conversions.op_builder import OpBuilder
 from ttcodegen.dialects.datatypes import DataType, element_of, shape_of
 from ttcodegen.dialects.operation import CatalogueOp
 from ttcodegen.lazy_numpy import Array, np
 from ttcodegen.ops.attribute_kinds import INTEGER
+from ttcodegen.ops.cpp_calls import CppCalls, Text
 from ttcodegen.ops.definition import (
     Call,
     OperandSpec,
@@ -22,6 +21,7 @@ from ttcodegen.ops.definition import (
     operand,
     register,
 )
+from ttcodegen.ops.op_builder import OpBuilder
 
 HEADER = "ttnn/operations/kv_cache/kv_cache.hpp"
 TILE_HEIGHT = 32

@@ -7,14 +7,13 @@ from collections.abc import Sequence
 from xdsl.ir import SSAValue
 from xdsl.utils.exceptions import VerifyException
 
-from ttcodegen.conversions.cpp_calls import NULLOPT, CppCalls, Text
-from ttcodegen.conversions.op_builder import OpBuilder
 from ttcodegen.dialects.datatypes import DataType, element_of, shape_of
 from ttcodegen.dialects.operation import CatalogueOp
 from ttcodegen.dialects.placement import Shards
 from ttcodegen.lazy_numpy import Array, np
 from ttcodegen.ops.attention import require
 from ttcodegen.ops.attribute_kinds import BOOLEAN
+from ttcodegen.ops.cpp_calls import NULLOPT, CppCalls, Text
 from ttcodegen.ops.definition import (
     Call,
     Layout,
@@ -26,6 +25,7 @@ from ttcodegen.ops.definition import (
     optional,
     register,
 )
+from ttcodegen.ops.op_builder import OpBuilder
 
 HEADER = "ttnn/operations/experimental/paged_cache/paged_cache.hpp"
 TILE = 32

@@ -6,11 +6,10 @@ from typing import TYPE_CHECKING
 
 from xdsl.ir import SSAValue
 
-from ttcodegen.conversions.cpp_calls import Argument, CppCalls, Text, cpp_text
-from ttcodegen.conversions.op_builder import OpBuilder
 from ttcodegen.dialects.operation import CatalogueOp
 from ttcodegen.lazy_numpy import Array, np
 from ttcodegen.ops.attribute_kinds import BOOLEAN
+from ttcodegen.ops.cpp_calls import Argument, CppCalls, Text, cpp_text
 from ttcodegen.ops.data_movement import expect_shape
 from ttcodegen.ops.definition import (
     Call,
@@ -24,6 +23,7 @@ from ttcodegen.ops.definition import (
     optional,
     register,
 )
+from ttcodegen.ops.op_builder import OpBuilder
 
 if TYPE_CHECKING:
     from ttcodegen.dialects.placement import TensorPlacement

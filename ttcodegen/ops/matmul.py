@@ -9,7 +9,11 @@ from xdsl.dialects.builtin import TensorType
 from xdsl.ir import SSAValue
 from xdsl.utils.exceptions import VerifyException
 
-from ttcodegen.conversions.cpp_calls import (
+from ttcodegen.dialects.datatypes import DataType, shape_of
+from ttcodegen.dialects.operation import CatalogueOp
+from ttcodegen.lazy_numpy import Array, np
+from ttcodegen.ops.attribute_kinds import BOOLEAN, DATA_TYPE, INTEGERS, STRING
+from ttcodegen.ops.cpp_calls import (
     NULLOPT,
     Argument,
     CppCalls,
@@ -20,11 +24,6 @@ from ttcodegen.conversions.cpp_calls import (
     nullopt,
     operand_,
 )
-from ttcodegen.conversions.op_builder import OpBuilder, broadcast_shapes
-from ttcodegen.dialects.datatypes import DataType, shape_of
-from ttcodegen.dialects.operation import CatalogueOp
-from ttcodegen.lazy_numpy import Array, np
-from ttcodegen.ops.attribute_kinds import BOOLEAN, DATA_TYPE, INTEGERS, STRING
 from ttcodegen.ops.data_movement import expect_shape
 from ttcodegen.ops.definition import (
     Call,
@@ -38,6 +37,7 @@ from ttcodegen.ops.definition import (
     register,
 )
 from ttcodegen.ops.elementwise_unary import gelu, sigmoid
+from ttcodegen.ops.op_builder import OpBuilder, broadcast_shapes
 
 Shape = tuple[int, ...]
 

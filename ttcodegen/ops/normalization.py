@@ -9,12 +9,11 @@ from typing import TYPE_CHECKING
 from xdsl.ir import SSAValue
 from xdsl.utils.exceptions import VerifyException
 
-from ttcodegen.conversions.cpp_calls import ArgumentRule, Text, attribute_, cpp_call, operand_
-from ttcodegen.conversions.op_builder import OpBuilder
 from ttcodegen.dialects.datatypes import DataType, bf16, element_of, f32, shape_of
 from ttcodegen.dialects.operation import CatalogueOp
 from ttcodegen.lazy_numpy import np
 from ttcodegen.ops.attribute_kinds import BOOLEAN, INTEGER, INTEGERS, NUMBER
+from ttcodegen.ops.cpp_calls import ArgumentRule, Text, attribute_, cpp_call, operand_
 from ttcodegen.ops.data_movement import expect_shape, normalized_dim
 from ttcodegen.ops.definition import (
     Call,
@@ -26,6 +25,7 @@ from ttcodegen.ops.definition import (
     optional,
     register,
 )
+from ttcodegen.ops.op_builder import OpBuilder
 
 if TYPE_CHECKING:
     import numpy

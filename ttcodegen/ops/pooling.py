@@ -10,12 +10,11 @@ from xdsl.dialects.builtin import DenseIntOrFPElementsAttr, TensorType
 from xdsl.ir import SSAValue
 from xdsl.utils.exceptions import VerifyException
 
-from ttcodegen.conversions.cpp_calls import NULLOPT, Argument, CppCalls, Text, cpp_text
-from ttcodegen.conversions.op_builder import OpBuilder
 from ttcodegen.dialects.datatypes import DataType, element_of, f32, shape_of, ui16, ui32
 from ttcodegen.dialects.operation import CatalogueOp
 from ttcodegen.lazy_numpy import np
 from ttcodegen.ops.attribute_kinds import BOOLEAN, INTEGER, INTEGERS
+from ttcodegen.ops.cpp_calls import NULLOPT, Argument, CppCalls, Text, cpp_text
 from ttcodegen.ops.data_movement import expect_shape
 from ttcodegen.ops.definition import (
     Call,
@@ -29,6 +28,7 @@ from ttcodegen.ops.definition import (
     register,
     variadic,
 )
+from ttcodegen.ops.op_builder import OpBuilder
 from ttcodegen.ops.sliding_window import (
     FLATTENED_ATTRIBUTE,
     FlattenedImage,

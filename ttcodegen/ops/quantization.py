@@ -14,17 +14,6 @@ from xdsl.dialects.builtin import DenseIntOrFPElementsAttr, TensorType
 from xdsl.ir import Attribute, SSAValue
 from xdsl.utils.exceptions import VerifyException
 
-from ttcodegen.conversions.cpp_calls import (
-    Argument,
-    ArgumentRule,
-    CppCalls,
-    Text,
-    attribute_,
-    cpp_call,
-    cpp_text,
-    operand_,
-)
-from ttcodegen.conversions.op_builder import OpBuilder
 from ttcodegen.dialects.datatypes import (
     DataType,
     element_of,
@@ -37,6 +26,16 @@ from ttcodegen.dialects.operation import CatalogueOp
 from ttcodegen.dialects.placement import declared_data_type
 from ttcodegen.lazy_numpy import Array, np
 from ttcodegen.ops.attribute_kinds import INTEGER, INTEGERS, NUMBER, NUMBERS
+from ttcodegen.ops.cpp_calls import (
+    Argument,
+    ArgumentRule,
+    CppCalls,
+    Text,
+    attribute_,
+    cpp_call,
+    cpp_text,
+    operand_,
+)
 from ttcodegen.ops.data_movement import expect_shape, normalized_dim
 from ttcodegen.ops.definition import (
     AttributeSpec,
@@ -50,6 +49,7 @@ from ttcodegen.ops.definition import (
     optional,
     register,
 )
+from ttcodegen.ops.op_builder import OpBuilder
 
 HEADER = "ttnn/operations/eltwise/quantization/quantization.hpp"
 

@@ -11,13 +11,12 @@ from xdsl.dialects.builtin import TensorType
 from xdsl.ir import SSAValue
 from xdsl.utils.exceptions import VerifyException
 
-from ttcodegen.conversions.cpp_calls import Argument, CppCalls, Text, cpp_call, cpp_text, operand_
-from ttcodegen.conversions.op_builder import OpBuilder
 from ttcodegen.dialects.datatypes import DataType, element_of, normalized_data_type, shape_of
 from ttcodegen.dialects.operation import CatalogueOp
 from ttcodegen.dialects.placement import declared_data_type
 from ttcodegen.lazy_numpy import Array, np
 from ttcodegen.ops.attribute_kinds import STRING
+from ttcodegen.ops.cpp_calls import Argument, CppCalls, Text, cpp_call, cpp_text, operand_
 from ttcodegen.ops.data_movement import expect_shape
 from ttcodegen.ops.definition import (
     Call,
@@ -30,6 +29,7 @@ from ttcodegen.ops.definition import (
     register,
 )
 from ttcodegen.ops.elementwise import UNARY_HEADER
+from ttcodegen.ops.op_builder import OpBuilder
 
 if TYPE_CHECKING:
     import numpy

@@ -10,7 +10,11 @@ from xdsl.dialects.builtin import TensorType
 from xdsl.ir import SSAValue
 from xdsl.utils.exceptions import VerifyException
 
-from ttcodegen.conversions.cpp_calls import (
+from ttcodegen.dialects.datatypes import DataType, element_of, shape_of, ui32
+from ttcodegen.dialects.operation import CatalogueOp
+from ttcodegen.lazy_numpy import Array, np
+from ttcodegen.ops.attribute_kinds import BOOLEAN, DATA_TYPE, INTEGER, INTEGERS
+from ttcodegen.ops.cpp_calls import (
     Argument,
     CppCalls,
     Text,
@@ -19,11 +23,6 @@ from ttcodegen.conversions.cpp_calls import (
     operand_,
     small_vector_text,
 )
-from ttcodegen.conversions.op_builder import OpBuilder
-from ttcodegen.dialects.datatypes import DataType, element_of, shape_of, ui32
-from ttcodegen.dialects.operation import CatalogueOp
-from ttcodegen.lazy_numpy import Array, np
-from ttcodegen.ops.attribute_kinds import BOOLEAN, DATA_TYPE, INTEGER, INTEGERS
 from ttcodegen.ops.data_movement import expect_shape, normalized_dim
 from ttcodegen.ops.definition import (
     Call,
@@ -37,6 +36,7 @@ from ttcodegen.ops.definition import (
     register,
 )
 from ttcodegen.ops.elementwise import same_op
+from ttcodegen.ops.op_builder import OpBuilder
 
 REDUCED = (DataType.FLOAT32, DataType.BFLOAT16, DataType.BFLOAT8_B, DataType.UINT32)
 """What sum, mean, max and min take (rules-0.70.1.md)."""

@@ -5,13 +5,12 @@ from __future__ import annotations
 from xdsl.dialects.builtin import TensorType
 from xdsl.ir import SSAValue
 
-from ttcodegen.conversions.cpp_calls import attribute_, cpp_call, operand_
-from ttcodegen.conversions.op_builder import OpBuilder
 from ttcodegen.dialects.datatypes import DataType, bf16, element_of, shape_of, ui32
 from ttcodegen.dialects.operation import CatalogueOp
 from ttcodegen.lazy_numpy import Array, np
 from ttcodegen.ops.attention import LOWEST_MASKED, require
 from ttcodegen.ops.attribute_kinds import INTEGER
+from ttcodegen.ops.cpp_calls import attribute_, cpp_call, operand_
 from ttcodegen.ops.data_movement import expect_shape
 from ttcodegen.ops.definition import (
     Call,
@@ -24,6 +23,7 @@ from ttcodegen.ops.definition import (
     operand,
     register,
 )
+from ttcodegen.ops.op_builder import OpBuilder
 from ttcodegen.ops.sorting import order
 
 USERS = 32

@@ -5,12 +5,11 @@ from __future__ import annotations
 from xdsl.ir import SSAValue
 from xdsl.utils.exceptions import VerifyException
 
-from ttcodegen.conversions.cpp_calls import CppCalls, Text, small_vector_text
-from ttcodegen.conversions.op_builder import OpBuilder
 from ttcodegen.dialects.datatypes import DataType
 from ttcodegen.dialects.operation import CatalogueOp
 from ttcodegen.lazy_numpy import Array, np
 from ttcodegen.ops.attribute_kinds import INTEGER, INTEGERS
+from ttcodegen.ops.cpp_calls import CppCalls, Text, small_vector_text
 from ttcodegen.ops.data_movement import MOVED, MOVEMENT, expect_shape, normalized_dim
 from ttcodegen.ops.definition import (
     Call,
@@ -22,6 +21,7 @@ from ttcodegen.ops.definition import (
     register,
 )
 from ttcodegen.ops.indexing import reversed_along
+from ttcodegen.ops.op_builder import OpBuilder
 
 # slice_static
 

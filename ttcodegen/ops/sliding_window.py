@@ -19,13 +19,13 @@ from xdsl.dialects.builtin import DictionaryAttr
 from xdsl.ir import Attribute, SSAValue
 from xdsl.utils.exceptions import VerifyException
 
-from ttcodegen.conversions.cpp_calls import Text
-from ttcodegen.conversions.op_builder import OpBuilder
 from ttcodegen.dialects.datatypes import shape_of
 from ttcodegen.dialects.operation import CatalogueOp
 from ttcodegen.lazy_numpy import np
 from ttcodegen.ops.attribute_kinds import INTEGER, INTEGERS, AttributeKind
+from ttcodegen.ops.cpp_calls import Text
 from ttcodegen.ops.definition import AttributeSpec, Call, attribute
+from ttcodegen.ops.op_builder import OpBuilder
 
 if TYPE_CHECKING:
     import numpy

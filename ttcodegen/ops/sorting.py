@@ -9,8 +9,6 @@ from xdsl.dialects.builtin import TensorType
 from xdsl.ir import Attribute, SSAValue
 from xdsl.utils.exceptions import VerifyException
 
-from ttcodegen.conversions.cpp_calls import Argument, CppCalls, Default, Text, cpp_text, trimmed
-from ttcodegen.conversions.op_builder import OpBuilder
 from ttcodegen.dialects.datatypes import (
     DataType,
     bf16,
@@ -24,6 +22,7 @@ from ttcodegen.dialects.datatypes import (
 from ttcodegen.dialects.operation import CatalogueOp
 from ttcodegen.lazy_numpy import Array, np
 from ttcodegen.ops.attribute_kinds import BOOLEAN, INTEGER
+from ttcodegen.ops.cpp_calls import Argument, CppCalls, Default, Text, cpp_text, trimmed
 from ttcodegen.ops.data_movement import expect_shape, normalized_dim
 from ttcodegen.ops.definition import (
     Call,
@@ -35,6 +34,7 @@ from ttcodegen.ops.definition import (
     operand,
     register,
 )
+from ttcodegen.ops.op_builder import OpBuilder
 
 TILE = 32
 MOST_UINT16 = 0xFFFF

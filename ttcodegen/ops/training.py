@@ -6,7 +6,11 @@ from xdsl.dialects.builtin import TensorType
 from xdsl.ir import SSAValue
 from xdsl.utils.exceptions import VerifyException
 
-from ttcodegen.conversions.cpp_calls import (
+from ttcodegen.dialects.datatypes import DataType, bf16, element_of, f32
+from ttcodegen.dialects.operation import CatalogueOp
+from ttcodegen.lazy_numpy import Array, np
+from ttcodegen.ops.attribute_kinds import BOOLEAN, INTEGER, NUMBER, STRING
+from ttcodegen.ops.cpp_calls import (
     Argument,
     CppCalls,
     Text,
@@ -15,11 +19,6 @@ from ttcodegen.conversions.cpp_calls import (
     cpp_text,
     operand_,
 )
-from ttcodegen.conversions.op_builder import OpBuilder
-from ttcodegen.dialects.datatypes import DataType, bf16, element_of, f32
-from ttcodegen.dialects.operation import CatalogueOp
-from ttcodegen.lazy_numpy import Array, np
-from ttcodegen.ops.attribute_kinds import BOOLEAN, INTEGER, NUMBER, STRING
 from ttcodegen.ops.data_movement import expect_shape
 from ttcodegen.ops.definition import (
     Call,
@@ -32,6 +31,7 @@ from ttcodegen.ops.definition import (
 )
 from ttcodegen.ops.elementwise import verify_broadcast
 from ttcodegen.ops.elementwise_unary import erf
+from ttcodegen.ops.op_builder import OpBuilder
 
 # gelu_bw
 

@@ -8,12 +8,11 @@ from xdsl.dialects.builtin import TensorType
 from xdsl.ir import SSAValue
 from xdsl.utils.exceptions import VerifyException
 
-from ttcodegen.conversions.cpp_calls import Argument, CppCalls, Text, cpp_text
-from ttcodegen.conversions.op_builder import OpBuilder
 from ttcodegen.dialects.datatypes import DataType, element_of, shape_of
 from ttcodegen.dialects.operation import CatalogueOp
 from ttcodegen.lazy_numpy import np
 from ttcodegen.ops.attribute_kinds import INTEGERS, STRING
+from ttcodegen.ops.cpp_calls import Argument, CppCalls, Text, cpp_text
 from ttcodegen.ops.data_movement import expect_shape
 from ttcodegen.ops.definition import (
     Call,
@@ -26,6 +25,7 @@ from ttcodegen.ops.definition import (
     operand,
     register,
 )
+from ttcodegen.ops.op_builder import OpBuilder
 from ttcodegen.ops.sliding_window import per_dimension
 
 if TYPE_CHECKING:

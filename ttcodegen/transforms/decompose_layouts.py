@@ -11,12 +11,12 @@ from xdsl.dialects.func import FuncOp
 from xdsl.ir import SSAValue
 from xdsl.passes import ModulePass
 
-from ttcodegen.conversions.op_builder import OpBuilder
 from ttcodegen.conversions.rebuilding import rebuild
 from ttcodegen.dialects.datatypes import DataType
 from ttcodegen.dialects.operation import CatalogueOp
 from ttcodegen.dialects.ttnn import TensorPlacement, placed_type, placement_of, ttnn_op_classes
 from ttcodegen.ops.definition import Layout, Memory
+from ttcodegen.ops.op_builder import OpBuilder
 
 TILIZED = (
     DataType.BFLOAT16,

@@ -16,10 +16,10 @@ from xdsl.dialects.builtin import ModuleOp
 from xdsl.dialects.func import FuncOp
 from xdsl.ir import Attribute, Block, Operation, OpResult, SSAValue
 
-from ttcodegen.conversions.op_builder import OpBuilder
 from ttcodegen.dialects.operation import CatalogueOp
 from ttcodegen.dialects.ttir import ttir_op_classes
 from ttcodegen.ops.definition import TTIRDefinition
+from ttcodegen.ops.op_builder import OpBuilder
 
 Replacement = SSAValue | Sequence[SSAValue]
 Rule = Callable[["Rewriter", CatalogueOp], Replacement | None]

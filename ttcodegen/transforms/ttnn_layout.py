@@ -12,7 +12,6 @@ from xdsl.ir import BlockArgument, Operation, SSAValue
 from xdsl.passes import ModulePass
 from xdsl.rewriter import Rewriter
 
-from ttcodegen.conversions.op_builder import OpBuilder
 from ttcodegen.conversions.rebuilding import body_of, rebuild
 from ttcodegen.diagnostics import CompileError
 from ttcodegen.dialects.datatypes import DataType, shape_of
@@ -28,6 +27,7 @@ from ttcodegen.dialects.ttnn import (
 )
 from ttcodegen.ops.attribute_kinds import DATA_TYPE
 from ttcodegen.ops.definition import Layout, Memory, OperandSpec, ResultRule, TTNNDefinition
+from ttcodegen.ops.op_builder import OpBuilder
 
 
 @dataclass(frozen=True)

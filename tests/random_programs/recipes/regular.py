@@ -14,7 +14,6 @@ from xdsl.ir import Attribute, Block, SSAValue
 from xdsl.utils.exceptions import VerifyException
 
 from tests.random_programs.generator import ELEMENTS, Generator, Recipe, Shape
-from ttcodegen.conversions.op_builder import OpBuilder, broadcast_shapes
 from ttcodegen.dialects.datatypes import element_of, i1, numpy_name, shape_of
 from ttcodegen.dialects.ttir import ttir_op_classes
 from ttcodegen.ops.definition import (
@@ -26,6 +25,7 @@ from ttcodegen.ops.definition import (
     TTIRDefinition,
 )
 from ttcodegen.ops.elementwise import verify_bits, verify_broadcast, verify_integers
+from ttcodegen.ops.op_builder import OpBuilder, broadcast_shapes
 from ttcodegen.runtime.rounding import carried_source
 
 

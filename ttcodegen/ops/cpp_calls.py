@@ -3,18 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import Any, Protocol
 
 from xdsl.ir import SSAValue
 
 from ttcodegen.dialects.datatypes import DataType
+from ttcodegen.dialects.operation import CatalogueOp
+from ttcodegen.dialects.placement import TensorPlacement
 from ttcodegen.emitc.text import Text
-
-if TYPE_CHECKING:
-    from ttcodegen.dialects.operation import CatalogueOp
-    from ttcodegen.dialects.ttnn import TensorPlacement
-    from ttcodegen.ops.definition import CppEmission
-
 
 Argument = SSAValue | Text
 """A C++ value, or C++ text."""
@@ -103,7 +99,10 @@ class CppCalls(Protocol):
         ...
 
 
-ArgumentRule = Callable[[CppCalls, "CatalogueOp"], Argument]
+CppEmission = Callable[[CppCalls, CatalogueOp], None]
+"""Writes an op's call, and binds its results to C++ values."""
+
+ArgumentRule = Callable[[CppCalls, CatalogueOp], Argument]
 """Gives an argument of a call for an op."""
 
 

@@ -3,38 +3,19 @@
 from __future__ import annotations
 
 import argparse
-import gc
-import os
-import platform
-import shlex
 import sys
-import tempfile
-import traceback
 from collections.abc import Sequence
-from enum import IntEnum
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ttcodegen import __version__
+from ttcodegen.cli.entry import ExitStatus, Invocation, run_program
 from ttcodegen.diagnostics import CompileError, Diagnostics, Source
 
 if TYPE_CHECKING:
     from ttcodegen.compilation import CompiledModule
     from ttcodegen.project.toolchain import Toolchain
     from ttcodegen.transforms.pass_runner import PassRunner
-
-
-class ExitStatus(IntEnum):
-    """What the program ends with."""
-
-    DONE = 0
-    WRONG_INPUT = 1
-    USAGE = 2
-    BUILD_FAILED = 3
-    MISMATCH = 4
-    BUG = 70
-    INTERRUPTED = 130
-    BROKEN_PIPE = 141
 
 
 _EPILOG = """\
@@ -77,51 +58,17 @@ def argument_parser() -> argparse.ArgumentParser:
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Runs the command line; returns the exit status."""
-    if argv is None:
-        # A short run that keeps nearly everything it makes: collecting would find nothing.
-        gc.disable()
-    arguments = list(sys.argv[1:] if argv is None else argv)
-    try:
-        try:
-            status = _run(arguments)
-        except SystemExit as leave:
-            # argparse leaves this way, having said what is wrong with the usage.
-            status = int(leave.code or 0)
-        sys.stdout.flush()
-        return status
-    except BrokenPipeError:
-        # Nobody reads on. Python would complain when it flushes at the end: give it another place.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
-        return ExitStatus.BROKEN_PIPE
-    except KeyboardInterrupt:
-        return ExitStatus.INTERRUPTED
+    return run_program("ttcodegen", _run, argv)
 
 
-def _run(arguments: Sequence[str]) -> int:
+def _run(invocation: Invocation) -> int:
     parser = argument_parser()
-    options = parser.parse_args(arguments)
-    source: Source | None = None
-    try:
-        if options.cpu_backend_dir:
-            return _print_cpu_backend()
-        if options.file is None or options.out is None:
-            parser.error("FILE and -o OUT are needed")
-        source = Source.read(options.file)
-        return _compile(options, source)
-    except CompileError as error:
-        print(error.render(source), file=sys.stderr)
-        return _status_of(error)
-    except (BrokenPipeError, KeyboardInterrupt):
-        raise
-    except Exception as error:
-        print(_bug_report(error, source, arguments), file=sys.stderr)
-        return ExitStatus.BUG
-
-
-def _status_of(error: CompileError) -> ExitStatus:
-    from ttcodegen.project.toolchain import BuildError
-
-    return ExitStatus.BUILD_FAILED if isinstance(error, BuildError) else ExitStatus.WRONG_INPUT
+    options = parser.parse_args(invocation.arguments)
+    if options.cpu_backend_dir:
+        return _print_cpu_backend()
+    if options.file is None or options.out is None:
+        parser.error("FILE and -o OUT are needed")
+    return _compile(options, invocation.read(options.file))
 
 
 def _print_cpu_backend() -> int:
@@ -202,23 +149,6 @@ def _build_and_check(
     if not all(check.passed for check in checks):
         return ExitStatus.MISMATCH
     return ExitStatus.DONE
-
-
-def _bug_report(error: Exception, source: Source | None, arguments: Sequence[str]) -> str:
-    """Puts what reproduces an internal error into a folder; the message for the user."""
-    message = f"ttcodegen: internal error: {type(error).__name__}: {error}".splitlines()[0]
-    told = "".join(traceback.format_exception(error))
-    try:
-        folder = Path(tempfile.mkdtemp(prefix="ttcodegen-bug-"))
-        if source is not None:
-            folder.joinpath("input.mlir").write_text(source.text, "utf-8")
-        folder.joinpath("command.txt").write_text(shlex.join(["ttcodegen", *arguments]) + "\n")
-        folder.joinpath("traceback.txt").write_text(told, "utf-8")
-        system = f"{platform.platform()}, Python {platform.python_version()}"
-        folder.joinpath("version.txt").write_text(f"ttcodegen {__version__}\n{system}\n")
-    except OSError as failure:
-        return f"{message}\nnote: what reproduces it could not be written: {failure}\n{told}"
-    return f"{message}\nnote: this is a bug in ttcodegen; what reproduces it is in {folder}"
 
 
 if __name__ == "__main__":

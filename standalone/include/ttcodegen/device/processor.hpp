@@ -1,0 +1,231 @@
+/// What a device kernel, compiled natively at run time, and the device of the CPU backend agree on.
+///
+/// A kernel runs as a fiber on a stack of its own, one fiber for each core and kind of processor.
+/// Headers of the kernel API (api/dataflow/..., api/compute/...) are thin: they find the processor
+/// that runs them with `current()`, and call what the backend compiled once through the tables of
+/// functions that hang on it. A kernel's shared object therefore has no undefined symbol of ours,
+/// so it can be loaded into an executable, a shared object or an interpreter alike.
+///
+/// Each function of the kernel API ends in a parameter `Location here = Location::current()`, which
+/// is how a diagnostic knows the line of the kernel. A failure is `fail(...)`: it throws, and the
+/// exception passes through the kernel, so nothing of the kernel API may be noexcept.
+///
+/// A kernel is compiled as one unit: `#define`s of the program (KernelConfig::defines, the macros
+/// of compile-time arguments), kernel_prologue.hpp, the kernel's source, and an entry point that
+/// calls `kernel_main()`. Data movement kernels see COMPILE_FOR_BRISC or COMPILE_FOR_NCRISC;
+/// compute kernels see COMPILE_FOR_TRISC with TRISC_UNPACK, TRISC_MATH and TRISC_PACK all defined,
+/// since one fiber plays the three processors: unpacking, math and packing happen in the order of
+/// the source.
+///
+/// Addresses: the L1 of all cores lies below 2 GiB in this process, in one arena. What the kernel
+/// API hands out as an L1 address (get_write_ptr, get_semaphore, ...) is the address in this
+/// process, as 32 bits, so that kernels may dereference it. What a kernel hands in may be that, or
+/// the plain offset in L1 that the host knows (Buffer::address()): `l1_pointer` takes both.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <source_location>
+
+namespace ttcodegen::device {
+
+using Location = std::source_location;
+
+/// The most circular buffers a core of any architecture has; Wormhole has 32.
+inline constexpr std::uint32_t kMaxCircularBuffers = 64;
+
+/// Stacks of fibers are as large as they are aligned; `current()` depends on it.
+inline constexpr std::size_t kStackBytes = std::size_t{1} << 18;
+
+/// Each core's part of the arena starts at a multiple of this.
+inline constexpr std::uint32_t kL1Window = std::uint32_t{1} << 21;
+
+/// Eight bytes of memory that nobody wrote since the program started (circular buffers) or since it
+/// was allocated (buffers). Copies over the NoC refuse it, and so does whoever consumes a tile.
+inline constexpr std::uint64_t kNeverWritten = 0x7fa1'7fa3'7fa5'7fa7;
+/// Eight bytes that an asynchronous read will fill at the next barrier.
+inline constexpr std::uint64_t kInFlight = 0x7fb1'7fb3'7fb5'7fb7;
+
+enum class ProcessorKind : std::uint8_t { DataMovement0, DataMovement1, Compute };
+
+/// A circular buffer of a core, shared by its processors.
+struct CircularBuffer {
+    std::byte* pages = nullptr;  ///< The first page; null if the program has no such buffer.
+    std::uint32_t size = 0;      ///< Bytes; `num_pages` times `page_size`.
+    std::uint32_t page_size = 0;
+    std::uint32_t num_pages = 0;
+    std::uint32_t tile_size = 0;   ///< Bytes of one tile in `data_format`, exponents included.
+    std::uint8_t data_format = 0;  ///< A tt::DataFormat; the kernel side calls it ::DataFormat.
+    std::uint8_t tile_height = 32;
+    std::uint8_t tile_width = 32;
+    std::uint8_t face_height = 16;
+    std::uint8_t num_faces = 4;
+    /// Pages pushed and popped since the program started, as the counters of the device.
+    std::uint32_t pages_received = 0;
+    std::uint32_t pages_acked = 0;
+};
+
+/// What one processor knows of a circular buffer. The pointers are local, as on the device: the
+/// read pointer moves only where pages are popped, the write pointer only where they are pushed.
+struct CircularBufferView {
+    std::uint32_t read_offset = 0;   ///< Bytes from `CircularBuffer::pages`.
+    std::uint32_t write_offset = 0;  ///< Bytes from `CircularBuffer::pages`.
+    std::uint32_t waited = 0;        ///< Pages from the read pointer on that may be read.
+    std::uint32_t reserved = 0;      ///< Pages from the write pointer on that may be written.
+};
+
+/// The settings of a compute kernel (tt::tt_metal::ComputeConfig).
+struct ComputeSettings {
+    std::uint8_t math_fidelity = 4;  ///< A tt::tt_metal::MathFidelity: 0, 2, 3 or 4.
+    bool fp32_dest_acc_en = false;
+    bool dst_full_sync_en = false;
+    bool bfp8_pack_precise = false;
+    bool math_approx_mode = false;
+    /// For each circular buffer whether its f32 tiles go to DST unrounded (UnpackToDestFp32).
+    bool unpack_to_dest_fp32[kMaxCircularBuffers] = {};
+};
+
+/// What a processor did; summed over all processors for the report of a program.
+struct Counters {
+    std::uint64_t noc_read_bytes = 0;     ///< By asynchronous reads, from L1 and DRAM.
+    std::uint64_t noc_written_bytes = 0;  ///< By asynchronous writes; once for each receiver.
+    std::uint64_t dram_read_bytes = 0;
+    std::uint64_t dram_written_bytes = 0;
+    std::uint64_t unpacked_tiles = 0;
+    std::uint64_t packed_tiles = 0;
+    std::uint64_t matmul_tiles = 0;  ///< Products of two tiles.
+    std::uint64_t fpu_tiles = 0;  ///< Other results of the matrix engine: sums, copies, reductions.
+    std::uint64_t sfpu_tiles = 0;  ///< Results of the vector engine.
+};
+
+struct Processor;
+struct DeviceFunctions;
+/// The compute side's own table and state (DST, what pack and unpack are set to); defined in
+/// ttcodegen/device/compute_functions.hpp and src/device/compute.
+struct ComputeFunctions;
+struct ComputeState;
+
+/// A processor of a core while it runs a kernel.
+struct Processor {
+    const DeviceFunctions* functions = nullptr;
+    const ComputeFunctions* compute_functions = nullptr;
+    ComputeState* compute_state = nullptr;  ///< Null on data movement processors.
+    const ComputeSettings* compute_settings = nullptr;
+
+    ProcessorKind kind = ProcessorKind::DataMovement0;
+    std::uint8_t noc = 0;  ///< The NoC that the kernel's transfers take unless they say otherwise.
+    std::uint8_t logical_x = 0;
+    std::uint8_t logical_y = 0;
+    std::uint8_t relative_x = 0;
+    std::uint8_t relative_y = 0;
+    std::uint8_t noc_x = 0;  ///< Virtual coordinates: the same on both NoCs.
+    std::uint8_t noc_y = 0;
+
+    std::byte* l1 = nullptr;  ///< Offset 0 of the core's L1; its address fits 31 bits.
+    std::uint32_t l1_size = 0;
+    std::uint32_t semaphores = 0;      ///< Offset in L1 of semaphore 0.
+    std::uint32_t num_semaphores = 0;  ///< Semaphores of the program on this core.
+
+    const std::uint32_t* arguments = nullptr;  ///< Run-time arguments of this core.
+    std::uint32_t num_arguments = 0;
+    const std::uint32_t* common_arguments = nullptr;
+    std::uint32_t num_common_arguments = 0;
+
+    std::uint32_t num_circular_buffers = 32;     ///< Of the architecture.
+    CircularBuffer* circular_buffers = nullptr;  ///< Of the core, by index.
+    CircularBufferView views[kMaxCircularBuffers];
+
+    /// Pages that more than one packet of the NoC carries need a length here; bytes.
+    std::uint32_t max_burst = 8192;
+
+    Counters counters;
+    void* run = nullptr;  ///< Of the backend only.
+};
+
+/// What the backend does for data movement and compute kernels alike.
+///
+/// Each function reports misuse with `fail`. Waiting functions suspend the fiber.
+struct DeviceFunctions {
+    /// Throws; `format` is that of printf. The message is completed with core, kernel and line.
+    [[noreturn]] void (*fail)(Processor&, Location, const char* format, ...);
+
+    void (*cb_reserve_back)(Processor&, std::uint32_t cb, std::uint32_t pages, Location);
+    void (*cb_push_back)(Processor&, std::uint32_t cb, std::uint32_t pages, Location);
+    void (*cb_wait_front)(Processor&, std::uint32_t cb, std::uint32_t pages, Location);
+    void (*cb_pop_front)(Processor&, std::uint32_t cb, std::uint32_t pages, Location);
+
+    /// The page `page` pages behind the read pointer, for reading `bytes` from it.
+    /// Refused: pages not waited for, memory beyond the buffer's end, no such buffer, and bytes
+    /// that nobody wrote or a read has not brought yet.
+    const std::byte* (*front_page)(Processor&, std::uint32_t cb, std::uint32_t page,
+                                   std::uint32_t bytes, Location);
+    /// The page `page` pages behind the write pointer, for writing `bytes` to it.
+    /// Refused: pages not reserved, memory beyond the buffer's end, no such buffer.
+    std::byte* (*back_page)(Processor&, std::uint32_t cb, std::uint32_t page, std::uint32_t bytes,
+                            Location);
+    /// Refuses memory that holds kNeverWritten or kInFlight; `what` names it in the message.
+    void (*check_written)(Processor&, const void* memory, std::size_t bytes, const char* what,
+                          Location);
+
+    /// Lets the other processors run; for loops that poll memory.
+    void (*yield)(Processor&, Location);
+    /// Waits until the 32-bit word at an L1 address is `value`, or at least `value`.
+    void (*wait_word)(Processor&, std::uint32_t address, std::uint32_t value, bool at_least,
+                      Location);
+
+    void (*noc_read)(Processor&, std::uint64_t source, std::uint32_t destination,
+                     std::uint32_t bytes, std::uint8_t noc, std::uint32_t transaction, Location);
+    void (*noc_write)(Processor&, std::uint32_t source, std::uint64_t destination,
+                      std::uint32_t bytes, std::uint8_t noc, std::uint32_t transaction, bool posted,
+                      Location);
+    void (*noc_multicast)(Processor&, std::uint32_t source, std::uint64_t destination,
+                          std::uint32_t bytes, std::uint32_t receivers, bool with_source,
+                          std::uint8_t noc, Location);
+    void (*noc_write_word)(Processor&, std::uint64_t destination, std::uint32_t value,
+                           std::uint8_t byte_enable, std::uint8_t noc, Location);
+    void (*noc_increment)(Processor&, std::uint64_t destination, std::uint32_t increment,
+                          std::uint8_t noc, Location);
+    void (*noc_increment_multicast)(Processor&, std::uint64_t destination, std::uint32_t increment,
+                                    std::uint32_t receivers, std::uint8_t noc, Location);
+    void (*noc_read_barrier)(Processor&, std::uint8_t noc, Location);
+    void (*noc_write_barrier)(Processor&, std::uint8_t noc, Location);
+    void (*noc_atomic_barrier)(Processor&, std::uint8_t noc, Location);
+    void (*noc_read_barrier_transaction)(Processor&, std::uint8_t noc, std::uint32_t transaction,
+                                         Location);
+    void (*noc_write_barrier_transaction)(Processor&, std::uint8_t noc, std::uint32_t transaction,
+                                          Location);
+    /// The address of a page of an interleaved buffer: where bank `page % banks` holds it.
+    std::uint64_t (*interleaved_address)(Processor&, bool dram, std::uint32_t bank,
+                                         std::uint32_t offset, Location);
+
+    /// Prints for DPRINT; lines are prefixed with the core and the processor.
+    void (*print)(Processor&, const char* text, std::size_t length);
+};
+
+/// The processor that runs the caller. Found at the top of the fiber's stack, so it costs a load
+/// and is right on any thread.
+inline Processor& current() {
+    const auto frame = reinterpret_cast<std::uintptr_t>(__builtin_frame_address(0));
+    return **reinterpret_cast<Processor**>((frame | (kStackBytes - 1)) - (sizeof(Processor*) - 1));
+}
+
+/// The address of offset `offset` of the core's L1, as kernels hold it.
+inline std::uint32_t l1_address(const Processor& processor, std::uint32_t offset) {
+    return static_cast<std::uint32_t>(reinterpret_cast<std::uintptr_t>(processor.l1)) + offset;
+}
+
+/// The memory behind an L1 address of the core's own, given as address or as offset.
+/// @throws what `fail` throws, if `bytes` from there on do not lie in the core's L1.
+inline std::byte* l1_pointer(Processor& processor, std::uint32_t address, std::size_t bytes,
+                             Location here) {
+    const auto base = static_cast<std::uint32_t>(reinterpret_cast<std::uintptr_t>(processor.l1));
+    const std::uint32_t offset = address >= base ? address - base : address;
+    if (offset > processor.l1_size || bytes > processor.l1_size - offset) {
+        processor.functions->fail(
+            processor, here, "address 0x%x and the %zu bytes behind it are not in the core's L1",
+            offset, bytes);
+    }
+    return processor.l1 + offset;
+}
+
+}  // namespace ttcodegen::device

@@ -25,7 +25,7 @@ SCHEMA = load_schema("ttnn.fbs")
 
 def round_trip(record: file.Binary) -> file.Binary:
     data = encode(SCHEMA, record)
-    return decode(SCHEMA, file.RECORDS, data, ".ttnn file", file.MAJOR)
+    return decode(SCHEMA, file.RECORDS, data, ".ttnn file", file.VERSION)
 
 
 TEXT = st.text(max_size=8)

@@ -94,14 +94,14 @@ def test_overlapping_objects_cost_no_more_than_the_file() -> None:
     """Vectors in each other's bytes: decoded one by one they would cost the square of the file."""
     schema = parse_schema(
         'file_identifier "TTNN"; table B { x : [ubyte]; }'
-        "table A { major : ushort; b : [B]; } root_type A;"
+        "table A { major : ushort; minor : ushort; b : [B]; } root_type A;"
     )
     records = tuple(
         type(name, (), {"__init__": lambda self, **values: None}) for name in ("A", "B")
     )
     count = 1000
-    # The root: a vtable with fields at 4 and 8, then the table and the vector of B behind it.
-    root = struct.pack("<4H", 8, 12, 4, 8) + struct.pack("<iII", 8, file.MAJOR, 4)
+    # The root: a vtable with fields at 4, 6 and 8, then the table and the vector of B behind it.
+    root = struct.pack("<6H", 10, 12, 4, 6, 8, 0) + struct.pack("<iHHI", 12, *file.VERSION, 4)
     # B has its only field at 4, and its table is its vtable's neighbour; table i points to a vector
     # that starts within the numbers behind, whose bytes also are a length.
     tables = struct.pack("<3HH", 6, 8, 4, 0)
@@ -111,21 +111,25 @@ def test_overlapping_objects_cost_no_more_than_the_file() -> None:
         struct.pack("<iI", len(tables) + 8 * i, 8 * (count - i) - 4 + 4 * i) for i in range(count)
     )
     lengths = struct.pack("<I", 5000) * (count + 2000)
-    data = b"\x10\0\0\0TTNN" + root + struct.pack("<I", count) + offsets + tables + bodies + lengths
+    data = b"\x14\0\0\0TTNN" + root + struct.pack("<I", count) + offsets + tables + bodies + lengths
     with pytest.raises(CompileError, match="objects overlap"):
-        decode(schema, records, data, "file", file.MAJOR)
+        decode(schema, records, data, "file", file.VERSION)
 
 
-def test_a_newer_version() -> None:
-    newer = encode(SCHEMA, replace(binary(), major=file.MAJOR + 1))
-    assert f"has version {file.MAJOR + 1}, which is newer than version {file.MAJOR}" in refusal(
-        newer
-    )
-    assert "compile the model again" in refusal(newer)
-
-
-def test_an_older_version() -> None:
-    assert "older" in refusal(encode(SCHEMA, replace(binary(), major=0)))
+@pytest.mark.parametrize(
+    ("major", "minor", "age"),
+    [
+        (file.MAJOR + 1, 0, "newer"),
+        (file.MAJOR, file.MINOR + 1, "newer"),
+        (file.MAJOR, file.MINOR - 1, "older"),
+        (file.MAJOR - 1, file.MINOR, "older"),
+    ],
+)
+def test_other_versions(major: int, minor: int, age: str) -> None:
+    message = refusal(encode(SCHEMA, replace(binary(), major=major, minor=minor)))
+    assert f"the .ttnn file has version {major}.{minor}, which is {age} than" in message
+    assert f"version {file.MAJOR}.{file.MINOR}, the one that is read here" in message
+    assert "note: make it again with this version of ttcodegen" in message
 
 
 def test_unreadable_files(tmp_path: Path) -> None:
@@ -158,6 +162,9 @@ ADD = ADDING.operations[0]
         ),
         ({"operations": (replace(ADD, callee="main"),)}, "calls 'main', which does not stand"),
         ({"operations": (replace(ADD, callee="other"),)}, "do not fit"),
+        ({"goldens": (file.Golden(9, 0),)}, "uses tensor 9"),
+        ({"goldens": (file.Golden(0, 7),)}, "uses constant 7"),
+        ({"goldens": (file.Golden(0, 0),)}, "another shape than its tensor"),
         ({"tensors": (tensor(-1),) * 3}, "impossible shape"),
         ({"tensors": (tensor(2**40),) * 3}, "impossible shape"),
     ],

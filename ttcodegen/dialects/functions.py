@@ -20,6 +20,9 @@ from ttcodegen.dialects.ttcore import ArgumentType, ArgumentTypeAttr
 CALLS = ("func.call", "ttcore.load_cached")
 """The ops that run another function of the module."""
 
+SOURCE_TYPES = "ttcodegen.source_types"
+"""The attribute of a function with the type that it had in the source."""
+
 
 def argument_names(function: FuncOp) -> list[str]:
     """The names of the arguments, as `ttir.name` or the text has them; all different."""

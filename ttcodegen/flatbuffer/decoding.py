@@ -26,11 +26,12 @@ def decode(
     records: tuple[type, ...],
     data: bytes | memoryview,
     kind: str,
-    version: int,
+    version: tuple[int, int],
 ) -> Any:
     """The root record of a file; `kind` names what the file should be, as in '.ttnn file'.
 
-    The first field of the root table has to be `version`. Byte vectors are views of `data`.
+    The first two fields of the root table, its major and minor version, have to be `version`. Byte
+    vectors are views of `data`.
 
     Raises:
         CompileError: if `data` are not a file of that schema, of another version, or damaged.
@@ -43,15 +44,23 @@ def decode(
         # Of a file of another version nothing else can be understood.
         found = decoder.version()
         if found != version:
-            age = "newer" if found > version else "older"
-            raise CompileError(
-                f"the {kind} has version {found}, which is {age} than version {version}, the one "
-                "that is read here",
-                remedy="compile the model again with this version of ttcodegen",
-            )
+            raise _other_version(kind, found, version)
         return decoder.root()
     except MalformedError as error:
         raise CompileError(f"the {kind} is damaged: {error}") from None
+
+
+def _other_version(kind: str, found: tuple[int, int], version: tuple[int, int]) -> CompileError:
+    age = "newer" if found > version else "older"
+    read, written = (f"{major}.{minor}" for major, minor in (version, found))
+    remedy = "make it again with this version of ttcodegen"
+    if found > version:
+        remedy += ", or use the newer one that made it"
+    return CompileError(
+        f"the {kind} has version {written}, which is {age} than version {read}, the one that is "
+        "read here",
+        remedy=remedy,
+    )
 
 
 class _Decoder:
@@ -65,11 +74,12 @@ class _Decoder:
     def root(self) -> Any:
         return self._table(self._schema.root, self._target(0))
 
-    def version(self) -> int:
-        """The first field of the root table."""
+    def version(self) -> tuple[int, int]:
+        """The first two fields of the root table."""
         table = self._target(0)
         slots, size = self._layout(table)
-        return self._field(self._schema.tables[self._schema.root][0], slots, table, size)
+        major, minor = self._schema.tables[self._schema.root][:2]
+        return self._field(major, slots, table, size), self._field(minor, slots, table, size)
 
     def _fail(self, message: str, position: int) -> NoReturn:
         raise MalformedError(f"{message} at byte {position}")

@@ -9,15 +9,27 @@ import struct
 from dataclasses import dataclass
 
 from ttcodegen.dialects.datatypes import DataType
+from ttcodegen.dialects.placement import Shards as PlacedShards
 from ttcodegen.dialects.placement import TensorPlacement
 from ttcodegen.ops.definition import Layout
 
 MAJOR = 1
-MINOR = 0
+MINOR = 1
+VERSION = (MAJOR, MINOR)
+"""The version of the files that are written and read."""
 
 
 def _bits(*values: float) -> bytes:
     return struct.pack(f"<{len(values)}d", *values)
+
+
+@dataclass(frozen=True, slots=True)
+class Shards:
+    """How the rows of a sharded tensor are divided among cores."""
+
+    cores: int
+    height: int
+    width: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,6 +41,7 @@ class TensorType:
     layout: str
     buffer_type: str
     memory_layout: str
+    shards: Shards | None = None
 
     @staticmethod
     def of(placement: TensorPlacement) -> TensorType:
@@ -39,6 +52,7 @@ class TensorType:
             placement.layout.value,
             placement.buffer_type,
             placement.memory_layout or "none",
+            None if (shards := placement.shards) is None else Shards(shards.cores, *shards.shape),
         )
 
     @property
@@ -46,8 +60,11 @@ class TensorType:
         """How and where tensors of this type lie."""
         memory_layout = None if self.memory_layout == "none" else self.memory_layout
         data_type = DataType.from_mlir(self.data_type)
+        shards = None
+        if self.shards is not None:
+            shards = PlacedShards(self.shards.cores, (self.shards.height, self.shards.width))
         return TensorPlacement(
-            self.shape, data_type, Layout(self.layout), self.buffer_type, memory_layout
+            self.shape, data_type, Layout(self.layout), self.buffer_type, memory_layout, shards
         )
 
 
@@ -175,6 +192,7 @@ class Input:
     tensor: int
     kind: str
     name: str
+    element_type: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -183,6 +201,15 @@ class Output:
 
     tensor: int
     name: str
+    element_type: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Golden:
+    """What a tensor of the program should hold, as one of the constants of the file."""
+
+    tensor: int
+    constant: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -195,6 +222,7 @@ class Program:
     inputs: tuple[Input, ...] = ()
     outputs: tuple[Output, ...] = ()
     operations: tuple[Operation, ...] = ()
+    goldens: tuple[Golden, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -218,6 +246,8 @@ class Binary:
     release: str
     programs: tuple[Program, ...] = ()
     constants: tuple[Constant, ...] = ()
+    system: bytes | memoryview = b""
+    """The .ttsys file that the program was compiled for; empty for an architecture's defaults."""
 
     def program(self, name: str) -> Program:
         """Raises KeyError if the file has no program of that name."""
@@ -228,6 +258,7 @@ class Binary:
 
 
 RECORDS: tuple[type, ...] = (
+    Shards,
     TensorType,
     Tensor,
     Integer,
@@ -243,6 +274,7 @@ RECORDS: tuple[type, ...] = (
     Operation,
     Input,
     Output,
+    Golden,
     Program,
     Constant,
     Binary,

@@ -9,10 +9,11 @@ from typing import NoReturn
 from ttcodegen.diagnostics import CompileError
 from ttcodegen.flatbuffer.decoding import decode
 from ttcodegen.flatbuffer.program import (
-    MAJOR,
     RECORDS,
+    VERSION,
     Binary,
     ConstantReference,
+    Golden,
     Operation,
     Program,
 )
@@ -56,10 +57,10 @@ def read_ttnn(data: bytes | memoryview) -> Binary:
     """The program that `data` hold, checked so that whoever runs it need not doubt it.
 
     Raises:
-        CompileError: if it is not a .ttnn file, of a newer version, damaged, or inconsistent.
+        CompileError: if it is not a .ttnn file, of another version, damaged, or inconsistent.
     """
     schema = load_schema("ttnn.fbs")
-    binary: Binary = decode(schema, RECORDS, data, ".ttnn file", MAJOR)
+    binary: Binary = decode(schema, RECORDS, data, ".ttnn file", VERSION)
     _check_constants(binary)
     known: dict[str, Program] = {}
     for program in binary.programs:
@@ -102,6 +103,16 @@ def _check_program(program: Program, known: dict[str, Program], binary: Binary) 
         _check_operation(operation, program, defined, known, binary)
     for output in program.outputs:
         _use(output.tensor, program, defined)
+    for golden in program.goldens:
+        _check_golden(golden, program, defined, binary)
+
+
+def _check_golden(golden: Golden, program: Program, defined: set[int], binary: Binary) -> None:
+    _use(golden.tensor, program, defined)
+    if golden.constant >= len(binary.constants):
+        _fail(f"'{program.name}' uses constant {golden.constant}, which is not in the file")
+    if binary.constants[golden.constant].shape != program.tensors[golden.tensor].type.shape:
+        _fail(f"a golden value in '{program.name}' has another shape than its tensor")
 
 
 def _define(tensor: int, program: Program, defined: set[int]) -> None:

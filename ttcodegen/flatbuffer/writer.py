@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, cast
+from typing import TYPE_CHECKING, Any, cast
 
-from xdsl.dialects.builtin import DenseIntOrFPElementsAttr, ModuleOp
+from xdsl.dialects.builtin import DenseIntOrFPElementsAttr, FunctionType, ModuleOp
 from xdsl.dialects.func import FuncOp, ReturnOp
 from xdsl.ir import Attribute as MLIRAttribute
 from xdsl.ir import Block, Operation, SSAValue
 
 import ttcodegen
 from ttcodegen.diagnostics import CompileError
-from ttcodegen.dialects.datatypes import DataType, numpy_name
+from ttcodegen.dialects.datatypes import DataType, element_of, numpy_name
 from ttcodegen.dialects.functions import (
+    SOURCE_TYPES,
     argument_names,
     argument_type,
     callee_of,
@@ -27,6 +29,9 @@ from ttcodegen.flatbuffer import program
 from ttcodegen.flatbuffer.encoding import encode
 from ttcodegen.flatbuffer.schema import load_schema
 from ttcodegen.parsing.structure import operation_name
+
+if TYPE_CHECKING:
+    import numpy as np
 
 Elements = DenseIntOrFPElementsAttr[Any]
 
@@ -43,12 +48,21 @@ class Origin:
     arch: str
     release: str
     """The release of tt-metal, as in `0.70.1`."""
+    system: bytes = b""
+    """The .ttsys file of the system; empty for what the architecture has by default."""
 
 
-def write_ttnn(module: ModuleOp, origin: Origin) -> bytes:
+def write_ttnn(
+    module: ModuleOp, origin: Origin, goldens: Mapping[SSAValue, np.ndarray] | None = None
+) -> bytes:
     """The file of a module whose functions hold TTNN ops with layouts assigned.
 
     The same module and version give the same bytes.
+
+    Args:
+        module: the TTNN functions.
+        origin: what they were made from and for.
+        goldens: what values of the module should be, to be embedded in the file.
 
     Raises:
         CompileError: if the constants are too large, an attribute has no form in the file, or
@@ -58,7 +72,8 @@ def write_ttnn(module: ModuleOp, origin: Origin) -> bytes:
     functions = _callees_first([op for op in module.ops if isinstance(op, FuncOp)])
     kinds = _program_kinds(functions)
     programs = tuple(
-        _program(function, kinds[function.sym_name.data], constants) for function in functions
+        _program(function, kinds[function.sym_name.data], constants, goldens or {})
+        for function in functions
     )
     binary = program.Binary(
         program.MAJOR,
@@ -69,6 +84,7 @@ def write_ttnn(module: ModuleOp, origin: Origin) -> bytes:
         origin.release,
         programs,
         tuple(constants.records),
+        origin.system,
     )
     return encode(load_schema("ttnn.fbs"), binary, constants.size)
 
@@ -120,30 +136,64 @@ def _body(function: FuncOp) -> Block:
     return block
 
 
-def _program(function: FuncOp, kind: str, constants: _Constants) -> program.Program:
+def _program(
+    function: FuncOp, kind: str, constants: _Constants, goldens: Mapping[SSAValue, np.ndarray]
+) -> program.Program:
     block = _body(function)
     tensors = _Tensors()
+    input_types, output_types = _source_types(function)
     inputs = tuple(
         program.Input(
             tensors.add(argument, name),
             _INPUT_KINDS.get(argument_type(function, argument.index), "input"),
             name,
+            element_type,
         )
-        for argument, name in zip(block.args, argument_names(function), strict=True)
+        for argument, name, element_type in zip(
+            block.args, argument_names(function), input_types, strict=True
+        )
     )
     operations: list[program.Operation] = []
     outputs: tuple[program.Output, ...] = ()
     for op in block.ops:
         if isinstance(op, ReturnOp):
             outputs = tuple(
-                program.Output(tensors.index[value], name)
-                for value, name in zip(op.operands, result_names(function), strict=True)
+                program.Output(tensors.index[value], name, element_type)
+                for value, name, element_type in zip(
+                    op.operands, result_names(function), output_types, strict=True
+                )
             )
         else:
             operations.append(_operation(op, tensors, constants))
     return program.Program(
-        function.sym_name.data, kind, tuple(tensors.records), inputs, outputs, tuple(operations)
+        function.sym_name.data,
+        kind,
+        tuple(tensors.records),
+        inputs,
+        outputs,
+        tuple(operations),
+        tuple(
+            [
+                program.Golden(index, constants.add_array(goldens[value]))
+                for value, index in tensors.index.items()
+                if value in goldens
+            ]
+        ),
     )
+
+
+def _source_types(function: FuncOp) -> tuple[list[str | None], list[str | None]]:
+    """The element types of arguments and results before they were normalised, None if unknown."""
+    source = function.attributes.get(SOURCE_TYPES)
+    types = source if isinstance(source, FunctionType) else None
+    inputs = types.inputs.data if types is not None else [None] * len(function.args)
+    outputs = function.function_type.outputs.data
+    results = types.outputs.data if types is not None else [None] * len(outputs)
+    return [_element_name(type_) for type_ in inputs], [_element_name(type_) for type_ in results]
+
+
+def _element_name(type_: MLIRAttribute | None) -> str | None:
+    return None if type_ is None else numpy_name(element_of(type_))
 
 
 @dataclass
@@ -180,8 +230,13 @@ class _Constants:
         if element_type is None:
             found = attribute.type.get_element_type()
             raise CompileError(f"constants of {found} are not supported", op)
-        shape = tuple(attribute.type.get_shape())
-        data = attribute.data.data
+        return self._add(element_type, tuple(attribute.type.get_shape()), attribute.data.data)
+
+    def add_array(self, array: np.ndarray) -> int:
+        """The index of a constant with the elements of an array."""
+        return self._add(array.dtype.name, array.shape, array.tobytes())
+
+    def _add(self, element_type: str, shape: tuple[int, ...], data: bytes) -> int:
         key = (element_type, shape, data)
         index = self._index.get(key)
         if index is None:

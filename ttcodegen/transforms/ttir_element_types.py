@@ -34,6 +34,7 @@ from ttcodegen.dialects.datatypes import (
     normalized_data_type,
     shape_of,
 )
+from ttcodegen.dialects.functions import SOURCE_TYPES
 from ttcodegen.dialects.operation import CatalogueOp
 from ttcodegen.lazy_numpy import np
 from ttcodegen.ops.attribute_kinds import NUMBER
@@ -48,9 +49,6 @@ from ttcodegen.transforms.rewriting import (
 
 if TYPE_CHECKING:
     import numpy
-
-SOURCE_TYPES = "ttcodegen.source_types"
-"""The attribute of a function that keeps the type it was written with."""
 
 _ON_BOOLEANS: Mapping[str, str] = {
     "ttir.add": "logical_or",

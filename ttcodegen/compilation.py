@@ -11,7 +11,7 @@ from ttcodegen.diagnostics import CompileError, Diagnostics, Source
 from ttcodegen.dialects import load_dialects
 from ttcodegen.parsing import check_supported, parse_module
 from ttcodegen.transforms.pass_runner import PassRunner
-from ttcodegen.transforms.pipelines import TTIR_PIPELINE, TTNN_PIPELINE
+from ttcodegen.transforms.registry import passes_of
 
 if TYPE_CHECKING:
     from xdsl.dialects.builtin import ModuleOp
@@ -70,7 +70,7 @@ def compile_module(
     with runner.stage("verify"):
         verify(module)
         source_dtypes = _source_dtypes(module)
-    runner.run(module, [*TTIR_PIPELINE, *TTNN_PIPELINE])
+    runner.run(module, passes_of("ttir-to-ttnn-common-pipeline"))
     return _emit(module, options, runner, input_hash, source_dtypes)
 
 

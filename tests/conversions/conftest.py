@@ -16,7 +16,7 @@ from ttcodegen.dialects import load_dialects
 from ttcodegen.dialects.operation import CatalogueOp
 from ttcodegen.dialects.placement import placement_of
 from ttcodegen.parsing import parse_module
-from ttcodegen.transforms.pipelines import TTIR_PIPELINE, TTNN_PIPELINE
+from ttcodegen.transforms.registry import passes_of
 
 
 @pytest.fixture
@@ -26,7 +26,7 @@ def lowered() -> Callable[[str], ModuleOp]:
     def lower(text: str) -> ModuleOp:
         module = parse_module(Source("test.mlir", text))
         context = load_dialects()
-        for pass_ in [*TTIR_PIPELINE, *TTNN_PIPELINE]:
+        for pass_ in passes_of("ttir-to-ttnn-common-pipeline"):
             pass_.apply(context, module)
         module.verify()
         return module

@@ -16,7 +16,7 @@ from ttcodegen.runtime.drawing import draw_inputs
 from ttcodegen.runtime.golden import Golden
 from ttcodegen.runtime.interpreter import Interpreter
 from ttcodegen.runtime.usage import depends_on_floats
-from ttcodegen.transforms.pipelines import TTIR_PIPELINE, TTNN_PIPELINE
+from ttcodegen.transforms.registry import passes_of
 
 PERCEPTRON = """
 func.func @forward(
@@ -46,7 +46,7 @@ func.func @forward(
 def lowered(text: str) -> Binary:
     """The program that a source becomes, read back from its file."""
     module = parse(text)
-    for pass_ in [*TTIR_PIPELINE, *TTNN_PIPELINE]:
+    for pass_ in passes_of("ttir-to-ttnn-common-pipeline"):
         pass_.apply(Context(allow_unregistered=True), module)
     return read_ttnn(write_ttnn(module, ORIGIN))
 

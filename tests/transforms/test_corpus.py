@@ -18,7 +18,7 @@ from ttcodegen.parsing import parse_module
 from ttcodegen.runtime.drawing import draw_inputs
 from ttcodegen.transforms.inline import InlinePass
 from ttcodegen.transforms.pass_runner import PassRunner
-from ttcodegen.transforms.pipelines import TTIR_PIPELINE
+from ttcodegen.transforms.registry import passes_of
 from ttcodegen.transforms.rewriting import functions
 
 PARTS = 16
@@ -59,7 +59,7 @@ def test_the_pipeline_keeps_results(corpus: Path, part: int) -> None:
     for path in sorted(corpus.glob("*.mlir"))[part::PARTS]:
         source = Source.read(str(path))
         module, transformed = parse_module(source), parse_module(source)
-        PassRunner(load_dialects(), verify=True).run(transformed, TTIR_PIPELINE)
+        PassRunner(load_dialects(), verify=True).run(transformed, passes_of("ttir-pipeline"))
         InlinePass().apply(load_dialects(), module)
         pairs = zip(functions(module), functions(transformed), strict=True)
         for before, after in pairs:

@@ -2,11 +2,23 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
+from xdsl.context import Context
+from xdsl.dialects.builtin import ModuleOp
 from xdsl.dialects.func import FuncOp
 from xdsl.ir import Attribute, Block, Operation
+from xdsl.passes import ModulePass
 
+from ttcodegen.diagnostics import CompileError
 from ttcodegen.dialects.operation import CatalogueOp
-from ttcodegen.transforms.rewriting import InPlaceWrites, erase, function_blocks, is_repeatable
+from ttcodegen.transforms.rewriting import (
+    InPlaceWrites,
+    erase,
+    function_blocks,
+    functions,
+    is_repeatable,
+)
 
 
 class _Identities:
@@ -65,3 +77,25 @@ def _key(op: CatalogueOp, identities: _Identities, writes: InPlaceWrites) -> tup
         *(identities[result.type] for result in op.results),
         writes.versions(op),
     )
+
+
+@dataclass(frozen=True)
+class CommonSubexpressionElimination(ModulePass):
+    """Merges equal ops in every function.
+
+    Raises CompileError if tensors are deallocated already: the one that would stand for all may be
+    gone where another one is used.
+    """
+
+    name = "cse"
+
+    def apply(self, ctx: Context, op: ModuleOp) -> None:
+        for function in functions(op):
+            for inner in function.walk():
+                if inner.name == "ttnn.deallocate":
+                    raise CompileError(
+                        "equal ops cannot be merged where tensors are deallocated",
+                        inner,
+                        remedy="run cse before ttnn-deallocate",
+                    )
+            merge_common_subexpressions(function)

@@ -1,0 +1,121 @@
+"""Passes of the reference compiler (tt-mlir, 2024 to 2026) that are not here, and why.
+
+A command line that was written for it should fail with a reason, not with "unknown option".
+"""
+
+from __future__ import annotations
+
+_WRAPPED = "functions stand in the module itself; wrappers are taken off when a module is read"
+_CPU = "nothing is hoisted to the CPU; what runs once is computed on the device"
+_OPTIMIZER = "there is no optimizer of layouts; every tensor lies where its library calls need it"
+_CALLS = "what the library asks of operands stands at each op of the catalogue, so that the " \
+    "conversion to TTNN and ttnn-layout do this"  # fmt: skip
+_DECOMPOSED = "the decompositions of the catalogue do this: use --ttir-decompose"
+_STRUCTURED = "the C++ is structured by convert-ttnn-to-emitc"
+_DEVICES = "programs run on one device"
+_PYTHON = "the output is C++, not Python"
+_INPUTS = "TTIR is read, other dialects are not"
+_D2M = "the ttmetal path does not go through D2M: see the group TTMetal"
+
+_REASONS: dict[str, tuple[str, ...]] = {
+    _WRAPPED: (
+        "ttcore-wrap-device-module",
+        "ttcore-unwrap-device-module",
+        "ttcore-mark-functions-as-forward",
+        "tt-wrap-device-module",
+        "tt-unwrap-device-module",
+    ),
+    _CPU: (
+        "cpu-hoist-manually-tagged",
+        "cpu-hoist-manually-tagged-ops-transform",
+        "cpu-hoist-const-eval",
+        "ttir-cpu-hoist-transform",
+        "ttir-hoist-transform",
+        "linalg-to-llvm-pipeline",
+        "ttnn-force-const-eval-to-system-memory",
+        "ttnn-common-to-cpu-pipeline",
+    ),
+    _OPTIMIZER: (
+        "ttnn-optimizer",
+        "ttnn-rm-layout-propagation",
+        "ttnn-greedy-memory-layout-propagation",
+        "ttnn-greedy-l1-spill-management",
+        "ttnn-operation-validation-and-fallback",
+        "ttnn-prepare-conv2d-weights-and-bias",
+        "ttnn-prepare-conv3d-weights",
+        "ttnn-set-compute-kernel-config",
+        "ttnn-memory-management",
+        "ttnn-weight-dtype-conversion",
+        "ttnn-kv-cache-dtype-conversion",
+        "ttir-propagate-weight-dtype",
+        "device-passes-wrapper",
+    ),
+    _CALLS: (
+        "ttnn-workaround",
+        "ttnn-resolve-composites",
+        "ttnn-decomposition",
+        "ttnn-fusing",
+        "ttir-infer-kv-cache-argument-types",
+        "ttir-flatten-sliding-window",
+        "ttir-consolidate-static-cache-updates",
+    ),
+    _DECOMPOSED: (
+        "ttir-quant-dequant-conversion",
+        "ttir-explicate-tms",
+        "ttir-fold-full-to-scalar",
+        "ttir-fold-constant-reshape-broadcast",
+        "ttir-reduction-force-keep-dim",
+        "ttir-predicate-type-alignment",
+    ),
+    _STRUCTURED: (
+        "recover-structure-xla-torch-pipeline",
+        "ttnn-recover-structure",
+        "ttnn-adjust-deallocs",
+        "ttnn-force-final-deallocs",
+        "ttnn-create-input-gens",
+        "ttnn-create-input-generators",
+        "ttnn-load-input-tensors",
+        "ttnn-file-split",
+        "ttnn-unique-locations",
+        "ttnn-trace-hoist-transform",
+        "ttnn-collect-perf-metrics",
+        "remove-dead-emitc-expressions",
+        "form-expressions",
+    ),
+    _DEVICES: (
+        "ttnn-configure-ccl-ops",
+        "ttnn-allocate-distributed-op-buffers",
+        "ttnn-allocate-distributed-op-semaphores",
+        "ttir-multi-device-tensor-annotation",
+        "shardy-to-ttir",
+    ),
+    _PYTHON: (
+        "ttir-to-emitpy-pipeline",
+        "ttnn-common-to-emitpy-pipeline",
+        "convert-ttnn-to-emitpy",
+        "pykernel-compile-pipeline",
+    ),
+    _INPUTS: (
+        "stablehlo-pipeline",
+        "stablehlo-to-ttir-pipeline",
+        "convert-stablehlo-to-ttir",
+        "convert-tosa-to-ttir",
+        "convert-arith-to-stablehlo",
+        "legalize-stablehlo-composite-to-ttir",
+    ),
+    _D2M: (
+        "ttir-to-d2m",
+        "ttir-bufferization-pipeline",
+        "ttnn-through-d2m-pipeline",
+        "ttnn-create-d2m-subgraphs",
+        "ttir-generic",
+    ),
+}
+
+
+def reason(name: str) -> str | None:
+    """Why there is no pass of a name that the reference compiler has, None if it has none."""
+    for why, names in _REASONS.items():
+        if name in names:
+            return why
+    return _D2M if name.startswith("d2m-") else None

@@ -1,0 +1,306 @@
+"""All passes and pipelines by name: what `ttcodegen` runs, and what `ttcodegen-opt` offers.
+
+How to add a pass
+-----------------
+1. Write it as an xDSL `ModulePass`: a frozen dataclass with `name`, whose fields, if it has any,
+   are its options with their defaults (`module_name: str = ""` is the option `module-name`).
+2. Add one `PassEntry` to a table: `passes.PASSES`, or the table of a module of its own that is
+   named in `_TABLES` below. The entry names the class as text, so that it is imported when it runs
+   and not when the table is read: `ttcodegen-opt --help` imports no pass.
+
+       PassEntry(
+           name="ttir-fusing",                       # what the class calls itself
+           group=Group.TTIR,                         # the dialect it is listed under in --help
+           implementation="ttcodegen.transforms.ttir_fusing:TTIRFusingPass",
+           description="Puts ops together that the library has one op for.",
+           aliases=("ttir-fuse",),                   # other names that people know it by
+           options=(Option("max-rank", "Largest rank of a fused op.", 8),),
+       )
+
+How to add a pipeline
+---------------------
+Write a function that takes the values of its options, all of them, by name and yields the steps in
+order, each the name of a pass or pipeline, or `step(name, option=value, ...)`; then add a
+`PipelineEntry` to `pipelines.PIPELINES` or to the table of a module in `_TABLES`. Options that
+other compilers have and that cannot be had here get a `refusal` (see `Option`), so that they are refused
+by name and never ignored.
+
+A module in `_TABLES` has `PASSES` or `PIPELINES` or both. Its imports should cost nothing: types of
+this module, and functions of pipelines. Tests check that every entry imports, that names and
+options agree with the class, and that each pass has a test in tests/lit/.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from difflib import get_close_matches
+from enum import Enum
+from functools import cache
+from importlib import import_module
+from typing import TYPE_CHECKING
+
+from ttcodegen.transforms.pass_options import (
+    Option,
+    OptionError,
+    OptionValue,
+    decode_options,
+    unbraced,
+)
+
+if TYPE_CHECKING:
+    from xdsl.passes import ModulePass
+
+__all__ = [
+    "Group",
+    "Option",
+    "OptionError",
+    "PassEntry",
+    "PipelineEntry",
+    "Step",
+    "UnknownPass",
+    "find",
+    "parse_pipeline",
+    "parse_step",
+    "pipeline_text",
+    "schedule",
+    "step",
+]
+
+_TABLES = (
+    "ttcodegen.transforms.passes",
+    "ttcodegen.transforms.pipelines",
+)
+
+
+class Group(Enum):
+    """The dialects that passes are listed under, in the order of --help."""
+
+    TTCORE = "TTCore"
+    TTIR = "TTIR"
+    TTNN = "TTNN"
+    TTMETAL = "TTMetal"
+    TTKERNEL = "TTKernel"
+    EMITC = "EmitC"
+    GENERAL = "all dialects"
+
+
+class UnknownPass(OptionError):
+    """There is no pass or pipeline of that name."""
+
+
+@dataclass(frozen=True)
+class Step:
+    """A pass or pipeline to run, by name, with the options that are given; the others have their
+    defaults."""
+
+    name: str
+    options: Mapping[str, OptionValue] = field(default_factory=dict[str, OptionValue])
+
+    def __str__(self) -> str:
+        """As it is written in a textual pipeline."""
+        known = {option.name: option for option in find(self.name).options}
+        given = [known[name].encode(value) for name, value in self.options.items()]
+        return f"{self.name}{{{' '.join(given)}}}" if given else self.name
+
+
+def step(name: str, **options: OptionValue) -> Step:
+    """A step, with `_` for `-` in the names of options."""
+    return Step(name, {key.replace("_", "-"): value for key, value in options.items()})
+
+
+@dataclass(frozen=True)
+class PassEntry:
+    """A pass."""
+
+    name: str
+    group: Group
+    implementation: str
+    """`module:class`."""
+    description: str
+    aliases: tuple[str, ...] = ()
+    options: tuple[Option, ...] = ()
+
+    def load(self) -> type[ModulePass]:
+        """The class of the pass; imports it."""
+        module, _, name = self.implementation.partition(":")
+        return getattr(import_module(module), name)
+
+    def make(self, options: Mapping[str, OptionValue]) -> ModulePass:
+        """The pass with these options, and the defaults of its class for the others."""
+        fields = {o.name: o.field for o in self.options if o.refusal is None}
+        given = {fields[name]: value for name, value in options.items() if name in fields}
+        return self.load()(**given)
+
+
+Steps = Callable[[Mapping[str, OptionValue]], Iterable[Step | str]]
+
+
+@dataclass(frozen=True)
+class PipelineEntry:
+    """A pipeline: steps that depend on its options."""
+
+    name: str
+    group: Group
+    steps: Steps
+    description: str
+    aliases: tuple[str, ...] = ()
+    options: tuple[Option, ...] = ()
+
+    def expand(self, options: Mapping[str, OptionValue]) -> Iterator[Step]:
+        """The steps for these options, and the defaults for the others."""
+        values = {option.name: option.default for option in self.options} | dict(options)
+        for entry in self.steps(values):
+            yield Step(entry) if isinstance(entry, str) else entry
+
+
+Entry = PassEntry | PipelineEntry
+
+
+@cache
+def entries() -> tuple[Entry, ...]:
+    """All passes and pipelines, in the order of the tables."""
+    found: list[Entry] = []
+    for table in _TABLES:
+        module = import_module(table)
+        found += getattr(module, "PASSES", ())
+        found += getattr(module, "PIPELINES", ())
+    return tuple(found)
+
+
+@cache
+def _by_name() -> Mapping[str, Entry]:
+    names: dict[str, Entry] = {}
+    for entry in entries():
+        for name in (entry.name, *entry.aliases):
+            if name in names:
+                raise ValueError(f"two passes are called {name}")
+            names[name] = entry
+    return names
+
+
+def find(name: str) -> Entry:
+    """The pass or pipeline of that name, which may be an alias.
+
+    Raises:
+        UnknownPass: if there is none; the message says why, where the name is one of another
+            compiler's.
+    """
+    entry = _by_name().get(name)
+    if entry is not None:
+        return entry
+    from ttcodegen.transforms.elsewhere import reason
+
+    if (why := reason(name)) is not None:
+        raise UnknownPass(f"there is no pass '{name}': {why}")
+    close = get_close_matches(name, _by_name(), 1)
+    remedy = f"did you mean '{close[0]}'?" if close else "--help lists all passes and pipelines"
+    raise UnknownPass(f"there is no pass or pipeline '{name}'", remedy=remedy)
+
+
+def is_known(name: str) -> bool:
+    """Whether there is a pass or pipeline of that name, which may be an alias."""
+    return name in _by_name()
+
+
+def parse_step(name: str, text: str) -> Step:
+    """The step that `--name=text` stands for.
+
+    Raises:
+        OptionError: if there is no such pass, or it does not take these options.
+    """
+    entry = find(name)
+    return Step(entry.name, decode_options(name, entry.options, text))
+
+
+def schedule(steps: Iterable[Step | str]) -> list[tuple[Step, ModulePass]]:
+    """The passes that steps stand for, in order, each with the step that describes it."""
+    scheduled: list[tuple[Step, ModulePass]] = []
+    for given in steps:
+        one = Step(given) if isinstance(given, str) else given
+        entry = find(one.name)
+        if isinstance(entry, PassEntry):
+            scheduled.append((Step(entry.name, one.options), entry.make(one.options)))
+        else:
+            scheduled += schedule(entry.expand(one.options))
+    return scheduled
+
+
+def passes_of(*steps: Step | str) -> list[ModulePass]:
+    """The passes that steps stand for, in order."""
+    return [pass_ for _, pass_ in schedule(steps)]
+
+
+# Textual pipelines
+
+_ANCHORS = ("builtin.module", "func.func", "ttcore.device_module", "any")
+
+
+def pipeline_text(steps: Iterable[Step]) -> str:
+    """Steps as a textual pipeline: `builtin.module(a,b{c=d})`."""
+    return f"builtin.module({','.join(str(one) for one in steps)})"
+
+
+def parse_pipeline(text: str) -> list[Step]:
+    """The steps of a textual pipeline, as MLIR writes it.
+
+    Passes run on the whole module wherever they stand: what is nested in `func.func(...)` runs on
+    all functions either way.
+
+    Raises:
+        OptionError: if the text is malformed, or names what is no pass.
+    """
+    steps = list(_parse_list(unbraced(text), text))
+    if not steps:
+        raise OptionError(f"the pipeline '{text}' has no passes")
+    return steps
+
+
+def _parse_list(text: str, whole: str) -> Iterator[Step]:
+    for part in _split_top_level(text, whole):
+        head, bracket, rest = _head(part)
+        if bracket == "(":
+            if head not in _ANCHORS:
+                raise OptionError(
+                    f"'{head}' in the pipeline '{whole}' is no operation that passes run on",
+                    remedy=f"they run on {', '.join(_ANCHORS)}",
+                )
+            yield from _parse_list(rest, whole)
+        else:
+            yield parse_step(head, rest)
+
+
+def _head(part: str) -> tuple[str, str, str]:
+    """The name that a part begins with, the bracket behind it, and what stands in the brackets."""
+    for position, character in enumerate(part):
+        if character in "({":
+            closing = ")" if character == "(" else "}"
+            if not part.endswith(closing):
+                raise OptionError(f"expected '{closing}' at the end of '{part}'")
+            return part[:position].strip(), character, part[position + 1 : -1]
+    return part, "", ""
+
+
+def _split_top_level(text: str, whole: str) -> Sequence[str]:
+    """The parts between the commas that stand in no brackets or quotes."""
+    parts: list[str] = []
+    start = 0
+    expected: list[str] = []
+    for position, character in enumerate(text):
+        if expected and character == expected[-1]:
+            expected.pop()
+        elif expected and expected[-1] in "\"'":
+            continue
+        elif character in "({\"'":
+            expected.append({"(": ")", "{": "}"}.get(character, character))
+        elif character in ")}":
+            raise OptionError(f"'{character}' in the pipeline '{whole}' closes nothing")
+        elif character == "," and not expected:
+            parts.append(text[start:position].strip())
+            start = position + 1
+    if expected:
+        raise OptionError(f"'{expected[-1]}' is missing in the pipeline '{whole}'")
+    parts.append(text[start:].strip())
+    if len(parts) > 1 and "" in parts:
+        raise OptionError(f"a name is missing in the pipeline '{whole}'")
+    return [part for part in parts if part]

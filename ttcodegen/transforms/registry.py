@@ -22,8 +22,8 @@ How to add a pipeline
 Write a function that takes the values of its options, all of them, by name and yields the steps in
 order, each the name of a pass or pipeline, or `step(name, option=value, ...)`; then add a
 `PipelineEntry` to `pipelines.PIPELINES` or to the table of a module in `_TABLES`. Options that
-other compilers have and that cannot be had here get a `refusal` (see `Option`), so that they are refused
-by name and never ignored.
+other compilers have and that cannot be had here get a `refusal` (see `Option`), so that they are
+refused by name and never ignored.
 
 A module in `_TABLES` has `PASSES` or `PIPELINES` or both. Its imports should cost nothing: types of
 this module, and functions of pipelines. Tests check that every entry imports, that names and

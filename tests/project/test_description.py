@@ -20,6 +20,8 @@ from ttcodegen.project.description import DataFile, Drawing, TensorKind, module_
         ("test", "test_model"),
         ("All", "All_model"),
         ("support", "support_model"),
+        ("rand", "rand_model"),
+        ("tm", "tm_model"),
         ("class", "class_"),
         ("std", "std_"),
         ("2d", "model_2d"),

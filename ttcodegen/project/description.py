@@ -28,6 +28,28 @@ _RESERVED_TARGETS = frozenset(
     """.split()
 )
 
+# What the C library declares in the global namespace, where the module's namespace stands as well:
+# functions, types and variables without an underscore that read like a model's name.
+_TAKEN_BY_C = frozenset(
+    """
+    abort abs accept access acos acosh alarm asin asinh atan atan2 atanh atexit basename bind brk
+    calloc canonicalize cbrt ceil chdir chmod clock clone close confstr connect copysign cos cosh
+    creat crypt daemon daylight difftime div drem dup environ erf erfc exit exp exp10 exp2 expm1
+    fabs fcntl fdim ffs fileno finite floor fma fmax fmaximum fmin fminimum fmod fork free frexp
+    fromfp fsync gamma getline gettext hypot ilogb index initstate j0 j1 jn kill labs ldexp ldiv
+    lgamma link listen lockf log log10 log1p log2 logb lrint lround lseek malloc mblen memcpy
+    memset mkdir mktemp mktime mmap modf nan nanosleep nearbyint nice open optarg opterr optind
+    pause perror pipe poll popen pow printf profil putenv puts qsort raise rand random read
+    readahead readlink realloc realpath recv reject remainder remove remquo rename revoke rewind
+    rindex rint rmdir round roundeven scalb scalbn scanf seed48 select send setenv setstate
+    shutdown sigaction signal significand sigstack sin sincos sinh sleep socket splice sqrt srand
+    srandom stat strcat strchr strcmp strlen swab symlink sync syscall sysconf sysinfo system tan
+    tanh tee tempnam tgamma time timespec timeval timezone tm tmpfile tmpnam tolower totalorder
+    toupper trunc truncate ulong umask unlink uint ushort usleep utimes valloc vfork wait write y0
+    y1 yn
+    """.split()
+)
+
 
 class TensorKind(StrEnum):
     """What a tensor is to its function; parameters and constants are weights."""
@@ -174,5 +196,7 @@ class ModuleDescription:
 def module_name(text: str, taken: Iterable[str] = ()) -> str:
     """The name of a module for C++ and CMake that reads like `text` (the stem of a file)."""
     name = file_stem(text, "model")
-    reserved = name.lower() in _RESERVED_TARGETS or name in ("support", *taken)
+    reserved = (
+        name.lower() in _RESERVED_TARGETS or name in _TAKEN_BY_C or name in ("support", *taken)
+    )
     return f"{name}_model" if reserved else name

@@ -162,6 +162,7 @@ ADD = ADDING.operations[0]
         ),
         ({"operations": (replace(ADD, callee="main"),)}, "calls 'main', which does not stand"),
         ({"operations": (replace(ADD, callee="other"),)}, "do not fit"),
+        ({"inputs": (file.Input(0, "input", "a", "int3"),)}, "'a' of 'main' has elements of no"),
         ({"goldens": (file.Golden(9, 0),)}, "uses tensor 9"),
         ({"goldens": (file.Golden(0, 7),)}, "uses constant 7"),
         ({"goldens": (file.Golden(0, 0),)}, "another shape than its tensor"),

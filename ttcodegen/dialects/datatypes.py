@@ -156,6 +156,23 @@ def numpy_name(element_type: Attribute) -> str | None:
             return None
 
 
+_NAMED_ELEMENT_TYPES: dict[str, Attribute] = {
+    "bfloat16": bf16,
+    "float16": Float16Type(),
+    "float32": f32,
+    "float64": Float64Type(),
+    "bool": i1,
+    **{f"int{width}": IntegerType(width) for width in (8, 16, 32, 64)},
+    **{f"uint{w}": IntegerType(w, Signedness.UNSIGNED) for w in (8, 16, 32, 64)},
+}
+
+
+def element_type_of(name: str) -> Attribute:
+    """The element type whose numpy dtype has that name; signed integers without a sign, as sources
+    have them. Raises KeyError when there is none."""
+    return _NAMED_ELEMENT_TYPES[name]
+
+
 def shape_of(type_: Attribute) -> tuple[int, ...]:
     """The logical shape of a tensor type."""
     assert isinstance(type_, TensorType)

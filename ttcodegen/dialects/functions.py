@@ -20,6 +20,9 @@ from ttcodegen.dialects.ttcore import ArgumentType, ArgumentTypeAttr
 CALLS = ("func.call", "ttcore.load_cached")
 """The ops that run another function of the module."""
 
+CONST_EVAL = "ttcodegen.const_eval"
+"""Marks a function that runs once, before the first call of the function it belongs to."""
+
 SOURCE_TYPES = "ttcodegen.source_types"
 """The attribute of a function with the type that it had in the source."""
 

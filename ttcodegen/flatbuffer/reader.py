@@ -96,6 +96,9 @@ def _check_program(program: Program, known: dict[str, Program], binary: Binary) 
         _fail(f"there are two programs '{name}'")
     for index, tensor in enumerate(program.tensors):
         _check_shape(tensor.type.shape, f"tensor {index} of '{name}'")
+    for entry in (*program.inputs, *program.outputs):
+        if entry.element_type is not None and entry.element_type not in ELEMENT_SIZES:
+            _fail(f"'{entry.name}' of '{name}' has elements of no known type")
     defined: set[int] = set()
     for input_ in program.inputs:
         _define(input_.tensor, program, defined)

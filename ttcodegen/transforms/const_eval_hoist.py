@@ -19,13 +19,10 @@ from xdsl.ir import Block, Operation, Region, SSAValue
 from xdsl.passes import ModulePass
 
 from ttcodegen.conversions.rebuilding import body_of
-from ttcodegen.dialects.functions import argument_type
+from ttcodegen.dialects.functions import CONST_EVAL, argument_type
 from ttcodegen.dialects.operation import CatalogueOp
 from ttcodegen.dialects.ttcore import ArgumentType, LoadCachedOp
 from ttcodegen.ops.definition import TTNNDefinition
-
-CONST_EVAL = "ttcodegen.const_eval"
-"""Marks a function that runs once, before the first call of the function it belongs to."""
 
 
 def is_const_eval(function: FuncOp) -> bool:

@@ -1,0 +1,218 @@
+"""Makes the TTNN module that a `.ttnn` file was written from."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from xdsl.dialects.builtin import (
+    ArrayAttr,
+    DenseArrayBase,
+    DictionaryAttr,
+    FunctionType,
+    ModuleOp,
+    NameLoc,
+    StringAttr,
+    TensorType,
+    UnitAttr,
+    UnknownLoc,
+    i32,
+)
+from xdsl.dialects.func import CallOp, FuncOp, ReturnOp
+from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
+
+from ttcodegen.diagnostics import CompileError
+from ttcodegen.dialects.constants import elements
+from ttcodegen.dialects.datatypes import DataType, element_type_of
+from ttcodegen.dialects.functions import CONST_EVAL, SOURCE_TYPES
+from ttcodegen.dialects.placement import TensorPlacement, placed_type
+from ttcodegen.dialects.ttcore import ArgumentType, ArgumentTypeAttr, LoadCachedOp
+from ttcodegen.dialects.ttnn import TTNNOp, ttnn_op_classes
+from ttcodegen.flatbuffer import program as file
+from ttcodegen.flatbuffer.writer import Origin
+
+_ORIGIN = "ttcodegen.origin"
+"""The attribute of a module with what the file says of its origin."""
+
+
+def module_of(binary: file.Binary) -> ModuleOp:
+    """The functions of a file, with layouts, names and locations. Written again, they give the same
+    file but for golden values, which a module has no place for.
+
+    Raises:
+        CompileError: if the file calls ops or has attributes that this version does not know.
+    """
+    constants = [_constant(constant) for constant in binary.constants]
+    placements: dict[TensorPlacement, Attribute] = {}
+    module = ModuleOp(
+        [_function(program, binary, constants, placements) for program in binary.programs]
+    )
+    origin = {"arch": binary.arch, "release": binary.release, "input_hash": binary.input_hash}
+    module.attributes[_ORIGIN] = DictionaryAttr({k: StringAttr(v) for k, v in origin.items()})
+    return module
+
+
+def origin_of(module: ModuleOp, default: Origin) -> Origin:
+    """What a module that was read from a file says of its origin; `default` for other modules."""
+    attribute = module.attributes.get(_ORIGIN)
+    if not isinstance(attribute, DictionaryAttr):
+        return default
+    texts = {k: v.data for k, v in attribute.data.items() if isinstance(v, StringAttr)}
+    return Origin(
+        texts.get("input_hash", default.input_hash),
+        texts.get("arch", default.arch),
+        texts.get("release", default.release),
+        default.system,
+    )
+
+
+def _constant(constant: file.Constant) -> Attribute:
+    element_type = element_type_of(constant.element_type)
+    return elements(element_type, constant.shape, bytes(constant.elements))
+
+
+def _function(
+    program: file.Program,
+    binary: file.Binary,
+    constants: Sequence[Attribute],
+    types: dict[TensorPlacement, Attribute],
+) -> FuncOp:
+    def type_of(tensor: int) -> Attribute:
+        placement = program.tensors[tensor].type.placement
+        found = types.get(placement)
+        if found is None:
+            found = types[placement] = placed_type(placement)
+        return found
+
+    block = Block(arg_types=[type_of(entry.tensor) for entry in program.inputs])
+    values: dict[int, SSAValue] = {}
+    for entry, argument in zip(program.inputs, block.args, strict=True):
+        _name(argument, program, entry.tensor)
+        values[entry.tensor] = argument
+    for operation in program.operations:
+        results = [type_of(tensor) for tensor in operation.results]
+        operands = [values[tensor] for tensor in operation.operands]
+        op = _operation(operation, operands, results, binary, constants)
+        if operation.location is not None:
+            op.location = NameLoc(StringAttr(operation.location), UnknownLoc())
+        for tensor, result in zip(operation.results, op.results, strict=True):
+            _name(result, program, tensor)
+            values[tensor] = result
+        block.add_op(op)
+    returned = [values[entry.tensor] for entry in program.outputs]
+    block.add_op(ReturnOp(*returned))
+    function = FuncOp(
+        program.name,
+        FunctionType.from_lists([a.type for a in block.args], [v.type for v in returned]),
+        Region(block),
+        None if program.kind == "entry" else "private",
+        arg_attrs=ArrayAttr([_argument_attributes(entry, program) for entry in program.inputs]),
+        res_attrs=ArrayAttr(
+            [DictionaryAttr({"ttir.name": StringAttr(entry.name)}) for entry in program.outputs]
+        ),
+    )
+    if program.kind == "const_eval":
+        function.attributes[CONST_EVAL] = UnitAttr()
+    if (source := _source_type(program)) is not None:
+        function.attributes[SOURCE_TYPES] = source
+    return function
+
+
+def _name(value: SSAValue, program: file.Program, tensor: int) -> None:
+    name = program.tensors[tensor].name
+    if name is not None and SSAValue.is_valid_name(name):
+        value.name_hint = name
+
+
+def _argument_attributes(entry: file.Input, program: file.Program) -> DictionaryAttr:
+    attributes: dict[str, Attribute] = {"ttir.name": StringAttr(entry.name)}
+    if program.kind == "entry":
+        attributes["ttcore.argument_type"] = ArgumentTypeAttr(ArgumentType(entry.kind))
+    return DictionaryAttr(attributes)
+
+
+def _source_type(program: file.Program) -> FunctionType | None:
+    """The type that the function had in the source, None if the file does not say."""
+
+    def types(entries: Sequence[file.Input | file.Output]) -> list[Attribute | None]:
+        return [
+            TensorType(
+                element_type_of(entry.element_type), program.tensors[entry.tensor].type.shape
+            )
+            if entry.element_type is not None
+            else None
+            for entry in entries
+        ]
+
+    inputs, outputs = types(program.inputs), types(program.outputs)
+    if program.kind != "entry" or None in inputs or None in outputs:
+        return None
+    return FunctionType.from_lists(
+        [type_ for type_ in inputs if type_ is not None],
+        [type_ for type_ in outputs if type_ is not None],
+    )
+
+
+def _operation(
+    operation: file.Operation,
+    operands: Sequence[SSAValue],
+    results: Sequence[Attribute],
+    binary: file.Binary,
+    constants: Sequence[Attribute],
+) -> Operation:
+    if operation.callee is not None:
+        if operation.name == LoadCachedOp.name:
+            return LoadCachedOp(operation.callee, operands, results)
+        if operation.name == CallOp.name:
+            return CallOp(operation.callee, list(operands), list(results))
+    dialect, _, name = operation.name.partition(".")
+    op_class = ttnn_op_classes().get(name) if dialect == "ttnn" else None
+    if op_class is None or len(operation.operand_sizes) != len(op_class.definition.operands):
+        raise CompileError(
+            f"the file calls '{operation.name}' in a way that this version does not know",
+            remedy="compile the model again with this version of ttcodegen",
+        )
+    return op_class.create(
+        operands=list(operands),
+        result_types=list(results),
+        properties=_properties(operation, op_class, constants),
+    )
+
+
+def _properties(
+    operation: file.Operation, op_class: type[TTNNOp], constants: Sequence[Attribute]
+) -> dict[str, Attribute]:
+    definition = op_class.definition
+    specs = {spec.name: spec for spec in definition.attributes}
+    properties: dict[str, Attribute] = {}
+    for attribute in operation.attributes:
+        spec = specs.get(attribute.name)
+        if spec is None:
+            raise CompileError(f"a '{operation.name}' of the file has no '{attribute.name}' here")
+        value = _value(attribute.value, constants)
+        if value is None or value == spec.default:
+            continue
+        try:
+            properties[spec.name] = spec.kind.encode(value)
+        except (TypeError, ValueError, AttributeError) as error:
+            raise CompileError(
+                f"the attribute '{spec.name}' of a '{operation.name}' of the file should be "
+                f"{spec.kind.expected}"
+            ) from error
+    if sum(spec.count != "one" for spec in definition.operands) > 1:
+        properties["operandSegmentSizes"] = DenseArrayBase.from_list(i32, operation.operand_sizes)
+    return properties
+
+
+def _value(value: file.AttributeValue | None, constants: Sequence[Attribute]) -> Any:
+    match value:
+        case None:
+            return None
+        case file.DataTypeName():
+            return DataType.from_mlir(value.value)
+        case file.ConstantReference():
+            return constants[value.index]
+        case file.Integers() | file.Floats() | file.Booleans():
+            return list(value.values)
+        case _:
+            return value.value

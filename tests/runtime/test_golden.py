@@ -111,7 +111,7 @@ def test_updates_in_place() -> None:
 def test_observer_sees_the_ops_of_callees() -> None:
     seen: list[str] = []
     module = parse(CALLS)
-    Golden(module, lambda name, location, outputs: seen.append(name)).run("main", [np.ones(2)])
+    Golden(module, lambda observation: seen.append(observation.step.name)).run("main", [np.ones(2)])
     assert seen == ["ttir.multiply", "func.call"] * 2
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import replace
 
 import ml_dtypes
@@ -30,7 +29,7 @@ from ttcodegen.flatbuffer import program as file
 from ttcodegen.flatbuffer.reader import read_ttnn
 from ttcodegen.flatbuffer.writer import write_ttnn
 from ttcodegen.ops.definition import TTNN
-from ttcodegen.runtime.execution import ExecutionError
+from ttcodegen.runtime.execution import ExecutionError, Observation
 from ttcodegen.runtime.interpreter import Interpreter
 
 SMALL = placed(2, 32)
@@ -184,8 +183,9 @@ def test_const_eval_functions_are_loaded() -> None:
 def test_observer_sees_every_op() -> None:
     seen: list[tuple[str, str | None, list[tuple[int, ...]]]] = []
 
-    def observe(name: str, location: str | None, outputs: Sequence[np.ndarray]) -> None:
-        seen.append((name, location, [output.shape for output in outputs]))
+    def observe(seen_op: Observation) -> None:
+        step = seen_op.step
+        seen.append((step.name, step.location, [result.shape for result in seen_op.results]))
 
     Interpreter(binary(adding_program()), observe).run("main", [INPUT, INPUT])
     assert seen == [("ttnn.add", '"add.1"', [(2, 32)])]

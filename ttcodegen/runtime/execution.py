@@ -11,9 +11,6 @@ import numpy as np
 from ttcodegen.diagnostics import CompileError
 from ttcodegen.ops.definition import Call, Definition, ResultInfo
 
-Observer = Callable[[str, str | None, Sequence[np.ndarray]], None]
-"""Called after each op with its name, its location and its results."""
-
 
 class ExecutionError(Exception):
     """An op did not compute what the program says it computes: a bug in ttcodegen."""
@@ -114,6 +111,20 @@ def _with_releases(steps: Sequence[Step], results: Sequence[int]) -> tuple[Step,
     return tuple(releasing)
 
 
+@dataclass(frozen=True)
+class Observation:
+    """An op that was just run."""
+
+    function: Function
+    step: Step
+    results: Sequence[np.ndarray]
+    """As the tensors of the function carry them; they are not to be changed."""
+
+
+Observer = Callable[[Observation], None]
+"""Called after each op. What it raises ends the run."""
+
+
 class Executor:
     """Runs functions that may call each other.
 
@@ -133,6 +144,18 @@ class Executor:
                 too small.
             ExecutionError: if an op fails or gives a wrong shape.
         """
+        return self._run(name, arguments, range(len(arguments)))[0]
+
+    def run_carried(
+        self, name: str, arguments: Sequence[np.ndarray]
+    ) -> tuple[list[np.ndarray], dict[int, np.ndarray]]:
+        """As `run`, for arguments that are in the carriers of their tensors already; gives also what
+        those that were overwritten hold then, by their position."""
+        return self._run(name, arguments, ())
+
+    def _run(
+        self, name: str, arguments: Sequence[np.ndarray], foreign: Iterable[int]
+    ) -> tuple[list[np.ndarray], dict[int, np.ndarray]]:
         function = self._functions.get(name)
         if function is None:
             known = ", ".join(f"'{known}'" for known in self._functions)
@@ -140,9 +163,7 @@ class Executor:
         _check_arguments(function, arguments)
         try:
             with np.errstate(all="ignore"):
-                return _Run(self._functions, self._observe).run(
-                    function, arguments, range(len(arguments))
-                )[0]
+                return _Run(self._functions, self._observe).run(function, arguments, foreign)
         except MemoryError:
             raise CompileError(f"'{name}' needs more memory than there is") from None
 
@@ -188,7 +209,7 @@ class _Run:
             for tensor, array in zip(step.results, results, strict=True):
                 frame.arrays[tensor] = array
             if self._observe is not None:
-                self._observe(step.name, step.location, results)
+                self._observe(Observation(function, step, results))
             # A frame that still holds them would keep the results of this step alive.
             del results
             for tensor in step.released:

@@ -91,7 +91,7 @@ class Interpreter:
     ) -> None:
         catalogue.load()
         self._binary = binary
-        constants = [_constant_array(constant) for constant in binary.constants]
+        constants = [constant_array(constant) for constant in binary.constants]
         functions = {
             program.name: _function(program, constants, disturbance) for program in binary.programs
         }
@@ -115,8 +115,19 @@ class Interpreter:
             for array, type_ in zip(results, types, strict=True)
         ]
 
+    def run_carried(
+        self, name: str, inputs: Sequence[np.ndarray]
+    ) -> tuple[list[np.ndarray], dict[int, np.ndarray]]:
+        """The outputs of a program as its tensors carry them, of inputs that are carried that way;
+        and, by their position, the inputs that the program overwrote.
 
-def _constant_array(constant: file.Constant) -> np.ndarray:
+        Raises:
+            CompileError, ExecutionError: as `run`.
+        """
+        return self._executor.run_carried(name, inputs)
+
+
+def constant_array(constant: file.Constant) -> np.ndarray:
     """The elements of a constant; a splat is broadcast, which takes no memory."""
     values = np.frombuffer(constant.elements, dtype=np.dtype(constant.element_type))
     if values.size == 1:

@@ -1,0 +1,139 @@
+"""The `.ttsys` file: a description of a system as a flatbuffer, by the schema `ttsys.fbs`."""
+
+from __future__ import annotations
+
+from dataclasses import fields, make_dataclass
+from pathlib import Path
+from typing import Any
+
+import ttcodegen
+from ttcodegen.diagnostics import CompileError
+from ttcodegen.flatbuffer.decoding import decode
+from ttcodegen.flatbuffer.encoding import encode
+from ttcodegen.flatbuffer.schema import load_schema
+from ttcodegen.target.system import (
+    ChipChannel,
+    ChipDescription,
+    CPUDescription,
+    SystemDescription,
+)
+
+MAJOR = 1
+MINOR = 0
+
+_SCHEMA = "ttsys.fbs"
+_KIND = ".ttsys file"
+_NAMES = ("supported_data_types",)
+_PAIR_LISTS = (
+    "supported_tile_sizes",
+    "dram_bank_to_logical_worker_noc0",
+    "dram_bank_to_logical_worker_noc1",
+)
+
+
+def _record(name: str, *names: str) -> Any:
+    """A class for the table of that name."""
+    return make_dataclass(name, names, frozen=True)
+
+
+_Pair = _record("Pair", "rows", "columns")
+_Name = _record("Name", "text")
+_ChipCoordinate = _record("ChipCoordinate", "rack", "shelf", "row", "column")
+_Chip = _record("Chip", *(field.name for field in fields(ChipDescription)))
+_CPU = _record("CPU", "role", "target_triple")
+_Channel = _record("ChipChannel", "first", "first_core", "second", "second_core")
+_System = _record(
+    "System",
+    *("major", "minor", "tool_version", "cpus", "chips"),
+    *("chip_indices", "chip_capabilities", "chip_coordinates", "chip_channels"),
+)
+_RECORDS: tuple[type, ...] = (_Pair, _Name, _ChipCoordinate, _Chip, _CPU, _Channel, _System)
+
+
+def write_ttsys(system: SystemDescription) -> bytes:
+    """The file of a description; the same description and version give the same bytes."""
+    record = _System(
+        MAJOR,
+        MINOR,
+        ttcodegen.__version__,
+        tuple(_CPU(cpu.role, cpu.target_triple) for cpu in system.cpus),
+        tuple(_chip_record(chip) for chip in system.chips),
+        system.chip_indices,
+        system.chip_capabilities,
+        tuple(_ChipCoordinate(*place) for place in system.chip_coordinates),
+        tuple(
+            _Channel(c.first, _Pair(*c.first_core), c.second, _Pair(*c.second_core))
+            for c in system.chip_channels
+        ),
+    )
+    return encode(load_schema(_SCHEMA), record)
+
+
+def _chip_record(chip: ChipDescription) -> Any:
+    values: dict[str, Any] = {}
+    for field in fields(chip):
+        value = getattr(chip, field.name)
+        if field.name in _NAMES:
+            value = tuple(_Name(name) for name in value)
+        elif field.name in _PAIR_LISTS:
+            value = tuple(_Pair(*pair) for pair in value)
+        elif field.type == "Pair":
+            value = _Pair(*value)
+        values[field.name] = value
+    return _Chip(**values)
+
+
+def read_ttsys_file(path: str | Path) -> SystemDescription:
+    """The description in a file.
+
+    Raises:
+        CompileError: if the file cannot be read, or as `read_ttsys` says.
+    """
+    try:
+        data = Path(path).read_bytes()
+    except (OSError, ValueError) as error:
+        reason = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
+        raise CompileError(f"cannot read '{path}': {reason}") from None
+    try:
+        return read_ttsys(data)
+    except CompileError as error:
+        remedy = error.diagnostics[0].remedy
+        raise CompileError(f"'{path}': {error}", remedy=remedy) from None
+
+
+def read_ttsys(data: bytes | memoryview) -> SystemDescription:
+    """The description that `data` hold, checked.
+
+    Raises:
+        CompileError: if it is not a .ttsys file, of another version, damaged, or inconsistent.
+    """
+    record = decode(load_schema(_SCHEMA), _RECORDS, data, _KIND, (MAJOR, MINOR))
+    return SystemDescription(
+        tuple(CPUDescription(cpu.role, cpu.target_triple) for cpu in record.cpus),
+        tuple(_chip(chip) for chip in record.chips),
+        tuple(record.chip_indices),
+        tuple(record.chip_capabilities),
+        tuple((c.rack, c.shelf, c.row, c.column) for c in record.chip_coordinates),
+        tuple(
+            ChipChannel(c.first, _pair(c.first_core), c.second, _pair(c.second_core))
+            for c in record.chip_channels
+        ),
+    ).check()
+
+
+def _pair(record: Any) -> tuple[int, int]:
+    return record.rows, record.columns
+
+
+def _chip(record: Any) -> ChipDescription:
+    values: dict[str, Any] = {}
+    for field in fields(ChipDescription):
+        value = getattr(record, field.name)
+        if field.name in _NAMES:
+            value = tuple(name.text for name in value)
+        elif field.name in _PAIR_LISTS:
+            value = tuple(_pair(pair) for pair in value)
+        elif field.type == "Pair":
+            value = _pair(value)
+        values[field.name] = value
+    return ChipDescription(**values)

@@ -1,0 +1,1 @@
+"""What is compiled for: architectures and descriptions of systems."""

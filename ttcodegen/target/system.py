@@ -1,0 +1,317 @@
+"""Descriptions of systems: the chips of a machine, and what a program may use of them.
+
+The fields and their names are those of `#ttcore.system_desc` (tt-mlir, 2026), so that its text is
+read and written; `noc_grid` and the harvested rows and columns are told in addition. The figures of
+the two architectures are those that tt-mlir assumes where no card is queried, the layouts of the
+NoC those of the descriptors in tt-metal 0.70.1 (tt_metal/soc_descriptors).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, fields
+
+from ttcodegen.diagnostics import CompileError
+
+ARCHITECTURES = ("wormhole_b0", "blackhole")
+"""The architectures that programs are compiled for, by name."""
+
+DATA_TYPES = (
+    "f32",
+    "f16",
+    "bf16",
+    "bfp_f8",
+    "bfp_bf8",
+    "bfp_f4",
+    "bfp_bf4",
+    "bfp_f2",
+    "bfp_bf2",
+    "u32",
+    "u16",
+    "u8",
+    "si32",
+)
+"""The data types that a chip may support, spelled as in `#ttcore.supportedDataTypes`."""
+
+TILE_SIZES = ((4, 16), (16, 16), (32, 16), (4, 32), (16, 32), (32, 32))
+"""Height and width of the tiles that the matrix engine of both architectures takes."""
+
+Pair = tuple[int, int]
+
+
+@dataclass(frozen=True)
+class NocLayout:
+    """Where the worker cores stand on the network on chip of an architecture."""
+
+    grid: Pair
+    """Rows and columns of the whole network."""
+    worker_rows: tuple[int, ...]
+    worker_columns: tuple[int, ...]
+
+
+NOC_LAYOUTS = {
+    "wormhole_b0": NocLayout((12, 10), (1, 2, 3, 4, 5, 7, 8, 9, 10, 11), (1, 2, 3, 4, 6, 7, 8, 9)),
+    "blackhole": NocLayout((12, 17), tuple(range(2, 12)), (*range(1, 8), *range(10, 17))),
+}
+
+
+@dataclass(frozen=True)
+class ChipDescription:
+    """One chip. Sizes and addresses are in bytes, pairs are rows and columns."""
+
+    arch: str
+    grid: Pair
+    """The cores that programs run on; those that dispatch work are not among them."""
+    coord_translation_offsets: Pair
+    l1_size: int
+    num_dram_channels: int
+    dram_channel_size: int
+    noc_l1_address_align_bytes: int
+    pcie_address_align_bytes: int
+    noc_dram_address_align_bytes: int
+    l1_unreserved_base: int
+    """Where the part of L1 begins that firmware and kernels leave to tensors."""
+    erisc_l1_unreserved_base: int
+    dram_unreserved_base: int
+    dram_unreserved_end: int
+    supported_data_types: tuple[str, ...]
+    supported_tile_sizes: tuple[Pair, ...]
+    dst_physical_size_tiles: int
+    num_cbs: int
+    num_compute_threads: int
+    num_datamovement_threads: int
+    dram_grid: Pair
+    dram_bank_to_logical_worker_noc0: tuple[Pair, ...] = ()
+    """For each DRAM bank the worker that is closest to it on NoC 0, as row and column."""
+    dram_bank_to_logical_worker_noc1: tuple[Pair, ...] = ()
+    noc_grid: Pair = (0, 0)
+    harvested_rows: tuple[int, ...] = ()
+    """Rows of the network whose workers are switched off."""
+    harvested_columns: tuple[int, ...] = ()
+
+    @property
+    def cores(self) -> int:
+        """How many cores programs run on."""
+        return self.grid[0] * self.grid[1]
+
+    @property
+    def usable_l1(self) -> int:
+        """Bytes of L1 of each core that tensors and circular buffers may take."""
+        return self.l1_size - self.l1_unreserved_base
+
+    @property
+    def usable_dram(self) -> int:
+        """Bytes of DRAM, over all channels, that tensors may take."""
+        return self.num_dram_channels * (self.dram_unreserved_end - self.dram_unreserved_base)
+
+    def physical_core(self, row: int, column: int) -> Pair:
+        """Row and column on the network of the worker at a place of the logical grid.
+
+        Raises:
+            IndexError: if the grid has no such place.
+        """
+        if not (0 <= row < self.grid[0] and 0 <= column < self.grid[1]):
+            raise IndexError((row, column))
+        layout = NOC_LAYOUTS[self.arch]
+        rows = [y for y in layout.worker_rows if y not in self.harvested_rows]
+        columns = [x for x in layout.worker_columns if x not in self.harvested_columns]
+        return rows[row], columns[column]
+
+
+@dataclass(frozen=True)
+class CPUDescription:
+    """A processor that runs host code."""
+
+    role: str = "host"
+    target_triple: str = "x86_64-pc-linux-gnu"
+
+
+@dataclass(frozen=True)
+class ChipChannel:
+    """An ethernet link between two chips of the system, by index and core."""
+
+    first: int
+    first_core: Pair
+    second: int
+    second_core: Pair
+
+
+@dataclass(frozen=True)
+class SystemDescription:
+    """All chips of a machine. `chips` are kinds of chips; `chip_indices` has the kind of each."""
+
+    cpus: tuple[CPUDescription, ...]
+    chips: tuple[ChipDescription, ...]
+    chip_indices: tuple[int, ...]
+    chip_capabilities: tuple[int, ...]
+    """Per chip: bit 0 says that it is reached by PCIe, bit 1 that it can map host memory."""
+    chip_coordinates: tuple[tuple[int, int, int, int], ...]
+    """Per chip: rack, shelf, row and column."""
+    chip_channels: tuple[ChipChannel, ...] = ()
+
+    @property
+    def chip(self) -> ChipDescription:
+        """The chip that programs are compiled for: the first one."""
+        return self.chips[self.chip_indices[0]]
+
+    @property
+    def arch(self) -> str:
+        """The name of its architecture."""
+        return self.chip.arch
+
+    def check(self) -> SystemDescription:
+        """The description itself.
+
+        Raises:
+            CompileError: that names the first field that cannot be so.
+        """
+        if not self.chips or not self.chip_indices:
+            raise _impossible("it has no chips")
+        if any(index >= len(self.chips) or index < 0 for index in self.chip_indices):
+            raise _impossible("an index of 'chip_indices' names no chip")
+        for chip in self.chips:
+            _check_chip(chip)
+        return self
+
+
+def _impossible(what: str) -> CompileError:
+    return CompileError(f"the system description is inconsistent: {what}")
+
+
+_COUNTS = (
+    "l1_size",
+    "num_dram_channels",
+    "dram_channel_size",
+    "dst_physical_size_tiles",
+    "num_cbs",
+    "num_compute_threads",
+    "num_datamovement_threads",
+)
+_ALIGNMENTS = (
+    "noc_l1_address_align_bytes",
+    "pcie_address_align_bytes",
+    "noc_dram_address_align_bytes",
+)
+_BASES = ("l1_unreserved_base", "erisc_l1_unreserved_base", "dram_unreserved_base")
+
+
+def _check_chip(chip: ChipDescription) -> None:
+    if chip.arch not in NOC_LAYOUTS:
+        raise CompileError(
+            f"the system description is of the architecture '{chip.arch}', which is not supported",
+            remedy=f"supported are {', '.join(ARCHITECTURES)}",
+        )
+    for name in _COUNTS:
+        if getattr(chip, name) < 1:
+            raise _impossible(f"'{name}' is {getattr(chip, name)}")
+    for name in _ALIGNMENTS:
+        value = getattr(chip, name)
+        if value < 1 or value & (value - 1):
+            raise _impossible(f"'{name}' is {value}, which is no power of two")
+    for name in _BASES:
+        if getattr(chip, name) < 0:
+            raise _impossible(f"'{name}' is negative")
+    if chip.l1_unreserved_base >= chip.l1_size:
+        raise _impossible("nothing of L1 is left above 'l1_unreserved_base'")
+    if not chip.dram_unreserved_base < chip.dram_unreserved_end <= chip.dram_channel_size:
+        raise _impossible("'dram_unreserved_base' and 'dram_unreserved_end' enclose no DRAM")
+    for name in chip.supported_data_types:
+        if name not in DATA_TYPES:
+            raise _impossible(f"there is no data type '{name}'")
+    _check_grid(chip)
+
+
+def _check_grid(chip: ChipDescription) -> None:
+    layout = NOC_LAYOUTS[chip.arch]
+    rows = len(layout.worker_rows) - len(set(layout.worker_rows) & set(chip.harvested_rows))
+    columns = len(layout.worker_columns)
+    columns -= len(set(layout.worker_columns) & set(chip.harvested_columns))
+    if not (1 <= chip.grid[0] <= rows and 1 <= chip.grid[1] <= columns):
+        raise _impossible(
+            f"'grid' is {chip.grid[0]}x{chip.grid[1]}, but {chip.arch} has {rows} rows and "
+            f"{columns} columns of workers that are not harvested"
+        )
+
+
+_WORMHOLE_BANKS = (
+    *((7, 3), (0, 0), (3, 0), (4, 0), (0, 4), (7, 7)),
+    *((1, 4), (6, 4), (5, 4), (2, 6), (3, 4), (4, 4)),
+)
+_BLACKHOLE_BANKS = ((9, 0), (0, 0), (7, 0), (3, 0), (9, 7), (1, 7), (6, 7), (4, 7))
+
+_CHIPS = {
+    "wormhole_b0": ChipDescription(
+        arch="wormhole_b0",
+        grid=(8, 8),
+        coord_translation_offsets=(18, 18),
+        l1_size=1464 * 1024,
+        num_dram_channels=12,
+        dram_channel_size=1 << 30,
+        noc_l1_address_align_bytes=16,
+        pcie_address_align_bytes=32,
+        noc_dram_address_align_bytes=32,
+        l1_unreserved_base=1024,
+        erisc_l1_unreserved_base=1024,
+        dram_unreserved_base=1024,
+        dram_unreserved_end=1 << 30,
+        supported_data_types=DATA_TYPES,
+        supported_tile_sizes=TILE_SIZES,
+        dst_physical_size_tiles=16,
+        num_cbs=32,
+        num_compute_threads=1,
+        num_datamovement_threads=2,
+        dram_grid=(1, 12),
+        dram_bank_to_logical_worker_noc0=_WORMHOLE_BANKS,
+        dram_bank_to_logical_worker_noc1=_WORMHOLE_BANKS,
+        noc_grid=NOC_LAYOUTS["wormhole_b0"].grid,
+        harvested_rows=(11,),
+    ),
+    "blackhole": ChipDescription(
+        arch="blackhole",
+        grid=(10, 13),
+        coord_translation_offsets=(18, 18),
+        l1_size=1536 * 1024,
+        num_dram_channels=8,
+        dram_channel_size=4278190080,
+        noc_l1_address_align_bytes=16,
+        pcie_address_align_bytes=64,
+        noc_dram_address_align_bytes=64,
+        l1_unreserved_base=98304,
+        erisc_l1_unreserved_base=100032,
+        dram_unreserved_base=64,
+        dram_unreserved_end=4276383744,
+        supported_data_types=DATA_TYPES,
+        supported_tile_sizes=TILE_SIZES,
+        dst_physical_size_tiles=16,
+        num_cbs=32,
+        num_compute_threads=1,
+        num_datamovement_threads=2,
+        dram_grid=(1, 8),
+        dram_bank_to_logical_worker_noc0=_BLACKHOLE_BANKS,
+        dram_bank_to_logical_worker_noc1=_BLACKHOLE_BANKS,
+        noc_grid=NOC_LAYOUTS["blackhole"].grid,
+    ),
+}
+
+
+def default_system(arch: str) -> SystemDescription:
+    """A machine with one chip of that architecture: an n150 or a p150.
+
+    Raises:
+        KeyError: if there is no such architecture.
+    """
+    return SystemDescription((CPUDescription(),), (_CHIPS[arch],), (0,), (1,), ((0, 0, 0, 0),))
+
+
+def differences(first: SystemDescription, second: SystemDescription) -> list[str]:
+    """The fields of the chips that programs are compiled for in which two systems differ, with
+    what each has; empty if a program for one is a program for the other."""
+    found: list[str] = []
+    for field in fields(ChipDescription):
+        one, other = getattr(first.chip, field.name), getattr(second.chip, field.name)
+        if one != other:
+            found.append(f"{field.name}: {_shown(one)} and {_shown(other)}")
+    return found
+
+
+def _shown(value: object) -> str:
+    return "none" if value == () else str(value)

@@ -127,15 +127,29 @@ def test_a_refused_operation_in_a_form_of_its_own_gives_its_reason() -> None:
     message = failure(
         body(
             f'%0 = ttir.tt_lang_op(%a) {{kernel_id = "k"}} : ({T}) -> ({T})',
-            f'%1 = "ttir.mesh_shard"(%0) : ({T}) -> {T}',
+            f'%1 = "ttir.all_gather"(%0) : ({T}) -> {T}',
         )
     )
     errors = [line for line in message.splitlines() if ": error: " in line]
     assert errors == [
         "in.mlir:2:8: error: 'ttir.tt_lang_op' is not supported: it calls a kernel that is not "
         "part of the module",
-        "in.mlir:3:8: error: 'ttir.mesh_shard' is not supported: it works on a mesh of devices, "
+        "in.mlir:3:8: error: 'ttir.all_gather' is not supported: it works on a mesh of devices, "
         "and programs are compiled for one",
+    ]
+
+
+def test_shards_of_one_device_are_the_tensor() -> None:
+    message = failure(
+        body(
+            f'%0 = "ttir.mesh_shard"(%a) <{{shard_shape = array<i64: 2, 1>}}> : ({T}) -> {T}',
+            f'%1 = "ttir.mesh_shard"(%a) <{{shard_shape = array<i64: 1, 1>}}> : ({T}) -> {T}',
+        )
+    )
+    errors = [line for line in message.splitlines() if ": error: " in line]
+    assert errors == [
+        "in.mlir:2:8: error: this 'ttir.mesh_shard' is not supported: it works on a mesh of "
+        "devices, and programs are compiled for one",
     ]
 
 

@@ -33,6 +33,7 @@ FAMILIES = (
     "attention_latent",
     "sampling",
     "quantization",
+    "mesh",
     "refusals",
 )
 

@@ -74,6 +74,8 @@ class TTIRDefinition(Definition):
     """Gives TTNN ops."""
     refusal: str | None = None
     """Why no target supports the op; the reader of the message is the user."""
+    refused_form: Callable[[CatalogueOp], str | None] | None = None
+    """Why no target supports an op with these operands and attributes; None if one does."""
     moves: bool = False
     """The result holds elements of the first operand (of all, if that is a variadic one), and
     perhaps a constant or what becomes of them in another type."""

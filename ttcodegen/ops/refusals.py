@@ -4,23 +4,22 @@ from __future__ import annotations
 
 from ttcodegen.ops.definition import TTIRDefinition, register, variadic
 
-_SEVERAL_DEVICES = "it works on a mesh of devices, and programs are compiled for one"
+SEVERAL_DEVICES = "it works on a mesh of devices, and programs are compiled for one"
 _EXPERTS = "it is a part of mixture-of-experts layers, which are not compiled as a whole"
 _TRAINING = "it is a step of a training loop, and programs are compiled for inference"
 _LATER = "it describes memory that a later stage of compilation has placed"
 
 REASONS = {
-    "all_gather": _SEVERAL_DEVICES,
-    "all_reduce": _SEVERAL_DEVICES,
-    "all_reduce_async": _SEVERAL_DEVICES,
-    "all_to_all": _SEVERAL_DEVICES,
-    "collective_broadcast": _SEVERAL_DEVICES,
-    "collective_permute": _SEVERAL_DEVICES,
-    "distributed_layer_norm": _SEVERAL_DEVICES,
-    "distributed_rms_norm": _SEVERAL_DEVICES,
-    "mesh_partition": _SEVERAL_DEVICES,
-    "mesh_shard": _SEVERAL_DEVICES,
-    "reduce_scatter": _SEVERAL_DEVICES,
+    "all_gather": SEVERAL_DEVICES,
+    "all_reduce": SEVERAL_DEVICES,
+    "all_reduce_async": SEVERAL_DEVICES,
+    "all_to_all": SEVERAL_DEVICES,
+    "collective_broadcast": SEVERAL_DEVICES,
+    "collective_permute": SEVERAL_DEVICES,
+    "distributed_layer_norm": SEVERAL_DEVICES,
+    "distributed_rms_norm": SEVERAL_DEVICES,
+    "mesh_partition": SEVERAL_DEVICES,
+    "reduce_scatter": SEVERAL_DEVICES,
     "all_to_all_combine": _EXPERTS,
     "all_to_all_dispatch": _EXPERTS,
     "all_to_all_dispatch_metadata": _EXPERTS,

@@ -17,6 +17,7 @@ from xdsl.dialects.builtin import (
 from xdsl.dialects.func import CallOp, FuncOp
 from xdsl.ir import Attribute, Operation, SSAValue
 from xdsl.rewriter import Rewriter
+from xdsl.utils.exceptions import VerifyException
 
 from ttcodegen.diagnostics import (
     CompileError,
@@ -28,7 +29,8 @@ from ttcodegen.diagnostics import (
     source_offset,
 )
 from ttcodegen.dialects.datatypes import normalized_data_type
-from ttcodegen.ops.definition import TTIR
+from ttcodegen.dialects.operation import CatalogueOp
+from ttcodegen.ops.definition import TTIR, TTIRDefinition
 
 DEVICE_MODULE = "ttcore.device_module"
 CPU_MODULE = "ttcore.cpu_module"
@@ -192,6 +194,8 @@ def check_supported(module: ModuleOp) -> None:
             remedies[message] = remedy_for_operation(name)
         elif refused(op.name) is not None:
             findings.setdefault(unsupported(op.name), []).append(op)
+        elif (reason := _refused_form(op)) is not None:
+            findings.setdefault(f"this '{op.name}' is not supported: {reason}", []).append(op)
         elif isinstance(op, FuncOp):
             if not op.body.blocks:
                 findings.setdefault("a function without a body is not supported", []).append(op)
@@ -208,6 +212,19 @@ def check_supported(module: ModuleOp) -> None:
     ]
     if diagnostics:
         raise CompileError.from_diagnostics(diagnostics)
+
+
+def _refused_form(op: Operation) -> str | None:
+    """Why no target supports the op, though one supports others of its name."""
+    if not isinstance(op, CatalogueOp):
+        return None
+    definition = op.definition
+    if not isinstance(definition, TTIRDefinition) or definition.refused_form is None:
+        return None
+    try:
+        return definition.refused_form(op)
+    except VerifyException:
+        return None  # The verifier of the op says what is wrong with it.
 
 
 def _values(op: Operation) -> Iterator[SSAValue]:

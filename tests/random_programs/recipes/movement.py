@@ -248,6 +248,11 @@ def to_layout(generator: Generator) -> None:
     generator.apply("to_layout", [x], x.type)
 
 
+def mesh_shard(generator: Generator) -> None:
+    x = generator.any()
+    generator.apply("mesh_shard", [x], x.type, shard_shape=[1, 1])
+
+
 def arange(generator: Generator) -> None:
     element = generator.pick([e for e in ELEMENTS if str(e) not in ("i1", "i8", "ui8")])
     start, step = generator.integer(0, 5), generator.pick((1, 2, 3))
@@ -294,6 +299,7 @@ RECIPES = {
         rearrange,
         typecast,
         to_layout,
+        mesh_shard,
         arange,
         get_dimension_size,
     )

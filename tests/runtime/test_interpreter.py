@@ -101,7 +101,7 @@ def test_moved_elements_are_not_copied() -> None:
     main = function("main", [type_], lambda b, a: [b.emit("reshape", a, flat, shape=[100_000])])
     seen: list[np.ndarray] = []
     binary_ = read_ttnn(write_ttnn(module(main), ORIGIN))
-    Interpreter(binary_, lambda name, location, outputs: seen.extend(outputs)).run(
+    Interpreter(binary_, lambda observation: seen.extend(observation.results)).run(
         "main", [np.ones((1000, 100))]
     )
     assert seen[0].base is not None

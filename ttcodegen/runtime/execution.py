@@ -149,8 +149,8 @@ class Executor:
     def run_carried(
         self, name: str, arguments: Sequence[np.ndarray]
     ) -> tuple[list[np.ndarray], dict[int, np.ndarray]]:
-        """As `run`, for arguments that are in the carriers of their tensors already; gives also what
-        those that were overwritten hold then, by their position."""
+        """As `run`, for arguments that are in the carriers of their tensors already; gives also
+        what those that were overwritten hold then, by their position."""
         return self._run(name, arguments, ())
 
     def _run(

@@ -74,6 +74,10 @@ class TTIRDefinition(Definition):
     """Gives TTNN ops."""
     refusal: str | None = None
     """Why no target supports the op; the reader of the message is the user."""
+    tile: TileLowering | None = None
+    """Of an elementwise op: what it is on tiles in the registers of a core."""
+    primitives: Lowering | None = None
+    """TTIR ops that device kernels are made for, where the op itself is none of them."""
     refused_form: Callable[[CatalogueOp], str | None] | None = None
     """Why no target supports an op with these operands and attributes; None if one does."""
     moves: bool = False

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from xdsl.dialects.builtin import TensorType
 from xdsl.ir import SSAValue
+from xdsl.utils.exceptions import VerifyException
 
 from ttcodegen.dialects.datatypes import DataType, element_of, f32, normalized_data_type, shape_of
 from ttcodegen.dialects.operation import CatalogueOp
@@ -43,6 +44,13 @@ from ttcodegen.ops.elementwise import (
     verify_integers,
 )
 from ttcodegen.ops.op_builder import OpBuilder
+from ttcodegen.ops.tile_lowering import (
+    Tile,
+    TileBuilder,
+    TileLowering,
+    binary_tiles,
+    require_float,
+)
 
 COMPOSITE_HEADER = "ttnn/operations/eltwise/binary/binary_composite.hpp"
 FLOATS = (DataType.BFLOAT16, DataType.FLOAT32, DataType.BFLOAT8_B, DataType.BFLOAT4_B)
@@ -73,6 +81,50 @@ class Row:
     commutes: bool = False
     domains: tuple[tuple[float, float] | None, tuple[float, float] | None] = (None, None)
     verify: Verifier = verify_broadcast
+    tile: TileLowering | None = None
+
+
+def _comparison_tiles(name: str) -> TileLowering:
+    """0 or 1. Equality of integers is that of their difference with 0."""
+
+    def lower(builder: TileBuilder, op: CatalogueOp, tiles: Sequence[Tile]) -> Tile:
+        first, second = tiles
+        if first.data_type is not DataType.INT32:
+            require_float(op, tiles)
+            return builder.call(f"{name}_binary_tile", first, second)
+        if name in ("eq", "ne"):
+            difference = builder.call("sub_int_tile", first, second, dtype=DataType.INT32)
+            return builder.call("eqz_tile_int32" if name == "eq" else "nez_tile_int32", difference)
+        return builder.call(f"{name}_int_tile", first, second, dtype=DataType.INT32)
+
+    return lower
+
+
+def _logical_tiles(name: str) -> TileLowering:
+    """The op `name` on operands that were made 0 or 1 first."""
+
+    def lower(builder: TileBuilder, op: CatalogueOp, tiles: Sequence[Tile]) -> Tile:
+        floats = [
+            builder.convert(tile, DataType.FLOAT32) if not tile.data_type.is_float else tile
+            for tile in tiles
+        ]
+        return builder.call(name, *(builder.call("nez_tile", tile) for tile in floats))
+
+    return lower
+
+
+def _typed_tiles(name: str) -> TileLowering:
+    """The op `name` on integers of 32 bits."""
+
+    def lower(builder: TileBuilder, op: CatalogueOp, tiles: Sequence[Tile]) -> Tile:
+        for tile in tiles:
+            if tile.data_type not in (DataType.INT32, DataType.UINT32):
+                raise VerifyException(
+                    f"'{op.name}' of {tile.data_type.mlir} has no operation on tiles"
+                )
+        return builder.call(name, *tiles, dtype=tiles[0].data_type)
+
+    return lower
 
 
 def _quotient(a: Array, b: Array) -> Array:
@@ -109,14 +161,59 @@ def _shift_right(a: Array, b: Array) -> Array:
 
 # Of those with dtype=False some have such a parameter, but ignore it (measured on 0.70.1).
 ROWS = (
-    Row("add", lambda a, b: a + b, commutes=True),
-    Row("subtract", lambda a, b: a - b),
-    Row("multiply", lambda a, b: a * b, commutes=True),
+    Row(
+        "add",
+        lambda a, b: a + b,
+        commutes=True,
+        tile=binary_tiles("add_binary_tile", "add_unary_tile", typed="add_int_tile"),
+    ),
+    Row(
+        "subtract",
+        lambda a, b: a - b,
+        tile=binary_tiles("sub_binary_tile", "sub_unary_tile", typed="sub_int_tile"),
+    ),
+    Row(
+        "multiply",
+        lambda a, b: a * b,
+        commutes=True,
+        tile=binary_tiles("mul_binary_tile", "mul_unary_tile", typed="mul_int_tile"),
+    ),
     # What it does to integers depends on their type; some become f32, some are cut off.
-    Row("div", _quotient, "divide", data_types=FLOATS, dtype=False, domains=(None, (0.25, 4.0))),
-    Row("maximum", lambda a, b: np.maximum(a, b), "", COMPOSITE_HEADER, dtype=False, commutes=True),
-    Row("minimum", lambda a, b: np.minimum(a, b), "", COMPOSITE_HEADER, dtype=False, commutes=True),
-    Row("pow", _power, header=COMPOSITE_HEADER, dtype=False, domains=((0.25, 2.0), (-2.0, 2.0))),
+    Row(
+        "div",
+        _quotient,
+        "divide",
+        data_types=FLOATS,
+        dtype=False,
+        domains=(None, (0.25, 4.0)),
+        tile=binary_tiles("div_binary_tile", "div_unary_tile"),
+    ),
+    Row(
+        "maximum",
+        lambda a, b: np.maximum(a, b),
+        "",
+        COMPOSITE_HEADER,
+        dtype=False,
+        commutes=True,
+        tile=binary_tiles("binary_max_tile", int32="binary_max_int32_tile"),
+    ),
+    Row(
+        "minimum",
+        lambda a, b: np.minimum(a, b),
+        "",
+        COMPOSITE_HEADER,
+        dtype=False,
+        commutes=True,
+        tile=binary_tiles("binary_min_tile", int32="binary_min_int32_tile"),
+    ),
+    Row(
+        "pow",
+        _power,
+        header=COMPOSITE_HEADER,
+        dtype=False,
+        domains=((0.25, 2.0), (-2.0, 2.0)),
+        tile=binary_tiles("power_binary_tile"),
+    ),
     Row(
         "remainder",
         lambda a, b: np.remainder(a, b),
@@ -124,32 +221,81 @@ ROWS = (
         dtype=False,
         data_types=(*FLOATS, DataType.INT32),  # unsigned integers are refused
         domains=(None, (0.5, 4.0)),
+        tile=binary_tiles("remainder_binary_tile", int32="remainder_int32_tile"),
     ),
-    Row("atan2", lambda a, b: np.arctan2(a, b), header=COMPOSITE_HEADER, dtype=False, scalar=False),
-    Row("eq", lambda a, b: a == b, commutes=True),
-    Row("ne", lambda a, b: a != b, commutes=True),
-    Row("lt", lambda a, b: a < b),
-    Row("le", lambda a, b: a <= b),
-    Row("gt", lambda a, b: a > b),
-    Row("ge", lambda a, b: a >= b),
-    Row("logical_and", lambda a, b: np.logical_and(a, b), scalar=False, commutes=True),
-    Row("logical_or", lambda a, b: np.logical_or(a, b), scalar=False, commutes=True),
-    Row("logical_xor", lambda a, b: np.logical_xor(a, b), scalar=False, commutes=True),
-    Row("bitwise_and", lambda a, b: a & b, dtype=False, scalar=False, **BITWISE),
-    Row("bitwise_or", lambda a, b: a | b, dtype=False, scalar=False, **BITWISE),
-    Row("bitwise_xor", lambda a, b: a ^ b, dtype=False, scalar=False, **BITWISE),
+    Row(
+        "atan2",
+        lambda a, b: np.arctan2(a, b),
+        header=COMPOSITE_HEADER,
+        dtype=False,
+        scalar=False,
+        tile=binary_tiles("atan2_binary_tile"),
+    ),
+    Row("eq", lambda a, b: a == b, commutes=True, tile=_comparison_tiles("eq")),
+    Row("ne", lambda a, b: a != b, commutes=True, tile=_comparison_tiles("ne")),
+    Row("lt", lambda a, b: a < b, tile=_comparison_tiles("lt")),
+    Row("le", lambda a, b: a <= b, tile=_comparison_tiles("le")),
+    Row("gt", lambda a, b: a > b, tile=_comparison_tiles("gt")),
+    Row("ge", lambda a, b: a >= b, tile=_comparison_tiles("ge")),
+    Row(
+        "logical_and",
+        lambda a, b: np.logical_and(a, b),
+        scalar=False,
+        commutes=True,
+        tile=_logical_tiles("mul_binary_tile"),
+    ),
+    Row(
+        "logical_or",
+        lambda a, b: np.logical_or(a, b),
+        scalar=False,
+        commutes=True,
+        tile=_logical_tiles("binary_max_tile"),
+    ),
+    Row(
+        "logical_xor",
+        lambda a, b: np.logical_xor(a, b),
+        scalar=False,
+        commutes=True,
+        tile=_logical_tiles("ne_binary_tile"),
+    ),
+    Row(
+        "bitwise_and",
+        lambda a, b: a & b,
+        dtype=False,
+        scalar=False,
+        tile=_typed_tiles("bitwise_and_binary_tile"),
+        **BITWISE,
+    ),
+    Row(
+        "bitwise_or",
+        lambda a, b: a | b,
+        dtype=False,
+        scalar=False,
+        tile=_typed_tiles("bitwise_or_binary_tile"),
+        **BITWISE,
+    ),
+    Row(
+        "bitwise_xor",
+        lambda a, b: a ^ b,
+        dtype=False,
+        scalar=False,
+        tile=_typed_tiles("bitwise_xor_binary_tile"),
+        **BITWISE,
+    ),
     Row(
         "logical_left_shift",
         _shift_left,
         dtype=False,
         scalar=False,
         **SHIFTED,
+        tile=_typed_tiles("binary_left_shift_tile"),
     ),
     Row(
         "logical_right_shift",
         _shift_right_logical,
         scalar=False,
         **SHIFTED,
+        tile=_typed_tiles("binary_logical_right_shift_tile"),
     ),
     Row(
         "right_shift",
@@ -158,6 +304,7 @@ ROWS = (
         dtype=False,
         scalar=False,
         **SHIFTED,
+        tile=_typed_tiles("binary_right_shift_tile"),
     ),
 )
 
@@ -240,6 +387,7 @@ def _register(row: Row) -> None:
             verify=row.verify,
             numpy=on_inputs(row.function),
             lower=_lowering(row),
+            tile=row.tile,
         )
     )
     attributes = [attribute("scalar", NUMBER, None)] if row.scalar else []

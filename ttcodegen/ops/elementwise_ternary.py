@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from xdsl.ir import SSAValue
+from xdsl.utils.exceptions import VerifyException
 
 from ttcodegen.dialects.datatypes import DataType, shape_of
 from ttcodegen.dialects.operation import CatalogueOp
@@ -31,6 +34,7 @@ from ttcodegen.ops.definition import (
 )
 from ttcodegen.ops.elementwise import same_op, verify_broadcast
 from ttcodegen.ops.op_builder import OpBuilder, broadcast_shapes
+from ttcodegen.ops.tile_lowering import Tile, TileBuilder, require_float, tile_function_with
 
 # where
 
@@ -55,6 +59,19 @@ def _lower_where(builder: OpBuilder, op: CatalogueOp) -> SSAValue:
     return builder.emit("where", [condition, first, second], result)
 
 
+def _where_tiles(builder: TileBuilder, op: CatalogueOp, tiles: Sequence[Tile]) -> Tile:
+    """The op takes the three in one format; what a condition is compared with is 0 in each."""
+    condition, first, second = tiles
+    data_type = first.data_type
+    if not data_type.is_float and data_type is not DataType.INT32:
+        raise VerifyException(f"'{op.name}' of {data_type.mlir} has no operation on tiles")
+    if condition.data_type.is_float != data_type.is_float:
+        condition = builder.convert(condition, data_type)
+    # The registers hold floats of 32 bits in either format.
+    dtype = DataType.FLOAT32 if data_type.is_float else data_type
+    return builder.call("where_tile", condition, first, second, data_type=data_type, dtype=dtype)
+
+
 def _selection(call: Call) -> Array:
     condition, first, second = call.inputs
     return np.where(condition != 0, first, second)
@@ -67,6 +84,7 @@ register(
         verify=verify_broadcast,
         numpy=_selection,
         lower=_lower_where,
+        tile=_where_tiles,
     )
 )
 
@@ -132,6 +150,9 @@ register(
         verify=verify_broadcast,
         numpy=_clamp,
         lower=same_op("clamp_scalar", "min", "max"),
+        tile=tile_function_with(
+            "clamp_tile", lambda op: (op.parameter("min"), op.parameter("max")), "clamp_tile_int32"
+        ),
     )
 )
 
@@ -176,6 +197,12 @@ _CLAMPED = (
 )
 
 
+def _clamp_tiles(builder: TileBuilder, op: CatalogueOp, tiles: Sequence[Tile]) -> Tile:
+    require_float(op, tiles)
+    value, low, high = tiles
+    return builder.call("binary_min_tile", builder.call("binary_max_tile", value, low), high)
+
+
 def _clamp_meaning(call: Call) -> Array:
     return np.minimum(np.maximum(call.array("input"), call.array("min")), call.array("max"))
 
@@ -187,6 +214,7 @@ register(
         verify=verify_broadcast,
         numpy=_clamp_meaning,
         lower=same_op("clamp_tensor"),
+        tile=_clamp_tiles,
     )
 )
 

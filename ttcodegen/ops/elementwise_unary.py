@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
+from xdsl.utils.exceptions import VerifyException
+
 from ttcodegen.dialects.datatypes import DataType
+from ttcodegen.dialects.operation import CatalogueOp
 from ttcodegen.lazy_numpy import Array, np
 from ttcodegen.ops.attribute_kinds import NUMBER
 from ttcodegen.ops.cpp_calls import attribute_, cpp_call, cpp_text, operand_
@@ -25,6 +28,14 @@ from ttcodegen.ops.elementwise import (
     same_op,
     verify_bits,
     verify_broadcast,
+)
+from ttcodegen.ops.tile_lowering import (
+    Tile,
+    TileBuilder,
+    TileLowering,
+    require_float,
+    tile_function,
+    tile_function_with,
 )
 
 INTEGERS = (DataType.INT32, DataType.UINT32, DataType.UINT16)
@@ -56,6 +67,30 @@ def softplus(x: Array) -> Array:
     return np.logaddexp(x, np.zeros_like(x))
 
 
+def mish_tile(builder: TileBuilder, op: CatalogueOp, tiles: Sequence[Tile]) -> Tile:
+    """x * tanh(softplus(x)); beyond the threshold softplus is x itself."""
+    require_float(op, tiles)
+    plus = builder.call("softplus_tile", tiles[0], parameters=(1.0, 1.0, 20.0))
+    return builder.call("mul_binary_tile", tiles[0], builder.call("tanh_tile", plus))
+
+
+def logical_not_tile(builder: TileBuilder, op: CatalogueOp, tiles: Sequence[Tile]) -> Tile:
+    """1 where the operand is 0."""
+    if tiles[0].data_type is DataType.INT32:
+        return builder.call("eqz_tile_int32", tiles[0])
+    require_float(op, tiles)
+    return builder.call("eqz_tile", tiles[0])
+
+
+def bitwise_not_tile(builder: TileBuilder, op: CatalogueOp, tiles: Sequence[Tile]) -> Tile:
+    """All bits of signed integers inverted."""
+    if tiles[0].data_type is not DataType.INT32:
+        raise VerifyException(
+            f"'{op.name}' of {tiles[0].data_type.mlir} has no operation on tiles, only of si32"
+        )
+    return builder.call("bitwise_not_tile", tiles[0])
+
+
 @dataclass(frozen=True)
 class Row:
     """An elementwise unary op: TTIR name, meaning, and where they differ from the usual the TTNN
@@ -69,45 +104,84 @@ class Row:
     domain: tuple[float, float] | None = None
     """Where drawn inputs should lie so that the op is well conditioned."""
     verify: Verifier = verify_broadcast
+    tile: TileLowering | None = None
+    """The function `<name>_tile` of floats unless another is given."""
 
 
 ROWS = (
-    Row("abs", lambda x: np.abs(x), data_types=None),
+    Row(
+        "abs",
+        lambda x: np.abs(x),
+        data_types=None,
+        tile=tile_function("abs_tile", "abs_tile_int32"),
+    ),
     Row("acos", lambda x: np.arccos(x), domain=(-0.95, 0.95)),
     Row("asin", lambda x: np.arcsin(x), domain=(-0.95, 0.95)),
     Row("asinh", lambda x: np.arcsinh(x)),
     Row("atan", lambda x: np.arctan(x)),
-    Row("bitwise_not", lambda x: np.invert(x), data_types=INTEGERS, verify=verify_bits),
+    Row(
+        "bitwise_not",
+        lambda x: np.invert(x),
+        data_types=INTEGERS,
+        verify=verify_bits,
+        tile=bitwise_not_tile,
+    ),
     Row("cbrt", lambda x: np.cbrt(x)),
     Row("ceil", lambda x: np.ceil(x)),
     Row("cos", lambda x: np.cos(x)),
-    Row("erf", erf),
+    Row("erf", erf, tile=tile_function("erf_tile", fast_and_approx=False)),
     Row("erfc", lambda x: 1.0 - erf(x)),
     Row("exp", lambda x: np.exp(x), domain=(-4.0, 4.0)),
     Row("exp2", lambda x: np.exp2(x), domain=(-4.0, 4.0)),
     Row("expm1", lambda x: np.expm1(x), domain=(-4.0, 4.0)),
     Row("floor", lambda x: np.floor(x)),
     Row("frac", lambda x: x - np.trunc(x)),
-    Row("gelu", gelu),
+    Row("gelu", gelu, tile=tile_function("gelu_tile", fast_and_approx=False)),
     Row("hardsigmoid", lambda x: np.clip(x / 6.0 + 0.5, 0.0, 1.0)),
     Row("isfinite", lambda x: np.isfinite(x), data_types=None),
     Row("log", lambda x: np.log(x), domain=(0.05, 4.0)),
     Row("log1p", lambda x: np.log1p(x), domain=(-0.9, 4.0)),
     # Bytes are refused.
-    Row("logical_not", lambda x: np.logical_not(x), data_types=(*INTEGERS, *FLOATS)),
-    Row("mish", lambda x: x * np.tanh(softplus(x))),
-    Row("neg", lambda x: np.negative(x), data_types=None),
-    Row("reciprocal", lambda x: 1.0 / x, domain=(0.25, 4.0)),
-    Row("relu", lambda x: np.maximum(x, 0), data_types=None),
-    Row("relu6", lambda x: np.clip(x, 0, 6), data_types=None),
+    Row(
+        "logical_not",
+        lambda x: np.logical_not(x),
+        data_types=(*INTEGERS, *FLOATS),
+        tile=logical_not_tile,
+    ),
+    Row("mish", lambda x: x * np.tanh(softplus(x)), tile=mish_tile),
+    Row(
+        "neg",
+        lambda x: np.negative(x),
+        data_types=None,
+        tile=tile_function("negative_tile", "negative_tile_int32"),
+    ),
+    Row("reciprocal", lambda x: 1.0 / x, domain=(0.25, 4.0), tile=tile_function("recip_tile")),
+    Row(
+        "relu",
+        lambda x: np.maximum(x, 0),
+        data_types=None,
+        tile=tile_function("relu_tile", "relu_tile_int32"),
+    ),
+    Row(
+        "relu6",
+        lambda x: np.clip(x, 0, 6),
+        data_types=None,
+        tile=tile_function_with("relu_max_tile", lambda _: (6.0,)),
+    ),
     Row("rsqrt", lambda x: 1.0 / np.sqrt(x), domain=(0.05, 4.0)),
     Row(
         "selu",
         lambda x: 1.050700987 * np.where(x > 0, x, 1.673263242 * np.expm1(np.minimum(x, 0))),
+        tile=tile_function_with("selu_tile", lambda _: (1.050700987, 1.673263242)),
     ),
     Row("sigmoid", sigmoid),
     Row("sign", lambda x: np.sign(x), data_types=None),
-    Row("signbit", lambda x: np.signbit(x), data_types=None),
+    Row(
+        "signbit",
+        lambda x: np.signbit(x),
+        data_types=None,
+        tile=tile_function("signbit_tile", "signbit_tile_int32"),
+    ),
     Row("silu", lambda x: x * sigmoid(x)),
     Row("sin", lambda x: np.sin(x)),
     Row("softsign", lambda x: x / (1.0 + np.abs(x))),
@@ -140,6 +214,7 @@ def _register(row: Row) -> None:
             verify=row.verify,
             numpy=meaning,
             lower=same_op(ttnn),
+            tile=row.tile or tile_function(f"{row.name}_tile"),
         )
     )
     register(
@@ -171,6 +246,7 @@ register(
         verify=verify_broadcast,
         numpy=_leaky_relu,
         lower=same_op("leaky_relu", "parameter"),
+        tile=tile_function_with("leaky_relu_tile", lambda op: (op.parameter("parameter"),)),
     )
 )
 

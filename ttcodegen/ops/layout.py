@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from xdsl.ir import SSAValue
 
 from ttcodegen.dialects.operation import CatalogueOp
+from ttcodegen.dialects.placement import declared_data_type
 from ttcodegen.lazy_numpy import Array, np
 from ttcodegen.ops.attribute_kinds import BOOLEAN
 from ttcodegen.ops.cpp_calls import Argument, CppCalls, Text, cpp_text
@@ -24,6 +26,7 @@ from ttcodegen.ops.definition import (
     register,
 )
 from ttcodegen.ops.op_builder import OpBuilder
+from ttcodegen.ops.tile_lowering import Tile, TileBuilder
 
 if TYPE_CHECKING:
     from ttcodegen.dialects.placement import TensorPlacement
@@ -59,6 +62,10 @@ def _typecast(call: Call) -> Array:
     return converted(call.array("input"), call.results[0].dtype)
 
 
+def _typecast_tiles(builder: TileBuilder, op: CatalogueOp, tiles: Sequence[Tile]) -> Tile:
+    return builder.convert(tiles[0], declared_data_type(op.results[0]))
+
+
 register(
     TTIRDefinition(
         "ttir.typecast",
@@ -70,6 +77,7 @@ register(
             builder.operand(op, "input"), op.result_type.element_type
         ),
         moves=True,
+        tile=_typecast_tiles,
     )
 )
 
@@ -104,6 +112,7 @@ register(
         numpy=_typecast,
         lower=_unchanged_input,
         moves=True,
+        tile=_typecast_tiles,
     )
 )
 

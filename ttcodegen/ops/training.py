@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from xdsl.dialects.builtin import TensorType
 from xdsl.ir import SSAValue
 from xdsl.utils.exceptions import VerifyException
@@ -32,6 +34,7 @@ from ttcodegen.ops.definition import (
 from ttcodegen.ops.elementwise import verify_broadcast
 from ttcodegen.ops.elementwise_unary import erf
 from ttcodegen.ops.op_builder import OpBuilder
+from ttcodegen.ops.tile_lowering import Tile, TileBuilder, require_float
 
 # gelu_bw
 
@@ -82,6 +85,13 @@ def _lower_gelu_bw(builder: OpBuilder, op: CatalogueOp) -> SSAValue:
     return builder.typecast(result, element)
 
 
+def _gelu_bw_tiles(builder: TileBuilder, op: CatalogueOp, tiles: Sequence[Tile]) -> Tile:
+    """By the exact slope, which the one with tanh is an approximation of."""
+    require_float(op, tiles)
+    slope = builder.call("gelu_derivative_tile", tiles[1], fast_and_approx=False)
+    return builder.call("mul_binary_tile", tiles[0], slope)
+
+
 _APPROXIMATE = attribute("approximate", STRING, "none")
 
 register(
@@ -92,6 +102,7 @@ register(
         verify=_verify_gelu_bw,
         numpy=_gelu_bw,
         lower=_lower_gelu_bw,
+        tile=_gelu_bw_tiles,
     )
 )
 

@@ -1,0 +1,176 @@
+"""How elementwise ops become operations on tiles in the destination registers of a core.
+
+The catalogue gives each such op a `TileLowering`. It asks a `TileBuilder` for ops of the `ttkernel`
+dialect by name; the builder counts registers as if there were any number of them, and whoever makes
+the kernel finds places for them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from xdsl.utils.exceptions import VerifyException
+
+from ttcodegen.dialects.datatypes import DataType
+
+if TYPE_CHECKING:
+    from ttcodegen.dialects.operation import CatalogueOp
+
+Parameter = int | float
+"""An operand that is no register; a float is passed as its bits where the op takes an integer."""
+
+
+@dataclass(frozen=True)
+class Tile:
+    """A value of 32x32 elements in a destination register."""
+
+    number: int
+    data_type: DataType
+
+
+@dataclass(frozen=True)
+class TileCall:
+    """A call of an op of the `ttkernel` dialect on destination registers."""
+
+    op: str
+    reads: tuple[Tile, ...]
+    result: Tile
+    parameters: tuple[Parameter, ...] = ()
+    attributes: tuple[tuple[str, Any], ...] = ()
+
+
+@dataclass
+class TileBuilder:
+    """Collects the calls that an op, or a chain of ops, is made of."""
+
+    calls: list[TileCall] = field(default_factory=list[TileCall])
+    tiles: int = 0
+    _filled: dict[Tile, float] = field(default_factory=dict[Tile, float])
+
+    def new_tile(self, data_type: DataType) -> Tile:
+        """A tile whose value comes from elsewhere."""
+        self.tiles += 1
+        return Tile(self.tiles - 1, data_type)
+
+    def call(
+        self,
+        op: str,
+        *reads: Tile,
+        parameters: Sequence[Parameter] = (),
+        data_type: DataType | None = None,
+        **attributes: Any,
+    ) -> Tile:
+        """The result of an op; `data_type` is that of the first tile it reads unless given."""
+        result = self.new_tile(data_type if data_type is not None else reads[0].data_type)
+        pairs = tuple(sorted(attributes.items()))
+        self.calls.append(TileCall(op, reads, result, tuple(parameters), pairs))
+        return result
+
+    def fill(self, value: float, data_type: DataType) -> Tile:
+        """A tile of one value."""
+        if data_type.is_float:
+            tile = self.call("fill_tile", parameters=(float(value),), data_type=data_type)
+        else:
+            bits = int(value) & 0xFFFFFFFF
+            tile = self.call(
+                "fill_tile_int", parameters=(bits,), data_type=data_type, dtype=data_type
+            )
+        self._filled[tile] = value
+        return tile
+
+    def value_of(self, tile: Tile) -> float | None:
+        """The number that fills a tile, None unless it came from `fill`."""
+        return self._filled.get(tile)
+
+    def convert(self, tile: Tile, data_type: DataType) -> Tile:
+        """The tile in another data type, itself if it has it.
+
+        Source of the pairs: typecast_tile of tt-metal 0.70.1 (api/compute/eltwise_unary/typecast.h).
+        """
+        if tile.data_type is data_type:
+            return tile
+        if {tile.data_type, data_type} <= _INTEGERS and not _WIDENING & {tile.data_type, data_type}:
+            raise VerifyException(
+                f"no tile operation turns {tile.data_type.mlir} into {data_type.mlir}"
+            )
+        return self.call(
+            "typecast_tile",
+            tile,
+            data_type=data_type,
+            in_dtype=tile.data_type,
+            out_dtype=data_type,
+        )
+
+
+_INTEGERS = {DataType.INT32, DataType.UINT32, DataType.UINT16, DataType.UINT8}
+_WIDENING = {DataType.UINT16}
+
+TileLowering = Callable[[TileBuilder, "CatalogueOp", Sequence[Tile]], Tile]
+"""The tile that stands for the only result of an op, given those of its operands.
+
+Raises VerifyException where there is no such operation for the operands' data types."""
+
+
+def require_float(op: CatalogueOp, tiles: Sequence[Tile]) -> None:
+    """Raises VerifyException if a tile holds integers."""
+    for tile in tiles:
+        if not tile.data_type.is_float:
+            raise VerifyException(f"'{op.name}' of {tile.data_type.mlir} has no operation on tiles")
+
+
+def tile_function(name: str, int32: str = "", **attributes: Any) -> TileLowering:
+    """The lowering to one op on as many registers as there are operands, plus a result.
+
+    `int32` names the op for signed integers, if there is one.
+    """
+
+    def lower(builder: TileBuilder, op: CatalogueOp, tiles: Sequence[Tile]) -> Tile:
+        if int32 and all(tile.data_type is DataType.INT32 for tile in tiles):
+            return builder.call(int32, *tiles)
+        require_float(op, tiles)
+        return builder.call(name, *tiles, **attributes)
+
+    return lower
+
+
+def binary_tiles(name: str, scalar: str = "", int32: str = "", typed: str = "") -> TileLowering:
+    """The lowering of an op of two operands.
+
+    Args:
+        name: the op on floats.
+        scalar: the op on one register of floats and the bits of a number, if there is one.
+        int32: the op on signed integers.
+        typed: the op on integers that is told their data type.
+    """
+
+    def lower(builder: TileBuilder, op: CatalogueOp, tiles: Sequence[Tile]) -> Tile:
+        first, second = tiles
+        if not first.data_type.is_float:
+            if int32 and first.data_type is DataType.INT32:
+                return builder.call(int32, first, second)
+            if typed and first.data_type in (DataType.INT32, DataType.UINT32):
+                return builder.call(typed, first, second, dtype=first.data_type)
+        require_float(op, tiles)
+        number = builder.value_of(second) if scalar else None
+        if number is not None:
+            return builder.call(scalar, first, parameters=(float(number),))
+        return builder.call(name, first, second)
+
+    return lower
+
+
+def tile_function_with(
+    name: str, parameters: Callable[[CatalogueOp], Sequence[Parameter]], int32: str = ""
+) -> TileLowering:
+    """The same with parameters that come from the op's attributes."""
+
+    def lower(builder: TileBuilder, op: CatalogueOp, tiles: Sequence[Tile]) -> Tile:
+        if int32 and all(tile.data_type is DataType.INT32 for tile in tiles):
+            whole = [int(parameter) & 0xFFFFFFFF for parameter in parameters(op)]
+            return builder.call(int32, *tiles, parameters=whole)
+        require_float(op, tiles)
+        return builder.call(name, *tiles, parameters=[float(p) for p in parameters(op)])
+
+    return lower

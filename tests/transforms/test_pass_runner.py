@@ -16,7 +16,8 @@ from ttcodegen.dialects import load_dialects
 from ttcodegen.dialects.constants import elements
 from ttcodegen.dialects.datatypes import f32
 from ttcodegen.parsing import parse_module
-from ttcodegen.transforms.pass_runner import PassRunner, module_text
+from ttcodegen.transforms.module_text import module_text
+from ttcodegen.transforms.pass_runner import PassRunner
 from ttcodegen.transforms.rewriting import functions, set_type
 from ttcodegen.transforms.ttir_canonicalize import TTIRCanonicalizePass
 from ttcodegen.transforms.ttir_decompose import TTIRDecomposePass

@@ -95,40 +95,23 @@ class TTNNLayoutAttr(Data[TensorPlacement]):
 
     @classmethod
     def parse_parameter(cls, parser: AttrParser) -> TensorPlacement:
-        parser.raise_error("TTNN layouts cannot be read yet")
+        """The placement of a tensor without padding; the type that it belongs to tells the shape.
+
+        The text is taken in one piece: layouts are most of what a printed module consists of.
+        """
+        from ttcodegen.dialects.layout_text import LayoutTextError, parse_layout_text
+
+        try:
+            placement, end = parse_layout_text(parser.lexer.input.content, parser.pos)
+        except LayoutTextError as error:
+            parser.raise_error(str(error))
+        parser._resume_from(end)  # pyright: ignore[reportPrivateUsage]
+        return placement
 
     def print_parameter(self, printer: Printer) -> None:
-        placement = self.data
-        rank = len(placement.shape)
-        dims = [f"d{i}" for i in range(rank)]
-        height, width = placement.collapsed_shape()
-        cores = 1
-        if placement.shards is not None:
-            cores = placement.shards.cores
-            height, width = placement.shards.shape
-            if placement.layout is Layout.TILE:
-                height, width = height // TILE_SIDE, width // TILE_SIDE
-        element = placement.data_type.mlir
-        if placement.layout is Layout.TILE:
-            element = f"!ttcore.tile<{TILE_SIDE}x{TILE_SIDE}, {element}>"
-        text = f"<({', '.join(dims)}) -> ({self._collapsed_map(dims)}), <{cores}x1>, "
-        text += f"memref<{height}x{width}x{element}, #ttnn.buffer_type<{placement.buffer_type}>>"
-        if placement.memory_layout is not None:
-            text += f", <{placement.memory_layout}>"
-        printer.print_string(text + ">")
+        from ttcodegen.dialects.layout_text import layout_text
 
-    def _collapsed_map(self, dims: list[str]) -> str:
-        shape = self.data.shape
-        if len(dims) <= 2:
-            return ", ".join(dims if len(dims) == 2 else ["0", *(dims or ["0"])])
-        padded = list(shape)
-        if self.data.layout is Layout.TILE:
-            padded[-2] = -(-padded[-2] // TILE_SIDE) * TILE_SIDE
-        terms = [
-            f"{dim} * {stride}" if (stride := prod(padded[i + 1 : -1])) != 1 else dim
-            for i, dim in enumerate(dims[:-1])
-        ]
-        return f"{' + '.join(terms)}, {dims[-1]}"
+        printer.print_string(layout_text(self.data))
 
 
 def placement_of(value: SSAValue | Attribute) -> TensorPlacement:

@@ -44,6 +44,8 @@ from xdsl.utils.lexer import Input, Position, Span
 from xdsl.utils.mlir_lexer import MLIRTokenKind
 
 from ttcodegen.diagnostics import CompileError, Diagnostics, Note, Source
+from ttcodegen.dialects.layout_text import LayoutTextError, placed
+from ttcodegen.dialects.placement import TTNNLayoutAttr
 from ttcodegen.parsing.legacy import current_attribute_name
 from ttcodegen.parsing.lexer import LexedToken, MLIRTextLexer, skip_blanks
 
@@ -240,6 +242,12 @@ class AttributeParser(Parser):
         if shape is None:
             self.raise_error("an unranked tensor has no encoding")
         encoding = self.parse_attribute()
+        if isinstance(encoding, TTNNLayoutAttr):
+            try:
+                placement = placed(encoding.data, tuple(shape))
+            except LayoutTextError as error:
+                self.raise_error(str(error), start)
+            return TensorType(element_type, shape, TTNNLayoutAttr(placement))
         if not isinstance(encoding, UnregisteredAttr):
             return TensorType(element_type, shape, encoding)
         if not self._warned_of_encodings:

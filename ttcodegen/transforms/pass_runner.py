@@ -2,49 +2,21 @@
 
 from __future__ import annotations
 
-import io
 from collections.abc import Generator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from time import perf_counter
-from typing import Any, TextIO, cast
+from typing import TextIO
 
 from xdsl.context import Context
-from xdsl.dialects.builtin import DenseIntOrFPElementsAttr, ModuleOp
-from xdsl.ir import Attribute, Operation
+from xdsl.dialects.builtin import ModuleOp
+from xdsl.ir import Operation
 from xdsl.passes import ModulePass
-from xdsl.printer import Printer
 from xdsl.utils.exceptions import VerifyException
 
 from ttcodegen.diagnostics import CompileError, Diagnostics
-
-_ELIDED_BYTES = 1024
-
-
-class ModulePrinter(Printer):
-    """Prints MLIR; of constants of more than a kilobyte only that they are there."""
-
-    def print_attribute(self, attribute: Attribute) -> None:
-        constant = _constant(attribute)
-        if constant is None or len(constant.data.data) <= _ELIDED_BYTES:
-            super().print_attribute(attribute)
-            return
-        self.print_string("dense_resource<__elided__> : ")
-        self.print_attribute(constant.type)
-
-
-def _constant(attribute: Attribute) -> DenseIntOrFPElementsAttr[Any] | None:
-    if not isinstance(attribute, DenseIntOrFPElementsAttr):
-        return None
-    return cast("DenseIntOrFPElementsAttr[Any]", attribute)
-
-
-def module_text(module: ModuleOp) -> str:
-    """The module as MLIR, big constants elided."""
-    stream = io.StringIO()
-    ModulePrinter(stream).print_op(module)
-    return stream.getvalue() + "\n"
+from ttcodegen.transforms.module_text import module_text
 
 
 @dataclass(frozen=True)

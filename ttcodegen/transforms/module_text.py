@@ -1,0 +1,82 @@
+"""Prints modules as MLIR."""
+
+from __future__ import annotations
+
+import io
+from typing import Any, TextIO, cast
+
+from xdsl.dialects.builtin import DenseIntOrFPElementsAttr, IntegerType, ModuleOp
+from xdsl.ir import Attribute
+from xdsl.printer import Printer
+
+_HEXADECIMAL_ABOVE = 100
+"""Constants of more elements are printed as bytes, as MLIR does."""
+
+ELIDED_BYTES = 1024
+"""Constants of more bytes say nothing to people."""
+
+
+class ModulePrinter(Printer):
+    """Prints MLIR that parses again, fast whatever the constants.
+
+    With `elide_above` of constants of more bytes only that they are there: such text can be looked
+    at and not be read.
+    """
+
+    def __init__(
+        self,
+        stream: TextIO,
+        *,
+        elide_above: int | None = None,
+        generic: bool = False,
+        locations: bool = False,
+    ) -> None:
+        super().__init__(stream, print_generic_format=generic, print_debuginfo=locations)
+        self._elide_above = elide_above
+
+    def print_attribute(self, attribute: Attribute) -> None:
+        constant = _constant(attribute)
+        if constant is None:
+            super().print_attribute(attribute)
+        elif self._elide_above is not None and len(constant.data.data) > self._elide_above:
+            self.print_string("dense_resource<__elided__> : ")
+            self.print_attribute(constant.type)
+        elif len(constant.data.data) > _HEXADECIMAL_ABOVE * _element_size(constant):
+            self.print_string(f'dense<"0x{_bytes(constant).hex().upper()}"> : ')
+            self.print_attribute(constant.type)
+        else:
+            super().print_attribute(attribute)
+
+
+def _constant(attribute: Attribute) -> DenseIntOrFPElementsAttr[Any] | None:
+    if not isinstance(attribute, DenseIntOrFPElementsAttr):
+        return None
+    return cast("DenseIntOrFPElementsAttr[Any]", attribute)
+
+
+def _element_size(constant: DenseIntOrFPElementsAttr[Any]) -> int:
+    return constant.get_element_type().compile_time_size
+
+
+def _bytes(constant: DenseIntOrFPElementsAttr[Any]) -> bytes:
+    """The elements as the text has them: booleans are packed there, the first in the lowest bit."""
+    data = constant.data.data
+    if constant.get_element_type() != IntegerType(1):
+        return data
+    bits = "".join("1" if element else "0" for element in reversed(data))
+    return int(bits, 2).to_bytes(-(-len(data) // 8), "little")
+
+
+def module_text(
+    module: ModuleOp, *, elide: bool = True, generic: bool = False, locations: bool = False
+) -> str:
+    """The module as MLIR, big constants elided unless asked for."""
+    stream = io.StringIO()
+    printer = ModulePrinter(
+        stream,
+        elide_above=ELIDED_BYTES if elide else None,
+        generic=generic,
+        locations=locations,
+    )
+    printer.print_op(module)
+    return stream.getvalue() + "\n"

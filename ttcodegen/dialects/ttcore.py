@@ -19,6 +19,8 @@ from xdsl.parser import AttrParser
 from xdsl.printer import Printer
 from xdsl.utils.str_enum import StrEnum
 
+from ttcodegen.dialects.tile import TileType
+
 
 class ArgumentType(StrEnum):
     """What an argument of an entry function is, as the frontend declares it."""
@@ -82,4 +84,4 @@ class LoadCachedOp(IRDLOperation):
         )
 
 
-TTCore = Dialect("ttcore", [LoadCachedOp], [ArgumentTypeAttr, DataTypeAttr])
+TTCore = Dialect("ttcore", [LoadCachedOp], [ArgumentTypeAttr, DataTypeAttr, TileType])

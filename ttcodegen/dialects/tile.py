@@ -1,0 +1,136 @@
+"""`!ttcore.tile<32x32, bf16>`: the unit in which the device stores and computes."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from xdsl.dialects.builtin import FixedBitwidthType, IntAttr, StringAttr
+from xdsl.ir import Attribute, ParametrizedAttribute
+from xdsl.irdl import irdl_attr_definition
+from xdsl.parser import AttrParser
+from xdsl.printer import Printer
+from xdsl.utils.exceptions import VerifyException
+
+from ttcodegen.dialects.datatypes import DataType
+
+TILE_SIDE = 32
+"""Rows and columns of the tile that the matrix engine computes with."""
+
+FACE_WIDTH = 16
+"""Numbers that share an exponent in a block float: one row of a face."""
+
+
+@dataclass(frozen=True)
+class TileFormat:
+    """How a number lies in a tile."""
+
+    mlir: str
+    cpp: str
+    """The enumerator of `DataFormat` in kernels and on the host (tt-metal 0.70.1)."""
+    bits: int
+    """Bits of a number, without the exponent that a block float shares."""
+    shares_exponent: bool = False
+
+    def tile_bytes(self, height: int = TILE_SIDE, width: int = TILE_SIDE) -> int:
+        """Bytes of a tile; in block floats each row of a face has one byte of exponent more."""
+        numbers = height * width
+        exponents = -(-numbers // FACE_WIDTH) if self.shares_exponent else 0
+        # Exponents are padded to what the network on chip can address.
+        return numbers * self.bits // 8 + -(-exponents // 16) * 16
+
+
+TILE_FORMATS = {
+    format_.mlir: format_
+    for format_ in (
+        TileFormat("f32", "Float32", 32),
+        TileFormat("f16", "Float16", 16),
+        TileFormat("bf16", "Float16_b", 16),
+        TileFormat("bfp_f8", "Bfp8", 8, shares_exponent=True),
+        TileFormat("bfp_bf8", "Bfp8_b", 8, shares_exponent=True),
+        TileFormat("bfp_f4", "Bfp4", 4, shares_exponent=True),
+        TileFormat("bfp_bf4", "Bfp4_b", 4, shares_exponent=True),
+        TileFormat("bfp_f2", "Bfp2", 2, shares_exponent=True),
+        TileFormat("bfp_bf2", "Bfp2_b", 2, shares_exponent=True),
+        TileFormat("u32", "UInt32", 32),
+        TileFormat("u16", "UInt16", 16),
+        TileFormat("u8", "UInt8", 8),
+        TileFormat("si32", "Int32", 32),
+    )
+}
+"""By the name in `!ttcore.tile` and `#ttcore.supportedDataTypes`."""
+
+TILE_HEIGHTS_AND_WIDTHS = (1, 2, 4, 8, 16, 32)
+
+
+@irdl_attr_definition
+class TileType(ParametrizedAttribute, FixedBitwidthType):
+    """`!ttcore.tile<height x width, format>`."""
+
+    name = "ttcore.tile"
+    height: IntAttr
+    width: IntAttr
+    format_name: StringAttr
+
+    def __init__(
+        self,
+        data_type: DataType | str,
+        height: int | IntAttr = TILE_SIDE,
+        width: int | IntAttr = TILE_SIDE,
+    ) -> None:
+        name = data_type.mlir if isinstance(data_type, DataType) else data_type
+        super().__init__(
+            IntAttr(height) if isinstance(height, int) else height,
+            IntAttr(width) if isinstance(width, int) else width,
+            StringAttr(name),
+        )
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """Rows and columns."""
+        return self.height.data, self.width.data
+
+    @property
+    def format(self) -> TileFormat:
+        """How the numbers lie in the tile."""
+        return TILE_FORMATS[self.format_name.data]
+
+    @property
+    def data_type(self) -> DataType:
+        """The data type of a tensor of such tiles; raises KeyError if tensors have none such."""
+        return DataType.from_mlir(self.format_name.data)
+
+    @property
+    def size(self) -> int:
+        """Bytes of a tile."""
+        return self.format.tile_bytes(*self.shape)
+
+    @property
+    def bitwidth(self) -> int:
+        return 8 * self.size
+
+    @property
+    def compile_time_size(self) -> int:
+        return self.size
+
+    def verify(self) -> None:
+        if self.format_name.data not in TILE_FORMATS:
+            raise VerifyException(f"no tile holds numbers of the format {self.format_name.data}")
+        if any(side not in TILE_HEIGHTS_AND_WIDTHS for side in self.shape):
+            raise VerifyException(
+                f"a tile has 1, 2, 4, 8, 16 or 32 rows and columns, found "
+                f"{self.height.data}x{self.width.data}"
+            )
+
+    @classmethod
+    def parse_parameters(cls, parser: AttrParser) -> list[Attribute]:
+        with parser.in_angle_brackets():
+            dimensions = parser.parse_dimension_list()
+            if len(dimensions) != 2:
+                parser.raise_error("a tile has two dimensions")
+            parser.parse_punctuation(",")
+            name = parser.parse_identifier()
+        return [IntAttr(dimensions[0]), IntAttr(dimensions[1]), StringAttr(name)]
+
+    def print_parameters(self, printer: Printer) -> None:
+        height, width = self.shape
+        printer.print_string(f"<{height}x{width}, {self.format_name.data}>")

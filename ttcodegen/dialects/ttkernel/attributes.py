@@ -1,0 +1,453 @@
+"""Types and attributes of the `ttkernel` dialect."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import cast
+
+from xdsl.dialects.builtin import ArrayAttr, BoolAttr, IntAttr, MemRefType, NoneAttr
+from xdsl.ir import Attribute, ParametrizedAttribute, TypeAttribute
+from xdsl.irdl import irdl_attr_definition
+from xdsl.parser import AttrParser
+from xdsl.printer import Printer
+from xdsl.utils.exceptions import VerifyException
+from xdsl.utils.str_enum import StrEnum
+
+from ttcodegen.dialects.enumerations import WordAttribute
+from ttcodegen.dialects.tile import TileType
+
+
+class ThreadType(StrEnum):
+    """Which processors of a core run a kernel."""
+
+    NOC = "noc"
+    COMPUTE = "compute"
+    ETHERNET = "ethernet"
+
+
+class ReduceType(StrEnum):
+    """What a reduction computes."""
+
+    SUM = "reduce_sum"
+    MAX = "reduce_max"
+    AVG = "reduce_avg"
+    MIN = "reduce_min"
+
+
+class ReduceDim(StrEnum):
+    """The direction that a reduction goes: along a row, a column, or both."""
+
+    ROW = "reduce_dim_row"
+    COL = "reduce_dim_col"
+    SCALAR = "reduce_dim_scalar"
+    NONE = "reduce_dim_none"
+
+
+class BroadcastType(StrEnum):
+    """What part of a tile is repeated to fill it."""
+
+    NONE = "none"
+    COL = "col"
+    ROW = "row"
+    SCALAR = "scalar"
+
+
+class EltwiseBinaryType(StrEnum):
+    """The operations of the matrix engine on two tiles."""
+
+    ADD = "add"
+    SUB = "sub"
+    MUL = "mul"
+
+
+class DestinationReuse(StrEnum):
+    """As which operand a tile of the destination registers is used."""
+
+    DEST_TO_SRCA = "dest_to_srca"
+    DEST_TO_SRCB = "dest_to_srcb"
+
+
+class InputClamping(StrEnum):
+    """Whether the exponential limits what it is given."""
+
+    NONE = "none"
+    CLAMP_TO_NEGATIVE = "clamp_to_negative"
+
+
+class KernelArgumentType(StrEnum):
+    """What an argument of a kernel stands for."""
+
+    CB_PORT = "cb_port"
+    BUFFER_ADDRESS = "buffer_address"
+    LOCAL_SEMAPHORE = "local_semaphore"
+    NAMED_ARGUMENT = "named_argument"
+    GLOBAL_SEMAPHORE = "global_semaphore"
+    SCALAR = "scalar"
+    TENSOR_ACCESSOR_ARGS = "tensor_accessor_args"
+
+
+@irdl_attr_definition
+class ThreadTypeAttr(WordAttribute):
+    """`#ttkernel.thread<compute>`: on a function, that it is a kernel and who runs it."""
+
+    name = "ttkernel.thread"
+    words = ThreadType
+    older_words = {"tensix": "compute"}
+
+
+@irdl_attr_definition
+class ReduceTypeAttr(WordAttribute):
+    """`#ttkernel.reduce_type<reduce_sum>`."""
+
+    name = "ttkernel.reduce_type"
+    words = ReduceType
+
+
+@irdl_attr_definition
+class ReduceDimAttr(WordAttribute):
+    """`#ttkernel.reduce_dim<reduce_dim_row>`."""
+
+    name = "ttkernel.reduce_dim"
+    words = ReduceDim
+
+
+@irdl_attr_definition
+class BroadcastTypeAttr(WordAttribute):
+    """`#ttkernel.bcast_type<row>`."""
+
+    name = "ttkernel.bcast_type"
+    words = BroadcastType
+
+
+@irdl_attr_definition
+class EltwiseBinaryTypeAttr(WordAttribute):
+    """`#ttkernel.eltwise_binary_type<add>`."""
+
+    name = "ttkernel.eltwise_binary_type"
+    words = EltwiseBinaryType
+
+
+@irdl_attr_definition
+class DestinationReuseAttr(WordAttribute):
+    """`#ttkernel.reuse_type<dest_to_srca>`."""
+
+    name = "ttkernel.reuse_type"
+    words = DestinationReuse
+
+
+@irdl_attr_definition
+class InputClampingAttr(WordAttribute):
+    """`#ttkernel.input_clamping<none>`."""
+
+    name = "ttkernel.input_clamping"
+    words = InputClamping
+
+
+@irdl_attr_definition
+class KernelArgumentTypeAttr(WordAttribute):
+    """`#ttkernel.arg_type<cb_port>`."""
+
+    name = "ttkernel.arg_type"
+    words = KernelArgumentType
+
+
+@irdl_attr_definition
+class CBType(ParametrizedAttribute, TypeAttribute):
+    """`!ttkernel.cb<pages, element type>`: a circular buffer.
+
+    The documents of 2024 and 2025 write `cb<port, address, memref, page size, buffers>`, which is
+    read as well: its memref tells pages and element type.
+    """
+
+    name = "ttkernel.cb"
+    pages: IntAttr
+    element_type: Attribute
+
+    def __init__(self, pages: int | IntAttr, element_type: Attribute) -> None:
+        super().__init__(IntAttr(pages) if isinstance(pages, int) else pages, element_type)
+
+    @property
+    def page_bytes(self) -> int:
+        """Bytes of a page; raises VerifyException if it holds no tiles."""
+        if not isinstance(self.element_type, TileType):
+            raise VerifyException(f"the pages of {self} are no tiles")
+        return self.element_type.size
+
+    def verify(self) -> None:
+        if self.pages.data < 1:
+            raise VerifyException(f"a circular buffer has a page at least, found {self.pages.data}")
+
+    @classmethod
+    def parse_parameters(cls, parser: AttrParser) -> list[Attribute]:
+        with parser.in_angle_brackets():
+            if (pages := parser.parse_optional_integer()) is not None:
+                parser.parse_punctuation(",")
+                return [IntAttr(pages), parser.parse_type()]
+            return _older_cb_parameters(parser)
+
+    def print_parameters(self, printer: Printer) -> None:
+        printer.print_string(f"<{self.pages.data}, ")
+        printer.print_attribute(self.element_type)
+        printer.print_string(">")
+
+
+def _older_cb_parameters(parser: AttrParser) -> list[Attribute]:
+    """`cb_in0, 294912, memref<...>, 4096, 1`, of which the port and numbers may be missing."""
+    buffer: MemRefType[Attribute] | None = None
+    while True:
+        if isinstance(type_ := parser.parse_optional_type(), MemRefType):
+            buffer = cast("MemRefType[Attribute]", type_)
+        elif type_ is None and parser.parse_optional_integer() is None:
+            parser.parse_identifier()
+        if parser.parse_optional_punctuation(",") is None:
+            break
+    if buffer is None:
+        parser.raise_error("a circular buffer needs its pages and their element type")
+    pages = 1
+    for size in buffer.get_shape():
+        pages *= size
+    return [IntAttr(pages), buffer.element_type]
+
+
+@irdl_attr_definition
+class NocAddressType(ParametrizedAttribute, TypeAttribute):
+    """`!ttkernel.noc_addr`: core and address, or core range and address, in 64 bits."""
+
+    name = "ttkernel.noc_addr"
+
+
+@irdl_attr_definition
+class L1AddressType(ParametrizedAttribute, TypeAttribute):
+    """`!ttkernel.l1_addr`: a byte address in the core's own memory."""
+
+    name = "ttkernel.l1_addr"
+
+
+@irdl_attr_definition
+class L1PointerType(ParametrizedAttribute, TypeAttribute):
+    """`!ttkernel.l1_addr_ptr<width>`: a pointer to unsigned integers of `width` bits in L1."""
+
+    name = "ttkernel.l1_addr_ptr"
+    width: IntAttr
+
+    def __init__(self, width: int | IntAttr = 32) -> None:
+        super().__init__(IntAttr(width) if isinstance(width, int) else width)
+
+    def verify(self) -> None:
+        if self.width.data not in (8, 16, 32):
+            raise VerifyException(f"no pointer has elements of {self.width.data} bits")
+
+    @classmethod
+    def parse_parameters(cls, parser: AttrParser) -> list[Attribute]:
+        if parser.parse_optional_punctuation("<") is None:
+            return [IntAttr(32)]
+        width = parser.parse_integer()
+        parser.parse_punctuation(">")
+        return [IntAttr(width)]
+
+    def print_parameters(self, printer: Printer) -> None:
+        if self.width.data != 32:
+            printer.print_string(f"<{self.width.data}>")
+
+
+@irdl_attr_definition
+class LocalSemaphoreType(ParametrizedAttribute, TypeAttribute):
+    """`!ttkernel.local_semaphore`: the address of a semaphore in the core's own memory."""
+
+    name = "ttkernel.local_semaphore"
+
+
+@irdl_attr_definition
+class SemaphoreType(ParametrizedAttribute, TypeAttribute):
+    """`!ttkernel.semaphore<initial value>`: a semaphore by its number, as of 2025."""
+
+    name = "ttkernel.semaphore"
+    initial_value: IntAttr | NoneAttr
+
+    def __init__(self, initial_value: int | IntAttr | NoneAttr | None = None) -> None:
+        value = NoneAttr() if initial_value is None else initial_value
+        super().__init__(IntAttr(value) if isinstance(value, int) else value)
+
+    @classmethod
+    def parse_parameters(cls, parser: AttrParser) -> list[Attribute]:
+        if parser.parse_optional_punctuation("<") is None:
+            return [NoneAttr()]
+        value = parser.parse_integer()
+        parser.parse_punctuation(">")
+        return [IntAttr(value)]
+
+    def print_parameters(self, printer: Printer) -> None:
+        if isinstance(self.initial_value, IntAttr):
+            printer.print_string(f"<{self.initial_value.data}>")
+
+
+@irdl_attr_definition
+class TensorAccessorArgsType(ParametrizedAttribute, TypeAttribute):
+    """`!ttkernel.TensorAccessorArgs`: where a kernel's arguments describe a buffer."""
+
+    name = "ttkernel.TensorAccessorArgs"
+
+
+@irdl_attr_definition
+class TensorAccessorType(ParametrizedAttribute, TypeAttribute):
+    """`!ttkernel.TensorAccessor`: from the page of a buffer to its address."""
+
+    name = "ttkernel.TensorAccessor"
+
+
+@irdl_attr_definition
+class PageMappingType(ParametrizedAttribute, TypeAttribute):
+    """`!ttkernel.PageMapping`: the bank of a page and its offset there."""
+
+    name = "ttkernel.PageMapping"
+
+
+@irdl_attr_definition
+class DataFormatType(ParametrizedAttribute, TypeAttribute):
+    """`!ttkernel.DataFormat`: the format of a circular buffer's numbers."""
+
+    name = "ttkernel.DataFormat"
+
+
+@irdl_attr_definition
+class FabricConnectionManagerType(ParametrizedAttribute, TypeAttribute):
+    """`!ttkernel.fabric_connection_manager`: a kernel's links to other devices."""
+
+    name = "ttkernel.fabric_connection_manager"
+
+
+@irdl_attr_definition
+class MeshPositionType(ParametrizedAttribute, TypeAttribute):
+    """`!ttkernel.mesh_position`: where a device stands in the mesh."""
+
+    name = "ttkernel.mesh_position"
+
+
+@irdl_attr_definition
+class KernelArgumentAttr(ParametrizedAttribute):
+    """`#ttkernel.arg<arg_type = cb_port, operand_index = 0>`: one argument of a kernel, with the
+    operand of the program that it stands for."""
+
+    name = "ttkernel.arg"
+    argument_type: KernelArgumentTypeAttr
+    operand_index: IntAttr
+    is_uniform: BoolAttr
+
+    def __init__(
+        self,
+        argument_type: KernelArgumentType | KernelArgumentTypeAttr,
+        operand_index: int | IntAttr,
+        is_uniform: bool | BoolAttr = True,
+    ) -> None:
+        super().__init__(
+            KernelArgumentTypeAttr(argument_type)
+            if isinstance(argument_type, KernelArgumentType)
+            else argument_type,
+            IntAttr(operand_index) if isinstance(operand_index, int) else operand_index,
+            BoolAttr.from_bool(is_uniform) if isinstance(is_uniform, bool) else is_uniform,
+        )
+
+    @classmethod
+    def parse_parameters(cls, parser: AttrParser) -> list[Attribute]:
+        with parser.in_angle_brackets():
+            parser.parse_keyword("arg_type")
+            parser.parse_punctuation("=")
+            argument_type = KernelArgumentTypeAttr(KernelArgumentTypeAttr.parse_word(parser))
+            parser.parse_punctuation(",")
+            parser.parse_keyword("operand_index")
+            parser.parse_punctuation("=")
+            index = parser.parse_integer()
+            uniform = True
+            if parser.parse_optional_punctuation(",") is not None:
+                parser.parse_keyword("is_uniform")
+                parser.parse_punctuation("=")
+                uniform = parser.parse_boolean()
+        return [argument_type, IntAttr(index), BoolAttr.from_bool(uniform)]
+
+    def print_parameters(self, printer: Printer) -> None:
+        printer.print_string(
+            f"<arg_type = {self.argument_type.data.value}, "
+            f"operand_index = {self.operand_index.data}"
+        )
+        if not self.is_uniform.value.data:
+            printer.print_string(", is_uniform = false")
+        printer.print_string(">")
+
+
+@irdl_attr_definition
+class ArgumentSpecAttr(ParametrizedAttribute):
+    """`#ttkernel.arg_spec<rt_args = [...] ct_args = [...]>`: all arguments of a kernel."""
+
+    name = "ttkernel.arg_spec"
+    runtime: ArrayAttr[KernelArgumentAttr]
+    compile_time: ArrayAttr[KernelArgumentAttr]
+
+    def __init__(
+        self,
+        runtime: Sequence[KernelArgumentAttr] | ArrayAttr[KernelArgumentAttr] = (),
+        compile_time: Sequence[KernelArgumentAttr] | ArrayAttr[KernelArgumentAttr] = (),
+    ) -> None:
+        super().__init__(
+            runtime if isinstance(runtime, ArrayAttr) else ArrayAttr(runtime),
+            compile_time if isinstance(compile_time, ArrayAttr) else ArrayAttr(compile_time),
+        )
+
+    @classmethod
+    def parse_parameters(cls, parser: AttrParser) -> list[Attribute]:
+        lists: dict[str, ArrayAttr[Attribute]] = {}
+        with parser.in_angle_brackets():
+            for name in ("rt_args", "ct_args"):
+                if parser.parse_optional_keyword(name) is None:
+                    continue
+                parser.parse_punctuation("=")
+                lists[name] = ArrayAttr(
+                    parser.parse_comma_separated_list(
+                        parser.Delimiter.SQUARE, lambda: _parse_argument(parser)
+                    )
+                )
+        return [lists.get("rt_args", ArrayAttr(())), lists.get("ct_args", ArrayAttr(()))]
+
+    def print_parameters(self, printer: Printer) -> None:
+        parts = (("rt_args", self.runtime), ("ct_args", self.compile_time))
+        printer.print_string("<")
+        for position, (name, arguments) in enumerate(p for p in parts if p[1].data):
+            printer.print_string(f"{' ' if position else ''}{name} = [")
+            printer.print_list(arguments.data, lambda argument: argument.print_parameters(printer))
+            printer.print_string("]")
+        printer.print_string(">")
+
+
+def _parse_argument(parser: AttrParser) -> Attribute:
+    """An argument with or without its name in front."""
+    attribute = parser.parse_optional_attribute()
+    return (
+        KernelArgumentAttr.new(KernelArgumentAttr.parse_parameters(parser))
+        if (attribute is None)
+        else attribute
+    )
+
+
+TTKERNEL_ATTRIBUTES: list[type[Attribute]] = [
+    ArgumentSpecAttr,
+    BroadcastTypeAttr,
+    CBType,
+    DataFormatType,
+    DestinationReuseAttr,
+    EltwiseBinaryTypeAttr,
+    FabricConnectionManagerType,
+    InputClampingAttr,
+    KernelArgumentAttr,
+    KernelArgumentTypeAttr,
+    L1AddressType,
+    L1PointerType,
+    LocalSemaphoreType,
+    MeshPositionType,
+    NocAddressType,
+    PageMappingType,
+    ReduceDimAttr,
+    ReduceTypeAttr,
+    SemaphoreType,
+    TensorAccessorArgsType,
+    TensorAccessorType,
+    ThreadTypeAttr,
+]

@@ -1,0 +1,209 @@
+"""Writes kernels: functions of `ttkernel` ops with loops and integers around them.
+
+    kernel = KernelBuilder("eltwise_add", ThreadType.COMPUTE)
+    lhs, rhs, out = (kernel.circular_buffer(n, 2, TileType("bf16")) for n in ("lhs", "rhs", "out"))
+    tiles = kernel.compile_time_argument("tiles")
+    kernel.op("binary_op_init_common", lhs, rhs, out)
+    kernel.op("add_tiles_init", lhs, rhs)
+    with kernel.loop(tiles):
+        kernel.op("cb_wait_front", lhs, 1)
+        ...
+        kernel.op("add_tiles", lhs, rhs, 0, 0, 0)
+    module = ModuleOp([kernel.finish()])
+
+Numbers among the operands become constants of the type `index` (`f32` if they are floats), each
+made once per kernel.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Generator, Mapping, Sequence
+from contextlib import contextmanager
+
+from xdsl.builder import Builder
+from xdsl.dialects import arith, scf
+from xdsl.dialects.builtin import Float32Type, FloatAttr, IndexType, IntegerAttr, i64
+from xdsl.dialects.func import FuncOp, ReturnOp
+from xdsl.ir import Attribute, Block, Region, SSAValue
+from xdsl.rewriter import InsertPoint
+
+from ttcodegen.dialects.ttkernel.attributes import CBType, ThreadType, ThreadTypeAttr
+from ttcodegen.dialects.ttkernel.operation import (
+    DESTINATION_TILES,
+    THREAD,
+    TTKernelOp,
+    create,
+    kernel_function_type,
+)
+
+Value = SSAValue | int | float
+"""A value of the kernel, or a number."""
+
+index = IndexType()
+
+
+class KernelBuilder:
+    """One kernel under construction; ops are added at the end of the innermost open region."""
+
+    def __init__(
+        self, name: str, thread: ThreadType, *, destination_tiles: int | None = None
+    ) -> None:
+        self._entry = Block()
+        self.function = FuncOp(name, kernel_function_type(()), Region(self._entry))
+        self.function.attributes[THREAD] = ThreadTypeAttr(thread)
+        if destination_tiles is not None:
+            self.function.attributes[DESTINATION_TILES] = IntegerAttr(destination_tiles, i64)
+        self.thread = thread
+        self._builder = Builder(InsertPoint.at_end(self._entry))
+        self._constants: dict[tuple[int | float, bool], SSAValue] = {}
+        self._last_constant: arith.ConstantOp | None = None
+
+    def op(self, name: str, *operands: Value, **attributes: object) -> TTKernelOp:
+        """Adds `ttkernel.<name>`, which has no result; attributes are Python values."""
+        return self.add(name, operands, attributes)
+
+    def get(
+        self,
+        name: str,
+        *operands: Value,
+        result_type: Attribute = index,
+        name_hint: str | None = None,
+        **attributes: object,
+    ) -> SSAValue:
+        """Adds `ttkernel.<name>`, which has one result, and gives that."""
+        result = self.add(name, operands, attributes, [result_type]).results[0]
+        result.name_hint = name_hint
+        return result
+
+    def add(
+        self,
+        name: str,
+        operands: Sequence[Value] = (),
+        attributes: Mapping[str, object] | None = None,
+        result_types: Sequence[Attribute] = (),
+    ) -> TTKernelOp:
+        """Adds `ttkernel.<name>`; raises KeyError if there is no such op or attribute."""
+        values = [self.value(operand) for operand in operands]
+        return self._builder.insert(create(name, values, attributes, result_types))
+
+    # Arguments
+
+    def compile_time_argument(self, name: str, result_type: Attribute = index) -> SSAValue:
+        """A number that is known when the kernel is compiled, by name."""
+        return self.get(
+            "get_named_compile_time_arg_val",
+            arg_name=name,
+            result_type=result_type,
+            name_hint=name if SSAValue.is_valid_name(name) else None,
+        )
+
+    def circular_buffer(self, name: str, pages: int, element_type: Attribute) -> SSAValue:
+        """A circular buffer of `pages` pages, whose number is a named compile-time argument."""
+        return self.compile_time_argument(name, CBType(pages, element_type))
+
+    def argument(
+        self, position: int, name_hint: str | None = None, result_type: Attribute = index
+    ) -> SSAValue:
+        """The run-time argument at a position; each core has its own."""
+        return self.get("get_arg_val", position, result_type=result_type, name_hint=name_hint)
+
+    # Numbers and control
+
+    def value(self, operand: Value) -> SSAValue:
+        """A value as it is, a number as a constant."""
+        return operand if isinstance(operand, SSAValue) else self.constant(operand)
+
+    def constant(self, number: float) -> SSAValue:
+        """A constant of the type index, or f32 for a float, at the start of the kernel."""
+        is_float = isinstance(number, float)
+        # 1 and 1.0 are equal, so that they would share a key.
+        key = (number, is_float)
+        if key not in self._constants:
+            op = arith.ConstantOp(
+                FloatAttr(number, Float32Type())
+                if isinstance(number, float)
+                else IntegerAttr(number, index)
+            )
+            self._add_constant(op)
+            self._constants[key] = op.result
+        return self._constants[key]
+
+    def _add_constant(self, op: arith.ConstantOp) -> None:
+        """Constants stand in front of the kernel, in the order of their first use."""
+        if self._last_constant is not None:
+            self._entry.insert_op_after(op, self._last_constant)
+        elif self._entry.first_op is not None:
+            self._entry.insert_op_before(op, self._entry.first_op)
+        else:
+            self._entry.add_op(op)
+        self._last_constant = op
+
+    def sum(self, lhs: Value, rhs: Value) -> SSAValue:
+        """lhs + rhs."""
+        return self._builder.insert(arith.AddiOp(self.value(lhs), self.value(rhs))).result
+
+    def difference(self, lhs: Value, rhs: Value) -> SSAValue:
+        """lhs - rhs."""
+        return self._builder.insert(arith.SubiOp(self.value(lhs), self.value(rhs))).result
+
+    def product(self, lhs: Value, rhs: Value) -> SSAValue:
+        """lhs * rhs."""
+        return self._builder.insert(arith.MuliOp(self.value(lhs), self.value(rhs))).result
+
+    def quotient(self, lhs: Value, rhs: Value) -> SSAValue:
+        """lhs / rhs of unsigned integers."""
+        return self._builder.insert(arith.DivUIOp(self.value(lhs), self.value(rhs))).result
+
+    def remainder(self, lhs: Value, rhs: Value) -> SSAValue:
+        """lhs % rhs of unsigned integers."""
+        return self._builder.insert(arith.RemUIOp(self.value(lhs), self.value(rhs))).result
+
+    def compare(self, predicate: str, lhs: Value, rhs: Value) -> SSAValue:
+        """lhs `predicate` rhs: eq, ne, ult, ule, ugt, uge."""
+        op = arith.CmpiOp(self.value(lhs), self.value(rhs), predicate)
+        return self._builder.insert(op).result
+
+    @contextmanager
+    def loop(
+        self, end: Value, *, start: Value = 0, step: Value = 1, name_hint: str | None = None
+    ) -> Generator[SSAValue]:
+        """for (start; < end; += step); gives the counter."""
+        body = Block(arg_types=[index])
+        body.args[0].name_hint = name_hint
+        bounds = (self.value(start), self.value(end), self.value(step))
+        self._builder.insert(scf.ForOp(*bounds, [], Region(body)))
+        with self._inside(body):
+            yield body.args[0]
+
+    @contextmanager
+    def when(self, condition: SSAValue) -> Generator[None]:
+        """if (condition)."""
+        body = Block()
+        self._builder.insert(scf.IfOp(condition, [], Region(body)))
+        with self._inside(body):
+            yield
+
+    @contextmanager
+    def _inside(self, body: Block) -> Generator[None]:
+        outer = self._builder.insertion_point
+        self._builder.insertion_point = InsertPoint.at_end(body)
+        yield
+        self._builder.insert(scf.YieldOp())
+        self._builder.insertion_point = outer
+
+    @contextmanager
+    def destination_registers(self) -> Generator[None]:
+        """What computes goes inside, then `start_packing`, then what packs."""
+        self.op("tile_regs_acquire")
+        yield
+        self.op("tile_regs_release")
+
+    def start_packing(self) -> None:
+        """Hands the destination registers from the engines to the packer."""
+        self.op("tile_regs_commit")
+        self.op("tile_regs_wait")
+
+    def finish(self) -> FuncOp:
+        """The kernel; nothing can be added to it afterwards."""
+        self._builder.insert(ReturnOp())
+        return self.function

@@ -1,0 +1,167 @@
+"""From an op to the C++ call of tt-metal 0.70.1 that it stands for."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from xdsl.dialects.builtin import (
+    BFloat16Type,
+    Float16Type,
+    Float32Type,
+    IndexType,
+    IntegerType,
+    Signedness,
+)
+from xdsl.ir import Attribute, SSAValue
+
+from ttcodegen.diagnostics import CompileError
+from ttcodegen.dialects.ttkernel.attribute_kinds import ATTRIBUTE_KINDS
+from ttcodegen.dialects.ttkernel.attributes import (
+    CBType,
+    DataFormatType,
+    L1AddressType,
+    L1PointerType,
+    LocalSemaphoreType,
+    NocAddressType,
+    SemaphoreType,
+    ThreadType,
+)
+from ttcodegen.dialects.ttkernel.dataflow_table import DATAFLOW_HEADER
+from ttcodegen.dialects.ttkernel.definition import ANY_THREAD, CallForm, KernelFunction
+from ttcodegen.dialects.ttkernel.operation import TTKernelOp
+
+RESULT = "<result>"
+"""In place of an attribute: the C++ type of the result."""
+
+_PLACEHOLDER = re.compile(r"\{(\w+)(?:=(\w+))?\}")
+
+
+@dataclass(frozen=True, slots=True)
+class KernelCall:
+    """`callee<template arguments>(arguments)`, or a member function of the first argument."""
+
+    header: str
+    """What to include, for example `api/compute/matmul.h`."""
+    callee: str
+    template_arguments: tuple[str, ...]
+    arguments: tuple[SSAValue | str, ...]
+    """Values of the program, or C++ text."""
+    form: CallForm
+    """TEXT: `callee` is the C++ with `{name}` for each operand; `text` fills it in."""
+
+
+def kernel_call(op: TTKernelOp, thread: ThreadType) -> KernelCall:
+    """The C++ of an op in a kernel of that thread.
+
+    Raises CompileError if tt-metal 0.70.1 has no function for it, or none for its attributes.
+    """
+    function = op.definition.cpp
+    if function is None:
+        raise CompileError(
+            f"{op.name} has no counterpart in tt-metal 0.70.1",
+            op,
+            remedy="use an op that the kernel API of this release has",
+        )
+    return KernelCall(
+        header_of(function, thread, op.definition.threads),
+        function.function,
+        _template_arguments(op, function),
+        () if function.form is CallForm.TEXT else _arguments(op, function),
+        function.form,
+    )
+
+
+def header_of(function: KernelFunction, thread: ThreadType, threads: frozenset[ThreadType]) -> str:
+    """The header that declares a function; what all threads have is declared for each apart."""
+    shared = threads == ANY_THREAD and function.header.startswith("api/compute/")
+    return DATAFLOW_HEADER if shared and thread is not ThreadType.COMPUTE else function.header
+
+
+def _template_arguments(op: TTKernelOp, function: KernelFunction) -> tuple[str, ...]:
+    """As few as say it: what is default from some place on is left out."""
+    arguments: list[str] = []
+    needed = 0
+    for parameter in function.template:
+        text = _attribute_text(op, parameter.attribute)
+        if parameter.attribute == RESULT:
+            text = cpp_type(op.results[0].type)
+        given = text is not None and text != parameter.default
+        if text is None:
+            text = parameter.default
+        if text is None:
+            raise CompileError(f"{op.name} needs the attribute '{parameter.attribute}'", op)
+        arguments.append(text)
+        if given or parameter.default is None:
+            needed = len(arguments)
+    return tuple(arguments[:needed])
+
+
+def _arguments(op: TTKernelOp, function: KernelFunction) -> tuple[SSAValue | str, ...]:
+    if function.arguments is None:
+        return tuple(op.operands)
+    arguments: list[SSAValue | str] = []
+    needed = 0
+    for word in function.arguments:
+        name, _, default = word.partition("=")
+        value = op.operand_named(name)
+        argument = value if value is not None else _attribute_text(op, name)
+        given = argument is not None and argument != default
+        arguments.append(argument if argument is not None else default)
+        if given:
+            needed = len(arguments)
+    return tuple(arguments[:needed])
+
+
+def _attribute_text(op: TTKernelOp, name: str) -> str | None:
+    """The C++ of an attribute, None if it is absent."""
+    spec = op.definition.attribute(name)
+    attribute = op.properties.get(name)
+    if spec is None or attribute is None:
+        return None
+    try:
+        return ATTRIBUTE_KINDS[spec.kind].cpp(attribute)
+    except KeyError:
+        raise CompileError(
+            f"{op.name}: {attribute} has no counterpart in tt-metal 0.70.1", op
+        ) from None
+
+
+def fill_in(op: TTKernelOp, text: str, spell: Callable[[SSAValue], str]) -> str:
+    """The C++ of an op whose form is TEXT; `spell` gives the expression of an operand."""
+
+    def replaced(match: re.Match[str]) -> str:
+        name, default = match.groups()
+        if name == "result":
+            return cpp_type(op.results[0].type)
+        value = op.operand_named(name)
+        if value is None:
+            return default or ""
+        return spell(value)
+
+    return _PLACEHOLDER.sub(replaced, text)
+
+
+def cpp_type(type_: Attribute) -> str:
+    """How kernels declare a value of that type; raises CompileError if C++ has no name for it."""
+    match type_:
+        case NocAddressType():
+            return "uint64_t"
+        case L1PointerType():
+            return f"volatile tt_l1_ptr uint{type_.width.data}_t*"
+        case DataFormatType():
+            return "DataFormat"
+        case IndexType() | CBType() | L1AddressType() | LocalSemaphoreType() | SemaphoreType():
+            return "uint32_t"
+        case Float32Type():
+            return "float"
+        case BFloat16Type() | Float16Type():
+            return "uint16_t"
+        case IntegerType():
+            if type_.width.data == 1:
+                return "bool"
+            signed = type_.signedness.data is Signedness.SIGNED
+            return f"{'int' if signed else 'uint'}{type_.width.data}_t"
+        case _:
+            raise CompileError(f"kernels have no values of the type {type_}")

@@ -1,0 +1,373 @@
+"""Rows of kernel arguments, of the network on chip (NoC), semaphores and addresses.
+
+Operands are those of the C++ functions of tt-metal 0.70.1 (api/dataflow, api/tensor), as the
+reference dialect had them until 2026.
+"""
+
+from __future__ import annotations
+
+from ttcodegen.dialects.ttkernel.definition import (
+    ANY_THREAD,
+    DATA_MOVEMENT,
+    CallForm,
+    KernelFunction,
+    KernelOp,
+    calls,
+    row,
+)
+
+DATAFLOW_HEADER = "api/dataflow/dataflow_api.h"
+COMPILE_TIME_HEADER = "api/compile_time_args.h"
+_COMMON_HEADER = "api/compute/common.h"
+_ACCESSOR_HEADER = "api/tensor/tensor_accessor.h"
+_DATAFLOW = calls(DATAFLOW_HEADER)
+_TYPED = calls(_COMMON_HEADER, template_words="<result>")
+
+
+def _noc(name: str, operands: str = "", cpp: KernelFunction = _DATAFLOW, **words: str) -> KernelOp:
+    return row(
+        name,
+        operands,
+        cpp,
+        threads=DATA_MOVEMENT,
+        results=words.get("results", ""),
+        attributes=words.get("attributes", ""),
+    )
+
+
+def _text(header: str, text: str) -> KernelFunction:
+    return calls(header, text, form=CallForm.TEXT)
+
+
+ARGUMENTS: tuple[KernelOp, ...] = (
+    row(
+        "get_arg_val",
+        "arg_index:int",
+        _TYPED,
+        results="arg_val:argument",
+        threads=ANY_THREAD,
+        pure=True,
+    ),
+    row(
+        "get_common_arg_val",
+        "arg_index:int",
+        _TYPED,
+        results="arg_val:argument",
+        threads=ANY_THREAD,
+        pure=True,
+    ),
+    row(
+        "get_compile_time_arg_val",
+        "arg_index:int | ",
+        calls(COMPILE_TIME_HEADER, arguments="arg_index"),
+        attributes="arg_index?:i32",
+        results="arg_val:argument",
+        threads=ANY_THREAD,
+        pure=True,
+    ),
+    row(
+        "get_named_compile_time_arg_val",
+        "",
+        calls(COMPILE_TIME_HEADER, arguments="arg_name"),
+        attributes="arg_name:text",
+        results="arg_val:argument",
+        threads=ANY_THREAD,
+        pure=True,
+    ),
+    row(
+        "get_arg_addr", "arg_index:int", calls(_COMMON_HEADER), results="address:int",
+        threads=ANY_THREAD,
+    ),
+    row(
+        "bitcast",
+        "input:any",
+        _text(_COMMON_HEADER, "__builtin_bit_cast({result}, {input})"),
+        results="result:any",
+        threads=ANY_THREAD,
+        pure=True,
+    ),
+    row(
+        "unreachable",
+        "",
+        _text(_COMMON_HEADER, "__builtin_unreachable();"),
+        threads=ANY_THREAD,
+        is_terminator=True,
+    ),
+    row("return", threads=ANY_THREAD, is_terminator=True),
+    row("dprint", "argv*:any", attributes="fmt:text", threads=ANY_THREAD),
+)  # fmt: skip
+
+MEMORY: tuple[KernelOp, ...] = (
+    _noc("get_write_ptr", "cb:cb", results="writePtr:int"),
+    _noc("get_read_ptr", "cb:cb", results="readPtr:int"),
+    _noc("get_tile_size", "cb:cb", results="tileSizeBytes:int"),
+    _noc("get_dataformat", "cb:cb", results="dataFormat:data_format"),
+    _noc(
+        "reinterpret_cast",
+        "addr:l1_addr",
+        calls(DATAFLOW_HEADER, template_words="<result>"),
+        results="l1_ptr:l1_ptr",
+    ),
+    _noc(
+        "store_to_l1",
+        "value:word l1_ptr:l1_ptr offset:int",
+        _text(DATAFLOW_HEADER, "{l1_ptr}[{offset}] = {value};"),
+    ),
+    _noc(
+        "load_from_l1",
+        "l1_ptr:l1_ptr offset:int",
+        _text(DATAFLOW_HEADER, "{l1_ptr}[{offset}]"),
+        results="value:word",
+    ),
+    _noc("mem_zeros_base", "", _text(DATAFLOW_HEADER, "MEM_ZEROS_BASE"), results="result:int"),
+    _noc("mem_zeros_size", "", _text(DATAFLOW_HEADER, "MEM_ZEROS_SIZE"), results="result:int"),
+    _noc(
+        "bfloat16_greater",
+        "bf16_a:i16 bf16_b:i16",
+        calls("api/numeric/bfloat16.h"),
+        results="result:flag",
+    ),
+    _noc(
+        "float32_greater",
+        "f32_a:int f32_b:int",
+        calls("api/numeric/float32.h"),
+        results="result:flag",
+    ),
+)
+
+CORES: tuple[KernelOp, ...] = (
+    _noc(
+        "my_x",
+        "noc:i8 | ",
+        _text(DATAFLOW_HEADER, "my_x[{noc=noc_index}]"),
+        results="x:int",
+    ),
+    _noc(
+        "my_y",
+        "noc:i8 | ",
+        _text(DATAFLOW_HEADER, "my_y[{noc=noc_index}]"),
+        results="y:int",
+    ),
+    row(
+        "my_logical_x_",
+        "",
+        calls(_COMMON_HEADER, "get_absolute_logical_x"),
+        results="x:int",
+        threads=ANY_THREAD,
+        pure=True,
+    ),
+    row(
+        "my_logical_y_",
+        "",
+        calls(_COMMON_HEADER, "get_absolute_logical_y"),
+        results="y:int",
+        threads=ANY_THREAD,
+        pure=True,
+    ),
+    row(
+        "my_relative_logical_x",
+        "",
+        calls(_COMMON_HEADER, "get_relative_logical_x"),
+        results="x:int",
+        threads=ANY_THREAD,
+        pure=True,
+    ),
+    row(
+        "my_relative_logical_y",
+        "",
+        calls(_COMMON_HEADER, "get_relative_logical_y"),
+        results="y:int",
+        threads=ANY_THREAD,
+        pure=True,
+    ),
+)
+
+_RECTANGLE = "noc_x_start:int noc_y_start:int noc_x_end:int noc_y_end:int"
+
+ADDRESSES: tuple[KernelOp, ...] = (
+    _noc(
+        "get_noc_addr",
+        "x:int y:int l1Address:l1_addr noc?:i8 | l1Address:l1_addr noc?:i8",
+        results="nocAddr:noc_addr",
+    ),
+    _noc(
+        "get_noc_addr_xy",
+        "x:int y:int l1Address:l1_addr",
+        calls(DATAFLOW_HEADER, "get_noc_addr"),
+        results="nocAddr:noc_addr",
+    ),
+    _noc(
+        "get_noc_addr_from_bank_id",
+        "bank_id:int bankAddressOffset:int noc?:i8",
+        calls(DATAFLOW_HEADER, template_words="dram"),
+        attributes="dram?:bool",
+        results="nocAddr:noc_addr",
+    ),
+    _noc(
+        "get_noc_multicast_addr",
+        f"{_RECTANGLE} addr:l1_addr noc?:i8",
+        results="mcastNocAddr:noc_addr",
+    ),
+)
+
+_MULTICAST = "srcLocalL1Addr:l1_addr dstNocAddrMulticast:noc_addr size:int num_dests:int"
+
+# `linked` and `multicast_path_reserve` were attributes of the reference dialect in 2025; the
+# function of this release takes `linked` before the NoC.
+_MULTICAST_WORDS = "linked?:bool multicast_path_reserve?:bool"
+
+
+def _multicast(name: str, operands: str, arguments: str, attributes: str) -> KernelOp:
+    return _noc(
+        name,
+        f"{operands} noc?:i8",
+        calls(DATAFLOW_HEADER, arguments=f"{arguments} linked=false noc"),
+        attributes=attributes,
+    )
+
+
+def _data_multicast(name: str) -> KernelOp:
+    arguments = "srcLocalL1Addr dstNocAddrMulticast size num_dests"
+    return _multicast(name, _MULTICAST, arguments, _MULTICAST_WORDS)
+
+
+def _semaphore_multicast(name: str) -> KernelOp:
+    arguments = "src_local_l1_addr dst_noc_addr_multicast num_dests"
+    operands = "src_local_l1_addr:l1_addr dst_noc_addr_multicast:noc_addr num_dests:int"
+    return _multicast(name, operands, arguments, "linked?:bool")
+
+
+TRANSFERS: tuple[KernelOp, ...] = (
+    _noc("noc_async_read", "srcNocAddr:noc_addr dstLocalL1Addr:l1_addr size:int noc?:i8"),
+    _noc(
+        "noc_async_read_one_packet", "srcNocAddr:noc_addr dstLocalL1Addr:l1_addr size:int noc?:i8"
+    ),
+    _noc("noc_async_read_one_packet_set_state", "srcNocAddr:noc_addr size:int"),
+    _noc(
+        "noc_async_read_one_packet_with_state",
+        "srcNocAddr:noc_addr dstLocalL1Addr:l1_addr",
+        # The low half of the address changes; core and size come from the state that was set.
+        _text(
+            DATAFLOW_HEADER,
+            "noc_async_read_one_packet_with_state("
+            "static_cast<uint32_t>({srcNocAddr}), {dstLocalL1Addr});",
+        ),
+    ),
+    _noc("noc_async_read_tile", "id:int addrGenStruct:accessor dstLocalL1Addr:l1_addr"),
+    _noc(
+        "noc_async_read_page",
+        "id:int addrGenStruct:accessor dstLocalL1Addr:l1_addr offset?:int noc?:i8",
+    ),
+    _noc("noc_async_read_barrier", "noc?:i8"),
+    _noc("noc_async_read_barrier_with_trid", "trid:int noc?:i8"),
+    _noc("noc_async_read_set_trid", "trid:int noc?:i8"),
+    _noc("noc_async_write", "srcLocalL1Addr:l1_addr dstNocAddr:noc_addr size:int noc?:i8"),
+    _noc(
+        "noc_async_write_one_packet",
+        "srcLocalL1Addr:l1_addr dstNocAddr:noc_addr size:int noc?:i8",
+    ),
+    _noc(
+        "noc_async_write_one_packet_with_trid",
+        "srcLocalL1Addr:l1_addr dstNocAddr:noc_addr size:int trid:int",
+    ),
+    _noc("noc_async_write_tile", "id:int addrGenStruct:accessor srcLocalL1Addr:l1_addr noc?:i8"),
+    _noc(
+        "noc_async_write_page",
+        "id:int addrGenStruct:accessor srcLocalL1Addr:l1_addr size?:int offset?:int noc?:i8",
+    ),
+    _noc("noc_async_write_barrier", "noc?:i8"),
+    _noc("noc_async_writes_flushed", "noc?:i8"),
+    _noc("noc_async_write_barrier_with_trid", "trid:int noc?:i8"),
+    _noc("noc_async_atomic_barrier", "noc?:i8"),
+    _noc("noc_async_full_barrier", "noc?:i8"),
+    _data_multicast("noc_async_write_multicast"),
+    _data_multicast("noc_async_write_multicast_one_packet"),
+    _data_multicast("noc_async_write_multicast_loopback_src"),
+    _noc("noc_inline_dw_write", "addr:noc_addr val:int byte_enable?:i8 noc?:i8"),
+)
+
+_POSTED = calls(DATAFLOW_HEADER, template_words="posted=false")
+
+SEMAPHORES: tuple[KernelOp, ...] = (
+    _noc("get_semaphore", "semaphore:semaphore", results="sem_addr:l1_addr"),
+    _noc(
+        "noc_semaphore_inc",
+        "addr:noc_addr incr:int noc?:i8",
+        _POSTED,
+        attributes="posted?:bool",
+    ),
+    _noc(
+        "noc_semaphore_inc_multicast",
+        "addr:noc_addr incr:int num_dests:int noc?:i8",
+        _POSTED,
+        attributes="posted?:bool",
+    ),
+    _noc("noc_semaphore_set", "sem_addr:l1_ptr val:int"),
+    _noc("noc_semaphore_wait", "sem_addr:l1_ptr val:int"),
+    _noc("noc_semaphore_wait_min", "sem_addr:l1_ptr val:int"),
+    _noc(
+        "experimental.semaphore_wait",
+        "sem_addr:l1_ptr val:int",
+        calls(DATAFLOW_HEADER, "noc_semaphore_wait"),
+    ),
+    _noc(
+        "experimental.semaphore_wait_min",
+        "sem_addr:l1_ptr val:int",
+        calls(DATAFLOW_HEADER, "noc_semaphore_wait_min"),
+    ),
+    _semaphore_multicast("noc_semaphore_set_multicast"),
+    _semaphore_multicast("noc_semaphore_set_multicast_loopback_src"),
+    _noc("noc_semaphore_set_remote", "src_sram_addr:l1_addr dst_remote_addr:noc_addr noc?:i8"),
+    _noc(
+        "remote_sram_write_u32",
+        "src_sram_addr:l1_addr dst_remote_addr:noc_addr noc?:i8",
+        calls(DATAFLOW_HEADER, "noc_semaphore_set_remote"),
+    ),
+)
+
+
+def _of_accessor(name: str, operands: str, results: str) -> KernelOp:
+    return _noc(
+        f"tensor_accessor.{name}",
+        f"tensor_accessor:accessor {operands}",
+        calls(_ACCESSOR_HEADER, name, form=CallForm.METHOD),
+        results=results,
+    )
+
+
+ACCESSORS: tuple[KernelOp, ...] = (
+    _noc(
+        "TensorAccessorArgs",
+        " | cta_base:int crta_base:int prev_args?:accessor_args | prev_args:accessor_args",
+        calls(
+            "api/tensor/tensor_accessor_args.h",
+            template_words="cta_base crta_base=tensor_accessor::UNKNOWN",
+            arguments="",
+        ),
+        attributes="cta_base?:i32 crta_base?:i32 cta_expr?:text crta_expr?:text",
+        results="result:accessor_args",
+    ),
+    _noc(
+        "TensorAccessor",
+        "args:accessor_args bank_base_address_in:int page_size_in?:int",
+        calls(_ACCESSOR_HEADER),
+        results="result:accessor",
+    ),
+    _of_accessor("get_noc_addr", "id:int offset?:int noc?:i8", "nocAddr:noc_addr"),
+    _of_accessor("get_shard_noc_addr", "shard_id:int offset?:int noc?:i8", "shardNocAddr:any"),
+    _of_accessor("get_bank_and_offset", "page_id:int", "bank_id_and_offset:page_mapping"),
+    _of_accessor("is_local_bank", "virtual_x:int virtual_y:int noc?:i8", "result:flag"),
+    _of_accessor("is_local_addr", "noc_addr:any noc?:i8", "result:flag"),
+    _of_accessor("is_local_page", "page_id:int noc?:i8", "result:flag"),
+    _of_accessor("is_local_shard", "shard_id:int noc?:i8", "result:flag"),
+)
+
+DATAFLOW_ROWS: tuple[KernelOp, ...] = (
+    *ARGUMENTS,
+    *MEMORY,
+    *CORES,
+    *ADDRESSES,
+    *TRANSFERS,
+    *SEMAPHORES,
+    *ACCESSORS,
+)

@@ -1,0 +1,295 @@
+"""The op classes of the `ttkernel` dialect, made from the table.
+
+The form in parentheses is that of the reference dialect:
+
+    ttkernel.reduce_tile(%in, %scale, %i, %j, %dst, <reduce_sum>, <reduce_dim_row>)
+        : (!ttkernel.cb<8, !ttcore.tile<32x32, bf16>>, ...) -> ()
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from functools import cache
+from typing import ClassVar
+
+from xdsl.dialects.builtin import FunctionType, IntegerAttr
+from xdsl.dialects.func import FuncOp
+from xdsl.ir import Attribute, Operation, OpTraits, Region, SSAValue
+from xdsl.parser import Parser, UnresolvedOperand
+from xdsl.printer import Printer
+from xdsl.traits import IsTerminator, OpTrait, Pure
+from xdsl.utils.exceptions import VerifyException
+
+from ttcodegen.dialects.ttkernel.attribute_kinds import ATTRIBUTE_KINDS
+from ttcodegen.dialects.ttkernel.attributes import ThreadType, ThreadTypeAttr
+from ttcodegen.dialects.ttkernel.definition import KernelOp, Signature
+from ttcodegen.dialects.ttkernel.table import kernel_ops
+
+THREAD = "ttkernel.thread"
+"""The attribute of a function that makes it a kernel."""
+DESTINATION_TILES = "ttkernel.dst_tiles"
+"""The attribute (i64) of a compute kernel: how many tiles its destination registers hold."""
+MOST_DESTINATION_TILES = 16
+"""16-bit tiles in the destination registers when one thread has them all (tt-metal 0.70.1)."""
+
+
+class TTKernelOp(Operation):
+    """An op of the `ttkernel` dialect; what it is stands in its `definition`."""
+
+    definition: ClassVar[KernelOp]
+    traits = OpTraits(tuple)
+    source_offset: int = -1
+
+    @property
+    def signature(self) -> Signature:
+        """The signature that the operands have; raises VerifyException if they have none."""
+        types = [operand.type for operand in self.operands]
+        for signature in self.definition.signatures:
+            if not _mismatch(signature, types):
+                return signature
+        candidates = self.definition.signatures
+        # The complaint about the signature of the same length tells most.
+        closest = min(candidates, key=lambda s: abs(len(s) - len(types)))
+        raise VerifyException(f"{self.name} {_mismatch(closest, types)}")
+
+    def operand_named(self, name: str) -> SSAValue | None:
+        """The operand of that name, None if it is absent."""
+        for spec, value in zip(self.signature, self.operands, strict=False):
+            if spec.name == name:
+                return value
+        return None
+
+    def verify_(self) -> None:
+        """Checks operands, attributes, results, the kind of thread, and destination indices."""
+        signature = self.signature
+        self._verify_results()
+        self._verify_attributes()
+        if len(self.regions) != int(self.definition.has_region):
+            raise VerifyException(f"{self.name} has {int(self.definition.has_region)} regions")
+        kernel = self._kernel()
+        if kernel is not None:
+            self._verify_thread(kernel)
+            self._verify_destinations(signature, kernel)
+
+    def _verify_results(self) -> None:
+        mismatch = _mismatch(
+            self.definition.results, [result.type for result in self.results], "result"
+        )
+        if mismatch:
+            raise VerifyException(f"{self.name} {mismatch}")
+
+    def _verify_attributes(self) -> None:
+        for spec in self.definition.attributes:
+            attribute = self.properties.get(spec.name)
+            if attribute is None:
+                if not spec.optional:
+                    raise VerifyException(f"{self.name} needs the attribute '{spec.name}'")
+                continue
+            kind = ATTRIBUTE_KINDS[spec.kind]
+            if not kind.accepts(attribute):
+                raise VerifyException(
+                    f"{self.name}: attribute '{spec.name}' should be {kind.expected}, "
+                    f"found {attribute}"
+                )
+        for name in self.properties:
+            if self.definition.attribute(name) is None and name != "operandSegmentSizes":
+                raise VerifyException(f"{self.name} has no attribute '{name}'")
+
+    def _kernel(self) -> FuncOp | None:
+        """The kernel around the op, None if it is in none."""
+        parent = self.parent_op()
+        while parent is not None:
+            if isinstance(parent, FuncOp):
+                return parent if THREAD in parent.attributes else None
+            parent = parent.parent_op()
+        return None
+
+    def _verify_thread(self, kernel: FuncOp) -> None:
+        thread = kernel_thread(kernel)
+        if thread not in self.definition.threads:
+            allowed = " or ".join(t.value for t in ThreadType if t in self.definition.threads)
+            raise VerifyException(
+                f"{self.name} runs in kernels of the thread {allowed}, but "
+                f"@{kernel.sym_name.data} is a kernel of the thread {thread.value}"
+            )
+
+    def _verify_destinations(self, signature: Signature, kernel: FuncOp) -> None:
+        capacity = destination_tiles(kernel)
+        for spec, value in zip(signature, self.operands, strict=False):
+            if spec.kind != "dst" or (index := constant_integer(value)) is None:
+                continue
+            if not 0 <= index < capacity:
+                raise VerifyException(
+                    f"{self.name}: '{spec.name}' is the destination register {index}, but "
+                    f"@{kernel.sym_name.data} has {capacity}, numbered from 0"
+                )
+
+    @classmethod
+    def parse(cls, parser: Parser) -> Operation:
+        operands, properties, attributes = _parse_parentheses(cls.definition, parser)
+        regions: list[Region] = []
+        if cls.definition.has_region:
+            regions.append(parser.parse_region())
+        parser.parse_punctuation(":")
+        position = parser.pos
+        function_type = parser.parse_function_type()
+        types = function_type.inputs.data
+        if len(types) != len(operands):
+            parser.raise_error(
+                f"the operation has {len(operands)} operands, but its type lists {len(types)}",
+                position,
+            )
+        return cls.create(
+            operands=[parser.resolve_operand(o, t) for o, t in zip(operands, types, strict=True)],
+            result_types=function_type.outputs.data,
+            properties=properties,
+            attributes=attributes,
+            regions=regions,
+        )
+
+    def print(self, printer: Printer) -> None:
+        shown: set[str] = set()
+        printer.print_string("(")
+        printer.print_list(self.operands, printer.print_ssa_value)
+        separator = ", " if self.operands else ""
+        for spec in self.definition.attributes:
+            attribute = self.properties.get(spec.name)
+            if spec.optional or attribute is None:
+                break
+            printer.print_string(separator)
+            ATTRIBUTE_KINDS[spec.kind].print(printer, attribute)
+            separator = ", "
+            shown.add(spec.name)
+        printer.print_string(")")
+        rest = {k: v for k, v in (self.properties | self.attributes).items() if k not in shown}
+        printer.print_op_attributes(rest)
+        for region in self.regions:
+            printer.print_string(" ")
+            printer.print_region(region)
+        printer.print_string(" : ")
+        printer.print_operation_type(self)
+
+
+def _parse_parentheses(
+    definition: KernelOp, parser: Parser
+) -> tuple[list[UnresolvedOperand], dict[str, Attribute], dict[str, Attribute]]:
+    """`(%operands..., attributes...) {further attributes}`: operands, properties, the others."""
+    operands: list[UnresolvedOperand] = []
+    properties: dict[str, Attribute] = {}
+    waiting = iter(definition.attributes)
+
+    def parse_item() -> None:
+        if (operand := parser.parse_optional_unresolved_operand()) is not None:
+            operands.append(operand)
+            return
+        spec = next(waiting, None)
+        if spec is None:
+            parser.raise_error(f"ttkernel.{definition.name} has no further attribute")
+        attribute = parser.parse_optional_attribute() if spec.kind not in _PLAIN else None
+        if attribute is None:
+            attribute = ATTRIBUTE_KINDS[spec.kind].parse(parser)
+        properties[spec.name] = attribute
+
+    parser.parse_comma_separated_list(parser.Delimiter.PAREN, parse_item)
+    attributes = parser.parse_optional_attr_dict()
+    for name in [name for name in attributes if definition.attribute(name) is not None]:
+        properties[name] = attributes.pop(name)
+    return operands, properties, attributes
+
+
+_PLAIN = frozenset({"bool", "i32", "i64", "text"})
+"""Kinds whose short form would also be read as an attribute, of another type."""
+
+
+def _mismatch(specs: Signature, types: Sequence[Attribute], noun: str = "operand") -> str:
+    """What is wrong with the types for the signature; empty if nothing is."""
+    variadic = bool(specs) and specs[-1].variadic
+    least = sum(not (spec.optional or spec.variadic) for spec in specs)
+    if len(types) < least or (len(types) > len(specs) and not variadic):
+        count = str(least) if least == len(specs) else f"{least} to {len(specs)}"
+        count = f"at least {least}" if variadic else count
+        return f"has {count} {noun}s, found {len(types)}"
+    for position, type_ in enumerate(types):
+        spec = specs[min(position, len(specs) - 1)]
+        if not spec.accepts(type_):
+            return f": {noun} '{spec.name}' should be {spec.expected}, found {type_}"
+    return ""
+
+
+def kernel_thread(kernel: FuncOp) -> ThreadType:
+    """Which thread runs a kernel; raises VerifyException if the function is no kernel."""
+    attribute = kernel.attributes.get(THREAD)
+    if not isinstance(attribute, ThreadTypeAttr):
+        raise VerifyException(
+            f"@{kernel.sym_name.data}: attribute '{THREAD}' should be a #{ThreadTypeAttr.name}"
+        )
+    return ThreadType(attribute.data)
+
+
+def destination_tiles(kernel: FuncOp) -> int:
+    """How many tiles the destination registers of a compute kernel hold."""
+    attribute = kernel.attributes.get(DESTINATION_TILES)
+    if isinstance(attribute, IntegerAttr):
+        return attribute.value.data
+    return MOST_DESTINATION_TILES
+
+
+def constant_integer(value: SSAValue) -> int | None:
+    """The number that a value is known to be, None if it is known at run time only."""
+    owner = value.owner
+    if isinstance(owner, Operation) and owner.name == "arith.constant":
+        attribute = owner.properties.get("value")
+        if isinstance(attribute, IntegerAttr):
+            return attribute.value.data
+    return None
+
+
+@cache
+def ttkernel_op_classes() -> Mapping[str, type[TTKernelOp]]:
+    """One op class per row of the table, by the name without that of the dialect."""
+    return {name: _op_class(definition) for name, definition in kernel_ops().items()}
+
+
+def _op_class(definition: KernelOp) -> type[TTKernelOp]:
+    words = definition.name.replace(".", "_").split("_")
+    traits: tuple[OpTrait, ...] = (
+        *([IsTerminator()] if definition.is_terminator else []),
+        *([Pure()] if definition.pure else []),
+    )
+    members = {
+        "name": f"ttkernel.{definition.name}",
+        "definition": definition,
+        "traits": OpTraits(lambda: traits),
+        "__doc__": f"`ttkernel.{definition.name}`, as the table says.",
+        "__module__": __name__,
+    }
+    return type("".join(word.capitalize() for word in words) + "Op", (TTKernelOp,), members)
+
+
+def create(
+    name: str,
+    operands: Sequence[SSAValue] = (),
+    attributes: Mapping[str, object] | None = None,
+    result_types: Sequence[Attribute] = (),
+    regions: Sequence[Region] = (),
+) -> TTKernelOp:
+    """An op by its name without that of the dialect; attributes are Python values.
+
+    Raises KeyError if there is no such op, or it has no such attribute.
+    """
+    op_class = ttkernel_op_classes()[name]
+    properties: dict[str, Attribute] = {}
+    for key, value in (attributes or {}).items():
+        spec = op_class.definition.attribute(key)
+        if spec is None:
+            raise KeyError(f"ttkernel.{name} has no attribute '{key}'")
+        kind = ATTRIBUTE_KINDS[spec.kind]
+        properties[key] = value if isinstance(value, Attribute) else kind.encode(value)
+    return op_class.create(
+        operands=operands, result_types=result_types, properties=properties, regions=regions
+    )
+
+
+def kernel_function_type(inputs: Sequence[Attribute]) -> FunctionType:
+    """The type of a kernel: it returns nothing."""
+    return FunctionType.from_lists(inputs, [])

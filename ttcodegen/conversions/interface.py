@@ -90,7 +90,7 @@ def entries(module: ModuleOp) -> list[Entry]:
         name = function.sym_name.data
         cpp_name = "forward" if name == "main" else identifier(name)
         const_eval = const_evals.get(f"{name}_const_eval")
-        arguments = tuple(_arguments(function))
+        arguments = tuple(arguments_of(function))
         names = {port.value: port.name for port in arguments}
         constants = constant_names(load_of(function), const_eval, names)
         fields = NameScope()
@@ -101,7 +101,7 @@ def entries(module: ModuleOp) -> list[Entry]:
                 name,
                 scope.unique(cpp_name),
                 arguments,
-                tuple(_results(function)),
+                tuple(results_of(function)),
                 constants,
                 tuple(fields.unique(identifier(constant)) for constant in constants),
             )
@@ -109,7 +109,8 @@ def entries(module: ModuleOp) -> list[Entry]:
     return result
 
 
-def _arguments(function: FuncOp) -> Iterator[Port]:
+def arguments_of(function: FuncOp) -> Iterator[Port]:
+    """The arguments of an entry function."""
     scope = NameScope()
     for argument, name in zip(body_of(function).args, argument_names(function), strict=True):
         kind = argument_type(function, argument.index)
@@ -117,7 +118,8 @@ def _arguments(function: FuncOp) -> Iterator[Port]:
         yield Port(name, scope.unique(identifier(name)), declared, argument)
 
 
-def _results(function: FuncOp) -> Iterator[Port]:
+def results_of(function: FuncOp) -> Iterator[Port]:
+    """The results of an entry function."""
     terminator = body_of(function).last_op
     assert isinstance(terminator, ReturnOp)
     scope = NameScope()

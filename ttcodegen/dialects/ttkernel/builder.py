@@ -22,9 +22,9 @@ from contextlib import contextmanager
 
 from xdsl.builder import Builder
 from xdsl.dialects import arith, scf
-from xdsl.dialects.builtin import Float32Type, FloatAttr, IndexType, IntegerAttr, i64
+from xdsl.dialects.builtin import Float32Type, FloatAttr, IndexType, IntegerAttr, i32, i64
 from xdsl.dialects.func import FuncOp, ReturnOp
-from xdsl.ir import Attribute, Block, Region, SSAValue
+from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
 from xdsl.rewriter import InsertPoint
 
 from ttcodegen.dialects.ttkernel.attributes import CBType, ThreadType, ThreadTypeAttr
@@ -56,7 +56,8 @@ class KernelBuilder:
         self.thread = thread
         self._builder = Builder(InsertPoint.at_end(self._entry))
         self._constants: dict[tuple[int | float, bool], SSAValue] = {}
-        self._last_constant: arith.ConstantOp | None = None
+        self._bits: dict[float, SSAValue] = {}
+        self._last_constant: Operation | None = None
 
     def op(self, name: str, *operands: Value, **attributes: object) -> TTKernelOp:
         """Adds `ttkernel.<name>`, which has no result; attributes are Python values."""
@@ -128,7 +129,7 @@ class KernelBuilder:
             self._constants[key] = op.result
         return self._constants[key]
 
-    def _add_constant(self, op: arith.ConstantOp) -> None:
+    def _add_constant(self, op: Operation) -> None:
         """Constants stand in front of the kernel, in the order of their first use."""
         if self._last_constant is not None:
             self._entry.insert_op_after(op, self._last_constant)
@@ -137,6 +138,14 @@ class KernelBuilder:
         else:
             self._entry.add_op(op)
         self._last_constant = op
+
+    def bits(self, number: float) -> SSAValue:
+        """The bits of a 32-bit float as an i32, at the start of the kernel."""
+        if number not in self._bits:
+            op = arith.BitcastOp(self.constant(float(number)), i32)
+            self._add_constant(op)
+            self._bits[number] = op.result
+        return self._bits[number]
 
     def sum(self, lhs: Value, rhs: Value) -> SSAValue:
         """lhs + rhs."""

@@ -12,15 +12,15 @@ from xdsl.printer import Printer
 _HEXADECIMAL_ABOVE = 100
 """Constants of more elements are printed as bytes, as MLIR does."""
 
-ELIDED_BYTES = 1024
-"""Constants of more bytes say nothing to people."""
+ELIDED_ELEMENTS = 256
+"""Constants of more elements say nothing to people."""
 
 
 class ModulePrinter(Printer):
     """Prints MLIR that parses again, fast whatever the constants.
 
-    With `elide_above` of constants of more bytes only that they are there: such text can be looked
-    at and not be read.
+    With `elide_above` of constants of more elements only that they are there: people can look at
+    such text, no program can read it.
     """
 
     def __init__(
@@ -38,10 +38,12 @@ class ModulePrinter(Printer):
         constant = _constant(attribute)
         if constant is None:
             super().print_attribute(attribute)
-        elif self._elide_above is not None and len(constant.data.data) > self._elide_above:
+            return
+        count = len(constant.data.data) // constant.get_element_type().compile_time_size
+        if self._elide_above is not None and count > self._elide_above:
             self.print_string("dense_resource<__elided__> : ")
             self.print_attribute(constant.type)
-        elif len(constant.data.data) > _HEXADECIMAL_ABOVE * _element_size(constant):
+        elif count > _HEXADECIMAL_ABOVE:
             self.print_string(f'dense<"0x{_bytes(constant).hex().upper()}"> : ')
             self.print_attribute(constant.type)
         else:
@@ -54,10 +56,6 @@ def _constant(attribute: Attribute) -> DenseIntOrFPElementsAttr[Any] | None:
     return cast("DenseIntOrFPElementsAttr[Any]", attribute)
 
 
-def _element_size(constant: DenseIntOrFPElementsAttr[Any]) -> int:
-    return constant.get_element_type().compile_time_size
-
-
 def _bytes(constant: DenseIntOrFPElementsAttr[Any]) -> bytes:
     """The elements as the text has them: booleans are packed there, the first in the lowest bit."""
     data = constant.data.data
@@ -68,15 +66,14 @@ def _bytes(constant: DenseIntOrFPElementsAttr[Any]) -> bytes:
 
 
 def module_text(
-    module: ModuleOp, *, elide: bool = True, generic: bool = False, locations: bool = False
+    module: ModuleOp,
+    *,
+    elide_above: int | None = None,
+    generic: bool = False,
+    locations: bool = False,
 ) -> str:
-    """The module as MLIR, big constants elided unless asked for."""
+    """The module as MLIR; constants of more elements than `elide_above` are only named."""
     stream = io.StringIO()
-    printer = ModulePrinter(
-        stream,
-        elide_above=ELIDED_BYTES if elide else None,
-        generic=generic,
-        locations=locations,
-    )
+    printer = ModulePrinter(stream, elide_above=elide_above, generic=generic, locations=locations)
     printer.print_op(module)
     return stream.getvalue() + "\n"

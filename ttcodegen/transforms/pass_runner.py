@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from time import perf_counter
-from typing import TextIO
+from typing import Protocol, TextIO
 
 from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
@@ -16,7 +16,7 @@ from xdsl.passes import ModulePass
 from xdsl.utils.exceptions import VerifyException
 
 from ttcodegen.diagnostics import CompileError, Diagnostics
-from ttcodegen.transforms.module_text import module_text
+from ttcodegen.transforms.module_text import ELIDED_ELEMENTS, module_text
 
 
 @dataclass(frozen=True)
@@ -26,6 +26,22 @@ class PassTime:
     name: str
     seconds: float
     ops: int | None
+
+
+class Instrument(Protocol):
+    """Looks at the module between passes."""
+
+    def before(self, pass_: ModulePass, module: ModuleOp) -> None:
+        """Called before a pass runs."""
+        ...
+
+    def after(self, pass_: ModulePass, module: ModuleOp) -> None:
+        """Called after a pass ran, before the module is verified."""
+        ...
+
+    def failed(self, pass_: ModulePass, module: ModuleOp) -> None:
+        """Called instead when a pass raised an error."""
+        ...
 
 
 @dataclass
@@ -39,6 +55,7 @@ class PassRunner:
     context: Context
     dump: Path | None = None
     verify: bool = False
+    instruments: Sequence[Instrument] = ()
     times: list[PassTime] = field(default_factory=list[PassTime])
     _last: str | None = None
     _number: int = 0
@@ -50,14 +67,23 @@ class PassRunner:
             self.dump.mkdir(parents=True, exist_ok=True)
             self._write(module, "input")
         for pass_ in passes:
+            for instrument in self.instruments:
+                instrument.before(pass_, module)
             start = perf_counter()
-            pass_.apply(self.context, module)
+            try:
+                pass_.apply(self.context, module)
+            except Exception:
+                for instrument in self.instruments:
+                    instrument.failed(pass_, module)
+                raise
             seconds = perf_counter() - start
             count = sum(1 for _ in module.walk())
             self.times.append(PassTime(pass_.name, seconds, count))
             self._number += 1
             if self.dump is not None:
                 self._write(module, pass_.name)
+            for instrument in self.instruments:
+                instrument.after(pass_, module)
             if self.verify:
                 verify_located(module, pass_.name)
 
@@ -75,7 +101,7 @@ class PassRunner:
             self._write(module, name)
 
     def _write(self, module: ModuleOp, name: str) -> None:
-        text = module_text(module)
+        text = module_text(module, elide_above=ELIDED_ELEMENTS)
         if self.dump is not None and text != self._last:
             (self.dump / f"{self._number:02}-{name}.mlir").write_text(text, encoding="utf-8")
         self._last = text
@@ -93,30 +119,31 @@ class PassRunner:
         stream.write(f"{'total':<{width}}  {total * 1e3:9.1f} ms\n")
 
 
-def verify_located(module: ModuleOp, after: str) -> None:
+def verify_located(module: ModuleOp, after: str | None = None) -> None:
     """Verifies every op by itself, so that the error has the place of the op that is wrong.
+
+    `after` names the pass that made the module, None if it is as it was read.
 
     Raises CompileError with all ops that do not verify.
     """
     diagnostics = Diagnostics()
+    said = "" if after is None else f"after the pass {after}: "
     for op in module.walk():
         try:
             op.verify(verify_nested_ops=False)
         except VerifyException as error:
-            diagnostics.error(f"after the pass {after}: {_first_line(error)}", op)
+            diagnostics.error(said + _first_line(error), op)
     diagnostics.raise_errors()
-    _verify_order(module, after)
+    _verify_order(module, said)
 
 
-def _verify_order(module: ModuleOp, after: str) -> None:
+def _verify_order(module: ModuleOp, said: str) -> None:
     """Every operand has to be made before it is used."""
     seen: set[Operation] = set()
     for op in module.walk():
         for operand in op.operands:
             if isinstance(operand.owner, Operation) and operand.owner not in seen:
-                raise CompileError(
-                    f"after the pass {after}: an operand is used before it is made", op
-                )
+                raise CompileError(f"{said}an operand is used before it is made", op)
         seen.add(op)
 
 

@@ -1,0 +1,53 @@
+"""`ttcodegen-opt`: runs passes on a module and prints what they made."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+
+from ttcodegen import __version__
+from ttcodegen.cli.entry import ExitStatus, Invocation, run_program
+from ttcodegen.opt.command_line import help_text, parse_command_line
+from ttcodegen.transforms.pass_options import OptionError
+from ttcodegen.transforms.registry import entries
+
+PROGRAM = "ttcodegen-opt"
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Runs the command line; returns the exit status."""
+    return run_program(PROGRAM, _command, argv)
+
+
+def _command(invocation: Invocation) -> int:
+    try:
+        request = parse_command_line(invocation.arguments)
+        if request.help:
+            sys.stdout.write(help_text(PROGRAM))
+        elif request.version:
+            print(f"{PROGRAM} {__version__}")
+        elif request.list_passes:
+            print("\n".join(sorted(entry.name for entry in entries())))
+        elif request.show_dialects:
+            _show_dialects()
+        else:
+            from ttcodegen.opt.driver import run_request
+
+            succeeded = run_request(request, invocation.read(request.file))
+            return ExitStatus.DONE if succeeded else ExitStatus.WRONG_INPUT
+    except OptionError as error:
+        print(error.render(), file=sys.stderr)
+        return ExitStatus.USAGE
+    return ExitStatus.DONE
+
+
+def _show_dialects() -> None:
+    from ttcodegen.dialects import load_dialects
+
+    context = load_dialects()
+    names = sorted({*context.registered_dialect_names, *(d.name for d in context.loaded_dialects)})
+    print(f"Available Dialects: {', '.join(names)}")
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,1 @@
+"""The driver behind `ttcodegen-opt`: runs passes on the text of a module."""

@@ -1,0 +1,195 @@
+"""Runs the passes of a request on each module of a file."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, TextIO
+
+from xdsl.dialects.builtin import ModuleOp, UnregisteredOp
+
+from ttcodegen.diagnostics import (
+    CompileError,
+    Diagnostic,
+    Diagnostics,
+    Severity,
+    Source,
+    place_of,
+)
+from ttcodegen.dialects import load_dialects
+from ttcodegen.opt.chunks import SEPARATOR, split, unmet
+from ttcodegen.opt.command_line import Request
+from ttcodegen.opt.reproducer import reproduced_steps, write_reproducer
+from ttcodegen.parsing import parse_module
+from ttcodegen.parsing.structure import (
+    counted,
+    operation_name,
+    remedy_for_operation,
+    unsupported,
+)
+from ttcodegen.transforms.module_text import module_text
+from ttcodegen.transforms.pass_runner import PassRunner, verify_located
+from ttcodegen.transforms.registry import Step, pipeline_text, schedule
+
+if TYPE_CHECKING:
+    from xdsl.passes import ModulePass
+
+
+def run_request(request: Request, source: Source) -> bool:
+    """Does what the request asks for with a text; whether all went well.
+
+    Raises:
+        OptionError: if an option of a pass is not possible.
+        CompileError: if the output cannot be written, or the text is no reproducer.
+    """
+    steps = request.steps
+    if request.run_reproducer:
+        steps = [*steps, *reproduced_steps(source)]
+    scheduled = schedule(steps)
+    if request.dump_pass_pipeline:
+        print(f"Pass Manager: {pipeline_text(step for step, _ in scheduled)}", file=sys.stderr)
+    parts = split(source) if request.split_input_file else [source]
+    outputs: list[str] = []
+    succeeded = True
+    for part in parts:
+        run = _Run(request, scheduled, part)
+        text = run.execute()
+        succeeded &= run.report(failed=text is None)
+        if text is not None:
+            outputs.append(text)
+    if outputs:
+        _write(request.o, f"\n{SEPARATOR}\n".join(outputs))
+    return succeeded
+
+
+def _write(path: str, text: str) -> None:
+    if path == "-":
+        sys.stdout.write(text)
+        return
+    try:
+        Path(path).write_text(text, "utf-8")
+    except OSError as error:
+        raise CompileError(f"cannot write '{path}': {error.strerror or error}") from None
+
+
+@dataclass
+class _Run:
+    """The passes, run on one module."""
+
+    request: Request
+    scheduled: Sequence[tuple[Step, ModulePass]]
+    source: Source
+    diagnostics: Diagnostics = field(default_factory=Diagnostics)
+    reproducer: str | None = None
+
+    def execute(self) -> str | None:
+        """The module as the passes leave it, None if there were errors."""
+        try:
+            module = self._parse(self.diagnostics)
+            runner = self._runner()
+            try:
+                self._apply(runner, module)
+            finally:
+                if self.request.mlir_timing:
+                    _write_timing(runner, sys.stderr)
+            return self._text(module)
+        except CompileError as error:
+            self.diagnostics.diagnostics += error.diagnostics
+            return None
+
+    def report(self, *, failed: bool) -> bool:
+        """Tells the diagnostics, or compares them with what is expected; whether all is well."""
+        if self.request.verify_diagnostics:
+            differences = unmet(self.source, self.diagnostics.diagnostics)
+            for difference in differences:
+                print(difference, file=sys.stderr)
+            return not differences
+        self.diagnostics.write(sys.stderr, self.source)
+        self._tell_reproducer()
+        errors = [d for d in self.diagnostics.diagnostics if d.severity is Severity.ERROR]
+        return not failed and not errors
+
+    def _tell_reproducer(self) -> None:
+        if self.reproducer is not None:
+            print(
+                f"note: what reproduces this is in {self.reproducer}: run it with --run-reproducer",
+                file=sys.stderr,
+            )
+
+    def _parse(self, diagnostics: Diagnostics) -> ModuleOp:
+        module = parse_module(self.source, diagnostics)
+        if not self.request.allow_unregistered_dialect:
+            _refuse_unregistered(module)
+        verify_located(module)
+        return module
+
+    def _runner(self) -> PassRunner:
+        from ttcodegen.opt.ir_printing import IRPrinting
+
+        printing = IRPrinting.of(self.request, self._text, sys.stderr)
+        return PassRunner(
+            load_dialects(),
+            verify=self.request.verify_each,
+            instruments=() if printing is None else (printing,),
+        )
+
+    def _apply(self, runner: PassRunner, module: ModuleOp) -> None:
+        for index, (_, pass_) in enumerate(self.scheduled):
+            try:
+                runner.run(module, [pass_])
+            except CompileError:
+                self._reproduce(index)
+                raise
+            except Exception:
+                # The report of the bug is written by whoever called us.
+                self._reproduce(index)
+                self._tell_reproducer()
+                raise
+
+    def _reproduce(self, index: int) -> None:
+        """Writes the module before the pass of that index. The passes before it run once more,
+        which costs less than keeping the text of the module before each pass."""
+        path = self.request.mlir_pass_pipeline_crash_reproducer
+        if self.request.verify_diagnostics or path == "":
+            return
+        module = self._parse(Diagnostics())
+        PassRunner(load_dialects()).run(module, [pass_ for _, pass_ in self.scheduled[:index]])
+        self.reproducer = write_reproducer(
+            path,
+            module_text(module, locations=True),
+            [step for step, _ in self.scheduled[index:]],
+            verify=self.request.verify_each,
+        )
+
+    def _text(self, module: ModuleOp) -> str:
+        return module_text(
+            module,
+            elide_above=self.request.mlir_elide_elementsattrs_if_larger,
+            generic=self.request.mlir_print_op_generic,
+            locations=self.request.mlir_print_debuginfo,
+        )
+
+
+def _refuse_unregistered(module: ModuleOp) -> None:
+    """Raises CompileError with all operations that no dialect has, each with its count."""
+    found: dict[str, list[UnregisteredOp]] = {}
+    for op in module.walk():
+        if isinstance(op, UnregisteredOp):
+            found.setdefault(operation_name(op), []).append(op)
+    errors = [
+        Diagnostic(
+            counted(unsupported(name), len(ops)),
+            place_of(ops[0]),
+            remedy_for_operation(name) or "--allow-unregistered-dialect keeps it as it is",
+        )
+        for name, ops in found.items()
+    ]
+    if errors:
+        raise CompileError.from_diagnostics(errors)
+
+
+def _write_timing(runner: PassRunner, stream: TextIO) -> None:
+    stream.write("===-------------------- Execution time report --------------------===\n")
+    runner.write_times(stream)

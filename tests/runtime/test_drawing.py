@@ -251,3 +251,31 @@ def test_outputs_that_depend_on_floats() -> None:
     """
     module = parse(text)
     assert depends_on_floats(module, functions(module)["f"]) == [True, False, False, True]
+
+
+def test_left_factors_are_scaled_where_the_right_ones_are_computed() -> None:
+    square = "tensor<256x256xf32>"
+    drawn = draw(f"""
+    func.func @f(%a: {square}, %b: {square}, %c: {square}) -> {square} {{
+      %0 = "ttir.matmul"(%a, %b) : ({square}, {square}) -> {square}
+      %1 = "ttir.transpose"(%c) <{{dim0 = 0 : si32, dim1 = 1 : si32}}> : ({square}) -> {square}
+      %2 = "ttir.matmul"(%1, %0) : ({square}, {square}) -> {square}
+      return %2 : {square}
+    }}
+    """)
+    scales = {name: round(float(array.std() * 16)) for name, array in drawn.items()}
+    assert scales == {"a": 16, "b": 1, "c": 1}
+
+
+def test_one_number_added_to_what_has_to_be_positive_is_small() -> None:
+    drawn = draw("""
+    func.func @f(%x: tensor<4x4xf32>, %e: tensor<1xf32>, %o: tensor<1xf32>) -> tensor<4x4xf32> {
+      %0 = "ttir.multiply"(%x, %x) : (tensor<4x4xf32>, tensor<4x4xf32>) -> tensor<4x4xf32>
+      %1 = "ttir.add"(%0, %e) : (tensor<4x4xf32>, tensor<1xf32>) -> tensor<4x4xf32>
+      %2 = "ttir.rsqrt"(%1) : (tensor<4x4xf32>) -> tensor<4x4xf32>
+      %3 = "ttir.add"(%2, %o) : (tensor<4x4xf32>, tensor<1xf32>) -> tensor<4x4xf32>
+      return %3 : tensor<4x4xf32>
+    }
+    """)
+    assert 0 < drawn["e"][0] < 1e-4
+    assert abs(drawn["o"][0]) > 1e-3

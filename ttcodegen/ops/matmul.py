@@ -193,10 +193,15 @@ def _with_batch(builder: OpBuilder, value: SSAValue, batch: Shape) -> SSAValue:
     return builder.repeat(builder.reshape(value, shape), (*batch, *shape[-2:]))
 
 
+def _products(op: CatalogueOp) -> int:
+    """How many products an element of the result sums up."""
+    return _matrices(op)[0][-1]
+
+
 for _name in ("matmul", "linear"):
     _operands = [
-        operand("a"),
-        OperandSpec("b", drawn_as="weight", fan_in=lambda op: _matrices(op)[0][-1]),
+        operand("a", fan_in=_products),
+        operand("b", drawn_as="weight", fan_in=_products),
     ]
     if _name == "linear":
         _operands.append(optional("bias"))
@@ -339,7 +344,10 @@ def _decompose_dot_general(builder: OpBuilder, op: CatalogueOp) -> SSAValue:
 register(
     TTIRDefinition(
         "ttir.dot_general",
-        (operand("lhs"), operand("rhs", drawn_as="weight", fan_in=_contracted)),
+        (
+            operand("lhs", fan_in=_contracted),
+            operand("rhs", drawn_as="weight", fan_in=_contracted),
+        ),
         tuple(
             attribute(f"{kind}_dims_{side}", INTEGERS)
             for kind in ("batch", "contract")

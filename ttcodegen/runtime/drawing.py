@@ -27,7 +27,7 @@ from ttcodegen.dialects.datatypes import (
     shape_of,
 )
 from ttcodegen.dialects.functions import argument_names
-from ttcodegen.runtime.usage import Usage, Use
+from ttcodegen.runtime.usage import Usage, Use, comes_from_argument, weights_of
 
 Draw = Callable[[np.random.Generator, int], np.ndarray]
 """Draws a number of elements."""
@@ -35,6 +35,7 @@ Draw = Callable[[np.random.Generator, int], np.ndarray]
 MASKED = -10000.0
 """What is added to a score so that softmax makes zero of it, in any of the float types."""
 _MASKED_PART = 0.25
+_EPSILONS = (1e-6, 1e-5)
 _FLOAT_PLACES = 256
 """Below this every integer is a number of bf16."""
 _CHUNK = 1 << 22
@@ -78,6 +79,8 @@ def _draw_argument(
     elif data_type.is_float:
         masks_scores = _masks_scores(name, uses)
         draw = _attention_mask if masks_scores else _floats(name, uses)
+        if not masks_scores and math.prod(shape) == 1 and _is_epsilon(usage, uses):
+            draw = _uniform(*_EPSILONS)
     else:
         draw = _integers(name, uses, usage.as_index(argument), data_type)
     digest = hashlib.sha256("\0".join([str(seed), function.sym_name.data, name]).encode()).digest()
@@ -141,8 +144,24 @@ def _common_domain(uses: Sequence[Use]) -> tuple[float, float] | None:
     return (low, high) if low <= high else domains[0]
 
 
+def _is_epsilon(usage: Usage, uses: Sequence[Use]) -> bool:
+    """Whether one number is added to what has to be positive then: a variance, say."""
+    sums = [use.op.results[0] for use in uses if use.name == "add"]
+    reached = [use.spec.domain for result in sums for use in usage.moved(result)]
+    return any(domain is not None and domain[0] >= 0 for domain in reached)
+
+
 def _largest_fan_in(uses: Sequence[Use]) -> int:
-    return max((use.spec.fan_in(use.op) for use in uses if use.spec.fan_in is not None), default=1)
+    return max(map(_fan_in, uses), default=1)
+
+
+def _fan_in(use: Use) -> int:
+    """How many products are summed; 1 if the other factors of the products are scaled for that."""
+    if use.spec.fan_in is None:
+        return 1
+    if use.spec.drawn_as != "weight" and any(map(comes_from_argument, weights_of(use.op))):
+        return 1
+    return use.spec.fan_in(use.op)
 
 
 def _normal(scale: float) -> Draw:

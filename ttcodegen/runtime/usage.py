@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.dialects.func import FuncOp
-from xdsl.ir import Operation, SSAValue
+from xdsl.ir import BlockArgument, Operation, SSAValue
 
 from ttcodegen.dialects.datatypes import element_of, is_boolean, normalized_data_type
 from ttcodegen.dialects.functions import callee_of
@@ -110,6 +110,20 @@ def _is_negligible(value: SSAValue) -> bool:
         value = value.owner.operands[0]
     splat = splat_of(value)
     return splat is not None and abs(splat) <= _NEGLIGIBLE
+
+
+def comes_from_argument(value: SSAValue) -> bool:
+    """Whether elements of an argument are moved to be those of `value`."""
+    while isinstance(value.owner, CatalogueOp) and _is_movement(value.owner):
+        value = value.owner.operands[0]
+    return isinstance(value, BlockArgument)
+
+
+def weights_of(op: CatalogueOp) -> list[SSAValue]:
+    """The operands that are weights of the op."""
+    specs = {spec.name: spec for spec in op.definition.operands}
+    groups = op.operand_groups().items()
+    return [v for name, group in groups if specs[name].drawn_as == "weight" for v in group]
 
 
 def _shifts_index(use: Use) -> bool:

@@ -81,18 +81,26 @@ def demangle(symbols: Sequence[str]) -> list[str]:
     return _run(["c++filt"], "\n".join(symbols)).splitlines() if symbols else []
 
 
+def wheel_file(cache: Path) -> Path:
+    """The wheel of the release; downloaded into `cache` if it is not there."""
+    pattern = f"ttnn-{RELEASE}-*.whl"
+    if not any(cache.glob(pattern)):
+        cache.mkdir(parents=True, exist_ok=True)
+        options = (*PIP_OPTIONS, str(cache))
+        _run((sys.executable, "-m", "pip", "download", f"ttnn=={RELEASE}", *options))
+    wheels = sorted(cache.glob(pattern))
+    if not wheels:
+        raise LinkCheckError(f"pip downloaded no wheel of ttnn {RELEASE} to {cache}")
+    return wheels[0]
+
+
 def wheel_libraries(cache: Path) -> Path:
     """The folder with the libraries of the wheel; downloads and unpacks it into `cache` once."""
     unpacked = cache / f"ttnn-{RELEASE}"
     libraries = unpacked / "ttnn" / "build" / "lib"
     if all((libraries / name).is_file() for name in LIBRARIES):
         return libraries
-    cache.mkdir(parents=True, exist_ok=True)
-    _run((sys.executable, "-m", "pip", "download", f"ttnn=={RELEASE}", *PIP_OPTIONS, str(cache)))
-    wheels = sorted(cache.glob(f"ttnn-{RELEASE}-*.whl"))
-    if not wheels:
-        raise LinkCheckError(f"pip downloaded no wheel of ttnn {RELEASE} to {cache}")
-    with zipfile.ZipFile(wheels[0]) as wheel:
+    with zipfile.ZipFile(wheel_file(cache)) as wheel:
         members = [name for name in wheel.namelist() if name.startswith("ttnn/build/lib/")]
         wheel.extractall(unpacked, members)
     return libraries

@@ -1,0 +1,326 @@
+"""Checks the types of device kernels against the device headers of the released ttnn wheel.
+
+    scripts/kernel_check.py out/                   # the kernels that out/manifest.json lists
+    scripts/kernel_check.py kernel.cpp --processor compute --circular-buffer 0=Bfp8_b
+
+Each kernel is compiled, with its configuration, for every processor that runs it: BRISC or NCRISC,
+or unpack, math and pack. docs/kernel-check.md tells what that finds and how a configuration is
+written.
+"""
+
+from __future__ import annotations
+
+import argparse
+import hashlib
+import os
+import re
+import subprocess
+import sys
+import tempfile
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from scripts.kernel_check_configuration import (
+    ARCHITECTURES,
+    DATA_FORMATS,
+    MATH_FIDELITIES,
+    CircularBuffer,
+    ConfigurationError,
+    KernelConfiguration,
+    read_manifest,
+)
+from scripts.kernel_check_toolchain import (
+    INCLUDE,
+    Clang,
+    Processor,
+    ToolchainError,
+    command,
+    device_headers,
+    find_clang,
+    generated_files,
+    processors,
+)
+from scripts.link_check import RELEASE, LinkCheckError
+
+ROOT = Path(__file__).resolve().parent.parent
+DIAGNOSTIC = re.compile(r"^(?P<file>/[^:\n]*):(?P<line>\d+):(?P<column>\d+): (?P<kind>[a-z ]+): ")
+INCLUDED_FROM = re.compile(r"^In file included from (?P<file>[^:\n]*):(?P<line>\d+):")
+INCLUDE_DIRECTIVE = re.compile(r'^\s*#\s*include\s*"([^"\n]+)"', re.MULTILINE)
+NOTES = 3
+"""How many notes of the compiler are shown with an error."""
+
+
+@dataclass(frozen=True)
+class Fault:
+    """What is wrong with a kernel.
+
+    Attributes:
+        place: file, line and column of the kernel, or of the header it includes.
+        message: the compiler's.
+        notes: what the compiler adds.
+        processors: for which the kernel does not compile so.
+    """
+
+    place: str
+    message: str
+    notes: tuple[str, ...]
+    processors: tuple[str, ...]
+
+    def __str__(self) -> str:
+        text = f"{self.place}: {self.message} [{', '.join(self.processors)}]"
+        return "\n".join([text, *(f"    {note}" for note in self.notes)])
+
+
+@dataclass
+class _Message:
+    """An error or a warning of the compiler, with what belongs to it."""
+
+    kind: str
+    text: str
+    places: list[tuple[str, str]]
+    notes: list[str]
+
+
+def _messages(output: str) -> list[_Message]:
+    """The errors and warnings in a compiler's output; places: (file, file:line:column)."""
+    messages: list[_Message] = []
+    included: list[tuple[str, str]] = []
+    for line in output.splitlines():
+        if match := INCLUDED_FROM.match(line):
+            included.append((match["file"], f"{match['file']}:{match['line']}"))
+            continue
+        match = DIAGNOSTIC.match(line)
+        if match is None:
+            continue
+        place = (match["file"], f"{match['file']}:{match['line']}:{match['column']}")
+        text = line[match.end() :]
+        if match["kind"] != "note":
+            messages.append(_Message(match["kind"], text, [place], []))
+            messages[-1].places += reversed(included)
+        elif messages:
+            messages[-1].places.insert(len(messages[-1].notes) + 1, place)
+            messages[-1].notes.append(text)
+        included = []
+    return messages
+
+
+def faults(output: str, folder: Path, device: Path, processor: str) -> list[Fault]:
+    """The faults of a kernel in what the compiler printed; of those at one place the first.
+
+    A fault is placed where the kernel causes it: a call that fails within a header of the release
+    stands at the call. Warnings count in the kernel's own files, as the vendor's compiler has it.
+
+    Args:
+        output: the compiler's messages.
+        folder: where the kernel and its own headers are.
+        device: the folder of device_headers().
+        processor: the name of the processor it was compiled for.
+    """
+    found: dict[str, Fault] = {}
+    for message in _messages(output):
+        own = [place for file, place in message.places if Path(file).is_relative_to(folder)]
+        origin = message.places[0][1]
+        if message.kind == "warning" and own[:1] != [origin]:
+            continue
+        notes = message.notes[:NOTES]
+        if own and own[0] != origin:
+            notes.insert(0, f"in {_shown(origin, device)}")
+        place = _shown(own[0] if own else origin, device)
+        fault = Fault(place, message.text, tuple(notes), (processor,))
+        found.setdefault(place, fault)
+    return list(found.values())
+
+
+def _shown(place: str, device: Path) -> str:
+    """A place as a person reads it: relative to the device headers or to the working directory."""
+    for folder in (device, Path.cwd()):
+        place = place.removeprefix(f"{folder}/")
+    return place
+
+
+def _own_sources(kernel: Path) -> list[Path]:
+    """The kernel and what it includes from beside it, directly or not."""
+    sources = [kernel]
+    for source in sources:
+        text = source.read_text(encoding="utf-8", errors="replace")
+        for name in INCLUDE_DIRECTIVE.findall(text):
+            candidates = (source.parent / name, kernel.parent / name)
+            header = next((path for path in candidates if path.is_file()), None)
+            if header is not None and header.resolve() not in sources:
+                sources.append(header.resolve())
+    return sources
+
+
+@dataclass(frozen=True)
+class KernelCheck:
+    """Checks kernels with a compiler and device headers; remembers what it found.
+
+    Attributes:
+        clang: the compiler.
+        device: the folder of device_headers().
+        cache: where results are kept, by what they depend on.
+        jobs: how many compilers run at a time.
+    """
+
+    clang: Clang
+    device: Path
+    cache: Path
+    jobs: int = os.cpu_count() or 1
+
+    def check(self, configurations: Sequence[KernelConfiguration]) -> list[Fault]:
+        """The faults of all kernels, each once, in the order of the configurations.
+
+        Raises ConfigurationError if a kernel cannot be read.
+        """
+        for configuration in configurations:
+            if not configuration.file.is_file():
+                raise ConfigurationError(f"there is no kernel {configuration.file}")
+        tasks = [
+            (replace(configuration, file=configuration.file.resolve()), processor)
+            for configuration in configurations
+            for processor in processors(configuration)
+        ]
+        with ThreadPoolExecutor(self.jobs) as pool:
+            results = pool.map(lambda task: self._check_for(*task), tasks)
+            return merged([fault for found in results for fault in found])
+
+    def _check_for(self, configuration: KernelConfiguration, processor: Processor) -> list[Fault]:
+        generated = generated_files(configuration, processor)
+        remembered = self.cache / f"{self._key(configuration, processor, generated)}.txt"
+        try:
+            output = remembered.read_text(encoding="utf-8")
+        except FileNotFoundError:
+            output = self._compile(configuration, processor, generated)
+            self.cache.mkdir(parents=True, exist_ok=True)
+            written = remembered.with_suffix(f".{os.getpid()}")
+            written.write_text(output, encoding="utf-8")
+            written.replace(remembered)
+        return faults(output, configuration.file.parent, self.device, processor.name)
+
+    def _compile(
+        self, configuration: KernelConfiguration, processor: Processor, generated: dict[str, str]
+    ) -> str:
+        with tempfile.TemporaryDirectory() as name:
+            folder = Path(name)
+            for path, text in generated.items():
+                folder.joinpath(path).write_text(text, encoding="utf-8")
+            arguments = command(configuration, processor, self.clang, self.device, folder)
+            done = subprocess.run(arguments, capture_output=True, text=True, check=False)
+        if done.returncode != 0 and not any("error" in m.kind for m in _messages(done.stderr)):
+            raise ToolchainError(f"{' '.join(arguments)}\n{done.stderr.strip()}")
+        return done.stderr
+
+    def _key(
+        self, configuration: KernelConfiguration, processor: Processor, generated: dict[str, str]
+    ) -> str:
+        arguments = command(configuration, processor, self.clang, self.device, Path("generated"))
+        digest = hashlib.sha256(repr((self.clang, arguments, sorted(generated.items()))).encode())
+        ours = sorted(path for path in INCLUDE.rglob("*") if path.is_file())
+        for path in [*ours, *_own_sources(configuration.file)]:
+            digest.update(f"\0{path}\0".encode() + path.read_bytes())
+        return digest.hexdigest()
+
+
+def merged(found: Sequence[Fault]) -> list[Fault]:
+    """Faults without repetition: one that several processors have names them all."""
+    first: dict[tuple[str, str], Fault] = {}
+    for fault in found:
+        known = first.setdefault((fault.place, fault.message), fault)
+        names = dict.fromkeys((*known.processors, *fault.processors))
+        first[fault.place, fault.message] = replace(known, processors=tuple(names))
+    return list(first.values())
+
+
+def _pairs(texts: Sequence[str]) -> list[tuple[str, str]]:
+    pairs = [text.partition("=")[::2] for text in texts]
+    for name, _ in pairs:
+        if not name:
+            raise ConfigurationError("expected NAME=VALUE")
+    return pairs
+
+
+def _by_hand(kernel: Path, options: argparse.Namespace) -> list[KernelConfiguration]:
+    """The configurations that the command line gives a kernel."""
+    buffers: list[CircularBuffer] = []
+    for index, data_format in _pairs(options.circular_buffer):
+        if data_format not in DATA_FORMATS:
+            raise ConfigurationError(f"{data_format!r} is not one of {', '.join(DATA_FORMATS)}")
+        buffers.append(CircularBuffer(int(index), data_format))
+    configuration = KernelConfiguration(
+        kernel,
+        options.processor,
+        options.arch or ARCHITECTURES[0],
+        tuple(int(value, 0) for value in options.compile_args.split(",") if value),
+        tuple((name, int(value, 0)) for name, value in _pairs(options.named)),
+        tuple(_pairs(options.define)),
+        tuple(buffers),
+        math_fidelity=options.math_fidelity,
+        fp32_dest_acc_en=options.fp32_dest_acc_en,
+    )
+    if options.processor != "data_movement":
+        return [configuration]
+    return [replace(configuration, processor=name) for name in ("riscv_0", "riscv_1")]
+
+
+def _configurations(options: argparse.Namespace) -> list[KernelConfiguration]:
+    found: list[KernelConfiguration] = []
+    for path in options.inputs:
+        if path.suffix == ".cpp":
+            found += _by_hand(path, options)
+            continue
+        listed = read_manifest(path / "manifest.json" if path.is_dir() else path)
+        found += [replace(kernel, arch=options.arch or kernel.arch) for kernel in listed]
+    return found
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawTextHelpFormatter
+    )
+    parser.add_argument(
+        "inputs", nargs="+", type=Path, help="projects, manifests, or kernels (.cpp)"
+    )
+    parser.add_argument("--arch", choices=ARCHITECTURES, help="instead of the manifest's")
+    parser.add_argument("--ttnn", type=Path, help="the folder ttnn of an unpacked wheel")
+    parser.add_argument("--clang", help="the compiler; without it the newest that is installed")
+    parser.add_argument("--cache", type=Path, default=ROOT / "build")
+    kernel = parser.add_argument_group("the configuration of kernels that are given by name")
+    kernel.add_argument(
+        "--processor",
+        choices=("data_movement", "riscv_0", "riscv_1", "compute"),
+        default="data_movement",
+        help="without it both of data movement",
+    )
+    kernel.add_argument("--compile-args", default="", metavar="N,N,...")
+    kernel.add_argument("--named", action="append", default=[], metavar="NAME=N")
+    kernel.add_argument("--define", action="append", default=[], metavar="NAME=TEXT")
+    kernel.add_argument("--circular-buffer", action="append", default=[], metavar="INDEX=FORMAT")
+    kernel.add_argument("--math-fidelity", choices=tuple(MATH_FIDELITIES), default="HiFi4")
+    kernel.add_argument("--fp32-dest-acc-en", action="store_true")
+    return parser
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Exit status: 0 all kernels compile, 1 one does not, 2 the check could not be made."""
+    parser = _parser()
+    options = parser.parse_args(arguments)
+    try:
+        configurations = _configurations(options)
+        clang = find_clang(options.clang)
+        device = device_headers(options.cache / "wheels", options.ttnn)
+        check = KernelCheck(clang, device, options.cache / "kernel_check")
+        found = check.check(configurations)
+    except (ConfigurationError, ToolchainError, LinkCheckError, OSError, ValueError) as error:
+        print(f"kernel check: {error}", file=sys.stderr)
+        return 2
+    for fault in found:
+        print(fault, file=sys.stderr)
+    if found:
+        print(f"{len(found)} faults against ttnn {RELEASE}", file=sys.stderr)
+    return 1 if found else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

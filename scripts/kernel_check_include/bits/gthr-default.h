@@ -1,0 +1,5 @@
+// Stands for the host's header, which asks for POSIX threads.
+
+#pragma once
+
+#include <bits/gthr-single.h>

@@ -19,6 +19,7 @@ from xdsl.parser import AttrParser
 from xdsl.printer import Printer
 from xdsl.utils.str_enum import StrEnum
 
+from ttcodegen.dialects.system import DeviceAttr, DeviceOp, SystemDescAttr
 from ttcodegen.dialects.tile import TileType
 
 
@@ -84,4 +85,8 @@ class LoadCachedOp(IRDLOperation):
         )
 
 
-TTCore = Dialect("ttcore", [LoadCachedOp], [ArgumentTypeAttr, DataTypeAttr, TileType])
+TTCore = Dialect(
+    "ttcore",
+    [LoadCachedOp, DeviceOp],
+    [ArgumentTypeAttr, DataTypeAttr, TileType, DeviceAttr, SystemDescAttr],
+)

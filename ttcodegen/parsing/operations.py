@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Sequence
-from typing import NamedTuple
+from typing import NamedTuple, cast
 
 from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp, UnregisteredOp
@@ -386,6 +386,8 @@ def _with_inherent(
         names = {spec.name for spec in op_type.definition.attributes}
     elif issubclass(op_type, IRDLOperation):
         names = set(op_type.get_irdl_definition().properties)
+    elif isinstance(known := getattr(op_type, "property_names", None), frozenset):
+        names = set(cast("frozenset[str]", known))
     else:
         return properties
     names.add("operandSegmentSizes")

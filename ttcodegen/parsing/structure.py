@@ -30,7 +30,11 @@ from ttcodegen.diagnostics import (
 )
 from ttcodegen.dialects.datatypes import normalized_data_type
 from ttcodegen.dialects.operation import CatalogueOp
+from ttcodegen.dialects.system import DeviceOp
 from ttcodegen.ops.definition import TTIR, TTIRDefinition
+
+_LOWER_DIALECTS = frozenset({"arith", "emitc", "memref", "scf", "ttkernel", "ttmetal"})
+"""Dialects that are read for tools that look at one stage; no input of the compiler has them."""
 
 DEVICE_MODULE = "ttcore.device_module"
 CPU_MODULE = "ttcore.cpu_module"
@@ -45,6 +49,8 @@ _REMEDIES = {
     "d2m": "give the module as it was before its lowering to D2M",
     "linalg": "give the module as it was before its lowering to linalg",
 }
+for _dialect in ("ttkernel", "emitc"):
+    _REMEDIES[_dialect] = "give the module as it was before its lowering"
 for _dialect in ("chlo", "mhlo", "vhlo"):
     _REMEDIES[_dialect] = _REMEDIES["stablehlo"]
 
@@ -76,9 +82,9 @@ def remedy_for_operation(name: str) -> str | None:
 def flatten(operations: list[Operation], diagnostics: Diagnostics) -> ModuleOp:
     """One module of functions from what stands at the top of a file.
 
-    Modules inside modules and `ttcore.device_module` are opened, and descriptions of devices
-    dropped: the target is chosen on the command line. The attributes of modules around one another
-    are kept, the inner ones win. Functions of equal name in different modules get a number.
+    Modules inside modules and `ttcore.device_module` are opened; of the descriptions of
+    devices the first is kept that is understood. The attributes of modules around one another are
+    kept, the inner ones win. Functions of equal name in different modules get a number.
 
     Raises:
         CompileError: if there are functions for the CPU, or a module defines a symbol twice.
@@ -121,7 +127,8 @@ def _functions(
     content: list[Operation], taken: set[str], diagnostics: Diagnostics
 ) -> list[Operation]:
     """What one module and the modules in it hold, under names not in `taken`, which it extends."""
-    own = [op for op in content if not _is_wrapper(op) and operation_name(op) != DEVICE]
+    content = [op for op in content if not _is_undescribed_device(op)]
+    own = [op for op in content if not _is_wrapper(op)]
     defined: dict[str, FuncOp] = {}
     renamed: dict[str, str] = {}
     for op in own:
@@ -142,9 +149,16 @@ def _functions(
     for op in content:
         if _is_wrapper(op):
             functions += _functions(_opened(op), taken, diagnostics)
-        elif operation_name(op) != DEVICE:
+        elif not (isinstance(op, DeviceOp) and any(isinstance(f, DeviceOp) for f in functions)):
             functions.append(op)
     return functions
+
+
+def _is_undescribed_device(op: Operation) -> bool:
+    """Whether an op describes a device in a form that nobody understands any more."""
+    if operation_name(op) != DEVICE:
+        return False
+    return not isinstance(op, DeviceOp) or op.device_attr is None
 
 
 def _rename(functions: list[Operation], names: dict[str, str]) -> None:
@@ -187,7 +201,7 @@ def check_supported(module: ModuleOp) -> None:
     remedies: dict[str, str | None] = {}
     types: dict[Attribute, str | None] = {}
     for op in module.walk():
-        if isinstance(op, UnregisteredOp):
+        if isinstance(op, UnregisteredOp) or op.dialect_name() in _LOWER_DIALECTS:
             name = operation_name(op)
             message = unsupported(name)
             findings.setdefault(message, []).append(op)

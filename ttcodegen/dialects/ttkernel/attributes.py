@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from math import prod
 from typing import cast
 
 from xdsl.dialects.builtin import ArrayAttr, BoolAttr, IntAttr, MemRefType, NoneAttr
@@ -92,7 +93,7 @@ class ThreadTypeAttr(WordAttribute):
 
     name = "ttkernel.thread"
     words = ThreadType
-    older_words = {"tensix": "compute"}
+    older_words = {"tensix": "compute", "noc0": "noc", "noc1": "noc"}
 
 
 @irdl_attr_definition
@@ -155,8 +156,8 @@ class KernelArgumentTypeAttr(WordAttribute):
 class CBType(ParametrizedAttribute, TypeAttribute):
     """`!ttkernel.cb<pages, element type>`: a circular buffer.
 
-    The documents of 2024 and 2025 write `cb<port, address, memref, page size, buffers>`, which is
-    read as well: its memref tells pages and element type.
+    Until 2025 it was `cb<port, address, memref, page size, buffers>`, which is read as well: the
+    memref tells pages and element type.
     """
 
     name = "ttkernel.cb"
@@ -180,33 +181,28 @@ class CBType(ParametrizedAttribute, TypeAttribute):
     @classmethod
     def parse_parameters(cls, parser: AttrParser) -> list[Attribute]:
         with parser.in_angle_brackets():
-            if (pages := parser.parse_optional_integer()) is not None:
-                parser.parse_punctuation(",")
-                return [IntAttr(pages), parser.parse_type()]
-            return _older_cb_parameters(parser)
+            numbers: list[int] = []
+            type_: Attribute | None = None
+            while True:
+                if (number := parser.parse_optional_integer()) is not None:
+                    numbers.append(number)
+                elif (found := parser.parse_optional_type()) is not None:
+                    type_ = found
+                else:
+                    parser.parse_identifier()  # an older port, such as cb_in0
+                if parser.parse_optional_punctuation(",") is None:
+                    break
+            if isinstance(type_, MemRefType):
+                buffer = cast("MemRefType[Attribute]", type_)
+                return [IntAttr(prod(buffer.get_shape())), buffer.element_type]
+            if type_ is None or len(numbers) != 1:
+                parser.raise_error("a circular buffer needs its pages and their element type")
+            return [IntAttr(numbers[0]), type_]
 
     def print_parameters(self, printer: Printer) -> None:
         printer.print_string(f"<{self.pages.data}, ")
         printer.print_attribute(self.element_type)
         printer.print_string(">")
-
-
-def _older_cb_parameters(parser: AttrParser) -> list[Attribute]:
-    """`cb_in0, 294912, memref<...>, 4096, 1`, of which the port and numbers may be missing."""
-    buffer: MemRefType[Attribute] | None = None
-    while True:
-        if isinstance(type_ := parser.parse_optional_type(), MemRefType):
-            buffer = cast("MemRefType[Attribute]", type_)
-        elif type_ is None and parser.parse_optional_integer() is None:
-            parser.parse_identifier()
-        if parser.parse_optional_punctuation(",") is None:
-            break
-    if buffer is None:
-        parser.raise_error("a circular buffer needs its pages and their element type")
-    pages = 1
-    for size in buffer.get_shape():
-        pages *= size
-    return [IntAttr(pages), buffer.element_type]
 
 
 @irdl_attr_definition

@@ -104,9 +104,11 @@ def _arguments(op: TTKernelOp, function: KernelFunction) -> tuple[SSAValue | str
     arguments: list[SSAValue | str] = []
     needed = 0
     for word in function.arguments:
-        name, _, default = word.partition("=")
+        name, optional, default = word.partition("=")
         value = op.operand_named(name)
         argument = value if value is not None else _attribute_text(op, name)
+        if argument is None and not optional:
+            raise CompileError(f"{op.name}: the function of the kernel API needs '{name}'", op)
         given = argument is not None and argument != default
         arguments.append(argument if argument is not None else default)
         if given:

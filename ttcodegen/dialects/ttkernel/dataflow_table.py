@@ -221,7 +221,7 @@ def _multicast(name: str, operands: str, arguments: str, attributes: str) -> Ker
     return _noc(
         name,
         f"{operands} noc?:i8",
-        calls(DATAFLOW_HEADER, arguments=f"{arguments} linked=false noc"),
+        calls(DATAFLOW_HEADER, arguments=f"{arguments} linked=false noc=noc_index"),
         attributes=attributes,
     )
 

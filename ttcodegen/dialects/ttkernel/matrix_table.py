@@ -17,7 +17,8 @@ from ttcodegen.dialects.ttkernel.definition import (
 
 _API = "api/compute/"
 _REGISTERS = calls(_API + "reg_api.h")
-_CB = calls(_API + "cb_api.h")
+# Until 2024 these ops said no number of pages; the functions need one.
+_CB = calls(_API + "cb_api.h", arguments="cb numPages")
 _BINARY = calls(_API + "eltwise_binary.h")
 _PACK = calls(_API + "pack.h")
 _COPY = calls(_API + "tile_move_copy.h")
@@ -36,10 +37,10 @@ REGISTERS_AND_BUFFERS: tuple[KernelOp, ...] = (
     row("tile_regs_commit", cpp=_REGISTERS),
     row("tile_regs_wait", cpp=_REGISTERS),
     row("tile_regs_release", cpp=_REGISTERS),
-    row("cb_wait_front", "cb:cb numPages:int", _CB, threads=ANY_THREAD),
-    row("cb_pop_front", "cb:cb numPages:int", _CB, threads=ANY_THREAD),
-    row("cb_reserve_back", "cb:cb numPages:int", _CB, threads=ANY_THREAD),
-    row("cb_push_back", "cb:cb numPages:int", _CB, threads=ANY_THREAD),
+    row("cb_wait_front", "cb:cb numPages?:int", _CB, threads=ANY_THREAD),
+    row("cb_pop_front", "cb:cb numPages?:int", _CB, threads=ANY_THREAD),
+    row("cb_reserve_back", "cb:cb numPages?:int", _CB, threads=ANY_THREAD),
+    row("cb_push_back", "cb:cb numPages?:int", _CB, threads=ANY_THREAD),
     row(
         "compute_kernel_hw_startup",
         "icb0:cb icb1:cb ocb:cb | icb0:cb ocb:cb",

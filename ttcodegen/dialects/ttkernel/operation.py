@@ -17,7 +17,7 @@ from xdsl.dialects.func import FuncOp
 from xdsl.ir import Attribute, Operation, OpTraits, Region, SSAValue
 from xdsl.parser import Parser, UnresolvedOperand
 from xdsl.printer import Printer
-from xdsl.traits import IsTerminator, OpTrait, Pure
+from xdsl.traits import IsTerminator, NoTerminator, OpTrait, Pure
 from xdsl.utils.exceptions import VerifyException
 
 from ttcodegen.dialects.ttkernel.attribute_kinds import ATTRIBUTE_KINDS
@@ -37,6 +37,8 @@ class TTKernelOp(Operation):
     """An op of the `ttkernel` dialect; what it is stands in its `definition`."""
 
     definition: ClassVar[KernelOp]
+    property_names: ClassVar[frozenset[str]] = frozenset()
+    """What is a property also where text has it among the other attributes."""
     traits = OpTraits(tuple)
     source_offset: int = -1
 
@@ -255,10 +257,12 @@ def _op_class(definition: KernelOp) -> type[TTKernelOp]:
     traits: tuple[OpTrait, ...] = (
         *([IsTerminator()] if definition.is_terminator else []),
         *([Pure()] if definition.pure else []),
+        *([NoTerminator()] if definition.has_region else []),
     )
     members = {
         "name": f"ttkernel.{definition.name}",
         "definition": definition,
+        "property_names": frozenset(a.name for a in definition.attributes),
         "traits": OpTraits(lambda: traits),
         "__doc__": f"`ttkernel.{definition.name}`, as the table says.",
         "__module__": __name__,

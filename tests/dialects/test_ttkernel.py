@@ -1,0 +1,304 @@
+"""The `ttkernel` dialect: every row of its table, the verifier, and the C++ of ops."""
+
+from __future__ import annotations
+
+import pytest
+from xdsl.dialects.builtin import Float32Type, IndexType, IntegerAttr, IntegerType, ModuleOp
+from xdsl.dialects.func import FuncOp, ReturnOp
+from xdsl.ir import Attribute, Block, Region, SSAValue
+
+from tests.dialects.texts import assert_round_trip, parse, refusal, text_of
+from ttcodegen.diagnostics import CompileError
+from ttcodegen.dialects.tile import TileType
+from ttcodegen.dialects.ttkernel.attributes import (
+    BroadcastType,
+    CBType,
+    DataFormatType,
+    DestinationReuse,
+    EltwiseBinaryType,
+    FabricConnectionManagerType,
+    InputClamping,
+    L1AddressType,
+    L1PointerType,
+    NocAddressType,
+    PageMappingType,
+    ReduceDim,
+    ReduceType,
+    TensorAccessorArgsType,
+    TensorAccessorType,
+    ThreadType,
+    ThreadTypeAttr,
+)
+from ttcodegen.dialects.ttkernel.builder import KernelBuilder
+from ttcodegen.dialects.ttkernel.cpp_calls import fill_in, kernel_call
+from ttcodegen.dialects.ttkernel.definition import ANY_THREAD, CallForm, Engine, KernelOp
+from ttcodegen.dialects.ttkernel.operation import TTKernelOp, create, ttkernel_op_classes
+from ttcodegen.dialects.ttkernel.table import kernel_ops
+
+TILES = CBType(2, TileType("bf16"))
+TYPES: dict[str, Attribute] = {
+    "cb": TILES,
+    "dst": IndexType(),
+    "int": IndexType(),
+    "flag": IntegerType(1),
+    "i8": IntegerType(8),
+    "i16": IntegerType(16),
+    "word": IntegerType(32),
+    "f32": Float32Type(),
+    "l1_addr": L1AddressType(),
+    "l1_ptr": L1PointerType(),
+    "noc_addr": NocAddressType(),
+    "semaphore": IntegerType(32),
+    "argument": TILES,
+    "accessor": TensorAccessorType(),
+    "accessor_args": TensorAccessorArgsType(),
+    "page_mapping": PageMappingType(),
+    "data_format": DataFormatType(),
+    "fabric": FabricConnectionManagerType(),
+    "any": IntegerType(32),
+}
+VALUES: dict[str, object] = {
+    "bool": True,
+    "i32": 4,
+    "i64": 1,
+    "text": 'a "name"',
+    "dtype": "bf16",
+    "dtype_number": "f32",
+    "reduce_type": ReduceType.MAX,
+    "reduce_dim": ReduceDim.SCALAR,
+    "bcast_type": BroadcastType.ROW,
+    "eltwise_binary_type": EltwiseBinaryType.SUB,
+    "reuse_type": DestinationReuse.DEST_TO_SRCB,
+    "input_clamping": InputClamping.NONE,
+    "any": IntegerAttr(1, IntegerType(64)),
+}
+
+
+def kernel_with(definition: KernelOp) -> tuple[ModuleOp, list[TTKernelOp]]:
+    """A kernel with one op for each signature, with and without what is optional."""
+    block = Block()
+    values: dict[str, SSAValue] = {}
+    ops: list[TTKernelOp] = []
+
+    def value(kind: str) -> SSAValue:
+        if kind not in values:
+            values[kind] = block.insert_arg(TYPES[kind], len(block.args))
+        return values[kind]
+
+    for signature in definition.signatures:
+        for full in (False, True):
+            operands = [value(o.kind) for o in signature if full or not (o.optional or o.variadic)]
+            attributes = {
+                a.name: VALUES[a.kind] for a in definition.attributes if full or not a.optional
+            }
+            results = [TYPES[result.kind] for result in definition.results]
+            regions = [Region(Block())] if definition.has_region else []
+            ops.append(create(definition.name, operands, attributes, results, regions))
+    if definition.is_terminator:
+        del ops[1:]
+    block.add_ops(ops)
+    if not definition.is_terminator:
+        block.add_op(ReturnOp())
+    kernel = FuncOp("kernel", ([arg.type for arg in block.args], []), Region(block))
+    thread = next(t for t in ThreadType if t in definition.threads)
+    kernel.attributes["ttkernel.thread"] = ThreadTypeAttr(thread)
+    return ModuleOp([kernel]), ops
+
+
+@pytest.mark.parametrize("name", sorted(kernel_ops()))
+def test_every_op_reads_back(name: str) -> None:
+    module, _ = kernel_with(kernel_ops()[name])
+    assert_round_trip(module)
+
+
+def test_init_ops_exist_and_set_up_an_engine() -> None:
+    table = kernel_ops()
+    for definition in table.values():
+        if definition.init is not None:
+            assert table[definition.init].engine is Engine.INIT, definition.name
+
+
+@pytest.mark.parametrize("name", sorted(n for n, op in kernel_ops().items() if op.cpp is not None))
+def test_every_function_has_a_call(name: str) -> None:
+    """Template arguments and arguments can be told for all that the op may carry."""
+    definition = kernel_ops()[name]
+    thread = next(t for t in ThreadType if t in definition.threads)
+    _, ops = kernel_with(definition)
+    call = kernel_call(ops[-1], thread)
+    assert call.header.startswith("api/")
+    assert definition.cpp is not None
+    assert len(call.template_arguments) <= len(definition.cpp.template)
+    if call.form is CallForm.TEXT:
+        assert "{" not in fill_in(ops[-1], call.callee, lambda value: "v")
+
+
+KERNEL = """
+func.func @kernel({arguments}) attributes {{ttkernel.thread = #ttkernel.thread<{thread}>}} {{
+  {op}
+  func.return
+}}
+"""
+CB = "!ttkernel.cb<2, !ttcore.tile<32x32, bf16>>"
+
+
+def kernel(op: str, arguments: str = f"%cb: {CB}, %i: index", thread: str = "compute") -> str:
+    return KERNEL.format(op=op, arguments=arguments, thread=thread)
+
+
+def test_compute_op_in_a_data_movement_kernel_is_refused() -> None:
+    text = kernel(f"ttkernel.pack_tile(%i, %cb) : (index, {CB}) -> ()", thread="noc")
+    message = refusal(text)
+    assert "in.mlir:3:3: error:" in message
+    assert "ttkernel.pack_tile runs in kernels of the thread compute" in message
+    assert "@kernel is a kernel of the thread noc" in message
+
+
+def test_data_movement_op_in_a_compute_kernel_is_refused() -> None:
+    message = refusal(kernel("ttkernel.noc_async_read_barrier() : () -> ()"))
+    assert "runs in kernels of the thread noc or ethernet" in message
+
+
+def test_circular_buffers_are_for_all_threads() -> None:
+    op = f"ttkernel.cb_push_back(%cb, %i) : ({CB}, index) -> ()"
+    for thread in ("noc", "compute", "ethernet"):
+        assert_round_trip(parse(kernel(op, thread=thread)))
+
+
+@pytest.mark.parametrize(
+    ("op", "expected"),
+    [
+        ("ttkernel.copy_tile_init(%i) : (index) -> ()", "operand 'cb0' should be a circular"),
+        (f"ttkernel.exp_tile(%cb) : ({CB}) -> ()", "should be the index of a destination"),
+        ("ttkernel.exp_tile() : () -> ()", "has 1 operands, found 0"),
+        ("ttkernel.tile_regs_wait(%i) : (index) -> ()", "has 0 operands, found 1"),
+        (
+            f'"ttkernel.unary_bcast"(%cb, %i, %i) : ({CB}, index, index) -> ()',
+            "needs the attribute 'bcast_type'",
+        ),
+        (
+            '"ttkernel.where_tile"(%i, %i, %i, %i) <{dtype = "bf16"}> '
+            ": (index, index, index, index) -> ()",
+            "attribute 'dtype' should be a #ttcore.supportedDataTypes",
+        ),
+        ("%r = ttkernel.exp_tile(%i) : (index) -> index", "has 0 results, found 1"),
+        ('"ttkernel.exp_tile"(%i) <{slow = true}> : (index) -> ()', "has no attribute 'slow'"),
+        ("ttkernel.exp_tile(%i, true, 1) : (index) -> ()", "boolean literal"),
+        ("ttkernel.tile_regs_wait(true) : () -> ()", "has no further attribute"),
+    ],
+)
+def test_malformed_ops_are_refused_at_their_place(op: str, expected: str) -> None:
+    message = refusal(kernel(op))
+    assert expected in message
+    assert message.startswith("in.mlir:3:"), message
+
+
+def destination(index: int, attributes: str = "") -> str:
+    return f"""
+func.func @kernel() attributes {{ttkernel.thread = #ttkernel.thread<compute>{attributes}}} {{
+  %i = arith.constant {index} : index
+  ttkernel.exp_tile(%i) : (index) -> ()
+  func.return
+}}
+"""
+
+
+def test_destination_registers_are_counted() -> None:
+    parse(destination(15)).verify()
+    assert "has 16, numbered from 0" in refusal(destination(16))
+    few = ", ttkernel.dst_tiles = 4 : i64"
+    parse(destination(3, few)).verify()
+    message = refusal(destination(4, few))
+    assert "in.mlir:4:3" in message
+    assert "'dst_index' is the destination register 4, but @kernel has 4" in message
+
+
+def test_older_circular_buffers_are_read() -> None:
+    memref = "memref<64x128xf32, #tt.memory_space<l1>>"
+    for text in (
+        f"!ttkernel.cb<0, 1, {memref}>",
+        f"!ttkernel.cb<cb_in0, 294912, {memref}, 4096, 1>",
+    ):
+        module = parse(kernel("ttkernel.return() : () -> ()", f"%cb: {text}"))
+        assert "!ttkernel.cb<8192, f32>" in text_of(module)
+
+
+def test_attributes_in_full_are_read_too() -> None:
+    full = (
+        f"ttkernel.unary_bcast(%cb, %i, %i, #ttkernel.bcast_type<row>) : ({CB}, index, index) -> ()"
+    )
+    assert "<row>)" in text_of(parse(kernel(full)))
+
+
+def test_unknown_words_are_refused_with_those_known() -> None:
+    op = f"ttkernel.unary_bcast(%cb, %i, %i, <diagonal>) : ({CB}, index, index) -> ()"
+    assert "one of none, col, row, scalar, not diagonal" in refusal(kernel(op))
+
+
+def sample_kernel() -> tuple[ModuleOp, list[TTKernelOp]]:
+    kernel = KernelBuilder("scaled_exp", ThreadType.COMPUTE, destination_tiles=8)
+    source, target = (kernel.circular_buffer(n, 2, TileType("bf16")) for n in ("source", "target"))
+    tiles = kernel.argument(0, "tiles")
+    kernel.op("init_sfpu", source, target)
+    kernel.op("exp_tile_init", approx=True)
+    with kernel.loop(tiles, name_hint="tile"):
+        kernel.op("cb_wait_front", source, 1)
+        with kernel.destination_registers():
+            kernel.op("copy_tile", source, 0, 0)
+            kernel.op("exp_tile", 0, input_clamping=InputClamping.NONE)
+            kernel.op("fill_tile", 1, 0.5)
+            kernel.start_packing()
+            kernel.op("pack_tile", 0, target)
+        kernel.op("cb_pop_front", source, 1)
+    module = ModuleOp([kernel.finish()])
+    return module, [op for op in module.walk() if isinstance(op, TTKernelOp)]
+
+
+def test_built_kernels_verify_and_read_back() -> None:
+    module, _ = sample_kernel()
+    assert_round_trip(module)
+    text = text_of(module)
+    assert text.count("arith.constant") == 3  # 0, 1 and 0.5, however often they are used
+    assert "scf.for %tile = " in text
+
+
+def call_of(name: str) -> tuple[str, tuple[str, ...], int]:
+    _, ops = sample_kernel()
+    op = next(op for op in ops if op.definition.name == name)
+    call = kernel_call(op, ThreadType.COMPUTE)
+    return call.header, call.template_arguments, len(call.arguments)
+
+
+def test_calls_leave_out_what_is_default() -> None:
+    assert call_of("exp_tile_init") == ("api/compute/eltwise_unary/exp.h", ("true",), 0)
+    assert call_of("exp_tile") == (
+        "api/compute/eltwise_unary/exp.h",
+        ("false", "false", "InputClamping::None"),
+        1,
+    )
+    assert call_of("pack_tile") == ("api/compute/pack.h", (), 2)
+    assert call_of("get_arg_val") == ("api/compute/common.h", ("uint32_t",), 1)
+
+
+def test_headers_depend_on_the_thread() -> None:
+    definition = kernel_ops()["cb_push_back"]
+    assert definition.threads == ANY_THREAD
+    _, ops = kernel_with(definition)
+    assert kernel_call(ops[-1], ThreadType.COMPUTE).header == "api/compute/cb_api.h"
+    assert kernel_call(ops[-1], ThreadType.NOC).header == "api/dataflow/dataflow_api.h"
+
+
+def test_functions_get_the_operands_that_they_need() -> None:
+    _, ops = kernel_with(kernel_ops()["cb_push_back"])  # until 2024 without a number of pages
+    with pytest.raises(CompileError, match="the function of the kernel API needs 'numPages'"):
+        kernel_call(ops[0], ThreadType.COMPUTE)
+
+
+def test_ops_without_a_function_are_refused() -> None:
+    _, ops = kernel_with(kernel_ops()["experimental.matmul_block"])
+    with pytest.raises(CompileError, match="no counterpart in tt-metal"):
+        kernel_call(ops[0], ThreadType.COMPUTE)
+
+
+def test_class_names_are_distinct() -> None:
+    classes = ttkernel_op_classes().values()
+    assert len({op_class.__name__ for op_class in classes}) == len(classes)

@@ -7,6 +7,7 @@ from xdsl.dialects.func import CallOp, FuncOp
 
 from tests.parsing.reading import T, body, failure, parse
 from ttcodegen.diagnostics import Diagnostics, Source
+from ttcodegen.dialects.system import Device, DeviceOp
 from ttcodegen.parsing import parse_module
 
 F = f"func.func @f(%a: {T}) -> {T} {{ return %a : {T} }}"
@@ -48,12 +49,35 @@ def test_wrappers_in_generic_form_and_of_the_old_dialect() -> None:
         assert functions(parse(wrapper)) == ["f"]
 
 
-def test_descriptions_of_devices_are_dropped() -> None:
-    device = (
-        "ttcore.device @default_device = <workerGrid = #ttcore.grid<8x8, (d0, d1) -> (0, d0, d1)>, "
-        "l1Map = (d0, d1)[s0] -> (0, d0), meshShape = , chipIds = [0]>"
-    )
+DEVICE = (
+    "ttcore.device @default_device = <workerGrid = #ttcore.grid<8x8, (d0, d1) -> (0, d0, d1)>, "
+    "l1Map = (d0, d1)[s0] -> (0, d0), meshShape = , chipIds = [0]>"
+)
+
+
+def test_the_first_description_of_a_device_is_kept() -> None:
+    inner = f"module {{\n{DEVICE}\n{F}\n}}"
+    module = parse(f"module {{\n{DEVICE}\nttcore.device_module {{ {inner} }}\n}}")
+    first, *rest = module.body.ops
+    assert isinstance(first, DeviceOp)
+    assert first.device_attr is not None
+    assert first.device_attr.data == Device((8, 8), (1, 1), (1,), (0,))
+    assert [type(op) for op in rest] == [FuncOp]
+
+
+def test_older_descriptions_of_devices_are_dropped() -> None:
+    device = "tt.device @default_device = <#tt.grid<8x8>, [0]>"
     assert functions(parse(f"module {{\n{device}\n{F}\n}}")) == ["f"]
+
+
+def test_older_descriptions_of_systems_are_told_and_ignored() -> None:
+    diagnostics = Diagnostics()
+    text = (
+        f"module attributes {{a = #ttcore.system_desc<[{{arch = <wormhole_b0>}}], [0]>}} {{ {F} }}"
+    )
+    assert functions(parse_module(Source("in.mlir", text), diagnostics)) == ["f"]
+    (warning,) = diagnostics.warnings
+    assert warning.message.startswith("a system description is ignored: the system description is ")
 
 
 def test_modules_side_by_side_make_one() -> None:

@@ -13,7 +13,14 @@ from typing import Any
 
 from xdsl.dialects.builtin import ModuleOp, StringAttr
 from xdsl.ir import Data
-from xdsl.irdl import IRDLOperation, irdl_attr_definition, irdl_op_definition, opt_prop_def, prop_def, traits_def
+from xdsl.irdl import (
+    IRDLOperation,
+    irdl_attr_definition,
+    irdl_op_definition,
+    opt_prop_def,
+    prop_def,
+    traits_def,
+)
 from xdsl.parser import AttrParser
 from xdsl.printer import Printer
 from xdsl.traits import SymbolOpInterface

@@ -13,6 +13,8 @@ from xdsl.dialects.builtin import FunctionType
 from xdsl.ir import Attribute, Operation
 from xdsl.parser import Parser
 
+from ttcodegen.dialects.system import DeviceAttr, parse_device
+
 ParseForm = Callable[[Parser, type[Operation]], Operation]
 
 
@@ -88,14 +90,16 @@ def _module_wrapper(parser: Parser, op_type: type[Operation]) -> Operation:
 
 
 def _device(parser: Parser, op_type: type[Operation]) -> Operation:
-    """`@name = <description> {attributes}`; the description is skipped."""
-    name = parser.parse_symbol_name()
+    """`@name = <description> {attributes}`; a description of an older form is skipped."""
+    properties: dict[str, Attribute] = {"sym_name": parser.parse_symbol_name()}
     parser.parse_punctuation("=")
-    if parser.parse_optional_attribute() is None:
-        # The contents are the business of a dialect that we do not need.
-        parser._parse_dialect_symbol_body()  # pyright: ignore[reportPrivateUsage]
+    attribute = parser.parse_optional_attribute()
+    if attribute is None and (device := parse_device(parser)) is not None:
+        attribute = DeviceAttr(device)
+    if isinstance(attribute, DeviceAttr):
+        properties["device_attr"] = attribute
     attributes = parser.parse_optional_attr_dict()
-    return op_type.create(properties={"sym_name": name}, attributes=attributes)
+    return op_type.create(properties=properties, attributes=attributes)
 
 
 CUSTOM_FORMS: dict[str, CustomForm] = {

@@ -104,7 +104,9 @@ def flatten(operations: list[Operation], diagnostics: Diagnostics) -> ModuleOp:
         content = _opened(wrapper)
     module.attributes.update(attributes)
     taken: set[str] = set()
-    module.body.block.add_ops(_functions(content, taken, diagnostics))
+    functions = _functions(content, taken, diagnostics)
+    devices = [op for op in functions if isinstance(op, DeviceOp)]
+    module.body.block.add_ops(op for op in functions if op not in devices[1:])
     return module
 
 
@@ -149,7 +151,7 @@ def _functions(
     for op in content:
         if _is_wrapper(op):
             functions += _functions(_opened(op), taken, diagnostics)
-        elif not (isinstance(op, DeviceOp) and any(isinstance(f, DeviceOp) for f in functions)):
+        else:
             functions.append(op)
     return functions
 

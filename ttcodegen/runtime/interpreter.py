@@ -68,6 +68,25 @@ class DisturbedTensor(DeviceTensor):
         return super().carried(moved)
 
 
+@dataclass(frozen=True)
+class UnroundedTensor(DeviceTensor):
+    """A tensor whose floats are float32, whatever its data type can hold."""
+
+    @property
+    def dtype(self) -> str:
+        return "float32" if self.placement.data_type.is_float else super().dtype
+
+    def carried(self, array: np.ndarray) -> np.ndarray:
+        """The array as float32; integers as their data type holds them."""
+        if not self.placement.data_type.is_float:
+            return super().carried(array)
+        return array.astype(np.float32, copy=False)
+
+    def keeps(self, moved: DeviceTensor) -> bool:
+        """Nothing is rounded between floats."""
+        return self.dtype == moved.dtype
+
+
 _BF16_DISTURBANCE = 2.0**-10
 _F32_DISTURBANCE = 2.0**-20
 
@@ -76,7 +95,8 @@ class Interpreter:
     """Runs the programs of a file.
 
     With `disturbance` the results of its ops are disturbed by as much as an order of summation may
-    make out, which tells the decisions (argmax, comparisons) that hang on it.
+    make out, which tells the decisions (argmax, comparisons) that hang on it. Without `rounds`
+    floats are float32 throughout, which tells how much the data types of the device cost.
 
     Raises:
         CompileError: if the file calls ops that this version does not know.
@@ -88,18 +108,22 @@ class Interpreter:
         binary: file.Binary,
         observe: Observer | None = None,
         disturbance: np.random.Generator | None = None,
+        rounds: bool = True,
     ) -> None:
         catalogue.load()
         self._binary = binary
+        self._rounds = rounds
+        tensor_class = DeviceTensor if rounds else UnroundedTensor
         constants = [constant_array(constant) for constant in binary.constants]
         functions = {
-            program.name: _function(program, constants, disturbance) for program in binary.programs
+            program.name: _function(program, constants, tensor_class, disturbance)
+            for program in binary.programs
         }
         self._executor = Executor(functions, observe)
 
     def run(self, name: str, inputs: Sequence[np.ndarray]) -> list[np.ndarray]:
         """The outputs of a program in the numpy dtypes of their data types: bfloat16 of ml_dtypes
-        for bf16, float32 for block floats.
+        for bf16, float32 for block floats, and for all floats that are not rounded.
 
         Inputs are rounded to the data types of the program; they are not changed.
 
@@ -108,6 +132,8 @@ class Interpreter:
             ExecutionError: if an op fails or gives another shape than the file says.
         """
         results = self._executor.run(name, inputs)
+        if not self._rounds:
+            return results
         program = self._binary.program(name)
         types = [program.tensors[output.tensor].type for output in program.outputs]
         return [
@@ -138,10 +164,11 @@ def constant_array(constant: file.Constant) -> np.ndarray:
 def _function(
     program: file.Program,
     constants: Sequence[np.ndarray],
+    tensor_class: type[DeviceTensor],
     disturbance: np.random.Generator | None,
 ) -> Function:
     placements = {tensor.type: tensor.type.placement for tensor in program.tensors}
-    tensors = [DeviceTensor(placements[tensor.type]) for tensor in program.tensors]
+    tensors = [tensor_class(placements[tensor.type]) for tensor in program.tensors]
     if disturbance is not None:
         computed = {tensor for operation in program.operations for tensor in operation.results}
         for tensor in computed:

@@ -23,22 +23,29 @@ from ttcodegen.diagnostics import CompileError
 from ttcodegen.project.building import build_project, library_path
 from ttcodegen.project.manifest import MANIFEST, read_manifest
 from ttcodegen.project.toolchain import find_toolchain
-
-_API_VERSION = 1
-"""TTCODEGEN_API_VERSION of include/ttcodegen/capi.h."""
-
-_KINDS = ("input", "parameter", "constant", "output")
-_DTYPES: tuple[np.dtype[Any], ...] = (
-    *(np.dtype(n) for n in ("bool", "int8", "int16", "int32", "int64")),
-    *(np.dtype(n) for n in ("uint8", "uint16", "uint32", "uint64", "float16")),
-    np.dtype(ml_dtypes.bfloat16),
-    *(np.dtype(n) for n in ("float32", "float64")),
+from ttcodegen.runtime.c_api import (
+    API_VERSION,
+    DTYPES,
+    KINDS,
+    LAYOUTS,
+    MEMORIES,
+    CArray,
+    CTensor,
+    Library,
+    ModuleError,
+    array_argument,
 )
-"""The dtypes by their numbers in the C API."""
+from ttcodegen.runtime.device_tensor import DeviceTensor
 
-
-class ModuleError(Exception):
-    """A project cannot be loaded, or a call does not fit it or failed."""
+__all__ = [
+    "DeviceTensor",
+    "LoadedFunction",
+    "LoadedModule",
+    "ModuleError",
+    "TensorSignature",
+    "load",
+    "load_library",
+]
 
 
 @dataclass(frozen=True)
@@ -56,91 +63,12 @@ class TensorSignature:
     """That of the source model: in it outputs are returned."""
     computed_dtype: np.dtype[Any]
     """That in which the device holds it."""
-
-
-class _Array(ctypes.Structure):
-    _fields_ = [
-        ("dtype", ctypes.c_int32),
-        ("rank", ctypes.c_uint32),
-        ("shape", ctypes.POINTER(ctypes.c_uint64)),
-        ("data", ctypes.c_void_p),
-        ("bytes", ctypes.c_uint64),
-    ]
-
-
-class _Tensor(ctypes.Structure):
-    _fields_ = [
-        ("name", ctypes.c_char_p),
-        ("kind", ctypes.c_int32),
-        ("dtype", ctypes.c_int32),
-        ("rank", ctypes.c_uint32),
-        ("shape", ctypes.POINTER(ctypes.c_uint64)),
-    ]
-
-
-def _array_argument(array: np.ndarray) -> _Array:
-    """A C view of a contiguous array, valid as long as the array is."""
-    shape = (ctypes.c_uint64 * array.ndim)(*array.shape)
-    return _Array(_DTYPES.index(array.dtype), array.ndim, shape, array.ctypes.data, array.nbytes)
-
-
-class _Library:
-    """The C API of one module."""
-
-    def __init__(self, path: Path, module: str) -> None:
-        try:
-            self._library = ctypes.CDLL(str(path))
-        except OSError as error:
-            raise ModuleError(f"cannot load '{path}': {error}") from None
-        self._module = module
-        model, size, array = ctypes.c_void_p, ctypes.c_size_t, ctypes.POINTER(_Array)
-        signatures: Mapping[str, tuple[Any, Sequence[Any]]] = {
-            "api_version": (ctypes.c_uint32, []),
-            "open": (
-                ctypes.c_int,
-                [ctypes.c_uint32, ctypes.c_char_p, ctypes.c_int, ctypes.POINTER(model)],
-            ),
-            "close": (None, [model]),
-            "last_error": (ctypes.c_char_p, []),
-            "function_count": (size, []),
-            "function_name": (ctypes.c_char_p, [size]),
-            **{f"{kind}_count": (size, [size]) for kind in ("input", "weight", "output")},
-            **{
-                f"describe_{kind}": (ctypes.c_int, [size, size, ctypes.POINTER(_Tensor)])
-                for kind in ("input", "weight", "output")
-            },
-            "set_weight": (ctypes.c_int, [model, size, size, array]),
-            "draw_weights": (ctypes.c_int, [model, size, ctypes.c_uint64]),
-            "run": (ctypes.c_int, [model, size, array, size, array, size]),
-        }
-        for name, (result, arguments) in signatures.items():
-            try:
-                function = getattr(self._library, f"{module}_{name}")
-            except AttributeError:
-                raise ModuleError(f"'{path}' is not the library of the module '{module}'") from None
-            function.restype, function.argtypes = result, arguments
-
-    def call(self, name: str, *arguments: Any) -> Any:
-        """Calls a function that returns a value."""
-        return getattr(self._library, f"{self._module}_{name}")(*arguments)
-
-    def checked(self, name: str, *arguments: Any) -> None:
-        """Calls a function that returns a status.
-
-        Raises:
-            ModuleError: with the library's message, if it failed.
-        """
-        if self.call(name, *arguments) != 0:
-            raise ModuleError(self.call("last_error").decode("utf-8", "replace"))
-
-    def describe(self, kind: str, function: int) -> list[_Tensor]:
-        """All inputs, weights or outputs of a function."""
-        tensors: list[_Tensor] = []
-        for index in range(self.call(f"{kind}_count", function)):
-            tensor = _Tensor()
-            self.checked(f"describe_{kind}", function, index, ctypes.byref(tensor))
-            tensors.append(tensor)
-        return tensors
+    data_type: str
+    """What the device holds it as: `bfloat16`, `bfloat8_b`, ..."""
+    layout: str
+    """tile or row_major."""
+    buffer_type: str
+    """dram, l1 or system_memory (the host)."""
 
 
 class LoadedFunction:
@@ -151,33 +79,36 @@ class LoadedFunction:
     returned has the dtypes of the source model: one array, or a tuple if there is not exactly one.
     """
 
-    def __init__(self, module: LoadedModule, index: int, row: Mapping[str, Any]) -> None:
+    def __init__(
+        self, module: LoadedModule, index: int, row: Mapping[str, Any] | None = None
+    ) -> None:
         self._module = module
         self.index = index
-        self.name = str(row["name"])
-        rows: list[dict[str, Any]] = [*row["inputs"], *row["outputs"]]
-        self.inputs = self._signatures("input", [r for r in rows if r["kind"] == "input"])
-        weights = [r for r in rows if r["kind"] in ("parameter", "constant")]
-        self.weights = self._signatures("weight", weights)
-        self.outputs = self._signatures("output", [r for r in rows if r["kind"] == "output"])
+        self.name = str(module.library.call("function_name", index).decode("utf-8", "replace"))
+        rows: list[dict[str, Any]] | None = None
+        if row is not None:
+            rows = [*row["inputs"], *row["outputs"]]
+        self.inputs = self._signatures("input", rows)
+        self.weights = self._signatures("weight", rows)
+        self.outputs = self._signatures("output", rows)
+        self.arguments = (*self.inputs, *self.weights)
+        """Inputs and weights; in the order of the source if the manifest tells it."""
+        if rows is not None:
+            order = {str(row["cpp_name"]): place for place, row in enumerate(rows)}
+            self.arguments = tuple(sorted(self.arguments, key=lambda s: order[s.field]))
 
     def _signatures(
-        self, kind: str, rows: Sequence[Mapping[str, Any]]
+        self, kind: str, rows: Sequence[Mapping[str, Any]] | None
     ) -> tuple[TensorSignature, ...]:
         tensors = self._module.library.describe(kind, self.index)
-        if len(tensors) != len(rows):
+        if rows is None:
+            return tuple(_signature(tensor, None) for tensor in tensors)
+        kinds = ("parameter", "constant") if kind == "weight" else (kind,)
+        own = [row for row in rows if row["kind"] in kinds]
+        fields = [tensor.field.decode() for tensor in tensors]
+        if fields != [row["cpp_name"] for row in own]:
             raise ModuleError(f"{MANIFEST} and the library disagree: build the project again")
-        return tuple(
-            TensorSignature(
-                str(row["name"]),
-                str(row["cpp_name"]),
-                _KINDS[int(tensor.kind)],
-                tuple(int(tensor.shape[i]) for i in range(tensor.rank)),
-                _dtype(str(row["source_dtype"])),
-                _DTYPES[int(tensor.dtype)],
-            )
-            for tensor, row in zip(tensors, rows, strict=True)
-        )
+        return tuple(_signature(tensor, row) for tensor, row in zip(tensors, own, strict=True))
 
     def __call__(self, *arrays: ArrayLike, **named: ArrayLike) -> Any:
         """Runs the function.
@@ -185,21 +116,82 @@ class LoadedFunction:
         Raises:
             ModuleError: if the arrays do not fit the inputs, or the run fails.
         """
-        inputs = [
-            _fitting(array, signature)
-            for array, signature in zip(self._ordered(arrays, named), self.inputs, strict=True)
-        ]
-        outputs = [np.empty(o.shape, o.computed_dtype) for o in self.outputs]
-        self._module.run(self.index, inputs, outputs)
+        outputs = self.run(self._ordered(arrays, named))
         results = [
             _in_dtype(array, signature.dtype)
             for array, signature in zip(outputs, self.outputs, strict=True)
         ]
         return results[0] if len(results) == 1 else tuple(results)
 
-    def _ordered(
-        self, arrays: Sequence[ArrayLike], named: Mapping[str, ArrayLike]
-    ) -> list[ArrayLike]:
+    def run(self, arrays: Sequence[ArrayLike]) -> list[np.ndarray]:
+        """The outputs as the device computes them, in its dtypes.
+
+        Raises:
+            ModuleError: if the arrays do not fit the inputs, or the run fails.
+        """
+        if len(arrays) != len(self.inputs):
+            raise ModuleError(f"'{self.name}' takes {len(self.inputs)} inputs, found {len(arrays)}")
+        inputs = [_fitting(a, signature) for a, signature in zip(arrays, self.inputs, strict=True)]
+        outputs = [np.empty(o.shape, o.computed_dtype) for o in self.outputs]
+        self._module.run(self.index, inputs, outputs)
+        return outputs
+
+    def set_weight(self, index: int, values: ArrayLike) -> None:
+        """Replaces the weight of that place in `weights`.
+
+        Raises:
+            ModuleError: if the values do not fit.
+        """
+        array = _fitting(values, self.weights[index])
+        argument = ctypes.byref(array_argument(array))
+        self._module.locked("set_weight", self.index, index, argument)
+
+    def to_device(self, values: ArrayLike, name: str | int = 0) -> DeviceTensor:
+        """Values as the function takes them for an input, the first or the one of that name.
+
+        Raises:
+            ModuleError: if the values do not fit it.
+        """
+        index = self._input_index(name)
+        array = _fitting(values, self.inputs[index])
+        argument = ctypes.byref(array_argument(array))
+        return self._module.made_tensor("to_device", self.index, index, argument)
+
+    def to_layout(self, tensor: DeviceTensor, name: str | int = 0) -> DeviceTensor:
+        """A tensor of any module as the function takes it for an input: the same memory if it lies
+        so already, else converted, on the device if it is there.
+
+        Raises:
+            ModuleError: if it has another shape, is on another device, or comes from a library
+                that was built otherwise.
+        """
+        index = self._input_index(name)
+        return self._module.made_tensor("to_layout", self.index, index, tensor.handle)
+
+    def submit(
+        self, *tensors: DeviceTensor | ArrayLike, **named: DeviceTensor | ArrayLike
+    ) -> DeviceTensor | tuple[DeviceTensor, ...]:
+        """Runs the function on tensors that lie as `inputs` say and leaves the outputs where they
+        are; arrays among the inputs are brought to the device first.
+
+        Raises:
+            ModuleError: if an input does not fit or does not lie so, or the run fails.
+        """
+        inputs = [
+            value if isinstance(value, DeviceTensor) else self.to_device(value, index)
+            for index, value in enumerate(self._ordered(tensors, named))
+        ]
+        outputs = self._module.submit(self.index, inputs, len(self.outputs))
+        return outputs[0] if len(outputs) == 1 else tuple(outputs)
+
+    def _input_index(self, name: str | int) -> int:
+        for index, signature in enumerate(self.inputs):
+            if name in (index, signature.field, signature.name):
+                return index
+        names = ", ".join(signature.field for signature in self.inputs) or "nothing"
+        raise ModuleError(f"'{self.name}' has no input {name!r}; it takes {names}")
+
+    def _ordered(self, arrays: Sequence[Any], named: Mapping[str, Any]) -> list[Any]:
         """The inputs in order; each is given once, by its place or by its name."""
         names = ", ".join(signature.field for signature in self.inputs) or "nothing"
         if len(arrays) > len(self.inputs):
@@ -230,18 +222,35 @@ class LoadedModule:
     """
 
     def __init__(
-        self, library: Path, manifest: Mapping[str, Any], data: Path | None, device: int
+        self,
+        library: Path,
+        name: str,
+        manifest: Mapping[str, Any] | None,
+        data: Path | None,
+        device: int | LoadedModule,
     ) -> None:
         self._handle = ctypes.c_void_p()
         self._lock = threading.Lock()
-        self.name = str(manifest["module"])
-        self.library = _Library(library, self.name)
+        self.name = name
+        self.library = Library(library, self.name)
         folder = os.fsencode(data) if data is not None else None
-        self.library.checked("open", _API_VERSION, folder, device, ctypes.byref(self._handle))
+        place = ctypes.byref(self._handle)
+        if isinstance(device, LoadedModule):
+            other = device.open_handle()
+            self.library.checked("open_beside", API_VERSION, folder, other, place)
+        else:
+            self.library.checked("open", API_VERSION, folder, device, place)
+        count = int(self.library.call("function_count"))
+        self._functions: dict[str, LoadedFunction] = {}
+        if manifest is None:
+            for index in range(count):
+                function = LoadedFunction(self, index)
+                self._functions[function.name] = function
+            return
         rows: list[dict[str, Any]] = manifest["functions"]
-        if len(rows) != self.library.call("function_count"):
+        if len(rows) != count:
             raise ModuleError(f"{MANIFEST} and the library disagree: build the project again")
-        self._functions = {
+        self._functions |= {
             str(row["cpp_name"]): LoadedFunction(self, index, row) for index, row in enumerate(rows)
         }
 
@@ -284,9 +293,7 @@ class LoadedModule:
             for index, weight in enumerate(function.weights):
                 if name in (weight.name, weight.field):
                     found = True
-                    array = _fitting(values, weight)
-                    argument = ctypes.byref(_array_argument(array))
-                    self._locked("set_weight", function.index, index, argument)
+                    function.set_weight(index, values)
         if not found:
             known = sorted({w.field for function in self.functions for w in function.weights})
             raise ModuleError(f"there is no weight '{name}', only {', '.join(known) or 'none'}")
@@ -294,21 +301,50 @@ class LoadedModule:
     def draw_weights(self, seed: int) -> None:
         """Draws the weights that have no file and were not set."""
         for function in self.functions:
-            self._locked("draw_weights", function.index, seed)
+            self.locked("draw_weights", function.index, seed)
 
     def run(
         self, function: int, inputs: Sequence[np.ndarray], outputs: Sequence[np.ndarray]
     ) -> None:
         """Runs a function on arrays that fit; `LoadedFunction` makes them."""
-        given = (_Array * len(inputs))(*(_array_argument(array) for array in inputs))
-        taken = (_Array * len(outputs))(*(_array_argument(array) for array in outputs))
-        self._locked("run", function, given, len(inputs), taken, len(outputs))
+        given = (CArray * len(inputs))(*(array_argument(array) for array in inputs))
+        taken = (CArray * len(outputs))(*(array_argument(array) for array in outputs))
+        self.locked("run", function, given, len(inputs), taken, len(outputs))
 
-    def _locked(self, name: str, *arguments: Any) -> None:
+    def submit(
+        self, function: int, inputs: Sequence[DeviceTensor], count: int
+    ) -> list[DeviceTensor]:
+        """Runs a function that has `count` outputs on device tensors."""
+        given = (ctypes.c_void_p * len(inputs))(*(tensor.handle for tensor in inputs))
+        taken = (ctypes.c_void_p * count)()
+        self.locked("submit", function, given, len(inputs), taken, count)
+        return [DeviceTensor(self.library, handle) for handle in taken if handle is not None]
+
+    def made_tensor(self, name: str, *arguments: Any) -> DeviceTensor:
+        """The tensor that a function of the C API gives through its last argument."""
+        handle = ctypes.c_void_p()
+        self.locked(name, *arguments, ctypes.byref(handle))
+        assert handle.value is not None
+        return DeviceTensor(self.library, handle.value)
+
+    def open_handle(self) -> ctypes.c_void_p:
+        """What the C API knows the module by.
+
+        Raises:
+            ModuleError: if it is closed.
+        """
+        if not self._handle:
+            raise ModuleError(f"the module '{self.name}' is closed")
+        return self._handle
+
+    def locked(self, name: str, *arguments: Any) -> None:
+        """Calls a function of the C API on the model, one thread at a time.
+
+        Raises:
+            ModuleError: if the module is closed, or with the library's message.
+        """
         with self._lock:
-            if not self._handle:
-                raise ModuleError(f"the module '{self.name}' is closed")
-            self.library.checked(name, self._handle, *arguments)
+            self.library.checked(name, self.open_handle(), *arguments)
 
     def close(self) -> None:
         """Closes the device; the module cannot be used any more."""
@@ -337,7 +373,7 @@ def load(
     path: str | os.PathLike[str],
     *,
     data: str | os.PathLike[str] | None = None,
-    device: int = 0,
+    device: int | LoadedModule = 0,
     seed: int | None = None,
 ) -> LoadedModule:
     """Loads a project that ttcodegen wrote; builds its shared object if that has not been done.
@@ -345,7 +381,8 @@ def load(
     Args:
         path: the project's folder.
         data: the folder with the weights; that of the project if not given.
-        device: the number of the device.
+        device: the number of the device, or a module that was loaded before, to be on the device
+            that it is on: then what one of them leaves there the other one can take.
         seed: draws the weights that have no file; otherwise they have to be set before a run.
 
     Raises:
@@ -358,10 +395,25 @@ def load(
     module = str(manifest.get("module"))
     library = _find_library(out, module)
     folder = Path(data) if data is not None else out / "data"
-    loaded = LoadedModule(library, manifest, folder, device)
+    loaded = LoadedModule(library, module, manifest, folder, device)
     if seed is not None:
         loaded.draw_weights(seed)
     return loaded
+
+
+def load_library(path: Path) -> LoadedModule:
+    """Loads a shared object by itself. What the manifest of its project tells beyond the C API is
+    used if it is there: the order of arguments, and the dtypes of the source.
+
+    Raises:
+        ModuleError: if it is no library of a project, of another version, or cannot be opened.
+    """
+    name = path.name.removeprefix("lib").removesuffix(".so")
+    for folder in (path.absolute().parent.parent, path.absolute().parent):
+        manifest = read_manifest(folder)
+        if manifest is not None and manifest.get("module") == name:
+            return LoadedModule(path.absolute(), name, manifest, folder / "data", 0)
+    return LoadedModule(path.absolute(), name, None, None, 0)
 
 
 def _find_library(out: Path, module: str) -> Path:
@@ -378,6 +430,22 @@ def _find_library(out: Path, module: str) -> Path:
     return built.absolute()
 
 
+def _signature(tensor: CTensor, row: Mapping[str, Any] | None) -> TensorSignature:
+    """What the library says of a tensor, and its manifest if there is one."""
+    computed = DTYPES[int(tensor.dtype)]
+    return TensorSignature(
+        tensor.name.decode("utf-8", "replace"),
+        tensor.field.decode("utf-8", "replace"),
+        KINDS[int(tensor.kind)],
+        tuple(int(tensor.shape[i]) for i in range(tensor.rank)),
+        computed if row is None else _dtype(str(row["source_dtype"])),
+        computed,
+        tensor.data_type.decode(),
+        LAYOUTS[int(tensor.layout)],
+        MEMORIES[int(tensor.memory)],
+    )
+
+
 def _dtype(name: str) -> np.dtype[Any]:
     return np.dtype(ml_dtypes.bfloat16) if name == "bfloat16" else np.dtype(name)
 
@@ -389,7 +457,7 @@ def _fitting(values: ArrayLike, signature: TensorSignature) -> np.ndarray:
     if array.shape != signature.shape:
         raise ModuleError(f"{what}: expected the shape {signature.shape}, found {array.shape}")
     array = array.astype(array.dtype.newbyteorder("="), copy=False)
-    if array.dtype not in _DTYPES:
+    if array.dtype not in DTYPES:
         raise ModuleError(f"{what}: elements of {array.dtype} cannot be used")
     # The library would say so too, but knows less of what was declared.
     floating = array.dtype.kind not in "biu"

@@ -60,6 +60,10 @@ function(ttcodegen_find_cpu_backend)
     )
   endif()
   message(STATUS "CPU backend: ${TTCodegenCPU_DIR}")
+  # CMake before 3.24 does not know CMAKE_FIND_PACKAGE_TARGETS_GLOBAL.
+  foreach(target ttcodegen::cpu Threads::Threads)
+    set_target_properties(${target} PROPERTIES IMPORTED_GLOBAL TRUE)
+  endforeach()
   target_link_libraries(ttcodegen_backend INTERFACE ttcodegen::cpu)
 endfunction()
 
@@ -154,7 +158,22 @@ function(ttcodegen_find_tt_metal)
   endif()
 endfunction()
 
+# Several modules in one program share the backend, and the sources in support/ as well.
+if(TARGET ttcodegen_backend)
+  get_target_property(other_version ttcodegen_backend TTCODEGEN_VERSION)
+  if(NOT other_version STREQUAL TTCODEGEN_VERSION)
+    message(FATAL_ERROR
+      "The modules of this program were written by ttcodegen ${other_version} and "
+      "${TTCODEGEN_VERSION}: write them again with one version."
+    )
+  endif()
+  return()
+endif()
+
 add_library(ttcodegen_backend INTERFACE)
+set_target_properties(ttcodegen_backend PROPERTIES TTCODEGEN_VERSION "${TTCODEGEN_VERSION}")
+# What find_package makes is seen in the folder that called it only, if nobody says otherwise.
+set(CMAKE_FIND_PACKAGE_TARGETS_GLOBAL ON)
 if(TTCODEGEN_BACKEND STREQUAL "cpu")
   ttcodegen_find_cpu_backend()
 elseif(TTCODEGEN_BACKEND STREQUAL "tt-metal")

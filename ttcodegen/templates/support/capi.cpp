@@ -3,13 +3,48 @@
 #include <algorithm>
 #include <cstdio>
 #include <cstring>
+#include <memory>
+#include <optional>
 #include <stdexcept>
+#include <tt-metalium/mesh_device.hpp>
+#include <ttnn/tensor/tensor.hpp>
+#include <vector>
 
 #include "support/model.hpp"
+#include "support/tensors.hpp"
 
-/// What the opaque type of the C API is.
+namespace support::capi {
+
+/// How a library holds models and tensors. Those of one that does it otherwise cannot be used.
+struct Build {
+    const char* compiler = __VERSION__;
+    std::uint32_t api_version = TTCODEGEN_API_VERSION;
+    std::size_t tensor_size = sizeof(ttnn::Tensor);
+    std::size_t device_size = sizeof(tt::tt_metal::distributed::MeshDevice);
+    std::size_t model_size = sizeof(Model);
+
+    bool operator==(const Build& other) const {
+        return std::strcmp(compiler, other.compiler) == 0 && api_version == other.api_version &&
+               tensor_size == other.tensor_size && device_size == other.device_size &&
+               model_size == other.model_size;
+    }
+};
+
+}  // namespace support::capi
+
+/// What the opaque types of the C API are. They may come from another library, so the build stands
+/// first, and nothing else is looked at before it.
 struct ttcodegen_model {
+    support::capi::Build build;
     support::Model model;
+};
+
+struct ttcodegen_device_tensor {
+    support::capi::Build build;
+    /// The tensor goes before the device that holds it.
+    support::Device device;
+    ttnn::Tensor tensor;
+    std::vector<std::uint64_t> sizes;
 };
 
 namespace support::capi {
@@ -48,6 +83,12 @@ void require(bool condition, const std::string& message) {
     if (!condition) {
         throw WrongArgument(message);
     }
+}
+
+void require_same_build(const Build& build, const std::string& what) {
+    require(build == Build{}, what +
+                                  " comes from a library that was built otherwise: build both "
+                                  "projects with the same ttcodegen, compiler and backend");
 }
 
 const Function& function_of(const ttcodegen_model* model, std::size_t function) {
@@ -95,6 +136,62 @@ std::vector<ArrayView> checked(std::span<const ttcodegen_array> arrays,
     return views;
 }
 
+const TensorDescription& input_of(const ttcodegen_model* model, std::size_t function,
+                                  std::size_t input) {
+    const auto inputs = function_of(model, function).inputs;
+    require(input < inputs.size(), "there is no input " + std::to_string(input) +
+                                       ", the function has " + std::to_string(inputs.size()));
+    return inputs[input];
+}
+
+const ttcodegen_device_tensor& checked(const ttcodegen_device_tensor* tensor) {
+    require(tensor != nullptr, "the tensor is NULL");
+    require_same_build(tensor->build, "the tensor");
+    return *tensor;
+}
+
+/// A tensor on the device of the model, or on the host.
+const ttnn::Tensor& usable(const ttcodegen_device_tensor* tensor, const Model& model) {
+    const ttcodegen_device_tensor& found = checked(tensor);
+    require(memory_of(found.tensor) == Memory::host || found.device == model.device(),
+            "the tensor is on another device: open the second module beside the first");
+    return found.tensor;
+}
+
+ttcodegen_device_tensor* handle(ttnn::Tensor tensor, const Device& device) {
+    auto made = std::make_unique<ttcodegen_device_tensor>();
+    made->device = device;
+    const auto& shape = tensor.logical_shape();
+    for (std::size_t i = 0; i < shape.rank(); ++i) {
+        made->sizes.push_back(shape[static_cast<std::int32_t>(i)]);
+    }
+    made->tensor = std::move(tensor);
+    return made.release();
+}
+
+std::int32_t layout_number(tt::tt_metal::Layout layout) {
+    return layout == tt::tt_metal::Layout::TILE ? TTCODEGEN_TILE : TTCODEGEN_ROW_MAJOR;
+}
+
+void require_version(std::uint32_t api_version) {
+    require(api_version == TTCODEGEN_API_VERSION,
+            "the caller uses version " + std::to_string(api_version) +
+                " of the API, the library has version " + std::to_string(TTCODEGEN_API_VERSION));
+}
+
+ttcodegen_model* opened(const Module& module, const char* data, Device device) {
+    return new ttcodegen_model{{}, Model(module, data == nullptr ? "" : data, std::move(device))};
+}
+
+void write(const Array& values, const TensorDescription& description, const ArrayView& view,
+           void* target) {
+    require(std::ranges::equal(values.shape, view.shape), std::string("'") + description.name +
+                                                              "': the run gave the shape " +
+                                                              shape_text(values.shape));
+    const auto bytes = converted(values.view(), view.type);
+    std::copy(bytes.begin(), bytes.end(), static_cast<std::byte*>(target));
+}
+
 }  // namespace
 
 int open(const Module& module, std::uint32_t api_version, const char* data, int device,
@@ -102,11 +199,20 @@ int open(const Module& module, std::uint32_t api_version, const char* data, int 
     return guarded([&] {
         require(model != nullptr, "the place for the model is NULL");
         *model = nullptr;
-        require(api_version == TTCODEGEN_API_VERSION, "the caller uses version " +
-                                                          std::to_string(api_version) +
-                                                          " of the API, the library has version " +
-                                                          std::to_string(TTCODEGEN_API_VERSION));
-        *model = new ttcodegen_model{Model(module, data == nullptr ? "" : data, device)};
+        require_version(api_version);
+        *model = opened(module, data, open_device(device));
+    });
+}
+
+int open_beside(const Module& module, std::uint32_t api_version, const char* data,
+                ttcodegen_model* other, ttcodegen_model** model) noexcept {
+    return guarded([&] {
+        require(model != nullptr, "the place for the model is NULL");
+        *model = nullptr;
+        require_version(api_version);
+        require(other != nullptr, "the other model is NULL");
+        require_same_build(other->build, "the other model");
+        *model = opened(module, data, other->model.device());
     });
 }
 
@@ -147,9 +253,15 @@ int describe(std::span<const TensorDescription> tensors, std::size_t index,
                                             ", the function has " + std::to_string(tensors.size()) +
                                             " of that kind");
         const TensorDescription& tensor = tensors[index];
-        *result = {tensor.name, static_cast<std::int32_t>(tensor.kind),
-                   static_cast<std::int32_t>(element_type(tensor.data_type)), tensor.rank,
-                   tensor.sizes.data()};
+        *result = {tensor.name,
+                   static_cast<std::int32_t>(tensor.kind),
+                   static_cast<std::int32_t>(element_type(tensor.data_type)),
+                   tensor.rank,
+                   tensor.sizes.data(),
+                   tensor.field,
+                   data_type_name(tensor.data_type),
+                   layout_number(tensor.layout),
+                   static_cast<std::int32_t>(tensor.memory)};
     });
 }
 
@@ -180,13 +292,89 @@ int run(ttcodegen_model* model, std::size_t function, std::span<const ttcodegen_
         const auto output_views = checked(outputs, called.outputs, "outputs");
         const std::vector<Array> results = model->model.run(function, input_views);
         for (std::size_t i = 0; i < results.size(); ++i) {
-            require(std::ranges::equal(results[i].shape, output_views[i].shape),
-                    std::string("'") + called.outputs[i].name + "': the run gave the shape " +
-                        shape_text(results[i].shape));
-            const auto bytes = converted(results[i].view(), output_views[i].type);
-            std::copy(bytes.begin(), bytes.end(), static_cast<std::byte*>(outputs[i].data));
+            write(results[i], called.outputs[i], output_views[i], outputs[i].data);
         }
     });
 }
+
+int to_device(ttcodegen_model* model, std::size_t function, std::size_t input,
+              const ttcodegen_array* values, ttcodegen_device_tensor** tensor) noexcept {
+    return guarded([&] {
+        require(tensor != nullptr, "the place for the tensor is NULL");
+        *tensor = nullptr;
+        const TensorDescription& description = input_of(model, function, input);
+        require(values != nullptr, "the values are NULL");
+        const Device& device = model->model.device();
+        *tensor = handle(to_tensor(checked(*values, description), description, *device), device);
+    });
+}
+
+int to_layout(ttcodegen_model* model, std::size_t function, std::size_t input,
+              const ttcodegen_device_tensor* tensor, ttcodegen_device_tensor** result) noexcept {
+    return guarded([&] {
+        require(result != nullptr, "the place for the tensor is NULL");
+        *result = nullptr;
+        const TensorDescription& description = input_of(model, function, input);
+        const Device& device = model->model.device();
+        const ttnn::Tensor& found = usable(tensor, model->model);
+        *result = handle(support::to_layout(found, description, *device), device);
+    });
+}
+
+int submit(ttcodegen_model* model, std::size_t function,
+           std::span<const ttcodegen_device_tensor* const> inputs,
+           std::span<ttcodegen_device_tensor*> outputs) noexcept {
+    return guarded([&] {
+        const Function& called = function_of(model, function);
+        require(inputs.empty() || inputs.data() != nullptr, "the inputs are NULL");
+        require(outputs.empty() || outputs.data() != nullptr, "the outputs are NULL");
+        require(outputs.size() == called.outputs.size(),
+                "expected " + std::to_string(called.outputs.size()) + " outputs, found " +
+                    std::to_string(outputs.size()));
+        std::ranges::fill(outputs, nullptr);
+        std::vector<ttnn::Tensor> tensors;
+        for (const ttcodegen_device_tensor* input : inputs) {
+            tensors.push_back(usable(input, model->model));
+        }
+        const auto results = model->model.submit(function, tensors);
+        for (std::size_t i = 0; i < results.size(); ++i) {
+            outputs[i] = handle(results[i], model->model.device());
+        }
+    });
+}
+
+int describe(const ttcodegen_device_tensor* tensor, ttcodegen_tensor* result) noexcept {
+    return guarded([&] {
+        require(result != nullptr, "the place for the description is NULL");
+        const ttcodegen_device_tensor& found = checked(tensor);
+        *result = {"",
+                   TTCODEGEN_OUTPUT,
+                   static_cast<std::int32_t>(element_type(found.tensor.dtype())),
+                   static_cast<std::uint32_t>(found.sizes.size()),
+                   found.sizes.data(),
+                   "",
+                   data_type_name(found.tensor.dtype()),
+                   layout_number(found.tensor.layout()),
+                   static_cast<std::int32_t>(memory_of(found.tensor))};
+    });
+}
+
+int to_host(const ttcodegen_device_tensor* tensor, const ttcodegen_array* values) noexcept {
+    return guarded([&] {
+        const ttcodegen_device_tensor& found = checked(tensor);
+        require(values != nullptr, "the values are NULL");
+        require(found.sizes.size() <= 8, "the tensor has too many dimensions");
+        TensorDescription description{};
+        description.name = "tensor";
+        description.kind = Kind::output;
+        description.rank = static_cast<std::uint32_t>(found.sizes.size());
+        std::ranges::copy(found.sizes, description.sizes.begin());
+        description.data_type = found.tensor.dtype();
+        const ArrayView view = checked(*values, description);
+        write(to_array(found.tensor), description, view, values->data);
+    });
+}
+
+void release(ttcodegen_device_tensor* tensor) noexcept { delete tensor; }
 
 }  // namespace support::capi

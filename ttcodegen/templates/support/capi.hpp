@@ -13,6 +13,8 @@ namespace support::capi {
 
 int open(const Module& module, std::uint32_t api_version, const char* data, int device,
          ttcodegen_model** model) noexcept;
+int open_beside(const Module& module, std::uint32_t api_version, const char* data,
+                ttcodegen_model* other, ttcodegen_model** model) noexcept;
 void close(ttcodegen_model* model) noexcept;
 const char* last_error() noexcept;
 
@@ -29,5 +31,16 @@ int set_weight(ttcodegen_model* model, std::size_t function, std::size_t weight,
 int draw_weights(ttcodegen_model* model, std::size_t function, std::uint64_t seed) noexcept;
 int run(ttcodegen_model* model, std::size_t function, std::span<const ttcodegen_array> inputs,
         std::span<const ttcodegen_array> outputs) noexcept;
+
+int to_device(ttcodegen_model* model, std::size_t function, std::size_t input,
+              const ttcodegen_array* values, ttcodegen_device_tensor** tensor) noexcept;
+int to_layout(ttcodegen_model* model, std::size_t function, std::size_t input,
+              const ttcodegen_device_tensor* tensor, ttcodegen_device_tensor** result) noexcept;
+int submit(ttcodegen_model* model, std::size_t function,
+           std::span<const ttcodegen_device_tensor* const> inputs,
+           std::span<ttcodegen_device_tensor*> outputs) noexcept;
+int describe(const ttcodegen_device_tensor* tensor, ttcodegen_tensor* result) noexcept;
+int to_host(const ttcodegen_device_tensor* tensor, const ttcodegen_array* values) noexcept;
+void release(ttcodegen_device_tensor* tensor) noexcept;
 
 }  // namespace support::capi

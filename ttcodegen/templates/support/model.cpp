@@ -52,10 +52,20 @@ struct Model::State {
     std::shared_ptr<const void> prepared;
 };
 
-Model::Model(const Module& module, std::string data, int device_id)
-    : module_(module),
-      data_(chosen_data(module, std::move(data))),
-      device_(ttnn::device::open_mesh_device(device_id, l1_small_bytes)) {
+Device open_device(int device_id) {
+    const auto device = ttnn::device::open_mesh_device(device_id, l1_small_bytes);
+    // Closed by the last one that holds it, whoever that is.
+    return {device.get(), [device](auto*) {
+                try {
+                    ttnn::device::close_device(*device);
+                } catch (const std::exception&) {
+                    // Nobody could act on it: the results are already out.
+                }
+            }};
+}
+
+Model::Model(const Module& module, std::string data, Device device)
+    : module_(module), data_(chosen_data(module, std::move(data))), device_(std::move(device)) {
     for (const Function& function : module.functions) {
         states_.emplace_back().weights.resize(function.weights.size());
     }
@@ -64,11 +74,6 @@ Model::Model(const Module& module, std::string data, int device_id)
 Model::~Model() {
     // Tensors go before the device that holds them.
     states_.clear();
-    try {
-        ttnn::device::close_device(*device_);
-    } catch (const std::exception&) {
-        // Nobody could act on it: the results are already out.
-    }
 }
 
 std::string Model::weight_path(const TensorDescription& weight) const {
@@ -120,14 +125,30 @@ void Model::prepare(std::size_t function) {
     state.is_prepared = true;
 }
 
+void Model::require_input_count(std::size_t function, std::size_t count) const {
+    const Function& called = module_.functions[function];
+    if (count != called.inputs.size()) {
+        throw std::runtime_error(std::string("'") + called.name + "' takes " +
+                                 std::to_string(called.inputs.size()) + " inputs, found " +
+                                 std::to_string(count));
+    }
+}
+
+std::vector<ttnn::Tensor> Model::submit(std::size_t function,
+                                        std::span<const ttnn::Tensor> inputs) {
+    const Function& called = module_.functions[function];
+    require_input_count(function, inputs.size());
+    for (std::size_t i = 0; i < inputs.size(); ++i) {
+        require_layout(inputs[i], called.inputs[i]);
+    }
+    prepare(function);
+    return called.run(inputs, states_[function].prepared.get(), *device_);
+}
+
 std::vector<Array> Model::run(std::size_t function, std::span<const ArrayView> inputs,
                               RunTimes* times) {
     const Function& called = module_.functions[function];
-    if (inputs.size() != called.inputs.size()) {
-        throw std::runtime_error(std::string("'") + called.name + "' takes " +
-                                 std::to_string(called.inputs.size()) + " inputs, found " +
-                                 std::to_string(inputs.size()));
-    }
+    require_input_count(function, inputs.size());
     prepare(function);
     const double start = seconds();
     std::vector<ttnn::Tensor> tensors;

@@ -18,21 +18,28 @@ struct RunTimes {
     double download = 0;
 };
 
-/// A module opened on a device, with its weights.
+using Device = std::shared_ptr<tt::tt_metal::distributed::MeshDevice>;
+
+/// A device that is closed when nobody uses it any more: no model, and no tensor of the C API.
+/// @throws std::runtime_error if there is no such device.
+Device open_device(int device_id = 0);
+
+/// A module on a device, with its weights. Several models may share a device; what one of them
+/// leaves there another one can take.
 ///
 /// One thread at a time may use a model.
 class Model {
   public:
-    /// Opens device `device_id`. The weights are read from `data` (the folder is looked for if that
-    /// is empty) when they are first needed.
-    /// @throws std::runtime_error if there is no such device.
-    Model(const Module& module, std::string data, int device_id = 0);
+    /// The weights are read from `data` (the folder is looked for if that is empty) when they are
+    /// first needed.
+    Model(const Module& module, std::string data, Device device = open_device());
     Model(const Model&) = delete;
     Model& operator=(const Model&) = delete;
     ~Model();
 
     const Module& module() const { return module_; }
     const Function& function(std::size_t index) const { return module_.functions[index]; }
+    const Device& device() const { return device_; }
 
     /// Whether the values of a weight are known: set, drawn, or in the data folder.
     bool has_weight(std::size_t function, std::size_t weight) const;
@@ -55,14 +62,22 @@ class Model {
     std::vector<Array> run(std::size_t function, std::span<const ArrayView> inputs,
                            RunTimes* times = nullptr);
 
+    /// Runs a function on tensors that lie as its descriptions say (`to_layout` of
+    /// support/tensors.hpp sees to that); the outputs stay where the function leaves them.
+    /// @throws std::runtime_error if number or layouts of the inputs do not fit, or the library
+    /// refuses an operation.
+    std::vector<tt::tt_metal::Tensor> submit(std::size_t function,
+                                             std::span<const tt::tt_metal::Tensor> inputs);
+
   private:
     struct State;
 
     std::string weight_path(const TensorDescription& weight) const;
+    void require_input_count(std::size_t function, std::size_t count) const;
 
     const Module& module_;
     std::string data_;
-    std::shared_ptr<tt::tt_metal::distributed::MeshDevice> device_;
+    Device device_;
     std::vector<State> states_;
 };
 

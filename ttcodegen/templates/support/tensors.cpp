@@ -6,6 +6,9 @@
 #include <stdexcept>
 #include <tt-metalium/bfloat16.hpp>
 #include <tt-metalium/mesh_device.hpp>
+#include <ttnn/operations/copy/typecast/typecast.hpp>
+#include <ttnn/operations/core/core.hpp>
+#include <ttnn/operations/core/to_layout/to_layout_op.hpp>
 #include <ttnn/tensor/layout/page_config.hpp>
 #include <ttnn/tensor/layout/tensor_layout.hpp>
 #include <ttnn/tensor/memory_config/memory_config.hpp>
@@ -94,6 +97,14 @@ ttnn::Shape shape_of(std::span<const std::uint64_t> sizes) {
     return ttnn::Shape(ttsl::Span<const std::uint32_t>(narrow));
 }
 
+std::vector<std::uint64_t> sizes_of(const ttnn::Shape& shape) {
+    std::vector<std::uint64_t> sizes;
+    for (std::size_t i = 0; i < shape.rank(); ++i) {
+        sizes.push_back(shape[static_cast<std::int32_t>(i)]);
+    }
+    return sizes;
+}
+
 void check_shape(std::span<const std::uint64_t> actual, std::span<const std::uint64_t> expected) {
     if (!std::ranges::equal(actual, expected)) {
         throw std::runtime_error("expected the shape " + shape_text(expected) + ", found " +
@@ -101,7 +112,35 @@ void check_shape(std::span<const std::uint64_t> actual, std::span<const std::uin
     }
 }
 
+MemoryConfig memory_config_of(const TensorDescription& description) {
+    return MemoryConfig(TensorMemoryLayout::INTERLEAVED,
+                        description.memory == Memory::l1 ? BufferType::L1 : BufferType::DRAM);
+}
+
+std::string layout_text(DataType data_type, Layout layout, Memory memory) {
+    const char* const places[] = {"on the host", "in DRAM", "in L1"};
+    return std::string(data_type_name(data_type)) +
+           (layout == Layout::TILE ? " in tiles " : " in rows ") + places[static_cast<int>(memory)];
+}
+
+/// A tensor on the device in another data type; as tiles, in which all of them convert.
+ttnn::Tensor with_data_type(const ttnn::Tensor& tensor, DataType data_type) {
+    if (tensor.dtype() == data_type) {
+        return tensor;
+    }
+    const ttnn::Tensor tiles =
+        tensor.layout() == Layout::TILE ? tensor : ttnn::to_layout(tensor, Layout::TILE);
+    return ttnn::typecast(tiles, data_type);
+}
+
 }  // namespace
+
+Memory memory_of(const ttnn::Tensor& tensor) {
+    if (tensor.storage_type() == ttnn::StorageType::HOST) {
+        return Memory::host;
+    }
+    return tensor.memory_config().buffer_type() == BufferType::L1 ? Memory::l1 : Memory::dram;
+}
 
 ElementType element_type(DataType data_type) {
     switch (data_type) {
@@ -135,22 +174,61 @@ ttnn::Tensor to_tensor(const ArrayView& array, const TensorDescription& descript
                        MeshDevice& device) {
     check_shape(array.shape, description.shape());
     const bool on_host = description.memory == Memory::host;
-    const MemoryConfig memory_config(
-        TensorMemoryLayout::INTERLEAVED,
-        description.memory == Memory::l1 ? BufferType::L1 : BufferType::DRAM);
-    const TensorSpec spec(
-        shape_of(array.shape),
-        TensorLayout(description.data_type, PageConfig(description.layout), memory_config));
+    const TensorSpec spec(shape_of(array.shape),
+                          TensorLayout(description.data_type, PageConfig(description.layout),
+                                       memory_config_of(description)));
     return tensor_of(array, spec, on_host ? nullptr : &device);
 }
 
-Array to_array(const ttnn::Tensor& tensor) {
-    const auto& shape = tensor.logical_shape();
-    Array array{element_type(tensor.dtype()), {}, bytes_of(tensor)};
-    for (std::size_t i = 0; i < shape.rank(); ++i) {
-        array.shape.push_back(shape[static_cast<std::int32_t>(i)]);
+void require_layout(const ttnn::Tensor& tensor, const TensorDescription& description) {
+    try {
+        if (!tensor.is_allocated()) {
+            throw std::runtime_error("the tensor was deallocated");
+        }
+        check_shape(sizes_of(tensor.logical_shape()), description.shape());
+        const std::string found = layout_text(tensor.dtype(), tensor.layout(), memory_of(tensor));
+        const std::string expected =
+            layout_text(description.data_type, description.layout, description.memory);
+        if (found != expected || tensor.is_sharded()) {
+            throw std::runtime_error("expected " + expected + ", found " + found +
+                                     (tensor.is_sharded() ? ", sharded" : "") +
+                                     ": convert it with to_layout");
+        }
+    } catch (const std::exception& error) {
+        throw std::runtime_error(std::string("'") + description.name + "': " + error.what());
     }
-    return array;
+}
+
+ttnn::Tensor to_layout(const ttnn::Tensor& tensor, const TensorDescription& description,
+                       MeshDevice& device) {
+    check_shape(sizes_of(tensor.logical_shape()), description.shape());
+    ttnn::Tensor result = tensor;
+    if (memory_of(result) == Memory::host && description.memory != Memory::host) {
+        result = result.to_device(&device, memory_config_of(description));
+    }
+    if (description.memory == Memory::host && memory_of(result) != Memory::host) {
+        // Data types are converted where that is fast.
+        result = with_data_type(result, description.data_type).cpu();
+    }
+    if (memory_of(result) == Memory::host) {
+        result = result.dtype() == description.data_type
+                     ? result
+                     : ttnn::to_dtype(result, description.data_type);
+        return result.layout() == description.layout ? result
+                                                     : result.to_layout(description.layout);
+    }
+    result = with_data_type(result, description.data_type);
+    if (result.layout() != description.layout) {
+        result = ttnn::to_layout(result, description.layout);
+    }
+    if (memory_of(result) != description.memory || result.is_sharded()) {
+        result = ttnn::to_memory_config(result, memory_config_of(description));
+    }
+    return result;
+}
+
+Array to_array(const ttnn::Tensor& tensor) {
+    return {element_type(tensor.dtype()), sizes_of(tensor.logical_shape()), bytes_of(tensor)};
 }
 
 ttnn::Tensor load_tensor(const std::string& name, const ttnn::Shape& shape, DataType data_type) {
@@ -159,12 +237,8 @@ ttnn::Tensor load_tensor(const std::string& name, const ttnn::Shape& shape, Data
     const Array array = read_npy(path);
     const bool block_float = data_type == DataType::BFLOAT8_B || data_type == DataType::BFLOAT4_B;
     const Layout layout = block_float ? Layout::TILE : Layout::ROW_MAJOR;
-    std::vector<std::uint64_t> sizes;
-    for (std::size_t i = 0; i < shape.rank(); ++i) {
-        sizes.push_back(shape[static_cast<std::int32_t>(i)]);
-    }
     try {
-        check_shape(array.shape, sizes);
+        check_shape(array.shape, sizes_of(shape));
         return tensor_of(
             array.view(),
             TensorSpec(shape, TensorLayout(data_type, PageConfig(layout), MemoryConfig{})),

@@ -16,6 +16,19 @@ namespace support {
 ttnn::Tensor to_tensor(const ArrayView& array, const TensorDescription& description,
                        tt::tt_metal::distributed::MeshDevice& device);
 
+/// Where a tensor lies.
+Memory memory_of(const ttnn::Tensor& tensor);
+
+/// Checks that a tensor lies as the description says: shape, data type, layout, memory.
+/// @throws std::runtime_error that says in what it differs.
+void require_layout(const ttnn::Tensor& tensor, const TensorDescription& description);
+
+/// The tensor as the description wants it; itself, sharing its memory, if it lies so already. What
+/// is on the device and stays there does not pass through the host.
+/// @throws std::runtime_error if it has another shape, or the library refuses the conversion.
+ttnn::Tensor to_layout(const ttnn::Tensor& tensor, const TensorDescription& description,
+                       tt::tt_metal::distributed::MeshDevice& device);
+
 /// The elements of a tensor on the host or on a device; block floats become float32.
 Array to_array(const ttnn::Tensor& tensor);
 

@@ -5,7 +5,7 @@
 #include <stdint.h>
 
 /* Goes up when a type below or the meaning of a function changes. */
-#define TTCODEGEN_API_VERSION 1u
+#define TTCODEGEN_API_VERSION 2u
 
 /* What functions return. After anything but TTCODEGEN_OK, last_error tells what happened. */
 enum {
@@ -37,8 +37,16 @@ enum {
     TTCODEGEN_FLOAT64 = 12
 };
 
+enum { TTCODEGEN_ROW_MAJOR = 0, TTCODEGEN_TILE = 1 };
+
+enum { TTCODEGEN_HOST = 0, TTCODEGEN_DRAM = 1, TTCODEGEN_L1 = 2 };
+
 /* A module opened on a device. One thread at a time may use it. */
 typedef struct ttcodegen_model ttcodegen_model;
+
+/* A tensor as a run leaves or takes it, on the device most of the time. A model of any module may
+   use it that was opened on the same device and built against the same library. */
+typedef struct ttcodegen_device_tensor ttcodegen_device_tensor;
 
 /* What is known of an input, a weight or an output; the pointers stay valid. */
 typedef struct ttcodegen_tensor {
@@ -47,6 +55,10 @@ typedef struct ttcodegen_tensor {
     int32_t dtype; /* the type in which its elements are computed; block floats: float32 */
     uint32_t rank;
     const uint64_t* shape;
+    const char* field;     /* its name as an identifier */
+    const char* data_type; /* on the device: "bfloat16", "bfloat8_b", ... */
+    int32_t layout;        /* TTCODEGEN_TILE, ... */
+    int32_t memory;        /* TTCODEGEN_DRAM, ... */
 } ttcodegen_tensor;
 
 /* A caller's buffer of elements in row-major order, without gaps.

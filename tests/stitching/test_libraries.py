@@ -1,0 +1,122 @@
+"""Shared objects of two projects in one process, and their sources in one program."""
+
+from __future__ import annotations
+
+import subprocess
+from collections.abc import Generator
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import ttcodegen
+from tests.stitching.conftest import BF16, EXAMPLE, Models
+from ttcodegen import LoadedModule, ModuleError
+from ttcodegen.project.cpu_backend import CPUBackend
+from ttcodegen.project.toolchain import Toolchain
+
+pytestmark = pytest.mark.slow
+
+Pair = tuple[LoadedModule, LoadedModule]
+
+
+@pytest.fixture
+def loaded(models: Models, cpu_backend: CPUBackend) -> Generator[Pair]:
+    """Both modules on one device."""
+    with (
+        ttcodegen.load(models.encoder) as encoder,
+        ttcodegen.load(models.decoder, device=encoder) as decoder,
+    ):
+        yield encoder, decoder
+
+
+def test_layouts_can_be_asked_for(loaded: Pair) -> None:
+    encoder, decoder = loaded
+    (hidden,) = encoder.encode.outputs
+    assert (hidden.data_type, hidden.layout, hidden.buffer_type) == ("bfloat16", "tile", "dram")
+    (taken,) = decoder.decode.inputs
+    assert (taken.data_type, taken.layout, taken.buffer_type) == ("bfloat16", "row_major", "dram")
+
+
+def test_one_runs_on_what_the_other_left(loaded: Pair, models: Models) -> None:
+    encoder, decoder = loaded
+    hidden = encoder.encode.submit(models.images)
+    assert repr(hidden) == "DeviceTensor(32x128, bfloat16, tile, dram)"
+    np.testing.assert_allclose(hidden.numpy().astype(np.float32), models.hidden, atol=0.05)
+    converted = decoder.decode.to_layout(hidden)
+    assert converted.layout == "row_major"
+    assert np.array_equal(converted.numpy(), hidden.numpy())
+    scores = decoder.decode.submit(converted)
+    through_host = decoder.decode.run([encoder.encode.run([models.images])[0]])[0]
+    assert np.array_equal(scores.numpy(), through_host)
+    np.testing.assert_allclose(scores.numpy().astype(np.float32), models.scores, atol=0.01)
+
+
+def test_a_tensor_that_lies_right_stays_what_it_is(loaded: Pair, models: Models) -> None:
+    _, decoder = loaded
+    hidden = models.hidden.astype(BF16)
+    first = decoder.decode.to_device(hidden)
+    same = decoder.decode.to_layout(first, "hidden")
+    first.release()
+    assert np.array_equal(same.numpy(), hidden)
+    assert np.array_equal(
+        decoder.decode.submit(hidden=same).numpy(), decoder.decode.run([hidden])[0]
+    )
+
+
+def test_a_tensor_that_lies_otherwise_is_refused(loaded: Pair, models: Models) -> None:
+    encoder, decoder = loaded
+    hidden = encoder.encode.submit(models.images)
+    expected = r"'hidden': expected bfloat16 in rows in DRAM, found bfloat16 in tiles in DRAM"
+    with pytest.raises(ModuleError, match=expected + r": convert it with to_layout"):
+        decoder.decode.submit(hidden)
+    with pytest.raises(ModuleError, match=r"expected the shape \(32, 64\), found \(32, 128\)"):
+        encoder.encode.to_layout(hidden)
+    with pytest.raises(ModuleError, match="'decode' has no input 'images'; it takes hidden"):
+        decoder.decode.to_layout(hidden, "images")
+
+
+def test_tensors_outlive_their_modules(models: Models, cpu_backend: CPUBackend) -> None:
+    with ttcodegen.load(models.encoder) as encoder:
+        hidden = encoder.encode.submit(models.images)
+    np.testing.assert_allclose(hidden.numpy().astype(np.float32), models.hidden, atol=0.05)
+    hidden.release()
+    hidden.release()
+    with pytest.raises(ModuleError, match="was released"):
+        hidden.numpy()
+
+
+def test_tensors_of_other_devices_are_refused(
+    loaded: Pair, models: Models, cpu_backend: CPUBackend
+) -> None:
+    encoder, _ = loaded
+    with ttcodegen.load(models.decoder) as decoder:
+        hidden = encoder.encode.submit(models.images)
+        with pytest.raises(ModuleError, match="is on another device"):
+            decoder.decode.to_layout(hidden)
+
+
+def test_closed_modules_lend_no_device(models: Models, cpu_backend: CPUBackend) -> None:
+    encoder = ttcodegen.load(models.encoder)
+    encoder.close()
+    with pytest.raises(ModuleError, match="'encoder' is closed"):
+        ttcodegen.load(models.decoder, device=encoder)
+
+
+def test_both_in_one_program(
+    models: Models, cpu_backend: CPUBackend, toolchain: Toolchain, tmp_path: Path
+) -> None:
+    """The example, as its CMakeLists.txt says."""
+    build = tmp_path / "build"
+    configure = [toolchain.cmake, "-G", "Ninja", "-S", str(EXAMPLE), "-B", str(build)]
+    configure += [f"-DCMAKE_MAKE_PROGRAM={toolchain.ninja}"]
+    configure += [f"-DCMAKE_CXX_COMPILER={toolchain.compiler}"]
+    configure += ["-DCMAKE_CXX_FLAGS=-Wall -Wextra -Werror"]
+    configure += [f"-DSTITCHED_MODELS={models.encoder.parent}"]
+    configure += [f"-DTTCODEGEN_CPU_DIR={cpu_backend.folder}"]
+    subprocess.run(configure, check=True, capture_output=True)
+    subprocess.run([toolchain.ninja, "-C", str(build), "stitched"], check=True)
+    np.save(tmp_path / "images.npy", models.images)
+    subprocess.run([str(build / "stitched")], cwd=tmp_path, check=True)
+    scores = np.load(tmp_path / "scores.npy")
+    np.testing.assert_allclose(scores.astype(np.float32), models.scores, atol=0.01)

@@ -1,0 +1,328 @@
+"""Files that can be run: flatbuffers and built shared objects, seen the same way."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
+
+import numpy as np
+
+from ttcodegen.diagnostics import CompileError
+from ttcodegen.flatbuffer.reader import read_ttnn_file
+from ttcodegen.runtime.execution import ExecutionError, Observer
+from ttcodegen.runtime.interpreter import Interpreter, constant_array
+
+if TYPE_CHECKING:
+    from ttcodegen.flatbuffer.program import Binary, Program
+    from ttcodegen.runtime.library import LoadedFunction, TensorSignature
+
+Result = TypeVar("Result")
+
+ENDINGS = (".ttnn", ".ttm", ".so")
+"""The endings of files that can be run."""
+
+
+@dataclass(frozen=True)
+class TensorInfo:
+    """An input, a weight or an output of a program."""
+
+    name: str
+    kind: str
+    """input, parameter, constant or output."""
+    shape: tuple[int, ...]
+    data_type: str
+    """That of the device, as `bfloat16`; block floats as `bfloat8_b`."""
+    dtype: np.dtype[Any]
+    """In which its elements are given and returned."""
+    source_dtype: str | None
+    """The numpy dtype of the source's element type, None if nobody knows."""
+    layout: str | None = None
+    """tile or row_major."""
+    buffer_type: str | None = None
+    """dram, l1 or system_memory."""
+    memory_layout: str | None = None
+
+    @property
+    def is_weight(self) -> bool:
+        """Whether it stays the same from one run to the next."""
+        return self.kind in ("parameter", "constant")
+
+    @property
+    def is_float(self) -> bool:
+        """Whether its elements are floats that the source has as floats too."""
+        return self.dtype.kind not in "biu" and self.source_dtype != "bool"
+
+    def to_json(self) -> dict[str, Any]:
+        """The entry of a result file."""
+        return {
+            "name": self.name,
+            "kind": self.kind,
+            "shape": list(self.shape),
+            "data_type": self.data_type,
+            "source_dtype": self.source_dtype,
+            "layout": self.layout,
+            "buffer_type": self.buffer_type,
+            "memory_layout": self.memory_layout,
+        }
+
+
+@dataclass(frozen=True)
+class ProgramInfo:
+    """A program that can be called. Its arguments are inputs and weights in the source's order."""
+
+    name: str
+    arguments: tuple[TensorInfo, ...]
+    outputs: tuple[TensorInfo, ...]
+
+
+class Executable(Protocol):
+    """A file that can be run."""
+
+    @property
+    def path(self) -> Path:
+        """Where it lies."""
+        ...
+
+    @property
+    def kind(self) -> str:
+        """ttnn, ttm or so."""
+        ...
+
+    @property
+    def programs(self) -> tuple[ProgramInfo, ...]:
+        """The programs that can be called, in order."""
+        ...
+
+    def run(
+        self, program: int, arguments: Sequence[np.ndarray], observe: Observer | None = None
+    ) -> list[np.ndarray]:
+        """The outputs of a program.
+
+        Raises:
+            CompileError: if the arguments do not fit, or the run fails.
+        """
+        ...
+
+    def goldens(self, program: int) -> dict[int, np.ndarray]:
+        """The golden values that the file has for tensors of a program, by index of the tensor."""
+        ...
+
+    def close(self) -> None:
+        """Frees what the file holds."""
+        ...
+
+
+class FlatbufferExecutable:
+    """A `.ttnn` file, run in numpy."""
+
+    kind = "ttnn"
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self.binary: Binary = read_ttnn_file(path)
+        self.entries = tuple(p for p in self.binary.programs if p.kind == "entry")
+        self.programs = tuple(_program_info(program) for program in self.entries)
+        self._interpreter: Interpreter | None = None
+
+    def run(
+        self, program: int, arguments: Sequence[np.ndarray], observe: Observer | None = None
+    ) -> list[np.ndarray]:
+        """The outputs of a program.
+
+        Raises:
+            CompileError: if the arguments do not fit, or an op cannot be run.
+        """
+        return self._guarded(self._interpreter_for(observe), program, arguments)
+
+    def run_unrounded(self, program: int, arguments: Sequence[np.ndarray]) -> list[np.ndarray]:
+        """The outputs of a program whose floats are all float32, whatever their data types.
+
+        Raises:
+            CompileError: as `run`.
+        """
+        interpreter = self._guard(lambda: Interpreter(self.binary, rounds=False))
+        return self._guarded(interpreter, program, arguments)
+
+    def run_disturbed(
+        self, program: int, arguments: Sequence[np.ndarray], seed: int
+    ) -> list[np.ndarray]:
+        """The outputs of a program whose floats are rounded as in another order of summation."""
+        generator = np.random.default_rng(seed)
+        interpreter = self._guard(lambda: Interpreter(self.binary, disturbance=generator))
+        return self._guarded(interpreter, program, arguments)
+
+    def goldens(self, program: int) -> dict[int, np.ndarray]:
+        """The golden values that are embedded for a program, by index of the tensor."""
+        return {
+            golden.tensor: constant_array(self.binary.constants[golden.constant])
+            for golden in self.entries[program].goldens
+        }
+
+    def close(self) -> None:
+        """Lets go of the constants."""
+        self._interpreter = None
+
+    def _interpreter_for(self, observe: Observer | None) -> Interpreter:
+        if observe is not None:
+            return self._guard(lambda: Interpreter(self.binary, observe))
+        if self._interpreter is None:
+            self._interpreter = self._guard(lambda: Interpreter(self.binary))
+        return self._interpreter
+
+    def _guarded(
+        self, interpreter: Interpreter, program: int, arguments: Sequence[np.ndarray]
+    ) -> list[np.ndarray]:
+        name = self.entries[program].name
+        return self._guard(lambda: interpreter.run(name, arguments))
+
+    def _guard(self, action: Callable[[], Result]) -> Result:
+        """What `action` gives; a program that cannot be run is the file's fault."""
+        try:
+            return action()
+        except ExecutionError as error:
+            raise CompileError(
+                f"'{self.path}' cannot be run: {error}",
+                remedy="the file was made by another version or changed: compile the model again",
+            ) from error
+
+
+def _program_info(program: Program) -> ProgramInfo:
+    def info(tensor: int, name: str, kind: str, source: str | None) -> TensorInfo:
+        type_ = program.tensors[tensor].type
+        placement = type_.placement
+        return TensorInfo(
+            name,
+            kind,
+            type_.shape,
+            placement.data_type.name.lower(),
+            _dtype(placement.data_type.numpy),
+            source,
+            type_.layout,
+            type_.buffer_type,
+            placement.memory_layout,
+        )
+
+    return ProgramInfo(
+        program.name,
+        tuple(info(e.tensor, e.name, e.kind, e.element_type) for e in program.inputs),
+        tuple(info(e.tensor, e.name, "output", e.element_type) for e in program.outputs),
+    )
+
+
+def _dtype(name: str) -> np.dtype[Any]:
+    if name == "bfloat16":
+        import ml_dtypes
+
+        return np.dtype(ml_dtypes.bfloat16)
+    return np.dtype(name)
+
+
+class LibraryExecutable:
+    """A built shared object, run through its C API."""
+
+    kind = "so"
+
+    def __init__(self, path: Path) -> None:
+        from ttcodegen.runtime.library import ModuleError, load_library
+
+        self.path = path
+        try:
+            self.module = load_library(path)
+        except ModuleError as error:
+            raise CompileError(str(error)) from None
+        self.programs = tuple(_function_info(function) for function in self.module.functions)
+
+    def run(
+        self, program: int, arguments: Sequence[np.ndarray], observe: Observer | None = None
+    ) -> list[np.ndarray]:
+        """The outputs of a function, in the dtypes of the device.
+
+        Raises:
+            CompileError: if the arguments do not fit, or the library refuses.
+        """
+        from ttcodegen.runtime.library import ModuleError
+
+        function = self.module.functions[program]
+        try:
+            inputs: list[np.ndarray] = []
+            weights = iter(range(len(function.weights)))
+            for info, array in zip(self.programs[program].arguments, arguments, strict=True):
+                if info.is_weight:
+                    function.set_weight(next(weights), array)
+                else:
+                    inputs.append(array)
+            return function.run(inputs)
+        except ModuleError as error:
+            raise CompileError(f"'{self.path}' cannot be run: {error}") from None
+
+    def goldens(self, program: int) -> dict[int, np.ndarray]:
+        """None: they are in the flatbuffer of the project."""
+        return {}
+
+    def close(self) -> None:
+        """Closes the device."""
+        self.module.close()
+
+
+def _function_info(function: LoadedFunction) -> ProgramInfo:
+    def info(signature: TensorSignature) -> TensorInfo:
+        return TensorInfo(
+            signature.name,
+            signature.kind,
+            signature.shape,
+            signature.data_type,
+            signature.computed_dtype,
+            signature.dtype.name,
+            signature.layout,
+            signature.buffer_type,
+        )
+
+    return ProgramInfo(
+        function.name,
+        tuple(info(signature) for signature in function.arguments),
+        tuple(info(signature) for signature in function.outputs),
+    )
+
+
+def open_executable(path: Path) -> Executable:
+    """The file at `path`, by its ending.
+
+    Raises:
+        CompileError: if it cannot be read, is damaged, or of another version.
+    """
+    match path.suffix:
+        case ".ttnn":
+            return FlatbufferExecutable(path)
+        case ".so":
+            return LibraryExecutable(path)
+        case _:
+            raise CompileError(
+                f"'{path}' cannot be run: its ending is none of {', '.join(ENDINGS)}"
+            )
+
+
+def find_files(path: Path, endings: Sequence[str]) -> list[Path]:
+    """The file at `path`, or all below the folder with one of the endings, sorted.
+
+    Raises:
+        CompileError: if there are none, or the file has another ending.
+    """
+    if path.is_dir():
+        found = sorted(_files_below(path, endings))
+        if not found:
+            raise CompileError(f"there is no file in '{path}' that ends in {', '.join(endings)}")
+        return found
+    if not path.exists():
+        raise CompileError(f"cannot read '{path}': No such file or directory")
+    if path.suffix not in endings:
+        raise CompileError(f"'{path}' does not end in {', '.join(endings)}")
+    return [path]
+
+
+def _files_below(folder: Path, endings: Sequence[str]) -> Iterator[Path]:
+    for path in folder.rglob("*"):
+        # Projects have build folders with objects that are no module of ours.
+        if path.suffix in endings and path.is_file() and "CMakeFiles" not in path.parts:
+            yield path

@@ -14,6 +14,7 @@ from xdsl.dialects.builtin import TensorType
 from xdsl.ir import Attribute, SSAValue
 from xdsl.utils.exceptions import VerifyException
 
+from ttcodegen.dialects.constants import elements
 from ttcodegen.dialects.datatypes import DataType, bf16, element_of, f32, shape_of
 from ttcodegen.dialects.operation import CatalogueOp
 from ttcodegen.lazy_numpy import Array, np
@@ -339,6 +340,42 @@ def _lower_attention(builder: OpBuilder, op: CatalogueOp) -> SSAValue:
     return builder.typecast(result, op.result_type.element_type)
 
 
+def _attention_primitives(builder: OpBuilder, op: CatalogueOp) -> SSAValue:
+    """Products and a softmax; what is not to be seen is in a mask that is added."""
+    query, key, value = (builder.operand(op, name) for name in ("query", "key", "value"))
+    mask, sink = (builder.optional(op, name) for name in ("attention_mask", "attention_sink"))
+    batch, heads, queries, size = op.shape("query")
+    _, groups, keys, _ = op.shape("key")
+    element = op.result_type.element_type
+    scale = op.parameter("scale")
+    factor = builder.full([1] * 4, default_scale(size) if scale is None else scale, element)
+    band = _band(queries, keys, op.parameter("is_causal"), op.parameter("sliding_window_size"))
+    # The heads of the query that share a head of the keys are more rows of one product.
+    query = builder.reshape(query, [batch, groups, heads // groups * queries, size])
+    rows = shape_of(query.type)[2]
+    products = TensorType(element, [batch, groups, rows, keys])
+    scores = builder.emit("matmul", [query, key], products, transpose_b=True)
+    scores = builder.reshape(scores, [batch, heads, queries, keys])
+    scores = builder.broadcasting("multiply", scores, factor)
+    if band is not None:
+        added = hidden(band.visible(queries, keys))[np.newaxis, np.newaxis]
+        constant = elements(f32, added.shape, np.ascontiguousarray(added).tobytes())
+        hiding_band = builder.emit("constant", [], TensorType(f32, added.shape), value=constant)
+        scores = builder.broadcasting("add", scores, builder.typecast(hiding_band, element))
+    if mask is not None:
+        scores = builder.broadcasting("add", scores, mask)
+    if sink is not None:
+        wide = builder.full([batch, heads, queries, 1], 0.0, element)
+        scores = builder.concat([scores, builder.broadcasting("add", wide, sink)], 3)
+    weights = builder.like("softmax", scores, dimension=3)
+    weights = builder.slice_dim(weights, 3, 0, keys)
+    weights = builder.reshape(weights, [batch, groups, rows, keys])
+    width = shape_of(value.type)[3]
+    result = TensorType(element, [batch, groups, rows, width])
+    result_value = builder.emit("matmul", [weights, value], result)
+    return builder.reshape(result_value, op.result_shape)
+
+
 _ATTRIBUTES = (
     attribute("is_causal", BOOLEAN, True),
     attribute("scale", NUMBER, None),
@@ -359,6 +396,7 @@ register(
         verify=_verify_attention,
         numpy=_attention,
         lower=_lower_attention,
+        primitives=_attention_primitives,
     )
 )
 

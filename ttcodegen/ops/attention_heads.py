@@ -45,6 +45,12 @@ def _concatenate(call: Call) -> Array:
     return np.swapaxes(call.array("input"), 1, 2).reshape(call.results[0].shape)
 
 
+def _concatenate_primitives(builder: OpBuilder, op: CatalogueOp) -> SSAValue:
+    """The heads behind the sequence, as one dimension with their size."""
+    value = builder.permute(builder.operand(op, "input"), [0, 2, 1, 3])
+    return builder.reshape(value, op.result_shape)
+
+
 def _lower_concatenate(builder: OpBuilder, op: CatalogueOp) -> SSAValue:
     value = builder.operand(op, "input")
     if element_of(value.type) in (bf16, f32) and shape_of(value.type)[3] % TILE == 0:
@@ -59,6 +65,7 @@ register(
         verify=_verify_concatenate,
         numpy=_concatenate,
         lower=_lower_concatenate,
+        primitives=_concatenate_primitives,
     )
 )
 
@@ -157,6 +164,15 @@ def _lower_split(builder: OpBuilder, op: CatalogueOp) -> Sequence[SSAValue]:
             transpose_key=op.parameter("transpose_key"),
         )
         return made.results
+    return _split_parts(builder, op)
+
+
+def _split_parts(builder: OpBuilder, op: CatalogueOp) -> Sequence[SSAValue]:
+    """Slices of the projection, with the heads in front of the sequence."""
+    first = builder.operand(op, "input_tensor")
+    separate = builder.optional(op, "kv_input_tensor")
+    heads, key_heads = _head_counts(op)
+    size = _split_shapes(op)[0][3]
     query_end = heads * size
     source = first if separate is None else separate
     start = query_end if separate is None else 0
@@ -190,6 +206,7 @@ register(
         verify=_verify_split,
         numpy=_split,
         lower=_lower_split,
+        primitives=_split_parts,
     )
 )
 

@@ -10,8 +10,10 @@ from xdsl.dialects.builtin import TensorType
 from xdsl.ir import SSAValue
 from xdsl.utils.exceptions import VerifyException
 
-from ttcodegen.dialects.constants import constant_array, splat_value
+from ttcodegen.dialects.constants import constant_array, elements, splat_value
+from ttcodegen.dialects.datatypes import f32, si32
 from ttcodegen.dialects.operation import CatalogueOp
+from ttcodegen.dialects.placement import declared_data_type
 from ttcodegen.lazy_numpy import Array, np
 from ttcodegen.ops.attribute_kinds import CONSTANT, INTEGER, INTEGERS, NUMBER
 from ttcodegen.ops.cpp_calls import (
@@ -98,6 +100,9 @@ register(
         (),
         # What an uninitialised tensor holds must not matter, so any value will do.
         numpy=lambda call: _filled(call, 0),
+        primitives=lambda builder, op: builder.full(
+            op.result_shape, 0.0, op.result_type.element_type
+        ),
         lower=lambda builder, op: builder.full(op.result_shape, 0, op.result_type.element_type),
     )
 )
@@ -256,6 +261,23 @@ def _lower_arange(builder: OpBuilder, op: CatalogueOp) -> SSAValue:
     return builder.repeat(value, shape)
 
 
+def _arange_primitives(builder: OpBuilder, op: CatalogueOp) -> SSAValue:
+    """A constant along the dimension, repeated along the others."""
+    shape = op.result_shape
+    dim: int = op.parameter("arange_dimension") % len(shape)
+    element = op.result_type.element_type
+    line = [size if axis == dim else 1 for axis, size in enumerate(shape)]
+    parameters = {key: op.parameter(key) for key in ("start", "end", "step")}
+    values = _range(Call(op.name, {}, parameters, ()))
+    integers = not declared_data_type(op.results[0]).is_float
+    kept = si32 if integers else f32
+    data = values.astype(np.int32 if integers else np.float32).tobytes()
+    constant = builder.emit(
+        "constant", [], TensorType(kept, line), value=elements(kept, line, data)
+    )
+    return builder.repeat(builder.typecast(constant, element), shape)
+
+
 _RANGE = (attribute("start", INTEGER), attribute("end", INTEGER), attribute("step", INTEGER, 1))
 
 register(
@@ -265,6 +287,7 @@ register(
         (*_RANGE, attribute("arange_dimension", INTEGER, 0)),
         verify=_verify_arange,
         numpy=_arange,
+        primitives=_arange_primitives,
         lower=_lower_arange,
     )
 )

@@ -33,6 +33,7 @@ from ttcodegen.dialects.operation import (
 )
 from ttcodegen.ops.cpp_calls import CppEmission
 from ttcodegen.ops.op_builder import OpBuilder
+from ttcodegen.ops.tile_lowering import TileLowering
 
 __all__ = [
     "REQUIRED",
@@ -63,6 +64,9 @@ __all__ = [
 Lowering = Callable[[OpBuilder, CatalogueOp], SSAValue | Sequence[SSAValue]]
 """Makes ops that stand for the given one; the builder maps operands that were lowered before."""
 
+PrimitiveLowering = Callable[[OpBuilder, CatalogueOp], SSAValue | Sequence[SSAValue] | None]
+"""As a lowering, but to TTIR ops; None where the op can stay as it is."""
+
 
 @dataclass(frozen=True)
 class TTIRDefinition(Definition):
@@ -76,7 +80,7 @@ class TTIRDefinition(Definition):
     """Why no target supports the op; the reader of the message is the user."""
     tile: TileLowering | None = None
     """Of an elementwise op: what it is on tiles in the registers of a core."""
-    primitives: Lowering | None = None
+    primitives: PrimitiveLowering | None = None
     """TTIR ops that device kernels are made for, where the op itself is none of them."""
     refused_form: Callable[[CatalogueOp], str | None] | None = None
     """Why no target supports an op with these operands and attributes; None if one does."""

@@ -127,6 +127,33 @@ def _lower_product(builder: OpBuilder, op: CatalogueOp) -> SSAValue:
     )
 
 
+def _product_primitives(builder: OpBuilder, op: CatalogueOp) -> SSAValue | None:
+    """A product of matrices (a vector is one row or one column), and an addition of the bias."""
+    bias = builder.optional(op, "bias") if op.name == "ttir.linear" else None
+    a, b = builder.operand(op, "a"), builder.operand(op, "b")
+    shapes = shape_of(a.type), shape_of(b.type)
+    if op.name == "ttir.matmul" and len(shapes[0]) > 1 and len(shapes[1]) > 1:
+        return None
+    transposes = {
+        "transpose_a": op.parameter("transpose_a") and len(shapes[0]) > 1,
+        "transpose_b": op.parameter("transpose_b") and len(shapes[1]) > 1,
+    }
+    product = product_shape(*_matrices(op))
+    assert product is not None
+    if len(shapes[0]) == 1:
+        a = builder.reshape(a, (1, *shapes[0]))
+    if len(shapes[1]) == 1:
+        b = builder.reshape(b, (*shapes[1], 1))
+    left, right = shape_of(a.type), shape_of(b.type)
+    batch = broadcast_shapes([left[:-2], right[:-2]])
+    assert batch is not None
+    rows = left[-1] if transposes["transpose_a"] else left[-2]
+    columns = right[-2] if transposes["transpose_b"] else right[-1]
+    matrices = TensorType(op.result_type.element_type, (*batch, rows, columns))
+    value = builder.reshape(builder.emit("matmul", [a, b], matrices, **transposes), product)
+    return value if bias is None else builder.broadcasting("add", value, bias)
+
+
 def multiply(
     builder: OpBuilder,
     a: SSAValue,
@@ -212,6 +239,7 @@ for _name in ("matmul", "linear"):
             _TRANSPOSES,
             verify=_verify_matmul,
             numpy=_product,
+            primitives=_product_primitives,
             lower=_lower_product,
         )
     )

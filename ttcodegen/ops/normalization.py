@@ -50,6 +50,17 @@ def _softmax(call: Call) -> numpy.ndarray:
     return exponentials / exponentials.sum(axis=axis, keepdims=True)
 
 
+def _softmax_primitives(builder: OpBuilder, op: CatalogueOp) -> SSAValue:
+    """Exponentials of the distance from the maximum, divided by their sum."""
+    value = builder.operand(op, "input")
+    axis = op.parameter("dimension") % len(op.result_shape)
+    greatest = builder.reduce("max", value, [axis])
+    exponentials = builder.like("exp", builder.broadcasting("subtract", value, greatest))
+    total = builder.reduce("sum", exponentials, [axis])
+    result = builder.broadcasting("div", exponentials, total)
+    return builder.typecast(result, op.result_type.element_type)
+
+
 register(
     TTIRDefinition(
         "ttir.softmax",
@@ -57,6 +68,7 @@ register(
         (attribute("dimension", INTEGER), attribute("numericStable", BOOLEAN, False)),
         verify=_verify_softmax,
         numpy=_softmax,
+        primitives=_softmax_primitives,
         # The library's default is the stable form, which is right in either case.
         lower=lambda builder, op: builder.like(
             "softmax",
@@ -138,6 +150,26 @@ def _lower_trailing_norm(builder: OpBuilder, op: CatalogueOp) -> SSAValue:
     return builder.typecast(builder.reshape(result, shape), element_of(op.result_type))
 
 
+def _trailing_norm_primitives(builder: OpBuilder, op: CatalogueOp) -> SSAValue:
+    """Mean squares, of what is left without the mean for a layer norm, scale the input."""
+    value = builder.operand(op, "input")
+    rank = len(op.result_shape)
+    axes = list(range(rank - len(op.parameter("normalized_shape")), rank))
+    element = element_of(value.type)
+    if op.name == "ttir.layer_norm":
+        value = builder.broadcasting("subtract", value, builder.reduce("mean", value, axes))
+    squares = builder.reduce("mean", builder.like("square", value), axes)
+    shape = shape_of(squares.type)
+    epsilon = builder.full([1] * len(shape), op.parameter("epsilon"), element)
+    scale = builder.like("rsqrt", builder.broadcasting("add", squares, epsilon))
+    result = builder.broadcasting("multiply", value, scale)
+    for name, function in (("weight", "multiply"), ("bias", "add")):
+        factor = builder.optional(op, name)
+        if factor is not None:
+            result = builder.broadcasting(function, result, factor)
+    return builder.typecast(result, op.result_type.element_type)
+
+
 def _register_trailing_norm(
     name: str, normalize: Callable[[numpy.ndarray, tuple[int, ...], float], numpy.ndarray]
 ) -> None:
@@ -157,6 +189,7 @@ def _register_trailing_norm(
             (attribute("normalized_shape", INTEGERS), attribute("epsilon", NUMBER, 1e-5)),
             verify=_verify_trailing_norm,
             numpy=meaning,
+            primitives=_trailing_norm_primitives,
             lower=_lower_trailing_norm,
         )
     )

@@ -112,6 +112,21 @@ def _lower_reduction(builder: OpBuilder, op: CatalogueOp) -> SSAValue:
     )
 
 
+def _reduction_primitives(builder: OpBuilder, op: CatalogueOp) -> SSAValue | None:
+    """A reduction that keeps its dimensions, and a reshape if they are to go."""
+    if not op.shape("input"):
+        return builder.operand(op, "input")
+    dims = _reduced_dims(op)
+    if op.parameter("keep_dim") and list(op.parameter("dim_arg") or ()) == dims:
+        return None
+    value = builder.operand(op, "input")
+    shape = [1 if axis in dims else size for axis, size in enumerate(op.shape("input"))]
+    result = TensorType(op.result_type.element_type, shape)
+    name = op.definition.short_name
+    kept = builder.emit(name, [value], result, dim_arg=dims, keep_dim=True)
+    return builder.reshape(kept, op.result_shape)
+
+
 def _dims_text(calls: CppCalls, op: CatalogueOp) -> Argument:
     dims = op.parameter("dim_arg")
     return Text(str(dims[0]) if len(dims) == 1 else small_vector_text(dims, "int"))
@@ -133,6 +148,7 @@ for _name, _function in _REDUCTIONS.items():
             _DIMS,
             verify=_verify_reduction,
             numpy=_meaning,
+            primitives=_reduction_primitives,
             lower=_lower_reduction,
         )
     )

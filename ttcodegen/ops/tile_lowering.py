@@ -87,7 +87,7 @@ class TileBuilder:
     def convert(self, tile: Tile, data_type: DataType) -> Tile:
         """The tile in another data type, itself if it has it.
 
-        Source of the pairs: typecast_tile of tt-metal 0.70.1 (api/compute/eltwise_unary/typecast.h).
+        The pairs are those of typecast_tile (tt-metal 0.70.1, compute/eltwise_unary/typecast.h).
         """
         if tile.data_type is data_type:
             return tile

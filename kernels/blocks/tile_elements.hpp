@@ -1,0 +1,71 @@
+// Single elements of a 32x32 tile in L1: four faces of 16x16, upper left, upper right, lower left,
+// lower right, each row by row.
+#pragma once
+
+#include <cstdint>
+
+#include "api/dataflow/dataflow_api.h"
+
+namespace blocks {
+
+constexpr uint32_t tile_side = 32;
+constexpr uint32_t face_side = 16;
+
+/// Where an element of a tile lies, counted in elements.
+constexpr uint32_t element_offset(uint32_t row, uint32_t column) {
+    const uint32_t face = row / face_side * 2 + column / face_side;
+    return (face * face_side + row % face_side) * face_side + column % face_side;
+}
+
+/// The elements of the tile at an address.
+template <typename Element>
+volatile tt_l1_ptr Element* elements_at(uint32_t address) {
+    return reinterpret_cast<volatile tt_l1_ptr Element*>(address);
+}
+
+/// Overwrites the elements at and below `first_row`, and at and right of `first_column`.
+template <typename Element>
+void fill_padding(uint32_t address, uint32_t first_row, uint32_t first_column, Element value) {
+    auto elements = elements_at<Element>(address);
+    for (uint32_t row = 0; row < tile_side; ++row) {
+        for (uint32_t column = row < first_row ? first_column : 0; column < tile_side; ++column) {
+            elements[element_offset(row, column)] = value;
+        }
+    }
+}
+
+/// The first row stands for all.
+template <typename Element>
+void repeat_first_row(uint32_t address) {
+    auto elements = elements_at<Element>(address);
+    for (uint32_t column = 0; column < tile_side; ++column) {
+        const Element value = elements[element_offset(0, column)];
+        for (uint32_t row = 1; row < tile_side; ++row) {
+            elements[element_offset(row, column)] = value;
+        }
+    }
+}
+
+/// The first column stands for all.
+template <typename Element>
+void repeat_first_column(uint32_t address) {
+    auto elements = elements_at<Element>(address);
+    for (uint32_t row = 0; row < tile_side; ++row) {
+        const Element value = elements[element_offset(row, 0)];
+        for (uint32_t column = 1; column < tile_side; ++column) {
+            elements[element_offset(row, column)] = value;
+        }
+    }
+}
+
+/// The first element stands for all.
+template <typename Element>
+void repeat_first_element(uint32_t address) {
+    auto elements = elements_at<Element>(address);
+    const Element value = elements[0];
+    for (uint32_t index = 1; index < tile_side * tile_side; ++index) {
+        elements[index] = value;
+    }
+}
+
+}  // namespace blocks

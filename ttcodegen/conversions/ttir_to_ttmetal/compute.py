@@ -1,0 +1,162 @@
+"""Compute kernels of tiles: what elementwise ops do between circular buffers."""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+from xdsl.ir import SSAValue
+
+from ttcodegen.conversions.ttir_to_ttmetal.registers import (
+    Allocation,
+    Compute,
+    Copy,
+    Load,
+    capacity,
+)
+from ttcodegen.dialects.datatypes import DataType
+from ttcodegen.dialects.programs import CircularBuffer
+from ttcodegen.dialects.tile import TileType
+from ttcodegen.dialects.ttkernel.attributes import ThreadType
+from ttcodegen.dialects.ttkernel.builder import KernelBuilder, Value
+from ttcodegen.dialects.ttkernel.table import kernel_ops
+from ttcodegen.ops.tile_lowering import Parameter, Tile, TileCall
+
+InitKey = tuple[str, tuple[tuple[str, object], ...], tuple[Parameter, ...]]
+
+
+def float_bits(value: float) -> int:
+    """The bits of a value as a float of 32 bits."""
+    return struct.unpack("<I", struct.pack("<f", value))[0]
+
+
+@dataclass
+class ComputeKernel:
+    """A compute kernel under construction.
+
+    It knows how the engines are set up at each place, so that it sets up no more than it takes.
+    """
+
+    name: str
+    fp32_destination: bool
+    builder: KernelBuilder = field(init=False)
+    _buffers: dict[str, SSAValue] = field(default_factory=dict[str, SSAValue])
+    _formats: dict[str, DataType] = field(default_factory=dict[str, DataType])
+    _unpacker: str | None = None
+    _vector: InitKey | None = None
+    _reconfigures_packer: bool = False
+
+    def __post_init__(self) -> None:
+        self.builder = KernelBuilder(
+            self.name,
+            ThreadType.COMPUTE,
+            destination_tiles=capacity(self.fp32_destination),
+        )
+
+    def declare(self, buffers: Sequence[CircularBuffer]) -> None:
+        """Makes circular buffers known by name."""
+        for buffer in buffers:
+            self._buffers[buffer.name] = self.builder.circular_buffer(
+                f"cb_{buffer.name}", buffer.pages, TileType(buffer.data_type)
+            )
+            self._formats[buffer.name] = buffer.data_type
+
+    def __getitem__(self, name: str) -> SSAValue:
+        """The circular buffer of that name."""
+        return self._buffers[name]
+
+    def op(self, op: str, *operands: Value | str, **attributes: object) -> None:
+        """Adds an op; a text among the operands is the name of a circular buffer."""
+        values = [self[o] if isinstance(o, str) else o for o in operands]
+        self.builder.op(op, *values, **attributes)
+
+    def forget(self) -> None:
+        """The engines may be set up in any way here: at the start of a loop's body, behind ops that
+        set them up otherwise."""
+        self._unpacker = None
+        self._vector = None
+
+    def start(self, inputs: Sequence[str], output: str) -> None:
+        """Sets up the engines for the kernel."""
+        self.op("unary_op_init_common", inputs[0] if inputs else output, output)
+
+    def wait(self, names: Sequence[str]) -> None:
+        """Waits for a tile in each of the circular buffers."""
+        for name in names:
+            self.op("cb_wait_front", name, 1)
+
+    def pop(self, names: Sequence[str]) -> None:
+        """Gives the first tile of each of the circular buffers back."""
+        for name in names:
+            self.op("cb_pop_front", name, 1)
+
+    def load(self, name: str, register: int) -> None:
+        """The first tile of a circular buffer into a destination register."""
+        if self._unpacker != name:
+            if len(set(self._formats.values())) > 1:
+                self.op("reconfig_data_format_srca", name)
+            self.op("copy_tile_to_dst_init_short", name)
+            self._unpacker = name
+        self.op("copy_tile", name, 0, register)
+
+    def run(self, allocation: Allocation, sources: Mapping[Tile, str]) -> None:
+        """The steps of a section; `sources` tells which circular buffer a tile comes from."""
+        for step in allocation.steps:
+            match step:
+                case Load(tile, register):
+                    self.load(sources[tile], register)
+                case Copy(tile, source, register):
+                    self._copy(tile, source, register)
+                case Compute(call, registers):
+                    self.call(call, registers)
+
+    def _copy(self, tile: Tile, source: int, register: int) -> None:
+        data_type = DataType.FLOAT32 if self.fp32_destination else DataType.BFLOAT16
+        if not tile.data_type.is_float:
+            data_type = tile.data_type
+        self._set_up("copy_dest_values_init", {}, ())
+        self.op("copy_dest_values", source, register, data_format=data_type)
+
+    def call(self, call: TileCall, registers: Sequence[int]) -> None:
+        """An op of the vector engine, set up if another one was before."""
+        definition = kernel_ops()[call.op]
+        attributes = dict(call.attributes)
+        kinds = [o.kind for o in definition.signatures[0] if o.kind != "dst"]
+        values = [
+            self._parameter(kind, number)
+            for kind, number in zip(kinds, call.parameters, strict=True)
+        ]
+        if definition.init is not None:
+            init = kernel_ops()[definition.init]
+            taken = {k: v for k, v in attributes.items() if init.attribute(k) is not None}
+            numbers = call.parameters if init.signatures[0] else ()
+            self._set_up(definition.init, taken, numbers)
+        self.op(call.op, *registers, *values, **attributes)
+
+    def _set_up(
+        self, init: str, attributes: Mapping[str, object], numbers: tuple[Parameter, ...]
+    ) -> None:
+        key = (init, tuple(sorted(attributes.items())), numbers)
+        if self._vector == key:
+            return
+        kinds = [o.kind for o in kernel_ops()[init].signatures[0]]
+        values = [self._parameter(k, n) for k, n in zip(kinds, numbers, strict=False)]
+        self.op(init, *values, **attributes)
+        self._vector = key
+
+    def _parameter(self, kind: str, number: Parameter) -> Value:
+        if isinstance(number, float) and kind != "f32":
+            return self.builder.bits(number)
+        return number
+
+    def packs(self, names: Sequence[str]) -> None:
+        """Tells what the kernel packs into: if formats differ, the packer is set up each time."""
+        self._reconfigures_packer = len({self._formats[name] for name in names}) > 1
+
+    def pack(self, results: Sequence[tuple[int, str]]) -> None:
+        """Puts registers into circular buffers that have room."""
+        for register, name in results:
+            if self._reconfigures_packer:
+                self.op("pack_reconfig_data_format", name)
+            self.op("pack_tile", register, name)

@@ -1,0 +1,297 @@
+"""Which ops of a function become one program of the device.
+
+Chains of elementwise ops share a program, and so do the reduction or the matrix product that they
+begin or end at. An op joins the youngest of the programs that its operands come from, never an
+older one: so no program ever waits for one that was begun behind it, and the programs can run in
+the order in which they were begun.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from enum import Enum, auto
+
+from xdsl.dialects.func import FuncOp, ReturnOp
+from xdsl.ir import Block, Operation, SSAValue
+from xdsl.utils.exceptions import VerifyException
+
+from ttcodegen.conversions.ttir_to_ttmetal.registers import allocate, capacity
+from ttcodegen.dialects.datatypes import DataType, shape_of
+from ttcodegen.dialects.operation import CatalogueOp
+from ttcodegen.dialects.placement import declared_data_type
+from ttcodegen.dialects.programs import TILE_SIDE
+from ttcodegen.ops.constant_values import splat_of
+from ttcodegen.ops.definition import TTIRDefinition
+from ttcodegen.ops.tile_lowering import Tile, TileBuilder
+
+MAX_OPS = 24
+"""Ops in one program: beyond that a kernel is no pleasure to read."""
+MAX_BUFFERS = 16
+"""Tensors that one program reads and writes; a core has 32 circular buffers."""
+
+REDUCTIONS = frozenset({"ttir.sum", "ttir.mean", "ttir.max", "ttir.min"})
+MOVEMENTS = frozenset(
+    f"ttir.{name}"
+    for name in (
+        "broadcast concat pad permute repeat repeat_interleave reshape reverse slice_static"
+    ).split()
+)
+FILLS = frozenset(f"ttir.{name}" for name in "arange constant empty full ones zeros".split())
+
+
+class Kind(Enum):
+    """What a program is built around."""
+
+    TILES = auto()
+    """Elementwise ops, perhaps with a reduction."""
+    MATMUL = auto()
+    """A matrix product, perhaps with elementwise ops behind it."""
+    MOVEMENT = auto()
+    """An op that puts elements elsewhere."""
+    EMBEDDING = auto()
+    """Rows of a table, by index."""
+
+
+@dataclass
+class Group:
+    """The ops of one program, in order."""
+
+    index: int
+    kind: Kind
+    shape: tuple[int, ...]
+    """Of the values that elementwise ops in front of the anchor work on."""
+    ops: list[CatalogueOp] = field(default_factory=list[CatalogueOp])
+    anchor: CatalogueOp | None = None
+    """The op that is not elementwise: reduction, matrix product, movement, embedding."""
+
+    @property
+    def result_shape(self) -> tuple[int, ...]:
+        """Of the values that the program gives."""
+        return self.anchor.result_shape if self.anchor is not None else self.shape
+
+    @property
+    def before(self) -> list[CatalogueOp]:
+        """The elementwise ops in front of the anchor; all if there is none."""
+        return self.ops if self.anchor is None else self.ops[: self.ops.index(self.anchor)]
+
+    @property
+    def behind(self) -> list[CatalogueOp]:
+        """The elementwise ops behind the anchor."""
+        return [] if self.anchor is None else self.ops[self.ops.index(self.anchor) + 1 :]
+
+    def inputs(self) -> list[SSAValue]:
+        """Values from outside, in order of first use, without those that are one number."""
+        made = {result for op in self.ops for result in op.results}
+        read = (value for op in self.ops for value in op.operands)
+        return [v for v in dict.fromkeys(read) if v not in made and not self.is_number(v)]
+
+    def is_number(self, value: SSAValue) -> bool:
+        """Whether a number can stand for the value: only elementwise ops of the group read it."""
+        if splat_of(value) is None:
+            return False
+        return all(value not in op.operands for op in self.ops if op is self.anchor)
+
+    def outputs(self) -> list[SSAValue]:
+        """Values that ops outside the group read, in order."""
+        inside: set[Operation] = set(self.ops)
+        return [
+            result
+            for op in self.ops
+            for result in op.results
+            if any(use.operation not in inside for use in result.uses)
+        ]
+
+
+def is_elementwise(op: Operation) -> bool:
+    """Whether the op works on tiles in registers."""
+    if not isinstance(op, CatalogueOp):
+        return False
+    definition = op.definition
+    return isinstance(definition, TTIRDefinition) and definition.tile is not None
+
+
+def tile_obstacle(op: CatalogueOp) -> str | None:
+    """Why an elementwise op cannot be done on tiles, None if it can."""
+    builder = TileBuilder()
+    tiles = [builder.new_tile(declared_data_type(value)) for value in op.operands]
+    try:
+        lower_to_tiles(builder, op, tiles)
+    except VerifyException as error:
+        return str(error)
+    return None
+
+
+def lower_to_tiles(builder: TileBuilder, op: CatalogueOp, tiles: list[Tile]) -> Tile:
+    """The tile that an op gives, in the data type of its result.
+
+    Raises VerifyException where tiles of these data types have no such operation.
+    """
+    definition = op.definition
+    assert isinstance(definition, TTIRDefinition)
+    assert definition.tile is not None
+    tile = definition.tile(builder, op, tiles)
+    wanted = declared_data_type(op.results[0])
+    if tile.data_type.is_float and wanted.is_float:
+        return tile
+    return builder.convert(tile, wanted)
+
+
+def needs_fp32(values: Iterable[SSAValue]) -> bool:
+    """Whether some value is wider than 16 bits, so that registers of 32 bits are called for."""
+    return any(declared_data_type(value) is not DataType.BFLOAT16 for value in values)
+
+
+def lower_chain(
+    builder: TileBuilder,
+    ops: Iterable[CatalogueOp],
+    known: dict[SSAValue, Tile],
+    inputs: dict[SSAValue, Tile],
+) -> None:
+    """Lowers elementwise ops in order.
+
+    `known` holds the tiles of values that ops of the group gave, and gets those of these ops;
+    `inputs` gets the tiles of values that come from outside.
+    """
+    for op in ops:
+        tiles: list[Tile] = []
+        for value in op.operands:
+            if value in known:
+                tiles.append(known[value])
+            elif (number := splat_of(value)) is not None:
+                tiles.append(builder.fill(number, declared_data_type(value)))
+            else:
+                if value not in inputs:
+                    inputs[value] = builder.new_tile(declared_data_type(value))
+                tiles.append(inputs[value])
+        known[op.results[0]] = lower_to_tiles(builder, op, tiles)
+
+
+def _fits(group: Group) -> bool:
+    """Whether the registers hold what the group needs at any time."""
+    if len(group.ops) > MAX_OPS or len(group.inputs()) + len(group.outputs()) > MAX_BUFFERS:
+        return False
+    outside = set(group.outputs())
+    wide = group.anchor is not None or needs_fp32(
+        [*group.inputs(), *(result for op in group.ops for result in op.results)]
+    )
+    for ops in (group.before, group.behind):
+        builder = TileBuilder()
+        known: dict[SSAValue, Tile] = {}
+        held: dict[Tile, int] = {}
+        if group.anchor is not None:
+            # The accumulator in front of the anchor, what it gives behind it.
+            tile = builder.new_tile(DataType.FLOAT32)
+            held[tile] = 0
+            if ops is not group.before:
+                known[group.anchor.results[0]] = tile
+        lower_chain(builder, ops, known, {})
+        if ops is group.before and group.anchor is not None:
+            ends = [known[v] for v in group.anchor.operands if v in known]
+            ends += [tile for tile in held]
+        else:
+            ends = [known[v] for v in known if v in outside]
+        if allocate(builder.calls, list(dict.fromkeys(ends)), capacity(wide), held) is None:
+            return False
+    return True
+
+
+class _Grouping:
+    def __init__(self) -> None:
+        self.groups: list[Group] = []
+        self._of: dict[SSAValue, Group] = {}
+
+    def add(self, op: CatalogueOp) -> None:
+        if is_elementwise(op):
+            self._add_elementwise(op)
+        elif op.name in REDUCTIONS:
+            self._add_reduction(op)
+        elif op.name == "ttir.matmul":
+            self._begin(op, Kind.MATMUL)
+        elif op.name == "ttir.embedding":
+            self._begin(op, Kind.EMBEDDING)
+        elif op.name in MOVEMENTS:
+            self._begin(op, Kind.MOVEMENT)
+        elif _is_needed_fill(op):
+            self._begin(op, Kind.TILES)
+
+    def _begin(self, op: CatalogueOp, kind: Kind) -> None:
+        group = Group(len(self.groups), kind, op.result_shape, [op])
+        if not is_elementwise(op) and op.name not in FILLS:
+            group.anchor = op
+            group.shape = shape_of(op.operands[0].type)
+        self.groups.append(group)
+        self._own(op, group)
+
+    def _own(self, op: CatalogueOp, group: Group) -> None:
+        for result in op.results:
+            self._of[result] = group
+
+    def _youngest(self, op: CatalogueOp) -> Group | None:
+        found = [self._of[value] for value in op.operands if value in self._of]
+        return max(found, key=lambda group: group.index, default=None)
+
+    def _add_elementwise(self, op: CatalogueOp) -> None:
+        group = self._youngest(op)
+        if (
+            group is not None
+            and group.kind in (Kind.TILES, Kind.MATMUL)
+            and group.result_shape == op.result_shape
+        ):
+            group.ops.append(op)
+            if _fits(group):
+                self._own(op, group)
+                return
+            group.ops.pop()
+        self._begin(op, Kind.TILES)
+
+    def _add_reduction(self, op: CatalogueOp) -> None:
+        group = self._youngest(op)
+        if group is None or not self._reducible(group, op):
+            self._begin(op, Kind.TILES)
+            return
+        group.ops.append(op)
+        group.anchor = op
+        if _fits(group):
+            self._own(op, group)
+            return
+        group.ops.pop()
+        group.anchor = None
+        self._begin(op, Kind.TILES)
+
+    @staticmethod
+    def _reducible(group: Group, op: CatalogueOp) -> bool:
+        """Whether the reduction is all that becomes of what the group computes, and no padding of
+        tiles gets in between."""
+        if group.kind is not Kind.TILES or group.anchor is not None:
+            return False
+        shape = shape_of(op.operands[0].type)
+        if group.shape != shape or any(o.name in FILLS for o in group.ops):
+            return False
+        inside = {*group.ops, op}
+        if any(u.operation not in inside for o in group.ops for r in o.results for u in r.uses):
+            return False
+        kept = op.result_shape
+        return all(
+            size == kept[axis] or size % TILE_SIDE == 0
+            for axis, size in list(enumerate(shape))[-2:]
+        )
+
+
+def _is_needed_fill(op: CatalogueOp) -> bool:
+    """Whether a tensor of one number has to exist, because something else than an elementwise op
+    reads it."""
+    if op.name not in FILLS or splat_of(op.results[0]) is None:
+        return False
+    return any(not is_elementwise(use.operation) for use in op.results[0].uses)
+
+
+def form_groups(function: FuncOp, block: Block) -> list[Group]:
+    """The programs of a function, in an order in which they can run."""
+    grouping = _Grouping()
+    for op in block.ops:
+        if isinstance(op, CatalogueOp):
+            grouping.add(op)
+        else:
+            assert isinstance(op, ReturnOp), (function.sym_name.data, op.name)
+    return grouping.groups

@@ -1,0 +1,532 @@
+"""Programs of elementwise ops, perhaps with a reduction, on tiles."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from math import prod
+
+from xdsl.dialects.func import FuncOp
+from xdsl.ir import SSAValue
+
+from ttcodegen.conversions.ttir_to_ttmetal.compute import ComputeKernel, float_bits
+from ttcodegen.conversions.ttir_to_ttmetal.geometry import (
+    TiledShape,
+    broadcast_strides,
+    spread_of,
+)
+from ttcodegen.conversions.ttir_to_ttmetal.groups import (
+    FILLS,
+    Group,
+    lower_chain,
+    needs_fp32,
+)
+from ttcodegen.conversions.ttir_to_ttmetal.registers import Allocation, allocate, capacity
+from ttcodegen.conversions.ttir_to_ttmetal.walks import Walk
+from ttcodegen.dialects.datatypes import DataType, shape_of
+from ttcodegen.dialects.operation import CatalogueOp
+from ttcodegen.dialects.placement import declared_data_type
+from ttcodegen.dialects.programs import (
+    TILE_SIDE,
+    CircularBuffer,
+    ComputeSettings,
+    CoreRange,
+    Costs,
+    Kernel,
+    NamedConstant,
+    Processor,
+    Program,
+    RuntimeArgument,
+)
+from ttcodegen.dialects.tile import TILE_FORMATS
+from ttcodegen.dialects.ttkernel.attributes import ReduceDim, ReduceType
+from ttcodegen.ops.constant_values import splat_of
+from ttcodegen.ops.tile_lowering import Tile, TileBuilder
+
+RESERVED_NAMES = ("partial", "scaler", "tile", "first", "count", "step")
+"""Circular buffers that hold no tensor, and variables of kernels."""
+DOUBLE = 2
+"""Tiles of a circular buffer, so that one is filled while the other is read."""
+
+
+def tile_bytes(data_type: DataType) -> int:
+    """Bytes of a tile."""
+    return TILE_FORMATS[data_type.mlir].tile_bytes()
+
+
+@dataclass(frozen=True)
+class Lowered:
+    """A program with its compute kernel and the values that are its operands."""
+
+    program: Program
+    kernels: tuple[FuncOp, ...]
+    inputs: tuple[SSAValue, ...]
+    outputs: tuple[SSAValue, ...]
+
+
+@dataclass(frozen=True)
+class _Input:
+    """A tensor that the reader brings, tile by tile."""
+
+    value: SSAValue
+    name: str
+    tile: Tile
+    shape: TiledShape
+    domain: TiledShape
+    """What its tiles are broadcast over."""
+
+    @property
+    def data_type(self) -> DataType:
+        return declared_data_type(self.value)
+
+
+@dataclass(frozen=True)
+class _Reduction:
+    """What an op of the catalogue sums up or compares, and along what."""
+
+    combine: str
+    """The op on two registers that the partial results come together by."""
+    neutral: float
+    pool: ReduceType
+    negated: bool = False
+    """The least of numbers is the greatest of their negatives."""
+
+
+_REDUCTIONS = {
+    "ttir.sum": _Reduction("add_binary_tile", 0.0, ReduceType.SUM),
+    "ttir.mean": _Reduction("add_binary_tile", 0.0, ReduceType.SUM),
+    "ttir.max": _Reduction("binary_max_tile", float("-inf"), ReduceType.MAX),
+    "ttir.min": _Reduction("binary_max_tile", float("-inf"), ReduceType.MAX, negated=True),
+}
+
+
+def program_name(group: Group) -> str:
+    """What the program is called: after its first ops and its last one."""
+    kinds = [op.name.partition(".")[2] for op in group.ops]
+    if len(kinds) > 3:
+        kinds = [*kinds[:2], kinds[-1]]
+    return "_".join(kinds)
+
+
+def lower_tiles(
+    group: Group, names: Mapping[SSAValue, str], name: str, cores: CoreRange
+) -> Lowered:
+    """The program of a group that is built around tiles.
+
+    Args:
+        group: elementwise ops, perhaps with a reduction.
+        names: what values are called: identifiers, all different and none of `RESERVED_NAMES`.
+        name: what the program is called.
+        cores: the cores that share the work.
+    """
+    return _TileProgram(group, names, name, cores).lower()
+
+
+@dataclass
+class _TileProgram:
+    group: Group
+    names: Mapping[SSAValue, str]
+    name: str
+    cores: CoreRange
+    _builder: TileBuilder = field(default_factory=TileBuilder)
+
+    def lower(self) -> Lowered:
+        group = self.group
+        self.domain = TiledShape(group.shape)
+        self.result = TiledShape(group.result_shape)
+        self.reduction = _REDUCTIONS[group.anchor.name] if group.anchor is not None else None
+        self._collect()
+        settings = self._settings()
+        kernel = self._compute(settings)
+        every = [*self.inner, *self.outer]
+        program = Program(
+            name=self.name,
+            purpose=self._purpose(),
+            inputs=len(every),
+            cores=self.cores,
+            circular_buffers=self.buffers,
+            kernels=(self._reader(every), kernel[0], self._writer(len(every))),
+            costs=self._costs(every),
+            work_units=self.result.tiles,
+            work_unit="output tile",
+            compute=settings,
+        )
+        inputs = tuple(operand.value for operand in every)
+        return Lowered(program, (kernel[1],), inputs, tuple(self.outputs))
+
+    # What the ops are on tiles
+
+    def _collect(self) -> None:
+        group = self.group
+        known: dict[SSAValue, Tile] = {}
+        front: dict[SSAValue, Tile] = {}
+        fills = [op for op in group.ops if op.name in FILLS]
+        for op in fills:
+            number = splat_of(op.results[0])
+            assert number is not None
+            known[op.results[0]] = self._builder.fill(number, declared_data_type(op.results[0]))
+        lower_chain(self._builder, [op for op in group.before if op not in fills], known, front)
+        behind: dict[SSAValue, Tile] = {}
+        self.wide = needs_fp32([*group.inputs(), *(r for op in group.ops for r in op.results)])
+        if group.anchor is not None:
+            self._collect_reduction(group.anchor, known, front, behind)
+        self.outputs = group.outputs()
+        self.results = [known[value] for value in self.outputs]
+        self.inner = [self._input(v, t, self.domain) for v, t in front.items()]
+        self.outer = [self._input(v, t, self.result) for v, t in behind.items()]
+        self.output_names = [self._name(value) for value in self.outputs]
+        self._declare()
+
+    def _collect_reduction(
+        self,
+        anchor: CatalogueOp,
+        known: dict[SSAValue, Tile],
+        front: dict[SSAValue, Tile],
+        behind: dict[SSAValue, Tile],
+    ) -> None:
+        reduction = self.reduction
+        assert reduction is not None
+        source = anchor.operands[0]
+        if source not in known:
+            front[source] = self._builder.new_tile(declared_data_type(source))
+            known[source] = front[source]
+        self.reduced = known[source]
+        if reduction.negated:
+            self.reduced = self._builder.call("negative_tile", self.reduced)
+        self.wide = True
+        self.accumulator = self._builder.new_tile(DataType.FLOAT32)
+        result = self.accumulator
+        if reduction.negated:
+            result = self._builder.call("negative_tile", result)
+        if anchor.name == "ttir.mean":
+            share = 1.0 / (prod(self.domain.shape) / max(1, prod(self.result.shape)))
+            result = self._builder.call("mul_unary_tile", result, parameters=(share,))
+        known[anchor.results[0]] = result
+        lower_chain(self._builder, self.group.behind, known, behind)
+
+    def _input(self, value: SSAValue, tile: Tile, domain: TiledShape) -> _Input:
+        return _Input(value, self._name(value), tile, TiledShape(shape_of(value.type)), domain)
+
+    def _name(self, value: SSAValue) -> str:
+        return self.names[value]
+
+    def _settings(self) -> ComputeSettings:
+        full = [b.index for b in self.buffers if self._keeps_32_bits(b)]
+        return ComputeSettings("HiFi4", self.wide, tuple(full))
+
+    def _keeps_32_bits(self, buffer: CircularBuffer) -> bool:
+        """Whether its tiles reach the registers by `copy_tile`, at full width; what the matrix
+        engine reads is cut to 19 bits."""
+        if buffer.data_type not in (DataType.FLOAT32, DataType.INT32, DataType.UINT32):
+            return False
+        direct = self.reduction is not None and self.direct
+        loaded = [*(() if direct else self.inner), *self.outer]
+        return any(operand.name == buffer.name for operand in loaded)
+
+    # Circular buffers
+
+    def _declare(self) -> None:
+        kinds = [(i.name, i.data_type, DOUBLE) for i in (*self.inner, *self.outer)]
+        kinds += [
+            (name, declared_data_type(value), DOUBLE)
+            for name, value in zip(self.output_names, self.outputs, strict=True)
+        ]
+        if self.reduction is not None and self.pooled:
+            kinds.append(("scaler", DataType.BFLOAT16, 1))
+            if not self.direct:
+                kinds.append(("partial", DataType.FLOAT32, DOUBLE))
+        self.buffers = tuple(
+            CircularBuffer(index, name, data_type, pages, tile_bytes(data_type))
+            for index, (name, data_type, pages) in enumerate(kinds)
+        )
+
+    @property
+    def pooled(self) -> str:
+        """The direction in which elements of one tile come together: row, column, scalar or ""."""
+        columns = self.domain.width != self.result.width
+        rows = self.domain.height != self.result.height
+        if columns:
+            return "scalar" if rows else "row"
+        return "column" if rows else ""
+
+    @property
+    def direct(self) -> bool:
+        """Whether the matrix engine reduces what the reader brings."""
+        reduction = self.reduction
+        assert reduction is not None
+        is_input = any(operand.tile == self.reduced for operand in self.inner)
+        return bool(self.pooled) and is_input
+
+    @property
+    def steps(self) -> tuple[int, ...]:
+        """How many tiles of the domain make one tile of the result, in each dimension."""
+        return tuple(
+            size // kept for size, kept in zip(self.domain.grid, self.result.grid, strict=True)
+        )
+
+    # The compute kernel
+
+    def _compute(self, settings: ComputeSettings) -> tuple[Kernel, FuncOp]:
+        symbol = f"compute_{self.name}"
+        kernel = ComputeKernel(symbol, settings.fp32_destination)
+        kernel.declare(self.buffers)
+        count = kernel.builder.argument(0, "count")
+        if self.reduction is None:
+            self._write_elementwise(kernel, count)
+        else:
+            self._write_reduction(kernel, count)
+        constants = tuple(NamedConstant(f"cb_{b.name}", b.index) for b in self.buffers)
+        described = Kernel(
+            symbol,
+            Processor.COMPUTE,
+            f"Computes {self._purpose()}, tile by tile.",
+            self.cores,
+            symbol,
+            constants=constants,
+            arguments=(RuntimeArgument("count", "count"),),
+        )
+        return described, kernel.builder.finish()
+
+    def _allocate(self, results: Sequence[Tile], held: Mapping[Tile, int]) -> Allocation:
+        found = allocate(self._builder.calls, results, capacity(self.wide), held)
+        assert found is not None, "groups are formed so that they fit"
+        return found
+
+    def _write_elementwise(self, kernel: ComputeKernel, count: SSAValue) -> None:
+        inputs = [operand.name for operand in self.inner]
+        sources = {operand.tile: operand.name for operand in self.inner}
+        allocation = self._allocate(self.results, {})
+        kernel.start(inputs, self.output_names[0])
+        kernel.packs(self.output_names)
+        with kernel.builder.loop(count, name_hint="tile"):
+            kernel.forget()
+            kernel.wait(inputs)
+            with kernel.builder.destination_registers():
+                kernel.run(allocation, sources)
+                self._hand_over(kernel, allocation)
+            kernel.pop(inputs)
+            self._push(kernel)
+
+    def _hand_over(self, kernel: ComputeKernel, allocation: Allocation) -> None:
+        for name in self.output_names:
+            kernel.op("cb_reserve_back", name, 1)
+        kernel.builder.start_packing()
+        places = [allocation.results[tile] for tile in self.results]
+        kernel.pack(list(zip(places, self.output_names, strict=True)))
+
+    def _push(self, kernel: ComputeKernel) -> None:
+        for name in self.output_names:
+            kernel.op("cb_push_back", name, 1)
+
+    def _write_reduction(self, kernel: ComputeKernel, count: SSAValue) -> None:
+        inner = [operand.name for operand in self.inner]
+        kernel.start(inner, self.output_names[0])
+        partial = ["partial"] if self.pooled and not self.direct else []
+        kernel.packs([*self.output_names, *partial])
+        if self.pooled:
+            kernel.op("cb_wait_front", "scaler", 1)
+        with kernel.builder.loop(count, name_hint="tile"):
+            kernel.forget()
+            if not self.pooled:
+                with kernel.builder.destination_registers():
+                    self._accumulate(kernel, inner)
+                    self._finish(kernel)
+            else:
+                if not self.direct:
+                    with kernel.builder.destination_registers():
+                        self._accumulate(kernel, inner)
+                        kernel.op("cb_reserve_back", "partial", 1)
+                        kernel.builder.start_packing()
+                        kernel.pack([(0, "partial")])
+                    kernel.op("cb_push_back", "partial", 1)
+                self._pool(kernel, inner)
+            self._push(kernel)
+
+    def _accumulate(self, kernel: ComputeKernel, inner: Sequence[str]) -> None:
+        """The registers' first tile becomes what the tiles of the domain come to."""
+        reduction = self.reduction
+        assert reduction is not None
+        builder = TileBuilder(tiles=self._builder.tiles)
+        start = builder.fill(reduction.neutral, DataType.FLOAT32)
+        kernel.call(builder.calls[-1], [0])
+        allocation = self._allocate([self.reduced], {self.accumulator: 0})
+        place = allocation.results[self.reduced]
+        sources = {operand.tile: operand.name for operand in self.inner}
+        with kernel.builder.loop(prod(self.steps), name_hint="step"):
+            kernel.forget()
+            kernel.wait(inner)
+            kernel.run(allocation, sources)
+            builder.call(reduction.combine, start, start)
+            kernel.call(builder.calls[-1], [0, place, 0])
+            kernel.pop(inner)
+        kernel.forget()
+
+    def _pool(self, kernel: ComputeKernel, inner: Sequence[str]) -> None:
+        """Brings the elements of a tile together."""
+        reduction = self.reduction
+        assert reduction is not None
+        words = {"row": ReduceDim.ROW, "column": ReduceDim.COL, "scalar": ReduceDim.SCALAR}
+        kind = {"reduce_type": reduction.pool, "reduce_dim": words[self.pooled]}
+        source = inner[0] if self.direct else "partial"
+        kernel.op("reconfig_data_format", source, "scaler")
+        kernel.op("reduce_init", source, "scaler", self.output_names[0], **kind)
+        with kernel.builder.destination_registers():
+            if self.direct:
+                with kernel.builder.loop(prod(self.steps), name_hint="step"):
+                    kernel.op("cb_wait_front", source, 1)
+                    kernel.op("reduce_tile", source, "scaler", 0, 0, 0, **kind)
+                    kernel.op("cb_pop_front", source, 1)
+            else:
+                kernel.op("cb_wait_front", source, 1)
+                kernel.op("reduce_tile", source, "scaler", 0, 0, 0, **kind)
+                kernel.op("cb_pop_front", source, 1)
+            self._finish(kernel)
+        kernel.op("reduce_uninit")
+
+    def _finish(self, kernel: ComputeKernel) -> None:
+        """The ops behind the reduction, on the tile in the first register."""
+        outer = [operand.name for operand in self.outer]
+        sources = {operand.tile: operand.name for operand in self.outer}
+        allocation = self._allocate(self.results, {self.accumulator: 0})
+        kernel.wait(outer)
+        kernel.run(allocation, sources)
+        self._hand_over(kernel, allocation)
+        kernel.pop(outer)
+
+    # Data movement
+
+    def _reader(self, operands: Sequence[_Input]) -> Kernel:
+        steps = self.steps if self.reduction is not None else (1,) * len(self.result.grid)
+        walk = Walk.of(self.result.grid, steps, [self._strides(operand) for operand in operands])
+        described = [
+            self._described(operand, page)
+            for operand, page in zip(operands, walk.pages, strict=True)
+        ]
+        pool = "scaler" if self.reduction is not None and self.pooled else ""
+        context: dict[str, object] = {
+            "tile_coordinates": walk.tile_coordinates,
+            "step_coordinates": walk.step_coordinates,
+            "steps": prod(steps),
+            "inner": described[: len(self.inner)],
+            "outer": described[len(self.inner) :],
+            "scaler": pool,
+        }
+        read = {o.name for o in operands} | {pool}
+        constants = [NamedConstant(f"cb_{b.name}", b.index) for b in self.buffers if b.name in read]
+        addresses = [
+            RuntimeArgument(f"{operand.name}_address", f"address({index})")
+            for index, operand in enumerate(operands)
+        ]
+        share = [RuntimeArgument("first", "first"), RuntimeArgument("count", "count")]
+        return Kernel(
+            f"read_{self.name}",
+            Processor.READER,
+            f"Brings the tiles for {self._purpose()}.",
+            self.cores,
+            "read_tiles",
+            tuple((key, json.dumps(value)) for key, value in context.items()),
+            tuple(constants),
+            accessors=tuple(range(len(operands))),
+            arguments=(*addresses, *share),
+        )
+
+    def _strides(self, operand: _Input) -> tuple[list[int], list[int]]:
+        """How far the operand's page moves with each dimension of the result's tiles, and of the
+        steps in one of them."""
+        strides = broadcast_strides(operand.shape, operand.domain)
+        if operand.domain is not self.domain or self.reduction is None:
+            return strides, [0] * len(strides)
+        moves = [stride * step for stride, step in zip(strides, self.steps, strict=True)]
+        return moves, strides
+
+    def _described(self, operand: _Input, page: str) -> dict[str, object]:
+        """What the reader has to know of an operand."""
+        element = "uint32_t" if TILE_FORMATS[operand.data_type.mlir].bits == 32 else "uint16_t"
+        return {
+            "name": operand.name,
+            "page": page,
+            "element": element,
+            "spread": spread_of(operand.shape, operand.domain).word,
+            "padding": self._padding(operand, page),
+        }
+
+    def _padding(self, operand: _Input, page: str) -> dict[str, object] | None:
+        """What the reader fills the padding of the operand's last tiles with, if it matters."""
+        reduction = self.reduction
+        if reduction is None or operand.domain is not self.domain or not self.pooled:
+            return None
+        shape = operand.shape
+        columns = shape.last_columns if self.pooled != "column" else TILE_SIDE
+        rows = shape.last_rows if self.pooled != "row" else TILE_SIDE
+        if rows == columns == TILE_SIDE:
+            return None
+        value = -reduction.neutral if reduction.negated else reduction.neutral
+        bits = float_bits(value)
+        if operand.data_type is not DataType.FLOAT32:
+            bits >>= 16
+        # Which of the operand's tiles it is follows from its page, whatever the walk is.
+        conditions = [
+            *(
+                [f"({page}) % {shape.columns} == {shape.columns - 1}"]
+                if columns != TILE_SIDE
+                else []
+            ),
+            *(
+                [f"({page}) / {shape.columns} % {shape.rows} == {shape.rows - 1}"]
+                if rows != TILE_SIDE
+                else []
+            ),
+        ]
+        return {
+            "rows": rows,
+            "columns": columns,
+            "value": bits,
+            "last_column": conditions[0] if columns != TILE_SIDE else "",
+            "last_row": conditions[-1] if rows != TILE_SIDE else "",
+        }
+
+    def _writer(self, first: int) -> Kernel:
+        names = set(self.output_names)
+        constants = [
+            NamedConstant(f"cb_{b.name}", b.index) for b in self.buffers if b.name in names
+        ]
+        addresses = [
+            RuntimeArgument(f"{name}_address", f"address({first + index})")
+            for index, name in enumerate(self.output_names)
+        ]
+        share = [RuntimeArgument("first", "first"), RuntimeArgument("count", "count")]
+        return Kernel(
+            f"write_{self.name}",
+            Processor.WRITER,
+            f"Takes away the tiles of {self._purpose()}.",
+            self.cores,
+            "write_tiles",
+            (("outputs", json.dumps(self.output_names)),),
+            tuple(constants),
+            accessors=tuple(range(first, first + len(self.outputs))),
+            arguments=(*addresses, *share),
+        )
+
+    # Words and figures
+
+    def _purpose(self) -> str:
+        return ", ".join(op.name.partition(".")[2] for op in self.group.ops)
+
+    def _costs(self, operands: Sequence[_Input]) -> Costs:
+        read = least = 0
+        for operand in operands:
+            size = tile_bytes(operand.data_type)
+            read += operand.domain.tiles * size
+            least += operand.shape.tiles * size
+        written = sum(
+            self.result.tiles * tile_bytes(declared_data_type(value)) for value in self.outputs
+        )
+        return Costs(
+            tiles_computed=len(self.group.ops) * self.domain.tiles,
+            noc_bytes=read + written,
+            dram_read_bytes=read,
+            dram_write_bytes=written,
+            least_dram_read_bytes=least,
+            least_dram_write_bytes=written,
+        )

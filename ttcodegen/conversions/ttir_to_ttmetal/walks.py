@@ -1,0 +1,110 @@
+"""C++ expressions for the page that a kernel needs for each tile that it works on."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from math import prod
+
+from ttcodegen.conversions.ttir_to_ttmetal.geometry import row_major_strides
+
+Coordinate = dict[str, str]
+"""`name` and `value`, an expression of the tile's number or of the step's."""
+
+
+@dataclass(frozen=True)
+class _Dimension:
+    name: str
+    size: int
+    moves: tuple[int, ...]
+    """How far the page of each operand moves with it."""
+
+
+@dataclass(frozen=True)
+class Walk:
+    """A loop over the tiles of a result (`tile`) and one over the tiles that each of them is made
+    of (`step`), with the pages of operands in it."""
+
+    tile_coordinates: list[Coordinate]
+    step_coordinates: list[Coordinate]
+    pages: list[str]
+
+    @classmethod
+    def of(
+        cls,
+        grid: Sequence[int],
+        steps: Sequence[int],
+        strides: Sequence[tuple[Sequence[int], Sequence[int]]],
+    ) -> Walk:
+        """The walk over a grid of tiles.
+
+        Args:
+            grid: the tiles of the result in each dimension; the last two are rows and columns.
+            steps: how many tiles come together in one tile of the result, in each dimension.
+            strides: for each operand, how far its page moves with a tile of the result and with a
+                step, in each dimension.
+        """
+        names = [f"batch_{i}" for i in range(len(grid) - 2)] + ["row", "column"]
+        outer = _merged(names, grid, [moves for moves, _ in strides])
+        inner = _merged([f"step_{n}" for n in names], steps, [moves for _, moves in strides])
+        tile_names = _used(outer, "tile")
+        step_names = _used(inner, "step")
+        pages = [
+            " + ".join([*_terms(outer, tile_names, index), *_terms(inner, step_names, index)])
+            or "0"
+            for index in range(len(strides))
+        ]
+        return cls(
+            _coordinates(outer, tile_names, "tile"), _coordinates(inner, step_names, "step"), pages
+        )
+
+
+def _merged(
+    names: Sequence[str], sizes: Sequence[int], strides: Sequence[Sequence[int]]
+) -> list[_Dimension]:
+    """The same walk over fewer dimensions: neighbours are one if all operands go through them in a
+    row; those of size 1 are none."""
+    merged: list[_Dimension] = []
+    for index, (name, size) in enumerate(zip(names, sizes, strict=True)):
+        if size == 1:
+            continue
+        moves = tuple(operand[index] for operand in strides)
+        if merged and all(
+            before == move * size for before, move in zip(merged[-1].moves, moves, strict=True)
+        ):
+            merged[-1] = _Dimension(name, merged[-1].size * size, moves)
+        else:
+            merged.append(_Dimension(name, size, moves))
+    return merged
+
+
+def _used(dimensions: Sequence[_Dimension], whole: str) -> list[str]:
+    """What the dimensions are called; the only one is the loop's variable itself."""
+    return [whole] if len(dimensions) == 1 else [dimension.name for dimension in dimensions]
+
+
+def _terms(dimensions: Sequence[_Dimension], names: Sequence[str], operand: int) -> list[str]:
+    return [
+        name if dimension.moves[operand] == 1 else f"{name} * {dimension.moves[operand]}"
+        for dimension, name in zip(dimensions, names, strict=True)
+        if dimension.moves[operand]
+    ]
+
+
+def _coordinates(
+    dimensions: Sequence[_Dimension], names: Sequence[str], whole: str
+) -> list[Coordinate]:
+    if len(dimensions) < 2:
+        return []
+    sizes = [dimension.size for dimension in dimensions]
+    strides = row_major_strides(sizes)
+    total = prod(sizes)
+    found: list[Coordinate] = []
+    for dimension, name, size, stride in zip(dimensions, names, sizes, strides, strict=True):
+        if not any(dimension.moves):
+            continue
+        value = whole if stride == 1 else f"{whole} / {stride}"
+        if size * stride != total:
+            value += f" % {size}"
+        found.append({"name": name, "value": value})
+    return found

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 from typing import Any, cast
 
@@ -125,12 +125,14 @@ def _words(attribute_type: type[WordAttribute], cpp: Mapping[StrEnum, str]) -> A
     )
 
 
-def _data_type(spell: Callable[[str], str]) -> AttributeKind:
+def _data_type(
+    spell: Callable[[str], str],
+    formats: Collection[str] = frozenset(TILE_FORMATS),
+    expected: str = "a #ttcore.supportedDataTypes",
+) -> AttributeKind:
     return AttributeKind(
-        "a #ttcore.supportedDataTypes",
-        lambda attribute: (
-            isinstance(attribute, DataTypeAttr) and attribute.value.data in TILE_FORMATS
-        ),
+        expected,
+        lambda attribute: isinstance(attribute, DataTypeAttr) and attribute.value.data in formats,
         lambda value: DataTypeAttr(value.mlir if isinstance(value, DataType) else value),
         lambda parser: DataTypeAttr.new(DataTypeAttr.parse_parameters(parser)),
         lambda printer, attribute: attribute.print_parameters(printer),
@@ -144,6 +146,9 @@ ATTRIBUTE_KINDS: dict[str, AttributeKind] = {
     "i64": _integer(64),
     "text": _text(),
     "dtype": _data_type(str),
+    "integer_dtype": _data_type(
+        str, ("si32", "u32", "u16"), "a #ttcore.supportedDataTypes of si32, u32 or u16"
+    ),
     "dtype_number": _data_type(lambda enumerator: f"static_cast<uint32_t>({enumerator})"),
     "reduce_type": _words(
         ReduceTypeAttr,

@@ -93,7 +93,7 @@ def _template_arguments(op: TTKernelOp, function: KernelFunction) -> tuple[str, 
         if text is None:
             raise CompileError(f"{op.name} needs the attribute '{parameter.attribute}'", op)
         arguments.append(text)
-        if given or parameter.default is None:
+        if given or parameter.default is None or parameter.is_written:
             needed = len(arguments)
     return tuple(arguments[:needed])
 

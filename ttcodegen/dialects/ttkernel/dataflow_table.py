@@ -199,7 +199,7 @@ ADDRESSES: tuple[KernelOp, ...] = (
     _noc(
         "get_noc_addr_from_bank_id",
         "bank_id:int bankAddressOffset:int noc?:i8",
-        calls(DATAFLOW_HEADER, template_words="dram"),
+        calls(DATAFLOW_HEADER, template_words="dram!=true"),
         attributes="dram?:bool",
         results="nocAddr:noc_addr",
     ),

@@ -159,6 +159,8 @@ class TemplateParameter:
 
     attribute: str
     default: str | None = None
+    is_written: bool = False
+    """The function has no such default, so that it is written, too."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -232,11 +234,15 @@ def kernel_attributes(text: str) -> tuple[KernelAttribute, ...]:
 
 
 def template(text: str) -> tuple[TemplateParameter, ...]:
-    """`reduce_type =false`: the attributes that are template arguments, and their defaults."""
+    """`reduce_type =false dtype!=DataFormat::Int32`: the attributes that are template arguments,
+    and their defaults, which are written if `!=` gives them."""
     parameters: list[TemplateParameter] = []
     for word in text.split():
         name, separator, default = word.partition("=")
-        parameters.append(TemplateParameter(name, default if separator else None))
+        parameter = TemplateParameter(
+            name.removesuffix("!"), default if separator else None, name.endswith("!")
+        )
+        parameters.append(parameter)
     return tuple(parameters)
 
 

@@ -157,13 +157,10 @@ def _tile_operation(verb: str) -> tuple[KernelOp, ...]:
     """add, sub or mul of tiles in two circular buffers; one may be broadcast."""
     broadcast = calls(_API + "bcast.h", template_words="bcast_type")
     kind = f"EltwiseBinaryType::ELW{verb.upper()}"
+    # Between the overloads of mul_tiles_init a third argument cannot choose.
+    accumulate = "" if verb == "mul" else " acc_to_dest?:flag"
     return (
-        row(
-            f"{verb}_tiles_init",
-            f"{_TWO_CBS} acc_to_dest?:flag",
-            _BINARY,
-            engine=Engine.INIT,
-        ),
+        row(f"{verb}_tiles_init", f"{_TWO_CBS}{accumulate}", _BINARY, engine=Engine.INIT),
         row(f"{verb}_tiles", _TWO_TILES, _BINARY, engine=Engine.FPU, init=f"{verb}_tiles_init"),
         row(
             f"{verb}_bcast_init",

@@ -164,7 +164,7 @@ class TTKernelOp(Operation):
             shown.add(spec.name)
         printer.print_string(")")
         rest = {k: v for k, v in (self.properties | self.attributes).items() if k not in shown}
-        printer.print_op_attributes(rest)
+        printer.print_op_attributes(rest, print_keyword=self.definition.has_region)
         for region in self.regions:
             printer.print_string(" ")
             printer.print_region(region)
@@ -193,7 +193,11 @@ def _parse_parentheses(
         properties[spec.name] = attribute
 
     parser.parse_comma_separated_list(parser.Delimiter.PAREN, parse_item)
-    attributes = parser.parse_optional_attr_dict()
+    attributes: dict[str, Attribute] = {}
+    if not definition.has_region:
+        attributes = parser.parse_optional_attr_dict()
+    elif (dictionary := parser.parse_optional_attr_dict_with_keyword()) is not None:
+        attributes = dict(dictionary.data)
     for name in [name for name in attributes if definition.attribute(name) is not None]:
         properties[name] = attributes.pop(name)
     return operands, properties, attributes

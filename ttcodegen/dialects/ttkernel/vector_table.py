@@ -223,9 +223,9 @@ CASTS_AND_FILLS: tuple[KernelOp, ...] = (
     _sfpu(
         "fill_tile_int",
         f"{_ONE} value:int",
-        calls(_API + "eltwise_unary/fill.h", template_words="dtype=DataFormat::Int32"),
+        calls(_API + "eltwise_unary/fill.h", template_words="dtype!=DataFormat::Int32"),
         "fill_tile_init",
-        "dtype?:dtype",
+        "dtype?:integer_dtype",
     ),
     _sfpu(
         "fill_tile_bitcast",
@@ -428,7 +428,7 @@ def _binary(name: str, header: str) -> tuple[KernelOp, KernelOp]:
 def _integers(name: str, header: str, init: str) -> KernelOp:
     """A function of two registers with integers, whose format is a template argument."""
     cpp = calls(_API + header, template_words="dtype")
-    return _sfpu(name, _TWO_TO_ONE, cpp, init, "dtype:dtype")
+    return _sfpu(name, _TWO_TO_ONE, cpp, init, "dtype:integer_dtype")
 
 
 BINARY: tuple[KernelOp, ...] = (
@@ -439,7 +439,12 @@ BINARY: tuple[KernelOp, ...] = (
     _integers("sub_int_tile", "sub_int_sfpu.h", "sub_int_tile_init"),
     _init("rsub_int_tile_init", "sub_int_sfpu.h"),
     _integers("rsub_int_tile", "sub_int_sfpu.h", "rsub_int_tile_init"),
-    _init("mul_int_tile_init", "mul_int_sfpu.h", template_words="dtype", attributes="dtype:dtype"),
+    _init(
+        "mul_int_tile_init",
+        "mul_int_sfpu.h",
+        template_words="dtype",
+        attributes="dtype:integer_dtype",
+    ),
     _integers("mul_int_tile", "mul_int_sfpu.h", "mul_int_tile_init"),
     *(
         op
@@ -449,7 +454,7 @@ BINARY: tuple[KernelOp, ...] = (
                 f"{comparison}_int_tile_init",
                 "binary_comp.h",
                 template_words="dtype",
-                attributes="dtype:dtype",
+                attributes="dtype:integer_dtype",
             ),
             _integers(f"{comparison}_int_tile", "binary_comp.h", f"{comparison}_int_tile_init"),
         )

@@ -1,0 +1,114 @@
+"""All calls that the table of `ttkernel` can say compile against the headers of the release."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from xdsl.dialects.builtin import Float32Type
+from xdsl.ir import SSAValue
+
+from scripts.kernel_check import KernelCheck
+from scripts.kernel_check_configuration import CircularBuffer, KernelConfiguration
+from tests.dialects.test_ttkernel import kernel_with
+from ttcodegen.diagnostics import CompileError
+from ttcodegen.dialects.ttkernel.attributes import (
+    CBType,
+    L1PointerType,
+    NocAddressType,
+    TensorAccessorArgsType,
+    TensorAccessorType,
+    ThreadType,
+)
+from ttcodegen.dialects.ttkernel.cpp_calls import fill_in, kernel_call
+from ttcodegen.dialects.ttkernel.definition import CallForm, KernelOp
+from ttcodegen.dialects.ttkernel.operation import TTKernelOp
+from ttcodegen.dialects.ttkernel.table import kernel_ops
+
+pytestmark = pytest.mark.slow
+
+ONLY_ELSEWHERE = {
+    # What tensors in shards have, which take compile-time arguments that describe them.
+    *("tensor_accessor.get_bank_and_offset", "tensor_accessor.get_shard_noc_addr"),
+    *("tensor_accessor.is_local_bank", "tensor_accessor.is_local_addr"),
+    *("tensor_accessor.is_local_page", "tensor_accessor.is_local_shard"),
+    # Accumulates only numbers that lie in rows.
+    "max_reduce_with_indices",
+}
+NAMES = {
+    CBType: "cb",
+    L1PointerType: "pointer",
+    NocAddressType: "noc_address",
+    TensorAccessorType: "accessor",
+    TensorAccessorArgsType: "accessor_args",
+    Float32Type: "0.5f",
+}
+
+
+def spelled(value: SSAValue | str) -> str:
+    return value if isinstance(value, str) else NAMES.get(type(value.type), "number")
+
+
+def statement(op: TTKernelOp, thread: ThreadType) -> tuple[str, str]:
+    """The header of an op's call, and the call."""
+    call = kernel_call(op, thread)
+    if call.form is CallForm.TEXT:
+        text = fill_in(op, call.callee, spelled)
+    else:
+        arguments = [spelled(argument) for argument in call.arguments]
+        callee = call.callee
+        if call.form is CallForm.METHOD:
+            callee = f"{arguments.pop(0)}.{callee}"
+        if call.template_arguments:
+            callee += f"<{', '.join(call.template_arguments)}>"
+        text = f"{callee}({', '.join(arguments)})"
+    return call.header, text if text.endswith(";") else f"(void)({text});"
+
+
+def statements(definition: KernelOp, thread: ThreadType) -> set[tuple[str, str]]:
+    """With all that may be left out, and without what the function can do without."""
+    found: set[tuple[str, str]] = set()
+    for op in kernel_with(definition)[1]:
+        try:
+            found.add(statement(op, thread))
+        except CompileError:
+            continue  # an older form, which does not say all that the function has to know
+    assert found, definition.name
+    return found
+
+
+def kernel_of_all_calls(thread: ThreadType) -> str:
+    found: set[tuple[str, str]] = set()
+    for definition in kernel_ops().values():
+        callable_here = definition.cpp is not None and thread in definition.threads
+        if callable_here and definition.name not in ONLY_ELSEWHERE:
+            found |= statements(definition, thread)
+    lines = [f'#include "{header}"' for header in sorted({header for header, _ in found})]
+    lines += [
+        "void kernel_main() {",
+        "    constexpr uint32_t number = 0;",
+        "    constexpr uint32_t cb = 0;",
+    ]
+    if thread is ThreadType.NOC:
+        lines += [
+            "    uint64_t noc_address = 0;",
+            "    volatile tt_l1_ptr uint32_t* pointer = nullptr;",
+            "    constexpr auto accessor_args = TensorAccessorArgs<0>();",
+            "    auto accessor = TensorAccessor(accessor_args, number);",
+        ]
+    return "\n".join([*lines, *sorted(f"    {text}" for _, text in found), "}", ""])
+
+
+@pytest.mark.parametrize("thread", [ThreadType.COMPUTE, ThreadType.NOC])
+def test_every_call_compiles(kernel_check: KernelCheck, tmp_path: Path, thread: ThreadType) -> None:
+    kernel = tmp_path / "kernel.cpp"
+    kernel.write_text(kernel_of_all_calls(thread))
+    configuration = KernelConfiguration(
+        kernel,
+        "compute" if thread is ThreadType.COMPUTE else "riscv_0",
+        compile_args=(0,) * 8,
+        named_compile_args=(("name", 1),),
+        circular_buffers=(CircularBuffer(0, "Float16_b"),),
+        fp32_dest_acc_en=True,
+    )
+    assert [str(fault) for fault in kernel_check.check([configuration])] == []

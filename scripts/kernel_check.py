@@ -73,32 +73,51 @@ class Fault:
         return "\n".join([text, *(f"    {note}" for note in self.notes)])
 
 
+@dataclass(frozen=True)
+class _Place:
+    """A place in a source; the column is 0 where only the line is known."""
+
+    file: Path
+    line: int
+    column: int
+
+    def shown(self, device: Path) -> str:
+        """As a person reads it: relative to the device headers or to the working directory."""
+        name = str(self.file)
+        for folder in (device, Path.cwd()):
+            name = name.removeprefix(f"{folder}/")
+        return f"{name}:{self.line}:{self.column}" if self.column else f"{name}:{self.line}"
+
+
 @dataclass
 class _Message:
-    """An error or a warning of the compiler, with what belongs to it."""
+    """An error or a warning of the compiler, with what belongs to it.
+
+    Attributes:
+        places: where it is, what its notes name, and what includes the file, from the inside out.
+    """
 
     kind: str
     text: str
-    places: list[tuple[str, str]]
+    places: list[_Place]
     notes: list[str]
 
 
 def _messages(output: str) -> list[_Message]:
-    """The errors and warnings in a compiler's output; places: (file, file:line:column)."""
+    """The errors and warnings in a compiler's output."""
     messages: list[_Message] = []
-    included: list[tuple[str, str]] = []
+    included: list[_Place] = []
     for line in output.splitlines():
         if match := INCLUDED_FROM.match(line):
-            included.append((match["file"], f"{match['file']}:{match['line']}"))
+            included.insert(0, _Place(Path(match["file"]), int(match["line"]), 0))
             continue
         match = DIAGNOSTIC.match(line)
         if match is None:
             continue
-        place = (match["file"], f"{match['file']}:{match['line']}:{match['column']}")
+        place = _Place(Path(match["file"]), int(match["line"]), int(match["column"]))
         text = line[match.end() :]
         if match["kind"] != "note":
-            messages.append(_Message(match["kind"], text, [place], []))
-            messages[-1].places += reversed(included)
+            messages.append(_Message(match["kind"], text, [place, *included], []))
         elif messages:
             messages[-1].places.insert(len(messages[-1].notes) + 1, place)
             messages[-1].notes.append(text)
@@ -107,7 +126,7 @@ def _messages(output: str) -> list[_Message]:
 
 
 def faults(output: str, folder: Path, device: Path, processor: str) -> list[Fault]:
-    """The faults of a kernel in what the compiler printed; of those at one place the first.
+    """The faults of a kernel in what the compiler printed; of those in one line the first.
 
     A fault is placed where the kernel causes it: a call that fails within a header of the release
     stands at the call. Warnings count in the kernel's own files, as the vendor's compiler has it.
@@ -120,24 +139,20 @@ def faults(output: str, folder: Path, device: Path, processor: str) -> list[Faul
     """
     found: dict[str, Fault] = {}
     for message in _messages(output):
-        own = [place for file, place in message.places if Path(file).is_relative_to(folder)]
-        origin = message.places[0][1]
+        own = [place for place in message.places if place.file.is_relative_to(folder)]
+        origin = message.places[0]
         if message.kind == "warning" and own[:1] != [origin]:
             continue
+        # The compiler tells once for several errors within a header what led there.
+        if not own and found:
+            continue
+        place = own[0] if own else origin
         notes = message.notes[:NOTES]
-        if own and own[0] != origin:
-            notes.insert(0, f"in {_shown(origin, device)}")
-        place = _shown(own[0] if own else origin, device)
-        fault = Fault(place, message.text, tuple(notes), (processor,))
-        found.setdefault(place, fault)
+        if place != origin:
+            notes.insert(0, f"in {origin.shown(device)}")
+        fault = Fault(place.shown(device), message.text, tuple(notes), (processor,))
+        found.setdefault(f"{place.file}:{place.line}", fault)
     return list(found.values())
-
-
-def _shown(place: str, device: Path) -> str:
-    """A place as a person reads it: relative to the device headers or to the working directory."""
-    for folder in (device, Path.cwd()):
-        place = place.removeprefix(f"{folder}/")
-    return place
 
 
 def _own_sources(kernel: Path) -> list[Path]:
@@ -270,8 +285,7 @@ def _configurations(options: argparse.Namespace) -> list[KernelConfiguration]:
         if path.suffix == ".cpp":
             found += _by_hand(path, options)
             continue
-        listed = read_manifest(path / "manifest.json" if path.is_dir() else path)
-        found += [replace(kernel, arch=options.arch or kernel.arch) for kernel in listed]
+        found += read_manifest(path / "manifest.json" if path.is_dir() else path, options.arch)
     return found
 
 

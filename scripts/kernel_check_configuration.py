@@ -205,11 +205,12 @@ def kernel_configuration(
     return KernelConfiguration(folder / file, processor, arch, **common)
 
 
-def read_manifest(path: Path) -> list[KernelConfiguration]:
+def read_manifest(path: Path, arch: str | None = None) -> list[KernelConfiguration]:
     """The kernels of a project, each configuration once, in the manifest's order.
 
     Args:
         path: a manifest.json, or another file of the same form.
+        arch: one of ARCHITECTURES, instead of the manifest's.
 
     Raises ConfigurationError if the file cannot be read or an entry is wrong.
     """
@@ -220,11 +221,11 @@ def read_manifest(path: Path) -> list[KernelConfiguration]:
     if not isinstance(content, dict):
         raise ConfigurationError(f"{path}: not an object")
     manifest = cast(dict[str, Any], content)
-    arch = _Entry(manifest, str(path)).choose("arch", ARCHITECTURES, "wormhole_b0")
+    own_arch = _Entry(manifest, str(path)).choose("arch", ARCHITECTURES, "wormhole_b0")
     entries: list[object] = _Entry(manifest, str(path)).take("kernels", list, [])
     return list(
         dict.fromkeys(
-            kernel_configuration(entry, path.parent, arch, f"{path}: kernel {number}")
+            kernel_configuration(entry, path.parent, arch or own_arch, f"{path}: kernel {number}")
             for number, entry in enumerate(entries)
         )
     )

@@ -14,6 +14,8 @@ from pathlib import Path
 
 import pytest
 
+from scripts.kernel_check import KernelCheck
+from scripts.kernel_check_toolchain import ToolchainError, device_headers, find_clang
 from scripts.link_check import LinkCheckError, wheel_libraries
 from ttcodegen.cli.ttcodegen import main
 from ttcodegen.project.cpu_backend import CPUBackend, ensure_cpu_backend
@@ -84,3 +86,20 @@ def ttnn_libraries() -> Path:
         if os.environ.get("CI"):
             raise
         pytest.skip(f"the ttnn wheel cannot be had: {error}")
+
+
+@pytest.fixture(scope="session")
+def kernel_check() -> KernelCheck:
+    """The check of device kernels: with the wheel of $TTNN_LIBRARIES, or downloaded."""
+    named = os.environ.get("TTNN_LIBRARIES")
+    unpacked = Path(named).resolve().parent.parent if named else None
+    cache = ROOT / "build" / "wheels"
+    try:
+        clang = find_clang()
+        with _locked(cache / "lock"):
+            device = device_headers(cache, unpacked)
+    except (LinkCheckError, ToolchainError) as error:
+        if os.environ.get("CI"):
+            raise
+        pytest.skip(f"device kernels cannot be checked: {error}")
+    return KernelCheck(clang, device, ROOT / "build" / "kernel_check", jobs=2)

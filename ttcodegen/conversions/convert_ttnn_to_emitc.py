@@ -14,6 +14,7 @@ from xdsl.ir import Attribute
 from xdsl.passes import ModulePass
 
 from ttcodegen.conversions.interface import entries, module_name
+from ttcodegen.conversions.rebuilding import body_of
 from ttcodegen.conversions.ttnn_to_emitc import ConstantFile, convert_ttnn_to_emitc
 from ttcodegen.diagnostics import CompileError
 from ttcodegen.dialects.datatypes import DataType
@@ -48,7 +49,7 @@ class ConvertTTNNToEmitC(ModulePass):
     release: str = "0.70.1"
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
-        _require_ttnn(op)
+        require_ttnn(op)
         if any(inner.name == "ttnn.composite_to_layout" for inner in op.walk()):
             # Only the pieces of a change of layout are calls of the library.
             DecomposeLayouts().apply(ctx, op)
@@ -70,9 +71,17 @@ class ConvertTTNNToEmitC(ModulePass):
             op.attributes[CONSTANTS] = _constants_attribute(program.constants)
 
 
-def _require_ttnn(module: ModuleOp) -> None:
+def require_ttnn(module: ModuleOp) -> None:
+    """Raises CompileError if a function has ops of TTIR, or tensors without layouts."""
     for op in module.walk():
         if isinstance(op, FuncOp):
+            for argument in body_of(op).args:
+                if not isinstance(getattr(argument.type, "encoding", None), TTNNLayoutAttr):
+                    raise CompileError(
+                        f"an argument of '{op.sym_name.data}' has no layout",
+                        op,
+                        remedy="run --convert-ttir-to-ttnn and --ttnn-layout first",
+                    )
             continue
         if op.name.startswith("ttir."):
             raise CompileError(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 from xdsl.dialects.builtin import (
@@ -26,9 +27,11 @@ from ttcodegen.dialects.constants import elements
 from ttcodegen.dialects.datatypes import DataType, element_type_of
 from ttcodegen.dialects.functions import CONST_EVAL, SOURCE_TYPES
 from ttcodegen.dialects.placement import TensorPlacement, placed_type
+from ttcodegen.dialects.system import set_system, system_of
 from ttcodegen.dialects.ttcore import ArgumentType, ArgumentTypeAttr, LoadCachedOp
 from ttcodegen.dialects.ttnn import TTNNOp, ttnn_op_classes
 from ttcodegen.flatbuffer import program as file
+from ttcodegen.flatbuffer.system import read_ttsys, write_ttsys
 from ttcodegen.flatbuffer.writer import Origin
 
 _ORIGIN = "ttcodegen.origin"
@@ -49,20 +52,26 @@ def module_of(binary: file.Binary) -> ModuleOp:
     )
     origin = {"arch": binary.arch, "release": binary.release, "input_hash": binary.input_hash}
     module.attributes[_ORIGIN] = DictionaryAttr({k: StringAttr(v) for k, v in origin.items()})
+    if binary.system:
+        set_system(module, read_ttsys(binary.system))
     return module
 
 
 def origin_of(module: ModuleOp, default: Origin) -> Origin:
-    """What a module that was read from a file says of its origin; `default` for other modules."""
+    """What a module says of its origin, if it was read from a file, and of the system that it is
+    for; the rest is that of `default`."""
+    system = system_of(module)
+    if system is not None:
+        default = replace(default, arch=system.arch, system=write_ttsys(system))
     attribute = module.attributes.get(_ORIGIN)
     if not isinstance(attribute, DictionaryAttr):
         return default
     texts = {k: v.data for k, v in attribute.data.items() if isinstance(v, StringAttr)}
-    return Origin(
-        texts.get("input_hash", default.input_hash),
-        texts.get("arch", default.arch),
-        texts.get("release", default.release),
-        default.system,
+    return replace(
+        default,
+        input_hash=texts.get("input_hash", default.input_hash),
+        arch=default.arch if system is not None else texts.get("arch", default.arch),
+        release=texts.get("release", default.release),
     )
 
 

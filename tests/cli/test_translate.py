@@ -1,0 +1,184 @@
+"""The command line of `ttcodegen-translate`."""
+
+from __future__ import annotations
+
+import io
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from ttcodegen.cli.opt import main as opt
+from ttcodegen.cli.translate import main
+from ttcodegen.compilation import CompileOptions, compile_module
+from ttcodegen.conversions.convert_ttnn_to_emitc import ConvertTTNNToEmitC
+from ttcodegen.diagnostics import Source
+from ttcodegen.dialects import load_dialects
+from ttcodegen.flatbuffer.module import module_of
+from ttcodegen.flatbuffer.reader import read_ttnn
+from ttcodegen.project.cpu_backend import CPUBackend
+from ttcodegen.project.toolchain import Toolchain
+from ttcodegen.transforms.module_text import module_text
+
+EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
+DECODER = EXAMPLES / "stitching" / "decoder.mlir"
+
+
+@pytest.fixture
+def ttnn(tmp_path: Path) -> Path:
+    """The decoder of the example in TTNN."""
+    out = tmp_path / "ttnn.mlir"
+    assert opt(["--ttir-to-ttnn-common-pipeline", str(DECODER), "-o", str(out)]) == 0
+    return out
+
+
+def emitc_text(name: str) -> str:
+    """An example as a module of EmitC."""
+    source = Source.read(str(EXAMPLES / name))
+    module = module_of(read_ttnn(compile_module(source, CompileOptions("m")).flatbuffer))
+    ConvertTTNNToEmitC(module_name="decoder").apply(load_dialects(), module)
+    return module_text(module)
+
+
+@pytest.fixture
+def emitc(tmp_path: Path) -> Path:
+    """The decoder of the example in EmitC."""
+    out = tmp_path / "emitc.mlir"
+    out.write_text(emitc_text("stitching/decoder.mlir"))
+    return out
+
+
+def refused(arguments: list[str], capsys: pytest.CaptureFixture[str], status: int = 1) -> str:
+    assert main(arguments) == status
+    return capsys.readouterr().err
+
+
+def test_cpp_in_one_file(emitc: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["-mlir-to-cpp", str(emitc)]) == 0
+    text = capsys.readouterr().out
+    assert "struct DecodeInputs {" in text
+    assert text.index("struct DecodeInputs {") < text.index("ttnn::matmul(")
+    assert '#include "' not in text
+    assert "#pragma once" not in text
+
+
+def test_cpp_in_the_files_of_the_module(emitc: Path, tmp_path: Path) -> None:
+    folder = tmp_path / "cpp"
+    assert main(["--mlir-to-cpp", str(emitc), "-o", f"{folder}/"]) == 0
+    files = {str(p.relative_to(folder)) for p in folder.rglob("*") if p.is_file()}
+    assert files == {"src/decoder.hpp", "src/decoder.cpp"}
+    assert '#include "decoder.hpp"' in (folder / "src" / "decoder.cpp").read_text()
+    assert main(["--mlir-to-cpp", str(emitc), "-o", str(folder)]) == 0
+
+
+def test_emitc_of_other_tools(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Modules without files, and with functions of the dialect func."""
+    module = tmp_path / "other.mlir"
+    module.write_text(
+        """
+        func.func @twice(%a: !emitc.opaque<"ttnn::Tensor">) -> !emitc.opaque<"ttnn::Tensor"> {
+          %0 = "emitc.call_opaque"(%a, %a) <{callee = "ttnn::add"}>
+            : (!emitc.opaque<"ttnn::Tensor">, !emitc.opaque<"ttnn::Tensor">)
+            -> !emitc.opaque<"ttnn::Tensor">
+          return %0 : !emitc.opaque<"ttnn::Tensor">
+        }
+        """
+    )
+    assert main(["--mlir-to-cpp", str(module)]) == 0
+    text = capsys.readouterr().out
+    assert "ttnn::Tensor twice(ttnn::Tensor a) {" in text
+    assert "ttnn::add(a, a);" in text
+    assert "return " in text
+
+
+@pytest.mark.slow
+def test_the_one_file_compiles_by_itself(
+    emitc: Path, tmp_path: Path, toolchain: Toolchain, cpu_backend: CPUBackend
+) -> None:
+    out = tmp_path / "decoder.cpp"
+    assert main(["--mlir-to-cpp", str(emitc), "-o", str(out)]) == 0
+    options = ["-std=c++20", "-Wall", "-Wextra", "-Werror", "-fsyntax-only"]
+    include = ["-isystem", str(cpu_backend.folder / "include")]
+    subprocess.run([toolchain.compiler, *options, *include, str(out)], check=True)
+
+
+def test_what_is_no_emitc(ttnn: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert "error:" in refused(["--mlir-to-cpp", str(ttnn)], capsys)
+
+
+def test_the_flatbuffer_is_that_of_the_compiler(ttnn: Path, tmp_path: Path) -> None:
+    out = tmp_path / "out.ttnn"
+    assert main(["--ttnn-to-flatbuffer", str(ttnn), "-o", str(out)]) == 0
+    made = read_ttnn(out.read_bytes())
+    compiled = compile_module(Source.read(str(DECODER)), CompileOptions("decoder"))
+    expected = read_ttnn(compiled.flatbuffer)
+    assert [o.name for o in made.programs[-1].operations] == [
+        o.name for o in expected.programs[-1].operations
+    ]
+    assert made.programs[-1].inputs == expected.programs[-1].inputs
+
+
+def test_a_flatbuffer_read_back_gives_itself(
+    ttnn: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    first, text, second = tmp_path / "a.ttnn", tmp_path / "a.mlir", tmp_path / "b.ttnn"
+    assert main(["--ttnn-to-flatbuffer", str(ttnn), "-o", str(first)]) == 0
+    assert main(["--flatbuffer-to-mlir", str(first), "-o", str(text)]) == 0
+    assert main(["--ttnn-to-flatbuffer", str(text), "-o", str(second)]) == 0
+    assert first.read_bytes() == second.read_bytes()
+
+
+def test_modules_without_layouts(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    message = refused(["--ttnn-to-flatbuffer", str(DECODER)], capsys)
+    assert "has no layout" in message
+    assert "note: run --convert-ttir-to-ttnn and --ttnn-layout first" in message
+
+
+def test_damaged_flatbuffers(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    damaged = tmp_path / "x.ttnn"
+    damaged.write_bytes(b"\x08\0\0\0TTNN" + bytes(20))
+    assert "is damaged" in refused(["--flatbuffer-to-mlir", str(damaged)], capsys)
+    assert "cannot read" in refused(["--flatbuffer-to-mlir", str(tmp_path / "no.ttnn")], capsys)
+
+
+def test_outputs_that_cannot_be_written(ttnn: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    out = str(ttnn / "x.ttnn")
+    assert "cannot write" in refused(["--ttnn-to-flatbuffer", str(ttnn), "-o", out], capsys)
+
+
+@pytest.mark.parametrize("arguments", [[], ["--mlir-to-cpp", "--ttnn-to-flatbuffer"], ["--to-c"]])
+def test_wrong_usage(arguments: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    assert "usage:" in refused(arguments, capsys, status=2)
+
+
+def test_flatbuffers_are_not_written_to_a_terminal(
+    ttnn: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    class Terminal(io.StringIO):
+        def isatty(self) -> bool:
+            return True
+
+    monkeypatch.setattr(sys, "stdout", Terminal())
+    assert "no text for a terminal" in refused(["--ttnn-to-flatbuffer", str(ttnn)], capsys)
+
+
+def test_pipes() -> None:
+    """`ttcodegen-opt ... | ttcodegen-translate ... | ttcodegen-translate ...`"""
+    run = [sys.executable, "-m"]
+    first = [*run, "ttcodegen.cli.opt", "--ttir-to-ttnn-common-pipeline", str(DECODER)]
+    module = subprocess.run(first, check=True, capture_output=True).stdout
+    second = [*run, "ttcodegen.cli.translate", "--ttnn-to-flatbuffer"]
+    flatbuffer = subprocess.run(second, input=module, check=True, capture_output=True).stdout
+    third = [*run, "ttcodegen.cli.translate", "--flatbuffer-to-mlir", "-"]
+    text = subprocess.run(third, input=flatbuffer, check=True, capture_output=True).stdout
+    assert b'"ttnn.matmul"(' in text
+
+
+def test_help_imports_no_dialects() -> None:
+    code = (
+        "import sys; from ttcodegen.cli.translate import main\n"
+        "main(['--help'])\n"
+        "sys.exit(any(name in sys.modules for name in ('xdsl', 'numpy', 'jinja2')))"
+    )
+    assert subprocess.run([sys.executable, "-c", code], capture_output=True).returncode == 0

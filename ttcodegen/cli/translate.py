@@ -1,0 +1,68 @@
+"""`ttcodegen-translate`: modules to C++ and flatbuffers, and back."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Sequence
+
+from ttcodegen import __version__
+from ttcodegen.cli.entry import ExitStatus, Invocation, run_program
+from ttcodegen.translation import TRANSLATIONS
+
+PROGRAM = "ttcodegen-translate"
+
+
+def argument_parser() -> argparse.ArgumentParser:
+    """The options of the command line."""
+    parser = argparse.ArgumentParser(
+        prog=PROGRAM,
+        description="Translates a module to C++ or a flatbuffer, or a flatbuffer to a module.",
+        epilog="exit status: 0 done; 1 the input is wrong or the output cannot be written; 2 wrong "
+        "usage; 70 a bug in ttcodegen",
+        allow_abbrev=False,
+    )
+    parser.add_argument(
+        "file", nargs="?", default="-", metavar="FILE", help="the input; - reads stdin (default)"
+    )
+    parser.add_argument(
+        "-o",
+        dest="out",
+        default="-",
+        metavar="OUT",
+        help="the output: a file, or a folder that gets one file for each that is made; - writes "
+        "all of it to stdout (default)",
+    )
+    chosen = parser.add_mutually_exclusive_group(required=True)
+    for translation in TRANSLATIONS:
+        chosen.add_argument(
+            f"-{translation.name}",
+            f"--{translation.name}",
+            dest="translation",
+            action="store_const",
+            const=translation,
+            help=translation.description,
+        )
+    parser.add_argument("--version", action="version", version=f"{PROGRAM} {__version__}")
+    return parser
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Runs the command line; returns the exit status."""
+    return run_program(PROGRAM, _run, argv)
+
+
+def _run(invocation: Invocation) -> int:
+    from ttcodegen.translation import read_input, write_output
+
+    options = argument_parser().parse_args(invocation.arguments)
+    if options.translation.reads_text:
+        content = invocation.read(options.file)
+    else:
+        content = read_input(options.file)
+    write_output(options.translation.translate(content), options.out)
+    return ExitStatus.DONE
+
+
+if __name__ == "__main__":
+    sys.exit(main())

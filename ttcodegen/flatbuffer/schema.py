@@ -25,6 +25,8 @@ SCALARS = {
 
 _TOKEN = re.compile(r'//[^\n]*|"[^"]*"|[A-Za-z_][\w.]*|-?\d+|[^\s]')
 
+_INCLUDE = re.compile(r'^include "([\w.]+)";$', re.MULTILINE)
+
 Kind = Literal["scalar", "enum", "string", "table", "union", "vector"]
 
 
@@ -86,8 +88,13 @@ class Schema:
 
 @cache
 def load_schema(file: str) -> Schema:
-    """The schema in a file of this package."""
-    return parse_schema(files("ttcodegen.flatbuffer").joinpath(file).read_text("utf-8"))
+    """The schema in a file of this package, with what it includes."""
+    return parse_schema(_text_of(file))
+
+
+def _text_of(file: str) -> str:
+    text = files("ttcodegen.flatbuffer").joinpath(file).read_text("utf-8")
+    return _INCLUDE.sub(lambda match: _text_of(match[1]), text)
 
 
 def parse_schema(text: str) -> Schema:

@@ -48,6 +48,8 @@ ROOT = Path(__file__).resolve().parent.parent
 DIAGNOSTIC = re.compile(r"^(?P<file>/[^:\n]*):(?P<line>\d+):(?P<column>\d+): (?P<kind>[a-z ]+): ")
 INCLUDED_FROM = re.compile(r"^In file included from (?P<file>[^:\n]*):(?P<line>\d+):")
 INCLUDE_DIRECTIVE = re.compile(r'^\s*#\s*include\s*"([^"\n]+)"', re.MULTILINE)
+ANY_FOLDER = "/kernels/"
+"""Stands for the folder of the kernel in what is remembered."""
 NOTES = 3
 """How many notes of the compiler are shown with an error."""
 
@@ -202,24 +204,25 @@ class KernelCheck:
             return merged([fault for found in results for fault in found])
 
     def _check_for(self, configuration: KernelConfiguration, processor: Processor) -> list[Fault]:
-        generated = generated_files(configuration, processor)
-        remembered = self.cache / f"{self._key(configuration, processor, generated)}.txt"
+        folder = configuration.file.parent
+        remembered = self.cache / f"{self._key(configuration, processor)}.txt"
         try:
             output = remembered.read_text(encoding="utf-8")
         except FileNotFoundError:
-            output = self._compile(configuration, processor, generated)
+            output = self._compile(configuration, processor).replace(f"{folder}/", ANY_FOLDER)
             self.cache.mkdir(parents=True, exist_ok=True)
-            written = remembered.with_suffix(f".{os.getpid()}")
-            written.write_text(output, encoding="utf-8")
-            written.replace(remembered)
-        return faults(output, configuration.file.parent, self.device, processor.name)
+            with tempfile.NamedTemporaryFile(
+                "w", dir=self.cache, delete=False, encoding="utf-8"
+            ) as written:
+                written.write(output)
+            Path(written.name).replace(remembered)
+        output = output.replace(ANY_FOLDER, f"{folder}/")
+        return faults(output, folder, self.device, processor.name)
 
-    def _compile(
-        self, configuration: KernelConfiguration, processor: Processor, generated: dict[str, str]
-    ) -> str:
+    def _compile(self, configuration: KernelConfiguration, processor: Processor) -> str:
         with tempfile.TemporaryDirectory() as name:
             folder = Path(name)
-            for path, text in generated.items():
+            for path, text in generated_files(configuration, processor).items():
                 folder.joinpath(path).write_text(text, encoding="utf-8")
             arguments = command(configuration, processor, self.clang, self.device, folder)
             done = subprocess.run(arguments, capture_output=True, text=True, check=False)
@@ -227,14 +230,19 @@ class KernelCheck:
             raise ToolchainError(f"{' '.join(arguments)}\n{done.stderr.strip()}")
         return done.stderr
 
-    def _key(
-        self, configuration: KernelConfiguration, processor: Processor, generated: dict[str, str]
-    ) -> str:
-        arguments = command(configuration, processor, self.clang, self.device, Path("generated"))
-        digest = hashlib.sha256(repr((self.clang, arguments, sorted(generated.items()))).encode())
+    def _key(self, configuration: KernelConfiguration, processor: Processor) -> str:
+        """What the compiler's output depends on, hashed; not where the kernel is."""
+        anywhere = replace(configuration, file=Path(ANY_FOLDER, configuration.file.name))
+        arguments = command(anywhere, processor, self.clang, self.device, Path("generated"))
+        generated = sorted(generated_files(anywhere, processor).items())
+        digest = hashlib.sha256(repr((self.clang, arguments, generated)).encode())
         ours = sorted(path for path in INCLUDE.rglob("*") if path.is_file())
-        for path in [*ours, *_own_sources(configuration.file)]:
-            digest.update(f"\0{path}\0".encode() + path.read_bytes())
+        for folder, paths in (
+            (INCLUDE, ours),
+            (configuration.file.parent, _own_sources(configuration.file)),
+        ):
+            for path in paths:
+                digest.update(f"\0{os.path.relpath(path, folder)}\0".encode() + path.read_bytes())
         return digest.hexdigest()
 
 

@@ -15,7 +15,7 @@ How two arrays are compared depends on what they hold:
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -102,17 +102,14 @@ def compare(actual: np.ndarray, expected: np.ndarray, tolerance: Tolerance) -> A
         return Agreement(True, "none", None, 0.0)
     if _is_exact(expected):
         return _compare_exactly(actual, expected, tolerance)
-    a, e = _float64(actual), _float64(expected)
     for kind, found in (("NaN", np.isnan), ("+inf", np.isposinf), ("-inf", np.isneginf)):
-        different = int(np.count_nonzero(found(a) != found(e)))
+        different = sum(
+            int(np.count_nonzero(found(a) != found(e))) for a, e in _blocks(actual, expected)
+        )
         if different:
             return _failed(f"{kind} stands in other places ({different} elements)")
-    finite = np.isfinite(e)
-    if not finite.all():
-        a, e = a[finite], e[finite]
-        if e.size == 0:
-            return Agreement(True, "none", None, 0.0)
-    return _compare_floats(a, e, tolerance)
+    pair = Moments.of(actual, expected)
+    return Agreement(True, "none", None, 0.0) if pair is None else _compare_floats(pair, tolerance)
 
 
 def compare_decided(
@@ -179,24 +176,23 @@ def _compare_exactly(actual: np.ndarray, expected: np.ndarray, tolerance: Tolera
             return _failed(f"{count} elements are neither 0 nor 1")
     # Compared in float64, 64-bit integers would lose bits.
     same_kind = _is_exact(actual)
-    equal = actual == expected if same_kind else _float64(actual) == _float64(expected)
-    part = float(np.count_nonzero(equal)) / expected.size
-    with np.errstate(invalid="ignore"):
-        errors = np.abs(_float64(actual) - _float64(expected))
-    error = float(errors.max()) if np.isfinite(errors).all() else math.inf
+    equal, error = 0, 0.0
+    for a, e in _blocks(actual, expected):
+        wide = a.astype(np.float64), e.astype(np.float64)
+        equal += int(np.count_nonzero(a == e if same_kind else wide[0] == wide[1]))
+        with np.errstate(invalid="ignore"):
+            errors = np.abs(wide[0] - wide[1])
+        error = max(error, float(errors.max()) if np.isfinite(errors).all() else math.inf)
+    part = equal / expected.size
     if part >= tolerance.agreement:
         return Agreement(True, "agreement", part, error)
     return Agreement(False, "agreement", part, error, f"only {part:.2%} of the elements are equal")
 
 
-def _compare_floats(a: np.ndarray, e: np.ndarray, tolerance: Tolerance) -> Agreement:
+def _compare_floats(pair: Moments, tolerance: Tolerance) -> Agreement:
     """Compares finite elements."""
-    low, high = float(e.min()), float(e.max())
-    magnitude = max(abs(low), abs(high))
-    with np.errstate(over="ignore"):
-        error = float(np.abs(a - e).max())
-        extent = high - low
-    if _relative_deviation(e) <= tolerance.spread:
+    magnitude, error = max(abs(pair.low), abs(pair.high)), pair.error
+    if pair.relative_deviation <= tolerance.spread:
         relative = error / magnitude if magnitude else (0.0 if error == 0 else math.inf)
         if error <= max(tolerance.relative_error * magnitude, NEGLIGIBLE):
             return Agreement(True, "relative error", relative, error)
@@ -204,7 +200,7 @@ def _compare_floats(a: np.ndarray, e: np.ndarray, tolerance: Tolerance) -> Agree
             f"the relative error is {relative:.3g}, expected at most {tolerance.relative_error}"
         )
         return Agreement(False, "relative error", relative, error, reason)
-    value = correlation(a, e)
+    value, extent = pair.correlation, pair.high - pair.low
     if value < tolerance.correlation:
         reason = f"the correlation is {value:.6f}, expected at least {tolerance.correlation}"
         return Agreement(False, "correlation", value, error, reason)
@@ -215,36 +211,103 @@ def _compare_floats(a: np.ndarray, e: np.ndarray, tolerance: Tolerance) -> Agree
     return Agreement(True, "correlation", value, error)
 
 
-def _relative_deviation(values: np.ndarray) -> float:
-    """The standard deviation as a part of the root mean square; 0 for zeros."""
-    largest = float(np.abs(values).max())
-    if largest == 0:
-        return 0.0
-    scaled = values / largest
-    return float(scaled.std()) / math.sqrt(float(scaled @ scaled) / scaled.size)
+_BLOCK = 1 << 16
+"""Elements whose float64 copies stay in the cache."""
 
 
-def correlation(a: np.ndarray, e: np.ndarray) -> float:
-    """Pearson's correlation of finite float64 elements; 0 if one side does not vary at all.
+def _blocks(actual: np.ndarray, expected: np.ndarray) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+    """The elements of two arrays of one shape, a part at a time: copies of large outputs in float64
+    take longer to make than to compare."""
+    a, e = actual.reshape(-1), expected.reshape(-1)
+    for start in range(0, e.size, _BLOCK):
+        part = slice(start, start + _BLOCK)
+        yield _computable(a[part]), _computable(e[part])
 
-    Both sides are scaled first: the squares of bf16's largest numbers do not fit into float64
-    otherwise when there are many.
+
+def _computable(array: np.ndarray) -> np.ndarray:
+    """The array itself, or as float32 if numpy does not know its dtype."""
+    return array if array.dtype.kind in "fbiu" else array.astype(np.float32)
+
+
+def _finite_blocks(
+    actual: np.ndarray, expected: np.ndarray
+) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+    """Those elements in float64 that are finite in `expected`."""
+    for a, e in _blocks(actual, expected):
+        finite = np.isfinite(e)
+        if not finite.all():
+            a, e = a[finite], e[finite]
+        if e.size:
+            yield a.astype(np.float64), e.astype(np.float64)
+
+
+@dataclass(frozen=True)
+class Moments:
+    """What the comparison has to know of the finite elements of two arrays."""
+
+    low: float
+    """The smallest and the largest that was expected."""
+    high: float
+    error: float
+    """The largest difference."""
+    relative_deviation: float
+    """The standard deviation of what was expected, as a part of the root mean square; 0 for
+    zeros."""
+    correlation: float
+    """Pearson's correlation; 0 if one side does not vary at all."""
+
+    @staticmethod
+    def of(actual: np.ndarray, expected: np.ndarray) -> Moments | None:
+        """Those of two arrays of one shape; None if nothing is finite in `expected`."""
+        count, low, high, largest, error = 0, math.inf, -math.inf, 0.0, 0.0
+        for a, e in _finite_blocks(actual, expected):
+            count += e.size
+            low, high = min(low, float(e.min())), max(high, float(e.max()))
+            largest = max(largest, float(np.abs(a).max()))
+            with np.errstate(over="ignore"):
+                error = max(error, float(np.abs(a - e).max()))
+        if count == 0:
+            return None
+        scales = largest or 1.0, max(abs(low), abs(high)) or 1.0
+        variances, covariance, squares = _variations(actual, expected, scales, count)
+        norm = math.sqrt(variances[0]) * math.sqrt(variances[1])
+        return Moments(
+            low,
+            high,
+            error,
+            math.sqrt(variances[1] / squares) if squares else 0.0,
+            min(max(covariance / norm, -1.0), 1.0) if norm > 0 else 0.0,
+        )
+
+
+def _variations(
+    actual: np.ndarray, expected: np.ndarray, scales: tuple[float, float], count: int
+) -> tuple[tuple[float, float], float, float]:
+    """The sums of squares of both sides and of their products, around their means, and that of the
+    squares of `expected`.
+
+    Elements are divided by the largest first: the squares of bf16's largest numbers do not fit into
+    float64 otherwise when there are many. What is left of equal numbers after rounding is no
+    variation.
     """
-    a, e = _standardized(a), _standardized(e)
-    norm = math.sqrt(float(a @ a)) * math.sqrt(float(e @ e))
-    return float(np.clip(float(a @ e) / norm, -1.0, 1.0)) if norm > 0 else 0.0
+    sums = np.zeros(2)
+    for a, e in _finite_blocks(actual, expected):
+        sums += float((a / scales[0]).sum()), float((e / scales[1]).sum())
+    means = sums / count
+    squares, spread, total = 0.0, np.zeros(2), np.zeros(3)
+    for a, e in _finite_blocks(actual, expected):
+        a, e = a / scales[0], e / scales[1]
+        # Not with @: for so few elements, threads of BLAS wait for each other more than they compute.
+        squares += float((e * e).sum())
+        a, e = a - means[0], e - means[1]
+        spread = np.maximum(spread, (np.abs(a).max(), np.abs(e).max()))
+        total += float((a * a).sum()), float((e * e).sum()), float((a * e).sum())
+    varies = spread > _NO_VARIATION
+    variances = (float(total[0] * varies[0]), float(total[1] * varies[1]))
+    return variances, float(total[2]), squares
 
 
-def _standardized(values: np.ndarray) -> np.ndarray:
-    """The distances from the mean, the largest of them 1."""
-    largest = float(np.abs(values).max())
-    if largest == 0:
-        return values
-    scaled = values / largest
-    scaled -= scaled.mean()
-    spread = float(np.abs(scaled).max())
-    # What is left of equal numbers after rounding is not a variation.
-    return scaled / spread if spread > 1e-14 else np.zeros_like(scaled)
+_NO_VARIATION = 1e-14
 
 
 @dataclass(frozen=True)
@@ -334,7 +397,7 @@ def check_output(
         tolerance = device_tolerance(data_type)
         # Booleans are exact although the device holds them as floats.
         expected = flatbuffer
-        if golden.dtype.kind == "b" and not np.isnan(_float64(flatbuffer)).any():
+        if golden.dtype.kind == "b" and not np.isnan(flatbuffer).any():
             expected, tolerance = flatbuffer != 0, EXACT
         device = compare(cpp, expected, tolerance)
     exact = _is_exact(golden)

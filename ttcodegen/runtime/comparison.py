@@ -297,7 +297,7 @@ def _variations(
     squares, spread, total = 0.0, np.zeros(2), np.zeros(3)
     for a, e in _finite_blocks(actual, expected):
         a, e = a / scales[0], e / scales[1]
-        # Not with @: for so few elements, threads of BLAS wait for each other more than they compute.
+        # Not with @: over so few elements, threads of BLAS wait for each other all the time.
         squares += float((e * e).sum())
         a, e = a - means[0], e - means[1]
         spread = np.maximum(spread, (np.abs(a).max(), np.abs(e).max()))

@@ -11,6 +11,7 @@ from xdsl.ir import Attribute, Block
 
 from ttcodegen import __version__
 from ttcodegen.conversions.interface import Entry
+from ttcodegen.conversions.uniform_signature import declare_uniform, has_uniform_signature
 from ttcodegen.dialects.datatypes import DataType
 from ttcodegen.emitc.builder import EmitCBuilder
 from ttcodegen.emitc.standard_headers import standard_headers
@@ -70,6 +71,9 @@ def write_header(
     header.comment(title)
     header.verbatim("#pragma once")
     header.blank()
+    if any(map(has_uniform_signature, entries)):
+        header.include("vector")
+        header.blank()
     _include_types(header, types)
     with header.namespace(name):
         for index, entry in enumerate(entries):
@@ -126,6 +130,9 @@ def _declare(header: EmitCBuilder, entry: Entry, types: HostTypes) -> None:
         header.declare(entry.cpp_name, parameters(entry, types), entry.struct("Outputs"))
     else:
         header.declare(entry.cpp_name, parameters(entry, types))
+    if has_uniform_signature(entry):
+        header.blank()
+        declare_uniform(header, entry)
 
 
 def parameters(entry: Entry, types: HostTypes = TTNN) -> list[tuple[str, str]]:

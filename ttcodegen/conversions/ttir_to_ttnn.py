@@ -18,6 +18,8 @@ from ttcodegen.dialects.operation import CatalogueOp
 from ttcodegen.dialects.ttnn import TTNNOp, ttnn_op_classes
 from ttcodegen.ops.definition import TTIRDefinition
 from ttcodegen.ops.op_builder import OpBuilder
+from ttcodegen.transforms.remove_dead_values import RemoveDeadValues
+from ttcodegen.transforms.ttnn_layout import LAYOUTS_WANTED, TTNNLayout
 
 
 def lower_op(builder: OpBuilder, op: CatalogueOp) -> SSAValue | Sequence[SSAValue]:
@@ -34,6 +36,7 @@ def lower_op(builder: OpBuilder, op: CatalogueOp) -> SSAValue | Sequence[SSAValu
             f"'{op.name}' is not supported by this target"
             + (f": {definition.refusal}" if definition.refusal else ""),
             op.source_offset,
+            remedy="run --ttir-decompose first" if definition.decompose is not None else None,
         )
     try:
         return definition.lower(builder, op)
@@ -43,7 +46,8 @@ def lower_op(builder: OpBuilder, op: CatalogueOp) -> SSAValue | Sequence[SSAValu
 
 @dataclass(frozen=True)
 class ConvertTTIRToTTNN(ModulePass):
-    """Lowers every TTIR op; layouts are assigned by the next pass."""
+    """Lowers every TTIR op; layouts are assigned by the next pass, unless `ttnn-layout` ran before
+    this one: then they are assigned here."""
 
     name = "convert-ttir-to-ttnn"
 
@@ -52,3 +56,6 @@ class ConvertTTIRToTTNN(ModulePass):
         for function in op.walk():
             if isinstance(function, FuncOp):
                 rebuild(function, lambda insert, m: OpBuilder(classes, insert, m), lower_op)
+        if LAYOUTS_WANTED in op.attributes:
+            RemoveDeadValues().apply(ctx, op)
+            TTNNLayout().apply(ctx, op)

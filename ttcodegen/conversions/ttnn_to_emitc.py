@@ -23,6 +23,11 @@ from ttcodegen.conversions.interface import Entry, Port
 from ttcodegen.conversions.naming import layer, value_name
 from ttcodegen.conversions.rebuilding import body_of
 from ttcodegen.conversions.splitting import Part, split
+from ttcodegen.conversions.uniform_signature import (
+    define_uniform,
+    has_uniform_signature,
+    uniform_name,
+)
 from ttcodegen.diagnostics import CompileError
 from ttcodegen.dialects.operation import CatalogueOp
 from ttcodegen.dialects.placement import Shards, TensorPlacement, placement_of
@@ -71,7 +76,9 @@ class _SourceWriter:
 
     def write(self, entry: Entry) -> None:
         """Defines the functions of one entry."""
-        self.function_names.reserve(entry.cpp_name, f"prepare_{entry.cpp_name}")
+        self.function_names.reserve(
+            entry.cpp_name, f"prepare_{entry.cpp_name}", uniform_name(entry)
+        )
         if entry.const_eval is not None:
             self._write_const_eval(entry)
         members = _Members.of(entry)
@@ -80,6 +87,9 @@ class _SourceWriter:
         for part, name in zip(parts, names, strict=False):
             self._write_part(entry, part, name, members)
         self._write_entry(entry, parts, names, members)
+        if has_uniform_signature(entry):
+            define_uniform(self.file, entry)
+            self.file.blank()
 
     def _part_name(self, entry: Entry, part: Part) -> str:
         return self.function_names.unique(identifier(f"{entry.cpp_name}_{part.title or 'part'}"))

@@ -22,7 +22,8 @@ _TEXT = re.compile(
     r"\s*<\s*(?P<rows>\d+)\s*x\s*(?P<columns>\d+)[^<>]*>\s*,"
     rf"\s*memref<\s*(?P<height>\d+)x(?P<width>\d+)x{_ELEMENT}\s*,"
     r"\s*#(?P<space>\w+(?:\.\w+<\s*\w+\s*>)?)\s*>"
-    r"\s*(?:,\s*<?\s*(?P<memory>[a-z_]+)\s*>?\s*)?>"
+    r"\s*(?:,\s*<?\s*(?P<memory>[a-z_]+)\s*>?\s*)?"
+    r"(?:,\s*core_ranges\s*=\s*#?[\w.]*<\s*\[(?P<ranges>[^\]]*)\]\s*>\s*)?>"
 )
 _SPACES = {"dram": "dram", "l1": "l1", "system_memory": "system_memory", "system": "system_memory"}
 _SCALARS = {
@@ -55,6 +56,12 @@ def layout_text(placement: TensorPlacement) -> str:
     text += f"memref<{height}x{width}x{element}, #ttnn.buffer_type<{placement.buffer_type}>>"
     if placement.memory_layout is not None:
         text += f", <{placement.memory_layout}>"
+    if placement.shards is not None:
+        ranges = ", ".join(
+            f"#ttnn.core_range<({first[0]}, {first[1]}), ({last[0]}, {last[1]})>"
+            for first, last in placement.shards.core_ranges()
+        )
+        text += f", core_ranges = #ttnn.core_range_set<[{ranges}]>"
     return text + ">"
 
 
@@ -103,11 +110,29 @@ def parse_layout_text(text: str, start: int = 0) -> tuple[TensorPlacement, int]:
     if memory == "height_sharded":
         if match["columns"] != "1":
             raise LayoutTextError("rows are sharded over a grid of one column")
-        shards = Shards(int(match["rows"]), (height, width))
+        shards = _shards(int(match["rows"]), (height, width), match["ranges"])
         height *= shards.cores
     shape = _shape(match["dims"], match["map"], height, width)
     placement = TensorPlacement(shape, data_type, layout, buffer_type, memory, shards)
     return placement, match.end()
+
+
+def _shards(cores: int, shape: tuple[int, int], ranges: str | None) -> Shards:
+    """Shards that lie on these ranges of cores, by default on those that all devices have."""
+    shards = Shards(cores, shape)
+    if ranges is None:
+        return shards
+    numbers = [int(number) for number in re.findall(r"\d+", ranges)]
+    corners = list(zip(numbers[0::2], numbers[1::2], strict=False))
+    found = list(zip(corners[0::2], corners[1::2], strict=False))
+    if len(found) > 1:
+        # The first range are whole rows; of a single one the width makes no difference.
+        shards = Shards(cores, shape, found[0][1][0] + 1)
+    elif found and found[0][0] == (0, 0) and found[0][1][1] > 0:
+        shards = Shards(cores, shape, found[0][1][0] + 1)
+    if shards.core_ranges() != found:
+        raise LayoutTextError("shards lie on whole rows of cores from (0, 0) on")
+    return shards
 
 
 def _buffer_type(space: str, text: str) -> str:

@@ -17,7 +17,7 @@ from ttcodegen.dialects.memory import Layout, Memory
 
 TILE_SIDE = 32
 GRID_WIDTH = 8
-"""The cores of one row that every device has; shards are laid out row by row."""
+"""The cores of one row of the grid that shards are laid out on, if the device has as many."""
 
 
 @dataclass(frozen=True)
@@ -27,11 +27,13 @@ class Shards:
     cores: int
     shape: tuple[int, int]
     """Height and width of each core's part in elements, with the padding of its tiles."""
+    grid_width: int = GRID_WIDTH
+    """The cores of a row of the grid that parts are dealt out to, row by row."""
 
     def core_ranges(self) -> list[tuple[tuple[int, int], tuple[int, int]]]:
         """The rectangles of cores, by first and last core (column, row): whole rows and a rest."""
-        rows, rest = divmod(self.cores, GRID_WIDTH)
-        whole = [((0, 0), (GRID_WIDTH - 1, rows - 1))] if rows else []
+        rows, rest = divmod(self.cores, self.grid_width)
+        whole = [((0, 0), (self.grid_width - 1, rows - 1))] if rows else []
         return whole + ([((0, rows), (rest - 1, rows))] if rest else [])
 
 

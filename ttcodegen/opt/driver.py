@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -31,7 +32,7 @@ from ttcodegen.parsing.structure import (
 )
 from ttcodegen.transforms.module_text import module_text
 from ttcodegen.transforms.pass_runner import PassRunner, verify_located
-from ttcodegen.transforms.registry import Step, pipeline_text, schedule
+from ttcodegen.transforms.registry import OptionValue, Step, passes_of, pipeline_text, schedule
 
 if TYPE_CHECKING:
     from xdsl.passes import ModulePass
@@ -118,6 +119,20 @@ class _Run:
                 file=sys.stderr,
             )
 
+    def _passes(self) -> list[ModulePass]:
+        """The passes; code is named after the file and says what it was made from."""
+        passes: list[ModulePass] = []
+        for step, pass_ in self.scheduled:
+            if step.name == "convert-ttnn-to-emitc":
+                stem = Path(self.source.name).name.partition(".")[0]
+                known: dict[str, OptionValue] = {
+                    "module-name": "model" if self.request.file == "-" else stem,
+                    "input-hash": hashlib.sha256(self.source.text.encode()).hexdigest(),
+                }
+                (pass_,) = passes_of(Step(step.name, known | dict(step.options)))
+            passes.append(pass_)
+        return passes
+
     def _parse(self, diagnostics: Diagnostics) -> ModuleOp:
         module = parse_module(self.source, diagnostics)
         if not self.request.allow_unregistered_dialect:
@@ -136,30 +151,31 @@ class _Run:
         )
 
     def _apply(self, runner: PassRunner, module: ModuleOp) -> None:
-        for index, (_, pass_) in enumerate(self.scheduled):
+        passes = self._passes()
+        for index, pass_ in enumerate(passes):
             try:
                 runner.run(module, [pass_])
             except CompileError:
-                self._reproduce(index)
+                self._reproduce(passes[:index])
                 raise
             except Exception:
                 # The report of the bug is written by whoever called us.
-                self._reproduce(index)
+                self._reproduce(passes[:index])
                 self._tell_reproducer()
                 raise
 
-    def _reproduce(self, index: int) -> None:
-        """Writes the module before the pass of that index. The passes before it run once more,
-        which costs less than keeping the text of the module before each pass."""
+    def _reproduce(self, done: Sequence[ModulePass]) -> None:
+        """Writes the module as it was before the pass that failed. The passes before it run once
+        more, which costs less than keeping the text of the module before each pass."""
         path = self.request.mlir_pass_pipeline_crash_reproducer
         if self.request.verify_diagnostics or path == "":
             return
         module = self._parse(Diagnostics())
-        PassRunner(load_dialects()).run(module, [pass_ for _, pass_ in self.scheduled[:index]])
+        PassRunner(load_dialects()).run(module, done)
         self.reproducer = write_reproducer(
             path,
             module_text(module, locations=True),
-            [step for step, _ in self.scheduled[index:]],
+            [step for step, _ in self.scheduled[len(done) :]],
             verify=self.request.verify_each,
         )
 

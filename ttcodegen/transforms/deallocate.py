@@ -35,7 +35,7 @@ class Deallocate(ModulePass):
 
 
 def _deallocate(block: Block) -> None:
-    owner = _buffer_owners(block)
+    owner = buffer_owners(block)
     kept: set[SSAValue] = set(block.args)
     last_use: dict[SSAValue, Operation] = {}
     members: dict[SSAValue, list[SSAValue]] = {}
@@ -60,7 +60,7 @@ def _deallocate(block: Block) -> None:
                 after = made
 
 
-def _buffer_owners(block: Block) -> dict[SSAValue, SSAValue]:
+def buffer_owners(block: Block) -> dict[SSAValue, SSAValue]:
     """For every value the first value whose buffer it may share; itself if it has its own."""
     owner: dict[SSAValue, SSAValue] = {argument: argument for argument in block.args}
     for op in block.ops:

@@ -2,12 +2,60 @@
 
 from __future__ import annotations
 
-from ttcodegen.transforms.registry import Group, PassEntry
+from ttcodegen.target.system import ARCHITECTURES
+from ttcodegen.transforms.registry import Group, Option, PassEntry
 
 _TRANSFORMS = "ttcodegen.transforms"
 _CONVERSIONS = "ttcodegen.conversions"
 
+SYSTEM_OPTIONS = (
+    Option("system-desc-path", "A .ttsys file that describes the system."),
+    Option(
+        "mock-system-desc-arch",
+        "Without a file: the architecture whose default system is meant.",
+        choices=("", *ARCHITECTURES),
+    ),
+    Option("mesh-shape", "Devices along each dimension of the mesh; one is possible."),
+)
+
 PASSES = (
+    PassEntry(
+        name="ttir-load-system-desc",
+        group=Group.TTCORE,
+        implementation=f"{_TRANSFORMS}.ttcore_device:LoadSystemDescription",
+        description="Says what system the module is compiled for.",
+        aliases=("tt-load-system-desc",),
+        options=(Option("path", "A .ttsys file; without one, the module's own or the default."),),
+    ),
+    PassEntry(
+        name="ttir-implicit-device",
+        group=Group.TTCORE,
+        implementation=f"{_TRANSFORMS}.ttcore_device:ImplicitDevice",
+        description="Describes the device: all cores and banks of the first chip.",
+        aliases=("tt-implicit-device",),
+        options=(SYSTEM_OPTIONS[2],),
+    ),
+    PassEntry(
+        name="ttcore-register-device",
+        group=Group.TTCORE,
+        implementation=f"{_TRANSFORMS}.ttcore_device:RegisterDevice",
+        description="Says what system and device the module is compiled for.",
+        aliases=("tt-register-device",),
+        options=SYSTEM_OPTIONS,
+    ),
+    PassEntry(
+        name="populate-argument-types",
+        group=Group.TTCORE,
+        implementation=f"{_TRANSFORMS}.argument_types:PopulateArgumentTypes",
+        description="Says which arguments are inputs, and which are weights.",
+        aliases=("tt-populate-argument-types", "ttcore-populate-argument-types"),
+        options=(
+            Option(
+                "argument-types",
+                "function=kind,kind,...; the kinds are input, parameter and constant.",
+            ),
+        ),
+    ),
     PassEntry(
         name="ttir-element-type-normalization",
         group=Group.TTIR,
@@ -62,7 +110,9 @@ PASSES = (
         name="ttnn-layout",
         group=Group.TTNN,
         implementation=f"{_TRANSFORMS}.ttnn_layout:TTNNLayout",
-        description="Gives every TTNN tensor its data type, page layout and memory.",
+        description="Gives every TTNN tensor its data type, page layout and memory; before the "
+        "conversion to TTNN, lets it do so.",
+        aliases=("ttir-layout",),
     ),
     PassEntry(
         name="const-eval-hoist-transform",
@@ -84,6 +134,30 @@ PASSES = (
         description="Gives tensors back to the device after their last use.",
     ),
     PassEntry(
+        name="ttnn-check-memory",
+        group=Group.TTNN,
+        implementation=f"{_TRANSFORMS}.ttnn_memory:CheckMemory",
+        description="Refuses programs that the device cannot hold.",
+    ),
+    PassEntry(
+        name="ttnn-modify-signatures-for-dylib",
+        group=Group.EMITC,
+        implementation=f"{_CONVERSIONS}.uniform_signature:ModifySignaturesForDylib",
+        description="Gives each function f a second one in C++, call_f, of vectors of tensors.",
+        aliases=("ttnn-tuplify-tensors",),
+    ),
+    PassEntry(
+        name="convert-ttnn-to-emitc",
+        group=Group.EMITC,
+        implementation=f"{_CONVERSIONS}.convert_ttnn_to_emitc:ConvertTTNNToEmitC",
+        description="Turns TTNN functions into C++ files.",
+        options=(
+            Option("module-name", "The namespace and the stem of the files; the module's name."),
+            Option("input-hash", "What the files say about their origin; a hash of the module."),
+            Option("release", "The release of tt-metal.", "0.70.1", choices=("0.70.1",)),
+        ),
+    ),
+    PassEntry(
         name="inline",
         group=Group.GENERAL,
         implementation=f"{_TRANSFORMS}.inline:InlinePass",
@@ -94,6 +168,12 @@ PASSES = (
         group=Group.GENERAL,
         implementation=f"{_TRANSFORMS}.remove_dead_values:RemoveDeadValues",
         description="Drops ops whose results nobody uses.",
+    ),
+    PassEntry(
+        name="symbol-dce",
+        group=Group.GENERAL,
+        implementation=f"{_TRANSFORMS}.symbol_dce:SymbolDCE",
+        description="Drops private functions that nobody calls.",
     ),
     PassEntry(
         name="cse",

@@ -1,9 +1,14 @@
-"""The table of the pipelines: each is a list of passes that one can read."""
+"""The table of the pipelines: each is a list of passes that one can read.
+
+Names and options are those of tt-mlir (2024 to 2026). An option with a `refusal` is one that cannot
+be had here: it is accepted with the value that says what is done anyway.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 
+from ttcodegen.transforms.passes import SYSTEM_OPTIONS
 from ttcodegen.transforms.registry import Group, Option, OptionValue, PipelineEntry, Step
 
 Values = Mapping[str, OptionValue]
@@ -26,14 +31,64 @@ def ttir(options: Values) -> Iterator[Step | str]:
 
 def ttir_to_ttnn(options: Values) -> Iterator[Step | str]:
     """From what the user wrote to the calls of the library, in order."""
-    yield Step("ttir-pipeline", {option.name: options[option.name] for option in _TTIR_OPTIONS})
+    yield Step("ttcore-register-device", _chosen(options, SYSTEM_OPTIONS))
+    if options["argument-types"]:
+        yield Step("populate-argument-types", {"argument-types": options["argument-types"]})
+    yield Step("ttir-pipeline", _chosen(options, _TTIR_OPTIONS))
     yield "convert-ttir-to-ttnn"
-    yield "remove-dead-values"
+    if options["enable-remove-dead-values"]:
+        yield "remove-dead-values"
     yield "ttnn-layout"
     if options["enable-const-eval"]:
         yield "const-eval-hoist-transform"
     yield "ttnn-decompose-layouts"
     yield "ttnn-deallocate"
+    yield "ttnn-check-memory"
+
+
+def ttnn_to_runtime(options: Values) -> Iterator[Step | str]:
+    """TTNN is what the flatbuffer holds: there is only to see that it fits the device."""
+    yield "ttnn-check-memory"
+
+
+def ttnn_to_emitc(options: Values) -> Iterator[Step | str]:
+    """From the calls of the library to C++ files."""
+    if options["target-dylib"]:
+        yield "ttnn-modify-signatures-for-dylib"
+    yield Step("convert-ttnn-to-emitc", _chosen(options, _EMITC_PASS_OPTIONS))
+
+
+def ttir_to_emitc(options: Values) -> Iterator[Step | str]:
+    """From what the user wrote to C++ files."""
+    yield Step("ttir-to-ttnn-common-pipeline", _chosen(options, _TTNN_OPTIONS))
+    yield Step("ttnn-common-to-emitc-pipeline", _chosen(options, _EMITC_OPTIONS))
+
+
+def _chosen(options: Values, of: Sequence[Option]) -> dict[str, OptionValue]:
+    """The values of some options that are not their defaults, so that steps read easily."""
+    return {o.name: options[o.name] for o in of if options[o.name] != o.default}
+
+
+_OPTIMIZER = (
+    "there is no optimizer of layouts; tensors lie where the calls of the library need them"
+)
+_CALLS = "what the library asks of its operands is always respected"
+_CPU = "nothing is computed on the CPU"
+_DEVICES = "programs run on one device"
+_TRACE = "traces of the device are not recorded"
+_TYPES = "tensors keep the data types that the source gives them"
+_KERNELS = "the library chooses how its kernels compute"
+_FUSED = "the fusing rules are applied together"
+_D2M = "TTNN programs hold calls of the library only"
+_METRICS = "use --mlir-timing, or the perf command of ttcodegen-rt"
+
+
+def _fixed(reason: str, **defaults: OptionValue) -> tuple[Option, ...]:
+    """Options that say what is done anyway, and what their other values are refused with."""
+    return tuple(
+        Option(name.replace("_", "-"), "", default, refusal=reason)
+        for name, default in defaults.items()
+    )
 
 
 _TTIR_OPTIONS = (
@@ -42,8 +97,95 @@ _TTIR_OPTIONS = (
     Option("enable-erase-inverse-ops-pass", "Cancel permutations and reshapes.", True),
 )
 _TTNN_OPTIONS = (
+    *SYSTEM_OPTIONS,
+    Option("argument-types", "Kinds of arguments: function=input,parameter,constant,..."),
     *_TTIR_OPTIONS,
     Option("enable-const-eval", "Compute once what depends on weights only.", True),
+    Option("enable-remove-dead-values", "Drop what lowering left over.", True),
+    *_fixed(
+        _OPTIMIZER,
+        optimization_level=0,
+        enable_optimizer=False,
+        memory_layout_analysis_enabled=False,
+        enable_optimizer_memory_layout_analysis=False,
+        memory_layout_analysis_policy="",
+        max_legal_layouts=64,
+        row_major_enabled=False,
+        tensor_l1_usage_cap="",
+        insert_memreconfig="",
+        override_output_layout="",
+        override_conv2d_config="",
+        override_conv3d_config="",
+        max_fallback_attempts=10000,
+        enable_decision_trace=False,
+        decision_trace_dir="",
+        use_mock_allocator_state=False,
+        enable_dram_space_saving_optimization_pass=False,
+    ),
+    *_fixed(
+        _CALLS,
+        disable_workarounds=False,
+        enable_layout_workaround_pass=True,
+        enable_decomposition_workaround_pass=True,
+        enable_ttnn_decomposition_pass=True,
+        composite_resolution="auto",
+    ),
+    *_fixed(
+        _CPU,
+        enable_cpu_hoisted_const_eval=False,
+        enable_const_eval_inputs_to_system_memory=False,
+    ),
+    *_fixed(_DEVICES, mesh_topology="", enable_ccl_activation_dtype_lowering=False),
+    *_fixed(_TRACE, enable_trace=False),
+    *_fixed(
+        _TYPES,
+        target_bit_width=32,
+        enable_bfp8_conversion=False,
+        experimental_bfp8_weights=False,
+        experimental_weight_dtype="none",
+        experimental_kv_cache_dtype="none",
+        enable_activation_dtype_lowering=False,
+        enable_quant_dequant_conversion_pass=True,
+    ),
+    *_fixed(
+        _KERNELS,
+        compute_cfg_math_fidelity="",
+        compute_cfg_fp32_dest_acc_en="",
+        compute_cfg_math_approx_mode="",
+        compute_cfg_packer_l1_acc="",
+        compute_cfg_dst_full_sync_en="",
+    ),
+    *_fixed(
+        _FUSED,
+        enable_fusing_conv2d_with_multiply_pattern=False,
+        enable_permute_matmul_fusion=False,
+        enable_permute_slice_after_matmul_fusion=False,
+    ),
+    *_fixed(_D2M, enable_create_d2m_subgraphs=False, enable_d2m_elementwise_fusion=False),
+    *_fixed(
+        _METRICS,
+        ttnn_perf_metrics_enabled=False,
+        ttnn_perf_metrics_output_file="",
+        enable_compile_time_stats=False,
+    ),
+    *_fixed("locations do not have to be unique", check_unique_locs=False),
+)
+_EMITC_PASS_OPTIONS = (
+    Option("module-name", "The namespace and the stem of the files; the module's name."),
+    Option("input-hash", "What the files say about their origin; a hash of the module."),
+    Option("release", "The release of tt-metal.", "0.70.1", choices=("0.70.1",)),
+)
+_EMITC_OPTIONS = (
+    *_EMITC_PASS_OPTIONS,
+    Option("target-dylib", "Add functions of vectors, for callers that know no model.", False),
+    *_fixed("the C++ has the structure of the model anyway", try_recover_structure=True),
+    *_fixed("structures without fields are left out", tuplify_input_if_empty=False),
+    *_fixed(
+        "the project that ttcodegen writes reads inputs and weights from .npy files",
+        load_input_tensors_from_disk=False,
+        tensor_load_directory="",
+        tensor_load_file_prefix="",
+    ),
 )
 
 PIPELINES = (
@@ -61,6 +203,27 @@ PIPELINES = (
         description="TTIR to TTNN, with layouts.",
         aliases=("ttir-to-ttnn-runtime-pipeline", "ttir-to-ttnn-backend-pipeline"),
         options=_TTNN_OPTIONS,
+    ),
+    PipelineEntry(
+        name="ttnn-common-to-runtime-pipeline",
+        group=Group.TTNN,
+        steps=ttnn_to_runtime,
+        description="TTNN to what a flatbuffer holds.",
+        aliases=("ttnn-common-to-flatbuffer-pipeline",),
+    ),
+    PipelineEntry(
+        name="ttnn-common-to-emitc-pipeline",
+        group=Group.EMITC,
+        steps=ttnn_to_emitc,
+        description="TTNN to C++ files.",
+        options=_EMITC_OPTIONS,
+    ),
+    PipelineEntry(
+        name="ttir-to-emitc-pipeline",
+        group=Group.EMITC,
+        steps=ttir_to_emitc,
+        description="TTIR to C++ files.",
+        options=(*_TTNN_OPTIONS, *_EMITC_OPTIONS),
     ),
 )
 """Rows in the order of --help within each group."""

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from xdsl.context import Context
-from xdsl.dialects.builtin import FunctionType, ModuleOp
+from xdsl.dialects.builtin import FunctionType, ModuleOp, UnitAttr
 from xdsl.dialects.func import FuncOp, ReturnOp
 from xdsl.ir import BlockArgument, Operation, SSAValue
 from xdsl.passes import ModulePass
@@ -17,7 +17,10 @@ from ttcodegen.diagnostics import CompileError
 from ttcodegen.dialects.datatypes import DataType, shape_of
 from ttcodegen.dialects.functions import argument_type
 from ttcodegen.dialects.operation import CatalogueOp
+from ttcodegen.dialects.placement import GRID_WIDTH
+from ttcodegen.dialects.system import system_of
 from ttcodegen.dialects.ttcore import ArgumentType
+from ttcodegen.dialects.ttir import TTIROp
 from ttcodegen.dialects.ttnn import (
     TensorPlacement,
     declared_data_type,
@@ -29,26 +32,39 @@ from ttcodegen.ops.attribute_kinds import DATA_TYPE
 from ttcodegen.ops.definition import Layout, Memory, OperandSpec, ResultRule, TTNNDefinition
 from ttcodegen.ops.op_builder import OpBuilder
 
+LAYOUTS_WANTED = "ttcodegen.layouts_wanted"
+"""Marks a module of TTIR whose lowering to TTNN is to assign layouts."""
+
 
 @dataclass(frozen=True)
 class TTNNLayout(ModulePass):
     """Everything lies in interleaved DRAM tiles, except where an op of the library asks for or
-    returns something else; inputs arrive row-major, weights as their users want them."""
+    returns something else; inputs arrive row-major, weights as their users want them.
+
+    On a module that was not lowered to TTNN yet there are no calls that could ask: the module is
+    marked, so that its lowering assigns layouts.
+    """
 
     name = "ttnn-layout"
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
+        if any(isinstance(inner, TTIROp) for inner in op.walk()):
+            op.attributes[LAYOUTS_WANTED] = UnitAttr()
+            return
+        op.attributes.pop(LAYOUTS_WANTED, None)
+        system = system_of(op)
+        columns = GRID_WIDTH if system is None else min(GRID_WIDTH, system.chip.grid[1])
         for function in op.walk():
             if isinstance(function, FuncOp):
-                _assign(function)
+                _assign(function, columns)
 
 
-def _assign(function: FuncOp) -> None:
+def _assign(function: FuncOp, grid_width: int) -> None:
     block = body_of(function)
     for argument in list(block.args):
         placement = _argument_placement(function, argument)
         Rewriter.replace_value_with_new_type(argument, placed_type(placement))
-    assigner = _Assigner()
+    assigner = _Assigner(grid_width)
     classes = ttnn_op_classes()
     rebuild(function, lambda insert, m: OpBuilder(classes, insert, m), assigner.rewrite)
     results = _return_operands(function, assigner)
@@ -118,6 +134,8 @@ def _deciding(op: CatalogueOp, rule: ResultRule, operands: Sequence[SSAValue]) -
 class _Assigner:
     """Rewrites one function; remembers the conversions that were made of each value."""
 
+    grid_width: int
+    """The cores of a row that shards are laid out on."""
     converted: dict[tuple[SSAValue, TensorPlacement], SSAValue] = field(
         default_factory=dict[tuple[SSAValue, TensorPlacement], SSAValue]
     )
@@ -169,7 +187,8 @@ class _Assigner:
         if spec.layout is not None:
             wanted = wanted.with_(layout=spec.layout)
         if spec.shards is not None:
-            wanted = wanted.height_sharded(spec.shards(op))
+            shards = replace(spec.shards(op), grid_width=self.grid_width)
+            wanted = wanted.height_sharded(shards)
         return wanted
 
     def convert(self, builder: OpBuilder, value: SSAValue, wanted: TensorPlacement) -> SSAValue:

@@ -1,0 +1,94 @@
+"""Makes a module say what it is compiled for: a system, and a device of it."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+from xdsl.context import Context
+from xdsl.dialects.builtin import ModuleOp
+from xdsl.passes import ModulePass
+
+from ttcodegen.diagnostics import CompileError
+from ttcodegen.dialects.system import Device, DeviceOp, devices, set_system, system_of
+from ttcodegen.flatbuffer.system import read_ttsys_file
+from ttcodegen.target.system import default_system
+
+DEFAULT_ARCHITECTURE = "wormhole_b0"
+
+
+def _load_system(module: ModuleOp, path: str, arch: str) -> None:
+    """Sets the system that is named, if one is; else keeps the module's, or takes the default."""
+    if path and arch:
+        raise CompileError(
+            "a system description and an architecture are given",
+            remedy="a system description says of which architecture its chips are",
+        )
+    if path:
+        set_system(module, read_ttsys_file(path))
+    elif arch or system_of(module) is None:
+        set_system(module, default_system(arch or DEFAULT_ARCHITECTURE))
+
+
+def _register_device(module: ModuleOp, mesh_shape: str) -> None:
+    """Describes one device with all cores and banks of the first chip."""
+    system = system_of(module)
+    assert system is not None
+    sizes = [int(size) for size in re.findall(r"\d+", mesh_shape)]
+    if any(size != 1 for size in sizes):
+        raise CompileError(
+            f"a mesh of {'x'.join(map(str, sizes))} devices is not supported",
+            remedy="programs are compiled for one device: leave the mesh out",
+        )
+    for old in devices(module):
+        module.body.block.erase_op(old)
+    device = DeviceOp(Device(system.chip.grid, system.chip.dram_grid))
+    first = module.body.block.first_op
+    if first is None:
+        module.body.block.add_op(device)
+    else:
+        module.body.block.insert_op_before(device, first)
+
+
+@dataclass(frozen=True)
+class LoadSystemDescription(ModulePass):
+    """Sets `ttcore.system_desc`; raises CompileError if the file is no description."""
+
+    name = "ttir-load-system-desc"
+
+    path: str = ""
+
+    def apply(self, ctx: Context, op: ModuleOp) -> None:
+        _load_system(op, self.path, "")
+
+
+@dataclass(frozen=True)
+class ImplicitDevice(ModulePass):
+    """Adds `ttcore.device`; raises CompileError for meshes of several devices."""
+
+    name = "ttir-implicit-device"
+
+    mesh_shape: str = ""
+
+    def apply(self, ctx: Context, op: ModuleOp) -> None:
+        _load_system(op, "", "")
+        _register_device(op, self.mesh_shape)
+
+
+@dataclass(frozen=True)
+class RegisterDevice(ModulePass):
+    """Sets `ttcore.system_desc` and adds `ttcore.device`.
+
+    A system that is not named is that of the module, or the default one. Raises CompileError as the
+    two passes above do.
+    """
+
+    name = "ttcore-register-device"
+
+    system_desc_path: str = ""
+    mock_system_desc_arch: str = ""
+    mesh_shape: str = ""
+
+    def apply(self, ctx: Context, op: ModuleOp) -> None:
+        _load_system(op, self.system_desc_path, self.mock_system_desc_arch)
+        _register_device(op, self.mesh_shape)

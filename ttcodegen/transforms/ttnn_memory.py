@@ -1,0 +1,193 @@
+"""Whether a program fits the device: its DRAM, its L1, its cores and its data types."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from math import prod
+
+from xdsl.context import Context
+from xdsl.dialects.builtin import ModuleOp, TensorType
+from xdsl.dialects.func import FuncOp
+from xdsl.ir import Attribute, Operation, SSAValue
+from xdsl.passes import ModulePass
+
+from ttcodegen.conversions.rebuilding import body_of
+from ttcodegen.diagnostics import CompileError, Diagnostics, Note
+from ttcodegen.dialects.functions import argument_type
+from ttcodegen.dialects.memory import Layout
+from ttcodegen.dialects.placement import TensorPlacement, TTNNLayoutAttr
+from ttcodegen.dialects.system import system_of
+from ttcodegen.dialects.tile import TILE_FORMATS
+from ttcodegen.dialects.ttcore import ArgumentType, LoadCachedOp
+from ttcodegen.target.system import ChipDescription, default_system
+from ttcodegen.transforms.const_eval_hoist import is_const_eval
+from ttcodegen.transforms.deallocate import buffer_owners
+from ttcodegen.transforms.ttcore_device import DEFAULT_ARCHITECTURE
+
+
+@dataclass(frozen=True)
+class CheckMemory(ModulePass):
+    """Refuses programs that the device of the module cannot hold.
+
+    Tensors count from the op that makes them until they are deallocated, weights and what is
+    computed from them always; a program computes its constants before its first run. Circular
+    buffers and what ops allocate for themselves are not counted. Raises CompileError that names the
+    op at which the memory does not suffice, and what takes it; the data types that the chip lacks;
+    or tensors that are divided among more cores than there are.
+    """
+
+    name = "ttnn-check-memory"
+
+    def apply(self, ctx: Context, op: ModuleOp) -> None:
+        system = system_of(op) or default_system(DEFAULT_ARCHITECTURE)
+        functions = [f for f in op.body.block.ops if isinstance(f, FuncOp)]
+        diagnostics = Diagnostics()
+        for function in functions:
+            _check_types(function, system.chip, diagnostics)
+        diagnostics.raise_errors()
+        for function in functions:
+            _Usage(function, system.chip).check()
+
+
+def _placements(op: Operation) -> Iterator[TensorPlacement]:
+    values: list[SSAValue] = list(op.results)
+    if isinstance(op, FuncOp):
+        values += body_of(op).args
+    for value in values:
+        if (placement := _placement(value.type)) is not None:
+            yield placement
+
+
+def _placement(type_: Attribute) -> TensorPlacement | None:
+    """How a tensor lies, None if that was not decided."""
+    if isinstance(type_, TensorType) and isinstance(type_.encoding, TTNNLayoutAttr):
+        return type_.encoding.data
+    return None
+
+
+def _check_types(function: FuncOp, chip: ChipDescription, diagnostics: Diagnostics) -> None:
+    told: set[str] = set()
+    for op in function.walk():
+        for placement in _placements(op):
+            name = placement.data_type.mlir
+            if name not in chip.supported_data_types and name not in told:
+                told.add(name)
+                diagnostics.error(
+                    f"the chip has no tensors of {name}",
+                    op,
+                    remedy=f"it has {', '.join(chip.supported_data_types)}",
+                )
+            shards = placement.shards
+            if shards is not None and shards.cores > chip.cores:
+                diagnostics.error(
+                    f"a tensor is divided among {shards.cores} cores, the chip has {chip.cores}", op
+                )
+
+
+@dataclass(frozen=True)
+class Banks:
+    """The memory that a tensor takes: `bytes` of each bank of a kind of memory."""
+
+    memory: str
+    bytes: int
+
+
+def banks_of(placement: TensorPlacement, chip: ChipDescription) -> Banks | None:
+    """What a tensor takes, None if it lies on the host.
+
+    Interleaved tensors are dealt out to the banks page by page; a page is a tile or a row, and
+    begins at an aligned address.
+    """
+    if placement.buffer_type == "system_memory":
+        return None
+    in_dram = placement.buffer_type == "dram"
+    alignment = chip.noc_dram_address_align_bytes if in_dram else chip.noc_l1_address_align_bytes
+    format_ = TILE_FORMATS[placement.data_type.mlir]
+    height, width = placement.collapsed_shape()
+    if placement.shards is not None:
+        bits = prod(placement.shards.shape) * format_.bits
+        return Banks(placement.buffer_type, _aligned(bits // 8, alignment))
+    if placement.layout is Layout.TILE:
+        pages, page = height * width, format_.tile_bytes()
+    else:
+        pages, page = height, width * format_.bits // 8
+    banks = chip.num_dram_channels if in_dram else chip.cores
+    return Banks(placement.buffer_type, -(-pages // banks) * _aligned(page, alignment))
+
+
+def _aligned(size: int, alignment: int) -> int:
+    return -(-size // alignment) * alignment
+
+
+@dataclass
+class _Usage:
+    """Follows what a function takes of the banks, op by op."""
+
+    function: FuncOp
+    chip: ChipDescription
+    taken: dict[str, dict[str, int]] = field(default_factory=dict[str, dict[str, int]])
+    """By memory, then by what it is taken for: bytes of each bank."""
+
+    def check(self) -> None:
+        """Raises CompileError at the first op for which no room is left."""
+        block = body_of(self.function)
+        owners = buffer_owners(block)
+        for argument in block.args:
+            weight = is_const_eval(self.function) or argument_type(
+                self.function, argument.index
+            ) in (ArgumentType.PARAMETER, ArgumentType.CONSTANT)
+            self._take(argument, "weights" if weight else "inputs", self.function)
+        for op in block.ops:
+            kind = "constants" if isinstance(op, LoadCachedOp) else "activations"
+            for result in op.results:
+                if owners[result] is result:
+                    self._take(result, kind, op)
+            if op.name == "ttnn.deallocate" and owners[op.operands[0]] is op.operands[0]:
+                self._give_back(op.operands[0])
+
+    def _take(self, value: SSAValue, kind: str, op: Operation) -> None:
+        placement = _placement(value.type)
+        banks = banks_of(placement, self.chip) if placement is not None else None
+        if banks is None:
+            return
+        kinds = self.taken.setdefault(banks.memory, {})
+        kinds[kind] = kinds.get(kind, 0) + banks.bytes
+        if sum(kinds.values()) > self._limit(banks.memory):
+            raise self._full(banks.memory, kinds, op)
+
+    def _give_back(self, value: SSAValue) -> None:
+        placement = _placement(value.type)
+        banks = banks_of(placement, self.chip) if placement is not None else None
+        if banks is not None:
+            self.taken[banks.memory]["activations"] -= banks.bytes
+
+    def _limit(self, memory: str) -> int:
+        """Bytes of each bank that tensors may take."""
+        if memory == "dram":
+            return self.chip.dram_unreserved_end - self.chip.dram_unreserved_base
+        return self.chip.usable_l1
+
+    def _full(self, memory: str, kinds: dict[str, int], op: Operation) -> CompileError:
+        in_dram = memory == "dram"
+        banks = self.chip.num_dram_channels if in_dram else self.chip.cores
+        where = "DRAM" if in_dram else "L1"
+        needed, limit = sum(kinds.values()) * banks, self._limit(memory) * banks
+        notes = [
+            Note(f"{kind}: {_shown(size * banks)}") for kind, size in kinds.items() if size > 0
+        ]
+        return CompileError(
+            f"'{self.function.sym_name.data}' does not fit into the {where} of {self.chip.arch}: "
+            f"it needs {_shown(needed)} here, {_shown(limit)} can be used",
+            op,
+            remedy="narrower data types or a smaller batch take less; a chip with more memory is "
+            "named by a system description",
+            notes=notes,
+        )
+
+
+def _shown(size: int) -> str:
+    for unit, scale in (("GiB", 1 << 30), ("MiB", 1 << 20), ("KiB", 1 << 10)):
+        if size >= scale:
+            return f"{size / scale:.2f} {unit}"
+    return f"{size} bytes"

@@ -200,8 +200,8 @@ class KernelCheck:
             for processor in processors(configuration)
         ]
         with ThreadPoolExecutor(self.jobs) as pool:
-            results = pool.map(lambda task: self._check_for(*task), tasks)
-            return merged([fault for found in results for fault in found])
+            results = [pool.submit(self._check_for, *task) for task in dict.fromkeys(tasks)]
+            return merged([fault for result in results for fault in result.result()])
 
     def _check_for(self, configuration: KernelConfiguration, processor: Processor) -> list[Fault]:
         folder = configuration.file.parent
@@ -256,18 +256,17 @@ def merged(found: Sequence[Fault]) -> list[Fault]:
     return list(first.values())
 
 
-def _pairs(texts: Sequence[str]) -> list[tuple[str, str]]:
-    pairs = [text.partition("=")[::2] for text in texts]
-    for name, _ in pairs:
-        if not name:
-            raise ConfigurationError("expected NAME=VALUE")
-    return pairs
+def _pair(text: str) -> tuple[str, str]:
+    name, separator, value = text.partition("=")
+    if not name or not separator:
+        raise ConfigurationError(f"{text!r} is not NAME=VALUE")
+    return name, value
 
 
 def _by_hand(kernel: Path, options: argparse.Namespace) -> list[KernelConfiguration]:
     """The configurations that the command line gives a kernel."""
     buffers: list[CircularBuffer] = []
-    for index, data_format in _pairs(options.circular_buffer):
+    for index, data_format in map(_pair, options.circular_buffer):
         if data_format not in DATA_FORMATS:
             raise ConfigurationError(f"{data_format!r} is not one of {', '.join(DATA_FORMATS)}")
         buffers.append(CircularBuffer(int(index), data_format))
@@ -276,8 +275,8 @@ def _by_hand(kernel: Path, options: argparse.Namespace) -> list[KernelConfigurat
         options.processor,
         options.arch or ARCHITECTURES[0],
         tuple(int(value, 0) for value in options.compile_args.split(",") if value),
-        tuple((name, int(value, 0)) for name, value in _pairs(options.named)),
-        tuple(_pairs(options.define)),
+        tuple((name, int(value, 0)) for name, value in map(_pair, options.named)),
+        tuple(map(_pair, options.define)),
         tuple(buffers),
         math_fidelity=options.math_fidelity,
         fp32_dest_acc_en=options.fp32_dest_acc_en,

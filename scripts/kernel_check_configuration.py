@@ -42,9 +42,13 @@ DATA_FORMATS = {
 }
 """tt::DataFormat of the release."""
 
-_BITS = {"Float32": 32, "Tf32": 32, "Int32": 32, "UInt32": 32, "RawUInt32": 32}
-_BITS |= {"Float16": 16, "Float16_b": 16, "UInt16": 16, "RawUInt16": 16}
-_BITS |= {"Bfp4": 4, "Bfp4_b": 4, "Bfp2": 2, "Bfp2_b": 2}
+_BITS = {
+    **dict.fromkeys(("Float32", "Tf32", "Int32", "UInt32", "RawUInt32"), 32),
+    **dict.fromkeys(("Float16", "Float16_b", "UInt16", "RawUInt16"), 16),
+    **dict.fromkeys(("Bfp4", "Bfp4_b"), 4),
+    **dict.fromkeys(("Bfp2", "Bfp2_b"), 2),
+}
+"""Bits of an element, where they are not 8; without the exponents of block floats."""
 
 
 class ConfigurationError(Exception):

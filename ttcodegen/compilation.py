@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from ttcodegen.diagnostics import CompileError, Diagnostics, Source
 from ttcodegen.dialects import load_dialects
@@ -16,14 +16,19 @@ from ttcodegen.transforms.registry import passes_of
 if TYPE_CHECKING:
     from xdsl.dialects.builtin import ModuleOp
 
+    from ttcodegen.conversions.cpp_interface import ConstantFile
     from ttcodegen.conversions.interface import Entry, Port
-    from ttcodegen.conversions.ttnn_to_emitc import ConstantFile
+    from ttcodegen.flatbuffer.writer import Origin
     from ttcodegen.project.description import (
         DataFile,
         FunctionDescription,
         ModuleDescription,
         TensorDescription,
     )
+
+
+PIPELINES = {"ttnn": "ttir-to-ttnn-common-pipeline", "ttmetal": "ttir-to-ttmetal-pipeline"}
+"""What lowers a module, by target."""
 
 
 @dataclass(frozen=True)
@@ -60,7 +65,7 @@ def compile_module(
     Raises:
         CompileError: if the input is wrong or not supported; all unsupported ops are in one error.
     """
-    if options.target != "ttnn":
+    if options.target not in PIPELINES:
         raise CompileError(f"target '{options.target}' is not supported")
     runner = runner if runner is not None else PassRunner(load_dialects())
     with runner.stage("parse"):
@@ -70,7 +75,7 @@ def compile_module(
     with runner.stage("verify"):
         verify(module)
         source_dtypes = _source_dtypes(module)
-    runner.run(module, passes_of("ttir-to-ttnn-common-pipeline"))
+    runner.run(module, passes_of(PIPELINES[options.target]))
     return _emit(module, options, runner, input_hash, source_dtypes)
 
 
@@ -111,6 +116,18 @@ def _source_dtypes(module: ModuleOp) -> dict[str, tuple[list[str], list[str]]]:
     }
 
 
+@dataclass(frozen=True)
+class _Emitted:
+    """What a module was written as."""
+
+    functions: Sequence[Entry]
+    constants: Sequence[ConstantFile]
+    files: dict[str, str]
+    flatbuffer: bytes
+    kernels: tuple[Mapping[str, Any], ...] = ()
+    programs: tuple[Mapping[str, Any], ...] = ()
+
+
 def _emit(
     module: ModuleOp,
     options: CompileOptions,
@@ -118,32 +135,22 @@ def _emit(
     input_hash: str,
     source_dtypes: dict[str, tuple[list[str], list[str]]],
 ) -> CompiledModule:
-    from ttcodegen.conversions.interface import entries
-    from ttcodegen.conversions.ttnn_to_emitc import convert_ttnn_to_emitc
     from ttcodegen.emitc.formatting import format_files
-    from ttcodegen.emitc.printer import print_module
-    from ttcodegen.flatbuffer.writer import Origin, write_ttnn
+    from ttcodegen.flatbuffer.writer import Origin
     from ttcodegen.project.description import ModuleDescription, module_name
 
     name = module_name(options.module_name)
-    functions = entries(module)
-    if not functions:
-        raise CompileError(
-            "the module has no public function",
-            remedy="remove 'private' from the function that is to be called",
-        )
-    with runner.stage("flatbuffer"):
-        origin = Origin(input_hash=input_hash, arch=options.arch, release=options.release)
-        flatbuffer = write_ttnn(module, origin)
-    with runner.stage("convert-ttnn-to-emitc"):
-        program = convert_ttnn_to_emitc(name, functions, input_hash, options.release)
-    runner.dump_stage(program.module, "convert-ttnn-to-emitc")
-    with runner.stage("print C++"):
-        files = print_module(program.module)
+    origin = Origin(input_hash=input_hash, arch=options.arch, release=options.release)
+    emit = _emit_ttmetal if options.target == "ttmetal" else _emit_ttnn
+    emitted = emit(module, name, origin, runner)
     with runner.stage("clang-format"):
-        files = format_files(files, options.style or "", enabled=options.style is not None)
+        enabled = options.style is not None
+        files = format_files(emitted.files, options.style or "", enabled=enabled)
     with runner.stage("describe"):
-        described = tuple(_describe(entry, *source_dtypes[entry.name]) for entry in functions)
+        described = tuple(
+            _describe(entry, options.target, *source_dtypes[entry.name])
+            for entry in emitted.functions
+        )
         description = ModuleDescription(
             name,
             described,
@@ -151,9 +158,57 @@ def _emit(
             options.arch,
             options.release,
             input_hash,
-            tuple(_data_file(constant) for constant in program.constants),
+            tuple(_data_file(constant) for constant in emitted.constants),
+            emitted.kernels,
+            emitted.programs,
         )
-    return CompiledModule(description, files, flatbuffer)
+    return CompiledModule(description, files, emitted.flatbuffer)
+
+
+def _emit_ttnn(module: ModuleOp, name: str, origin: Origin, runner: PassRunner) -> _Emitted:
+    from ttcodegen.conversions.interface import entries
+    from ttcodegen.conversions.ttnn_to_emitc import convert_ttnn_to_emitc
+    from ttcodegen.emitc.printer import print_module
+    from ttcodegen.flatbuffer.writer import write_ttnn
+
+    functions = entries(module)
+    _require_functions(functions)
+    with runner.stage("flatbuffer"):
+        flatbuffer = write_ttnn(module, origin)
+    with runner.stage("convert-ttnn-to-emitc"):
+        program = convert_ttnn_to_emitc(name, functions, origin.input_hash, origin.release)
+    runner.dump_stage(program.module, "convert-ttnn-to-emitc")
+    with runner.stage("print C++"):
+        files = print_module(program.module)
+    return _Emitted(functions, program.constants, files, flatbuffer)
+
+
+def _emit_ttmetal(module: ModuleOp, name: str, origin: Origin, runner: PassRunner) -> _Emitted:
+    from ttcodegen.device_compilation import device_sources
+    from ttcodegen.flatbuffer.ttm_writer import write_ttm
+
+    with runner.stage("write device sources"):
+        sources = device_sources(module, name, origin)
+    _require_functions(sources.entries)
+    runner.dump_stage(sources.host.module, "convert-ttmetal-to-emitc")
+    with runner.stage("flatbuffer"):
+        flatbuffer = write_ttm(module, origin, sources.kernel_texts)
+    return _Emitted(
+        sources.entries,
+        sources.host.constants,
+        sources.files,
+        flatbuffer,
+        sources.kernels,
+        sources.programs,
+    )
+
+
+def _require_functions(functions: Sequence[Entry]) -> None:
+    if not functions:
+        raise CompileError(
+            "the module has no public function",
+            remedy="remove 'private' from the function that is to be called",
+        )
 
 
 def _data_file(constant: ConstantFile) -> DataFile:
@@ -168,7 +223,7 @@ def _data_file(constant: ConstantFile) -> DataFile:
 
 
 def _describe(
-    entry: Entry, argument_dtypes: Sequence[str], result_dtypes: Sequence[str]
+    entry: Entry, target: str, argument_dtypes: Sequence[str], result_dtypes: Sequence[str]
 ) -> FunctionDescription:
     from ttcodegen.project.description import FunctionDescription
 
@@ -177,7 +232,8 @@ def _describe(
         entry.cpp_name,
         tuple(_tensor(p, d) for p, d in zip(entry.arguments, argument_dtypes, strict=True)),
         tuple(_tensor(p, d) for p, d in zip(entry.results, result_dtypes, strict=True)),
-        entry.const_eval is not None,
+        # Programs of the device are kept from call to call, as constants are.
+        entry.const_eval is not None or target == "ttmetal",
     )
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from math import prod
 from pathlib import Path
 from typing import NoReturn
@@ -12,6 +13,7 @@ from ttcodegen.flatbuffer.program import (
     RECORDS,
     VERSION,
     Binary,
+    Constant,
     ConstantReference,
     Golden,
     Operation,
@@ -46,11 +48,15 @@ def read_ttnn_file(path: Path) -> Binary:
     Raises:
         CompileError: if the file cannot be read, or as `read_ttnn` says.
     """
+    return read_ttnn(read_file(path))
+
+
+def read_file(path: Path) -> bytes:
+    """The bytes of a file; raises CompileError if it cannot be read."""
     try:
-        data = path.read_bytes()
+        return path.read_bytes()
     except OSError as error:
         raise CompileError(f"cannot read '{path}': {error.strerror or error}") from None
-    return read_ttnn(data)
 
 
 def read_ttnn(data: bytes | memoryview) -> Binary:
@@ -59,105 +65,119 @@ def read_ttnn(data: bytes | memoryview) -> Binary:
     Raises:
         CompileError: if it is not a .ttnn file, of another version, damaged, or inconsistent.
     """
+    kind = ".ttnn file"
     schema = load_schema("ttnn.fbs")
-    binary: Binary = decode(schema, RECORDS, data, ".ttnn file", VERSION)
-    _check_constants(binary)
-    known: dict[str, Program] = {}
+    binary: Binary = decode(schema, RECORDS, data, kind, VERSION)
+    check_constants(binary.constants, kind)
+    checks = FunctionChecks(binary.constants, kind)
     for program in binary.programs:
-        _check_program(program, known, binary)
-        known[program.name] = program
+        checks.check(program)
     return binary
 
 
-def _fail(message: str) -> NoReturn:
-    raise CompileError(f"the .ttnn file is inconsistent: {message}")
+def _is_shape(shape: tuple[int, ...]) -> bool:
+    return len(shape) <= _HIGHEST_RANK and all(0 <= size < _LARGEST_DIMENSION for size in shape)
 
 
-def _check_shape(shape: tuple[int, ...], what: str) -> None:
-    if len(shape) > _HIGHEST_RANK or any(not 0 <= size < _LARGEST_DIMENSION for size in shape):
-        _fail(f"{what} has an impossible shape")
-
-
-def _check_constants(binary: Binary) -> None:
-    for index, constant in enumerate(binary.constants):
-        _check_shape(constant.shape, f"constant {index}")
+def check_constants(constants: Sequence[Constant], kind: str) -> None:
+    """Raises CompileError if the elements of a constant are not what its type and shape say."""
+    for index, constant in enumerate(constants):
+        if not _is_shape(constant.shape):
+            raise CompileError(
+                f"the {kind} is inconsistent: constant {index} has an impossible shape"
+            )
         size = ELEMENT_SIZES[constant.element_type]
         count = prod(constant.shape)
         if len(constant.elements) not in (size * count, size if count else 0):
-            _fail(
-                f"constant {index} has {len(constant.elements)} bytes for {count} elements of "
-                f"{constant.element_type}"
+            raise CompileError(
+                f"the {kind} is inconsistent: constant {index} has {len(constant.elements)} bytes "
+                f"for {count} elements of {constant.element_type}"
             )
 
 
-def _check_program(program: Program, known: dict[str, Program], binary: Binary) -> None:
-    name = program.name
-    if name in known:
-        _fail(f"there are two programs '{name}'")
-    for index, tensor in enumerate(program.tensors):
-        _check_shape(tensor.type.shape, f"tensor {index} of '{name}'")
-    for entry in (*program.inputs, *program.outputs):
-        if entry.element_type is not None and entry.element_type not in ELEMENT_SIZES:
-            _fail(f"'{entry.name}' of '{name}' has elements of no known type")
-    defined: set[int] = set()
-    for input_ in program.inputs:
-        _define(input_.tensor, program, defined)
-    for operation in program.operations:
-        _check_operation(operation, program, defined, known, binary)
-    for output in program.outputs:
-        _use(output.tensor, program, defined)
-    for golden in program.goldens:
-        _check_golden(golden, program, defined, binary)
+class FunctionChecks:
+    """Checks functions in the order of the file; `known` are those before, by name."""
 
+    def __init__(self, constants: Sequence[Constant], kind: str) -> None:
+        self.known: dict[str, Program] = {}
+        self._constants = constants
+        self._kind = kind
 
-def _check_golden(golden: Golden, program: Program, defined: set[int], binary: Binary) -> None:
-    _use(golden.tensor, program, defined)
-    if golden.constant >= len(binary.constants):
-        _fail(f"'{program.name}' uses constant {golden.constant}, which is not in the file")
-    if binary.constants[golden.constant].shape != program.tensors[golden.tensor].type.shape:
-        _fail(f"a golden value in '{program.name}' has another shape than its tensor")
+    def fail(self, message: str) -> NoReturn:
+        """Raises CompileError."""
+        raise CompileError(f"the {self._kind} is inconsistent: {message}")
 
+    def check(self, program: Program) -> None:
+        """Raises CompileError if something in a function contradicts the rest of the file."""
+        name = program.name
+        if name in self.known:
+            self.fail(f"there are two programs '{name}'")
+        for index, tensor in enumerate(program.tensors):
+            if not _is_shape(tensor.type.shape):
+                self.fail(f"tensor {index} of '{name}' has an impossible shape")
+        for entry in (*program.inputs, *program.outputs):
+            if entry.element_type is not None and entry.element_type not in ELEMENT_SIZES:
+                self.fail(f"'{entry.name}' of '{name}' has elements of no known type")
+        defined: set[int] = set()
+        for input_ in program.inputs:
+            self._define(input_.tensor, program, defined)
+        for operation in program.operations:
+            self._check_operation(operation, program, defined)
+        for output in program.outputs:
+            self._use(output.tensor, program, defined)
+        for golden in program.goldens:
+            self._check_golden(golden, program, defined)
+        self.known[name] = program
 
-def _define(tensor: int, program: Program, defined: set[int]) -> None:
-    if tensor >= len(program.tensors):
-        _fail(f"'{program.name}' defines tensor {tensor}, which is not in its table")
-    if tensor in defined:
-        _fail(f"'{program.name}' defines tensor {tensor} twice")
-    defined.add(tensor)
+    def check_own(self, operation: Operation, function: Program) -> None:
+        """Checks an operation that only some kinds of files have."""
 
+    def _check_golden(self, golden: Golden, program: Program, defined: set[int]) -> None:
+        self._use(golden.tensor, program, defined)
+        self._check_constant(golden.constant, program)
+        if self._constants[golden.constant].shape != program.tensors[golden.tensor].type.shape:
+            self.fail(f"a golden value in '{program.name}' has another shape than its tensor")
 
-def _use(tensor: int, program: Program, defined: set[int]) -> None:
-    if tensor not in defined:
-        _fail(f"'{program.name}' uses tensor {tensor} before it is defined")
+    def _check_constant(self, index: int, program: Program) -> None:
+        if index >= len(self._constants):
+            self.fail(f"'{program.name}' uses constant {index}, which is not in the file")
 
+    def _define(self, tensor: int, program: Program, defined: set[int]) -> None:
+        if tensor >= len(program.tensors):
+            self.fail(f"'{program.name}' defines tensor {tensor}, which is not in its table")
+        if tensor in defined:
+            self.fail(f"'{program.name}' defines tensor {tensor} twice")
+        defined.add(tensor)
 
-def _check_operation(
-    operation: Operation,
-    program: Program,
-    defined: set[int],
-    known: dict[str, Program],
-    binary: Binary,
-) -> None:
-    for tensor in operation.operands:
-        _use(tensor, program, defined)
-    if sum(operation.operand_sizes) != len(operation.operands):
-        _fail(f"the operands of a {operation.name} in '{program.name}' do not add up")
-    for attribute in operation.attributes:
-        value = attribute.value
-        if isinstance(value, ConstantReference) and value.index >= len(binary.constants):
-            _fail(f"'{program.name}' uses constant {value.index}, which is not in the file")
-    if operation.callee is not None:
-        _check_call(operation, program, known)
-    for tensor in operation.results:
-        _define(tensor, program, defined)
+    def _use(self, tensor: int, program: Program, defined: set[int]) -> None:
+        if tensor not in defined:
+            self.fail(f"'{program.name}' uses tensor {tensor} before it is defined")
 
+    def _check_operation(self, operation: Operation, program: Program, defined: set[int]) -> None:
+        for tensor in operation.operands:
+            self._use(tensor, program, defined)
+        if sum(operation.operand_sizes) != len(operation.operands):
+            self.fail(f"the operands of a {operation.name} in '{program.name}' do not add up")
+        for attribute in operation.attributes:
+            if isinstance(attribute.value, ConstantReference):
+                self._check_constant(attribute.value.index, program)
+        if operation.callee is not None:
+            self._check_call(operation, program)
+        self.check_own(operation, program)
+        for tensor in operation.results:
+            self._define(tensor, program, defined)
 
-def _check_call(operation: Operation, program: Program, known: dict[str, Program]) -> None:
-    # Only programs that stand before are known, so calls cannot form a circle.
-    callee = known.get(operation.callee or "")
-    if callee is None:
-        _fail(f"'{program.name}' calls '{operation.callee}', which does not stand before it")
-    if len(callee.inputs) != len(operation.operands) or len(callee.outputs) != len(
-        operation.results
-    ):
-        _fail(f"'{program.name}' calls '{callee.name}' with operands or results that do not fit it")
+    def _check_call(self, operation: Operation, program: Program) -> None:
+        # Only programs that stand before are known, so calls cannot form a circle.
+        callee = self.known.get(operation.callee or "")
+        if callee is None:
+            self.fail(
+                f"'{program.name}' calls '{operation.callee}', which does not stand before it"
+            )
+        if len(callee.inputs) != len(operation.operands) or len(callee.outputs) != len(
+            operation.results
+        ):
+            self.fail(
+                f"'{program.name}' calls '{callee.name}' with operands or results that do not "
+                "fit it"
+            )

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
 from enum import StrEnum
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from ttcodegen.dialects.datatypes import DataType
 from ttcodegen.emitc.naming import file_stem, type_name
@@ -145,16 +145,6 @@ class FunctionDescription:
 
 
 @dataclass(frozen=True)
-class KernelDescription:
-    """A device kernel of the project."""
-
-    file: str
-    """Path in the project."""
-    processor: str
-    """reader, compute or writer."""
-
-
-@dataclass(frozen=True)
 class DataFile:
     """Values that go into the data folder."""
 
@@ -178,7 +168,10 @@ class ModuleDescription:
     """SHA-256 of the source, in hexadecimal."""
     data: tuple[DataFile, ...] = ()
     """Module constants, and weights whose values are known."""
-    kernels: tuple[KernelDescription, ...] = field(default=())
+    kernels: tuple[Mapping[str, Any], ...] = ()
+    """What the manifest says of the kernels of device programs."""
+    programs: tuple[Mapping[str, Any], ...] = ()
+    """What the manifest says of the device programs."""
 
     def weight_file(self, function: FunctionDescription, weight: TensorDescription) -> str:
         """The name, without folder and ending, of the file with the values of a weight.

@@ -34,7 +34,8 @@ def manifest_text(module: ModuleDescription, hashes: Mapping[str, str]) -> str:
         "module": module.name,
         "input_sha256": module.input_hash,
         "functions": [_function(module, function) for function in module.functions],
-        "kernels": [{"file": k.file, "processor": k.processor} for k in module.kernels],
+        "kernels": list(module.kernels),
+        **({"programs": list(module.programs)} if module.programs else {}),
         "files": [{"path": path, "sha256": hashes[path]} for path in sorted(hashes)],
     }
     return json.dumps(content, indent=2, ensure_ascii=False) + "\n"

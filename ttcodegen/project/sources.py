@@ -46,7 +46,7 @@ def support_files() -> dict[str, str]:
 
 def render_sources(module: ModuleDescription) -> dict[str, str]:
     """The C++ files in src/ that follow from the description, by path; not formatted yet."""
-    environment = _environment()
+    environment = template_environment()
     context = _context(module)
     names = ("entry_points.hpp", "entry_points.cpp", "main.cpp", "capi.cpp")
     return {
@@ -64,7 +64,7 @@ def render_project_files(
         module_sources: the paths of the files that the compiler wrote; those ending in .cpp are
             compiled.
     """
-    environment = _environment()
+    environment = template_environment()
     context = _context(module)
     context["module_sources"] = sorted(path for path in module_sources if path.endswith(".cpp"))
     context["support_sources"] = [path for path in support_files() if path.endswith(".cpp")]
@@ -90,7 +90,8 @@ def _template_text(path: str) -> str:
 
 
 @cache
-def _environment() -> Environment:
+def template_environment() -> Environment:
+    """What renders the templates of the package."""
     # Imported here: who only gets a diagnostic must not wait for it.
     from jinja2 import Environment, FunctionLoader, StrictUndefined
 

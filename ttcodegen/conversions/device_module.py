@@ -1,0 +1,229 @@
+"""What emission needs to know of a module of device programs.
+
+Such a module holds host functions, which create buffers and launch programs on them; for each
+program a function that says in TTIR what it means; and the compute kernels as functions of their
+own. A program may be launched several times, on buffers of the same layouts.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+
+from xdsl.dialects.builtin import ModuleOp, SymbolRefAttr
+from xdsl.dialects.func import FuncOp
+from xdsl.ir import Attribute, Operation, SSAValue
+
+from ttcodegen.conversions.interface import Entry, arguments_of, results_of
+from ttcodegen.conversions.rebuilding import body_of
+from ttcodegen.dialects.placement import TensorPlacement, placement_of
+from ttcodegen.dialects.programs import Kernel, Program, program_of
+from ttcodegen.emitc.naming import NameScope, identifier
+from ttcodegen.parsing.structure import operation_name
+
+CONSTANT = "ttir.constant"
+CREATE_BUFFER = "ttmetal.create_buffer"
+DEALLOCATE_BUFFER = "ttmetal.deallocate_buffer"
+ENQUEUE_PROGRAM = "ttmetal.enqueue_program"
+VIEW = "ttmetal.view"
+
+MEANING = "ttmetal.meaning"
+"""Marks a function that says what a program computes."""
+THREAD = "ttkernel.thread"
+"""Marks a function that is a kernel."""
+
+_ADDRESS = "_address"
+
+
+@dataclass(frozen=True)
+class Launch:
+    """One run of a program."""
+
+    op: Operation
+    program: Program
+    meaning: str
+    """The symbol of the function that says what the program computes."""
+
+    @property
+    def inputs(self) -> tuple[SSAValue, ...]:
+        """The tensors that are read."""
+        return tuple(self.op.operands[: self.program.inputs])
+
+    @property
+    def outputs(self) -> tuple[SSAValue, ...]:
+        """The tensors that are written."""
+        return tuple(self.op.operands[self.program.inputs :])
+
+
+@dataclass(frozen=True)
+class Operand:
+    """A tensor that a program reads or writes."""
+
+    name: str
+    """An identifier, unique among the operands of the program."""
+    placement: TensorPlacement
+    is_output: bool
+
+
+@dataclass(frozen=True)
+class DeviceProgram:
+    """A program with the layouts of what it is launched on."""
+
+    program: Program
+    operands: tuple[Operand, ...]
+    meaning: str
+
+
+def attribute_of(op: Operation, name: str) -> Attribute | None:
+    """An attribute or property of an op, None if it has none of that name."""
+    found = op.properties.get(name)
+    return found if found is not None else op.attributes.get(name)
+
+
+def launch_of(op: Operation) -> Launch:
+    """What an `enqueue_program` runs.
+
+    Raises:
+        ValueError: if its attributes say nothing that can be run.
+    """
+    attribute = attribute_of(op, "program")
+    meaning = attribute_of(op, "meaning")
+    if attribute is None or not isinstance(meaning, SymbolRefAttr):
+        raise ValueError(f"{op.name} has no program or no meaning")
+    return Launch(op, program_of(attribute), meaning.string_value())
+
+
+def functions_of(module: ModuleOp) -> Iterator[FuncOp]:
+    """All functions of a module."""
+    return (op for op in module.body.block.ops if isinstance(op, FuncOp))
+
+
+def function_named(module: ModuleOp, symbol: str) -> FuncOp:
+    """The function of that symbol; raises ValueError if there is none."""
+    for function in functions_of(module):
+        if function.sym_name.data == symbol:
+            return function
+    raise ValueError(f"there is no function @{symbol}")
+
+
+def is_meaning(function: FuncOp) -> bool:
+    """Whether a function says what a program computes."""
+    return MEANING in function.attributes
+
+
+def is_host_function(function: FuncOp) -> bool:
+    """Whether a function runs on the host; the others are kernels or meanings of programs."""
+    return not is_meaning(function) and THREAD not in function.attributes
+
+
+def device_entries(module: ModuleOp) -> list[Entry]:
+    """The entry functions of a module of device programs; their constants are the module's."""
+    # `main` belongs to the program that the functions end up in.
+    scope = NameScope(["main"])
+    entries: list[Entry] = []
+    for function in functions_of(module):
+        if not is_host_function(function):
+            continue
+        name = function.sym_name.data
+        arguments = tuple(arguments_of(function))
+        names = tuple(_constant_name(op) for op in constants_of(function))
+        # The programs are a member of the same structure.
+        fields = NameScope(["programs"])
+        entries.append(
+            Entry(
+                function,
+                None,
+                name,
+                scope.unique("forward" if name == "main" else identifier(name)),
+                arguments,
+                tuple(results_of(function)),
+                names,
+                tuple(fields.unique(identifier(constant)) for constant in names),
+            )
+        )
+    return entries
+
+
+def constants_of(function: FuncOp) -> list[Operation]:
+    """The constants of a host function, in order."""
+    return [op for op in body_of(function).ops if operation_name(op) == CONSTANT]
+
+
+def _constant_name(op: Operation) -> str:
+    return op.results[0].name_hint or "constant"
+
+
+def launches(functions: Iterable[FuncOp]) -> Iterator[Launch]:
+    """The launches of some host functions, in order."""
+    for function in functions:
+        for op in body_of(function).ops:
+            if operation_name(op) == ENQUEUE_PROGRAM:
+                yield launch_of(op)
+
+
+def device_programs(functions: Iterable[FuncOp]) -> list[DeviceProgram]:
+    """The programs that host functions launch, each once, in the order of their first launch.
+
+    Raises:
+        ValueError: if two different programs have one name, or one is launched on tensors of
+            different layouts.
+    """
+    known: dict[str, DeviceProgram] = {}
+    for launch in launches(functions):
+        program = launch.program
+        names = _operand_names(program, len(launch.op.operands))
+        operands = tuple(
+            Operand(name, placement_of(value), index >= program.inputs)
+            for index, (name, value) in enumerate(zip(names, launch.op.operands, strict=True))
+        )
+        described = DeviceProgram(program, operands, launch.meaning)
+        first = known.setdefault(program.name, described)
+        if (first.program, first.meaning) != (program, launch.meaning):
+            raise ValueError(f"two programs are called '{program.name}'")
+        if not _same_pages(first.operands, operands):
+            raise ValueError(f"'{program.name}' is launched on tensors of different layouts")
+    return list(known.values())
+
+
+def _same_pages(first: Iterable[Operand], second: Iterable[Operand]) -> bool:
+    """Whether tensors lie in pages of the same kind; their logical shapes may differ."""
+    pairs = zip(first, second, strict=True)
+    return all(
+        (a.placement.data_type, a.placement.layout) == (b.placement.data_type, b.placement.layout)
+        for a, b in pairs
+    )
+
+
+def address_operand(value: str) -> int | None:
+    """The operand whose address a run-time argument is, None if it is something else."""
+    if not value.startswith("address("):
+        return None
+    return int(value.removeprefix("address(").removesuffix(")"))
+
+
+def _operand_names(program: Program, count: int) -> list[str]:
+    """What the operands are called: as the kernels call their addresses."""
+    names: dict[int, str] = {}
+    for kernel in program.kernels:
+        for argument in kernel.arguments:
+            operand = address_operand(argument.value)
+            if operand is not None and argument.name.endswith(_ADDRESS):
+                names.setdefault(operand, argument.name.removesuffix(_ADDRESS))
+    # What the C++ of programs calls its own things.
+    scope = NameScope(
+        "workload program programs device core cores share build kernel_path set_arguments reader "
+        "writer compute".split()
+    )
+    for index in range(count):
+        is_output = index >= program.inputs
+        number = index - program.inputs if is_output else index
+        fallback = f"{'output' if is_output else 'input'}_{number}"
+        names[index] = scope.unique(identifier(names.get(index, fallback)))
+    return [names[index] for index in range(count)]
+
+
+def kernels_of(programs: Iterable[DeviceProgram]) -> Iterator[tuple[DeviceProgram, Kernel]]:
+    """All kernels with the programs that they belong to."""
+    for program in programs:
+        for kernel in program.program.kernels:
+            yield program, kernel

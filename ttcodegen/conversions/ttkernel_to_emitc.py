@@ -1,0 +1,373 @@
+"""A compute kernel's function becomes C++ that a person can tune: one file, `kernel_main`.
+
+What the C++ of each op is stands in the table of the dialect; here are the frame of the file, loops
+and arithmetic, and how attributes are spelled.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any, cast
+
+from xdsl.dialects import arith, scf
+from xdsl.dialects.builtin import (
+    FloatAttr,
+    IntegerAttr,
+    StringAttr,
+)
+from xdsl.dialects.func import FuncOp, ReturnOp
+from xdsl.ir import Block, Operation, SSAValue
+
+from ttcodegen.conversions.rebuilding import body_of
+from ttcodegen.diagnostics import CompileError
+from ttcodegen.dialects.programs import CircularBuffer, Kernel, Program
+from ttcodegen.dialects.ttkernel.attributes import ThreadType
+from ttcodegen.dialects.ttkernel.cpp_calls import cpp_type, fill_in, kernel_call
+from ttcodegen.dialects.ttkernel.definition import CallForm
+from ttcodegen.dialects.ttkernel.operation import TTKernelOp
+from ttcodegen.emitc.builder import Argument, EmitCBuilder
+from ttcodegen.emitc.naming import NameScope, identifier
+from ttcodegen.emitc.operators import ComparisonPredicate
+from ttcodegen.emitc.spelling import string_literal
+from ttcodegen.emitc.standard_headers import standard_headers
+from ttcodegen.emitc.text import Text
+
+COMMENT = "ttkernel.comment"
+"""The attribute of an op with what stands above it as a comment."""
+
+COMPILE_TIME_HEADER = "api/compile_time_args.h"
+ARGUMENTS_HEADER = "api/compute/common.h"
+
+NAMED_ARGUMENT = "ttkernel.get_named_compile_time_arg_val"
+RUN_TIME_ARGUMENT = "ttkernel.get_arg_val"
+
+_CALL_TEXT = re.compile(r"(\w+)\(([^()]*)\)")
+
+_OPERATORS: Mapping[type[Operation], str] = {
+    arith.AddiOp: "add",
+    arith.SubiOp: "sub",
+    arith.MuliOp: "mul",
+    arith.DivUIOp: "div",
+    arith.DivSIOp: "div",
+    arith.RemUIOp: "rem",
+    arith.RemSIOp: "rem",
+    arith.AndIOp: "bitwise_and",
+    arith.OrIOp: "bitwise_or",
+    arith.XOrIOp: "bitwise_xor",
+    arith.ShLIOp: "bitwise_left_shift",
+    arith.ShRUIOp: "bitwise_right_shift",
+    arith.AddfOp: "add",
+    arith.SubfOp: "sub",
+    arith.MulfOp: "mul",
+    arith.DivfOp: "div",
+}
+_FUNCTIONS: Mapping[type[Operation], str] = {
+    arith.MinUIOp: "std::min",
+    arith.MaxUIOp: "std::max",
+}
+_CASTS = (
+    arith.IndexCastOp,
+    arith.ExtUIOp,
+    arith.ExtSIOp,
+    arith.TruncIOp,
+    arith.UIToFPOp,
+    arith.SIToFPOp,
+)
+_ORDERS = (
+    ComparisonPredicate.LT,
+    ComparisonPredicate.LE,
+    ComparisonPredicate.GT,
+    ComparisonPredicate.GE,
+)
+_PREDICATES = (ComparisonPredicate.EQ, ComparisonPredicate.NE, *_ORDERS, *_ORDERS)
+"""By the number of the predicate in `arith.cmpi`; kernels count with unsigned numbers."""
+
+
+def write_compute_kernel(
+    file: EmitCBuilder,
+    function: FuncOp,
+    kernel: Kernel,
+    program: Program,
+    title: str,
+) -> None:
+    """Writes the file of a compute kernel.
+
+    Args:
+        file: where to.
+        function: the kernel's function, of `ttkernel`, `scf` and `arith` ops.
+        kernel: its arguments.
+        program: what it belongs to.
+        title: lines for the head of the file.
+
+    Raises:
+        CompileError: if an op has no C++.
+        ValueError: if the function uses arguments that the kernel has not.
+    """
+    body = file.function("kernel_main", [])
+    writer = _KernelWriter(body, kernel, program)
+    writer.write_arguments(function)
+    writer.write_ops(body_of(function).ops)
+    body.return_()
+    _prepend(file, f"{title}\n\n{kernel.purpose}", writer.headers)
+
+
+def _prepend(file: EmitCBuilder, title: str, headers: set[str]) -> None:
+    """Includes are known when everything else is written; they stand in front of it."""
+    preface = EmitCBuilder(Block())
+    preface.comment(title)
+    for header in sorted(standard_headers(file.block.walk()) | {"cstdint"}):
+        preface.include(header)
+    preface.blank()
+    for header in sorted(headers):
+        preface.include(header, standard=False)
+    preface.blank()
+    first = file.block.first_op
+    assert first is not None
+    ops = list(preface.block.ops)
+    for op in ops:
+        op.detach()
+    file.block.insert_ops_before(ops, first)
+
+
+class _KernelWriter:
+    """Writes the body of a kernel."""
+
+    def __init__(self, body: EmitCBuilder, kernel: Kernel, program: Program) -> None:
+        self.body = body
+        self.kernel = kernel
+        self.program = program
+        self.headers: set[str] = set()
+        self.values: dict[SSAValue, SSAValue] = {}
+        self.names = NameScope(["kernel_main"])
+
+    # --- Arguments -------------------------------------------------------------------------------
+
+    def write_arguments(self, function: FuncOp) -> None:
+        """The arguments at the top, named; those that the compiler knows first."""
+        known: dict[str, list[SSAValue]] = {}
+        passed: dict[int, list[SSAValue]] = {}
+        for op in function.walk():
+            if op.name == NAMED_ARGUMENT:
+                name = cast(StringAttr, op.properties["arg_name"]).data
+                known.setdefault(name, []).append(op.results[0])
+            elif op.name == RUN_TIME_ARGUMENT:
+                passed.setdefault(_number(op.operands[0], op), []).append(op.results[0])
+        if known:
+            self.headers.add(COMPILE_TIME_HEADER)
+        self._check(set(known))
+        buffers = {f"cb_{buffer.name}": buffer for buffer in self.program.circular_buffers}
+        for name, values in known.items():
+            remark = describe_pages(buffers[name]) if name in buffers else ""
+            call = f"get_named_compile_time_arg_val({string_literal(name)})"
+            self._define(values, name, f"constexpr uint32_t {name} = {call}", remark)
+        if passed:
+            self.headers.add(ARGUMENTS_HEADER)
+            self.body.comment("What each core is told.")
+        for index, values in sorted(passed.items()):
+            name = self.kernel.arguments[index].name
+            call = f"get_arg_val<uint32_t>({index})"
+            self._define(values, name, f"const uint32_t {name} = {call}", "")
+        if known or passed:
+            self.body.blank()
+
+    def _check(self, names: set[str]) -> None:
+        declared = {constant.name for constant in self.kernel.constants}
+        declared |= {f"{semaphore}_semaphore" for semaphore in self.kernel.semaphores}
+        if unknown := sorted(names - declared):
+            raise ValueError(f"'{self.kernel.name}' has no constant '{unknown[0]}'")
+
+    def _define(self, values: Iterable[SSAValue], name: str, text: str, remark: str) -> None:
+        self.names.reserve(name)
+        if remark:
+            self.body.comment(remark)
+        self.body.verbatim(f"{text};")
+        literal = self.body.literal(name, "uint32_t")
+        self.values.update((value, literal) for value in values)
+
+    # --- Ops -------------------------------------------------------------------------------------
+
+    def write_ops(self, ops: Iterable[Operation]) -> None:
+        """Writes ops in order."""
+        for op in ops:
+            self._set_off(op)
+            rule = _RULES.get(type(op))
+            if rule is not None:
+                rule(self, op)
+            elif isinstance(op, TTKernelOp):
+                self._call(op)
+            else:
+                raise CompileError(f"a compute kernel cannot run '{op.name}'", op)
+
+    def _set_off(self, op: Operation) -> None:
+        """An empty line where another step begins, and the comment that the op has."""
+        comment = op.attributes.get(COMMENT)
+        before = op.prev_op
+        while isinstance(before, arith.ConstantOp):
+            before = before.prev_op
+        begins = isinstance(op, scf.ForOp | scf.IfOp) or op.name == "ttkernel.tile_regs_acquire"
+        ended = before is not None and (
+            before.name == "ttkernel.tile_regs_release" or isinstance(before, scf.ForOp | scf.IfOp)
+        )
+        written = before is not None and before.name not in (NAMED_ARGUMENT, RUN_TIME_ARGUMENT)
+        is_end = isinstance(op, scf.YieldOp | ReturnOp)
+        if written and not is_end and (begins or ended or comment is not None):
+            self.body.blank()
+        if isinstance(comment, StringAttr):
+            self.body.comment(comment.data)
+
+    def __getitem__(self, value: SSAValue) -> SSAValue:
+        return self.values[value]
+
+    def constant(self, op: arith.ConstantOp) -> None:
+        """A number: written where it is used, unless it has a name."""
+        result = op.result
+        type_ = cpp_type(result.type)
+        value = cast("IntegerAttr[Any] | FloatAttr[Any]", op.value).value.data
+        if type_ == "uint32_t":
+            literal = self.body.literal(_spelled(int(value)), type_)
+        else:
+            literal = self.body.constant(value, type_)
+        if result.name_hint is not None and type_ == "uint32_t":
+            name = self.names.unique(identifier(result.name_hint))
+            self.body.verbatim(f"constexpr {type_} {name} = {_spelled(int(value))};")
+            literal = self.body.literal(name, type_)
+        self.values[result] = literal
+
+    def operator(self, op: Operation) -> None:
+        """Arithmetic."""
+        left, right = (self[operand] for operand in op.operands)
+        type_ = cpp_type(op.results[0].type)
+        self.values[op.results[0]] = self.body.binary(_OPERATORS[type(op)], left, right, type_)
+
+    def function(self, op: Operation) -> None:
+        """Arithmetic that has no operator."""
+        type_ = cpp_type(op.results[0].type)
+        operands = [self[operand] for operand in op.operands]
+        self.values[op.results[0]] = self.body.call(
+            _FUNCTIONS[type(op)], *operands, type=type_, template_args=(type_,), pure=True
+        )
+
+    def compare(self, op: arith.CmpiOp) -> None:
+        """A comparison of unsigned numbers."""
+        predicate = _PREDICATES[op.predicate.value.data]
+        self.values[op.result] = self.body.compare(predicate, self[op.lhs], self[op.rhs])
+
+    def cast(self, op: Operation) -> None:
+        """A conversion; between index and i32 nothing is written, both are uint32_t."""
+        source, result = op.operands[0], op.results[0]
+        before, after = cpp_type(source.type), cpp_type(result.type)
+        converted = self[source] if before == after else self.body.cast(self[source], after)
+        self.values[result] = converted
+
+    def for_(self, op: scf.ForOp) -> None:
+        """A counting loop."""
+        if op.iter_args:
+            raise CompileError("a loop of a compute kernel carries no values", op)
+        block = op.body.block
+        counter = block.args[0]
+        inner = self.body.for_(self[op.lb], self[op.ub], self[op.step], name=counter.name_hint)
+        self.values[counter] = inner.arguments[0]
+        self._nested(inner, block)
+
+    def if_(self, op: scf.IfOp) -> None:
+        """A branch without values."""
+        if op.results:
+            raise CompileError("a branch of a compute kernel yields no values", op)
+        otherwise = op.false_region.blocks.first
+        bodies = self.body.if_(self[op.cond], otherwise=otherwise is not None)
+        blocks = [op.true_region.block] + ([otherwise] if otherwise is not None else [])
+        for inner, block in zip(bodies, blocks, strict=True):
+            self._nested(inner, block)
+
+    def _nested(self, inner: EmitCBuilder, block: Block) -> None:
+        outer, self.body = self.body, inner
+        self.write_ops(block.ops)
+        inner.end_block()
+        self.body = outer
+
+    def end(self, op: Operation) -> None:
+        """The end of a body, which is written where the body was begun."""
+
+    def bitcast(self, op: arith.BitcastOp) -> None:
+        """The bits of a float."""
+        type_ = cpp_type(op.result.type)
+        self.values[op.result] = self.body.call(
+            "__builtin_bit_cast", Text(type_), self[op.input], type=type_, pure=True
+        )
+
+    def _call(self, op: TTKernelOp) -> None:
+        if op.name in (NAMED_ARGUMENT, RUN_TIME_ARGUMENT) or op.definition.is_terminator:
+            return
+        call = kernel_call(op, ThreadType.COMPUTE)
+        self.headers.add(call.header)
+        self.body.origin = op
+        callee = call.callee
+        arguments: list[Argument] = [
+            Text(argument) if isinstance(argument, str) else self[argument]
+            for argument in call.arguments
+        ]
+        if call.form is CallForm.TEXT:
+            callee, arguments = self._text_call(op, callee)
+        elif call.form is CallForm.METHOD:
+            raise CompileError(f"a compute kernel cannot call '{op.name}'", op)
+        template = call.template_arguments
+        if not op.results:
+            self.body.call_void(callee, *arguments, template_args=template)
+            return
+        result = op.results[0]
+        self.values[result] = self.body.call(
+            callee,
+            *arguments,
+            type=cpp_type(result.type),
+            template_args=template,
+            name=result.name_hint,
+            pure=op.definition.pure,
+        )
+
+    def _text_call(self, op: TTKernelOp, text: str) -> tuple[str, list[Argument]]:
+        """Function and arguments of an expression of the table that is written as a call."""
+        call = _CALL_TEXT.fullmatch(fill_in(op, text, lambda _: "{}").rstrip(";"))
+        if call is None:
+            raise CompileError(f"a compute kernel cannot run '{op.name}'", op)
+        operands = iter(op.operands)
+        words = [word.strip() for word in call[2].split(",")] if call[2] else []
+        arguments: list[Argument] = [
+            self[next(operands)] if word == "{}" else Text(word) for word in words
+        ]
+        return call[1], arguments
+
+
+def _number(value: SSAValue, op: Operation) -> int:
+    """The number that a value is; raises CompileError at `op` if it is no constant."""
+    owner = value.owner
+    if isinstance(owner, arith.ConstantOp) and isinstance(owner.value, IntegerAttr):
+        return cast("IntegerAttr[Any]", owner.value).value.data
+    raise CompileError(f"'{op.name}' needs a constant", op)
+
+
+def _spelled(number: int) -> str:
+    """An unsigned number as it is written: large ones, masks as a rule, to the base of 16."""
+    number %= 2**32
+    return str(number) if number < 1 << 16 else f"0x{number:08x}"
+
+
+def describe_pages(buffer: CircularBuffer) -> str:
+    """What a circular buffer holds, for a comment."""
+    pages = "1 page" if buffer.pages == 1 else f"{buffer.pages} pages"
+    return f"Circular buffer: {pages} of {buffer.page_size} bytes, {buffer.data_type.mlir}."
+
+
+_RULES: Mapping[type[Operation], Callable[[_KernelWriter, Any], None]] = {
+    arith.ConstantOp: _KernelWriter.constant,
+    **dict.fromkeys(_OPERATORS, _KernelWriter.operator),
+    **dict.fromkeys(_FUNCTIONS, _KernelWriter.function),
+    **dict.fromkeys(_CASTS, _KernelWriter.cast),
+    arith.CmpiOp: _KernelWriter.compare,
+    arith.BitcastOp: _KernelWriter.bitcast,
+    scf.ForOp: _KernelWriter.for_,
+    scf.IfOp: _KernelWriter.if_,
+    scf.YieldOp: _KernelWriter.end,
+    ReturnOp: _KernelWriter.end,
+}
+"""How each op that is no call is written."""

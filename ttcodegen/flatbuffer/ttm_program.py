@@ -1,0 +1,152 @@
+"""The contents of a `.ttm` file as Python values: one class per table of `ttm.fbs`.
+
+Functions and constants are those of `ttcodegen.flatbuffer.program`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from ttcodegen.flatbuffer import program
+
+MAJOR = 1
+MINOR = 0
+VERSION = (MAJOR, MINOR)
+"""The version of the files that are written and read."""
+
+CREATE_BUFFER = "ttmetal.create_buffer"
+DEALLOCATE_BUFFER = "ttmetal.deallocate_buffer"
+ENQUEUE_PROGRAM = "ttmetal.enqueue_program"
+VIEW = "ttmetal.view"
+PROGRAM = "program"
+"""The attribute of an `enqueue_program` with the index of what it runs."""
+
+
+@dataclass(frozen=True, slots=True)
+class CoreRange:
+    """A rectangle of cores in logical coordinates, first and last included."""
+
+    first_column: int
+    first_row: int
+    last_column: int
+    last_row: int
+
+
+@dataclass(frozen=True, slots=True)
+class CircularBuffer:
+    """A queue of pages in the L1 of each core."""
+
+    index: int
+    name: str
+    data_type: str
+    pages: int
+    page_size: int
+
+
+@dataclass(frozen=True, slots=True)
+class NamedConstant:
+    """A compile-time argument of a kernel."""
+
+    name: str
+    value: int
+
+
+@dataclass(frozen=True, slots=True)
+class Semaphore:
+    """A semaphore of a program."""
+
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class RuntimeArgument:
+    """A run-time argument of a kernel; `value` is as in `ttcodegen.dialects.programs`."""
+
+    name: str
+    value: str
+
+
+@dataclass(frozen=True, slots=True)
+class Kernel:
+    """A kernel with its C++."""
+
+    name: str
+    processor: str
+    purpose: str
+    cores: CoreRange
+    source: str
+    constants: tuple[NamedConstant, ...] = ()
+    semaphores: tuple[int, ...] = ()
+    accessors: tuple[int, ...] = ()
+    arguments: tuple[RuntimeArgument, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Costs:
+    """What a run takes, and the least that its computation could do with."""
+
+    tiles_computed: int
+    noc_bytes: int
+    dram_read_bytes: int
+    dram_write_bytes: int
+    least_dram_read_bytes: int
+    least_dram_write_bytes: int
+
+
+@dataclass(frozen=True, slots=True)
+class DeviceProgram:
+    """A program of the device."""
+
+    name: str
+    purpose: str
+    inputs: int
+    outputs: int
+    cores: CoreRange
+    circular_buffers: tuple[CircularBuffer, ...]
+    semaphores: tuple[Semaphore, ...]
+    kernels: tuple[Kernel, ...]
+    work_units: int
+    work_unit: str | None
+    fidelity: str
+    fp32_destination: bool
+    unpack_to_fp32: tuple[int, ...]
+    costs: Costs
+    meaning: str
+
+
+@dataclass(frozen=True, slots=True)
+class DeviceBinary:
+    """A whole file."""
+
+    major: int
+    minor: int
+    tool_version: str
+    input_hash: str
+    arch: str
+    release: str
+    functions: tuple[program.Program, ...] = ()
+    programs: tuple[DeviceProgram, ...] = ()
+    constants: tuple[program.Constant, ...] = ()
+    system: bytes | memoryview = b""
+
+    def function(self, name: str) -> program.Program:
+        """Raises KeyError if the file has no function of that name."""
+        for function in self.functions:
+            if function.name == name:
+                return function
+        raise KeyError(name)
+
+
+RECORDS: tuple[type, ...] = (
+    *(record for record in program.RECORDS if record is not program.Binary),
+    CoreRange,
+    CircularBuffer,
+    NamedConstant,
+    Semaphore,
+    RuntimeArgument,
+    Kernel,
+    Costs,
+    DeviceProgram,
+    DeviceBinary,
+)
+"""The classes that stand for the tables of the schema, whose names they have."""

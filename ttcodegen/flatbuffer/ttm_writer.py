@@ -1,0 +1,138 @@
+"""Makes a `.ttm` file of a module of device programs."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import astuple
+
+from xdsl.dialects.builtin import ModuleOp
+from xdsl.ir import Operation
+
+import ttcodegen
+from ttcodegen.conversions.device_module import (
+    DeviceProgram,
+    device_programs,
+    functions_of,
+    is_host_function,
+    is_meaning,
+    launch_of,
+)
+from ttcodegen.dialects.functions import location_text
+from ttcodegen.dialects.programs import CoreRange, Kernel, Program
+from ttcodegen.flatbuffer import program as file
+from ttcodegen.flatbuffer import ttm_program as device
+from ttcodegen.flatbuffer.encoding import encode
+from ttcodegen.flatbuffer.functions import Constants, Tensors, function_record
+from ttcodegen.flatbuffer.schema import load_schema
+from ttcodegen.flatbuffer.writer import Origin
+from ttcodegen.parsing.structure import operation_name
+
+_HOST_OPERATIONS = (
+    device.CREATE_BUFFER,
+    device.DEALLOCATE_BUFFER,
+    device.ENQUEUE_PROGRAM,
+    device.VIEW,
+)
+
+
+def write_ttm(module: ModuleOp, origin: Origin, kernels: Mapping[tuple[str, str], str]) -> bytes:
+    """The file of a module of device programs. The same module and version give the same bytes.
+
+    Args:
+        module: host functions and the meanings of their programs.
+        origin: what they were made from and for.
+        kernels: the C++ of the kernels, by the names of their programs and their own.
+
+    Raises:
+        CompileError: if the constants are too large, or an attribute has no form in the file.
+    """
+    hosts = [function for function in functions_of(module) if is_host_function(function)]
+    programs = device_programs(hosts)
+    indices = {found.program.name: index for index, found in enumerate(programs)}
+    constants = Constants()
+
+    def host_operation(op: Operation, tensors: Tensors) -> file.Operation | None:
+        return _host_operation(op, tensors, indices)
+
+    # As in other files, functions stand behind those that they run.
+    functions = [
+        function_record(function, "private_", constants)
+        for function in functions_of(module)
+        if is_meaning(function)
+    ]
+    functions += [
+        function_record(function, "entry", constants, host_operation=host_operation)
+        for function in hosts
+    ]
+    binary = device.DeviceBinary(
+        device.MAJOR,
+        device.MINOR,
+        ttcodegen.__version__,
+        origin.input_hash,
+        origin.arch,
+        origin.release,
+        tuple(functions),
+        tuple(_program(found, kernels) for found in programs),
+        tuple(constants.records),
+        origin.system,
+    )
+    return encode(load_schema("ttm.fbs"), binary, constants.size)
+
+
+def _host_operation(
+    op: Operation, tensors: Tensors, programs: Mapping[str, int]
+) -> file.Operation | None:
+    name = operation_name(op)
+    if name not in _HOST_OPERATIONS:
+        return None
+    attributes: tuple[file.Attribute, ...] = ()
+    if name == device.ENQUEUE_PROGRAM:
+        index = programs[launch_of(op).program.name]
+        attributes = (file.Attribute(device.PROGRAM, file.Integer(index)),)
+    operands = tuple(tensors.index[value] for value in op.operands)
+    results = tuple(tensors.add(result, result.name_hint) for result in op.results)
+    return file.Operation(
+        name, operands, (len(operands),), results, attributes, None, location_text(op)
+    )
+
+
+def _program(found: DeviceProgram, kernels: Mapping[tuple[str, str], str]) -> device.DeviceProgram:
+    program = found.program
+    return device.DeviceProgram(
+        program.name,
+        program.purpose,
+        program.inputs,
+        len(found.operands) - program.inputs,
+        _cores(program.cores),
+        tuple(
+            device.CircularBuffer(b.index, b.name, b.data_type.mlir, b.pages, b.page_size)
+            for b in program.circular_buffers
+        ),
+        tuple(device.Semaphore(name) for name in program.semaphores),
+        tuple(_kernel(k, program, kernels[program.name, k.name]) for k in program.kernels),
+        program.work_units,
+        program.work_unit or None,
+        program.compute.fidelity,
+        program.compute.fp32_destination,
+        program.compute.unpack_to_fp32,
+        device.Costs(*astuple(program.costs)),
+        found.meaning,
+    )
+
+
+def _cores(cores: CoreRange) -> device.CoreRange:
+    return device.CoreRange(*astuple(cores))
+
+
+def _kernel(kernel: Kernel, program: Program, source: str) -> device.Kernel:
+    return device.Kernel(
+        kernel.name,
+        kernel.processor.value,
+        kernel.purpose,
+        _cores(kernel.cores),
+        source,
+        tuple(device.NamedConstant(c.name, c.value) for c in kernel.constants),
+        tuple(program.semaphores.index(name) for name in kernel.semaphores),
+        kernel.accessors,
+        tuple(device.RuntimeArgument(a.name, a.value) for a in kernel.arguments),
+    )

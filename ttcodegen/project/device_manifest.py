@@ -1,0 +1,134 @@
+"""What manifest.json says of device programs: their kernels, as they are compiled, and their costs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import asdict
+from typing import Any
+
+from ttcodegen.conversions.device_module import DeviceProgram
+from ttcodegen.dialects.memory import Layout
+from ttcodegen.dialects.placement import TensorPlacement
+from ttcodegen.dialects.programs import (
+    TILE_SIDE,
+    CircularBuffer,
+    CoreRange,
+    Kernel,
+    Processor,
+    Program,
+)
+from ttcodegen.dialects.tile import TILE_FORMATS
+
+_PROCESSORS = {
+    Processor.READER: "riscv_1",
+    Processor.WRITER: "riscv_0",
+    Processor.COMPUTE: "compute",
+}
+_IS_DRAM = 2
+"""`tensor_accessor::ArgConfig::IsDram` (tt-metal 0.70.1, hostdevcommon arg_config.hpp)."""
+_DRAM_ALIGNMENT = {"wormhole_b0": 32, "blackhole": 64}
+"""Bytes that the pages of a buffer in DRAM are padded to (tt-metal 0.70.1, hal)."""
+_ROW_ALIGNMENT = 32
+"""Bytes that rows are padded to on the host: `row_alignment` of support/pages.hpp."""
+
+Entry = dict[str, Any]
+
+
+def page_size(placement: TensorPlacement) -> int:
+    """Bytes of a page of a tensor's buffer."""
+    format_ = TILE_FORMATS[placement.data_type.mlir]
+    if placement.layout is Layout.TILE:
+        return format_.tile_bytes(TILE_SIDE, TILE_SIDE)
+    row = max(1, (placement.shape[-1] if placement.shape else 1) * format_.bits // 8)
+    return _aligned(row, _ROW_ALIGNMENT)
+
+
+def _aligned(size: int, alignment: int) -> int:
+    return -(-size // alignment) * alignment
+
+
+def kernel_entries(
+    programs: Iterable[DeviceProgram], paths: Mapping[tuple[str, str], str], arch: str
+) -> tuple[Entry, ...]:
+    """The kernels with what they are compiled with; the keys are those of `CreateKernel`'s
+    arguments, and what the check of kernels reads.
+
+    Args:
+        programs: the programs with their kernels.
+        paths: the file of each kernel, by the names of its program and its own.
+        arch: the architecture that pages are aligned for.
+    """
+    return tuple(
+        _kernel(kernel, program, paths[program.program.name, kernel.name], arch)
+        for program in programs
+        for kernel in program.program.kernels
+    )
+
+
+def _kernel(kernel: Kernel, device_program: DeviceProgram, path: str, arch: str) -> Entry:
+    program = device_program.program
+    named = {constant.name: constant.value for constant in kernel.constants}
+    named |= {f"{name}_semaphore": program.semaphores.index(name) for name in kernel.semaphores}
+    compile_args: list[int] = []
+    for operand in kernel.accessors:
+        size = page_size(device_program.operands[operand].placement)
+        compile_args += [_IS_DRAM, _aligned(size, _DRAM_ALIGNMENT[arch])]
+    entry: Entry = {
+        "file": path,
+        "processor": _PROCESSORS[kernel.processor],
+        "name": kernel.name,
+        "program": program.name,
+        "cores": _cores(kernel.cores),
+        "compile_args": compile_args,
+        "named_compile_args": named,
+        "runtime_args": [argument.name for argument in kernel.arguments],
+        "circular_buffers": [
+            _circular_buffer(buffer, program) for buffer in program.circular_buffers
+        ],
+    }
+    if kernel.processor is Processor.COMPUTE:
+        entry["math_fidelity"] = program.compute.fidelity
+        entry["fp32_dest_acc_en"] = program.compute.fp32_destination
+    return entry
+
+
+def _circular_buffer(buffer: CircularBuffer, program: Program) -> Entry:
+    entry: Entry = {
+        "index": buffer.index,
+        "data_format": TILE_FORMATS[buffer.data_type.mlir].cpp,
+        "page_size": buffer.page_size,
+        "num_pages": buffer.pages,
+    }
+    if buffer.index in program.compute.unpack_to_fp32:
+        entry["unpack_to_dest_fp32"] = True
+    return entry
+
+
+def _cores(cores: CoreRange) -> list[list[int]]:
+    """First and last core."""
+    return [[cores.first_column, cores.first_row], [cores.last_column, cores.last_row]]
+
+
+def program_entries(programs: Iterable[DeviceProgram], launches: Mapping[str, int]) -> list[Entry]:
+    """The programs with what they take of each core and of the DRAM.
+
+    Args:
+        programs: the programs.
+        launches: how often each of them runs in a call of all functions.
+    """
+    return [_program(program.program, launches[program.program.name]) for program in programs]
+
+
+def _program(program: Program, launches: int) -> Entry:
+    return {
+        "name": program.name,
+        "purpose": program.purpose,
+        "launches": launches,
+        "cores": _cores(program.cores),
+        "circular_buffers": [
+            {"name": buffer.name, **_circular_buffer(buffer, program)}
+            for buffer in program.circular_buffers
+        ],
+        "l1_bytes": sum(buffer.size for buffer in program.circular_buffers),
+        "costs": asdict(program.costs),
+    }

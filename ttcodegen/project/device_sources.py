@@ -1,0 +1,316 @@
+"""The files of a project that have to do with its device programs.
+
+Kernels of data movement and the functions that build and run programs come from templates; compute
+kernels were printed before.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from ttcodegen.conversions.device_module import (
+    DeviceProgram,
+    address_operand,
+)
+from ttcodegen.dialects.programs import (
+    CircularBuffer,
+    CoreRange,
+    Kernel,
+    NamedConstant,
+    Processor,
+    Program,
+)
+from ttcodegen.dialects.tile import TILE_FORMATS
+from ttcodegen.emitc.naming import NameScope, identifier
+from ttcodegen.emitc.spelling import comment_line, string_literal
+from ttcodegen.project.sources import template_environment
+
+KERNELS = "kernels"
+"""The folder of the kernels in a project."""
+
+_BLOCK = re.compile(r'^#include "(blocks/[\w/]+\.hpp)"', re.MULTILINE)
+_NOC = re.compile(r"(noc_[xy])\((\w+), (\w+)\)")
+
+
+@dataclass(frozen=True)
+class KernelFiles:
+    """The kernels of a project."""
+
+    files: dict[str, str]
+    """Texts by path in the project; those that kernels include among them."""
+    paths: dict[tuple[str, str], str]
+    """The file of each kernel, by the names of its program and its own."""
+
+
+def render_kernels(
+    programs: Sequence[DeviceProgram], compute: Mapping[str, str], title: str
+) -> KernelFiles:
+    """The files of all kernels; kernels with the same text share one.
+
+    Args:
+        programs: the programs with their kernels.
+        compute: the texts of the compute kernels, by the symbols of their functions.
+        title: lines for the head of each file.
+    """
+    files: dict[str, str] = {}
+    paths: dict[tuple[str, str], str] = {}
+    known: dict[str, str] = {}
+    names = NameScope()
+    for device_program in programs:
+        program = device_program.program
+        for kernel in program.kernels:
+            if kernel.processor is Processor.COMPUTE:
+                text = compute[kernel.source]
+            else:
+                text = _data_movement(kernel, program, title)
+            path = known.get(text)
+            if path is None:
+                path = f"{KERNELS}/{names.unique(identifier(kernel.name))}.cpp"
+                known[text] = path
+                files[path] = text
+            paths[program.name, kernel.name] = path
+    for path, text in _blocks(list(files.values())):
+        files[path] = text
+    return KernelFiles(files, paths)
+
+
+def _data_movement(kernel: Kernel, program: Program, title: str) -> str:
+    template = template_environment().get_template(f"ttmetal/kernels/{kernel.source}.cpp.jinja")
+    context = {name: json.loads(value) for name, value in kernel.context}
+    text = template.render({"kernel": kernel, "program": program, **context})
+    head = "".join(f"{comment_line(line)}\n" for line in title.splitlines())
+    return f"{head}//\n{text.lstrip()}"
+
+
+@cache
+def kernel_blocks() -> Path:
+    """The folder with the building blocks of kernels: in the package if it is installed, else next
+    to it."""
+    package = Path(__file__).resolve().parents[1]
+    installed = package / "_kernels"
+    return installed if installed.is_dir() else package.parent / KERNELS
+
+
+def _blocks(texts: Sequence[str]) -> Iterator[tuple[str, str]]:
+    """The building blocks that kernels include, and those that these include."""
+    open_: list[str] = sorted({name for text in texts for name in _BLOCK.findall(text)})
+    seen: set[str] = set()
+    while open_:
+        name = open_.pop(0)
+        if name in seen:
+            continue
+        seen.add(name)
+        text = kernel_blocks().joinpath(name).read_text("utf-8")
+        yield f"{KERNELS}/{name}", text
+        # Blocks lie next to each other, so that they name each other without the folder.
+        inner = re.findall(r'^#include "(\w+\.hpp)"', text, re.MULTILINE)
+        open_ += sorted({*_BLOCK.findall(text), *(f"blocks/{other}" for other in inner)})
+
+
+def render_programs(
+    name: str, programs: Sequence[DeviceProgram], kernels: KernelFiles, title: str
+) -> dict[str, str]:
+    """`src/programs.hpp` and `src/programs.cpp`: a function for each program, by path."""
+    environment = template_environment()
+    context = {
+        "name": name,
+        "title": [comment_line(line) for line in title.splitlines()],
+        "programs": [_program(program, kernels) for program in programs],
+        "needs_noc": any(_uses_noc(program.program) for program in programs),
+    }
+    return {
+        f"src/{file}": environment.get_template(f"ttmetal/{file}.jinja").render(context)
+        for file in ("programs.hpp", "programs.cpp")
+    }
+
+
+def _uses_noc(program: Program) -> bool:
+    values = (a.value for kernel in program.kernels for a in kernel.arguments)
+    return any(_NOC.fullmatch(value) is not None for value in values)
+
+
+def _program(device_program: DeviceProgram, kernels: KernelFiles) -> dict[str, Any]:
+    program = device_program.program
+    constants = _shared_constants(program)
+    variables = _kernel_variables(program)
+    rows = [
+        _kernel(kernel, program, kernels.paths[program.name, kernel.name], variable, constants)
+        for kernel, variable in zip(program.kernels, variables, strict=True)
+    ]
+    names = [operand.name for operand in device_program.operands]
+    for row, kernel in zip(rows, program.kernels, strict=True):
+        row["accessors"] = ", ".join(f"&{names[operand]}" for operand in kernel.accessors)
+    return {
+        "name": identifier(program.name),
+        "head": _head(program),
+        "operands": names,
+        "used_to_build": {names[i] for kernel in program.kernels for i in kernel.accessors},
+        "cores": _core_range(program.cores),
+        "work_units": program.work_units,
+        "work": f"{identifier(program.work_unit)}s" if program.work_unit else "units",
+        "buffers": [_buffer(buffer) for buffer in program.circular_buffers],
+        "constants": sorted(constants.items()),
+        "semaphores": [identifier(s) for s in program.semaphores],
+        "kernels": rows,
+        "loops": _argument_loops(program, variables, names),
+        "uses_noc": _uses_noc(program),
+    }
+
+
+def _head(program: Program) -> list[str]:
+    cores = program.cores
+    lines = [f"{program.name}: {program.purpose}."]
+    if program.work_units:
+        count = program.work_units
+        lines.append(f"{count} {program.work_unit}{'s' if count != 1 else ''} on {_area(cores)}.")
+    else:
+        lines.append(f"On {_area(cores)}.")
+    used = sum(buffer.size for buffer in program.circular_buffers)
+    lines.append(f"Circular buffers take {used} bytes of each core's L1.")
+    costs = program.costs
+    lines.append(
+        f"Reads {costs.dram_read_bytes} bytes of DRAM and writes {costs.dram_write_bytes}; "
+        f"at least {costs.least_dram_read_bytes} and {costs.least_dram_write_bytes} it takes."
+    )
+    return [comment_line(line) for line in lines]
+
+
+def _area(cores: CoreRange) -> str:
+    columns = cores.last_column - cores.first_column + 1
+    rows = cores.last_row - cores.first_row + 1
+    if cores.cores == 1:
+        return "one core"
+    return f"{columns}x{rows} cores"
+
+
+def _core_range(cores: CoreRange) -> str:
+    return f"{{{cores.first_column}, {cores.first_row}}}, {{{cores.last_column}, {cores.last_row}}}"
+
+
+def _buffer(buffer: CircularBuffer) -> dict[str, Any]:
+    return {
+        "name": f"cb_{identifier(buffer.name)}",
+        "index": buffer.index,
+        "format": TILE_FORMATS[buffer.data_type.mlir].cpp,
+        "pages": buffer.pages,
+        "page_size": buffer.page_size,
+    }
+
+
+def _kernel_variables(program: Program) -> list[str]:
+    """What the kernels are called in the program's function: by what they do, if that is enough."""
+    roles = [kernel.processor.value for kernel in program.kernels]
+    scope = NameScope(["cores", "program", "workload", "device"])
+    return [
+        scope.unique(role if roles.count(role) == 1 else identifier(kernel.name))
+        for role, kernel in zip(roles, program.kernels, strict=True)
+    ]
+
+
+def _shared_constants(program: Program) -> dict[str, int]:
+    """The compile-time arguments that are no circular buffers, and that mean one thing in all
+    kernels of the program."""
+    buffers = {f"cb_{buffer.name}" for buffer in program.circular_buffers}
+    values: dict[str, set[int]] = {}
+    for kernel in program.kernels:
+        for constant in kernel.constants:
+            values.setdefault(constant.name, set()).add(constant.value)
+    return {
+        name: found.pop()
+        for name, found in values.items()
+        if len(found) == 1 and name not in buffers
+    }
+
+
+def _kernel(
+    kernel: Kernel, program: Program, path: str, variable: str, shared: Mapping[str, int]
+) -> dict[str, Any]:
+    buffers = {f"cb_{buffer.name}": buffer.index for buffer in program.circular_buffers}
+
+    def value(constant: NamedConstant) -> str:
+        is_named = constant.name in shared or buffers.get(constant.name) == constant.value
+        return identifier(constant.name) if is_named else str(constant.value)
+
+    named = [(string_literal(c.name), value(c)) for c in kernel.constants]
+    named += [(string_literal(f"{s}_semaphore"), f"{identifier(s)}_semaphore")
+              for s in kernel.semaphores]  # fmt: skip
+    own_cores = None if kernel.cores == program.cores else _core_range(kernel.cores)
+    names = {buffer.index: f"cb_{identifier(buffer.name)}" for buffer in program.circular_buffers}
+    return {
+        "variable": variable,
+        "file": string_literal(path.removeprefix(f"{KERNELS}/")),
+        "purpose": comment_line(kernel.purpose),
+        "is_compute": kernel.processor is Processor.COMPUTE,
+        "config": {
+            Processor.READER: "ReaderDataMovementConfig",
+            Processor.WRITER: "WriterDataMovementConfig",
+            Processor.COMPUTE: "ComputeConfig",
+        }[kernel.processor],
+        "cores": own_cores,
+        "named": named,
+        "fidelity": program.compute.fidelity,
+        "fp32_destination": program.compute.fp32_destination,
+        "unpack_to_fp32": [names[index] for index in program.compute.unpack_to_fp32],
+    }
+
+
+def _argument_loops(
+    program: Program, variables: Sequence[str], operands: Sequence[str]
+) -> list[dict[str, Any]]:
+    """Loops over cores that set the run-time arguments of kernels: those with the same cores and
+    the same needs share one."""
+    loops: dict[tuple[str, CoreRange], dict[str, Any]] = {}
+    for kernel, variable in zip(program.kernels, variables, strict=True):
+        if not kernel.arguments:
+            continue
+        values = [argument.value for argument in kernel.arguments]
+        kind = _loop_kind(values)
+        loop = loops.setdefault(
+            (kind, kernel.cores), {"kind": kind, "cores": _loop_cores(kernel, program), "rows": []}
+        )
+        texts = [_argument_text(value, kind, operands) for value in values]
+        loop["rows"].append({"kernel": variable, "values": texts})
+    return list(loops.values())
+
+
+def _loop_cores(kernel: Kernel, program: Program) -> str:
+    return "cores" if kernel.cores == program.cores else f"CoreRange({_core_range(kernel.cores)})"
+
+
+def _loop_kind(values: Iterable[str]) -> str:
+    """`work` where cores have parts of linear work, `grid` where their place matters, `all` where
+    all get the same."""
+    found = list(values)
+    if any(value in ("first", "count") for value in found):
+        return "work"
+    if any(value in ("column", "row") or "column" in value or "row" in value for value in found):
+        return "grid"
+    return "all"
+
+
+def _argument_text(value: str, kind: str, operands: Sequence[str]) -> str:
+    """The C++ of a run-time argument."""
+    operand = address_operand(value)
+    if operand is not None:
+        return f"{operands[operand]}.address()"
+    if value in ("first", "count"):
+        return f"share.{value}"
+    if (noc := _NOC.fullmatch(value)) is not None:
+        places = [_place(word, kind) for word in noc.groups()[1:]]
+        return f"support::{noc[1]}(device, {places[0]}, {places[1]})"
+    if value in ("column", "row"):
+        return f"static_cast<std::uint32_t>({_place(value, kind)})"
+    return str(int(value))
+
+
+def _place(word: str, kind: str) -> str:
+    if word.isdigit():
+        return word
+    coordinate = {"column": "x", "row": "y"}[word]
+    return f"share.core.{coordinate}" if kind == "work" else f"core.{coordinate}"

@@ -1,0 +1,55 @@
+#include "support/device_tensor.hpp"
+
+#include <cstddef>
+#include <stdexcept>
+#include <tt-metalium/mesh_command_queue.hpp>
+#include <utility>
+
+#include "support/data_directory.hpp"
+#include "support/npy.hpp"
+#include "support/pages.hpp"
+#include "support/tensors.hpp"
+
+namespace support {
+
+using tt::tt_metal::BufferType;
+using tt::tt_metal::DataType;
+using tt::tt_metal::Layout;
+using tt::tt_metal::distributed::DeviceLocalBufferConfig;
+using tt::tt_metal::distributed::MeshBuffer;
+using tt::tt_metal::distributed::MeshDevice;
+using tt::tt_metal::distributed::ReplicatedBufferConfig;
+
+DeviceTensor create_tensor(std::vector<std::uint64_t> shape, DataType data_type, Layout layout,
+                           MeshDevice& device) {
+    const Pages pages = pages_of(shape, data_type, layout);
+    DeviceLocalBufferConfig config;
+    config.page_size = pages.size;
+    config.buffer_type = BufferType::DRAM;
+    const ReplicatedBufferConfig size{std::uint64_t{pages.count} * pages.size};
+    return {MeshBuffer::create(size, config, &device), std::move(shape), data_type, layout};
+}
+
+DeviceTensor view(const DeviceTensor& tensor, std::vector<std::uint64_t> shape) {
+    return {tensor.buffer, std::move(shape), tensor.data_type, tensor.layout};
+}
+
+void deallocate(const DeviceTensor& tensor) { tensor.buffer->deallocate(); }
+
+DeviceTensor load_tensor(const std::string& name, const std::vector<std::uint64_t>& shape,
+                         DataType data_type, Layout layout, MeshDevice& device) {
+    const std::string directory = data_directory();
+    const std::string path = (directory.empty() ? name : directory + "/" + name) + ".npy";
+    const Array array = read_npy(path);
+    if (array.shape != shape) {
+        throw std::runtime_error(path + ": expected the shape " + shape_text(shape) + ", found " +
+                                 shape_text(array.shape));
+    }
+    try {
+        return upload(array.view(), data_type, layout, device);
+    } catch (const std::exception& error) {
+        throw std::runtime_error(path + ": " + error.what());
+    }
+}
+
+}  // namespace support

@@ -1,0 +1,44 @@
+#pragma once
+
+#include <cstdint>
+#include <initializer_list>
+#include <memory>
+#include <string>
+#include <tt-metalium/experimental/tensor/tensor_types.hpp>
+#include <tt-metalium/mesh_buffer.hpp>
+#include <tt-metalium/mesh_device.hpp>
+#include <vector>
+
+namespace support {
+
+/// A tensor in the DRAM of a device, its pages spread over the banks. Copies share the memory.
+struct DeviceTensor {
+    std::shared_ptr<tt::tt_metal::distributed::MeshBuffer> buffer;
+    /// Logical, without padding.
+    std::vector<std::uint64_t> shape;
+    tt::tt_metal::DataType data_type{};
+    tt::tt_metal::Layout layout{};
+
+    /// Where the buffer begins in each bank.
+    std::uint32_t address() const { return static_cast<std::uint32_t>(buffer->address()); }
+};
+
+/// A tensor with room for its elements, which are not set.
+DeviceTensor create_tensor(std::vector<std::uint64_t> shape, tt::tt_metal::DataType data_type,
+                           tt::tt_metal::Layout layout,
+                           tt::tt_metal::distributed::MeshDevice& device);
+
+/// The same memory as a tensor of another shape, whose elements lie in the same order.
+DeviceTensor view(const DeviceTensor& tensor, std::vector<std::uint64_t> shape);
+
+/// Frees the memory, for all copies and views. What is enqueued already still finds it.
+void deallocate(const DeviceTensor& tensor);
+
+/// A tensor with the elements of `name`.npy of the data folder.
+/// @throws std::runtime_error if the file cannot be read, or holds another shape, or elements that
+/// do not fit.
+DeviceTensor load_tensor(const std::string& name, const std::vector<std::uint64_t>& shape,
+                         tt::tt_metal::DataType data_type, tt::tt_metal::Layout layout,
+                         tt::tt_metal::distributed::MeshDevice& device);
+
+}  // namespace support

@@ -186,8 +186,11 @@ def _clang_version(executable: str) -> int | None:
     return int(macros.get("__clang_major__", "0"))
 
 
-def _libstdcxx_folders(root: Path = Path("/usr/include")) -> tuple[Path, ...]:
-    """The host's C++ headers: of GCC 12, with which the check was made, or the nearest version."""
+def libstdcxx_folders(root: Path = Path("/usr/include")) -> tuple[Path, ...]:
+    """The include folders of the host's C++ headers: of GCC 12, or of the nearest version.
+
+    Raises ToolchainError if there are none.
+    """
     targets = {
         int(path.name): path
         for path in root.glob("*-linux-gnu/c++/*")
@@ -222,7 +225,7 @@ def find_clang(named: str | None = None) -> Clang:
         raise ToolchainError(f"{wanted} with a RISC-V target is not installed (apt: {PACKAGES})")
     if not NEWLIB.joinpath("string.h").is_file():
         raise ToolchainError(f"the C headers of newlib are not installed (apt: {PACKAGES})")
-    return Clang(executable, version, (*_libstdcxx_folders(), NEWLIB))
+    return Clang(executable, version, (*libstdcxx_folders(), NEWLIB))
 
 
 _OPTIONS = (

@@ -17,7 +17,13 @@ from scripts.kernel_check_configuration import (
     descriptors,
     read_manifest,
 )
-from scripts.kernel_check_toolchain import COMPUTE, ToolchainError, find_clang, generated_files
+from scripts.kernel_check_toolchain import (
+    COMPUTE,
+    ToolchainError,
+    find_clang,
+    generated_files,
+    libstdcxx_folders,
+)
 
 COMPUTE_KERNEL = {"file": "kernels/matmul.cpp", "processor": "compute"}
 READER = {"file": "kernels/reader.cpp", "processor": "riscv_1"}
@@ -199,3 +205,18 @@ def test_a_fault_of_several_processors_is_one() -> None:
 def test_a_compiler_that_is_not_there() -> None:
     with pytest.raises(ToolchainError, match=r"clang-0 .* is not installed \(apt: "):
         find_clang("clang-0")
+
+
+def test_the_nearest_libstdcxx_is_taken(tmp_path: Path) -> None:
+    with pytest.raises(ToolchainError, match="has no C\\+\\+ headers of GCC 11 or newer"):
+        libstdcxx_folders(tmp_path)
+    for version in (10, 14, 13):
+        target = tmp_path / f"aarch64-linux-gnu/c++/{version}"
+        for header in (target / "bits/c++config.h", tmp_path / f"c++/{version}/array"):
+            header.parent.mkdir(parents=True)
+            header.touch()
+    assert libstdcxx_folders(tmp_path) == (
+        tmp_path / "c++/13",
+        tmp_path / "aarch64-linux-gnu/c++/13",
+        tmp_path / "c++/13/backward",
+    )

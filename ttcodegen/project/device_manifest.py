@@ -1,4 +1,4 @@
-"""What manifest.json says of device programs: their kernels, as they are compiled, and their costs."""
+"""What manifest.json says of device programs: their costs, and how their kernels are compiled."""
 
 from __future__ import annotations
 

@@ -18,7 +18,7 @@ from ttcodegen.diagnostics import CompileError
 from ttcodegen.dialects.datatypes import DataType
 from ttcodegen.dialects.placement import TensorPlacement
 from ttcodegen.flatbuffer import program as file
-from ttcodegen.ops.definition import REQUIRED, TTNN, TTNNDefinition
+from ttcodegen.ops.definition import REQUIRED, TTNN, Definition, TTNNDefinition
 from ttcodegen.runtime.execution import ExecutionError, Executor, Function, Observer, Step
 from ttcodegen.runtime.rounding import carried_device, delivered
 
@@ -217,14 +217,14 @@ def _step(
         operation.results,
         definition,
         operation.operand_sizes,
-        _attributes(operation, definition, constants),
+        attribute_values(operation, definition, constants),
     )
     _check_memory(step, definition, tensors)
     return step
 
 
-def _attributes(
-    operation: file.Operation, definition: TTNNDefinition, constants: Sequence[np.ndarray]
+def attribute_values(
+    operation: file.Operation, definition: Definition, constants: Sequence[np.ndarray]
 ) -> dict[str, Any]:
     """The Python values of the attributes, as the definition's meaning expects them."""
     values = {spec.name: spec.default for spec in definition.attributes}

@@ -1,0 +1,258 @@
+"""Runs a `.ttm` program in numpy with the data types of the device.
+
+What a program of the device computes is what its meaning says, a function of TTIR ops. Between its
+What a program of the device computes is what its meaning says, a function of TTIR ops. Between the
+program is rounded to the data type of a tensor. The matrix engine reads float32 with 10 bits of
+mantissa (tf32).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+import ttcodegen.ops as catalogue
+from ttcodegen.diagnostics import CompileError
+from ttcodegen.dialects.datatypes import DataType
+from ttcodegen.dialects.placement import TensorPlacement
+from ttcodegen.flatbuffer import program as file
+from ttcodegen.flatbuffer.ttm_program import (
+    CREATE_BUFFER,
+    DEALLOCATE_BUFFER,
+    ENQUEUE_PROGRAM,
+    PROGRAM,
+    VIEW,
+    DeviceBinary,
+    DeviceProgram,
+)
+from ttcodegen.ops.definition import TTIR
+from ttcodegen.runtime.execution import ExecutionError, Executor, Function, Observer, Step
+from ttcodegen.runtime.interpreter import (
+    DeviceTensor,
+    DisturbedTensor,
+    attribute_values,
+    constant_array,
+)
+from ttcodegen.runtime.rounding import delivered
+
+_MATRIX_ENGINE = frozenset({"matmul", "linear", "dot_general", "sum", "mean", "max", "min"})
+"""Ops whose operands the matrix engine reads, if they come from outside the program."""
+_TF32_MASK = np.uint32(0xFFFFE000)
+
+
+@dataclass(frozen=True)
+class Tf32Tensor(DeviceTensor):
+    """A float32 tensor as the matrix engine reads it."""
+
+    def carried(self, array: np.ndarray) -> np.ndarray:
+        """The array with the mantissa cut to 10 bits."""
+        wide = np.ascontiguousarray(super().carried(array))
+        return (wide.view(np.uint32) & _TF32_MASK).view(np.float32)
+
+    def keeps(self, moved: DeviceTensor) -> bool:
+        """Only what has no more bits anyway."""
+        return moved.placement.data_type is not DataType.FLOAT32
+
+
+class DeviceInterpreter:
+    """Runs the functions of a file.
+
+    With `disturbance` the results of ops are disturbed by as much as an order of summation may make
+    out, which tells the decisions (comparisons) that hang on it.
+
+    Raises:
+        CompileError: if the file calls ops that this version does not know.
+        ExecutionError: if a tensor is used after its end.
+    """
+
+    def __init__(
+        self,
+        binary: DeviceBinary,
+        observe: Observer | None = None,
+        disturbance: np.random.Generator | None = None,
+    ) -> None:
+        catalogue.load()
+        self._binary = binary
+        constants = [constant_array(constant) for constant in binary.constants]
+        programs = {program.meaning: program for program in binary.programs}
+        reader = _FunctionReader(binary, constants, disturbance)
+        functions = {
+            function.name: reader.meaning(function, programs[function.name])
+            if function.name in programs
+            else reader.host_function(function)
+            for function in binary.functions
+        }
+        self._executor = Executor(functions, observe)
+
+    def run(self, name: str, inputs: Sequence[np.ndarray]) -> list[np.ndarray]:
+        """The outputs of a function in the numpy dtypes of their data types: bfloat16 of ml_dtypes
+        for bf16, float32 for block floats.
+
+        Inputs are rounded to the data types of the function; they are not changed.
+
+        Raises:
+            CompileError: if there is no such function, or the inputs do not fit it.
+            ExecutionError: if an op fails or gives another shape than the file says.
+        """
+        results = self._executor.run(name, inputs)
+        function = self._binary.function(name)
+        types = [function.tensors[output.tensor].type for output in function.outputs]
+        return [
+            delivered(array, DataType.from_mlir(type_.data_type))
+            for array, type_ in zip(results, types, strict=True)
+        ]
+
+
+class _FunctionReader:
+    """Makes functions of the records of a file."""
+
+    def __init__(
+        self,
+        binary: DeviceBinary,
+        constants: Sequence[np.ndarray],
+        disturbance: np.random.Generator | None,
+    ) -> None:
+        self._programs = binary.programs
+        self._meanings = {function.name: function for function in binary.functions}
+        self._constants = constants
+        self._disturbance = disturbance
+
+    def host_function(self, function: file.Program) -> Function:
+        """A function that launches programs; buffers come to be with what is written to them."""
+        tensors = [DeviceTensor(tensor.type.placement) for tensor in function.tensors]
+        steps: list[Step] = []
+        ended: set[int] = set()
+        for operation in function.operations:
+            if operation.name == DEALLOCATE_BUFFER:
+                ended.update(operation.operands)
+                continue
+            if operation.name == CREATE_BUFFER:
+                continue
+            if used := sorted(ended.intersection(operation.operands)):
+                raise ExecutionError(f"'{function.name}' uses tensor {used[0]} after its end")
+            steps.append(self._host_step(operation))
+        return _function(function, tensors, _inputs(function), steps)
+
+    def _host_step(self, operation: file.Operation) -> Step:
+        if operation.name == ENQUEUE_PROGRAM:
+            program = self._programs[_index(operation)]
+            meaning = self._meanings[program.meaning]
+            inputs = operation.operands[: program.inputs]
+            again = [inputs[position] for position in _cut_arguments(meaning, program)]
+            return Step(
+                f"{operation.name} {program.name}",
+                operation.location,
+                (*inputs, *again),
+                operation.operands[program.inputs :],
+                callee=program.meaning,
+            )
+        return self._step(operation, "reshape" if operation.name == VIEW else None)
+
+    def meaning(self, function: file.Program, program: DeviceProgram) -> Function:
+        """What a program computes; float32 arguments that the matrix engine reads come twice."""
+        wide = DataType.FLOAT32 if program.fp32_destination else DataType.BFLOAT16
+        computed = {tensor for operation in function.operations for tensor in operation.results}
+        tensors: list[DeviceTensor] = []
+        for index, tensor in enumerate(function.tensors):
+            placement = _in_registers(tensor.type.placement, wide)
+            disturbed = self._disturbance is not None and index in computed
+            tensors.append(
+                DisturbedTensor(placement, self._disturbance)
+                if disturbed and self._disturbance is not None
+                else DeviceTensor(placement)
+            )
+        arguments = _inputs(function)
+        cut: dict[int, int] = {}
+        for position in _cut_arguments(function, program):
+            argument = function.inputs[position]
+            cut[argument.tensor] = len(tensors)
+            arguments[f"{argument.name} as tf32"] = len(tensors)
+            tensors.append(Tf32Tensor(tensors[argument.tensor].placement))
+        steps = [
+            self._step(_with_cut(operation, cut) if _in_matrix_engine(operation) else operation)
+            for operation in function.operations
+        ]
+        return _function(function, tensors, arguments, steps)
+
+    def _step(self, operation: file.Operation, name: str | None = None) -> Step:
+        dialect, _, short_name = operation.name.partition(".")
+        definition = TTIR.get(name or short_name) if name or dialect == "ttir" else None
+        if definition is None or len(operation.operand_sizes) != len(definition.operands):
+            raise CompileError(
+                f"the program calls '{operation.name}' in a way that this version does not know",
+                remedy="compile the model again with this version of ttcodegen",
+            )
+        return Step(
+            operation.name,
+            operation.location,
+            operation.operands,
+            operation.results,
+            definition,
+            operation.operand_sizes,
+            {} if name else attribute_values(operation, definition, self._constants),
+        )
+
+
+def _function(
+    function: file.Program,
+    tensors: Sequence[DeviceTensor],
+    arguments: Mapping[str, int],
+    steps: Iterable[Step],
+) -> Function:
+    results = [output.tensor for output in function.outputs]
+    return Function.of(function.name, tensors, arguments, steps, results)
+
+
+def _inputs(function: file.Program) -> dict[str, int]:
+    return {entry.name: entry.tensor for entry in function.inputs}
+
+
+def _index(operation: file.Operation) -> int:
+    """The program that is enqueued; the reader saw to it that there is one."""
+    for attribute in operation.attributes:
+        if attribute.name == PROGRAM and isinstance(attribute.value, file.Integer):
+            return attribute.value.value
+    raise ExecutionError(f"{operation.name} names no program")
+
+
+def _in_registers(placement: TensorPlacement, wide: DataType) -> TensorPlacement:
+    """A value as the destination registers hold it."""
+    return placement.with_(data_type=wide) if placement.data_type.is_float else placement
+
+
+def _in_matrix_engine(operation: file.Operation) -> bool:
+    return operation.name.removeprefix("ttir.") in _MATRIX_ENGINE
+
+
+def _cut_arguments(meaning: file.Program, program: DeviceProgram) -> list[int]:
+    """The positions of the float32 arguments that the matrix engine reads."""
+    if not program.fp32_destination:
+        return []
+    read = {
+        tensor
+        for operation in meaning.operations
+        if _in_matrix_engine(operation)
+        for tensor in operation.operands
+    }
+    return [
+        position
+        for position, argument in enumerate(meaning.inputs)
+        if argument.tensor in read
+        and DataType.from_mlir(meaning.tensors[argument.tensor].type.data_type) is DataType.FLOAT32
+    ]
+
+
+def _with_cut(operation: file.Operation, cut: Mapping[int, int]) -> file.Operation:
+    """The operation on what the matrix engine reads of its operands."""
+    operands = tuple(cut.get(tensor, tensor) for tensor in operation.operands)
+    return file.Operation(
+        operation.name,
+        operands,
+        operation.operand_sizes,
+        operation.results,
+        operation.attributes,
+        operation.callee,
+        operation.location,
+    )

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from ttcodegen.diagnostics import CompileError, Diagnostics, Source
 from ttcodegen.dialects import load_dialects
+from ttcodegen.dialects.system import set_system, system_of
 from ttcodegen.parsing import check_supported, parse_module
+from ttcodegen.target.system import DEFAULT_ARCHITECTURE, SystemDescription, default_system
 from ttcodegen.transforms.pass_runner import PassRunner
 from ttcodegen.transforms.registry import passes_of
 
@@ -38,10 +40,13 @@ class CompileOptions:
     module_name: str
     """The name that the C++ module is called by if the input has none of its own."""
     target: str = "ttnn"
-    arch: str = "wormhole_b0"
+    arch: str = ""
+    """The architecture; if empty, that of the system the module names, or wormhole_b0."""
     release: str = "0.70.1"
     style: str | None = None
     """The .clang-format text that the C++ is formatted by; None leaves it as it is printed."""
+    system: SystemDescription | None = None
+    """The system; None for the default one of the architecture."""
 
 
 @dataclass(frozen=True)
@@ -75,8 +80,27 @@ def compile_module(
     with runner.stage("verify"):
         verify(module)
         source_dtypes = _source_dtypes(module)
+    options = _for_system(module, options)
     runner.run(module, passes_of(PIPELINES[options.target]))
     return _emit(module, options, runner, input_hash, source_dtypes)
+
+
+def _for_system(module: ModuleOp, options: CompileOptions) -> CompileOptions:
+    """The options with the system that is compiled for, which the module then names.
+
+    Raises CompileError if the options name an architecture and a system of another one.
+    """
+    system = options.system
+    if system is None and options.arch:
+        system = default_system(options.arch)
+    system = system or system_of(module) or default_system(DEFAULT_ARCHITECTURE)
+    if options.arch not in ("", system.arch):
+        raise CompileError(
+            f"the system description is of a {system.arch}, not of a {options.arch}",
+            remedy="leave --arch out: the description says it",
+        )
+    set_system(module, system)
+    return replace(options, arch=system.arch, system=system)
 
 
 def verify(module: ModuleOp) -> None:
@@ -136,11 +160,16 @@ def _emit(
     source_dtypes: dict[str, tuple[list[str], list[str]]],
 ) -> CompiledModule:
     from ttcodegen.emitc.formatting import format_files
+    from ttcodegen.flatbuffer.system import write_ttsys
     from ttcodegen.flatbuffer.writer import Origin
     from ttcodegen.project.description import ModuleDescription, module_name
 
     name = module_name(options.module_name)
-    origin = Origin(input_hash=input_hash, arch=options.arch, release=options.release)
+    assert options.system is not None
+    # What an architecture has by default need not be told.
+    usual = options.system == default_system(options.arch)
+    system = b"" if usual else write_ttsys(options.system)
+    origin = Origin(input_hash, options.arch, options.release, system)
     emit = _emit_ttmetal if options.target == "ttmetal" else _emit_ttnn
     emitted = emit(module, name, origin, runner)
     with runner.stage("clang-format"):

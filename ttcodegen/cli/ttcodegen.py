@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING
 
 from ttcodegen import __version__
 from ttcodegen.cli.entry import ExitStatus, Invocation, run_program
-from ttcodegen.diagnostics import CompileError, Diagnostics, Source
+from ttcodegen.diagnostics import Diagnostics, Source
+from ttcodegen.target.system import ARCHITECTURES
 
 if TYPE_CHECKING:
     from ttcodegen.compilation import CompiledModule
@@ -37,8 +38,9 @@ def argument_parser() -> argparse.ArgumentParser:
     add("file", nargs="?", metavar="FILE", help="the module, in MLIR's text form; - reads stdin")
     add("-o", dest="out", metavar="OUT", type=Path, help="the folder that the project goes to")
     add("--target", choices=("ttnn", "ttmetal"), default="ttnn", help="what the C++ calls (ttnn)")
-    add("--arch", choices=("wormhole_b0", "blackhole"), default="wormhole_b0", help="the card")
-    add("--system-desc", metavar="F", help="a system description to take the card from")
+    add("--arch", choices=ARCHITECTURES, help="the card (wormhole_b0)")
+    add("--system-desc", metavar="F", help="the system, as a .ttsys file or by the name of a card: "
+        "its grid, memories and data types")  # fmt: skip
     add("--tt-metal", choices=("0.70.1",), default="0.70.1", help="the tt-metal release to target")
     add("--build", action="store_true", help="build the project for the CPU backend")
     add("--kind", choices=("so", "exe", "both"), help="what to build: the shared object, the "
@@ -82,14 +84,12 @@ def _print_cpu_backend() -> int:
 def _compile(options: argparse.Namespace, source: Source) -> int:
     from ttcodegen.compilation import CompileOptions, compile_module
     from ttcodegen.dialects import load_dialects
+    from ttcodegen.flatbuffer.system import load_system
     from ttcodegen.project.toolchain import find_toolchain
     from ttcodegen.project.writer import refuse_foreign_folder
     from ttcodegen.transforms.pass_runner import PassRunner
 
-    if options.system_desc is not None:
-        raise CompileError(
-            "system descriptions cannot be read by this version", remedy="name the card with --arch"
-        )
+    system = None if options.system_desc is None else load_system(options.system_desc)
     # What cannot end well is refused before the work, and before anything is written.
     refuse_foreign_folder(options.out, force=options.force)
     toolchain = find_toolchain() if options.build or options.check else None
@@ -99,7 +99,9 @@ def _compile(options: argparse.Namespace, source: Source) -> int:
     try:
         compiled = compile_module(
             source,
-            CompileOptions(name, options.target, options.arch, options.tt_metal),
+            CompileOptions(
+                name, options.target, options.arch or "", options.tt_metal, system=system
+            ),
             runner,
             diagnostics,
         )

@@ -12,10 +12,12 @@ from ttcodegen.flatbuffer.decoding import decode
 from ttcodegen.flatbuffer.encoding import encode
 from ttcodegen.flatbuffer.schema import load_schema
 from ttcodegen.target.system import (
+    ARCHITECTURES,
     ChipChannel,
     ChipDescription,
     CPUDescription,
     SystemDescription,
+    default_system,
 )
 
 MAJOR = 1
@@ -81,6 +83,15 @@ def _chip_record(chip: ChipDescription) -> Any:
             value = _Pair(*value)
         values[field.name] = value
     return _Chip(**values)
+
+
+def load_system(named: str) -> SystemDescription:
+    """The description in a .ttsys file, or the default one of an architecture by its name.
+
+    Raises:
+        CompileError: as `read_ttsys_file` does.
+    """
+    return default_system(named) if named in ARCHITECTURES else read_ttsys_file(named)
 
 
 def read_ttsys_file(path: str | Path) -> SystemDescription:

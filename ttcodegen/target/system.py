@@ -15,6 +15,9 @@ from ttcodegen.diagnostics import CompileError
 ARCHITECTURES = ("wormhole_b0", "blackhole")
 """The architectures that programs are compiled for, by name."""
 
+DEFAULT_ARCHITECTURE = "wormhole_b0"
+"""What is compiled for if nobody says."""
+
 DATA_TYPES = (
     "f32",
     "f16",

@@ -9,7 +9,7 @@ _TRANSFORMS = "ttcodegen.transforms"
 _CONVERSIONS = "ttcodegen.conversions"
 
 SYSTEM_OPTIONS = (
-    Option("system-desc-path", "A .ttsys file that describes the system."),
+    Option("system-desc-path", "The system: a .ttsys file, or the name of an architecture."),
     Option(
         "mock-system-desc-arch",
         "Without a file: the architecture whose default system is meant.",
@@ -25,7 +25,7 @@ PASSES = (
         implementation=f"{_TRANSFORMS}.ttcore_device:LoadSystemDescription",
         description="Says what system the module is compiled for.",
         aliases=("tt-load-system-desc",),
-        options=(Option("path", "A .ttsys file; without one, the module's own or the default."),),
+        options=(Option("path", "A .ttsys file or the name of an architecture."),),
     ),
     PassEntry(
         name="ttir-implicit-device",

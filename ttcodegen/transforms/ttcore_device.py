@@ -11,10 +11,8 @@ from xdsl.passes import ModulePass
 
 from ttcodegen.diagnostics import CompileError
 from ttcodegen.dialects.system import Device, DeviceOp, devices, set_system, system_of
-from ttcodegen.flatbuffer.system import read_ttsys_file
-from ttcodegen.target.system import default_system
-
-DEFAULT_ARCHITECTURE = "wormhole_b0"
+from ttcodegen.flatbuffer.system import load_system
+from ttcodegen.target.system import DEFAULT_ARCHITECTURE, default_system
 
 
 def _load_system(module: ModuleOp, path: str, arch: str) -> None:
@@ -25,7 +23,7 @@ def _load_system(module: ModuleOp, path: str, arch: str) -> None:
             remedy="a system description says of which architecture its chips are",
         )
     if path:
-        set_system(module, read_ttsys_file(path))
+        set_system(module, load_system(path))
     elif arch or system_of(module) is None:
         set_system(module, default_system(arch or DEFAULT_ARCHITECTURE))
 

@@ -20,10 +20,9 @@ from ttcodegen.dialects.placement import TensorPlacement, TTNNLayoutAttr
 from ttcodegen.dialects.system import system_of
 from ttcodegen.dialects.tile import TILE_FORMATS
 from ttcodegen.dialects.ttcore import ArgumentType, LoadCachedOp
-from ttcodegen.target.system import ChipDescription, default_system
+from ttcodegen.target.system import DEFAULT_ARCHITECTURE, ChipDescription, default_system
 from ttcodegen.transforms.const_eval_hoist import is_const_eval
 from ttcodegen.transforms.deallocate import buffer_owners
-from ttcodegen.transforms.ttcore_device import DEFAULT_ARCHITECTURE
 
 
 @dataclass(frozen=True)

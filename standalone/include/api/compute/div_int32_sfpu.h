@@ -1,0 +1,9 @@
+#pragma once
+
+#include "api/compute/common_globals.h"
+
+namespace ckernel {
+
+TTCODEGEN_SFPU_BINARY_PAIR(div_int32);
+
+}  // namespace ckernel

@@ -1,0 +1,21 @@
+#pragma once
+
+#include "api/compute/common.h"
+#include "api/compute/sentinel/compute_kernel_sentinel.h"
+
+namespace ckernel {
+
+/// Sets everything up for copy_tile and packing; operations of the vector engine need their own.
+ALWI void unary_op_init_common(std::uint32_t icb, std::uint32_t ocb,
+                               std::uint32_t = __builtin_LINE(), TTCODEGEN_HERE) {
+    using namespace ttcodegen::device;
+    configure_formats(icb, icb, ocb, here);
+    prepare_fpu(fpu_mode(FpuOperation::Copy), "unary_op_init_common", here);
+}
+
+ALWI void init_sfpu(std::uint32_t icb, std::uint32_t ocb,
+                    std::uint32_t call_line = __builtin_LINE(), TTCODEGEN_HERE) {
+    unary_op_init_common(icb, ocb, call_line, here);
+}
+
+}  // namespace ckernel

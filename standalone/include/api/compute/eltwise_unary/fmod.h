@@ -1,0 +1,15 @@
+#pragma once
+
+#include "api/compute/common_globals.h"
+
+namespace ckernel {
+
+ALWI void fmod_tile_init(std::uint32_t param0, std::uint32_t param1, TTCODEGEN_HERE) {
+    using namespace ttcodegen::device;
+    init_sfpu_operation(SfpuOperation::fmod, "fmod_tile_init", here, {param0, param1});
+}
+
+/// The parameters are the bits of the divisor and of its reciprocal, floats.
+TTCODEGEN_SFPU_UNARY_2(fmod_tile, fmod);
+
+}  // namespace ckernel

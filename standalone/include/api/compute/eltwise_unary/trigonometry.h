@@ -1,0 +1,19 @@
+#pragma once
+
+#include "api/compute/common_globals.h"
+
+namespace ckernel {
+
+TTCODEGEN_SFPU_UNARY_PAIR(sin);
+TTCODEGEN_SFPU_UNARY_PAIR(cos);
+TTCODEGEN_SFPU_UNARY_PAIR(tan);
+TTCODEGEN_SFPU_UNARY_PAIR(asin);
+TTCODEGEN_SFPU_UNARY_PAIR(acos);
+TTCODEGEN_SFPU_UNARY_PAIR(atan);
+TTCODEGEN_SFPU_UNARY_PAIR(sinh);
+TTCODEGEN_SFPU_UNARY_PAIR(cosh);
+TTCODEGEN_SFPU_UNARY_PAIR(asinh);
+TTCODEGEN_SFPU_UNARY_PAIR(acosh);
+TTCODEGEN_SFPU_UNARY_PAIR(atanh);
+
+}  // namespace ckernel

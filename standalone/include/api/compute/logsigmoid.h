@@ -1,0 +1,10 @@
+#pragma once
+
+#include "api/compute/common_globals.h"
+
+namespace ckernel {
+
+/// The second operand is e^-x of the first, which the device computes apart.
+TTCODEGEN_SFPU_BINARY_PAIR(logsigmoid);
+
+}  // namespace ckernel

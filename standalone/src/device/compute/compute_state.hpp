@@ -1,0 +1,150 @@
+#pragma once
+
+// The registers of a compute processor and what it is set to. Each part knows how to refuse misuse.
+
+#include <bitset>
+#include <cstdint>
+#include <optional>
+
+#include "device/compute/sfpu_rows.hpp"
+#include "device/compute/tile.hpp"
+#include "device/compute/tile_format.hpp"
+#include "ttcodegen/device/compute_functions.hpp"
+
+namespace ttcodegen::device::compute {
+
+/// What is known of a tile of the destination register besides its words.
+struct TileNote {
+    bool written = false;  ///< Since the register was acquired.
+    Domain domain = Domain::Float;
+    bool reduced = false;  ///< Holds the result of a reduction, in `reduction`'s places.
+    Reduction reduction = Reduction::Row;
+};
+
+constexpr std::uint32_t kDestinationTiles = 16;
+
+/// What math works on between acquire and commit, and packing between wait and release.
+struct DestinationSection {
+    Tile tiles[kDestinationTiles];
+    TileNote notes[kDestinationTiles];
+};
+
+/// The destination register: sections that go round from math to packing.
+///
+/// Math may be sections ahead of packing: on the device they are processors of their own, and math
+/// waits where the register is full. Here it goes on, in a register that is larger.
+class Destination {
+  public:
+    void acquire(Processor& processor, Location here);
+    void commit(Processor& processor, Location here);
+    void wait(Processor& processor, Location here);
+    void release(Processor& processor, Location here);
+
+    /// Refuses a kernel that ends with the register in use; `begin` forgets an earlier kernel.
+    void end(Processor& processor);
+    void begin();
+
+    bool in_use() const { return acquired_ || waited_ || committed_ != 0; }
+
+    /// A tile that math writes or reads, named by `function` in messages.
+    /// Refused: a register that is not acquired, a tile that it does not have.
+    Tile& math_tile(Processor& processor, std::uint32_t index, const char* function, Location here);
+    TileNote& math_note(std::uint32_t index) { return sections_[math_].notes[index]; }
+    /// The same for a tile that holds something. Refused besides: a tile that nothing was written
+    /// to.
+    Tile& written_math_tile(Processor& processor, std::uint32_t index, const char* function,
+                            Location here);
+
+    /// A tile that is packed. Refused: packing without waiting for math, a tile that the register
+    /// does not have, and one that nothing was written to.
+    const Tile& packed_tile(Processor& processor, std::uint32_t index, const char* function,
+                            Location here);
+    const TileNote& packed_note(std::uint32_t index) const { return sections_[pack_].notes[index]; }
+
+    /// After a tile was computed: rounds floats where the register has 16 bits.
+    void finish(Processor& processor, std::uint32_t index, Domain domain);
+
+  private:
+    static constexpr std::uint32_t kSections = 4;
+
+    void check_index(Processor& processor, std::uint32_t index, const char* function,
+                     Location here) const;
+
+    DestinationSection sections_[kSections];
+    std::uint32_t math_ = 0;
+    std::uint32_t pack_ = 0;
+    std::uint32_t committed_ = 0;  ///< Sections that packing has not released yet.
+    bool acquired_ = false;
+    bool waited_ = false;
+    bool packed_before_commit_ = false;
+    Location acquired_at_;
+    Location waited_at_;
+};
+
+/// How a part of the matrix engine was set up last.
+struct FpuSetting {
+    FpuMode mode;
+    FpuParameters parameters;
+    const char* function = nullptr;
+    Location here;
+};
+
+/// A format that a register is set to, and where.
+struct FormatSetting {
+    std::optional<DataFormat> format;
+    Location here;
+};
+
+/// What packing is set to besides the format.
+struct PackSetting {
+    bool mask = false;
+    Reduction mask_reduction = Reduction::Row;
+    bool l1_accumulate = false;
+    std::uint32_t relu = 0;
+    bool untilize = false;
+    std::uint32_t rows = 0;  ///< 0 unless packing is set to rows.
+    Location set_at;
+};
+
+/// Pages that packing is to wait for before it writes to a circular buffer.
+struct PendingReserve {
+    std::uint32_t pages = 0;
+    Location here;
+};
+
+constexpr std::size_t kSfpuOperations = 512;
+
+struct SfpuState {
+    SfpuMemory memory;
+    /// Operations whose initialisation was called since the kernel began.
+    std::bitset<kSfpuOperations> initialised;
+    /// The last initialisation that loaded constants.
+    std::optional<SfpuOperation> constants_of;
+    const char* constants_by = nullptr;
+};
+
+}  // namespace ttcodegen::device::compute
+
+namespace ttcodegen::device {
+
+struct ComputeState {
+    compute::Destination destination;
+    compute::FormatSetting formats[3];  ///< By FormatRegister.
+    compute::FpuSetting unpack;
+    compute::FpuSetting math;
+    compute::PackSetting pack;
+    compute::SfpuState sfpu;
+    compute::PendingReserve reserves[kMaxCircularBuffers];
+    /// The page behind the write pointer that the next tile goes to.
+    std::uint32_t next_page[kMaxCircularBuffers] = {};
+    /// Operands on their way through the source registers.
+    compute::FloatTile source_a;
+    compute::FloatTile source_b;
+    compute::FloatTile scratch[2];
+    /// Operands of a block of matrix products.
+    compute::FloatTile block[compute::kDestinationTiles];
+    compute::Tile packed;  ///< What packing makes of a tile before it writes it.
+    compute::Tile moved;   ///< A tile that changes its layout or its place.
+};
+
+}  // namespace ttcodegen::device

@@ -1,0 +1,170 @@
+// The vector engine on tiles of DST.
+
+#include <algorithm>
+#include <array>
+
+#include "device/compute/engines.hpp"
+
+namespace ttcodegen::device::compute {
+
+namespace {
+
+static_assert(static_cast<std::size_t>(SfpuOperation::xlogy_binary) < kSfpuOperations);
+
+/// Initialisations that are not called as their operation with "_init" behind it.
+struct InitName {
+    SfpuOperation operation;
+    const char* name;
+};
+constexpr std::array kInitNames{
+    InitName{SfpuOperation::add_unary, "binop_with_scalar_tile_init"},
+    InitName{SfpuOperation::ceil, "rounding_op_tile_init"},
+    InitName{SfpuOperation::bitwise_and_binary, "binary_bitwise_tile_init"},
+    InitName{SfpuOperation::binary_left_shift, "binary_shift_tile_init"},
+    InitName{SfpuOperation::sum_int_column, "sfpu_sum_int_init"},
+    InitName{SfpuOperation::add_bcast_col, "sfpu_bcast_col_init"},
+    InitName{SfpuOperation::add_bcast_row, "sfpu_bcast_row_init"},
+    InitName{SfpuOperation::dropout, "dropout_kernel_init"},
+    InitName{SfpuOperation::copy_dest_values, "copy_dest_values_init"},
+    InitName{SfpuOperation::reduce, "sfpu_reduce_init"},
+};
+
+std::string init_name(const SfpuRow& row) {
+    const auto* found =
+        std::find_if(kInitNames.begin(), kInitNames.end(),
+                     [&](const InitName& each) { return each.operation == row.init; });
+    return found != kInitNames.end() ? found->name : std::string(sfpu_row(row.init).name) + "_init";
+}
+
+void check_initialised(Processor& processor, const SfpuRow& row, const SfpuCall& call,
+                       Location here) {
+    const SfpuState& state = processor.compute_state->sfpu;
+    if (!state.initialised.test(static_cast<std::size_t>(row.init))) {
+        refuse(processor, here, "%s without %s before it", row.name, init_name(row).c_str());
+    }
+    if (sfpu_row(row.init).constants && state.constants_of != row.init) {
+        refuse(processor, here, "%s: the constants of %s were overwritten by %s; call it again",
+               row.name, init_name(row).c_str(), state.constants_by);
+    }
+    if (row.operation == SfpuOperation::typecast &&
+        !std::equal(call.parameters, call.parameters + 2, state.memory.init_parameters)) {
+        refuse(processor, here,
+               "typecast_tile from %s to %s, but typecast_tile_init was for %s to %s",
+               format_name(static_cast<DataFormat>(call.parameters[0])),
+               format_name(static_cast<DataFormat>(call.parameters[1])),
+               format_name(static_cast<DataFormat>(state.memory.init_parameters[0])),
+               format_name(static_cast<DataFormat>(state.memory.init_parameters[1])));
+    }
+}
+
+Domain domain_of(std::uint32_t format) {
+    return is_integer(static_cast<DataFormat>(format)) ? Domain::Integer : Domain::Float;
+}
+
+std::optional<Domain> read_domain(SfpuDomain domain, const SfpuCall& call) {
+    switch (domain) {
+        case SfpuDomain::Float:
+            return Domain::Float;
+        case SfpuDomain::Integer:
+            return Domain::Integer;
+        case SfpuDomain::Format0:
+            return domain_of(call.parameters[0]);
+        default:
+            return std::nullopt;
+    }
+}
+
+Domain written_domain(Processor& processor, const SfpuRow& row, const SfpuCall& call) {
+    Destination& destination = processor.compute_state->destination;
+    switch (row.writes) {
+        case SfpuDomain::Integer:
+            return Domain::Integer;
+        case SfpuDomain::Format0:
+            return domain_of(call.parameters[0]);
+        case SfpuDomain::Format1:
+            return domain_of(call.parameters[1]);
+        case SfpuDomain::Any:
+            return destination.math_note(call.tiles[0]).domain;
+        case SfpuDomain::Second:
+            return destination.math_note(call.tiles[1]).domain;
+        default:
+            return Domain::Float;
+    }
+}
+
+void check_read_domain(Processor& processor, const SfpuRow& row, const SfpuCall& call,
+                       std::uint32_t tile, Location here) {
+    const std::optional<Domain> wanted = read_domain(row.reads, call);
+    const TileNote& note = processor.compute_state->destination.math_note(tile);
+    if (wanted && note.domain != *wanted) {
+        refuse(processor, here,
+               "%s reads tile %u of DST as %s, but it holds %s; typecast_tile is missing", row.name,
+               tile, *wanted == Domain::Float ? "floats" : "integers",
+               note.domain == Domain::Float ? "floats" : "integers");
+    }
+}
+
+/// The mask stands behind the data, where the device looks for it.
+void check_mask(Processor& processor, const SfpuRow& row, const SfpuCall& call, Location here) {
+    if (row.init == SfpuOperation::mask && call.tiles[1] != call.tiles[0] + 1) {
+        refuse(processor, here, "%s: the mask of tile %u has to be in tile %u, not %u", row.name,
+               call.tiles[0], call.tiles[0] + 1, call.tiles[1]);
+    }
+}
+
+}  // namespace
+
+void sfpu_init(Processor& processor, SfpuOperation operation, const char* function,
+               const std::uint32_t* parameters, std::uint32_t num_parameters, Location) {
+    SfpuState& state = processor.compute_state->sfpu;
+    const SfpuOperation init = sfpu_row(operation).init;
+    state.initialised.set(static_cast<std::size_t>(init));
+    if (init == SfpuOperation::rand || init == SfpuOperation::dropout) {
+        state.memory.random = num_parameters > 0 ? parameters[0] : 0;
+        return;
+    }
+    if (sfpu_row(init).constants) {
+        state.constants_of = init;
+        state.constants_by = function;
+        std::copy_n(parameters, std::min<std::uint32_t>(num_parameters, 4),
+                    state.memory.init_parameters);
+    }
+}
+
+void sfpu(Processor& processor, SfpuOperation operation, const SfpuCall& call, Location here) {
+    ComputeState& state = *processor.compute_state;
+    Destination& destination = state.destination;
+    const SfpuRow& row = sfpu_row(operation);
+    const std::uint32_t result = call.tiles[call.num_tiles - 1];
+    Tile& output = destination.math_tile(processor, result, row.name, here);
+    check_initialised(processor, row, call, here);
+    check_mask(processor, row, call, here);
+    SfpuOperands operands;
+    operands.output = &output;
+    operands.inputs[0] = &output;
+    const std::uint32_t inputs = std::max<std::uint32_t>(call.num_tiles - 1, 1);
+    if (row.reads != SfpuDomain::None) {
+        for (std::uint32_t i = 0; i < inputs; ++i) {
+            operands.inputs[i] =
+                &destination.written_math_tile(processor, call.tiles[i], row.name, here);
+            check_read_domain(processor, row, call, call.tiles[i], here);
+        }
+    }
+    std::copy_n(call.parameters, 4, operands.parameters);
+    operands.memory = &state.sfpu.memory;
+    operands.vector_mode = call.vector_mode;
+    operands.iterations = call.iterations;
+    TileNote& note = destination.math_note(result);
+    if (!note.written) {
+        output.words.fill(0);
+    }
+    const Domain domain = written_domain(processor, row, call);
+    // A result in a tile of its own is reduced if the first operand is.
+    note.reduced = destination.math_note(call.tiles[0]).reduced;
+    note.reduction = destination.math_note(call.tiles[0]).reduction;
+    row.run(operands);
+    destination.finish(processor, result, domain);
+    ++processor.counters.sfpu_tiles;
+}
+
+}  // namespace ttcodegen::device::compute

@@ -8,7 +8,7 @@ import os
 import signal
 import subprocess
 import tempfile
-from collections.abc import Callable, Container, Iterator, Mapping, Sequence
+from collections.abc import Callable, Container, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from functools import partial
@@ -29,11 +29,10 @@ from ttcodegen.runtime.comparison import (
     Agreement,
     OutputCheck,
     check_output,
-    compare,
     compare_decided,
-    device_tolerance,
     report,
 )
+from ttcodegen.runtime.disturbance import coarse_outputs, disturbed_runs, undecided_places
 from ttcodegen.runtime.drawing import draw_inputs
 from ttcodegen.runtime.execution import ExecutionError
 from ttcodegen.runtime.golden import Golden
@@ -53,9 +52,6 @@ TIMEOUT = 1800.0
 
 InputsOf = Callable[["ModuleOp", FuncOp], tuple[np.ndarray, ...]]
 """Gives the inputs of a function of a module."""
-
-_DISTURBED_RUNS = 8
-"""How often the flatbuffer run is repeated to find what hangs on rounding."""
 
 
 @dataclass(frozen=True)
@@ -256,7 +252,8 @@ def check_function(
         and check.device.measure in ("correlation", "relative error")
     ]
     if imprecise:
-        coarse = _coarse(run, flatbuffer, imprecise)
+        disturbed = disturbed_runs(read_ttnn(flatbuffer), run.function.name, run.inputs)
+        coarse = coarse_outputs(run.flatbuffer, imprecise, disturbed)
         checks = _compare_outputs(run, outputs, failure, coarse)
     written = [outputs.get(output.field) for output in run.function.outputs]
     doubtful = [
@@ -268,57 +265,14 @@ def check_function(
         and not check.device.passed
     ]
     if doubtful:
-        undecided = _undecided(run, flatbuffer, {i: written[i] for i in doubtful})
+        disturbed = disturbed_runs(read_ttnn(flatbuffer), run.function.name, run.inputs)
+        undecided = undecided_places(run.flatbuffer, {i: written[i] for i in doubtful}, disturbed)
         for index, places in undecided.items():
             expected = run.flatbuffer[index]
             if run.golden[index].dtype.kind == "b":
                 expected = expected != 0
             checks[index] = _without(checks[index], written[index], expected, places)
     return checks
-
-
-def _undecided(
-    run: FunctionRuns, flatbuffer: bytes, written: Mapping[int, np.ndarray | None]
-) -> dict[int, np.ndarray]:
-    """Where integers and booleans of the flatbuffer run hang on rounding, by output.
-
-    The run is repeated with other roundings until all places are found where the C++ differs, or
-    they are found not to hang on it.
-    """
-    found = {i: np.zeros(run.flatbuffer[i].shape, dtype=bool) for i in written}
-    for results in _disturbed_runs(run, flatbuffer):
-        open_places = False
-        for index, places in found.items():
-            expected, actual = run.flatbuffer[index], written[index]
-            places |= results[index] != expected
-            if actual is not None and actual.shape == expected.shape:
-                open_places |= bool(((actual != expected) & ~places).any())
-        if not open_places:
-            break
-    return found
-
-
-def _disturbed_runs(run: FunctionRuns, flatbuffer: bytes) -> Iterator[list[np.ndarray]]:
-    """The outputs of flatbuffer runs whose results are rounded in other ways."""
-    binary = read_ttnn(flatbuffer)
-    for seed in range(_DISTURBED_RUNS):
-        interpreter = Interpreter(binary, disturbance=np.random.default_rng(seed))
-        with np.errstate(all="ignore"):
-            yield interpreter.run(run.function.name, run.inputs)
-
-
-def _coarse(run: FunctionRuns, flatbuffer: bytes, outputs: Sequence[int]) -> set[int]:
-    """Those of the f32 outputs that were computed through bf16: other roundings move them further
-    than f32 is allowed to."""
-    tolerance = device_tolerance(DataType.FLOAT32)
-    found: set[int] = set()
-    for results in _disturbed_runs(run, flatbuffer):
-        found |= {
-            i for i in outputs if not compare(results[i], run.flatbuffer[i], tolerance).passed
-        }
-        if len(found) == len(outputs):
-            break
-    return found
 
 
 def _without(

@@ -11,6 +11,7 @@ import numpy as np
 
 from ttcodegen.diagnostics import CompileError
 from ttcodegen.flatbuffer.reader import read_ttnn_file
+from ttcodegen.project.manifest import read_manifest
 from ttcodegen.runtime.execution import ExecutionError, Observer
 from ttcodegen.runtime.interpreter import Interpreter, constant_array
 
@@ -301,6 +302,34 @@ def open_executable(path: Path) -> Executable:
             raise CompileError(
                 f"'{path}' cannot be run: its ending is none of {', '.join(ENDINGS)}"
             )
+
+
+def flatbuffer_beside(library: Path) -> Path | None:
+    """The flatbuffer that belongs to a shared object: that of its project, or one of the same name
+    in its folder; None if there is none."""
+    name = library.name.removeprefix("lib").removesuffix(".so")
+    folder = library.absolute().parent
+    project = folder.parent
+    manifest = read_manifest(project)
+    if manifest is not None and manifest.get("module") == name:
+        candidates = [project / "model.ttnn", project / "model.ttm"]
+    else:
+        candidates = [folder / f"{name}{ending}" for ending in (".ttnn", ".ttm")]
+    return next((path for path in candidates if path.is_file()), None)
+
+
+def library_beside(flatbuffer: Path) -> Path | None:
+    """The shared object that belongs to a flatbuffer: that of the project, as it was built last, or
+    one of the same name in its folder; None if there is none."""
+    folder = flatbuffer.absolute().parent
+    manifest = read_manifest(folder)
+    if manifest is not None and flatbuffer.stem == "model":
+        name = str(manifest.get("module"))
+        candidates = [folder / build / f"lib{name}.so" for build in ("build", "build-cpu")]
+    else:
+        names = (f"lib{flatbuffer.stem}.so", f"{flatbuffer.stem}.so")
+        candidates = [folder / name for name in names]
+    return next((path for path in candidates if path.is_file()), None)
 
 
 def find_files(path: Path, endings: Sequence[str]) -> list[Path]:

@@ -1,0 +1,1 @@
+"""The sub-commands of `ttcodegen-rt`, classes that can be called from anywhere."""

@@ -1,0 +1,230 @@
+"""The arguments of the sub-commands: one table for the command line and for Python."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from difflib import get_close_matches
+from pathlib import Path
+from typing import Any, Literal
+
+from ttcodegen.diagnostics import CompileError
+
+Kind = Literal["flag", "integer", "number", "text", "path"]
+
+# Names of kinds of values and of sections, here and not where they are defined: --help must not
+# import what computes them. Tests compare both.
+INIT_KINDS = ("arange", "ones", "rand", "randn", "scaled", "zeros")
+SECTIONS = ("all", "version", "system_desc", "mlir", "cpp", "inputs", "outputs")
+ARCHITECTURES = ("wormhole_b0", "blackhole")
+
+
+@dataclass(frozen=True)
+class Argument:
+    """An argument; those without `--` are given by their place on the command line."""
+
+    name: str
+    kind: Kind
+    help: str
+    default: Any = None
+    choices: tuple[str, ...] = ()
+    minimum: float | None = None
+    refusal: str | None = None
+    """Why the argument, which other tools have, makes no sense here."""
+
+    @property
+    def key(self) -> str:
+        """The name without dashes in front, with underscores."""
+        return self.name.lstrip("-").replace("-", "_")
+
+    def checked(self, value: Any) -> Any:
+        """The value in the argument's type; text is converted.
+
+        Raises:
+            CompileError: if it is no value of the argument.
+        """
+        if self.refusal is not None and value not in (None, False):
+            raise CompileError(f"{self.name} is not possible here: {self.refusal}")
+        if value is None or self.refusal is not None:
+            return self.default
+        converted = self._converted(value)
+        if self.choices and converted not in self.choices:
+            known = ", ".join(self.choices)
+            raise CompileError(f"{self.name} is '{value}', which is none of {known}")
+        if self.minimum is not None and converted < self.minimum:
+            raise CompileError(f"{self.name} is {value}, the least is {self.minimum:g}")
+        return converted
+
+    def _converted(self, value: Any) -> Any:
+        try:
+            match self.kind:
+                case "flag" if isinstance(value, bool):
+                    return value
+                case "integer" if not isinstance(value, bool | float):
+                    return int(value)
+                case "number" if not isinstance(value, bool):
+                    return float(value)
+                case "text" if isinstance(value, str | int) and not isinstance(value, bool):
+                    return str(value)
+                case "path" if isinstance(value, str | Path):
+                    return Path(value)
+                case _:
+                    pass
+        except ValueError:
+            pass
+        expected = {"flag": "True or False", "integer": "an integer", "number": "a number"}
+        raise CompileError(
+            f"{self.name} should be {expected.get(self.kind, 'text')}, found {value!r}"
+        )
+
+
+def _flag(name: str, help_: str) -> Argument:
+    return Argument(name, "flag", help_, default=False)
+
+
+def _refused(name: str, kind: Kind, reason: str) -> Argument:
+    return Argument(name, kind, "not possible here", refusal=reason)
+
+
+_COMMON = (
+    Argument("--log-file", "path", "write messages to this file instead of the terminal"),
+    Argument("--result-file", "path", "write the results to this file, as JSON"),
+    _flag("--save-artifacts", "keep what is made in the folder of artifacts"),
+    Argument(
+        "--artifact-dir",
+        "path",
+        "the folder of artifacts (ttcodegen-artifacts)",
+        default=Path("ttcodegen-artifacts"),
+    ),
+    _flag("--clean-artifacts", "empty the folder of artifacts first"),
+    _flag("--quiet", "tell errors only"),
+)
+_BINARY = Argument("binary", "path", "a file, or a folder that is searched for such files")
+_CARDLESS = "programs run on the CPU, where there is no such thing"
+_COMPILED_AHEAD = "kernels are compiled into the program, nothing is compiled when it runs"
+
+_RUNNING = (
+    _BINARY,
+    Argument("--program-index", "text", "the program to run, from 0, or all (all)", default="all"),
+    Argument("--loops", "integer", "how often each program runs (1)", default=1, minimum=1),
+    Argument(
+        "--init",
+        "text",
+        "the values of inputs and weights (scaled): " + ", ".join(INIT_KINDS),
+        choices=INIT_KINDS,
+    ),
+    Argument("--seed", "integer", "the seed of random values (0)", minimum=0),
+    Argument("--inputs", "path", "a folder with NAME.npy for inputs and weights"),
+    _refused("--enable-async-ttnn", "flag", _CARDLESS),
+    _refused("--enable-program-cache", "flag", _COMPILED_AHEAD),
+    _refused("--disable-program-cache", "flag", _COMPILED_AHEAD),
+    _refused("--load-kernels-from-disk", "flag", _COMPILED_AHEAD),
+    _refused("--dump-kernels-to-disk", "flag", _COMPILED_AHEAD),
+    _refused("--trace-region-size", "integer", _CARDLESS),
+    _refused("--num-command-queues", "integer", _CARDLESS),
+    _refused("--dispatch-core-type", "text", _CARDLESS),
+    _refused("--disable-eth-dispatch", "flag", _CARDLESS),
+    _refused("--fabric-config", "text", _CARDLESS),
+    _refused("--mesh-shape", "text", "programs run on a single device"),
+    _refused(
+        "--ignore-version",
+        "flag",
+        "what a file of another version says cannot be understood: compile the model again",
+    ),
+)
+
+COMMANDS: Mapping[str, tuple[Argument, ...]] = {
+    "read": (
+        _BINARY,
+        Argument(
+            "--section",
+            "text",
+            f"what to show (all): {', '.join(SECTIONS)}",
+            default="all",
+            choices=SECTIONS,
+        ),
+        *_COMMON,
+    ),
+    "run": (
+        *_RUNNING,
+        _flag("--identity", "check that the outputs are the inputs"),
+        _flag("--non-zero", "check that no output is zero throughout"),
+        Argument("--rtol", "number", "the relative error that elements may have", minimum=0),
+        Argument("--atol", "number", "the absolute error that elements may have", minimum=0),
+        Argument("--pcc", "number", "the least correlation of outputs that vary", minimum=-1),
+        _flag("--disable-golden", "do not compare with golden values"),
+        _flag("--save-golden-tensors", "keep the golden values, as artifacts"),
+        _flag("--emitc", "run flatbuffers and the shared objects that belong to them; compare"),
+        _flag("--print-input-output-tensors", "show the elements of inputs and outputs"),
+        _flag("--memory", "tell the memory that programs take, op by op as an artifact"),
+        _flag("--check-memory-leak", "check that programs leave nothing on the device"),
+        _flag("--debugger", "stop in Python's debugger after each op; needs a terminal"),
+        *_COMMON,
+    ),
+    "perf": (
+        *_RUNNING,
+        Argument(
+            "--arch",
+            "text",
+            "the card of the roofline (that of the file)",
+            choices=ARCHITECTURES,
+        ),
+        _flag("--host-only", "accepted: without a card nothing else is measured"),
+        *_COMMON,
+    ),
+    "check": (
+        _BINARY,
+        Argument(
+            "--system-desc",
+            "path",
+            "a .ttsys file, or a folder of them; the device of the CPU backend if not given",
+        ),
+        Argument("--arch", "text", "an architecture instead of a file", choices=ARCHITECTURES),
+        *_COMMON,
+    ),
+    "query": (
+        Argument(
+            "--arch",
+            "text",
+            "describe a machine with a card of this architecture; the CPU backend's device if not "
+            "given",
+            choices=ARCHITECTURES,
+        ),
+        Argument("--output", "path", "write the description to this .ttsys file"),
+        *_COMMON,
+    ),
+}
+"""The arguments of each sub-command."""
+
+DESCRIPTIONS: Mapping[str, str] = {
+    "read": "Shows what a flatbuffer or a built shared object holds.",
+    "run": "Runs programs and compares what they compute with golden values.",
+    "perf": "Measures programs op by op.",
+    "check": "Tells whether a flatbuffer fits a system description, and why not.",
+    "query": "Describes the device that programs run on.",
+}
+
+
+def resolved(command: str, given: Mapping[str, Any]) -> dict[str, Any]:
+    """All arguments of a sub-command by their keys, those that are not given by default.
+
+    Raises:
+        CompileError: if there is no such argument, or a value is not possible.
+    """
+    arguments = {argument.name: argument for argument in COMMANDS[command]}
+    for name in given:
+        if name not in arguments:
+            close = get_close_matches(name, arguments, 1)
+            raise CompileError(
+                f"'{command}' has no argument '{name}'",
+                remedy=f"did you mean '{close[0]}'?" if close else None,
+            )
+    values = {a.key: a.checked(given.get(a.name)) for a in arguments.values()}
+    if "binary" in values and values["binary"] is None:
+        raise CompileError(f"'{command}' needs the argument 'binary'")
+    return values
+
+
+def shown(command: str) -> Iterator[Argument]:
+    """The arguments that --help lists."""
+    return (argument for argument in COMMANDS[command] if argument.refusal is None)

@@ -1,0 +1,121 @@
+"""Where the sub-commands put messages and files."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, TextIO
+
+from ttcodegen.diagnostics import CompileError
+
+LEVELS = ("error", "info", "debug")
+LEVEL_VARIABLE = "TTCODEGEN_RT_LOG_LEVEL"
+_MARK = ".ttcodegen-artifacts"
+
+
+class Logger:
+    """Writes messages, a line each: to the terminal, or to a file that is begun anew.
+
+    The environment variable TTCODEGEN_RT_LOG_LEVEL chooses how many: error, info (the default) or
+    debug.
+    """
+
+    def __init__(self, file_name: str | os.PathLike[str] = "", level: str | None = None) -> None:
+        self.file_name = os.fspath(file_name)
+        level = level or os.environ.get(LEVEL_VARIABLE) or "info"
+        if level.lower() not in LEVELS:
+            raise CompileError(f"the log level '{level}' is none of {', '.join(LEVELS)}")
+        self._level = LEVELS.index(level.lower())
+        self._file: TextIO | None = None
+
+    def error(self, message: str) -> None:
+        """Tells what went wrong."""
+        self._write("error", message, sys.stderr)
+
+    def info(self, message: str) -> None:
+        """Tells a result."""
+        self._write("info", message, sys.stdout)
+
+    def debug(self, message: str) -> None:
+        """Tells what is being done."""
+        self._write("debug", message, sys.stderr)
+
+    def _write(self, level: str, message: str, stream: TextIO) -> None:
+        if LEVELS.index(level) > self._level:
+            return
+        if not self.file_name:
+            stream.write(message + "\n")
+            return
+        try:
+            if self._file is None:
+                self._file = Path(self.file_name).open("w", encoding="utf-8")
+            self._file.write(message + "\n")
+            self._file.flush()
+        except OSError as error:
+            raise CompileError(f"cannot write '{self.file_name}': {error.strerror}") from None
+
+
+class Artifacts:
+    """A folder of what the sub-commands make. It is marked as theirs: no other one is emptied."""
+
+    def __init__(
+        self,
+        logger: Logger | None = None,
+        artifacts_folder_path: str | os.PathLike[str] = "ttcodegen-artifacts",
+    ) -> None:
+        self.logger = logger if logger is not None else Logger()
+        self.folder = Path(artifacts_folder_path)
+
+    def clean(self) -> None:
+        """Empties the folder.
+
+        Raises:
+            CompileError: if it was not made by the sub-commands.
+        """
+        if not self.folder.exists():
+            return
+        if not self.folder.joinpath(_MARK).is_file():
+            raise CompileError(
+                f"'{self.folder}' was not made by ttcodegen-rt and is not emptied",
+                remedy="choose another folder with --artifact-dir, or remove it yourself",
+            )
+        shutil.rmtree(self.folder)
+
+    def write(self, name: str, content: str | bytes) -> Path:
+        """Writes a file of that path in the folder.
+
+        Raises:
+            CompileError: if it cannot be written.
+        """
+        data = content.encode("utf-8") if isinstance(content, str) else content
+        return self._written(name, lambda path: path.write_bytes(data))
+
+    def write_array(self, name: str, array: Any) -> Path:
+        """Writes a .npy file; bfloat16 as float32.
+
+        Raises:
+            CompileError: if it cannot be written.
+        """
+        from ttcodegen.project.writer import save_array
+
+        return self._written(name, lambda path: save_array(path, array))
+
+    def _written(self, name: str, write: Callable[[Path], Any]) -> Path:
+        path = self.folder / name
+        try:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            self.folder.joinpath(_MARK).touch()
+            write(path)
+        except OSError as error:
+            raise CompileError(f"cannot write '{path}': {error.strerror or error}") from None
+        self.logger.debug(f"wrote {path}")
+        return path
+
+
+def json_text(content: Any) -> str:
+    """The text of a JSON file."""
+    return json.dumps(content, indent=2, ensure_ascii=False, allow_nan=False) + "\n"

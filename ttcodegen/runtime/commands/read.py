@@ -1,0 +1,182 @@
+"""`read`: what a file holds, section by section."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from ttcodegen.diagnostics import CompileError
+from ttcodegen.runtime.commands.arguments import SECTIONS
+from ttcodegen.runtime.commands.artifacts import json_text
+from ttcodegen.runtime.commands.command import Command, FileResult
+
+if TYPE_CHECKING:
+    from ttcodegen.flatbuffer.program import Binary
+    from ttcodegen.runtime.executable import Executable
+    from ttcodegen.target.system import SystemDescription
+
+ENDINGS = (".ttnn", ".ttm", ".so", ".ttsys")
+
+
+class Read(Command):
+    """Shows sections of flatbuffers, shared objects and system descriptions.
+
+    What a shared object does not hold itself is taken from the flatbuffer of its project.
+    """
+
+    name: ClassVar[str] = "read"
+
+    def execute(self) -> list[FileResult]:
+        """A result for each file; its content are the sections by name."""
+        from ttcodegen.runtime.executable import find_files
+
+        paths = find_files(self.arguments["binary"], ENDINGS)
+        return [self._read(path, several=len(paths) > 1) for path in paths]
+
+    def _read(self, path: Path, several: bool) -> FileResult:
+        chosen: str = self.arguments["section"]
+        names = SECTIONS[1:] if chosen == "all" else (chosen,)
+        kind = path.suffix.lstrip(".")
+        try:
+            sections = _sections(path)
+            found: dict[str, Any] = {}
+            for name in names:
+                if name in sections:
+                    found[name] = sections[name]()
+                elif chosen != "all":
+                    raise CompileError(f"a .{kind} file has no section '{name}'")
+        except CompileError as error:
+            return self.failed(path, kind, error)
+        for name, content in found.items():
+            text = content if isinstance(content, str) else json_text(content)
+            heading = [str(path)] * several + [name] * (len(names) > 1)
+            if heading:
+                self.logger.info(f"# {': '.join(heading)}")
+            self.logger.info(text.rstrip())
+            if self.arguments["save_artifacts"]:
+                ending = {"mlir": "mlir", "cpp": "cpp"}.get(name, "json")
+                self.artifacts.write(f"{path.stem}/{name}.{ending}", text.rstrip() + "\n")
+        return FileResult(str(path), kind, content={"sections": found})
+
+
+Sections = Mapping[str, Callable[[], Any]]
+
+
+def _sections(path: Path) -> Sections:
+    """The sections of a file, each computed when it is called."""
+    match path.suffix:
+        case ".ttsys":
+            return _system_sections(path)
+        case ".so":
+            return _library_sections(path)
+        case _:
+            return _flatbuffer_sections(path)
+
+
+def _system_sections(path: Path) -> Sections:
+    from ttcodegen.flatbuffer.system import MAJOR, MINOR, read_ttsys_file
+
+    system = read_ttsys_file(path)
+    return {
+        "version": lambda: {"file": f"{MAJOR}.{MINOR}"},
+        "system_desc": lambda: _system_json(system),
+    }
+
+
+def _system_json(system: SystemDescription) -> dict[str, Any]:
+    return dataclasses.asdict(system)
+
+
+def _flatbuffer_sections(path: Path) -> Sections:
+    from ttcodegen.runtime.executable import open_executable
+
+    executable = open_executable(path)
+    binary: Binary = getattr(executable, "binary")  # noqa: B009
+    return {
+        "version": lambda: {
+            "file": f"{binary.major}.{binary.minor}",
+            "tool": binary.tool_version,
+            "tt_metal": binary.release,
+            "input_sha256": binary.input_hash,
+        },
+        "system_desc": lambda: _system_json(system_of_binary(binary)),
+        "mlir": lambda: _mlir(binary),
+        "cpp": lambda: _cpp(binary, path),
+        **_interface_sections(executable),
+    }
+
+
+def system_of_binary(binary: Binary) -> SystemDescription:
+    """The system that a file was compiled for.
+
+    Raises:
+        CompileError: if what it says of it is damaged.
+    """
+    from ttcodegen.flatbuffer.system import read_ttsys
+    from ttcodegen.target.system import ARCHITECTURES, default_system
+
+    if binary.system:
+        return read_ttsys(binary.system)
+    if binary.arch not in ARCHITECTURES:
+        raise CompileError(f"the file is for '{binary.arch}', an architecture that nobody knows")
+    return default_system(binary.arch)
+
+
+def _mlir(binary: Binary) -> str:
+    from ttcodegen.flatbuffer.module import module_of
+    from ttcodegen.transforms.module_text import ELIDED_ELEMENTS, module_text
+
+    return module_text(module_of(binary), elide_above=ELIDED_ELEMENTS)
+
+
+def _cpp(binary: Binary, path: Path) -> str:
+    """The C++ of the program, as it is generated anew."""
+    from ttcodegen.conversions.convert_ttnn_to_emitc import ConvertTTNNToEmitC
+    from ttcodegen.dialects import load_dialects
+    from ttcodegen.emitc.printer import print_module
+    from ttcodegen.flatbuffer.module import module_of
+    from ttcodegen.project.description import module_name
+
+    module = module_of(binary)
+    name = module_name(path.absolute().parent.name if path.stem == "model" else path.stem)
+    pass_ = ConvertTTNNToEmitC(name, binary.input_hash, binary.release)
+    pass_.apply(load_dialects(), module)
+    return "\n".join(f"// {file}\n{text}" for file, text in print_module(module).items())
+
+
+def _interface_sections(executable: Executable) -> Sections:
+    return {
+        "inputs": lambda: {
+            program.name: [tensor.to_json() for tensor in program.arguments]
+            for program in executable.programs
+        },
+        "outputs": lambda: {
+            program.name: [tensor.to_json() for tensor in program.outputs]
+            for program in executable.programs
+        },
+    }
+
+
+def _library_sections(path: Path) -> Sections:
+    from ttcodegen.project.manifest import read_manifest
+    from ttcodegen.runtime.c_api import API_VERSION
+    from ttcodegen.runtime.executable import LibraryExecutable, flatbuffer_beside
+
+    executable = LibraryExecutable(path)
+    flatbuffer = flatbuffer_beside(path)
+    manifest = None if flatbuffer is None else read_manifest(flatbuffer.parent)
+    version = {
+        "api": API_VERSION,
+        "tool": None if manifest is None else manifest.get("tool_version"),
+        "tt_metal": None if manifest is None else manifest.get("tt_metal_release"),
+    }
+    sections: dict[str, Callable[[], Any]] = {
+        "version": lambda: version,
+        **_interface_sections(executable),
+    }
+    if flatbuffer is not None:
+        others = _flatbuffer_sections(flatbuffer)
+        sections |= {name: others[name] for name in ("system_desc", "mlir", "cpp")}
+    return sections

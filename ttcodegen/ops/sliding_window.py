@@ -26,6 +26,7 @@ from ttcodegen.ops.attribute_kinds import INTEGER, INTEGERS, AttributeKind
 from ttcodegen.ops.cpp_calls import Text
 from ttcodegen.ops.definition import AttributeSpec, Call, attribute
 from ttcodegen.ops.op_builder import OpBuilder
+from ttcodegen.ops.remembering import Memory
 
 if TYPE_CHECKING:
     import numpy
@@ -292,6 +293,10 @@ def taps(
     return x[tuple(slices)]
 
 
+_MEMORY = Memory()
+"""The golden run and that of the flatbuffer often convolve the same."""
+
+
 def convolution(
     x: numpy.ndarray,
     weight: numpy.ndarray,
@@ -300,11 +305,22 @@ def convolution(
     replicate: bool = False,
 ) -> numpy.ndarray:
     """The cross-correlation of an image (N, positions..., Ci) and a weight (Co, Ci/groups,
-    kernel...): for each row of the kernel one matrix product, group by group, of (windows,
-    kernel width * Ci/groups) and (kernel width * Ci/groups, Co/groups)."""
-    sizes = [window.output_size(axis, size) for axis, size in enumerate(x.shape[1:-1])]
+    kernel...). The result is not to be changed."""
+    sizes = tuple(window.output_size(axis, size) for axis, size in enumerate(x.shape[1:-1]))
+    # Windows of an image in another order of dimensions would be copied element by element.
+    x = np.ascontiguousarray(padded(x, window, replicate=replicate))
+    inside = Window(window.kernel, window.stride, ((0, 0),) * len(sizes), window.dilation)
+    products = x.shape[0] * prod(sizes) * weight.size
+    return _MEMORY.result(products, _convolution, x, weight, inside, sizes, groups)
+
+
+def _convolution(
+    x: numpy.ndarray, weight: numpy.ndarray, window: Window, sizes: tuple[int, ...], groups: int
+) -> numpy.ndarray:
+    """That of a padded image, whose result has those sizes: for each row of the kernel one matrix
+    product, group by group, of (windows, kernel width * Ci/groups) and (kernel width * Ci/groups,
+    Co/groups)."""
     outputs, width = weight.shape[:2]
-    x = padded(x, window, replicate=replicate)
     rank, last = len(window.kernel), window.kernel[-1]
     # (kernel rows..., groups, kernel width * Ci/groups, Co/groups)
     grouped = weight.reshape(groups, outputs // groups, width, *window.kernel)
@@ -330,6 +346,20 @@ def transposed_convolution(
     weight: numpy.ndarray,
     window: Window,
     output_padding: Sequence[int],
+    groups: int,
+) -> numpy.ndarray:
+    """The transposed cross-correlation of an image (N, H, W, Ci) and a weight (Ci, Co/groups,
+    kernel...). The result is not to be changed."""
+    products = x.size // max(x.shape[-1], 1) * weight.size
+    extra = tuple(output_padding)
+    return _MEMORY.result(products, _transposed_convolution, x, weight, window, extra, groups)
+
+
+def _transposed_convolution(
+    x: numpy.ndarray,
+    weight: numpy.ndarray,
+    window: Window,
+    output_padding: tuple[int, ...],
     groups: int,
 ) -> numpy.ndarray:
     """Every element of an image (N, H, W, Ci) adds its multiple of the kernel of a weight (Ci,

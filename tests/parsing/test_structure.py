@@ -7,7 +7,7 @@ from xdsl.dialects.func import CallOp, FuncOp
 
 from tests.parsing.reading import T, body, failure, parse
 from ttcodegen.diagnostics import Diagnostics, Source
-from ttcodegen.dialects.system import Device, DeviceOp
+from ttcodegen.dialects.system import DeviceOp
 from ttcodegen.parsing import parse_module
 
 F = f"func.func @f(%a: {T}) -> {T} {{ return %a : {T} }}"
@@ -51,7 +51,7 @@ def test_wrappers_in_generic_form_and_of_the_old_dialect() -> None:
 
 DEVICE = (
     "ttcore.device @default_device = <workerGrid = #ttcore.grid<8x8, (d0, d1) -> (0, d0, d1)>, "
-    "l1Map = (d0, d1)[s0] -> (0, d0), meshShape = , chipIds = [0]>"
+    "l1Map = (d0, d1, d2)[s0] -> (0, d0, d1, d2 + s0), meshShape = , chipIds = [0]>"
 )
 
 
@@ -61,13 +61,17 @@ def test_the_first_description_of_a_device_is_kept() -> None:
     first, *rest = module.body.ops
     assert isinstance(first, DeviceOp)
     assert first.device_attr is not None
-    assert first.device_attr.data == Device((8, 8), (1, 1), (1,), (0,))
+    device = first.device_attr.data
+    assert (device.worker_grid.shape, device.mesh_shape, device.chip_ids) == ((8, 8), (), (0,))
     assert [type(op) for op in rest] == [FuncOp]
 
 
-def test_older_descriptions_of_devices_are_dropped() -> None:
+def test_older_descriptions_of_devices_are_read() -> None:
     device = "tt.device @default_device = <#tt.grid<8x8>, [0]>"
-    assert functions(parse(f"module {{\n{device}\n{F}\n}}")) == ["f"]
+    first, *_ = parse(f"module {{\n{device}\n{F}\n}}").body.ops
+    assert isinstance(first, DeviceOp)
+    assert first.device_attr is not None
+    assert first.device_attr.data.worker_grid.shape == (8, 8)
 
 
 def test_older_descriptions_of_systems_are_told_and_ignored() -> None:
@@ -77,7 +81,9 @@ def test_older_descriptions_of_systems_are_told_and_ignored() -> None:
     )
     assert functions(parse_module(Source("in.mlir", text), diagnostics)) == ["f"]
     (warning,) = diagnostics.warnings
-    assert warning.message.startswith("a system description is ignored: the system description is ")
+    assert warning.message.startswith(
+        "#ttcore.system_desc is ignored: the system description is malformed"
+    )
 
 
 def test_modules_side_by_side_make_one() -> None:

@@ -19,8 +19,12 @@ from xdsl.parser import AttrParser
 from xdsl.printer import Printer
 from xdsl.utils.str_enum import StrEnum
 
-from ttcodegen.dialects.system import DeviceAttr, DeviceOp, SystemDescAttr
+from ttcodegen.dialects.system import DeviceOp
 from ttcodegen.dialects.tile import TileType
+from ttcodegen.dialects.ttcore_device import DEVICE_ATTRIBUTES
+from ttcodegen.dialects.ttcore_enumerations import WORD_ATTRIBUTES
+from ttcodegen.dialects.ttcore_layouts import LAYOUT_ATTRIBUTES
+from ttcodegen.dialects.ttcore_system import SystemDescAttr
 
 
 class ArgumentType(StrEnum):
@@ -88,5 +92,13 @@ class LoadCachedOp(IRDLOperation):
 TTCore = Dialect(
     "ttcore",
     [LoadCachedOp, DeviceOp],
-    [ArgumentTypeAttr, DataTypeAttr, TileType, DeviceAttr, SystemDescAttr],
+    [
+        ArgumentTypeAttr,
+        DataTypeAttr,
+        SystemDescAttr,
+        TileType,
+        *DEVICE_ATTRIBUTES,
+        *LAYOUT_ATTRIBUTES,
+        *WORD_ATTRIBUTES,
+    ],
 )

@@ -46,11 +46,17 @@ from xdsl.utils.mlir_lexer import MLIRTokenKind
 from ttcodegen.diagnostics import CompileError, Diagnostics, Note, Source
 from ttcodegen.dialects.layout_text import LayoutTextError, placed
 from ttcodegen.dialects.placement import TTNNLayoutAttr
-from ttcodegen.dialects.system import SYSTEM_DESC
 from ttcodegen.parsing.legacy import current_attribute_name
 from ttcodegen.parsing.lexer import LexedToken, MLIRTextLexer, skip_blanks
 
 T = TypeVar("T")
+
+_EVOLVING = frozenset(
+    f"ttcore.{name}"
+    for name in ("buffer", "device", "host_layout", "metal_layout", "stream", "system_desc", "view")
+)
+"""Attributes that differ from version to version of the dialect; what they say is of use, but no
+program depends on it."""
 
 # Longer texts are constants and the like: they do not come twice, and looking for their end costs.
 _MEMO_LENGTH = 4096
@@ -303,18 +309,18 @@ class AttributeParser(Parser):
         if "." not in name and self._current_token.kind is not MLIRTokenKind.LESS:
             return self._alias(token.text, token.start)
         current = current_attribute_name(name)
-        if current == name and name != SYSTEM_DESC:
+        if current == name and name not in _EVOLVING:
             return self._parse_extended_type_or_attribute(name, is_type)
-        # An older spelling whose body today's attribute does not understand is kept as it is.
+        # What another version writes in another way is kept as it is.
         position, body_token = self.lexer.pos, self._current_token
         try:
             return self._parse_extended_type_or_attribute(current, is_type)
         except (CompileError, ParseError, VerifyException) as error:
-            if current == SYSTEM_DESC:
-                self.diagnostics.warn(f"a system description is ignored: {error}", token.start)
+            if current in _EVOLVING:
+                self.diagnostics.warn(f"#{current} is ignored: {error}", token.start)
             self.lexer.pos = position
             self._parser_state.current_token = body_token
-            # A description that was never called `tt.` has other fields for all that.
+            # What was never called `tt.` has another form for all that.
             name = name if current != name else "tt" + name.removeprefix("ttcore")
             return self._parse_extended_type_or_attribute(name, is_type)
 

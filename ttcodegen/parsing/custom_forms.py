@@ -13,7 +13,7 @@ from xdsl.dialects.builtin import FunctionType
 from xdsl.ir import Attribute, Operation
 from xdsl.parser import Parser
 
-from ttcodegen.dialects.system import DeviceAttr, parse_device
+from ttcodegen.dialects.ttcore_device import DeviceAttr
 
 ParseForm = Callable[[Parser, type[Operation]], Operation]
 
@@ -90,12 +90,12 @@ def _module_wrapper(parser: Parser, op_type: type[Operation]) -> Operation:
 
 
 def _device(parser: Parser, op_type: type[Operation]) -> Operation:
-    """`@name = <description> {attributes}`; a description of an older form is skipped."""
+    """`@name = <description> {attributes}`."""
     properties: dict[str, Attribute] = {"sym_name": parser.parse_symbol_name()}
     parser.parse_punctuation("=")
     attribute = parser.parse_optional_attribute()
-    if attribute is None and (device := parse_device(parser)) is not None:
-        attribute = DeviceAttr(device)
+    if attribute is None:
+        attribute = DeviceAttr.new(DeviceAttr.parse_parameter(parser))
     if isinstance(attribute, DeviceAttr):
         properties["device_attr"] = attribute
     attributes = parser.parse_optional_attr_dict()

@@ -11,15 +11,21 @@ from xdsl.rewriter import Rewriter
 
 from ttcodegen.diagnostics import Diagnostics
 from ttcodegen.dialects.placement import TTNNLayoutAttr
+from ttcodegen.dialects.ttcore_layouts import BufferAttr, MetalLayoutAttr
 from ttcodegen.dialects.ttir import TTIROp
+
+_LAYOUTS = (TTNNLayoutAttr, MetalLayoutAttr, BufferAttr)
 
 
 def drop_layouts(module: ModuleOp, diagnostics: Diagnostics) -> None:
     """Takes layouts off the tensors of functions of TTIR: where their tensors lie is what the
-    compiler decides. Functions that were lowered to TTNN keep theirs."""
+    compiler decides. Functions that were lowered to TTNN, or to `ttir.generic`, keep theirs."""
     for function in module.walk():
-        if isinstance(function, FuncOp) and any(isinstance(op, TTIROp) for op in function.walk()):
-            _drop(function, diagnostics)
+        if isinstance(function, FuncOp):
+            ops = list(function.walk())
+            is_tensor_level = any(isinstance(op, TTIROp) for op in ops)
+            if is_tensor_level and not any(op.name == "ttir.generic" for op in ops):
+                _drop(function, diagnostics)
 
 
 def _drop(function: FuncOp, diagnostics: Diagnostics) -> None:
@@ -47,6 +53,6 @@ def _plain(type_: Attribute) -> Attribute:
     if not isinstance(type_, TensorType):
         return type_
     tensor = cast("TensorType[Attribute]", type_)
-    if not isinstance(tensor.encoding, TTNNLayoutAttr):
+    if not isinstance(tensor.encoding, _LAYOUTS):
         return tensor
     return TensorType(tensor.element_type, tensor.get_shape())

@@ -25,6 +25,8 @@ _OPERATION_NAMES = {
     "ttir.slice": "ttir.slice_static",
 }
 
+_ATTRIBUTE_NAMES = {"ttcore.layout": "ttcore.metal_layout"}
+
 _WINDOW = {
     "stride": ("stride_height", "stride_width"),
     "dilation": ("dilation_height", "dilation_width"),
@@ -48,7 +50,8 @@ def current_operation_name(name: str) -> str:
 
 def current_attribute_name(name: str) -> str:
     """Today's name of an attribute or type of a dialect, without `#` or `!`."""
-    return "ttcore." + name[3:] if name.startswith("tt.") else name
+    current = "ttcore." + name[3:] if name.startswith("tt.") else name
+    return _ATTRIBUTE_NAMES.get(current, current)
 
 
 def upgrade(module: ModuleOp) -> None:

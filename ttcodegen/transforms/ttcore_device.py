@@ -10,7 +10,7 @@ from xdsl.dialects.builtin import ModuleOp
 from xdsl.passes import ModulePass
 
 from ttcodegen.diagnostics import CompileError
-from ttcodegen.dialects.system import Device, DeviceOp, devices, set_system, system_of
+from ttcodegen.dialects.system import DeviceOp, devices, one_chip, set_system, system_of
 from ttcodegen.flatbuffer.system import load_system
 from ttcodegen.target.system import DEFAULT_ARCHITECTURE, default_system
 
@@ -40,7 +40,7 @@ def _register_device(module: ModuleOp, mesh_shape: str) -> None:
         )
     for old in devices(module):
         module.body.block.erase_op(old)
-    device = DeviceOp(Device(system.chip.grid, system.chip.dram_grid))
+    device = DeviceOp(one_chip(system.chip.grid, system.chip.dram_grid))
     first = module.body.block.first_op
     if first is None:
         module.body.block.add_op(device)

@@ -38,7 +38,7 @@ def sources(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setenv("TTCODEGEN_CACHE", str(tmp_path / "cache"))
     monkeypatch.setattr(cpu_backend, "backend_sources", lambda: folder)
     support = {"support/c.cpp": '#include "support/c.hpp"\n', "support/c.hpp": "int c();\n"}
-    monkeypatch.setattr(cpu_backend, "support_files", lambda: support)
+    monkeypatch.setattr(cpu_backend, "support_files", lambda _target: support)
     return folder
 
 

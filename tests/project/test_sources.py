@@ -77,7 +77,7 @@ def test_cmake_lists_the_compiled_files(compiled: CompiledModule) -> None:
     ]
     assert "  src/tiny.cpp\n" in text
     assert "tiny.hpp" not in text
-    for path in support_files():
+    for path in support_files("ttnn"):
         assert (f"    {path}\n" in text) == path.endswith(".cpp")
 
 
@@ -95,8 +95,10 @@ def test_presets_are_json(compiled: CompiledModule) -> None:
     assert {p["name"] for p in presets["configurePresets"]} == {"cpu", "debug", "tt-metal"}
 
 
-def test_support_sources_are_formatted() -> None:
-    sources = {p: t for p, t in support_files().items() if p.endswith((".cpp", ".hpp", ".h"))}
+@pytest.mark.parametrize("target", ["ttnn", "ttmetal"])
+def test_support_sources_are_formatted(target: str) -> None:
+    files = support_files(target)
+    sources = {path: text for path, text in files.items() if path.endswith((".cpp", ".hpp", ".h"))}
     assert format_files(sources, clang_format_style()) == sources
 
 
@@ -117,7 +119,7 @@ def test_compiled_templates_are_kept(
     monkeypatch.setenv("TTCODEGEN_CACHE", str(tmp_path))
     expected = render_sources(compiled.description)
     for content in (None, b"", b"j2\0damaged"):
-        sources._environment.cache_clear()
+        sources.template_environment.cache_clear()
         for file in tmp_path.rglob("*"):
             if content is not None and file.is_file():
                 file.write_bytes(content)
@@ -125,5 +127,5 @@ def test_compiled_templates_are_kept(
         assert any(file.stat().st_size > 100 for file in tmp_path.rglob("*") if file.is_file())
     (tmp_path / "file").write_text("")
     monkeypatch.setenv("TTCODEGEN_CACHE", str(tmp_path / "file"))
-    sources._environment.cache_clear()
+    sources.template_environment.cache_clear()
     assert render_sources(compiled.description) == expected

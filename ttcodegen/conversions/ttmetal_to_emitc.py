@@ -46,6 +46,10 @@ from ttcodegen.parsing.structure import operation_name
 
 TENSOR = "support::DeviceTensor"
 MESH_DEVICE = "tt::tt_metal::distributed::MeshDevice"
+_ENUMERATIONS = (
+    "tt-metalium/experimental/tensor/spec/layout/layout.hpp",
+    "tt-metalium/experimental/tensor/tensor_types.hpp",
+)
 PROGRAMS = "programs"
 PROGRAMS_HEADER = "src/programs.hpp"
 
@@ -82,8 +86,7 @@ def convert_ttmetal_to_emitc(
         for entry in entries:
             writer.write(entry)
     own_headers = [f"src/{name}.hpp", "src/programs.hpp", "support/device_tensor.hpp"]
-    tensor_types = "tt-metalium/experimental/tensor/tensor_types.hpp"
-    prepend(source, title, own_headers, [tensor_types, "memory"])
+    prepend(source, title, own_headers, ["memory", *_ENUMERATIONS])
     return CppProgram(module, writer.constants)
 
 

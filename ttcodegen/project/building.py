@@ -10,6 +10,7 @@ from typing import Literal
 
 from ttcodegen.project.compiler_facts import cmake_options
 from ttcodegen.project.cpu_backend import CPUBackend, ensure_cpu_backend
+from ttcodegen.project.manifest import read_manifest
 from ttcodegen.project.toolchain import BuildError, Toolchain, first_error
 
 BUILD_FOLDER = "build"
@@ -46,7 +47,8 @@ def build_project(out: Path, name: str, toolchain: Toolchain, kind: Kind = "both
     Raises:
         BuildError: if it does not build; the message says where the log is.
     """
-    backend = ensure_cpu_backend(toolchain)
+    manifest = read_manifest(out) or {}
+    backend = ensure_cpu_backend(toolchain, str(manifest.get("target", "ttnn")))
     build = out.absolute() / BUILD_FOLDER
     try:
         build.mkdir(exist_ok=True)

@@ -63,24 +63,30 @@ def backend_sources() -> Path:
     )
 
 
-def ensure_cpu_backend(toolchain: Toolchain) -> CPUBackend:
+def ensure_cpu_backend(toolchain: Toolchain, target: str = "ttnn") -> CPUBackend:
     """The CPU backend for a compiler; built first if that has not been done on this machine.
 
     Processes that want it at the same time build it once.
+
+    Args:
+        toolchain: the compiler.
+        target: what the projects call that are built against it.
 
     Raises:
         BuildError: if it does not build, or the cache cannot be written.
     """
     place = _Place(backend_sources(), toolchain)
-    support = place.folder / f"support-{_support_hash()}.o"
+    support = place.folder / f"support-{target}-{_support_hash(target)}.o"
     if not (place.folder.joinpath(_READY).is_file() and support.is_file()):
         with _locked(place.sibling("lock")):
             if not place.folder.joinpath(_READY).is_file():
                 _build(place, toolchain)
             if not support.is_file():
-                _compile_support(place.folder, support, toolchain)
+                _compile_support(place.folder, support, toolchain, target)
     header = _precompiled_header(place.folder)
-    return CPUBackend(place.folder, header if header.exists() else None, support)
+    # It holds what calls of ttnn need; the host API alone is small.
+    is_used = target == "ttnn" and header.exists()
+    return CPUBackend(place.folder, header if is_used else None, support)
 
 
 class _Place:
@@ -160,8 +166,8 @@ def _processor() -> str:
     return " ".join([platform.machine(), *(m.group(1) for m in (known, model) if m)])
 
 
-def _support_hash() -> str:
-    return _hash(text for item in support_files().items() for text in item)
+def _support_hash(target: str) -> str:
+    return _hash(text for item in support_files(target).items() for text in item)
 
 
 def _build(place: _Place, toolchain: Toolchain) -> None:
@@ -229,13 +235,13 @@ def _precompile(folder: Path, toolchain: Toolchain) -> None:
         shutil.rmtree(header.parent)
 
 
-def _compile_support(folder: Path, support: Path, toolchain: Toolchain) -> None:
+def _compile_support(folder: Path, support: Path, toolchain: Toolchain, target: str) -> None:
     with tempfile.TemporaryDirectory(prefix="support-", dir=folder) as scratch:
-        sources = [path for path in support_files() if path.endswith(".cpp")]
-        for path, text in support_files().items():
-            target = Path(scratch, path)
-            target.parent.mkdir(parents=True, exist_ok=True)
-            target.write_text(text, "utf-8")
+        sources = [path for path in support_files(target) if path.endswith(".cpp")]
+        for path, text in support_files(target).items():
+            file = Path(scratch, path)
+            file.parent.mkdir(parents=True, exist_ok=True)
+            file.write_text(text, "utf-8")
         unity = Path(scratch, "support.cpp")
         unity.write_text("".join(f'#include "{path}"\n' for path in sources))
         made = Path(scratch, "support.o")

@@ -27,6 +27,23 @@ FLATBUFFER_FILES = {"ttnn": "model.ttnn", "ttmetal": "model.ttm"}
 
 _CAPI_TYPES = "include/ttcodegen/capi.h"
 _COPIED = (".clang-format", "CMakePresets.json")
+_HOST_TYPES: Mapping[str, Mapping[str, Any]] = {
+    "ttnn": {
+        "tensor": "ttnn::Tensor",
+        "device": "ttnn::MeshDevice",
+        "headers": ("ttnn/device.hpp", "ttnn/tensor/tensor.hpp", "ttnn/types.hpp"),
+    },
+    "ttmetal": {
+        "tensor": "support::DeviceTensor",
+        "device": "tt::tt_metal::distributed::MeshDevice",
+        "headers": (
+            "tt-metalium/experimental/tensor/spec/layout/layout.hpp",
+            "tt-metalium/experimental/tensor/tensor_types.hpp",
+            "tt-metalium/mesh_device.hpp",
+        ),
+    },
+}
+"""What functions of a module take and give, by target."""
 _MEMORIES = {"dram": "dram", "l1": "l1", "system_memory": "host"}
 
 
@@ -37,11 +54,16 @@ def clang_format_style() -> str:
 
 
 @cache
-def support_files() -> dict[str, str]:
-    """The C++ files that are the same in each project, with what CMake needs for them, by path."""
-    names = sorted(entry.name for entry in _templates().joinpath("support").iterdir())
-    paths = [f"support/{name}" for name in names] + [_CAPI_TYPES]
-    return {path: _template_text(path) for path in paths}
+def support_files(target: str) -> dict[str, str]:
+    """The C++ files that are the same in each project of a target, with what CMake needs for them,
+    by path."""
+    files: dict[str, str] = {}
+    for folder in ("support", f"support_{target}"):
+        for entry in _templates().joinpath(folder).iterdir():
+            files[f"support/{entry.name}"] = entry.read_text("utf-8")
+    return {path: files[path] for path in sorted(files)} | {
+        _CAPI_TYPES: _template_text(_CAPI_TYPES)
+    }
 
 
 def render_sources(module: ModuleDescription) -> dict[str, str]:
@@ -67,7 +89,7 @@ def render_project_files(
     environment = template_environment()
     context = _context(module)
     context["module_sources"] = sorted(path for path in module_sources if path.endswith(".cpp"))
-    context["support_sources"] = [path for path in support_files() if path.endswith(".cpp")]
+    context["support_sources"] = [p for p in support_files(module.target) if p.endswith(".cpp")]
     templates = {
         "CMakeLists.txt": "CMakeLists.txt.jinja",
         "README.md": "README.md.jinja",
@@ -78,7 +100,7 @@ def render_project_files(
         for path, template in templates.items()
     }
     copied = {path: _template_text(path) for path in _COPIED}
-    return {**rendered, **copied, **support_files()}
+    return {**rendered, **copied, **support_files(module.target)}
 
 
 def _templates() -> Traversable:
@@ -119,6 +141,9 @@ def _context(module: ModuleDescription) -> dict[str, Any]:
             f"from TTIR with SHA-256 {module.input_hash}",
         ),
         "version": __version__,
+        "target": module.target,
+        "support_target": f"ttcodegen_support_{module.target}",
+        "types": _HOST_TYPES[module.target],
         "release": module.release,
         "macro": macro,
         "guard": f"{macro}_H",
@@ -211,6 +236,7 @@ def _parameters(declared: Iterable[tuple[str, str, bool]]) -> str:
 
 def _prepare(module: ModuleDescription, function: FunctionDescription) -> _CppFunction:
     has_weights = bool(function.weights)
+    device = _HOST_TYPES[module.target]["device"]
     statements: list[str] = []
     if has_weights:
         fields = f"{function.cpp_name}_weights_fields"
@@ -221,7 +247,7 @@ def _prepare(module: ModuleDescription, function: FunctionDescription) -> _CppFu
         statements.append(f"state->constants = {call};")
     declared = [
         ("Tensors", "weights", has_weights),
-        ("ttnn::MeshDevice&", "device", function.has_constants),
+        (f"{device}&", "device", function.has_constants),
     ]
     return _CppFunction(
         f"call_prepare_{function.cpp_name}", _parameters(declared), tuple(statements)
@@ -230,6 +256,7 @@ def _prepare(module: ModuleDescription, function: FunctionDescription) -> _CppFu
 
 def _run(module: ModuleDescription, function: FunctionDescription) -> _CppFunction:
     has_state = bool(function.weights) or function.has_constants
+    device = _HOST_TYPES[module.target]["device"]
     arguments: list[str] = []
     statements: list[str] = []
     if has_state:
@@ -252,7 +279,7 @@ def _run(module: ModuleDescription, function: FunctionDescription) -> _CppFuncti
     declared = [
         ("Tensors", "inputs", bool(function.inputs)),
         ("const void*", "prepared", has_state),
-        ("ttnn::MeshDevice&", "device", True),
+        (f"{device}&", "device", True),
     ]
     return _CppFunction(f"call_{function.cpp_name}", _parameters(declared), tuple(statements))
 

@@ -7,7 +7,6 @@
 #include <optional>
 #include <stdexcept>
 #include <tt-metalium/mesh_device.hpp>
-#include <ttnn/tensor/tensor.hpp>
 #include <vector>
 
 #include "support/model.hpp"
@@ -19,7 +18,7 @@ namespace support::capi {
 struct Build {
     const char* compiler = __VERSION__;
     std::uint32_t api_version = TTCODEGEN_API_VERSION;
-    std::size_t tensor_size = sizeof(ttnn::Tensor);
+    std::size_t tensor_size = sizeof(Tensor);
     std::size_t device_size = sizeof(tt::tt_metal::distributed::MeshDevice);
     std::size_t model_size = sizeof(Model);
 
@@ -43,7 +42,7 @@ struct ttcodegen_device_tensor {
     support::capi::Build build;
     /// The tensor goes before the device that holds it.
     support::Device device;
-    ttnn::Tensor tensor;
+    support::Tensor tensor;
     std::vector<std::uint64_t> sizes;
 };
 
@@ -151,20 +150,17 @@ const ttcodegen_device_tensor& checked(const ttcodegen_device_tensor* tensor) {
 }
 
 /// A tensor on the device of the model, or on the host.
-const ttnn::Tensor& usable(const ttcodegen_device_tensor* tensor, const Model& model) {
+const Tensor& usable(const ttcodegen_device_tensor* tensor, const Model& model) {
     const ttcodegen_device_tensor& found = checked(tensor);
     require(memory_of(found.tensor) == Memory::host || found.device == model.device(),
             "the tensor is on another device: open the second module beside the first");
     return found.tensor;
 }
 
-ttcodegen_device_tensor* handle(ttnn::Tensor tensor, const Device& device) {
+ttcodegen_device_tensor* handle(Tensor tensor, const Device& device) {
     auto made = std::make_unique<ttcodegen_device_tensor>();
     made->device = device;
-    const auto& shape = tensor.logical_shape();
-    for (std::size_t i = 0; i < shape.rank(); ++i) {
-        made->sizes.push_back(shape[static_cast<std::int32_t>(i)]);
-    }
+    made->sizes = shape_of(tensor);
     made->tensor = std::move(tensor);
     return made.release();
 }
@@ -316,7 +312,7 @@ int to_layout(ttcodegen_model* model, std::size_t function, std::size_t input,
         *result = nullptr;
         const TensorDescription& description = input_of(model, function, input);
         const Device& device = model->model.device();
-        const ttnn::Tensor& found = usable(tensor, model->model);
+        const Tensor& found = usable(tensor, model->model);
         *result = handle(support::to_layout(found, description, *device), device);
     });
 }
@@ -332,7 +328,7 @@ int submit(ttcodegen_model* model, std::size_t function,
                 "expected " + std::to_string(called.outputs.size()) + " outputs, found " +
                     std::to_string(outputs.size()));
         std::ranges::fill(outputs, nullptr);
-        std::vector<ttnn::Tensor> tensors;
+        std::vector<Tensor> tensors;
         for (const ttcodegen_device_tensor* input : inputs) {
             tensors.push_back(usable(input, model->model));
         }
@@ -349,12 +345,12 @@ int describe(const ttcodegen_device_tensor* tensor, ttcodegen_tensor* result) no
         const ttcodegen_device_tensor& found = checked(tensor);
         *result = {"",
                    TTCODEGEN_OUTPUT,
-                   static_cast<std::int32_t>(element_type(found.tensor.dtype())),
+                   static_cast<std::int32_t>(element_type(data_type_of(found.tensor))),
                    static_cast<std::uint32_t>(found.sizes.size()),
                    found.sizes.data(),
                    "",
-                   data_type_name(found.tensor.dtype()),
-                   layout_number(found.tensor.layout()),
+                   data_type_name(data_type_of(found.tensor)),
+                   layout_number(layout_of(found.tensor)),
                    static_cast<std::int32_t>(memory_of(found.tensor))};
     });
 }
@@ -369,7 +365,7 @@ int to_host(const ttcodegen_device_tensor* tensor, const ttcodegen_array* values
         description.kind = Kind::output;
         description.rank = static_cast<std::uint32_t>(found.sizes.size());
         std::ranges::copy(found.sizes, description.sizes.begin());
-        description.data_type = found.tensor.dtype();
+        description.data_type = data_type_of(found.tensor);
         const ArrayView view = checked(*values, description);
         write(to_array(found.tensor), description, view, values->data);
     });

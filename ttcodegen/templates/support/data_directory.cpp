@@ -37,23 +37,24 @@ std::string own_directory() {
     return text.substr(0, text.rfind('/'));
 }
 
-std::string found_directory() {
-    if (const char* variable = getenv("TTCODEGEN_DATA"); variable != nullptr && *variable != '\0') {
-        return variable;
+}  // namespace
+
+std::string installed_directory(const char* variable, const std::string& name) {
+    if (const char* chosen = getenv(variable); chosen != nullptr && *chosen != '\0') {
+        return chosen;
     }
     const std::string own = own_directory();
-    for (const char* relative : {"/data", "/../data"}) {
-        if (!own.empty() && is_directory(own + relative)) {
-            return own + relative;
+    for (const char* relative : {"/", "/../"}) {
+        if (!own.empty() && is_directory(own + relative + name)) {
+            return own + relative + name;
         }
     }
     return "";
 }
 
-}  // namespace
-
 std::string data_directory() {
-    return chosen_directory.empty() ? found_directory() : chosen_directory;
+    return chosen_directory.empty() ? installed_directory("TTCODEGEN_DATA", "data")
+                                    : chosen_directory;
 }
 
 DataDirectory::DataDirectory(std::string path)

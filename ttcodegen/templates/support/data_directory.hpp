@@ -11,6 +11,10 @@ namespace support {
 /// it. Empty if there is none.
 std::string data_directory();
 
+/// The folder that the environment variable names; else `name` next to the executable or shared
+/// object that this function is part of, or in the folder above it. Empty if there is none.
+std::string installed_directory(const char* variable, const std::string& name);
+
 /// Makes `data_directory` name another folder for the calling thread, for as long as it lives.
 class DataDirectory {
   public:

@@ -9,13 +9,13 @@
 
 #include "support/array.hpp"
 #include "support/drawing.hpp"
+#include "support/tensor_declaration.hpp"
 
 // Declared, not included: who only describes or runs a module does not need the library's headers.
 namespace tt::tt_metal {
 
 enum class DataType;
 enum class Layout;
-class Tensor;
 
 namespace distributed {
 class MeshDevice;
@@ -61,11 +61,10 @@ struct Function {
     std::span<const TensorDescription> weights;
     std::span<const TensorDescription> outputs;
     /// Evaluates what depends on weights alone; the result is for `run`.
-    std::shared_ptr<const void> (*prepare)(std::span<const tt::tt_metal::Tensor> weights,
+    std::shared_ptr<const void> (*prepare)(std::span<const Tensor> weights,
                                            tt::tt_metal::distributed::MeshDevice& device);
-    std::vector<tt::tt_metal::Tensor> (*run)(std::span<const tt::tt_metal::Tensor> inputs,
-                                             const void* prepared,
-                                             tt::tt_metal::distributed::MeshDevice& device);
+    std::vector<Tensor> (*run)(std::span<const Tensor> inputs, const void* prepared,
+                               tt::tt_metal::distributed::MeshDevice& device);
 };
 
 struct Module {

@@ -5,8 +5,6 @@
 #include <chrono>
 #include <optional>
 #include <stdexcept>
-#include <ttnn/device.hpp>
-#include <ttnn/tensor/tensor.hpp>
 #include <utility>
 
 #include "support/data_directory.hpp"
@@ -17,17 +15,14 @@ namespace support {
 
 namespace {
 
-// Convolutions and pooling keep their halo tables there.
-constexpr std::size_t l1_small_bytes = 32 * 1024;
-
 double seconds() {
     const auto now = std::chrono::steady_clock::now().time_since_epoch();
     return std::chrono::duration<double>(now).count();
 }
 
 /// The tensor of an argument; errors say which one it is.
-ttnn::Tensor argument(const TensorDescription& description, const ArrayView& array,
-                      tt::tt_metal::distributed::MeshDevice& device) {
+Tensor argument(const TensorDescription& description, const ArrayView& array,
+                tt::tt_metal::distributed::MeshDevice& device) {
     try {
         return to_tensor(array, description, device);
     } catch (const std::exception& error) {
@@ -47,22 +42,10 @@ std::string chosen_data(const Module& module, std::string data) {
 
 /// What is kept for a function between runs.
 struct Model::State {
-    std::vector<std::optional<ttnn::Tensor>> weights;
+    std::vector<std::optional<Tensor>> weights;
     bool is_prepared = false;
     std::shared_ptr<const void> prepared;
 };
-
-Device open_device(int device_id) {
-    const auto device = ttnn::device::open_mesh_device(device_id, l1_small_bytes);
-    // Closed by the last one that holds it, whoever that is.
-    return {device.get(), [device](auto*) {
-                try {
-                    ttnn::device::close_device(*device);
-                } catch (const std::exception&) {
-                    // Nobody could act on it: the results are already out.
-                }
-            }};
-}
 
 Model::Model(const Module& module, std::string data, Device device)
     : module_(module), data_(chosen_data(module, std::move(data))), device_(std::move(device)) {
@@ -108,7 +91,7 @@ void Model::prepare(std::size_t function) {
         return;
     }
     const auto weights = module_.functions[function].weights;
-    std::vector<ttnn::Tensor> tensors;
+    std::vector<Tensor> tensors;
     for (std::size_t i = 0; i < weights.size(); ++i) {
         if (!has_weight(function, i)) {
             throw std::runtime_error(std::string("weight '") + weights[i].name +
@@ -134,8 +117,7 @@ void Model::require_input_count(std::size_t function, std::size_t count) const {
     }
 }
 
-std::vector<ttnn::Tensor> Model::submit(std::size_t function,
-                                        std::span<const ttnn::Tensor> inputs) {
+std::vector<Tensor> Model::submit(std::size_t function, std::span<const Tensor> inputs) {
     const Function& called = module_.functions[function];
     require_input_count(function, inputs.size());
     for (std::size_t i = 0; i < inputs.size(); ++i) {
@@ -151,7 +133,7 @@ std::vector<Array> Model::run(std::size_t function, std::span<const ArrayView> i
     require_input_count(function, inputs.size());
     prepare(function);
     const double start = seconds();
-    std::vector<ttnn::Tensor> tensors;
+    std::vector<Tensor> tensors;
     for (std::size_t i = 0; i < inputs.size(); ++i) {
         tensors.push_back(argument(called.inputs[i], inputs[i], *device_));
     }
@@ -159,7 +141,7 @@ std::vector<Array> Model::run(std::size_t function, std::span<const ArrayView> i
     const auto results = called.run(tensors, states_[function].prepared.get(), *device_);
     const double ran = seconds();
     std::vector<Array> outputs;
-    for (const ttnn::Tensor& result : results) {
+    for (const Tensor& result : results) {
         outputs.push_back(to_array(result));
     }
     if (times != nullptr) {

@@ -66,8 +66,7 @@ class Model {
     /// support/tensors.hpp sees to that); the outputs stay where the function leaves them.
     /// @throws std::runtime_error if number or layouts of the inputs do not fit, or the library
     /// refuses an operation.
-    std::vector<tt::tt_metal::Tensor> submit(std::size_t function,
-                                             std::span<const tt::tt_metal::Tensor> inputs);
+    std::vector<Tensor> submit(std::size_t function, std::span<const Tensor> inputs);
 
   private:
     struct State;

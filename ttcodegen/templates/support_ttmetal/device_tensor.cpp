@@ -3,12 +3,12 @@
 #include <cstddef>
 #include <stdexcept>
 #include <tt-metalium/mesh_command_queue.hpp>
+#include <tt-metalium/mesh_device.hpp>
 #include <utility>
 
 #include "support/data_directory.hpp"
 #include "support/npy.hpp"
 #include "support/pages.hpp"
-#include "support/tensors.hpp"
 
 namespace support {
 
@@ -28,6 +28,16 @@ DeviceTensor create_tensor(std::vector<std::uint64_t> shape, DataType data_type,
     config.buffer_type = BufferType::DRAM;
     const ReplicatedBufferConfig size{std::uint64_t{pages.count} * pages.size};
     return {MeshBuffer::create(size, config, &device), std::move(shape), data_type, layout};
+}
+
+DeviceTensor upload(const ArrayView& array, DataType data_type, Layout layout, MeshDevice& device) {
+    const std::vector<std::byte> pages = to_pages(array, data_type, layout);
+    DeviceTensor tensor =
+        create_tensor({array.shape.begin(), array.shape.end()}, data_type, layout, device);
+    // The pages end with this function, so the transfer has to.
+    device.mesh_command_queue().enqueue_write_mesh_buffer(tensor.buffer, pages.data(),
+                                                          /*blocking=*/true);
+    return tensor;
 }
 
 DeviceTensor view(const DeviceTensor& tensor, std::vector<std::uint64_t> shape) {

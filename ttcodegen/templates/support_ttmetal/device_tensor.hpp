@@ -1,13 +1,15 @@
 #pragma once
 
 #include <cstdint>
-#include <initializer_list>
 #include <memory>
 #include <string>
+#include <tt-metalium/experimental/tensor/spec/layout/layout.hpp>
 #include <tt-metalium/experimental/tensor/tensor_types.hpp>
 #include <tt-metalium/mesh_buffer.hpp>
 #include <tt-metalium/mesh_device.hpp>
 #include <vector>
+
+#include "support/array.hpp"
 
 namespace support {
 
@@ -27,6 +29,11 @@ struct DeviceTensor {
 DeviceTensor create_tensor(std::vector<std::uint64_t> shape, tt::tt_metal::DataType data_type,
                            tt::tt_metal::Layout layout,
                            tt::tt_metal::distributed::MeshDevice& device);
+
+/// A tensor with the elements, converted to its data type.
+/// @throws std::runtime_error if they do not fit it.
+DeviceTensor upload(const ArrayView& array, tt::tt_metal::DataType data_type,
+                    tt::tt_metal::Layout layout, tt::tt_metal::distributed::MeshDevice& device);
 
 /// The same memory as a tensor of another shape, whose elements lie in the same order.
 DeviceTensor view(const DeviceTensor& tensor, std::vector<std::uint64_t> shape);

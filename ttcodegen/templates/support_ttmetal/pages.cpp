@@ -70,9 +70,8 @@ void for_each_face_row(const Matrices& matrices, Copy copy) {
                 (matrix * matrices.tile_rows() + row / tile_side) * tiles_across;
             const std::size_t element = (matrix * matrices.rows + row) * matrices.columns;
             const std::size_t row_in_tile = row % tile_side;
-            const std::size_t row_offset =
-                row_in_tile / face_side * 2 * face_side * face_side +
-                row_in_tile % face_side * face_side;
+            const std::size_t row_offset = row_in_tile / face_side * 2 * face_side * face_side +
+                                           row_in_tile % face_side * face_side;
             for (std::size_t column = 0; column < matrices.columns; column += face_side) {
                 const std::size_t face = column % tile_side / face_side;
                 copy(element + column, first_tile + column / tile_side,
@@ -135,10 +134,9 @@ void unpack_tile(const std::byte* tile, std::size_t bits, float* elements) {
         const std::uint32_t mantissa = element & largest;
         // With the exponent of infinity, more than the leading one means not a number.
         const bool is_nan = exponent == 0xff && mantissa > (largest + 1) / 2;
-        const float magnitude =
-            is_nan ? std::numeric_limits<float>::quiet_NaN()
-                   : std::ldexp(static_cast<float>(mantissa),
-                                exponent - (127 + static_cast<int>(bits) - 2));
+        const float magnitude = is_nan ? std::numeric_limits<float>::quiet_NaN()
+                                       : std::ldexp(static_cast<float>(mantissa),
+                                                    exponent - (127 + static_cast<int>(bits) - 2));
         elements[i] = (element >> (bits - 1) & 1) != 0 ? -magnitude : magnitude;
     }
 }
@@ -202,8 +200,8 @@ Pages pages_of(std::span<const std::uint64_t> shape, DataType data_type, Layout 
         throw std::runtime_error("block floats exist in tiles only");
     } else {
         const std::uint64_t row = matrices.columns * element_size(element_type(data_type));
-        size = (std::max<std::uint64_t>(row, 1) + row_alignment - 1) / row_alignment *
-               row_alignment;
+        size =
+            (std::max<std::uint64_t>(row, 1) + row_alignment - 1) / row_alignment * row_alignment;
     }
     constexpr std::uint64_t largest = std::numeric_limits<std::uint32_t>::max();
     if (count > largest || size > largest) {
@@ -219,8 +217,8 @@ std::vector<std::byte> to_pages(const ArrayView& array, DataType data_type, Layo
     // Arrays of weights are large: nothing is copied that need not be converted.
     const std::vector<std::byte> converted_elements =
         array.type == type ? std::vector<std::byte>{} : converted(array, type);
-    const auto* const elements = array.type == type ? static_cast<const std::byte*>(array.data)
-                                                    : converted_elements.data();
+    const auto* const elements =
+        array.type == type ? static_cast<const std::byte*>(array.data) : converted_elements.data();
     const Matrices matrices(array.shape);
     std::vector<std::byte> result;
     if (layout == Layout::TILE) {

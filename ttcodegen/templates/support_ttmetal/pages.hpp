@@ -3,6 +3,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <span>
+#include <tt-metalium/experimental/tensor/spec/layout/layout.hpp>
 #include <tt-metalium/experimental/tensor/tensor_types.hpp>
 #include <vector>
 
@@ -12,8 +13,8 @@ namespace support {
 
 /// How a tensor is divided into the pages of a buffer.
 ///
-/// TILE: a page is a tile of 32x32 elements, stored as four faces of 16x16, each of them row by row;
-/// the last two dimensions are padded with zeros, tiles follow each other row by row, batch by
+/// TILE: a page is a tile of 32x32 elements, stored as four faces of 16x16, each of them row by
+/// row; the last two dimensions are padded with zeros, tiles follow each other row by row, batch by
 /// batch. ROW_MAJOR: a page is a row of the last dimension, padded to `row_alignment` bytes.
 struct Pages {
     std::uint32_t count;

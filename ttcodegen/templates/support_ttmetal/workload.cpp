@@ -1,7 +1,8 @@
 #include "support/workload.hpp"
 
-#include <tt-metalium/circular_buffer_config.hpp>
 #include <tt-metalium/circular_buffer_constants.h>
+
+#include <tt-metalium/circular_buffer_config.hpp>
 #include <tt-metalium/distributed.hpp>
 #include <tt-metalium/host_api.hpp>
 #include <tt-metalium/mesh_coord.hpp>
@@ -15,12 +16,12 @@ namespace support {
 using tt::tt_metal::CoreCoord;
 using tt::tt_metal::CoreRange;
 using tt::tt_metal::KernelHandle;
-using tt::tt_metal::Program;
 using tt::tt_metal::UnpackToDestMode;
 using tt::tt_metal::distributed::MeshCoordinateRange;
 using tt::tt_metal::distributed::MeshDevice;
 
-Workload::Workload(const MeshDevice& device, Program&& program, std::vector<KernelHandle> kernels)
+Workload::Workload(const MeshDevice& device, tt::tt_metal::Program&& program,
+                   std::vector<KernelHandle> kernels)
     : workload_(std::in_place), kernels_(std::move(kernels)) {
     workload_->add_program(MeshCoordinateRange(device.shape()), std::move(program));
 }
@@ -44,8 +45,8 @@ std::vector<CoreWork> split_work(const CoreRange& cores, std::uint32_t units) {
     return work;
 }
 
-void create_circular_buffer(Program& program, const CoreRange& cores, std::uint8_t index,
-                            tt::DataFormat data_format, std::uint32_t pages,
+void create_circular_buffer(tt::tt_metal::Program& program, const CoreRange& cores,
+                            std::uint8_t index, tt::DataFormat data_format, std::uint32_t pages,
                             std::uint32_t page_size) {
     tt::tt_metal::CircularBufferConfig config(pages * page_size, {{index, data_format}});
     config.set_page_size(index, page_size);

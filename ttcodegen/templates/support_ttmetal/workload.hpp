@@ -62,7 +62,8 @@ std::vector<std::uint32_t> accessor_args(std::initializer_list<const DeviceTenso
 
 /// For ComputeConfig::unpack_to_dest_mode: the 32-bit values of these circular buffers reach the
 /// destination registers unshortened.
-std::vector<tt::tt_metal::UnpackToDestMode> unpack_to_fp32(std::initializer_list<std::uint8_t> circular_buffers);
+std::vector<tt::tt_metal::UnpackToDestMode> unpack_to_fp32(
+    std::initializer_list<std::uint8_t> circular_buffers);
 
 /// The coordinates on the NoC of the core in that column and row.
 std::uint32_t noc_x(const tt::tt_metal::distributed::MeshDevice& device, std::size_t column,

@@ -6,6 +6,7 @@
 #include <stdexcept>
 #include <tt-metalium/bfloat16.hpp>
 #include <tt-metalium/mesh_device.hpp>
+#include <ttnn/device.hpp>
 #include <ttnn/operations/copy/typecast/typecast.hpp>
 #include <ttnn/operations/core/core.hpp>
 #include <ttnn/operations/core/to_layout/to_layout_op.hpp>
@@ -16,6 +17,7 @@
 #include <utility>
 
 #include "support/data_directory.hpp"
+#include "support/model.hpp"
 #include "support/npy.hpp"
 
 namespace support {
@@ -31,6 +33,9 @@ using tt::tt_metal::TensorLayout;
 using tt::tt_metal::TensorMemoryLayout;
 using tt::tt_metal::TensorSpec;
 using tt::tt_metal::distributed::MeshDevice;
+
+// Convolutions and pooling keep their halo tables there.
+constexpr std::size_t l1_small_bytes = 32 * 1024;
 
 template <typename T>
 ttnn::Tensor tensor_of(const ArrayView& array, const TensorSpec& spec, MeshDevice* device) {
@@ -135,39 +140,19 @@ ttnn::Tensor with_data_type(const ttnn::Tensor& tensor, DataType data_type) {
 
 }  // namespace
 
+std::vector<std::uint64_t> shape_of(const Tensor& tensor) {
+    return sizes_of(tensor.logical_shape());
+}
+
+DataType data_type_of(const Tensor& tensor) { return tensor.dtype(); }
+
+Layout layout_of(const Tensor& tensor) { return tensor.layout(); }
+
 Memory memory_of(const ttnn::Tensor& tensor) {
     if (tensor.storage_type() == ttnn::StorageType::HOST) {
         return Memory::host;
     }
     return tensor.memory_config().buffer_type() == BufferType::L1 ? Memory::l1 : Memory::dram;
-}
-
-ElementType element_type(DataType data_type) {
-    switch (data_type) {
-        case DataType::BFLOAT16:
-            return ElementType::bfloat16;
-        case DataType::UINT32:
-            return ElementType::uint32;
-        case DataType::INT32:
-            return ElementType::int32;
-        case DataType::UINT16:
-            return ElementType::uint16;
-        case DataType::UINT8:
-            return ElementType::uint8;
-        default:
-            return ElementType::float32;
-    }
-}
-
-const char* data_type_name(DataType data_type) {
-    switch (data_type) {
-        case DataType::BFLOAT8_B:
-            return "bfloat8_b";
-        case DataType::BFLOAT4_B:
-            return "bfloat4_b";
-        default:
-            return element_name(element_type(data_type));
-    }
 }
 
 ttnn::Tensor to_tensor(const ArrayView& array, const TensorDescription& description,
@@ -246,6 +231,18 @@ ttnn::Tensor load_tensor(const std::string& name, const ttnn::Shape& shape, Data
     } catch (const std::exception& error) {
         throw std::runtime_error(path + ": " + error.what());
     }
+}
+
+Device open_device(int device_id) {
+    const auto device = ttnn::device::open_mesh_device(device_id, l1_small_bytes);
+    // Closed by the last one that holds it, whoever that is.
+    return {device.get(), [device](auto*) {
+                try {
+                    ttnn::device::close_device(*device);
+                } catch (const std::exception&) {
+                    // Nobody could act on it: the results are already out.
+                }
+            }};
 }
 
 std::uint32_t read_index(const ttnn::Tensor& tensor) {

@@ -1,0 +1,95 @@
+#include "support/tensors.hpp"
+
+#include <algorithm>
+#include <stdexcept>
+#include <string>
+#include <tt-metalium/mesh_command_queue.hpp>
+#include <tt-metalium/mesh_device.hpp>
+
+#include "support/model.hpp"
+#include "support/pages.hpp"
+
+namespace support {
+
+namespace {
+
+using tt::tt_metal::DataType;
+using tt::tt_metal::Layout;
+using tt::tt_metal::distributed::MeshDevice;
+
+void check_shape(std::span<const std::uint64_t> actual, std::span<const std::uint64_t> expected) {
+    if (!std::ranges::equal(actual, expected)) {
+        throw std::runtime_error("expected the shape " + shape_text(expected) + ", found " +
+                                 shape_text(actual));
+    }
+}
+
+std::string layout_text(DataType data_type, Layout layout) {
+    return std::string(data_type_name(data_type)) +
+           (layout == Layout::TILE ? " in tiles" : " in rows");
+}
+
+bool lies_so(const Tensor& tensor, const TensorDescription& description) {
+    return tensor.data_type == description.data_type && tensor.layout == description.layout;
+}
+
+}  // namespace
+
+Device open_device(int device_id) {
+    const auto device = MeshDevice::create_unit_mesh(device_id);
+    // Closed by the last one that holds it, whoever that is.
+    return {device.get(), [device](auto*) {
+                try {
+                    device->close();
+                } catch (const std::exception&) {
+                    // Nobody could act on it: the results are already out.
+                }
+            }};
+}
+
+Tensor to_tensor(const ArrayView& array, const TensorDescription& description, MeshDevice& device) {
+    check_shape(array.shape, description.shape());
+    return upload(array, description.data_type, description.layout, device);
+}
+
+std::vector<std::uint64_t> shape_of(const Tensor& tensor) { return tensor.shape; }
+
+DataType data_type_of(const Tensor& tensor) { return tensor.data_type; }
+
+Layout layout_of(const Tensor& tensor) { return tensor.layout; }
+
+Memory memory_of(const Tensor& /*tensor*/) { return Memory::dram; }
+
+void require_layout(const Tensor& tensor, const TensorDescription& description) {
+    try {
+        if (tensor.buffer == nullptr || !tensor.buffer->is_allocated()) {
+            throw std::runtime_error("the tensor was deallocated");
+        }
+        check_shape(tensor.shape, description.shape());
+        if (!lies_so(tensor, description)) {
+            throw std::runtime_error(
+                "expected " + layout_text(description.data_type, description.layout) + ", found " +
+                layout_text(tensor.data_type, tensor.layout) + ": convert it with to_layout");
+        }
+    } catch (const std::exception& error) {
+        throw std::runtime_error(std::string("'") + description.name + "': " + error.what());
+    }
+}
+
+Tensor to_layout(const Tensor& tensor, const TensorDescription& description, MeshDevice& device) {
+    check_shape(tensor.shape, description.shape());
+    if (lies_so(tensor, description)) {
+        return tensor;
+    }
+    return to_tensor(to_array(tensor).view(), description, device);
+}
+
+Array to_array(const Tensor& tensor) {
+    std::vector<std::byte> pages(tensor.buffer->size());
+    MeshDevice* const device = tensor.buffer->device();
+    device->mesh_command_queue().enqueue_read_mesh_buffer(pages.data(), tensor.buffer,
+                                                          /*blocking=*/true);
+    return from_pages(pages, tensor.shape, tensor.data_type, tensor.layout);
+}
+
+}  // namespace support

@@ -20,7 +20,6 @@ from xdsl.dialects.func import FuncOp
 
 from ttcodegen.diagnostics import CompileError, Source
 from ttcodegen.dialects.datatypes import DataType
-from ttcodegen.flatbuffer.reader import read_ttnn
 from ttcodegen.parsing import parse_module
 from ttcodegen.project.building import BUILD_FOLDER, Kind, build_project
 from ttcodegen.project.writer import CHECK_REPORT
@@ -36,7 +35,7 @@ from ttcodegen.runtime.disturbance import coarse_outputs, disturbed_runs, undeci
 from ttcodegen.runtime.drawing import draw_inputs
 from ttcodegen.runtime.execution import ExecutionError
 from ttcodegen.runtime.golden import Golden
-from ttcodegen.runtime.interpreter import Interpreter
+from ttcodegen.runtime.lowered import interpreter_of, read_flatbuffer
 from ttcodegen.runtime.usage import depends_on_draws, depends_on_floats
 
 if TYPE_CHECKING:
@@ -128,7 +127,7 @@ def run_in_numpy(
     module = parse_module(source)
     functions = {op.sym_name.data: op for op in module.ops if isinstance(op, FuncOp)}
     golden = Golden(module)
-    interpreter = Interpreter(read_ttnn(compiled.flatbuffer))
+    interpreter = interpreter_of(read_flatbuffer(compiled.flatbuffer))
     runs: list[FunctionRuns] = []
     for function in compiled.description.functions:
         op = functions[function.name]
@@ -252,7 +251,7 @@ def check_function(
         and check.device.measure in ("correlation", "relative error")
     ]
     if imprecise:
-        disturbed = disturbed_runs(read_ttnn(flatbuffer), run.function.name, run.inputs)
+        disturbed = disturbed_runs(read_flatbuffer(flatbuffer), run.function.name, run.inputs)
         coarse = coarse_outputs(run.flatbuffer, imprecise, disturbed)
         checks = _compare_outputs(run, outputs, failure, coarse)
     written = [outputs.get(output.field) for output in run.function.outputs]
@@ -265,7 +264,7 @@ def check_function(
         and not check.device.passed
     ]
     if doubtful:
-        disturbed = disturbed_runs(read_ttnn(flatbuffer), run.function.name, run.inputs)
+        disturbed = disturbed_runs(read_flatbuffer(flatbuffer), run.function.name, run.inputs)
         undecided = undecided_places(run.flatbuffer, {i: written[i] for i in doubtful}, disturbed)
         for index, places in undecided.items():
             expected = run.flatbuffer[index]

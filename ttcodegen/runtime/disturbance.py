@@ -7,20 +7,19 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 import numpy as np
 
 from ttcodegen.dialects.datatypes import DataType
-from ttcodegen.flatbuffer.program import Binary
 from ttcodegen.runtime.comparison import compare, device_tolerance
-from ttcodegen.runtime.interpreter import Interpreter
+from ttcodegen.runtime.lowered import LoweredBinary, interpreter_of
 
 _RUNS = 8
 """How often a program is run."""
 
 
 def disturbed_runs(
-    binary: Binary, program: str, inputs: Sequence[np.ndarray]
+    binary: LoweredBinary, program: str, inputs: Sequence[np.ndarray]
 ) -> Iterator[list[np.ndarray]]:
     """The outputs of runs whose results are rounded in other ways, run when they are asked for."""
     for seed in range(_RUNS):
-        interpreter = Interpreter(binary, disturbance=np.random.default_rng(seed))
+        interpreter = interpreter_of(binary, disturbance=np.random.default_rng(seed))
         with np.errstate(all="ignore"):
             yield interpreter.run(program, inputs)
 

@@ -82,7 +82,7 @@ def compile_module(
         source_dtypes = _source_dtypes(module)
     options = _for_system(module, options)
     runner.run(module, passes_of(PIPELINES[options.target]))
-    return _emit(module, options, runner, input_hash, source_dtypes)
+    return emit_module(module, options, runner, input_hash, source_dtypes)
 
 
 def _for_system(module: ModuleOp, options: CompileOptions) -> CompileOptions:
@@ -152,13 +152,25 @@ class _Emitted:
     programs: tuple[Mapping[str, Any], ...] = ()
 
 
-def _emit(
+def emit_module(
     module: ModuleOp,
     options: CompileOptions,
     runner: PassRunner,
     input_hash: str,
-    source_dtypes: dict[str, tuple[list[str], list[str]]],
+    source_dtypes: Mapping[str, tuple[Sequence[str], Sequence[str]]],
 ) -> CompiledModule:
+    """Writes a lowered module.
+
+    Args:
+        module: what the pipeline of the target left.
+        options: with the system that it was lowered for.
+        runner: measures the stages.
+        input_hash: identifies the text that was compiled.
+        source_dtypes: the numpy dtypes of arguments and results of each function in that text.
+
+    Raises:
+        CompileError: if something has no C++, or nothing can be called.
+    """
     from ttcodegen.emitc.formatting import format_files
     from ttcodegen.flatbuffer.system import write_ttsys
     from ttcodegen.flatbuffer.writer import Origin

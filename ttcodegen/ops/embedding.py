@@ -8,7 +8,7 @@ from xdsl.dialects.builtin import TensorType
 from xdsl.ir import SSAValue
 from xdsl.utils.exceptions import VerifyException
 
-from ttcodegen.dialects.datatypes import DataType, bf16, element_of, f32, shape_of, ui32
+from ttcodegen.dialects.datatypes import DataType, bf16, element_of, f32, shape_of, si32, ui32
 from ttcodegen.dialects.operation import CatalogueOp
 from ttcodegen.lazy_numpy import Array, np
 from ttcodegen.ops.cpp_calls import cpp_call, operand_
@@ -60,6 +60,23 @@ def _lower_embedding(builder: OpBuilder, op: CatalogueOp) -> SSAValue:
     return builder.reshape(builder.typecast(value, op.result_type.element_type), op.result_shape)
 
 
+def _embedding_primitives(builder: OpBuilder, op: CatalogueOp) -> SSAValue | None:
+    """Kernels read indices of 32 bits, and rows of a table of two dimensions."""
+    indices, weight = builder.operand(op, "input"), builder.operand(op, "weight")
+    integers = element_of(indices.type) in (si32, ui32)
+    same = element_of(weight.type) == op.result_type.element_type
+    if integers and same and len(shape_of(weight.type)) == 2 and op.shape("input"):
+        return None
+    if not integers:
+        indices = builder.typecast(indices, si32)
+    if not op.shape("input"):
+        indices = builder.reshape(indices, [1])
+    weight = builder.reshape(weight, _table_size(op))
+    rows = (*shape_of(indices.type), shape_of(weight.type)[1])
+    value = builder.emit("embedding", [indices, weight], TensorType(element_of(weight.type), rows))
+    return builder.reshape(builder.typecast(value, op.result_type.element_type), op.result_shape)
+
+
 register(
     TTIRDefinition(
         "ttir.embedding",
@@ -70,6 +87,7 @@ register(
         verify=_verify_embedding,
         numpy=_embedding,
         lower=_lower_embedding,
+        primitives=_embedding_primitives,
     )
 )
 

@@ -9,7 +9,7 @@ from xdsl.dialects.builtin import TensorType
 from xdsl.ir import SSAValue
 from xdsl.utils.exceptions import VerifyException
 
-from ttcodegen.dialects.datatypes import DataType, shape_of
+from ttcodegen.dialects.datatypes import DataType, bf16, element_of, shape_of
 from ttcodegen.dialects.operation import CatalogueOp
 from ttcodegen.lazy_numpy import Array, np
 from ttcodegen.ops.attribute_kinds import BOOLEAN, DATA_TYPE, INTEGERS, STRING
@@ -128,30 +128,39 @@ def _lower_product(builder: OpBuilder, op: CatalogueOp) -> SSAValue:
 
 
 def _product_primitives(builder: OpBuilder, op: CatalogueOp) -> SSAValue | None:
-    """A product of matrices (a vector is one row or one column), and an addition of the bias."""
+    """A product of matrices (a vector is one row or one column), and an addition of the bias. The
+    matrix engine transposes 16-bit tiles of the right operand only."""
     bias = builder.optional(op, "bias") if op.name == "ttir.linear" else None
     a, b = builder.operand(op, "a"), builder.operand(op, "b")
     shapes = shape_of(a.type), shape_of(b.type)
-    if op.name == "ttir.matmul" and len(shapes[0]) > 1 and len(shapes[1]) > 1:
+    transpose_a = op.parameter("transpose_a") and len(shapes[0]) > 1
+    transpose_b = op.parameter("transpose_b") and len(shapes[1]) > 1
+    in_engine = not transpose_a and (not transpose_b or element_of(b.type) == bf16)
+    if op.name == "ttir.matmul" and min(map(len, shapes)) > 1 and in_engine:
         return None
-    transposes = {
-        "transpose_a": op.parameter("transpose_a") and len(shapes[0]) > 1,
-        "transpose_b": op.parameter("transpose_b") and len(shapes[1]) > 1,
-    }
     product = product_shape(*_matrices(op))
     assert product is not None
     if len(shapes[0]) == 1:
         a = builder.reshape(a, (1, *shapes[0]))
     if len(shapes[1]) == 1:
         b = builder.reshape(b, (*shapes[1], 1))
+    if transpose_a:
+        a = _transposed(builder, a)
+    if transpose_b and not in_engine:
+        b, transpose_b = _transposed(builder, b), False
     left, right = shape_of(a.type), shape_of(b.type)
     batch = broadcast_shapes([left[:-2], right[:-2]])
     assert batch is not None
-    rows = left[-1] if transposes["transpose_a"] else left[-2]
-    columns = right[-2] if transposes["transpose_b"] else right[-1]
-    matrices = TensorType(op.result_type.element_type, (*batch, rows, columns))
-    value = builder.reshape(builder.emit("matmul", [a, b], matrices, **transposes), product)
+    columns = right[-2] if transpose_b else right[-1]
+    matrices = TensorType(op.result_type.element_type, (*batch, left[-2], columns))
+    value = builder.emit("matmul", [a, b], matrices, transpose_b=transpose_b)
+    value = builder.reshape(value, product)
     return value if bias is None else builder.broadcasting("add", value, bias)
+
+
+def _transposed(builder: OpBuilder, value: SSAValue) -> SSAValue:
+    rank = len(shape_of(value.type))
+    return builder.permute(value, [*range(rank - 2), rank - 1, rank - 2])
 
 
 def multiply(

@@ -10,8 +10,9 @@ from xdsl.dialects.builtin import TensorType
 from xdsl.ir import SSAValue
 from xdsl.utils.exceptions import VerifyException
 
-from ttcodegen.dialects.datatypes import DataType, element_of, shape_of, ui32
+from ttcodegen.dialects.datatypes import DataType, element_of, f32, shape_of, ui32
 from ttcodegen.dialects.operation import CatalogueOp
+from ttcodegen.dialects.placement import declared_data_type
 from ttcodegen.lazy_numpy import Array, np
 from ttcodegen.ops.attribute_kinds import BOOLEAN, DATA_TYPE, INTEGER, INTEGERS
 from ttcodegen.ops.cpp_calls import (
@@ -117,13 +118,15 @@ def _reduction_primitives(builder: OpBuilder, op: CatalogueOp) -> SSAValue | Non
     if not op.shape("input"):
         return builder.operand(op, "input")
     dims = _reduced_dims(op)
-    if op.parameter("keep_dim") and list(op.parameter("dim_arg") or ()) == dims:
+    is_float = declared_data_type(op.operands[0]).is_float
+    if op.parameter("keep_dim") and list(op.parameter("dim_arg") or ()) == dims and is_float:
         return None
     value = builder.operand(op, "input")
-    shape = [1 if axis in dims else size for axis, size in enumerate(op.shape("input"))]
-    result = TensorType(op.result_type.element_type, shape)
-    name = op.definition.short_name
-    kept = builder.emit(name, [value], result, dim_arg=dims, keep_dim=True)
+    if not is_float:
+        # The matrix engine adds and compares floats.
+        value = builder.typecast(value, f32)
+    kept = builder.reduce(op.definition.short_name, value, dims)
+    kept = builder.typecast(kept, op.result_type.element_type)
     return builder.reshape(kept, op.result_shape)
 
 

@@ -91,6 +91,12 @@ class TileBuilder:
         """
         if tile.data_type is data_type:
             return tile
+        if (tile.data_type, data_type) == (DataType.INT32, DataType.UINT32):
+            # Bits stay what they are, but there is nothing below 0.
+            return self.call("relu_tile_int32", tile, data_type=data_type)
+        if (tile.data_type, data_type) == (DataType.UINT32, DataType.INT32):
+            most = self.fill(0x7FFFFFFF, tile.data_type)
+            return self.call("binary_min_uint32_tile", tile, most, data_type=data_type)
         if {tile.data_type, data_type} <= _INTEGERS and not _WIDENING & {tile.data_type, data_type}:
             raise VerifyException(
                 f"no tile operation turns {tile.data_type.mlir} into {data_type.mlir}"

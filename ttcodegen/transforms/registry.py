@@ -72,6 +72,7 @@ __all__ = [
 _TABLES = (
     "ttcodegen.transforms.passes",
     "ttcodegen.transforms.pipelines",
+    "ttcodegen.transforms.ttmetal_passes",
 )
 
 

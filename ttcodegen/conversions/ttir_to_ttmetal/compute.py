@@ -44,8 +44,11 @@ class ComputeKernel:
     _buffers: dict[str, SSAValue] = field(default_factory=dict[str, SSAValue])
     _formats: dict[str, DataType] = field(default_factory=dict[str, DataType])
     _unpacker: str | None = None
+    _unpacked: DataType | None = None
+    """The format that tiles are known to be unpacked from."""
     _vector: InitKey | None = None
     _reconfigures_packer: bool = False
+    _only_format: DataType | None = None
 
     def __post_init__(self) -> None:
         self.builder = KernelBuilder(
@@ -71,11 +74,22 @@ class ComputeKernel:
         values = [self[o] if isinstance(o, str) else o for o in operands]
         self.builder.op(op, *values, **attributes)
 
+    def unpacks(self, names: Sequence[str]) -> None:
+        """Tells what the kernel reads: if formats differ, the unpacker is set up for each."""
+        formats = {self._formats[name] for name in names}
+        self._only_format = formats.pop() if len(formats) == 1 else None
+
     def forget(self) -> None:
         """The engines may be set up in any way here: at the start of a loop's body, behind ops that
         set them up otherwise."""
         self._unpacker = None
+        self._unpacked = self._only_format
         self._vector = None
+
+    def forget_formats(self) -> None:
+        """As above, and what is unpacked here has been in another format before."""
+        self.forget()
+        self._unpacked = None
 
     def start(self, inputs: Sequence[str], output: str) -> None:
         """Sets up the engines for the kernel."""
@@ -94,8 +108,9 @@ class ComputeKernel:
     def load(self, name: str, register: int) -> None:
         """The first tile of a circular buffer into a destination register."""
         if self._unpacker != name:
-            if len(set(self._formats.values())) > 1:
+            if self._unpacked is not self._formats[name]:
                 self.op("reconfig_data_format_srca", name)
+                self._unpacked = self._formats[name]
             self.op("copy_tile_to_dst_init_short", name)
             self._unpacker = name
         self.op("copy_tile", name, 0, register)

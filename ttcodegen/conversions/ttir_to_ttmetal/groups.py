@@ -16,6 +16,7 @@ from xdsl.dialects.func import FuncOp, ReturnOp
 from xdsl.ir import Block, Operation, SSAValue
 from xdsl.utils.exceptions import VerifyException
 
+from ttcodegen.conversions.ttir_to_ttmetal.moves import is_view
 from ttcodegen.conversions.ttir_to_ttmetal.registers import allocate, capacity
 from ttcodegen.dialects.datatypes import DataType, shape_of
 from ttcodegen.dialects.operation import CatalogueOp
@@ -101,6 +102,13 @@ class Group:
             for result in op.results
             if any(use.operation not in inside for use in result.uses)
         ]
+
+
+def is_free_reshape(op: Operation) -> bool:
+    """Whether an op gives the same tiles another shape."""
+    if op.name != "ttir.reshape":
+        return False
+    return is_view(shape_of(op.operands[0].type), shape_of(op.results[0].type))
 
 
 def is_elementwise(op: Operation) -> bool:
@@ -200,6 +208,7 @@ class _Grouping:
     def __init__(self) -> None:
         self.groups: list[Group] = []
         self._of: dict[SSAValue, Group] = {}
+        self._views: set[SSAValue] = set()
 
     def add(self, op: CatalogueOp) -> None:
         if is_elementwise(op):
@@ -210,10 +219,19 @@ class _Grouping:
             self._begin(op, Kind.MATMUL)
         elif op.name == "ttir.embedding":
             self._begin(op, Kind.EMBEDDING)
+        elif is_free_reshape(op):
+            self._view(op)
         elif op.name in MOVEMENTS:
             self._begin(op, Kind.MOVEMENT)
         elif _is_needed_fill(op):
             self._begin(op, Kind.TILES)
+
+    def _view(self, op: CatalogueOp) -> None:
+        """The same buffer: whoever reads it waits for the program that writes it."""
+        group = self._of.get(op.operands[0])
+        if group is not None:
+            self._of[op.results[0]] = group
+        self._views.add(op.results[0])
 
     def _begin(self, op: CatalogueOp, kind: Kind) -> None:
         group = Group(len(self.groups), kind, op.result_shape, [op])
@@ -228,8 +246,12 @@ class _Grouping:
             self._of[result] = group
 
     def _youngest(self, op: CatalogueOp) -> Group | None:
-        found = [self._of[value] for value in op.operands if value in self._of]
-        return max(found, key=lambda group: group.index, default=None)
+        """The group to join: None if there is none, or what it gives is read in another shape."""
+        found = [(self._of[value], value) for value in op.operands if value in self._of]
+        youngest = max((group for group, _ in found), key=lambda g: g.index, default=None)
+        if any(group is youngest and value in self._views for group, value in found):
+            return None
+        return youngest
 
     def _add_elementwise(self, op: CatalogueOp) -> None:
         group = self._youngest(op)

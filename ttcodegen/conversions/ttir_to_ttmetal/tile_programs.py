@@ -44,7 +44,11 @@ from ttcodegen.dialects.ttkernel.attributes import ReduceDim, ReduceType
 from ttcodegen.ops.constant_values import splat_of
 from ttcodegen.ops.tile_lowering import Tile, TileBuilder
 
-RESERVED_NAMES = ("partial", "scaler", "tile", "first", "count", "step")
+RESERVED_NAMES = (
+    "partial scaler left right tile first count step row column batch block matrix pass address "
+    "inner inner_block tile_row tile_column tile_inner first_row first_column sent rows columns "
+    "height width target begin end index i j one"
+).split()
 """Circular buffers that hold no tensor, and variables of kernels."""
 DOUBLE = 2
 """Tiles of a circular buffer, so that one is filled while the other is read."""
@@ -271,6 +275,7 @@ class _TileProgram:
         symbol = f"compute_{self.name}"
         kernel = ComputeKernel(symbol, settings.fp32_destination)
         kernel.declare(self.buffers)
+        kernel.unpacks([b.name for b in self.buffers if b.name not in self.output_names])
         count = kernel.builder.argument(0, "count")
         if self.reduction is None:
             self._write_elementwise(kernel, count)

@@ -35,6 +35,7 @@ class Walk:
         grid: Sequence[int],
         steps: Sequence[int],
         strides: Sequence[tuple[Sequence[int], Sequence[int]]],
+        tile: str = "tile",
     ) -> Walk:
         """The walk over a grid of tiles.
 
@@ -43,11 +44,12 @@ class Walk:
             steps: how many tiles come together in one tile of the result, in each dimension.
             strides: for each operand, how far its page moves with a tile of the result and with a
                 step, in each dimension.
+            tile: what the number of the result's tile is called.
         """
         names = [f"batch_{i}" for i in range(len(grid) - 2)] + ["row", "column"]
         outer = _merged(names, grid, [moves for moves, _ in strides])
         inner = _merged([f"step_{n}" for n in names], steps, [moves for _, moves in strides])
-        tile_names = _used(outer, "tile")
+        tile_names = _used(outer, tile)
         step_names = _used(inner, "step")
         pages = [
             " + ".join([*_terms(outer, tile_names, index), *_terms(inner, step_names, index)])
@@ -55,7 +57,7 @@ class Walk:
             for index in range(len(strides))
         ]
         return cls(
-            _coordinates(outer, tile_names, "tile"), _coordinates(inner, step_names, "step"), pages
+            _coordinates(outer, tile_names, tile), _coordinates(inner, step_names, "step"), pages
         )
 
 

@@ -1,0 +1,92 @@
+// Single elements of a tensor in DRAM, which lies there in tiles: the tiles looked at last are kept.
+#pragma once
+
+#include <cstdint>
+
+#include "api/dataflow/dataflow_api.h"
+#include "blocks/tile_elements.hpp"
+
+namespace blocks {
+
+/// The elements of a tensor of matrices of `height` rows and `width` columns, counted row by row.
+///
+/// The pages of the circular buffer, of one tile each, are the memory of the cache.
+template <typename Element, uint32_t height, uint32_t width, uint32_t slots, typename Tensor>
+class TileCache {
+   public:
+    TileCache(const Tensor& tensor, uint32_t circular_buffer)
+        : tensor_(tensor), tile_bytes_(get_tile_size(circular_buffer)) {
+        cb_reserve_back(circular_buffer, slots);
+        memory_ = get_write_ptr(circular_buffer);
+        for (uint32_t slot = 0; slot < slots; ++slot) {
+            pages_[slot] = no_page;
+        }
+    }
+
+    /// An element by its number.
+    Element operator[](uint32_t number) {
+        const uint32_t row = number / width;
+        const uint32_t column = number % width;
+        return tile(row, column / tile_side)[element_offset(row % height % tile_side,
+                                                            column % tile_side)];
+    }
+
+    /// Copies elements `stride` apart into a row of a tile, from `column` on.
+    void copy_row(uint32_t number, uint32_t stride, uint32_t count,
+                  volatile tt_l1_ptr Element* target, uint32_t row, uint32_t column) {
+        if (stride != 1) {
+            for (uint32_t index = 0; index < count; ++index) {
+                target[element_offset(row, column + index)] = (*this)[number + index * stride];
+            }
+            return;
+        }
+        uint32_t source_row = number / width;
+        uint32_t source_column = number % width;
+        while (count > 0) {
+            const auto source = tile(source_row, source_column / tile_side);
+            const uint32_t in_tile = tile_side - source_column % tile_side;
+            const uint32_t in_row = width - source_column;
+            uint32_t run = in_tile < in_row ? in_tile : in_row;
+            run = run < count ? run : count;
+            const uint32_t tile_row = source_row % height % tile_side;
+            for (uint32_t index = 0; index < run; ++index) {
+                target[element_offset(row, column + index)] =
+                    source[element_offset(tile_row, source_column % tile_side + index)];
+            }
+            count -= run;
+            column += run;
+            source_column += run;
+            if (source_column == width) {
+                source_column = 0;
+                ++source_row;
+            }
+        }
+    }
+
+   private:
+    static constexpr uint32_t no_page = 0xffffffff;
+    static constexpr uint32_t tile_columns = (width + tile_side - 1) / tile_side;
+    static constexpr uint32_t tile_rows = (height + tile_side - 1) / tile_side;
+
+    /// The tile that holds a row of the tensor, `tile_column` tiles from the left.
+    volatile tt_l1_ptr Element* tile(uint32_t row, uint32_t tile_column) {
+        const uint32_t page =
+            (row / height * tile_rows + row % height / tile_side) * tile_columns + tile_column;
+        // Neighbours in a column share no slot unless there are more of them than slots.
+        const uint32_t slot = (page + page / slots) % slots;
+        const uint32_t address = memory_ + slot * tile_bytes_;
+        if (pages_[slot] != page) {
+            noc_async_read_page(page, tensor_, address);
+            noc_async_read_barrier();
+            pages_[slot] = page;
+        }
+        return elements_at<Element>(address);
+    }
+
+    const Tensor& tensor_;
+    uint32_t tile_bytes_;
+    uint32_t memory_ = 0;
+    uint32_t pages_[slots];
+};
+
+}  // namespace blocks

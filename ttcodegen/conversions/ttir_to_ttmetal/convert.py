@@ -1,0 +1,240 @@
+"""TTIR becomes a host function that launches programs of the device, with their kernels."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+
+from xdsl.context import Context
+from xdsl.dialects.builtin import FunctionType, ModuleOp, SymbolRefAttr, UnitAttr
+from xdsl.dialects.func import FuncOp, ReturnOp
+from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
+from xdsl.passes import ModulePass
+
+from ttcodegen.conversions.rebuilding import body_of
+from ttcodegen.conversions.ttir_to_ttmetal.coverage import check_coverage
+from ttcodegen.conversions.ttir_to_ttmetal.groups import (
+    FILLS,
+    Group,
+    Kind,
+    form_groups,
+    is_free_reshape,
+)
+from ttcodegen.conversions.ttir_to_ttmetal.matmul_programs import lower_matmul
+from ttcodegen.conversions.ttir_to_ttmetal.movement_programs import lower_embedding, lower_movement
+from ttcodegen.conversions.ttir_to_ttmetal.tile_programs import (
+    RESERVED_NAMES,
+    Lowered,
+    lower_tiles,
+    program_name,
+)
+from ttcodegen.dialects.datatypes import shape_of
+from ttcodegen.dialects.functions import argument_names
+from ttcodegen.dialects.operation import CatalogueOp
+from ttcodegen.dialects.placement import TensorPlacement, declared_data_type, placed_type
+from ttcodegen.dialects.programs import CoreRange, program_attribute
+from ttcodegen.dialects.system import system_of
+from ttcodegen.emitc.naming import NameScope, identifier
+from ttcodegen.ops.constant_values import splat_of
+from ttcodegen.parsing.structure import operation_name
+from ttcodegen.target.system import DEFAULT_ARCHITECTURE, default_system
+from ttcodegen.transforms.inline import is_entry
+from ttcodegen.transforms.rewriting import functions, set_type
+
+MEANING = "ttmetal.meaning"
+_LOWERINGS = {
+    Kind.TILES: lower_tiles,
+    Kind.MATMUL: lower_matmul,
+    Kind.MOVEMENT: lower_movement,
+    Kind.EMBEDDING: lower_embedding,
+}
+
+
+@dataclass(frozen=True)
+class ConvertTTIRToTTMetal(ModulePass):
+    """Divides each entry function into programs.
+
+    Behind the entry functions stand, for each program, a function that says in TTIR what it means
+    (`ttmetal.meaning`) and its compute kernels. Tensors lie in DRAM, in tiles.
+
+    Raises CompileError that lists the ops that there is no program for.
+    """
+
+    name = "convert-ttir-to-ttmetal"
+    columns: int = 0
+    """Cores in a row to use; 0 for those that the module's system has."""
+    rows: int = 0
+
+    def apply(self, ctx: Context, op: ModuleOp) -> None:
+        check_coverage(op)
+        system = system_of(op) or default_system(DEFAULT_ARCHITECTURE)
+        rows, columns = self.rows or system.chip.grid[0], self.columns or system.chip.grid[1]
+        cores = CoreRange(0, 0, columns - 1, rows - 1)
+        programs = NameScope(["main", "forward"])
+        made: list[FuncOp] = []
+        for function in functions(op):
+            if is_entry(function):
+                made += _FunctionConverter(ctx, function, cores, programs).convert()
+        op.body.block.add_ops(made)
+
+
+def device_type(value: SSAValue) -> Attribute:
+    """The type of a tensor as it lies in the device's DRAM."""
+    return placed_type(TensorPlacement(shape_of(value.type), declared_data_type(value)))
+
+
+@dataclass
+class _FunctionConverter:
+    context: Context
+    function: FuncOp
+    cores: CoreRange
+    programs: NameScope
+    """The names of programs in the module."""
+    _mapping: dict[SSAValue, SSAValue] = field(default_factory=dict[SSAValue, SSAValue])
+    _names: dict[SSAValue, str] = field(default_factory=dict[SSAValue, str])
+    _ops: list[Operation] = field(default_factory=list[Operation])
+    _made: list[FuncOp] = field(default_factory=list[FuncOp])
+
+    def convert(self) -> list[FuncOp]:
+        """Replaces the body; gives the functions that belong to its programs."""
+        block = body_of(self.function)
+        self._name_values(block)
+        entry = Block(arg_types=[device_type(argument) for argument in block.args])
+        for old, new in zip(block.args, entry.args, strict=True):
+            self._mapping[old] = new
+            new.name_hint = old.name_hint
+        for op in block.ops:
+            if op.name in FILLS and splat_of(op.results[0]) is None:
+                self._keep_constant(op)
+        for group in form_groups(self.function, block):
+            self._launch(group)
+        terminator = block.last_op
+        assert isinstance(terminator, ReturnOp)
+        results = [self._value(value) for value in terminator.operands]
+        entry.add_ops(_with_deallocations(self.context, self._ops, results))
+        entry.add_op(ReturnOp(*results))
+        self.function.body.detach_block(block)
+        self.function.body.add_block(entry)
+        self.function.function_type = FunctionType.from_lists(
+            [argument.type for argument in entry.args], [value.type for value in results]
+        )
+        for op in list(block.ops)[::-1]:
+            op.detach()
+            op.drop_all_references()
+        return self._made
+
+    def _name_values(self, block: Block) -> None:
+        scope = NameScope(RESERVED_NAMES)
+        for argument, name in zip(block.args, argument_names(self.function), strict=True):
+            self._names[argument] = scope.unique(identifier(name))
+        for op in block.ops:
+            for result in op.results:
+                hint = result.name_hint or op.name.rpartition(".")[2]
+                self._names[result] = scope.unique(identifier(hint))
+
+    def _keep_constant(self, op: Operation) -> None:
+        made = op.clone()
+        result = made.results[0]
+        set_type(result, device_type(op.results[0]))
+        result.name_hint = self._names[op.results[0]]
+        self._add(made, op)
+        self._mapping[op.results[0]] = result
+
+    def _value(self, value: SSAValue) -> SSAValue:
+        """What stands for a value of the source, made now if it is a free reshape."""
+        chain: list[SSAValue] = []
+        while value not in self._mapping:
+            op = value.owner
+            assert isinstance(op, CatalogueOp)
+            assert is_free_reshape(op), op.name
+            chain.append(value)
+            value = op.operands[0]
+        found = self._mapping[value]
+        for view in reversed(chain):
+            made = self._create("ttmetal.view", [found], [device_type(view)])
+            origin = view.owner
+            assert isinstance(origin, Operation)
+            self._add(made, origin)
+            found = self._mapping[view] = made.results[0]
+            found.name_hint = self._names[view]
+        return found
+
+    def _launch(self, group: Group) -> None:
+        name = self.programs.unique(identifier(program_name(group)))
+        lowered = _LOWERINGS[group.kind](group, self._names, name, self.cores)
+        inputs = [self._value(value) for value in lowered.inputs]
+        outputs: list[SSAValue] = []
+        for value in lowered.outputs:
+            buffer = self._create("ttmetal.create_buffer", [], [device_type(value)])
+            buffer.results[0].name_hint = self._names[value]
+            self._add(buffer, group.ops[-1])
+            self._mapping[value] = buffer.results[0]
+            outputs.append(buffer.results[0])
+        meaning = self._meaning(group, lowered, name)
+        launch = self._create("ttmetal.enqueue_program", [*inputs, *outputs], [])
+        launch.attributes["program"] = program_attribute(lowered.program)
+        launch.attributes["meaning"] = SymbolRefAttr(meaning.sym_name.data)
+        self._add(launch, group.anchor or group.ops[-1])
+        self._made += [meaning, *lowered.kernels]
+
+    def _meaning(self, group: Group, lowered: Lowered, name: str) -> FuncOp:
+        """The ops of the group as a function of the program's inputs."""
+        body = Block(arg_types=[value.type for value in lowered.inputs])
+        mapping: dict[SSAValue, SSAValue] = dict(zip(lowered.inputs, body.args, strict=True))
+        for value, argument in zip(lowered.inputs, body.args, strict=True):
+            argument.name_hint = self._names[value]
+        for op in group.ops:
+            for operand in op.operands:
+                if operand not in mapping:
+                    owner = operand.owner
+                    assert isinstance(owner, Operation)
+                    body.add_op(owner.clone(mapping))
+            body.add_op(op.clone(mapping))
+        results = [mapping[value] for value in lowered.outputs]
+        body.add_op(ReturnOp(*results))
+        type_ = FunctionType.from_lists(
+            [argument.type for argument in body.args], [value.type for value in results]
+        )
+        function = FuncOp(f"{name}_meaning", type_, Region(body), "private")
+        function.attributes[MEANING] = UnitAttr()
+        return function
+
+    def _create(
+        self, name: str, operands: Sequence[SSAValue], results: Sequence[Attribute]
+    ) -> Operation:
+        return self.context.get_op(name).create(operands=operands, result_types=results)
+
+    def _add(self, op: Operation, origin: Operation) -> None:
+        op.location = origin.location
+        op.source_offset = getattr(origin, "source_offset", -1)  # pyright: ignore
+        self._ops.append(op)
+
+
+def _with_deallocations(
+    context: Context, ops: Sequence[Operation], results: Iterable[SSAValue]
+) -> list[Operation]:
+    """The ops, with buffers given back behind their last use."""
+    roots: dict[SSAValue, SSAValue] = {}
+    for op in ops:
+        for result in op.results:
+            source = op.operands[0] if operation_name(op) == "ttmetal.view" else result
+            roots[result] = roots.get(source, source)
+    kept = {roots.get(value, value) for value in results}
+    last: dict[SSAValue, int] = {}
+    for position, op in enumerate(ops):
+        for value in op.operands:
+            last[roots.get(value, value)] = position
+    ends: dict[int, list[SSAValue]] = {}
+    for op in ops:
+        if operation_name(op) != "ttmetal.create_buffer":
+            continue
+        root = op.results[0]
+        if root not in kept:
+            ends.setdefault(last[root], []).append(root)
+    found: list[Operation] = []
+    for position, op in enumerate(ops):
+        found.append(op)
+        for root in ends.get(position, ()):
+            type_ = context.get_op("ttmetal.deallocate_buffer")
+            found.append(type_.create(operands=[root]))
+    return found

@@ -1,0 +1,84 @@
+"""Which ops have no program, and why."""
+
+from __future__ import annotations
+
+from xdsl.dialects.builtin import ModuleOp
+from xdsl.dialects.func import FuncOp, ReturnOp
+from xdsl.ir import Operation
+
+from ttcodegen.conversions.ttir_to_ttmetal.groups import (
+    FILLS,
+    MOVEMENTS,
+    REDUCTIONS,
+    is_elementwise,
+    tile_obstacle,
+)
+from ttcodegen.diagnostics import CompileError, Diagnostic
+from ttcodegen.dialects.datatypes import DataType, shape_of
+from ttcodegen.dialects.operation import CatalogueOp
+from ttcodegen.dialects.placement import declared_data_type
+from ttcodegen.dialects.programs import TILE_SIDE
+from ttcodegen.dialects.tile import TILE_FORMATS
+from ttcodegen.ops.constant_values import splat_of
+from ttcodegen.transforms.rewriting import functions
+
+_WIDE = (DataType.FLOAT32, DataType.INT32, DataType.UINT32)
+MOST_TILES = 2**31 // (TILE_SIDE * TILE_SIDE)
+"""Numbers of elements are 32-bit integers in kernels."""
+
+
+def obstacle(op: Operation) -> str | None:
+    """Why there is no program for an op, None if there is one."""
+    if not isinstance(op, CatalogueOp):
+        return None if isinstance(op, ReturnOp | FuncOp) else f"'{op.name}' has no lowering"
+    if any(size == 0 for value in (*op.operands, *op.results) for size in shape_of(value.type)):
+        return f"'{op.name}' of a tensor without elements has no lowering"
+    if is_elementwise(op):
+        return tile_obstacle(op)
+    if op.name in REDUCTIONS or op.name == "ttir.matmul":
+        integers = [v for v in op.operands if not declared_data_type(v).is_float]
+        return f"'{op.name}' of integers has no lowering" if integers else None
+    if op.name == "ttir.embedding":
+        index = declared_data_type(op.operands[0])
+        return (
+            None if index in _WIDE[1:] else f"'{op.name}' has no lowering for {index.mlir} indices"
+        )
+    if op.name in FILLS:
+        return None
+    if op.name in MOVEMENTS:
+        data_type = declared_data_type(op.results[0])
+        if TILE_FORMATS[data_type.mlir].shares_exponent:
+            return f"'{op.name}' of {data_type.mlir} has no lowering"
+        return None
+    return f"'{op.name}' has no lowering"
+
+
+def check_coverage(module: ModuleOp) -> None:
+    """Raises CompileError with one diagnostic for each kind of op that there is no program for."""
+    found: dict[str, list[Operation]] = {}
+    for op in (op for function in functions(module) for op in function.walk()):
+        if _is_dead(op):
+            continue
+        reason = obstacle(op)
+        if reason is not None:
+            found.setdefault(reason, []).append(op)
+    if found:
+        raise CompileError.from_diagnostics(
+            [
+                Diagnostic(
+                    f"{reason} for --target ttmetal" + _times(len(ops)),
+                    getattr(ops[0], "source_offset", None),
+                    "compile for --target ttnn",
+                )
+                for reason, ops in found.items()
+            ]
+        )
+
+
+def _is_dead(op: Operation) -> bool:
+    """Whether nothing becomes of an op: a number that kernels know."""
+    return op.name in FILLS and bool(op.results) and splat_of(op.results[0]) is not None
+
+
+def _times(count: int) -> str:
+    return f" ({count} times)" if count > 1 else ""

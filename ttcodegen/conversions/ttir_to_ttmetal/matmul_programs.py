@@ -1,0 +1,571 @@
+"""Products of matrices over a grid of cores, perhaps with elementwise ops behind them.
+
+Each core computes a block of the result. The blocks of the operands that it needs are read once by
+the first core of a row (left operand) and of a column (right operand) and sent to the others, one
+part of the inner dimension after the other.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from math import prod
+
+from xdsl.dialects.func import FuncOp
+from xdsl.ir import SSAValue
+
+from ttcodegen.conversions.ttir_to_ttmetal.compute import ComputeKernel
+from ttcodegen.conversions.ttir_to_ttmetal.geometry import (
+    TiledShape,
+    broadcast_strides,
+    row_major_strides,
+    spread_of,
+)
+from ttcodegen.conversions.ttir_to_ttmetal.groups import Group, lower_chain
+from ttcodegen.conversions.ttir_to_ttmetal.registers import allocate, capacity
+from ttcodegen.conversions.ttir_to_ttmetal.tile_programs import DOUBLE, Lowered, tile_bytes
+from ttcodegen.conversions.ttir_to_ttmetal.walks import Walk
+from ttcodegen.dialects.datatypes import DataType, shape_of
+from ttcodegen.dialects.placement import declared_data_type
+from ttcodegen.dialects.programs import (
+    TILE_SIDE,
+    CircularBuffer,
+    ComputeSettings,
+    CoreRange,
+    Costs,
+    Kernel,
+    NamedConstant,
+    Processor,
+    Program,
+    RuntimeArgument,
+)
+from ttcodegen.dialects.tile import TILE_FORMATS
+from ttcodegen.dialects.ttkernel.builder import Value
+from ttcodegen.ops.tile_lowering import Tile, TileBuilder
+
+MOST_BLOCK_TILES = 64
+"""Tiles of the result that a core computes at a time; their sums wait in L1 as 32-bit floats."""
+MOST_BLOCK_SIDE = 8
+MOST_INNER = 8
+"""Tiles of the inner dimension that are brought at a time."""
+WIDE = (DataType.FLOAT32, DataType.INT32, DataType.UINT32)
+
+
+@dataclass(frozen=True)
+class Blocking:
+    """How a product is divided; all in tiles or in blocks.
+
+    A pass computes one block on each core of the grid; there are `row_blocks` times `column_blocks`
+    of them for each matrix, and each brings `inner_blocks` blocks of each operand.
+    """
+
+    batches: int
+    rows: int
+    columns: int
+    inner: int
+    block_rows: int
+    block_columns: int
+    block_inner: int
+    grid_rows: int
+    grid_columns: int
+
+    @classmethod
+    def of(cls, batches: int, rows: int, columns: int, inner: int, cores: CoreRange) -> Blocking:
+        """The division over the cores of a range that starts at 0, 0."""
+        block_rows, grid_rows = _share(rows, cores.last_row + 1)
+        block_columns, grid_columns = _share(columns, cores.last_column + 1)
+        divisors = [n for n in range(1, MOST_INNER + 1) if inner % n == 0]
+        return cls(
+            batches,
+            rows,
+            columns,
+            inner,
+            block_rows,
+            block_columns,
+            divisors[-1],
+            grid_rows,
+            grid_columns,
+        )
+
+    @property
+    def row_blocks(self) -> int:
+        """Passes from top to bottom."""
+        return -(-self.rows // (self.block_rows * self.grid_rows))
+
+    @property
+    def column_blocks(self) -> int:
+        """Passes from left to right."""
+        return -(-self.columns // (self.block_columns * self.grid_columns))
+
+    @property
+    def inner_blocks(self) -> int:
+        """Blocks that the inner dimension is brought in."""
+        return self.inner // self.block_inner
+
+    @property
+    def passes(self) -> int:
+        """Blocks that each core computes."""
+        return self.batches * self.row_blocks * self.column_blocks
+
+    def words(self) -> dict[str, int]:
+        """What templates are told."""
+        names = (
+            "batches rows columns inner block_rows block_columns block_inner grid_rows "
+            "grid_columns row_blocks column_blocks inner_blocks"
+        )
+        return {name: getattr(self, name) for name in names.split()}
+
+
+def _share(tiles: int, cores: int) -> tuple[int, int]:
+    """Tiles of a block, and cores that get one in each pass."""
+    block = min(MOST_BLOCK_SIDE, -(-tiles // cores))
+    return block, min(cores, -(-tiles // block))
+
+
+def lower_matmul(
+    group: Group, names: Mapping[SSAValue, str], name: str, cores: CoreRange
+) -> Lowered:
+    """The program of a group that is built around a product of matrices."""
+    return _MatmulProgram(group, names, name, cores).lower()
+
+
+@dataclass
+class _MatmulProgram:
+    group: Group
+    names: Mapping[SSAValue, str]
+    name: str
+    device: CoreRange
+    _builder: TileBuilder = field(default_factory=TileBuilder)
+
+    def lower(self) -> Lowered:
+        self._divide()
+        self._collect()
+        self._declare()
+        settings = ComputeSettings("HiFi4", True, tuple(self._full_width()))
+        described, function = self._compute()
+        program = Program(
+            name=self.name,
+            purpose=", ".join(op.name.partition(".")[2] for op in self.group.ops),
+            inputs=len(self.inputs),
+            cores=self.cores,
+            circular_buffers=self.buffers,
+            kernels=(*self._left_kernels(), described, *self._right_kernels()),
+            costs=self._costs(),
+            semaphores=self._semaphores("left") + self._semaphores("right"),
+            compute=settings,
+        )
+        return Lowered(program, (function,), tuple(self.inputs), tuple(self.outputs))
+
+    def _divide(self) -> None:
+        anchor = self.group.anchor
+        assert anchor is not None
+        self.left, self.right = anchor.operands
+        self.transposed = bool(anchor.parameter("transpose_b"))
+        self.result = TiledShape(anchor.result_shape)
+        self.inner = TiledShape(shape_of(self.left.type)).width
+        self.blocking = Blocking.of(
+            prod(self.result.batch),
+            self.result.rows,
+            self.result.columns,
+            -(-self.inner // TILE_SIDE),
+            self.device,
+        )
+        blocking = self.blocking
+        self.cores = CoreRange(0, 0, blocking.grid_columns - 1, blocking.grid_rows - 1)
+
+    # What is computed behind the product
+
+    def _collect(self) -> None:
+        anchor = self.group.anchor
+        assert anchor is not None
+        self.product = self._builder.new_tile(DataType.FLOAT32)
+        known: dict[SSAValue, Tile] = {anchor.results[0]: self.product}
+        self.outer: dict[SSAValue, Tile] = {}
+        lower_chain(self._builder, self.group.behind, known, self.outer)
+        self.outputs = self.group.outputs()
+        self.results = [known[value] for value in self.outputs]
+        self.inputs = list(dict.fromkeys([self.left, self.right, *self.outer]))
+
+    @property
+    def _is_plain(self) -> bool:
+        """Whether the product is the result, as it is."""
+        return not self.outer and self.results == [self.product]
+
+    @property
+    def _width(self) -> int:
+        """Tiles of a row that are computed at a time."""
+        if not self._is_plain:
+            return 1
+        columns = self.blocking.block_columns
+        return max(n for n in range(1, capacity(True) + 1) if columns % n == 0)
+
+    def _declare(self) -> None:
+        b = self.blocking
+        left, right = declared_data_type(self.left), declared_data_type(self.right)
+        kinds = [
+            ("left", left, DOUBLE * b.block_rows * b.block_inner),
+            ("right", right, DOUBLE * b.block_inner * b.block_columns),
+            *((self.names[v], declared_data_type(v), DOUBLE) for v in self.outer),
+            *((self.names[v], declared_data_type(v), DOUBLE * self._width) for v in self.outputs),
+        ]
+        if b.inner_blocks > 1:
+            kinds.append(("partial", DataType.FLOAT32, b.block_rows * b.block_columns))
+        self.buffers = tuple(
+            CircularBuffer(index, name, data_type, pages, tile_bytes(data_type))
+            for index, (name, data_type, pages) in enumerate(kinds)
+        )
+
+    def _full_width(self) -> list[int]:
+        """Circular buffers whose tiles are copied to the registers and are wider than 16 bits."""
+        copied = {"partial", *(self.names[value] for value in self.outer)}
+        return [b.index for b in self.buffers if b.name in copied and b.data_type in WIDE]
+
+    # The compute kernel
+
+    def _compute(self) -> tuple[Kernel, FuncOp]:
+        symbol = f"compute_{self.name}"
+        kernel = ComputeKernel(symbol, True)
+        kernel.declare(self.buffers)
+        outputs = [self.names[value] for value in self.outputs]
+        kernel.unpacks([b.name for b in self.buffers if b.name not in outputs])
+        kernel.packs([*outputs, *(["partial"] if self.blocking.inner_blocks > 1 else [])])
+        kernel.op("mm_block_init", "left", "right", outputs[0], *self._block_shape)
+        with kernel.builder.loop(self.blocking.passes, name_hint="block"):
+            if self.blocking.inner_blocks > 1:
+                with kernel.builder.loop(
+                    self.blocking.inner_blocks - 1, name_hint="inner_block"
+                ) as inner_block:
+                    self._add_block(kernel, inner_block)
+            self._add_block(kernel, None)
+        constants = tuple(NamedConstant(f"cb_{b.name}", b.index) for b in self.buffers)
+        described = Kernel(
+            symbol,
+            Processor.COMPUTE,
+            "Computes a block of the product at a time.",
+            self.cores,
+            symbol,
+            constants=constants,
+        )
+        return described, kernel.builder.finish()
+
+    @property
+    def _block_shape(self) -> tuple[int, int, int, int]:
+        """Whether the right operand is transposed; columns, rows and inner dimension of a call."""
+        return int(self.transposed), self._width, 1, self.blocking.block_inner
+
+    def _add_block(self, kernel: ComputeKernel, inner_block: SSAValue | None) -> None:
+        """Adds the products of one block of each operand to the sums; `inner_block` is None for the
+        last, behind which the sums are the result."""
+        b = self.blocking
+        kernel.op("cb_wait_front", "left", b.block_rows * b.block_inner)
+        kernel.op("cb_wait_front", "right", b.block_inner * b.block_columns)
+        with kernel.builder.loop(b.block_rows, name_hint="row") as row:
+            first_left = kernel.builder.product(row, b.block_inner)
+            with kernel.builder.loop(
+                b.block_columns, step=self._width, name_hint="column"
+            ) as column:
+                with kernel.builder.destination_registers():
+                    self._load_sums(kernel, inner_block)
+                    with kernel.builder.loop(b.block_inner, name_hint="inner") as inner:
+                        left = kernel.builder.sum(first_left, inner)
+                        right = kernel.builder.product(inner, b.block_columns)
+                        right = kernel.builder.sum(right, column)
+                        kernel.op(
+                            "matmul_block", "left", "right", left, right, 0, *self._block_shape
+                        )
+                    if inner_block is not None:
+                        self._keep_sums(kernel)
+                    else:
+                        self._finish(kernel)
+                self._push(kernel, inner_block is None)
+        kernel.op("cb_pop_front", "left", b.block_rows * b.block_inner)
+        kernel.op("cb_pop_front", "right", b.block_inner * b.block_columns)
+
+    def _load_sums(self, kernel: ComputeKernel, inner_block: SSAValue | None) -> None:
+        """What the blocks before came to, unless there are none."""
+        if self.blocking.inner_blocks == 1:
+            if not self._is_plain:
+                self._return_to_products(kernel)
+            return
+        if inner_block is None:
+            self._copy_sums(kernel)
+        else:
+            condition = kernel.builder.compare("ne", inner_block, 0)
+            with kernel.builder.when(condition):
+                self._copy_sums(kernel)
+        self._return_to_products(kernel)
+
+    def _copy_sums(self, kernel: ComputeKernel) -> None:
+        kernel.op("cb_wait_front", "partial", self._width)
+        kernel.op("copy_tile_to_dst_init_short_with_dt", "right", "partial")
+        for register in range(self._width):
+            kernel.op("copy_tile", "partial", register, register)
+        kernel.op("cb_pop_front", "partial", self._width)
+
+    def _return_to_products(self, kernel: ComputeKernel) -> None:
+        """Behind copies the engines are set up for products again."""
+        last = next(reversed(self.outer), None)
+        old = "partial" if self.blocking.inner_blocks > 1 else self.names[last] if last else "right"
+        kernel.op("mm_block_init_short_with_dt", "left", "right", old, *self._block_shape)
+
+    def _keep_sums(self, kernel: ComputeKernel) -> None:
+        kernel.op("cb_reserve_back", "partial", self._width)
+        kernel.builder.start_packing()
+        kernel.pack([(register, "partial") for register in range(self._width)])
+
+    def _finish(self, kernel: ComputeKernel) -> None:
+        """What is computed behind the product; packs the results."""
+        outputs = [self.names[value] for value in self.outputs]
+        if self._is_plain:
+            kernel.op("cb_reserve_back", outputs[0], self._width)
+            kernel.builder.start_packing()
+            kernel.pack([(register, outputs[0]) for register in range(self._width)])
+            return
+        kernel.forget_formats()
+        outer = [self.names[value] for value in self.outer]
+        sources = {tile: self.names[value] for value, tile in self.outer.items()}
+        allocation = allocate(self._builder.calls, self.results, capacity(True), {self.product: 0})
+        assert allocation is not None, "groups are formed so that they fit"
+        kernel.wait(outer)
+        kernel.run(allocation, sources)
+        for name in outputs:
+            kernel.op("cb_reserve_back", name, 1)
+        kernel.builder.start_packing()
+        places = [allocation.results[tile] for tile in self.results]
+        kernel.pack(list(zip(places, outputs, strict=True)))
+        kernel.pop(outer)
+
+    def _push(self, kernel: ComputeKernel, is_last: bool) -> None:
+        names = [self.names[value] for value in self.outputs] if is_last else ["partial"]
+        count: Value = self._width
+        for name in names:
+            kernel.op("cb_push_back", name, count)
+
+    # Data movement
+
+    def _semaphores(self, side: str) -> tuple[str, ...]:
+        shared = self.blocking.grid_columns if side == "left" else self.blocking.grid_rows
+        return (f"{side}_ready", f"{side}_sent") if shared > 1 else ()
+
+    def _left_kernels(self) -> list[Kernel]:
+        b = self.blocking
+        walk = self._batch_walk(self.left)
+        context: dict[str, object] = {
+            "name": self.names[self.left],
+            "page": walk.pages[0],
+            "coordinates": walk.tile_coordinates,
+            "sizes": b.words(),
+            "element": _element(declared_data_type(self.left)),
+            "padding": self.inner % TILE_SIDE,
+        }
+        last = b.grid_columns - 1
+        address = RuntimeArgument(f"{self.names[self.left]}_address", "address(0)")
+        first_column = CoreRange(0, 0, 0, b.grid_rows - 1)
+        sends = _rectangle("1", "row", str(last), "row") if last else ()
+        kernels = [
+            self._kernel(
+                f"read_left_{self.name}",
+                Processor.READER,
+                f"Reads blocks of {self.names[self.left]}"
+                + (" and sends them along the row of cores." if last else "."),
+                first_column,
+                "matmul_left",
+                {**context, "receivers": last, "is_receiver": False},
+                ("left",),
+                (0,),
+                (address, RuntimeArgument("row", "row"), *sends),
+                self._semaphores("left"),
+            )
+        ]
+        if last:
+            sender = (
+                RuntimeArgument("sender_x", "noc_x(0, row)"),
+                RuntimeArgument("sender_y", "noc_y(0, row)"),
+            )
+            kernels.append(
+                self._kernel(
+                    f"receive_left_{self.name}",
+                    Processor.READER,
+                    f"Receives blocks of {self.names[self.left]} from the first core of the row.",
+                    CoreRange(1, 0, last, b.grid_rows - 1),
+                    "matmul_left",
+                    {**context, "receivers": 0, "is_receiver": True},
+                    ("left",),
+                    (),
+                    sender,
+                    self._semaphores("left"),
+                )
+            )
+        return kernels
+
+    def _right_kernels(self) -> list[Kernel]:
+        b = self.blocking
+        walk = self._batch_walk(self.right, *self.outer)
+        outputs = [self.names[value] for value in self.outputs]
+        outer = [
+            self._described(value, page)
+            for value, page in zip(self.outer, walk.pages[1:], strict=True)
+        ]
+        context: dict[str, object] = {
+            "name": self.names[self.right],
+            "page": walk.pages[0],
+            "coordinates": walk.tile_coordinates,
+            "sizes": b.words(),
+            "element": _element(declared_data_type(self.right)),
+            "padding": self.inner % TILE_SIDE,
+            "transposed": self.transposed,
+            "outer": outer,
+            "outputs": outputs,
+        }
+        last = b.grid_rows - 1
+        others = [*self.outer, *self.outputs]
+        numbers = [*(self.inputs.index(v) for v in self.outer)]
+        numbers += [len(self.inputs) + index for index in range(len(outputs))]
+        addresses = [
+            RuntimeArgument(f"{self.names[value]}_address", f"address({number})")
+            for value, number in zip(others, numbers, strict=True)
+        ]
+        place = (RuntimeArgument("row", "row"), RuntimeArgument("column", "column"))
+        own = self.inputs.index(self.right)
+        right = RuntimeArgument(f"{self.names[self.right]}_address", f"address({own})")
+        # NoC 1 goes the other way: its rectangles begin at their last core.
+        sends = _rectangle("column", str(last), "column", "1") if last else ()
+        buffers = ("right", *(self.names[value] for value in others))
+        tensors = [self.names[value] for value in others]
+        kernels = [
+            self._kernel(
+                f"read_right_{self.name}",
+                Processor.WRITER,
+                f"Reads blocks of {self.names[self.right]}"
+                + (", sends them along the column of cores," if last else "")
+                + " and takes the result away.",
+                CoreRange(0, 0, b.grid_columns - 1, 0),
+                "matmul_right",
+                {
+                    **context,
+                    "receivers": last,
+                    "is_receiver": False,
+                    "tensors": [self.names[self.right], *tensors],
+                },
+                buffers,
+                (own, *numbers),
+                (right, *addresses, *place, *sends),
+                self._semaphores("right"),
+            )
+        ]
+        if last:
+            sender = (
+                RuntimeArgument("sender_x", "noc_x(column, 0)"),
+                RuntimeArgument("sender_y", "noc_y(column, 0)"),
+            )
+            kernels.append(
+                self._kernel(
+                    f"receive_right_{self.name}",
+                    Processor.WRITER,
+                    f"Receives blocks of {self.names[self.right]} from the first core of the "
+                    "column and takes the result away.",
+                    CoreRange(0, 1, b.grid_columns - 1, last),
+                    "matmul_right",
+                    {**context, "receivers": 0, "is_receiver": True, "tensors": tensors},
+                    buffers,
+                    tuple(numbers),
+                    (*addresses, *place, *sender),
+                    self._semaphores("right"),
+                )
+            )
+        return kernels
+
+    def _kernel(
+        self,
+        name: str,
+        processor: Processor,
+        purpose: str,
+        cores: CoreRange,
+        template: str,
+        context: Mapping[str, object],
+        buffers: Sequence[str],
+        accessors: tuple[int, ...],
+        arguments: Sequence[RuntimeArgument],
+        semaphores: tuple[str, ...],
+    ) -> Kernel:
+        constants = [
+            NamedConstant(f"cb_{b.name}", b.index) for b in self.buffers if b.name in buffers
+        ]
+        return Kernel(
+            name,
+            processor,
+            purpose,
+            cores,
+            template,
+            tuple((key, json.dumps(value)) for key, value in context.items()),
+            tuple(constants),
+            semaphores,
+            accessors,
+            tuple(arguments),
+        )
+
+    def _batch_walk(self, *values: SSAValue) -> Walk:
+        """The first page of each operand's matrix, by the number of the result's matrix."""
+        batch = self.result.batch or (1,)
+        moves = [
+            (self._batch_strides(value, len(batch)), (0,) * (len(batch) + 2)) for value in values
+        ]
+        grid = (*batch, 1, 1)
+        return Walk.of(grid, (1,) * len(grid), moves, "batch")
+
+    def _batch_strides(self, value: SSAValue, rank: int) -> list[int]:
+        shape = TiledShape(shape_of(value.type))
+        strides = row_major_strides(shape.grid)[:-2]
+        found = [0 if n == 1 else s for n, s in zip(shape.batch, strides, strict=True)]
+        return [0] * (rank - len(found)) + found + [0, 0]
+
+    def _described(self, value: SSAValue, page: str) -> dict[str, object]:
+        """What the kernel has to know of an operand behind the product."""
+        shape = TiledShape(shape_of(value.type))
+        row, column = broadcast_strides(shape, self.result)[-2:]
+        terms = [page] if page != "0" else []
+        terms += [f"tile_row * {row}"] if row > 1 else ["tile_row"] if row else []
+        terms += ["tile_column"] if column else []
+        return {
+            "name": self.names[value],
+            "page": " + ".join(terms) or "0",
+            "element": _element(declared_data_type(value)),
+            "spread": spread_of(shape, self.result).word,
+        }
+
+    def _costs(self) -> Costs:
+        b = self.blocking
+        left, right = (tile_bytes(declared_data_type(v)) for v in (self.left, self.right))
+        left_blocks = b.passes * b.grid_rows * b.block_rows * b.inner
+        right_blocks = b.passes * b.grid_columns * b.block_columns * b.inner
+        read = left_blocks * left + right_blocks * right
+        sent = left_blocks * left * (b.grid_columns - 1) + right_blocks * right * (b.grid_rows - 1)
+        least = sum(
+            TiledShape(shape_of(v.type)).tiles * tile_bytes(declared_data_type(v))
+            for v in self.inputs
+        )
+        for value in self.outer:
+            read += self.result.tiles * tile_bytes(declared_data_type(value))
+        written = sum(
+            self.result.tiles * tile_bytes(declared_data_type(value)) for value in self.outputs
+        )
+        products = b.batches * b.rows * b.columns * b.inner
+        behind = len(self.group.behind) * self.result.tiles
+        return Costs(products + behind, read + sent + written, read, written, least, written)
+
+
+def _element(data_type: DataType) -> str:
+    return "uint32_t" if TILE_FORMATS[data_type.mlir].bits == 32 else "uint16_t"
+
+
+def _rectangle(
+    first_column: str, first_row: str, last_column: str, last_row: str
+) -> tuple[RuntimeArgument, ...]:
+    """The cores that a block is sent to."""
+    return (
+        RuntimeArgument("first_x", f"noc_x({first_column}, {first_row})"),
+        RuntimeArgument("first_y", f"noc_y({first_column}, {first_row})"),
+        RuntimeArgument("last_x", f"noc_x({last_column}, {last_row})"),
+        RuntimeArgument("last_y", f"noc_y({last_column}, {last_row})"),
+    )

@@ -1,0 +1,150 @@
+"""What ops that put elements elsewhere do, as affine maps from the result to its sources.
+
+Elements of a tensor are counted row by row over its logical shape. A piece of the result is a box;
+the element with local index i in it comes from `base` plus, for every dimension d and each of its
+terms, `i[d] // divisor % modulus * stride`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from ttcodegen.conversions.ttir_to_ttmetal.geometry import TiledShape, row_major_strides
+from ttcodegen.dialects.datatypes import shape_of
+from ttcodegen.dialects.operation import CatalogueOp
+from ttcodegen.dialects.programs import TILE_SIDE
+
+
+@dataclass(frozen=True)
+class Term:
+    """A part of the way from an index of the result to one of the source."""
+
+    stride: int
+    divisor: int = 1
+    modulus: int = 0
+    """0 for none."""
+
+
+@dataclass(frozen=True)
+class Piece:
+    """A box of the result and where its elements come from."""
+
+    source: int
+    """The operand."""
+    low: tuple[int, ...]
+    high: tuple[int, ...]
+    base: int
+    terms: tuple[tuple[Term, ...], ...]
+    """Of each dimension."""
+
+
+def is_view(source: Sequence[int], result: Sequence[int]) -> bool:
+    """Whether a reshape leaves every element in its place in the tiles."""
+    before, after = TiledShape(tuple(source)), TiledShape(tuple(result))
+    if before.width != after.width or before.tiles != after.tiles:
+        return False
+    whole = before.height % TILE_SIDE == 0 and after.height % TILE_SIDE == 0
+    return before.height == after.height or whole
+
+
+def pieces_of(op: CatalogueOp) -> list[Piece]:
+    """The pieces of the result of a movement; what lies in none of them is padding."""
+    match op.name:
+        case "ttir.concat":
+            return _concat(op)
+        case "ttir.pad":
+            return _pad(op)
+        case "ttir.slice_static":
+            return [_slice(op)]
+        case "ttir.reshape":
+            strides = row_major_strides(op.result_shape)
+            return [_whole(op, 0, [[Term(stride)] for stride in strides])]
+        case "ttir.permute":
+            strides = row_major_strides(shape_of(op.operands[0].type))
+            order: list[int] = op.parameter("permutation")
+            return [_whole(op, 0, [[Term(strides[axis])] for axis in order])]
+        case "ttir.reverse":
+            return [_reverse(op)]
+        case "ttir.repeat_interleave":
+            return [_repeat_interleave(op)]
+        case "ttir.repeat" | "ttir.broadcast":
+            return [_repeat(op)]
+        case _:
+            raise AssertionError(op.name)
+
+
+def _whole(op: CatalogueOp, base: int, terms: Sequence[Sequence[Term]]) -> Piece:
+    shape = op.result_shape
+    return Piece(0, (0,) * len(shape), shape, base, tuple(tuple(t) for t in terms))
+
+
+def _slice(op: CatalogueOp) -> Piece:
+    sizes = shape_of(op.operands[0].type)
+    strides = row_major_strides(sizes)
+    begins: list[int] = [
+        begin + size if begin < 0 else begin
+        for begin, size in zip(op.parameter("begins"), sizes, strict=True)
+    ]
+    base = sum(begin * stride for begin, stride in zip(begins, strides, strict=True))
+    steps = op.parameter("step")
+    terms = [[Term(stride * step)] for stride, step in zip(strides, steps, strict=True)]
+    return _whole(op, base, terms)
+
+
+def _reverse(op: CatalogueOp) -> Piece:
+    shape = op.result_shape
+    strides = row_major_strides(shape)
+    axes = {axis % len(shape) for axis in op.parameter("dimensions")}
+    base = sum((shape[axis] - 1) * strides[axis] for axis in axes)
+    terms = [[Term(-s if axis in axes else s)] for axis, s in enumerate(strides)]
+    return _whole(op, base, terms)
+
+
+def _repeat_interleave(op: CatalogueOp) -> Piece:
+    strides = row_major_strides(shape_of(op.operands[0].type))
+    dim = op.parameter("dim") % len(strides)
+    terms = [
+        [Term(stride, divisor=op.parameter("repeats") if axis == dim else 1)]
+        for axis, stride in enumerate(strides)
+    ]
+    return _whole(op, 0, terms)
+
+
+def _repeat(op: CatalogueOp) -> Piece:
+    """The source as often as fits, in every dimension."""
+    shape = shape_of(op.operands[0].type)
+    missing = len(op.result_shape) - len(shape)
+    sizes = [1] * missing + list(shape)
+    strides = [0] * missing + row_major_strides(shape)
+    terms = [
+        [Term(stride, modulus=0 if size == whole else size)] if size > 1 else []
+        for size, stride, whole in zip(sizes, strides, op.result_shape, strict=True)
+    ]
+    return _whole(op, 0, terms)
+
+
+def _concat(op: CatalogueOp) -> list[Piece]:
+    rank = len(op.result_shape)
+    dim: int = op.parameter("dim") % rank
+    start = 0
+    pieces: list[Piece] = []
+    for index, value in enumerate(op.operands):
+        shape = shape_of(value.type)
+        low = tuple(start if axis == dim else 0 for axis in range(rank))
+        high = tuple(a + size for a, size in zip(low, shape, strict=True))
+        terms = tuple((Term(stride),) for stride in row_major_strides(shape))
+        pieces.append(Piece(index, low, high, 0, terms))
+        start += shape[dim]
+    return [
+        piece for piece in pieces if all(a < b for a, b in zip(piece.low, piece.high, strict=True))
+    ]
+
+
+def _pad(op: CatalogueOp) -> list[Piece]:
+    shape = shape_of(op.operands[0].type)
+    padding: list[int] = op.parameter("padding")
+    low = tuple(padding[::2])
+    high = tuple(a + size for a, size in zip(low, shape, strict=True))
+    terms = tuple((Term(stride),) for stride in row_major_strides(shape))
+    return [Piece(0, low, high, 0, terms)]

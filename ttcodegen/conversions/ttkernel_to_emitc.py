@@ -29,7 +29,7 @@ from ttcodegen.dialects.ttkernel.operation import TTKernelOp
 from ttcodegen.emitc.builder import Argument, EmitCBuilder
 from ttcodegen.emitc.naming import NameScope, identifier
 from ttcodegen.emitc.operators import ComparisonPredicate
-from ttcodegen.emitc.spelling import string_literal
+from ttcodegen.emitc.spelling import float_value, string_literal
 from ttcodegen.emitc.standard_headers import standard_headers
 from ttcodegen.emitc.text import Text
 
@@ -226,6 +226,8 @@ class _KernelWriter:
         value = cast("IntegerAttr[Any] | FloatAttr[Any]", op.value).value.data
         if type_ == "uint32_t":
             literal = self.body.literal(_spelled(int(value)), type_)
+        elif type_ == "float":
+            literal = self.body.literal(float_value(value).text, type_)
         else:
             literal = self.body.constant(value, type_)
         if result.name_hint is not None and type_ == "uint32_t":

@@ -1,0 +1,202 @@
+"""The C++ of the host: functions, programs, and what the manifest says of them."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+from collections.abc import Sequence
+
+import pytest
+from xdsl.dialects.builtin import ModuleOp
+
+from tests.ttmetal.exp_module import CORES, TILES, exp_module, exp_program
+from ttcodegen.conversions.device_module import device_entries, device_programs
+from ttcodegen.device_compilation import DeviceSources, device_sources
+from ttcodegen.dialects.datatypes import DataType
+from ttcodegen.dialects.programs import (
+    CoreRange,
+    Kernel,
+    NamedConstant,
+    Program,
+    RuntimeArgument,
+)
+from ttcodegen.flatbuffer.writer import Origin
+from ttcodegen.project.device_sources import KernelFiles, render_programs
+
+ORIGIN = Origin("abc", "wormhole_b0", "0.70.1")
+
+
+def sources_of(module: ModuleOp) -> DeviceSources:
+    """All that is written for a module called tiny."""
+    return device_sources(module, "tiny", ORIGIN)
+
+
+def one_line(text: str) -> str:
+    """A text in which it does not matter where lines are broken."""
+    return " ".join(text.split())
+
+
+def with_kernels(kernels: Sequence[Kernel], **changes: object) -> Program:
+    """The program `exp` with other kernels."""
+    return dataclasses.replace(exp_program(), kernels=tuple(kernels), **changes)  # type: ignore[arg-type]
+
+
+def programs_text(program: Program) -> str:
+    """`programs.cpp` of a module that launches a program, in one line."""
+    found = device_programs(
+        [entry.function for entry in device_entries(exp_module(program=program))]
+    )
+    paths = {
+        (program.name, kernel.name): f"kernels/{kernel.name}.cpp" for kernel in program.kernels
+    }
+    texts = render_programs("tiny", found, KernelFiles({}, paths), "a title")
+    return one_line(texts["src/programs.cpp"])
+
+
+def test_the_function_launches_the_program() -> None:
+    text = one_line(sources_of(exp_module()).files["src/tiny.cpp"])
+    assert (
+        "const support::DeviceTensor exp = support::create_tensor({64, 96}, DataType::BFLOAT16, "
+        "Layout::TILE, device); run_exp(*constants.programs, inputs.x, exp, device); "
+        "return ForwardOutputs{.y = exp};"
+    ) in text
+    assert "return ForwardConstants{.programs = std::make_shared<Programs>()};" in text
+
+
+def test_operands_are_called_as_kernels_call_them() -> None:
+    header = one_line(sources_of(exp_module()).files["src/programs.hpp"])
+    assert (
+        "void run_exp(Programs& programs, const support::DeviceTensor& x, "
+        "const support::DeviceTensor& y, tt::tt_metal::distributed::MeshDevice& device);"
+    ) in header
+
+
+def test_circular_buffers_and_kernels() -> None:
+    text = programs_text(exp_program(DataType.FLOAT32))
+    for expected in (
+        "const CoreRange cores({0, 0}, {1, 1});",
+        f"constexpr std::uint32_t tiles = {TILES};",
+        "enum CircularBuffers : std::uint8_t { cb_x = 0, cb_y = 1, };",
+        "create_circular_buffer(program, cores, cb_x, DataFormat::Float32, 2, 4096);",
+        'ReaderDataMovementConfig(support::accessor_args({&x}), {}, {{"cb_x", cb_x}})',
+        'WriterDataMovementConfig(support::accessor_args({&y}), {}, {{"cb_y", cb_y}})',
+        "compute_config.math_fidelity = MathFidelity::HiFi4;",
+        "compute_config.fp32_dest_acc_en = true;",
+        "compute_config.unpack_to_dest_mode = support::unpack_to_fp32({cb_x});",
+        'compute_config.named_compile_args = {{"cb_x", cb_x}, {"cb_y", cb_y}};',
+        'CreateKernel(program, kernel_path("compute_exp.cpp"), cores, compute_config)',
+    ):
+        assert expected in text, expected
+
+
+def test_linear_work_is_divided() -> None:
+    text = programs_text(exp_program())
+    assert "for (const support::CoreWork& share : support::split_work(cores, tiles)) {" in text
+    arguments = "share.core, {x.address(), share.first, share.count});"
+    assert f"SetRuntimeArgs(program, workload.kernel(reader), {arguments}" in text
+    assert "SetRuntimeArgs(program, workload.kernel(compute), share.core, {share.count});" in text
+
+
+def test_cores_of_a_grid_know_their_place() -> None:
+    reader, compute, writer = exp_program().kernels
+    places = (
+        RuntimeArgument("x_address", "address(0)"),
+        RuntimeArgument("sender_x", "noc_x(0, row)"),
+        RuntimeArgument("sender_y", "noc_y(column, 1)"),
+        RuntimeArgument("column", "column"),
+        RuntimeArgument("rows", "2"),
+    )
+    kernels = [
+        dataclasses.replace(reader, arguments=places, semaphores=("sent",)),
+        dataclasses.replace(compute, arguments=()),
+        dataclasses.replace(writer, arguments=(RuntimeArgument("y_address", "address(1)"),)),
+    ]
+    text = programs_text(with_kernels(kernels, work_units=0, semaphores=("sent", "free")))
+    for expected in (
+        "const std::uint32_t sent_semaphore = CreateSemaphore(program, cores, 0);",
+        '{{"cb_x", cb_x}, {"sent_semaphore", sent_semaphore}}',
+        "for (const CoreCoord& core : cores) { SetRuntimeArgs(program, workload.kernel(reader), "
+        "core, {x.address(), support::noc_x(device, 0, core.y), support::noc_y(device, core.x, 1), "
+        "static_cast<std::uint32_t>(core.x), 2}); }",
+        "SetRuntimeArgs(program, workload.kernel(writer), cores, {y.address()});",
+        "set_arguments(workload, x, y, device);",
+    ):
+        assert expected in text, expected
+    assert "kernel(compute)," not in text
+
+
+def test_kernels_of_other_cores_and_other_constants() -> None:
+    reader, compute, writer = exp_program().kernels
+    first = CoreRange(0, 0, 0, 1)
+    sender = dataclasses.replace(
+        reader,
+        name="read_and_send",
+        cores=first,
+        constants=(*reader.constants, NamedConstant("tiles_in_row", 3), NamedConstant("own", 1)),
+    )
+    receiver = dataclasses.replace(
+        reader,
+        name="receive",
+        cores=CoreRange(1, 0, 1, 1),
+        constants=(NamedConstant("tiles_in_row", 3), NamedConstant("own", 2)),
+        accessors=(),
+        arguments=(),
+    )
+    text = programs_text(with_kernels([sender, receiver, compute, writer]))
+    assert "enum Kernels : std::size_t { read_and_send, receive, compute, writer };" in text
+    assert "constexpr std::uint32_t tiles_in_row = 3;" in text
+    assert '{{"cb_x", cb_x}, {"tiles_in_row", tiles_in_row}, {"own", 1}}' in text
+    assert '{{"tiles_in_row", tiles_in_row}, {"own", 2}}' in text
+    assert 'kernel_path("receive.cpp"), CoreRange({1, 0}, {1, 1}),' in text
+    assert "support::split_work(CoreRange({0, 0}, {0, 1}), tiles)" in text
+
+
+def test_the_manifest_says_how_kernels_are_compiled() -> None:
+    sources = sources_of(exp_module(DataType.FLOAT32))
+    reader, compute, _ = sources.kernels
+    assert reader == {
+        "file": "kernels/read_exp.cpp",
+        "processor": "riscv_1",
+        "name": "read_exp",
+        "program": "exp",
+        "cores": [[0, 0], [1, 1]],
+        "compile_args": [2, 4096],
+        "named_compile_args": {"cb_x": 0},
+        "runtime_args": ["x_address", "first", "count"],
+        "circular_buffers": compute["circular_buffers"],
+    }
+    assert compute["circular_buffers"][0] == {
+        "index": 0,
+        "data_format": "Float32",
+        "page_size": 4096,
+        "num_pages": 2,
+        "unpack_to_dest_fp32": True,
+    }
+    assert (compute["math_fidelity"], compute["fp32_dest_acc_en"]) == ("HiFi4", True)
+    program = sources.programs[0]
+    assert (program["launches"], program["l1_bytes"]) == (1, 2 * 2 * 4096)
+    assert program["costs"]["dram_read_bytes"] == TILES * 4096
+    json.dumps(sources.programs)
+
+
+def test_kernels_with_the_same_text_share_a_file() -> None:
+    reader, compute, writer = exp_program().kernels
+    other = dataclasses.replace(reader, name="read_again", cores=CORES)
+    module = exp_module(program=with_kernels([reader, other, compute, writer]))
+    sources = sources_of(module)
+    assert [kernel["file"] for kernel in sources.kernels].count("kernels/read_exp.cpp") == 2
+    assert "kernels/read_again.cpp" not in sources.files
+
+
+def test_two_programs_of_one_name_are_a_bug() -> None:
+    module = exp_module()
+    other = exp_module(program=dataclasses.replace(exp_program(), purpose="something else"))
+    functions = [device_entries(m)[0].function for m in (module, other)]
+    with pytest.raises(ValueError, match="two programs are called 'exp'"):
+        device_programs(functions)
+
+
+def test_the_same_module_gives_the_same_bytes() -> None:
+    first, second = sources_of(exp_module()), sources_of(exp_module())
+    assert first.files == second.files
+    assert list(first.files) == list(second.files)

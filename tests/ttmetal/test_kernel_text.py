@@ -1,0 +1,175 @@
+"""The C++ of compute kernels."""
+
+from __future__ import annotations
+
+import dataclasses
+
+import pytest
+from xdsl.dialects import arith
+from xdsl.dialects.builtin import ModuleOp, StringAttr, i32
+from xdsl.dialects.func import FuncOp
+
+from tests.ttmetal.exp_module import compute_kernel, exp_program
+from ttcodegen.conversions.ttkernel_to_emitc import write_compute_kernel
+from ttcodegen.diagnostics import CompileError
+from ttcodegen.dialects.datatypes import DataType
+from ttcodegen.dialects.programs import Kernel, NamedConstant
+from ttcodegen.dialects.tile import TileType
+from ttcodegen.dialects.ttkernel.attributes import ReduceDim, ReduceType, ThreadType
+from ttcodegen.dialects.ttkernel.builder import KernelBuilder
+from ttcodegen.emitc.builder import open_file
+from ttcodegen.emitc.printer import print_module
+
+BF16 = TileType(DataType.BFLOAT16)
+
+
+def text_of(function: FuncOp, kernel: Kernel | None = None) -> str:
+    """The file of a kernel of the program `exp`."""
+    program = exp_program()
+    module = ModuleOp([])
+    file = open_file(module, "kernels/kernel.cpp")
+    write_compute_kernel(file, function, kernel or program.kernels[1], program, "a title")
+    return print_module(module)["kernels/kernel.cpp"]
+
+
+def body_of(function: FuncOp) -> list[str]:
+    """The lines between the arguments and the end, without indentation and empty ones."""
+    lines = text_of(function).split("void kernel_main() {\n")[1].splitlines()[:-1]
+    texts = [line.strip() for line in lines]
+    return [line for line in texts if line and "_arg_val" not in line and "//" not in line]
+
+
+def test_a_whole_kernel() -> None:
+    assert text_of(compute_kernel(DataType.BFLOAT16)) == (
+        """\
+// a title
+//
+// Computes the exponential of x, tile by tile.
+#include <cstdint>
+#include "api/compile_time_args.h"
+#include "api/compute/cb_api.h"
+#include "api/compute/common.h"
+#include "api/compute/eltwise_unary/eltwise_unary.h"
+#include "api/compute/eltwise_unary/exp.h"
+#include "api/compute/pack.h"
+#include "api/compute/reg_api.h"
+#include "api/compute/tile_move_copy.h"
+
+void kernel_main() {
+    // Circular buffer: 2 pages of 2048 bytes, bf16.
+    constexpr uint32_t cb_x = get_named_compile_time_arg_val("cb_x");
+    // Circular buffer: 2 pages of 2048 bytes, bf16.
+    constexpr uint32_t cb_y = get_named_compile_time_arg_val("cb_y");
+    // What each core is told.
+    const uint32_t count = get_arg_val<uint32_t>(0);
+
+    unary_op_init_common(cb_x, cb_y);
+    exp_tile_init();
+
+    for (uint32_t tile = 0; tile < count; ++tile) {
+        cb_wait_front(cb_x, 1);
+
+        tile_regs_acquire();
+        copy_tile(cb_x, 0, 0);
+        exp_tile(0);
+        cb_reserve_back(cb_y, 1);
+        tile_regs_commit();
+        tile_regs_wait();
+        pack_tile(0, cb_y);
+        tile_regs_release();
+
+        cb_pop_front(cb_x, 1);
+        cb_push_back(cb_y, 1);
+    }
+}
+"""
+    )
+
+
+def test_attributes_become_template_arguments() -> None:
+    kernel = KernelBuilder("compute_exp", ThreadType.COMPUTE)
+    x, y = (kernel.circular_buffer(f"cb_{name}", 2, BF16) for name in "xy")
+    kind = {"reduce_type": ReduceType.SUM, "reduce_dim": ReduceDim.ROW}
+    kernel.op("reduce_init", x, x, y, **kind)
+    kernel.op("exp_tile", 1, approx=True)
+    kernel.op("exp_tile", 1, approx=False)
+    assert body_of(kernel.finish()) == [
+        "reduce_init<PoolType::SUM, ReduceDim::REDUCE_ROW>(cb_x, cb_x, cb_y);",
+        "exp_tile<true>(1);",
+        "exp_tile(1);",
+    ]
+
+
+def test_floats_are_passed_by_their_bits() -> None:
+    kernel = KernelBuilder("compute_exp", ThreadType.COMPUTE)
+    kernel.op("mul_unary_tile", 0, kernel.bits(0.1))
+    kernel.op("fill_tile", 0, float("-inf"))
+    assert body_of(kernel.finish()) == [
+        "mul_unary_tile(0, __builtin_bit_cast(uint32_t, 0.1f));",
+        "fill_tile(0, -std::numeric_limits<float>::infinity());",
+    ]
+    assert "#include <limits>" in text_of(kernel.function)
+
+
+def test_integers() -> None:
+    kernel = KernelBuilder("compute_exp", ThreadType.COMPUTE)
+    count = kernel.argument(0, "count")
+    kernel.op("tile_regs_acquire")
+    with kernel.loop(kernel.quotient(count, 2), start=1, step=4, name_hint="block") as block:
+        with kernel.when(kernel.compare("ult", kernel.remainder(block, 3), 2)):
+            kernel.op("exp_tile", kernel.sum(kernel.product(block, 2), 1))
+    assert body_of(kernel.finish()) == [
+        "tile_regs_acquire();",
+        "for (uint32_t block = 1; block < count / 2; block += 4) {",
+        "if (block % 3 < 2) {",
+        "exp_tile(block * 2 + 1);",
+        "}",
+        "}",
+    ]
+
+
+def test_named_numbers_and_comments() -> None:
+    kernel = KernelBuilder("compute_exp", ThreadType.COMPUTE)
+    register = kernel.value(3)
+    register.name_hint = "dst_sum"
+    op = kernel.op("exp_tile", register)
+    op.attributes["ttkernel.comment"] = StringAttr("The sum.\nAnd more.")
+    text = text_of(kernel.finish())
+    assert "    constexpr uint32_t dst_sum = 3;\n" in text
+    assert "    // The sum.\n    // And more.\n    exp_tile(dst_sum);\n" in text
+
+
+def test_large_numbers_are_hexadecimal() -> None:
+    kernel = KernelBuilder("compute_exp", ThreadType.COMPUTE)
+    mask = arith.ConstantOp.from_int_and_width(-1, i32)
+    kernel.function.body.block.add_op(mask)
+    kernel.op("pack_relu_config", mask.result)
+    assert body_of(kernel.finish()) == ["pack_relu_config(0xffffffff);"]
+
+
+def test_a_purpose_or_title_cannot_become_code() -> None:
+    kernel = dataclasses.replace(exp_program().kernels[1], purpose="a\n#include <x>\\")
+    text = text_of(compute_kernel(DataType.BFLOAT16), kernel)
+    assert "// #include <x>/\n" in text
+    assert "\n#include <x>" not in text
+
+
+def test_an_op_without_function_is_refused() -> None:
+    kernel = KernelBuilder("compute_exp", ThreadType.COMPUTE)
+    kernel.op("experimental.unpack_stall_on_pack")
+    with pytest.raises(CompileError, match="unpack_stall_on_pack has no counterpart"):
+        text_of(kernel.finish())
+
+
+def test_an_op_of_another_dialect_is_refused() -> None:
+    kernel = KernelBuilder("compute_exp", ThreadType.COMPUTE)
+    number = arith.ConstantOp.from_int_and_width(1, i32)
+    kernel.function.body.block.add_ops([number, arith.CeilDivUIOp(number, number)])
+    with pytest.raises(CompileError, match="cannot run 'arith.ceildivui'"):
+        text_of(kernel.finish())
+
+
+def test_a_constant_that_the_host_does_not_pass_is_a_bug() -> None:
+    declared = dataclasses.replace(exp_program().kernels[1], constants=(NamedConstant("cb_x", 0),))
+    with pytest.raises(ValueError, match="no constant 'cb_y'"):
+        text_of(compute_kernel(DataType.BFLOAT16), declared)

@@ -11,7 +11,7 @@ from ttcodegen.diagnostics import CompileError, Source
 from ttcodegen.transforms.registry import Step, parse_pipeline, pipeline_text
 
 _PIPELINE = re.compile(
-    r'mlir_reproducer\s*:\s*\{[^{}]*?pipeline\s*:\s*"((?:[^"\\]|\\.)*)"', re.DOTALL
+    r'\{-#.*?mlir_reproducer\s*:\s*\{[^{}]*?pipeline\s*:\s*"((?:[^"\\]|\\.)*)"', re.DOTALL
 )
 _FOOTER = """
 {{-#

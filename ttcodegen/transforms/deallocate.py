@@ -11,6 +11,7 @@ from xdsl.ir import Block, Operation, SSAValue
 from xdsl.passes import ModulePass
 
 from ttcodegen.conversions.rebuilding import body_of
+from ttcodegen.diagnostics import copy_source_offset
 from ttcodegen.dialects.operation import CatalogueOp
 from ttcodegen.dialects.ttcore import LoadCachedOp
 from ttcodegen.dialects.ttnn import placement_of, ttnn_op_classes
@@ -55,7 +56,8 @@ def _deallocate(block: Block) -> None:
         after = op
         for value in members[root]:
             if placement_of(value).memory is Memory.DEVICE:
-                made = deallocate.create(operands=[value], location=op.location)
+                made = deallocate.create(operands=[value])
+                copy_source_offset(op, made)
                 block.insert_op_after(made, after)
                 after = made
 

@@ -1,0 +1,37 @@
+// RUN: ttcodegen-opt --split-input-file --verify-diagnostics --ttir-to-ttnn-backend-pipeline %s
+
+// expected-error @below {{value %1 is not defined}}
+func.func @f(%x: tensor<4xf32>) -> tensor<4xf32> { return %1 : tensor<4xf32> }
+
+// -----
+
+func.func @f(%x: tensor<4x8xf32>) -> tensor<4x4xf32> {
+  // expected-error @below {{ttir.matmul}}
+  %0 = "ttir.matmul"(%x, %x) : (tensor<4x8xf32>, tensor<4x8xf32>) -> tensor<4x4xf32>
+  return %0 : tensor<4x4xf32>
+}
+
+// -----
+
+func.func @f(%x: tensor<4xf32>) -> tensor<4xf32> {
+  // expected-error @+2 {{unknown operation 'stablehlo.add'}}
+  // expected-note @unknown {{lower StableHLO to TTIR first}}
+  %0 = "stablehlo.add"(%x, %x) : (tensor<4xf32>, tensor<4xf32>) -> tensor<4xf32>
+  return %0 : tensor<4xf32>
+}
+
+// -----
+
+func.func @f(%x: tensor<4xf32>) -> tensor<4xf32> {
+  // expected-error-re @+1 {{'@{{[a-z]+}}' could not be found}}
+  %0 = call @g(%x) : (tensor<4xf32>) -> tensor<4xf32>
+  return %0 : tensor<4xf32>
+}
+
+// -----
+
+// expected-error @+3 {{%x is used with type tensor<8xf32>, but its type is tensor<4xf32>}}
+// expected-note @+1 {{defined here}}
+func.func @f(%x: tensor<4xf32>) -> tensor<8xf32> {
+  return %x : tensor<8xf32>
+}

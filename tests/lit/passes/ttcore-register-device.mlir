@@ -1,0 +1,20 @@
+// RUN: ttcodegen-opt --ttcore-register-device %s | filecheck %s --check-prefix=WORMHOLE
+// RUN: ttcodegen-opt --ttcore-register-device="mock-system-desc-arch=blackhole" %s > %t.mlir
+// RUN: filecheck %s --check-prefix=BLACKHOLE --input-file=%t.mlir
+// What a module says of its system stays unless another one is named.
+// RUN: ttcodegen-opt --tt-register-device %t.mlir | diff - %t.mlir
+// RUN: ttcodegen-opt --ttcore-register-device="mock-system-desc-arch=wormhole_b0" %t.mlir | filecheck %s --check-prefix=WORMHOLE
+// RUN: not ttcodegen-opt --ttcore-register-device="mesh-shape=1,2" %s 2>&1 | filecheck %s --check-prefix=MESH
+// RUN: not ttcodegen-opt --ttcore-register-device="mock-system-desc-arch=quasar" %s 2>&1 | filecheck %s --check-prefix=ARCH
+
+// WORMHOLE: ttcore.system_desc = #ttcore.system_desc<[{role = host
+// WORMHOLE-SAME: arch = <wormhole_b0>, grid = 8x8
+// WORMHOLE: ttcore.device @default_device = <workerGrid = #ttcore.grid<8x8
+// WORMHOLE-NOT: ttcore.device
+// BLACKHOLE: arch = <blackhole>, grid = 10x13
+// BLACKHOLE: ttcore.device @default_device = <workerGrid = #ttcore.grid<10x13
+// MESH: error: a mesh of 1x2 devices is not supported
+// ARCH: error: --ttcore-register-device: the option 'mock-system-desc-arch' is one of {{.*}}wormhole_b0, blackhole
+func.func @f(%x: tensor<4xf32>) -> tensor<4xf32> {
+  return %x : tensor<4xf32>
+}

@@ -1,0 +1,14 @@
+// RUN: ttcodegen-opt --ttir-primitives %s | filecheck %s
+
+// What kernels have no loop for is spelled out by what they have one for.
+// CHECK-LABEL: func.func @f
+// CHECK-NOT: ttir.softmax
+// CHECK: %[[M:.*]] = "ttir.max"(%x)
+// CHECK: %[[S:.*]] = "ttir.subtract"(%x, %[[M]])
+// CHECK: %[[E:.*]] = "ttir.exp"(%[[S]])
+// CHECK: %[[D:.*]] = "ttir.sum"(%[[E]])
+// CHECK: "ttir.div"(%[[E]], %[[D]])
+func.func @f(%x: tensor<64x96xbf16>) -> tensor<64x96xbf16> {
+  %0 = "ttir.softmax"(%x) <{dimension = 1 : si32}> : (tensor<64x96xbf16>) -> tensor<64x96xbf16>
+  return %0 : tensor<64x96xbf16>
+}

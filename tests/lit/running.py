@@ -1,0 +1,240 @@
+"""Runs the RUN lines of a file.
+
+The programs of the project and filecheck are called in this process: starting Python costs more
+than most tests. A RUN line is a pipe of commands, with `not`, `2>&1`, `> FILE`, `2> FILE` and
+`< FILE`; `%s` is the file, `%S` its folder, `%t` a file of the test's own, `%T` the folder of that.
+"""
+
+from __future__ import annotations
+
+import io
+import os
+import re
+import shlex
+import subprocess
+import sys
+import tempfile
+from collections.abc import Callable, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+_RUN = re.compile(r"^\s*//\s*RUN:\s?(.*)$", re.MULTILINE)
+_OPERATORS = ("|", "<", ">", ">>", "2>", "2>&1", "&>", "&&", ";")
+
+
+class LitError(Exception):
+    """A RUN line failed; the message shows what it wrote."""
+
+
+def run_lines(text: str) -> list[str]:
+    """The commands of a test, those that end in a backslash joined with the next line."""
+    lines: list[str] = []
+    open_ = False
+    for line in _RUN.findall(text):
+        line = line.strip()
+        continued = line.endswith("\\")
+        part = line.removesuffix("\\").strip()
+        if open_:
+            lines[-1] += " " + part
+        else:
+            lines.append(part)
+        open_ = continued
+    return lines
+
+
+def run_test(path: Path, folder: Path) -> None:
+    """Runs all RUN lines of a file in order; what they write goes to `folder`.
+
+    Raises:
+        LitError: at the first line that fails.
+    """
+    lines = run_lines(path.read_text("utf-8"))
+    if not lines:
+        raise LitError(f"{path} has no RUN lines")
+    folder.mkdir(parents=True, exist_ok=True)
+    names = {
+        "%basename_t": path.stem,
+        "%%": "%",
+        "%s": str(path),
+        "%S": str(path.parent),
+        "%t": str(folder / f"{path.stem}.tmp"),
+        "%T": str(folder),
+    }
+    pattern = re.compile("|".join(map(re.escape, names)))
+    with _temporary_files_in(folder):
+        for line in lines:
+            command = pattern.sub(lambda match: names[match.group()], line)
+            for part in _split(shlex_tokens(command), ("&&", ";")):
+                _run_pipe(part, command)
+
+
+@contextmanager
+def _temporary_files_in(folder: Path):
+    """Lets reproducers and the like end up in the folder of the test."""
+    before, tempfile.tempdir = tempfile.tempdir, str(folder)
+    try:
+        yield
+    finally:
+        tempfile.tempdir = before
+
+
+def shlex_tokens(command: str) -> list[str]:
+    """The words of a command; operators are words of their own."""
+    lexer = shlex.shlex(command, posix=True, punctuation_chars="|<>;&")
+    lexer.whitespace_split = True
+    lexer.commenters = ""
+    tokens: list[str] = []
+    for token in lexer:
+        # `2>&1` and `2>` come apart at the sign.
+        if token.startswith((">", ">&")) and tokens and tokens[-1] == "2":
+            tokens[-1] = "2" + token
+        elif tokens and tokens[-1] == "2>&":
+            tokens[-1] += token
+        else:
+            tokens.append(token)
+    return tokens
+
+
+def _split(tokens: Sequence[str], separators: Sequence[str]) -> list[list[str]]:
+    parts: list[list[str]] = [[]]
+    for token in tokens:
+        if token in separators:
+            parts.append([])
+        else:
+            parts[-1].append(token)
+    return parts
+
+
+@dataclass
+class _Done:
+    status: int
+    out: bytes
+    err: str
+
+
+def _run_pipe(tokens: Sequence[str], line: str) -> None:
+    data = b""
+    told: list[str] = []
+    for command in _split(tokens, ("|",)):
+        done = _run_command(command, data)
+        data = done.out
+        if done.err:
+            told.append(done.err)
+        if done.status != 0:
+            shown = data.decode("utf-8", "replace")
+            raise LitError(f"RUN: {line}\n{shlex.join(command)} failed\n{''.join(told)}\n{shown}")
+
+
+def _run_command(tokens: Sequence[str], stdin: bytes) -> _Done:
+    """One command of a pipe. A status other than 0 means that the test fails."""
+    words: list[str] = []
+    redirections: dict[str, str] = {}
+    rest = iter(tokens)
+    merged = False
+    for token in rest:
+        if token == "2>&1":
+            merged = True
+        elif token in ("<", ">", "2>", "&>"):
+            redirections[token] = next(rest)
+        else:
+            words.append(token)
+    if "<" in redirections:
+        stdin = Path(redirections["<"]).read_bytes()
+    negated = bool(words) and words[0] == "not"
+    done = _call(words[1:] if negated else words, stdin)
+    if negated:
+        # A bug of the program is no failure that a test may expect.
+        done.status = 1 if done.status in (0, 70) else 0
+    if merged or "&>" in redirections:
+        done = _Done(done.status, done.err.encode() + done.out, "")
+    for sign, file in redirections.items():
+        if sign in (">", "&>"):
+            Path(file).write_bytes(done.out)
+            done.out = b""
+        elif sign == "2>":
+            Path(file).write_text(done.err, "utf-8")
+            done.err = ""
+    return done
+
+
+def _programs() -> dict[str, Callable[[list[str]], int | None]]:
+    from ttcodegen.cli import opt, translate, ttcodegen
+
+    return {
+        "ttcodegen": ttcodegen.main,
+        "ttcodegen-opt": opt.main,
+        "ttcodegen-translate": translate.main,
+        "filecheck": _filecheck,
+        "FileCheck": _filecheck,
+        "diff": _diff,
+        "cat": _cat,
+    }
+
+
+def _call(words: Sequence[str], stdin: bytes) -> _Done:
+    program = _programs().get(words[0])
+    if program is None:
+        ran = subprocess.run(words, input=stdin, capture_output=True, check=False)
+        return _Done(ran.returncode, ran.stdout, ran.stderr.decode("utf-8", "replace"))
+    out = io.TextIOWrapper(io.BytesIO(), "utf-8", newline="")
+    err = io.StringIO()
+    kept = sys.stdin, sys.stdout, sys.stderr
+    sys.stdin, sys.stdout, sys.stderr = io.TextIOWrapper(io.BytesIO(stdin), "utf-8"), out, err
+    try:
+        status = int(program(list(words[1:])) or 0)
+    except SystemExit as leave:
+        status = int(leave.code or 0)
+    finally:
+        sys.stdin, sys.stdout, sys.stderr = kept
+    out.flush()
+    buffer = out.buffer
+    assert isinstance(buffer, io.BytesIO)
+    return _Done(status, buffer.getvalue(), err.getvalue())
+
+
+def _filecheck(arguments: list[str]) -> int | None:
+    from filecheck.main import main
+
+    main(["filecheck", *arguments])
+    return 0
+
+
+def _text_of(name: str) -> str:
+    return sys.stdin.read() if name == "-" else Path(name).read_text("utf-8")
+
+
+def _diff(arguments: list[str]) -> int:
+    import difflib
+
+    first, second = (_text_of(name).splitlines(keepends=True) for name in arguments)
+    lines = list(difflib.unified_diff(first, second, *arguments))
+    sys.stdout.writelines(lines)
+    return 1 if lines else 0
+
+
+def _cat(arguments: list[str]) -> int:
+    for name in arguments or ["-"]:
+        sys.stdout.write(_text_of(name))
+    return 0
+
+
+def lit_files(folder: Path) -> list[Path]:
+    """The files below a folder that have RUN lines."""
+    return [p for p in sorted(folder.rglob("*.mlir")) if _RUN.search(p.read_text("utf-8"))]
+
+
+def main(names: Sequence[str]) -> int:
+    """Runs tests by hand: files or folders; tells which fail and why."""
+    folder = Path(__file__).parent
+    paths = [Path(name).resolve() for name in names] or [folder]
+    failed = 0
+    for path in [t for p in paths for t in (lit_files(p) if p.is_dir() else [p])]:
+        with tempfile.TemporaryDirectory() as scratch:
+            try:
+                run_test(path, Path(scratch))
+                print(f"PASS: {os.path.relpath(path)}")
+            except LitError as error:
+                failed += 1
+                print(f"FAIL: {os.path.relpath(path)}\n{error}")
+    return 1 if failed else 0

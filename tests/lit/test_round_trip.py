@@ -1,0 +1,220 @@
+"""What is printed of any op of any dialect is read as the same op."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from xdsl.dialects.builtin import (
+    ArrayAttr,
+    DenseArrayBase,
+    DenseIntOrFPElementsAttr,
+    FloatAttr,
+    IntegerAttr,
+    ModuleOp,
+    StringAttr,
+    f32,
+    i32,
+)
+from xdsl.dialects.func import FuncOp, ReturnOp
+from xdsl.ir import Attribute, Block, Operation, Region
+
+from ttcodegen.cli.opt import main
+from ttcodegen.diagnostics import Source
+from ttcodegen.dialects.constants import elements
+from ttcodegen.dialects.datatypes import DataType
+from ttcodegen.dialects.memory import Layout
+from ttcodegen.dialects.placement import Shards, TensorPlacement, placed_type
+from ttcodegen.dialects.ttir import ttir_op_classes
+from ttcodegen.dialects.ttnn import ttnn_op_classes
+from ttcodegen.ops import attribute_kinds as kinds
+from ttcodegen.ops.definition import AttributeSpec, Definition
+from ttcodegen.ops.sliding_window import FlattenedImage
+from ttcodegen.parsing import parse_module
+from ttcodegen.transforms.module_text import module_text
+
+SAMPLES: dict[int, Any] = {
+    id(kinds.INTEGER): -3,
+    id(kinds.BOOLEAN): True,
+    id(kinds.NUMBER): 0.1,
+    id(kinds.STRING): 'a "quoted" \\ text',
+    id(kinds.INTEGERS): [1, -(2**40), 3],
+    id(kinds.NUMBERS): [1, 0.25],
+    id(kinds.ENUMERATOR): "word",
+    id(kinds.DATA_TYPE): DataType.BFLOAT8_B,
+    id(kinds.BOOLEANS): [True, False],
+}
+PLACEMENTS = (
+    TensorPlacement((3, 40, 50), DataType.BFLOAT16),
+    TensorPlacement((2, 3, 5, 7), DataType.UINT32, Layout.ROW_MAJOR),
+    TensorPlacement((), DataType.FLOAT32),
+    TensorPlacement((33,), DataType.BFLOAT8_B),
+    TensorPlacement((4, 0, 5), DataType.INT32, Layout.ROW_MAJOR),
+    TensorPlacement((1, 2, 3), DataType.UINT8, Layout.ROW_MAJOR).on_host(),
+    TensorPlacement((1, 4, 32, 64), DataType.UINT16).with_(buffer_type="l1"),
+    TensorPlacement((1, 1, 320, 64), DataType.BFLOAT16).height_sharded(Shards(10, (32, 64))),
+    TensorPlacement((1, 1, 96, 64), DataType.FLOAT32, Layout.ROW_MAJOR).height_sharded(
+        Shards(3, (32, 64))
+    ),
+    TensorPlacement((1, 1, 512, 64), DataType.BFLOAT16).height_sharded(Shards(16, (32, 64), 7)),
+)
+
+
+def module_of(op: Operation, block: Block) -> ModuleOp:
+    """A module with a function that holds an op, whose operands are arguments of the block."""
+    block.add_op(op)
+    block.add_op(ReturnOp(*op.results))
+    types = [argument.type for argument in block.args], [result.type for result in op.results]
+    return ModuleOp([FuncOp("f", types, Region(block))])
+
+
+def sample_attribute(spec: AttributeSpec) -> Attribute:
+    """An attribute of the kind that an op wants."""
+    if spec.kind is kinds.CONSTANT:
+        return elements(f32, (2,), b"\0\0\xc0\x7f\0\0\x80\xff")
+    if id(spec.kind) in SAMPLES:
+        return spec.kind.encode(SAMPLES[id(spec.kind)])
+    # A kind of the op's own.
+    for value in (spec.default, FlattenedImage(1, 8, 8), *SAMPLES.values()):
+        try:
+            attribute = spec.kind.encode(value)
+            spec.kind.decode(attribute)
+        except (TypeError, ValueError, KeyError, AttributeError):
+            continue
+        return attribute
+    raise AssertionError(f"there is no sample of {spec}")
+
+
+def sample(definition: Definition, op_class: type[Operation], number: int) -> ModuleOp:
+    """A module with one op: every operand, optional ones too, and every attribute."""
+    placements = PLACEMENTS[number % len(PLACEMENTS) :] + PLACEMENTS
+    sizes = [2 if spec.count == "variadic" else 1 for spec in definition.operands]
+    types: list[Attribute] = [placed_type(placements[i % 10]) for i in range(sum(sizes))]
+    if definition.dialect == "ttir":
+        types = [plain(type_) for type_ in types]
+    block = Block(arg_types=types)
+    properties: dict[str, Attribute] = {"operandSegmentSizes": DenseArrayBase.from_list(i32, sizes)}
+    for spec in definition.attributes:
+        properties[spec.name] = sample_attribute(spec)
+    results = max(definition.results, 2 if definition.results < 0 else 0)
+    result_types = (types or [plain(placed_type(PLACEMENTS[0]))])[:1] * results
+    op = op_class.create(
+        operands=block.args,
+        result_types=result_types,
+        properties=properties,
+        attributes={"note": StringAttr("kept")},
+    )
+    return module_of(op, block)
+
+
+def plain(type_: Any) -> Attribute:
+    from xdsl.dialects.builtin import TensorType
+
+    return TensorType(type_.element_type, type_.get_shape())
+
+
+def check(module: ModuleOp) -> None:
+    """Text, module and text again agree, in both forms and with locations."""
+    for options in ({}, {"generic": True}, {"locations": True}):
+        text = module_text(module, **options)
+        again = parse_module(Source("again.mlir", text))
+        assert again.is_structurally_equivalent(module), text
+        assert module_text(again, **options) == text
+
+
+def catalogue() -> Iterator[tuple[str, type[Operation]]]:
+    for classes in (ttir_op_classes(), ttnn_op_classes()):
+        for op_class in classes.values():
+            yield op_class.name, op_class
+
+
+OPS = [pytest.param(*row, id=row[0]) for row in catalogue()]
+
+
+@pytest.mark.parametrize(("name", "op_class"), OPS)
+def test_ops_of_the_catalogue(name: str, op_class: Any) -> None:
+    check(sample(op_class.definition, op_class, len(name)))
+
+
+@pytest.mark.parametrize("placement", PLACEMENTS)
+def test_layouts(placement: TensorPlacement) -> None:
+    type_ = placed_type(placement)
+    block = Block(arg_types=[type_])
+    identity = ttnn_op_classes()["relu"].create(operands=block.args, result_types=[type_])
+    module = module_of(identity, block)
+    check(module)
+    again = parse_module(Source("again.mlir", module_text(module)))
+    function = next(iter(again.ops))
+    assert isinstance(function, FuncOp)
+    assert function.function_type.inputs.data[0] == type_
+
+
+@pytest.mark.parametrize(
+    "attribute",
+    [
+        FloatAttr(0.1, f32),
+        FloatAttr(float("nan"), f32),
+        FloatAttr(-0.0, f32),
+        FloatAttr(3.4028234663852886e38, f32),
+        IntegerAttr(-(2**31), i32),
+        ArrayAttr([StringAttr('\n\t"\\é')]),
+        elements(f32, (1000, 1000), b"\0\0\x80\x3f"),
+    ],
+)
+def test_attributes(attribute: Attribute) -> None:
+    block = Block()
+    op = ttir_op_classes()["constant"].create(
+        result_types=[plain(placed_type(PLACEMENTS[0]))], properties={"value": attribute}
+    )
+    check(module_of(op, block))
+
+
+@pytest.mark.parametrize(
+    "element", ["f32", "bf16", "f64", "f16", "i1", "i8", "ui16", "si32", "i64", "ui64"]
+)
+@pytest.mark.parametrize("count", [1, 7, 100, 101, 1003])
+def test_constants_of_any_size(element: str, count: int) -> None:
+    values = ["true", "false", "true"] if element == "i1" else ["1", "3", "7"]
+    if element.endswith(("f16", "f32", "f64")):
+        values = ["1.0", "-2.5", "0.1"]
+    text = ", ".join(values[i % 3] for i in range(count))
+    type_ = f"tensor<{count}x{element}>"
+    module = parse_module(
+        Source(
+            "in.mlir",
+            f'"ttir.constant"() <{{value = dense<[{text}]> : {type_}}}> : () -> {type_}',
+        )
+    )
+    check(module)
+    assert ('"0x' in module_text(module)) == (count > 100)
+    again = parse_module(Source("again.mlir", module_text(module)))
+    first, second = (next(iter(m.ops)).properties["value"] for m in (module, again))
+    assert isinstance(first, DenseIntOrFPElementsAttr)
+    assert isinstance(second, DenseIntOrFPElementsAttr)
+    assert first.data.data == second.data.data
+
+
+def test_examples_in_every_stage(tmp_path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The module of an example reads back after each pass."""
+    from tests.conftest import ROOT
+    from ttcodegen.dialects import load_dialects
+    from ttcodegen.transforms.registry import passes_of
+
+    source = Source.read(str(ROOT / "examples" / "cnn" / "cnn.mlir"))
+    module, context = parse_module(source), load_dialects()
+    for pass_ in passes_of("ttir-to-emitc-pipeline"):
+        pass_.apply(context, module)
+        check(module)
+
+
+def test_opt_prints_what_it_reads(tmp_path, capsys: pytest.CaptureFixture[str]) -> None:
+    from tests.conftest import ROOT
+
+    example = str(ROOT / "examples" / "transformer" / "transformer.mlir")
+    assert main(["--ttir-to-emitc-pipeline", example]) == 0
+    text = capsys.readouterr().out
+    path = tmp_path / "transformer.mlir"
+    path.write_text(text)
+    assert main([str(path)]) == 0
+    assert capsys.readouterr().out == text

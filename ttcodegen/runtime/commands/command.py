@@ -103,6 +103,13 @@ class Command(ABC):
     def execute(self) -> list[FileResult]:
         """Does the work; a result for each file."""
 
+    def artifact_folder(self, path: Path) -> str:
+        """Where in the folder of artifacts that of a file goes: by its name, or by its path in the
+        folder that was searched."""
+        root: Path = self.arguments["binary"]
+        relative = path.relative_to(root) if root.is_dir() else Path(path.name)
+        return str(relative.with_suffix(""))
+
     def failed(self, path: Path, kind: str, error: CompileError) -> FileResult:
         """The result of a file that cannot be used; its message is told."""
         text = error.render()

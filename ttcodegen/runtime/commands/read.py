@@ -57,7 +57,9 @@ class Read(Command):
             self.logger.info(text.rstrip())
             if self.arguments["save_artifacts"]:
                 ending = {"mlir": "mlir", "cpp": "cpp"}.get(name, "json")
-                self.artifacts.write(f"{path.stem}/{name}.{ending}", text.rstrip() + "\n")
+                self.artifacts.write(
+                    f"read/{self.artifact_folder(path)}/{name}.{ending}", text.rstrip() + "\n"
+                )
         return FileResult(str(path), kind, content={"sections": found})
 
 

@@ -1,0 +1,81 @@
+"""`ttcodegen-rt`: reads, runs, measures and checks flatbuffers and built shared objects."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Sequence
+from typing import Any
+
+from ttcodegen import __version__
+from ttcodegen.cli.entry import ExitStatus, Invocation, run_program
+from ttcodegen.diagnostics import CompileError
+from ttcodegen.runtime.commands.arguments import COMMANDS, DESCRIPTIONS, Argument, resolved
+
+PROGRAM = "ttcodegen-rt"
+
+_EPILOG = """\
+exit status: 0 all passed; 1 a file or an argument is wrong; 2 wrong usage; 4 a comparison or a
+check failed; 70 a bug in ttcodegen
+"""
+
+
+def argument_parser() -> argparse.ArgumentParser:
+    """The options of the command line."""
+    parser = argparse.ArgumentParser(
+        prog=PROGRAM,
+        description="Reads, runs, measures and checks flatbuffers and built shared objects.",
+        epilog=_EPILOG,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+        allow_abbrev=False,
+    )
+    parser.add_argument("--version", action="version", version=f"{PROGRAM} {__version__}")
+    commands = parser.add_subparsers(dest="command", metavar="COMMAND", required=True)
+    for name, arguments in COMMANDS.items():
+        command = commands.add_parser(
+            name,
+            help=DESCRIPTIONS[name],
+            description=DESCRIPTIONS[name],
+            epilog=_EPILOG,
+            formatter_class=argparse.RawDescriptionHelpFormatter,
+            allow_abbrev=False,
+        )
+        for argument in arguments:
+            _add(command, argument)
+    return parser
+
+
+def _add(parser: argparse.ArgumentParser, argument: Argument) -> None:
+    help_ = argparse.SUPPRESS if argument.refusal is not None else argument.help.replace("%", "%%")
+    settings: dict[str, Any] = {"help": help_}
+    if argument.kind == "flag":
+        settings |= {"action": "store_true", "default": None}
+    else:
+        settings["metavar"] = {"path": "PATH", "text": "TEXT"}.get(argument.kind, "N")
+    if argument.name.startswith("--"):
+        settings["dest"] = argument.key
+    parser.add_argument(argument.name, **settings)
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Runs the command line; returns the exit status."""
+    return run_program(PROGRAM, _run, argv)
+
+
+def _run(invocation: Invocation) -> int:
+    from ttcodegen.rt import API
+
+    options = vars(argument_parser().parse_args(invocation.arguments))
+    name: str = options["command"]
+    given = {a.name: value for a in COMMANDS[name] if (value := options[a.key]) is not None}
+    try:
+        resolved(name, given)
+    except CompileError as error:
+        print(error.render(), file=sys.stderr)
+        return ExitStatus.USAGE
+    status, _ = getattr(API, name.capitalize())(args=given)()
+    return status
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,59 @@
+"""The runtime tool as a Python package: its sub-commands as classes, and programs one by one.
+
+from ttcodegen.rt import API
+
+result_code, results = API.Run(args={"binary": "out.ttnn", "--loops": 10})()
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from ttcodegen.runtime.commands.artifacts import Artifacts, Logger
+    from ttcodegen.runtime.commands.check import Check
+    from ttcodegen.runtime.commands.perf import Perf
+    from ttcodegen.runtime.commands.query import Query
+    from ttcodegen.runtime.commands.read import Read
+    from ttcodegen.runtime.commands.run import Run
+    from ttcodegen.runtime.op_events import OpEvent
+
+__all__ = ["API", "Artifacts", "Check", "Logger", "OpEvent", "Perf", "Query", "Read", "Run"]
+
+_COMMANDS = "ttcodegen.runtime.commands"
+_MODULES = {
+    "Artifacts": f"{_COMMANDS}.artifacts",
+    "Check": f"{_COMMANDS}.check",
+    "Logger": f"{_COMMANDS}.artifacts",
+    "OpEvent": "ttcodegen.runtime.op_events",
+    "Perf": f"{_COMMANDS}.perf",
+    "Query": f"{_COMMANDS}.query",
+    "Read": f"{_COMMANDS}.read",
+    "Run": f"{_COMMANDS}.run",
+}
+
+
+def __getattr__(name: str) -> Any:
+    # Each sub-command imports what it needs when it is asked for.
+    if name in _MODULES:
+        return getattr(import_module(_MODULES[name]), name)
+    raise AttributeError(f"module 'ttcodegen.rt' has no attribute '{name}'")
+
+
+class _Commands:
+    """The sub-commands by name: `API.Read`, `API.Run`, `API.Perf`, `API.Check`, `API.Query`."""
+
+    if TYPE_CHECKING:
+        Read: type[Read]
+        Run: type[Run]
+        Perf: type[Perf]
+        Check: type[Check]
+        Query: type[Query]
+
+    def __getattr__(self, name: str) -> Any:
+        return __getattr__(name)
+
+
+API = _Commands()
+"""All sub-commands."""

@@ -1,0 +1,95 @@
+"""`check`: whether a flatbuffer fits a system."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import ClassVar
+
+from ttcodegen.diagnostics import CompileError
+from ttcodegen.flatbuffer.program import Binary
+from ttcodegen.flatbuffer.system import read_ttsys_file
+from ttcodegen.runtime.commands.command import Command, FileResult
+from ttcodegen.runtime.commands.query import cpu_backend_system
+from ttcodegen.runtime.commands.read import system_of_binary
+from ttcodegen.runtime.executable import FlatbufferExecutable, find_files, flatbuffer_beside
+from ttcodegen.runtime.memory_use import memory_use
+from ttcodegen.target.system import SystemDescription, default_system, differences
+
+ENDINGS = (".ttnn", ".ttm", ".so")
+
+
+class Check(Command):
+    """Compares the system that a file was compiled for with one or more system descriptions, and
+    what the file needs with what they have."""
+
+    name: ClassVar[str] = "check"
+
+    def execute(self) -> list[FileResult]:
+        """A result for each file and description; its content says in which fields they differ."""
+        systems = self._systems()
+        paths = find_files(self.arguments["binary"], ENDINGS)
+        return [
+            self._check(path, name, system) for path in paths for name, system in systems.items()
+        ]
+
+    def _systems(self) -> dict[str, SystemDescription]:
+        path: Path | None = self.arguments["system_desc"]
+        arch: str | None = self.arguments["arch"]
+        if path is not None and arch is not None:
+            raise CompileError("--system-desc and --arch exclude each other")
+        if path is not None:
+            return {str(file): read_ttsys_file(file) for file in find_files(path, (".ttsys",))}
+        if arch is not None:
+            return {arch: default_system(arch)}
+        return {"cpu": cpu_backend_system()}
+
+    def _check(self, path: Path, name: str, system: SystemDescription) -> FileResult:
+        kind = path.suffix.lstrip(".")
+        try:
+            binary = _binary(path)
+            found = differences(system_of_binary(binary), system)
+            misfits = [f"{field}, of the file and of the system" for field in found]
+            misfits += unmet_needs(binary, system)
+        except CompileError as error:
+            return self.failed(path, kind, error)
+        if misfits:
+            self.logger.error(f"{path} does not fit {name}:")
+            for misfit in misfits:
+                self.logger.error(f"  {misfit}")
+            self.logger.error(
+                "note: compile the model again for that system: --system-desc or --arch"
+            )
+        else:
+            self.logger.info(f"{path} fits {name}")
+        content = {"system_desc": name, "differences": misfits}
+        return FileResult(str(path), kind, passed=not misfits, content=content)
+
+
+def _binary(path: Path) -> Binary:
+    if path.suffix == ".so":
+        beside = flatbuffer_beside(path)
+        if beside is None:
+            raise CompileError(
+                f"'{path}' does not say what it was built for: its flatbuffer is not there"
+            )
+        path = beside
+    return FlatbufferExecutable(path).binary
+
+
+def unmet_needs(binary: Binary, system: SystemDescription) -> list[str]:
+    """What the tensors of a file need that a system does not have: data types and memory."""
+    chip = system.chip
+    misfits: list[str] = []
+    types = {t.type.data_type for program in binary.programs for t in program.tensors}
+    for data_type in sorted(types - set(chip.supported_data_types)):
+        misfits.append(f"supported_data_types: the file needs {data_type}")
+    limits = {"dram": chip.usable_dram, "l1": chip.usable_l1 * chip.cores}
+    fields = {"dram": "dram_unreserved_end", "l1": "l1_size"}
+    for program in binary.programs:
+        for memory, needed in memory_use(program).peak.items():
+            if needed > limits[memory]:
+                misfits.append(
+                    f"{fields[memory]}: '{program.name}' needs {needed} bytes of {memory}, the "
+                    f"system has {limits[memory]}"
+                )
+    return misfits

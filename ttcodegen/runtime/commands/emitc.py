@@ -1,0 +1,140 @@
+"""`run --emitc`: the C++ of a program beside its flatbuffer."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from ttcodegen.diagnostics import CompileError
+from ttcodegen.dialects.datatypes import DataType
+from ttcodegen.flatbuffer.program import Binary, Program
+from ttcodegen.runtime.commands.output_checks import (
+    Check,
+    check_against_flatbuffer,
+    device_data_type,
+    has_element_bounds,
+)
+from ttcodegen.runtime.comparison import (
+    EXACT,
+    compare_decided,
+    compare_drawn,
+    device_tolerance,
+)
+from ttcodegen.runtime.disturbance import coarse_outputs, disturbed_runs, undecided_places
+from ttcodegen.runtime.executable import Executable, FlatbufferExecutable
+
+_DRAWING = frozenset(["ttnn.rand", "ttnn.dropout", "ttnn.sampling"])
+
+
+def compare_with_flatbuffer(
+    arguments: Mapping[str, Any],
+    flatbuffer: FlatbufferExecutable,
+    library: Executable,
+    index: int,
+    inputs: Sequence[np.ndarray],
+    expected: Sequence[np.ndarray],
+) -> list[Check]:
+    """Runs a program of a shared object on the inputs of a flatbuffer run, and compares.
+
+    As in the compiler's check, what other roundings move in the flatbuffer run is no error.
+
+    Args:
+        arguments: those of the command.
+        flatbuffer: the file that was run.
+        library: the shared object that belongs to it.
+        index: the program in the flatbuffer.
+        inputs: what it was run on.
+        expected: what it gave.
+
+    Returns:
+        A check for each output.
+
+    Raises:
+        CompileError: if the shared object has no such function, or the run fails.
+    """
+    program = flatbuffer.entries[index]
+    names = [p.name for p in library.programs]
+    if program.name not in names:
+        raise CompileError(f"'{library.path}' has no function '{program.name}'")
+    function = library.programs[names.index(program.name)]
+    by_name = {e.name: a for e, a in zip(program.inputs, inputs, strict=True)}
+    if {t.name for t in function.arguments} != set(by_name):
+        raise CompileError(f"'{library.path}' and '{flatbuffer.path}' are not the same program")
+    ordered = [by_name[tensor.name] for tensor in function.arguments]
+    actual = library.run(names.index(program.name), ordered)
+    return _Comparison(arguments, flatbuffer, index, inputs, expected).checks(actual)
+
+
+class _Comparison:
+    """The outputs of a flatbuffer run, and what is known of them."""
+
+    def __init__(
+        self,
+        arguments: Mapping[str, Any],
+        flatbuffer: FlatbufferExecutable,
+        index: int,
+        inputs: Sequence[np.ndarray],
+        expected: Sequence[np.ndarray],
+    ) -> None:
+        self._arguments = arguments
+        self._binary = flatbuffer.binary
+        self._program = flatbuffer.entries[index]
+        self._outputs = flatbuffer.programs[index].outputs
+        self._inputs = inputs
+        self._expected = [
+            array != 0 if tensor.source_dtype == "bool" else array
+            for tensor, array in zip(self._outputs, expected, strict=True)
+        ]
+        self._raw = expected
+
+    def checks(self, actual: Sequence[np.ndarray]) -> list[Check]:
+        """A check of each output of another run."""
+        drawn = drawn_outputs(self._binary, self._program)
+        found = [
+            Check("flatbuffer", compare_drawn(array, self._raw[i]))
+            if i in drawn
+            else self._check(i, array)
+            for i, array in enumerate(actual)
+        ]
+        failed = [i for i, check in enumerate(found) if not check.agreement.passed]
+        doubtful = (
+            [] if has_element_bounds(self._arguments) else [i for i in failed if i not in drawn]
+        )
+        exact = [i for i in doubtful if self._expected[i].dtype.kind in "biu"]
+        floats = [i for i in doubtful if i not in exact and self._is_f32(i)]
+        if floats:
+            for i in coarse_outputs(self._raw, floats, self._disturbed()):
+                found[i] = self._check(i, actual[i], DataType.BFLOAT16)
+        if exact:
+            written = {i: actual[i] for i in exact}
+            for i, places in undecided_places(self._raw, written, self._disturbed()).items():
+                agreement = compare_decided(actual[i], self._expected[i], EXACT, places)
+                found[i] = Check("flatbuffer", agreement)
+        return found
+
+    def _is_f32(self, index: int) -> bool:
+        return device_data_type(self._outputs[index]) is DataType.FLOAT32
+
+    def _check(self, index: int, actual: np.ndarray, data_type: DataType | None = None) -> Check:
+        expected = self._expected[index]
+        data_type = data_type or device_data_type(self._outputs[index])
+        tolerance = EXACT if expected.dtype.kind == "b" else device_tolerance(data_type)
+        return check_against_flatbuffer(self._arguments, actual, expected, tolerance)
+
+    def _disturbed(self) -> Any:
+        return disturbed_runs(self._binary, self._program.name, self._inputs)
+
+
+def drawn_outputs(binary: Binary, program: Program) -> set[int]:
+    """The outputs that random numbers took part in computing: no two generators draw the same."""
+    drawn: set[int] = set()
+    for operation in program.operations:
+        callee = None if operation.callee is None else binary.program(operation.callee)
+        draws = operation.name in _DRAWING or (
+            callee is not None and bool(drawn_outputs(binary, callee))
+        )
+        if draws or not drawn.isdisjoint(operation.operands):
+            drawn.update(operation.results)
+    return {i for i, entry in enumerate(program.outputs) if entry.tensor in drawn}

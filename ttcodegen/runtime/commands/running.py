@@ -1,0 +1,70 @@
+"""What `run` and `perf` have in common: which programs, on what values, how far they are."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Generator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from ttcodegen.diagnostics import CompileError
+from ttcodegen.runtime.executable import Executable
+from ttcodegen.runtime.program_inputs import ProgramInputs, choose_inputs
+
+
+def chosen_programs(arguments: Mapping[str, Any], executable: Executable) -> list[int]:
+    """The programs that --program-index names.
+
+    Raises:
+        CompileError: if there is no such program.
+    """
+    wanted: str = arguments["program_index"]
+    count = len(executable.programs)
+    if wanted == "all":
+        return list(range(count))
+    if not wanted.isdecimal() or int(wanted) >= count:
+        raise CompileError(
+            f"'{executable.path}' has no program {wanted}; it has {count}, counted from 0"
+        )
+    return [int(wanted)]
+
+
+def program_inputs(
+    arguments: Mapping[str, Any], executable: Executable, program: int
+) -> ProgramInputs:
+    """The values for a program, as the arguments choose them.
+
+    Raises:
+        CompileError: as `choose_inputs`.
+    """
+    folder: Path | None = arguments["inputs"]
+    if folder is not None and not folder.is_dir():
+        raise CompileError(f"--inputs: there is no folder '{folder}'")
+    return choose_inputs(
+        executable, program, init=arguments["init"], seed=arguments["seed"], folder=folder
+    )
+
+
+class Progress:
+    """Tells a person how far a long run is: on a terminal only, on one line that is wiped in the
+    end."""
+
+    def __init__(self, total: int, quiet: bool) -> None:
+        self._total = total
+        self._done = 0
+        self._shown = not quiet and sys.stderr.isatty() and total > 1
+
+    @contextmanager
+    def step(self, what: str) -> Generator[None]:
+        """One part of the work."""
+        self._done += 1
+        if self._shown:
+            sys.stderr.write(f"\r\x1b[K[{self._done}/{self._total}] {what}")
+            sys.stderr.flush()
+        try:
+            yield
+        finally:
+            if self._shown and self._done == self._total:
+                sys.stderr.write("\r\x1b[K")
+                sys.stderr.flush()

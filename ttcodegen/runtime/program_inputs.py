@@ -1,0 +1,139 @@
+"""The values that a program is run on: golden ones, from files, or made up."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass
+from math import prod
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from ttcodegen.diagnostics import CompileError
+from ttcodegen.project.manifest import read_manifest
+from ttcodegen.runtime.executable import Executable, FlatbufferExecutable, TensorInfo
+from ttcodegen.runtime.initialization import DEFAULT, initial_values
+from ttcodegen.runtime.memory_use import memory_use
+
+
+@dataclass(frozen=True)
+class ProgramInputs:
+    """The arguments of a run."""
+
+    arrays: list[np.ndarray]
+    """In the order of the program, in the dtypes of the device."""
+    origin: str
+    """golden (the values that the golden ones in the file belong to), files, or the kind of made-up
+    values."""
+
+
+def choose_inputs(
+    executable: Executable,
+    program: int,
+    *,
+    init: str | None,
+    seed: int | None,
+    folder: Path | None,
+) -> ProgramInputs:
+    """The values for a program.
+
+    Those that golden values in the file belong to, unless others are asked for; else those of
+    `folder`, then weights of the project that the file belongs to, and what is left is made up.
+
+    Raises:
+        CompileError: if a file cannot be read or does not fit, or values of the shapes that the
+            program declares do not fit into memory.
+    """
+    refuse_too_large(executable, program)
+    info = executable.programs[program]
+    goldens = golden_inputs(executable, program)
+    if goldens is not None and init is None and seed is None and folder is None:
+        return ProgramInputs(goldens, "golden")
+    kind = init or DEFAULT
+    arrays = initial_values(info, kind, seed or 0)
+    files = {} if init is not None else _weight_files(executable, info.name)
+    origin = kind
+    for index, tensor in enumerate(info.arguments):
+        path = _named_file(folder, tensor) or files.get(tensor.name)
+        if path is not None:
+            arrays[index] = _from_file(path, tensor)
+            origin = "files"
+    return ProgramInputs(arrays, origin)
+
+
+def golden_inputs(executable: Executable, program: int) -> list[np.ndarray] | None:
+    """The inputs that the golden values of a program belong to, None if the file has none."""
+    goldens = executable.goldens(program)
+    if not goldens or not isinstance(executable, FlatbufferExecutable):
+        return None
+    entries = executable.entries[program].inputs
+    if any(entry.tensor not in goldens for entry in entries):
+        return None
+    arguments = executable.programs[program].arguments
+    return [
+        np.ascontiguousarray(goldens[entry.tensor].astype(tensor.dtype))
+        for entry, tensor in zip(entries, arguments, strict=True)
+    ]
+
+
+def refuse_too_large(executable: Executable, program: int) -> None:
+    """Raises CompileError if arguments or tensors of a program need more memory than the machine
+    has: a file can declare any shape."""
+    info = executable.programs[program]
+    sizes = [prod(t.shape) * max(t.dtype.itemsize, 4) for t in (*info.arguments, *info.outputs)]
+    needed = sum(sizes)
+    if isinstance(executable, FlatbufferExecutable):
+        peak = memory_use(executable.entries[program]).peak
+        needed = max(needed, sum(peak.values()))
+    if needed > (available := _memory_bytes()):
+        raise CompileError(
+            f"'{info.name}' needs {needed / 2**30:.1f} GiB for its tensors, this machine has "
+            f"{available / 2**30:.1f} GiB"
+        )
+
+
+def _memory_bytes() -> int:
+    return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+
+
+def _named_file(folder: Path | None, tensor: TensorInfo) -> Path | None:
+    path = folder / f"{tensor.name.replace('/', '_')}.npy" if folder is not None else None
+    return path if path is not None and path.is_file() else None
+
+
+def _weight_files(executable: Executable, function: str) -> dict[str, Path]:
+    """The weights in the data folder of the project that a file belongs to, by name."""
+    folder = executable.path.absolute().parent
+    for project in (folder, folder.parent):
+        manifest = read_manifest(project)
+        if manifest is not None:
+            return _declared_files(project, manifest, function)
+    return {}
+
+
+def _declared_files(project: Path, manifest: Mapping[str, Any], function: str) -> dict[str, Path]:
+    rows: list[dict[str, Any]] = manifest.get("functions", [])
+    found: dict[str, Path] = {}
+    for row in rows:
+        if row.get("name") == function:
+            for tensor in row.get("inputs", []):
+                path = project / str(tensor.get("file"))
+                if "file" in tensor and path.is_file():
+                    found[str(tensor["name"])] = path
+    return found
+
+
+def _from_file(path: Path, tensor: TensorInfo) -> np.ndarray:
+    try:
+        array: np.ndarray = np.load(path, allow_pickle=False)
+    except (OSError, ValueError, EOFError) as error:
+        raise CompileError(f"cannot read '{path}': {error}") from None
+    if array.dtype.kind not in "biuf":
+        raise CompileError(f"'{path}' holds no numbers")
+    if array.shape != tensor.shape:
+        raise CompileError(
+            f"'{path}': expected the shape {tensor.shape} of '{tensor.name}', found {array.shape}"
+        )
+    return np.ascontiguousarray(array.astype(tensor.dtype))

@@ -95,7 +95,7 @@ def _slice(op: CatalogueOp) -> Piece:
 def _reverse(op: CatalogueOp) -> Piece:
     shape = op.result_shape
     strides = row_major_strides(shape)
-    axes = {axis % len(shape) for axis in op.parameter("dimensions")}
+    axes: set[int] = {axis % len(shape) for axis in op.parameter("dimensions")}
     base = sum((shape[axis] - 1) * strides[axis] for axis in axes)
     terms = [[Term(-s if axis in axes else s)] for axis, s in enumerate(strides)]
     return _whole(op, base, terms)

@@ -60,10 +60,17 @@ def _ttkernel() -> Dialect:
     return ttkernel_dialect()
 
 
+def _ttmetal() -> Dialect:
+    from ttcodegen.dialects.ttmetal import ttmetal_dialect
+
+    return ttmetal_dialect()
+
+
 _LOWER_DIALECTS: dict[str, Callable[[], Dialect]] = {
     "arith": _arith,
     "emitc": _emitc,
     "memref": _memref,
     "scf": _scf,
     "ttkernel": _ttkernel,
+    "ttmetal": _ttmetal,
 }

@@ -29,7 +29,7 @@ FIRST_GENERATION: tuple[KernelOp, ...] = (
         attributes="data_type_a:dtype data_type_b:dtype",
         engine=Engine.INIT,
     ),
-    row("builtin", "args*:any", attributes="op:any kind:any", threads=ANY_THREAD),
+    row("builtin", "args*:any", attributes="kind:any op:any", threads=ANY_THREAD),
     row(
         "noc_transactions_table",
         attributes="entries:any",

@@ -1,0 +1,498 @@
+"""The `ttmetal` dialect: buffers of a device, and programs that run on its cores.
+
+Operands are tensors with a layout or memrefs in a memory space. The ops of 2024 (`alloc`,
+`dispatch`, ...) are read as well. A program says its kernels in `kernelConfigs`, as the reference
+dialect does, or in `program`, as the lowering of this compiler does (`dialects.programs`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import cache
+from typing import Any, cast
+
+from xdsl.dialects.builtin import (
+    ArrayAttr,
+    DenseArrayBase,
+    IntegerAttr,
+    MemRefType,
+    ModuleOp,
+    TensorType,
+)
+from xdsl.dialects.func import FuncOp
+from xdsl.ir import Attribute, Dialect, Operation, SSAValue
+from xdsl.irdl import (
+    IRDLOperation,
+    irdl_op_definition,
+    operand_def,
+    opt_operand_def,
+    opt_prop_def,
+    opt_result_def,
+    prop_def,
+    result_def,
+    var_operand_def,
+    var_region_def,
+    var_result_def,
+)
+from xdsl.utils.exceptions import VerifyException
+
+from ttcodegen.diagnostics import Diagnostics
+from ttcodegen.dialects.ttcore_enumerations import MemorySpace, MemorySpaceAttr
+from ttcodegen.dialects.ttcore_layouts import LinearLayout, MetalLayoutAttr
+from ttcodegen.dialects.ttkernel.attributes import ThreadTypeAttr
+from ttcodegen.dialects.ttkernel.operation import THREAD, kernel_thread
+from ttcodegen.dialects.ttmetal_attributes import (
+    THREADS,
+    TTMETAL_ATTRIBUTES,
+    ComputeConfigAttr,
+    CoreRangeAttr,
+    EthernetConfigAttr,
+    GlobalSemaphoreType,
+    NocConfigAttr,
+    ProgramSemaphoreType,
+)
+from ttcodegen.target.system import SystemDescription
+
+CIRCULAR_BUFFERS = 32
+"""Circular buffers of a core (tt-metal 0.70.1, circular_buffer_constants.h)."""
+
+_DEVICE_MEMORY = (MemorySpace.DRAM, MemorySpace.L1)
+_HOST_MEMORY = (MemorySpace.SYSTEM, MemorySpace.MMIO)
+
+
+def _numbers(array: Attribute | None) -> list[int]:
+    """The elements of an array of integers; none if it is absent."""
+    if not isinstance(array, DenseArrayBase):
+        return []
+    return [int(number) for number in cast("Any", array).iter_values()]
+
+
+def memory_space_of(type_: Attribute) -> MemorySpace | None:
+    """Where a tensor or memref lies, None if its type does not say."""
+    if isinstance(type_, TensorType):
+        encoding = cast("TensorType[Attribute]", type_).encoding
+        if not isinstance(encoding, MetalLayoutAttr):
+            return None
+        if not isinstance(encoding.data, LinearLayout):
+            return encoding.data.memory_space
+        type_ = encoding.data.memref
+    if not isinstance(type_, MemRefType):
+        return None
+    space = cast("MemRefType[Attribute]", type_).memory_space
+    return MemorySpace(space.data) if isinstance(space, MemorySpaceAttr) else None
+
+
+def _require_space(
+    op: Operation, what: str, value: SSAValue, allowed: Sequence[MemorySpace]
+) -> None:
+    space = memory_space_of(value.type)
+    if space is not None and space not in allowed:
+        names = " or ".join(s.value for s in allowed)
+        raise VerifyException(f"{op.name}: the {what} lies in {names} memory, not in {space.value}")
+
+
+def _require_buffer(op: Operation, value: SSAValue, what: str) -> None:
+    if not isinstance(value.type, TensorType | MemRefType):
+        raise VerifyException(f"{op.name}: the {what} is a tensor or memref, not {value.type}")
+
+
+@irdl_op_definition
+class CreateBufferOp(IRDLOperation):
+    """Allocates a buffer; `address` is absent while no allocator has chosen it."""
+
+    name = "ttmetal.create_buffer"
+    address = opt_prop_def(IntegerAttr)
+    size = opt_prop_def(IntegerAttr)
+    memory_space = opt_prop_def(MemorySpaceAttr)
+    virtual_grid_inverse_mapping = opt_prop_def(prop_name="virtualGridInverseMapping")
+    virtual_grid_forward_mapping = opt_prop_def(prop_name="virtualGridForwardMapping")
+    result = result_def()
+
+    def verify_(self) -> None:
+        _require_buffer(self, self.result, "result")
+        _verify_allocation(self, self.result, self.address, self.memory_space)
+
+
+@irdl_op_definition
+class AllocOp(IRDLOperation):
+    """The spelling of `create_buffer` in 2024."""
+
+    name = "ttmetal.alloc"
+    address = prop_def(IntegerAttr)
+    size = prop_def(IntegerAttr)
+    memory_space = prop_def(MemorySpaceAttr)
+    result = result_def()
+
+    def verify_(self) -> None:
+        _require_buffer(self, self.result, "result")
+        _verify_allocation(self, self.result, self.address, self.memory_space)
+
+
+def _verify_allocation(
+    op: Operation,
+    result: SSAValue,
+    address: IntegerAttr[Any] | None,
+    space: MemorySpaceAttr | None,
+) -> None:
+    if address is not None and address.value.data < 0:
+        raise VerifyException(f"{op.name}: the address is negative")
+    if space is not None:
+        _require_space(op, "result", result, (MemorySpace(space.data),))
+
+
+@irdl_op_definition
+class DeallocateBufferOp(IRDLOperation):
+    """Gives a buffer back."""
+
+    name = "ttmetal.deallocate_buffer"
+    input = operand_def()
+
+    def verify_(self) -> None:
+        _require_buffer(self, self.input, "input")
+
+
+@irdl_op_definition
+class DeallocOp(IRDLOperation):
+    """The spelling of `deallocate_buffer` in 2024."""
+
+    name = "ttmetal.dealloc"
+    input = operand_def()
+
+    def verify_(self) -> None:
+        _require_buffer(self, self.input, "input")
+
+
+@irdl_op_definition
+class ViewOp(IRDLOperation):
+    """The same buffer with another shape: no data moves."""
+
+    name = "ttmetal.view"
+    input = operand_def()
+    result = result_def()
+
+
+class _TransferOp(IRDLOperation):
+    """Base of the ops that copy between host and device."""
+
+    def _verify_ends(
+        self,
+        source: SSAValue | None,
+        target: SSAValue,
+        spaces: tuple[Sequence[MemorySpace], Sequence[MemorySpace]],
+    ) -> None:
+        if source is not None:
+            _require_buffer(self, source, "input")
+            _require_space(self, "input", source, spaces[0])
+        _require_buffer(self, target, "output")
+        _require_space(self, "output", target, spaces[1])
+
+
+_TO_DEVICE = ((*_HOST_MEMORY,), _DEVICE_MEMORY)
+_TO_HOST = (_DEVICE_MEMORY, _HOST_MEMORY)
+
+
+@irdl_op_definition
+class EnqueueWriteBufferOp(_TransferOp):
+    """Copies a tensor of the host, or the constant `value`, to the device."""
+
+    name = "ttmetal.enqueue_write_buffer"
+    value = opt_prop_def()
+    input = opt_operand_def()
+    output = operand_def()
+    result = opt_result_def()
+
+    def verify_(self) -> None:
+        if (self.input is None) == (self.value is None):
+            raise VerifyException(f"{self.name} has an input or the attribute 'value'")
+        self._verify_ends(self.input, self.output, _TO_DEVICE)
+
+
+@irdl_op_definition
+class HostWriteOp(_TransferOp):
+    """The spelling of `enqueue_write_buffer` in 2024."""
+
+    name = "ttmetal.host_write"
+    value = opt_prop_def()
+    input = opt_operand_def()
+    output = operand_def()
+    result = opt_result_def()
+
+    def verify_(self) -> None:
+        if (self.input is None) == (self.value is None):
+            raise VerifyException(f"{self.name} has an input or the attribute 'value'")
+        self._verify_ends(self.input, self.output, _TO_DEVICE)
+
+
+@irdl_op_definition
+class EnqueueReadBufferOp(_TransferOp):
+    """Copies a buffer of the device to the host."""
+
+    name = "ttmetal.enqueue_read_buffer"
+    input = operand_def()
+    output = operand_def()
+    result = opt_result_def()
+
+    def verify_(self) -> None:
+        self._verify_ends(self.input, self.output, _TO_HOST)
+
+
+@irdl_op_definition
+class HostReadOp(_TransferOp):
+    """The spelling of `enqueue_read_buffer` in 2024."""
+
+    name = "ttmetal.host_read"
+    input = operand_def()
+    output = operand_def()
+    result = opt_result_def()
+
+    def verify_(self) -> None:
+        self._verify_ends(self.input, self.output, _TO_HOST)
+
+
+@irdl_op_definition
+class EnqueueProgramOp(IRDLOperation):
+    """Runs kernels on cores.
+
+    Operands are buffers, semaphores and scalars, then circular buffers: `operandSegmentSizes` says
+    how many of each. `cb_ports` has the index of each circular buffer.
+    """
+
+    name = "ttmetal.enqueue_program"
+    arguments = var_operand_def()
+    kernel_configs = opt_prop_def(ArrayAttr, prop_name="kernelConfigs")
+    cb_ports = opt_prop_def(DenseArrayBase)
+    core_ranges = opt_prop_def(ArrayAttr)
+    fabric_configs = opt_prop_def(ArrayAttr, prop_name="fabricConnectionConfigs")
+    segments = opt_prop_def(DenseArrayBase, prop_name="operandSegmentSizes")
+    outputs = var_result_def()
+
+    @property
+    def circular_buffers(self) -> int:
+        """How many of the last operands are circular buffers, or outputs."""
+        sizes = _numbers(self.segments)
+        return sizes[-1] if len(sizes) > 1 else 0
+
+    def verify_(self) -> None:
+        if self.segments is not None:
+            sizes = _numbers(self.segments)
+            if sum(sizes) != len(self.arguments):
+                raise VerifyException(
+                    f"{self.name} has {len(self.arguments)} operands, but its segments {sum(sizes)}"
+                )
+        for operand in self.arguments:
+            _require_space(self, "operand of a program", operand, _DEVICE_MEMORY)
+        if self.kernel_configs is None:
+            if "program" not in self.attributes:
+                raise VerifyException(f"{self.name} needs the attribute 'kernelConfigs'")
+            return
+        self._verify_ports()
+        self._verify_kernels()
+
+    def _verify_ports(self) -> None:
+        if self.cb_ports is None:
+            return
+        ports = _numbers(self.cb_ports)
+        if self.segments is not None and len(ports) != self.circular_buffers:
+            raise VerifyException(
+                f"{self.name} has {self.circular_buffers} circular buffers, but {len(ports)} ports"
+            )
+        if len(set(ports)) != len(ports):
+            raise VerifyException(f"{self.name}: two circular buffers have the same port")
+        for port in ports:
+            if not 0 <= port < CIRCULAR_BUFFERS:
+                raise VerifyException(
+                    f"{self.name}: port {port} of a circular buffer is not one of 0 to "
+                    f"{CIRCULAR_BUFFERS - 1}"
+                )
+
+    def _verify_kernels(self) -> None:
+        assert self.kernel_configs is not None
+        processors: dict[int, str] = {}
+        for config in self.kernel_configs.data:
+            if not isinstance(config, ComputeConfigAttr | NocConfigAttr | EthernetConfigAttr):
+                raise VerifyException(
+                    f"{self.name}: a kernel is a #ttmetal.compute_config, noc_config or "
+                    f"ethernet_config, not {config}"
+                )
+            place = config.data.place
+            for argument in place.arguments.all:
+                if argument.operand_index >= len(self.arguments):
+                    raise VerifyException(
+                        f"{self.name}: @{place.kernel} takes an argument from operand "
+                        f"{argument.operand_index}, but there are {len(self.arguments)}"
+                    )
+            if isinstance(config, NocConfigAttr):
+                other = processors.setdefault(config.data.processor, place.kernel)
+                if other != place.kernel and _overlap(self.kernel_configs, config):
+                    raise VerifyException(
+                        f"{self.name}: @{other} and @{place.kernel} run on the same data-movement "
+                        f"processor {config.data.processor} of a core"
+                    )
+
+
+def _overlap(configs: ArrayAttr[Attribute], config: NocConfigAttr) -> bool:
+    """Whether another data-movement kernel shares a processor of a core with this one."""
+    for other in configs.data:
+        if (
+            isinstance(other, NocConfigAttr)
+            and other is not config
+            and other.data.processor == config.data.processor
+            and all(
+                a < b + m and b < a + n
+                for a, n, b, m in zip(
+                    other.data.place.cores.offset,
+                    other.data.place.cores.size,
+                    config.data.place.cores.offset,
+                    config.data.place.cores.size,
+                    strict=True,
+                )
+            )
+        ):
+            return True
+    return False
+
+
+@irdl_op_definition
+class DispatchOp(IRDLOperation):
+    """The spelling of `enqueue_program` in 2024: kernels are regions, one for each thread."""
+
+    name = "ttmetal.dispatch"
+    arguments = var_operand_def()
+    core_ranges = prop_def(ArrayAttr)
+    thread_types = opt_prop_def(ArrayAttr, prop_name="threadTypes")
+    kernel_configs = opt_prop_def(ArrayAttr, prop_name="kernelConfigs")
+    operand_cb_port_mapping = opt_prop_def()
+    segments = opt_prop_def(DenseArrayBase, prop_name="operandSegmentSizes")
+    kernels = var_region_def()
+    outputs = var_result_def()
+
+    def verify_(self) -> None:
+        for range_ in self.core_ranges.data:
+            if not isinstance(range_, CoreRangeAttr):
+                raise VerifyException(f"{self.name}: {range_} is no #ttmetal.core_range")
+        threads = () if self.thread_types is None else self.thread_types.data
+        if any(not isinstance(thread, ThreadTypeAttr) for thread in threads):
+            raise VerifyException(f"{self.name}: 'threadTypes' are #ttkernel.thread")
+        for name, count in (("core_ranges", len(self.core_ranges.data)), ("threads", len(threads))):
+            if threads and count != len(self.kernels):
+                raise VerifyException(
+                    f"{self.name} has {len(self.kernels)} kernels, but {count} {name}"
+                )
+
+
+@irdl_op_definition
+class FinishOp(IRDLOperation):
+    """Waits until all commands have ended."""
+
+    name = "ttmetal.finish"
+
+
+@irdl_op_definition
+class CreateGlobalSemaphoreOp(IRDLOperation):
+    """A semaphore at `address` of all cores of a range, on all devices."""
+
+    name = "ttmetal.create_global_semaphore"
+    address = prop_def(IntegerAttr)
+    initial_value = opt_prop_def(IntegerAttr)
+    core_range = prop_def(CoreRangeAttr)
+    result = result_def(GlobalSemaphoreType)
+
+
+@irdl_op_definition
+class ResetGlobalSemaphoreOp(IRDLOperation):
+    """Sets a global semaphore to `value`."""
+
+    name = "ttmetal.reset_global_semaphore"
+    value = prop_def(IntegerAttr)
+    semaphore = operand_def(GlobalSemaphoreType)
+
+
+@irdl_op_definition
+class CreateLocalSemaphoreOp(IRDLOperation):
+    """A semaphore of the cores of the programs that take it."""
+
+    name = "ttmetal.create_local_semaphore"
+    initial_value = opt_prop_def(IntegerAttr)
+    result = result_def(ProgramSemaphoreType)
+
+
+@irdl_op_definition
+class MeshShardOp(IRDLOperation):
+    """Divides a host tensor over devices, or puts it together."""
+
+    name = "ttmetal.mesh_shard"
+    input = operand_def()
+    shard_type = prop_def()
+    shard_direction = prop_def()
+    shard_shape = prop_def(DenseArrayBase)
+    shard_dims = prop_def(DenseArrayBase)
+    result = result_def()
+
+
+TTMETAL_OPS: list[type[Operation]] = [
+    AllocOp,
+    CreateBufferOp,
+    CreateGlobalSemaphoreOp,
+    CreateLocalSemaphoreOp,
+    DeallocOp,
+    DeallocateBufferOp,
+    DispatchOp,
+    EnqueueProgramOp,
+    EnqueueReadBufferOp,
+    EnqueueWriteBufferOp,
+    FinishOp,
+    HostReadOp,
+    HostWriteOp,
+    MeshShardOp,
+    ResetGlobalSemaphoreOp,
+    ViewOp,
+]
+
+
+@cache
+def ttmetal_dialect() -> Dialect:
+    """The dialect."""
+    return Dialect("ttmetal", TTMETAL_OPS, TTMETAL_ATTRIBUTES)
+
+
+def verify_programs(module: ModuleOp, system: SystemDescription | None = None) -> None:
+    """Checks what programs say against the rest of the module: that their kernels exist and are
+    kernels of the right thread, and that their cores are on the chip of `system`.
+
+    Raises CompileError with everything that is wrong.
+    """
+    kernels = {op.sym_name.data: op for op in module.body.block.ops if isinstance(op, FuncOp)}
+    grid = None if system is None else system.chip.grid
+    diagnostics = Diagnostics()
+    for op in module.walk():
+        if not isinstance(op, EnqueueProgramOp) or op.kernel_configs is None:
+            continue
+        for config in op.kernel_configs.data:
+            if isinstance(config, ComputeConfigAttr | NocConfigAttr | EthernetConfigAttr):
+                for message in _kernel_faults(config, kernels, grid):
+                    diagnostics.error(f"{op.name}: {message}", op)
+    diagnostics.raise_errors()
+
+
+def _kernel_faults(
+    config: ComputeConfigAttr | NocConfigAttr | EthernetConfigAttr,
+    kernels: dict[str, FuncOp],
+    grid: tuple[int, int] | None,
+) -> list[str]:
+    """What is wrong with one kernel of a program."""
+    place = config.data.place
+    faults: list[str] = []
+    kernel = kernels.get(place.kernel)
+    if kernel is None:
+        faults.append(f"there is no kernel @{place.kernel}")
+    elif THREAD not in kernel.attributes:
+        faults.append(f"@{place.kernel} is no kernel: it has no attribute '{THREAD}'")
+    elif (thread := kernel_thread(kernel)) is not THREADS[type(config)]:
+        faults.append(
+            f"@{place.kernel} is a kernel of the thread {thread.value}, not of the thread "
+            f"{THREADS[type(config)].value}"
+        )
+    ends = [o + n for o, n in zip(place.cores.offset, place.cores.size, strict=True)]
+    if grid is not None and any(end > side for end, side in zip(ends, grid, strict=True)):
+        faults.append(f"{place.cores} is not on the chip, which has {grid[0]}x{grid[1]} cores")
+    return faults

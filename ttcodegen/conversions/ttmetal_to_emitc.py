@@ -190,7 +190,7 @@ class _FunctionWriter:
     def create(self, op: Operation) -> None:
         """A new tensor."""
         result = op.results[0]
-        self._begin_layer(_first_user(result) or op)
+        self._begin_layer(_writer_of(result) or op)
         self.values[result] = self.body.call(
             "support::create_tensor",
             *placement_arguments(placement_of(result)),
@@ -243,11 +243,13 @@ class _FunctionWriter:
             self._layer = found
 
 
-def _first_user(value: SSAValue) -> Operation | None:
-    """The op that writes a new tensor."""
-    return next(
-        (use.operation for use in value.uses if use.operation.name == ENQUEUE_PROGRAM), None
-    )
+def _writer_of(value: SSAValue) -> Operation | None:
+    """The op that fills a new tensor."""
+    for use in value.uses:
+        if operation_name(use.operation) == ENQUEUE_PROGRAM:
+            if use.index >= launch_of(use.operation).program.inputs:
+                return use.operation
+    return None
 
 
 def _names_of_buffers(entry: Entry) -> dict[SSAValue, str]:

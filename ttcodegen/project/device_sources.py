@@ -175,8 +175,8 @@ def _head(program: Program) -> list[str]:
     lines.append(f"Circular buffers take {used} bytes of each core's L1.")
     costs = program.costs
     lines.append(
-        f"Reads {costs.dram_read_bytes} bytes of DRAM and writes {costs.dram_write_bytes}; "
-        f"at least {costs.least_dram_read_bytes} and {costs.least_dram_write_bytes} it takes."
+        f"Reads {costs.dram_read_bytes} bytes of DRAM and writes {costs.dram_write_bytes}; it could "
+        f"not do with less than {costs.least_dram_read_bytes} and {costs.least_dram_write_bytes}."
     )
     return [comment_line(line) for line in lines]
 
@@ -207,8 +207,11 @@ def _kernel_variables(program: Program) -> list[str]:
     """What the kernels are called in the program's function: by what they do, if that is enough."""
     roles = [kernel.processor.value for kernel in program.kernels]
     scope = NameScope(["cores", "program", "workload", "device"])
+    ending = f"_{program.name}"
     return [
-        scope.unique(role if roles.count(role) == 1 else identifier(kernel.name))
+        scope.unique(
+            role if roles.count(role) == 1 else identifier(kernel.name.removesuffix(ending))
+        )
         for role, kernel in zip(roles, program.kernels, strict=True)
     ]
 

@@ -30,17 +30,25 @@ void Workload::enqueue(MeshDevice& device) {
     EnqueueMeshWorkload(device.mesh_command_queue(), *workload_, /*blocking=*/false);
 }
 
+std::vector<CoreCoord> each_core(const CoreRange& cores) {
+    std::vector<CoreCoord> found;
+    for (std::size_t row = cores.start_coord.y; row <= cores.end_coord.y; ++row) {
+        for (std::size_t column = cores.start_coord.x; column <= cores.end_coord.x; ++column) {
+            found.emplace_back(column, row);
+        }
+    }
+    return found;
+}
+
 std::vector<CoreWork> split_work(const CoreRange& cores, std::uint32_t units) {
     const auto count = static_cast<std::uint32_t>(cores.size());
     std::vector<CoreWork> work;
     std::uint32_t first = 0;
-    for (std::size_t row = cores.start_coord.y; row <= cores.end_coord.y; ++row) {
-        for (std::size_t column = cores.start_coord.x; column <= cores.end_coord.x; ++column) {
-            const bool gets_one_more = work.size() < units % count;
-            const std::uint32_t share = units / count + (gets_one_more ? 1 : 0);
-            work.push_back({CoreCoord(column, row), first, share});
-            first += share;
-        }
+    for (const CoreCoord& core : each_core(cores)) {
+        const bool gets_one_more = work.size() < units % count;
+        const std::uint32_t share = units / count + (gets_one_more ? 1 : 0);
+        work.push_back({core, first, share});
+        first += share;
     }
     return work;
 }

@@ -51,6 +51,9 @@ struct CoreWork {
 /// more. Each core is there, with a count of 0 if nothing is left for it.
 std::vector<CoreWork> split_work(const tt::tt_metal::CoreRange& cores, std::uint32_t units);
 
+/// The cores of a rectangle, row by row.
+std::vector<tt::tt_metal::CoreCoord> each_core(const tt::tt_metal::CoreRange& cores);
+
 /// Gives each of the cores a circular buffer.
 void create_circular_buffer(tt::tt_metal::Program& program, const tt::tt_metal::CoreRange& cores,
                             std::uint8_t index, tt::DataFormat data_format, std::uint32_t pages,

@@ -6,8 +6,13 @@ import re
 import shlex
 from pathlib import Path
 
+import pytest
+
 from scripts import ops_table
+from tests.documents import run_document
 from ttcodegen.cli.ttcodegen import argument_parser
+from ttcodegen.opt.command_line import OPTIONS
+from ttcodegen.transforms.registry import is_known
 
 ROOT = Path(__file__).resolve().parent.parent
 
@@ -40,3 +45,17 @@ def test_links_between_the_documents_lead_somewhere() -> None:
     for path in [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]:
         for target in re.findall(r"\]\(([^)#:]+)(?:#[^)]*)?\)", path.read_text()):
             assert (path.parent / target).exists(), f"{path.name}: {target}"
+
+
+def test_the_options_of_opt_are_documented() -> None:
+    text = (ROOT / "docs" / "opt.md").read_text()
+    rows = re.findall(r"^\| (`-[^|]*) \|", text, re.MULTILINE)
+    told = {name for row in rows for name in re.findall(r"`--?([\w-]+)", row)}
+    pipelines = {name for name in told if is_known(name)}
+    assert told - pipelines == {option.name for option in OPTIONS}
+
+
+@pytest.mark.parametrize("name", ["opt.md"])
+def test_examples_of_documents(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert run_document(ROOT / "docs" / name) > 0

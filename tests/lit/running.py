@@ -69,6 +69,16 @@ def run_test(path: Path, folder: Path) -> None:
                 _run_pipe(part, command)
 
 
+def run_command_line(command: str) -> str:
+    """Runs one line; gives what its last command wrote, on either stream.
+
+    Raises:
+        LitError: if it fails.
+    """
+    (pipe,) = _split(shlex_tokens(command), ("&&", ";"))
+    return _run_pipe(pipe, command)
+
+
 @contextmanager
 def _temporary_files_in(folder: Path):
     """Lets reproducers and the like end up in the folder of the test."""
@@ -113,17 +123,21 @@ class _Done:
     err: str
 
 
-def _run_pipe(tokens: Sequence[str], line: str) -> None:
+def _run_pipe(tokens: Sequence[str], line: str) -> str:
+    """Runs the commands of a pipe; gives what the last one wrote."""
     data = b""
+    written = ""
     told: list[str] = []
     for command in _split(tokens, ("|",)):
         done = _run_command(command, data)
         data = done.out
+        written = done.err + done.out.decode("utf-8", "replace")
         if done.err:
             told.append(done.err)
         if done.status != 0:
             shown = data.decode("utf-8", "replace")
             raise LitError(f"RUN: {line}\n{shlex.join(command)} failed\n{''.join(told)}\n{shown}")
+    return written
 
 
 def _run_command(tokens: Sequence[str], stdin: bytes) -> _Done:

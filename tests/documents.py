@@ -1,0 +1,58 @@
+"""Runs the examples of a document: what it says is written and run, and prints what it shows.
+
+A block of `mlir title=NAME` is a file, one of `sh` are commands, and one of `text` behind them is
+what the last of them prints, on either stream. There `...` stands for anything in a line, a line
+`...` for any number of lines.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from pathlib import Path
+
+from tests.lit.running import run_command_line
+
+_BLOCK = re.compile(r"^```(\w+)(?: title=(\S+))?\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+
+
+def run_document(path: Path) -> int:
+    """Runs the examples in the current folder; how many commands there were.
+
+    Raises:
+        AssertionError, LitError: if one fails, or does not print what the document shows.
+    """
+    commands = 0
+    printed = ""
+    for language, title, text in _BLOCK.findall(path.read_text("utf-8")):
+        if title:
+            Path(title).write_text(text, "utf-8")
+        elif language == "sh":
+            for command in text.replace("\\\n", " ").splitlines():
+                printed = run_command_line(command)
+                commands += 1
+        elif language == "text":
+            shown = text.splitlines()
+            assert _agrees(shown, printed.splitlines()), f"{text}\nis not\n{printed}"
+    return commands
+
+
+def _agrees(shown: Sequence[str], printed: Sequence[str]) -> bool:
+    """Whether lines are those that a document shows, of which the last may be left out."""
+    position = 0
+    anywhere = False
+    for line in shown:
+        if line.strip() == "...":
+            anywhere = True
+            continue
+        pattern = re.compile(".*".join(map(re.escape, line.split("..."))))
+        while True:
+            if position == len(printed):
+                return False
+            position += 1
+            if pattern.fullmatch(printed[position - 1]):
+                break
+            if not anywhere:
+                return False
+        anywhere = False
+    return True

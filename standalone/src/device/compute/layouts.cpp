@@ -64,7 +64,7 @@ std::byte* back_bytes(Processor& processor, std::uint32_t cb, std::uint32_t page
     finish_reserve(processor, cb);
     const CircularBuffer& buffer = processor.circular_buffers[cb];
     const std::size_t pages = page + (bytes + buffer.page_size - 1) / buffer.page_size;
-    if (pages > processor.views[cb].reserved) {
+    if (pages > processor.views[cb].reserved && !buffer.borrowed) {
         refuse(processor, here, "%s writes %zu pages of %s, but only %u are reserved", function,
                pages, buffer_name(processor, cb).c_str(), processor.views[cb].reserved);
     }

@@ -47,6 +47,8 @@ class CompileOptions:
     """The .clang-format text that the C++ is formatted by; None leaves it as it is printed."""
     system: SystemDescription | None = None
     """The system; None for the default one of the architecture."""
+    golden_seed: int | None = None
+    """The seed of the inputs whose golden values go into the flatbuffer; None for no values."""
 
 
 @dataclass(frozen=True)
@@ -72,6 +74,8 @@ def compile_module(
     """
     if options.target not in PIPELINES:
         raise CompileError(f"target '{options.target}' is not supported")
+    if options.golden_seed is not None and options.target != "ttnn":
+        raise CompileError("golden values are embedded in .ttnn files only")
     runner = runner if runner is not None else PassRunner(load_dialects())
     with runner.stage("parse"):
         module = parse_module(source, diagnostics)
@@ -82,7 +86,20 @@ def compile_module(
         source_dtypes = _source_dtypes(module)
     options = _for_system(module, options)
     runner.run(module, passes_of(PIPELINES[options.target]))
-    return emit_module(module, options, runner, input_hash, source_dtypes)
+    compiled = emit_module(module, options, runner, input_hash, source_dtypes)
+    if options.golden_seed is None:
+        return compiled
+    with runner.stage("golden values"):
+        return _with_goldens(source, module, compiled, options.golden_seed)
+
+
+def _with_goldens(
+    source: Source, module: ModuleOp, compiled: CompiledModule, seed: int
+) -> CompiledModule:
+    from ttcodegen.runtime.golden_values import embed_goldens
+
+    flatbuffer = embed_goldens(source, module, compiled.flatbuffer, seed)
+    return replace(compiled, flatbuffer=flatbuffer)
 
 
 def _for_system(module: ModuleOp, options: CompileOptions) -> CompileOptions:

@@ -47,7 +47,9 @@ def argument_parser() -> argparse.ArgumentParser:
         "executable or both (both; with --check alone, exe)")  # fmt: skip
     add("--check", action="store_true", help="build it, run it on drawn inputs and compare it with "
         "the flatbuffer and with the source, both run in numpy")  # fmt: skip
-    add("--seed", type=int, default=0, help="seed of the inputs of --check (0)")
+    add("--seed", type=int, default=0, help="seed of drawn inputs (0)")
+    add("--embed-goldens", action="store_true", help="put into the flatbuffer what the source "
+        "computes of drawn inputs, op by op")  # fmt: skip
     add("--force", action="store_true", help="write into a folder of others, or overwrite edits")
     add("--no-format", action="store_true", help="leave the C++ unformatted")
     add("--dump-ir", metavar="DIR", type=Path, help="write the module after each pass")
@@ -100,7 +102,12 @@ def _compile(options: argparse.Namespace, source: Source) -> int:
         compiled = compile_module(
             source,
             CompileOptions(
-                name, options.target, options.arch or "", options.tt_metal, system=system
+                name,
+                options.target,
+                options.arch or "",
+                options.tt_metal,
+                system=system,
+                golden_seed=options.seed if options.embed_goldens else None,
             ),
             runner,
             diagnostics,

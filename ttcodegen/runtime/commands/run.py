@@ -61,10 +61,10 @@ class ProgramRun:
 
     @property
     def passed(self) -> bool:
-        """Whether all checks passed."""
+        """Whether the program ran to its end and all checks passed."""
         leaking = self.leaks_matter and self.memory is not None and bool(self.memory.leaks)
         failed = any(not c.agreement.passed for checks in self.checks.values() for c in checks)
-        return not leaking and not failed
+        return not (self.stopped or leaking or failed)
 
     def add_check(self, output: int, check: Check) -> None:
         """Adds what was found of an output."""

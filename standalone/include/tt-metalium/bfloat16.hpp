@@ -2,8 +2,12 @@
 
 #include <bit>
 #include <compare>
+#include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <type_traits>
+#include <utility>
+#include <vector>
 
 /// The upper half of an IEEE single: 8 bits of exponent, 7 of mantissa.
 class bfloat16 {
@@ -45,3 +49,17 @@ class bfloat16 {
   private:
     std::uint16_t from_float(float value);
 };
+
+std::uint32_t pack_two_bfloat16_into_uint32(std::pair<bfloat16, bfloat16> two_bfloats);
+std::vector<bfloat16> create_random_vector_of_bfloat16_native(std::size_t num_bytes,
+                                                              float rand_max_float, int seed,
+                                                              float offset = 0.0f);
+std::vector<std::uint32_t> create_random_vector_of_bfloat16(std::size_t num_bytes,
+                                                            int rand_max_float, int seed,
+                                                            float offset = 0.0f);
+std::vector<std::uint32_t> create_constant_vector_of_bfloat16(std::size_t num_bytes, float value);
+std::vector<std::uint32_t> pack_bfloat16_vec_into_uint32_vec(const std::vector<bfloat16>& data);
+bfloat16 bfloat16_identity_transform(const bfloat16& input);
+std::vector<bfloat16> unpack_uint32_vec_into_bfloat16_vec(
+    const std::vector<std::uint32_t>& data,
+    const std::function<bfloat16(const bfloat16&)>& transform = bfloat16_identity_transform);

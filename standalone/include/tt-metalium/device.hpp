@@ -2,10 +2,12 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <vector>
 
 #include "hostdevcommon/common_values.hpp"
 #include "tt-metalium/core_coord.hpp"
 #include "umd/device/types/arch.hpp"
+#include "umd/device/types/core_coordinates.hpp"
 
 namespace tt::tt_metal {
 
@@ -26,6 +28,15 @@ class IDevice {
     virtual CoreCoord logical_grid_size() const = 0;
     virtual CoreCoord dram_grid_size() const = 0;
     virtual CoreCoord compute_with_storage_grid_size() const = 0;
+    virtual std::uint8_t num_hw_cqs() const = 0;
+    virtual int num_dram_channels() const = 0;
+    virtual std::uint32_t dram_size_per_channel() const = 0;
+    /// Where the NoC has a core, which is what kernels need to reach it.
+    virtual std::vector<CoreCoord> worker_cores_from_logical_cores(
+        const std::vector<CoreCoord>& logical_cores) const = 0;
+    virtual CoreCoord virtual_core_from_logical_core(const CoreCoord& logical_coord,
+                                                     const CoreType& core_type) const = 0;
+    virtual CoreCoord worker_core_from_logical_core(const CoreCoord& logical_core) const = 0;
     virtual bool close() = 0;
     virtual void enable_program_cache() = 0;
     virtual void clear_program_cache() = 0;

@@ -2,6 +2,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <initializer_list>
 
 #include "tt-metalium/shape_base.hpp"
@@ -41,11 +42,44 @@ class MeshCoordinate {
     MeshCoordinate(std::uint32_t c0, std::uint32_t c1, std::uint32_t c2);
     explicit MeshCoordinate(ttsl::Span<const std::uint32_t> coords);
 
+    static MeshCoordinate zero_coordinate(std::size_t dimensions);
+
     std::size_t dims() const;
     ttsl::Span<const std::uint32_t> coords() const;
+    std::uint32_t operator[](std::int32_t dim) const;
+
+    friend bool operator==(const MeshCoordinate& lhs, const MeshCoordinate& rhs);
+    friend bool operator!=(const MeshCoordinate& lhs, const MeshCoordinate& rhs);
 
   private:
     ttsl::SmallVector<std::uint32_t> value_;
 };
 
+/// A box of devices of a mesh; both corners belong to it.
+class MeshCoordinateRange {
+  public:
+    MeshCoordinateRange(const MeshCoordinate& start, const MeshCoordinate& end);
+    explicit MeshCoordinateRange(const MeshShape& shape);
+    explicit MeshCoordinateRange(const MeshCoordinate& coord);
+
+    std::size_t dims() const;
+    const MeshCoordinate& start_coord() const;
+    const MeshCoordinate& end_coord() const;
+    bool contains(const MeshCoordinate& coord) const;
+    bool intersects(const MeshCoordinateRange& range) const;
+
+    friend bool operator==(const MeshCoordinateRange& lhs, const MeshCoordinateRange& rhs);
+    friend bool operator!=(const MeshCoordinateRange& lhs, const MeshCoordinateRange& rhs);
+
+  private:
+    MeshCoordinate start_;
+    MeshCoordinate end_;
+};
+
 }  // namespace tt::tt_metal::distributed
+
+template <>
+struct std::hash<tt::tt_metal::distributed::MeshCoordinateRange> {
+    std::size_t operator()(
+        const tt::tt_metal::distributed::MeshCoordinateRange& range) const noexcept;
+};

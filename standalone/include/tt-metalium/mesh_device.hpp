@@ -14,6 +14,7 @@
 
 namespace tt::tt_metal::distributed {
 
+class MeshCommandQueue;
 class MeshDeviceImpl;
 
 /// A mesh of devices. The CPU backend has meshes of one device only.
@@ -37,6 +38,14 @@ class MeshDevice : public IDevice, public std::enable_shared_from_this<MeshDevic
     CoreCoord logical_grid_size() const override;
     CoreCoord dram_grid_size() const override;
     CoreCoord compute_with_storage_grid_size() const override;
+    std::uint8_t num_hw_cqs() const override;
+    int num_dram_channels() const override;
+    std::uint32_t dram_size_per_channel() const override;
+    std::vector<CoreCoord> worker_cores_from_logical_cores(
+        const std::vector<CoreCoord>& logical_cores) const override;
+    CoreCoord virtual_core_from_logical_core(const CoreCoord& logical_coord,
+                                             const CoreType& core_type) const override;
+    CoreCoord worker_core_from_logical_core(const CoreCoord& logical_core) const override;
     bool close() override;
     void enable_program_cache() override;
     void clear_program_cache() override;
@@ -45,6 +54,11 @@ class MeshDevice : public IDevice, public std::enable_shared_from_this<MeshDevic
 
     std::size_t num_devices() const;
     const MeshShape& shape() const;
+    std::size_t num_rows() const;
+    std::size_t num_cols() const;
+
+    /// @throws std::runtime_error if the device was made with fewer command queues.
+    MeshCommandQueue& mesh_command_queue(std::optional<std::uint8_t> cq_id = std::nullopt) const;
 
     /// A 1x1 mesh.
     /// @throws std::runtime_error if `device_id` is not 0.

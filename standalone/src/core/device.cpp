@@ -1,19 +1,39 @@
 #include "core/device.hpp"
 
+#include <utility>
+
 #include "core/describe.hpp"
+#include "device/architecture.hpp"
+#include "device/command_queue.hpp"
+#include "device/emulated_device.hpp"
+#include "tt-metalium/mesh_command_queue.hpp"
 #include "ttnn/device.hpp"
 #include "ttnn/distributed/api.hpp"
 
 namespace tt::tt_metal::distributed {
 
-namespace {
+MeshDeviceImpl::MeshDeviceImpl(MeshShape shape_, std::size_t l1_small_size_,
+                               std::size_t num_command_queues_)
+    : shape(std::move(shape_)),
+      l1_small_size(l1_small_size_),
+      num_command_queues(num_command_queues_),
+      architecture(ttcodegen::device::default_architecture()) {}
 
-// Worker cores and L1 of a Wormhole B0 n150; 12 DRAM banks.
-constexpr CoreCoord kWorkerGrid{8, 8};
-constexpr CoreCoord kDramGrid{12, 1};
-constexpr std::uint32_t kL1Bytes = 1499136;
+MeshDeviceImpl::~MeshDeviceImpl() = default;
 
-}  // namespace
+bool MeshDeviceImpl::close() {
+    emulated_.reset();
+    return std::exchange(open, false);
+}
+
+ttcodegen::device::EmulatedDevice& MeshDeviceImpl::emulated() {
+    TT_FATAL(open, "The device is closed");
+    if (emulated_ == nullptr) {
+        emulated_ =
+            std::make_shared<ttcodegen::device::EmulatedDevice>(architecture, l1_small_size);
+    }
+    return *emulated_;
+}
 
 MeshDevice::~MeshDevice() = default;
 
@@ -25,26 +45,68 @@ std::shared_ptr<MeshDevice> MeshDevice::create_unit_mesh(
     TT_FATAL(num_command_queues == 1 || num_command_queues == 2,
              "A device has one or two command queues, not {}", num_command_queues);
     std::shared_ptr<MeshDevice> device(new MeshDevice());
-    device->pimpl_ = std::make_unique<MeshDeviceImpl>(MeshShape(1, 1), l1_small_size);
+    device->pimpl_ =
+        std::make_unique<MeshDeviceImpl>(MeshShape(1, 1), l1_small_size, num_command_queues);
+    for (std::size_t id = 0; id < num_command_queues; ++id) {
+        device->pimpl_->command_queues.push_back(
+            ttcodegen::device::make_command_queue(device.get(), static_cast<std::uint32_t>(id)));
+    }
     return device;
 }
 
-tt::ARCH MeshDevice::arch() const { return tt::ARCH::WORMHOLE_B0; }
+tt::ARCH MeshDevice::arch() const { return pimpl_->architecture.arch; }
 int MeshDevice::id() const { return 0; }
 bool MeshDevice::is_initialized() const { return pimpl_->open; }
-std::uint32_t MeshDevice::l1_size_per_core() const { return kL1Bytes; }
-CoreCoord MeshDevice::grid_size() const { return kWorkerGrid; }
-CoreCoord MeshDevice::logical_grid_size() const { return kWorkerGrid; }
-CoreCoord MeshDevice::dram_grid_size() const { return kDramGrid; }
-CoreCoord MeshDevice::compute_with_storage_grid_size() const { return kWorkerGrid; }
-
-bool MeshDevice::close() {
-    const bool was_open = pimpl_->open;
-    pimpl_->open = false;
-    return was_open;
+std::uint32_t MeshDevice::l1_size_per_core() const { return pimpl_->architecture.l1_size; }
+CoreCoord MeshDevice::grid_size() const { return pimpl_->architecture.worker_grid; }
+CoreCoord MeshDevice::logical_grid_size() const { return pimpl_->architecture.worker_grid; }
+CoreCoord MeshDevice::dram_grid_size() const { return {pimpl_->architecture.dram_banks.size(), 1}; }
+CoreCoord MeshDevice::compute_with_storage_grid_size() const {
+    return pimpl_->architecture.worker_grid;
+}
+std::uint8_t MeshDevice::num_hw_cqs() const {
+    return static_cast<std::uint8_t>(pimpl_->num_command_queues);
+}
+int MeshDevice::num_dram_channels() const {
+    return static_cast<int>(pimpl_->architecture.dram_banks.size());
+}
+std::uint32_t MeshDevice::dram_size_per_channel() const {
+    return pimpl_->architecture.dram_bank_size;
 }
 
-// Nothing is compiled at run time here, so there are no programs to cache.
+CoreCoord MeshDevice::worker_core_from_logical_core(const CoreCoord& logical_core) const {
+    const CoreCoord grid = pimpl_->architecture.worker_grid;
+    TT_FATAL(logical_core.x < grid.x && logical_core.y < grid.y,
+             "Core (x={},y={}) is not on the grid of {}x{} worker cores", logical_core.x,
+             logical_core.y, grid.x, grid.y);
+    return pimpl_->architecture.worker_to_noc(logical_core);
+}
+CoreCoord MeshDevice::virtual_core_from_logical_core(const CoreCoord& logical_coord,
+                                                     const CoreType& core_type) const {
+    TT_FATAL(core_type == CoreType::WORKER || core_type == CoreType::TENSIX,
+             "The CPU backend has virtual coordinates of worker cores only");
+    return worker_core_from_logical_core(logical_coord);
+}
+std::vector<CoreCoord> MeshDevice::worker_cores_from_logical_cores(
+    const std::vector<CoreCoord>& logical_cores) const {
+    std::vector<CoreCoord> cores;
+    for (const CoreCoord& core : logical_cores) {
+        cores.push_back(worker_core_from_logical_core(core));
+    }
+    return cores;
+}
+
+MeshCommandQueue& MeshDevice::mesh_command_queue(std::optional<std::uint8_t> cq_id) const {
+    const std::size_t id = cq_id.value_or(0);
+    TT_FATAL(id < pimpl_->command_queues.size(),
+             "Command queue {} does not exist: the device was opened with {}", id,
+             pimpl_->command_queues.size());
+    return *pimpl_->command_queues[id];
+}
+
+bool MeshDevice::close() { return pimpl_->close(); }
+
+// Kernels are cached on disk by content, whatever a program asks for.
 void MeshDevice::enable_program_cache() {}
 void MeshDevice::clear_program_cache() {}
 void MeshDevice::disable_and_clear_program_cache() {}
@@ -52,6 +114,8 @@ std::size_t MeshDevice::num_program_cache_entries() { return 0; }
 
 std::size_t MeshDevice::num_devices() const { return pimpl_->shape.mesh_size(); }
 const MeshShape& MeshDevice::shape() const { return pimpl_->shape; }
+std::size_t MeshDevice::num_rows() const { return pimpl_->shape[0]; }
+std::size_t MeshDevice::num_cols() const { return pimpl_->shape[1]; }
 
 }  // namespace tt::tt_metal::distributed
 

@@ -1,21 +1,41 @@
 #pragma once
 
 #include <cstddef>
+#include <memory>
+#include <vector>
 
 #include "ttnn/distributed/types.hpp"
 
+namespace ttcodegen::device {
+struct Architecture;
+class EmulatedDevice;
+}  // namespace ttcodegen::device
+
 namespace tt::tt_metal::distributed {
 
-/// The state of the CPU backend's one device, a Wormhole B0 with 8x8 worker cores.
+class MeshCommandQueue;
+
+/// The state of the CPU backend's one device.
 class MeshDeviceImpl {
   public:
-    MeshDeviceImpl(MeshShape shape_, std::size_t l1_small_size_)
-        : shape(std::move(shape_)), l1_small_size(l1_small_size_) {}
+    MeshDeviceImpl(MeshShape shape_, std::size_t l1_small_size_, std::size_t num_command_queues);
+    ~MeshDeviceImpl();
 
     MeshShape shape;
     /// Bytes a core sets aside for L1_SMALL buffers, which windowed operations need.
     std::size_t l1_small_size;
+    std::size_t num_command_queues;
     bool open = true;
+    const ttcodegen::device::Architecture& architecture;
+
+    /// Memories and registers, which programs of the ttnn library never need.
+    ttcodegen::device::EmulatedDevice& emulated();
+    /// Gives up the memories: buffers of the device are void from then on.
+    bool close();
+    std::vector<std::unique_ptr<MeshCommandQueue>> command_queues;
+
+  private:
+    std::shared_ptr<ttcodegen::device::EmulatedDevice> emulated_;
 };
 
 }  // namespace tt::tt_metal::distributed

@@ -142,11 +142,75 @@ MeshCoordinate::MeshCoordinate(std::uint32_t c0, std::uint32_t c1, std::uint32_t
     : value_({c0, c1, c2}) {}
 MeshCoordinate::MeshCoordinate(ttsl::Span<const std::uint32_t> coords)
     : value_(coords.begin(), coords.end()) {}
+MeshCoordinate MeshCoordinate::zero_coordinate(std::size_t dimensions) {
+    MeshCoordinate zero(0);
+    zero.value_ = ttsl::SmallVector<std::uint32_t>(dimensions, 0);
+    return zero;
+}
 std::size_t MeshCoordinate::dims() const { return value_.size(); }
 ttsl::Span<const std::uint32_t> MeshCoordinate::coords() const {
     return {value_.data(), value_.size()};
+}
+std::uint32_t MeshCoordinate::operator[](std::int32_t dim) const {
+    return value_[static_cast<std::size_t>(
+        tt_metal::detail::normalized_index(dim, value_.size(), value_.size()))];
+}
+bool operator==(const MeshCoordinate& lhs, const MeshCoordinate& rhs) {
+    return lhs.value_ == rhs.value_;
+}
+bool operator!=(const MeshCoordinate& lhs, const MeshCoordinate& rhs) { return !(lhs == rhs); }
+
+MeshCoordinateRange::MeshCoordinateRange(const MeshCoordinate& start, const MeshCoordinate& end)
+    : start_(start), end_(end) {
+    TT_FATAL(start.dims() == end.dims(), "The corners of a range have {} and {} dimensions",
+             start.dims(), end.dims());
+    for (std::size_t i = 0; i < start.dims(); ++i) {
+        TT_FATAL(start.coords()[i] <= end.coords()[i], "The start of a range lies behind its end");
+    }
+}
+MeshCoordinateRange::MeshCoordinateRange(const MeshShape& shape)
+    : start_(MeshCoordinate::zero_coordinate(shape.dims())), end_(start_) {
+    ttsl::SmallVector<std::uint32_t> last(shape.dims(), 0);
+    for (std::size_t i = 0; i < last.size(); ++i) {
+        last[i] = shape[static_cast<std::int32_t>(i)] - 1;
+    }
+    end_ = MeshCoordinate(ttsl::Span<const std::uint32_t>(last.data(), last.size()));
+}
+MeshCoordinateRange::MeshCoordinateRange(const MeshCoordinate& coord)
+    : start_(coord), end_(coord) {}
+
+std::size_t MeshCoordinateRange::dims() const { return start_.dims(); }
+const MeshCoordinate& MeshCoordinateRange::start_coord() const { return start_; }
+const MeshCoordinate& MeshCoordinateRange::end_coord() const { return end_; }
+bool MeshCoordinateRange::contains(const MeshCoordinate& coord) const {
+    return intersects(MeshCoordinateRange(coord));
+}
+bool MeshCoordinateRange::intersects(const MeshCoordinateRange& range) const {
+    bool meet = dims() == range.dims();
+    for (std::size_t i = 0; meet && i < dims(); ++i) {
+        meet = start_.coords()[i] <= range.end_.coords()[i] &&
+               range.start_.coords()[i] <= end_.coords()[i];
+    }
+    return meet;
+}
+bool operator==(const MeshCoordinateRange& lhs, const MeshCoordinateRange& rhs) {
+    return lhs.start_ == rhs.start_ && lhs.end_ == rhs.end_;
+}
+bool operator!=(const MeshCoordinateRange& lhs, const MeshCoordinateRange& rhs) {
+    return !(lhs == rhs);
 }
 
 }  // namespace distributed
 
 }  // namespace tt::tt_metal
+
+std::size_t std::hash<tt::tt_metal::distributed::MeshCoordinateRange>::operator()(
+    const tt::tt_metal::distributed::MeshCoordinateRange& range) const noexcept {
+    std::size_t hash = 0;
+    for (const auto* corner : {&range.start_coord(), &range.end_coord()}) {
+        for (const std::uint32_t coordinate : corner->coords()) {
+            hash = hash * 31 + coordinate;
+        }
+    }
+    return hash;
+}

@@ -46,6 +46,9 @@ inline constexpr std::uint64_t kNeverWritten = 0x7fa1'7fa3'7fa5'7fa7;
 /// Eight bytes that an asynchronous read will fill at the next barrier.
 inline constexpr std::uint64_t kInFlight = 0x7fb1'7fb3'7fb5'7fb7;
 
+/// The transaction of transfers that have none.
+inline constexpr std::uint32_t kNoTransaction = 0xffffffff;
+
 enum class ProcessorKind : std::uint8_t { DataMovement0, DataMovement1, Compute };
 
 /// A circular buffer of a core, shared by its processors.
@@ -60,6 +63,8 @@ struct CircularBuffer {
     std::uint8_t tile_width = 32;
     std::uint8_t face_height = 16;
     std::uint8_t num_faces = 4;
+    bool borrowed = false;   ///< Its memory is an L1 buffer (set_globally_allocated_address).
+    bool exclusive = false;  ///< No other circular buffer and no buffer lies in its memory.
     /// Pages pushed and popped since the program started, as the counters of the device.
     std::uint32_t pages_received = 0;
     std::uint32_t pages_acked = 0;
@@ -135,8 +140,18 @@ struct Processor {
     CircularBuffer* circular_buffers = nullptr;  ///< Of the core, by index.
     CircularBufferView views[kMaxCircularBuffers];
 
-    /// Pages that more than one packet of the NoC carries need a length here; bytes.
-    std::uint32_t max_burst = 8192;
+    /// What the functions that end in _set_state and _set_trid leave for those behind them.
+    struct NocState {
+        std::uint64_t read_address = 0;
+        std::uint32_t read_bytes = 0;
+        std::uint32_t read_transaction = kNoTransaction;
+        std::uint64_t write_address = 0;
+        std::uint32_t write_bytes = 0;
+        std::uint32_t write_transaction = kNoTransaction;
+        std::uint64_t word_address = 0;
+        std::uint32_t word_value = 0;
+    };
+    NocState noc_state[2];
 
     Counters counters;
     void* run = nullptr;  ///< Of the backend only.
@@ -172,6 +187,8 @@ struct DeviceFunctions {
     /// Waits until the 32-bit word at an L1 address is `value`, or at least `value`.
     void (*wait_word)(Processor&, std::uint32_t address, std::uint32_t value, bool at_least,
                       Location);
+    /// Stores a word in the core's own L1, for all of its processors to see.
+    void (*store_word)(Processor&, std::uint32_t address, std::uint32_t value, Location);
 
     void (*noc_read)(Processor&, std::uint64_t source, std::uint32_t destination,
                      std::uint32_t bytes, std::uint8_t noc, std::uint32_t transaction, Location);
@@ -184,9 +201,10 @@ struct DeviceFunctions {
     void (*noc_write_word)(Processor&, std::uint64_t destination, std::uint32_t value,
                            std::uint8_t byte_enable, std::uint8_t noc, Location);
     void (*noc_increment)(Processor&, std::uint64_t destination, std::uint32_t increment,
-                          std::uint8_t noc, Location);
+                          std::uint8_t noc, bool posted, Location);
     void (*noc_increment_multicast)(Processor&, std::uint64_t destination, std::uint32_t increment,
-                                    std::uint32_t receivers, std::uint8_t noc, Location);
+                                    std::uint32_t receivers, std::uint8_t noc, bool posted,
+                                    Location);
     void (*noc_read_barrier)(Processor&, std::uint8_t noc, Location);
     void (*noc_write_barrier)(Processor&, std::uint8_t noc, Location);
     void (*noc_atomic_barrier)(Processor&, std::uint8_t noc, Location);
@@ -194,9 +212,10 @@ struct DeviceFunctions {
                                          Location);
     void (*noc_write_barrier_transaction)(Processor&, std::uint8_t noc, std::uint32_t transaction,
                                           Location);
-    /// The address of a page of an interleaved buffer: where bank `page % banks` holds it.
-    std::uint64_t (*interleaved_address)(Processor&, bool dram, std::uint32_t bank,
-                                         std::uint32_t offset, Location);
+    /// The NoC address of offset `offset` in a bank of DRAM, or of L1 (one bank a worker, row by
+    /// row).
+    std::uint64_t (*bank_address)(Processor&, bool dram, std::uint32_t bank, std::uint32_t offset,
+                                  std::uint8_t noc, Location);
 
     /// Prints for DPRINT; lines are prefixed with the core and the processor.
     void (*print)(Processor&, const char* text, std::size_t length);

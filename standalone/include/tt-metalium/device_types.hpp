@@ -1,0 +1,7 @@
+#pragma once
+
+namespace tt {
+
+using ChipId = int;
+
+}  // namespace tt

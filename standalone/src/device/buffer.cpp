@@ -1,0 +1,330 @@
+#include "tt-metalium/buffer.hpp"
+
+#include <cstring>
+
+#include "core/describe.hpp"
+#include "core/device.hpp"
+#include "device/buffer_pages.hpp"
+#include "tt-metalium/host_api.hpp"
+#include "tt-metalium/mesh_device.hpp"
+
+namespace ttcodegen::device {
+
+using tt::tt_metal::Buffer;
+using tt::tt_metal::BufferType;
+
+namespace {
+
+std::uint64_t round_up(std::uint64_t value, std::uint64_t step) {
+    return (value + step - 1) / step * step;
+}
+
+/// Where page `page` of a buffer lies in this process; null for a buffer without that page.
+class PagePlaces {
+  public:
+    explicit PagePlaces(const Buffer& buffer)
+        : buffer_(buffer), device_(emulated_device(buffer.device())) {
+        if (!is_sharded(buffer.buffer_layout())) {
+            return;
+        }
+        const auto mapping = generate_buffer_page_mapping(buffer);
+        sharded_.resize(buffer.num_pages(), nullptr);
+        for (std::size_t core = 0; core < mapping.core_host_page_indices.size(); ++core) {
+            const auto& pages = mapping.core_host_page_indices[core];
+            for (std::size_t i = 0; i < pages.size(); ++i) {
+                if (pages[i] < sharded_.size()) {
+                    sharded_[pages[i]] =
+                        bank(mapping.all_cores[core]) + i * buffer.aligned_page_size();
+                }
+            }
+        }
+    }
+
+    std::byte* operator[](std::size_t page) const {
+        if (is_sharded(buffer_.buffer_layout())) {
+            return sharded_[page];
+        }
+        const std::size_t banks = buffer_.is_dram() ? device_.architecture().dram_banks.size()
+                                                    : device_.architecture().num_workers();
+        return start(static_cast<std::uint32_t>(page % banks)) +
+               page / banks * buffer_.aligned_page_size();
+    }
+
+  private:
+    std::byte* start(std::uint32_t bank) const {
+        return (buffer_.is_dram() ? device_.memory().dram(bank) : device_.memory().l1(bank)) +
+               buffer_.address();
+    }
+    std::byte* bank(CoreCoord core) const {
+        return start(buffer_.is_dram() ? static_cast<std::uint32_t>(core.x)
+                                       : device_.worker_index(core));
+    }
+
+    const Buffer& buffer_;
+    EmulatedDevice& device_;
+    std::vector<std::byte*> sharded_;
+};
+
+}  // namespace
+
+EmulatedDevice& emulated_device(tt::tt_metal::IDevice* device) {
+    auto* mesh = dynamic_cast<tt::tt_metal::distributed::MeshDevice*>(device);
+    TT_FATAL(mesh != nullptr, "A buffer needs a mesh device");
+    return mesh->impl().emulated();
+}
+
+void write_pages(const Buffer& buffer, const std::byte* data, std::size_t offset,
+                 std::size_t size) {
+    const PagePlaces places(buffer);
+    const std::size_t page_size = buffer.page_size();
+    for (std::size_t page = offset / page_size; page < (offset + size) / page_size; ++page) {
+        std::byte* place = places[page];
+        TT_FATAL(place != nullptr, "Page {} of the buffer is in none of its shards", page);
+        std::memcpy(place, data + page * page_size - offset, page_size);
+        // What pads a page is moved with it, and is nobody's data.
+        std::memset(place + page_size, 0, buffer.aligned_page_size() - page_size);
+    }
+}
+
+void read_pages(const Buffer& buffer, std::byte* data, std::size_t offset, std::size_t size) {
+    const PagePlaces places(buffer);
+    const std::size_t page_size = buffer.page_size();
+    for (std::size_t page = offset / page_size; page < (offset + size) / page_size; ++page) {
+        const std::byte* place = places[page];
+        TT_FATAL(place != nullptr, "Page {} of the buffer is in none of its shards", page);
+        std::size_t marked = 0;
+        TT_FATAL(find_mark(place, page_size, marked) == Written::Yes,
+                 "The host reads byte {} of page {} of a buffer at {}, which nobody wrote", marked,
+                 page, buffer.address());
+        std::memcpy(data + page * page_size - offset, place, page_size);
+    }
+}
+
+}  // namespace ttcodegen::device
+
+namespace tt::tt_metal {
+
+using ttcodegen::device::Allocator;
+using ttcodegen::device::emulated_device;
+using ttcodegen::device::EmulatedDevice;
+
+namespace {
+
+Allocator& allocator_of(EmulatedDevice& device, BufferType buffer_type) {
+    switch (buffer_type) {
+        case BufferType::DRAM:
+            return device.dram();
+        case BufferType::L1:
+            return device.l1();
+        case BufferType::L1_SMALL:
+            return device.l1_small();
+        default:
+            TT_THROW("The CPU backend has buffers in DRAM, L1 and L1_SMALL only");
+    }
+}
+
+void validate(DeviceAddr size, DeviceAddr page_size, const BufferShardingArgs& sharding) {
+    TT_FATAL(page_size != 0 || size == 0, "A buffer of {} bytes needs a page size", size);
+    TT_FATAL(size == 0 || size % page_size == 0,
+             "For valid non-interleaved buffers page size {} must equal buffer size {}. For "
+             "interleaved-buffers page size should be divisible by buffer size",
+             page_size, size);
+    const bool has_shards =
+        sharding.shard_spec().has_value() || sharding.buffer_distribution_spec().has_value();
+    TT_FATAL(is_sharded(sharding.buffer_layout()) == has_shards,
+             "Buffer was specified as {}sharded but {} shard_spec or buffer_distribution_spec",
+             has_shards ? "not " : "", has_shards ? "has a" : "has no");
+}
+
+}  // namespace
+
+bool is_sharded(const TensorMemoryLayout& layout) {
+    return layout != TensorMemoryLayout::INTERLEAVED;
+}
+
+std::array<std::uint32_t, 2> ShardSpecBuffer::shape_in_pages() const {
+    const auto [height, width] = tensor_shard_spec.shape;
+    return {page_shape[0] == 0 ? 0 : height / page_shape[0],
+            page_shape[1] == 0 ? 0 : width / page_shape[1]};
+}
+
+DeviceAddr ShardSpecBuffer::num_pages() const {
+    const auto [height, width] = shape_in_pages();
+    return DeviceAddr{height} * width;
+}
+
+Buffer::Buffer(IDevice* device, DeviceAddr size, DeviceAddr page_size, BufferType buffer_type,
+               const BufferShardingArgs& sharding_args, std::optional<bool> bottom_up,
+               std::optional<SubDeviceId> /*sub_device_id*/, bool owns_data, Private)
+    : device_(device),
+      size_(size),
+      page_size_(page_size),
+      buffer_type_(buffer_type),
+      buffer_layout_(sharding_args.buffer_layout()),
+      bottom_up_(bottom_up.value_or(buffer_type == BufferType::DRAM)),
+      owns_data_(owns_data),
+      shard_spec_(sharding_args.shard_spec()),
+      buffer_distribution_spec_(sharding_args.buffer_distribution_spec()) {
+    TT_FATAL(device != nullptr, "A buffer needs a device");
+    validate(size, page_size, sharding_args);
+}
+
+std::shared_ptr<Buffer> Buffer::create(IDevice* device, DeviceAddr size, DeviceAddr page_size,
+                                       BufferType buffer_type,
+                                       const BufferShardingArgs& sharding_args,
+                                       std::optional<bool> bottom_up,
+                                       std::optional<SubDeviceId> sub_device_id) {
+    auto buffer = std::make_shared<Buffer>(device, size, page_size, buffer_type, sharding_args,
+                                           bottom_up, sub_device_id, true, Private());
+    buffer->allocate(std::nullopt);
+    return buffer;
+}
+
+std::shared_ptr<Buffer> Buffer::create(IDevice* device, DeviceAddr address, DeviceAddr size,
+                                       DeviceAddr page_size, BufferType buffer_type,
+                                       const BufferShardingArgs& sharding_args,
+                                       std::optional<bool> bottom_up,
+                                       std::optional<SubDeviceId> sub_device_id) {
+    auto buffer = std::make_shared<Buffer>(device, size, page_size, buffer_type, sharding_args,
+                                           bottom_up, sub_device_id, false, Private());
+    buffer->allocate(address);
+    return buffer;
+}
+
+Buffer::~Buffer() { deallocate(); }
+
+void Buffer::allocate(std::optional<DeviceAddr> address) {
+    EmulatedDevice& device = emulated_device(device_);
+    emulated_ = device.weak_from_this();
+    Allocator& allocator = allocator_of(device, buffer_type_);
+    const DeviceAddr bytes = aligned_size_per_bank();
+    if (address) {
+        address_ = *address;
+        // Whoever allocated this memory keeps it; without an owner it is taken from here on.
+        if (!allocator.end_of(*address)) {
+            allocator.claim(*address, bytes);
+        }
+    } else {
+        const auto direction = bottom_up_ ? Allocator::Direction::Up : Allocator::Direction::Down;
+        const auto found = allocator.allocate(bytes, direction);
+        TT_FATAL(
+            found.has_value(),
+            "Out of Memory: Not enough space to allocate {} B {} buffer across {} banks, where "
+            "each bank needs to store {} B, but the largest free block has {} B",
+            size_, is_dram() ? "DRAM" : "L1",
+            is_dram() ? device.architecture().dram_banks.size()
+                      : device.architecture().num_workers(),
+            bytes, allocator.largest_free());
+        address_ = *found;
+        const std::size_t banks = is_dram() ? device.architecture().dram_banks.size()
+                                            : device.architecture().num_workers();
+        for (std::uint32_t bank = 0; bank < banks; ++bank) {
+            std::byte* memory = is_dram() ? device.memory().dram(bank) : device.memory().l1(bank);
+            ttcodegen::device::mark_never_written(memory + address_, bytes);
+        }
+    }
+    allocated_ = true;
+}
+
+void Buffer::deallocate() {
+    const auto device = emulated_.lock();
+    if (allocated_ && owns_data_ && device != nullptr) {
+        allocator_of(*device, buffer_type_).release(address_);
+    }
+    allocated_ = false;
+}
+
+bool Buffer::is_allocated() const { return allocated_ && !emulated_.expired(); }
+
+std::uint32_t Buffer::address() const {
+    TT_FATAL(is_allocated(), "The buffer is not allocated: it has no address");
+    return static_cast<std::uint32_t>(address_);
+}
+
+DeviceAddr Buffer::page_size() const { return page_size_; }
+
+std::uint32_t Buffer::num_pages() const {
+    return page_size_ == 0 ? 0 : static_cast<std::uint32_t>(size_ / page_size_);
+}
+
+std::uint32_t Buffer::num_dev_pages() const {
+    if (!is_sharded(buffer_layout_)) {
+        return num_pages();
+    }
+    if (buffer_distribution_spec_) {
+        return static_cast<std::uint32_t>(buffer_distribution_spec_->max_num_dev_pages_per_core() *
+                                          *num_cores());
+    }
+    return static_cast<std::uint32_t>(shard_spec_->num_pages() * *num_cores());
+}
+
+CoreType Buffer::core_type() const { return is_dram() ? CoreType::DRAM : CoreType::WORKER; }
+bool Buffer::is_l1() const {
+    return buffer_type_ == BufferType::L1 || buffer_type_ == BufferType::L1_SMALL;
+}
+bool Buffer::is_dram() const { return buffer_type_ == BufferType::DRAM; }
+
+DeviceAddr Buffer::page_address(DeviceAddr bank_id, DeviceAddr page_index) const {
+    const auto& architecture = emulated_device(device_).architecture();
+    const DeviceAddr banks =
+        is_dram() ? architecture.dram_banks.size() : architecture.num_workers();
+    TT_FATAL(bank_id < banks, "Invalid Bank ID: {} exceeds total numbers of banks ({})!", bank_id,
+             banks);
+    return address() + page_index / banks * aligned_page_size();
+}
+
+std::uint32_t Buffer::alignment() const {
+    const auto& architecture = emulated_device(device_).architecture();
+    return is_dram() ? architecture.dram_alignment : architecture.l1_alignment;
+}
+
+DeviceAddr Buffer::aligned_page_size() const {
+    return ttcodegen::device::round_up(page_size_, alignment());
+}
+
+DeviceAddr Buffer::aligned_size() const { return num_dev_pages() * aligned_page_size(); }
+
+DeviceAddr Buffer::aligned_size_per_bank() const {
+    const auto& architecture = emulated_device(device_).architecture();
+    if (buffer_distribution_spec_) {
+        return buffer_distribution_spec_->max_num_dev_pages_per_core() * aligned_page_size();
+    }
+    if (shard_spec_) {
+        return shard_spec_->num_pages() * aligned_page_size();
+    }
+    const DeviceAddr banks =
+        is_dram() ? architecture.dram_banks.size() : architecture.num_workers();
+    return (num_pages() + banks - 1) / banks * aligned_page_size();
+}
+
+const std::optional<BufferDistributionSpec>& Buffer::buffer_distribution_spec() const {
+    return buffer_distribution_spec_;
+}
+
+ShardSpecBuffer Buffer::shard_spec() const {
+    TT_FATAL(shard_spec_.has_value(), "Buffer is sharded, but no shard parameters specified");
+    return *shard_spec_;
+}
+
+std::optional<std::uint32_t> Buffer::num_cores() const {
+    if (!is_sharded(buffer_layout_)) {
+        return std::nullopt;
+    }
+    if (buffer_distribution_spec_) {
+        return static_cast<std::uint32_t>(buffer_distribution_spec_->num_cores_with_data());
+    }
+    return shard_spec_->tensor_shard_spec.num_cores();
+}
+
+std::shared_ptr<Buffer> CreateBuffer(const InterleavedBufferConfig& config) {
+    return Buffer::create(config.device, config.size, config.page_size, config.buffer_type);
+}
+
+std::shared_ptr<Buffer> CreateBuffer(const ShardedBufferConfig& config) {
+    return Buffer::create(config.device, config.size, config.page_size, config.buffer_type,
+                          BufferShardingArgs(config.shard_parameters, config.buffer_layout));
+}
+
+void DeallocateBuffer(Buffer& buffer) { buffer.deallocate(); }
+
+}  // namespace tt::tt_metal

@@ -1,0 +1,14 @@
+#pragma once
+
+#include <cstdint>
+#include <memory>
+
+#include "tt-metalium/mesh_command_queue.hpp"
+
+namespace ttcodegen::device {
+
+/// A queue that does what it is given at once, on the calling thread.
+std::unique_ptr<tt::tt_metal::distributed::MeshCommandQueue> make_command_queue(
+    tt::tt_metal::distributed::MeshDevice* device, std::uint32_t id);
+
+}  // namespace ttcodegen::device

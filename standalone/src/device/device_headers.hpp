@@ -1,0 +1,13 @@
+#pragma once
+
+namespace ttcodegen::device {
+
+/// A header of the kernel API, as it was when the backend was built.
+struct DeviceHeader {
+    const char* path;  ///< As kernels include it; null behind the last.
+    const char* text;
+};
+
+extern const DeviceHeader kDeviceHeaders[];
+
+}  // namespace ttcodegen::device

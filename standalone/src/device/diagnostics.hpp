@@ -1,0 +1,28 @@
+/// The texts of diagnostics: which processor of which core, at which line of which kernel.
+#pragma once
+
+#include <string>
+
+#include "device/run.hpp"
+
+namespace ttcodegen::device {
+
+/// BRISC, NCRISC or TRISC, as the firmware calls them.
+const char* processor_name(ProcessorKind kind);
+/// `core (x=1,y=2) [NoC (19,20)], NCRISC`
+std::string describe_processor(const ProcessorState& state);
+/// `reader.cpp:12`, with the kernel's path as the program gave it.
+std::string describe_line(const ProcessorState& state, const Location& here);
+/// `circular buffer 3 (cb_in)`
+std::string describe_circular_buffer(const ProcessorState& state, std::uint32_t index);
+/// What a suspended processor waits for, and what there is.
+std::string describe_wait(const ProcessorState& state);
+/// The whole message of a failure of this processor.
+std::string failure_message(const ProcessorState& state, const Location& here,
+                            const std::string& what);
+/// What lies at an offset of a core's L1, for messages.
+std::string describe_l1(const CoreState& core, const ProcessorState& state, std::uint32_t offset);
+
+std::string format(const char* format, ...) __attribute__((format(printf, 1, 2)));
+
+}  // namespace ttcodegen::device

@@ -1,0 +1,30 @@
+#include "device/emulated_device.hpp"
+
+#include <cstring>
+
+namespace ttcodegen::device {
+
+EmulatedDevice::EmulatedDevice(const Architecture& architecture, std::size_t l1_small_size)
+    : architecture_(architecture),
+      memory_(architecture),
+      dram_(architecture.dram_unreserved_base, architecture.dram_bank_size,
+            architecture.dram_alignment, Allocator::Direction::Up),
+      l1_(architecture.l1_unreserved_base, architecture.l1_size - l1_small_size,
+          architecture.l1_alignment, Allocator::Direction::Down),
+      l1_small_(architecture.l1_size - l1_small_size, architecture.l1_size,
+                architecture.l1_alignment, Allocator::Direction::Down),
+      compute_states_(architecture.num_workers()) {
+    for (std::uint32_t worker = 0; worker < architecture.num_workers(); ++worker) {
+        std::memset(memory_.l1(worker) + architecture.zeros_base, 0, kZerosSize);
+    }
+}
+
+ComputeState* EmulatedDevice::compute_state(std::uint32_t worker) {
+    auto& state = compute_states_[worker];
+    if (state == nullptr) {
+        state.reset(create_compute_state());
+    }
+    return state.get();
+}
+
+}  // namespace ttcodegen::device

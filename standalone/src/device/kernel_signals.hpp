@@ -1,0 +1,36 @@
+/// Faults of kernels: what a kernel does to memory that is not there must not end the process.
+#pragma once
+
+#include "device/run.hpp"
+
+namespace ttcodegen::device {
+
+/// While it lives, a fault on a fiber of the run ends the run with a message, and so does a kernel
+/// that computes for `kKernelSeconds` without calling the kernel API.
+///
+/// A kernel that dereferences the plain offset of its own L1, which the host knows but this process
+/// has elsewhere, is served: the core's L1 is mapped at its offsets until another core runs.
+class KernelSignals {
+  public:
+    explicit KernelSignals(Run& run);
+    ~KernelSignals();
+    KernelSignals(const KernelSignals&) = delete;
+    KernelSignals& operator=(const KernelSignals&) = delete;
+
+    /// Called before a fiber of this core goes on.
+    void enter(const CoreState& core);
+
+    /// Processor seconds that a kernel may compute without calling the kernel API.
+    static constexpr unsigned kKernelSeconds = 10;
+
+  private:
+    friend struct SignalAccess;
+    Run& run_;
+    const CoreState* mapped_ = nullptr;
+    std::uint64_t seen_progress_ = 0;
+    unsigned silent_seconds_ = 0;
+    bool timer_made_ = false;
+    void* timer_ = nullptr;
+};
+
+}  // namespace ttcodegen::device

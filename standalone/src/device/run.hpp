@@ -1,0 +1,178 @@
+/// One execution of a program: the state of cores and processors, and the scheduler of the fibers.
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <memory>
+#include <stdexcept>
+#include <string>
+#include <vector>
+
+#include "device/emulated_device.hpp"
+#include "device/fiber.hpp"
+#include "device/program.hpp"
+#include "ttcodegen/device/processor.hpp"
+
+namespace ttcodegen::device {
+
+/// Thrown on a kernel's fiber; the message is complete.
+class KernelFailure : public std::runtime_error {
+  public:
+    using std::runtime_error::runtime_error;
+};
+
+/// A part of a core's L1 that the program may use.
+struct Region {
+    enum class Kind { Zeros, Semaphores, CircularBuffer, Buffer };
+    std::uint32_t begin;
+    std::uint32_t end;
+    Kind kind;
+    std::uint32_t index;  ///< Of a circular buffer.
+};
+
+struct ProcessorState;
+
+struct CoreState {
+    std::uint32_t worker = 0;
+    CoreCoord logical;
+    CoreCoord noc;
+    std::byte* l1 = nullptr;
+    CircularBuffer circular_buffers[kMaxCircularBuffers];
+    std::vector<Region> regions;  ///< By begin; circular buffers may share memory with others.
+    std::vector<ProcessorState*> processors;
+    std::uint32_t num_semaphores = 0;
+};
+
+/// A read that was issued and takes effect at the next barrier.
+struct PendingRead {
+    const std::byte* source;
+    std::byte* destination;
+    std::uint32_t bytes;
+    std::uint32_t transaction;
+    std::uint8_t noc;
+    Location here;
+};
+
+/// A write whose source must stay as it is until a barrier or flush.
+struct PendingWrite {
+    std::uint32_t begin;  ///< Of the source, in the core's L1.
+    std::uint32_t end;
+    std::uint32_t transaction;
+    std::uint8_t noc;
+    bool posted;
+    Location here;
+};
+
+/// What a suspended processor waits for.
+struct Wait {
+    enum class Kind { None, Front, Back, Word, Yield };
+    Kind kind = Kind::None;
+    std::uint32_t cb = 0;
+    std::uint32_t wanted = 0;
+    const std::byte* word = nullptr;
+    std::uint32_t address = 0;
+    bool at_least = false;
+    Location here;
+};
+
+class Run;
+
+struct ProcessorState {
+    Processor processor;
+    Run* run = nullptr;
+    CoreState* core = nullptr;
+    const tt::tt_metal::Kernel* kernel = nullptr;
+    KernelEntry entry = nullptr;
+    std::unique_ptr<Fiber> fiber;
+    Wait wait;
+    bool queued = false;
+    std::vector<PendingRead> reads;
+    std::vector<PendingWrite> writes;
+    Location last_atomic;
+    std::uint32_t pending_atomics[2] = {0, 0};
+    ComputeSettings settings;
+
+    static ProcessorState& of(Processor& processor) {
+        return *static_cast<ProcessorState*>(processor.run);
+    }
+    bool is_compute() const { return processor.kind == ProcessorKind::Compute; }
+};
+
+/// Runs the kernels of a program to their end.
+class Run {
+  public:
+    Run(EmulatedDevice& device, tt::tt_metal::detail::ProgramImpl& program);
+    ~Run();
+    Run(const Run&) = delete;
+    Run& operator=(const Run&) = delete;
+
+    /// @throws std::runtime_error with a report if a kernel fails or the processors wait in vain.
+    void execute();
+
+    EmulatedDevice& device() { return device_; }
+    const Architecture& architecture() const { return device_.architecture(); }
+    /// The core of a worker; null if the program has nothing there.
+    CoreState* core(std::uint32_t worker) { return by_worker_[worker]; }
+    const std::vector<std::unique_ptr<ProcessorState>>& processors() const { return processors_; }
+
+    /// Suspends the fiber that calls until what it waits for may have come.
+    void wait(ProcessorState& state, const Wait& wait);
+    /// Lets those go on who wait for memory of this core, or for circular buffers of it.
+    void wake(CoreState& core);
+    /// Ends the run with this message; called on a fiber, or in place of one that crashed.
+    void record_failure(std::string message);
+
+    ProcessorState* running() const { return running_; }
+    /// Grows while processors do something that others can see.
+    std::uint64_t progress() const;
+
+  private:
+    void place_cores();
+    void place_circular_buffers(const tt::tt_metal::CircularBufferImpl& buffer);
+    void find_shared_memory(CoreState& core);
+    void place_processors();
+    void place_arguments(ProcessorState& state);
+    void reset_memory();
+    CoreState& core_at(CoreCoord logical);
+    static void run_kernel(void* state);
+    void run_queue();
+    void report(double seconds);
+    void enqueue(ProcessorState& state);
+    void finish_kernel(ProcessorState& state);
+    bool wake_polled();
+    std::string deadlock_report() const;
+
+    EmulatedDevice& device_;
+    tt::tt_metal::detail::ProgramImpl& program_;
+    std::vector<CoreState*> by_worker_;
+    std::vector<std::unique_ptr<CoreState>> cores_;
+    std::vector<std::unique_ptr<ProcessorState>> processors_;
+    std::deque<ProcessorState*> queue_;
+    ProcessorState* running_ = nullptr;
+    std::string failure_;
+    std::uint64_t unfinished_ = 0;
+    std::uint64_t idle_yields_ = 0;
+    std::uint64_t resumes_ = 0;
+};
+
+/// Whether what a processor waits for is there.
+bool is_satisfied(const ProcessorState& state);
+
+/// The functions that kernels reach through Processor::functions.
+const DeviceFunctions& device_functions();
+
+// What the table holds, by the file that defines it.
+void cb_reserve_back(Processor&, std::uint32_t cb, std::uint32_t pages, Location);
+void cb_push_back(Processor&, std::uint32_t cb, std::uint32_t pages, Location);
+void cb_wait_front(Processor&, std::uint32_t cb, std::uint32_t pages, Location);
+void cb_pop_front(Processor&, std::uint32_t cb, std::uint32_t pages, Location);
+const std::byte* front_page(Processor&, std::uint32_t cb, std::uint32_t page, std::uint32_t bytes,
+                            Location);
+std::byte* back_page(Processor&, std::uint32_t cb, std::uint32_t page, std::uint32_t bytes,
+                     Location);
+void check_written(Processor&, const void* memory, std::size_t bytes, const char* what, Location);
+
+[[noreturn]] void fail(Processor&, Location, const char* format, ...)
+    __attribute__((format(printf, 3, 4)));
+
+}  // namespace ttcodegen::device

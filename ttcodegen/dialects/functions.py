@@ -56,6 +56,11 @@ def argument_type(function: FuncOp, index: int) -> ArgumentType:
     return ArgumentType(declared.data)  # pyright: ignore[reportUnknownArgumentType, reportUnknownMemberType]
 
 
+def argument_attribute(function: FuncOp, index: int, name: str) -> Attribute | None:
+    """What an argument says under a name, None if it says nothing."""
+    return _attributes(function.arg_attrs, index).get(name)
+
+
 def callee_of(op: Operation) -> str | None:
     """The function that an op runs, None if it is no call."""
     if op.name not in CALLS:

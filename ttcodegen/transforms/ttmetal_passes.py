@@ -27,8 +27,13 @@ def ttir_to_ttmetal(options: Values) -> Iterator[Step | str]:
     yield "ttir-canonicalize"
     yield "ttir-implicit-broadcast-fold"
     yield "ttir-primitives"
+    yield Step("ttmetal-weight-dtype-conversion", {"target-dtype": options["weight-dtype"]})
     yield "convert-ttir-to-ttmetal"
 
+
+_WEIGHT_TYPE = Option(
+    "target-dtype", "The type of all weights.", "", choices=("", "bfp_bf8", "bfp_bf4")
+)
 
 PASSES = (
     PassEntry(
@@ -37,6 +42,13 @@ PASSES = (
         implementation="ttcodegen.transforms.ttir_primitives:TTIRPrimitivesPass",
         description="Replaces ops by those that device kernels are made for: elementwise ops, "
         "reductions, products of matrices, movements of elements.",
+    ),
+    PassEntry(
+        name="ttmetal-weight-dtype-conversion",
+        group=Group.TTMETAL,
+        implementation="ttcodegen.transforms.ttmetal_weight_types:TTMetalWeightTypes",
+        description="Keeps weights as block floats, where programs read whole tiles of them.",
+        options=(_WEIGHT_TYPE,),
     ),
     PassEntry(
         name="convert-ttir-to-ttmetal",
@@ -57,7 +69,15 @@ PIPELINES = (
         steps=ttir_to_ttmetal,
         description="TTIR to programs of the device.",
         aliases=("ttir-to-ttmetal-backend-pipeline", "ttir-to-ttmetal-common-pipeline"),
-        options=SYSTEM_OPTIONS,
+        options=(
+            *SYSTEM_OPTIONS,
+            Option(
+                "weight-dtype",
+                "The type that weights are kept in where programs take it.",
+                "",
+                choices=("", "bfp_bf8", "bfp_bf4"),
+            ),
+        ),
     ),
 )
 """Rows in the order of --help within each group."""

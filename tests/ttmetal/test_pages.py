@@ -129,7 +129,7 @@ def drawn(shape: tuple[int, ...], data_type: DataType) -> np.ndarray:
 
 def tilized(array: np.ndarray) -> np.ndarray:
     """The elements tile by tile, face by face, padded with zeros."""
-    matrices = array.reshape((-1, *((1, 1) + array.shape)[-2:]))
+    matrices = array.reshape((-1, *(1, 1, *array.shape)[-2:]))
     _, rows, columns = matrices.shape
     padding = ((0, 0), (0, -rows % 32), (0, -columns % 32))
     padded = np.pad(matrices, padding)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import shutil
+import subprocess
 from collections.abc import Iterator
 from typing import Any
 
@@ -218,3 +220,21 @@ def test_opt_prints_what_it_reads(tmp_path, capsys: pytest.CaptureFixture[str]) 
     path.write_text(text)
     assert main([str(path)]) == 0
     assert capsys.readouterr().out == text
+
+
+def test_upstream_reads_the_emitc_of_an_example(tmp_path) -> None:
+    oracle = shutil.which("mlir-opt") or shutil.which("iree-opt")
+    if oracle is None:
+        pytest.skip("there is no mlir-opt on this machine")
+    from tests.conftest import ROOT
+
+    example = str(ROOT / "examples" / "cnn" / "cnn.mlir")
+    ours, theirs = tmp_path / "ours.mlir", tmp_path / "theirs.mlir"
+    assert main(["--ttir-to-emitc-pipeline=target-dylib", example, "-o", str(ours)]) == 0
+    command = [oracle, "--allow-unregistered-dialect", "--mlir-print-op-generic", str(ours)]
+    done = subprocess.run(
+        [*command, "-o", str(theirs)], capture_output=True, text=True, check=False
+    )
+    assert done.stderr == ""
+    first, second = (parse_module(Source.read(str(path))) for path in (ours, theirs))
+    assert first.is_structurally_equivalent(second)

@@ -116,7 +116,8 @@ def test_cores_of_a_grid_know_their_place() -> None:
         "const std::uint32_t sent_semaphore = CreateSemaphore(program, cores, 0);",
         '{{"cb_x", cb_x}, {"sent_semaphore", sent_semaphore}}',
         "for (const CoreCoord& core : support::each_core(cores)) { "
-        "SetRuntimeArgs(program, workload.kernel(reader), core, {x.address(), support::noc_x(device, 0, core.y), support::noc_y(device, core.x, 1), "
+        "SetRuntimeArgs(program, workload.kernel(reader), core, "
+        "{x.address(), support::noc_x(device, 0, core.y), support::noc_y(device, core.x, 1), "
         "static_cast<std::uint32_t>(core.x), 2}); }",
         "SetRuntimeArgs(program, workload.kernel(writer), cores, {y.address()});",
         "set_arguments(workload, x, y, device);",

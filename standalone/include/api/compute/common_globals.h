@@ -2,6 +2,7 @@
 
 #include <cstdint>
 
+#include "hostdevcommon/kernel_structs.h"
 #include "ttcodegen/device/compute_calls.hpp"
 
 // One fiber plays the three processors of the compute engine, so code for each of them is kept.

@@ -7,6 +7,7 @@ from functools import cache
 from xdsl.ir import Dialect
 
 from ttcodegen.dialects.operation import CatalogueOp
+from ttcodegen.dialects.ttir_generic import ThreadAttr, generic_ops
 from ttcodegen.ops.definition import TTIR
 
 
@@ -32,5 +33,5 @@ def _class_name(name: str) -> str:
 
 @cache
 def ttir_dialect() -> Dialect:
-    """The dialect with all ops of the catalogue."""
-    return Dialect("ttir", list(ttir_op_classes().values()), [])
+    """The dialect with all ops of the catalogue, and those of `ttir.generic`."""
+    return Dialect("ttir", [*ttir_op_classes().values(), *generic_ops()], [ThreadAttr])

@@ -203,7 +203,7 @@ def check_supported(module: ModuleOp) -> None:
     remedies: dict[str, str | None] = {}
     types: dict[Attribute, str | None] = {}
     for op in module.walk():
-        if isinstance(op, UnregisteredOp) or op.dialect_name() in _LOWER_DIALECTS:
+        if isinstance(op, UnregisteredOp) or _is_lowered(op):
             name = operation_name(op)
             message = unsupported(name)
             findings.setdefault(message, []).append(op)
@@ -241,6 +241,12 @@ def _refused_form(op: Operation) -> str | None:
         return definition.refused_form(op)
     except VerifyException:
         return None  # The verifier of the op says what is wrong with it.
+
+
+def _is_lowered(op: Operation) -> bool:
+    """Whether an op belongs to a stage after TTIR."""
+    dialect = op.dialect_name()
+    return dialect in _LOWER_DIALECTS or (dialect == "ttir" and not isinstance(op, CatalogueOp))
 
 
 def _values(op: Operation) -> Iterator[SSAValue]:

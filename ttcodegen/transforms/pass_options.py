@@ -112,6 +112,15 @@ class Option:
         return f"{self.name}={text}"
 
 
+def fixed(reason: str, **defaults: OptionValue) -> tuple[Option, ...]:
+    """Options of other compilers that say what is done here anyway: their names with `_` for `-`,
+    that value, and why there is no other."""
+    return tuple(
+        Option(name.replace("_", "-"), "", default, refusal=reason)
+        for name, default in defaults.items()
+    )
+
+
 def decode_options(owner: str, options: Sequence[Option], text: str) -> Mapping[str, OptionValue]:
     """The values of the options of the pass `owner` that a text gives; those only.
 

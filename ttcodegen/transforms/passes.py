@@ -44,6 +44,12 @@ PASSES = (
         options=SYSTEM_OPTIONS,
     ),
     PassEntry(
+        name="ttcore-check-memory",
+        group=Group.TTCORE,
+        implementation=f"{_TRANSFORMS}.ttcore_memory:CheckMemory",
+        description="Refuses programs that the device cannot hold.",
+    ),
+    PassEntry(
         name="populate-argument-types",
         group=Group.TTCORE,
         implementation=f"{_TRANSFORMS}.argument_types:PopulateArgumentTypes",
@@ -132,12 +138,6 @@ PASSES = (
         group=Group.TTNN,
         implementation=f"{_TRANSFORMS}.deallocate:Deallocate",
         description="Gives tensors back to the device after their last use.",
-    ),
-    PassEntry(
-        name="ttnn-check-memory",
-        group=Group.TTNN,
-        implementation=f"{_TRANSFORMS}.ttnn_memory:CheckMemory",
-        description="Refuses programs that the device cannot hold.",
     ),
     PassEntry(
         name="ttnn-modify-signatures-for-dylib",

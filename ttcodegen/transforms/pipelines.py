@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 
+from ttcodegen.transforms.pass_options import fixed
 from ttcodegen.transforms.passes import SYSTEM_OPTIONS
 from ttcodegen.transforms.registry import Group, Option, OptionValue, PipelineEntry, Step
 
@@ -43,12 +44,12 @@ def ttir_to_ttnn(options: Values) -> Iterator[Step | str]:
         yield "const-eval-hoist-transform"
     yield "ttnn-decompose-layouts"
     yield "ttnn-deallocate"
-    yield "ttnn-check-memory"
+    yield "ttcore-check-memory"
 
 
 def ttnn_to_runtime(options: Values) -> Iterator[Step | str]:
     """TTNN is what the flatbuffer holds: there is only to see that it fits the device."""
-    yield "ttnn-check-memory"
+    yield "ttcore-check-memory"
 
 
 def ttnn_to_emitc(options: Values) -> Iterator[Step | str]:
@@ -83,14 +84,6 @@ _D2M = "TTNN programs hold calls of the library only"
 _METRICS = "use --mlir-timing, or the perf command of ttcodegen-rt"
 
 
-def _fixed(reason: str, **defaults: OptionValue) -> tuple[Option, ...]:
-    """Options that say what is done anyway, and what their other values are refused with."""
-    return tuple(
-        Option(name.replace("_", "-"), "", default, refusal=reason)
-        for name, default in defaults.items()
-    )
-
-
 _TTIR_OPTIONS = (
     Option("enable-fusing-pass", "Recognise what the library has one op for.", True),
     Option("enable-implicit-broadcast-folding-pass", "Drop broadcasts that are implied.", True),
@@ -102,7 +95,7 @@ _TTNN_OPTIONS = (
     *_TTIR_OPTIONS,
     Option("enable-const-eval", "Compute once what depends on weights only.", True),
     Option("enable-remove-dead-values", "Drop what lowering left over.", True),
-    *_fixed(
+    *fixed(
         _OPTIMIZER,
         optimization_level=0,
         enable_optimizer=False,
@@ -122,7 +115,7 @@ _TTNN_OPTIONS = (
         use_mock_allocator_state=False,
         enable_dram_space_saving_optimization_pass=False,
     ),
-    *_fixed(
+    *fixed(
         _CALLS,
         disable_workarounds=False,
         enable_layout_workaround_pass=True,
@@ -130,14 +123,14 @@ _TTNN_OPTIONS = (
         enable_ttnn_decomposition_pass=True,
         composite_resolution="auto",
     ),
-    *_fixed(
+    *fixed(
         _CPU,
         enable_cpu_hoisted_const_eval=False,
         enable_const_eval_inputs_to_system_memory=False,
     ),
-    *_fixed(_DEVICES, mesh_topology="", enable_ccl_activation_dtype_lowering=False),
-    *_fixed(_TRACE, enable_trace=False),
-    *_fixed(
+    *fixed(_DEVICES, mesh_topology="", enable_ccl_activation_dtype_lowering=False),
+    *fixed(_TRACE, enable_trace=False),
+    *fixed(
         _TYPES,
         target_bit_width=32,
         enable_bfp8_conversion=False,
@@ -147,7 +140,7 @@ _TTNN_OPTIONS = (
         enable_activation_dtype_lowering=False,
         enable_quant_dequant_conversion_pass=True,
     ),
-    *_fixed(
+    *fixed(
         _KERNELS,
         compute_cfg_math_fidelity="",
         compute_cfg_fp32_dest_acc_en="",
@@ -155,20 +148,20 @@ _TTNN_OPTIONS = (
         compute_cfg_packer_l1_acc="",
         compute_cfg_dst_full_sync_en="",
     ),
-    *_fixed(
+    *fixed(
         _FUSED,
         enable_fusing_conv2d_with_multiply_pattern=False,
         enable_permute_matmul_fusion=False,
         enable_permute_slice_after_matmul_fusion=False,
     ),
-    *_fixed(_D2M, enable_create_d2m_subgraphs=False, enable_d2m_elementwise_fusion=False),
-    *_fixed(
+    *fixed(_D2M, enable_create_d2m_subgraphs=False, enable_d2m_elementwise_fusion=False),
+    *fixed(
         _METRICS,
         ttnn_perf_metrics_enabled=False,
         ttnn_perf_metrics_output_file="",
         enable_compile_time_stats=False,
     ),
-    *_fixed("locations do not have to be unique", check_unique_locs=False),
+    *fixed("locations do not have to be unique", check_unique_locs=False),
 )
 _EMITC_PASS_OPTIONS = (
     Option("module-name", "The namespace and the stem of the files; the module's name."),
@@ -178,9 +171,9 @@ _EMITC_PASS_OPTIONS = (
 _EMITC_OPTIONS = (
     *_EMITC_PASS_OPTIONS,
     Option("target-dylib", "Add functions of vectors, for callers that know no model.", False),
-    *_fixed("the C++ has the structure of the model anyway", try_recover_structure=True),
-    *_fixed("structures without fields are left out", tuplify_input_if_empty=False),
-    *_fixed(
+    *fixed("the C++ has the structure of the model anyway", try_recover_structure=True),
+    *fixed("structures without fields are left out", tuplify_input_if_empty=False),
+    *fixed(
         "the project that ttcodegen writes reads inputs and weights from .npy files",
         load_input_tensors_from_disk=False,
         tensor_load_directory="",

@@ -11,7 +11,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from xdsl.context import Context
-from xdsl.dialects.builtin import ModuleOp, StringAttr
+from xdsl.dialects.builtin import FunctionType, ModuleOp, StringAttr
 from xdsl.dialects.func import FuncOp
 from xdsl.ir import SSAValue, Use
 from xdsl.passes import ModulePass
@@ -52,6 +52,10 @@ class TTMetalWeightTypes(ModulePass):
                     data_type = DataType.from_mlir(wanted)
                     placement = TensorPlacement(shape_of(argument.type), data_type)
                     set_type(argument, placed_type(placement))
+            function.function_type = FunctionType.from_lists(
+                [argument.type for argument in function.body.block.args],
+                list(function.function_type.outputs.data),
+            )
 
     def _wanted(self, function: FuncOp, index: int) -> str:
         said = argument_attribute(function, index, WEIGHT_TYPE)

@@ -17,12 +17,15 @@ from ttcodegen.diagnostics import CompileError, Diagnostics, Note
 from ttcodegen.dialects.functions import argument_type
 from ttcodegen.dialects.memory import Layout
 from ttcodegen.dialects.placement import TensorPlacement, TTNNLayoutAttr
+from ttcodegen.dialects.programs import Program, program_of
 from ttcodegen.dialects.system import system_of
 from ttcodegen.dialects.tile import TILE_FORMATS
 from ttcodegen.dialects.ttcore import ArgumentType, LoadCachedOp
 from ttcodegen.target.system import DEFAULT_ARCHITECTURE, ChipDescription, default_system
 from ttcodegen.transforms.const_eval_hoist import is_const_eval
 from ttcodegen.transforms.deallocate import buffer_owners
+
+_DEALLOCATIONS = ("ttnn.deallocate", "ttmetal.deallocate_buffer")
 
 
 @dataclass(frozen=True)
@@ -31,12 +34,14 @@ class CheckMemory(ModulePass):
 
     Tensors count from the op that makes them until they are deallocated, weights and what is
     computed from them always; a program computes its constants before its first run. Circular
-    buffers and what ops allocate for themselves are not counted. Raises CompileError that names the
-    op at which the memory does not suffice, and what takes it; the data types that the chip lacks;
-    or tensors that are divided among more cores than there are.
+    buffers of programs of the device count while the program runs; what calls of a library allocate
+    for themselves is not known.
+
+    Raises CompileError that names the op at which the memory does not suffice, and what takes it;
+    the data types that the chip lacks; or tensors that are divided among more cores than there are.
     """
 
-    name = "ttnn-check-memory"
+    name = "ttcore-check-memory"
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         system = system_of(op) or default_system(DEFAULT_ARCHITECTURE)
@@ -142,8 +147,10 @@ class _Usage:
             for result in op.results:
                 if owners[result] is result:
                     self._take(result, kind, op)
-            if op.name == "ttnn.deallocate" and owners[op.operands[0]] is op.operands[0]:
+            if op.name in _DEALLOCATIONS and owners[op.operands[0]] is op.operands[0]:
                 self._give_back(op.operands[0])
+            if (program := op.attributes.get("program")) is not None:
+                self._run(program_of(program), op)
 
     def _take(self, value: SSAValue, kind: str, op: Operation) -> None:
         placement = _placement(value.type)
@@ -154,6 +161,14 @@ class _Usage:
         kinds[kind] = kinds.get(kind, 0) + banks.bytes
         if sum(kinds.values()) > self._limit(banks.memory):
             raise self._full(banks.memory, kinds, op)
+
+    def _run(self, program: Program, op: Operation) -> None:
+        """Counts the circular buffers of a program, which go when it ends."""
+        kinds = self.taken.setdefault("l1", {})
+        kinds["circular buffers"] = sum(buffer.size for buffer in program.circular_buffers)
+        if sum(kinds.values()) > self._limit("l1"):
+            raise self._full("l1", kinds, op)
+        del kinds["circular buffers"]
 
     def _give_back(self, value: SSAValue) -> None:
         placement = _placement(value.type)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from ttcodegen.diagnostics import CompileError, Source
@@ -9,10 +11,11 @@ from ttcodegen.dialects import load_dialects
 from ttcodegen.dialects.datatypes import DataType
 from ttcodegen.dialects.memory import Layout
 from ttcodegen.dialects.placement import Shards, TensorPlacement
+from ttcodegen.dialects.system import set_system
 from ttcodegen.parsing import parse_module
 from ttcodegen.target.system import default_system
 from ttcodegen.transforms.registry import passes_of, step
-from ttcodegen.transforms.ttnn_memory import Banks, banks_of
+from ttcodegen.transforms.ttcore_memory import Banks, banks_of
 
 WORMHOLE = default_system("wormhole_b0").chip
 BLACKHOLE = default_system("blackhole").chip
@@ -86,3 +89,29 @@ def test_the_message_tells_what_takes_the_memory() -> None:
     (diagnostic,) = error.value.diagnostics
     notes = [note.message for note in diagnostic.notes]
     assert notes == ["inputs: 4.00 GiB", "weights: 4.00 GiB", "constants: 4.00 GiB"]
+
+
+def test_circular_buffers_need_memory() -> None:
+    text = """
+        func.func @f(%x: tensor<64x64xbf16>, %y: tensor<64x64xbf16>) -> tensor<64x64xbf16> {
+          %0 = "ttir.add"(%x, %y) : (tensor<64x64xbf16>, tensor<64x64xbf16>) -> tensor<64x64xbf16>
+          return %0 : tensor<64x64xbf16>
+        }"""
+    module, context = parse_module(Source("m.mlir", text)), load_dialects()
+    system = default_system("wormhole_b0")
+
+    def leave(size: int) -> None:
+        chip = replace(system.chip, l1_unreserved_base=system.chip.l1_size - size)
+        set_system(module, replace(system, chips=(chip,)))
+
+    # Two tiles each of both inputs and the result have 12 KiB.
+    leave(12 * 1024)
+    for pass_ in passes_of("ttir-to-ttmetal-pipeline"):
+        pass_.apply(context, module)
+    leave(12 * 1024 - 1)
+    (check,) = passes_of("ttcore-check-memory")
+    with pytest.raises(CompileError, match="does not fit into the L1") as error:
+        check.apply(context, module)
+    (note,) = error.value.diagnostics[0].notes
+    # On all 64 cores.
+    assert note.message == "circular buffers: 768.00 KiB"

@@ -62,7 +62,7 @@ def _flops(
     operands: Sequence[TensorPlacement],
     results: Sequence[TensorPlacement],
 ) -> int:
-    if name in MOVEMENTS or not operands:
+    if name in MOVEMENTS or not operands or not results:
         return 0
     attributes = _attributes(operation)
     produced = sum(element_count(placement) for placement in results)

@@ -10,7 +10,7 @@ from ttcodegen.dialects.datatypes import DataType
 from ttcodegen.runtime.comparison import compare, device_tolerance
 from ttcodegen.runtime.lowered import LoweredBinary, interpreter_of
 
-_RUNS = 8
+DISTURBED_RUNS = 8
 """How often a program is run."""
 
 
@@ -18,7 +18,7 @@ def disturbed_runs(
     binary: LoweredBinary, program: str, inputs: Sequence[np.ndarray]
 ) -> Iterator[list[np.ndarray]]:
     """The outputs of runs whose results are rounded in other ways, run when they are asked for."""
-    for seed in range(_RUNS):
+    for seed in range(DISTURBED_RUNS):
         interpreter = interpreter_of(binary, disturbance=np.random.default_rng(seed))
         with np.errstate(all="ignore"):
             yield interpreter.run(program, inputs)

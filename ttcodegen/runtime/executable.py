@@ -2,27 +2,43 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, Protocol, TypeVar
 
 import numpy as np
 
 from ttcodegen.diagnostics import CompileError
+from ttcodegen.flatbuffer.program import Integer
 from ttcodegen.flatbuffer.reader import read_ttnn_file
+from ttcodegen.flatbuffer.ttm_program import CREATE_BUFFER, DEALLOCATE_BUFFER, PROGRAM
+from ttcodegen.flatbuffer.ttm_reader import read_ttm_file
 from ttcodegen.project.manifest import read_manifest
+from ttcodegen.runtime.cost import Cost, cost_of
+from ttcodegen.runtime.device_interpreter import DeviceInterpreter
+from ttcodegen.runtime.disturbance import DISTURBED_RUNS
 from ttcodegen.runtime.execution import ExecutionError, Observer
 from ttcodegen.runtime.interpreter import Interpreter, constant_array
 
 if TYPE_CHECKING:
-    from ttcodegen.flatbuffer.program import Binary, Program
+    from ttcodegen.flatbuffer.program import Binary, Operation, Program
+    from ttcodegen.flatbuffer.ttm_program import DeviceBinary
     from ttcodegen.runtime.library import LoadedFunction, TensorSignature
 
 Result = TypeVar("Result")
 
 ENDINGS = (".ttnn", ".ttm", ".so")
 """The endings of files that can be run."""
+
+
+class Runner(Protocol):
+    """Runs the functions of a flatbuffer."""
+
+    def run(self, name: str, inputs: Sequence[np.ndarray]) -> list[np.ndarray]:
+        """The outputs of a function."""
+        ...
 
 
 @dataclass(frozen=True)
@@ -87,11 +103,6 @@ class Executable(Protocol):
         ...
 
     @property
-    def kind(self) -> str:
-        """ttnn, ttm or so."""
-        ...
-
-    @property
     def programs(self) -> tuple[ProgramInfo, ...]:
         """The programs that can be called, in order."""
         ...
@@ -115,17 +126,36 @@ class Executable(Protocol):
         ...
 
 
-class FlatbufferExecutable:
-    """A `.ttnn` file, run in numpy."""
+class FlatbufferExecutable(ABC):
+    """A flatbuffer, run in numpy."""
 
-    kind = "ttnn"
+    kind: ClassVar[str]
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, binary: Binary | DeviceBinary, functions: Sequence[Program]):
         self.path = path
-        self.binary: Binary = read_ttnn_file(path)
-        self.entries = tuple(p for p in self.binary.programs if p.kind == "entry")
+        self.header = binary
+        """Where the file comes from: versions, architecture, system."""
+        self.functions = tuple(functions)
+        """All functions of the file."""
+        self.constants = binary.constants
+        self.entries = tuple(p for p in functions if p.kind == "entry")
         self.programs = tuple(_program_info(program) for program in self.entries)
-        self._interpreter: Interpreter | None = None
+        self._runner: Runner | None = None
+
+    @abstractmethod
+    def _make_runner(
+        self, observe: Observer | None = None, disturbance: np.random.Generator | None = None
+    ) -> Runner:
+        """An interpreter of the functions."""
+
+    def reference(self, program: int, arguments: Sequence[np.ndarray]) -> list[np.ndarray] | None:
+        """The outputs of a program whose floats are all float32, whatever their data types; None
+        if that says nothing of the program.
+
+        Raises:
+            CompileError: as `run`.
+        """
+        return None
 
     def run(
         self, program: int, arguments: Sequence[np.ndarray], observe: Observer | None = None
@@ -135,48 +165,55 @@ class FlatbufferExecutable:
         Raises:
             CompileError: if the arguments do not fit, or an op cannot be run.
         """
-        return self._guarded(self._interpreter_for(observe), program, arguments)
+        if observe is not None:
+            return self._run(lambda: self._make_runner(observe), program, arguments)
+        if self._runner is None:
+            self._runner = self._guard(self._make_runner)
+        runner = self._runner
+        return self._run(lambda: runner, program, arguments)
 
-    def run_unrounded(self, program: int, arguments: Sequence[np.ndarray]) -> list[np.ndarray]:
-        """The outputs of a program whose floats are all float32, whatever their data types.
+    def disturbed_runs(
+        self, program: int, arguments: Sequence[np.ndarray]
+    ) -> Iterator[list[np.ndarray]]:
+        """The outputs of runs whose floats are rounded as in other orders of summation."""
+        for seed in range(DISTURBED_RUNS):
+            generator = np.random.default_rng(seed)
+            yield self._run(
+                lambda generator=generator: self._make_runner(None, generator), program, arguments
+            )
 
-        Raises:
-            CompileError: as `run`.
-        """
-        interpreter = self._guard(lambda: Interpreter(self.binary, rounds=False))
-        return self._guarded(interpreter, program, arguments)
+    def operations(self, function: Program) -> Sequence[Operation]:
+        """The operations of a function in the order in which they are run and observed; none if its
+        caller is what counts."""
+        return function.operations
 
-    def run_disturbed(
-        self, program: int, arguments: Sequence[np.ndarray], seed: int
-    ) -> list[np.ndarray]:
-        """The outputs of a program whose floats are rounded as in another order of summation."""
-        generator = np.random.default_rng(seed)
-        interpreter = self._guard(lambda: Interpreter(self.binary, disturbance=generator))
-        return self._guarded(interpreter, program, arguments)
+    def work(self, function: str, operation: Operation) -> tuple[str, Cost]:
+        """What an operation of a function is called, and what it has to do."""
+        owner = next(f for f in self.functions if f.name == function)
+        return operation.name, cost_of(owner, operation)
+
+    def cost(self, function: str) -> Cost:
+        """What a whole function has to do."""
+        owner = next(f for f in self.functions if f.name == function)
+        works = [self.work(function, operation)[1] for operation in self.operations(owner)]
+        return sum(works, Cost(0, 0))
 
     def goldens(self, program: int) -> dict[int, np.ndarray]:
         """The golden values that are embedded for a program, by index of the tensor."""
         return {
-            golden.tensor: constant_array(self.binary.constants[golden.constant])
+            golden.tensor: constant_array(self.constants[golden.constant])
             for golden in self.entries[program].goldens
         }
 
     def close(self) -> None:
         """Lets go of the constants."""
-        self._interpreter = None
+        self._runner = None
 
-    def _interpreter_for(self, observe: Observer | None) -> Interpreter:
-        if observe is not None:
-            return self._guard(lambda: Interpreter(self.binary, observe))
-        if self._interpreter is None:
-            self._interpreter = self._guard(lambda: Interpreter(self.binary))
-        return self._interpreter
-
-    def _guarded(
-        self, interpreter: Interpreter, program: int, arguments: Sequence[np.ndarray]
+    def _run(
+        self, runner: Callable[[], Runner], program: int, arguments: Sequence[np.ndarray]
     ) -> list[np.ndarray]:
         name = self.entries[program].name
-        return self._guard(lambda: interpreter.run(name, arguments))
+        return self._guard(lambda: runner().run(name, arguments))
 
     def _guard(self, action: Callable[[], Result]) -> Result:
         """What `action` gives; a program that cannot be run is the file's fault."""
@@ -187,6 +224,59 @@ class FlatbufferExecutable:
                 f"'{self.path}' cannot be run: {error}",
                 remedy="the file was made by another version or changed: compile the model again",
             ) from error
+
+
+class TTNNExecutable(FlatbufferExecutable):
+    """A `.ttnn` file."""
+
+    kind = "ttnn"
+
+    def __init__(self, path: Path) -> None:
+        self.binary: Binary = read_ttnn_file(path)
+        super().__init__(path, self.binary, self.binary.programs)
+
+    def _make_runner(
+        self, observe: Observer | None = None, disturbance: np.random.Generator | None = None
+    ) -> Runner:
+        return Interpreter(self.binary, observe, disturbance)
+
+    def reference(self, program: int, arguments: Sequence[np.ndarray]) -> list[np.ndarray] | None:
+        """The outputs of a program that rounds nothing."""
+        return self._run(lambda: Interpreter(self.binary, rounds=False), program, arguments)
+
+
+class TTMExecutable(FlatbufferExecutable):
+    """A `.ttm` file."""
+
+    kind = "ttm"
+
+    def __init__(self, path: Path) -> None:
+        self.binary: DeviceBinary = read_ttm_file(path)
+        super().__init__(path, self.binary, self.binary.functions)
+
+    def _make_runner(
+        self, observe: Observer | None = None, disturbance: np.random.Generator | None = None
+    ) -> Runner:
+        return DeviceInterpreter(self.binary, observe, disturbance)
+
+    def operations(self, function: Program) -> Sequence[Operation]:
+        """The launches and views of a host function; a meaning counts for the program it is of."""
+        if any(program.meaning == function.name for program in self.binary.programs):
+            return ()
+        placing = (CREATE_BUFFER, DEALLOCATE_BUFFER)
+        return [op for op in function.operations if op.name not in placing]
+
+    def work(self, function: str, operation: Operation) -> tuple[str, Cost]:
+        """The program that an operation launches, and what that has to do."""
+        name, cost = super().work(function, operation)
+        for attribute in operation.attributes:
+            value = attribute.value
+            if attribute.name == PROGRAM and isinstance(value, Integer):
+                program = self.binary.programs[value.value]
+                meaning = self.binary.function(program.meaning)
+                flops = sum(cost_of(meaning, op).flops for op in meaning.operations)
+                return program.name, Cost(cost.moved, flops)
+        return name, cost
 
 
 def _program_info(program: Program) -> ProgramInfo:
@@ -295,13 +385,24 @@ def open_executable(path: Path) -> Executable:
     """
     match path.suffix:
         case ".ttnn":
-            return FlatbufferExecutable(path)
+            return TTNNExecutable(path)
+        case ".ttm":
+            return TTMExecutable(path)
         case ".so":
             return LibraryExecutable(path)
         case _:
             raise CompileError(
                 f"'{path}' cannot be run: its ending is none of {', '.join(ENDINGS)}"
             )
+
+
+def open_flatbuffer(path: Path) -> FlatbufferExecutable:
+    """The flatbuffer at `path`, by its ending.
+
+    Raises:
+        CompileError: as `open_executable`.
+    """
+    return TTMExecutable(path) if path.suffix == ".ttm" else TTNNExecutable(path)
 
 
 def flatbuffer_beside(library: Path) -> Path | None:

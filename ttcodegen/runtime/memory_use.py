@@ -8,8 +8,11 @@ from typing import Any
 
 import ttcodegen.ops as catalogue
 from ttcodegen.flatbuffer.program import Operation, Program
+from ttcodegen.flatbuffer.ttm_program import DEALLOCATE_BUFFER, VIEW
 from ttcodegen.ops.definition import TTNN
 from ttcodegen.runtime.sizes import stored_bytes
+
+_DEALLOCATIONS = ("ttnn.deallocate", DEALLOCATE_BUFFER)
 
 MEMORIES: tuple[str, ...] = ("dram", "l1")
 """The memories of the device."""
@@ -72,7 +75,7 @@ def memory_use(program: Program) -> MemoryUse:
 
 def _steps(program: Program, device: _Memory) -> Iterator[MemoryStep]:
     for operation in program.operations:
-        if operation.name == "ttnn.deallocate":
+        if operation.name in _DEALLOCATIONS:
             device.free(operation.operands[0])
             continue
         aliased = operation.operands[0] if _may_alias(operation) and operation.operands else None
@@ -82,6 +85,8 @@ def _steps(program: Program, device: _Memory) -> Iterator[MemoryStep]:
 
 
 def _may_alias(operation: Operation) -> bool:
+    if operation.name == VIEW:
+        return True
     definition = TTNN.get(operation.name.partition(".")[2])
     return definition is not None and definition.may_alias
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from ttcodegen.dialects.datatypes import DataType
-from ttcodegen.flatbuffer.program import Binary, Program
+from ttcodegen.flatbuffer.program import Constant, Program
 from ttcodegen.runtime.comparison import Agreement, Tolerance, compare, golden_tolerance
 from ttcodegen.runtime.execution import Observation, Observer
 from ttcodegen.runtime.interpreter import constant_array
@@ -81,9 +81,11 @@ def with_correlation(tolerance: Tolerance, pcc: float) -> Tolerance:
     )
 
 
-def observer(binary: Binary, tell: Callback) -> Observer:
-    """What makes events of the observations of a run."""
-    programs = {program.name: _Goldens(binary, program) for program in binary.programs}
+def observer(
+    functions: Sequence[Program], constants: Sequence[Constant], tell: Callback
+) -> Observer:
+    """What makes events of the observations of a run of functions of a file."""
+    programs = {function.name: _Goldens(function, constants) for function in functions}
 
     def observe(observation: Observation) -> None:
         known = programs[observation.function.name]
@@ -105,9 +107,9 @@ def observer(binary: Binary, tell: Callback) -> Observer:
 class _Goldens:
     """The golden values of a program, and the places of its ops."""
 
-    def __init__(self, binary: Binary, program: Program) -> None:
-        self._binary = binary
+    def __init__(self, program: Program, constants: Sequence[Constant]) -> None:
         self._program = program
+        self._arrays = constants
         self._constants: Mapping[int, int] = {g.tensor: g.constant for g in program.goldens}
         self._next = 0
 
@@ -129,6 +131,6 @@ class _Goldens:
         return tuple(
             None
             if (constant := self._constants.get(tensor)) is None
-            else constant_array(self._binary.constants[constant])
+            else constant_array(self._arrays[constant])
             for tensor in tensors
         )

@@ -2,16 +2,22 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import ClassVar
 
 from ttcodegen.diagnostics import CompileError
-from ttcodegen.flatbuffer.program import Binary
+from ttcodegen.flatbuffer.program import Program
 from ttcodegen.flatbuffer.system import read_ttsys_file
 from ttcodegen.runtime.commands.command import Command, FileResult
 from ttcodegen.runtime.commands.query import cpu_backend_system
-from ttcodegen.runtime.commands.read import system_of_binary
-from ttcodegen.runtime.executable import FlatbufferExecutable, find_files, flatbuffer_beside
+from ttcodegen.runtime.commands.read import system_of
+from ttcodegen.runtime.executable import (
+    FlatbufferExecutable,
+    find_files,
+    flatbuffer_beside,
+    open_flatbuffer,
+)
 from ttcodegen.runtime.memory_use import memory_use
 from ttcodegen.target.system import SystemDescription, default_system, differences
 
@@ -46,10 +52,10 @@ class Check(Command):
     def _check(self, path: Path, name: str, system: SystemDescription) -> FileResult:
         kind = path.suffix.lstrip(".")
         try:
-            binary = _binary(path)
-            found = differences(system_of_binary(binary), system)
+            flatbuffer = _flatbuffer(path)
+            found = differences(system_of(flatbuffer.header), system)
             misfits = [f"{field}, of the file and of the system" for field in found]
-            misfits += unmet_needs(binary, system)
+            misfits += unmet_needs(flatbuffer.functions, system)
         except CompileError as error:
             return self.failed(path, kind, error)
         if misfits:
@@ -65,7 +71,7 @@ class Check(Command):
         return FileResult(str(path), kind, passed=not misfits, content=content)
 
 
-def _binary(path: Path) -> Binary:
+def _flatbuffer(path: Path) -> FlatbufferExecutable:
     if path.suffix == ".so":
         beside = flatbuffer_beside(path)
         if beside is None:
@@ -73,19 +79,18 @@ def _binary(path: Path) -> Binary:
                 f"'{path}' does not say what it was built for: its flatbuffer is not there"
             )
         path = beside
-    return FlatbufferExecutable(path).binary
+    return open_flatbuffer(path)
 
 
-def unmet_needs(binary: Binary, system: SystemDescription) -> list[str]:
-    """What the tensors of a file need that a system does not have: data types and memory."""
+def unmet_needs(functions: Sequence[Program], system: SystemDescription) -> list[str]:
+    """What the tensors of functions need that a system does not have: data types and memory."""
     chip = system.chip
-    misfits: list[str] = []
-    types = {t.type.data_type for program in binary.programs for t in program.tensors}
-    for data_type in sorted(types - set(chip.supported_data_types)):
-        misfits.append(f"supported_data_types: the file needs {data_type}")
+    types = {tensor.type.data_type for function in functions for tensor in function.tensors}
+    missing = sorted(types - set(chip.supported_data_types))
+    misfits = [f"supported_data_types: the file needs {data_type}" for data_type in missing]
     limits = {"dram": chip.usable_dram, "l1": chip.usable_l1 * chip.cores}
     fields = {"dram": "dram_unreserved_end", "l1": "l1_size"}
-    for program in binary.programs:
+    for program in functions:
         for memory, needed in memory_use(program).peak.items():
             if needed > limits[memory]:
                 misfits.append(

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
 from ttcodegen.diagnostics import CompileError
 from ttcodegen.dialects.datatypes import DataType
-from ttcodegen.flatbuffer.program import Binary, Program
+from ttcodegen.flatbuffer.program import Program
 from ttcodegen.runtime.commands.output_checks import (
     Check,
     check_against_flatbuffer,
@@ -22,7 +22,7 @@ from ttcodegen.runtime.comparison import (
     compare_drawn,
     device_tolerance,
 )
-from ttcodegen.runtime.disturbance import coarse_outputs, disturbed_runs, undecided_places
+from ttcodegen.runtime.disturbance import coarse_outputs, undecided_places
 from ttcodegen.runtime.executable import Executable, FlatbufferExecutable
 
 _DRAWING = frozenset(["ttnn.rand", "ttnn.dropout", "ttnn.sampling"])
@@ -79,8 +79,8 @@ class _Comparison:
         expected: Sequence[np.ndarray],
     ) -> None:
         self._arguments = arguments
-        self._binary = flatbuffer.binary
-        self._program = flatbuffer.entries[index]
+        self._flatbuffer = flatbuffer
+        self._index = index
         self._outputs = flatbuffer.programs[index].outputs
         self._inputs = inputs
         self._expected = [
@@ -91,7 +91,8 @@ class _Comparison:
 
     def checks(self, actual: Sequence[np.ndarray]) -> list[Check]:
         """A check of each output of another run."""
-        drawn = drawn_outputs(self._binary, self._program)
+        functions = {function.name: function for function in self._flatbuffer.functions}
+        drawn = drawn_outputs(functions, self._flatbuffer.entries[self._index])
         found = [
             Check("flatbuffer", compare_drawn(array, self._raw[i]))
             if i in drawn
@@ -123,17 +124,17 @@ class _Comparison:
         tolerance = EXACT if expected.dtype.kind == "b" else device_tolerance(data_type)
         return check_against_flatbuffer(self._arguments, actual, expected, tolerance)
 
-    def _disturbed(self) -> Any:
-        return disturbed_runs(self._binary, self._program.name, self._inputs)
+    def _disturbed(self) -> Iterator[list[np.ndarray]]:
+        return self._flatbuffer.disturbed_runs(self._index, self._inputs)
 
 
-def drawn_outputs(binary: Binary, program: Program) -> set[int]:
+def drawn_outputs(functions: Mapping[str, Program], program: Program) -> set[int]:
     """The outputs that random numbers took part in computing: no two generators draw the same."""
     drawn: set[int] = set()
     for operation in program.operations:
-        callee = None if operation.callee is None else binary.program(operation.callee)
+        callee = None if operation.callee is None else functions[operation.callee]
         draws = operation.name in _DRAWING or (
-            callee is not None and bool(drawn_outputs(binary, callee))
+            callee is not None and bool(drawn_outputs(functions, callee))
         )
         if draws or not drawn.isdisjoint(operation.operands):
             drawn.update(operation.results)

@@ -11,12 +11,11 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 from ttcodegen.diagnostics import CompileError
-from ttcodegen.flatbuffer.program import Binary, Program
 from ttcodegen.runtime.commands.artifacts import json_text
 from ttcodegen.runtime.commands.command import Command, FileResult
-from ttcodegen.runtime.commands.read import system_of_binary
+from ttcodegen.runtime.commands.read import system_of
 from ttcodegen.runtime.commands.running import Progress, chosen_programs, program_inputs
-from ttcodegen.runtime.cost import Cost, cost_of
+from ttcodegen.runtime.cost import Cost
 from ttcodegen.runtime.executable import (
     ENDINGS,
     Executable,
@@ -24,6 +23,7 @@ from ttcodegen.runtime.executable import (
     find_files,
     flatbuffer_beside,
     open_executable,
+    open_flatbuffer,
 )
 from ttcodegen.runtime.execution import Observation
 from ttcodegen.runtime.roofline import Roofline, card_roofline, host_roofline
@@ -110,10 +110,10 @@ class Perf(Command):
 
     def _card(self, executable: Executable) -> Roofline:
         arch: str | None = self.arguments["arch"]
-        binary = _binary_of(executable)
-        if arch is not None or binary is None:
+        flatbuffer = _flatbuffer_of(executable)
+        if arch is not None or flatbuffer is None:
             return card_roofline(default_system(arch or "wormhole_b0").chip)
-        return card_roofline(system_of_binary(binary).chip)
+        return card_roofline(system_of(flatbuffer.header).chip)
 
     def _measured(self, executable: Executable, index: int) -> list[OpTimes]:
         inputs = program_inputs(self.arguments, executable, index).arrays
@@ -121,14 +121,14 @@ class Perf(Command):
         # computed in it.
         executable.run(index, inputs)
         if isinstance(executable, FlatbufferExecutable):
-            clock = _OpClock(executable.binary)
+            clock = _OpClock(executable)
             for _ in range(self.arguments["loops"]):
                 clock.start()
                 executable.run(index, inputs, clock.observe)
             return clock.ops()
         name = executable.programs[index].name
-        binary = _binary_of(executable)
-        cost = Cost(0, 0) if binary is None else _program_cost(binary.program(name))
+        flatbuffer = _flatbuffer_of(executable)
+        cost = Cost(0, 0) if flatbuffer is None else flatbuffer.cost(name)
         whole = OpTimes(name, 0, "(whole program)", None, cost)
         for _ in range(self.arguments["loops"]):
             start = time.perf_counter()
@@ -151,8 +151,9 @@ class Perf(Command):
 class _OpClock:
     """Measures the ops of a run from one observation to the next."""
 
-    def __init__(self, binary: Binary) -> None:
-        self._programs = {program.name: program for program in binary.programs}
+    def __init__(self, flatbuffer: FlatbufferExecutable) -> None:
+        self._operations = {f.name: flatbuffer.operations(f) for f in flatbuffer.functions}
+        self._flatbuffer = flatbuffer
         self._ops: dict[tuple[str, int], OpTimes] = {}
         self._indices: dict[int, int] = {}
         self._mark = 0.0
@@ -162,10 +163,12 @@ class _OpClock:
         self._mark = time.perf_counter()
 
     def observe(self, observation: Observation) -> None:
-        """An op ended."""
+        """An op ended. What runs inside a program of the device counts for the program."""
         now = time.perf_counter()
         begin = self._mark
         function, step = observation.function, observation.step
+        if not self._operations[function.name]:
+            return
         index = self._indices.get(id(step))
         if index is None:
             self._indices |= {id(s): i for i, s in enumerate(function.steps)}
@@ -178,10 +181,9 @@ class _OpClock:
     def _times(self, program: str, index: int) -> OpTimes:
         key = (program, index)
         if key not in self._ops:
-            owner = self._programs[program]
-            operation = owner.operations[index]
-            cost = cost_of(owner, operation)
-            self._ops[key] = OpTimes(program, index, operation.name, operation.location, cost)
+            operation = self._operations[program][index]
+            name, cost = self._flatbuffer.work(program, operation)
+            self._ops[key] = OpTimes(program, index, name, operation.location, cost)
         return self._ops[key]
 
     def ops(self) -> list[OpTimes]:
@@ -189,17 +191,11 @@ class _OpClock:
         return list(self._ops.values())
 
 
-def _binary_of(executable: Executable) -> Binary | None:
+def _flatbuffer_of(executable: Executable) -> FlatbufferExecutable | None:
     if isinstance(executable, FlatbufferExecutable):
-        return executable.binary
+        return executable
     path = flatbuffer_beside(executable.path)
-    if path is None or path.suffix != ".ttnn":
-        return None
-    return FlatbufferExecutable(path).binary
-
-
-def _program_cost(program: Program) -> Cost:
-    return sum((cost_of(program, op) for op in program.operations), Cost(0, 0))
+    return None if path is None else open_flatbuffer(path)
 
 
 def _rows(ops: Sequence[OpTimes], host: Roofline, card: Roofline) -> list[dict[str, Any]]:

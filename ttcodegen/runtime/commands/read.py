@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -14,6 +14,7 @@ from ttcodegen.runtime.commands.command import Command, FileResult
 
 if TYPE_CHECKING:
     from ttcodegen.flatbuffer.program import Binary
+    from ttcodegen.flatbuffer.ttm_program import DeviceBinary, DeviceProgram
     from ttcodegen.runtime.executable import Executable
     from ttcodegen.target.system import SystemDescription
 
@@ -92,25 +93,36 @@ def _system_json(system: SystemDescription) -> dict[str, Any]:
 
 
 def _flatbuffer_sections(path: Path) -> Sections:
-    from ttcodegen.runtime.executable import open_executable
+    from ttcodegen.runtime.executable import TTMExecutable, TTNNExecutable, open_flatbuffer
 
-    executable = open_executable(path)
-    binary: Binary = getattr(executable, "binary")  # noqa: B009
-    return {
+    executable = open_flatbuffer(path)
+    header = executable.header
+    sections: dict[str, Callable[[], Any]] = {
         "version": lambda: {
-            "file": f"{binary.major}.{binary.minor}",
-            "tool": binary.tool_version,
-            "tt_metal": binary.release,
-            "input_sha256": binary.input_hash,
+            "file": f"{header.major}.{header.minor}",
+            "tool": header.tool_version,
+            "tt_metal": header.release,
+            "input_sha256": header.input_hash,
         },
-        "system_desc": lambda: _system_json(system_of_binary(binary)),
-        "mlir": lambda: _mlir(binary),
-        "cpp": lambda: _cpp(binary, path),
+        "system_desc": lambda: _system_json(system_of(header)),
         **_interface_sections(executable),
     }
+    if isinstance(executable, TTNNExecutable):
+        binary = executable.binary
+        sections |= {"mlir": lambda: _mlir(binary), "cpp": lambda: _cpp(binary, path)}
+    elif isinstance(executable, TTMExecutable):
+        programs = executable.binary.programs
+        sections["cpp"] = lambda: _kernels(programs)
+    return sections
 
 
-def system_of_binary(binary: Binary) -> SystemDescription:
+def _kernels(programs: Sequence[DeviceProgram]) -> str:
+    """The C++ of all kernels, each once."""
+    texts = {kernel.source: f"{p.name}: {kernel.name}" for p in programs for kernel in p.kernels}
+    return "\n".join(f"// {name}\n{text}" for text, name in texts.items())
+
+
+def system_of(binary: Binary | DeviceBinary) -> SystemDescription:
     """The system that a file was compiled for.
 
     Raises:
@@ -180,5 +192,6 @@ def _library_sections(path: Path) -> Sections:
     }
     if flatbuffer is not None:
         others = _flatbuffer_sections(flatbuffer)
-        sections |= {name: others[name] for name in ("system_desc", "mlir", "cpp")}
+        borrowed = [name for name in ("system_desc", "mlir", "cpp") if name in others]
+        sections |= {name: others[name] for name in borrowed}
     return sections

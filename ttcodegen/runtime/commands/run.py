@@ -32,7 +32,9 @@ from ttcodegen.runtime.executable import (
     flatbuffer_beside,
     library_beside,
     open_executable,
+    open_flatbuffer,
 )
+from ttcodegen.runtime.execution import Observer
 from ttcodegen.runtime.memory_use import MemoryUse, memory_use
 from ttcodegen.runtime.op_events import Callback, OpEvent, RunStopped, observer
 from ttcodegen.runtime.program_inputs import ProgramInputs
@@ -191,7 +193,7 @@ class Run(Command):
         observe = None
         if isinstance(run.executable, FlatbufferExecutable):
             if self._callback is not None or run.inputs.origin == "golden":
-                observe = observer(run.executable.binary, lambda event: self._told(run, event))
+                observe = self._observer(run, run.executable)
         elif self._callback is not None:
             raise CompileError("callbacks see the ops of flatbuffers, not those of shared objects")
         for _ in range(self.arguments["loops"]):
@@ -204,6 +206,9 @@ class Run(Command):
             run.seconds.append(round(time.perf_counter() - start, 6))
             run.outputs = run.outputs or outputs
             observe = None
+
+    def _observer(self, run: ProgramRun, file: FlatbufferExecutable) -> Observer:
+        return observer(file.functions, file.constants, lambda event: self._told(run, event))
 
     def _told(self, run: ProgramRun, event: OpEvent) -> bool | None:
         if run.inputs.origin == "golden" and not self.arguments["disable_golden"]:
@@ -227,9 +232,9 @@ class Run(Command):
         if run.inputs.origin == "golden" and all(entry.tensor in goldens for entry in entries):
             run.golden_origin = "embedded"
             run.goldens = {i: goldens[entry.tensor] for i, entry in enumerate(entries)}
-        else:
+        elif (unrounded := source.reference(index, run.inputs.arrays)) is not None:
             run.golden_origin = "unrounded"
-            run.goldens = dict(enumerate(source.run_unrounded(index, run.inputs.arrays)))
+            run.goldens = dict(enumerate(unrounded))
         for output, golden in run.goldens.items():
             tensor = run.executable.programs[run.index].outputs[output]
             run.add_check(output, check_golden(self.arguments, tensor, run.outputs[output], golden))
@@ -291,9 +296,7 @@ def _flatbuffer_of(executable: Executable) -> FlatbufferExecutable | None:
     if isinstance(executable, FlatbufferExecutable):
         return executable
     path = flatbuffer_beside(executable.path)
-    if path is None or path.suffix != ".ttnn":
-        return None
-    return FlatbufferExecutable(path)
+    return None if path is None else open_flatbuffer(path)
 
 
 def _entry(flatbuffer: FlatbufferExecutable, name: str) -> Program | None:

@@ -8,6 +8,8 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from xdsl.dialects.builtin import (
     ArrayAttr,
     DenseArrayBase,
@@ -26,6 +28,12 @@ from ttcodegen.cli.opt import main
 from ttcodegen.diagnostics import Source
 from ttcodegen.dialects.constants import elements
 from ttcodegen.dialects.datatypes import DataType
+from ttcodegen.dialects.layout_text import (
+    LayoutTextError,
+    layout_text,
+    parse_layout_text,
+    placed,
+)
 from ttcodegen.dialects.memory import Layout
 from ttcodegen.dialects.placement import Shards, TensorPlacement, placed_type
 from ttcodegen.dialects.ttir import ttir_op_classes
@@ -137,6 +145,37 @@ OPS = [pytest.param(*row, id=row[0]) for row in catalogue()]
 @pytest.mark.parametrize(("name", "op_class"), OPS)
 def test_ops_of_the_catalogue(name: str, op_class: Any) -> None:
     check(sample(op_class.definition, op_class, len(name)))
+
+
+def random_placements() -> st.SearchStrategy[TensorPlacement]:
+    """Tensors on device and host, of any rank and data type; block floats are tiles."""
+    places = st.builds(
+        TensorPlacement,
+        st.lists(st.integers(0, 70), max_size=6).map(tuple),
+        st.sampled_from(DataType),
+        st.sampled_from(Layout),
+        st.sampled_from(["dram", "l1"]),
+    )
+    possible = places.filter(lambda p: p.layout is Layout.TILE or not p.data_type.is_block_float)
+    return st.one_of(possible, possible.map(TensorPlacement.on_host))
+
+
+@given(random_placements())
+@settings(deadline=None)
+def test_random_layouts(placement: TensorPlacement) -> None:
+    text = layout_text(placement)
+    found, end = parse_layout_text(text)
+    assert end == len(text)
+    assert placed(found, placement.shape) == placement
+    assert layout_text(found) == text
+
+
+@given(st.text("<>()d01x!#.,-> *tilemrfb32:", max_size=80))
+def test_text_that_is_no_layout_is_refused(text: str) -> None:
+    whole = layout_text(PLACEMENTS[0])
+    for candidate in (text, whole[: len(whole) // 2] + text):
+        with pytest.raises(LayoutTextError):
+            parse_layout_text(candidate)
 
 
 @pytest.mark.parametrize("placement", PLACEMENTS)

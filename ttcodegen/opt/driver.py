@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import hashlib
+import os
 import sys
+import tempfile
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -69,8 +71,21 @@ def _write(path: str, text: str) -> None:
     if path == "-":
         sys.stdout.write(text)
         return
+    target = Path(path)
     try:
-        Path(path).write_text(text, "utf-8")
+        if target.exists() and not target.is_file():
+            # A device or a pipe.
+            target.write_text(text, "utf-8")
+            return
+        # Beside it first: a file is there as a whole or not at all.
+        with tempfile.NamedTemporaryFile(
+            "w", dir=target.resolve().parent, delete=False, encoding="utf-8"
+        ) as file:
+            file.write(text)
+        mask = os.umask(0)
+        os.umask(mask)
+        os.chmod(file.name, 0o666 & ~mask)
+        os.replace(file.name, target)
     except OSError as error:
         raise CompileError(f"cannot write '{path}': {error.strerror or error}") from None
 

@@ -68,7 +68,6 @@ PASSES = (
         implementation=f"{_TRANSFORMS}.ttir_element_types:TTIRElementTypeNormalizationPass",
         description="Gives every tensor an element type that the device has: i64 becomes si32, "
         "f64 f32, i1 bf16. Constants are rewritten.",
-        aliases=("ttir-quant-data-type-conversion",),
     ),
     PassEntry(
         name="ttir-decompose",

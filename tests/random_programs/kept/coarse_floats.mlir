@@ -1,4 +1,8 @@
 // What is computed in bf16 on the way to f32 is as exact as bf16 is.
+// RUN: ttcodegen-opt --ttir-to-ttnn-backend-pipeline %s | filecheck %s
+// CHECK: "ttnn.typecast"({{.*}}) : {{.*}} -> tensor<1x12x4x32xbf16
+// CHECK: "ttnn.upsample_bilinear"
+// CHECK: "ttnn.typecast"({{.*}}) : {{.*}} -> tensor<1x36x12x32xf32
 func.func @coarse_floats(
     %x: tensor<1x12x4x1xf32> {drawn.low = -2.0 : f64, drawn.high = 2.0 : f64, drawn.seed = 4 : i64})
     -> tensor<1x36x12x1xf32> {

@@ -1,4 +1,7 @@
 // A tensor repeated once is the tensor itself: who deallocates one of them has lost both.
+// RUN: ttcodegen-opt --ttir-to-ttnn-backend-pipeline %s | filecheck %s
+// CHECK: "ttnn.maximum"
+// CHECK-NOT: "ttnn.repeat"
 func.func @extremes_scattered_into_one_place(
     %x: tensor<4x5x1x1xf32> {drawn.low = -2.0 : f64, drawn.high = 2.0 : f64, drawn.seed = 0 : i64},
     %i: tensor<4x5x1x1xi32> {drawn.low = 0.0 : f64, drawn.high = 0.0 : f64, drawn.seed = 1 : i64})

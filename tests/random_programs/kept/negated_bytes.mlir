@@ -1,4 +1,7 @@
 // The library negates no bytes.
+// RUN: ttcodegen-opt --ttir-to-ttnn-backend-pipeline %s | filecheck %s
+// CHECK-NOT: "ttnn.logical_not"(%{{.*}}) : (tensor<4x7xui8
+// CHECK: "ttnn.logical_not"(%{{.*}}) : (tensor<4x7xui32
 func.func @negated_bytes(
     %x: tensor<4x7xui8> {drawn.low = 0.0 : f64, drawn.high = 1.0 : f64, drawn.seed = 0 : i64})
     -> (tensor<4x7xi1>, tensor<4x7xui8>) {

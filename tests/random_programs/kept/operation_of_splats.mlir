@@ -1,4 +1,6 @@
 // Of two tensors of one number each, one has to span the result.
+// RUN: ttcodegen-opt --ttir-to-ttnn-backend-pipeline %s | filecheck %s
+// CHECK: "ttnn.full"() <{shape = array<i32: 3, 4>
 func.func @operation_of_splats() -> tensor<3x4xui32> {
   %0 = "ttir.ones"() <{shape = array<i32: 3, 4>}> : () -> tensor<3x4xui32>
   %1 = "ttir.logical_left_shift"(%0, %0)

@@ -1,4 +1,6 @@
 // What stands beside the booleans is true, whatever number says so.
+// RUN: ttcodegen-opt --ttir-to-ttnn-backend-pipeline %s | filecheck %s
+// CHECK: "ttnn.pad_row_major"(%{{.*}}) <{{{.*}}value = 1.000000e+00 : f32
 func.func @pad_of_booleans(
     %x: tensor<4x5xi1> {drawn.low = 0.0 : f64, drawn.high = 1.0 : f64, drawn.seed = 0 : i64})
     -> tensor<6x8xi1> {

@@ -1,4 +1,7 @@
 // The library refuses the remainder of unsigned integers.
+// RUN: ttcodegen-opt --ttir-to-ttnn-backend-pipeline %s | filecheck %s
+// CHECK: "ttnn.remainder"(%{{.*}}) : (tensor<4x7xsi32
+// CHECK: "ttnn.remainder"(%{{.*}}) : (tensor<5xsi32
 func.func @remainder_of_unsigned_integers(
     %x: tensor<4x7xui32> {drawn.low = 0.0 : f64, drawn.high = 8.0 : f64, drawn.seed = 0 : i64},
     %y: tensor<4x7xui32> {drawn.low = 1.0 : f64, drawn.high = 4.0 : f64, drawn.seed = 1 : i64},

@@ -1,4 +1,6 @@
 // Where the condition is smaller than the result, numbers cannot stand for both choices.
+// RUN: ttcodegen-opt --ttir-to-ttnn-backend-pipeline %s | filecheck %s
+// CHECK: "ttnn.full"() <{shape = array<i32: 2, 3, 4>
 func.func @selection_between_splats(
     %x: tensor<1xi1> {drawn.low = 0.0 : f64, drawn.high = 1.0 : f64, drawn.seed = 0 : i64},
     %y: tensor<4xf32> {drawn.low = -2.0 : f64, drawn.high = 2.0 : f64, drawn.seed = 1 : i64})

@@ -1,4 +1,7 @@
 // There is nothing to transpose in a vector.
+// RUN: ttcodegen-opt --ttir-to-ttnn-backend-pipeline %s | filecheck %s
+// CHECK-NOT: transpose_
+// CHECK: "ttnn.matmul"(%x, %y) :
 func.func @transposed_vectors(
     %x: tensor<1x4x32xbf16> {drawn.low = -2.0 : f64, drawn.high = 2.0 : f64, drawn.seed = 0 : i64},
     %y: tensor<32xbf16> {drawn.low = -0.5 : f64, drawn.high = 0.5 : f64, drawn.seed = 1 : i64},

@@ -15,10 +15,15 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from ttcodegen import __version__
 from ttcodegen.diagnostics import CompileError, Source
 
 if TYPE_CHECKING:
     from xdsl.dialects.builtin import ModuleOp
+    from xdsl.dialects.func import FuncOp
+
+    from ttcodegen.dialects.programs import Kernel, Program
+    from ttcodegen.flatbuffer.writer import Origin
 
 DEFAULT_ARCH = "wormhole_b0"
 DEFAULT_RELEASE = "0.70.1"
@@ -68,19 +73,166 @@ def ttnn_to_flatbuffer(source: Source | bytes) -> Translated:
     """
     from ttcodegen.conversions.convert_ttnn_to_emitc import require_ttnn
     from ttcodegen.dialects import load_dialects
-    from ttcodegen.flatbuffer.module import origin_of
-    from ttcodegen.flatbuffer.writer import Origin, write_ttnn
+    from ttcodegen.flatbuffer.writer import write_ttnn
     from ttcodegen.transforms.decompose_layouts import DecomposeLayouts
 
     module = _module(source)
     require_ttnn(module)
     if any(op.name == "ttnn.composite_to_layout" for op in module.walk()):
         DecomposeLayouts().apply(load_dialects(), module)
+    data = write_ttnn(module, _origin(module, source))
+    return Translated({"model.ttnn": data}, data)
+
+
+def _origin(module: ModuleOp, source: Source | bytes) -> Origin:
+    """Where a module comes from, as far as it says so; else from this text."""
+    from ttcodegen.flatbuffer.module import origin_of
+    from ttcodegen.flatbuffer.writer import Origin
+
     assert isinstance(source, Source)
     text_hash = hashlib.sha256(source.text.encode()).hexdigest()
-    origin = origin_of(module, Origin(text_hash, DEFAULT_ARCH, DEFAULT_RELEASE))
-    data = write_ttnn(module, origin)
-    return Translated({"model.ttnn": data}, data)
+    return origin_of(module, Origin(text_hash, DEFAULT_ARCH, DEFAULT_RELEASE))
+
+
+def ttmetal_to_flatbuffer(source: Source | bytes) -> Translated:
+    """The `.ttm` file of a module of device programs.
+
+    Raises:
+        CompileError: if the text is no such module.
+    """
+    from ttcodegen.device_compilation import device_sources
+    from ttcodegen.flatbuffer.ttm_writer import write_ttm
+
+    module = _module(source)
+    _require_programs(module)
+    origin = _origin(module, source)
+    sources = device_sources(module, "model", origin)
+    data = write_ttm(module, origin, sources.kernel_texts)
+    return Translated({"model.ttm": data}, data)
+
+
+def ttkernel_to_cpp(source: Source | bytes) -> Translated:
+    """The C++ of all kernels of a module: of the programs that it launches, reader and writer
+    kernels too, or of the functions of `ttkernel` ops, if it launches none.
+
+    As a whole each kernel stands behind a line with the name of its file.
+
+    Raises:
+        CompileError: if there are no kernels, or an op has no C++.
+    """
+    module = _module(source)
+    files = _kernels_of_programs(module, source) or _kernels_alone(module)
+    if not files:
+        raise CompileError(
+            "the module has no kernels",
+            remedy="lower it with ttcodegen-opt --ttir-to-ttmetal-pipeline",
+        )
+    whole = "\n".join(f"// {path}\n{text}" for path, text in files.items())
+    return Translated(files, whole)
+
+
+def _launches_programs(module: ModuleOp) -> bool:
+    return any(op.name == "ttmetal.enqueue_program" for op in module.walk())
+
+
+def _require_programs(module: ModuleOp) -> None:
+    if not _launches_programs(module):
+        raise CompileError(
+            "the module launches no programs of the device",
+            remedy="lower it with ttcodegen-opt --ttir-to-ttmetal-pipeline",
+        )
+
+
+def _kernels_of_programs(module: ModuleOp, source: Source | bytes) -> dict[str, str]:
+    from ttcodegen.device_compilation import device_sources
+
+    if not _launches_programs(module):
+        return {}
+    files = device_sources(module, "model", _origin(module, source)).files
+    folder = "kernels/"
+    return {
+        path.removeprefix(folder): text for path, text in files.items() if path.startswith(folder)
+    }
+
+
+def _kernels_alone(module: ModuleOp) -> dict[str, str]:
+    """The compute kernels of a module that does not say what launches them: arguments are named as
+    the values that hold them."""
+    from xdsl.dialects.builtin import ModuleOp
+    from xdsl.dialects.func import FuncOp
+
+    from ttcodegen.conversions.ttkernel_to_emitc import write_compute_kernel
+    from ttcodegen.emitc.builder import open_file
+    from ttcodegen.emitc.naming import file_stem
+    from ttcodegen.emitc.printer import print_module
+
+    holder = ModuleOp([])
+    for function in module.ops:
+        thread = function.attributes.get("ttkernel.thread")
+        if not isinstance(function, FuncOp) or thread is None:
+            continue
+        if "compute" not in str(thread):
+            raise CompileError(
+                f"'{function.sym_name.data}' moves data: kernels that do so are made with the "
+                "programs that launch them",
+                function,
+            )
+        kernel, program = _undeclared_kernel(function)
+        path = f"{file_stem(kernel.name, 'kernel')}.cpp"
+        title = (
+            f"{kernel.name}: generated by ttcodegen {__version__} for tt-metal {DEFAULT_RELEASE}"
+        )
+        write_compute_kernel(open_file(holder, path), function, kernel, program, title)
+    return print_module(holder)
+
+
+def _undeclared_kernel(function: FuncOp) -> tuple[Kernel, Program]:
+    """What a kernel says of itself: its compile-time and run-time arguments."""
+    from xdsl.dialects.arith import ConstantOp
+    from xdsl.dialects.builtin import IntegerAttr, StringAttr
+
+    from ttcodegen.conversions.ttkernel_to_emitc import NAMED_ARGUMENT, RUN_TIME_ARGUMENT
+    from ttcodegen.dialects.programs import (
+        CoreRange,
+        Costs,
+        Kernel,
+        NamedConstant,
+        Processor,
+        Program,
+        RuntimeArgument,
+    )
+
+    constants: dict[str, NamedConstant] = {}
+    passed: dict[int, str] = {}
+    for op in function.walk():
+        name = op.properties.get("arg_name", op.attributes.get("arg_name"))
+        if op.name == NAMED_ARGUMENT and isinstance(name, StringAttr):
+            constants[name.data] = NamedConstant(name.data, 0)
+        if op.name == RUN_TIME_ARGUMENT:
+            owner = op.operands[0].owner
+            value = owner.value if isinstance(owner, ConstantOp) else None
+            if not isinstance(value, IntegerAttr):
+                raise CompileError("the index of a run-time argument is no constant", op)
+            index = value.value.data
+            passed.setdefault(index, op.results[0].name_hint or f"argument{index}")
+    core = CoreRange(0, 0, 0, 0)
+    name = function.sym_name.data
+    arguments = tuple(
+        RuntimeArgument(passed.get(index, f"argument{index}"), "0")
+        for index in range(max(passed, default=-1) + 1)
+    )
+    purpose = "A compute kernel."
+    kernel = Kernel(
+        name,
+        Processor.COMPUTE,
+        purpose,
+        core,
+        name,
+        constants=tuple(constants.values()),
+        arguments=arguments,
+    )
+    program = Program(name, purpose, 0, core, (), (kernel,), Costs(0, 0, 0, 0, 0, 0))
+    return kernel, program
 
 
 def flatbuffer_to_mlir(source: Source | bytes) -> Translated:
@@ -100,7 +252,13 @@ def flatbuffer_to_mlir(source: Source | bytes) -> Translated:
 
 TRANSLATIONS = (
     Translation("mlir-to-cpp", "a module of EmitC to C++", True, mlir_to_cpp),
+    Translation(
+        "ttkernel-to-cpp", "the kernels of a module of TTKernel to C++", True, ttkernel_to_cpp
+    ),
     Translation("ttnn-to-flatbuffer", "a module of TTNN to a .ttnn file", True, ttnn_to_flatbuffer),
+    Translation(
+        "ttmetal-to-flatbuffer", "a module of TTMetal to a .ttm file", True, ttmetal_to_flatbuffer
+    ),
     Translation(
         "flatbuffer-to-mlir", "a .ttnn file to a module of TTNN", False, flatbuffer_to_mlir
     ),

@@ -17,6 +17,7 @@ from ttcodegen.diagnostics import Source
 from ttcodegen.dialects import load_dialects
 from ttcodegen.flatbuffer.module import module_of
 from ttcodegen.flatbuffer.reader import read_ttnn
+from ttcodegen.flatbuffer.ttm_reader import read_ttm
 from ttcodegen.project.cpu_backend import CPUBackend
 from ttcodegen.project.toolchain import Toolchain
 from ttcodegen.transforms.module_text import module_text
@@ -127,6 +128,68 @@ def test_a_flatbuffer_read_back_gives_itself(
     assert main(["--flatbuffer-to-mlir", str(first), "-o", str(text)]) == 0
     assert main(["--ttnn-to-flatbuffer", str(text), "-o", str(second)]) == 0
     assert first.read_bytes() == second.read_bytes()
+
+
+@pytest.fixture
+def ttmetal(tmp_path: Path) -> Path:
+    """The decoder of the example as programs of the device."""
+    out = tmp_path / "ttmetal.mlir"
+    assert opt(["--ttir-to-ttmetal-pipeline", str(DECODER), "-o", str(out)]) == 0
+    return out
+
+
+def test_the_device_flatbuffer_is_that_of_the_compiler(ttmetal: Path, tmp_path: Path) -> None:
+    out = tmp_path / "out.ttm"
+    assert main(["--ttmetal-to-flatbuffer", str(ttmetal), "-o", str(out)]) == 0
+    made = read_ttm(out.read_bytes())
+    options = CompileOptions("decoder", target="ttmetal")
+    expected = read_ttm(compile_module(Source.read(str(DECODER)), options).flatbuffer)
+    assert [program.name for program in made.programs] == [p.name for p in expected.programs]
+    assert [len(p.kernels) for p in made.programs] == [len(p.kernels) for p in expected.programs]
+    assert made.functions[-1].inputs == expected.functions[-1].inputs
+
+
+def test_a_file_for_each_kernel(ttmetal: Path, tmp_path: Path) -> None:
+    folder = tmp_path / "kernels"
+    assert main(["--ttkernel-to-cpp", str(ttmetal), "-o", f"{folder}/"]) == 0
+    files = {path.name: path.read_text() for path in folder.glob("*.cpp")}
+    assert {"compute_matmul.cpp", "read_left_matmul.cpp", "write_div.cpp"} <= files.keys()
+    assert all("void kernel_main() {" in text for text in files.values())
+
+
+KERNEL = """
+func.func @scale() attributes {ttkernel.thread = #ttkernel.thread<THREAD>} {
+  %0 = arith.constant 0 : index
+  %1 = arith.constant 1 : index
+  %cb_in = ttkernel.get_named_compile_time_arg_val("cb_in")
+      : () -> !ttkernel.cb<2, !ttcore.tile<32x32, bf16>>
+  %count = ttkernel.get_arg_val(%1) : (index) -> index
+  scf.for %tile = %0 to %count step %1 {
+    ttkernel.cb_wait_front(%cb_in, %1) : (!ttkernel.cb<2, !ttcore.tile<32x32, bf16>>, index) -> ()
+  }
+  return
+}
+"""
+
+
+def test_kernels_without_what_launches_them(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    module = tmp_path / "kernel.mlir"
+    module.write_text(KERNEL.replace("THREAD", "compute"))
+    assert main(["--ttkernel-to-cpp", str(module)]) == 0
+    text = capsys.readouterr().out
+    assert text.startswith("// scale.cpp\n")
+    assert 'constexpr uint32_t cb_in = get_named_compile_time_arg_val("cb_in");' in text
+    assert "const uint32_t count = get_arg_val<uint32_t>(1);" in text
+    assert "cb_wait_front(cb_in, 1);" in text
+    module.write_text(KERNEL.replace("THREAD", "noc"))
+    assert "'scale' moves data" in refused(["--ttkernel-to-cpp", str(module)], capsys)
+
+
+def test_modules_without_programs(ttnn: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert "launches no programs" in refused(["--ttmetal-to-flatbuffer", str(ttnn)], capsys)
+    assert "the module has no kernels" in refused(["--ttkernel-to-cpp", str(ttnn)], capsys)
 
 
 def test_modules_without_layouts(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -1,0 +1,292 @@
+"""A device as a grid: how it lies on chips, and where a byte of a shard is.
+
+The maps are those of the device specification. A grid may be larger than a chip: then it goes over
+to the next chip of the mesh. Other views of the same cores (transposed, wide, rotated) are made by
+`reinterpret`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from itertools import product
+from math import prod
+
+from xdsl.ir.affine import (
+    AffineBinaryOpExpr,
+    AffineBinaryOpKind,
+    AffineConstantExpr,
+    AffineDimExpr,
+    AffineExpr,
+    AffineMap,
+    AffineSymExpr,
+)
+
+from ttcodegen.dialects.ttcore_device import DeviceAttr, DeviceDescription, device_text
+from ttcodegen.dialects.ttcore_layouts import Grid, shape_text
+from ttcodegen.layout.collapse import Shape
+from ttcodegen.layout.tensor_layout import TensorLayout
+from ttcodegen.target.system import SystemDescription
+
+
+@dataclass(frozen=True)
+class PhysicalCore:
+    """A core of a chip, by its row and column."""
+
+    chip: int
+    row: int
+    column: int
+
+
+@dataclass(frozen=True)
+class Device:
+    """A grid of cores over one chip or several; `create`, `of_system` and `of` make it."""
+
+    grid: Shape
+    worker_map: AffineMap
+    """From the grid to chip, row and column."""
+    mesh_shape: Shape
+    chip_ids: Shape
+    chip_grid: tuple[int, int]
+    """Rows and columns of each chip."""
+    dram_banks: int
+    """Of each chip."""
+
+    def __post_init__(self) -> None:
+        if prod(self.mesh_shape) != len(self.chip_ids):
+            raise ValueError(
+                f"a mesh of {shape_text(self.mesh_shape)} has {prod(self.mesh_shape)} chips, but "
+                f"{len(self.chip_ids)} are given"
+            )
+        if self.worker_map.num_dims != len(self.grid) or len(self.worker_map.results) != 3:
+            raise ValueError("the map of the cores leads from the grid to chip, row and column")
+
+    @classmethod
+    def create(
+        cls,
+        mesh_shape: Sequence[int] = (1,),
+        chip_grid: tuple[int, int] = (8, 8),
+        *,
+        chip_ids: Sequence[int] | None = None,
+        dram_banks: int = 12,
+    ) -> Device:
+        """The chips of a mesh as one grid.
+
+        The last two dimensions of the mesh put chips below and beside one another; further ones in
+        front are dimensions of the grid of their own, such as that of a batch.
+        """
+        mesh = tuple(mesh_shape)
+        full = mesh if len(mesh) > 1 else (*mesh, 1)
+        outer, (down, beside) = full[:-2], full[-2:]
+        rank = len(outer) + 2
+        row, column = AffineDimExpr(rank - 2), AffineDimExpr(rank - 1)
+        terms: list[AffineExpr] = []
+        stride = down * beside
+        for dim in reversed(range(len(outer))):
+            if outer[dim] > 1:
+                terms.insert(0, _times(AffineDimExpr(dim), stride))
+            stride *= outer[dim]
+        if down * beside > 1:
+            terms.append(_times(_floordiv(row, chip_grid[0]), beside))
+        if beside > 1:
+            terms.append(_floordiv(column, chip_grid[1]))
+        chip: AffineExpr = terms[0] if terms else AffineConstantExpr(0)
+        for term in terms[1:]:
+            chip = _plus(chip, term)
+        results = (
+            chip,
+            _mod(row, chip_grid[0]) if down > 1 else row,
+            _mod(column, chip_grid[1]) if beside > 1 else column,
+        )
+        chips = tuple(range(prod(mesh))) if chip_ids is None else tuple(chip_ids)
+        return cls(
+            (*outer, down * chip_grid[0], beside * chip_grid[1]),
+            AffineMap(rank, 0, results),
+            mesh,
+            chips,
+            chip_grid,
+            dram_banks,
+        )
+
+    @classmethod
+    def of_system(cls, system: SystemDescription, mesh_shape: Sequence[int] = (1,)) -> Device:
+        """The chips of a described system, of which the mesh takes the first."""
+        chip = system.chip
+        return cls.create(mesh_shape, chip.grid, dram_banks=chip.dram_grid[0] * chip.dram_grid[1])
+
+    @classmethod
+    def of(cls, device: DeviceDescription, chip_grid: tuple[int, int] = (8, 8)) -> Device:
+        """The device that an attribute describes; raises ValueError if it has no map."""
+        mapping = device.worker_grid.mapping
+        if mapping is None:
+            raise ValueError("the grid of the device has no map to its chips")
+        banks = 12 if device.dram_grid is None else prod(device.dram_grid.shape)
+        mesh = device.mesh_shape or (1,)
+        return cls(device.worker_grid.shape, mapping, mesh, device.chip_ids, chip_grid, banks)
+
+    def reinterpret(self, grid: Sequence[int], worker_map: AffineMap) -> Device:
+        """Another view of the same chips.
+
+        Raises ValueError if the map leaves the chips, or two places of the grid are one core.
+        """
+        changed = replace(self, grid=tuple(grid), worker_map=worker_map)
+        if len(changed.logical_cores) != prod(changed.grid):
+            raise ValueError("two places of the grid are the same core")
+        chips = len(self.chip_ids)
+        for core in changed.logical_cores:
+            sides = (chips, *self.chip_grid)
+            if not all(
+                0 <= place < side
+                for place, side in zip((core.chip, core.row, core.column), sides, strict=True)
+            ):
+                raise ValueError(f"the map of the grid leads to {core}, which there is not")
+        return changed
+
+    # Cores
+
+    def physical_core(self, core: Sequence[int]) -> PhysicalCore:
+        """The chip, row and column of a place in the grid.
+
+        The chip is its index in the mesh: `chip_ids` has its number in the system. Raises
+        ValueError if the grid has no such place.
+        """
+        if len(core) != len(self.grid) or not all(
+            0 <= place < side for place, side in zip(core, self.grid, strict=True)
+        ):
+            raise ValueError(f"{tuple(core)} is no core of the grid {shape_text(self.grid)}")
+        return PhysicalCore(*self.worker_map.eval(list(core), []))
+
+    @cached_property
+    def logical_cores(self) -> dict[PhysicalCore, Shape]:
+        """The place in the grid of each core."""
+        places = product(*(range(side) for side in self.grid))
+        return {self.physical_core(place): place for place in places}
+
+    def locate(self, layout: TensorLayout, index: Sequence[int]) -> tuple[PhysicalCore, int]:
+        """The core that has an element of a tensor, and the element's offset in its shard.
+
+        Raises ValueError if the layout's grid does not fit on the device's.
+        """
+        self.check(layout)
+        place = layout.locate(index)
+        return self.physical_core(place.core), place.offset
+
+    def check(self, layout: TensorLayout) -> None:
+        """Raises ValueError unless the layout's grid fits on the device's."""
+        if len(layout.grid) != len(self.grid) or any(
+            used > side for used, side in zip(layout.grid, self.grid, strict=True)
+        ):
+            raise ValueError(
+                f"the layout's grid {shape_text(layout.grid)} does not fit on the device's, "
+                f"{shape_text(self.grid)}"
+            )
+
+    # Memories
+
+    @property
+    def l1_map(self) -> AffineMap:
+        """From a place in the grid and a byte of the shard to chip, row, column and address.
+
+        The symbol is the address of the buffer.
+        """
+        rank = len(self.grid)
+        address = _plus(AffineDimExpr(rank), AffineSymExpr(0))
+        return AffineMap(rank + 1, 1, (*self.worker_map.results, address))
+
+    @property
+    def dram_map(self) -> AffineMap:
+        """From a place in the grid and a byte of the shard to chip, 0, bank and address.
+
+        Pages go round the banks. The symbols are the shape of the tensor's grid, the shape of its
+        shard, the size of a page, the address of the buffer, and the size of an element.
+        """
+        rank = len(self.grid)
+        page_size, base = AffineSymExpr(2 * rank), AffineSymExpr(2 * rank + 1)
+        shard_bytes: AffineExpr = AffineSymExpr(2 * rank + 2)
+        for dim in reversed(range(rank)):
+            shard_bytes = _by(AffineSymExpr(rank + dim), shard_bytes)
+        # The number of the core, row by row.
+        core: AffineExpr = AffineDimExpr(0)
+        for dim in range(1, rank):
+            core = _plus(_by(core, AffineSymExpr(dim)), AffineDimExpr(dim))
+        byte = _plus(_by(core, shard_bytes), AffineDimExpr(rank))
+        page = AffineBinaryOpExpr(AffineBinaryOpKind.FloorDiv, byte, page_size)
+        in_bank = _by(_floordiv(page, self.dram_banks), page_size)
+        in_page = AffineBinaryOpExpr(AffineBinaryOpKind.Mod, byte, page_size)
+        zero = AffineConstantExpr(0)
+        return AffineMap(
+            rank + 1,
+            2 * rank + 3,
+            (zero, zero, _mod(page, self.dram_banks), _plus(_plus(in_bank, in_page), base)),
+        )
+
+    def l1_address(
+        self, core: Sequence[int], byte: int, buffer_address: int
+    ) -> tuple[PhysicalCore, int]:
+        """The core and the address of a byte of a shard in L1."""
+        chip, row, column, address = self.l1_map.eval([*core, byte], [buffer_address])
+        return PhysicalCore(chip, row, column), address
+
+    def dram_address(
+        self,
+        layout: TensorLayout,
+        core: Sequence[int],
+        byte: int,
+        buffer_address: int,
+        page_size: int,
+    ) -> tuple[int, int]:
+        """The bank, and the address in it, of a byte of a shard in DRAM."""
+        self.check(layout)
+        shard_bytes = layout.shard_bytes
+        # The map multiplies the shape and the size of an element; a shard of tiles has its bytes.
+        shape = (1,) * (len(self.grid) - 1) + (shard_bytes,)
+        symbols = [*layout.grid, *shape, page_size, buffer_address, 1]
+        _, _, bank, address = self.dram_map.eval([*core, byte], symbols)
+        return bank, address
+
+    # Text
+
+    @property
+    def description(self) -> DeviceDescription:
+        """What an attribute says, without the maps of memories, which follow from it."""
+        return DeviceDescription(Grid(self.grid, self.worker_map), self.mesh_shape, self.chip_ids)
+
+    @property
+    def full_description(self) -> DeviceDescription:
+        """The same with the DRAM banks and the maps of memories."""
+        return replace(
+            self.description,
+            dram_grid=Grid((1, self.dram_banks)),
+            l1_map=self.l1_map,
+            dram_map=self.dram_map,
+        )
+
+    @property
+    def attribute(self) -> DeviceAttr:
+        """The device as an attribute, without the maps of memories."""
+        return DeviceAttr(self.description)
+
+    def __str__(self) -> str:
+        return f"#ttcore.device{device_text(self.description)}"
+
+
+def _plus(lhs: AffineExpr, rhs: AffineExpr) -> AffineExpr:
+    return AffineBinaryOpExpr(AffineBinaryOpKind.Add, lhs, rhs)
+
+
+def _by(lhs: AffineExpr, rhs: AffineExpr) -> AffineExpr:
+    return AffineBinaryOpExpr(AffineBinaryOpKind.Mul, lhs, rhs)
+
+
+def _times(expression: AffineExpr, factor: int) -> AffineExpr:
+    return expression if factor == 1 else _by(expression, AffineConstantExpr(factor))
+
+
+def _floordiv(expression: AffineExpr, divisor: int) -> AffineExpr:
+    kind = AffineBinaryOpKind.FloorDiv
+    return AffineBinaryOpExpr(kind, expression, AffineConstantExpr(divisor))
+
+
+def _mod(expression: AffineExpr, divisor: int) -> AffineExpr:
+    return AffineBinaryOpExpr(AffineBinaryOpKind.Mod, expression, AffineConstantExpr(divisor))

@@ -1,0 +1,26 @@
+"""Where the numbers of a tile lie in memory: face by face, each face row by row."""
+
+from __future__ import annotations
+
+FACE_SIDE = 16
+"""Rows and columns of a face (tt-metal 0.70.1, constants.hpp)."""
+
+
+def offset_in_tile(row: int, column: int, tile: tuple[int, int]) -> int:
+    """How many numbers of the tile stand before the one at a row and column."""
+    face_rows, face_columns = (min(side, FACE_SIDE) for side in tile)
+    faces_in_a_row = tile[1] // face_columns
+    face = (row // face_rows) * faces_in_a_row + column // face_columns
+    return (face * face_rows + row % face_rows) * face_columns + column % face_columns
+
+
+def place_in_tile(offset: int, tile: tuple[int, int]) -> tuple[int, int]:
+    """The row and column of the number that has `offset` numbers before it."""
+    face_rows, face_columns = (min(side, FACE_SIDE) for side in tile)
+    faces_in_a_row = tile[1] // face_columns
+    rest, column = divmod(offset, face_columns)
+    face, row = divmod(rest, face_rows)
+    return (
+        (face // faces_in_a_row) * face_rows + row,
+        (face % faces_in_a_row) * face_columns + column,
+    )

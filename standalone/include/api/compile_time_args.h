@@ -2,8 +2,6 @@
 
 #include <array>
 #include <cstdint>
-#include <string_view>
-#include <utility>
 
 #ifndef KERNEL_COMPILE_TIME_ARGS
 #define KERNEL_COMPILE_TIME_ARGS
@@ -32,21 +30,35 @@ constexpr std::uint32_t get_ct_arg() {
 
 #ifdef KERNEL_COMPILE_TIME_ARG_MAP
 namespace ttcodegen::device {
-constexpr std::pair<std::string_view, std::uint32_t> kNamedArguments[] = {
-    KERNEL_COMPILE_TIME_ARG_MAP};
+
+struct NamedArgument {
+    const char* name;
+    std::uint32_t value;
+};
+
+constexpr NamedArgument kNamedArguments[] = {KERNEL_COMPILE_TIME_ARG_MAP};
+
+constexpr bool same_name(const char* a, const char* b) {
+    while (*a != '\0' && *a == *b) {
+        ++a;
+        ++b;
+    }
+    return *a == *b;
 }
 
+}  // namespace ttcodegen::device
+
 /// Called by a constant expression, an unknown name does not compile.
-constexpr std::uint32_t get_named_ct_arg(std::string_view name) {
-    for (const auto& [known, value] : ttcodegen::device::kNamedArguments) {
-        if (known == name) {
-            return value;
+constexpr std::uint32_t get_named_ct_arg(const char* name) {
+    for (const auto& argument : ttcodegen::device::kNamedArguments) {
+        if (ttcodegen::device::same_name(argument.name, name)) {
+            return argument.value;
         }
     }
     __builtin_unreachable();
 }
 
-constexpr std::uint32_t get_named_compile_time_arg_val(std::string_view name) {
+constexpr std::uint32_t get_named_compile_time_arg_val(const char* name) {
     return get_named_ct_arg(name);
 }
 #endif

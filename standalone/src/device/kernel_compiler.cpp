@@ -93,6 +93,7 @@ const std::vector<std::string>& compiler_flags() {
                                      "-fasynchronous-unwind-tables",
                                      "-fno-strict-aliasing",
                                      "-fwrapv",
+                                     "-fstack-clash-protection",
                                      "-fvisibility=hidden"};
         std::istringstream more(TTCODEGEN_KERNEL_FLAGS);
         for (std::string flag; more >> flag;) {

@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include <csignal>
+#include <cstdlib>
 #include <cstring>
 #include <ctime>
 #include <mutex>
@@ -143,6 +144,13 @@ void restore_handlers() {
     }
 }
 
+unsigned allowed_seconds() {
+    constexpr unsigned kDefault = 10;
+    const char* text = std::getenv("TTCODEGEN_KERNEL_SECONDS");
+    const long seconds = text == nullptr ? 0 : std::strtol(text, nullptr, 10);
+    return seconds > 0 ? static_cast<unsigned>(seconds) : kDefault;
+}
+
 // Runs on several threads share the handlers of the process.
 std::mutex handlers_mutex;
 int handlers_users = 0;
@@ -175,7 +183,7 @@ bool SignalAccess::is_stuck(KernelSignals& signals) {
     const std::uint64_t progress = signals.run_.progress();
     signals.silent_seconds_ = progress == signals.seen_progress_ ? signals.silent_seconds_ + 1 : 0;
     signals.seen_progress_ = progress;
-    return signals.silent_seconds_ >= KernelSignals::kKernelSeconds;
+    return signals.silent_seconds_ >= signals.allowed_seconds_;
 }
 
 void SignalAccess::give_up() {
@@ -184,7 +192,7 @@ void SignalAccess::give_up() {
     std::string what;
     switch (fault) {
         case 0:
-            what = "it has computed for " + std::to_string(KernelSignals::kKernelSeconds) +
+            what = "it has computed for " + std::to_string(current->allowed_seconds_) +
                    " seconds without calling the kernel API; a loop that polls memory must call "
                    "invalidate_l1_cache() or wait with noc_semaphore_wait";
             break;
@@ -206,7 +214,7 @@ void SignalAccess::give_up() {
     state.fiber->abandon();
 }
 
-KernelSignals::KernelSignals(Run& run) : run_(run) {
+KernelSignals::KernelSignals(Run& run) : run_(run), allowed_seconds_(allowed_seconds()) {
     provide_signal_stack();
     {
         const std::lock_guard lock(handlers_mutex);

@@ -3,6 +3,8 @@
 from ttcodegen.rt import API
 
 result_code, results = API.Run(args={"binary": "out.ttnn", "--loops": 10})()
+
+Programs that were compiled apart run on each other's tensors: see `ttcodegen.runtime.stitching`.
 """
 
 from __future__ import annotations
@@ -18,8 +20,22 @@ if TYPE_CHECKING:
     from ttcodegen.runtime.commands.read import Read
     from ttcodegen.runtime.commands.run import Run
     from ttcodegen.runtime.op_events import OpEvent
+    from ttcodegen.runtime.stitching import load_binary, open_device, to_layout
 
-__all__ = ["API", "Artifacts", "Check", "Logger", "OpEvent", "Perf", "Query", "Read", "Run"]
+__all__ = [
+    "API",
+    "Artifacts",
+    "Check",
+    "Logger",
+    "OpEvent",
+    "Perf",
+    "Query",
+    "Read",
+    "Run",
+    "load_binary",
+    "open_device",
+    "to_layout",
+]
 
 _COMMANDS = "ttcodegen.runtime.commands"
 _MODULES = {
@@ -31,6 +47,7 @@ _MODULES = {
     "Query": f"{_COMMANDS}.query",
     "Read": f"{_COMMANDS}.read",
     "Run": f"{_COMMANDS}.run",
+    **dict.fromkeys(["load_binary", "open_device", "to_layout"], "ttcodegen.runtime.stitching"),
 }
 
 

@@ -15,7 +15,7 @@ MOVEMENTS = frozenset(
     """
     arange bitcast composite_to_layout concat concatenate_heads constant deallocate embedding
     fill_cache from_device full gather pad pad_row_major paged_fill_cache paged_update_cache permute
-    repeat repeat_interleave reshape scatter slice_dynamic slice_static
+    repeat repeat_interleave reshape reshape_row_major scatter slice_dynamic slice_static
     split_query_key_value_and_split_heads to_device to_layout to_memory_config typecast update_cache
     upsample
     """.split()

@@ -104,6 +104,17 @@ class DeviceInterpreter:
             for array, type_ in zip(results, types, strict=True)
         ]
 
+    def run_carried(
+        self, name: str, inputs: Sequence[np.ndarray]
+    ) -> tuple[list[np.ndarray], dict[int, np.ndarray]]:
+        """The outputs of a function as its tensors carry them, of inputs that are carried that way;
+        and, by their position, the inputs that the function overwrote.
+
+        Raises:
+            CompileError, ExecutionError: as `run`.
+        """
+        return self._executor.run_carried(name, inputs)
+
 
 class _FunctionReader:
     """Makes functions of the records of a file."""

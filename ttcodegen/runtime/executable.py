@@ -40,6 +40,12 @@ class Runner(Protocol):
         """The outputs of a function."""
         ...
 
+    def run_carried(
+        self, name: str, inputs: Sequence[np.ndarray]
+    ) -> tuple[list[np.ndarray], dict[int, np.ndarray]]:
+        """The outputs as tensors carry them, and the inputs that were overwritten."""
+        ...
+
 
 @dataclass(frozen=True)
 class TensorInfo:
@@ -171,6 +177,20 @@ class FlatbufferExecutable(ABC):
             self._runner = self._guard(self._make_runner)
         runner = self._runner
         return self._run(lambda: runner, program, arguments)
+
+    def run_carried(
+        self, program: int, arguments: Sequence[np.ndarray]
+    ) -> tuple[list[np.ndarray], dict[int, np.ndarray]]:
+        """The outputs of a program as its tensors carry them, of arguments that are carried so; and
+        the arguments that it overwrote, by position.
+
+        Raises:
+            CompileError: as `run`.
+        """
+        if self._runner is None:
+            self._runner = self._guard(self._make_runner)
+        runner, name = self._runner, self.entries[program].name
+        return self._guard(lambda: runner.run_carried(name, arguments))
 
     def disturbed_runs(
         self, program: int, arguments: Sequence[np.ndarray]

@@ -1,0 +1,267 @@
+"""Runs programs that were compiled apart one after the other, on tensors that stay on the device.
+
+encoder, decoder = load_binary("encoder.ttnn"), load_binary("decoder.ttnn")
+with open_device() as device:
+    image = device.tensor(values, encoder.programs[0].inputs[0].layout)
+    (hidden,) = encoder.programs[0].submit([image])
+    hidden = to_layout(hidden, decoder.programs[0].inputs[0].layout)
+    (scores,) = decoder.programs[0].submit([hidden])
+    print(scores.numpy())
+
+A program says where it takes its inputs and where it leaves its outputs. A tensor that lies as the
+next program takes it is passed on as it is; another one is converted, on the device if it is there.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from types import TracebackType
+from typing import Literal, Self
+
+import numpy as np
+
+from ttcodegen.diagnostics import CompileError
+from ttcodegen.dialects.memory import Memory
+from ttcodegen.dialects.placement import TensorPlacement
+from ttcodegen.flatbuffer.program import Input, Output
+from ttcodegen.flatbuffer.program import Program as ProgramRecord
+from ttcodegen.runtime.executable import FlatbufferExecutable, open_flatbuffer
+from ttcodegen.runtime.rounding import carried_device, delivered
+from ttcodegen.runtime.sizes import stored_bytes
+
+
+@dataclass(frozen=True)
+class Transfer:
+    """Elements that went from the host to the device or back."""
+
+    direction: Literal["to device", "to host"]
+    size: int
+    """Bytes, as they lie on the device."""
+
+
+class Device:
+    """Where tensors stay between programs; a context manager that gives them up in the end."""
+
+    def __init__(self) -> None:
+        self.transfers: list[Transfer] = []
+        """What passed between host and device, in order."""
+        self._open = True
+
+    def tensor(self, values: np.ndarray, layout: TensorPlacement) -> DeviceTensor:
+        """A tensor of these values that lies so.
+
+        Raises:
+            CompileError: if the values have another shape.
+        """
+        array = np.asarray(values)
+        if array.shape != layout.shape:
+            raise CompileError(f"expected the shape {layout.shape}, found {array.shape}")
+        tensor = DeviceTensor(self, layout, carried_device(array, layout.data_type))
+        if layout.memory is Memory.DEVICE:
+            self.transfers.append(Transfer("to device", stored_bytes(layout)))
+        return tensor
+
+    def require_open(self) -> None:
+        """Raises CompileError if the device was closed."""
+        if not self._open:
+            raise CompileError("the device is closed")
+
+    def close(self) -> None:
+        """Gives up all tensors."""
+        self._open = False
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.close()
+
+
+class DeviceTensor:
+    """A handle to a tensor where a program left it, or will take it."""
+
+    def __init__(self, device: Device, layout: TensorPlacement, array: np.ndarray) -> None:
+        self.device = device
+        self.layout = layout
+        """Shape, data type, page layout and memory."""
+        self._array: np.ndarray | None = array
+
+    @property
+    def carried(self) -> np.ndarray:
+        """The elements as programs compute with them.
+
+        Raises:
+            CompileError: if the tensor was deallocated, or the device closed.
+        """
+        self.device.require_open()
+        if self._array is None:
+            raise CompileError("the tensor was deallocated")
+        return self._array
+
+    def overwrite(self, array: np.ndarray) -> None:
+        """Gives the tensor the elements that a program wrote into it."""
+        self._array = array
+
+    def numpy(self) -> np.ndarray:
+        """The elements, brought to the host: bfloat16 for bf16, float32 for block floats.
+
+        Raises:
+            CompileError: if the tensor was deallocated, or the device closed.
+        """
+        array = delivered(self.carried, self.layout.data_type)
+        if self.layout.memory is Memory.DEVICE:
+            self.device.transfers.append(Transfer("to host", stored_bytes(self.layout)))
+        # The tensor may be overwritten later; what was read stays.
+        return np.array(array)
+
+    def deallocate(self) -> None:
+        """Gives up the tensor."""
+        self._array = None
+
+    def __repr__(self) -> str:
+        return f"DeviceTensor({layout_text(self.layout)})"
+
+
+@dataclass(frozen=True)
+class Port:
+    """An input or an output of a program."""
+
+    name: str
+    kind: str
+    """input, parameter, constant or output."""
+    layout: TensorPlacement
+    """How it has to lie, or will."""
+
+
+class StitchedProgram:
+    """A program of a file, run on device tensors."""
+
+    def __init__(self, executable: FlatbufferExecutable, index: int) -> None:
+        self._executable = executable
+        self._index = index
+        record = executable.entries[index]
+        self.name = record.name
+        self.inputs = tuple(_port(record, entry) for entry in record.inputs)
+        """Inputs and weights, in order."""
+        self.outputs = tuple(_port(record, entry) for entry in record.outputs)
+
+    def submit(
+        self, tensors: Sequence[DeviceTensor], named: Mapping[str, DeviceTensor] | None = None
+    ) -> list[DeviceTensor]:
+        """Runs the program; outputs stay where it leaves them. Inputs stay what they are, unless
+        the program writes into them.
+
+        Args:
+            tensors: the first inputs, in order.
+            named: the others, by name.
+
+        Raises:
+            CompileError: if inputs are missing, lie otherwise, or are on different devices, or the
+                program cannot be run.
+        """
+        ordered = self._ordered(tensors, named or {})
+        for tensor, port in zip(ordered, self.inputs, strict=True):
+            if tensor.layout != port.layout:
+                raise CompileError(
+                    f"the input '{port.name}' of '{self.name}' should lie as "
+                    f"{layout_text(port.layout)}, found {layout_text(tensor.layout)}",
+                    remedy="convert it with to_layout",
+                )
+        device = ordered[0].device if ordered else Device()
+        if any(tensor.device is not device for tensor in ordered):
+            raise CompileError(f"the inputs of '{self.name}' are on different devices")
+        results, overwritten = self._executable.run_carried(
+            self._index, [tensor.carried for tensor in ordered]
+        )
+        for position, array in overwritten.items():
+            ordered[position].overwrite(array)
+        return [
+            DeviceTensor(device, port.layout, array)
+            for port, array in zip(self.outputs, results, strict=True)
+        ]
+
+    def _ordered(
+        self, tensors: Sequence[DeviceTensor], named: Mapping[str, DeviceTensor]
+    ) -> list[DeviceTensor]:
+        rest = dict(named)
+        ordered = list(tensors)
+        for port in self.inputs[len(tensors) :]:
+            if port.name not in rest:
+                raise CompileError(f"'{self.name}' needs the input '{port.name}'")
+            ordered.append(rest.pop(port.name))
+        if rest or len(ordered) > len(self.inputs):
+            names = ", ".join(port.name for port in self.inputs) or "nothing"
+            raise CompileError(f"'{self.name}' has no further inputs; it takes {names}")
+        return ordered
+
+
+def _port(record: ProgramRecord, entry: Input | Output) -> Port:
+    kind = entry.kind if isinstance(entry, Input) else "output"
+    return Port(entry.name, kind, record.tensors[entry.tensor].type.placement)
+
+
+class StitchedBinary:
+    """A flatbuffer whose programs run on device tensors."""
+
+    def __init__(self, executable: FlatbufferExecutable) -> None:
+        self.programs = tuple(
+            StitchedProgram(executable, index) for index in range(len(executable.entries))
+        )
+
+    def __getitem__(self, name: str) -> StitchedProgram:
+        for program in self.programs:
+            if program.name == name:
+                return program
+        names = ", ".join(program.name for program in self.programs)
+        raise CompileError(f"there is no program '{name}', only {names}")
+
+
+def open_device() -> Device:
+    """The device on which flatbuffers run in numpy."""
+    return Device()
+
+
+def load_binary(path: str | os.PathLike[str]) -> StitchedBinary:
+    """The programs of a `.ttnn` or `.ttm` file.
+
+    Raises:
+        CompileError: if it cannot be read, is damaged, or of another version.
+    """
+    return StitchedBinary(open_flatbuffer(Path(path)))
+
+
+def to_layout(tensor: DeviceTensor, layout: TensorPlacement) -> DeviceTensor:
+    """The tensor as it has to lie: itself if it does, else a converted one.
+
+    Raises:
+        CompileError: if it has another shape.
+    """
+    if tensor.layout == layout:
+        return tensor
+    if tensor.layout.shape != layout.shape:
+        raise CompileError(
+            f"a tensor of shape {tensor.layout.shape} cannot lie as {layout_text(layout)}"
+        )
+    array = tensor.carried
+    if tensor.layout.data_type is not layout.data_type:
+        array = carried_device(array, layout.data_type)
+    if tensor.layout.memory is not layout.memory:
+        to_device = layout.memory is Memory.DEVICE
+        size = stored_bytes(layout if to_device else tensor.layout)
+        tensor.device.transfers.append(Transfer("to device" if to_device else "to host", size))
+    return DeviceTensor(tensor.device, layout, array)
+
+
+def layout_text(layout: TensorPlacement) -> str:
+    """A layout in words."""
+    shape = "x".join(str(size) for size in layout.shape) or "scalar"
+    parts = [shape, layout.data_type.mlir, layout.layout.value, layout.buffer_type]
+    return " ".join([*parts, *([layout.memory_layout] if layout.memory_layout else [])])

@@ -11,10 +11,21 @@ from xdsl.rewriter import Rewriter
 
 from ttcodegen.diagnostics import Diagnostics
 from ttcodegen.dialects.placement import TTNNLayoutAttr
+from ttcodegen.dialects.ttcore_device import TensorMeshAttr
 from ttcodegen.dialects.ttcore_layouts import BufferAttr, MetalLayoutAttr
 from ttcodegen.dialects.ttir import TTIROp
 
-_LAYOUTS = (TTNNLayoutAttr, MetalLayoutAttr, BufferAttr)
+_LAYOUTS = (TTNNLayoutAttr, MetalLayoutAttr, BufferAttr, TensorMeshAttr)
+
+ENCODINGS = (
+    "ttnn_layout",
+    "metal_layout",
+    "tt.layout",
+    "tt.buffer",
+    "ttcore.buffer",
+    "tensor_mesh",
+)
+"""Text that has none of these words has no layouts to drop."""
 
 
 def drop_layouts(module: ModuleOp, diagnostics: Diagnostics) -> None:

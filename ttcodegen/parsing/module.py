@@ -16,7 +16,7 @@ from ttcodegen.diagnostics import CompileError, Diagnostic, Diagnostics, Note, S
 from ttcodegen.dialects import load_dialects
 from ttcodegen.parsing import legacy
 from ttcodegen.parsing.attributes import plain_message
-from ttcodegen.parsing.encodings import drop_layouts
+from ttcodegen.parsing.encodings import ENCODINGS, drop_layouts
 from ttcodegen.parsing.operations import OperationParser, UnknownCustomForm
 from ttcodegen.parsing.quantized import express_quantized
 from ttcodegen.parsing.structure import counted, flatten, remedy_for_operation, unsupported
@@ -44,7 +44,7 @@ def parse_module(source: Source, diagnostics: Diagnostics | None = None) -> Modu
     with _collector_paused():
         module = flatten(_parse_operations(source, diagnostics), diagnostics)
         legacy.upgrade(module)
-        if "ttnn_layout" in source.text:
+        if any(word in source.text for word in ENCODINGS):
             drop_layouts(module, diagnostics)
         if "!quant." in source.text:
             express_quantized(module)

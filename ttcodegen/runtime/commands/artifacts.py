@@ -30,7 +30,7 @@ class Logger:
         if level.lower() not in LEVELS:
             raise CompileError(f"the log level '{level}' is none of {', '.join(LEVELS)}")
         self._level = LEVELS.index(level.lower())
-        self._file: TextIO | None = None
+        self._mode = "w"
 
     def error(self, message: str) -> None:
         """Tells what went wrong."""
@@ -51,10 +51,9 @@ class Logger:
             stream.write(message + "\n")
             return
         try:
-            if self._file is None:
-                self._file = Path(self.file_name).open("w", encoding="utf-8")
-            self._file.write(message + "\n")
-            self._file.flush()
+            with Path(self.file_name).open(self._mode, encoding="utf-8") as file:
+                file.write(message + "\n")
+            self._mode = "a"
         except OSError as error:
             raise CompileError(f"cannot write '{self.file_name}': {error.strerror}") from None
 

@@ -199,6 +199,9 @@ def _call(words: Sequence[str], stdin: bytes) -> _Done:
         status = int(program(list(words[1:])) or 0)
     except SystemExit as leave:
         status = int(leave.code or 0)
+    except OSError as error:
+        print(error, file=err)
+        status = 1
     finally:
         sys.stdin, sys.stdout, sys.stderr = kept
     out.flush()

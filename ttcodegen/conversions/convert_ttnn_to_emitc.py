@@ -68,7 +68,7 @@ class ConvertTTNNToEmitC(ModulePass):
             new.detach()
             op.body.block.add_op(new)
         if program.constants:
-            op.attributes[CONSTANTS] = _constants_attribute(program.constants)
+            op.attributes[CONSTANTS] = constants_attribute(program.constants)
 
 
 def require_ttnn(module: ModuleOp) -> None:
@@ -100,7 +100,8 @@ def require_ttnn(module: ModuleOp) -> None:
                     )
 
 
-def _constants_attribute(constants: Sequence[ConstantFile]) -> DictionaryAttr:
+def constants_attribute(constants: Sequence[ConstantFile]) -> DictionaryAttr:
+    """The attribute `ttcodegen.constants` for these constants."""
     return DictionaryAttr(
         {
             constant.name: DictionaryAttr(

@@ -40,6 +40,10 @@ if TYPE_CHECKING:
     from xdsl.passes import ModulePass
 
 
+_NAMES_FILES = ("convert-ttnn-to-emitc", "convert-ttmetal-to-emitc")
+"""The passes that make files and say what from."""
+
+
 def run_request(request: Request, source: Source) -> bool:
     """Does what the request asks for with a text; whether all went well.
 
@@ -138,7 +142,7 @@ class _Run:
         """The passes; code is named after the file and says what it was made from."""
         passes: list[ModulePass] = []
         for step, pass_ in self.scheduled:
-            if step.name == "convert-ttnn-to-emitc":
+            if step.name in _NAMES_FILES:
                 stem = Path(self.source.name).name.partition(".")[0]
                 known: dict[str, OptionValue] = {
                     "module-name": "model" if self.request.file == "-" else stem,

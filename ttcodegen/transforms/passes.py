@@ -18,6 +18,12 @@ SYSTEM_OPTIONS = (
     Option("mesh-shape", "Devices along each dimension of the mesh; one is possible."),
 )
 
+EMITC_OPTIONS = (
+    Option("module-name", "The namespace and the stem of the files; the module's name."),
+    Option("input-hash", "What the files say about their origin; a hash of the module."),
+    Option("release", "The release of tt-metal.", "0.70.1", choices=("0.70.1",)),
+)
+
 PASSES = (
     PassEntry(
         name="ttir-load-system-desc",
@@ -150,11 +156,7 @@ PASSES = (
         group=Group.EMITC,
         implementation=f"{_CONVERSIONS}.convert_ttnn_to_emitc:ConvertTTNNToEmitC",
         description="Turns TTNN functions into C++ files.",
-        options=(
-            Option("module-name", "The namespace and the stem of the files; the module's name."),
-            Option("input-hash", "What the files say about their origin; a hash of the module."),
-            Option("release", "The release of tt-metal.", "0.70.1", choices=("0.70.1",)),
-        ),
+        options=EMITC_OPTIONS,
     ),
     PassEntry(
         name="inline",

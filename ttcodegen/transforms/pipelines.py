@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 
 from ttcodegen.transforms.pass_options import fixed
-from ttcodegen.transforms.passes import SYSTEM_OPTIONS
+from ttcodegen.transforms.passes import EMITC_OPTIONS, SYSTEM_OPTIONS
 from ttcodegen.transforms.registry import Group, Option, OptionValue, PipelineEntry, Step
 
 Values = Mapping[str, OptionValue]
@@ -56,7 +56,7 @@ def ttnn_to_emitc(options: Values) -> Iterator[Step | str]:
     """From the calls of the library to C++ files."""
     if options["target-dylib"]:
         yield "ttnn-modify-signatures-for-dylib"
-    yield Step("convert-ttnn-to-emitc", _chosen(options, _EMITC_PASS_OPTIONS))
+    yield Step("convert-ttnn-to-emitc", _chosen(options, EMITC_OPTIONS))
 
 
 def ttir_to_emitc(options: Values) -> Iterator[Step | str]:
@@ -163,13 +163,8 @@ _TTNN_OPTIONS = (
     ),
     *fixed("locations do not have to be unique", check_unique_locs=False),
 )
-_EMITC_PASS_OPTIONS = (
-    Option("module-name", "The namespace and the stem of the files; the module's name."),
-    Option("input-hash", "What the files say about their origin; a hash of the module."),
-    Option("release", "The release of tt-metal.", "0.70.1", choices=("0.70.1",)),
-)
 _EMITC_OPTIONS = (
-    *_EMITC_PASS_OPTIONS,
+    *EMITC_OPTIONS,
     Option("target-dylib", "Add functions of vectors, for callers that know no model.", False),
     *fixed("the C++ has the structure of the model anyway", try_recover_structure=True),
     *fixed("structures without fields are left out", tuplify_input_if_empty=False),

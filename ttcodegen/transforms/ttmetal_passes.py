@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 
 from ttcodegen.transforms.pass_options import fixed
-from ttcodegen.transforms.passes import SYSTEM_OPTIONS
+from ttcodegen.transforms.passes import EMITC_OPTIONS, SYSTEM_OPTIONS
 from ttcodegen.transforms.registry import (
     Group,
     Option,
@@ -103,6 +103,14 @@ PASSES = (
             Option("columns", "Cores in a row to use; 0 for those that the system has.", 0),
             Option("rows", "Rows of cores to use; 0 for those that the system has.", 0),
         ),
+    ),
+    PassEntry(
+        name="convert-ttmetal-to-emitc",
+        group=Group.EMITC,
+        implementation="ttcodegen.device_emission:ConvertTTMetalToEmitC",
+        description="Turns programs of the device into C++ files: host functions and kernels.",
+        aliases=("convert-ttkernel-to-emitc",),
+        options=EMITC_OPTIONS,
     ),
 )
 

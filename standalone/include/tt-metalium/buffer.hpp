@@ -190,7 +190,7 @@ class Buffer final : public std::enable_shared_from_this<Buffer> {
 
   private:
     friend void DeallocateBuffer(Buffer& buffer);
-    void allocate(std::optional<DeviceAddr> address);
+    void allocate_impl();
     void deallocate();
 
     IDevice* const device_;

@@ -48,7 +48,7 @@ class BufferDistributionSpec {
     }
 
   private:
-    void set_shapes(const Shape& tensor_shape, const Shape& shard_shape);
+    void init_precomputed_data();
 
     Shape tensor_shape_in_pages_;
     Shape shard_shape_in_pages_;

@@ -82,7 +82,13 @@ class MeshBuffer {
   private:
     MeshBuffer(const MeshBufferConfig& config, const DeviceLocalBufferConfig& device_local_config,
                DeviceAddr device_local_size, MeshDevice* mesh_device,
-               std::shared_ptr<Buffer> buffer);
+               std::shared_ptr<Buffer> buffer)
+        : config_(config),
+          device_local_config_(device_local_config),
+          mesh_device_(mesh_device->weak_from_this()),
+          address_(buffer->address()),
+          device_local_size_(device_local_size),
+          buffer_(std::move(buffer)) {}
 
     MeshBufferConfig config_;
     DeviceLocalBufferConfig device_local_config_;

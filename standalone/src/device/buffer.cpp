@@ -176,7 +176,7 @@ std::shared_ptr<Buffer> Buffer::create(IDevice* device, DeviceAddr size, DeviceA
                                        std::optional<SubDeviceId> sub_device_id) {
     auto buffer = std::make_shared<Buffer>(device, size, page_size, buffer_type, sharding_args,
                                            bottom_up, sub_device_id, true, Private());
-    buffer->allocate(std::nullopt);
+    buffer->allocate_impl();
     return buffer;
 }
 
@@ -187,43 +187,39 @@ std::shared_ptr<Buffer> Buffer::create(IDevice* device, DeviceAddr address, Devi
                                        std::optional<SubDeviceId> sub_device_id) {
     auto buffer = std::make_shared<Buffer>(device, size, page_size, buffer_type, sharding_args,
                                            bottom_up, sub_device_id, false, Private());
-    buffer->allocate(address);
+    EmulatedDevice& emulated = emulated_device(device);
+    Allocator& allocator = allocator_of(emulated, buffer_type);
+    // Whoever allocated this memory keeps it; without an owner it is taken from here on.
+    if (!allocator.end_of(address)) {
+        allocator.claim(address, buffer->aligned_size_per_bank());
+    }
+    buffer->emulated_ = emulated.weak_from_this();
+    buffer->address_ = address;
+    buffer->allocated_ = true;
     return buffer;
 }
 
 Buffer::~Buffer() { deallocate(); }
 
-void Buffer::allocate(std::optional<DeviceAddr> address) {
+void Buffer::allocate_impl() {
     EmulatedDevice& device = emulated_device(device_);
-    emulated_ = device.weak_from_this();
-    Allocator& allocator = allocator_of(device, buffer_type_);
     const DeviceAddr bytes = aligned_size_per_bank();
-    if (address) {
-        address_ = *address;
-        // Whoever allocated this memory keeps it; without an owner it is taken from here on.
-        if (!allocator.end_of(*address)) {
-            allocator.claim(*address, bytes);
-        }
-    } else {
-        const auto direction = bottom_up_ ? Allocator::Direction::Up : Allocator::Direction::Down;
-        const auto found = allocator.allocate(bytes, direction);
-        TT_FATAL(
-            found.has_value(),
-            "Out of Memory: Not enough space to allocate {} B {} buffer across {} banks, where "
-            "each bank needs to store {} B, but the largest free block has {} B",
-            size_, is_dram() ? "DRAM" : "L1",
-            is_dram() ? device.architecture().dram_banks.size()
-                      : device.architecture().num_workers(),
-            bytes, allocator.largest_free());
-        address_ = *found;
-        const std::size_t banks = is_dram() ? device.architecture().dram_banks.size()
-                                            : device.architecture().num_workers();
-        for (std::uint32_t bank = 0; bank < banks; ++bank) {
-            std::byte* memory = is_dram() ? device.memory().dram(bank) : device.memory().l1(bank);
-            ttcodegen::device::mark_never_written(memory + address_, bytes);
-        }
-    }
+    const auto direction = bottom_up_ ? Allocator::Direction::Up : Allocator::Direction::Down;
+    const std::size_t banks =
+        is_dram() ? device.architecture().dram_banks.size() : device.architecture().num_workers();
+    Allocator& allocator = allocator_of(device, buffer_type_);
+    const auto found = allocator.allocate(bytes, direction);
+    TT_FATAL(found.has_value(),
+             "Out of Memory: Not enough space to allocate {} B {} buffer across {} banks, where "
+             "each bank needs to store {} B, but the largest free block has {} B",
+             size_, is_dram() ? "DRAM" : "L1", banks, bytes, allocator.largest_free());
+    emulated_ = device.weak_from_this();
+    address_ = *found;
     allocated_ = true;
+    for (std::uint32_t bank = 0; bank < banks; ++bank) {
+        std::byte* memory = is_dram() ? device.memory().dram(bank) : device.memory().l1(bank);
+        ttcodegen::device::mark_never_written(memory + address_, bytes);
+    }
 }
 
 void Buffer::deallocate() {

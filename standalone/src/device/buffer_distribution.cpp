@@ -1,6 +1,7 @@
 /// Which page of a sharded buffer lies on which core.
 #include <algorithm>
 #include <numeric>
+#include <tuple>
 
 #include "core/describe.hpp"
 #include "tt-metalium/buffer.hpp"
@@ -84,6 +85,50 @@ std::vector<CoreCoord> grid_cores(const Shape& tensor, const Shape& shard,
     const CoreRange used(grid.start_coord, {grid.start_coord.x + along_width - 1,
                                             grid.start_coord.y + along_height - 1});
     return cores_in_order(CoreRangeSet(used), orientation);
+}
+
+/// Dimensions that no shard divides are folded into the one behind them, as the release does: what
+/// kernels are given is the folded shapes.
+std::pair<Shape, Shape> fold_shapes(const Shape& tensor_shape, const Shape& shard_shape) {
+    TT_FATAL(tensor_shape.rank() >= 1, "Tensor rank must be at least 1!");
+    TT_FATAL(shard_shape.rank() >= 1, "Shard rank must be at least 1!");
+    TT_FATAL(shard_shape.volume() != 0, "Shard shape must have non zero volume!");
+    TT_FATAL(tensor_shape.rank() >= shard_shape.rank(),
+             "Tensor shape rank ({}) can't be less than shard shape rank ({})!",
+             tensor_shape.rank(), shard_shape.rank());
+    ttsl::SmallVector<std::uint32_t> tensor;
+    ttsl::SmallVector<std::uint32_t> shard;
+    bool whole_so_far = false;
+    bool last_divides = false;
+    std::uint64_t tensor_volume = 1;
+    std::uint64_t shard_volume = 1;
+    const auto rank = static_cast<std::int32_t>(shard_shape.rank());
+    for (std::int32_t dim = -1; dim >= -rank; --dim) {
+        const std::uint32_t tensor_size = tensor_shape[dim];
+        const std::uint32_t shard_size = shard_shape[dim];
+        if (dim < -1 && (whole_so_far || (shard_size == 1 && last_divides))) {
+            tensor.data()[tensor.size() - 1] *= tensor_size;
+            shard.data()[shard.size() - 1] *= shard_size;
+        } else {
+            tensor.push_back(tensor_size);
+            shard.push_back(shard_size);
+            whole_so_far = true;
+        }
+        whole_so_far = whole_so_far && tensor_size == shard_size;
+        last_divides = tensor_size % shard_size == 0;
+        tensor_volume *= tensor_size;
+        shard_volume *= shard_size;
+        if (tensor_volume == tensor_shape.volume() && shard_volume == shard_shape.volume()) {
+            break;
+        }
+    }
+    for (std::int32_t dim = -rank - 1; dim >= -static_cast<std::int32_t>(tensor_shape.rank());
+         --dim) {
+        tensor.data()[tensor.size() - 1] *= tensor_shape[dim];
+    }
+    std::reverse(tensor.begin(), tensor.end());
+    std::reverse(shard.begin(), shard.end());
+    return {Shape(std::move(tensor)), Shape(std::move(shard))};
 }
 
 /// Pages of a two-dimensional tensor, shard by shard, as the layouts of ttnn deal them out.
@@ -185,65 +230,27 @@ BufferDistributionSpec::BufferDistributionSpec(
                  ? cores_in_order(core_range_set, shard_orientation)
                  : grid_cores(tensor_shape_in_pages, shard_shape_in_pages, core_range_set,
                               shard_orientation)) {
-    set_shapes(tensor_shape_in_pages, shard_shape_in_pages);
+    std::tie(tensor_shape_in_pages_, shard_shape_in_pages_) =
+        fold_shapes(tensor_shape_in_pages, shard_shape_in_pages);
+    init_precomputed_data();
 }
 
 BufferDistributionSpec::BufferDistributionSpec(const Shape& tensor_shape_in_pages,
                                                const Shape& shard_shape_in_pages,
                                                std::vector<CoreCoord> cores)
     : cores_(std::move(cores)) {
-    set_shapes(tensor_shape_in_pages, shard_shape_in_pages);
+    std::tie(tensor_shape_in_pages_, shard_shape_in_pages_) =
+        fold_shapes(tensor_shape_in_pages, shard_shape_in_pages);
+    init_precomputed_data();
 }
 
-void BufferDistributionSpec::set_shapes(const Shape& tensor_shape, const Shape& shard_shape) {
-    TT_FATAL(tensor_shape.rank() >= 1, "Tensor rank must be at least 1!");
-    TT_FATAL(shard_shape.rank() >= 1, "Shard rank must be at least 1!");
-    TT_FATAL(shard_shape.volume() != 0, "Shard shape must have non zero volume!");
-    TT_FATAL(tensor_shape.rank() >= shard_shape.rank(),
-             "Tensor shape rank ({}) can't be less than shard shape rank ({})!",
-             tensor_shape.rank(), shard_shape.rank());
-    TT_FATAL(tensor_shape.volume() == 0 || !cores_.empty(),
+void BufferDistributionSpec::init_precomputed_data() {
+    TT_FATAL(tensor_shape_in_pages_.volume() == 0 || !cores_.empty(),
              "Can't distribute non zero volume tensor over an empty set of cores");
-    // Dimensions that no shard divides are folded into the one behind them, as the release does:
-    // what kernels are given is the folded shapes.
-    ttsl::SmallVector<std::uint32_t> tensor;
-    ttsl::SmallVector<std::uint32_t> shard;
-    bool whole_so_far = false;
-    bool last_divides = false;
-    std::uint64_t tensor_volume = 1;
-    std::uint64_t shard_volume = 1;
-    const auto rank = static_cast<std::int32_t>(shard_shape.rank());
-    for (std::int32_t dim = -1; dim >= -rank; --dim) {
-        const std::uint32_t tensor_size = tensor_shape[dim];
-        const std::uint32_t shard_size = shard_shape[dim];
-        if (dim < -1 && (whole_so_far || (shard_size == 1 && last_divides))) {
-            tensor.data()[tensor.size() - 1] *= tensor_size;
-            shard.data()[shard.size() - 1] *= shard_size;
-        } else {
-            tensor.push_back(tensor_size);
-            shard.push_back(shard_size);
-            whole_so_far = true;
-        }
-        whole_so_far = whole_so_far && tensor_size == shard_size;
-        last_divides = tensor_size % shard_size == 0;
-        tensor_volume *= tensor_size;
-        shard_volume *= shard_size;
-        if (tensor_volume == tensor_shape.volume() && shard_volume == shard_shape.volume()) {
-            break;
-        }
+    num_shards_ = tensor_shape_in_pages_.volume() == 0 ? 0 : 1;
+    for (std::int32_t i = 0; i < static_cast<std::int32_t>(tensor_shape_in_pages_.rank()); ++i) {
+        num_shards_ *= divide_up(tensor_shape_in_pages_[i], shard_shape_in_pages_[i]);
     }
-    for (std::int32_t dim = -rank - 1; dim >= -static_cast<std::int32_t>(tensor_shape.rank());
-         --dim) {
-        tensor.data()[tensor.size() - 1] *= tensor_shape[dim];
-    }
-    std::reverse(tensor.begin(), tensor.end());
-    std::reverse(shard.begin(), shard.end());
-    num_shards_ = tensor_shape.volume() == 0 ? 0 : 1;
-    for (std::size_t i = 0; i < tensor.size(); ++i) {
-        num_shards_ *= divide_up(tensor[i], shard[i]);
-    }
-    tensor_shape_in_pages_ = Shape(std::move(tensor));
-    shard_shape_in_pages_ = Shape(std::move(shard));
 }
 
 std::size_t BufferDistributionSpec::num_shards() const { return num_shards_; }

@@ -19,17 +19,6 @@ Shape2D ShardedBufferConfig::physical_shard_shape() const {
             width_replicated ? global_buffer_shape.width() : shard_shape.width()};
 }
 
-MeshBuffer::MeshBuffer(const MeshBufferConfig& config,
-                       const DeviceLocalBufferConfig& device_local_config,
-                       DeviceAddr device_local_size, MeshDevice* mesh_device,
-                       std::shared_ptr<Buffer> buffer)
-    : config_(config),
-      device_local_config_(device_local_config),
-      mesh_device_(mesh_device->weak_from_this()),
-      address_(buffer->address()),
-      device_local_size_(device_local_size),
-      buffer_(std::move(buffer)) {}
-
 MeshBuffer::~MeshBuffer() = default;
 
 std::shared_ptr<MeshBuffer> MeshBuffer::create(const MeshBufferConfig& mesh_buffer_config,

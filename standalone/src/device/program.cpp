@@ -7,22 +7,23 @@
 #include "tt-metalium/circular_buffer.hpp"
 #include "tt-metalium/host_api.hpp"
 
-namespace tt::tt_metal {
+namespace ttcodegen::device {
 
-using ttcodegen::device::KernelSource;
-using ttcodegen::device::ProcessorKind;
+using tt::tt_metal::CoreRange;
+using tt::tt_metal::CoreRangeSet;
 
 ProcessorKind Kernel::processor() const {
-    const auto* movement = std::get_if<DataMovementConfig>(&config);
+    const auto* movement = std::get_if<tt::tt_metal::DataMovementConfig>(&config);
     if (movement == nullptr) {
         return ProcessorKind::Compute;
     }
-    return movement->processor == DataMovementProcessor::RISCV_0 ? ProcessorKind::DataMovement0
-                                                                 : ProcessorKind::DataMovement1;
+    return movement->processor == tt::tt_metal::DataMovementProcessor::RISCV_0
+               ? ProcessorKind::DataMovement0
+               : ProcessorKind::DataMovement1;
 }
 
 std::uint8_t Kernel::noc() const {
-    const auto* movement = std::get_if<DataMovementConfig>(&config);
+    const auto* movement = std::get_if<tt::tt_metal::DataMovementConfig>(&config);
     return movement == nullptr ? 0 : static_cast<std::uint8_t>(movement->noc);
 }
 
@@ -43,21 +44,6 @@ std::string Kernel::circular_buffer_name(std::uint32_t index) const {
     }
     return found;
 }
-
-namespace detail {
-
-Kernel& ProgramImpl::kernel(KernelHandle handle) {
-    TT_FATAL(handle < kernels.size(), "The program has no kernel {}", handle);
-    return *kernels[handle];
-}
-
-CircularBufferImpl& ProgramImpl::circular_buffer(CBHandle handle) {
-    TT_FATAL(handle < circular_buffers.size(),
-             "No circular buffer with id {} exists in the program", handle);
-    return *circular_buffers[handle];
-}
-
-}  // namespace detail
 
 CoreRangeSet core_range_set(const std::variant<CoreCoord, CoreRange, CoreRangeSet>& cores) {
     if (const auto* core = std::get_if<CoreCoord>(&cores)) {
@@ -80,6 +66,33 @@ std::vector<CoreCoord> cores_of(const CoreRangeSet& cores) {
     }
     return all;
 }
+
+}  // namespace ttcodegen::device
+
+namespace tt::tt_metal {
+
+using ttcodegen::device::core_range_set;
+using ttcodegen::device::cores_of;
+using ttcodegen::device::Kernel;
+using ttcodegen::device::KernelConfig;
+
+using ttcodegen::device::KernelSource;
+using ttcodegen::device::ProcessorKind;
+
+namespace detail {
+
+Kernel& ProgramImpl::kernel(KernelHandle handle) {
+    TT_FATAL(handle < kernels.size(), "The program has no kernel {}", handle);
+    return *kernels[handle];
+}
+
+CircularBufferImpl& ProgramImpl::circular_buffer(CBHandle handle) {
+    TT_FATAL(handle < circular_buffers.size(),
+             "No circular buffer with id {} exists in the program", handle);
+    return *circular_buffers[handle];
+}
+
+}  // namespace detail
 
 Program::Program() : internal_(std::make_shared<detail::ProgramImpl>()) {}
 Program::Program(std::shared_ptr<detail::ProgramImpl> impl) : internal_(std::move(impl)) {}

@@ -19,28 +19,39 @@
 #include "ttcodegen/device/processor.hpp"
 #include "ttcodegen/device/report.hpp"
 
-namespace tt::tt_metal {
+namespace ttcodegen::device {
 
-using KernelConfig = std::variant<DataMovementConfig, ComputeConfig>;
+using KernelConfig = std::variant<tt::tt_metal::DataMovementConfig, tt::tt_metal::ComputeConfig>;
 
 struct Kernel {
-    ttcodegen::device::KernelSource source;
+    KernelSource source;
     KernelConfig config;
-    CoreRangeSet cores;
-    std::vector<std::vector<RuntimeArgsData>> argument_views;  ///< By x, then y, as the API has it.
+    tt::tt_metal::CoreRangeSet cores;
+    std::vector<std::vector<tt::tt_metal::RuntimeArgsData>>
+        argument_views;  ///< By x, then y, as the API has it.
     std::map<CoreCoord, std::vector<std::uint32_t>> arguments;
     std::vector<std::uint32_t> common_arguments;
-    RuntimeArgsData common_view{nullptr, 0};
+    tt::tt_metal::RuntimeArgsData common_view{nullptr, 0};
     bool common_set = false;
-    ttcodegen::device::KernelEntry entry = nullptr;  ///< Set when the program is compiled.
+    KernelEntry entry = nullptr;  ///< Set when the program is compiled.
 
-    ttcodegen::device::ProcessorKind processor() const;
+    ProcessorKind processor() const;
     std::uint8_t noc() const;
     const std::unordered_map<std::string, std::uint32_t>& named_arguments() const;
     /// What diagnostics call circular buffer `index`: a named argument of that value with "cb" in
     /// its name; empty if there is none.
     std::string circular_buffer_name(std::uint32_t index) const;
 };
+
+/// All cores of a specification as the API takes it.
+tt::tt_metal::CoreRangeSet core_range_set(
+    const std::variant<CoreCoord, tt::tt_metal::CoreRange, tt::tt_metal::CoreRangeSet>& cores);
+/// Each core of a set, row by row within its ranges.
+std::vector<CoreCoord> cores_of(const tt::tt_metal::CoreRangeSet& cores);
+
+}  // namespace ttcodegen::device
+
+namespace tt::tt_metal {
 
 class CircularBufferImpl {
   public:
@@ -67,7 +78,7 @@ namespace detail {
 
 class ProgramImpl {
   public:
-    std::vector<std::unique_ptr<Kernel>> kernels;
+    std::vector<std::unique_ptr<ttcodegen::device::Kernel>> kernels;
     std::vector<std::unique_ptr<CircularBufferImpl>> circular_buffers;
     std::vector<ProgramSemaphore> semaphores;
     std::vector<std::shared_ptr<Buffer>> owned_buffers;
@@ -76,15 +87,10 @@ class ProgramImpl {
     ttcodegen::device::ProgramReport report;
 
     /// @throws std::runtime_error if there is no such kernel or circular buffer.
-    Kernel& kernel(KernelHandle handle);
+    ttcodegen::device::Kernel& kernel(KernelHandle handle);
     CircularBufferImpl& circular_buffer(CBHandle handle);
 };
 
 }  // namespace detail
-
-/// All cores of a specification as the API takes it.
-CoreRangeSet core_range_set(const std::variant<CoreCoord, CoreRange, CoreRangeSet>& cores);
-/// Each core of a set, row by row within its ranges.
-std::vector<CoreCoord> cores_of(const CoreRangeSet& cores);
 
 }  // namespace tt::tt_metal

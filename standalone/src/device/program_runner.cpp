@@ -10,7 +10,6 @@ namespace ttcodegen::device {
 
 using tt::tt_metal::CircularBufferImpl;
 using tt::tt_metal::ComputeConfig;
-using tt::tt_metal::Kernel;
 
 namespace {
 
@@ -29,7 +28,7 @@ void place_circular_buffers(EmulatedDevice& device, tt::tt_metal::detail::Progra
             continue;
         }
         std::uint32_t address = architecture.l1_unreserved_base;
-        const auto cores = tt::tt_metal::cores_of(buffer->cores);
+        const auto cores = cores_of(buffer->cores);
         for (const CoreCoord& core : cores) {
             address = std::max(address, end[device.worker_index(core)]);
         }
@@ -72,7 +71,7 @@ std::string descriptors(const tt::tt_metal::detail::ProgramImpl& program, const 
     const auto first = kernel.cores.ranges().front().start_coord;
     for (const auto& buffer : program.circular_buffers) {
         const auto on_kernel = [&](const CoreCoord& core) { return buffer->cores.contains(core); };
-        const auto cores = tt::tt_metal::cores_of(kernel.cores);
+        const auto cores = cores_of(kernel.cores);
         if (!on_kernel(first) && std::none_of(cores.begin(), cores.end(), on_kernel)) {
             continue;
         }

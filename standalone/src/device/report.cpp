@@ -82,7 +82,7 @@ void Run::report(double seconds) {
     report.run_seconds = seconds;
     report.total = {};
     report.kernels.clear();
-    std::map<const tt::tt_metal::Kernel*, std::size_t> index;
+    std::map<const Kernel*, std::size_t> index;
     for (const auto& kernel : program_.kernels) {
         index[kernel.get()] = report.kernels.size();
         report.kernels.push_back(

@@ -12,7 +12,6 @@ namespace ttcodegen::device {
 
 using tt::tt_metal::CircularBufferImpl;
 using tt::tt_metal::ComputeConfig;
-using tt::tt_metal::Kernel;
 
 namespace {
 
@@ -99,7 +98,7 @@ void Run::place_cores() {
 }
 
 void Run::place_circular_buffers(const CircularBufferImpl& buffer) {
-    for (const CoreCoord& logical : tt::tt_metal::cores_of(buffer.cores)) {
+    for (const CoreCoord& logical : cores_of(buffer.cores)) {
         CoreState& core = core_at(logical);
         for (const std::uint8_t index : buffer.config.local_buffer_indices()) {
             CircularBuffer& placed = core.circular_buffers[index];
@@ -136,7 +135,7 @@ void Run::find_shared_memory(CoreState& core) {
 
 void Run::place_processors() {
     for (const auto& kernel : program_.kernels) {
-        const auto cores = tt::tt_metal::cores_of(kernel->cores);
+        const auto cores = cores_of(kernel->cores);
         for (const CoreCoord& logical : cores) {
             CoreState& core = core_at(logical);
             auto state = std::make_unique<ProcessorState>();

@@ -81,7 +81,7 @@ struct ProcessorState {
     Processor processor;
     Run* run = nullptr;
     CoreState* core = nullptr;
-    const tt::tt_metal::Kernel* kernel = nullptr;
+    const Kernel* kernel = nullptr;
     KernelEntry entry = nullptr;
     std::unique_ptr<Fiber> fiber;
     Wait wait;

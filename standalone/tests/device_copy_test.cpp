@@ -8,7 +8,7 @@ using namespace device_testing;
 
 namespace {
 
-const std::string kKernels = TTCODEGEN_TEST_KERNELS;
+const std::string kKernels = std::string(TESTS_FOLDER) + "/device";
 
 /// Copies a buffer tile by tile through a circular buffer of each core.
 Program copy_program(const distributed::MeshBuffer& source, const distributed::MeshBuffer& target) {

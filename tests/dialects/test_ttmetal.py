@@ -147,6 +147,39 @@ module attributes {{tt.device = #tt.device<#tt.grid<8x8, (d0, d1) -> (0, d0, d1)
     assert "ttkernel.builtin(%arg2_2, %arg3_2, %arg4_2, @eltwise, @mulitply)" in printed
 
 
+REGIONS = f"""
+#l1 = #ttcore.memory_space<l1>
+func.func @f(%a: {L1}, %b: {L1}) {{
+  "ttmetal.enqueue_program"(%a, %b) <{{core_ranges = [{RANGE}, {RANGE}], kernelConfigs =
+      [#ttkernel.noc_config<noc0>, #ttkernel.tensix_config<hifi4, false, true, [default]>],
+      operandSegmentSizes = array<i32: 1, 1>}}> ({{
+  ^bb0(%x: !ttkernel.cb<8, f32>):
+    ttkernel.noc_async_read_barrier() : () -> ()
+    ttkernel.return() : () -> ()
+  }}, {{
+  ^bb0(%x: !ttkernel.cb<8, f32>):
+    ttkernel.tile_regs_acquire() : () -> ()
+    ttkernel.return() : () -> ()
+  }}) : ({L1}, {L1}) -> ()
+  return
+}}
+"""
+
+
+def test_kernels_were_regions_until_2025() -> None:
+    assert_round_trip(parse(REGIONS))
+    ethernet = "#ttkernel.ethernet_config<sender, noc1>"
+    assert_round_trip(parse(REGIONS.replace("#ttkernel.noc_config<noc0>", ethernet)))
+
+
+def test_regions_hold_what_their_thread_runs() -> None:
+    compute = "#ttkernel.tensix_config<lofi, true, true, []>"
+    message = refusal(REGIONS.replace("#ttkernel.noc_config<noc0>", compute))
+    assert "a kernel of the thread compute has the op ttkernel.noc_async_read_barrier" in message
+    only_one = REGIONS.replace("#ttkernel.noc_config<noc0>, ", "")
+    assert "has 2 kernels, but 1 threads" in refusal(only_one)
+
+
 def changed(name: str, old: str, new: str) -> dict[str, str]:
     assert old in CONFIGS[name]
     return CONFIGS | {name: CONFIGS[name].replace(old, new)}

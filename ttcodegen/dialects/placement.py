@@ -16,6 +16,8 @@ from ttcodegen.dialects.datatypes import DataType, element_of, normalized_data_t
 from ttcodegen.dialects.memory import Layout, Memory
 
 TILE_SIDE = 32
+MUCH_PADDING = 1 << 20
+"""Elements of padding from which on rows are preferred to tiles, if the tensor has fewer itself."""
 GRID_WIDTH = 8
 """The cores of one row of the grid that shards are laid out on, if the device has as many."""
 
@@ -72,6 +74,16 @@ class TensorPlacement:
     def height_sharded(self, shards: Shards) -> TensorPlacement:
         """The same tensor in L1, its rows divided among cores."""
         return self.with_(buffer_type="l1", memory_layout="height_sharded", shards=shards)
+
+    def tile_padding(self) -> int:
+        """How many elements of padding the tensor has in tiles."""
+        height, width = self.with_(layout=Layout.TILE).collapsed_shape()
+        return height * width * TILE_SIDE * TILE_SIDE - prod(self.shape)
+
+    @property
+    def is_padding_in_tiles(self) -> bool:
+        """Whether the tensor would be little but padding in tiles, and much of that."""
+        return self.tile_padding() > max(MUCH_PADDING, prod(self.shape))
 
     def collapsed_shape(self) -> tuple[int, int]:
         """Height and width in elements (in tiles for the tile layout) of the 2D view of the tensor.

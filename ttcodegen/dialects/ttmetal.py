@@ -20,7 +20,7 @@ from xdsl.dialects.builtin import (
     TensorType,
 )
 from xdsl.dialects.func import FuncOp
-from xdsl.ir import Attribute, Dialect, Operation, SSAValue
+from xdsl.ir import Attribute, Dialect, Operation, Region, SSAValue
 from xdsl.irdl import (
     IRDLOperation,
     irdl_op_definition,
@@ -39,8 +39,9 @@ from xdsl.utils.exceptions import VerifyException
 from ttcodegen.diagnostics import Diagnostics
 from ttcodegen.dialects.ttcore_enumerations import MemorySpace, MemorySpaceAttr
 from ttcodegen.dialects.ttcore_layouts import LinearLayout, MetalLayoutAttr
-from ttcodegen.dialects.ttkernel.attributes import ThreadTypeAttr
-from ttcodegen.dialects.ttkernel.operation import THREAD, kernel_thread
+from ttcodegen.dialects.ttkernel.attributes import ThreadType, ThreadTypeAttr
+from ttcodegen.dialects.ttkernel.configurations import THREADS_OF_CONFIGURATIONS
+from ttcodegen.dialects.ttkernel.operation import THREAD, TTKernelOp, kernel_thread
 from ttcodegen.dialects.ttmetal_attributes import (
     THREADS,
     TTMETAL_ATTRIBUTES,
@@ -249,12 +250,27 @@ class HostReadOp(_TransferOp):
         self._verify_ends(self.input, self.output, _TO_HOST)
 
 
+def _verify_regions(
+    op: Operation, kernels: Sequence[Region], threads: Sequence[ThreadType | None]
+) -> None:
+    """Kernels that are regions: one for each thread, with ops that it can run."""
+    if len(kernels) != len(threads):
+        raise VerifyException(f"{op.name} has {len(kernels)} kernels, but {len(threads)} threads")
+    for kernel, thread in zip(kernels, threads, strict=True):
+        for inner in kernel.walk():
+            if isinstance(inner, TTKernelOp) and thread not in (None, *inner.definition.threads):
+                raise VerifyException(
+                    f"{op.name}: a kernel of the thread {thread} has the op {inner.name}"
+                )
+
+
 @irdl_op_definition
 class EnqueueProgramOp(IRDLOperation):
     """Runs kernels on cores.
 
     Operands are buffers, semaphores and scalars, then circular buffers: `operandSegmentSizes` says
-    how many of each. `cb_ports` has the index of each circular buffer.
+    how many of each. `cb_ports` has the index of each circular buffer. Until the middle of 2025 the
+    kernels were regions.
     """
 
     name = "ttmetal.enqueue_program"
@@ -264,6 +280,7 @@ class EnqueueProgramOp(IRDLOperation):
     core_ranges = opt_prop_def(ArrayAttr)
     fabric_configs = opt_prop_def(ArrayAttr, prop_name="fabricConnectionConfigs")
     segments = opt_prop_def(DenseArrayBase, prop_name="operandSegmentSizes")
+    kernels = var_region_def()
     outputs = var_result_def()
 
     @property
@@ -286,7 +303,12 @@ class EnqueueProgramOp(IRDLOperation):
                 raise VerifyException(f"{self.name} needs the attribute 'kernelConfigs'")
             return
         self._verify_ports()
-        self._verify_kernels()
+        if self.kernels:
+            configs = self.kernel_configs.data
+            threads = [THREADS_OF_CONFIGURATIONS.get(type(config)) for config in configs]
+            _verify_regions(self, self.kernels, threads)
+        else:
+            self._verify_kernels()
 
     def _verify_ports(self) -> None:
         if self.cb_ports is None:
@@ -373,11 +395,18 @@ class DispatchOp(IRDLOperation):
         threads = () if self.thread_types is None else self.thread_types.data
         if any(not isinstance(thread, ThreadTypeAttr) for thread in threads):
             raise VerifyException(f"{self.name}: 'threadTypes' are #ttkernel.thread")
-        for name, count in (("core_ranges", len(self.core_ranges.data)), ("threads", len(threads))):
-            if threads and count != len(self.kernels):
-                raise VerifyException(
-                    f"{self.name} has {len(self.kernels)} kernels, but {count} {name}"
-                )
+        if threads and len(self.core_ranges.data) != len(self.kernels):
+            raise VerifyException(
+                f"{self.name} has {len(self.kernels)} kernels, but {len(self.core_ranges.data)} "
+                "core_ranges"
+            )
+        if threads:
+            kinds = [ThreadType(t.data) for t in threads if isinstance(t, ThreadTypeAttr)]
+            _verify_regions(self, self.kernels, kinds)
+        elif self.kernel_configs is not None:
+            configs = self.kernel_configs.data
+            found = [THREADS_OF_CONFIGURATIONS.get(type(config)) for config in configs]
+            _verify_regions(self, self.kernels, found)
 
 
 @irdl_op_definition

@@ -10,9 +10,9 @@ from xdsl.irdl import irdl_attr_definition
 from xdsl.parser import AttrParser
 from xdsl.printer import Printer
 from xdsl.utils.exceptions import VerifyException
-from xdsl.utils.str_enum import StrEnum
 
 from ttcodegen.dialects.enumerations import WordAttribute
+from ttcodegen.dialects.kernel_words import EthernetType, MathFidelity, UnpackToDestination
 from ttcodegen.dialects.ttcore_enumerations import NocIndex, NocIndexAttr
 from ttcodegen.dialects.ttcore_layouts import parse_shape, shape_text
 from ttcodegen.dialects.ttkernel.attributes import (
@@ -20,29 +20,6 @@ from ttcodegen.dialects.ttkernel.attributes import (
     KernelArgumentTypeAttr,
     ThreadType,
 )
-
-
-class MathFidelity(StrEnum):
-    """How many passes the matrix engine multiplies in: how exact products are."""
-
-    LOFI = "lofi"
-    HIFI2 = "hifi2"
-    HIFI3 = "hifi3"
-    HIFI4 = "hifi4"
-
-
-class UnpackToDestination(StrEnum):
-    """Whether f32 goes to the destination registers as it is."""
-
-    FP32 = "fp32"
-    DEFAULT = "default"
-
-
-class EthernetType(StrEnum):
-    """Which end of a link a kernel of an ethernet core is."""
-
-    SENDER = "sender"
-    RECEIVER = "receiver"
 
 
 @irdl_attr_definition

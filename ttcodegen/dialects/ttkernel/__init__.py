@@ -11,6 +11,7 @@ from functools import cache
 from xdsl.ir import Dialect
 
 from ttcodegen.dialects.ttkernel.attributes import TTKERNEL_ATTRIBUTES
+from ttcodegen.dialects.ttkernel.configurations import THREADS_OF_CONFIGURATIONS
 from ttcodegen.dialects.ttkernel.operation import ttkernel_op_classes
 
 __all__ = ["ttkernel_dialect"]
@@ -19,4 +20,8 @@ __all__ = ["ttkernel_dialect"]
 @cache
 def ttkernel_dialect() -> Dialect:
     """The dialect with all ops of the table."""
-    return Dialect("ttkernel", list(ttkernel_op_classes().values()), TTKERNEL_ATTRIBUTES)
+    return Dialect(
+        "ttkernel",
+        list(ttkernel_op_classes().values()),
+        [*TTKERNEL_ATTRIBUTES, *THREADS_OF_CONFIGURATIONS],
+    )

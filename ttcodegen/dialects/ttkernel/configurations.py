@@ -1,0 +1,103 @@
+"""How the kernels of a program were configured until the middle of 2025; since then `ttmetal` says
+it together with the kernel's name."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from xdsl.ir import Attribute, Data
+from xdsl.irdl import irdl_attr_definition
+from xdsl.parser import AttrParser
+from xdsl.printer import Printer
+from xdsl.utils.str_enum import StrEnum
+
+from ttcodegen.dialects.kernel_words import EthernetType, MathFidelity, UnpackToDestination
+from ttcodegen.dialects.ttcore_enumerations import NocIndex
+from ttcodegen.dialects.ttkernel.attributes import ThreadType
+
+
+def _parse_word(parser: AttrParser, words: type[StrEnum]) -> StrEnum:
+    return parser.parse_str_enum(words)
+
+
+@irdl_attr_definition
+class NocConfigAttr(Data[NocIndex]):
+    """`#ttkernel.noc_config<noc0>`."""
+
+    name = "ttkernel.noc_config"
+
+    @classmethod
+    def parse_parameter(cls, parser: AttrParser) -> NocIndex:
+        with parser.in_angle_brackets():
+            return NocIndex(_parse_word(parser, NocIndex))
+
+    def print_parameter(self, printer: Printer) -> None:
+        printer.print_string(f"<{self.data.value}>")
+
+
+@irdl_attr_definition
+class EthernetConfigAttr(Data[tuple[EthernetType, NocIndex]]):
+    """`#ttkernel.ethernet_config<sender, noc0>`."""
+
+    name = "ttkernel.ethernet_config"
+
+    @classmethod
+    def parse_parameter(cls, parser: AttrParser) -> tuple[EthernetType, NocIndex]:
+        with parser.in_angle_brackets():
+            end = EthernetType(_parse_word(parser, EthernetType))
+            parser.parse_punctuation(",")
+            return end, NocIndex(_parse_word(parser, NocIndex))
+
+    def print_parameter(self, printer: Printer) -> None:
+        printer.print_string(f"<{self.data[0].value}, {self.data[1].value}>")
+
+
+@dataclass(frozen=True)
+class TensixConfiguration:
+    """How a compute kernel runs."""
+
+    fidelity: MathFidelity
+    fp32_destination: bool
+    approximate: bool
+    unpack_modes: tuple[UnpackToDestination, ...] = ()
+
+
+@irdl_attr_definition
+class TensixConfigAttr(Data[TensixConfiguration]):
+    """`#ttkernel.tensix_config<hifi4, false, false, [default]>`."""
+
+    name = "ttkernel.tensix_config"
+
+    @classmethod
+    def parse_parameter(cls, parser: AttrParser) -> TensixConfiguration:
+        modes: tuple[UnpackToDestination, ...] = ()
+        with parser.in_angle_brackets():
+            fidelity = MathFidelity(_parse_word(parser, MathFidelity))
+            flags: list[bool] = []
+            for _ in range(2):
+                parser.parse_punctuation(",")
+                flags.append(parser.parse_boolean())
+            if parser.parse_optional_punctuation(",") is not None:
+                modes = tuple(
+                    UnpackToDestination(mode)
+                    for mode in parser.parse_comma_separated_list(
+                        parser.Delimiter.SQUARE, lambda: _parse_word(parser, UnpackToDestination)
+                    )
+                )
+        return TensixConfiguration(fidelity, flags[0], flags[1], modes)
+
+    def print_parameter(self, printer: Printer) -> None:
+        data = self.data
+        flags = ", ".join(
+            "true" if flag else "false" for flag in (data.fp32_destination, data.approximate)
+        )
+        modes = ", ".join(mode.value for mode in data.unpack_modes)
+        printer.print_string(f"<{data.fidelity.value}, {flags}, [{modes}]>")
+
+
+THREADS_OF_CONFIGURATIONS: dict[type[Attribute], ThreadType] = {
+    EthernetConfigAttr: ThreadType.ETHERNET,
+    NocConfigAttr: ThreadType.NOC,
+    TensixConfigAttr: ThreadType.COMPUTE,
+}
+"""The thread of the kernels that each kind of configuration is for."""

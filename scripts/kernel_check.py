@@ -40,6 +40,7 @@ from scripts.kernel_check_toolchain import (
     device_headers,
     find_clang,
     generated_files,
+    precompiled_headers,
     processors,
 )
 from scripts.link_check import RELEASE, LinkCheckError
@@ -194,56 +195,76 @@ class KernelCheck:
         for configuration in configurations:
             if not configuration.file.is_file():
                 raise ConfigurationError(f"there is no kernel {configuration.file}")
-        tasks = [
-            (replace(configuration, file=configuration.file.resolve()), processor)
-            for configuration in configurations
-            for processor in processors(configuration)
+        precompiled = precompiled_headers(self.clang, self.cache)
+        compilers = [
+            _Compiler(self, replace(kernel, file=kernel.file.resolve()), processor, precompiled)
+            for kernel in configurations
+            for processor in processors(kernel)
         ]
         with ThreadPoolExecutor(self.jobs) as pool:
-            results = [pool.submit(self._check_for, *task) for task in dict.fromkeys(tasks)]
+            results = [pool.submit(compiler.faults) for compiler in dict.fromkeys(compilers)]
             return merged([fault for result in results for fault in result.result()])
 
-    def _check_for(self, configuration: KernelConfiguration, processor: Processor) -> list[Fault]:
-        folder = configuration.file.parent
-        remembered = self.cache / f"{self._key(configuration, processor)}.txt"
+
+@dataclass(frozen=True)
+class _Compiler:
+    """Compiles a kernel for one processor, or remembers what came of it."""
+
+    check: KernelCheck
+    kernel: KernelConfiguration
+    processor: Processor
+    precompiled: Path
+
+    def faults(self) -> list[Fault]:
+        """The faults of the kernel."""
+        folder = self.kernel.file.parent
+        remembered = self.check.cache / f"{self._key()}.txt"
         try:
             output = remembered.read_text(encoding="utf-8")
         except FileNotFoundError:
-            output = self._compile(configuration, processor).replace(f"{folder}/", ANY_FOLDER)
-            self.cache.mkdir(parents=True, exist_ok=True)
+            output = self._output().replace(f"{folder}/", ANY_FOLDER)
             with tempfile.NamedTemporaryFile(
-                "w", dir=self.cache, delete=False, encoding="utf-8"
+                "w", dir=self.check.cache, delete=False, encoding="utf-8"
             ) as written:
                 written.write(output)
             Path(written.name).replace(remembered)
         output = output.replace(ANY_FOLDER, f"{folder}/")
-        return faults(output, folder, self.device, processor.name)
+        return faults(output, folder, self.check.device, self.processor.name)
 
-    def _compile(self, configuration: KernelConfiguration, processor: Processor) -> str:
+    def _output(self) -> str:
+        """What the compiler prints."""
         with tempfile.TemporaryDirectory() as name:
             folder = Path(name)
-            for path, text in generated_files(configuration, processor).items():
+            for path, text in generated_files(self.kernel, self.processor).items():
                 folder.joinpath(path).write_text(text, encoding="utf-8")
-            arguments = command(configuration, processor, self.clang, self.device, folder)
+            arguments = self._command(folder)
             done = subprocess.run(arguments, capture_output=True, text=True, check=False)
         if done.returncode != 0 and not any("error" in m.kind for m in _messages(done.stderr)):
             raise ToolchainError(f"{' '.join(arguments)}\n{done.stderr.strip()}")
         return done.stderr
 
-    def _key(self, configuration: KernelConfiguration, processor: Processor) -> str:
+    def _command(self, generated: Path) -> list[str]:
+        check = self.check
+        return command(
+            self.kernel, self.processor, check.clang, check.device, self.precompiled, generated
+        )
+
+    def _key(self) -> str:
         """What the compiler's output depends on, hashed; not where the kernel is."""
-        anywhere = replace(configuration, file=Path(ANY_FOLDER, configuration.file.name))
-        arguments = command(anywhere, processor, self.clang, self.device, Path("generated"))
-        generated = sorted(generated_files(anywhere, processor).items())
-        digest = hashlib.sha256(repr((self.clang, arguments, generated)).encode())
+        folder = self.kernel.file.parent
+        anywhere = replace(self, kernel=replace(self.kernel, file=_anywhere(self.kernel.file)))
+        generated = sorted(generated_files(anywhere.kernel, self.processor).items())
+        arguments = anywhere._command(Path("generated"))
+        digest = hashlib.sha256(repr((self.check.clang, arguments, generated)).encode())
         ours = sorted(path for path in INCLUDE.rglob("*") if path.is_file())
-        for folder, paths in (
-            (INCLUDE, ours),
-            (configuration.file.parent, _own_sources(configuration.file)),
-        ):
+        for root, paths in ((INCLUDE, ours), (folder, _own_sources(self.kernel.file))):
             for path in paths:
-                digest.update(f"\0{os.path.relpath(path, folder)}\0".encode() + path.read_bytes())
+                digest.update(f"\0{os.path.relpath(path, root)}\0".encode() + path.read_bytes())
         return digest.hexdigest()
+
+
+def _anywhere(kernel: Path) -> Path:
+    return Path(ANY_FOLDER, kernel.name)
 
 
 def merged(found: Sequence[Fault]) -> list[Fault]:

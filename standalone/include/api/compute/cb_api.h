@@ -1,6 +1,7 @@
 #pragma once
 
 #include "api/compute/common_globals.h"
+#include "api/debug/assert.h"
 
 namespace ckernel {
 

@@ -1,6 +1,6 @@
 #pragma once
 
-#include "api/compute/common_globals.h"
+#include "api/compute/common.h"
 
 namespace ckernel {
 

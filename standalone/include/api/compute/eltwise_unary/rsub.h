@@ -1,6 +1,7 @@
 #pragma once
 
 #include "api/compute/common_globals.h"
+#include "api/compute/eltwise_unary/binop_with_scalar.h"
 
 namespace ckernel {
 

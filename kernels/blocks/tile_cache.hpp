@@ -4,7 +4,7 @@
 #include <cstdint>
 
 #include "api/dataflow/dataflow_api.h"
-#include "blocks/tile_elements.hpp"
+#include "tile_elements.hpp"
 
 namespace blocks {
 

@@ -88,7 +88,10 @@ def render_project_files(
     """
     environment = template_environment()
     context = _context(module)
-    context["module_sources"] = sorted(path for path in module_sources if path.endswith(".cpp"))
+    # Kernels are compiled for the device when they are launched.
+    context["module_sources"] = sorted(
+        path for path in module_sources if path.startswith("src/") and path.endswith(".cpp")
+    )
     context["support_sources"] = [p for p in support_files(module.target) if p.endswith(".cpp")]
     templates = {
         "CMakeLists.txt": "CMakeLists.txt.jinja",

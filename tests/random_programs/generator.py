@@ -254,8 +254,11 @@ class Generator:
         """The function: the values that no op uses are its results, up to a number of them."""
         used = {value for op in self.ops for value in op.operands}
         ends = [value for op in self.ops for value in op.results if value not in used]
-        arguments = {value: self._attributes_of(value) for value in self.arguments}
-        return sliced(name, arguments, self.ops, ends[-MOST_RESULTS:])
+        return sliced(name, self.drawn_arguments(), self.ops, ends[-MOST_RESULTS:])
+
+    def drawn_arguments(self) -> dict[SSAValue, DictionaryAttr]:
+        """The arguments, and as attributes how they are drawn."""
+        return {value: self._attributes_of(value) for value in self.arguments}
 
     def _attributes_of(self, argument: SSAValue) -> DictionaryAttr:
         """How an argument is drawn, and its kind, as attributes."""

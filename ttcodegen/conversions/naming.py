@@ -64,7 +64,9 @@ def layer(op: Operation, weight_names: Mapping[SSAValue, str]) -> str | None:
 
 
 PASSING = frozenset(
-    ["typecast", "to_layout", "to_device", "from_device", "to_memory_config", "reshape", "permute"]
+    """
+    typecast to_layout to_device from_device to_memory_config reshape reshape_row_major permute
+    """.split()
 )
 """Ops whose result is called as their operand: the same values, arranged in another way."""
 _LONGEST_CHAIN = 16

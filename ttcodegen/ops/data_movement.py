@@ -9,8 +9,9 @@ from xdsl.dialects.builtin import TensorType
 from xdsl.ir import SSAValue
 from xdsl.utils.exceptions import VerifyException
 
-from ttcodegen.dialects.datatypes import DataType, element_of, shape_of
+from ttcodegen.dialects.datatypes import DataType, element_of, normalized_data_type, shape_of
 from ttcodegen.dialects.operation import CatalogueOp
+from ttcodegen.dialects.placement import TensorPlacement
 from ttcodegen.lazy_numpy import Array, np
 from ttcodegen.ops.attribute_kinds import INTEGER, INTEGERS, NUMBER
 from ttcodegen.ops.cpp_calls import (
@@ -40,6 +41,8 @@ from ttcodegen.ops.op_builder import OpBuilder
 MOVEMENT = "ttnn/operations/data_movement"
 MOVED = (DataType.BFLOAT16, DataType.FLOAT32, DataType.INT32, DataType.UINT32, DataType.BFLOAT8_B)
 """What reshape, concat, repeat and slice move on the device without limits (rules-0.70.1.md)."""
+MOVED_ROWS = MOVED[:-1]
+"""The same for rows: block floats are tiles always."""
 
 
 def normalized_dim(op: CatalogueOp, dim: int, rank: int) -> int:
@@ -83,8 +86,26 @@ def _reshape(call: Call) -> Array:
     return call.array("input").reshape(call.results[0].shape)
 
 
+_MOST_ROW_BYTES = 1 << 18
+"""The library holds rows in the memory of a core when it reshapes them (rules-0.70.1.tsv)."""
+
+
 def _lower_reshape(builder: OpBuilder, op: CatalogueOp) -> SSAValue:
-    return builder.reshape(builder.operand(op, "input"), op.result_shape)
+    """In rows where tiles would be little but padding: (2048, 512, 1, 1) is 4 GiB in tiles."""
+    value, shape = builder.operand(op, "input"), op.result_shape
+    if shape_of(value.type) != shape and _suits_rows(value, shape):
+        result = TensorType(element_of(value.type), shape)
+        return builder.emit("reshape_row_major", [value], result, shape=list(shape))
+    return builder.reshape(value, shape)
+
+
+def _suits_rows(value: SSAValue, shape: Sequence[int]) -> bool:
+    data_type = normalized_data_type(element_of(value.type))
+    if data_type is None or data_type not in MOVED_ROWS:
+        return False
+    shapes = (shape_of(value.type), tuple(shape))
+    narrow = any(TensorPlacement(each, data_type).is_padding_in_tiles for each in shapes)
+    return narrow and all(4 * each[-1] <= _MOST_ROW_BYTES for each in shapes if each)
 
 
 register(
@@ -99,21 +120,26 @@ register(
     )
 )
 
-register(
-    TTNNDefinition(
-        "ttnn.reshape",
-        (OperandSpec("input", data_types=MOVED),),
-        (attribute("shape", INTEGERS),),
-        numpy=_reshape,
-        may_alias=True,
-        cpp=cpp_call(
-            "ttnn::reshape",
-            f"{MOVEMENT}/reshape_view/reshape.hpp",
-            operand_("input"),
-            lambda calls, op: Text(shape_text(op.result_shape)),
-        ),
+for _name, _layout, _types in (
+    ("reshape", Layout.TILE, MOVED),
+    ("reshape_row_major", Layout.ROW_MAJOR, MOVED_ROWS),
+):
+    register(
+        TTNNDefinition(
+            f"ttnn.{_name}",
+            (OperandSpec("input", layout=_layout, data_types=_types),),
+            (attribute("shape", INTEGERS),),
+            numpy=_reshape,
+            may_alias=True,
+            result_rules=(ResultRule(layout=_layout),),
+            cpp=cpp_call(
+                "ttnn::reshape",
+                f"{MOVEMENT}/reshape_view/reshape.hpp",
+                operand_("input"),
+                lambda calls, op: Text(shape_text(op.result_shape)),
+            ),
+        )
     )
-)
 
 
 def _verify_squeeze(op: CatalogueOp) -> None:
@@ -503,7 +529,7 @@ for _name, _layout in (("pad", Layout.TILE), ("pad_row_major", Layout.ROW_MAJOR)
     register(
         TTNNDefinition(
             f"ttnn.{_name}",
-            (OperandSpec("input", layout=_layout, data_types=MOVED[:4]),),
+            (OperandSpec("input", layout=_layout, data_types=MOVED_ROWS),),
             _PAD,
             numpy=_pad,
             result_rules=(ResultRule(layout=_layout),),

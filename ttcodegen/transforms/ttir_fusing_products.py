@@ -140,14 +140,17 @@ def _scaled(
         return None, None
     # In f32, so that the product is rounded once; it costs nothing when the program runs.
     scale = rewriter.typecast(scale, f32)
-    column = rewriter.reshape(scale, [per_channel, 1, 1, 1])
-    scaled = rewriter.like("multiply", rewriter.typecast(weight, f32), column)
+    column = rewriter.reshape(scale, [per_channel, 1])
+    # A row for each channel: with the kernel as last dimensions, tiles would hold padding only.
+    rows = rewriter.reshape(weight, [channels, prod(shape_of(weight.type)[1:])])
+    scaled = rewriter.like("multiply", rewriter.typecast(rows, f32), column)
     if bias is not None:
         row = rewriter.reshape(scale, [1, 1, 1, per_channel])
         wide = rewriter.typecast(rewriter.reshape(bias, [1, 1, 1, channels]), f32)
         product = rewriter.like("multiply", wide, row)
         bias = rewriter.typecast(product, element_of(bias.type))
-    return rewriter.typecast(scaled, element_of(weight.type)), bias
+    scaled = rewriter.typecast(scaled, element_of(weight.type))
+    return rewriter.reshape(scaled, shape_of(weight.type)), bias
 
 
 @PRODUCTS.on("ttir.batch_norm_inference")

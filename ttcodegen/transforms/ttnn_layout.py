@@ -89,6 +89,9 @@ def _argument_placement(function: FuncOp, argument: BlockArgument) -> TensorPlac
         return placement.with_(layout=Layout.ROW_MAJOR)
     if demands and all(spec.memory is Memory.HOST for _, spec in demands):
         return placement.with_(layout=Layout.ROW_MAJOR).on_host()
+    # The weights of convolutions are tilized when they are used, one at a time.
+    if kind is not ArgumentType.DEFAULT and placement.is_padding_in_tiles:
+        return placement.with_(layout=Layout.ROW_MAJOR)
     return placement
 
 

@@ -18,6 +18,7 @@ from ttcodegen.dialects.operation import CatalogueOp
 from ttcodegen.dialects.placement import declared_data_type
 from ttcodegen.dialects.programs import (
     CircularBuffer,
+    ComputeSettings,
     CoreRange,
     Costs,
     Kernel,
@@ -250,6 +251,8 @@ def _program(
         costs=_costs(op, sources),
         work_units=tiles,
         work_unit="output tile",
+        # Nothing is computed, so that nothing is rounded.
+        compute=ComputeSettings(fp32_destination=True),
     )
     return Lowered(program, (), tuple(sources), (result,))
 

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <tuple>
 
+#include "tt-metalium/tilize_utils.hpp"
 #include "ttnn/operations/creation/creation.hpp"
 #include "ttnn/operations/data_movement/slice/slice.hpp"
 #include "ttnn/tensor/tensor.hpp"
@@ -52,3 +53,21 @@ auto slice_references = std::tuple(
                            const std::optional<Tensor>&, const std::optional<float>&,
                            const std::optional<std::uint32_t>&, const std::optional<std::uint32_t>&,
                            const Cores&)>(&ttnn::slice<std::uint32_t>));
+
+template <typename T>
+auto tile_functions() {
+    return std::tuple(&tilize_nfaces<T>, &untilize_nfaces<T>, &tilize_swizzled<T>,
+                      &untilize_swizzled<T>);
+}
+
+template <typename T>
+auto layout_function() {
+    return &convert_layout<T>;
+}
+
+auto tile_references = std::tuple(tile_functions<bfloat16>(), tile_functions<float>(),
+                                  tile_functions<std::uint32_t>(), tile_functions<std::uint16_t>());
+auto layout_references =
+    std::tuple(layout_function<bfloat16>(), layout_function<float>(),
+               layout_function<std::int32_t>(), layout_function<std::uint32_t>(),
+               layout_function<std::uint16_t>(), layout_function<std::uint8_t>());

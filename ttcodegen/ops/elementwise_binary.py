@@ -113,6 +113,15 @@ def _logical_tiles(name: str) -> TileLowering:
     return lower
 
 
+def _quotient_tiles(builder: TileBuilder, op: CatalogueOp, tiles: Sequence[Tile]) -> Tile:
+    """Division by a number is a product: `div_unary_tile` is given the reciprocal as well."""
+    require_float(op, tiles)
+    number = builder.value_of(tiles[1])
+    if number:
+        return builder.call("mul_unary_tile", tiles[0], parameters=(1.0 / number,))
+    return builder.call("div_binary_tile", *tiles)
+
+
 def _typed_tiles(name: str) -> TileLowering:
     """The op `name` on integers of 32 bits."""
 
@@ -186,7 +195,7 @@ ROWS = (
         data_types=FLOATS,
         dtype=False,
         domains=(None, (0.25, 4.0)),
-        tile=binary_tiles("div_binary_tile", "div_unary_tile"),
+        tile=_quotient_tiles,
     ),
     Row(
         "maximum",

@@ -374,7 +374,7 @@ PRODUCTS: dict[str, tuple[Build, list[str]]] = {
     ),
     "convolution and scale": (
         lambda p: p.b("multiply", convolved(p, bias=True), p.weight(1, 1, 1, 4)),
-        ["reshape", "multiply", "multiply", "conv2d"],
+        ["reshape", "reshape", "multiply", "multiply", "reshape", "conv2d"],
     ),
     "convolution of an unknown weight": (
         lambda p: p.b("multiply", convolved(p, kind="input"), p.weight(1, 1, 1, 4)),

@@ -260,6 +260,34 @@ void kernel_main() {
     expect(read(source) == read(target), "all parts arrive");
 }
 
+/// Variables of a kernel belong to a processor, whoever runs the same kernel.
+void variables_belong_to_processors() {
+    const CoreRange cores({0, 0}, {3, 0});
+    const auto words = make_counting(64 * 16, 16, BufferType::L1);
+    Program program = CreateProgram();
+    CreateSemaphore(program, cores, 0);
+    const auto writer = add_writer(program, cores, kInclude + R"(
+uint32_t calls = 10;
+uint32_t count() {
+    static uint32_t counted = 0;
+    return ++counted;
+}
+void kernel_main() {
+    for (int i = 0; i < 5; ++i) {
+        calls += count();
+        invalidate_l1_cache();
+    }
+    reinterpret_cast<volatile tt_l1_ptr uint32_t*>(get_common_arg_val<uint32_t>(0))[0] = calls;
+})");
+    SetCommonRuntimeArgs(program, writer, {address_of(words)});
+    for (int run_index = 0; run_index < 2; ++run_index) {
+        program = run(std::move(program));
+        for (std::uint32_t core = 0; core < 4; ++core) {
+            expect(read(words)[4 * core] == 25, "counted alone and from the start");
+        }
+    }
+}
+
 }  // namespace
 
 int main() {
@@ -269,5 +297,8 @@ int main() {
     circular_buffers_may_lie_in_buffers();
     arguments_change_between_runs();
     transfers_use_state_and_transactions();
+#ifndef TTCODEGEN_SANITIZE
+    variables_belong_to_processors();
+#endif
     return 0;
 }

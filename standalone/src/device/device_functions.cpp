@@ -1,5 +1,6 @@
 /// The table that kernels call through, and what belongs to neither circular buffers nor transfers.
 #include <cstdio>
+#include <cstdlib>
 #include <cstring>
 #include <mutex>
 #include <string>
@@ -49,6 +50,10 @@ void store_word(Processor& processor, std::uint32_t address, std::uint32_t value
 }
 
 void print(Processor& processor, const char* text, std::size_t length) {
+    static const bool wanted = std::getenv("TT_METAL_DPRINT_CORES") != nullptr;
+    if (!wanted) {
+        return;
+    }
     const ProcessorState& state = ProcessorState::of(processor);
     const std::string line = describe_processor(state) + ": " + std::string(text, length);
     std::fwrite(line.data(), 1, line.size(), stdout);

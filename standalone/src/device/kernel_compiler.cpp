@@ -89,6 +89,7 @@ const std::vector<std::string>& compiler_flags() {
                                      "-w",
                                      "-shared",
                                      "-fPIC",
+                                     "-nostartfiles",
                                      "-fno-exceptions",
                                      "-fasynchronous-unwind-tables",
                                      "-fno-strict-aliasing",
@@ -294,14 +295,19 @@ void compile(const KernelRequest& request, const std::string& unit, const fs::pa
     fs::rename(scratch, object);
 }
 
-KernelEntry load(const fs::path& object, const KernelRequest& request) {
+std::unique_ptr<LoadedKernel> load(const fs::path& object, const KernelRequest& request) {
     void* library = dlopen(object.c_str(), RTLD_NOW | RTLD_LOCAL);
     TT_FATAL(library != nullptr, "The compiled kernel {} cannot be loaded: {}",
              request.source->name, dlerror());
     void* entry = dlsym(library, "ttcodegen_kernel");
-    TT_FATAL(entry != nullptr, "The compiled kernel {} has no entry point: {}",
-             request.source->name, object.string());
-    return reinterpret_cast<KernelEntry>(entry);
+    Dl_info place{};
+    TT_FATAL(entry != nullptr && dladdr(entry, &place) != 0,
+             "The compiled kernel {} has no entry point: {}", request.source->name,
+             object.string());
+    auto kernel = std::make_unique<LoadedKernel>();
+    kernel->entry = reinterpret_cast<void (*)()>(entry);
+    kernel->globals = KernelGlobals::find(object, static_cast<std::byte*>(place.dli_fbase));
+    return kernel;
 }
 
 std::string content_hash(const KernelRequest& request, const std::string& unit) {
@@ -318,9 +324,9 @@ std::string content_hash(const KernelRequest& request, const std::string& unit) 
     return hash.hex();
 }
 
-/// Entry points of this process, by content; objects stay loaded.
+/// Kernels of this process, by content.
 std::mutex loaded_mutex;
-std::map<std::string, KernelEntry> loaded;
+std::map<std::string, std::unique_ptr<LoadedKernel>> loaded;
 
 }  // namespace
 
@@ -357,7 +363,7 @@ KernelSource KernelSource::from_text(std::string text) {
     return {"Kernel_Source_Code", {}, std::move(text)};
 }
 
-std::vector<KernelEntry> compile_kernels(const std::vector<KernelRequest>& requests) {
+std::vector<const LoadedKernel*> compile_kernels(const std::vector<KernelRequest>& requests) {
     std::vector<std::string> hashes;
     std::vector<std::size_t> missing;
     std::vector<std::string> units;
@@ -407,11 +413,11 @@ std::vector<KernelEntry> compile_kernels(const std::vector<KernelRequest>& reque
     for (const std::size_t i : missing) {
         loaded[hashes[i]] = load(object(i), requests[i]);
     }
-    std::vector<KernelEntry> entries;
+    std::vector<const LoadedKernel*> kernels;
     for (const std::string& hash : hashes) {
-        entries.push_back(loaded.at(hash));
+        kernels.push_back(loaded.at(hash).get());
     }
-    return entries;
+    return kernels;
 }
 
 }  // namespace ttcodegen::device

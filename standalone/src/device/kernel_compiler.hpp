@@ -8,6 +8,7 @@
 #include <unordered_map>
 #include <vector>
 
+#include "device/kernel_globals.hpp"
 #include "ttcodegen/device/processor.hpp"
 
 namespace ttcodegen::device {
@@ -41,11 +42,15 @@ struct KernelRequest {
     std::string descriptors;
 };
 
-using KernelEntry = void (*)();
+/// A kernel in this process; it stays as long as the process does.
+struct LoadedKernel {
+    void (*entry)() = nullptr;
+    KernelGlobals globals;
+};
 
-/// The entry points, in the order of the requests; those that are not in the cache are compiled, as
+/// The kernels, in the order of the requests; those that are not in the cache are compiled, as
 /// many at a time as there are threads.
 /// @throws std::runtime_error with the compiler's message if one does not compile.
-std::vector<KernelEntry> compile_kernels(const std::vector<KernelRequest>& requests);
+std::vector<const LoadedKernel*> compile_kernels(const std::vector<KernelRequest>& requests);
 
 }  // namespace ttcodegen::device

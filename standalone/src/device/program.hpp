@@ -33,7 +33,7 @@ struct Kernel {
     std::vector<std::uint32_t> common_arguments;
     tt::tt_metal::RuntimeArgsData common_view{nullptr, 0};
     bool common_set = false;
-    KernelEntry entry = nullptr;  ///< Set when the program is compiled.
+    const LoadedKernel* loaded = nullptr;  ///< Set when the program is compiled.
 
     ProcessorKind processor() const;
     std::uint8_t noc() const;

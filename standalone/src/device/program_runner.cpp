@@ -136,9 +136,9 @@ void run_program(EmulatedDevice& device, tt::tt_metal::detail::ProgramImpl& prog
     for (const auto& kernel : program.kernels) {
         requests.push_back(request_for(device, program, *kernel));
     }
-    const auto entries = compile_kernels(requests);
-    for (std::size_t i = 0; i < entries.size(); ++i) {
-        program.kernels[i]->entry = entries[i];
+    const auto loaded = compile_kernels(requests);
+    for (std::size_t i = 0; i < loaded.size(); ++i) {
+        program.kernels[i]->loaded = loaded[i];
     }
     program.report.compile_seconds =
         std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();

@@ -142,7 +142,7 @@ void Run::place_processors() {
             state->run = this;
             state->core = &core;
             state->kernel = kernel.get();
-            state->entry = kernel->entry;
+            state->globals = kernel->loaded->globals.initial;
             Processor& processor = state->processor;
             processor.run = state.get();
             processor.functions = &device_functions();
@@ -217,7 +217,7 @@ void Run::run_kernel(void* argument) {
         if (state.is_compute()) {
             begin_compute_kernel(state.processor);
         }
-        state.entry();
+        state.kernel->loaded->entry();
         if (state.is_compute()) {
             end_compute_kernel(state.processor);
         }
@@ -313,6 +313,20 @@ bool Run::wake_polled() {
     return !queue_.empty();
 }
 
+void Run::switch_globals(ProcessorState& state) {
+    const LoadedKernel* kernel = state.kernel->loaded;
+    ProcessorState*& owner = globals_owner_[kernel];
+    if (owner == &state) {
+        return;
+    }
+    std::byte* memory = kernel->globals.memory;
+    if (owner != nullptr) {
+        std::memcpy(owner->globals.data(), memory, owner->globals.size());
+    }
+    std::memcpy(memory, state.globals.data(), state.globals.size());
+    owner = &state;
+}
+
 void Run::run_queue() {
     KernelSignals signals(*this);
     do {
@@ -328,6 +342,9 @@ void Run::run_queue() {
                 continue;  // another processor of the core was faster
             }
             signals.enter(*state.core);
+            if (!state.globals.empty()) {
+                switch_globals(state);
+            }
             running_ = &state;
             ++resumes_;
             state.fiber->resume();

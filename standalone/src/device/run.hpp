@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <deque>
+#include <map>
 #include <memory>
 #include <stdexcept>
 #include <string>
@@ -82,7 +83,7 @@ struct ProcessorState {
     Run* run = nullptr;
     CoreState* core = nullptr;
     const Kernel* kernel = nullptr;
-    KernelEntry entry = nullptr;
+    std::vector<std::byte> globals;  ///< The kernel's variables while another processor has them.
     std::unique_ptr<Fiber> fiber;
     Wait wait;
     bool queued = false;
@@ -136,6 +137,7 @@ class Run {
     CoreState& core_at(CoreCoord logical);
     static void run_kernel(void* state);
     void run_queue();
+    void switch_globals(ProcessorState& state);
     void report(double seconds);
     void enqueue(ProcessorState& state);
     void finish_kernel(ProcessorState& state);
@@ -149,6 +151,8 @@ class Run {
     std::vector<std::unique_ptr<ProcessorState>> processors_;
     std::deque<ProcessorState*> queue_;
     ProcessorState* running_ = nullptr;
+    /// Whose variables lie in a loaded kernel's memory, of those that have any.
+    std::map<const LoadedKernel*, ProcessorState*> globals_owner_;
     std::string failure_;
     std::uint64_t unfinished_ = 0;
     std::uint64_t idle_yields_ = 0;

@@ -46,12 +46,12 @@ class Destination {
 
     bool in_use() const { return acquired_ || waited_ || committed_ != 0; }
 
-    /// A tile that math writes or reads, named by `function` in messages.
-    /// Refused: a register that is not acquired, a tile that it does not have.
+    /// A tile that math writes, named by `function` in messages.
+    /// Refused: a register that is not acquired, a tile that it does not have, and one that was
+    /// packed before it is finished.
     Tile& math_tile(Processor& processor, std::uint32_t index, const char* function, Location here);
     TileNote& math_note(std::uint32_t index) { return sections_[math_].notes[index]; }
-    /// The same for a tile that holds something. Refused besides: a tile that nothing was written
-    /// to.
+    /// A tile that math reads. Refused besides: a tile that nothing was written to.
     Tile& written_math_tile(Processor& processor, std::uint32_t index, const char* function,
                             Location here);
 
@@ -67,6 +67,8 @@ class Destination {
   private:
     static constexpr std::uint32_t kSections = 4;
 
+    Tile& acquired_tile(Processor& processor, std::uint32_t index, const char* function,
+                        Location here);
     void check_index(Processor& processor, std::uint32_t index, const char* function,
                      Location here) const;
 
@@ -76,7 +78,6 @@ class Destination {
     std::uint32_t committed_ = 0;  ///< Sections that packing has not released yet.
     bool acquired_ = false;
     bool waited_ = false;
-    bool packed_before_commit_ = false;
     Location acquired_at_;
     Location waited_at_;
 };

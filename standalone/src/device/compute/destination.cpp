@@ -27,7 +27,7 @@ void Destination::begin() {
         forget(section);
     }
     math_ = pack_ = committed_ = 0;
-    acquired_ = waited_ = packed_before_commit_ = false;
+    acquired_ = waited_ = false;
 }
 
 void Destination::end(Processor& processor) {
@@ -67,7 +67,6 @@ void Destination::commit(Processor& processor, Location here) {
         refuse(processor, here, "tile_regs_commit without tile_regs_acquire before it");
     }
     acquired_ = false;
-    packed_before_commit_ = false;
     ++committed_;
     math_ = (math_ + 1) % kSections;
 }
@@ -116,25 +115,31 @@ void Destination::check_index(Processor& processor, std::uint32_t index, const c
     }
 }
 
-Tile& Destination::math_tile(Processor& processor, std::uint32_t index, const char* function,
-                             Location here) {
+Tile& Destination::acquired_tile(Processor& processor, std::uint32_t index, const char* function,
+                                 Location here) {
     if (!acquired_) {
         refuse(processor, here, "%s: DST is not acquired; tile_regs_acquire is missing%s", function,
                committed_ != 0 ? ", or math comes after tile_regs_commit" : "");
-    }
-    if (packed_before_commit_) {
-        refuse(processor, here,
-               "%s: tiles of this section of DST are packed already; on the device packing starts "
-               "at tile_regs_commit, and would see what math does here",
-               function);
     }
     check_index(processor, index, function, here);
     return sections_[math_].tiles[index];
 }
 
+Tile& Destination::math_tile(Processor& processor, std::uint32_t index, const char* function,
+                             Location here) {
+    Tile& tile = acquired_tile(processor, index, function, here);
+    if (sections_[math_].notes[index].packed_early) {
+        refuse(processor, here,
+               "%s: tile %u of DST is packed already; on the device packing starts at "
+               "tile_regs_commit, and would see what math does here",
+               function, index);
+    }
+    return tile;
+}
+
 Tile& Destination::written_math_tile(Processor& processor, std::uint32_t index,
                                      const char* function, Location here) {
-    Tile& tile = math_tile(processor, index, function, here);
+    Tile& tile = acquired_tile(processor, index, function, here);
     if (!sections_[math_].notes[index].written) {
         refuse(processor, here,
                "%s: tile %u of DST holds nothing: nothing was written to it since "
@@ -156,7 +161,7 @@ const Tile& Destination::packed_tile(Processor& processor, std::uint32_t index,
                "%s: tile %u of DST holds nothing: math wrote nothing to it since tile_regs_acquire",
                function, index);
     }
-    packed_before_commit_ = packed_before_commit_ || committed_ == 0;
+    sections_[pack_].notes[index].packed_early = committed_ == 0;
     return sections_[pack_].tiles[index];
 }
 

@@ -244,7 +244,8 @@ void copy(Processor& processor, const FpuMode& mode, std::uint32_t cb, std::uint
 void transpose_destination(Processor& processor, std::uint32_t destination, Location here) {
     ComputeState& state = *processor.compute_state;
     const char* function = "transpose_wh_dest";
-    Tile& tile = state.destination.written_math_tile(processor, destination, function, here);
+    Tile& tile = state.destination.math_tile(processor, destination, function, here);
+    state.destination.written_math_tile(processor, destination, function, here);
     check_prepared(processor, {.operation = FpuOperation::TransposeDestination}, function, here);
     state.moved = tile;
     transpose_tile(state.moved.words.data(), true, true, tile.words.data());
@@ -286,7 +287,8 @@ void binary_reuse(Processor& processor, const FpuMode& mode, std::uint32_t cb, s
                   std::uint32_t destination, Location here) {
     ComputeState& state = *processor.compute_state;
     const char* function = "binary_dest_reuse_tiles";
-    Tile& output = state.destination.written_math_tile(processor, destination, function, here);
+    Tile& output = state.destination.math_tile(processor, destination, function, here);
+    state.destination.written_math_tile(processor, destination, function, here);
     if (mode.reuse == ReuseDestination::None) {
         refuse(processor, here, "%s: choose DEST_TO_SRCA or DEST_TO_SRCB", function);
     }

@@ -15,6 +15,7 @@ from math import prod
 from xdsl.dialects.func import FuncOp
 from xdsl.ir import SSAValue
 
+from ttcodegen.conversions.ttir_to_ttmetal.blocking import Blocking
 from ttcodegen.conversions.ttir_to_ttmetal.compute import ComputeKernel
 from ttcodegen.conversions.ttir_to_ttmetal.geometry import (
     TiledShape,
@@ -44,83 +45,7 @@ from ttcodegen.dialects.tile import TILE_FORMATS
 from ttcodegen.dialects.ttkernel.builder import Value
 from ttcodegen.ops.tile_lowering import Tile, TileBuilder
 
-MOST_BLOCK_TILES = 64
-"""Tiles of the result that a core computes at a time; their sums wait in L1 as 32-bit floats."""
-MOST_BLOCK_SIDE = 8
-MOST_INNER = 8
-"""Tiles of the inner dimension that are brought at a time."""
 WIDE = (DataType.FLOAT32, DataType.INT32, DataType.UINT32)
-
-
-@dataclass(frozen=True)
-class Blocking:
-    """How a product is divided; all in tiles or in blocks.
-
-    A pass computes one block on each core of the grid; there are `row_blocks` times `column_blocks`
-    of them for each matrix, and each brings `inner_blocks` blocks of each operand.
-    """
-
-    batches: int
-    rows: int
-    columns: int
-    inner: int
-    block_rows: int
-    block_columns: int
-    block_inner: int
-    grid_rows: int
-    grid_columns: int
-
-    @classmethod
-    def of(cls, batches: int, rows: int, columns: int, inner: int, cores: CoreRange) -> Blocking:
-        """The division over the cores of a range that starts at 0, 0."""
-        block_rows, grid_rows = _share(rows, cores.last_row + 1)
-        block_columns, grid_columns = _share(columns, cores.last_column + 1)
-        divisors = [n for n in range(1, MOST_INNER + 1) if inner % n == 0]
-        return cls(
-            batches,
-            rows,
-            columns,
-            inner,
-            block_rows,
-            block_columns,
-            divisors[-1],
-            grid_rows,
-            grid_columns,
-        )
-
-    @property
-    def row_blocks(self) -> int:
-        """Passes from top to bottom."""
-        return -(-self.rows // (self.block_rows * self.grid_rows))
-
-    @property
-    def column_blocks(self) -> int:
-        """Passes from left to right."""
-        return -(-self.columns // (self.block_columns * self.grid_columns))
-
-    @property
-    def inner_blocks(self) -> int:
-        """Blocks that the inner dimension is brought in."""
-        return self.inner // self.block_inner
-
-    @property
-    def passes(self) -> int:
-        """Blocks that each core computes."""
-        return self.batches * self.row_blocks * self.column_blocks
-
-    def words(self) -> dict[str, int]:
-        """What templates are told."""
-        names = (
-            "batches rows columns inner block_rows block_columns block_inner grid_rows "
-            "grid_columns row_blocks column_blocks inner_blocks"
-        )
-        return {name: getattr(self, name) for name in names.split()}
-
-
-def _share(tiles: int, cores: int) -> tuple[int, int]:
-    """Tiles of a block, and cores that get one in each pass."""
-    block = min(MOST_BLOCK_SIDE, -(-tiles // cores))
-    return block, min(cores, -(-tiles // block))
 
 
 def lower_matmul(
@@ -418,7 +343,6 @@ class _MatmulProgram:
             "outer": outer,
             "outputs": outputs,
         }
-        last = b.grid_rows - 1
         others = [*self.outer, *self.outputs]
         numbers = [*(self.inputs.index(v) for v in self.outer)]
         numbers += [len(self.inputs) + index for index in range(len(outputs))]
@@ -427,54 +351,59 @@ class _MatmulProgram:
             for value, number in zip(others, numbers, strict=True)
         ]
         place = (RuntimeArgument("row", "row"), RuntimeArgument("column", "column"))
+        buffers = ("right", *(self.names[value] for value in others))
+        reader = self._right_reader(context, others, numbers, (*addresses, *place), buffers)
+        if b.grid_rows == 1:
+            return [reader]
+        sender = (
+            RuntimeArgument("sender_x", "noc_x(column, 0)"),
+            RuntimeArgument("sender_y", "noc_y(column, 0)"),
+        )
+        tensors = [self.names[value] for value in others]
+        receiver = self._kernel(
+            f"receive_right_{self.name}",
+            Processor.WRITER,
+            f"Receives blocks of {self.names[self.right]} from the first core of the column and "
+            "takes the result away.",
+            CoreRange(0, 1, b.grid_columns - 1, b.grid_rows - 1),
+            "matmul_right",
+            {**context, "receivers": 0, "is_receiver": True, "tensors": tensors},
+            buffers,
+            tuple(numbers),
+            (*addresses, *place, *sender),
+            self._semaphores("right"),
+        )
+        return [reader, receiver]
+
+    def _right_reader(
+        self,
+        context: Mapping[str, object],
+        others: Sequence[SSAValue],
+        numbers: Sequence[int],
+        arguments: Sequence[RuntimeArgument],
+        buffers: Sequence[str],
+    ) -> Kernel:
+        """What the first core of each column does."""
+        last = self.blocking.grid_rows - 1
         own = self.inputs.index(self.right)
         right = RuntimeArgument(f"{self.names[self.right]}_address", f"address({own})")
         # NoC 1 goes the other way: its rectangles begin at their last core.
         sends = _rectangle("column", str(last), "column", "1") if last else ()
-        buffers = ("right", *(self.names[value] for value in others))
-        tensors = [self.names[value] for value in others]
-        kernels = [
-            self._kernel(
-                f"read_right_{self.name}",
-                Processor.WRITER,
-                f"Reads blocks of {self.names[self.right]}"
-                + (", sends them along the column of cores," if last else "")
-                + " and takes the result away.",
-                CoreRange(0, 0, b.grid_columns - 1, 0),
-                "matmul_right",
-                {
-                    **context,
-                    "receivers": last,
-                    "is_receiver": False,
-                    "tensors": [self.names[self.right], *tensors],
-                },
-                buffers,
-                (own, *numbers),
-                (right, *addresses, *place, *sends),
-                self._semaphores("right"),
-            )
-        ]
-        if last:
-            sender = (
-                RuntimeArgument("sender_x", "noc_x(column, 0)"),
-                RuntimeArgument("sender_y", "noc_y(column, 0)"),
-            )
-            kernels.append(
-                self._kernel(
-                    f"receive_right_{self.name}",
-                    Processor.WRITER,
-                    f"Receives blocks of {self.names[self.right]} from the first core of the "
-                    "column and takes the result away.",
-                    CoreRange(0, 1, b.grid_columns - 1, last),
-                    "matmul_right",
-                    {**context, "receivers": 0, "is_receiver": True, "tensors": tensors},
-                    buffers,
-                    tuple(numbers),
-                    (*addresses, *place, *sender),
-                    self._semaphores("right"),
-                )
-            )
-        return kernels
+        tensors = [self.names[value] for value in (self.right, *others)]
+        return self._kernel(
+            f"read_right_{self.name}",
+            Processor.WRITER,
+            f"Reads blocks of {self.names[self.right]}"
+            + (", sends them along the column of cores," if last else "")
+            + " and takes the result away.",
+            CoreRange(0, 0, self.blocking.grid_columns - 1, 0),
+            "matmul_right",
+            {**context, "receivers": last, "is_receiver": False, "tensors": tensors},
+            buffers,
+            (own, *numbers),
+            (right, *arguments, *sends),
+            self._semaphores("right"),
+        )
 
     def _kernel(
         self,

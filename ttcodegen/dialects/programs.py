@@ -125,7 +125,10 @@ class ComputeSettings:
 
 @dataclass(frozen=True)
 class Costs:
-    """What a run of the program takes, and the least that its computation could do with."""
+    """What a run of the program takes, and the least that its computation could do with.
+
+    What one core sends to several at once goes over the NoC once.
+    """
 
     tiles_computed: int
     noc_bytes: int
@@ -133,6 +136,7 @@ class Costs:
     dram_write_bytes: int
     least_dram_read_bytes: int
     least_dram_write_bytes: int
+    least_noc_bytes: int
 
 
 @dataclass(frozen=True)

@@ -156,7 +156,9 @@ class TTKernelOp(Operation):
         separator = ", " if self.operands else ""
         for spec in self.definition.attributes:
             attribute = self.properties.get(spec.name)
-            if spec.optional or attribute is None:
+            # An index that stands alone reads like an operand.
+            is_index = spec.kind == "i32" and not self.operands
+            if attribute is None or (spec.optional and not is_index):
                 break
             printer.print_string(separator)
             ATTRIBUTE_KINDS[spec.kind].print(printer, attribute)

@@ -2,7 +2,8 @@
 
 A block of `mlir title=NAME` is a file, one of `sh` are commands, and one of `text` behind them is
 what the last of them prints, on either stream. There `...` stands for anything in a line, a line
-`...` for any number of lines.
+`...` for any number of lines. A block of `python` is run; one of `python slow` builds C++, so it is
+run only where that is asked for.
 """
 
 from __future__ import annotations
@@ -13,11 +14,12 @@ from pathlib import Path
 
 from tests.lit.running import run_command_line
 
-_BLOCK = re.compile(r"^```(\w+)(?: title=(\S+))?\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+_BLOCK = re.compile(r"^```(\w+(?: slow)?)(?: title=(\S+))?\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 
 
-def run_document(path: Path) -> int:
-    """Runs the examples in the current folder; how many commands there were.
+def run_document(path: Path, *, slow: bool = False) -> int:
+    """Runs the examples in the current folder; how many commands and scripts there were. With
+    `slow`, scripts that build C++ too.
 
     Raises:
         AssertionError, LitError: if one fails, or does not print what the document shows.
@@ -31,6 +33,9 @@ def run_document(path: Path) -> int:
             for command in text.replace("\\\n", " ").splitlines():
                 printed = run_command_line(command)
                 commands += 1
+        elif language == "python" or (slow and language == "python slow"):
+            exec(compile(text, str(path), "exec"), {"__name__": "__main__"})
+            commands += 1
         elif language == "text":
             shown = text.splitlines()
             assert _agrees(shown, printed.splitlines()), f"{text}\nis not\n{printed}"

@@ -12,7 +12,11 @@ from scripts import ops_table
 from tests.documents import run_document
 from ttcodegen.cli.ttcodegen import argument_parser
 from ttcodegen.opt.command_line import OPTIONS
+from ttcodegen.project.cpu_backend import CPUBackend
+from ttcodegen.runtime.commands.arguments import COMMANDS
+from ttcodegen.runtime.commands.perf import COLUMNS
 from ttcodegen.transforms.registry import is_known
+from ttcodegen.translation import TRANSLATIONS
 
 ROOT = Path(__file__).resolve().parent.parent
 
@@ -55,7 +59,39 @@ def test_the_options_of_opt_are_documented() -> None:
     assert told - pipelines == {option.name for option in OPTIONS}
 
 
-@pytest.mark.parametrize("name", ["opt.md"])
+@pytest.mark.parametrize("name", ["opt.md", "translate.md", "rt.md", "stitching.md"])
 def test_examples_of_documents(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     assert run_document(ROOT / "docs" / name) > 0
+
+
+@pytest.mark.slow
+def test_examples_of_documents_that_build(
+    cpu_backend: CPUBackend, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert run_document(ROOT / "docs" / "stitching.md", slow=True) > 3
+
+
+def test_the_options_of_translate_are_documented() -> None:
+    text = (ROOT / "docs" / "translate.md").read_text()
+    rows = re.findall(r"^\| `--([\w-]+)` \|", text, re.MULTILINE)
+    assert rows == [translation.name for translation in TRANSLATIONS]
+
+
+def test_the_options_of_rt_are_documented() -> None:
+    text = (ROOT / "docs" / "rt.md").read_text()
+    told = {name for name in re.findall(r"(--\w[\w-]*)", text)}
+    known = {a.name: a for table in COMMANDS.values() for a in table if a.name.startswith("--")}
+    others = {"--build", "--embed-goldens", "--help"}
+    refused = {name for name, argument in known.items() if argument.refusal is not None}
+    assert told - others <= known.keys()
+    assert known.keys() - refused - {"--host-only"} <= told
+
+
+def test_the_columns_of_perf_are_documented() -> None:
+    text = (ROOT / "docs" / "rt.md").read_text()
+    rows = re.search(r"\| column \| \|\n\|---\|---\|\n((?:\|.*\n)+)", text)
+    assert rows is not None
+    told = [n for row in rows[1].splitlines() for n in re.findall(r"`(\w+)`", row.split("|")[1])]
+    assert told == list(COLUMNS)

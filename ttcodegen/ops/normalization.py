@@ -363,6 +363,24 @@ def _batch_norm_training(call: Call) -> list[numpy.ndarray]:
     return [result, *(value.reshape(s) for value, s in zip(updated, shapes, strict=True))]
 
 
+def _batch_norm_primitives(builder: OpBuilder, op: CatalogueOp) -> SSAValue:
+    """Elementwise ops with vectors along the channels."""
+    shape = op.shape("operand")
+    axis = op.parameter("dimension") % len(shape)
+    vector = [size if axis == dim else 1 for dim, size in enumerate(shape)]
+    mean, variance, scale, offset = (
+        builder.reshape(builder.operand(op, name), vector)
+        for name in (*_STATISTICS, "scale", "offset")
+    )
+    epsilon = builder.full([1] * len(shape), op.parameter("epsilon"), element_of(variance.type))
+    factor = builder.like("rsqrt", builder.broadcasting("add", variance, epsilon))
+    factor = builder.broadcasting("multiply", factor, scale)
+    centered = builder.broadcasting("subtract", builder.operand(op, "operand"), mean)
+    result = builder.broadcasting("multiply", centered, factor)
+    result = builder.broadcasting("add", result, offset)
+    return builder.typecast(result, op.result_type.element_type)
+
+
 def _lower_batch_norm_inference(builder: OpBuilder, op: CatalogueOp) -> SSAValue:
     """The library takes (N, C, H, W) and vectors of shape (1, C, 1, 1) that share a data type."""
     shape = op.shape("operand")
@@ -442,6 +460,7 @@ register(
         _BATCH_NORM,
         verify=_verify_batch_norm,
         numpy=_batch_norm_inference,
+        primitives=_batch_norm_primitives,
         lower=_lower_batch_norm_inference,
     )
 )

@@ -189,6 +189,29 @@ def _lower_prod(builder: OpBuilder, op: CatalogueOp) -> SSAValue:
     return builder.reshape(value, op.result_shape)
 
 
+def _prod_primitives(builder: OpBuilder, op: CatalogueOp) -> SSAValue | None:
+    """A product over leading dimensions: the device multiplies tiles, not the elements of one."""
+    shape = op.shape("input")
+    if not shape:
+        return builder.operand(op, "input")
+    dims = _reduced_dims(op)
+    kept = [axis for axis in range(len(shape)) if axis not in dims]
+    is_float = declared_data_type(op.operands[0]).is_float
+    leading = all(axis < len(shape) - 2 for axis in dims)
+    if op.parameter("keep_dim") and op.parameter("dim_arg") == dims and is_float and leading:
+        return None
+    value = builder.operand(op, "input")
+    if not is_float:
+        value = builder.typecast(value, f32)
+    if not leading:
+        value = builder.permute(value, [*dims, *kept])
+        count = prod(shape[axis] for axis in dims)
+        value = builder.reshape(value, [count, 1, prod(shape[axis] for axis in kept)])
+        dims = [0]
+    value = builder.typecast(builder.reduce("prod", value, dims), op.result_type.element_type)
+    return builder.reshape(value, op.result_shape)
+
+
 register(
     TTIRDefinition(
         "ttir.prod",
@@ -196,6 +219,7 @@ register(
         _DIMS,
         verify=_verify_reduction,
         numpy=_reduce(_product),
+        primitives=_prod_primitives,
         lower=_lower_prod,
     )
 )

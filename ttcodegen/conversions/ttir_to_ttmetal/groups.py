@@ -31,7 +31,7 @@ MAX_OPS = 24
 MAX_BUFFERS = 16
 """Tensors that one program reads and writes; a core has 32 circular buffers."""
 
-REDUCTIONS = frozenset({"ttir.sum", "ttir.mean", "ttir.max", "ttir.min"})
+REDUCTIONS = frozenset({"ttir.sum", "ttir.mean", "ttir.max", "ttir.min", "ttir.prod"})
 MOVEMENTS = frozenset(
     f"ttir.{name}"
     for name in (

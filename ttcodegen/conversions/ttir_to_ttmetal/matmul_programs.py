@@ -464,16 +464,24 @@ class _MatmulProgram:
         }
 
     def _costs(self) -> Costs:
+        """The first core of each row and column reads and sends; the least is each operand read
+        once, and sent once if there is another core to send it to."""
         b = self.blocking
-        left, right = (tile_bytes(declared_data_type(v)) for v in (self.left, self.right))
-        left_blocks = b.passes * b.grid_rows * b.block_rows * b.inner
-        right_blocks = b.passes * b.grid_columns * b.block_columns * b.inner
-        read = left_blocks * left + right_blocks * right
-        sent = left_blocks * left * (b.grid_columns - 1) + right_blocks * right * (b.grid_rows - 1)
-        least = sum(
-            TiledShape(shape_of(v.type)).tiles * tile_bytes(declared_data_type(v))
+        held = {
+            v: TiledShape(shape_of(v.type)).tiles * tile_bytes(declared_data_type(v))
             for v in self.inputs
-        )
+        }
+        read = sent = 0
+        least = least_noc = sum(held.values())
+        for value, lines, block, others in (
+            (self.left, b.grid_rows, b.block_rows, b.grid_columns - 1),
+            (self.right, b.grid_columns, b.block_columns, b.grid_rows - 1),
+        ):
+            brought = b.passes * lines * block * b.inner * tile_bytes(declared_data_type(value))
+            read += brought
+            if others:
+                sent += brought
+                least_noc += held[value]
         for value in self.outer:
             read += self.result.tiles * tile_bytes(declared_data_type(value))
         written = sum(
@@ -481,7 +489,15 @@ class _MatmulProgram:
         )
         products = b.batches * b.rows * b.columns * b.inner
         behind = len(self.group.behind) * self.result.tiles
-        return Costs(products + behind, read + sent + written, read, written, least, written)
+        return Costs(
+            tiles_computed=products + behind,
+            noc_bytes=read + sent + written,
+            dram_read_bytes=read,
+            dram_write_bytes=written,
+            least_dram_read_bytes=least,
+            least_dram_write_bytes=written,
+            least_noc_bytes=least_noc + written,
+        )
 
 
 def _element(data_type: DataType) -> str:

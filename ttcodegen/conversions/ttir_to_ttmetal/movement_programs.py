@@ -269,7 +269,7 @@ def _costs(op: CatalogueOp, sources: Sequence[SSAValue]) -> Costs:
     read = result.tiles * size * kept
     written = result.tiles * size
     least = min(held, prod(op.result_shape) * size // 1024 + size)
-    return Costs(0, read + written, read, written, least, written)
+    return Costs(0, read + written, read, written, least, written, least + written)
 
 
 def _crosses_rows(op: CatalogueOp) -> bool:

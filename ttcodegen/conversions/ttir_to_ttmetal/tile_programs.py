@@ -101,6 +101,8 @@ _REDUCTIONS = {
     "ttir.sum": _Reduction("add_binary_tile", 0.0, ReduceType.SUM),
     "ttir.mean": _Reduction("add_binary_tile", 0.0, ReduceType.SUM),
     "ttir.max": _Reduction("binary_max_tile", float("-inf"), ReduceType.MAX),
+    # Over leading dimensions only, so that no elements of a tile come together.
+    "ttir.prod": _Reduction("mul_binary_tile", 1.0, ReduceType.SUM),
     "ttir.min": _Reduction("binary_max_tile", float("-inf"), ReduceType.MAX, negated=True),
 }
 
@@ -534,4 +536,5 @@ class _TileProgram:
             dram_write_bytes=written,
             least_dram_read_bytes=least,
             least_dram_write_bytes=written,
+            least_noc_bytes=least + written,
         )

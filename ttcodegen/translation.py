@@ -231,7 +231,7 @@ def _undeclared_kernel(function: FuncOp) -> tuple[Kernel, Program]:
         constants=tuple(constants.values()),
         arguments=arguments,
     )
-    program = Program(name, purpose, 0, core, (), (kernel,), Costs(0, 0, 0, 0, 0, 0))
+    program = Program(name, purpose, 0, core, (), (kernel,), Costs(0, 0, 0, 0, 0, 0, 0))
     return kernel, program
 
 

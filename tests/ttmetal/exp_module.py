@@ -105,7 +105,7 @@ def exp_program(data_type: DataType = DataType.BFLOAT16) -> Program:
                 arguments=(RuntimeArgument("y_address", "address(1)"), *_SHARE),
             ),
         ),
-        costs=Costs(TILES, 2 * TILES * size, *(TILES * size,) * 4),
+        costs=Costs(TILES, 2 * TILES * size, *(TILES * size,) * 4, 2 * TILES * size),
         work_units=TILES,
         work_unit="tile",
         compute=ComputeSettings("HiFi4", wide, (0,) if wide else ()),

@@ -91,6 +91,7 @@ class Costs:
     dram_write_bytes: int
     least_dram_read_bytes: int
     least_dram_write_bytes: int
+    least_noc_bytes: int
 
 
 @dataclass(frozen=True, slots=True)

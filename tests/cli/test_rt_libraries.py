@@ -1,0 +1,171 @@
+"""`ttcodegen-rt` on built shared objects, and flatbuffers beside them."""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import shutil
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from ttcodegen.cli.rt import main
+from ttcodegen.cli.ttcodegen import main as compile_main
+from ttcodegen.project.building import build_project
+from ttcodegen.project.cpu_backend import CPUBackend
+from ttcodegen.project.toolchain import Toolchain
+from ttcodegen.rt import API
+
+pytestmark = pytest.mark.slow
+
+SOURCE = """
+func.func @choose(
+    %w: tensor<64x16xbf16> {ttcore.argument_type = #ttcore.argument_type<parameter>,
+                            ttir.name = "layer.weight"},
+    %x: tensor<32x64xbf16> {ttir.name = "x"}
+) -> (tensor<32x16xbf16> {ttir.name = "scores"}, tensor<32xi64> {ttir.name = "best"},
+      tensor<32x16xi1> {ttir.name = "positive"}) {
+  %0 = "ttir.matmul"(%x, %w) : (tensor<32x64xbf16>, tensor<64x16xbf16>) -> tensor<32x16xbf16>
+  %1 = "ttir.argmax"(%0) <{dim_arg = [1 : i32], keep_dim = false}>
+      : (tensor<32x16xbf16>) -> tensor<32xi64>
+  %2 = "ttir.constant"() <{value = dense<0.0> : tensor<32x16xbf16>}> : () -> tensor<32x16xbf16>
+  %3 = "ttir.gt"(%0, %2) : (tensor<32x16xbf16>, tensor<32x16xbf16>) -> tensor<32x16xi1>
+  return %0, %1, %3 : tensor<32x16xbf16>, tensor<32xi64>, tensor<32x16xi1>
+}
+"""
+
+
+@pytest.fixture(scope="session")
+def project(
+    toolchain: Toolchain,
+    cpu_backend: CPUBackend,
+    tmp_path_factory: pytest.TempPathFactory,
+    worker_id: str,
+) -> Path:
+    """A project with its shared object, built once for all tests; they do not change it."""
+    own = tmp_path_factory.getbasetemp()
+    folder = (own if worker_id == "master" else own.parent) / "rt"
+    folder.mkdir(exist_ok=True)
+    out = folder / "choose"
+    with (folder / "lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if not out.exists():
+            (folder / "choose.mlir").write_text(SOURCE)
+            assert compile_main([str(folder / "choose.mlir"), "-o", str(out)]) == 0
+        build_project(out, "choose", toolchain, "so")
+    return out
+
+
+def test_flatbuffers_and_shared_objects_side_by_side(project: Path) -> None:
+    code, results = API.Run(args={"binary": project, "--emitc": True, "--quiet": True})()
+    assert code == 0
+    (result,) = results["results"]
+    assert result["shared_object"] == str(project / "build" / "libchoose.so")
+    checks = [
+        {check["check"]: check["passed"] for check in output["checks"]}
+        for output in result["programs"][0]["outputs"]
+    ]
+    assert checks == [{"golden": True, "flatbuffer": True}] * 3
+
+
+def test_files_of_one_name_belong_together(project: Path, tmp_path: Path) -> None:
+    """As a test writes them that compiles the C++ itself."""
+    shutil.copy(project / "model.ttnn", tmp_path / "choose.ttnn")
+    shutil.copy(project / "build" / "libchoose.so", tmp_path / "libchoose.so")
+    assert main(["run", "--emitc", str(tmp_path), "--quiet"]) == 0
+
+
+def test_programs_that_differ_are_found(
+    project: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    other = tmp_path / "other.mlir"
+    other.write_text(SOURCE.replace("ttir.gt", "ttir.le"))
+    assert compile_main([str(other), "-o", str(tmp_path / "out"), "--no-format"]) == 0
+    shutil.copy(tmp_path / "out" / "model.ttnn", tmp_path / "choose.ttnn")
+    shutil.copy(project / "build" / "libchoose.so", tmp_path / "libchoose.so")
+    assert main(["run", "--emitc", str(tmp_path / "choose.ttnn")]) == 4
+    message = capsys.readouterr().err
+    assert "output 'positive', flatbuffer: only" in message
+    assert "output 'scores'" not in message
+
+
+def test_a_missing_shared_object(
+    project: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    shutil.copy(project / "model.ttnn", tmp_path / "choose.ttnn")
+    assert main(["run", "--emitc", str(tmp_path)]) == 1
+    message = capsys.readouterr().err
+    assert "there is no shared object that belongs to" in message
+    assert "note: build it: ttcodegen ... --build" in message
+
+
+def test_weights_come_from_the_data_of_the_project(project: Path, tmp_path: Path) -> None:
+    out = tmp_path / "choose"
+    shutil.copytree(project, out)
+    np.save(out / "data" / "layer_weight.npy", np.zeros((64, 16), np.float32))
+    folder = tmp_path / "f"
+    for path in (out / "model.ttnn", out / "build" / "libchoose.so"):
+        args = {"binary": path, "--save-artifacts": True, "--artifact-dir": folder, "--quiet": True}
+        code, results = API.Run(args=args)()
+        assert code == 0
+        assert results["results"][0]["programs"][0]["inputs"] == "files"
+        scores = np.load(folder / "run" / path.stem / "program_0" / "output_0.npy")
+        assert not scores.any()
+
+
+def test_a_shared_object_is_compared_with_its_flatbuffer(project: Path) -> None:
+    path = project / "build" / "libchoose.so"
+    code, results = API.Run(args={"binary": path, "--quiet": True, "--memory": True})()
+    assert code == 0
+    program = results["results"][0]["programs"][0]
+    assert program["golden"] == "unrounded"
+    assert program["memory"]["peak_bytes"]["dram"] > 0
+
+
+def test_a_shared_object_by_itself(project: Path, tmp_path: Path) -> None:
+    path = tmp_path / "libchoose.so"
+    shutil.copy(project / "build" / "libchoose.so", path)
+    code, results = API.Run(args={"binary": path, "--quiet": True})()
+    assert code == 0
+    assert results["results"][0]["programs"][0]["golden"] is None
+    code, results = API.Read(args={"binary": path, "--quiet": True})()
+    sections = results["results"][0]["sections"]
+    assert set(sections) == {"version", "inputs", "outputs"}
+    assert [row["name"] for row in sections["inputs"]["choose"]] == ["x", "layer.weight"]
+    assert sections["outputs"]["choose"][0]["layout"] == "tile"
+
+
+def test_sections_of_a_shared_object(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    library = str(project / "build" / "libchoose.so")
+    for section, text in (("mlir", '"ttnn.matmul"('), ("cpp", "ttnn::matmul(")):
+        assert main(["read", "--section", section, library]) == 0
+        assert text in capsys.readouterr().out
+    assert main(["read", "--section", "inputs", library]) == 0
+    names = [row["name"] for row in json.loads(capsys.readouterr().out)["choose"]]
+    assert names == ["layer.weight", "x"]
+    assert main(["check", library]) == 0
+
+
+def test_shared_objects_are_measured_as_a_whole(project: Path, tmp_path: Path) -> None:
+    path = project / "build" / "libchoose.so"
+    args = {"binary": path, "--loops": 2, "--artifact-dir": tmp_path, "--quiet": True}
+    code, results = API.Perf(args=args)()
+    assert code == 0
+    (row,) = results["results"][0]["ops"]
+    assert (row["op"], row["calls"]) == ("(whole program)", 2)
+    assert row["flops"] >= 2 * 2 * 32 * 64 * 16
+
+
+def test_libraries_of_others(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = tmp_path / "libother.so"
+    path.write_bytes(b"\x7fELF")
+    assert main(["run", str(path)]) == 1
+    assert "cannot load" in capsys.readouterr().err
+
+
+def test_callbacks_see_flatbuffers_only(project: Path) -> None:
+    path = project / "build" / "libchoose.so"
+    code, results = API.Run(args={"binary": path, "--quiet": True}, callback=lambda event: None)()
+    assert code == 1
+    assert "callbacks see the ops of flatbuffers" in results["results"][0]["error"]

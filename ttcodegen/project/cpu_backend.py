@@ -28,6 +28,11 @@ PROJECT_FLAGS = (
 """What the CMakeLists.txt of a project compiles with in Release: a header that was precompiled with
 other flags is of no use."""
 
+_TENSOR_HEADERS = (
+    "tt-metalium/experimental/tensor/spec/layout/layout.hpp",
+    "tt-metalium/experimental/tensor/tensor_types.hpp",
+)
+
 _READY = "ready"
 _PACKAGED_SOURCES = "_standalone"
 _KEPT_BUILDS = 3
@@ -83,10 +88,8 @@ def ensure_cpu_backend(toolchain: Toolchain, target: str = "ttnn") -> CPUBackend
                 _build(place, toolchain)
             if not support.is_file():
                 _compile_support(place.folder, support, toolchain, target)
-    header = _precompiled_header(place.folder)
-    # It holds what calls of ttnn need; the host API alone is small.
-    is_used = target == "ttnn" and header.exists()
-    return CPUBackend(place.folder, header if is_used else None, support)
+    header = _precompiled_header(place.folder, target)
+    return CPUBackend(place.folder, header if header.exists() else None, support)
 
 
 class _Place:
@@ -114,8 +117,8 @@ class _Place:
         return [mark.parent for mark in sorted(ready, key=lambda m: -m.stat().st_mtime)]
 
 
-def _precompiled_header(folder: Path) -> Path:
-    return folder / "precompiled" / "ttnn_all.hpp"
+def _precompiled_header(folder: Path, target: str) -> Path:
+    return folder / "precompiled" / f"{target}_all.hpp"
 
 
 @contextmanager
@@ -219,20 +222,28 @@ def _precompile(folder: Path, toolchain: Toolchain) -> None:
 
     A compiler that cannot do it loses nothing but time.
     """
-    include = folder / "include"
-    headers = [
-        p.relative_to(include) for p in include.joinpath("ttnn", "operations").rglob("*.hpp")
-    ]
-    public = sorted(str(h) for h in headers if "device" not in h.parts)
-    names = ["ttnn/device.hpp", "ttnn/types.hpp", *public]
-    header = _precompiled_header(folder)
-    header.parent.mkdir()
-    header.write_text("#pragma once\n" + "".join(f"#include <{name}>\n" for name in names))
+    folder.joinpath("precompiled").mkdir()
     ending = ".gch" if toolchain.family == "gnu" else ".pch"
-    command = _compile_command(folder, toolchain)
-    command += ["-x", "c++-header", str(header), "-o", f"{header}{ending}"]
-    if subprocess.run(command, capture_output=True, check=False).returncode != 0:
-        shutil.rmtree(header.parent)
+    for target, names in _headers(folder / "include").items():
+        header = _precompiled_header(folder, target)
+        header.write_text("#pragma once\n" + "".join(f"#include <{name}>\n" for name in names))
+        command = _compile_command(folder, toolchain)
+        command += ["-x", "c++-header", str(header), "-o", f"{header}{ending}"]
+        if subprocess.run(command, capture_output=True, check=False).returncode != 0:
+            header.unlink()
+
+
+def _headers(include: Path) -> dict[str, list[str]]:
+    """The headers that projects include, by target."""
+    operations = [
+        path.relative_to(include) for path in include.joinpath("ttnn", "operations").rglob("*.hpp")
+    ]
+    public = sorted(str(path) for path in operations if "device" not in path.parts)
+    host = sorted(f"tt-metalium/{p.name}" for p in include.joinpath("tt-metalium").glob("*.hpp"))
+    return {
+        "ttnn": ["ttnn/device.hpp", "ttnn/types.hpp", *public],
+        "ttmetal": [*host, *(name for name in _TENSOR_HEADERS if include.joinpath(name).is_file())],
+    }
 
 
 def _compile_support(folder: Path, support: Path, toolchain: Toolchain, target: str) -> None:

@@ -48,14 +48,17 @@ def test_tiles_of_all_formats(name: str) -> None:
 
 
 def test_sizes_of_tiles() -> None:
+    """As tt::tt_metal::Tile::get_tile_size of tt-metal 0.70.1."""
     sizes = {name: TileType(name).size for name in ("f32", "bf16", "bfp_bf8", "bfp_bf4", "u8")}
     assert sizes == {"f32": 4096, "bf16": 2048, "bfp_bf8": 1088, "bfp_bf4": 576, "u8": 1024}
+    assert TileType("bfp_bf8", 16, 32).size == 16 * 32 + 32
+    assert TileType("bfp_bf4", 4, 16).size == 4 * 16 // 2 + 16
 
 
 @pytest.mark.parametrize(
     ("text", "expected"),
     [
-        ("!ttcore.tile<32x33, f32>", "a tile has 1, 2, 4, 8, 16 or 32 rows and columns"),
+        ("!ttcore.tile<32x33, f32>", "a tile has 1, 2, 4, 8, 16 or 32 rows and 16 or 32 columns"),
         ("!ttcore.tile<32x32, f13>", "no tile holds numbers of the format f13"),
         ("!ttcore.tile<32, f32>", "a tile has two dimensions"),
         ("!ttkernel.cb<0, f32>", "a circular buffer has a page at least"),

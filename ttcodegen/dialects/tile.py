@@ -59,7 +59,9 @@ TILE_FORMATS = {
 }
 """By the name in `!ttcore.tile` and `#ttcore.supportedDataTypes`."""
 
-TILE_HEIGHTS_AND_WIDTHS = (1, 2, 4, 8, 16, 32)
+TILE_HEIGHTS = (1, 2, 4, 8, 16, 32)
+TILE_WIDTHS = (16, 32)
+"""The tiles that the release has (tt-metal 0.70.1, tile.hpp): all pairs of these."""
 
 
 @irdl_attr_definition
@@ -115,9 +117,9 @@ class TileType(ParametrizedAttribute, FixedBitwidthType):
     def verify(self) -> None:
         if self.format_name.data not in TILE_FORMATS:
             raise VerifyException(f"no tile holds numbers of the format {self.format_name.data}")
-        if any(side not in TILE_HEIGHTS_AND_WIDTHS for side in self.shape):
+        if self.height.data not in TILE_HEIGHTS or self.width.data not in TILE_WIDTHS:
             raise VerifyException(
-                f"a tile has 1, 2, 4, 8, 16 or 32 rows and columns, found "
+                "a tile has 1, 2, 4, 8, 16 or 32 rows and 16 or 32 columns, found "
                 f"{self.height.data}x{self.width.data}"
             )
 

@@ -20,6 +20,7 @@ from ttcodegen.dialects.placement import TensorPlacement
 from ttcodegen.flatbuffer import program as file
 from ttcodegen.ops.definition import REQUIRED, TTNN, Definition, TTNNDefinition
 from ttcodegen.runtime.execution import ExecutionError, Executor, Function, Observer, Step
+from ttcodegen.runtime.growth import excess
 from ttcodegen.runtime.rounding import carried_device, delivered
 
 assert ml_dtypes is not None
@@ -220,6 +221,10 @@ def _step(
         attribute_values(operation, definition, constants),
     )
     _check_memory(step, definition, tensors)
+    operands = [tensors[tensor].shape for tensor in step.operands]
+    results = [tensors[tensor].shape for tensor in step.results]
+    if (reason := excess(name, step.attributes or {}, operands, results)) is not None:
+        raise ExecutionError(f"{step}: {reason}")
     return step
 
 

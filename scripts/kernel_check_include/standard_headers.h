@@ -1,4 +1,5 @@
-// The standard headers that every kernel includes through the firmware's main programs; compiled once.
+// The standard headers that every kernel includes through the firmware's main programs; compiled
+// once.
 
 #pragma once
 

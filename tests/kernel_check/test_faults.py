@@ -84,7 +84,7 @@ MISTAKES = {
         "compute",
         'get_named_compile_time_arg_val("num_blocks")',
         'get_named_compile_time_arg_val("blocks")',
-        "not a constant expression",
+        "no compile-time argument of this name",
         COMPUTE,
     ),
     "template argument of a wrong kind": Mistake(

@@ -82,12 +82,12 @@ def elementwise(data_type: str) -> Function:
 
 
 def typecasts() -> list[Function]:
-    """A function for each pair of data types that there is a kernel for."""
+    """Functions from and to bf16, for each other data type that there is a kernel for."""
     functions: list[Function] = []
-    for source in DATA_TYPES:
-        for target in DATA_TYPES:
+    for other in DATA_TYPES:
+        for source, target in ((other, "bf16"), ("bf16", other)):
             types = (f"32x32x{source}",)
-            op = _op("typecast", ["%a0"], types, f"32x32x{target}")
+            op = _op("typecast", _ARGUMENTS, types, f"32x32x{target}")
             if source != target and _has_program(op, *types):
                 functions.append(Function(f"typecast_{source}_{target}", types, (op,)))
     return functions

@@ -25,7 +25,7 @@ MODULES = (
     "layers",
     *(Path(name).name for name in EXAMPLES),
 )
-ON_BLACKHOLE = ("elementwise", "products", "layers")
+ON_BLACKHOLE = ("elementwise", "products")
 TEMPLATES = ROOT / "ttcodegen" / "templates"
 BLOCKS = ROOT / "kernels"
 

@@ -25,7 +25,7 @@ const std::vector<MisuseRow> kMisuses{
     {Misuse::ReleaseWithoutWait, "tile_regs_release without tile_regs_wait"},
     {Misuse::ReleaseBeforeCommit, "tile_regs_commit is missing"},
     {Misuse::PackWithoutWait, "tile_regs_wait is missing"},
-    {Misuse::MathAfterEarlyPack, "are packed already"},
+    {Misuse::MathAfterEarlyPack, "tile 0 of DST is packed already"},
     {Misuse::PackNothing, "tile 1 of DST holds nothing"},
     {Misuse::ReadNothing, "tile 0 of DST holds nothing"},
     {Misuse::TileBeyondDestination, "there is no tile 8 in DST: it has 8 tiles"},

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 from pathlib import Path
 
 import pytest
 
+from scripts.kernel_check_toolchain import ToolchainError, device_headers
+from scripts.link_check import LinkCheckError
 from ttcodegen.project.toolchain import Toolchain
 
 ROOT = Path(__file__).parents[2]
@@ -14,9 +17,26 @@ BUILD = ROOT / "build" / "standalone-sanitized"
 """Kept from one run to the next: only what changed is compiled again."""
 
 
-def run(*command: str | Path) -> None:
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
+def run(*command: str | Path, environment: dict[str, str] | None = None) -> None:
+    done = subprocess.run(
+        command,
+        capture_output=True,
+        text=True,
+        check=False,
+        env={**os.environ, **(environment or {})},
+    )
     assert done.returncode == 0, (done.stdout + done.stderr)[-10000:]
+
+
+def ttnn_operations() -> dict[str, str]:
+    """Where the tests find compute kernels of the released wheel, if it can be had."""
+    named = os.environ.get("TTNN_LIBRARIES")
+    unpacked = Path(named).resolve().parent.parent if named else None
+    try:
+        device = device_headers(ROOT / "build" / "wheels", unpacked)
+    except (LinkCheckError, ToolchainError):
+        return {}
+    return {"TTNN_OPERATIONS": str(device / "ttnn" / "cpp" / "ttnn" / "operations")}
 
 
 @pytest.mark.slow
@@ -35,4 +55,7 @@ def test_the_tests_of_the_cpu_backend_pass_under_sanitizers(toolchain: Toolchain
     )
     run(toolchain.ninja, "-C", BUILD)
     ctest = Path(toolchain.cmake).with_name("ctest")
-    run(ctest, "--test-dir", BUILD, "--output-on-failure", "-j", "2")
+    run(
+        *(ctest, "--test-dir", BUILD, "--output-on-failure", "-j", "2"),
+        environment=ttnn_operations(),
+    )

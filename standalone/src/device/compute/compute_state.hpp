@@ -19,6 +19,9 @@ struct TileNote {
     Domain domain = Domain::Float;
     bool reduced = false;  ///< Holds the result of a reduction, in `reduction`'s places.
     Reduction reduction = Reduction::Row;
+    /// Packed, in the order of the source, before math gave the section away. On the device packing
+    /// starts only then, so it would see what math does to the tile in between.
+    bool packed_early = false;
 };
 
 constexpr std::uint32_t kDestinationTiles = 16;

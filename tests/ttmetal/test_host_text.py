@@ -11,6 +11,7 @@ from xdsl.dialects.builtin import ModuleOp
 
 from tests.ttmetal.exp_module import CORES, TILES, exp_module, exp_program
 from ttcodegen.conversions.device_module import device_entries, device_programs
+from ttcodegen.conversions.splitting import LONGEST
 from ttcodegen.device_compilation import DeviceSources, device_sources
 from ttcodegen.dialects.datatypes import DataType
 from ttcodegen.dialects.programs import (
@@ -21,7 +22,7 @@ from ttcodegen.dialects.programs import (
     RuntimeArgument,
 )
 from ttcodegen.flatbuffer.writer import Origin
-from ttcodegen.project.device_sources import KernelFiles, render_programs
+from ttcodegen.project.device_sources import PROGRAMS_IN_FILE, KernelFiles, render_programs
 
 ORIGIN = Origin("abc", "wormhole_b0", "0.70.1")
 
@@ -201,3 +202,39 @@ def test_the_same_module_gives_the_same_bytes() -> None:
     first, second = sources_of(exp_module()), sources_of(exp_module())
     assert first.files == second.files
     assert list(first.files) == list(second.files)
+
+
+def test_many_programs_are_divided_among_files() -> None:
+    functions = [device_entries(exp_module())[0].function]
+    (found,) = device_programs(functions)
+    names = [f"exp_{number}" for number in range(PROGRAMS_IN_FILE + 1)]
+    programs = [
+        dataclasses.replace(found, program=dataclasses.replace(found.program, name=name))
+        for name in names
+    ]
+    paths = {
+        (program.program.name, kernel.name): "kernels/kernel.cpp"
+        for program in programs
+        for kernel in program.program.kernels
+    }
+    texts = render_programs("tiny", programs, KernelFiles({}, paths), "a title")
+    assert list(texts) == ["src/programs.hpp", "src/programs.cpp", "src/programs_2.cpp"]
+    assert all(f"void run_{name}(" in texts["src/programs.hpp"] for name in names)
+    assert f"namespace {names[-1]}_program" in texts["src/programs_2.cpp"]
+    assert f"namespace {names[-1]}_program" not in texts["src/programs.cpp"]
+
+
+def test_a_long_function_is_divided() -> None:
+    module = exp_module()
+    function = device_entries(module)[0].function
+    create, launch, terminator = function.body.block.ops
+    for _ in range(LONGEST // 2):
+        copies = [create.clone(), launch.clone()]
+        copies[1].operands = [launch.operands[1], copies[0].results[0]]
+        function.body.block.insert_ops_before(copies, terminator)
+        create, launch = copies
+    terminator.operands = [launch.operands[1]]
+    text = one_line(sources_of(module).files["src/tiny.cpp"])
+    assert "static support::DeviceTensor forward_part(const ForwardInputs& inputs, " in text
+    assert "const support::DeviceTensor exp = forward_part(inputs, constants, device);" in text
+    assert "forward_part_2(inputs, constants, device, exp);" in text

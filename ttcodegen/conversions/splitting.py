@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import accumulate, takewhile
 
@@ -33,25 +33,38 @@ class Part:
     live_out: tuple[SSAValue, ...]
     title: str | None
 
-    def result_type(self) -> str | None:
-        """The C++ type of what the part returns."""
+    def result_type(self, tensor: str = "ttnn::Tensor") -> str | None:
+        """The C++ type of what the part returns, from that of a tensor."""
         if not self.live_out:
             return None
         if len(self.live_out) == 1:
-            return "ttnn::Tensor"
-        return f"std::array<ttnn::Tensor, {len(self.live_out)}>"
+            return tensor
+        return f"std::array<{tensor}, {len(self.live_out)}>"
 
 
 def split(entry: Entry) -> list[Part]:
     """The parts of a function's body, one if it is short."""
     ops = [op for op in body_of(entry.function).ops if isinstance(op, CatalogueOp)]
+    return split_ops(ops, lambda: _layers(entry, ops), _returned(entry))
+
+
+def split_ops(
+    ops: Sequence[Operation], layers_of: Callable[[], Sequence[str]], returned: Sequence[SSAValue]
+) -> list[Part]:
+    """Divides ops into parts; one part if they are few.
+
+    Args:
+        ops: what a function does, in order.
+        layers_of: gives the layer of each op.
+        returned: what the function returns.
+    """
     if len(ops) <= LONGEST:
         return [Part(tuple(ops), (), (), None)]
-    layers = _layers(entry, ops)
+    layers = layers_of()
     made_at: dict[SSAValue, int] = {
         result: index for index, op in enumerate(ops) for result in op.results
     }
-    last_use = _last_uses(entry, ops, made_at)
+    last_use = _last_uses(returned, ops, made_at)
     cuts = _cuts(layers, _alive_counts(made_at, last_use, len(ops)))
     parts: list[Part] = []
     start = 0
@@ -97,14 +110,18 @@ def _common_layer(layers: Sequence[str]) -> str | None:
     return ".".join(_PARTS.split(first)[:shared]) or counts.most_common(1)[0][0]
 
 
-def _last_uses(
-    entry: Entry, ops: Sequence[Operation], made_at: Mapping[SSAValue, int]
-) -> dict[SSAValue, int]:
-    """For each value the index of the last op that uses it, len(ops) if the function returns it."""
+def _returned(entry: Entry) -> Sequence[SSAValue]:
     terminator = body_of(entry.function).last_op
     assert isinstance(terminator, ReturnOp)
+    return terminator.operands
+
+
+def _last_uses(
+    returned: Sequence[SSAValue], ops: Sequence[Operation], made_at: Mapping[SSAValue, int]
+) -> dict[SSAValue, int]:
+    """For each value the index of the last op that uses it, len(ops) if the function returns it."""
     result = {operand: index for index, op in enumerate(ops) for operand in op.operands}
-    result.update((value, len(ops)) for value in terminator.operands if value in made_at)
+    result.update((value, len(ops)) for value in returned if value in made_at)
     return result
 
 

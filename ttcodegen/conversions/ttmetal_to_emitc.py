@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 
 from xdsl.dialects.builtin import ModuleOp
-from xdsl.dialects.func import ReturnOp
 from xdsl.ir import Operation, SSAValue
 
 from ttcodegen.conversions.cpp_interface import (
@@ -36,6 +35,7 @@ from ttcodegen.conversions.device_module import (
 from ttcodegen.conversions.interface import Entry
 from ttcodegen.conversions.naming import layer
 from ttcodegen.conversions.rebuilding import body_of
+from ttcodegen.conversions.splitting import Part, split_ops
 from ttcodegen.diagnostics import CompileError
 from ttcodegen.dialects.placement import TensorPlacement, placement_of
 from ttcodegen.emitc.builder import Argument, EmitCBuilder, open_file
@@ -107,19 +107,70 @@ class _SourceWriter:
         self.file = file
         self.constants: list[ConstantFile] = []
         self._constant_names = NameScope()
+        self._function_names = NameScope()
 
     def write(self, entry: Entry) -> None:
         """Defines the functions of one entry."""
+        self._function_names.reserve(entry.cpp_name, f"prepare_{entry.cpp_name}")
         self._write_prepare(entry)
-        names = parameters(entry, TTMETAL)
+        *ops, terminator = (
+            op for op in body_of(entry.function).ops if operation_name(op) != CONSTANT
+        )
+        members = _Members(entry)
+        parts = split_ops(ops, lambda: members.layers(ops), terminator.operands)
+        names = [self._part_name(entry, part) for part in parts] if len(parts) > 1 else []
+        for part, name in zip(parts, names, strict=False):
+            self._write_part(entry, part, name, members)
         result = entry.struct("Outputs") if entry.results else None
-        # The cache of programs is named in pieces of C++.
-        fixed = [DEVICE, "constants"]
-        body = self.file.function(entry.cpp_name, names, result, fixed_names=fixed)
-        structs = dict(zip([name for name, _ in names], body.arguments, strict=True))
-        writer = _FunctionWriter(entry, body, structs)
-        writer.write()
+        writer = self._open(entry, entry.cpp_name, [], result, members)
+        if names:
+            for part, name in zip(parts, names, strict=True):
+                writer.call_part(part, name)
+        else:
+            writer.write(ops)
+        writer.end(terminator)
         self.file.blank()
+
+    def _part_name(self, entry: Entry, part: Part) -> str:
+        return self._function_names.unique(identifier(f"{entry.cpp_name}_{part.title or 'part'}"))
+
+    def _write_part(self, entry: Entry, part: Part, name: str, members: _Members) -> None:
+        self.file.comment(part.title or f"A part of {entry.cpp_name}.")
+        taken = [(members.name_of(value), f"const {TENSOR}&") for value in part.live_in]
+        writer = self._open(entry, name, taken, part.result_type(TENSOR), members, ["static"])
+        start = len(writer.body.arguments) - len(taken)
+        writer.values.update(zip(part.live_in, writer.body.arguments[start:], strict=True))
+        writer.write(part.ops)
+        results = [writer[value] for value in part.live_out]
+        if len(results) == 1:
+            writer.body.return_(results[0])
+        elif results:
+            writer.body.return_(writer.body.braced(part.result_type(TENSOR) or "", *results))
+        else:
+            writer.body.return_()
+        self.file.blank()
+
+    def _open(
+        self,
+        entry: Entry,
+        name: str,
+        taken: Sequence[tuple[str, str]],
+        result: str | None,
+        members: _Members,
+        specifiers: Sequence[str] = (),
+    ) -> _FunctionWriter:
+        """Begins a function that has the structures of the entry, and more parameters."""
+        structs = parameters(entry, TTMETAL)
+        body = self.file.function(
+            name,
+            [*structs, *taken],
+            result,
+            specifiers=specifiers,
+            # The cache of programs is named in pieces of C++.
+            fixed_names=[DEVICE, "constants"],
+        )
+        known = dict(zip([name for name, _ in structs], body.arguments, strict=False))
+        return _FunctionWriter(entry, body, members, known)
 
     def _write_prepare(self, entry: Entry) -> None:
         struct = entry.struct("Constants")
@@ -155,48 +206,91 @@ class _SourceWriter:
         self.file.blank()
 
 
-class _FunctionWriter:
-    """Writes the body of an entry function."""
+class _Members:
+    """What all functions of an entry know of its values."""
 
-    def __init__(self, entry: Entry, body: EmitCBuilder, structs: Mapping[str, SSAValue]) -> None:
-        self.entry = entry
-        self.body = body
-        self.values: dict[SSAValue, SSAValue] = {}
-        self.weight_names: dict[SSAValue, str] = {}
-        self.names: dict[SSAValue, str] = _names_of_buffers(entry)
-        self.programs = structs["constants"]
-        self._layer: str | None = None
+    def __init__(self, entry: Entry) -> None:
+        self.places: dict[SSAValue, tuple[str, str]] = {}
+        """The structure and the field of arguments and constants."""
+        self._weights = {port.value: port.name for port in entry.arguments if port.is_weight}
+        self._names = _names_of_buffers(entry)
         for port in entry.arguments:
-            struct = structs["weights" if port.is_weight else "inputs"]
-            self.values[port.value] = body.member(struct, port.field, TENSOR)
-            if port.is_weight:
-                self.weight_names[port.value] = port.name
+            self.places[port.value] = ("weights" if port.is_weight else "inputs", port.field)
         constants = constants_of(entry.function)
         for op, field in zip(constants, entry.constant_fields, strict=True):
-            self.values[op.results[0]] = body.member(structs["constants"], field, TENSOR)
+            self.places[op.results[0]] = ("constants", field)
 
-    def write(self) -> None:
-        """Writes all ops."""
-        for op in body_of(self.entry.function).ops:
+    def name_of(self, value: SSAValue) -> str:
+        """What a tensor is called."""
+        return self._names.get(value) or value.name_hint or "tensor"
+
+    def layer_of(self, op: Operation) -> str | None:
+        """The layer that an op belongs to; a new tensor to that of what fills it."""
+        filled = _writer_of(op.results[0]) if operation_name(op) == CREATE_BUFFER else None
+        return layer(filled or op, self._weights)
+
+    def layers(self, ops: Sequence[Operation]) -> list[str]:
+        """The layer of each op; one that has none of its own belongs to the layer before it."""
+        found: list[str] = []
+        for op in ops:
+            found.append(self.layer_of(op) or (found[-1] if found else ""))
+        return found
+
+
+class _FunctionWriter:
+    """Writes the body of a function."""
+
+    def __init__(
+        self, entry: Entry, body: EmitCBuilder, members: _Members, structs: Mapping[str, SSAValue]
+    ) -> None:
+        self.entry = entry
+        self.body = body
+        self.members = members
+        self.structs = structs
+        self.values: dict[SSAValue, SSAValue] = {}
+        self._layer: str | None = None
+
+    def __getitem__(self, value: SSAValue) -> SSAValue:
+        place = self.members.places.get(value)
+        if place is not None:
+            struct, field = place
+            return self.body.member(self.structs[struct], field, TENSOR)
+        return self.values[value]
+
+    def write(self, ops: Sequence[Operation]) -> None:
+        """Writes ops in order."""
+        for op in ops:
             self.body.origin = op
             rule = _RULES.get(operation_name(op))
             if rule is None:
                 raise CompileError(f"'{operation_name(op)}' cannot run on the host", op)
             rule(self, op)
 
-    def skip(self, op: Operation) -> None:
-        """Constants are there before the function is called."""
+    def call_part(self, part: Part, name: str) -> None:
+        """Calls a function that holds a part of the body."""
+        structs = parameters(self.entry, TTMETAL)
+        arguments = [*self.body.arguments[: len(structs)], *(self[v] for v in part.live_in)]
+        names = [self.members.name_of(value) for value in part.live_out]
+        if len(names) == 1:
+            called = self.body.call(name, *arguments, type=f"const {TENSOR}", name=names[0])
+            self.values[part.live_out[0]] = called
+        elif names:
+            types = [TENSOR] * len(names)
+            results = self.body.call_several(name, *arguments, types=types, names=names)
+            self.values.update(zip(part.live_out, results, strict=True))
+        else:
+            self.body.call_void(name, *arguments)
 
     def create(self, op: Operation) -> None:
         """A new tensor."""
         result = op.results[0]
-        self._begin_layer(_writer_of(result) or op)
+        self._begin_layer(op)
         self.values[result] = self.body.call(
             "support::create_tensor",
             *placement_arguments(placement_of(result)),
             Text(DEVICE),
             type=f"const {TENSOR}",
-            name=self.names.get(result),
+            name=self.members.name_of(result),
         )
 
     def view(self, op: Operation) -> None:
@@ -204,7 +298,7 @@ class _FunctionWriter:
         result = op.results[0]
         self.values[result] = self.body.call(
             "support::view",
-            self.values[op.operands[0]],
+            self[op.operands[0]],
             placement_arguments(placement_of(result))[0],
             type=f"const {TENSOR}",
             name=result.name_hint or "view",
@@ -217,13 +311,13 @@ class _FunctionWriter:
         self.body.call_void(
             f"run_{identifier(launch.program.name)}",
             self.body.literal(f"*constants.{PROGRAMS}", "Programs"),
-            *(self.values[operand] for operand in op.operands),
+            *(self[operand] for operand in op.operands),
             Text(DEVICE),
         )
 
     def deallocate(self, op: Operation) -> None:
         """The end of a tensor."""
-        self.body.call_void("support::deallocate", self.values[op.operands[0]])
+        self.body.call_void("support::deallocate", self[op.operands[0]])
 
     def end(self, op: Operation) -> None:
         """What the function returns."""
@@ -231,11 +325,11 @@ class _FunctionWriter:
             self.body.return_()
             return
         fields = zip(self.entry.results, op.operands, strict=True)
-        outputs: dict[str, Argument] = {port.field: self.values[value] for port, value in fields}
+        outputs: dict[str, Argument] = {port.field: self[value] for port, value in fields}
         self.body.return_(self.body.aggregate(self.entry.struct("Outputs"), outputs))
 
     def _begin_layer(self, op: Operation) -> None:
-        found = layer(op, self.weight_names)
+        found = self.members.layer_of(op)
         if found is not None and found != self._layer:
             if self._layer is not None:
                 self.body.blank()
@@ -265,11 +359,9 @@ def _names_of_buffers(entry: Entry) -> dict[SSAValue, str]:
 
 
 _RULES: Mapping[str, Callable[[_FunctionWriter, Operation], None]] = {
-    CONSTANT: _FunctionWriter.skip,
     CREATE_BUFFER: _FunctionWriter.create,
     DEALLOCATE_BUFFER: _FunctionWriter.deallocate,
     ENQUEUE_PROGRAM: _FunctionWriter.launch,
     VIEW: _FunctionWriter.view,
-    ReturnOp.name: _FunctionWriter.end,
 }
 """How each op of a host function is written."""

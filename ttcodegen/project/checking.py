@@ -45,6 +45,9 @@ if TYPE_CHECKING:
     from ttcodegen.project.description import FunctionDescription
     from ttcodegen.project.toolchain import Toolchain
 
+_MOST_LINES = 12
+"""The most lines of what a program says that are shown."""
+
 TIMEOUT = 1800.0
 """Seconds after which a run of the C++ counts as one that hangs."""
 
@@ -207,8 +210,9 @@ def _run(command: list[str], timeout: float) -> str | None:
         return f"the program did not start: {error.strerror}"
     if done.returncode == 0:
         return None
-    lines = [line.strip() for line in done.stderr.splitlines() if line.strip()]
-    told = lines[0].removeprefix("error: ") if lines else "it said nothing"
+    lines = [line.rstrip() for line in done.stderr.splitlines() if line.strip()]
+    # The emulated device tells which processors are concerned, and where their kernels are.
+    told = "\n".join(lines[:_MOST_LINES]).removeprefix("error: ") or "it said nothing"
     if done.returncode < 0:
         return f"the program ended with signal {_signal_name(-done.returncode)}: {told}"
     return f"the program ended with status {done.returncode}: {told}"

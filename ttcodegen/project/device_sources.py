@@ -34,6 +34,9 @@ from ttcodegen.project.sources import template_environment
 KERNELS = "kernels"
 """The folder of the kernels in a project."""
 
+PROGRAMS_IN_FILE = 24
+"""The most programs of one file."""
+
 _BLOCK = re.compile(r'^#include "(blocks/[\w/]+\.hpp)"', re.MULTILINE)
 _NOC = re.compile(r"(noc_[xy])\((\w+), (\w+)\)")
 
@@ -116,18 +119,22 @@ def _blocks(texts: Sequence[str]) -> Iterator[tuple[str, str]]:
 def render_programs(
     name: str, programs: Sequence[DeviceProgram], kernels: KernelFiles, title: str
 ) -> dict[str, str]:
-    """`src/programs.hpp` and `src/programs.cpp`: a function for each program, by path."""
+    """`src/programs.hpp` and `src/programs.cpp`: a function for each program, by path.
+
+    Many programs are divided among several files: `programs_2.cpp` and so on.
+    """
     environment = template_environment()
-    context = {
-        "name": name,
-        "title": [comment_line(line) for line in title.splitlines()],
-        "programs": [_program(program, kernels) for program in programs],
-        "needs_noc": any(_uses_noc(program.program) for program in programs),
-    }
-    return {
-        f"src/{file}": environment.get_template(f"ttmetal/{file}.jinja").render(context)
-        for file in ("programs.hpp", "programs.cpp")
-    }
+    rows = [_program(program, kernels) for program in programs]
+    context = {"name": name, "title": [comment_line(line) for line in title.splitlines()]}
+    header = environment.get_template("ttmetal/programs.hpp.jinja")
+    source = environment.get_template("ttmetal/programs.cpp.jinja")
+    files = {"src/programs.hpp": header.render({**context, "programs": rows})}
+    for start in range(0, max(1, len(rows)), PROGRAMS_IN_FILE):
+        number = start // PROGRAMS_IN_FILE + 1
+        path = "src/programs.cpp" if number == 1 else f"src/programs_{number}.cpp"
+        part = rows[start : start + PROGRAMS_IN_FILE]
+        files[path] = source.render({**context, "programs": part})
+    return files
 
 
 def _uses_noc(program: Program) -> bool:
@@ -175,8 +182,8 @@ def _head(program: Program) -> list[str]:
     lines.append(f"Circular buffers take {used} bytes of each core's L1.")
     costs = program.costs
     lines.append(
-        f"Reads {costs.dram_read_bytes} bytes of DRAM and writes {costs.dram_write_bytes}; it could "
-        f"not do with less than {costs.least_dram_read_bytes} and {costs.least_dram_write_bytes}."
+        f"Reads {costs.dram_read_bytes} bytes of DRAM and writes {costs.dram_write_bytes}; "
+        f"{costs.least_dram_read_bytes} and {costs.least_dram_write_bytes} are the least it takes."
     )
     return [comment_line(line) for line in lines]
 

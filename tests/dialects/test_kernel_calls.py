@@ -1,7 +1,11 @@
-"""All calls that the table of `ttkernel` can say compile against the headers of the release."""
+"""All calls that the table of `ttkernel` can say compile against the headers of the release, and
+against those of the emulated device."""
 
 from __future__ import annotations
 
+import shutil
+import subprocess
+from collections.abc import Collection
 from pathlib import Path
 
 import pytest
@@ -34,6 +38,43 @@ ONLY_ELSEWHERE = {
     *("tensor_accessor.is_local_page", "tensor_accessor.is_local_shard"),
     # Accumulates only numbers that lie in rows.
     "max_reduce_with_indices",
+}
+NOT_EMULATED = {
+    *("bfloat16_greater", "float32_greater", "max_reduce_with_indices"),
+    *("max_reduce_with_indices_init", "tiled_prod_tile", "tiled_prod_tile_init"),
+    *("topk_local_sort", "topk_merge", "topk_rebuild", "topk_tile_init"),
+}
+"""What no kernel of this compiler calls, and the CPU backend has not."""
+
+INCLUDE = Path(__file__).resolve().parents[2] / "standalone" / "include"
+
+# What the build of a program defines for its kernels (standalone/src/device/kernel_compiler.cpp).
+PROLOGUE = """
+#define ARCH_WORMHOLE 1
+#define KERNEL_BUILD 1
+#define NUM_DRAM_BANKS 12
+#define NUM_L1_BANKS 64
+#define NOC_INDEX 0
+#define NOC_MODE 0
+#define TTCODEGEN_FP32_DEST_ACC_EN true
+#define TTCODEGEN_DST_FULL_SYNC_EN false
+#define TTCODEGEN_MATH_APPROX_MODE false
+#define TTCODEGEN_MATH_FIDELITY 4
+#define KERNEL_COMPILE_TIME_ARGS 0, 0, 0, 0, 0, 0, 0, 0
+#define KERNEL_COMPILE_TIME_ARG_MAP {"name", 1u}
+#include "ttcodegen/device/kernel_prologue.hpp"
+constexpr unsigned char unpack_src_format[32]{};
+constexpr unsigned short unpack_tile_size[32]{};
+constexpr unsigned char unpack_tile_r_dim[32]{};
+constexpr unsigned char unpack_tile_c_dim[32]{};
+constexpr unsigned char unpack_tile_num_faces[32]{};
+"""
+PROCESSORS = {
+    ThreadType.COMPUTE: (
+        *("COMPILE_FOR_TRISC", "UCK_CHLKC_UNPACK", "UCK_CHLKC_MATH", "UCK_CHLKC_PACK"),
+        *("TRISC_UNPACK", "TRISC_MATH", "TRISC_PACK"),
+    ),
+    ThreadType.NOC: ("COMPILE_FOR_BRISC",),
 }
 NAMES = {
     CBType: "cb",
@@ -77,11 +118,11 @@ def statements(definition: KernelOp, thread: ThreadType) -> set[tuple[str, str]]
     return found
 
 
-def kernel_of_all_calls(thread: ThreadType) -> str:
+def kernel_of_all_calls(thread: ThreadType, without: Collection[str]) -> str:
     found: set[tuple[str, str]] = set()
     for definition in kernel_ops().values():
         callable_here = definition.cpp is not None and thread in definition.threads
-        if callable_here and definition.name not in ONLY_ELSEWHERE:
+        if callable_here and definition.name not in without:
             found |= statements(definition, thread)
     lines = [f'#include "{header}"' for header in sorted({header for header, _ in found})]
     lines += [
@@ -102,7 +143,7 @@ def kernel_of_all_calls(thread: ThreadType) -> str:
 @pytest.mark.parametrize("thread", [ThreadType.COMPUTE, ThreadType.NOC])
 def test_every_call_compiles(kernel_check: KernelCheck, tmp_path: Path, thread: ThreadType) -> None:
     kernel = tmp_path / "kernel.cpp"
-    kernel.write_text(kernel_of_all_calls(thread))
+    kernel.write_text(kernel_of_all_calls(thread, ONLY_ELSEWHERE))
     configuration = KernelConfiguration(
         kernel,
         "compute" if thread is ThreadType.COMPUTE else "riscv_0",
@@ -112,3 +153,18 @@ def test_every_call_compiles(kernel_check: KernelCheck, tmp_path: Path, thread: 
         fp32_dest_acc_en=True,
     )
     assert [str(fault) for fault in kernel_check.check([configuration])] == []
+
+
+@pytest.mark.parametrize("thread", [ThreadType.COMPUTE, ThreadType.NOC])
+def test_every_call_is_emulated(tmp_path: Path, thread: ThreadType) -> None:
+    compiler = shutil.which("c++")
+    assert compiler is not None
+    defines = [f"#define {name} 1" for name in PROCESSORS[thread]]
+    defines += [] if thread is ThreadType.COMPUTE else ["#define PROCESSOR_INDEX 0"]
+    kernel = kernel_of_all_calls(thread, ONLY_ELSEWHERE | NOT_EMULATED)
+    ending = '#include "ttcodegen/device/kernel_entry.hpp"\n'
+    unit = tmp_path / "kernel.cpp"
+    unit.write_text("\n".join([*defines, PROLOGUE, kernel, ending]))
+    command = [compiler, "-std=c++20", "-fsyntax-only", "-w", "-I", str(INCLUDE), str(unit)]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr

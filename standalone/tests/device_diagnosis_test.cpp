@@ -206,6 +206,38 @@ void multicasts_say_whom_they_reach() {
                    5, {"the wrong way round for NoC 1"});
 }
 
+void senders_know_that_there_is_room() {
+    const CoreRange cores({1, 2}, {2, 2});
+    expect_diagnosis(
+        [&] {
+            Program program = CreateProgram();
+            add_circular_buffer(program, cores, 0, 1);
+            CreateSemaphore(program, cores, 0);
+            add_reader(program, {{2, 2}, {2, 2}},
+                       kernel("cb_reserve_back(0, 1);\ncb_push_back(0, 1);\n"
+                              "noc_semaphore_inc(get_noc_addr(19, 20, get_semaphore(0)), 1);\n"
+                              "noc_async_atomic_barrier();"));
+            add_writer(
+                program, kCore,
+                kernel("noc_semaphore_wait(reinterpret_cast<volatile tt_l1_ptr uint32_t*>"
+                       "(get_semaphore(0)), 1);\n"
+                       "noc_async_read(get_noc_addr(MEM_ZEROS_BASE), get_write_ptr(0), 64);\n"
+                       "noc_async_read_barrier();\n"
+                       "noc_async_write(get_write_ptr(0), get_noc_addr(20, 20, "
+                       "get_write_ptr(0)), 64);"),
+                {}, {{"cb_data", 0}});
+            run(std::move(program));
+        },
+        {"Kernel_Source_Code:6", kWhere,
+         "writes to page 0 of circular buffer 0 (cb_data) of core (x=2,y=2), which that core has "
+         "not popped yet"});
+    expect_failure(
+        "auto* s = reinterpret_cast<volatile tt_l1_ptr uint32_t*>(get_semaphore(0));\n"
+        "noc_semaphore_set_remote(get_semaphore(0), get_noc_addr(19, 20, get_semaphore(0)));\n"
+        "noc_semaphore_set(s, 1);",
+        5, {"stores to memory that the asynchronous write of line 4 may still be sending"});
+}
+
 void arguments_and_semaphores_must_exist() {
     expect_failure("get_arg_val<uint32_t>(2);", 3,
                    {"unique run-time argument 2 is read, but 2 were set"}, {1, 2});
@@ -304,6 +336,19 @@ void programs_are_put_together_as_the_release_allows() {
     expect_diagnosis(
         [] {
             Program program = CreateProgram();
+            add_writer(program, kCore, kernel(""));
+            CreateKernelFromString(program, kernel(""), kCore,
+                                   DataMovementConfig{DataMovementProcessor::RISCV_1,
+                                                      NOC::NOC_1,
+                                                      NOC_MODE::DM_DEDICATED_NOC,
+                                                      {},
+                                                      {},
+                                                      {}});
+        },
+        {"Illegal NOC usage", "cannot use the same NOC"});
+    expect_diagnosis(
+        [] {
+            Program program = CreateProgram();
             add_circular_buffer(program, {{0, 0}, {8, 0}}, 0, 2);
         },
         {"exceeds the device's grid of 8x8 cores"});
@@ -328,6 +373,7 @@ int main() {
     addresses_must_lead_to_memory_of_the_program();
     transfers_need_their_barriers();
     multicasts_say_whom_they_reach();
+    senders_know_that_there_is_room();
     arguments_and_semaphores_must_exist();
     programs_must_fit_the_memory();
     faults_of_kernels_are_reported();

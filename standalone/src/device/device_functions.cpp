@@ -44,6 +44,7 @@ void store_word(Processor& processor, std::uint32_t address, std::uint32_t value
     if (offset % 4 != 0) {
         fail(processor, here, "stores a word at the unaligned address 0x%x", offset);
     }
+    check_not_sending(processor, offset, offset + 4, "stores to", here);
     std::memcpy(processor.l1 + offset, &value, 4);
     ProcessorState& state = ProcessorState::of(processor);
     state.run->wake(*state.core);

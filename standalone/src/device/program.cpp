@@ -121,6 +121,28 @@ void check_grid(const CoreRangeSet& cores, const char* what) {
     }
 }
 
+/// Two kernels of a core need a processor each, and each data movement kernel a NoC of its own.
+void check_overlap(const Kernel& other, const Kernel& added) {
+    const bool same_processor = other.processor() == added.processor();
+    const auto* first = std::get_if<DataMovementConfig>(&other.config);
+    const auto* second = std::get_if<DataMovementConfig>(&added.config);
+    const bool same_noc = first != nullptr && second != nullptr && first->noc == second->noc &&
+                          first->noc_mode == NOC_MODE::DM_DEDICATED_NOC &&
+                          second->noc_mode == NOC_MODE::DM_DEDICATED_NOC;
+    for (const CoreCoord& core : cores_of(added.cores)) {
+        if (!other.cores.contains(core)) {
+            continue;
+        }
+        TT_FATAL(!same_processor,
+                 "Core Overlap Between (\"{}\") and new kernel (\"{}\") at (x={},y={})",
+                 other.source.name, added.source.name, core.x, core.y);
+        TT_FATAL(!same_noc,
+                 "Illegal NOC usage: data movement kernels \"{}\" and \"{}\" on logical core "
+                 "(x={},y={}) cannot use the same NOC, doing so results in hangs!",
+                 other.source.name, added.source.name, core.x, core.y);
+    }
+}
+
 KernelHandle add_kernel(Program& program, KernelSource source, const CoreRangeSet& cores,
                         const KernelConfig& config) {
     TT_FATAL(!cores.empty(), "Kernel {} is placed on no core", source.name);
@@ -135,14 +157,7 @@ KernelHandle add_kernel(Program& program, KernelSource source, const CoreRangeSe
     }
     auto& kernels = program.impl().kernels;
     for (const auto& other : kernels) {
-        if (other->processor() != kernel->processor()) {
-            continue;
-        }
-        for (const CoreCoord& core : cores_of(cores)) {
-            TT_FATAL(!other->cores.contains(core),
-                     "Core Overlap Between (\"{}\") and new kernel (\"{}\") at (x={},y={})",
-                     other->source.name, kernel->source.name, core.x, core.y);
-        }
+        check_overlap(*other, *kernel);
     }
     // As the API has it: one entry for each core of the grid, up to the last that has the kernel.
     const CoreCoord last = cores.bounding_box().end_coord;

@@ -55,15 +55,35 @@ void check_data(Processor& processor, const std::byte* memory, std::uint32_t byt
              : "a read has not brought yet: noc_async_read_barrier is missing");
 }
 
-/// A read into memory that is being sent would change what arrives.
-void check_not_sending(Processor& processor, std::uint32_t begin, std::uint32_t end,
-                       Location here) {
-    for (const PendingWrite& write : ProcessorState::of(processor).writes) {
-        if (write.begin < end && begin < write.end) {
-            fail(processor, here,
-                 "reads into memory that the asynchronous write of line %u may still be sending: "
-                 "noc_async_write_barrier or noc_async_writes_flushed is missing",
-                 write.here.line());
+/// Pages that a core has received and not popped yet are not for others to overwrite: whoever sends
+/// to another core must know that it has room.
+void check_room(Processor& processor, const NocTarget& far, std::uint32_t bytes, Location here) {
+    const ProcessorState& state = ProcessorState::of(processor);
+    if (far.core == nullptr || far.core == state.core) {
+        return;
+    }
+    for (const Region& region : far.core->regions) {
+        if (region.kind != Region::Kind::CircularBuffer || far.offset < region.begin ||
+            far.offset >= region.end) {
+            continue;
+        }
+        const CircularBuffer& buffer = far.core->circular_buffers[region.index];
+        const std::uint32_t held = buffer.pages_received - buffer.pages_acked;
+        if (buffer.borrowed || held == 0) {
+            continue;
+        }
+        const std::uint32_t first = (far.offset - region.begin) / buffer.page_size;
+        const std::uint32_t last = (far.offset + bytes - 1 - region.begin) / buffer.page_size;
+        for (std::uint32_t page = first; page <= last; ++page) {
+            const std::uint32_t behind = buffer.pages_acked % buffer.num_pages;
+            if ((page + buffer.num_pages - behind) % buffer.num_pages < held) {
+                fail(
+                    processor, here,
+                    "writes to page %u of %s of core (x=%zu,y=%zu), which that core has not popped "
+                    "yet: it must say that it has room, with a semaphore",
+                    page, describe_circular_buffer(state, region.index).c_str(),
+                    far.core->logical.x, far.core->logical.y);
+            }
         }
     }
 }
@@ -103,6 +123,18 @@ void complete_reads(Processor& processor, Condition condition) {
 
 }  // namespace
 
+void check_not_sending(Processor& processor, std::uint32_t begin, std::uint32_t end,
+                       const char* action, Location here) {
+    for (const PendingWrite& write : ProcessorState::of(processor).writes) {
+        if (write.begin < end && begin < write.end) {
+            fail(processor, here,
+                 "%s memory that the asynchronous write of line %u may still be sending: "
+                 "noc_async_write_barrier or noc_async_writes_flushed is missing",
+                 action, write.here.line());
+        }
+    }
+}
+
 void noc_read(Processor& processor, std::uint64_t source, std::uint32_t destination,
               std::uint32_t bytes, std::uint8_t noc, std::uint32_t transaction, Location here) {
     check_length(processor, bytes, here);
@@ -111,7 +143,7 @@ void noc_read(Processor& processor, std::uint64_t source, std::uint32_t destinat
     check_alignment(processor, far, own, Access::Read, here);
     ProcessorState& state = ProcessorState::of(processor);
     if (!state.writes.empty()) {
-        check_not_sending(processor, own, own + bytes, here);
+        check_not_sending(processor, own, own + bytes, "reads into", here);
     }
     mark_in_flight(processor.l1 + own, bytes);
     state.reads.push_back({far.memory, processor.l1 + own, bytes, transaction, noc, here});
@@ -129,6 +161,7 @@ void noc_write(Processor& processor, std::uint32_t source, std::uint64_t destina
     const std::uint32_t own = own_memory(processor, source, bytes, Access::Read, here);
     check_alignment(processor, far, own, Access::Write, here);
     check_data(processor, processor.l1 + own, bytes, nullptr, own, here);
+    check_room(processor, far, bytes, here);
     // Data arrives at once: what follows on the same NoC, as a semaphore, comes behind it.
     std::memmove(far.memory, processor.l1 + own, bytes);
     ProcessorState& state = ProcessorState::of(processor);
@@ -164,6 +197,7 @@ void noc_multicast(Processor& processor, std::uint32_t source, std::uint64_t des
              targets.size(), receivers);
     }
     for (const NocTarget& target : targets) {
+        check_room(processor, target, bytes, here);
         std::memmove(target.memory, processor.l1 + own, bytes);
         state.run->wake(*target.core);
     }
@@ -238,9 +272,10 @@ void noc_read_barrier(Processor& processor, std::uint8_t noc, Location) {
     complete_reads(processor, [noc](const PendingRead& read) { return read.noc == noc; });
 }
 
-void noc_write_barrier(Processor& processor, std::uint8_t noc, Location) {
-    auto& writes = ProcessorState::of(processor).writes;
-    std::erase_if(writes, [noc](const PendingWrite& write) { return write.noc == noc; });
+void noc_write_barrier(Processor& processor, std::uint8_t noc, bool posted, Location) {
+    std::erase_if(ProcessorState::of(processor).writes, [=](const PendingWrite& write) {
+        return write.noc == noc && write.posted == posted;
+    });
 }
 
 void noc_atomic_barrier(Processor& processor, std::uint8_t noc, Location here) {

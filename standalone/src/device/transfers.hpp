@@ -18,7 +18,7 @@ void noc_increment(Processor&, std::uint64_t destination, std::uint32_t incremen
 void noc_increment_multicast(Processor&, std::uint64_t destination, std::uint32_t increment,
                              std::uint32_t receivers, std::uint8_t noc, bool posted, Location);
 void noc_read_barrier(Processor&, std::uint8_t noc, Location);
-void noc_write_barrier(Processor&, std::uint8_t noc, Location);
+void noc_write_barrier(Processor&, std::uint8_t noc, bool posted, Location);
 void noc_atomic_barrier(Processor&, std::uint8_t noc, Location);
 void noc_read_barrier_transaction(Processor&, std::uint8_t noc, std::uint32_t transaction,
                                   Location);
@@ -26,6 +26,10 @@ void noc_write_barrier_transaction(Processor&, std::uint8_t noc, std::uint32_t t
                                    Location);
 std::uint64_t bank_address(Processor&, bool dram, std::uint32_t bank, std::uint32_t offset,
                            std::uint8_t noc, Location);
+
+/// A processor's own store to L1 must not change what it is sending.
+void check_not_sending(Processor&, std::uint32_t begin, std::uint32_t end, const char* action,
+                       Location);
 
 // How a NoC address is put together: 36 bits of address, then 6 bits each of x and y.
 inline constexpr unsigned kNocAddressBits = 36;

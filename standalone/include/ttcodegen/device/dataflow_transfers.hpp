@@ -243,7 +243,7 @@ inline void noc_async_read_barrier(std::uint8_t noc = noc_index, TTCODEGEN_HERE)
 
 inline void noc_async_write_barrier(std::uint8_t noc = noc_index, TTCODEGEN_HERE) {
     auto& processor = ttcodegen::device::current();
-    processor.functions->noc_write_barrier(processor, noc, here);
+    processor.functions->noc_write_barrier(processor, noc, false, here);
 }
 
 /// Waits until the writes have left: their sources may change from then on.
@@ -252,7 +252,8 @@ inline void noc_async_writes_flushed(std::uint8_t noc = noc_index, TTCODEGEN_HER
 }
 
 inline void noc_async_posted_writes_flushed(std::uint8_t noc = noc_index, TTCODEGEN_HERE) {
-    noc_async_write_barrier(noc, here);
+    auto& processor = ttcodegen::device::current();
+    processor.functions->noc_write_barrier(processor, noc, true, here);
 }
 
 inline void noc_async_atomic_barrier(std::uint8_t noc_idx = noc_index, TTCODEGEN_HERE) {
@@ -263,6 +264,7 @@ inline void noc_async_atomic_barrier(std::uint8_t noc_idx = noc_index, TTCODEGEN
 inline void noc_async_full_barrier(std::uint8_t noc_idx = noc_index, TTCODEGEN_HERE) {
     noc_async_read_barrier(noc_idx, here);
     noc_async_write_barrier(noc_idx, here);
+    noc_async_posted_writes_flushed(noc_idx, here);
     noc_async_atomic_barrier(noc_idx, here);
 }
 

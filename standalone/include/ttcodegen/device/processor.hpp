@@ -206,7 +206,8 @@ struct DeviceFunctions {
                                     std::uint32_t receivers, std::uint8_t noc, bool posted,
                                     Location);
     void (*noc_read_barrier)(Processor&, std::uint8_t noc, Location);
-    void (*noc_write_barrier)(Processor&, std::uint8_t noc, Location);
+    /// Of writes that are acknowledged, or of posted ones.
+    void (*noc_write_barrier)(Processor&, std::uint8_t noc, bool posted, Location);
     void (*noc_atomic_barrier)(Processor&, std::uint8_t noc, Location);
     void (*noc_read_barrier_transaction)(Processor&, std::uint8_t noc, std::uint32_t transaction,
                                          Location);

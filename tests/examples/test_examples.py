@@ -12,7 +12,8 @@ import pytest
 import ttcodegen
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
-NAMES = sorted(path.parent.name for path in EXAMPLES.glob("*/*.mlir"))
+NAMES = sorted(path.stem for path in EXAMPLES.glob("*/*.mlir") if path.stem == path.parent.name)
+"""The examples that are one model."""
 
 pytestmark = pytest.mark.slow
 

@@ -14,6 +14,8 @@ from ttcodegen.flatbuffer import program as file
 from ttcodegen.flatbuffer.module import module_of, origin_of
 from ttcodegen.flatbuffer.reader import read_ttnn
 from ttcodegen.flatbuffer.writer import Origin, write_ttnn
+from ttcodegen.parsing import parse_module
+from ttcodegen.transforms.module_text import module_text
 
 EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
 
@@ -25,6 +27,25 @@ def test_a_module_read_back_gives_the_same_file(name: str) -> None:
     module = module_of(read_ttnn(data))
     module.verify()
     assert write_ttnn(module, origin_of(module, Origin("", "", ""))) == data
+
+
+@pytest.mark.slow
+def test_modules_survive_flatbuffers_and_text(corpus: Path) -> None:
+    """Written, read back, printed, parsed and written again, a module gives the same bytes."""
+    paths = sorted(corpus.glob("*.mlir"), key=lambda path: (path.stat().st_size, path.name))
+    compared = 0
+    for path in paths[:400:8]:
+        try:
+            compiled = compile_module(Source.read(str(path)), CompileOptions("m"))
+        except CompileError:
+            continue
+        module = module_of(read_ttnn(compiled.flatbuffer))
+        again = parse_module(Source("again", module_text(module, locations=True)))
+        for each in (module, again):
+            written = write_ttnn(each, origin_of(each, Origin("", "", "")))
+            assert written == compiled.flatbuffer, path.name
+        compared += 1
+    assert compared > 40
 
 
 def test_names_kinds_and_locations_are_kept() -> None:

@@ -66,6 +66,19 @@ def test_a_tensor_that_lies_right_is_passed_on_as_it_is(models: Models) -> None:
         assert to_layout(hidden, decode.inputs[0].layout) is hidden
 
 
+def test_inputs_of_no_declared_kind_are_taken_as_outputs_lie(
+    models: Models, tmp_path: Path
+) -> None:
+    text = (EXAMPLE / "decoder.mlir").read_text()
+    declared = "{ttcore.argument_type = #ttcore.argument_type<input>, "
+    assert declared in text
+    source = Source("decoder.mlir", text.replace(declared, "{"))
+    path = tmp_path / "decoder.ttnn"
+    path.write_bytes(compile_module(source, CompileOptions("decoder")).flatbuffer)
+    encode = load_binary(models.encoder / "model.ttnn")["encode"]
+    assert load_binary(path)["decode"].inputs[0].layout == encode.outputs[0].layout
+
+
 def test_a_tensor_that_lies_otherwise_is_refused(models: Models) -> None:
     encode = load_binary(models.encoder / "model.ttnn")["encode"]
     decode = load_binary(models.decoder / "model.ttnn")["decode"]

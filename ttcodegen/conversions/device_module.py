@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from weakref import WeakKeyDictionary
 
 from xdsl.dialects.builtin import ModuleOp, SymbolRefAttr
 from xdsl.dialects.func import FuncOp
@@ -90,7 +91,15 @@ def launch_of(op: Operation) -> Launch:
     meaning = attribute_of(op, "meaning")
     if attribute is None or not isinstance(meaning, SymbolRefAttr):
         raise ValueError(f"{op.name} has no program or no meaning")
-    return Launch(op, program_of(attribute), meaning.string_value())
+    known = _DECODED.get(op)
+    if known is None or known[0] is not attribute:
+        known = _DECODED[op] = (attribute, program_of(attribute))
+    return Launch(op, known[1], meaning.string_value())
+
+
+_DECODED: WeakKeyDictionary[Operation, tuple[Attribute, Program]] = WeakKeyDictionary()
+"""The programs of ops that were asked for before, with the attributes that said them: every stage
+of emission asks for them again."""
 
 
 def functions_of(module: ModuleOp) -> Iterator[FuncOp]:

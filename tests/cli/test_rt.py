@@ -223,6 +223,10 @@ def test_progress_is_shown_on_a_terminal_only(
     shown = capsys.readouterr().err
     assert "[1/2] " in shown
     assert shown.endswith("\r\x1b[K")
+    assert main(["run", str(adding), "--loops", "3"]) == 0
+    assert f"[1/1] {adding}, run 3 of 3" in capsys.readouterr().err
+    assert main(["run", str(adding)]) == 0
+    assert capsys.readouterr().err == ""
 
 
 def test_python_gives_loggers_and_artifacts(adding: Path, tmp_path: Path) -> None:

@@ -78,10 +78,11 @@ class Perf(Command):
         """A result for each file; its content are the rows of the table."""
         paths = find_files(self.arguments["binary"], ENDINGS)
         self._host = host_roofline()
-        progress = Progress(len(paths), self.arguments["quiet"])
+        loops: int = self.arguments["loops"]
+        self._progress = Progress(len(paths), loops, self.arguments["quiet"])
         results: list[FileResult] = []
         for path in paths:
-            with progress.step(str(path)):
+            with self._progress.step(str(path)):
                 results.append(self._measure(path))
         return results
 
@@ -104,6 +105,7 @@ class Perf(Command):
         folder = f"perf/{self.artifact_folder(path)}"
         table = self.artifacts.write(f"{folder}/ops_perf_results.csv", _csv(rows))
         trace = self.artifacts.write(f"{folder}/trace.json", json_text(_trace(path, ops).to_json()))
+        self._progress.wipe()
         self._tell(path, rows, table, trace)
         content = {"ops": rows, "csv": str(table), "trace": str(trace)}
         return FileResult(str(path), kind, content=content)
@@ -122,7 +124,8 @@ class Perf(Command):
         executable.run(index, inputs)
         if isinstance(executable, FlatbufferExecutable):
             clock = _OpClock(executable)
-            for _ in range(self.arguments["loops"]):
+            for loop in range(self.arguments["loops"]):
+                self._progress.loop(loop)
                 clock.start()
                 executable.run(index, inputs, clock.observe)
             return clock.ops()
@@ -130,7 +133,8 @@ class Perf(Command):
         flatbuffer = _flatbuffer_of(executable)
         cost = Cost(0, 0) if flatbuffer is None else flatbuffer.cost(name)
         whole = OpTimes(name, 0, "(whole program)", None, cost)
-        for _ in range(self.arguments["loops"]):
+        for loop in range(self.arguments["loops"]):
+            self._progress.loop(loop)
             start = time.perf_counter()
             executable.run(index, inputs)
             whole.spans.append((start, time.perf_counter() - start))

@@ -120,10 +120,11 @@ class Run(Command):
         """A result for each file; its content are the programs."""
         endings = (".ttnn", ".ttm") if self.arguments["emitc"] else ENDINGS
         paths = find_files(self.arguments["binary"], endings)
-        progress = Progress(len(paths), self.arguments["quiet"])
+        loops: int = self.arguments["loops"]
+        self._progress = Progress(len(paths), loops, self.arguments["quiet"])
         results: list[FileResult] = []
         for path in paths:
-            with progress.step(str(path)):
+            with self._progress.step(str(path)):
                 results.append(self._run_file(path))
         return results
 
@@ -143,6 +144,7 @@ class Run(Command):
                     library.close()
         except CompileError as error:
             return self.failed(path, kind, error)
+        self._progress.wipe()
         for run in runs:
             self._tell(path, run)
             self._save(path, run)
@@ -196,7 +198,8 @@ class Run(Command):
                 observe = self._observer(run, run.executable)
         elif self._callback is not None:
             raise CompileError("callbacks see the ops of flatbuffers, not those of shared objects")
-        for _ in range(self.arguments["loops"]):
+        for loop in range(self.arguments["loops"]):
+            self._progress.loop(loop)
             start = time.perf_counter()
             try:
                 outputs = run.executable.run(run.index, run.inputs.arrays, observe)

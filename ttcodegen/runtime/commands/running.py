@@ -50,21 +50,37 @@ class Progress:
     """Tells a person how far a long run is: on a terminal only, on one line that is wiped in the
     end."""
 
-    def __init__(self, total: int, quiet: bool) -> None:
-        self._total = total
-        self._done = 0
-        self._shown = not quiet and sys.stderr.isatty() and total > 1
+    def __init__(self, files: int, loops: int, quiet: bool) -> None:
+        self._files = files
+        self._loops = loops
+        self._shown = not quiet and sys.stderr.isatty() and files * loops > 1
+        self._file = 0
+        self._what = ""
 
     @contextmanager
     def step(self, what: str) -> Generator[None]:
-        """One part of the work."""
-        self._done += 1
-        if self._shown:
-            sys.stderr.write(f"\r\x1b[K[{self._done}/{self._total}] {what}")
-            sys.stderr.flush()
+        """The work on one file."""
+        self._file += 1
+        self._what = what
+        self._show("")
         try:
             yield
         finally:
-            if self._shown and self._done == self._total:
-                sys.stderr.write("\r\x1b[K")
-                sys.stderr.flush()
+            self.wipe()
+
+    def loop(self, number: int) -> None:
+        """A run of a program of that file begins; they count from 0."""
+        if self._loops > 1:
+            self._show(f", run {number + 1} of {self._loops}")
+
+    def wipe(self) -> None:
+        """Leaves the line to something else."""
+        self._write("\r\x1b[K")
+
+    def _show(self, more: str) -> None:
+        self._write(f"\r\x1b[K[{self._file}/{self._files}] {self._what}{more}")
+
+    def _write(self, text: str) -> None:
+        if self._shown:
+            sys.stderr.write(text)
+            sys.stderr.flush()

@@ -495,6 +495,50 @@ void test_whole_tiles() {
            "a repeated column");
 }
 
+/// Two tiles one after the other against the mean and variance of each column.
+void test_welford() {
+    const Tile tiles[] = {draw_tile(20), draw_tile(21)};
+    std::vector<std::uint32_t> table(48);  // the last samples have no entry
+    for (std::size_t i = 0; i < table.size(); ++i) {
+        table[i] = bits(1.0F / static_cast<float>(i + 1));
+    }
+    SfpuMemory memory;
+    for (std::uint32_t tile = 0; tile < 2; ++tile) {
+        SfpuOperands operands;
+        Tile unused{};
+        operands.inputs[0] = &tiles[tile];
+        operands.output = &unused;
+        operands.memory = &memory;
+        operands.data = table.data();
+        operands.parameters[0] = tile * 32;
+        operands.parameters[2] = 32;
+        operands.parameters[3] = static_cast<std::uint32_t>(table.size());
+        sfpu_row(SfpuOperation::welford_update).run(operands);
+        // Storing and loading in between loses nothing.
+        for (const std::uint32_t which : {0U, 1U}) {
+            const Tile stored = run_sfpu(SfpuOperation::welford_store_raw, {}, {which, 3}, &memory);
+            (which == 0 ? memory.means : memory.squares)[7] = -1.0F;
+            run_sfpu(SfpuOperation::welford_load_raw, {stored}, {which, 3}, &memory);
+        }
+    }
+    const Tile means = run_sfpu(SfpuOperation::welford_store_row, {}, {0}, &memory);
+    const Tile variances =
+        run_sfpu(SfpuOperation::welford_store_row, {}, {1, 0, bits(1.0F / 64.0F), 1}, &memory);
+    for (std::size_t column = 0; column < 32; ++column) {
+        double sum = 0.0;
+        double squares = 0.0;
+        for (std::size_t row = 0; row < 64; ++row) {
+            const double value = at(tiles[row / 32].floats(), row % 32, column);
+            sum += value;
+            squares += value * value;
+        }
+        const double mean = sum / 64;
+        expect(std::fabs(at(means.floats(), 0, column) - mean) < 1e-5, "means of columns");
+        expect(std::fabs(at(variances.floats(), 0, column) - (squares / 64 - mean * mean)) < 1e-4,
+               "variances of columns");
+    }
+}
+
 void test_random() {
     SfpuMemory memory;
     memory.random = 42;
@@ -548,6 +592,7 @@ int main() {
     test_integers();
     test_typecasts();
     test_whole_tiles();
+    test_welford();
     test_random();
     test_vector_modes();
 }

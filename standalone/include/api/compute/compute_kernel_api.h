@@ -81,4 +81,13 @@ ALWI void sfpu_reduce(std::uint32_t idst, std::uint32_t ct_dim = 1, std::uint32_
 template <PoolType pool_type, DataFormat format>
 TTCODEGEN_SFPU_INIT(sfpu_reduce_init, reduce);
 
+TTCODEGEN_SFPU_INIT(sfpu_add_top_row_init, add_top_row);
+/// The sum of the first rows of two tiles.
+template <DataFormat format>
+ALWI void sfpu_add_top_row(std::uint32_t dst_tile_0, std::uint32_t dst_tile_1,
+                           std::uint32_t dst_tile_out, TTCODEGEN_HERE) {
+    TTCODEGEN_SFPU_RUN(add_top_row, {dst_tile_0, dst_tile_1, dst_tile_out},
+                       {static_cast<std::uint32_t>(format)});
+}
+
 }  // namespace ckernel

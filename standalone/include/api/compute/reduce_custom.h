@@ -20,19 +20,31 @@ ALWI void reduce_block_max_row_init(TTCODEGEN_HERE) {
     reduce_block_max_row_init_runtime(block_ct_dim, respect_trigger, here);
 }
 
+/// The maxima of the rows of a block of tiles that follow each other. As many tiles as the
+/// initialisation named.
+ALWI void reduce_block_max_row_runtime(std::uint32_t icb, std::uint32_t icb_scaler,
+                                       std::uint32_t row_start_index, std::uint32_t idst,
+                                       bool = false, TTCODEGEN_HERE) {
+    auto& processor = ttcodegen::device::current();
+    compute_of(processor).reduce_block_max_row(processor, icb, icb_scaler, row_start_index, idst,
+                                               here);
+}
+
 template <std::uint32_t block_ct_dim, bool respect_trigger = false>
 ALWI void reduce_block_max_row(std::uint32_t icb, std::uint32_t icb_scaler,
                                std::uint32_t row_start_index, std::uint32_t idst, TTCODEGEN_HERE) {
-    auto& processor = ttcodegen::device::current();
-    compute_of(processor).reduce_block_max_row(processor, icb, icb_scaler, row_start_index,
-                                               block_ct_dim, idst, here);
+    reduce_block_max_row_runtime(icb, icb_scaler, row_start_index, idst, respect_trigger, here);
 }
 
-template <bool clear_fp32_accumulation = false, bool respect_trigger = false>
-ALWI void reduce_block_max_row_uninit(std::uint32_t, TTCODEGEN_HERE) {
+ALWI void reduce_block_max_row_uninit_runtime(std::uint32_t, bool = false, TTCODEGEN_HERE) {
     using namespace ttcodegen::device;
     Processor& processor = current();
     compute_of(processor).reduce_mask(processor, false, Reduction::Row, here);
+}
+
+template <bool clear_fp32_accumulation = false, bool respect_trigger = false>
+ALWI void reduce_block_max_row_uninit(std::uint32_t icb, TTCODEGEN_HERE) {
+    reduce_block_max_row_uninit_runtime(icb, respect_trigger, here);
 }
 
 }  // namespace ckernel

@@ -143,10 +143,9 @@ struct ComputeFunctions {
     void (*reduce)(Processor&, const FpuMode&, std::uint32_t cb, std::uint32_t cb_scaler,
                    std::uint32_t tile, std::uint32_t tile_scaler, std::uint32_t destination,
                    Location);
-    /// The row maxima of `columns` tiles that follow each other.
+    /// The row maxima of as many tiles that follow each other as the initialisation named.
     void (*reduce_block_max_row)(Processor&, std::uint32_t cb, std::uint32_t cb_scaler,
-                                 std::uint32_t tile, std::uint32_t columns,
-                                 std::uint32_t destination, Location);
+                                 std::uint32_t tile, std::uint32_t destination, Location);
     /// What packing keeps of a tile: the result of a reduction, or all.
     void (*reduce_mask)(Processor&, bool on, Reduction, Location);
 

@@ -28,8 +28,7 @@ void reduce(Processor& processor, const FpuMode& mode, std::uint32_t cb, std::ui
             std::uint32_t tile, std::uint32_t tile_scaler, std::uint32_t destination,
             Location here);
 void reduce_block_max_row(Processor& processor, std::uint32_t cb, std::uint32_t cb_scaler,
-                          std::uint32_t tile, std::uint32_t columns, std::uint32_t destination,
-                          Location here);
+                          std::uint32_t tile, std::uint32_t destination, Location here);
 
 // vector_engine.cpp
 void sfpu_init(Processor& processor, SfpuOperation operation, const char* function,

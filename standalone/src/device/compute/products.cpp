@@ -157,8 +157,7 @@ void reduce(Processor& processor, const FpuMode& mode, std::uint32_t cb, std::ui
 }
 
 void reduce_block_max_row(Processor& processor, std::uint32_t cb, std::uint32_t cb_scaler,
-                          std::uint32_t tile, std::uint32_t columns, std::uint32_t destination,
-                          Location here) {
+                          std::uint32_t tile, std::uint32_t destination, Location here) {
     const char* function = "reduce_block_max_row";
     const FpuMode mode{
         .operation = FpuOperation::Reduce, .pool = Pool::Maximum, .reduction = Reduction::Row};
@@ -166,6 +165,7 @@ void reduce_block_max_row(Processor& processor, std::uint32_t cb, std::uint32_t 
     check_prepared(processor, {.operation = FpuOperation::ReduceBlockMaxRow}, function, here);
     check_format(processor, FormatRegister::SourceA, cb, function, here);
     read_scaler(processor, mode, cb_scaler, 0, function, here);
+    const std::uint32_t columns = processor.compute_state->math.parameters.block_columns;
     for (std::uint32_t column = 0; column < columns; ++column) {
         reduce_operand(processor, mode, cb, tile + column, destination, function, here);
     }

@@ -19,8 +19,8 @@ using Index = std::array<const SfpuRow*, kOperations>;
 
 Index make_index() {
     Index index{};
-    for (const auto rows :
-         {sfpu_unary_rows(), sfpu_binary_rows(), sfpu_integer_rows(), sfpu_tile_rows()}) {
+    for (const auto rows : {sfpu_unary_rows(), sfpu_binary_rows(), sfpu_integer_rows(),
+                            sfpu_tile_rows(), sfpu_welford_rows()}) {
         for (const SfpuRow& row : rows) {
             index[static_cast<std::size_t>(row.operation)] = &row;
         }

@@ -29,6 +29,9 @@ struct SfpuMemory {
     std::uint32_t random = 1;
     /// Sums of the columns so far, of cumsum.
     float column_sums[kTileWidth] = {};
+    /// Means and sums of squared differences of the columns so far, of Welford's algorithm.
+    float means[kTileWidth] = {};
+    float squares[kTileWidth] = {};
 };
 
 struct SfpuOperands {
@@ -38,6 +41,7 @@ struct SfpuOperands {
     SfpuMemory* memory = nullptr;
     std::uint32_t vector_mode = 4;
     std::uint32_t iterations = 8;
+    const void* data = nullptr;
 
     float number(int i) const { return std::bit_cast<float>(parameters[i]); }
     std::uint32_t word(int i) const { return parameters[i]; }
@@ -92,6 +96,7 @@ std::span<const SfpuRow> sfpu_unary_rows();
 std::span<const SfpuRow> sfpu_binary_rows();
 std::span<const SfpuRow> sfpu_integer_rows();
 std::span<const SfpuRow> sfpu_tile_rows();
+std::span<const SfpuRow> sfpu_welford_rows();
 
 /// The row of an operation.
 const SfpuRow& sfpu_row(SfpuOperation operation);

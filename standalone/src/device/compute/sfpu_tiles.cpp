@@ -230,6 +230,21 @@ void sum_integers(const SfpuOperands& operands) {
     reduce_lines(operands.output->words.data(), static_cast<std::uint32_t>(Pool::Sum), rows);
 }
 
+/// The first rows of two tiles into the first row of the result.
+void add_top_rows(const SfpuOperands& operands) {
+    const bool integers = is_integer(format_of(operands.word(0)));
+    for (std::size_t column = 0; column < kTileWidth; ++column) {
+        const std::size_t at = tile_offset(0, column);
+        if (integers) {
+            operands.output->words[at] =
+                operands.inputs[0]->words[at] + operands.inputs[1]->words[at];
+        } else {
+            operands.output->floats()[at] =
+                operands.inputs[0]->floats()[at] + operands.inputs[1]->floats()[at];
+        }
+    }
+}
+
 /// The second operand's first column or first row, repeated.
 template <auto Function, bool column>
 void with_repeated(const SfpuOperands& operands) {
@@ -265,6 +280,7 @@ constexpr std::array kRows{
         Float, rotate_pairs),
     ROW(cumsum, "cumsum_tile", cumsum, true, Float, Float, sum_down),
     ROW(reduce, "sfpu_reduce", reduce, true, Format0, Format0, reduce_tile),
+    ROW(add_top_row, "sfpu_add_top_row", add_top_row, false, Format0, Format0, add_top_rows),
     ROW(sum_int_column, "sfpu_sum_int_col", sum_int_column, false, Integer, Integer,
         sum_integers<false>),
     ROW(sum_int_row, "sfpu_sum_int_row", sum_int_column, false, Integer, Integer,

@@ -27,6 +27,7 @@ constexpr std::array kInitNames{
     InitName{SfpuOperation::dropout, "dropout_kernel_init"},
     InitName{SfpuOperation::copy_dest_values, "copy_dest_values_init"},
     InitName{SfpuOperation::reduce, "sfpu_reduce_init"},
+    InitName{SfpuOperation::welford_update, "welford_init"},
 };
 
 std::string init_name(const SfpuRow& row) {
@@ -119,6 +120,10 @@ void sfpu_init(Processor& processor, SfpuOperation operation, const char* functi
     SfpuState& state = processor.compute_state->sfpu;
     const SfpuOperation init = sfpu_row(operation).init;
     state.initialised.set(static_cast<std::size_t>(init));
+    if (init == SfpuOperation::welford_update) {
+        std::fill_n(state.memory.means, kTileWidth, 0.0F);
+        std::fill_n(state.memory.squares, kTileWidth, 0.0F);
+    }
     if (init == SfpuOperation::rand || init == SfpuOperation::dropout) {
         state.memory.random = num_parameters > 0 ? parameters[0] : 0;
         return;
@@ -154,6 +159,7 @@ void sfpu(Processor& processor, SfpuOperation operation, const SfpuCall& call, L
     operands.memory = &state.sfpu.memory;
     operands.vector_mode = call.vector_mode;
     operands.iterations = call.iterations;
+    operands.data = call.data;
     TileNote& note = destination.math_note(result);
     if (!note.written) {
         output.words.fill(0);

@@ -17,7 +17,7 @@ import re
 import subprocess
 import sys
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -106,18 +106,22 @@ class _Message:
     notes: list[str]
 
 
+def _path(name: str) -> Path:
+    return Path(os.path.normpath(name))
+
+
 def _messages(output: str) -> list[_Message]:
     """The errors and warnings in a compiler's output."""
     messages: list[_Message] = []
     included: list[_Place] = []
     for line in output.splitlines():
         if match := INCLUDED_FROM.match(line):
-            included.insert(0, _Place(Path(match["file"]), int(match["line"]), 0))
+            included.insert(0, _Place(_path(match["file"]), int(match["line"]), 0))
             continue
         match = DIAGNOSTIC.match(line)
         if match is None:
             continue
-        place = _Place(Path(match["file"]), int(match["line"]), int(match["column"]))
+        place = _Place(_path(match["file"]), int(match["line"]), int(match["column"]))
         text = line[match.end() :]
         if match["kind"] != "note":
             messages.append(_Message(match["kind"], text, [place, *included], []))
@@ -128,7 +132,7 @@ def _messages(output: str) -> list[_Message]:
     return messages
 
 
-def faults(output: str, folder: Path, device: Path, processor: str) -> list[Fault]:
+def faults(output: str, sources: Collection[Path], device: Path, processor: str) -> list[Fault]:
     """The faults of a kernel in what the compiler printed; of those in one line the first.
 
     A fault is placed where the kernel causes it: a call that fails within a header of the release
@@ -136,13 +140,13 @@ def faults(output: str, folder: Path, device: Path, processor: str) -> list[Faul
 
     Args:
         output: the compiler's messages.
-        folder: where the kernel and its own headers are.
+        sources: the kernel and its own headers.
         device: the folder of device_headers().
         processor: the name of the processor it was compiled for.
     """
     found: dict[str, Fault] = {}
     for message in _messages(output):
-        own = [place for place in message.places if place.file.is_relative_to(folder)]
+        own = [place for place in message.places if place.file in sources]
         origin = message.places[0]
         if message.kind == "warning" and own[:1] != [origin]:
             continue
@@ -165,9 +169,9 @@ def _own_sources(kernel: Path) -> list[Path]:
         text = source.read_text(encoding="utf-8", errors="replace")
         for name in INCLUDE_DIRECTIVE.findall(text):
             candidates = (source.parent / name, kernel.parent / name)
-            header = next((path for path in candidates if path.is_file()), None)
-            if header is not None and header.resolve() not in sources:
-                sources.append(header.resolve())
+            header = next((_path(str(path)) for path in candidates if path.is_file()), None)
+            if header is not None and header not in sources:
+                sources.append(header)
     return sources
 
 
@@ -229,7 +233,8 @@ class _Compiler:
                 written.write(output)
             Path(written.name).replace(remembered)
         output = output.replace(ANY_FOLDER, f"{folder}/")
-        return faults(output, folder, self.check.device, self.processor.name)
+        sources = _own_sources(self.kernel.file)
+        return faults(output, sources, self.check.device, self.processor.name)
 
     def _output(self) -> str:
         """What the compiler prints."""
@@ -252,8 +257,9 @@ class _Compiler:
     def _key(self) -> str:
         """What the compiler's output depends on, hashed; not where the kernel is."""
         folder = self.kernel.file.parent
-        anywhere = replace(self, kernel=replace(self.kernel, file=_anywhere(self.kernel.file)))
-        generated = sorted(generated_files(anywhere.kernel, self.processor).items())
+        kernel = replace(self.kernel, file=Path(ANY_FOLDER, self.kernel.file.name))
+        anywhere = replace(self, kernel=kernel)
+        generated = sorted(generated_files(kernel, self.processor).items())
         arguments = anywhere._command(Path("generated"))
         digest = hashlib.sha256(repr((self.check.clang, arguments, generated)).encode())
         ours = sorted(path for path in INCLUDE.rglob("*") if path.is_file())
@@ -261,10 +267,6 @@ class _Compiler:
             for path in paths:
                 digest.update(f"\0{os.path.relpath(path, root)}\0".encode() + path.read_bytes())
         return digest.hexdigest()
-
-
-def _anywhere(kernel: Path) -> Path:
-    return Path(ANY_FOLDER, kernel.name)
 
 
 def merged(found: Sequence[Fault]) -> list[Fault]:

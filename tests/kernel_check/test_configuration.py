@@ -180,7 +180,7 @@ In file included from /project/kernel.cpp:3:
 
 
 def test_messages_of_the_compiler() -> None:
-    found = faults(MESSAGES, Path("/project"), Path("/device"), "math")
+    found = faults(MESSAGES, [Path("/project/kernel.cpp")], Path("/device"), "math")
     assert [(fault.place, fault.message) for fault in found] == [
         ("/project/kernel.cpp:6:14", "static assertion failed: Index out of range"),
         ("/project/kernel.cpp:7:5", "use of undeclared identifier 'tile'"),

@@ -12,6 +12,7 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 import ttcodegen.ops
+from ttcodegen.conversions.ttir_to_ttmetal.groups import FILLS, MOVEMENTS, REDUCTIONS
 from ttcodegen.dialects.datatypes import DataType
 from ttcodegen.ops.definition import (
     REQUIRED,
@@ -23,6 +24,11 @@ from ttcodegen.ops.definition import (
     TTIRDefinition,
     TTNNDefinition,
 )
+
+if __package__:
+    from scripts.ops_calls import made_by
+else:
+    from ops_calls import made_by
 
 TABLE = Path(__file__).resolve().parent.parent / "docs" / "ops.md"
 
@@ -40,11 +46,16 @@ default after `=`; without one it has to be there.
 
 ## TTIR
 
-"to ttnn": the op becomes one or more calls of the library. "to TTIR": it is rewritten with other
-ops of this table first.
+- limits: what the verifier asks of operands, attributes and results;
+- computes in: the data types that the library takes for the first operand, the preferred one first.
+  Tensors of other types are converted before and behind it, so that an op takes all of them unless
+  its limits say otherwise;
+- ttnn: the calls that `--target ttnn` makes of the op, those that depend on operands and attributes
+  included; in brackets the ops of this table that it is rewritten with first;
+- ttmetal: whether `--target ttmetal` has kernels for the op, or for the ops it is rewritten with.
 
-| op | operands | attributes | compiles |
-|---|---|---|---|
+| op | operands | attributes | limits | computes in | ttnn | ttmetal |
+|---|---|---|---|---|---|---|
 """
 
 _LIBRARY_HEAD = """
@@ -108,15 +119,66 @@ def _row(cells: Iterable[str]) -> str:
     return "| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |\n"
 
 
-def _how(definition: TTIRDefinition) -> str:
-    if definition.refusal is not None:
+def _limits(definition: TTIRDefinition) -> str:
+    verifier = definition.verify
+    if verifier is None or verifier.__name__ == "<lambda>":
+        return ""
+    return " ".join((verifier.__doc__ or "").split())
+
+
+def _types(definition: TTIRDefinition) -> str:
+    """The data types of the call that the op is named after, or of the only one."""
+    if definition.lower is None:
+        return ""
+    made = made_by(definition.lower, definition.short_name) & TTNN.keys()
+    name = next(iter(made)) if len(made) == 1 else definition.short_name
+    call = TTNN.get(name.removesuffix("_unrolled"))
+    if call is None or not call.operands:
+        return ""
+    types = call.operands[0].data_types
+    return "any" if types is None else ", ".join(each.name.lower() for each in types)
+
+
+def _to_ttnn(definition: TTIRDefinition) -> str:
+    lowering = definition.lower or definition.decompose
+    if lowering is None:
         return f"refused: {definition.refusal}"
-    return "to ttnn" if definition.lower is not None else "to TTIR"
+    table = TTNN if definition.lower is not None else TTIR
+    made = sorted(made_by(lowering, definition.short_name) & table.keys())
+    # An op of its own name comes first.
+    made.sort(key=lambda name: name != definition.short_name)
+    names = ", ".join(f"`{name}`" for name in made) or "nothing"
+    return names if definition.lower is not None else f"({names})"
+
+
+def _to_ttmetal(definition: TTIRDefinition) -> str:
+    if definition.tile is not None or definition.name in (
+        *REDUCTIONS,
+        *MOVEMENTS,
+        *FILLS,
+        *_KERNELS,
+    ):
+        return "yes"
+    return "rewritten" if definition.primitives or definition.decompose else "no"
+
+
+_KERNELS = ("ttir.matmul", "ttir.embedding")
+"""Ops with programs of their own."""
 
 
 def _ttir_row(definition: TTIRDefinition) -> str:
     operands = ", ".join(f"`{_operand_name(spec)}`" for spec in definition.operands)
-    return _row((f"`{definition.name}`", operands, _attributes(definition), _how(definition)))
+    return _row(
+        (
+            f"`{definition.name}`",
+            operands,
+            _attributes(definition),
+            _limits(definition),
+            _types(definition),
+            _to_ttnn(definition),
+            _to_ttmetal(definition),
+        )
+    )
 
 
 def _ttnn_row(definition: TTNNDefinition) -> str:

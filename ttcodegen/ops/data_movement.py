@@ -168,7 +168,9 @@ for _name, _verify in (("squeeze", _verify_squeeze), ("unsqueeze", _verify_unsqu
             (attribute("dim", INTEGER),),
             verify=_verify,
             numpy=_reshape,
-            decompose=_lower_reshape,
+            decompose=lambda builder, op: builder.reshape(
+                builder.operand(op, "input"), op.result_shape
+            ),
             moves=True,
         )
     )

@@ -174,4 +174,3 @@ def function_of(name: str, found: Sequence[Case]) -> FuncOp:
     used = {value for op in ops for value in op.operands}
     results = [value for op in ops for value in op.results if value not in used]
     return sliced(f"cases_{name}", arguments, ops, results)
-

@@ -37,13 +37,19 @@ module {
     %0 = "ttir.multiply"(%x, %x) : (tensor<3x50xf32>, tensor<3x50xf32>) -> tensor<3x50xf32>
     return %0 : tensor<3x50xf32>
   }
+  func.func @echo(%x: tensor<4xi1>) -> tensor<4xi1> {
+    return %x : tensor<4xi1>
+  }
+  func.func @nothing() {
+    return
+  }
 }
 """.replace("0x%s", "0x" + np.arange(96, dtype="<f4").tobytes().hex())
 
 
 @pytest.fixture(scope="module")
 def source(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A module with a weight, a constant and two functions."""
+    """A module with a weight, a constant, and functions with and without programs."""
     path = tmp_path_factory.mktemp("source") / "tiny.mlir"
     path.write_text(SOURCE)
     return path
@@ -107,6 +113,7 @@ def test_the_three_runs_agree(built: Path) -> None:
         ("forward", "y"),
         ("forward", "t"),
         ("square", "output"),
+        ("echo", "output"),
     ]
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import subprocess
 from collections.abc import Generator
 from pathlib import Path
@@ -120,3 +121,37 @@ def test_both_in_one_program(
     subprocess.run([str(build / "stitched")], cwd=tmp_path, check=True)
     scores = np.load(tmp_path / "scores.npy")
     np.testing.assert_allclose(scores.astype(np.float32), models.scores, atol=0.01)
+
+
+def configured(models: Path, backend: CPUBackend, toolchain: Toolchain, build: Path) -> str:
+    """What CMake says when it refuses to take two projects into one program."""
+    command = [toolchain.cmake, "-G", "Ninja", "-S", str(EXAMPLE), "-B", str(build)]
+    command += [f"-DCMAKE_MAKE_PROGRAM={toolchain.ninja}", f"-DSTITCHED_MODELS={models}"]
+    command += [f"-DCMAKE_CXX_COMPILER={toolchain.compiler}"]
+    command += [f"-DTTCODEGEN_CPU_DIR={backend.folder}"]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode != 0
+    return " ".join(done.stderr.split())
+
+
+def test_projects_of_two_versions_are_refused(
+    models: Models, cpu_backend: CPUBackend, toolchain: Toolchain, tmp_path: Path
+) -> None:
+    for name in ("encoder", "decoder"):
+        shutil.copytree(models.encoder.parent / name, tmp_path / name)
+    cmake = tmp_path / "decoder" / "CMakeLists.txt"
+    version = f"set(TTCODEGEN_VERSION {ttcodegen.__version__})"
+    assert version in cmake.read_text()
+    cmake.write_text(cmake.read_text().replace(version, "set(TTCODEGEN_VERSION 0.0.1)"))
+    message = configured(tmp_path, cpu_backend, toolchain, tmp_path / "build")
+    assert f"were written by ttcodegen {ttcodegen.__version__} and 0.0.1" in message
+    assert "write them again with one version" in message
+
+
+def test_two_modules_of_one_name_are_refused(
+    models: Models, cpu_backend: CPUBackend, toolchain: Toolchain, tmp_path: Path
+) -> None:
+    for name in ("encoder", "decoder"):
+        shutil.copytree(models.encoder, tmp_path / name)
+    message = configured(tmp_path, cpu_backend, toolchain, tmp_path / "build")
+    assert "Two modules are called encoder" in message

@@ -101,7 +101,7 @@ _COMMON = (
 )
 _BINARY = Argument("binary", "path", "a file, or a folder that is searched for such files")
 _CARDLESS = "programs run on the CPU, where there is no such thing"
-_COMPILED_AHEAD = "kernels are compiled into the program, nothing is compiled when it runs"
+_NO_KERNELS = "flatbuffers run in numpy, and a project has its kernels as files of its own"
 
 _RUNNING = (
     _BINARY,
@@ -116,10 +116,10 @@ _RUNNING = (
     Argument("--seed", "integer", "the seed of random values (0)", minimum=0),
     Argument("--inputs", "path", "a folder with NAME.npy for inputs and weights"),
     _refused("--enable-async-ttnn", "flag", _CARDLESS),
-    _refused("--enable-program-cache", "flag", _COMPILED_AHEAD),
-    _refused("--disable-program-cache", "flag", _COMPILED_AHEAD),
-    _refused("--load-kernels-from-disk", "flag", _COMPILED_AHEAD),
-    _refused("--dump-kernels-to-disk", "flag", _COMPILED_AHEAD),
+    _refused("--enable-program-cache", "flag", _CARDLESS),
+    _refused("--disable-program-cache", "flag", _CARDLESS),
+    _refused("--load-kernels-from-disk", "flag", _NO_KERNELS),
+    _refused("--dump-kernels-to-disk", "flag", _NO_KERNELS),
     _refused("--trace-region-size", "integer", _CARDLESS),
     _refused("--num-command-queues", "integer", _CARDLESS),
     _refused("--dispatch-core-type", "text", _CARDLESS),

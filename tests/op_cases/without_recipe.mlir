@@ -1,0 +1,96 @@
+// The ops that no random program has, one or more functions of each.
+
+func.func @creation() -> (tensor<f32>, tensor<7xbf16>, tensor<2x3x33xi32>, tensor<1x2x3x4x5x6xf32>,
+                          tensor<5x40xui32>, tensor<3x2xf32>) {
+  %0 = "ttir.full"() <{shape = array<i32>, fill_value = 1.5 : f32}> : () -> tensor<f32>
+  %1 = "ttir.ones"() <{shape = array<i32: 7>}> : () -> tensor<7xbf16>
+  %2 = "ttir.full"() <{shape = array<i32: 2, 3, 33>, fill_value = -3 : i32}> : () -> tensor<2x3x33xi32>
+  %3 = "ttir.zeros"() <{shape = array<i32: 1, 2, 3, 4, 5, 6>}> : () -> tensor<1x2x3x4x5x6xf32>
+  %4 = "ttir.full"() <{shape = array<i32: 5, 40>, fill_value = 9 : i32}> : () -> tensor<5x40xui32>
+  %5 = "ttir.constant"() <{value = dense<[[1.0, -2.0], [0.5, 4.0], [3.0, 0.25]]> : tensor<3x2xf32>}> : () -> tensor<3x2xf32>
+  return %0, %1, %2, %3, %4, %5 : tensor<f32>, tensor<7xbf16>, tensor<2x3x33xi32>,
+    tensor<1x2x3x4x5x6xf32>, tensor<5x40xui32>, tensor<3x2xf32>
+}
+
+func.func @clamp_scalar(%a: tensor<3x33xf32>, %b: tensor<bf16>, %c: tensor<2x3x4x5x6xi32>,
+                        %d: tensor<70xui32>) -> (tensor<3x33xf32>, tensor<bf16>, tensor<2x3x4x5x6xi32>, tensor<70xui32>) {
+  %0 = "ttir.clamp_scalar"(%a) <{min = -0.5 : f32, max = 0.25 : f32}> : (tensor<3x33xf32>) -> tensor<3x33xf32>
+  %1 = "ttir.clamp_scalar"(%b) <{min = -0.5 : f32, max = 0.25 : f32}> : (tensor<bf16>) -> tensor<bf16>
+  %2 = "ttir.clamp_scalar"(%c) <{min = -2 : i32, max = 3 : i32}> : (tensor<2x3x4x5x6xi32>) -> tensor<2x3x4x5x6xi32>
+  %3 = "ttir.clamp_scalar"(%d) <{min = 2 : i32, max = 5 : i32}> : (tensor<70xui32>) -> tensor<70xui32>
+  return %0, %1, %2, %3 : tensor<3x33xf32>, tensor<bf16>, tensor<2x3x4x5x6xi32>, tensor<70xui32>
+}
+
+func.func @bitcast_convert(%a: tensor<3x33xf32>, %b: tensor<2x1x5xf32>, %c: tensor<4x32xbf16>)
+    -> (tensor<3x33xui32>, tensor<2x1x5xi32>, tensor<4x32xui16>) {
+  %0 = "ttir.bitcast_convert"(%a) : (tensor<3x33xf32>) -> tensor<3x33xui32>
+  %1 = "ttir.bitcast_convert"(%b) : (tensor<2x1x5xf32>) -> tensor<2x1x5xi32>
+  %2 = "ttir.bitcast_convert"(%c) : (tensor<4x32xbf16>) -> tensor<4x32xui16>
+  return %0, %1, %2 : tensor<3x33xui32>, tensor<2x1x5xi32>, tensor<4x32xui16>
+}
+
+func.func @drawn(%a: tensor<64x70xbf16>) -> (tensor<64x33xbf16>, tensor<2x64x32xf32>, tensor<64x70xbf16>) {
+  %0 = "ttir.rand"() <{size = [64 : i32, 33 : i32], low = -1.0 : f32, high = 3.0 : f32, seed = 3 : ui32}> : () -> tensor<64x33xbf16>
+  %1 = "ttir.rand"() <{size = [2 : i32, 64 : i32, 32 : i32], low = 0.0 : f32, high = 1.0 : f32, seed = 4 : ui32}> : () -> tensor<2x64x32xf32>
+  %2 = "ttir.dropout"(%a) <{prob = 0.25 : f32, scale = 1.25 : f32, seed = 21 : ui32}> : (tensor<64x70xbf16>) -> tensor<64x70xbf16>
+  return %0, %1, %2 : tensor<64x33xbf16>, tensor<2x64x32xf32>, tensor<64x70xbf16>
+}
+
+func.func @fill_cache(%cache: tensor<2x3x64x32xbf16>, %x: tensor<1x3x7x32xbf16>,
+                      %wide: tensor<1x2x32x64xf32>, %y: tensor<1x2x32x64xf32>) -> (tensor<2x3x64x32xbf16>, tensor<1x2x32x64xf32>) {
+  "ttir.fill_cache"(%cache, %x) <{batch_offset = 1 : i32}> : (tensor<2x3x64x32xbf16>, tensor<1x3x7x32xbf16>) -> ()
+  "ttir.fill_cache"(%wide, %y) <{batch_offset = 0 : i32}> : (tensor<1x2x32x64xf32>, tensor<1x2x32x64xf32>) -> ()
+  return %cache, %wide : tensor<2x3x64x32xbf16>, tensor<1x2x32x64xf32>
+}
+
+func.func @update_cache(%cache: tensor<2x3x64x32xbf16>, %x: tensor<1x3x2x32xbf16>, %at: tensor<1xi32>) -> tensor<2x3x64x32xbf16> {
+  "ttir.update_cache"(%cache, %x, %at) <{batch_offset = 0 : i32}> : (tensor<2x3x64x32xbf16>, tensor<1x3x2x32xbf16>, tensor<1xi32>) -> ()
+  return %cache : tensor<2x3x64x32xbf16>
+}
+
+func.func @paged_fill_cache(%cache: tensor<8x2x32x64xbf16>, %x: tensor<1x2x65x64xbf16>, %table: tensor<2x4xi32>,
+                            %user: tensor<1xi32>) -> tensor<8x2x32x64xbf16> {
+  "ttir.paged_fill_cache"(%cache, %x, %table, %user) : (tensor<8x2x32x64xbf16>, tensor<1x2x65x64xbf16>, tensor<2x4xi32>, tensor<1xi32>) -> ()
+  return %cache : tensor<8x2x32x64xbf16>
+}
+
+func.func @paged_update_cache(%cache: tensor<8x4x32x64xbf16>, %x: tensor<1x1x4x64xbf16>, %at: tensor<1xi32>,
+                              %table: tensor<1x4xi32>) -> tensor<8x4x32x64xbf16> {
+  "ttir.paged_update_cache"(%cache, %x, %at, %table) <{share_cache = false}> : (tensor<8x4x32x64xbf16>, tensor<1x1x4x64xbf16>, tensor<1xi32>, tensor<1x4xi32>) -> ()
+  return %cache : tensor<8x4x32x64xbf16>
+}
+
+func.func @decode(%q: tensor<1x2x4x32xbf16>, %k: tensor<2x2x64x32xbf16>, %v: tensor<2x2x64x32xbf16>, %at: tensor<2xi32>,
+                  %mask: tensor<2x1x4x64xbf16>) -> (tensor<1x2x4x32xbf16>, tensor<1x2x4x32xbf16>) {
+  %0 = "ttir.scaled_dot_product_attention_decode"(%q, %k, %v, %at) <{is_causal = true, operandSegmentSizes = array<i32: 1, 1, 1, 0, 1, 0>}> : (tensor<1x2x4x32xbf16>, tensor<2x2x64x32xbf16>, tensor<2x2x64x32xbf16>, tensor<2xi32>) -> tensor<1x2x4x32xbf16>
+  %1 = "ttir.scaled_dot_product_attention_decode"(%q, %k, %v, %mask, %at) <{is_causal = false, scale = 0.25 : f32, operandSegmentSizes = array<i32: 1, 1, 1, 1, 1, 0>}> : (tensor<1x2x4x32xbf16>, tensor<2x2x64x32xbf16>, tensor<2x2x64x32xbf16>, tensor<2x1x4x64xbf16>, tensor<2xi32>) -> tensor<1x2x4x32xbf16>
+  return %0, %1 : tensor<1x2x4x32xbf16>, tensor<1x2x4x32xbf16>
+}
+
+func.func @paged_decode(%q: tensor<1x2x4x32xbf16>, %k: tensor<8x2x32x32xbf16>, %v: tensor<8x2x32x32xbf16>, %table: tensor<2x4xi32>,
+                        %at: tensor<2xi32>) -> tensor<1x2x4x32xbf16> {
+  %0 = "ttir.empty"() : () -> tensor<1x2x4x32xbf16>
+  %1 = "ttir.paged_scaled_dot_product_attention_decode"(%q, %k, %v, %table, %0, %at) <{is_causal = true, operandSegmentSizes = array<i32: 1, 1, 1, 1, 1, 0, 1, 0>}> : (tensor<1x2x4x32xbf16>, tensor<8x2x32x32xbf16>, tensor<8x2x32x32xbf16>, tensor<2x4xi32>, tensor<1x2x4x32xbf16>, tensor<2xi32>) -> tensor<1x2x4x32xbf16>
+  return %1 : tensor<1x2x4x32xbf16>
+}
+
+func.func @chunked(%q: tensor<2x4x32x64xbf16>, %k: tensor<8x2x32x64xbf16>, %v: tensor<8x2x32x64xbf16>, %table: tensor<2x4xi32>) -> tensor<2x4x32x64xbf16> {
+  %start = "ttir.constant"() <{value = dense<32> : tensor<1xi32>}> : () -> tensor<1xi32>
+  %0 = "ttir.empty"() : () -> tensor<2x4x32x64xbf16>
+  %1 = "ttir.chunked_scaled_dot_product_attention"(%q, %k, %v, %table, %start, %0) : (tensor<2x4x32x64xbf16>, tensor<8x2x32x64xbf16>, tensor<8x2x32x64xbf16>, tensor<2x4xi32>, tensor<1xi32>, tensor<2x4x32x64xbf16>) -> tensor<2x4x32x64xbf16>
+  return %1 : tensor<2x4x32x64xbf16>
+}
+
+func.func @latent_decode(%q: tensor<1x2x4x32xbf16>, %k: tensor<8x1x32x32xbf16>, %table: tensor<2x4xui32>, %at: tensor<2xsi32>) -> tensor<1x2x4x16xbf16> {
+  %0 = "ttir.paged_flash_multi_latent_attention_decode"(%q, %k, %table, %at) <{head_dim_v = 16 : ui32, is_causal = true, operandSegmentSizes = array<i32: 1, 1, 0, 1, 0, 1, 0>}> : (tensor<1x2x4x32xbf16>, tensor<8x1x32x32xbf16>, tensor<2x4xui32>, tensor<2xsi32>) -> tensor<1x2x4x16xbf16>
+  return %0 : tensor<1x2x4x16xbf16>
+}
+
+func.func @sampling(%values: tensor<32x64xbf16>) -> tensor<32xi32> {
+  %tokens = "ttir.arange"() <{start = 0 : si64, end = 64 : si64, step = 1 : si64, arange_dimension = 1 : i64}> : () -> tensor<32x64xi32>
+  %k = "ttir.full"() <{shape = array<i32: 32>, fill_value = 1 : i32}> : () -> tensor<32xui32>
+  %p = "ttir.full"() <{shape = array<i32: 32>, fill_value = 0.5 : f32}> : () -> tensor<32xbf16>
+  %temp = "ttir.ones"() <{shape = array<i32: 32>}> : () -> tensor<32xbf16>
+  %0 = "ttir.sampling"(%values, %tokens, %k, %p, %temp) <{seed = 7 : ui32}> : (tensor<32x64xbf16>, tensor<32x64xi32>, tensor<32xui32>, tensor<32xbf16>, tensor<32xbf16>) -> tensor<32xi32>
+  return %0 : tensor<32xi32>
+}

@@ -7,7 +7,7 @@ and arithmetic, and how attributes are spelled.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, cast
 
 from xdsl.dialects import arith, scf
@@ -42,6 +42,7 @@ ARGUMENTS_HEADER = "api/compute/common.h"
 NAMED_ARGUMENT = "ttkernel.get_named_compile_time_arg_val"
 RUN_TIME_ARGUMENT = "ttkernel.get_arg_val"
 
+_REGISTER = "dst"
 _CALL_TEXT = re.compile(r"(\w+)\(([^()]*)\)")
 
 _OPERATORS: Mapping[type[Operation], str] = {
@@ -140,6 +141,8 @@ class _KernelWriter:
         self.headers: set[str] = set()
         self.values: dict[SSAValue, SSAValue] = {}
         self.names = NameScope(["kernel_main"])
+        self.registers: dict[int, SSAValue] = {}
+        """The destination registers that the kernel names, by number."""
 
     # --- Arguments -------------------------------------------------------------------------------
 
@@ -168,8 +171,19 @@ class _KernelWriter:
             name = self.kernel.arguments[index].name
             call = f"get_arg_val<uint32_t>({index})"
             self._define(values, name, f"const uint32_t {name} = {call}", "")
-        if known or passed:
+        registers = _registers(function)
+        if registers:
+            self.body.comment("Destination registers.")
+        for number in registers:
+            self.registers[number] = self._constant(f"dst{number}", number)
+        if known or passed or registers:
             self.body.blank()
+
+    def _constant(self, name: str, number: int) -> SSAValue:
+        """A number with a name; gives the name as a value."""
+        unique = self.names.unique(name)
+        self.body.verbatim(f"constexpr uint32_t {unique} = {_spelled(number)};")
+        return self.body.literal(unique, "uint32_t")
 
     def _check(self, names: set[str]) -> None:
         declared = {constant.name for constant in self.kernel.constants}
@@ -231,9 +245,7 @@ class _KernelWriter:
         else:
             literal = self.body.constant(value, type_)
         if result.name_hint is not None and type_ == "uint32_t":
-            name = self.names.unique(identifier(result.name_hint))
-            self.body.verbatim(f"constexpr {type_} {name} = {_spelled(int(value))};")
-            literal = self.body.literal(name, type_)
+            literal = self._constant(identifier(result.name_hint), int(value))
         self.values[result] = literal
 
     def operator(self, op: Operation) -> None:
@@ -305,9 +317,12 @@ class _KernelWriter:
         self.headers.add(call.header)
         self.body.origin = op
         callee = call.callee
+        kinds = _argument_kinds(op)
         arguments: list[Argument] = [
-            Text(argument) if isinstance(argument, str) else self[argument]
-            for argument in call.arguments
+            Text(argument)
+            if isinstance(argument, str)
+            else self._operand(argument, is_register=kind == _REGISTER)
+            for argument, kind in zip(call.arguments, kinds, strict=False)
         ]
         if call.form is CallForm.TEXT:
             callee, arguments = self._text_call(op, callee)
@@ -327,6 +342,12 @@ class _KernelWriter:
             pure=op.definition.pure,
         )
 
+    def _operand(self, value: SSAValue, *, is_register: bool) -> SSAValue:
+        number = _constant_number(value)
+        if is_register and number is not None and value.name_hint is None:
+            return self.registers[number]
+        return self[value]
+
     def _text_call(self, op: TTKernelOp, text: str) -> tuple[str, list[Argument]]:
         """Function and arguments of an expression of the table that is written as a call."""
         call = _CALL_TEXT.fullmatch(fill_in(op, text, lambda _: "{}").rstrip(";"))
@@ -340,12 +361,48 @@ class _KernelWriter:
         return call[1], arguments
 
 
-def _number(value: SSAValue, op: Operation) -> int:
-    """The number that a value is; raises CompileError at `op` if it is no constant."""
+def _argument_kinds(op: TTKernelOp) -> list[str]:
+    """The kinds of the operands in the order of the C++ call."""
+    kinds = {operand.name: operand.kind for operand in op.signature}
+    function = op.definition.cpp
+    if function is None or function.arguments is None:
+        return list(kinds.values())
+    return [kinds.get(word.partition("=")[0], "") for word in function.arguments]
+
+
+def _register_operands(op: TTKernelOp) -> Iterator[SSAValue]:
+    """The operands of an op that are destination registers."""
+    for operand, value in zip(op.signature, op.operands, strict=False):
+        if operand.kind == _REGISTER:
+            yield value
+
+
+def _registers(function: FuncOp) -> list[int]:
+    """The destination registers that a kernel uses by a number that has no name."""
+    found = {
+        number
+        for op in function.walk()
+        if isinstance(op, TTKernelOp)
+        for value in _register_operands(op)
+        if value.name_hint is None and (number := _constant_number(value)) is not None
+    }
+    return sorted(found)
+
+
+def _constant_number(value: SSAValue) -> int | None:
+    """The number that a value is, None if it is no constant."""
     owner = value.owner
     if isinstance(owner, arith.ConstantOp) and isinstance(owner.value, IntegerAttr):
         return cast("IntegerAttr[Any]", owner.value).value.data
-    raise CompileError(f"'{op.name}' needs a constant", op)
+    return None
+
+
+def _number(value: SSAValue, op: Operation) -> int:
+    """The number that a value is; raises CompileError at `op` if it is no constant."""
+    number = _constant_number(value)
+    if number is None:
+        raise CompileError(f"'{op.name}' needs a constant", op)
+    return number
 
 
 def _spelled(number: int) -> str:

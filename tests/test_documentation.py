@@ -84,6 +84,8 @@ def test_the_options_of_rt_are_documented() -> None:
     told = {name for name in re.findall(r"(--\w[\w-]*)", text)}
     known = {a.name: a for table in COMMANDS.values() for a in table if a.name.startswith("--")}
     others = {"--build", "--embed-goldens", "--help"}
+    others |= {option for option in told if is_known(option.lstrip("-"))}
+    others |= {f"--{translation.name}" for translation in TRANSLATIONS}
     refused = {name for name, argument in known.items() if argument.refusal is not None}
     assert told - others <= known.keys()
     assert known.keys() - refused - {"--host-only"} <= told

@@ -10,7 +10,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from ttcodegen.cli.opt import main as opt_main
 from ttcodegen.cli.rt import main
+from ttcodegen.cli.translate import main as translate_main
 from ttcodegen.cli.ttcodegen import main as compile_main
 from ttcodegen.project.building import build_project
 from ttcodegen.project.cpu_backend import CPUBackend
@@ -97,7 +99,7 @@ def test_a_missing_shared_object(
     assert main(["run", "--emitc", str(tmp_path)]) == 1
     message = capsys.readouterr().err
     assert "there is no shared object that belongs to" in message
-    assert "note: build it: ttcodegen ... --build" in message
+    assert "note: build it with ttcodegen --build; or put lib<name>.so" in message
 
 
 def test_weights_come_from_the_data_of_the_project(project: Path, tmp_path: Path) -> None:
@@ -169,3 +171,28 @@ def test_callbacks_see_flatbuffers_only(project: Path) -> None:
     code, results = API.Run(args={"binary": path, "--quiet": True}, callback=lambda event: None)()
     assert code == 1
     assert "callbacks see the ops of flatbuffers" in results["results"][0]["error"]
+
+
+def test_translated_cpp_is_built_and_compared(
+    cpu_backend: CPUBackend, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The lines of a test that translates one module both ways."""
+    source, ttnn, emitc = (tmp_path / f"{name}.mlir" for name in ("choose", "t", "t2"))
+    source.write_text(SOURCE)
+    results = tmp_path / "results"
+    results.mkdir()
+    assert opt_main(["--ttir-to-ttnn-backend-pipeline", str(source), "-o", str(ttnn)]) == 0
+    flatbuffer, cpp = results / "choose.ttnn", results / "choose.cpp"
+    assert translate_main(["--ttnn-to-flatbuffer", str(ttnn), "-o", str(flatbuffer)]) == 0
+    lowering = ["--ttnn-modify-signatures-for-dylib", "--convert-ttnn-to-emitc"]
+    assert opt_main([*lowering, str(ttnn), "-o", str(emitc)]) == 0
+    assert translate_main(["--mlir-to-cpp", str(emitc), "-o", str(cpp)]) == 0
+    options = ["--emitc", "--artifact-dir", str(tmp_path / "artifacts")]
+    assert main(["run", *options, str(results)]) == 0
+    assert "choose: passed" in capsys.readouterr().out
+    cpp.write_text(cpp.read_text().replace("ttnn::matmul(", "ttnn::matmul2("))
+    assert main(["run", *options, str(results)]) == 1
+    assert "the C++ did not build" in capsys.readouterr().err
+    cpp.write_text("int x;")
+    assert main(["run", *options, str(results)]) == 1
+    assert "has no namespace of a module" in capsys.readouterr().err

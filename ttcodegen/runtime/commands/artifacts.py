@@ -84,6 +84,18 @@ class Artifacts:
             )
         shutil.rmtree(self.folder)
 
+    def mark(self) -> None:
+        """Makes the folder, and marks it as one that may be emptied.
+
+        Raises:
+            CompileError: if it cannot be made.
+        """
+        try:
+            self.folder.mkdir(parents=True, exist_ok=True)
+            self.folder.joinpath(_MARK).touch()
+        except OSError as error:
+            raise CompileError(f"cannot write '{self.folder}': {error.strerror}") from None
+
     def write(self, name: str, content: str | bytes) -> Path:
         """Writes a file of that path in the folder.
 
@@ -105,9 +117,9 @@ class Artifacts:
 
     def _written(self, name: str, write: Callable[[Path], Any]) -> Path:
         path = self.folder / name
+        self.mark()
         try:
             path.parent.mkdir(parents=True, exist_ok=True)
-            self.folder.joinpath(_MARK).touch()
             write(path)
         except OSError as error:
             raise CompileError(f"cannot write '{path}': {error.strerror or error}") from None

@@ -156,10 +156,18 @@ class Run(Command):
 
     def _library(self, path: Path) -> Executable:
         library = library_beside(path)
+        source = path.with_suffix(".cpp")
+        if library is None and path.suffix == ".ttnn" and source.is_file():
+            from ttcodegen.runtime.commands.translated import build_translated
+
+            out = self.artifacts.folder / "emitc" / self.artifact_folder(path)
+            self.artifacts.mark()
+            library = build_translated(path, source, out)
         if library is None:
             raise CompileError(
                 f"there is no shared object that belongs to '{path}'",
-                remedy="build it: ttcodegen ... --build, or lib<name>.so beside <name>.ttnn",
+                remedy="build it with ttcodegen --build; or put lib<name>.so, or the C++ that "
+                "ttcodegen-translate makes as <name>.cpp, beside <name>.ttnn",
             )
         return open_executable(library)
 

@@ -276,79 +276,71 @@ struct FloatRow {
     float high = 2.0F;
 };
 
+const std::vector<FloatRow> kUnaryFloats{
+    {SfpuOperation::exp, [](double x) { return std::exp(0.5 * x); }, {bits(0.5F)}},
+    {SfpuOperation::log_with_base, [](double x) { return std::log2(x); }, {bits(1.442695F)}, 0.1F},
+    {SfpuOperation::recip, [](double x) { return 1.0 / x; }, {}, 0.25F},
+    {SfpuOperation::sqrt, [](double x) { return std::sqrt(x); }, {}, 0.1F},
+    {SfpuOperation::power, [](double x) { return std::pow(x, 1.5); }, {bits(1.5F)}, 0.1F},
+    {SfpuOperation::power_iterative, [](double x) { return x * x * x; }, {3}},
+    {SfpuOperation::rpow, [](double x) { return std::pow(2.0, x); }, {bits(2.0F)}},
+    {SfpuOperation::sigmoid, [](double x) { return 1.0 / (1.0 + std::exp(-x)); }},
+    {SfpuOperation::silu, [](double x) { return x / (1.0 + std::exp(-x)); }},
+    {SfpuOperation::tanh, [](double x) { return std::tanh(x); }},
+    {SfpuOperation::tanh_derivative, [](double x) { return 1.0 - std::tanh(x) * std::tanh(x); }},
+    {SfpuOperation::gelu, [](double x) { return 0.5 * x * std::erfc(-x / std::sqrt(2.0)); }},
+    {SfpuOperation::gelu_derivative,
+     [](double x) {
+         return 0.5 * std::erfc(-x / std::sqrt(2.0)) +
+                x * std::exp(-0.5 * x * x) / std::sqrt(2.0 * std::acos(-1.0));
+     }},
+    {SfpuOperation::softplus,
+     [](double x) { return std::log1p(std::exp(2.0 * x)) / 2.0; },
+     {bits(2.0F), bits(0.5F), bits(20.0F)}},
+    {SfpuOperation::elu, [](double x) { return x > 0 ? x : 0.5 * std::expm1(x); }, {bits(0.5F)}},
+    {SfpuOperation::celu,
+     [](double x) { return x > 0 ? x : 2.0 * std::expm1(x / 2.0); },
+     {bits(2.0F), bits(0.5F)}},
+    {SfpuOperation::selu,
+     [](double x) { return 1.05 * (x > 0 ? x : 1.67 * std::expm1(x)); },
+     {bits(1.05F), bits(1.67F)}},
+    {SfpuOperation::hardtanh,
+     [](double x) { return std::clamp(x, -0.5, 1.0); },
+     {bits(-0.5F), bits(1.0F)}},
+    {SfpuOperation::threshold,
+     [](double x) { return x > 0.5F ? x : 7.0; },
+     {bits(0.5F), bits(7.0F)}},
+    {SfpuOperation::clamp,
+     [](double x) { return std::clamp(x, -1.0, 0.5); },
+     {bits(-1.0F), bits(0.5F)}},
+    {SfpuOperation::leaky_relu, [](double x) { return x > 0 ? x : 0.1F * x; }, {bits(0.1F)}},
+    {SfpuOperation::relu_max, [](double x) { return std::clamp(x, 0.0, 1.0); }, {bits(1.0F)}},
+    {SfpuOperation::unary_gt, [](double x) { return x > 0.5 ? 1.0 : 0.0; }, {bits(0.5F)}},
+    {SfpuOperation::unary_max, [](double x) { return std::max(x, 0.5); }, {bits(0.5F)}},
+    {SfpuOperation::rsub_unary, [](double x) { return 3.0 - x; }, {bits(3.0F)}},
+    {SfpuOperation::div_unary, [](double x) { return x * 0.25; }, {bits(0.25F)}},
+    {SfpuOperation::rdiv, [](double x) { return std::floor(3.0F / x); }, {bits(3.0F), 2}, 0.5F},
+    {SfpuOperation::fmod, [](double x) { return std::fmod(x, 0.75); }, {bits(0.75F)}},
+    {SfpuOperation::polygamma,
+     [](double x) {
+         double sum = 0.0;
+         for (int k = 0; k < 200000; ++k) {
+             sum += 1.0 / ((x + k) * (x + k));
+         }
+         return sum + 1.0 / (x + 200000);
+     },
+     {bits(1.0F), bits(1.0F)},
+     1.0F},
+    {SfpuOperation::lgamma_stirling, [](double x) { return std::lgamma(x); }, {}, 0.6F},
+    {SfpuOperation::fill, [](double) { return 2.5; }, {bits(2.5F)}},
+    {SfpuOperation::round, [](double x) { return std::nearbyint(x * 10) / 10; }, {1}},
+    {SfpuOperation::xielu,
+     [](double x) { return x > 0 ? 0.8 * x * x + 0.5 * x : (std::expm1(x) - x) * 0.3 + 0.5 * x; },
+     {bits(0.8F), bits(0.3F)}},
+};
+
 void test_unary_floats() {
-    const auto softplus = [](double x) { return std::log1p(std::exp(x)); };
-    const std::vector<FloatRow> rows{
-        {SfpuOperation::exp, [](double x) { return std::exp(0.5 * x); }, {bits(0.5F)}},
-        {SfpuOperation::log_with_base,
-         [](double x) { return std::log2(x); },
-         {bits(1.442695F)},
-         0.1F},
-        {SfpuOperation::recip, [](double x) { return 1.0 / x; }, {}, 0.25F},
-        {SfpuOperation::sqrt, [](double x) { return std::sqrt(x); }, {}, 0.1F},
-        {SfpuOperation::power, [](double x) { return std::pow(x, 1.5); }, {bits(1.5F)}, 0.1F},
-        {SfpuOperation::power_iterative, [](double x) { return x * x * x; }, {3}},
-        {SfpuOperation::rpow, [](double x) { return std::pow(2.0, x); }, {bits(2.0F)}},
-        {SfpuOperation::sigmoid, [](double x) { return 1.0 / (1.0 + std::exp(-x)); }},
-        {SfpuOperation::silu, [](double x) { return x / (1.0 + std::exp(-x)); }},
-        {SfpuOperation::tanh, [](double x) { return std::tanh(x); }},
-        {SfpuOperation::tanh_derivative,
-         [](double x) { return 1.0 - std::tanh(x) * std::tanh(x); }},
-        {SfpuOperation::gelu, [](double x) { return 0.5 * x * std::erfc(-x / std::sqrt(2.0)); }},
-        {SfpuOperation::gelu_derivative,
-         [](double x) {
-             return 0.5 * std::erfc(-x / std::sqrt(2.0)) +
-                    x * std::exp(-0.5 * x * x) / std::sqrt(2.0 * std::acos(-1.0));
-         }},
-        {SfpuOperation::softplus,
-         [&](double x) { return softplus(2.0 * x) / 2.0; },
-         {bits(2.0F), bits(0.5F), bits(20.0F)}},
-        {SfpuOperation::elu,
-         [](double x) { return x > 0 ? x : 0.5 * std::expm1(x); },
-         {bits(0.5F)}},
-        {SfpuOperation::celu,
-         [](double x) { return x > 0 ? x : 2.0 * std::expm1(x / 2.0); },
-         {bits(2.0F), bits(0.5F)}},
-        {SfpuOperation::selu,
-         [](double x) { return 1.05 * (x > 0 ? x : 1.67 * std::expm1(x)); },
-         {bits(1.05F), bits(1.67F)}},
-        {SfpuOperation::hardtanh,
-         [](double x) { return std::clamp(x, -0.5, 1.0); },
-         {bits(-0.5F), bits(1.0F)}},
-        {SfpuOperation::threshold,
-         [](double x) { return x > 0.5F ? x : 7.0; },
-         {bits(0.5F), bits(7.0F)}},
-        {SfpuOperation::clamp,
-         [](double x) { return std::clamp(x, -1.0, 0.5); },
-         {bits(-1.0F), bits(0.5F)}},
-        {SfpuOperation::leaky_relu, [](double x) { return x > 0 ? x : 0.1F * x; }, {bits(0.1F)}},
-        {SfpuOperation::relu_max, [](double x) { return std::clamp(x, 0.0, 1.0); }, {bits(1.0F)}},
-        {SfpuOperation::unary_gt, [](double x) { return x > 0.5 ? 1.0 : 0.0; }, {bits(0.5F)}},
-        {SfpuOperation::unary_max, [](double x) { return std::max(x, 0.5); }, {bits(0.5F)}},
-        {SfpuOperation::rsub_unary, [](double x) { return 3.0 - x; }, {bits(3.0F)}},
-        {SfpuOperation::div_unary, [](double x) { return x * 0.25; }, {bits(0.25F)}},
-        {SfpuOperation::rdiv, [](double x) { return std::floor(3.0F / x); }, {bits(3.0F), 2}, 0.5F},
-        {SfpuOperation::fmod, [](double x) { return std::fmod(x, 0.75); }, {bits(0.75F)}},
-        {SfpuOperation::polygamma,
-         [](double x) {
-             double sum = 0.0;
-             for (int k = 0; k < 200000; ++k) {
-                 sum += 1.0 / ((x + k) * (x + k));
-             }
-             return sum + 1.0 / (x + 200000);
-         },
-         {bits(1.0F), bits(1.0F)},
-         1.0F},
-        {SfpuOperation::lgamma_stirling, [](double x) { return std::lgamma(x); }, {}, 0.6F},
-        {SfpuOperation::fill, [](double) { return 2.5; }, {bits(2.5F)}},
-        {SfpuOperation::round, [](double x) { return std::nearbyint(x * 10) / 10; }, {1}},
-        {SfpuOperation::xielu,
-         [](double x) {
-             return x > 0 ? 0.8 * x * x + 0.5 * x : (std::expm1(x) - x) * 0.3 + 0.5 * x;
-         },
-         {bits(0.8F), bits(0.3F)}},
-    };
-    for (const FloatRow& row : rows) {
+    for (const FloatRow& row : kUnaryFloats) {
         const Tile tile = draw_tile(12, row.low, row.high);
         const Tile result = run_sfpu(row.operation, {tile}, row.parameters);
         std::vector<float> expected(kTileElements);

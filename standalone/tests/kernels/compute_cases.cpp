@@ -264,80 +264,62 @@ void pack_out_of_order() {
     cb_push_back(kCbOut, 2);
 }
 
-void run(Case which) {
-    switch (which) {
-        case Case::Add:
-        case Case::Subtract:
-        case Case::MultiplyTwice:
-        case Case::AddAccumulated:
-            return binary_tile(which);
-        case Case::BroadcastColumns:
-            return broadcast<ELWMUL, BroadcastType::COL>();
-        case Case::BroadcastRows:
-            return broadcast<ELWADD, BroadcastType::ROW>();
-        case Case::BroadcastScalar:
-            return broadcast<ELWSUB, BroadcastType::SCALAR>();
-        case Case::ReuseAsA:
-            return reuse_destination<EltwiseBinaryReuseDestType::DEST_TO_SRCA>();
-        case Case::ReuseAsB:
-            return reuse_destination<EltwiseBinaryReuseDestType::DEST_TO_SRCB>();
-        case Case::UnaryBroadcastRow:
-            unary_bcast_init<BroadcastType::ROW>(kCbA, kCbOut);
-            tile_regs_acquire();
-            unary_bcast<BroadcastType::ROW>(kCbA, 1, 0);
-            return pack_first(kCbOut);
-        case Case::Matmul:
-            return matmul(false);
-        case Case::MatmulTransposed:
-            return matmul(true);
-        case Case::MatmulBlock:
-            return matmul_in_blocks();
-        case Case::ReduceRow:
-            return reduce_two<PoolType::SUM, ReduceDim::REDUCE_ROW>();
-        case Case::ReduceColumn:
-            return reduce_two<PoolType::AVG, ReduceDim::REDUCE_COL>();
-        case Case::ReduceScalar:
-            return reduce_two<PoolType::SUM, ReduceDim::REDUCE_SCALAR>();
-        case Case::ReduceMaximum:
-            return reduce_two<PoolType::MAX, ReduceDim::REDUCE_ROW>();
-        case Case::Transpose:
-            transpose_wh_init(kCbA, kCbOut);
-            tile_regs_acquire();
-            transpose_wh_tile(kCbA, 1, 0);
-            return pack_first(kCbOut);
-        case Case::CopyReconfigured:
-            return copy_reconfigured();
-        case Case::Typecast:
-            return typecast();
-        case Case::IntegerSum:
-            return integer_sum();
-        case Case::VectorChain:
-            return vector_chain();
-        case Case::PackAccumulated:
-            return pack_accumulated();
-        case Case::PackRelu:
-            return pack_relu();
-        case Case::Tilize:
-            return tilize();
-        case Case::Untilize:
-            return untilize();
-        case Case::PackUntilize:
-            return pack_untilize();
-        case Case::InPlace:
-            return in_place();
-        case Case::AheadOfPacking:
-            return ahead_of_packing();
-        case Case::OldRegisterCalls:
-            return old_register_calls();
-        case Case::BlockFloat:
-            unary_op_init_common(kCbBlock, kCbOutBlock);
-            tile_regs_acquire();
-            copy_tile(kCbBlock, 1, 0);
-            return pack_first(kCbOutBlock);
-        case Case::PackOutOfOrder:
-            return pack_out_of_order();
-    }
+void unary_broadcast_row() {
+    unary_bcast_init<BroadcastType::ROW>(kCbA, kCbOut);
+    tile_regs_acquire();
+    unary_bcast<BroadcastType::ROW>(kCbA, 1, 0);
+    pack_first(kCbOut);
 }
+
+void transpose() {
+    transpose_wh_init(kCbA, kCbOut);
+    tile_regs_acquire();
+    transpose_wh_tile(kCbA, 1, 0);
+    pack_first(kCbOut);
+}
+
+void copy_block_float() {
+    unary_op_init_common(kCbBlock, kCbOutBlock);
+    tile_regs_acquire();
+    copy_tile(kCbBlock, 1, 0);
+    pack_first(kCbOutBlock);
+}
+
+/// By value of Case.
+void (*const kCases[])() = {
+    [] { binary_tile(Case::Add); },
+    [] { binary_tile(Case::Subtract); },
+    [] { binary_tile(Case::MultiplyTwice); },
+    [] { binary_tile(Case::AddAccumulated); },
+    broadcast<ELWMUL, BroadcastType::COL>,
+    broadcast<ELWADD, BroadcastType::ROW>,
+    broadcast<ELWSUB, BroadcastType::SCALAR>,
+    reuse_destination<EltwiseBinaryReuseDestType::DEST_TO_SRCA>,
+    reuse_destination<EltwiseBinaryReuseDestType::DEST_TO_SRCB>,
+    unary_broadcast_row,
+    [] { matmul(false); },
+    [] { matmul(true); },
+    matmul_in_blocks,
+    reduce_two<PoolType::SUM, ReduceDim::REDUCE_ROW>,
+    reduce_two<PoolType::AVG, ReduceDim::REDUCE_COL>,
+    reduce_two<PoolType::SUM, ReduceDim::REDUCE_SCALAR>,
+    reduce_two<PoolType::MAX, ReduceDim::REDUCE_ROW>,
+    transpose,
+    copy_reconfigured,
+    typecast,
+    integer_sum,
+    vector_chain,
+    pack_accumulated,
+    pack_relu,
+    tilize,
+    untilize,
+    pack_untilize,
+    in_place,
+    ahead_of_packing,
+    old_register_calls,
+    copy_block_float,
+    pack_out_of_order,
+};
 
 }  // namespace
 
@@ -348,5 +330,5 @@ void kernel_main() {
     cb_wait_front(kCbFloat, 2);
     cb_wait_front(kCbInteger, 2);
     cb_wait_front(kCbBlock, 2);
-    run(static_cast<Case>(get_arg_val<uint32_t>(0)));
+    kCases[get_arg_val<uint32_t>(0)]();
 }

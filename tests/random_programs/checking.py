@@ -97,14 +97,14 @@ def _as_written(run: FunctionRuns) -> dict[str, np.ndarray]:
     return dict(zip(fields, run.flatbuffer, strict=True))
 
 
-def run_module(text: str) -> Checked:
-    """Compiles a module and runs its source and its flatbuffer.
+def run_module(text: str, target: str = "ttnn") -> Checked:
+    """Compiles a module for a target and runs its source and its flatbuffer.
 
     Raises:
         CompileError: if it does not compile or run.
     """
     source = Source("random.mlir", text)
-    compiled = compile_module(source, CompileOptions("random_programs"))
+    compiled = compile_module(source, CompileOptions("random_programs", target=target))
     runs = run_in_numpy(source, compiled, lambda _, function: inputs_of(function))
     return Checked(compiled, tuple(runs))
 
@@ -137,7 +137,7 @@ def _failures_in_cpp(functions: Sequence[FuncOp], toolchain: Toolchain) -> dict[
     if not functions:
         return {}
     try:
-        return _built_and_run(module_of(functions), toolchain)
+        return failures_built_together(module_of(functions), toolchain)
     except BuildError as error:
         if len(functions) == 1:
             return {functions[0].sym_name.data: [str(error)]}
@@ -147,8 +147,16 @@ def _failures_in_cpp(functions: Sequence[FuncOp], toolchain: Toolchain) -> dict[
     )
 
 
-def _built_and_run(text: str, toolchain: Toolchain) -> dict[str, list[str]]:
-    checked = run_module(text)
+def failures_built_together(
+    text: str, toolchain: Toolchain, target: str = "ttnn"
+) -> dict[str, list[str]]:
+    """What is wrong with the functions of a module, by their names, in all three meanings.
+
+    Raises:
+        BuildError: if the C++ does not build.
+        CompileError: if the module does not compile or run in numpy.
+    """
+    checked = run_module(text, target)
     description = checked.compiled.description
     with tempfile.TemporaryDirectory(prefix="random-programs-") as folder:
         out = Path(folder, "out")

@@ -1,8 +1,8 @@
 """Runs a `.ttm` program in numpy with the data types of the device.
 
 What a program of the device computes is what its meaning says, a function of TTIR ops. Between its
-What a program of the device computes is what its meaning says, a function of TTIR ops. Between the
-program is rounded to the data type of a tensor. The matrix engine reads float32 with 10 bits of
+ops values lie in the destination registers, as float32 or bfloat16; what goes into and comes out of
+the program is rounded to the data type of a tensor. The matrix engine reads float32 with 10 bits of
 mantissa (tf32).
 """
 
@@ -40,6 +40,7 @@ from ttcodegen.runtime.rounding import delivered
 _MATRIX_ENGINE = frozenset({"matmul", "linear", "dot_general", "sum", "mean", "max", "min"})
 """Ops whose operands the matrix engine reads, if they come from outside the program."""
 _TF32_MASK = np.uint32(0xFFFFE000)
+_TF32_STEP = 2.0**-10
 
 
 @dataclass(frozen=True)
@@ -54,6 +55,23 @@ class Tf32Tensor(DeviceTensor):
     def keeps(self, moved: DeviceTensor) -> bool:
         """Only what has no more bits anyway."""
         return moved.placement.data_type is not DataType.FLOAT32
+
+
+@dataclass(frozen=True)
+class DisturbedTf32Tensor(DeviceTensor):
+    """A float32 tensor of which the matrix engine reads partial sums, in whatever order."""
+
+    generator: np.random.Generator
+
+    def carried(self, array: np.ndarray) -> np.ndarray:
+        """The array moved by up to the last of 10 bits of mantissa, integers excepted."""
+        wide = super().carried(array)
+        noise = self.generator.uniform(1.0 - _TF32_STEP, 1.0 + _TF32_STEP, wide.shape)
+        return np.where(np.rint(wide) == wide, wide, wide * noise.astype(np.float32))
+
+    def keeps(self, moved: DeviceTensor) -> bool:
+        """Nothing is."""
+        return False
 
 
 class DeviceInterpreter:
@@ -165,22 +183,28 @@ class _FunctionReader:
         """What a program computes; float32 arguments that the matrix engine reads come twice."""
         wide = DataType.FLOAT32 if program.fp32_destination else DataType.BFLOAT16
         computed = {tensor for operation in function.operations for tensor in operation.results}
+        reduced = _read_by_matrix_engine(function)
         tensors: list[DeviceTensor] = []
         for index, tensor in enumerate(function.tensors):
             placement = _in_registers(tensor.type.placement, wide)
-            disturbed = self._disturbance is not None and index in computed
-            tensors.append(
-                DisturbedTensor(placement, self._disturbance)
-                if disturbed and self._disturbance is not None
-                else DeviceTensor(placement)
-            )
+            if self._disturbance is None or index not in computed:
+                tensors.append(DeviceTensor(placement))
+            elif placement.data_type is DataType.FLOAT32 and index in reduced:
+                tensors.append(DisturbedTf32Tensor(placement, self._disturbance))
+            else:
+                tensors.append(DisturbedTensor(placement, self._disturbance))
         arguments = _inputs(function)
         cut: dict[int, int] = {}
         for position in _cut_arguments(function, program):
             argument = function.inputs[position]
             cut[argument.tensor] = len(tensors)
             arguments[f"{argument.name} as tf32"] = len(tensors)
-            tensors.append(Tf32Tensor(tensors[argument.tensor].placement))
+            placement = tensors[argument.tensor].placement
+            tensors.append(
+                Tf32Tensor(placement)
+                if self._disturbance is None
+                else DisturbedTf32Tensor(placement, self._disturbance)
+            )
         steps = [
             self._step(_with_cut(operation, cut) if _in_matrix_engine(operation) else operation)
             for operation in function.operations
@@ -237,16 +261,20 @@ def _in_matrix_engine(operation: file.Operation) -> bool:
     return operation.name.removeprefix("ttir.") in _MATRIX_ENGINE
 
 
-def _cut_arguments(meaning: file.Program, program: DeviceProgram) -> list[int]:
-    """The positions of the float32 arguments that the matrix engine reads."""
-    if not program.fp32_destination:
-        return []
-    read = {
+def _read_by_matrix_engine(meaning: file.Program) -> set[int]:
+    return {
         tensor
         for operation in meaning.operations
         if _in_matrix_engine(operation)
         for tensor in operation.operands
     }
+
+
+def _cut_arguments(meaning: file.Program, program: DeviceProgram) -> list[int]:
+    """The positions of the float32 arguments that the matrix engine reads."""
+    if not program.fp32_destination:
+        return []
+    read = _read_by_matrix_engine(meaning)
     return [
         position
         for position, argument in enumerate(meaning.inputs)

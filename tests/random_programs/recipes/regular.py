@@ -47,7 +47,7 @@ def recipes() -> dict[str, Recipe]:
 def _add(name: str, generator: Generator) -> None:
     definition = TTIR[name]
     selects = len(definition.operands) == 3 and definition.operands[0].drawn_as == "mask"
-    kinds = {element: _result_kind(name, element, selects) for element in set(ELEMENTS)}
+    kinds = {element: result_kind(name, element, selects) for element in set(ELEMENTS)}
     elements = [element for element in ELEMENTS if kinds[element] is not None]
     first = generator.any(elements=elements)
     element, kind = element_of(first.type), kinds[element_of(first.type)]
@@ -94,7 +94,7 @@ def _partner(generator: Generator, shape: Shape, element: Attribute) -> SSAValue
 
 
 @cache
-def _result_kind(name: str, element: Attribute, selects: bool) -> str | None:
+def result_kind(name: str, element: Attribute, selects: bool) -> str | None:
     """The kind of numpy dtype that the op's meaning gives for operands of that type, None if it
     gives none or another than booleans and that of the operands: the op is not for the type."""
     definition = TTIR[name]

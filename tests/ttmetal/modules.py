@@ -1,0 +1,289 @@
+"""TTIR text of functions that show what programs of the device can do, by what they are about."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from itertools import combinations
+
+Shape = Sequence[int]
+
+
+def tensor(shape: Shape, element: str) -> str:
+    """The type of a tensor."""
+    return f"tensor<{'x'.join([*map(str, shape), element])}>"
+
+
+def call(
+    name: str, operands: Sequence[str], types: Sequence[str], result: str, **words: str
+) -> str:
+    """An op; the keywords are its attributes."""
+    attributes = ", ".join(f"{key} = {value}" for key, value in words.items())
+    listed = f" <{{{attributes}}}>" if words else ""
+    return f'"ttir.{name}"({", ".join(operands)}){listed} : ({", ".join(types)}) -> {result}'
+
+
+def function(name: str, types: Sequence[str], ops: Sequence[str], results: str = "") -> str:
+    """A function of arguments %a0, %a1 and so on.
+
+    Args:
+        name: its name.
+        types: those of the arguments, perhaps with attributes.
+        ops: what gives %0, %1 and so on.
+        results: what it returns, with types behind a colon; the last op's result if empty.
+    """
+    arguments = ", ".join(f"%a{index}: {type_}" for index, type_ in enumerate(types))
+    results = results or f"%{len(ops) - 1} : {ops[-1].rsplit('-> ', 1)[1]}"
+    given = results.partition(" : ")[2]
+    lines = [f"%{number} = {op}" for number, op in enumerate(ops)]
+    body = "".join(f"    {line}\n" for line in [*lines, f"return {results}"])
+    return f"  func.func @{name}({arguments}) -> ({given}) {{\n{body}  }}\n"
+
+
+def single(
+    name: str, op: str, shapes: Sequence[Shape], result: Shape, element: str, **words: str
+) -> str:
+    """A function of one op whose operands and result have one element type."""
+    types = [tensor(shape, element) for shape in shapes]
+    names = [f"%a{index}" for index in range(len(shapes))]
+    return function(name, types, [call(op, names, types, tensor(result, element), **words)])
+
+
+def _integers(values: Sequence[int], type_: str = "i32") -> str:
+    return f"[{', '.join(f'{value} : {type_}' for value in values)}]"
+
+
+def _array(values: Sequence[int]) -> str:
+    return f"array<i64: {', '.join(map(str, values))}>"
+
+
+REDUCED = {1: (70,), 2: (40, 70), 3: (3, 40, 70), 4: (2, 3, 40, 70)}
+"""Shapes by their rank; the last two sizes are no multiples of 32."""
+KINDS = ("sum", "mean", "max", "min")
+
+
+def reductions() -> Iterator[str]:
+    """Every set of dimensions of each rank, with every kind of reduction, data type and rank of the
+    result somewhere."""
+    number = 0
+    for rank, shape in REDUCED.items():
+        for size in range(1, rank + 1):
+            for dims in combinations(range(rank), size):
+                for turn in range(2):
+                    kind = KINDS[(number + 2 * turn) % 4]
+                    keep = (number // 2 + turn) % 2 == 0
+                    element = ("bf16", "f32")[(number // 4 + turn) % 2]
+                    yield _reduction(f"{kind}_{number}_{turn}", kind, shape, dims, keep, element)
+                number += 1
+
+
+def _reduction(
+    name: str, kind: str, shape: Shape, dims: Sequence[int], keep: bool, element: str
+) -> str:
+    kept = [1 if axis in dims else size for axis, size in enumerate(shape)]
+    left = [size for axis, size in enumerate(shape) if axis not in dims]
+    words = {"dim_arg": _integers(dims), "keep_dim": str(keep).lower()}
+    return single(name, kind, [shape], kept if keep else left, element, **words)
+
+
+MATMULS: dict[str, tuple[Shape, Shape, Shape, str]] = {
+    "whole_blocks": ((256, 256), (256, 256), (256, 256), "bf16"),
+    "unaligned": ((70, 50), (50, 33), (70, 33), "bf16"),
+    "unaligned_f32": ((33, 100), (100, 70), (33, 70), "f32"),
+    "inner_blocks": ((40, 600), (600, 64), (40, 64), "bf16"),
+    "prime_inner": ((32, 352), (352, 32), (32, 32), "f32"),
+    "beyond_the_grid": ((2100, 32), (32, 64), (2100, 64), "bf16"),
+    "beyond_both": ((2080, 32), (32, 2100), (2080, 2100), "bf16"),
+    "batched": ((3, 40, 50), (3, 50, 70), (3, 40, 70), "bf16"),
+    "broadcast_right": ((2, 3, 40, 50), (50, 70), (2, 3, 40, 70), "f32"),
+    "broadcast_both": ((2, 1, 40, 50), (1, 3, 50, 70), (2, 3, 40, 70), "bf16"),
+    "vector_matrix": ((50,), (50, 70), (70,), "bf16"),
+    "matrix_vector": ((70, 50), (50,), (70,), "f32"),
+    "vectors": ((70,), (70,), (), "f32"),
+    "batch_vector": ((3, 40, 50), (50,), (3, 40), "bf16"),
+}
+"""Shapes of the operands and the result by what is about them."""
+
+
+def matmuls() -> Iterator[str]:
+    """Products of matrices, with and without transposed operands."""
+    for name, (left, right, result, element) in MATMULS.items():
+        yield single(name, "matmul", [left, right], result, element)
+    for element, left, right in (
+        ("bf16", True, False),
+        ("f32", False, True),
+        ("bf16", True, True),
+        ("f32", True, True),
+    ):
+        shapes = [(50, 40) if left else (40, 50), (70, 50) if right else (50, 70)]
+        words = {"transpose_a": str(left).lower(), "transpose_b": str(right).lower()}
+        name = f"transposed_{element}_{int(left)}{int(right)}"
+        yield single(name, "matmul", shapes, (40, 70), element, **words)
+    yield _fused("bias_gelu", "bf16", (40, 600), (600, 70), (70,), "gelu")
+    yield _fused("bias_sigmoid", "f32", (3, 40, 50), (50, 70), (40, 70), "sigmoid")
+    yield _fused("bias_relu", "bf16", (600, 64), (64, 600), (600, 600), "relu")
+    yield _block_floats()
+
+
+def _fused(name: str, element: str, left: Shape, right: Shape, bias: Shape, activation: str) -> str:
+    types = [tensor(shape, element) for shape in (left, right, bias)]
+    result = tensor([*left[:-1], right[-1]], element)
+    ops = [
+        call("linear", ["%a0", "%a1", "%a2"], types, result),
+        call(activation, ["%0"], [result], result),
+    ]
+    return function(name, types, ops)
+
+
+def _block_floats() -> str:
+    types = [tensor((70, 128), "bf16"), tensor((128, 96), "bf16")]
+    marked = [types[0], f'{types[1]} {{ttcore.weight_dtype = "bfp_bf8"}}']
+    op = call("matmul", ["%a0", "%a1"], types, tensor((70, 96), "bf16"))
+    return function("block_floats", marked, [op])
+
+
+_SLICES = {
+    "slice_rows": ((5, 0), (70, 50), (1, 1)),
+    "slice_columns": ((0, 33), (70, 50), (1, 1)),
+    "slice_steps": ((3, 1), (69, 50), (3, 2)),
+    "slice_element": ((69, 49), (70, 50), (1, 1)),
+}
+
+
+def movements() -> Iterator[str]:
+    """Ops that put elements elsewhere, of all sizes of elements."""
+    for element in ("bf16", "f32", "si32", "ui8"):
+        for name, op, shapes, result, words in _moves():
+            yield single(f"{name}_{element}", op, shapes, result, element, **words)
+
+
+def _moves() -> Iterator[tuple[str, str, Sequence[Shape], Shape, dict[str, str]]]:
+    for result in ((70, 150), (7, 10, 3, 50), (10500,), (5, 1, 42, 50)):
+        words = {"shape": _integers(result)}
+        yield "reshape_" + "x".join(map(str, result)), "reshape", [(3, 70, 50)], result, words
+    for order in ((1, 0, 2), (0, 2, 1), (2, 0, 1)):
+        shape = (3, 40, 70)
+        result = [shape[axis] for axis in order]
+        name = "permute_" + "".join(map(str, order))
+        yield name, "permute", [shape], result, {"permutation": _array(order)}
+    for name, (begins, ends, steps) in _SLICES.items():
+        result = [-(-(e - b) // s) for b, e, s in zip(begins, ends, steps, strict=True)]
+        words = {key: _integers(v) for key, v in (("begins", begins), ("ends", ends))}
+        yield name, "slice_static", [(70, 50)], result, {**words, "step": _integers(steps)}
+    for dim, shapes in enumerate((((2, 40, 70), (1, 40, 70)), ((2, 33, 70), (2, 7, 70)))):
+        result = [sum(s[axis] for s in shapes) if axis == dim else size
+                  for axis, size in enumerate(shapes[0])]  # fmt: skip
+        yield f"concat_{dim}", "concat", shapes, result, {"dim": f"{dim} : si32"}
+    yield "concat_2", "concat", [(40, 33), (40, 50), (40, 1)], (40, 84), {"dim": "1 : si32"}
+    padding = {"padding": "array<i32: 0, 1, 3, 2, 5, 4>", "value": "1.0 : f32"}
+    yield "pad", "pad", [(2, 40, 70)], (3, 45, 79), padding
+    yield "repeat", "repeat", [(2, 33, 40)], (4, 33, 120), {"repeat_dimensions": _array((2, 1, 3))}
+    yield "reverse", "reverse", [(2, 40, 70)], (2, 40, 70), {"dimensions": _array((0, 2))}
+
+
+def layers() -> Iterator[str]:
+    """What is decomposed."""
+    for element, axis in (("bf16", 2), ("f32", 1), ("f32", -1)):
+        shape = (3, 50, 70)
+        words = {"dimension": f"{axis} : si32"}
+        name = f"softmax_{element}_{axis % 3}_{int(axis < 0)}"
+        yield single(name, "softmax", [shape], shape, element, **words)
+    for element in ("bf16", "f32"):
+        shape, width = (2, 50, 70), (70,)
+        norm = {"normalized_shape": _array(width)}
+        parts = "operandSegmentSizes"
+        rms = {**norm, parts: "array<i32: 1, 1, 0>"}
+        layer = {**norm, parts: "array<i32: 1, 1, 1>"}
+        yield single(f"rms_norm_{element}", "rms_norm", [shape, width], shape, element, **rms)
+        yield single(
+            f"layer_norm_{element}", "layer_norm", [shape, width, width], shape, element, **layer
+        )
+        yield _embedding(f"embedding_{element}", (3, 40), (100, 70), element)
+    yield _attention("attention", "bf16", (2, 4, 40, 64))
+
+
+def _embedding(name: str, indices: Shape, table: Shape, element: str) -> str:
+    types = [tensor(indices, "ui32" if element == "bf16" else "si32"), tensor(table, element)]
+    result = tensor([*indices, table[-1]], element)
+    return function(name, types, [call("embedding", ["%a0", "%a1"], types, result)])
+
+
+def _attention(name: str, element: str, shape: Shape) -> str:
+    """Scores, their softmax with a mask, and the weighted values; heads come together behind."""
+    batch, heads, length, size = shape
+    whole = tensor(shape, element)
+    scores = tensor((batch, heads, length, length), element)
+    mask = tensor((batch, 1, length, length), element)
+    scale = tensor((1, 1, 1, 1), element)
+    moved = (batch, length, heads, size)
+    ops = [
+        call("matmul", ["%a0", "%a1"], [whole] * 2, scores, transpose_b="true"),
+        call("full", [], [], scale, shape="array<i32: 1, 1, 1, 1>", fill_value="0.125 : f32"),
+        call("multiply", ["%0", "%1"], [scores, scale], scores),
+        call("add", ["%2", "%a3"], [scores, mask], scores),
+        call("softmax", ["%3"], [scores], scores, dimension="3 : si32"),
+        call("matmul", ["%4", "%a2"], [scores, whole], whole),
+        call("permute", ["%5"], [whole], tensor(moved, element), permutation=_array((0, 2, 1, 3))),
+        call("reshape", ["%6"], [tensor(moved, element)],
+             tensor((batch, length, heads * size), element),
+             shape=_integers((batch, length, heads * size))),
+    ]  # fmt: skip
+    return function(name, [*[whole] * 3, mask], ops)
+
+
+def plumbing() -> Iterator[str]:
+    """How values go through functions."""
+    a, row = tensor((40, 70), "f32"), tensor((1, 70), "f32")
+    listed = ", ".join(f"{number / 8:.3f}" for number in range(70))
+    numbers = call("constant", [], [], row, value=f"dense<[[{listed}]]> : {row}")
+    total = {"dim_arg": _integers((1,)), "keep_dim": "true"}
+    column = tensor((40, 1), "f32")
+    yield function(
+        "several_results",
+        [a, a],
+        [
+            numbers,
+            call("add", ["%a0", "%0"], [a, row], a),
+            call("exp", ["%a1"], [a], a),
+            call("multiply", ["%1", "%2"], [a, a], a),
+            call("sum", ["%3"], [a], column, **total),
+            call("subtract", ["%3", "%4"], [a, column], a),
+        ],
+        f"%1, %5, %3, %4 : {a}, {a}, {a}, {column}",
+    )
+    yield function("unchanged", [a, row], [call("neg", ["%a0"], [a], a)],
+                   f"%a1, %0, %a0 : {row}, {a}, {a}")  # fmt: skip
+    yield function("twice", [a], [call("abs", ["%a0"], [a], a)], f"%0, %0 : {a}, {a}")
+    for element, value in (("f32", "0.3 : f32"), ("bf16", "-2.0 : f32"), ("si32", "7 : i32")):
+        filled = tensor((3, 40), element)
+        yield function(
+            f"filled_{element}",
+            [],
+            [call("full", [], [], filled, shape="array<i32: 3, 40>", fill_value=value)],
+        )
+    yield function("kept_constant", [], [numbers])
+    view = tensor((1, 40, 70), "f32")
+    yield function(
+        "free_reshape",
+        [a],
+        [
+            call("sin", ["%a0"], [a], a),
+            call("reshape", ["%0"], [a], view, shape=_integers((1, 40, 70))),
+            call("cos", ["%1"], [view], view),
+            call("reshape", ["%2"], [view], a, shape=_integers((40, 70))),
+        ],
+        f"%3, %1 : {a}, {view}",
+    )
+
+
+MODULES = {
+    "reductions": reductions,
+    "matmuls": matmuls,
+    "movements": movements,
+    "layers": layers,
+    "plumbing": plumbing,
+}
+
+
+def text_of(name: str) -> str:
+    """The text of a module by its name in `MODULES`."""
+    return f"module {{\n{''.join(MODULES[name]())}}}\n"

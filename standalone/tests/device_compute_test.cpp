@@ -281,6 +281,42 @@ void test_layouts() {
     }
 }
 
+void test_rows_and_blocks() {
+    const Tiles& a = buffers().a;
+    const Tiles& b = buffers().b;
+    run(Case::PackRows);
+    const std::vector<std::byte> rows = buffers().out.bytes();
+    for (std::size_t i = 0; i < 512; ++i) {
+        expect(bfloat16_at(rows, i) == a[0].floats()[i], "rows of faces");
+    }
+    expect_case(Case::TransposeInPlace, [&](auto r, auto c) { return at(a[1], c, r); }, 0.0);
+    expect_case(Case::BlockMaximum, [&](auto r, auto c) {
+        double maximum = -100.0;
+        for (std::size_t i = 0; i < 128; ++i) {
+            maximum = std::max(maximum, at(a[i / 32], r, i % 32));
+        }
+        return c == 0 ? 0.5 * maximum : 0.0;
+    });
+    expect_case(
+        Case::Choose, [&](auto r, auto c) { return at(a[0], r, c) > 0 ? at(b[0], r, c) : 2.0; },
+        0.0);
+    run(Case::Welford, wide());
+    const Tiles found = buffers().out_floats.read();
+    for (std::size_t column = 0; column < 32; ++column) {
+        double sum = 0.0;
+        double squares = 0.0;
+        for (std::size_t i = 0; i < 64; ++i) {
+            const double value = at(a[i / 32], i % 32, column);
+            sum += value;
+            squares += value * value;
+        }
+        const double mean = sum / 64;
+        expect(std::fabs(at(found[0], 0, column) - mean) < 1e-5, "means");
+        expect(std::fabs(at(found[1], 0, column) - (squares / 64 - mean * mean)) < 1e-4,
+               "variances");
+    }
+}
+
 void test_counters() {
     const auto report = run_compute(buffers().all(), kernel_file("compute_cases.cpp"),
                                     {static_cast<std::uint32_t>(Case::MatmulBlock)}, {});
@@ -300,5 +336,6 @@ int main() {
     test_vector_engine();
     test_packing();
     test_layouts();
+    test_rows_and_blocks();
     test_counters();
 }

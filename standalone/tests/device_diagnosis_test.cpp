@@ -284,8 +284,8 @@ void faults_of_kernels_are_reported() {
             },
             {part, kWhere, "Kernel_Source_Code"});
     };
-    expect_fault("*reinterpret_cast<volatile uint32_t*>(0x90000000u) = 1;",
-                 "accesses address 0x90000000");
+    expect_fault("*reinterpret_cast<volatile uint32_t*>(0x70000000u) = 1;",
+                 "accesses address 0x70000000");
     expect_fault("volatile uint32_t zero = get_arg_val<uint32_t>(0); zero = 100 / zero;",
                  "divides an integer by zero");
     expect_fault("volatile char big[400000]; big[0] = 1; big[200000] = 2;", "its stack is full");

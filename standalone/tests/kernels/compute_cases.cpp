@@ -8,18 +8,24 @@
 #include "api/compute/compute_kernel_api.h"
 #include "api/compute/eltwise_binary.h"
 #include "api/compute/eltwise_binary_sfpu.h"
+#include "api/compute/eltwise_unary/comp.h"
 #include "api/compute/eltwise_unary/eltwise_unary.h"
 #include "api/compute/eltwise_unary/exp.h"
+#include "api/compute/eltwise_unary/fill.h"
 #include "api/compute/eltwise_unary/negative.h"
 #include "api/compute/eltwise_unary/recip.h"
 #include "api/compute/eltwise_unary/typecast.h"
+#include "api/compute/eltwise_unary/where.h"
 #include "api/compute/matmul.h"
 #include "api/compute/pack_untilize.h"
 #include "api/compute/reduce.h"
+#include "api/compute/reduce_custom.h"
 #include "api/compute/tile_move_copy.h"
 #include "api/compute/tilize.h"
 #include "api/compute/transpose_wh.h"
+#include "api/compute/transpose_wh_dest.h"
 #include "api/compute/untilize.h"
+#include "api/compute/welford.h"
 
 namespace {
 
@@ -285,6 +291,74 @@ void copy_block_float() {
     pack_first(kCbOutBlock);
 }
 
+/// The first two faces of a tile, row by row.
+void pack_face_rows() {
+    unary_op_init_common(kCbA, kCbOut);
+    tile_regs_acquire();
+    copy_tile(kCbA, 0, 0);
+    tile_regs_commit();
+    tile_regs_wait();
+    cb_reserve_back(kCbOut, 1);
+    pack_rows_init(32);
+    pack_rows(0, kCbOut);
+    pack_rows_uninit();
+    tile_regs_release();
+    cb_push_back(kCbOut, 1);
+}
+
+void transpose_in_place() {
+    unary_op_init_common(kCbA, kCbOut);
+    tile_regs_acquire();
+    copy_tile(kCbA, 1, 0);
+    transpose_wh_dest_init_short();
+    transpose_wh_dest(0);
+    pack_first(kCbOut);
+}
+
+void block_maximum() {
+    compute_kernel_hw_startup(kCbA, kCbScaler, kCbOut);
+    reduce_block_max_row_init<4>();
+    tile_regs_acquire();
+    reduce_block_max_row<4>(kCbA, kCbScaler, 0, 0);
+    pack_first(kCbOut);
+    reduce_block_max_row_uninit(kCbA);
+}
+
+/// Means and variances of the columns of two tiles.
+void welford() {
+    unary_op_init_common(kCbA, kCbOutFloat);
+    constexpr std::array<uint32_t, 0> kNoTable{};
+    welford_init();
+    tile_regs_acquire();
+    copy_tile(kCbA, 0, 0);
+    welford_update<0>(0, 0, kNoTable);
+    copy_tile(kCbA, 1, 0);
+    welford_update<0>(0, 32, kNoTable);
+    welford_finalize_to_row<0>(1, 63, kNoTable);
+    tile_regs_commit();
+    tile_regs_wait();
+    cb_reserve_back(kCbOutFloat, 2);
+    pack_tile(1, kCbOutFloat);
+    pack_tile(2, kCbOutFloat);
+    tile_regs_release();
+    cb_push_back(kCbOutFloat, 2);
+}
+
+/// a > 0 ? b : 2
+void choose() {
+    unary_op_init_common(kCbA, kCbOut);
+    tile_regs_acquire();
+    copy_tile(kCbA, 0, 0);
+    copy_tile(kCbB, 0, 1);
+    fill_tile_init();
+    fill_tile(2, 2.0f);
+    gtz_tile_init();
+    gtz_tile(0);
+    where_tile_init();
+    where_tile<DataFormat::Float16_b>(0, 1, 2, 0);
+    pack_first(kCbOut);
+}
+
 /// By value of Case.
 void (*const kCases[])() = {
     [] { binary_tile(Case::Add); },
@@ -319,6 +393,11 @@ void (*const kCases[])() = {
     old_register_calls,
     copy_block_float,
     pack_out_of_order,
+    pack_face_rows,
+    transpose_in_place,
+    block_maximum,
+    welford,
+    choose,
 };
 
 }  // namespace

@@ -51,6 +51,11 @@ enum class Case : std::uint32_t {
     OldRegisterCalls,
     BlockFloat,
     PackOutOfOrder,
+    PackRows,
+    TransposeInPlace,
+    BlockMaximum,
+    Welford,
+    Choose,
 };
 
 enum class Misuse : std::uint32_t {

@@ -18,6 +18,7 @@ from ttcodegen.project.cpu_backend import CPUBackend
 from ttcodegen.project.toolchain import Toolchain
 
 OTHERS = Path(__file__).with_name("without_recipe.mlir")
+EMPTY = Path(__file__).with_name("empty.mlir")
 PARTS = 22
 """Programs that the ops are divided among: a compiler takes some seconds for each."""
 
@@ -33,8 +34,9 @@ def test_cpp_agrees_with_flatbuffer(
     assert failures(module_of(functions), toolchain) == {}
 
 
-def test_ops_without_a_recipe(cpu_backend: CPUBackend, tmp_path: Path) -> None:
-    assert main([str(OTHERS), "-o", str(tmp_path / "out"), "--check"]) == 0
+@pytest.mark.parametrize("path", [OTHERS, EMPTY], ids=lambda path: path.stem)
+def test_other_cases(cpu_backend: CPUBackend, tmp_path: Path, path: Path) -> None:
+    assert main([str(path), "-o", str(tmp_path / "out"), "--check"]) == 0
 
 
 def test_each_op_without_a_recipe_has_a_case() -> None:

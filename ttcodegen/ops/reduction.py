@@ -70,6 +70,13 @@ def _verify_reduction(op: CatalogueOp) -> None:
     )
 
 
+def _verify_extreme(op: CatalogueOp) -> None:
+    """As for sums; there are elements to choose from."""
+    _verify_reduction(op)
+    if prod(op.shape("input")) == 0 and prod(op.result_shape) > 0:
+        raise VerifyException(f"{op.name}: {op.shape('input')} has no elements to choose from")
+
+
 def _reduce(function: Callable[..., Array]) -> Callable[[Call], Array]:
     def meaning(call: Call) -> Array:
         array = call.array("input")
@@ -96,6 +103,8 @@ def _mean(array: Array, **options: Any) -> Array:
     """The mean of integers has a fraction; whoever wants it without cuts it off."""
     if np.issubdtype(array.dtype, np.integer):
         return np.mean(array, **options, dtype=np.float64)
+    if array.size == 0:
+        return np.sum(array, **options) * np.float32(np.nan)
     return np.mean(array, **options)
 
 
@@ -149,7 +158,7 @@ for _name, _function in _REDUCTIONS.items():
             f"ttir.{_name}",
             (operand("input"),),
             _DIMS,
-            verify=_verify_reduction,
+            verify=_verify_extreme if _name in ("max", "min") else _verify_reduction,
             numpy=_meaning,
             primitives=_reduction_primitives,
             lower=_lower_reduction,
@@ -307,7 +316,7 @@ def _verify_argmax(op: CatalogueOp) -> None:
         raise VerifyException(
             f"{op.name}: expected one dimension or none, found {op.parameter('dim_arg')}"
         )
-    _verify_reduction(op)
+    _verify_extreme(op)
 
 
 def _lower_argmax(builder: OpBuilder, op: CatalogueOp) -> SSAValue:

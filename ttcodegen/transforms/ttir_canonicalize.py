@@ -13,6 +13,7 @@ from ttcodegen.dialects.ttir import ttir_op_classes
 from ttcodegen.transforms.common_subexpressions import merge_common_subexpressions
 from ttcodegen.transforms.rewriting import PatternSet, functions
 from ttcodegen.transforms.ttir_arithmetic_rules import ARITHMETIC, folding_rules
+from ttcodegen.transforms.ttir_empty_rules import empty_rules
 from ttcodegen.transforms.ttir_movement_rules import MOVEMENT
 
 
@@ -20,7 +21,7 @@ from ttcodegen.transforms.ttir_movement_rules import MOVEMENT
 def canonical_rules() -> PatternSet:
     """All simplifications; they need the catalogue to be complete."""
     ttir_op_classes()
-    return PatternSet.union(MOVEMENT, ARITHMETIC, folding_rules())
+    return PatternSet.union(empty_rules(), MOVEMENT, ARITHMETIC, folding_rules())
 
 
 @dataclass(frozen=True)

@@ -14,6 +14,8 @@ from ttcodegen.conversions.device_module import device_entries, device_programs
 from ttcodegen.conversions.splitting import LONGEST
 from ttcodegen.device_compilation import DeviceSources, device_sources
 from ttcodegen.dialects.datatypes import DataType
+from ttcodegen.dialects.memory import Layout
+from ttcodegen.dialects.placement import TensorPlacement
 from ttcodegen.dialects.programs import (
     CoreRange,
     Kernel,
@@ -22,6 +24,7 @@ from ttcodegen.dialects.programs import (
     RuntimeArgument,
 )
 from ttcodegen.flatbuffer.writer import Origin
+from ttcodegen.project.device_manifest import kernel_entries, page_size
 from ttcodegen.project.device_sources import PROGRAMS_IN_FILE, KernelFiles, render_programs
 
 ORIGIN = Origin("abc", "wormhole_b0", "0.70.1")
@@ -238,3 +241,21 @@ def test_a_long_function_is_divided() -> None:
     assert "static support::DeviceTensor forward_part(const ForwardInputs& inputs, " in text
     assert "const support::DeviceTensor exp = forward_part(inputs, constants, device);" in text
     assert "forward_part_2(inputs, constants, device, exp);" in text
+
+
+def test_pages_of_rows_are_aligned_as_the_architecture_needs() -> None:
+    rows = TensorPlacement((4, 9), DataType.UINT32, Layout.ROW_MAJOR)
+    assert page_size(rows) == 64
+    assert page_size(rows.with_(shape=(4, 3))) == 32
+    (found,) = device_programs([device_entries(exp_module())[0].function])
+    operands = (
+        dataclasses.replace(found.operands[0], placement=rows.with_(shape=(4, 3))),
+        found.operands[1],
+    )
+    program = dataclasses.replace(found, operands=operands)
+    paths = {("exp", kernel.name): "kernels/kernel.cpp" for kernel in program.program.kernels}
+    args = {
+        arch: kernel_entries([program], paths, arch)[0]["compile_args"]
+        for arch in ("wormhole_b0", "blackhole")
+    }
+    assert args == {"wormhole_b0": [2, 32], "blackhole": [2, 64]}

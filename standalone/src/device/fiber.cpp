@@ -178,10 +178,14 @@ Fiber::Fiber(Entry entry, void* argument, void* slot)
 }
 
 Fiber::~Fiber() {
+    discard_frames();
+    stack_pool().give(stack_);
+}
+
+void Fiber::discard_frames() const {
 #ifdef TTCODEGEN_ASAN
     __asan_unpoison_memory_region(stack_ + kGuardBytes, kStackBytes - kGuardBytes);
 #endif
-    stack_pool().give(stack_);
 }
 
 std::uintptr_t Fiber::top() const {

@@ -24,6 +24,9 @@ class Fiber {
     /// Goes back for good; what is on the stack is given up. Called on the fiber.
     [[noreturn]] void abandon();
 
+    /// Gives up what is on the stack, so that its top can be used anew. Called on a signal's stack.
+    void discard_frames() const;
+
     bool finished() const { return finished_; }
     /// Whether an address lies on this fiber's stack or on the guard page below it.
     bool owns(std::uintptr_t address) const;

@@ -24,6 +24,7 @@ struct SignalAccess {
     static Run& run(KernelSignals& signals) { return signals.run_; }
     static bool serve_offset(KernelSignals& signals, std::uintptr_t address);
     static bool is_stuck(KernelSignals& signals);
+    static std::string describe_fault();
     [[noreturn]] static void give_up();
 };
 
@@ -59,6 +60,7 @@ std::uintptr_t& stack_pointer(ucontext_t& context) {
 
 /// Lets the fiber go on in `give_up`, on the fresh top of its stack.
 void divert(ucontext_t& context, const Fiber& fiber) {
+    fiber.discard_frames();
     instruction(context) = reinterpret_cast<std::uintptr_t>(&SignalAccess::give_up);
     stack_pointer(context) = fiber.top() - 8;
 }
@@ -186,9 +188,8 @@ bool SignalAccess::is_stuck(KernelSignals& signals) {
     return signals.silent_seconds_ >= signals.allowed_seconds_;
 }
 
-void SignalAccess::give_up() {
-    Run& run = current->run_;
-    ProcessorState& state = *run.running();
+std::string SignalAccess::describe_fault() {
+    const ProcessorState& state = *current->run_.running();
     std::string what;
     switch (fault) {
         case 0:
@@ -209,9 +210,14 @@ void SignalAccess::give_up() {
                                 static_cast<std::size_t>(fault_address));
     }
     const std::string& kernel = state.kernel->source.name;
-    run.record_failure(kernel + ": " + what + "\n  on " + describe_processor(state) + ", kernel " +
-                       kernel);
-    state.fiber->abandon();
+    return kernel + ": " + what + "\n  on " + describe_processor(state) + ", kernel " + kernel;
+}
+
+void SignalAccess::give_up() {
+    // Nothing on this stack is destroyed any more, so nothing may be left on it.
+    Run& run = current->run_;
+    run.record_failure(describe_fault());
+    run.running()->fiber->abandon();
 }
 
 KernelSignals::KernelSignals(Run& run) : run_(run), allowed_seconds_(allowed_seconds()) {

@@ -6,8 +6,8 @@
 namespace ttcodegen::device {
 
 /// While it lives, a fault on a fiber of the run ends the run with a message, and so does a kernel
-/// that computes for some seconds of processor time without calling the kernel API: ten, or what the
-/// environment variable TTCODEGEN_KERNEL_SECONDS says.
+/// that computes for some seconds of processor time without calling the kernel API: ten, or what
+/// the environment variable TTCODEGEN_KERNEL_SECONDS says.
 ///
 /// A kernel that dereferences the plain offset of its own L1, which the host knows but this process
 /// has elsewhere, is served: the core's L1 is mapped at its offsets until another core runs.

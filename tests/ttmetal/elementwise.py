@@ -1,8 +1,8 @@
 """Functions with every elementwise op that there is an operation on tiles for, in each data type.
 
 They follow from the catalogue: a new row with `tile` is tried without a word here. Ops on operands
-of one kind share a function, which becomes one program: they all read what its first op gives, so that
-they join the program that computes it.
+of one kind share a function, which becomes one program: they all read what its first op gives, so
+that they join the program that computes it.
 """
 
 from __future__ import annotations

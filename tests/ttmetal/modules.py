@@ -121,7 +121,8 @@ def matmuls() -> Iterator[str]:
     yield _fused("bias_gelu", "bf16", (40, 600), (600, 70), (70,), "gelu")
     yield _fused("bias_sigmoid", "f32", (3, 40, 50), (50, 70), (40, 70), "sigmoid")
     yield _fused("bias_relu", "bf16", (600, 64), (64, 600), (600, 600), "relu")
-    yield _block_floats()
+    yield _block_floats("block_floats", 128)
+    yield _block_floats("block_floats_unaligned", 100)
 
 
 def _fused(name: str, element: str, left: Shape, right: Shape, bias: Shape, activation: str) -> str:
@@ -134,11 +135,11 @@ def _fused(name: str, element: str, left: Shape, right: Shape, bias: Shape, acti
     return function(name, types, ops)
 
 
-def _block_floats() -> str:
-    types = [tensor((70, 128), "bf16"), tensor((128, 96), "bf16")]
+def _block_floats(name: str, inner: int) -> str:
+    types = [tensor((70, inner), "bf16"), tensor((inner, 96), "bf16")]
     marked = [types[0], f'{types[1]} {{ttcore.weight_dtype = "bfp_bf8"}}']
     op = call("matmul", ["%a0", "%a1"], types, tensor((70, 96), "bf16"))
-    return function("block_floats", marked, [op])
+    return function(name, marked, [op])
 
 
 _SLICES = {

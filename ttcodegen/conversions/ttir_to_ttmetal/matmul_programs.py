@@ -25,7 +25,12 @@ from ttcodegen.conversions.ttir_to_ttmetal.geometry import (
 )
 from ttcodegen.conversions.ttir_to_ttmetal.groups import Group, lower_chain
 from ttcodegen.conversions.ttir_to_ttmetal.registers import allocate, capacity
-from ttcodegen.conversions.ttir_to_ttmetal.tile_programs import DOUBLE, Lowered, tile_bytes
+from ttcodegen.conversions.ttir_to_ttmetal.tile_programs import (
+    DOUBLE,
+    Lowered,
+    element_word,
+    tile_bytes,
+)
 from ttcodegen.conversions.ttir_to_ttmetal.walks import Walk
 from ttcodegen.dialects.datatypes import DataType, shape_of
 from ttcodegen.dialects.placement import declared_data_type
@@ -41,7 +46,6 @@ from ttcodegen.dialects.programs import (
     Program,
     RuntimeArgument,
 )
-from ttcodegen.dialects.tile import TILE_FORMATS
 from ttcodegen.dialects.ttkernel.builder import Value
 from ttcodegen.ops.tile_lowering import Tile, TileBuilder
 
@@ -281,7 +285,7 @@ class _MatmulProgram:
             "page": walk.pages[0],
             "coordinates": walk.tile_coordinates,
             "sizes": b.words(),
-            "element": _element(declared_data_type(self.left)),
+            "element": element_word(declared_data_type(self.left)),
             "padding": self.inner % TILE_SIDE,
         }
         last = b.grid_columns - 1
@@ -337,7 +341,7 @@ class _MatmulProgram:
             "page": walk.pages[0],
             "coordinates": walk.tile_coordinates,
             "sizes": b.words(),
-            "element": _element(declared_data_type(self.right)),
+            "element": element_word(declared_data_type(self.right)),
             "padding": self.inner % TILE_SIDE,
             "transposed": self.transposed,
             "outer": outer,
@@ -459,7 +463,7 @@ class _MatmulProgram:
         return {
             "name": self.names[value],
             "page": " + ".join(terms) or "0",
-            "element": _element(declared_data_type(value)),
+            "element": element_word(declared_data_type(value)),
             "spread": spread_of(shape, self.result).word,
         }
 
@@ -498,10 +502,6 @@ class _MatmulProgram:
             least_dram_write_bytes=written,
             least_noc_bytes=least_noc + written,
         )
-
-
-def _element(data_type: DataType) -> str:
-    return "uint32_t" if TILE_FORMATS[data_type.mlir].bits == 32 else "uint16_t"
 
 
 def _rectangle(

@@ -12,7 +12,12 @@ from ttcodegen.conversions.ttir_to_ttmetal.compute import float_bits
 from ttcodegen.conversions.ttir_to_ttmetal.geometry import TiledShape, row_major_strides
 from ttcodegen.conversions.ttir_to_ttmetal.groups import Group
 from ttcodegen.conversions.ttir_to_ttmetal.moves import Piece, Term, pieces_of
-from ttcodegen.conversions.ttir_to_ttmetal.tile_programs import DOUBLE, Lowered, tile_bytes
+from ttcodegen.conversions.ttir_to_ttmetal.tile_programs import (
+    DOUBLE,
+    Lowered,
+    element_word,
+    tile_bytes,
+)
 from ttcodegen.dialects.datatypes import DataType, shape_of
 from ttcodegen.dialects.operation import CatalogueOp
 from ttcodegen.dialects.placement import declared_data_type
@@ -49,7 +54,7 @@ def lower_movement(
     slots = _slots(len(sources), data_type)
     context = {
         "inputs": [_described(value, names) for value in sources],
-        "element": _element(data_type),
+        "element": element_word(data_type),
         "slots": slots,
         "output": names[op.results[0]],
         "shape": shape,
@@ -72,17 +77,12 @@ def lower_embedding(
     context = {
         "indices": _described(indices, names),
         "table": _described(table, names),
-        "element": _element(data_type),
+        "element": element_word(data_type),
         "slots": slots,
         "output": names[op.results[0]],
         "height": TiledShape(op.result_shape).height,
     }
     return _program(op, "gather_rows", context, [indices, table], names, name, cores, slots)
-
-
-def _element(data_type: DataType) -> str:
-    """The C++ type of an element's bits."""
-    return {8: "uint8_t", 16: "uint16_t", 32: "uint32_t"}[TILE_FORMATS[data_type.mlir].bits]
 
 
 def _slots(sources: int, data_type: DataType) -> int:

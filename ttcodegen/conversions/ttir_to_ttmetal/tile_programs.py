@@ -59,6 +59,11 @@ def tile_bytes(data_type: DataType) -> int:
     return TILE_FORMATS[data_type.mlir].tile_bytes()
 
 
+def element_word(data_type: DataType) -> str:
+    """The C++ type of an element's bits; not of block floats, which have no elements alone."""
+    return {8: "uint8_t", 32: "uint32_t"}.get(TILE_FORMATS[data_type.mlir].bits, "uint16_t")
+
+
 @dataclass(frozen=True)
 class Lowered:
     """A program with its compute kernel and the values that are its operands."""
@@ -449,11 +454,10 @@ class _TileProgram:
 
     def _described(self, operand: _Input, page: str) -> dict[str, object]:
         """What the reader has to know of an operand."""
-        element = "uint32_t" if TILE_FORMATS[operand.data_type.mlir].bits == 32 else "uint16_t"
         return {
             "name": operand.name,
             "page": page,
-            "element": element,
+            "element": element_word(operand.data_type),
             "spread": spread_of(operand.shape, operand.domain).word,
             "padding": self._padding(operand, page),
         }

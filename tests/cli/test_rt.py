@@ -466,7 +466,10 @@ def test_perf_writes_a_table_and_a_trace(tmp_path: Path) -> None:
     named = {e["args"]["name"] for e in events if e["ph"] == "M"}
     assert {"model.ttnn", "classify"} <= named
     spans = [e for e in events if e["ph"] == "X"]
-    assert len([e for e in spans if e["name"] == "ttnn.linear"]) == 9
+    for op in {row["op"] for row in rows}:
+        calls = [int(row["calls"]) for row in rows if row["op"] == op]
+        assert set(calls) == {3}
+        assert len([e for e in spans if e["name"] == op]) == sum(calls)
     assert all({"ts", "dur", "pid", "tid", "name", "cat", "args"} <= e.keys() for e in spans)
 
 

@@ -163,7 +163,8 @@ class _OpClock:
         self._mark = 0.0
 
     def start(self) -> None:
-        """A run begins."""
+        """A run begins. Its steps are objects of its own."""
+        self._indices.clear()
         self._mark = time.perf_counter()
 
     def observe(self, observation: Observation) -> None:

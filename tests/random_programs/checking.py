@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import cast
@@ -35,10 +35,13 @@ TIMEOUT = 120.0
 """Seconds that the executable may run."""
 
 
-def generate(choices: Choices, name: str, most: int = MOST_OPS) -> FuncOp:
-    """A random function of up to `most` ops."""
+def generate(
+    choices: Choices, name: str, most: int = MOST_OPS, recipes: Collection[str] = RECIPES
+) -> FuncOp:
+    """A random function of up to `most` ops, made by the recipes of those names where there are
+    such."""
     generator = Generator(choices)
-    names = sorted(RECIPES)
+    names = sorted(RECIPES.keys() & recipes)
     wanted = choices.integer(1, most)
     for _ in range(2 * wanted):
         if len(generator.ops) < wanted:

@@ -77,7 +77,9 @@ def check_coverage(module: ModuleOp) -> None:
 
 def _is_dead(op: Operation) -> bool:
     """Whether nothing becomes of an op: a number that kernels know."""
-    return op.name in FILLS and bool(op.results) and splat_of(op.results[0]) is not None
+    if op.name not in FILLS or not op.results or 0 in shape_of(op.results[0].type):
+        return False
+    return splat_of(op.results[0]) is not None
 
 
 def _times(count: int) -> str:

@@ -1,0 +1,206 @@
+"""Which programs ops become, how many circular buffers and registers these take, what they cost."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+
+from tests.ttmetal.modules import call, function, single, tensor
+from ttcodegen.compilation import PIPELINES, CompileOptions, compile_module
+from ttcodegen.conversions.device_module import device_entries, device_programs
+from ttcodegen.conversions.ttir_to_ttmetal.registers import capacity
+from ttcodegen.diagnostics import CompileError, Source
+from ttcodegen.dialects import load_dialects
+from ttcodegen.dialects.programs import Processor, Program
+from ttcodegen.parsing import parse_module
+from ttcodegen.target.system import default_system
+from ttcodegen.transforms.pass_runner import PassRunner
+from ttcodegen.transforms.registry import passes_of
+
+LONGEST_CHAIN = 24
+
+
+def programs(*functions: str) -> list[Program]:
+    """The programs of a module, in the order in which they run first."""
+    module = parse_module(Source("module.mlir", "module {\n" + "".join(functions) + "}\n"))
+    PassRunner(load_dialects()).run(module, passes_of(PIPELINES["ttmetal"]))
+    entries = [entry.function for entry in device_entries(module)]
+    return [found.program for found in device_programs(entries)]
+
+
+def kernels(text: str) -> dict[str, str]:
+    """The compute kernels of a module, by the names of their files."""
+    source = Source("module.mlir", f"module {{\n{text}}}\n")
+    files = compile_module(source, CompileOptions("module", target="ttmetal")).files
+    return {path: file for path, file in files.items() if path.startswith("kernels/compute_")}
+
+
+def names(*functions: str) -> list[str]:
+    """What the programs of a module are called."""
+    return [program.name for program in programs(*functions)]
+
+
+def chain(element: str, *ops: str, shape: tuple[int, ...] = (64, 96)) -> str:
+    """A function of unary ops, one behind the other."""
+    type_ = tensor(shape, element)
+    values = ["%a0", *(f"%{number}" for number in range(len(ops)))]
+    calls = [call(op, [value], [type_], type_) for op, value in zip(ops, values, strict=False)]
+    return function("chain", [type_], calls)
+
+
+def test_a_chain_is_one_program() -> None:
+    [program] = programs(chain("bf16", "exp", "sin", "abs", "sqrt"))
+    assert program.name == "exp_sin_sqrt"
+    assert program.purpose == "exp, sin, abs, sqrt"
+    assert [kernel.processor for kernel in program.kernels] == [
+        Processor.READER,
+        Processor.COMPUTE,
+        Processor.WRITER,
+    ]
+
+
+def test_circular_buffers_of_tensors_are_double_buffered() -> None:
+    [program] = programs(chain("f32", "exp", "sin"))
+    assert [(b.name, b.pages, b.page_size) for b in program.circular_buffers] == [
+        ("a0", 2, 4096),
+        ("sin", 2, 4096),
+    ]
+    assert program.compute.fp32_destination
+    assert program.compute.unpack_to_fp32 == (0,)
+
+
+def test_work_is_divided_among_all_cores() -> None:
+    [program] = programs(chain("bf16", "exp", shape=(512, 512)))
+    rows, columns = default_system("wormhole_b0").chip.grid
+    assert program.cores.cores == rows * columns == 64
+    assert (program.work_units, program.work_unit) == (256, "output tile")
+
+
+def _around_a_reduction(size: int) -> str:
+    a, column = tensor((64, size), "bf16"), tensor((64, 1), "bf16")
+    total = {"dim_arg": "[1 : i32]", "keep_dim": "true"}
+    ops = [
+        call("exp", ["%a0"], [a], a),
+        call("multiply", ["%0", "%a1"], [a, a], a),
+        call("sum", ["%1"], [a], column, **total),
+        call("sqrt", ["%2"], [column], column),
+        call("add", ["%3", "%a2"], [column, column], column),
+    ]
+    return function("around", [a, a, column], ops)
+
+
+def test_a_chain_a_reduction_and_a_chain_are_one_program() -> None:
+    [program] = programs(_around_a_reduction(96))
+    assert program.purpose == "exp, multiply, sum, sqrt, add"
+    buffers = {buffer.name: buffer.pages for buffer in program.circular_buffers}
+    assert buffers == {"a0": 2, "a1": 2, "a2": 2, "add": 2, "scaler": 1, "partial": 2}
+
+
+def test_padding_between_a_chain_and_its_sum_needs_a_program() -> None:
+    assert names(_around_a_reduction(70)) == ["exp_multiply", "sum_sqrt_add"]
+
+
+def test_what_is_needed_elsewhere_is_a_result_of_the_program() -> None:
+    a = tensor((64, 96), "bf16")
+    ops = [call("exp", ["%a0"], [a], a), call("sin", ["%0"], [a], a)]
+    [program] = programs(function("both", [a], ops, f"%0, %1 : {a}, {a}"))
+    assert [buffer.name for buffer in program.circular_buffers] == ["a0", "exp", "sin"]
+    assert program.inputs == 1
+
+
+def test_a_product_takes_in_its_bias_and_activation() -> None:
+    types = [tensor(shape, "bf16") for shape in ((64, 96), (96, 128), (128,))]
+    result = tensor((64, 128), "bf16")
+    ops = [
+        call("linear", ["%a0", "%a1", "%a2"], types, result),
+        call("gelu", ["%0"], [result], result),
+    ]
+    [program] = programs(function("layer", types, ops))
+    assert program.purpose.startswith("matmul, add, ")
+    assert program.semaphores == ("left_ready", "left_sent", "right_ready", "right_sent")
+
+
+def test_free_reshapes_need_no_program() -> None:
+    a, view = tensor((64, 96), "bf16"), tensor((2, 32, 96), "bf16")
+    ops = [
+        call("exp", ["%a0"], [a], a),
+        call("reshape", ["%0"], [a], view, shape="[2 : i32, 32 : i32, 96 : i32]"),
+        call("sin", ["%1"], [view], view),
+    ]
+    assert names(function("viewed", [a], ops)) == ["exp", "sin"]
+
+
+def test_long_chains_are_divided() -> None:
+    ops = ["sin", "cos"] * 20
+    found = programs(chain("bf16", *ops))
+    assert [program.purpose.count(",") + 1 for program in found] == [LONGEST_CHAIN, 16]
+
+
+@pytest.mark.parametrize("element", ["bf16", "f32"])
+def test_the_registers_are_enough(element: str) -> None:
+    # A tree of sums: on the whole, more values wait for each other than there are registers.
+    a = tensor((32, 32), element)
+    leaves = [call("exp" if i % 2 else "sin", [f"%a{i}"], [a], a) for i in range(8)]
+    sums: list[str] = []
+    level = list(range(8))
+    while len(level) > 1:
+        pairs = list(zip(level[::2], level[1::2], strict=True))
+        level = [8 + len(sums) + number for number in range(len(pairs))]
+        sums += [call("add", [f"%{left}", f"%{right}"], [a, a], a) for left, right in pairs]
+    found = kernels(function("tree", [a] * 8, [*leaves, *sums]))
+    for text in found.values():
+        registers = [int(number) for number in re.findall(r"uint32_t dst\d+ = (\d+);", text)]
+        assert registers == list(range(len(registers)))
+        assert 0 < len(registers) <= capacity(element == "f32")
+
+
+def test_costs_of_a_chain_are_the_least() -> None:
+    [program] = programs(chain("bf16", "exp", "sin", "abs", "sqrt", shape=(2048, 2048)))
+    costs, size = program.costs, 2048 * 2048 * 2
+    assert costs.tiles_computed == 4 * 64 * 64
+    assert (costs.dram_read_bytes, costs.dram_write_bytes) == (size, size)
+    assert costs.noc_bytes == costs.least_noc_bytes == 2 * size
+
+
+def test_a_product_sends_each_block_once() -> None:
+    size = 1024 * 1024 * 2
+    [program] = programs(single("product", "matmul", [(1024, 1024)] * 2, (1024, 1024), "bf16"))
+    costs = program.costs
+    assert costs.dram_read_bytes == costs.least_dram_read_bytes == 2 * size
+    assert costs.noc_bytes == costs.least_noc_bytes == 5 * size
+    assert costs.tiles_computed == 32**3
+
+
+def test_products_beyond_the_grid_read_operands_again() -> None:
+    product = single("product", "matmul", [(64, 32), (32, 4096)], (64, 4096), "bf16")
+    [program] = programs(product)
+    costs = program.costs
+    assert costs.dram_read_bytes == 64 * 32 * 2 * 2 + 32 * 4096 * 2
+    assert costs.least_dram_read_bytes == 64 * 32 * 2 + 32 * 4096 * 2
+
+
+def test_what_has_no_program_is_listed_with_its_counts() -> None:
+    a = tensor((4, 4), "f32")
+    cumulated = call("cumsum", ["%a0"], [a], a, dim="0 : i64")
+    with pytest.raises(CompileError) as raised:
+        programs(function("sums", [a], [cumulated, cumulated.replace("%a0", "%0")]))
+    assert "'ttir.cumsum' has no lowering for --target ttmetal (2 times)" in str(raised.value)
+
+
+@pytest.mark.parametrize(
+    ("op", "types", "words", "reason"),
+    [
+        ("matmul", ("2x2xsi32", "2x2xsi32"), {}, "'ttir.matmul' of integers has no lowering"),
+        ("exp", ("2x2xsi32",), {}, "'ttir.exp' of si32 has no operation on tiles"),
+        ("add", ("0x2xf32", "0x2xf32"), {}, "of a tensor without elements has no lowering"),
+    ],
+)
+def test_data_types_without_a_program(
+    op: str, types: tuple[str, ...], words: dict[str, str], reason: str
+) -> None:
+    tensors = [f"tensor<{type_}>" for type_ in types]
+    operands = [f"%a{index}" for index in range(len(types))]
+    with pytest.raises(CompileError) as raised:
+        programs(function("f", tensors, [call(op, operands, tensors, tensors[0], **words)]))
+    assert reason in str(raised.value)

@@ -168,8 +168,15 @@ def test_golden_tensors_are_saved(chain: Path, tmp_path: Path) -> None:
     folder = tmp_path / "artifacts"
     args = {"binary": chain, "--save-golden-tensors": True, "--artifact-dir": folder}
     assert API.Run(args={**args, "--quiet": True})()[0] == 0
-    saved = np.load(folder / "run" / "chain" / "program_0" / "golden_0.npy")
-    assert saved.shape == (32, 32)
+    program = folder / "run" / "chain" / "program_0"
+    assert np.load(program / "golden_0.npy").shape == (32, 32)
+    pairs = sorted(path.name for path in (program / "ops").iterdir())
+    assert pairs
+    assert [n for n in pairs if n.endswith("_golden.npy")] == [
+        n.replace("_device.npy", "_golden.npy") for n in pairs if n.endswith("_device.npy")
+    ]
+    first = np.load(program / "ops" / pairs[0])
+    np.testing.assert_allclose(first, np.load(program / "ops" / pairs[1]), rtol=0.02, atol=0.02)
 
 
 MOVED = """

@@ -120,7 +120,8 @@ def _declared_files(project: Path, manifest: Mapping[str, Any], function: str) -
         if row.get("name") == function:
             for tensor in row.get("inputs", []):
                 path = project / str(tensor.get("file"))
-                if "file" in tensor and path.is_file():
+                inside = path.resolve().is_relative_to(project.resolve())
+                if "file" in tensor and inside and path.is_file():
                     found[str(tensor["name"])] = path
     return found
 

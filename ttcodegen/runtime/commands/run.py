@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import sys
 import time
 from collections.abc import Mapping
@@ -222,6 +223,8 @@ class Run(Command):
         return observer(file.functions, file.constants, lambda event: self._told(run, event))
 
     def _told(self, run: ProgramRun, event: OpEvent) -> bool | None:
+        if self.arguments["save_golden_tensors"]:
+            self._save_goldens(run, event)
         if run.inputs.origin == "golden" and not self.arguments["disable_golden"]:
             for agreement in event.agreements(self.arguments["pcc"]):
                 if agreement is not None and not agreement.passed:
@@ -287,9 +290,23 @@ class Run(Command):
         for tensor, array in zip(tensors, arrays, strict=False):
             self.logger.info(f"  {tensor.kind} '{tensor.name}':\n{array}")
 
+    def _folder(self, path: Path, run: ProgramRun) -> str:
+        return f"run/{self.artifact_folder(path)}/program_{run.index}"
+
+    def _save_goldens(self, run: ProgramRun, event: OpEvent) -> None:
+        """Writes the outputs of an op beside their golden values."""
+        folder = self._folder(run.executable.path, run)
+        # A file may call its programs anything.
+        program = re.sub(r"[^\w.-]", "_", event.program)
+        for number, (output, golden) in enumerate(zip(event.outputs, event.goldens, strict=True)):
+            if golden is not None:
+                name = f"{folder}/ops/{program}_{event.index}_{number}"
+                self.artifacts.write_array(f"{name}_golden.npy", golden)
+                self.artifacts.write_array(f"{name}_device.npy", output)
+
     def _save(self, path: Path, run: ProgramRun) -> None:
         """Writes the arrays of a run as artifacts, if that is wanted."""
-        folder = f"run/{self.artifact_folder(path)}/program_{run.index}"
+        folder = self._folder(path, run)
         if self.arguments["save_artifacts"]:
             for index, array in enumerate(run.inputs.arrays):
                 self.artifacts.write_array(f"{folder}/input_{index}.npy", array)

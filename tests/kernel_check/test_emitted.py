@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Generator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -12,30 +12,44 @@ import pytest
 
 from scripts.kernel_check import KernelCheck
 from scripts.kernel_check_configuration import read_manifest
-from tests.kernel_check.programs import EXAMPLES, ROOT, texts
+from tests.random_programs.checking import module_of
+from tests.ttmetal import elementwise, modules
 from ttcodegen.cli.ttcodegen import main
 
-MODULES = (
-    "elementwise",
-    "typecasts",
-    "broadcasts",
-    "products",
-    "reductions",
-    "movements",
-    "layers",
-    *(Path(name).name for name in EXAMPLES),
-)
-ON_BLACKHOLE = ("elementwise", "products")
+ROOT = Path(__file__).resolve().parents[2]
 TEMPLATES = ROOT / "ttcodegen" / "templates"
 BLOCKS = ROOT / "kernels"
+EXAMPLES = {
+    path.stem: path
+    for path in (
+        ROOT / "examples" / "stitching" / "decoder.mlir",
+        ROOT / "examples" / "stitching" / "encoder.mlir",
+        ROOT / "examples" / "transformer" / "transformer.mlir",
+    )
+}
+"""Those that there are programs for."""
+NAMES = (*modules.MODULES, *elementwise.ELEMENTS, "typecasts", *EXAMPLES)
+"""Modules that the tests run on the emulated device; by data type those with elementwise ops."""
+ON_BLACKHOLE = ("matmuls", "bf16")
 
 pytestmark = pytest.mark.slow
+
+
+def text_of(name: str) -> str:
+    """The text of a module."""
+    if name in EXAMPLES:
+        return EXAMPLES[name].read_text("utf-8")
+    if name in modules.MODULES:
+        return modules.text_of(name)
+    if name in elementwise.ELEMENTS:
+        return module_of(elementwise.functions(name))
+    return module_of(elementwise.typecasts())
 
 
 def emitted(name: str, arch: str, folder: Path) -> Path:
     """The project of a module."""
     source = folder / f"{name}.mlir"
-    source.write_text(texts()[name], "utf-8")
+    source.write_text(text_of(name), "utf-8")
     out = folder / name
     assert main([str(source), "-o", str(out), "--target", "ttmetal", "--arch", arch]) == 0
     return out
@@ -44,7 +58,7 @@ def emitted(name: str, arch: str, folder: Path) -> Path:
 @pytest.mark.parametrize(
     ("name", "arch"),
     [
-        *((name, "wormhole_b0") for name in MODULES),
+        *((name, "wormhole_b0") for name in NAMES),
         *((name, "blackhole") for name in ON_BLACKHOLE),
     ],
 )
@@ -57,7 +71,7 @@ def test_emitted_kernels_compile(
 
 
 @contextmanager
-def _recorded_templates(monkeypatch: pytest.MonkeyPatch) -> Iterator[set[str]]:
+def _recorded_templates(monkeypatch: pytest.MonkeyPatch) -> Generator[set[str]]:
     """The names of the templates that are used within."""
     used: set[str] = set()
     get_template = jinja2.Environment.get_template
@@ -76,7 +90,7 @@ def test_the_modules_use_all_there_is_for_kernels(
 ) -> None:
     blocks: set[str] = set()
     with _recorded_templates(monkeypatch) as used:
-        for name in MODULES:
+        for name in modules.MODULES:
             kernels = emitted(name, "wormhole_b0", tmp_path) / "kernels"
             blocks |= {path.relative_to(kernels).as_posix() for path in kernels.rglob("*.hpp")}
     assert blocks == {path.relative_to(BLOCKS).as_posix() for path in BLOCKS.rglob("*.?pp")}

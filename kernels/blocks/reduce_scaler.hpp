@@ -12,8 +12,7 @@ inline void push_reduce_scaler(uint32_t cb_scaler, uint16_t value) {
     constexpr uint32_t faces = 4;
     constexpr uint32_t face_side = 16;
     cb_reserve_back(cb_scaler, 1);
-    auto elements =
-        reinterpret_cast<volatile tt_l1_ptr uint16_t*>(get_write_ptr(cb_scaler));
+    auto elements = reinterpret_cast<volatile tt_l1_ptr uint16_t*>(get_write_ptr(cb_scaler));
     for (uint32_t face = 0; face < faces; ++face) {
         for (uint32_t index = 0; index < face_side * face_side; ++index) {
             elements[face * face_side * face_side + index] = index < face_side ? value : 0;

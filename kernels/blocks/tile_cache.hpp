@@ -1,4 +1,5 @@
-// Single elements of a tensor in DRAM, which lies there in tiles: the tiles looked at last are kept.
+// Single elements of a tensor in DRAM, which lies there in tiles: the tiles looked at last are
+// kept.
 #pragma once
 
 #include <cstdint>
@@ -13,7 +14,7 @@ namespace blocks {
 /// The pages of the circular buffer, of one tile each, are the memory of the cache.
 template <typename Element, uint32_t height, uint32_t width, uint32_t slots, typename Tensor>
 class TileCache {
-   public:
+  public:
     TileCache(const Tensor& tensor, uint32_t circular_buffer)
         : tensor_(tensor), tile_bytes_(get_tile_size(circular_buffer)) {
         cb_reserve_back(circular_buffer, slots);
@@ -27,8 +28,8 @@ class TileCache {
     Element operator[](uint32_t number) {
         const uint32_t row = number / width;
         const uint32_t column = number % width;
-        return tile(row, column / tile_side)[element_offset(row % height % tile_side,
-                                                            column % tile_side)];
+        return tile(
+            row, column / tile_side)[element_offset(row % height % tile_side, column % tile_side)];
     }
 
     /// Copies elements `stride` apart into a row of a tile, from `column` on.
@@ -63,7 +64,7 @@ class TileCache {
         }
     }
 
-   private:
+  private:
     static constexpr uint32_t no_page = 0xffffffff;
     static constexpr uint32_t tile_columns = (width + tile_side - 1) / tile_side;
     static constexpr uint32_t tile_rows = (height + tile_side - 1) / tile_side;

@@ -15,7 +15,6 @@ from __future__ import annotations
 import argparse
 import json
 import os
-import re
 import sys
 import tempfile
 from collections.abc import Callable, Mapping, Sequence
@@ -26,7 +25,7 @@ from statistics import median
 from typing import Any
 
 import numpy as np
-from measure import TTCODEGEN, corpus_file, manifest, run
+from measure import TTCODEGEN, corpus_file, fastest_run, manifest, run
 from xdsl.dialects.func import FuncOp
 
 from ttcodegen.diagnostics import Source
@@ -76,14 +75,6 @@ def run_cost(
     return RunCost(seconds(more.output), (more.cpu - once.cpu) / loops)
 
 
-def compiled_seconds(output: str) -> float:
-    """The fastest run of a model's executable."""
-    match = re.search(r"fastest run ([\d.]+) ms", output)
-    if match is None:
-        raise SystemExit("the executable printed no time")
-    return float(match.group(1)) / 1e3
-
-
 def eager_seconds(output: str) -> float:
     """The fastest run in PyTorch."""
     return min(json.loads(output)["seconds"])
@@ -114,7 +105,7 @@ def compare(path: Path, scratch: Path, options: argparse.Namespace) -> str:
     )
     costs = [
         (
-            run_cost(ours, options.loops, options.threads, compiled_seconds),
+            run_cost(ours, options.loops, options.threads, fastest_run),
             run_cost(eager, options.loops, options.threads, eager_seconds),
         )
         for _ in range(options.rounds)

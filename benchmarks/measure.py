@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import subprocess
 import sys
 import tempfile
@@ -81,3 +82,11 @@ def corpus_file(corpus: Path | None, name: str) -> Path | None:
 def manifest(out: Path) -> dict[str, Any]:
     """What a project says of itself."""
     return json.loads((out / "manifest.json").read_text())
+
+
+def fastest_run(output: str) -> float:
+    """Seconds of the fastest run that an executable tells of."""
+    match = re.search(r"fastest run ([\d.]+) ms", output)
+    if match is None:
+        raise SystemExit("the executable printed no time")
+    return float(match.group(1)) / 1e3

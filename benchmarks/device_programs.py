@@ -1,0 +1,94 @@
+"""Times device programs on the emulated device, and compares what they move with the least.
+
+    python benchmarks/device_programs.py
+
+A product of two 1024x1024 matrices over 8x8 cores, and four elementwise ops on 2048x2048 elements,
+both of bf16, with all checks of the device. The kernels are compiled before: the first run of a
+process does that. Figures are the fastest run of a process on the clock, the seconds of all
+processors of one run, and from manifest.json the bytes over the NoC and from and to DRAM, against
+the least that the computation could do with.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import tempfile
+from pathlib import Path
+from statistics import median
+
+from measure import TTCODEGEN, fastest_run, manifest, run
+
+from ttcodegen.project.building import build_project
+from ttcodegen.project.toolchain import find_toolchain
+
+PRODUCT = "tensor<1024x1024xbf16>"
+CHAIN = "tensor<2048x2048xbf16>"
+MODULES = {
+    "product of 1024x1024 matrices": f"""
+func.func @forward(%a: {PRODUCT}, %b: {PRODUCT}) -> {PRODUCT} {{
+  %0 = "ttir.matmul"(%a, %b) : ({PRODUCT}, {PRODUCT}) -> {PRODUCT}
+  return %0 : {PRODUCT}
+}}
+""",
+    "chain of four ops on 2048x2048 elements": f"""
+func.func @forward(%a: {CHAIN}, %b: {CHAIN}) -> {CHAIN} {{
+  %0 = "ttir.add"(%a, %b) : ({CHAIN}, {CHAIN}) -> {CHAIN}
+  %1 = "ttir.exp"(%0) : ({CHAIN}) -> {CHAIN}
+  %2 = "ttir.multiply"(%1, %b) : ({CHAIN}, {CHAIN}) -> {CHAIN}
+  %3 = "ttir.sigmoid"(%2) : ({CHAIN}) -> {CHAIN}
+  return %3 : {CHAIN}
+}}
+""",
+}
+
+
+def measured(text: str, folder: Path, options: argparse.Namespace) -> str:
+    """Seconds of a run on the clock and of processors, medians of several processes."""
+    source, out = folder / "program.mlir", folder / "out"
+    source.write_text(text)
+    run((*TTCODEGEN, str(source), "-o", str(out), "--target", "ttmetal"))
+    built = build_project(out, manifest(out)["module"], find_toolchain(), "exe")
+    environment = {"TTCODEGEN_THREADS": str(options.threads)}
+    command = [str(built.executable), "--loops"]
+    walls: list[float] = []
+    processors: list[float] = []
+    run([*command, "1"], environment)
+    for _ in range(options.rounds):
+        once = run([*command, "1"], environment)
+        more = run([*command, str(options.loops + 1)], environment)
+        walls.append(fastest_run(more.output))
+        processors.append((more.cpu - once.cpu) / options.loops)
+    return f"{median(walls):8.3f} s {median(processors):8.3f} s   {_ratios(out)}"
+
+
+def _ratios(out: Path) -> str:
+    """What the programs of a project move, against the least, summed up over its launches."""
+    totals: dict[str, int] = {}
+    for program in manifest(out)["programs"]:
+        for name, value in program["costs"].items():
+            totals[name] = totals.get(name, 0) + value * program["launches"]
+    dram = totals["dram_read_bytes"] + totals["dram_write_bytes"]
+    least = totals["least_dram_read_bytes"] + totals["least_dram_write_bytes"]
+    noc = totals["noc_bytes"] / totals["least_noc_bytes"]
+    return (
+        f"{totals['tiles_computed']} tiles, {dram} bytes of DRAM ({dram / least:.2f} times the "
+        f"least), {totals['noc_bytes']} over the NoC ({noc:.2f})"
+    )
+
+
+def main() -> None:
+    """Prints two lines per program."""
+    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
+    parser.add_argument("--threads", type=int, default=os.cpu_count())
+    parser.add_argument("--rounds", type=int, default=3, help="processes of each")
+    parser.add_argument("--loops", type=int, default=5, help="runs in a process")
+    options = parser.parse_args()
+    print(f"{options.threads} threads; a run on the clock, and of all processors")
+    for name, text in MODULES.items():
+        with tempfile.TemporaryDirectory() as folder:
+            print(f"{name}\n    {measured(text, Path(folder), options)}", flush=True)
+
+
+if __name__ == "__main__":
+    main()

@@ -430,6 +430,31 @@ def test_tensors_larger_than_the_machine_are_refused(tmp_path: Path) -> None:
         assert "GiB for its tensors, this machine has" in result["error"]
 
 
+def test_programs_of_the_device(tmp_path: Path) -> None:
+    out = tmp_path / "decoder"
+    source = str(EXAMPLES / "stitching" / "decoder.mlir")
+    options = ["--target", "ttmetal", "--no-format"]
+    assert compile_main([source, "-o", str(out), *options]) == 0
+    path = out / "model.ttm"
+    seen: list[str] = []
+    run = API.Run(
+        args={"binary": path, "--quiet": True, "--memory": True, "--check-memory-leak": True},
+        callback=lambda event: seen.append(event.name),
+    )
+    code, results = run()
+    program = results["results"][0]["programs"][0]
+    assert (code, program["golden"]) == (0, "unrounded")
+    assert program["memory"]["peak_bytes"]["dram"] > 0
+    assert "ttmetal.enqueue_program matmul" in seen
+    assert "ttir.matmul" in seen
+    _, result = result_of("Perf", {"binary": path, "--artifact-dir": tmp_path / "f"})
+    rows = {row["op"]: row for row in result["ops"]}
+    assert rows["matmul"]["flops"] == 2 * 32 * 128 * 10
+    _, result = result_of("Read", {"binary": path, "--section": "cpp"})
+    assert "void kernel_main() {" in result["sections"]["cpp"]
+    assert result_of("Check", {"binary": path})[0] == 0
+
+
 def test_programs_that_cannot_be_run(tmp_path: Path) -> None:
     tensors = (*adding_program().tensors[:2], replace(adding_program().tensors[2]))
     tensors = (

@@ -9,7 +9,8 @@ mantissa (tf32).
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import cast
 
 import numpy as np
 
@@ -32,6 +33,7 @@ from ttcodegen.runtime.execution import ExecutionError, Executor, Function, Obse
 from ttcodegen.runtime.interpreter import (
     DeviceTensor,
     DisturbedTensor,
+    UnroundedTensor,
     attribute_values,
     constant_array,
 )
@@ -78,7 +80,8 @@ class DeviceInterpreter:
     """Runs the functions of a file.
 
     With `disturbance` the results of ops are disturbed by as much as an order of summation may make
-    out, which tells the decisions (comparisons) that hang on it.
+    out, which tells the decisions (comparisons) that hang on it. Without `rounds` all floats are
+    float32, which tells how much the data types of the device cost.
 
     Raises:
         CompileError: if the file calls ops that this version does not know.
@@ -90,9 +93,11 @@ class DeviceInterpreter:
         binary: DeviceBinary,
         observe: Observer | None = None,
         disturbance: np.random.Generator | None = None,
+        rounds: bool = True,
     ) -> None:
         catalogue.load()
         self._binary = binary
+        self._rounds = rounds
         constants = [constant_array(constant) for constant in binary.constants]
         programs = {program.meaning: program for program in binary.programs}
         reader = _FunctionReader(binary, constants, disturbance)
@@ -102,11 +107,13 @@ class DeviceInterpreter:
             else reader.host_function(function)
             for function in binary.functions
         }
+        if not rounds:
+            functions = {name: _unrounded(function) for name, function in functions.items()}
         self._executor = Executor(functions, observe)
 
     def run(self, name: str, inputs: Sequence[np.ndarray]) -> list[np.ndarray]:
         """The outputs of a function in the numpy dtypes of their data types: bfloat16 of ml_dtypes
-        for bf16, float32 for block floats.
+        for bf16, float32 for block floats, and for all floats that are not rounded.
 
         Inputs are rounded to the data types of the function; they are not changed.
 
@@ -115,6 +122,8 @@ class DeviceInterpreter:
             ExecutionError: if an op fails or gives another shape than the file says.
         """
         results = self._executor.run(name, inputs)
+        if not self._rounds:
+            return results
         function = self._binary.function(name)
         types = [function.tensors[output.tensor].type for output in function.outputs]
         return [
@@ -238,6 +247,12 @@ def _function(
 ) -> Function:
     results = [output.tensor for output in function.outputs]
     return Function.of(function.name, tensors, arguments, steps, results)
+
+
+def _unrounded(function: Function) -> Function:
+    """The function with tensors that hold float32, whatever their data types."""
+    placements = [cast(DeviceTensor, tensor).placement for tensor in function.tensors]
+    return replace(function, tensors=[UnroundedTensor(placement) for placement in placements])
 
 
 def _inputs(function: file.Program) -> dict[str, int]:

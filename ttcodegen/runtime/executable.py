@@ -154,14 +154,13 @@ class FlatbufferExecutable(ABC):
     ) -> Runner:
         """An interpreter of the functions."""
 
-    def reference(self, program: int, arguments: Sequence[np.ndarray]) -> list[np.ndarray] | None:
-        """The outputs of a program whose floats are all float32, whatever their data types; None
-        if that says nothing of the program.
+    @abstractmethod
+    def reference(self, program: int, arguments: Sequence[np.ndarray]) -> list[np.ndarray]:
+        """The outputs of a program whose floats are all float32, whatever their data types.
 
         Raises:
             CompileError: as `run`.
         """
-        return None
 
     def run(
         self, program: int, arguments: Sequence[np.ndarray], observe: Observer | None = None
@@ -260,7 +259,7 @@ class TTNNExecutable(FlatbufferExecutable):
     ) -> Runner:
         return Interpreter(self.binary, observe, disturbance)
 
-    def reference(self, program: int, arguments: Sequence[np.ndarray]) -> list[np.ndarray] | None:
+    def reference(self, program: int, arguments: Sequence[np.ndarray]) -> list[np.ndarray]:
         """The outputs of a program that rounds nothing."""
         return self._run(lambda: Interpreter(self.binary, rounds=False), program, arguments)
 
@@ -278,6 +277,10 @@ class TTMExecutable(FlatbufferExecutable):
         self, observe: Observer | None = None, disturbance: np.random.Generator | None = None
     ) -> Runner:
         return DeviceInterpreter(self.binary, observe, disturbance)
+
+    def reference(self, program: int, arguments: Sequence[np.ndarray]) -> list[np.ndarray]:
+        """The outputs of programs that round nothing."""
+        return self._run(lambda: DeviceInterpreter(self.binary, rounds=False), program, arguments)
 
     def operations(self, function: Program) -> Sequence[Operation]:
         """The launches and views of a host function; a meaning counts for the program it is of."""

@@ -260,6 +260,60 @@ void kernel_main() {
     expect(read(source) == read(target), "all parts arrive");
 }
 
+/// The same in objects: circular buffers, the NoC, semaphores.
+void objects_transfer_as_functions_do() {
+    const CoreRange cores({0, 0}, {1, 0});
+    const auto source = make_counting(2 * kTileBytes, kTileBytes);
+    const auto target = make_buffer(2 * kTileBytes, kTileBytes);
+    Program program = CreateProgram();
+    add_circular_buffer(program, cores, 0, 2);
+    CreateSemaphore(program, cores, 0);
+    Arguments compile_args;
+    TensorAccessorArgs(*source).append_to(compile_args);
+    const auto reader = add_reader(program, cores, R"(
+#include "experimental/circular_buffer.h"
+#include "experimental/endpoints.h"
+#include "experimental/noc_semaphore.h"
+#include "experimental/tensor.h"
+void kernel_main() {
+    constexpr auto args = TensorAccessorArgs<0>();
+    const auto source = TensorAccessor(args, get_arg_val<uint32_t>(0));
+    const auto target = TensorAccessor(args, get_arg_val<uint32_t>(1));
+    experimental::Noc noc;
+    experimental::CircularBuffer cb(0);
+    experimental::Semaphore<> arrived(0);
+    const uint32_t bytes = cb.get_tile_size();
+    // The first core reads both tiles, and gives the second core one of them.
+    if (get_absolute_logical_x() == 0) {
+        cb.reserve_back(2);
+        for (uint32_t i = 0; i < 2; ++i) {
+            noc.async_read(source, cb, bytes, {.page_id = i}, {.offset_bytes = i * bytes});
+        }
+        noc.async_read_barrier();
+        cb.push_back(2);
+        cb.wait_front(2);
+        noc.async_write(experimental::use<experimental::CircularBuffer::AddrSelector::READ_PTR>(cb),
+                        experimental::UnicastEndpoint{}, bytes, {.offset_bytes = bytes},
+                        {.noc_x = 19, .noc_y = 18, .addr = cb.get_read_ptr()});
+        arrived.up(noc, 19, 18, 1);
+        noc.async_atomic_barrier();
+    } else {
+        arrived.wait(1);
+        arrived.down(1);
+        cb.reserve_back(1);
+        cb.push_back(1);
+        cb.wait_front(1);
+    }
+    noc.async_write(cb, target, bytes, {}, {.page_id = get_absolute_logical_x()});
+    noc.async_write_barrier();
+    cb.pop_front(1);
+})",
+                                   compile_args);
+    SetRuntimeArgs(program, reader, cores, {address_of(source), address_of(target)});
+    run(std::move(program));
+    expect(read(source) == read(target), "both tiles arrive");
+}
+
 /// Variables of a kernel belong to a processor, whoever runs the same kernel.
 [[maybe_unused]] void variables_belong_to_processors() {
     const CoreRange cores({0, 0}, {3, 0});
@@ -297,6 +351,7 @@ int main() {
     circular_buffers_may_lie_in_buffers();
     arguments_change_between_runs();
     transfers_use_state_and_transactions();
+    objects_transfer_as_functions_do();
 #ifndef __SANITIZE_ADDRESS__  // which surrounds variables with memory that must not be touched
     variables_belong_to_processors();
 #endif

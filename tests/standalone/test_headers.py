@@ -29,7 +29,7 @@ COMPUTE_HEADERS = [
 ]
 DATAFLOW_HEADERS = [
     name for name in headers_below("api", "*.h") if not name.startswith("api/compute/")
-]
+] + headers_below("experimental", "*.h")
 PROLOGUE = """
 #define KERNEL_BUILD 1
 #define ARCH_WORMHOLE 1

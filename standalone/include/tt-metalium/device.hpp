@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "hostdevcommon/common_values.hpp"
+#include "hostdevcommon/kernel_structs.h"  // programs get tt::CBIndex from here
 #include "tt-metalium/core_coord.hpp"
 #include "umd/device/types/arch.hpp"
 #include "umd/device/types/core_coordinates.hpp"

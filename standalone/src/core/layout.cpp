@@ -60,21 +60,21 @@ Tile::Tile(std::array<std::uint32_t, 2> shape, bool transpose_tile)
 std::uint32_t Tile::get_tile_size(const DataFormat& format) const {
     const std::uint32_t exponents = face_shape[0] * num_faces;
     switch (format) {
+        case DataFormat::Bfp2:
+        case DataFormat::Bfp2_b:
+            return tile_hw / 4 + exponents;
+        case DataFormat::Bfp4:
         case DataFormat::Bfp4_b:
             return tile_hw / 2 + exponents;
+        case DataFormat::Bfp8:
         case DataFormat::Bfp8_b:
             return tile_hw + exponents;
-        case DataFormat::UInt8:
-            return tile_hw;
-        case DataFormat::Float16_b:
-        case DataFormat::UInt16:
-            return tile_hw * 2;
-        case DataFormat::Float32:
-        case DataFormat::Int32:
-        case DataFormat::UInt32:
-            return tile_hw * 4;
-        default:
+        case DataFormat::Tf32:
+        case DataFormat::MxFp4:
+        case DataFormat::Invalid:
             TT_THROW("Invalid data format {}", static_cast<int>(format));
+        default:
+            return tile_hw * datum_size(format);
     }
 }
 bool Tile::operator==(const Tile& other) const {

@@ -107,9 +107,13 @@ def test_closed_modules_lend_no_device(models: Models, cpu_backend: CPUBackend) 
 def test_both_in_one_program(
     models: Models, cpu_backend: CPUBackend, toolchain: Toolchain, tmp_path: Path
 ) -> None:
-    """The example, as its CMakeLists.txt says."""
-    build = tmp_path / "build"
-    configure = [toolchain.cmake, "-G", "Ninja", "-S", str(EXAMPLE), "-B", str(build)]
+    """The example, as its CMakeLists.txt says, in a program that uses threads itself."""
+    build, sources = tmp_path / "build", tmp_path / "stitching"
+    shutil.copytree(EXAMPLE, sources)
+    cmake = sources / "CMakeLists.txt"
+    own = "find_package(Threads REQUIRED)\nadd_subdirectory("
+    cmake.write_text(cmake.read_text().replace("add_subdirectory(", own, 1))
+    configure = [toolchain.cmake, "-G", "Ninja", "-S", str(sources), "-B", str(build)]
     configure += [f"-DCMAKE_MAKE_PROGRAM={toolchain.ninja}"]
     configure += [f"-DCMAKE_CXX_COMPILER={toolchain.compiler}"]
     configure += ["-DCMAKE_CXX_FLAGS=-Wall -Wextra -Werror"]

@@ -39,6 +39,11 @@ function(ttcodegen_build_cpu_dir result)
 endfunction()
 
 function(ttcodegen_find_cpu_backend)
+  foreach(target ttcodegen::cpu Threads::Threads)
+    if(NOT TARGET ${target})
+      list(APPEND unknown_targets ${target})
+    endif()
+  endforeach()
   if(TTCODEGEN_CPU_DIR)
     find_package(TTCodegenCPU ${TTCODEGEN_VERSION} EXACT QUIET CONFIG
       PATHS "${TTCODEGEN_CPU_DIR}" NO_DEFAULT_PATH
@@ -60,8 +65,9 @@ function(ttcodegen_find_cpu_backend)
     )
   endif()
   message(STATUS "CPU backend: ${TTCodegenCPU_DIR}")
-  # CMake before 3.24 does not know CMAKE_FIND_PACKAGE_TARGETS_GLOBAL.
-  foreach(target ttcodegen::cpu Threads::Threads)
+  # CMake before 3.24 does not know CMAKE_FIND_PACKAGE_TARGETS_GLOBAL. What was there before belongs to
+  # another folder, which sees it anyway.
+  foreach(target ${unknown_targets})
     set_target_properties(${target} PROPERTIES IMPORTED_GLOBAL TRUE)
   endforeach()
   target_link_libraries(ttcodegen_backend INTERFACE ttcodegen::cpu)

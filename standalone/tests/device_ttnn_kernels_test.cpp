@@ -5,6 +5,7 @@
 // test is skipped (status 77) without it. Nothing of the kernels is part of this project.
 
 #include <cstdlib>
+#include <filesystem>
 #include <functional>
 
 #include "device_compute_testing.hpp"
@@ -200,6 +201,26 @@ const std::vector<KernelRow> kKernels{
      {},
      kTiles,
      0.05},
+    // Rows of four tiles: element `row * 128 + column` of the memory behind the buffer.
+    {"data_movement/tilize/device/kernels/compute/tilize.cpp",
+     {},
+     2,
+     [](const Tiles& a, const Tiles&, std::size_t tile, std::size_t i) {
+         const auto [row, column] = place(i);
+         const std::size_t index = row * 128 + tile * 32 + column;
+         return element(a, index / kTileElements, index % kTileElements);
+     },
+     {},
+     {0, 2, 1, kTiles}},
+    {"data_movement/untilize/device/kernels/compute/untilize.cpp",
+     {},
+     2,
+     [](const Tiles& a, const Tiles&, std::size_t tile, std::size_t i) {
+         const std::size_t index = tile * kTileElements + i;
+         return element(a, index % 128 / 32, tile_offset(index / 128, index % 32));
+     },
+     {},
+     {1, kTiles, 0, 2}},
     {"eltwise/unary_backward/tanh_bw/device/kernels/compute/eltwise_bw_tanh_deriv.cpp",
      {1, kTiles},
      2,
@@ -283,6 +304,9 @@ int main() {
         std::puts("skipped: TTNN_OPERATIONS does not name the kernels of the wheel");
         return 77;
     }
+    // Kernels include headers of the library by their paths from its root.
+    const std::filesystem::path root = std::filesystem::path(folder) / "../../../..";
+    setenv("CPLUS_INCLUDE_PATH", root.lexically_normal().c_str(), 1);
     for (const KernelRow& row : kKernels) {
         run_kernel(folder, row);
     }

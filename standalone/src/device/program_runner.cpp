@@ -91,7 +91,12 @@ std::string descriptors(const tt::tt_metal::detail::ProgramImpl& program, const 
            list("unsigned short", "unpack_tile_size", sizes) +
            list("unsigned char", "unpack_tile_r_dim", heights) +
            list("unsigned char", "unpack_tile_c_dim", widths) +
-           list("unsigned char", "unpack_tile_num_faces", faces);
+           list("unsigned char", "unpack_tile_num_faces", faces) +
+           list("unsigned char", "pack_dst_format", formats) +
+           list("unsigned short", "pack_tile_size", sizes) +
+           list("unsigned char", "pack_tile_r_dim", heights) +
+           list("unsigned char", "pack_tile_c_dim", widths) +
+           list("unsigned char", "pack_tile_num_faces", faces);
 }
 
 void add_compute_defines(KernelRequest& request, const ComputeConfig& config) {

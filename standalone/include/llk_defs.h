@@ -1,0 +1,3 @@
+#pragma once
+
+#include "ttcodegen/device/compute_types.hpp"

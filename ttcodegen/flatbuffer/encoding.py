@@ -9,6 +9,7 @@ from typing import Any
 
 from ttcodegen.diagnostics import CompileError
 from ttcodegen.flatbuffer.schema import SCALARS, Field, FieldType, Schema
+from ttcodegen.lazy_numpy import import_without_numpy
 
 _MARGIN = 1 << 16
 """Bytes beside the large vectors for which the first buffer has room."""
@@ -24,16 +25,15 @@ def encode(schema: Schema, record: object, large_bytes: int = 0) -> bytes:
     Raises:
         CompileError: if the file would be larger than a flatbuffer can be (2 GiB).
     """
-    # The library takes long to import and only writers need it.
-    from flatbuffers.builder import Builder, BuilderSizeError
-
-    if large_bytes + _MARGIN > Builder.MAX_BUFFER_SIZE:
+    # The library takes long to import and only writers need it, none of them with numpy.
+    library: Any = import_without_numpy("flatbuffers.builder")
+    if large_bytes + _MARGIN > library.Builder.MAX_BUFFER_SIZE:
         raise _too_large()
-    encoder = _Encoder(schema, Builder(large_bytes + _MARGIN))
+    encoder = _Encoder(schema, library.Builder(large_bytes + _MARGIN))
     try:
         root = encoder.record(record)
         encoder.builder.Finish(root, file_identifier=schema.identifier.encode("ascii"))
-    except BuilderSizeError:
+    except library.BuilderSizeError:
         raise _too_large() from None
     return bytes(encoder.builder.Output())
 

@@ -1,5 +1,6 @@
-#include <algorithm>
-#include <chrono>
+#include <filesystem>
+#include <fstream>
+#include <iterator>
 
 #include "device/device_testing.hpp"
 #include "tt-metalium/work_split.hpp"
@@ -60,6 +61,23 @@ void copies(BufferType from, BufferType to, std::uint32_t tiles) {
                 report.run_seconds);
 }
 
+void reports_are_written_as_json() {
+    const auto path = std::filesystem::temp_directory_path() / "ttcodegen_device_report.json";
+    setenv("TTCODEGEN_DEVICE_REPORT", path.c_str(), 1);
+    copies(BufferType::DRAM, BufferType::L1, 3);
+    copies(BufferType::DRAM, BufferType::DRAM, 5);
+    unsetenv("TTCODEGEN_DEVICE_REPORT");
+    std::ifstream file(path);
+    const std::string text{std::istreambuf_iterator<char>(file), {}};
+    std::filesystem::remove(path);
+    for (const char* part :
+         {"\"noc_read_bytes\": 6144", "\"dram_written_bytes\": 0", "\"dram_written_bytes\": 10240",
+          "/reader.cpp\", \"processor\": \"NCRISC\", \"cores\": 3", "\"run_seconds\""}) {
+        expect(text.find(part) != std::string::npos, std::string(part) + " in\n" + text);
+    }
+    expect(text.starts_with("[\n") && text.ends_with("]\n"), "a list");
+}
+
 }  // namespace
 
 int main() {
@@ -67,5 +85,6 @@ int main() {
     copies(BufferType::DRAM, BufferType::DRAM, 1000);
     copies(BufferType::DRAM, BufferType::L1, 300);
     copies(BufferType::L1, BufferType::DRAM, 300);
+    reports_are_written_as_json();
     return 0;
 }

@@ -27,6 +27,11 @@ namespace fs = std::filesystem;
 
 namespace {
 
+/// What stays in the cache: kernels are some ten kilobytes each, headers half a megabyte.
+constexpr std::size_t kKeptKernels = 4000;
+constexpr std::size_t kKeptHeaders = 4;
+const std::string kHeadersPrefix = "device-headers-";
+
 /// 128 bits of FNV-1a, as two runs with different starts: names of files in the cache.
 class ContentHash {
   public:
@@ -142,27 +147,25 @@ const std::string& headers_hash() {
 }
 
 /// The folder with the headers of the kernel API, written when it is not there.
-const fs::path& headers_folder() {
-    static const fs::path folder = [] {
-        const fs::path wanted = cache_folder() / ("device-headers-" + headers_hash());
-        if (fs::exists(wanted)) {
-            return wanted;
-        }
-        const fs::path scratch = scratch_name(wanted);
-        for (const DeviceHeader* header = kDeviceHeaders; header->path != nullptr; ++header) {
-            const fs::path path = scratch / header->path;
-            std::error_code error;
-            fs::create_directories(path.parent_path(), error);
-            write_file(path, header->text);
-        }
-        std::error_code taken;
-        fs::rename(scratch, wanted, taken);
-        if (taken) {
-            fs::remove_all(scratch);  // another process was faster
-        }
+fs::path headers_folder() {
+    const fs::path wanted = cache_folder() / (kHeadersPrefix + headers_hash());
+    std::error_code error;
+    // The folder that is in use is the newest.
+    fs::last_write_time(wanted, fs::file_time_type::clock::now(), error);
+    if (!error) {
         return wanted;
-    }();
-    return folder;
+    }
+    const fs::path scratch = scratch_name(cache_folder() / "headers");
+    for (const DeviceHeader* header = kDeviceHeaders; header->path != nullptr; ++header) {
+        const fs::path path = scratch / header->path;
+        fs::create_directories(path.parent_path(), error);
+        write_file(path, header->text);
+    }
+    fs::rename(scratch, wanted, error);
+    if (error) {
+        fs::remove_all(scratch);  // another process was faster
+    }
+    return wanted;
 }
 
 /// The files that a kernel includes from its own folder: their content belongs to the kernel.
@@ -245,6 +248,25 @@ std::string unit_text(const KernelRequest& request) {
     }
     text += "#line 1 \"ttcodegen entry point\"\n";
     return text + "#include \"ttcodegen/device/kernel_entry.hpp\"\n";
+}
+
+/// Keeps the newest entries of a folder whose names begin with `prefix`; who uses an older one has
+/// loaded it already, or makes it again.
+void prune(const fs::path& folder, std::string_view prefix, std::size_t kept) {
+    std::vector<std::pair<fs::file_time_type, fs::path>> entries;
+    std::error_code error;
+    for (const auto& entry : fs::directory_iterator(folder, error)) {
+        if (entry.path().filename().string().starts_with(prefix)) {
+            entries.emplace_back(entry.last_write_time(error), entry.path());
+        }
+    }
+    if (entries.size() <= kept) {
+        return;
+    }
+    std::sort(entries.begin(), entries.end());
+    for (std::size_t i = 0; i + kept < entries.size(); ++i) {
+        fs::remove_all(entries[i].second, error);
+    }
 }
 
 int run_compiler(const std::vector<std::string>& command, const fs::path& log) {
@@ -412,6 +434,10 @@ std::vector<const LoadedKernel*> compile_kernels(const std::vector<KernelRequest
     }
     for (const std::size_t i : missing) {
         loaded[hashes[i]] = load(object(i), requests[i]);
+    }
+    if (!missing.empty()) {
+        prune(folder, "", kKeptKernels);
+        prune(cache_folder(), kHeadersPrefix, kKeptHeaders);
     }
     std::vector<const LoadedKernel*> kernels;
     for (const std::string& hash : hashes) {

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import os
 import re
 import shlex
+import shutil
+import sys
 from pathlib import Path
 
 import pytest
@@ -71,6 +74,19 @@ def test_examples_of_documents_that_build(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     assert run_document(ROOT / "docs" / "stitching.md", slow=True) > 3
+
+
+@pytest.mark.slow
+def test_examples_of_device_programs(
+    cpu_backend: CPUBackend, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    # Where pip has put cmake.
+    scripts = Path(sys.executable).parent
+    monkeypatch.setenv("PATH", str(scripts), prepend=os.pathsep)
+    for path in ROOT.glob("examples/device_programs/*.mlir"):
+        shutil.copy(path, tmp_path)
+    assert run_document(ROOT / "docs" / "ttmetal.md") > 20
 
 
 def test_the_options_of_translate_are_documented() -> None:

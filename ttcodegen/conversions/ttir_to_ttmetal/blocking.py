@@ -11,6 +11,9 @@ MOST_BLOCK_SIDE = 8
 32-bit floats."""
 MOST_INNER = 8
 """Tiles of the inner dimension that are brought at a time."""
+MOST_OPERAND_BYTES = 768 * 1024
+"""Of L1, for the blocks of the operands. The sums take 256 KiB at most; of the 1.5 MiB that a core
+has, tt-metal and tensors of the user's own take some."""
 
 
 @dataclass(frozen=True)
@@ -32,11 +35,25 @@ class Blocking:
     grid_columns: int
 
     @classmethod
-    def of(cls, batches: int, rows: int, columns: int, inner: int, cores: CoreRange) -> Blocking:
-        """The division over the cores of a range that starts at 0, 0."""
+    def of(
+        cls,
+        batches: int,
+        rows: int,
+        columns: int,
+        inner: int,
+        cores: CoreRange,
+        tile_bytes: tuple[int, int] = (2048, 2048),
+    ) -> Blocking:
+        """The division over the cores of a range that starts at 0, 0.
+
+        `tile_bytes` are those of the left and the right operand: as much of the inner dimension is
+        brought at a time as goes into `MOST_OPERAND_BYTES`, twice over.
+        """
         block_rows, grid_rows = _share(rows, cores.last_row + 1)
         block_columns, grid_columns = _share(columns, cores.last_column + 1)
-        divisors = [n for n in range(1, MOST_INNER + 1) if inner % n == 0]
+        slice_bytes = 2 * (block_rows * tile_bytes[0] + block_columns * tile_bytes[1])
+        most = max(1, min(MOST_INNER, MOST_OPERAND_BYTES // slice_bytes))
+        divisors = [n for n in range(1, most + 1) if inner % n == 0]
         return cls(
             batches,
             rows,

@@ -99,6 +99,10 @@ class _MatmulProgram:
             self.result.columns,
             -(-self.inner // TILE_SIDE),
             self.device,
+            (
+                tile_bytes(declared_data_type(self.left)),
+                tile_bytes(declared_data_type(self.right)),
+            ),
         )
         blocking = self.blocking
         self.cores = CoreRange(0, 0, blocking.grid_columns - 1, blocking.grid_rows - 1)

@@ -92,3 +92,19 @@ def test_scales_along_other_dimensions_take_two_steps():
 def test_types_that_are_not_understood_are_listed():
     message = failure("func.func @f(%x: tensor<2x!quant.uniform<i64:f32, 1.0>>) { return }")
     assert "elements of type !quant.uniform<i64:f32, 1.0> are not supported" in message
+
+
+def test_constants_hold_stored_integers_or_what_they_mean():
+    _, made = ops(
+        f'%r = "ttir.constant"() <{{value = dense<3> : tensor<2x3xi8>}}> : () -> {Q}',
+        arguments="",
+        result=Q,
+    )
+    assert [op.name for op in made] == ["ttir.constant"]
+    assert made[0].result_type == TensorType(IntegerType(8), [2, 3])
+    _, made = ops(
+        f'%r = "ttir.constant"() <{{value = dense<3.0> : tensor<2x3xf32>}}> : () -> {Q}',
+        arguments="",
+        result=Q,
+    )
+    assert [op.name for op in made] == ["ttir.constant", "ttir.quantize"]

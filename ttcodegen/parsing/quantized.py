@@ -11,7 +11,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, cast
 
-from xdsl.dialects.builtin import FunctionType, ModuleOp, TensorType
+from xdsl.dialects.builtin import (
+    DenseIntOrFPElementsAttr,
+    FunctionType,
+    IntegerType,
+    ModuleOp,
+    TensorType,
+)
 from xdsl.dialects.func import FuncOp
 from xdsl.ir import Attribute, Operation, SSAValue
 from xdsl.rewriter import Rewriter
@@ -60,8 +66,16 @@ def _express(op: CatalogueOp) -> None:
     if name.removesuffix("_unrolled") in _CONVERSIONS:
         if len(operands) >= 1 and len(results) == 1:
             _convert(op, operands[0], results[0])
-    elif not _moves(op, operands, results):
+    elif not _moves(op, operands, results) and not _is_stored(op):
         _compute_on_reals(op, operands, results)
+
+
+def _is_stored(op: CatalogueOp) -> bool:
+    """Whether the op is a constant that names the integers that are stored, not what they mean."""
+    value = op.properties.get("value") or op.attributes.get("value")
+    if not isinstance(value, DenseIntOrFPElementsAttr):
+        return False
+    return isinstance(value.get_element_type(), IntegerType)
 
 
 def _moves(

@@ -12,18 +12,8 @@ std::uint32_t address_of(const std::shared_ptr<distributed::MeshBuffer>& buffer)
     return static_cast<std::uint32_t>(buffer->address());
 }
 
-/// One core multicasts a tile to all others, which write it to DRAM: semaphores both ways.
-void multicasts_reach_all_cores() {
-    const CoreRange cores({0, 0}, {3, 2});
-    const auto source = make_counting(kTileBytes, kTileBytes);
-    const auto target = make_buffer(12 * kTileBytes, kTileBytes);
-    Program program = CreateProgram();
-    add_circular_buffer(program, cores, 0, 1);
-    const auto ready = CreateSemaphore(program, cores, 0);
-    const auto sent = CreateSemaphore(program, cores, 0);
-    const auto first = device().worker_core_from_logical_core({0, 0});
-    const auto last = device().worker_core_from_logical_core({3, 2});
-    const std::string kernel = kInclude + R"(
+/// Core 0 reads a tile and sends it; all write the tile that they have.
+const std::string kMulticastKernel = kInclude + R"(
 void kernel_main() {
     constexpr auto args = TensorAccessorArgs<0>();
     const auto ready = get_semaphore(get_compile_time_arg_val(2));
@@ -59,10 +49,22 @@ void kernel_main() {
     noc_async_write_barrier();
     cb_pop_front(0, 1);
 })";
+
+/// One core multicasts a tile to all others, which write it to DRAM: semaphores both ways.
+void multicasts_reach_all_cores() {
+    const CoreRange cores({0, 0}, {3, 2});
+    const auto source = make_counting(kTileBytes, kTileBytes);
+    const auto target = make_buffer(12 * kTileBytes, kTileBytes);
+    Program program = CreateProgram();
+    add_circular_buffer(program, cores, 0, 1);
+    const auto ready = CreateSemaphore(program, cores, 0);
+    const auto sent = CreateSemaphore(program, cores, 0);
+    const auto first = device().worker_core_from_logical_core({0, 0});
+    const auto last = device().worker_core_from_logical_core({3, 2});
     Arguments compile_args;
     TensorAccessorArgs(*source).append_to(compile_args);
     compile_args.insert(compile_args.end(), {ready, sent});
-    const auto reader = add_reader(program, cores, kernel, compile_args);
+    const auto reader = add_reader(program, cores, kMulticastKernel, compile_args);
     for (std::uint32_t i = 0; i < 12; ++i) {
         SetRuntimeArgs(program, reader, CoreCoord{i % 4, i / 4},
                        {address_of(source), address_of(target), static_cast<std::uint32_t>(first.x),

@@ -105,6 +105,9 @@ void test_shapes_and_types() {
     const Tensor integers = make_tensor(Shape({2, 2}), {1, 2, 3, 4}, DataType::UINT32);
     expect_close(values_of(ttnn::sum(integers, 0)), {4, 6}, 0);
     expect_close(values_of(ttnn::max(integers, 1)), {2, 4}, 0);
+    // Columns of no width: nothing is summed, and nothing divided by it.
+    expect_shape(ttnn::mean(draw_tensor(Shape({3, 4, 0})), 1), Shape({3, 0}));
+    expect_close(values_of(ttnn::sum(draw_tensor(Shape({2, 0})), 1)), {0, 0}, 0);
     const Tensor with_nan = make_tensor(Shape({1, 3}), {1, std::nanf(""), 2});
     expect(std::isnan(values_of(ttnn::max(with_nan, 1))[0]), "NaN wins");
     expect_close(values_of(ttnn::sum(make_tensor(Shape({3}), {1, 2, 3}), 0, false, std::nullopt,

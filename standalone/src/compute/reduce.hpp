@@ -96,8 +96,9 @@ void reduce(const ReductionPlan& plan, const Value* input, const Value* centers,
     if (plan.run_is_reduced()) {
         parallel_for(plan.kept().size(), std::max<std::size_t>(1, grain / work), reduce_runs);
     } else {
-        parallel_for(plan.kept().size() * chunks,
-                     std::max<std::size_t>(1, grain / work / std::min(run, chunk)), reduce_columns);
+        const std::size_t width = std::max<std::size_t>(1, std::min(run, chunk));
+        parallel_for(plan.kept().size() * chunks, std::max<std::size_t>(1, grain / work / width),
+                     reduce_columns);
     }
 }
 

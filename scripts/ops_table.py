@@ -50,9 +50,12 @@ default after `=`; without one it has to be there.
 - computes in: the data types that the library takes for the first operand, the preferred one first.
   Tensors of other types are converted before and behind it, so that an op takes all of them unless
   its limits say otherwise;
-- ttnn: the calls that `--target ttnn` makes of the op, those that depend on operands and attributes
-  included; in brackets the ops of this table that it is rewritten with first;
-- ttmetal: whether `--target ttmetal` has kernels for the op, or for the ops it is rewritten with.
+- ttnn: the calls that `--target ttnn` makes of the op, those included that depend on operands and
+  attributes; in brackets the ops of this table that it is rewritten with first;
+- ttmetal: what `--target ttmetal` makes of the op. tiles: an operation on tiles in registers, so
+  that chains share a program. program: kernels of its own, with such chains before or behind.
+  movement: a program that puts elements elsewhere, or nothing at all. number: kernels know it.
+  rewritten: other ops of this table.
 
 | op | operands | attributes | limits | computes in | ttnn | ttmetal |
 |---|---|---|---|---|---|---|
@@ -152,17 +155,24 @@ def _to_ttnn(definition: TTIRDefinition) -> str:
 
 
 def _to_ttmetal(definition: TTIRDefinition) -> str:
-    if definition.tile is not None or definition.name in (
-        *REDUCTIONS,
-        *MOVEMENTS,
-        *FILLS,
-        *_KERNELS,
-    ):
-        return "yes"
-    return "rewritten" if definition.primitives or definition.decompose else "no"
+    """What device kernels do of an op themselves, or of all those that it is rewritten with."""
+    if definition.tile is not None:
+        return "tiles"
+    for kind, names in _KERNELS.items():
+        if definition.name in names:
+            return kind
+    rewriting = definition.primitives or definition.decompose
+    if rewriting is None:
+        return "no"
+    made = made_by(rewriting, definition.short_name) & TTIR.keys() - {definition.short_name}
+    return "no" if any(_to_ttmetal(TTIR[name]) == "no" for name in made) else "rewritten"
 
 
-_KERNELS = ("ttir.matmul", "ttir.embedding")
+_KERNELS = {
+    "program": ("ttir.matmul", "ttir.embedding", *REDUCTIONS),
+    "movement": MOVEMENTS,
+    "number": FILLS,
+}
 """Ops with programs of their own."""
 
 

@@ -52,10 +52,10 @@ default after `=`; without one it has to be there.
   its limits say otherwise;
 - ttnn: the calls that `--target ttnn` makes of the op, those included that depend on operands and
   attributes; in brackets the ops of this table that it is rewritten with first;
-- ttmetal: what `--target ttmetal` makes of the op. tiles: an operation on tiles in registers, so
-  that chains share a program. program: kernels of its own, with such chains before or behind.
-  movement: a program that puts elements elsewhere, or nothing at all. number: kernels know it.
-  rewritten: other ops of this table.
+- ttmetal: what `--target ttmetal` makes of the op. tiles: an operation on tiles in
+  registers, so that chains share a program. program: kernels of its own, with such chains
+  before or behind. movement: a program that puts elements elsewhere, or nothing at all.
+  number: kernels know it. rewritten: other ops of this table.
 
 | op | operands | attributes | limits | computes in | ttnn | ttmetal |
 |---|---|---|---|---|---|---|

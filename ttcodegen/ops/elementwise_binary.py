@@ -85,17 +85,20 @@ class Row:
 
 
 def _comparison_tiles(name: str) -> TileLowering:
-    """0 or 1. Equality of integers is that of their difference with 0."""
+    """0 or 1. Integers are equal if their difference is 0, and the greater one of two is one of
+    them; the header of `lt_int_tile` and its like compiles behind some others only (0.70.1)."""
 
     def lower(builder: TileBuilder, op: CatalogueOp, tiles: Sequence[Tile]) -> Tile:
         first, second = tiles
         if first.data_type is not DataType.INT32:
             require_float(op, tiles)
             return builder.call(f"{name}_binary_tile", first, second)
-        if name in ("eq", "ne"):
-            difference = builder.call("sub_int_tile", first, second, dtype=DataType.INT32)
-            return builder.call("eqz_tile_int32" if name == "eq" else "nez_tile_int32", difference)
-        return builder.call(f"{name}_int_tile", first, second, dtype=DataType.INT32)
+        if name in ("ge", "lt", "le", "gt"):
+            greater = builder.call("binary_max_int32_tile", first, second)
+            first, second = greater, first if name in ("ge", "lt") else second
+        difference = builder.call("sub_int_tile", first, second, dtype=DataType.INT32)
+        equal = name in ("eq", "ge", "le")
+        return builder.call("eqz_tile_int32" if equal else "nez_tile_int32", difference)
 
     return lower
 

@@ -113,6 +113,10 @@ def write_compute_kernel(
     _prepend(file, f"{title}\n\n{kernel.purpose}", writer.headers)
 
 
+_INCLUDED_BEFORE = {"api/compute/binary_comp.h": "api/compute/atan2.h"}
+"""Headers of tt-metal 0.70.1 that compile only behind another; includes are sorted by name."""
+
+
 def _prepend(file: EmitCBuilder, title: str, headers: set[str]) -> None:
     """Includes are known when everything else is written; they stand in front of it."""
     preface = EmitCBuilder(Block())
@@ -120,7 +124,8 @@ def _prepend(file: EmitCBuilder, title: str, headers: set[str]) -> None:
     for header in sorted(standard_headers(file.block.walk()) | {"cstdint"}):
         preface.include(header)
     preface.blank()
-    for header in sorted(headers):
+    needed = {before for header, before in _INCLUDED_BEFORE.items() if header in headers}
+    for header in sorted(headers | needed):
         preface.include(header, standard=False)
     preface.blank()
     first = file.block.first_op

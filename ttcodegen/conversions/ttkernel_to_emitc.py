@@ -113,7 +113,10 @@ def write_compute_kernel(
     _prepend(file, f"{title}\n\n{kernel.purpose}", writer.headers)
 
 
-_INCLUDED_BEFORE = {"api/compute/binary_comp.h": "api/compute/atan2.h"}
+_INCLUDED_BEFORE = {
+    "api/compute/binary_comp.h": "api/compute/atan2.h",
+    "api/compute/eltwise_unary/cbrt.h": "api/compute/bcast.h",
+}
 """Headers of tt-metal 0.70.1 that compile only behind another; includes are sorted by name."""
 
 

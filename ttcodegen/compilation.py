@@ -11,7 +11,7 @@ from ttcodegen.diagnostics import CompileError, Diagnostics, Source
 from ttcodegen.dialects import load_dialects
 from ttcodegen.dialects.system import set_system, system_of
 from ttcodegen.parsing import check_supported, parse_module
-from ttcodegen.target.system import DEFAULT_ARCHITECTURE, SystemDescription, default_system
+from ttcodegen.systems.description import DEFAULT_ARCHITECTURE, SystemDescription, default_system
 from ttcodegen.transforms.pass_runner import PassRunner
 from ttcodegen.transforms.registry import passes_of
 

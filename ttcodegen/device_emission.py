@@ -16,7 +16,7 @@ from ttcodegen.diagnostics import CompileError
 from ttcodegen.dialects.system import system_of
 from ttcodegen.emitc.builder import open_file
 from ttcodegen.emitc.naming import identifier
-from ttcodegen.target.system import DEFAULT_ARCHITECTURE
+from ttcodegen.systems.description import DEFAULT_ARCHITECTURE
 from ttcodegen.transforms.module_text import module_text
 
 if TYPE_CHECKING:

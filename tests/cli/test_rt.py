@@ -27,7 +27,7 @@ from ttcodegen.rt import API, Artifacts, Logger
 from ttcodegen.runtime import initialization
 from ttcodegen.runtime.commands import arguments
 from ttcodegen.runtime.commands.perf import COLUMNS
-from ttcodegen.target.system import ARCHITECTURES, default_system
+from ttcodegen.systems.description import ARCHITECTURES, default_system
 
 EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
 SCHEMA = load_schema("ttnn.fbs")

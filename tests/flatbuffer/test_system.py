@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from ttcodegen.diagnostics import CompileError
 from ttcodegen.flatbuffer import system as ttsys
 from ttcodegen.flatbuffer.system import read_ttsys, read_ttsys_file, write_ttsys
-from ttcodegen.target.system import (
+from ttcodegen.systems.description import (
     ARCHITECTURES,
     ChipChannel,
     SystemDescription,

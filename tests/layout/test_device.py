@@ -14,7 +14,7 @@ from ttcodegen.dialects.affine_text import affine_map_text, parse_affine_map
 from ttcodegen.dialects.ttcore_device import DeviceAttr
 from ttcodegen.layout import Device, TensorLayout
 from ttcodegen.layout.device import PhysicalCore
-from ttcodegen.target.system import default_system
+from ttcodegen.systems.description import default_system
 
 
 def affine(text: str) -> AffineMap:

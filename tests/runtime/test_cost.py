@@ -14,7 +14,7 @@ from ttcodegen.ops.definition import TTNN
 from ttcodegen.runtime.cost import MOVEMENTS, Cost, cost_of
 from ttcodegen.runtime.roofline import Roofline, card_roofline, host_roofline
 from ttcodegen.runtime.trace import Span, Trace
-from ttcodegen.target.system import default_system
+from ttcodegen.systems.description import default_system
 
 
 def cost(

@@ -13,7 +13,7 @@ from ttcodegen.dialects.memory import Layout
 from ttcodegen.dialects.placement import Shards, TensorPlacement
 from ttcodegen.dialects.system import set_system
 from ttcodegen.parsing import parse_module
-from ttcodegen.target.system import default_system
+from ttcodegen.systems.description import default_system
 from ttcodegen.transforms.registry import passes_of, step
 from ttcodegen.transforms.ttcore_memory import Banks, banks_of
 

@@ -14,7 +14,7 @@ from ttcodegen.diagnostics import CompileError, Source
 from ttcodegen.dialects import load_dialects
 from ttcodegen.dialects.programs import Processor, Program
 from ttcodegen.parsing import parse_module
-from ttcodegen.target.system import default_system
+from ttcodegen.systems.description import default_system
 from ttcodegen.transforms.pass_runner import PassRunner
 from ttcodegen.transforms.registry import passes_of
 

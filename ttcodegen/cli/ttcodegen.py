@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from ttcodegen import __version__
 from ttcodegen.cli.entry import ExitStatus, Invocation, run_program
 from ttcodegen.diagnostics import Diagnostics, Source
-from ttcodegen.target.system import ARCHITECTURES
+from ttcodegen.systems.description import ARCHITECTURES
 
 if TYPE_CHECKING:
     from ttcodegen.compilation import CompiledModule

@@ -13,7 +13,7 @@ from xdsl.traits import SymbolOpInterface
 from ttcodegen.dialects.ttcore_device import DeviceAttr, DeviceDescription
 from ttcodegen.dialects.ttcore_layouts import Grid
 from ttcodegen.dialects.ttcore_system import SystemDescAttr
-from ttcodegen.target.system import Pair, SystemDescription
+from ttcodegen.systems.description import Pair, SystemDescription
 
 SYSTEM_DESC = "ttcore.system_desc"
 """The attribute of a module that describes the system."""

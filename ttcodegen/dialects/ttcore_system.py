@@ -19,7 +19,7 @@ from xdsl.utils.exceptions import VerifyException
 
 from ttcodegen.diagnostics import CompileError
 from ttcodegen.dialects.ttcore_layouts import GridAttr, shape_text
-from ttcodegen.target.system import (
+from ttcodegen.systems.description import (
     ARCHITECTURES,
     ChipChannel,
     ChipDescription,

@@ -52,7 +52,7 @@ from ttcodegen.dialects.ttmetal_attributes import (
     NocConfigAttr,
     ProgramSemaphoreType,
 )
-from ttcodegen.target.system import SystemDescription
+from ttcodegen.systems.description import SystemDescription
 
 CIRCULAR_BUFFERS = 32
 """Circular buffers of a core (tt-metal 0.70.1, circular_buffer_constants.h)."""

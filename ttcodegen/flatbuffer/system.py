@@ -11,7 +11,7 @@ from ttcodegen.diagnostics import CompileError
 from ttcodegen.flatbuffer.decoding import decode
 from ttcodegen.flatbuffer.encoding import encode
 from ttcodegen.flatbuffer.schema import load_schema
-from ttcodegen.target.system import (
+from ttcodegen.systems.description import (
     ARCHITECTURES,
     ChipChannel,
     ChipDescription,

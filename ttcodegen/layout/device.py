@@ -27,7 +27,7 @@ from ttcodegen.dialects.ttcore_device import DeviceAttr, DeviceDescription, devi
 from ttcodegen.dialects.ttcore_layouts import Grid, shape_text
 from ttcodegen.layout.collapse import Shape
 from ttcodegen.layout.tensor_layout import TensorLayout
-from ttcodegen.target.system import SystemDescription
+from ttcodegen.systems.description import SystemDescription
 
 
 @dataclass(frozen=True)

@@ -16,7 +16,7 @@ from ttcodegen.project.description import (
     ModuleDescription,
     TensorDescription,
 )
-from ttcodegen.target.system import DEFAULT_ARCHITECTURE
+from ttcodegen.systems.description import DEFAULT_ARCHITECTURE
 
 if TYPE_CHECKING:
     from importlib.resources.abc import Traversable

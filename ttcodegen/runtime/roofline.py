@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from ttcodegen.runtime.cost import Cost
-from ttcodegen.target.system import ChipDescription
+from ttcodegen.systems.description import ChipDescription
 
 # Multiplications and additions of the matrix engine of a Tensix core in a cycle, 2 x 8 x 16 x 16,
 # in the lowest fidelity (tt-metal, tech_reports/GEMM_FLOPS); HiFi4, in which all bits of bfloat16

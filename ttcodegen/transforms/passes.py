@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ttcodegen.target.system import ARCHITECTURES
+from ttcodegen.systems.description import ARCHITECTURES
 from ttcodegen.transforms.registry import Group, Option, PassEntry
 
 _TRANSFORMS = "ttcodegen.transforms"

@@ -12,7 +12,7 @@ from xdsl.passes import ModulePass
 from ttcodegen.diagnostics import CompileError
 from ttcodegen.dialects.system import DeviceOp, devices, one_chip, set_system, system_of
 from ttcodegen.flatbuffer.system import load_system
-from ttcodegen.target.system import DEFAULT_ARCHITECTURE, default_system
+from ttcodegen.systems.description import DEFAULT_ARCHITECTURE, default_system
 
 
 def _load_system(module: ModuleOp, path: str, arch: str) -> None:

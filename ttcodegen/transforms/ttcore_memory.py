@@ -21,7 +21,7 @@ from ttcodegen.dialects.programs import Program, program_of
 from ttcodegen.dialects.system import system_of
 from ttcodegen.dialects.tile import TILE_FORMATS
 from ttcodegen.dialects.ttcore import ArgumentType, LoadCachedOp
-from ttcodegen.target.system import DEFAULT_ARCHITECTURE, ChipDescription, default_system
+from ttcodegen.systems.description import DEFAULT_ARCHITECTURE, ChipDescription, default_system
 from ttcodegen.transforms.const_eval_hoist import is_const_eval
 from ttcodegen.transforms.deallocate import buffer_owners
 

@@ -37,7 +37,7 @@ from ttcodegen.dialects.system import system_of
 from ttcodegen.emitc.naming import NameScope, identifier
 from ttcodegen.ops.constant_values import splat_of
 from ttcodegen.parsing.structure import operation_name
-from ttcodegen.target.system import DEFAULT_ARCHITECTURE, default_system
+from ttcodegen.systems.description import DEFAULT_ARCHITECTURE, default_system
 from ttcodegen.transforms.inline import is_entry
 from ttcodegen.transforms.rewriting import functions, set_type
 

@@ -19,7 +19,7 @@ from ttcodegen.runtime.executable import (
     open_flatbuffer,
 )
 from ttcodegen.runtime.memory_use import memory_use
-from ttcodegen.target.system import SystemDescription, default_system, differences
+from ttcodegen.systems.description import SystemDescription, default_system, differences
 
 ENDINGS = (".ttnn", ".ttm", ".so")
 

@@ -28,7 +28,7 @@ from ttcodegen.runtime.executable import (
 from ttcodegen.runtime.execution import Observation
 from ttcodegen.runtime.roofline import Roofline, card_roofline, host_roofline
 from ttcodegen.runtime.trace import Span, Trace
-from ttcodegen.target.system import default_system
+from ttcodegen.systems.description import default_system
 
 COLUMNS: tuple[str, ...] = (
     "program",

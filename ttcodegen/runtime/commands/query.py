@@ -10,7 +10,7 @@ from ttcodegen.diagnostics import CompileError
 from ttcodegen.flatbuffer.system import write_ttsys
 from ttcodegen.runtime.commands.artifacts import json_text
 from ttcodegen.runtime.commands.command import Command, FileResult
-from ttcodegen.target.system import SystemDescription, default_system
+from ttcodegen.systems.description import SystemDescription, default_system
 
 CPU_BACKEND_ARCH = "wormhole_b0"
 """The card whose grid, memories and data types the CPU backend has."""

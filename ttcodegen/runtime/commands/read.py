@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from ttcodegen.flatbuffer.program import Binary
     from ttcodegen.flatbuffer.ttm_program import DeviceBinary, DeviceProgram
     from ttcodegen.runtime.executable import Executable
-    from ttcodegen.target.system import SystemDescription
+    from ttcodegen.systems.description import SystemDescription
 
 ENDINGS = (".ttnn", ".ttm", ".so", ".ttsys")
 
@@ -129,7 +129,7 @@ def system_of(binary: Binary | DeviceBinary) -> SystemDescription:
         CompileError: if what it says of it is damaged.
     """
     from ttcodegen.flatbuffer.system import read_ttsys
-    from ttcodegen.target.system import ARCHITECTURES, default_system
+    from ttcodegen.systems.description import ARCHITECTURES, default_system
 
     if binary.system:
         return read_ttsys(binary.system)

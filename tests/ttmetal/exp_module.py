@@ -47,7 +47,14 @@ _SHARE = (RuntimeArgument("first", "first"), RuntimeArgument("count", "count"))
 
 def _walk(name: str, data_type: DataType) -> tuple[tuple[str, str], ...]:
     element = "uint32_t" if data_type is DataType.FLOAT32 else "uint16_t"
-    operand = {"name": name, "page": "tile", "element": element, "spread": "none", "padding": None}
+    operand = {
+        "name": name,
+        "tensor": name,
+        "page": "tile",
+        "element": element,
+        "spread": "none",
+        "padding": None,
+    }
     context = {
         "tile_coordinates": [],
         "step_coordinates": [],
@@ -99,7 +106,7 @@ def exp_program(data_type: DataType = DataType.BFLOAT16) -> Program:
                 "Writes the tiles of y.",
                 CORES,
                 "write_tiles",
-                context=(("outputs", '["y"]'),),
+                context=(("outputs", '[{"name": "y", "tensor": "y"}]'),),
                 constants=(NamedConstant("cb_y", 1),),
                 accessors=(1,),
                 arguments=(RuntimeArgument("y_address", "address(1)"), *_SHARE),

@@ -276,12 +276,73 @@ def plumbing() -> Iterator[str]:
     )
 
 
+def sharing() -> Iterator[str]:
+    """Values that one program reads in several places."""
+    a, column = tensor((64, 70), "bf16"), tensor((64, 1), "bf16")
+    total = {"dim_arg": _integers((1,)), "keep_dim": "true"}
+    yield function(
+        "around_a_reduction",
+        [a, column],
+        [
+            call("multiply", ["%a0", "%a1"], [a, column], a),
+            call("sum", ["%0"], [a], column, **total),
+            call("add", ["%1", "%a1"], [column] * 2, column),
+        ],
+    )
+    square = tensor((96, 96), "bf16")
+    for name, left, right, behind in (
+        ("left_and_behind", "%a0", "%a1", "%a0"),
+        ("right_and_behind", "%a0", "%a1", "%a1"),
+        ("everywhere", "%a0", "%a0", "%a0"),
+    ):
+        ops = [
+            call("matmul", [left, right], [square] * 2, square),
+            call("add", ["%0", behind], [square] * 2, square),
+        ]
+        yield function(name, [square] * 2, ops)
+    yield function(
+        "filled",
+        [square],
+        [
+            call("full", [], [], square, shape="array<i32: 96, 96>", fill_value="3.0 : f32"),
+            call("add", ["%0", "%a0"], [square] * 2, square),
+            call("matmul", ["%1", "%0"], [square] * 2, square),
+            call("multiply", ["%2", "%0"], [square] * 2, square),
+        ],
+        f"%0, %3 : {square}, {square}",
+    )
+
+
+_OFTEN_MEANT = """
+    x x_address x_tensor cb_x reserve_back noc_async_read_page get_write_ptr row column batch_0 tile
+    first count left right partial scaler program programs device workload core cores share reader
+    compute writer reader_kernel output_tiles read_left receive_right left_sent class
+""".split()
+
+
+def names() -> Iterator[str]:
+    """Tensors that are called as kernels, host and the device's API call other things."""
+    square = tensor((64, 64), "bf16")
+    for number in range(0, len(_OFTEN_MEANT), 4):
+        given = [*_OFTEN_MEANT[number:], "y", "z", "w"][:4]
+        types = [f'{square} {{ttir.name = "{name}"}}' for name in given]
+        ops = [
+            call("matmul", ["%a0", "%a1"], [square] * 2, square),
+            call("add", ["%0", "%a2"], [square] * 2, square),
+            call("subtract", ["%a3", "%a2"], [square] * 2, square),
+            call("permute", ["%2"], [square], square, permutation=_array((1, 0))),
+        ]
+        yield function(f"names_{number // 4}", types, ops, f"%1, %3 : {square}, {square}")
+
+
 MODULES = {
     "reductions": reductions,
     "matmuls": matmuls,
     "movements": movements,
     "layers": layers,
     "plumbing": plumbing,
+    "sharing": sharing,
+    "names": names,
 }
 
 

@@ -210,25 +210,53 @@ def address_operand(value: str) -> int | None:
     return int(value.removeprefix("address(").removesuffix(")"))
 
 
+def tensor_names(kernel: Kernel) -> dict[int, str]:
+    """What a kernel calls the operands whose addresses it is told, by their numbers."""
+    return {
+        operand: argument.name.removesuffix(_ADDRESS)
+        for argument in kernel.arguments
+        if (operand := address_operand(argument.value)) is not None
+        and argument.name.endswith(_ADDRESS)
+    }
+
+
 def _operand_names(program: Program, count: int) -> list[str]:
     """What the operands are called: as the kernels call their addresses."""
     names: dict[int, str] = {}
     for kernel in program.kernels:
-        for argument in kernel.arguments:
-            operand = address_operand(argument.value)
-            if operand is not None and argument.name.endswith(_ADDRESS):
-                names.setdefault(operand, argument.name.removesuffix(_ADDRESS))
-    # What the C++ of programs calls its own things.
-    scope = NameScope(
-        "workload program programs device core cores share build kernel_path set_arguments reader "
-        "writer compute".split()
-    )
+        names = tensor_names(kernel) | names
+    scope = NameScope(_names_around(program))
     for index in range(count):
         is_output = index >= program.inputs
         number = index - program.inputs if is_output else index
         fallback = f"{'output' if is_output else 'input'}_{number}"
         names[index] = scope.unique(identifier(names.get(index, fallback)))
     return [names[index] for index in range(count)]
+
+
+def _names_around(program: Program) -> Iterator[str]:
+    """What the C++ that builds a program and sets its arguments calls its own things."""
+    yield from "core cores device program programs share workload".split()
+    yield from ("build", "kernel_path", "set_arguments", f"{identifier(program.work_unit)}s")
+    yield from (f"cb_{buffer.name}" for buffer in program.circular_buffers)
+    yield from (f"{semaphore}_semaphore" for semaphore in program.semaphores)
+    yield from (constant.name for kernel in program.kernels for constant in kernel.constants)
+    for variable in kernel_variables(program):
+        yield from (variable, f"{variable}_config", f"{variable}_kernel")
+
+
+def kernel_variables(program: Program) -> list[str]:
+    """What the kernels are called in the C++ that builds the program: by what they do, if that is
+    enough."""
+    roles = [kernel.processor.value for kernel in program.kernels]
+    scope = NameScope(["cores", "program", "workload", "device"])
+    ending = f"_{program.name}"
+    return [
+        scope.unique(
+            role if roles.count(role) == 1 else identifier(kernel.name.removesuffix(ending))
+        )
+        for role, kernel in zip(roles, program.kernels, strict=True)
+    ]
 
 
 def kernels_of(programs: Iterable[DeviceProgram]) -> Iterator[tuple[DeviceProgram, Kernel]]:

@@ -17,6 +17,8 @@ from typing import Any
 from ttcodegen.conversions.device_module import (
     DeviceProgram,
     address_operand,
+    kernel_variables,
+    tensor_names,
 )
 from ttcodegen.dialects.programs import (
     CircularBuffer,
@@ -86,6 +88,8 @@ def render_kernels(
 def _data_movement(kernel: Kernel, program: Program, title: str) -> str:
     template = template_environment().get_template(f"ttmetal/kernels/{kernel.source}.cpp.jinja")
     context = {name: json.loads(value) for name, value in kernel.context}
+    named = tensor_names(kernel)
+    context["tensors"] = [named[operand] for operand in kernel.accessors]
     text = template.render({"kernel": kernel, "program": program, **context})
     head = "".join(f"{comment_line(line)}\n" for line in title.splitlines())
     return f"{head}//\n{text.lstrip()}"
@@ -145,7 +149,7 @@ def _uses_noc(program: Program) -> bool:
 def _program(device_program: DeviceProgram, kernels: KernelFiles) -> dict[str, Any]:
     program = device_program.program
     constants = _shared_constants(program)
-    variables = _kernel_variables(program)
+    variables = kernel_variables(program)
     rows = [
         _kernel(kernel, program, kernels.paths[program.name, kernel.name], variable, constants)
         for kernel, variable in zip(program.kernels, variables, strict=True)
@@ -208,19 +212,6 @@ def _buffer(buffer: CircularBuffer) -> dict[str, Any]:
         "pages": buffer.pages,
         "page_size": buffer.page_size,
     }
-
-
-def _kernel_variables(program: Program) -> list[str]:
-    """What the kernels are called in the program's function: by what they do, if that is enough."""
-    roles = [kernel.processor.value for kernel in program.kernels]
-    scope = NameScope(["cores", "program", "workload", "device"])
-    ending = f"_{program.name}"
-    return [
-        scope.unique(
-            role if roles.count(role) == 1 else identifier(kernel.name.removesuffix(ending))
-        )
-        for role, kernel in zip(roles, program.kernels, strict=True)
-    ]
 
 
 def _shared_constants(program: Program) -> dict[str, int]:

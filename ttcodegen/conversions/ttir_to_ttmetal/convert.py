@@ -22,12 +22,8 @@ from ttcodegen.conversions.ttir_to_ttmetal.groups import (
 )
 from ttcodegen.conversions.ttir_to_ttmetal.matmul_programs import lower_matmul
 from ttcodegen.conversions.ttir_to_ttmetal.movement_programs import lower_embedding, lower_movement
-from ttcodegen.conversions.ttir_to_ttmetal.tile_programs import (
-    RESERVED_NAMES,
-    Lowered,
-    lower_tiles,
-    program_name,
-)
+from ttcodegen.conversions.ttir_to_ttmetal.program_parts import Lowered, tensor_name
+from ttcodegen.conversions.ttir_to_ttmetal.tile_programs import lower_tiles, program_name
 from ttcodegen.dialects.datatypes import shape_of
 from ttcodegen.dialects.functions import argument_names
 from ttcodegen.dialects.operation import CatalogueOp
@@ -124,13 +120,14 @@ class _FunctionConverter:
         return self._made
 
     def _name_values(self, block: Block) -> None:
-        scope = NameScope(RESERVED_NAMES)
-        for argument, name in zip(block.args, argument_names(self.function), strict=True):
-            self._names[argument] = scope.unique(identifier(name))
+        scope = NameScope()
+        arguments = zip(block.args, argument_names(self.function), strict=True)
+        hints: list[tuple[SSAValue, str]] = list(arguments)
         for op in block.ops:
             for result in op.results:
-                hint = result.name_hint or op.name.rpartition(".")[2]
-                self._names[result] = scope.unique(identifier(hint))
+                hints.append((result, result.name_hint or op.name.rpartition(".")[2]))
+        for value, hint in hints:
+            self._names[value] = scope.unique(tensor_name(hint))
 
     def _keep_constant(self, op: Operation) -> None:
         made = op.clone()

@@ -156,12 +156,15 @@ def lower_chain(
     known: dict[SSAValue, Tile],
     inputs: dict[SSAValue, Tile],
 ) -> None:
-    """Lowers elementwise ops in order.
+    """Lowers elementwise ops and fills in order.
 
     `known` holds the tiles of values that ops of the group gave, and gets those of these ops;
     `inputs` gets the tiles of values that come from outside.
     """
     for op in ops:
+        if (number := splat_of(op.results[0])) is not None:
+            known[op.results[0]] = builder.fill(number, declared_data_type(op.results[0]))
+            continue
         tiles: list[Tile] = []
         for value in op.operands:
             if value in known:
@@ -224,7 +227,8 @@ class _Grouping:
         elif op.name in MOVEMENTS:
             self._begin(op, Kind.MOVEMENT)
         elif _is_needed_fill(op):
-            self._begin(op, Kind.TILES)
+            # Nobody waits for it: elementwise ops know the number.
+            self.groups.append(Group(len(self.groups), Kind.TILES, op.result_shape, [op]))
 
     def _view(self, op: CatalogueOp) -> None:
         """The same buffer: whoever reads it waits for the program that writes it."""
@@ -235,7 +239,7 @@ class _Grouping:
 
     def _begin(self, op: CatalogueOp, kind: Kind) -> None:
         group = Group(len(self.groups), kind, op.result_shape, [op])
-        if not is_elementwise(op) and op.name not in FILLS:
+        if not is_elementwise(op):
             group.anchor = op
             group.shape = shape_of(op.operands[0].type)
         self.groups.append(group)
@@ -288,7 +292,7 @@ class _Grouping:
         if group.kind is not Kind.TILES or group.anchor is not None:
             return False
         shape = shape_of(op.operands[0].type)
-        if group.shape != shape or any(o.name in FILLS for o in group.ops):
+        if group.shape != shape:
             return False
         inside = {*group.ops, op}
         if any(u.operation not in inside for o in group.ops for r in o.results for u in r.uses):

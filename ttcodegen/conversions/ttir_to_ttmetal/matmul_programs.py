@@ -7,8 +7,7 @@ part of the inner dimension after the other.
 
 from __future__ import annotations
 
-import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from math import prod
 
@@ -24,32 +23,31 @@ from ttcodegen.conversions.ttir_to_ttmetal.geometry import (
     spread_of,
 )
 from ttcodegen.conversions.ttir_to_ttmetal.groups import Group, lower_chain
-from ttcodegen.conversions.ttir_to_ttmetal.registers import allocate, capacity
-from ttcodegen.conversions.ttir_to_ttmetal.tile_programs import (
+from ttcodegen.conversions.ttir_to_ttmetal.program_parts import (
     DOUBLE,
     Lowered,
+    ProgramParts,
     element_word,
+    has_32_bits,
+    purpose_of,
+    tensor_bytes,
     tile_bytes,
 )
+from ttcodegen.conversions.ttir_to_ttmetal.registers import allocate, capacity
 from ttcodegen.conversions.ttir_to_ttmetal.walks import Walk
 from ttcodegen.dialects.datatypes import DataType, shape_of
 from ttcodegen.dialects.placement import declared_data_type
 from ttcodegen.dialects.programs import (
     TILE_SIDE,
-    CircularBuffer,
     ComputeSettings,
     CoreRange,
     Costs,
     Kernel,
-    NamedConstant,
     Processor,
-    Program,
     RuntimeArgument,
 )
 from ttcodegen.dialects.ttkernel.builder import Value
 from ttcodegen.ops.tile_lowering import Tile, TileBuilder
-
-WIDE = (DataType.FLOAT32, DataType.INT32, DataType.UINT32)
 
 
 def lower_matmul(
@@ -71,20 +69,17 @@ class _MatmulProgram:
         self._divide()
         self._collect()
         self._declare()
-        settings = ComputeSettings("HiFi4", True, tuple(self._full_width()))
         described, function = self._compute()
-        program = Program(
-            name=self.name,
-            purpose=", ".join(op.name.partition(".")[2] for op in self.group.ops),
-            inputs=len(self.inputs),
-            cores=self.cores,
-            circular_buffers=self.buffers,
-            kernels=(*self._left_kernels(), described, *self._right_kernels()),
-            costs=self._costs(),
+        return self.parts.program(
+            self.name,
+            purpose_of(self.group),
+            self.cores,
+            (*self._left_kernels(), described, *self._right_kernels()),
+            self._costs(),
+            ComputeSettings("HiFi4", True, tuple(self._full_width())),
+            function=function,
             semaphores=self._semaphores("left") + self._semaphores("right"),
-            compute=settings,
         )
-        return Lowered(program, (function,), tuple(self.inputs), tuple(self.outputs))
 
     def _divide(self) -> None:
         anchor = self.group.anchor
@@ -116,9 +111,9 @@ class _MatmulProgram:
         known: dict[SSAValue, Tile] = {anchor.results[0]: self.product}
         self.outer: dict[SSAValue, Tile] = {}
         lower_chain(self._builder, self.group.behind, known, self.outer)
-        self.outputs = self.group.outputs()
-        self.results = [known[value] for value in self.outputs]
-        self.inputs = list(dict.fromkeys([self.left, self.right, *self.outer]))
+        outputs = self.group.outputs()
+        self.results = [known[value] for value in outputs]
+        self.parts = ProgramParts(self.names, [self.left, self.right, *self.outer], outputs)
 
     @property
     def _is_plain(self) -> bool:
@@ -135,33 +130,32 @@ class _MatmulProgram:
 
     def _declare(self) -> None:
         b = self.blocking
+        parts = self.parts
         left, right = declared_data_type(self.left), declared_data_type(self.right)
-        kinds = [
-            ("left", left, DOUBLE * b.block_rows * b.block_inner),
-            ("right", right, DOUBLE * b.block_inner * b.block_columns),
-            *((self.names[v], declared_data_type(v), DOUBLE) for v in self.outer),
-            *((self.names[v], declared_data_type(v), DOUBLE * self._width) for v in self.outputs),
+        parts.add_buffer("left", left, DOUBLE * b.block_rows * b.block_inner)
+        parts.add_buffer("right", right, DOUBLE * b.block_inner * b.block_columns)
+        self.outer_names = [parts.add_tensor_buffer(value) for value in self.outer]
+        self.output_names = [
+            parts.add_tensor_buffer(value, DOUBLE * self._width) for value in parts.outputs
         ]
         if b.inner_blocks > 1:
-            kinds.append(("partial", DataType.FLOAT32, b.block_rows * b.block_columns))
-        self.buffers = tuple(
-            CircularBuffer(index, name, data_type, pages, tile_bytes(data_type))
-            for index, (name, data_type, pages) in enumerate(kinds)
-        )
+            parts.add_buffer("partial", DataType.FLOAT32, b.block_rows * b.block_columns)
 
     def _full_width(self) -> list[int]:
         """Circular buffers whose tiles are copied to the registers and are wider than 16 bits."""
-        copied = {"partial", *(self.names[value] for value in self.outer)}
-        return [b.index for b in self.buffers if b.name in copied and b.data_type in WIDE]
+        copied = {"partial", *self.outer_names}
+        found = (b for b in self.parts.buffers if b.name in copied)
+        return [b.index for b in found if has_32_bits(b.data_type)]
 
     # The compute kernel
 
     def _compute(self) -> tuple[Kernel, FuncOp]:
         symbol = f"compute_{self.name}"
         kernel = ComputeKernel(symbol, True)
-        kernel.declare(self.buffers)
-        outputs = [self.names[value] for value in self.outputs]
-        kernel.unpacks([b.name for b in self.buffers if b.name not in outputs])
+        buffers = self.parts.buffers
+        kernel.declare(buffers)
+        outputs = self.output_names
+        kernel.unpacks([b.name for b in buffers if b.name not in outputs])
         kernel.packs([*outputs, *(["partial"] if self.blocking.inner_blocks > 1 else [])])
         kernel.op("mm_block_init", "left", "right", outputs[0], *self._block_shape)
         with kernel.builder.loop(self.blocking.passes, name_hint="block"):
@@ -171,14 +165,13 @@ class _MatmulProgram:
                 ) as inner_block:
                     self._add_block(kernel, inner_block)
             self._add_block(kernel, None)
-        constants = tuple(NamedConstant(f"cb_{b.name}", b.index) for b in self.buffers)
         described = Kernel(
             symbol,
             Processor.COMPUTE,
             "Computes a block of the product at a time.",
             self.cores,
             symbol,
-            constants=constants,
+            constants=self.parts.constants(b.name for b in buffers),
         )
         return described, kernel.builder.finish()
 
@@ -238,8 +231,8 @@ class _MatmulProgram:
 
     def _return_to_products(self, kernel: ComputeKernel) -> None:
         """Behind copies the engines are set up for products again."""
-        last = next(reversed(self.outer), None)
-        old = "partial" if self.blocking.inner_blocks > 1 else self.names[last] if last else "right"
+        last = self.outer_names[-1] if self.outer_names else "right"
+        old = "partial" if self.blocking.inner_blocks > 1 else last
         kernel.op("mm_block_init_short_with_dt", "left", "right", old, *self._block_shape)
 
     def _keep_sums(self, kernel: ComputeKernel) -> None:
@@ -249,15 +242,15 @@ class _MatmulProgram:
 
     def _finish(self, kernel: ComputeKernel) -> None:
         """What is computed behind the product; packs the results."""
-        outputs = [self.names[value] for value in self.outputs]
+        outputs = self.output_names
         if self._is_plain:
             kernel.op("cb_reserve_back", outputs[0], self._width)
             kernel.builder.start_packing()
             kernel.pack([(register, outputs[0]) for register in range(self._width)])
             return
         kernel.forget_formats()
-        outer = [self.names[value] for value in self.outer]
-        sources = {tile: self.names[value] for value, tile in self.outer.items()}
+        outer = self.outer_names
+        sources = dict(zip(self.outer.values(), outer, strict=True))
         allocation = allocate(self._builder.calls, self.results, capacity(True), {self.product: 0})
         assert allocation is not None, "groups are formed so that they fit"
         kernel.wait(outer)
@@ -270,7 +263,7 @@ class _MatmulProgram:
         kernel.pop(outer)
 
     def _push(self, kernel: ComputeKernel, is_last: bool) -> None:
-        names = [self.names[value] for value in self.outputs] if is_last else ["partial"]
+        names = self.output_names if is_last else ["partial"]
         count: Value = self._width
         for name in names:
             kernel.op("cb_push_back", name, count)
@@ -285,7 +278,7 @@ class _MatmulProgram:
         b = self.blocking
         walk = self._batch_walk(self.left)
         context: dict[str, object] = {
-            "name": self.names[self.left],
+            "tensor": self.names[self.left],
             "page": walk.pages[0],
             "coordinates": walk.tile_coordinates,
             "sizes": b.words(),
@@ -293,154 +286,94 @@ class _MatmulProgram:
             "padding": self.inner % TILE_SIDE,
         }
         last = b.grid_columns - 1
-        address = RuntimeArgument(f"{self.names[self.left]}_address", "address(0)")
-        first_column = CoreRange(0, 0, 0, b.grid_rows - 1)
         sends = _rectangle("1", "row", str(last), "row") if last else ()
-        kernels = [
-            self._kernel(
-                f"read_left_{self.name}",
-                Processor.READER,
-                f"Reads blocks of {self.names[self.left]}"
-                + (" and sends them along the row of cores." if last else "."),
-                first_column,
-                "matmul_left",
-                {**context, "receivers": last, "is_receiver": False},
-                ("left",),
-                (0,),
-                (address, RuntimeArgument("row", "row"), *sends),
-                self._semaphores("left"),
-            )
-        ]
-        if last:
-            sender = (
-                RuntimeArgument("sender_x", "noc_x(0, row)"),
-                RuntimeArgument("sender_y", "noc_y(0, row)"),
-            )
-            kernels.append(
-                self._kernel(
-                    f"receive_left_{self.name}",
-                    Processor.READER,
-                    f"Receives blocks of {self.names[self.left]} from the first core of the row.",
-                    CoreRange(1, 0, last, b.grid_rows - 1),
-                    "matmul_left",
-                    {**context, "receivers": 0, "is_receiver": True},
-                    ("left",),
-                    (),
-                    sender,
-                    self._semaphores("left"),
-                )
-            )
-        return kernels
+        reader = self.parts.data_movement(
+            f"read_left_{self.name}",
+            Processor.READER,
+            f"Reads blocks of {self.names[self.left]}"
+            + (" and sends them along the row of cores." if last else "."),
+            CoreRange(0, 0, 0, b.grid_rows - 1),
+            "matmul_left",
+            {**context, "receivers": last, "is_receiver": False},
+            tensors=[self.left],
+            buffers=["left"],
+            arguments=(RuntimeArgument("row", "row"), *sends),
+            semaphores=self._semaphores("left"),
+        )
+        if not last:
+            return [reader]
+        receiver = self.parts.data_movement(
+            f"receive_left_{self.name}",
+            Processor.READER,
+            f"Receives blocks of {self.names[self.left]} from the first core of the row.",
+            CoreRange(1, 0, last, b.grid_rows - 1),
+            "matmul_left",
+            {**context, "receivers": 0, "is_receiver": True},
+            tensors=[],
+            buffers=["left"],
+            arguments=_place("sender", "0", "row"),
+            semaphores=self._semaphores("left"),
+        )
+        return [reader, receiver]
 
     def _right_kernels(self) -> list[Kernel]:
         b = self.blocking
         walk = self._batch_walk(self.right, *self.outer)
-        outputs = [self.names[value] for value in self.outputs]
-        outer = [
-            self._described(value, page)
-            for value, page in zip(self.outer, walk.pages[1:], strict=True)
-        ]
         context: dict[str, object] = {
-            "name": self.names[self.right],
+            "tensor": self.names[self.right],
             "page": walk.pages[0],
             "coordinates": walk.tile_coordinates,
             "sizes": b.words(),
             "element": element_word(declared_data_type(self.right)),
             "padding": self.inner % TILE_SIDE,
             "transposed": self.transposed,
-            "outer": outer,
-            "outputs": outputs,
+            "outer": [
+                self._described(value, name, page)
+                for value, name, page in zip(
+                    self.outer, self.outer_names, walk.pages[1:], strict=True
+                )
+            ],
+            "outputs": [
+                {"name": name, "tensor": self.names[value]}
+                for value, name in zip(self.parts.outputs, self.output_names, strict=True)
+            ],
         }
-        others = [*self.outer, *self.outputs]
-        numbers = [*(self.inputs.index(v) for v in self.outer)]
-        numbers += [len(self.inputs) + index for index in range(len(outputs))]
-        addresses = [
-            RuntimeArgument(f"{self.names[value]}_address", f"address({number})")
-            for value, number in zip(others, numbers, strict=True)
-        ]
+        others = [*self.outer, *self.parts.outputs]
+        buffers = ["right", *self.outer_names, *self.output_names]
         place = (RuntimeArgument("row", "row"), RuntimeArgument("column", "column"))
-        buffers = ("right", *(self.names[value] for value in others))
-        reader = self._right_reader(context, others, numbers, (*addresses, *place), buffers)
-        if b.grid_rows == 1:
-            return [reader]
-        sender = (
-            RuntimeArgument("sender_x", "noc_x(column, 0)"),
-            RuntimeArgument("sender_y", "noc_y(column, 0)"),
-        )
-        tensors = [self.names[value] for value in others]
-        receiver = self._kernel(
-            f"receive_right_{self.name}",
-            Processor.WRITER,
-            f"Receives blocks of {self.names[self.right]} from the first core of the column and "
-            "takes the result away.",
-            CoreRange(0, 1, b.grid_columns - 1, b.grid_rows - 1),
-            "matmul_right",
-            {**context, "receivers": 0, "is_receiver": True, "tensors": tensors},
-            buffers,
-            tuple(numbers),
-            (*addresses, *place, *sender),
-            self._semaphores("right"),
-        )
-        return [reader, receiver]
-
-    def _right_reader(
-        self,
-        context: Mapping[str, object],
-        others: Sequence[SSAValue],
-        numbers: Sequence[int],
-        arguments: Sequence[RuntimeArgument],
-        buffers: Sequence[str],
-    ) -> Kernel:
-        """What the first core of each column does."""
-        last = self.blocking.grid_rows - 1
-        own = self.inputs.index(self.right)
-        right = RuntimeArgument(f"{self.names[self.right]}_address", f"address({own})")
+        last = b.grid_rows - 1
         # NoC 1 goes the other way: its rectangles begin at their last core.
         sends = _rectangle("column", str(last), "column", "1") if last else ()
-        tensors = [self.names[value] for value in (self.right, *others)]
-        return self._kernel(
+        reader = self.parts.data_movement(
             f"read_right_{self.name}",
             Processor.WRITER,
             f"Reads blocks of {self.names[self.right]}"
             + (", sends them along the column of cores," if last else "")
             + " and takes the result away.",
-            CoreRange(0, 0, self.blocking.grid_columns - 1, 0),
+            CoreRange(0, 0, b.grid_columns - 1, 0),
             "matmul_right",
-            {**context, "receivers": last, "is_receiver": False, "tensors": tensors},
-            buffers,
-            (own, *numbers),
-            (right, *arguments, *sends),
-            self._semaphores("right"),
+            {**context, "receivers": last, "is_receiver": False},
+            tensors=[self.right, *others],
+            buffers=buffers,
+            arguments=(*place, *sends),
+            semaphores=self._semaphores("right"),
         )
-
-    def _kernel(
-        self,
-        name: str,
-        processor: Processor,
-        purpose: str,
-        cores: CoreRange,
-        template: str,
-        context: Mapping[str, object],
-        buffers: Sequence[str],
-        accessors: tuple[int, ...],
-        arguments: Sequence[RuntimeArgument],
-        semaphores: tuple[str, ...],
-    ) -> Kernel:
-        constants = [
-            NamedConstant(f"cb_{b.name}", b.index) for b in self.buffers if b.name in buffers
-        ]
-        return Kernel(
-            name,
-            processor,
-            purpose,
-            cores,
-            template,
-            tuple((key, json.dumps(value)) for key, value in context.items()),
-            tuple(constants),
-            semaphores,
-            accessors,
-            tuple(arguments),
+        if not last:
+            return [reader]
+        receiver = self.parts.data_movement(
+            f"receive_right_{self.name}",
+            Processor.WRITER,
+            f"Receives blocks of {self.names[self.right]} from the first core of the column and "
+            "takes the result away.",
+            CoreRange(0, 1, b.grid_columns - 1, last),
+            "matmul_right",
+            {**context, "receivers": 0, "is_receiver": True},
+            tensors=others,
+            buffers=buffers,
+            arguments=(*place, *_place("sender", "column", "0")),
+            semaphores=self._semaphores("right"),
         )
+        return [reader, receiver]
 
     def _batch_walk(self, *values: SSAValue) -> Walk:
         """The first page of each operand's matrix, by the number of the result's matrix."""
@@ -457,7 +390,7 @@ class _MatmulProgram:
         found = [0 if n == 1 else s for n, s in zip(shape.batch, strides, strict=True)]
         return [0] * (rank - len(found)) + found + [0, 0]
 
-    def _described(self, value: SSAValue, page: str) -> dict[str, object]:
+    def _described(self, value: SSAValue, name: str, page: str) -> dict[str, object]:
         """What the kernel has to know of an operand behind the product."""
         shape = TiledShape(shape_of(value.type))
         row, column = broadcast_strides(shape, self.result)[-2:]
@@ -465,7 +398,8 @@ class _MatmulProgram:
         terms += [f"tile_row * {row}"] if row > 1 else ["tile_row"] if row else []
         terms += ["tile_column"] if column else []
         return {
-            "name": self.names[value],
+            "name": name,
+            "tensor": self.names[value],
             "page": " + ".join(terms) or "0",
             "element": element_word(declared_data_type(value)),
             "spread": spread_of(shape, self.result).word,
@@ -475,10 +409,7 @@ class _MatmulProgram:
         """The first core of each row and column reads and sends; the least is each operand read
         once, and sent once if there is another core to send it to."""
         b = self.blocking
-        held = {
-            v: TiledShape(shape_of(v.type)).tiles * tile_bytes(declared_data_type(v))
-            for v in self.inputs
-        }
+        held = {value: tensor_bytes(value) for value in self.parts.inputs}
         read = sent = 0
         least = least_noc = sum(held.values())
         for value, lines, block, others in (
@@ -492,9 +423,7 @@ class _MatmulProgram:
                 least_noc += held[value]
         for value in self.outer:
             read += self.result.tiles * tile_bytes(declared_data_type(value))
-        written = sum(
-            self.result.tiles * tile_bytes(declared_data_type(value)) for value in self.outputs
-        )
+        written = sum(tensor_bytes(value) for value in self.parts.outputs)
         products = b.batches * b.rows * b.columns * b.inner
         behind = len(self.group.behind) * self.result.tiles
         return Costs(
@@ -512,9 +441,12 @@ def _rectangle(
     first_column: str, first_row: str, last_column: str, last_row: str
 ) -> tuple[RuntimeArgument, ...]:
     """The cores that a block is sent to."""
+    return (*_place("first", first_column, first_row), *_place("last", last_column, last_row))
+
+
+def _place(name: str, column: str, row: str) -> tuple[RuntimeArgument, ...]:
+    """Where a core is on the NoC."""
     return (
-        RuntimeArgument("first_x", f"noc_x({first_column}, {first_row})"),
-        RuntimeArgument("first_y", f"noc_y({first_column}, {first_row})"),
-        RuntimeArgument("last_x", f"noc_x({last_column}, {last_row})"),
-        RuntimeArgument("last_y", f"noc_y({last_column}, {last_row})"),
+        RuntimeArgument(f"{name}_x", f"noc_x({column}, {row})"),
+        RuntimeArgument(f"{name}_y", f"noc_y({column}, {row})"),
     )

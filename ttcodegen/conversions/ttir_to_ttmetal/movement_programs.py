@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
 from math import prod
 
@@ -12,26 +11,18 @@ from ttcodegen.conversions.ttir_to_ttmetal.compute import float_bits
 from ttcodegen.conversions.ttir_to_ttmetal.geometry import TiledShape, row_major_strides
 from ttcodegen.conversions.ttir_to_ttmetal.groups import Group
 from ttcodegen.conversions.ttir_to_ttmetal.moves import Piece, Term, pieces_of
-from ttcodegen.conversions.ttir_to_ttmetal.tile_programs import (
-    DOUBLE,
+from ttcodegen.conversions.ttir_to_ttmetal.program_parts import (
+    SHARE,
     Lowered,
+    ProgramParts,
     element_word,
+    tensor_bytes,
     tile_bytes,
 )
 from ttcodegen.dialects.datatypes import DataType, shape_of
 from ttcodegen.dialects.operation import CatalogueOp
 from ttcodegen.dialects.placement import declared_data_type
-from ttcodegen.dialects.programs import (
-    CircularBuffer,
-    ComputeSettings,
-    CoreRange,
-    Costs,
-    Kernel,
-    NamedConstant,
-    Processor,
-    Program,
-    RuntimeArgument,
-)
+from ttcodegen.dialects.programs import ComputeSettings, CoreRange, Costs, Processor
 from ttcodegen.dialects.tile import TILE_FORMATS
 
 SLOTS = 32
@@ -46,23 +37,24 @@ def lower_movement(
     """The program of a group that is one movement."""
     op = group.anchor
     assert op is not None
-    sources = list(dict.fromkeys(op.operands))
+    parts = ProgramParts(names, op.operands, op.results)
     pieces = pieces_of(op)
     shape = (1,) * (2 - len(op.result_shape)) + op.result_shape
     data_type = declared_data_type(op.results[0])
-    order = [sources.index(value) for value in op.operands]
-    slots = _slots(len(sources), data_type)
+    order = [parts.inputs.index(value) for value in op.operands]
+    slots = _slots(len(parts.inputs), data_type)
+    inputs = [_described(parts, value, slots) for value in parts.inputs]
     context = {
-        "inputs": [_described(value, names) for value in sources],
+        "inputs": inputs,
         "element": element_word(data_type),
         "slots": slots,
-        "output": names[op.results[0]],
+        "output": parts.add_tensor_buffer(op.results[0]),
         "shape": shape,
         "pieces": [_piece(piece, order[piece.source], shape) for piece in pieces],
         "indices": _indices(shape, pieces),
         "fill": _fill(op, data_type),
     }
-    return _program(op, "move_elements", context, sources, names, name, cores, slots)
+    return _program(op, parts, "move_elements", context, name, cores)
 
 
 def lower_embedding(
@@ -71,27 +63,33 @@ def lower_embedding(
     """The program of a group that is one embedding; the indices are 32-bit integers."""
     op = group.anchor
     assert op is not None
-    indices, table = op.operands
-    data_type = declared_data_type(op.results[0])
+    parts = ProgramParts(names, op.operands, op.results)
     slots = _slots(2, DataType.FLOAT32)
+    indices, table = [_described(parts, value, slots) for value in op.operands]
     context = {
-        "indices": _described(indices, names),
-        "table": _described(table, names),
-        "element": element_word(data_type),
+        "indices": indices,
+        "table": table,
+        "element": element_word(declared_data_type(op.results[0])),
         "slots": slots,
-        "output": names[op.results[0]],
+        "output": parts.add_tensor_buffer(op.results[0]),
         "height": TiledShape(op.result_shape).height,
     }
-    return _program(op, "gather_rows", context, [indices, table], names, name, cores, slots)
+    return _program(op, parts, "gather_rows", context, name, cores)
 
 
 def _slots(sources: int, data_type: DataType) -> int:
     return max(1, min(SLOTS, MOST_CACHED_BYTES // (sources * tile_bytes(data_type))))
 
 
-def _described(value: SSAValue, names: Mapping[SSAValue, str]) -> dict[str, object]:
+def _described(parts: ProgramParts, value: SSAValue, slots: int) -> dict[str, object]:
+    """What a kernel has to know of a source, for which it gets a circular buffer."""
     shape = TiledShape(shape_of(value.type))
-    return {"name": names[value], "height": shape.height, "width": shape.width}
+    return {
+        "name": parts.add_tensor_buffer(value, slots),
+        "tensor": parts.names[value],
+        "height": shape.height,
+        "width": shape.width,
+    }
 
 
 def _fill(op: CatalogueOp, data_type: DataType) -> int | None:
@@ -172,7 +170,7 @@ def _piece(piece: Piece, source: int, shape: Sequence[int]) -> dict[str, object]
 
 
 def _sum(terms: Sequence[str]) -> str:
-    return " + ".join(terms).replace("+ -", "- ") or "0"
+    return " + ".join(terms) or "0"
 
 
 def _unsigned(stride: int) -> str:
@@ -195,66 +193,38 @@ def _terms(name: str, low: int, size: int, terms: Sequence[Term]) -> list[str]:
 
 def _program(
     op: CatalogueOp,
+    parts: ProgramParts,
     template: str,
     context: Mapping[str, object],
-    sources: Sequence[SSAValue],
-    names: Mapping[SSAValue, str],
     name: str,
     cores: CoreRange,
-    slots: int,
 ) -> Lowered:
-    result = op.results[0]
-    data_type = declared_data_type(result)
-    kinds = [(names[value], declared_data_type(value), slots) for value in sources]
-    kinds.append((names[result], data_type, DOUBLE))
-    buffers = tuple(
-        CircularBuffer(index, buffer, kind, pages, tile_bytes(kind))
-        for index, (buffer, kind, pages) in enumerate(kinds)
-    )
-    constants = tuple(NamedConstant(f"cb_{b.name}", b.index) for b in buffers)
-    share = (RuntimeArgument("first", "first"), RuntimeArgument("count", "count"))
-    addresses = tuple(
-        RuntimeArgument(f"{names[value]}_address", f"address({index})")
-        for index, value in enumerate([*sources, result])
-    )
+    result = parts.names[op.results[0]]
     kind = op.name.partition(".")[2]
-    reader = Kernel(
+    buffers = [buffer.name for buffer in parts.buffers]
+    reader = parts.data_movement(
         f"read_{name}",
         Processor.READER,
-        f"Puts the tiles of {names[result]} together ({kind}).",
+        f"Puts the tiles of {result} together ({kind}).",
         cores,
         template,
-        tuple((key, json.dumps(value)) for key, value in context.items()),
-        constants,
-        accessors=tuple(range(len(sources))),
-        arguments=(*addresses[:-1], *share),
+        context,
+        tensors=parts.inputs,
+        buffers=buffers,
+        arguments=SHARE,
     )
-    writer = Kernel(
-        f"write_{name}",
-        Processor.WRITER,
-        f"Takes away the tiles of {names[result]} ({kind}).",
+    purpose = f"Takes away the tiles of {result} ({kind})."
+    writer = parts.tile_writer(name, purpose, cores, buffers[-1:])
+    return parts.program(
+        name,
+        kind,
         cores,
-        "write_tiles",
-        (("outputs", json.dumps([names[result]])),),
-        constants[-1:],
-        accessors=(len(sources),),
-        arguments=(addresses[-1], *share),
-    )
-    tiles = TiledShape(op.result_shape).tiles
-    program = Program(
-        name=name,
-        purpose=kind,
-        inputs=len(sources),
-        cores=cores,
-        circular_buffers=buffers,
-        kernels=(reader, writer),
-        costs=_costs(op, sources),
-        work_units=tiles,
-        work_unit="output tile",
+        (reader, writer),
+        _costs(op, parts.inputs),
         # Nothing is computed, so that nothing is rounded.
-        compute=ComputeSettings(fp32_destination=True),
+        ComputeSettings(fp32_destination=True),
+        work_units=TiledShape(op.result_shape).tiles,
     )
-    return Lowered(program, (), tuple(sources), (result,))
 
 
 def _costs(op: CatalogueOp, sources: Sequence[SSAValue]) -> Costs:
@@ -262,9 +232,7 @@ def _costs(op: CatalogueOp, sources: Sequence[SSAValue]) -> Costs:
     the least."""
     result = TiledShape(op.result_shape)
     size = tile_bytes(declared_data_type(op.results[0]))
-    held = sum(
-        TiledShape(shape_of(v.type)).tiles * tile_bytes(declared_data_type(v)) for v in sources
-    )
+    held = sum(tensor_bytes(value) for value in sources)
     kept = min(result.height, 32) if _crosses_rows(op) else 1
     read = result.tiles * size * kept
     written = result.tiles * size

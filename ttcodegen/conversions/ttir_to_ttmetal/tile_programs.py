@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from math import prod
@@ -17,10 +16,20 @@ from ttcodegen.conversions.ttir_to_ttmetal.geometry import (
     spread_of,
 )
 from ttcodegen.conversions.ttir_to_ttmetal.groups import (
-    FILLS,
     Group,
     lower_chain,
     needs_fp32,
+)
+from ttcodegen.conversions.ttir_to_ttmetal.program_parts import (
+    DOUBLE,
+    SHARE,
+    Lowered,
+    ProgramParts,
+    element_word,
+    has_32_bits,
+    purpose_of,
+    tensor_bytes,
+    tile_bytes,
 )
 from ttcodegen.conversions.ttir_to_ttmetal.registers import Allocation, allocate, capacity
 from ttcodegen.conversions.ttir_to_ttmetal.walks import Walk
@@ -34,44 +43,11 @@ from ttcodegen.dialects.programs import (
     CoreRange,
     Costs,
     Kernel,
-    NamedConstant,
     Processor,
-    Program,
     RuntimeArgument,
 )
-from ttcodegen.dialects.tile import TILE_FORMATS
 from ttcodegen.dialects.ttkernel.attributes import ReduceDim, ReduceType
-from ttcodegen.ops.constant_values import splat_of
 from ttcodegen.ops.tile_lowering import Tile, TileBuilder
-
-RESERVED_NAMES = (
-    "partial scaler left right tile first count step row column batch block matrix pass address "
-    "inner inner_block tile_row tile_column tile_inner first_row first_column sent rows columns "
-    "height width target begin end index i j one"
-).split()
-"""Circular buffers that hold no tensor, and variables of kernels."""
-DOUBLE = 2
-"""Tiles of a circular buffer, so that one is filled while the other is read."""
-
-
-def tile_bytes(data_type: DataType) -> int:
-    """Bytes of a tile."""
-    return TILE_FORMATS[data_type.mlir].tile_bytes()
-
-
-def element_word(data_type: DataType) -> str:
-    """The C++ type of an element's bits; not of block floats, which have no elements alone."""
-    return {8: "uint8_t", 32: "uint32_t"}.get(TILE_FORMATS[data_type.mlir].bits, "uint16_t")
-
-
-@dataclass(frozen=True)
-class Lowered:
-    """A program with its compute kernel and the values that are its operands."""
-
-    program: Program
-    kernels: tuple[FuncOp, ...]
-    inputs: tuple[SSAValue, ...]
-    outputs: tuple[SSAValue, ...]
 
 
 @dataclass(frozen=True)
@@ -80,6 +56,7 @@ class _Input:
 
     value: SSAValue
     name: str
+    """Of the circular buffer that it comes through."""
     tile: Tile
     shape: TiledShape
     domain: TiledShape
@@ -127,7 +104,7 @@ def lower_tiles(
 
     Args:
         group: elementwise ops, perhaps with a reduction.
-        names: what values are called: identifiers, all different and none of `RESERVED_NAMES`.
+        names: what values are called: identifiers, all different.
         name: what the program is called.
         cores: the cores that share the work.
     """
@@ -147,24 +124,23 @@ class _TileProgram:
         self.domain = TiledShape(group.shape)
         self.result = TiledShape(group.result_shape)
         self.reduction = _REDUCTIONS[group.anchor.name] if group.anchor is not None else None
+        self.purpose = purpose_of(group)
         self._collect()
         settings = self._settings()
-        kernel = self._compute(settings)
-        every = [*self.inner, *self.outer]
-        program = Program(
-            name=self.name,
-            purpose=self._purpose(),
-            inputs=len(every),
-            cores=self.cores,
-            circular_buffers=self.buffers,
-            kernels=(self._reader(every), kernel[0], self._writer(len(every))),
-            costs=self._costs(every),
-            work_units=self.result.tiles,
-            work_unit="output tile",
-            compute=settings,
+        compute, function = self._compute(settings)
+        writer = self.parts.tile_writer(
+            self.name, f"Takes away the tiles of {self.purpose}.", self.cores, self.output_names
         )
-        inputs = tuple(operand.value for operand in every)
-        return Lowered(program, (kernel[1],), inputs, tuple(self.outputs))
+        return self.parts.program(
+            self.name,
+            self.purpose,
+            self.cores,
+            (self._reader(), compute, writer),
+            self._costs(),
+            settings,
+            function=function,
+            work_units=self.result.tiles,
+        )
 
     # What the ops are on tiles
 
@@ -172,22 +148,21 @@ class _TileProgram:
         group = self.group
         known: dict[SSAValue, Tile] = {}
         front: dict[SSAValue, Tile] = {}
-        fills = [op for op in group.ops if op.name in FILLS]
-        for op in fills:
-            number = splat_of(op.results[0])
-            assert number is not None
-            known[op.results[0]] = self._builder.fill(number, declared_data_type(op.results[0]))
-        lower_chain(self._builder, [op for op in group.before if op not in fills], known, front)
+        lower_chain(self._builder, group.before, known, front)
         behind: dict[SSAValue, Tile] = {}
         self.wide = needs_fp32([*group.inputs(), *(r for op in group.ops for r in op.results)])
         if group.anchor is not None:
             self._collect_reduction(group.anchor, known, front, behind)
-        self.outputs = group.outputs()
-        self.results = [known[value] for value in self.outputs]
+        outputs = group.outputs()
+        self.results = [known[value] for value in outputs]
+        self.parts = ProgramParts(self.names, [*front, *behind], outputs)
         self.inner = [self._input(v, t, self.domain) for v, t in front.items()]
         self.outer = [self._input(v, t, self.result) for v, t in behind.items()]
-        self.output_names = [self._name(value) for value in self.outputs]
-        self._declare()
+        self.output_names = [self.parts.add_tensor_buffer(value) for value in outputs]
+        if self.reduction is not None and self.pooled:
+            self.parts.add_buffer("scaler", DataType.BFLOAT16, 1)
+            if not self.direct:
+                self.parts.add_buffer("partial", DataType.FLOAT32, DOUBLE)
 
     def _collect_reduction(
         self,
@@ -217,40 +192,23 @@ class _TileProgram:
         lower_chain(self._builder, self.group.behind, known, behind)
 
     def _input(self, value: SSAValue, tile: Tile, domain: TiledShape) -> _Input:
-        return _Input(value, self._name(value), tile, TiledShape(shape_of(value.type)), domain)
-
-    def _name(self, value: SSAValue) -> str:
-        return self.names[value]
+        buffer = self.parts.add_tensor_buffer(value)
+        return _Input(value, buffer, tile, TiledShape(shape_of(value.type)), domain)
 
     def _settings(self) -> ComputeSettings:
-        full = [b.index for b in self.buffers if self._keeps_32_bits(b)]
+        full = [b.index for b in self.parts.buffers if self._keeps_32_bits(b)]
         return ComputeSettings("HiFi4", self.wide, tuple(full))
 
     def _keeps_32_bits(self, buffer: CircularBuffer) -> bool:
         """Whether its tiles reach the registers by `copy_tile`, at full width; what the matrix
         engine reads is cut to 19 bits."""
-        if buffer.data_type not in (DataType.FLOAT32, DataType.INT32, DataType.UINT32):
+        if not has_32_bits(buffer.data_type):
             return False
         direct = self.reduction is not None and self.direct
         loaded = [*(() if direct else self.inner), *self.outer]
         return any(operand.name == buffer.name for operand in loaded)
 
-    # Circular buffers
-
-    def _declare(self) -> None:
-        kinds = [(i.name, i.data_type, DOUBLE) for i in (*self.inner, *self.outer)]
-        kinds += [
-            (name, declared_data_type(value), DOUBLE)
-            for name, value in zip(self.output_names, self.outputs, strict=True)
-        ]
-        if self.reduction is not None and self.pooled:
-            kinds.append(("scaler", DataType.BFLOAT16, 1))
-            if not self.direct:
-                kinds.append(("partial", DataType.FLOAT32, DOUBLE))
-        self.buffers = tuple(
-            CircularBuffer(index, name, data_type, pages, tile_bytes(data_type))
-            for index, (name, data_type, pages) in enumerate(kinds)
-        )
+    # How tiles come together
 
     @property
     def pooled(self) -> str:
@@ -281,21 +239,21 @@ class _TileProgram:
     def _compute(self, settings: ComputeSettings) -> tuple[Kernel, FuncOp]:
         symbol = f"compute_{self.name}"
         kernel = ComputeKernel(symbol, settings.fp32_destination)
-        kernel.declare(self.buffers)
-        kernel.unpacks([b.name for b in self.buffers if b.name not in self.output_names])
+        buffers = self.parts.buffers
+        kernel.declare(buffers)
+        kernel.unpacks([b.name for b in buffers if b.name not in self.output_names])
         count = kernel.builder.argument(0, "count")
         if self.reduction is None:
             self._write_elementwise(kernel, count)
         else:
             self._write_reduction(kernel, count)
-        constants = tuple(NamedConstant(f"cb_{b.name}", b.index) for b in self.buffers)
         described = Kernel(
             symbol,
             Processor.COMPUTE,
-            f"Computes {self._purpose()}, tile by tile.",
+            f"Computes {self.purpose}, tile by tile.",
             self.cores,
             symbol,
-            constants=constants,
+            constants=self.parts.constants(b.name for b in buffers),
             arguments=(RuntimeArgument("count", "count"),),
         )
         return described, kernel.builder.finish()
@@ -408,7 +366,8 @@ class _TileProgram:
 
     # Data movement
 
-    def _reader(self, operands: Sequence[_Input]) -> Kernel:
+    def _reader(self) -> Kernel:
+        operands = [*self.inner, *self.outer]
         steps = self.steps if self.reduction is not None else (1,) * len(self.result.grid)
         walk = Walk.of(self.result.grid, steps, [self._strides(operand) for operand in operands])
         described = [
@@ -424,23 +383,16 @@ class _TileProgram:
             "outer": described[len(self.inner) :],
             "scaler": pool,
         }
-        read = {o.name for o in operands} | {pool}
-        constants = [NamedConstant(f"cb_{b.name}", b.index) for b in self.buffers if b.name in read]
-        addresses = [
-            RuntimeArgument(f"{operand.name}_address", f"address({index})")
-            for index, operand in enumerate(operands)
-        ]
-        share = [RuntimeArgument("first", "first"), RuntimeArgument("count", "count")]
-        return Kernel(
+        return self.parts.data_movement(
             f"read_{self.name}",
             Processor.READER,
-            f"Brings the tiles for {self._purpose()}.",
+            f"Brings the tiles for {self.purpose}.",
             self.cores,
             "read_tiles",
-            tuple((key, json.dumps(value)) for key, value in context.items()),
-            tuple(constants),
-            accessors=tuple(range(len(operands))),
-            arguments=(*addresses, *share),
+            context,
+            tensors=self.parts.inputs,
+            buffers=[*(operand.name for operand in operands), pool],
+            arguments=SHARE,
         )
 
     def _strides(self, operand: _Input) -> tuple[list[int], list[int]]:
@@ -456,6 +408,7 @@ class _TileProgram:
         """What the reader has to know of an operand."""
         return {
             "name": operand.name,
+            "tensor": self.names[operand.value],
             "page": page,
             "element": element_word(operand.data_type),
             "spread": spread_of(operand.shape, operand.domain).word,
@@ -497,42 +450,14 @@ class _TileProgram:
             "last_row": conditions[-1] if rows != TILE_SIDE else "",
         }
 
-    def _writer(self, first: int) -> Kernel:
-        names = set(self.output_names)
-        constants = [
-            NamedConstant(f"cb_{b.name}", b.index) for b in self.buffers if b.name in names
-        ]
-        addresses = [
-            RuntimeArgument(f"{name}_address", f"address({first + index})")
-            for index, name in enumerate(self.output_names)
-        ]
-        share = [RuntimeArgument("first", "first"), RuntimeArgument("count", "count")]
-        return Kernel(
-            f"write_{self.name}",
-            Processor.WRITER,
-            f"Takes away the tiles of {self._purpose()}.",
-            self.cores,
-            "write_tiles",
-            (("outputs", json.dumps(self.output_names)),),
-            tuple(constants),
-            accessors=tuple(range(first, first + len(self.outputs))),
-            arguments=(*addresses, *share),
-        )
+    # Figures
 
-    # Words and figures
-
-    def _purpose(self) -> str:
-        return ", ".join(op.name.partition(".")[2] for op in self.group.ops)
-
-    def _costs(self, operands: Sequence[_Input]) -> Costs:
-        read = least = 0
-        for operand in operands:
-            size = tile_bytes(operand.data_type)
-            read += operand.domain.tiles * size
-            least += operand.shape.tiles * size
-        written = sum(
-            self.result.tiles * tile_bytes(declared_data_type(value)) for value in self.outputs
-        )
+    def _costs(self) -> Costs:
+        operands = [*self.inner, *self.outer]
+        read = sum(operand.domain.tiles * tile_bytes(operand.data_type) for operand in operands)
+        # An operand that is read in front of a reduction and behind it could be kept.
+        least = sum(tensor_bytes(value) for value in self.parts.inputs)
+        written = sum(tensor_bytes(value) for value in self.parts.outputs)
         return Costs(
             tiles_computed=len(self.group.ops) * self.domain.tiles,
             noc_bytes=read + written,

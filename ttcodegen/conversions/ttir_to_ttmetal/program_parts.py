@@ -1,0 +1,228 @@
+"""What programs are put together from: the tensors that they work on, circular buffers, kernels.
+
+Everything that a kernel calls after a tensor is the tensor's name with an ending (`x_address`,
+`x_layout`, `x_tensor`, `x_elements`) or with `cb_` in front, with which no name of a tensor begins:
+so none collides with what the kernel or the device's API calls something else.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cache
+
+from xdsl.dialects.func import FuncOp
+from xdsl.ir import SSAValue
+
+from ttcodegen.conversions.ttir_to_ttmetal.geometry import TiledShape
+from ttcodegen.conversions.ttir_to_ttmetal.groups import Group
+from ttcodegen.dialects.datatypes import DataType, shape_of
+from ttcodegen.dialects.placement import declared_data_type
+from ttcodegen.dialects.programs import (
+    CircularBuffer,
+    ComputeSettings,
+    CoreRange,
+    Costs,
+    Kernel,
+    NamedConstant,
+    Processor,
+    Program,
+    RuntimeArgument,
+)
+from ttcodegen.dialects.tile import TILE_FORMATS
+from ttcodegen.dialects.ttkernel.table import kernel_ops
+from ttcodegen.emitc.naming import NameScope, identifier
+
+DOUBLE = 2
+"""Tiles of a circular buffer, so that one is filled while the other is read."""
+SHARE = (RuntimeArgument("first", "first"), RuntimeArgument("count", "count"))
+"""A core's share of the program's work."""
+_OWN_BUFFERS = ("left", "partial", "right", "scaler")
+"""Circular buffers that hold no tensor as it lies in DRAM."""
+
+
+def tensor_name(hint: str) -> str:
+    """An identifier that reads like `hint` and that kernels can make their names of."""
+    # Two underscores in a row, as behind `class_`, are not for programs.
+    return identifier(re.sub("^(cb_)+", "", identifier(hint))).rstrip("_")
+
+
+def tile_bytes(data_type: DataType) -> int:
+    """Bytes of a tile."""
+    return TILE_FORMATS[data_type.mlir].tile_bytes()
+
+
+def tensor_bytes(value: SSAValue) -> int:
+    """Bytes of a tensor's tiles."""
+    return TiledShape(shape_of(value.type)).tiles * tile_bytes(declared_data_type(value))
+
+
+def element_word(data_type: DataType) -> str:
+    """The C++ type of an element's bits; not of block floats, which have no elements alone."""
+    return {8: "uint8_t", 32: "uint32_t"}.get(TILE_FORMATS[data_type.mlir].bits, "uint16_t")
+
+
+def has_32_bits(data_type: DataType) -> bool:
+    """Whether elements fill a register of 32 bits."""
+    return TILE_FORMATS[data_type.mlir].bits == 32
+
+
+def purpose_of(group: Group) -> str:
+    """What the program of a group computes."""
+    return ", ".join(op.name.partition(".")[2] for op in group.ops)
+
+
+@dataclass(frozen=True)
+class Lowered:
+    """A program with its compute kernel and the values that are its operands."""
+
+    program: Program
+    kernels: tuple[FuncOp, ...]
+    inputs: tuple[SSAValue, ...]
+    outputs: tuple[SSAValue, ...]
+
+
+@dataclass
+class ProgramParts:
+    """The operands and the circular buffers of a program under construction.
+
+    Operands are counted inputs first, then outputs, in the order given. A circular buffer is known
+    by its name, which is the tensor's if no other one has it.
+    """
+
+    names: Mapping[SSAValue, str]
+    """What tensors are called: identifiers, all different."""
+    inputs: Sequence[SSAValue]
+    outputs: Sequence[SSAValue]
+    buffers: list[CircularBuffer] = field(default_factory=list[CircularBuffer])
+    _scope: NameScope = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.inputs = list(dict.fromkeys(self.inputs))
+        self._scope = NameScope([*_OWN_BUFFERS, *_names_behind_cb()])
+
+    def add_buffer(self, name: str, data_type: DataType, pages: int) -> str:
+        """A circular buffer that holds no tensor; gives its name."""
+        assert name in _OWN_BUFFERS
+        return self._add(name, data_type, pages)
+
+    def add_tensor_buffer(self, value: SSAValue, pages: int = DOUBLE) -> str:
+        """A circular buffer for tiles of a tensor; gives its name."""
+        return self._add(self._scope.unique(self.names[value]), declared_data_type(value), pages)
+
+    def _add(self, name: str, data_type: DataType, pages: int) -> str:
+        index = len(self.buffers)
+        self.buffers.append(CircularBuffer(index, name, data_type, pages, tile_bytes(data_type)))
+        return name
+
+    def constants(self, buffers: Iterable[str]) -> tuple[NamedConstant, ...]:
+        """The compile-time arguments that tell a kernel its circular buffers."""
+        used = set(buffers)
+        return tuple(NamedConstant(f"cb_{b.name}", b.index) for b in self.buffers if b.name in used)
+
+    def data_movement(
+        self,
+        name: str,
+        processor: Processor,
+        purpose: str,
+        cores: CoreRange,
+        template: str,
+        context: Mapping[str, object],
+        *,
+        tensors: Sequence[SSAValue],
+        buffers: Iterable[str],
+        arguments: Sequence[RuntimeArgument] = (),
+        semaphores: tuple[str, ...] = (),
+    ) -> Kernel:
+        """A kernel from a template, which also finds the names of its tensors as `tensors`.
+
+        Args:
+            name: the stem of its file.
+            processor: which processor it runs on.
+            purpose: a sentence on what it does.
+            cores: where it runs.
+            template: the stem of the template.
+            context: what else the template is rendered with.
+            tensors: the operands that it reads or writes.
+            buffers: the circular buffers that it uses.
+            arguments: its run-time arguments behind the addresses of the tensors.
+            semaphores: those that it uses.
+        """
+        tensors = list(dict.fromkeys(tensors))
+        operands = [*self.inputs, *self.outputs]
+        places = tuple(operands.index(value) for value in tensors)
+        addresses = [
+            RuntimeArgument(f"{self.names[value]}_address", f"address({place})")
+            for value, place in zip(tensors, places, strict=True)
+        ]
+        return Kernel(
+            name,
+            processor,
+            purpose,
+            cores,
+            template,
+            tuple((key, json.dumps(value)) for key, value in context.items()),
+            self.constants(buffers),
+            semaphores,
+            accessors=places,
+            arguments=(*addresses, *arguments),
+        )
+
+    def tile_writer(
+        self, name: str, purpose: str, cores: CoreRange, buffers: Sequence[str]
+    ) -> Kernel:
+        """The kernel that takes the tiles of all outputs away, from one circular buffer each."""
+        outputs = [
+            {"name": buffer, "tensor": self.names[value]}
+            for buffer, value in zip(buffers, self.outputs, strict=True)
+        ]
+        return self.data_movement(
+            f"write_{name}",
+            Processor.WRITER,
+            purpose,
+            cores,
+            "write_tiles",
+            {"outputs": outputs},
+            tensors=self.outputs,
+            buffers=buffers,
+            arguments=SHARE,
+        )
+
+    def program(
+        self,
+        name: str,
+        purpose: str,
+        cores: CoreRange,
+        kernels: Sequence[Kernel],
+        costs: Costs,
+        compute: ComputeSettings,
+        *,
+        function: FuncOp | None = None,
+        work_units: int = 0,
+        semaphores: tuple[str, ...] = (),
+    ) -> Lowered:
+        """The program of these parts; `function` is its compute kernel, `work_units` are tiles."""
+        program = Program(
+            name,
+            purpose,
+            len(self.inputs),
+            cores,
+            tuple(self.buffers),
+            tuple(kernels),
+            costs,
+            work_units,
+            "output tile" if work_units else "",
+            semaphores,
+            compute,
+        )
+        functions = () if function is None else (function,)
+        return Lowered(program, functions, tuple(self.inputs), tuple(self.outputs))
+
+
+@cache
+def _names_behind_cb() -> frozenset[str]:
+    """What may not follow `cb_` in the name of a circular buffer: functions begin in this way."""
+    found = (name.removeprefix("cb_") for name in kernel_ops() if name.startswith("cb_"))
+    return frozenset(found)

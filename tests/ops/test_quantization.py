@@ -44,6 +44,21 @@ def test_quantize(evaluate, dtype, shape, axis):
     assert "ttnn.clamp_scalar" in ran.names
 
 
+def test_limits_beyond_those_of_32_bits_limit_nothing(evaluate):
+    x = np.float32([-1.0, 0.0, 3.0, 1e6])
+    ran = evaluate(
+        "quantize",
+        [x],
+        (x.shape, "uint32"),
+        scale=[0.5],
+        zero_point=[1],
+        storage_min=0,
+        storage_max=2**32 - 1,
+    )
+    np.testing.assert_array_equal(ran.golden[0], [0, 1, 7, 2_000_001])
+    np.testing.assert_array_equal(ran.lowered[0], ran.golden[0])
+
+
 @pytest.mark.parametrize("dtype", ["float32", "bfloat16"])
 @pytest.mark.parametrize(("shape", "axis"), SHAPES)
 def test_dequantize(evaluate, dtype, shape, axis):

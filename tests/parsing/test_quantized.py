@@ -35,6 +35,9 @@ def test_types_say_their_parameters():
     assert (several.scales, several.zero_points) == ((0.5, 0.25), (0, 7))
     assert read("i4:f16, 2.0:-1").storage == IntegerType(8)
     assert read("i4:f16, 2.0:-1").low == -8
+    assert read("u1:f64, 2.0").high == 1
+    assert read("si8:f32, 2.0") == read("i8:f32, 2.0")
+    assert read("ui8:f32, 2.0") == read("u8:f32, 2.0")
     assert read("i64:f32, 2.0") is None
     assert read("i8:f32:{0:1, 1:2}, {{1.0, 2.0}}") is None
 
@@ -92,6 +95,21 @@ def test_scales_along_other_dimensions_take_two_steps():
 def test_types_that_are_not_understood_are_listed():
     message = failure("func.func @f(%x: tensor<2x!quant.uniform<i64:f32, 1.0>>) { return }")
     assert "elements of type !quant.uniform<i64:f32, 1.0> are not supported" in message
+
+
+BLOCKS = "tensor<2x3x!quant.uniform<i8:f32:{0:1, 1:3}, {{0.5}, {0.25:7}}>>"
+
+
+@pytest.mark.parametrize("types", [f"({Q}) -> {BLOCKS}", f"({BLOCKS}) -> {Q}"])
+def test_blocks_along_several_dimensions_are_refused_at_their_place(types):
+    argument, _, result = types.partition(" -> ")
+    argument = argument[1:-1]
+    message = failure(
+        f"func.func @f(%x: {argument}) -> {result} {{\n"
+        f'  %0 = "ttir.requantize"(%x) : {types}\n  return %0 : {result}\n}}\n'
+    )
+    assert "<i8:f32:{0:1, 1:3}, {{0.5}, {0.25:7}}> are not supported" in message
+    assert "one scale for the tensor, or one for each place along one dimension" in message
 
 
 def test_constants_hold_stored_integers_or_what_they_mean():

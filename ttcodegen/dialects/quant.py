@@ -9,6 +9,7 @@ from xdsl.dialects.builtin import (
     BFloat16Type,
     Float16Type,
     Float32Type,
+    Float64Type,
     IntegerType,
     Signedness,
     UnregisteredAttr,
@@ -20,10 +21,11 @@ NAME = "quant.uniform"
 _NUMBER = r"[-+]?\d+(?:\.\d*)?(?:[eE][-+]?\d+)?"
 _PAIR = rf"({_NUMBER})\s*(?::\s*(-?\d+))?"
 _TYPE = re.compile(
-    rf"\s*([ui])(\d+)\s*(?:<\s*(-?\d+)\s*:\s*(-?\d+)\s*>)?\s*:\s*(f32|f16|bf16)\s*"
+    rf"\s*(s?i|ui?)(\d+)\s*(?:<\s*(-?\d+)\s*:\s*(-?\d+)\s*>)?\s*:\s*(f64|f32|f16|bf16)\s*"
     rf"(?::\s*(\d+)\s*)?,\s*(?:{_PAIR}|\{{(.*)\}})\s*"
 )
 _EXPRESSED: dict[str, Attribute] = {
+    "f64": Float64Type(),
     "f32": Float32Type(),
     "f16": Float16Type(),
     "bf16": BFloat16Type(),
@@ -58,8 +60,8 @@ def quantization_of(element_type: Attribute) -> Quantization | None:
     pairs = [(scale, zero_point)]
     if several is not None:
         pairs = [found.groups() for found in re.finditer(_PAIR, several)]
-    bits, signed = int(width), sign == "i"
-    if not 1 < bits <= 32 or (axis is None) != (several is None):
+    bits, signed = int(width), not sign.startswith("u")
+    if not 1 <= bits <= 32 or (axis is None) != (several is None):
         return None
     signedness = Signedness.SIGNLESS if signed else Signedness.UNSIGNED
     least = -(1 << (bits - 1)) if signed else 0

@@ -172,8 +172,9 @@ def _finished(builder: OpBuilder, op: CatalogueOp, value: SSAValue) -> SSAValue:
         op.parameter(name) if name in {spec.name for spec in op.definition.attributes} else None
         for name in ("storage_min", "storage_max")
     )
-    if low is not None and (low, high) != (-(2**31), 2**31 - 1):
-        value = builder.like("clamp_scalar", value, min=low, max=high)
+    least, most = -(2**31), 2**31 - 1
+    if low is not None and high is not None and (low > least or high < most):
+        value = builder.like("clamp_scalar", value, min=max(low, least), max=min(high, most))
     return builder.typecast(value, op.result_type.element_type)
 
 

@@ -101,7 +101,9 @@ def _convert(op: CatalogueOp, source: Quantization | None, target: Quantization 
     if target is not None:
         attributes |= {"storage_min": target.low, "storage_max": target.high}
     if not name.endswith("_unrolled"):
-        if name == "requantize" and source is not None and target is not None:
+        if name == "requantize":
+            if source is None or target is None:
+                return
             if source.axis != target.axis:
                 _requantize_along_other_axes(op, source, target)
                 return

@@ -79,6 +79,15 @@ def remedy_for_operation(name: str) -> str | None:
     return _REMEDIES.get(name.partition(".")[0])
 
 
+def _remedy_for_type(type_: Attribute) -> str | None:
+    if isinstance(type_, TensorType) and str(type_.element_type).startswith("!quant."):
+        return (
+            "quantize to integers of up to 32 bits with one scale for the tensor, or one for each "
+            "place along one dimension"
+        )
+    return None
+
+
 def flatten(operations: list[Operation], diagnostics: Diagnostics) -> ModuleOp:
     """One module of functions from what stands at the top of a file.
 
@@ -222,6 +231,7 @@ def check_supported(module: ModuleOp) -> None:
                 types[value.type] = _refusal(value.type)
             if (message := types[value.type]) is not None:
                 findings.setdefault(message, []).append(value)
+                remedies[message] = _remedy_for_type(value.type)
     diagnostics = [
         Diagnostic(counted(message, len(where)), place_of(where[0]), remedies.get(message))
         for message, where in findings.items()

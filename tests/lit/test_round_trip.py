@@ -28,14 +28,16 @@ from ttcodegen.cli.opt import main
 from ttcodegen.diagnostics import Source
 from ttcodegen.dialects.constants import elements
 from ttcodegen.dialects.datatypes import DataType
-from ttcodegen.dialects.layout_text import (
+from ttcodegen.dialects.memory import Layout
+from ttcodegen.dialects.placement import (
     LayoutTextError,
+    Shards,
+    TensorPlacement,
     layout_text,
     parse_layout_text,
     placed,
+    placed_type,
 )
-from ttcodegen.dialects.memory import Layout
-from ttcodegen.dialects.placement import Shards, TensorPlacement, placed_type
 from ttcodegen.dialects.ttir import ttir_op_classes
 from ttcodegen.dialects.ttnn import ttnn_op_classes
 from ttcodegen.ops import attribute_kinds as kinds

@@ -44,8 +44,7 @@ from xdsl.utils.lexer import Input, Position, Span
 from xdsl.utils.mlir_lexer import MLIRTokenKind
 
 from ttcodegen.diagnostics import CompileError, Diagnostics, Note, Source
-from ttcodegen.dialects.layout_text import LayoutTextError, placed
-from ttcodegen.dialects.placement import TTNNLayoutAttr
+from ttcodegen.dialects.placement import LayoutTextError, TTNNLayoutAttr, placed
 from ttcodegen.parsing.legacy import current_attribute_name
 from ttcodegen.parsing.lexer import LexedToken, MLIRTextLexer, skip_blanks
 

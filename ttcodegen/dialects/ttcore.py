@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from xdsl.dialects.builtin import FlatSymbolRefAttr, StringAttr, SymbolRefAttr
-from xdsl.dialects.utils import EnumAttribute
 from xdsl.ir import Attribute, Dialect, ParametrizedAttribute, SSAValue
 from xdsl.irdl import (
     IRDLOperation,
@@ -19,6 +18,7 @@ from xdsl.parser import AttrParser
 from xdsl.printer import Printer
 from xdsl.utils.str_enum import StrEnum
 
+from ttcodegen.dialects.enumerations import WordAttribute
 from ttcodegen.dialects.system import DeviceOp
 from ttcodegen.dialects.tile import TileType
 from ttcodegen.dialects.ttcore_device import DEVICE_ATTRIBUTES
@@ -37,18 +37,10 @@ class ArgumentType(StrEnum):
 
 
 @irdl_attr_definition
-class ArgumentTypeAttr(EnumAttribute[ArgumentType]):
+class ArgumentTypeAttr(WordAttribute[ArgumentType]):
     """`#ttcore.argument_type<input>`."""
 
     name = "ttcore.argument_type"
-
-    def print_parameter(self, printer: Printer) -> None:
-        printer.print_string(f"<{self.data.value}>")
-
-    @classmethod
-    def parse_parameter(cls, parser: AttrParser) -> ArgumentType:
-        with parser.in_angle_brackets():
-            return parser.parse_str_enum(ArgumentType)
 
 
 @irdl_attr_definition

@@ -178,10 +178,11 @@ def _parse_chip_ids(parser: AttrParser) -> Shape:
 
 
 def _parse_topologies(parser: AttrParser) -> tuple[Topology, ...]:
-    words = parser.parse_comma_separated_list(
-        parser.Delimiter.SQUARE, lambda: TopologyAttr.parse_word(parser)
+    return tuple(
+        parser.parse_comma_separated_list(
+            parser.Delimiter.SQUARE, lambda: TopologyAttr.parse_word(parser)
+        )
     )
-    return tuple(map(Topology, words))
 
 
 @dataclass(frozen=True)

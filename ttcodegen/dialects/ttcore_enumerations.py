@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from xdsl.ir import Attribute
 from xdsl.irdl import irdl_attr_definition
 from xdsl.utils.str_enum import StrEnum
 
@@ -127,118 +128,104 @@ class NocIndex(StrEnum):
 
 
 @irdl_attr_definition
-class ArchAttr(WordAttribute):
+class ArchAttr(WordAttribute[Arch]):
     """`#ttcore.arch<wormhole_b0>`."""
 
     name = "ttcore.arch"
-    words = Arch
 
 
 @irdl_attr_definition
-class MemorySpaceAttr(WordAttribute):
+class MemorySpaceAttr(WordAttribute[MemorySpace]):
     """`#ttcore.memory_space<l1>`."""
 
     name = "ttcore.memory_space"
-    words = MemorySpace
 
 
 @irdl_attr_definition
-class IteratorTypeAttr(WordAttribute):
+class IteratorTypeAttr(WordAttribute[IteratorType]):
     """`#ttcore.iterator_type<parallel>`."""
 
     name = "ttcore.iterator_type"
-    words = IteratorType
 
 
 @irdl_attr_definition
-class OutOfBoundsAttr(WordAttribute):
+class OutOfBoundsAttr(WordAttribute[OutOfBounds]):
     """`#ttcore.oob_val<undef>`."""
 
     name = "ttcore.oob_val"
-    words = OutOfBounds
 
 
 @irdl_attr_definition
-class TensorMemoryLayoutAttr(WordAttribute):
+class TensorMemoryLayoutAttr(WordAttribute[TensorMemoryLayout]):
     """`#ttcore.tensor_memory_layout<sharded>`."""
 
     name = "ttcore.tensor_memory_layout"
-    words = TensorMemoryLayout
 
 
 @irdl_attr_definition
-class BufferAccessAttr(WordAttribute):
+class BufferAccessAttr(WordAttribute[BufferAccess]):
     """`#ttcore.buffer_access<alias>`."""
 
     name = "ttcore.buffer_access"
-    words = BufferAccess
 
 
 @irdl_attr_definition
-class StreamModeAttr(WordAttribute):
+class StreamModeAttr(WordAttribute[BufferAccess]):
     """`#ttcore.stream_mode<alias>`."""
 
     name = "ttcore.stream_mode"
-    words = BufferAccess
 
 
 @irdl_attr_definition
-class TensorReduceTypeAttr(WordAttribute):
+class TensorReduceTypeAttr(WordAttribute[TensorReduceType]):
     """`#ttcore.reduce_type<sum>`."""
 
     name = "ttcore.reduce_type"
-    words = TensorReduceType
 
 
 @irdl_attr_definition
-class ShardDirectionAttr(WordAttribute):
+class ShardDirectionAttr(WordAttribute[ShardDirection]):
     """`#ttcore.shard_direction<full_to_shard>`."""
 
     name = "ttcore.shard_direction"
-    words = ShardDirection
 
 
 @irdl_attr_definition
-class ShardTypeAttr(WordAttribute):
+class ShardTypeAttr(WordAttribute[ShardType]):
     """`#ttcore.shard_type<devices>`."""
 
     name = "ttcore.shard_type"
-    words = ShardType
 
 
 @irdl_attr_definition
-class ShardStatusAttr(WordAttribute):
+class ShardStatusAttr(WordAttribute[ShardStatus]):
     """`#ttcore.shard_status<unsharded>`."""
 
     name = "ttcore.shard_status"
-    words = ShardStatus
 
 
 @irdl_attr_definition
-class TopologyAttr(WordAttribute):
+class TopologyAttr(WordAttribute[Topology]):
     """`#ttcore.topology<ring>`."""
 
     name = "ttcore.topology"
-    words = Topology
 
 
 @irdl_attr_definition
-class CPURoleAttr(WordAttribute):
+class CPURoleAttr(WordAttribute[CPURole]):
     """`#ttcore.cpu_role<host>`."""
 
     name = "ttcore.cpu_role"
-    words = CPURole
 
 
 @irdl_attr_definition
-class NocIndexAttr(WordAttribute):
+class NocIndexAttr(WordAttribute[NocIndex]):
     """`#ttcore.noc_index<noc0>`."""
 
     name = "ttcore.noc_index"
-    words = NocIndex
 
 
-WORD_ATTRIBUTES: list[type[WordAttribute]] = [
+WORD_ATTRIBUTES: list[type[Attribute]] = [
     ArchAttr,
     BufferAccessAttr,
     CPURoleAttr,

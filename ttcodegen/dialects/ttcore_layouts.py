@@ -194,7 +194,7 @@ def _parse_linear(parser: AttrParser) -> LinearLayout:
     strides = parse_shape(parser)
     linear = _map_of_strides(strides) if strides else parse_affine_map(parser)
     parser.parse_punctuation(",")
-    out_of_bounds = OutOfBounds(OutOfBoundsAttr.parse_word(parser))
+    out_of_bounds = OutOfBoundsAttr.parse_word(parser)
     parser.parse_punctuation(",")
     grid = GridAttr.parse_parameter(parser)
     parser.parse_punctuation(",")
@@ -204,7 +204,7 @@ def _parse_linear(parser: AttrParser) -> LinearLayout:
         parser.raise_error("a layout has the memref of a shard", position)
     memory_layout = None
     if parser.parse_optional_punctuation(",") is not None:
-        memory_layout = TensorMemoryLayout(TensorMemoryLayoutAttr.parse_word(parser))
+        memory_layout = TensorMemoryLayoutAttr.parse_word(parser)
     return LinearLayout(
         linear, out_of_bounds, grid, cast("MemRefType[Attribute]", memref), memory_layout
     )
@@ -479,7 +479,7 @@ class BufferAttr(ParametrizedAttribute):
         with parser.in_angle_brackets():
             memref = parser.parse_type()
             parser.parse_punctuation(",")
-            access = BufferAccess(BufferAccessAttr.parse_word(parser))
+            access = BufferAccessAttr.parse_word(parser)
         return [memref, BufferAccessAttr(access)]
 
     def print_parameters(self, printer: Printer) -> None:
@@ -532,7 +532,7 @@ class StreamLayoutAttr(Data[Stream], MemRefLayoutAttr):
         with parser.in_angle_brackets():
             affine_map = parse_affine_map(parser)
             parser.parse_punctuation(",")
-            mode = BufferAccess(StreamModeAttr.parse_word(parser))
+            mode = StreamModeAttr.parse_word(parser)
             buffers = 1
             if parser.parse_optional_punctuation(",") is not None:
                 buffers = parser.parse_integer()

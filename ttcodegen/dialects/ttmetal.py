@@ -80,7 +80,7 @@ def memory_space_of(type_: Attribute) -> MemorySpace | None:
     if not isinstance(type_, MemRefType):
         return None
     space = cast("MemRefType[Attribute]", type_).memory_space
-    return MemorySpace(space.data) if isinstance(space, MemorySpaceAttr) else None
+    return space.data if isinstance(space, MemorySpaceAttr) else None
 
 
 def _require_space(
@@ -138,7 +138,7 @@ def _verify_allocation(
     if address is not None and address.value.data < 0:
         raise VerifyException(f"{op.name}: the address is negative")
     if space is not None:
-        _require_space(op, "result", result, (MemorySpace(space.data),))
+        _require_space(op, "result", result, (space.data,))
 
 
 @irdl_op_definition
@@ -401,7 +401,7 @@ class DispatchOp(IRDLOperation):
                 "core_ranges"
             )
         if threads:
-            kinds = [ThreadType(t.data) for t in threads if isinstance(t, ThreadTypeAttr)]
+            kinds = [t.data for t in threads if isinstance(t, ThreadTypeAttr)]
             _verify_regions(self, self.kernels, kinds)
         elif self.kernel_configs is not None:
             configs = self.kernel_configs.data

@@ -12,38 +12,37 @@ from xdsl.printer import Printer
 from xdsl.utils.exceptions import VerifyException
 
 from ttcodegen.dialects.enumerations import WordAttribute
-from ttcodegen.dialects.kernel_words import EthernetType, MathFidelity, UnpackToDestination
 from ttcodegen.dialects.ttcore_enumerations import NocIndex, NocIndexAttr
 from ttcodegen.dialects.ttcore_layouts import parse_shape, shape_text
 from ttcodegen.dialects.ttkernel.attributes import (
+    EthernetType,
     KernelArgumentType,
     KernelArgumentTypeAttr,
+    MathFidelity,
     ThreadType,
+    UnpackToDestination,
 )
 
 
 @irdl_attr_definition
-class MathFidelityAttr(WordAttribute):
+class MathFidelityAttr(WordAttribute[MathFidelity]):
     """`#ttmetal.math_fidelity<hifi4>`."""
 
     name = "ttmetal.math_fidelity"
-    words = MathFidelity
 
 
 @irdl_attr_definition
-class UnpackToDestinationAttr(WordAttribute):
+class UnpackToDestinationAttr(WordAttribute[UnpackToDestination]):
     """`#ttmetal.unpack_to_dest_mode<default>`."""
 
     name = "ttmetal.unpack_to_dest_mode"
-    words = UnpackToDestination
 
 
 @irdl_attr_definition
-class EthernetTypeAttr(WordAttribute):
+class EthernetTypeAttr(WordAttribute[EthernetType]):
     """`#ttmetal.eth_type<sender>`."""
 
     name = "ttmetal.eth_type"
-    words = EthernetType
 
 
 @dataclass(frozen=True)
@@ -94,7 +93,7 @@ def _parse_argument(parser: AttrParser) -> BoundArgument:
     if isinstance(attribute, BoundArgumentAttr):
         return attribute.data
     with parser.in_angle_brackets():
-        kind = KernelArgumentType(KernelArgumentTypeAttr.parse_word(parser))
+        kind = KernelArgumentTypeAttr.parse_word(parser)
         with parser.in_square_brackets():
             return BoundArgument(kind, parser.parse_integer())
 
@@ -219,15 +218,14 @@ class ComputeConfigAttr(Data[ComputeKernel]):
     def parse_parameter(cls, parser: AttrParser) -> ComputeKernel:
         with parser.in_angle_brackets():
             place = _parse_place(parser)
-            fidelity = MathFidelity(MathFidelityAttr.parse_word(parser))
+            fidelity = MathFidelityAttr.parse_word(parser)
             flags: list[bool] = []
             modes: tuple[UnpackToDestination, ...] = ()
             while parser.parse_optional_punctuation(",") is not None:
                 flag = parser.parse_optional_boolean()
                 if flag is None:
                     modes = tuple(
-                        UnpackToDestination(mode)
-                        for mode in parser.parse_comma_separated_list(
+                        parser.parse_comma_separated_list(
                             parser.Delimiter.SQUARE,
                             lambda: UnpackToDestinationAttr.parse_word(parser),
                         )
@@ -280,7 +278,7 @@ class NocConfigAttr(Data[DataMovementKernel]):
                 parser.parse_punctuation("=")
                 processor = parser.parse_integer()
                 parser.parse_punctuation(",")
-            noc = NocIndex(NocIndexAttr.parse_word(parser))
+            noc = NocIndexAttr.parse_word(parser)
             if parser.parse_optional_punctuation(",") is not None:
                 parser.parse_keyword("fabric_config_index")
                 parser.parse_punctuation("=")
@@ -322,9 +320,9 @@ class EthernetConfigAttr(Data[EthernetKernel]):
     def parse_parameter(cls, parser: AttrParser) -> EthernetKernel:
         with parser.in_angle_brackets():
             place = _parse_place(parser)
-            end = EthernetType(EthernetTypeAttr.parse_word(parser))
+            end = EthernetTypeAttr.parse_word(parser)
             parser.parse_punctuation(",")
-            noc = NocIndex(NocIndexAttr.parse_word(parser))
+            noc = NocIndexAttr.parse_word(parser)
         return EthernetKernel(place, end, noc)
 
     def print_parameter(self, printer: Printer) -> None:

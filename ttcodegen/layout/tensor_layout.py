@@ -511,7 +511,7 @@ def _format_name(element: Attribute) -> str:
 
 def _memory_space(memref: MemRefType[Attribute]) -> MemorySpace:
     space = memref.memory_space
-    return MemorySpace(space.data) if isinstance(space, MemorySpaceAttr) else MemorySpace.SYSTEM
+    return space.data if isinstance(space, MemorySpaceAttr) else MemorySpace.SYSTEM
 
 
 def _linear(position: Sequence[int], shape: Sequence[int]) -> int:

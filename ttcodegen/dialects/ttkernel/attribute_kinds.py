@@ -18,10 +18,9 @@ from xdsl.dialects.builtin import (
 from xdsl.ir import Attribute
 from xdsl.parser import AttrParser
 from xdsl.printer import Printer
-from xdsl.utils.str_enum import StrEnum
 
 from ttcodegen.dialects.datatypes import DataType
-from ttcodegen.dialects.enumerations import WordAttribute
+from ttcodegen.dialects.enumerations import Word, WordAttribute
 from ttcodegen.dialects.tile import TILE_FORMATS
 from ttcodegen.dialects.ttcore import DataTypeAttr
 from ttcodegen.dialects.ttkernel.attributes import (
@@ -114,7 +113,7 @@ def _text() -> AttributeKind:
     )
 
 
-def _words(attribute_type: type[WordAttribute], cpp: Mapping[StrEnum, str]) -> AttributeKind:
+def _words(attribute_type: type[WordAttribute[Word]], cpp: Mapping[Word, str]) -> AttributeKind:
     return AttributeKind(
         f"a #{attribute_type.name}",
         lambda attribute: isinstance(attribute, attribute_type),

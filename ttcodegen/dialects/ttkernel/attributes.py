@@ -75,6 +75,29 @@ class InputClamping(StrEnum):
     CLAMP_TO_NEGATIVE = "clamp_to_negative"
 
 
+class MathFidelity(StrEnum):
+    """How many passes the matrix engine multiplies in: how exact products are."""
+
+    LOFI = "lofi"
+    HIFI2 = "hifi2"
+    HIFI3 = "hifi3"
+    HIFI4 = "hifi4"
+
+
+class UnpackToDestination(StrEnum):
+    """Whether f32 goes to the destination registers as it is."""
+
+    FP32 = "fp32"
+    DEFAULT = "default"
+
+
+class EthernetType(StrEnum):
+    """Which end of a link a kernel of an ethernet core is."""
+
+    SENDER = "sender"
+    RECEIVER = "receiver"
+
+
 class KernelArgumentType(StrEnum):
     """What an argument of a kernel stands for."""
 
@@ -88,68 +111,60 @@ class KernelArgumentType(StrEnum):
 
 
 @irdl_attr_definition
-class ThreadTypeAttr(WordAttribute):
+class ThreadTypeAttr(WordAttribute[ThreadType]):
     """`#ttkernel.thread<compute>`: on a function, that it is a kernel and who runs it."""
 
     name = "ttkernel.thread"
-    words = ThreadType
     older_words = {"tensix": "compute", "noc0": "noc", "noc1": "noc"}
 
 
 @irdl_attr_definition
-class ReduceTypeAttr(WordAttribute):
+class ReduceTypeAttr(WordAttribute[ReduceType]):
     """`#ttkernel.reduce_type<reduce_sum>`."""
 
     name = "ttkernel.reduce_type"
-    words = ReduceType
 
 
 @irdl_attr_definition
-class ReduceDimAttr(WordAttribute):
+class ReduceDimAttr(WordAttribute[ReduceDim]):
     """`#ttkernel.reduce_dim<reduce_dim_row>`."""
 
     name = "ttkernel.reduce_dim"
-    words = ReduceDim
 
 
 @irdl_attr_definition
-class BroadcastTypeAttr(WordAttribute):
+class BroadcastTypeAttr(WordAttribute[BroadcastType]):
     """`#ttkernel.bcast_type<row>`."""
 
     name = "ttkernel.bcast_type"
-    words = BroadcastType
 
 
 @irdl_attr_definition
-class EltwiseBinaryTypeAttr(WordAttribute):
+class EltwiseBinaryTypeAttr(WordAttribute[EltwiseBinaryType]):
     """`#ttkernel.eltwise_binary_type<add>`."""
 
     name = "ttkernel.eltwise_binary_type"
-    words = EltwiseBinaryType
 
 
 @irdl_attr_definition
-class DestinationReuseAttr(WordAttribute):
+class DestinationReuseAttr(WordAttribute[DestinationReuse]):
     """`#ttkernel.reuse_type<dest_to_srca>`."""
 
     name = "ttkernel.reuse_type"
-    words = DestinationReuse
 
 
 @irdl_attr_definition
-class InputClampingAttr(WordAttribute):
+class InputClampingAttr(WordAttribute[InputClamping]):
     """`#ttkernel.input_clamping<none>`."""
 
     name = "ttkernel.input_clamping"
-    words = InputClamping
 
 
 @irdl_attr_definition
-class KernelArgumentTypeAttr(WordAttribute):
+class KernelArgumentTypeAttr(WordAttribute[KernelArgumentType]):
     """`#ttkernel.arg_type<cb_port>`."""
 
     name = "ttkernel.arg_type"
-    words = KernelArgumentType
 
 
 @irdl_attr_definition

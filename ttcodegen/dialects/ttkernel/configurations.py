@@ -9,30 +9,22 @@ from xdsl.ir import Attribute, Data
 from xdsl.irdl import irdl_attr_definition
 from xdsl.parser import AttrParser
 from xdsl.printer import Printer
-from xdsl.utils.str_enum import StrEnum
 
-from ttcodegen.dialects.kernel_words import EthernetType, MathFidelity, UnpackToDestination
+from ttcodegen.dialects.enumerations import WordAttribute
 from ttcodegen.dialects.ttcore_enumerations import NocIndex
-from ttcodegen.dialects.ttkernel.attributes import ThreadType
-
-
-def _parse_word(parser: AttrParser, words: type[StrEnum]) -> StrEnum:
-    return parser.parse_str_enum(words)
+from ttcodegen.dialects.ttkernel.attributes import (
+    EthernetType,
+    MathFidelity,
+    ThreadType,
+    UnpackToDestination,
+)
 
 
 @irdl_attr_definition
-class NocConfigAttr(Data[NocIndex]):
+class NocConfigAttr(WordAttribute[NocIndex]):
     """`#ttkernel.noc_config<noc0>`."""
 
     name = "ttkernel.noc_config"
-
-    @classmethod
-    def parse_parameter(cls, parser: AttrParser) -> NocIndex:
-        with parser.in_angle_brackets():
-            return NocIndex(_parse_word(parser, NocIndex))
-
-    def print_parameter(self, printer: Printer) -> None:
-        printer.print_string(f"<{self.data.value}>")
 
 
 @irdl_attr_definition
@@ -44,9 +36,9 @@ class EthernetConfigAttr(Data[tuple[EthernetType, NocIndex]]):
     @classmethod
     def parse_parameter(cls, parser: AttrParser) -> tuple[EthernetType, NocIndex]:
         with parser.in_angle_brackets():
-            end = EthernetType(_parse_word(parser, EthernetType))
+            end = parser.parse_str_enum(EthernetType)
             parser.parse_punctuation(",")
-            return end, NocIndex(_parse_word(parser, NocIndex))
+            return end, parser.parse_str_enum(NocIndex)
 
     def print_parameter(self, printer: Printer) -> None:
         printer.print_string(f"<{self.data[0].value}, {self.data[1].value}>")
@@ -72,16 +64,16 @@ class TensixConfigAttr(Data[TensixConfiguration]):
     def parse_parameter(cls, parser: AttrParser) -> TensixConfiguration:
         modes: tuple[UnpackToDestination, ...] = ()
         with parser.in_angle_brackets():
-            fidelity = MathFidelity(_parse_word(parser, MathFidelity))
+            fidelity = parser.parse_str_enum(MathFidelity)
             flags: list[bool] = []
             for _ in range(2):
                 parser.parse_punctuation(",")
                 flags.append(parser.parse_boolean())
             if parser.parse_optional_punctuation(",") is not None:
                 modes = tuple(
-                    UnpackToDestination(mode)
-                    for mode in parser.parse_comma_separated_list(
-                        parser.Delimiter.SQUARE, lambda: _parse_word(parser, UnpackToDestination)
+                    parser.parse_comma_separated_list(
+                        parser.Delimiter.SQUARE,
+                        lambda: parser.parse_str_enum(UnpackToDestination),
                     )
                 )
         return TensixConfiguration(fidelity, flags[0], flags[1], modes)

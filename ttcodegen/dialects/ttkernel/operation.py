@@ -231,7 +231,7 @@ def kernel_thread(kernel: FuncOp) -> ThreadType:
         raise VerifyException(
             f"@{kernel.sym_name.data}: attribute '{THREAD}' should be a #{ThreadTypeAttr.name}"
         )
-    return ThreadType(attribute.data)
+    return attribute.data
 
 
 def destination_tiles(kernel: FuncOp) -> int:

@@ -47,38 +47,32 @@ class DeviceDescription:
     mesh_topology: tuple[Topology, ...] = ()
 
 
+class _DeviceData(Data[DeviceDescription]):
+    """Base of what is written as a description of a device."""
+
+    @classmethod
+    def parse_parameter(cls, parser: AttrParser) -> DeviceDescription:
+        return _parse_device(parser)
+
+    def print_parameter(self, printer: Printer) -> None:
+        printer.print_string(device_text(self.data))
+
+    def verify(self) -> None:
+        _verify_device(self.data)
+
+
 @irdl_attr_definition
-class DeviceAttr(Data[DeviceDescription]):
+class DeviceAttr(_DeviceData):
     """`#ttcore.device<workerGrid = ..., meshShape = ..., chipIds = [...]>`."""
 
     name = "ttcore.device"
 
-    @classmethod
-    def parse_parameter(cls, parser: AttrParser) -> DeviceDescription:
-        return _parse_device(parser)
-
-    def print_parameter(self, printer: Printer) -> None:
-        printer.print_string(device_text(self.data))
-
-    def verify(self) -> None:
-        _verify_device(self.data)
-
 
 @irdl_attr_definition
-class DeviceType(Data[DeviceDescription], TypeAttribute):
+class DeviceType(_DeviceData, TypeAttribute):
     """`!ttcore.device<...>`: the handle of an open device, until 2024."""
 
     name = "ttcore.device"
-
-    @classmethod
-    def parse_parameter(cls, parser: AttrParser) -> DeviceDescription:
-        return _parse_device(parser)
-
-    def print_parameter(self, printer: Printer) -> None:
-        printer.print_string(device_text(self.data))
-
-    def verify(self) -> None:
-        _verify_device(self.data)
 
 
 def _verify_device(device: DeviceDescription) -> None:

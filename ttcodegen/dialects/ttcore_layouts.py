@@ -307,8 +307,32 @@ class StridedBufferLayout(MemRefLayoutAttr):
         return AffineMap(len(strides), 0, (total,))
 
 
+class _BufferedLayout(Data[tuple[Shape, int]], StridedBufferLayout):
+    """Base of the layouts of memrefs that say, beside strides in bytes, how many buffers there
+    are."""
+
+    @classmethod
+    def parse_parameter(cls, parser: AttrParser) -> tuple[Shape, int]:
+        with parser.in_angle_brackets():
+            strides = parse_shape(parser)
+            buffers = 1
+            if parser.parse_optional_punctuation(",") is not None:
+                buffers = parser.parse_integer()
+        return strides, buffers
+
+    def print_parameter(self, printer: Printer) -> None:
+        printer.print_string(f"<{shape_text(self.data[0])}, {self.data[1]}>")
+
+    def strides_in_bytes(self) -> Shape:
+        return self.data[0]
+
+    def verify(self) -> None:
+        if self.data[1] < 1:
+            raise VerifyException(f"a layout has one buffer at least, found {self.data[1]}")
+
+
 @irdl_attr_definition
-class ShardLayoutAttr(Data[tuple[Shape, int]], StridedBufferLayout):
+class ShardLayoutAttr(_BufferedLayout):
     """`#ttcore.shard<8192x4096, 1>`: the strides of a shard in bytes, and how many buffers it has.
 
     The memref has the shape `grid + shard`, so that half of its dimensions are cores.
@@ -316,53 +340,13 @@ class ShardLayoutAttr(Data[tuple[Shape, int]], StridedBufferLayout):
 
     name = "ttcore.shard"
 
-    @classmethod
-    def parse_parameter(cls, parser: AttrParser) -> tuple[Shape, int]:
-        return _parse_strides_and_buffers(parser)
-
-    def print_parameter(self, printer: Printer) -> None:
-        printer.print_string(f"<{shape_text(self.data[0])}, {self.data[1]}>")
-
-    def strides_in_bytes(self) -> Shape:
-        return self.data[0]
-
-    def verify(self) -> None:
-        _verify_buffers(self.data[1])
-
 
 @irdl_attr_definition
-class CBLayoutAttr(Data[tuple[Shape, int]], StridedBufferLayout):
+class CBLayoutAttr(_BufferedLayout):
     """`#ttcore.cb_layout<8192x4096, 2>`: the strides of a circular buffer in bytes, and how many
     buffers it has."""
 
     name = "ttcore.cb_layout"
-
-    @classmethod
-    def parse_parameter(cls, parser: AttrParser) -> tuple[Shape, int]:
-        return _parse_strides_and_buffers(parser)
-
-    def print_parameter(self, printer: Printer) -> None:
-        printer.print_string(f"<{shape_text(self.data[0])}, {self.data[1]}>")
-
-    def strides_in_bytes(self) -> Shape:
-        return self.data[0]
-
-    def verify(self) -> None:
-        _verify_buffers(self.data[1])
-
-
-def _parse_strides_and_buffers(parser: AttrParser) -> tuple[Shape, int]:
-    with parser.in_angle_brackets():
-        strides = parse_shape(parser)
-        buffers = 1
-        if parser.parse_optional_punctuation(",") is not None:
-            buffers = parser.parse_integer()
-    return strides, buffers
-
-
-def _verify_buffers(buffers: int) -> None:
-    if buffers < 1:
-        raise VerifyException(f"a layout has one buffer at least, found {buffers}")
 
 
 @irdl_attr_definition

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import pytest
-from xdsl.dialects.builtin import ModuleOp
 
 from tests.dialects.texts import assert_round_trip, parse, refusal, text_of
-from ttcodegen.diagnostics import CompileError, Source
+from ttcodegen.diagnostics import CompileError
+from ttcodegen.dialects.system import set_system
 from ttcodegen.dialects.ttcore_enumerations import NocIndex
-from ttcodegen.dialects.ttmetal import EnqueueProgramOp, verify_programs
+from ttcodegen.dialects.ttmetal import EnqueueProgramOp
 from ttcodegen.dialects.ttmetal_attributes import ComputeConfigAttr, NocConfigAttr
-from ttcodegen.parsing import parse_module
 from ttcodegen.systems.description import default_system
+from ttcodegen.transforms.pass_runner import verify_located
 
 L1 = "memref<1x1x2x4x!ttcore.tile<32x32, f32>, #ttcore.shard<16384x4096, 1>, #l1>"
 CB = "memref<2x4x!ttcore.tile<32x32, f32>, #ttcore.cb_layout<16384x4096, 2>, #l1>"
@@ -57,7 +57,8 @@ module {{
 def test_programs_read_back() -> None:
     module = parse(program())
     assert_round_trip(module)
-    verify_programs(module, default_system("wormhole_b0"))
+    set_system(module, default_system("wormhole_b0"))
+    verify_located(module)
     (op,) = [op for op in module.walk() if isinstance(op, EnqueueProgramOp)]
     assert op.circular_buffers == 2
     assert op.kernel_configs is not None
@@ -210,36 +211,33 @@ def test_malformed_programs_are_refused_at_their_place(text: str, expected: str)
     assert message.startswith("in.mlir:")
 
 
-def faults(text: str) -> str:
-    source = Source("in.mlir", text)
-    module: ModuleOp = parse_module(source)
-    with pytest.raises(CompileError) as caught:
-        verify_programs(module, default_system("wormhole_b0"))
-    return caught.value.render(source)
-
-
 def test_kernels_have_to_be_in_the_module() -> None:
-    message = faults(program(changed("writer", "@writer", "@nobody")))
-    assert "in.mlir:9:5: error: ttmetal.enqueue_program: there is no kernel @nobody" in message
+    message = refusal(program(changed("writer", "@writer", "@nobody")))
+    assert "ttmetal.enqueue_program: there is no kernel @nobody" in message
+    assert message.startswith("in.mlir:9:5: error: ")
 
 
 def test_kernels_have_to_be_of_the_thread() -> None:
-    message = faults(program(changed("writer", "@writer", "@compute")))
+    message = refusal(program(changed("writer", "@writer", "@compute")))
     assert "@compute is a kernel of the thread compute, not of the thread noc" in message
 
 
 def test_functions_are_no_kernels() -> None:
-    assert "@main is no kernel" in faults(program(changed("writer", "@writer", "@main")))
+    assert "@main is no kernel" in refusal(program(changed("writer", "@writer", "@main")))
 
 
 def test_cores_have_to_be_on_the_chip() -> None:
     configs = changed("compute", "core_range<0x0, 1x1>", "core_range<7x0, 2x8>")
-    message = faults(program(configs))
-    assert "#ttmetal.core_range<7x0, 2x8> is not on the chip, which has 8x8 cores" in message
+    module = parse(program(configs))
+    verify_located(module)
+    set_system(module, default_system("wormhole_b0"))
+    with pytest.raises(CompileError, match="range<7x0, 2x8> is not on the chip, which has 8x8 "):
+        verify_located(module)
 
 
-def test_all_faults_of_programs_are_listed() -> None:
+def test_all_faults_of_a_program_are_listed() -> None:
     configs = changed("compute", "@compute", "@a") | {
         "writer": CONFIGS["writer"].replace("@writer", "@b")
     }
-    assert faults(program(configs)).count("error:") == 2
+    message = refusal(program(configs))
+    assert "there is no kernel @b; there is no kernel @a" in message

@@ -7,7 +7,7 @@ dialect does, or in `program`, as the lowering of this compiler does (`dialects.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import cache
 from typing import Any, cast
 
@@ -36,7 +36,7 @@ from xdsl.irdl import (
 )
 from xdsl.utils.exceptions import VerifyException
 
-from ttcodegen.diagnostics import Diagnostics
+from ttcodegen.dialects.system import system_of
 from ttcodegen.dialects.ttcore_enumerations import MemorySpace, MemorySpaceAttr
 from ttcodegen.dialects.ttcore_layouts import LinearLayout, MetalLayoutAttr
 from ttcodegen.dialects.ttkernel.attributes import ThreadType, ThreadTypeAttr
@@ -52,7 +52,7 @@ from ttcodegen.dialects.ttmetal_attributes import (
     NocConfigAttr,
     ProgramSemaphoreType,
 )
-from ttcodegen.systems.description import SystemDescription
+from ttcodegen.systems.description import Pair
 
 CIRCULAR_BUFFERS = 32
 """Circular buffers of a core (tt-metal 0.70.1, circular_buffer_constants.h)."""
@@ -92,9 +92,12 @@ def _require_space(
         raise VerifyException(f"{op.name}: the {what} lies in {names} memory, not in {space.value}")
 
 
-def _require_buffer(op: Operation, value: SSAValue, what: str) -> None:
+def _require_buffer(
+    op: Operation, value: SSAValue, what: str, allowed: Sequence[MemorySpace] = tuple(MemorySpace)
+) -> None:
     if not isinstance(value.type, TensorType | MemRefType):
         raise VerifyException(f"{op.name}: the {what} is a tensor or memref, not {value.type}")
+    _require_space(op, what, value, allowed)
 
 
 @irdl_op_definition
@@ -110,7 +113,6 @@ class CreateBufferOp(IRDLOperation):
     result = result_def()
 
     def verify_(self) -> None:
-        _require_buffer(self, self.result, "result")
         _verify_allocation(self, self.result, self.address, self.memory_space)
 
 
@@ -125,7 +127,6 @@ class AllocOp(IRDLOperation):
     result = result_def()
 
     def verify_(self) -> None:
-        _require_buffer(self, self.result, "result")
         _verify_allocation(self, self.result, self.address, self.memory_space)
 
 
@@ -135,32 +136,32 @@ def _verify_allocation(
     address: IntegerAttr[Any] | None,
     space: MemorySpaceAttr | None,
 ) -> None:
+    _require_buffer(op, result, "result", tuple(MemorySpace) if space is None else (space.data,))
     if address is not None and address.value.data < 0:
         raise VerifyException(f"{op.name}: the address is negative")
-    if space is not None:
-        _require_space(op, "result", result, (space.data,))
+
+
+class _DeallocationOp(IRDLOperation):
+    """Base of the ops that give a buffer back."""
+
+    input = operand_def()
+
+    def verify_(self) -> None:
+        _require_buffer(self, self.input, "input")
 
 
 @irdl_op_definition
-class DeallocateBufferOp(IRDLOperation):
+class DeallocateBufferOp(_DeallocationOp):
     """Gives a buffer back."""
 
     name = "ttmetal.deallocate_buffer"
-    input = operand_def()
-
-    def verify_(self) -> None:
-        _require_buffer(self, self.input, "input")
 
 
 @irdl_op_definition
-class DeallocOp(IRDLOperation):
+class DeallocOp(_DeallocationOp):
     """The spelling of `deallocate_buffer` in 2024."""
 
     name = "ttmetal.dealloc"
-    input = operand_def()
-
-    def verify_(self) -> None:
-        _require_buffer(self, self.input, "input")
 
 
 @irdl_op_definition
@@ -172,82 +173,60 @@ class ViewOp(IRDLOperation):
     result = result_def()
 
 
-class _TransferOp(IRDLOperation):
-    """Base of the ops that copy between host and device."""
+class _WriteOp(IRDLOperation):
+    """Base of the ops that copy from the host to the device."""
 
-    def _verify_ends(
-        self,
-        source: SSAValue | None,
-        target: SSAValue,
-        spaces: tuple[Sequence[MemorySpace], Sequence[MemorySpace]],
-    ) -> None:
-        if source is not None:
-            _require_buffer(self, source, "input")
-            _require_space(self, "input", source, spaces[0])
-        _require_buffer(self, target, "output")
-        _require_space(self, "output", target, spaces[1])
+    value = opt_prop_def()
+    input = opt_operand_def()
+    output = operand_def()
+    result = opt_result_def()
 
-
-_TO_DEVICE = ((*_HOST_MEMORY,), _DEVICE_MEMORY)
-_TO_HOST = (_DEVICE_MEMORY, _HOST_MEMORY)
+    def verify_(self) -> None:
+        if (self.input is None) == (self.value is None):
+            raise VerifyException(f"{self.name} has an input or the attribute 'value'")
+        if self.input is not None:
+            _require_buffer(self, self.input, "input", _HOST_MEMORY)
+        _require_buffer(self, self.output, "output", _DEVICE_MEMORY)
 
 
 @irdl_op_definition
-class EnqueueWriteBufferOp(_TransferOp):
+class EnqueueWriteBufferOp(_WriteOp):
     """Copies a tensor of the host, or the constant `value`, to the device."""
 
     name = "ttmetal.enqueue_write_buffer"
-    value = opt_prop_def()
-    input = opt_operand_def()
-    output = operand_def()
-    result = opt_result_def()
-
-    def verify_(self) -> None:
-        if (self.input is None) == (self.value is None):
-            raise VerifyException(f"{self.name} has an input or the attribute 'value'")
-        self._verify_ends(self.input, self.output, _TO_DEVICE)
 
 
 @irdl_op_definition
-class HostWriteOp(_TransferOp):
+class HostWriteOp(_WriteOp):
     """The spelling of `enqueue_write_buffer` in 2024."""
 
     name = "ttmetal.host_write"
-    value = opt_prop_def()
-    input = opt_operand_def()
+
+
+class _ReadOp(IRDLOperation):
+    """Base of the ops that copy from the device to the host."""
+
+    input = operand_def()
     output = operand_def()
     result = opt_result_def()
 
     def verify_(self) -> None:
-        if (self.input is None) == (self.value is None):
-            raise VerifyException(f"{self.name} has an input or the attribute 'value'")
-        self._verify_ends(self.input, self.output, _TO_DEVICE)
+        _require_buffer(self, self.input, "input", _DEVICE_MEMORY)
+        _require_buffer(self, self.output, "output", _HOST_MEMORY)
 
 
 @irdl_op_definition
-class EnqueueReadBufferOp(_TransferOp):
+class EnqueueReadBufferOp(_ReadOp):
     """Copies a buffer of the device to the host."""
 
     name = "ttmetal.enqueue_read_buffer"
-    input = operand_def()
-    output = operand_def()
-    result = opt_result_def()
-
-    def verify_(self) -> None:
-        self._verify_ends(self.input, self.output, _TO_HOST)
 
 
 @irdl_op_definition
-class HostReadOp(_TransferOp):
+class HostReadOp(_ReadOp):
     """The spelling of `enqueue_read_buffer` in 2024."""
 
     name = "ttmetal.host_read"
-    input = operand_def()
-    output = operand_def()
-    result = opt_result_def()
-
-    def verify_(self) -> None:
-        self._verify_ends(self.input, self.output, _TO_HOST)
 
 
 def _verify_regions(
@@ -350,6 +329,49 @@ class EnqueueProgramOp(IRDLOperation):
                         f"{self.name}: @{other} and @{place.kernel} run on the same data-movement "
                         f"processor {config.data.processor} of a core"
                     )
+        self._verify_functions(self.kernel_configs.data)
+
+    def _verify_functions(self, configs: Sequence[Attribute]) -> None:
+        """That the kernels are in the module, and their cores on the chip that it is for."""
+        module = self.get_toplevel_object()
+        if not isinstance(module, ModuleOp):
+            return
+        functions = {op.sym_name.data: op for op in module.body.block.ops if isinstance(op, FuncOp)}
+        system = system_of(module)
+        grid = None if system is None else system.chip.grid
+        faults = [
+            fault
+            for config in configs
+            if isinstance(config, ComputeConfigAttr | NocConfigAttr | EthernetConfigAttr)
+            for fault in _kernel_faults(config, functions, grid)
+        ]
+        if faults:
+            raise VerifyException(f"{self.name}: {'; '.join(faults)}")
+
+
+def _kernel_faults(
+    config: ComputeConfigAttr | NocConfigAttr | EthernetConfigAttr,
+    kernels: Mapping[str, FuncOp],
+    grid: Pair | None,
+) -> list[str]:
+    """What is wrong with a kernel of a program, of the functions of its module, and on a chip of
+    that many cores."""
+    place = config.data.place
+    faults: list[str] = []
+    kernel = kernels.get(place.kernel)
+    if kernel is None:
+        faults.append(f"there is no kernel @{place.kernel}")
+    elif THREAD not in kernel.attributes:
+        faults.append(f"@{place.kernel} is no kernel: it has no attribute '{THREAD}'")
+    elif (thread := kernel_thread(kernel)) is not THREADS[type(config)]:
+        faults.append(
+            f"@{place.kernel} is a kernel of the thread {thread.value}, not of the thread "
+            f"{THREADS[type(config)].value}"
+        )
+    ends = [o + n for o, n in zip(place.cores.offset, place.cores.size, strict=True)]
+    if grid is not None and any(end > side for end, side in zip(ends, grid, strict=True)):
+        faults.append(f"{place.cores} is not on the chip, which has {grid[0]}x{grid[1]} cores")
+    return faults
 
 
 def _overlap(configs: ArrayAttr[Attribute], config: NocConfigAttr) -> bool:
@@ -482,46 +504,3 @@ TTMETAL_OPS: list[type[Operation]] = [
 def ttmetal_dialect() -> Dialect:
     """The dialect."""
     return Dialect("ttmetal", TTMETAL_OPS, TTMETAL_ATTRIBUTES)
-
-
-def verify_programs(module: ModuleOp, system: SystemDescription | None = None) -> None:
-    """Checks what programs say against the rest of the module: that their kernels exist and are
-    kernels of the right thread, and that their cores are on the chip of `system`.
-
-    Raises CompileError with everything that is wrong.
-    """
-    kernels = {op.sym_name.data: op for op in module.body.block.ops if isinstance(op, FuncOp)}
-    grid = None if system is None else system.chip.grid
-    diagnostics = Diagnostics()
-    for op in module.walk():
-        if not isinstance(op, EnqueueProgramOp) or op.kernel_configs is None:
-            continue
-        for config in op.kernel_configs.data:
-            if isinstance(config, ComputeConfigAttr | NocConfigAttr | EthernetConfigAttr):
-                for message in _kernel_faults(config, kernels, grid):
-                    diagnostics.error(f"{op.name}: {message}", op)
-    diagnostics.raise_errors()
-
-
-def _kernel_faults(
-    config: ComputeConfigAttr | NocConfigAttr | EthernetConfigAttr,
-    kernels: dict[str, FuncOp],
-    grid: tuple[int, int] | None,
-) -> list[str]:
-    """What is wrong with one kernel of a program."""
-    place = config.data.place
-    faults: list[str] = []
-    kernel = kernels.get(place.kernel)
-    if kernel is None:
-        faults.append(f"there is no kernel @{place.kernel}")
-    elif THREAD not in kernel.attributes:
-        faults.append(f"@{place.kernel} is no kernel: it has no attribute '{THREAD}'")
-    elif (thread := kernel_thread(kernel)) is not THREADS[type(config)]:
-        faults.append(
-            f"@{place.kernel} is a kernel of the thread {thread.value}, not of the thread "
-            f"{THREADS[type(config)].value}"
-        )
-    ends = [o + n for o, n in zip(place.cores.offset, place.cores.size, strict=True)]
-    if grid is not None and any(end > side for end, side in zip(ends, grid, strict=True)):
-        faults.append(f"{place.cores} is not on the chip, which has {grid[0]}x{grid[1]} cores")
-    return faults

@@ -1,12 +1,14 @@
 """The contents of a `.ttm` file as Python values: one class per table of `ttm.fbs`.
 
-Functions and constants are those of `ttcodegen.flatbuffer.program`.
+Functions and constants are those of `ttcodegen.flatbuffer.program`; what a file says as a program
+in the compiler does has the classes of `ttcodegen.dialects.programs`.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
+from ttcodegen.dialects.programs import CoreRange, Costs, NamedConstant, RuntimeArgument
 from ttcodegen.flatbuffer import program
 
 MAJOR = 1
@@ -23,16 +25,6 @@ PROGRAM = "program"
 
 
 @dataclass(frozen=True, slots=True)
-class CoreRange:
-    """A rectangle of cores in logical coordinates, first and last included."""
-
-    first_column: int
-    first_row: int
-    last_column: int
-    last_row: int
-
-
-@dataclass(frozen=True, slots=True)
 class CircularBuffer:
     """A queue of pages in the L1 of each core."""
 
@@ -44,26 +36,10 @@ class CircularBuffer:
 
 
 @dataclass(frozen=True, slots=True)
-class NamedConstant:
-    """A compile-time argument of a kernel."""
-
-    name: str
-    value: int
-
-
-@dataclass(frozen=True, slots=True)
 class Semaphore:
     """A semaphore of a program."""
 
     name: str
-
-
-@dataclass(frozen=True, slots=True)
-class RuntimeArgument:
-    """A run-time argument of a kernel; `value` is as in `ttcodegen.dialects.programs`."""
-
-    name: str
-    value: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,19 +55,6 @@ class Kernel:
     semaphores: tuple[int, ...] = ()
     accessors: tuple[int, ...] = ()
     arguments: tuple[RuntimeArgument, ...] = ()
-
-
-@dataclass(frozen=True, slots=True)
-class Costs:
-    """What a run takes, and the least that its computation could do with."""
-
-    tiles_computed: int
-    noc_bytes: int
-    dram_read_bytes: int
-    dram_write_bytes: int
-    least_dram_read_bytes: int
-    least_dram_write_bytes: int
-    least_noc_bytes: int
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import astuple
 
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Operation
@@ -18,7 +17,7 @@ from ttcodegen.conversions.device_module import (
     launch_of,
 )
 from ttcodegen.dialects.functions import location_text
-from ttcodegen.dialects.programs import CoreRange, Kernel, Program
+from ttcodegen.dialects.programs import Kernel, Program
 from ttcodegen.flatbuffer import program as file
 from ttcodegen.flatbuffer import ttm_program as device
 from ttcodegen.flatbuffer.encoding import encode
@@ -103,7 +102,7 @@ def _program(found: DeviceProgram, kernels: Mapping[tuple[str, str], str]) -> de
         program.purpose,
         program.inputs,
         len(found.operands) - program.inputs,
-        _cores(program.cores),
+        program.cores,
         tuple(
             device.CircularBuffer(b.index, b.name, b.data_type.mlir, b.pages, b.page_size)
             for b in program.circular_buffers
@@ -115,13 +114,9 @@ def _program(found: DeviceProgram, kernels: Mapping[tuple[str, str], str]) -> de
         program.compute.fidelity,
         program.compute.fp32_destination,
         program.compute.unpack_to_fp32,
-        device.Costs(*astuple(program.costs)),
+        program.costs,
         found.meaning,
     )
-
-
-def _cores(cores: CoreRange) -> device.CoreRange:
-    return device.CoreRange(*astuple(cores))
 
 
 def _kernel(kernel: Kernel, program: Program, source: str) -> device.Kernel:
@@ -129,10 +124,10 @@ def _kernel(kernel: Kernel, program: Program, source: str) -> device.Kernel:
         kernel.name,
         kernel.processor.value,
         kernel.purpose,
-        _cores(kernel.cores),
+        kernel.cores,
         source,
-        tuple(device.NamedConstant(c.name, c.value) for c in kernel.constants),
+        kernel.constants,
         tuple(program.semaphores.index(name) for name in kernel.semaphores),
         kernel.accessors,
-        tuple(device.RuntimeArgument(a.name, a.value) for a in kernel.arguments),
+        kernel.arguments,
     )

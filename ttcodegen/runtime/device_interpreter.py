@@ -29,15 +29,15 @@ from ttcodegen.flatbuffer.ttm_program import (
     DeviceProgram,
 )
 from ttcodegen.ops.definition import TTIR
-from ttcodegen.runtime.execution import ExecutionError, Executor, Function, Observer, Step
+from ttcodegen.runtime.execution import ExecutionError, Function, Observer, Step
 from ttcodegen.runtime.interpreter import (
     DeviceTensor,
     DisturbedTensor,
+    FileInterpreter,
     UnroundedTensor,
     attribute_values,
     constant_array,
 )
-from ttcodegen.runtime.rounding import delivered
 
 _MATRIX_ENGINE = frozenset({"matmul", "linear", "dot_general", "sum", "mean", "max", "min"})
 """Ops whose operands the matrix engine reads, if they come from outside the program."""
@@ -76,7 +76,7 @@ class DisturbedTf32Tensor(DeviceTensor):
         return False
 
 
-class DeviceInterpreter:
+class DeviceInterpreter(FileInterpreter):
     """Runs the functions of a file.
 
     With `disturbance` the results of ops are disturbed by as much as an order of summation may make
@@ -96,8 +96,6 @@ class DeviceInterpreter:
         rounds: bool = True,
     ) -> None:
         catalogue.load()
-        self._binary = binary
-        self._rounds = rounds
         constants = [constant_array(constant) for constant in binary.constants]
         programs = {program.meaning: program for program in binary.programs}
         reader = _FunctionReader(binary, constants, disturbance)
@@ -109,38 +107,7 @@ class DeviceInterpreter:
         }
         if not rounds:
             functions = {name: _unrounded(function) for name, function in functions.items()}
-        self._executor = Executor(functions, observe)
-
-    def run(self, name: str, inputs: Sequence[np.ndarray]) -> list[np.ndarray]:
-        """The outputs of a function in the numpy dtypes of their data types: bfloat16 of ml_dtypes
-        for bf16, float32 for block floats, and for all floats that are not rounded.
-
-        Inputs are rounded to the data types of the function; they are not changed.
-
-        Raises:
-            CompileError: if there is no such function, or the inputs do not fit it.
-            ExecutionError: if an op fails or gives another shape than the file says.
-        """
-        results = self._executor.run(name, inputs)
-        if not self._rounds:
-            return results
-        function = self._binary.function(name)
-        types = [function.tensors[output.tensor].type for output in function.outputs]
-        return [
-            delivered(array, DataType.from_mlir(type_.data_type))
-            for array, type_ in zip(results, types, strict=True)
-        ]
-
-    def run_carried(
-        self, name: str, inputs: Sequence[np.ndarray]
-    ) -> tuple[list[np.ndarray], dict[int, np.ndarray]]:
-        """The outputs of a function as its tensors carry them, of inputs that are carried that way;
-        and, by their position, the inputs that the function overwrote.
-
-        Raises:
-            CompileError, ExecutionError: as `run`.
-        """
-        return self._executor.run_carried(name, inputs)
+        super().__init__(functions, binary.functions, observe, rounds)
 
 
 class _FunctionReader:

@@ -6,7 +6,7 @@ type of its tensor before the next op sees it.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -92,7 +92,53 @@ _BF16_DISTURBANCE = 2.0**-10
 _F32_DISTURBANCE = 2.0**-20
 
 
-class Interpreter:
+class FileInterpreter:
+    """Runs functions that were made of the records of a file."""
+
+    def __init__(
+        self,
+        functions: Mapping[str, Function],
+        records: Iterable[file.Program],
+        observe: Observer | None,
+        rounds: bool,
+    ) -> None:
+        self._executor = Executor(functions, observe)
+        self._records = {record.name: record for record in records}
+        self._rounds = rounds
+
+    def run(self, name: str, inputs: Sequence[np.ndarray]) -> list[np.ndarray]:
+        """The outputs of a function in the numpy dtypes of their data types: bfloat16 of ml_dtypes
+        for bf16, float32 for block floats, and for all floats that are not rounded.
+
+        Inputs are rounded to the data types of the function; they are not changed.
+
+        Raises:
+            CompileError: if there is no such function, or the inputs do not fit it.
+            ExecutionError: if an op fails or gives another shape than the file says.
+        """
+        results = self._executor.run(name, inputs)
+        if not self._rounds:
+            return results
+        record = self._records[name]
+        types = [record.tensors[output.tensor].type for output in record.outputs]
+        return [
+            delivered(array, DataType.from_mlir(type_.data_type))
+            for array, type_ in zip(results, types, strict=True)
+        ]
+
+    def run_carried(
+        self, name: str, inputs: Sequence[np.ndarray]
+    ) -> tuple[list[np.ndarray], dict[int, np.ndarray]]:
+        """The outputs of a function as its tensors carry them, of inputs that are carried that way;
+        and, by their position, the inputs that the function overwrote.
+
+        Raises:
+            CompileError, ExecutionError: as `run`.
+        """
+        return self._executor.run_carried(name, inputs)
+
+
+class Interpreter(FileInterpreter):
     """Runs the programs of a file.
 
     With `disturbance` the results of its ops are disturbed by as much as an order of summation may
@@ -112,46 +158,13 @@ class Interpreter:
         rounds: bool = True,
     ) -> None:
         catalogue.load()
-        self._binary = binary
-        self._rounds = rounds
         tensor_class = DeviceTensor if rounds else UnroundedTensor
         constants = [constant_array(constant) for constant in binary.constants]
         functions = {
             program.name: _function(program, constants, tensor_class, disturbance)
             for program in binary.programs
         }
-        self._executor = Executor(functions, observe)
-
-    def run(self, name: str, inputs: Sequence[np.ndarray]) -> list[np.ndarray]:
-        """The outputs of a program in the numpy dtypes of their data types: bfloat16 of ml_dtypes
-        for bf16, float32 for block floats, and for all floats that are not rounded.
-
-        Inputs are rounded to the data types of the program; they are not changed.
-
-        Raises:
-            CompileError: if there is no such program, or the inputs do not fit it.
-            ExecutionError: if an op fails or gives another shape than the file says.
-        """
-        results = self._executor.run(name, inputs)
-        if not self._rounds:
-            return results
-        program = self._binary.program(name)
-        types = [program.tensors[output.tensor].type for output in program.outputs]
-        return [
-            delivered(array, DataType.from_mlir(type_.data_type))
-            for array, type_ in zip(results, types, strict=True)
-        ]
-
-    def run_carried(
-        self, name: str, inputs: Sequence[np.ndarray]
-    ) -> tuple[list[np.ndarray], dict[int, np.ndarray]]:
-        """The outputs of a program as its tensors carry them, of inputs that are carried that way;
-        and, by their position, the inputs that the program overwrote.
-
-        Raises:
-            CompileError, ExecutionError: as `run`.
-        """
-        return self._executor.run_carried(name, inputs)
+        super().__init__(functions, binary.programs, observe, rounds)
 
 
 def constant_array(constant: file.Constant) -> np.ndarray:

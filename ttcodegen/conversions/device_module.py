@@ -19,6 +19,7 @@ from ttcodegen.conversions.interface import Entry, arguments_of, results_of
 from ttcodegen.conversions.rebuilding import body_of
 from ttcodegen.dialects.placement import TensorPlacement, placement_of
 from ttcodegen.dialects.programs import Kernel, Program, program_of
+from ttcodegen.dialects.ttkernel.operation import THREAD
 from ttcodegen.emitc.naming import NameScope, identifier
 from ttcodegen.parsing.structure import operation_name
 
@@ -30,8 +31,6 @@ VIEW = "ttmetal.view"
 
 MEANING = "ttmetal.meaning"
 """Marks a function that says what a program computes."""
-THREAD = "ttkernel.thread"
-"""Marks a function that is a kernel."""
 
 _ADDRESS = "_address"
 

@@ -18,9 +18,7 @@ from xdsl.dialects.builtin import ArrayAttr, DictionaryAttr, IntegerAttr, String
 from xdsl.ir import Attribute
 
 from ttcodegen.dialects.datatypes import DataType
-
-TILE_SIDE = 32
-TILE_ELEMENTS = TILE_SIDE * TILE_SIDE
+from ttcodegen.dialects.tile import TILE_SIDE as TILE_SIDE
 
 
 class Processor(StrEnum):

@@ -10,14 +10,13 @@ from ttcodegen.conversions.device_module import DeviceProgram
 from ttcodegen.dialects.memory import Layout
 from ttcodegen.dialects.placement import TensorPlacement
 from ttcodegen.dialects.programs import (
-    TILE_SIDE,
     CircularBuffer,
     CoreRange,
     Kernel,
     Processor,
     Program,
 )
-from ttcodegen.dialects.tile import TILE_FORMATS
+from ttcodegen.dialects.tile import TILE_FORMATS, TILE_SIDE
 
 _PROCESSORS = {
     Processor.READER: "riscv_1",

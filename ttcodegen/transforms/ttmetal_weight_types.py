@@ -21,7 +21,7 @@ from ttcodegen.dialects.datatypes import DataType, shape_of
 from ttcodegen.dialects.functions import argument_attribute, argument_type
 from ttcodegen.dialects.operation import CatalogueOp
 from ttcodegen.dialects.placement import TensorPlacement, declared_data_type, placed_type
-from ttcodegen.dialects.programs import TILE_SIDE
+from ttcodegen.dialects.tile import TILE_SIDE
 from ttcodegen.dialects.ttcore import ArgumentType
 from ttcodegen.ops.definition import TTIRDefinition
 from ttcodegen.transforms.inline import is_entry

@@ -52,12 +52,20 @@ def test_pieces_of_a_long_file_are_formatted_as_the_whole(monkeypatch: pytest.Mo
     text = long_text(30)
     monkeypatch.setattr(formatting, "_PIECE_SIZE", 10**9)
     whole = format_files({"f.cpp": text}, STYLE)["f.cpp"]
-    started: list[str] = []
-    run = formatting._run
     monkeypatch.setattr(formatting, "_PIECE_SIZE", 8_000)
-    monkeypatch.setattr(formatting, "_run", lambda *a: (started.append(a[3]), run(*a))[1])
     assert format_files({"f.cpp": text}, STYLE)["f.cpp"] == whole
-    assert len(started) > 3
+    assert len([piece for piece, format_it in formatting._split(text) if format_it]) > 3
+
+
+def test_the_header_of_a_source_file_comes_first() -> None:
+    files = {f"{folder}/model.cpp": '#include <a>\n#include "model.hpp"\n' for folder in "xy"}
+    expected = '#include "model.hpp"\n\n#include <a>\n'
+    assert format_files(files, STYLE) == dict.fromkeys(files, expected)
+
+
+def test_texts_that_are_empty_or_not_ascii() -> None:
+    files = {"a.cpp": "", "b.cpp": "// \u00e9\r\n"}
+    assert format_files(files, STYLE) == files
 
 
 def test_formatting_an_already_formatted_text_changes_nothing() -> None:
@@ -98,12 +106,11 @@ def test_an_abandoned_formatting_leaves_nothing_behind() -> None:
     assert not folder.exists()
 
 
-def test_what_is_marked_as_unformatted_stays(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_is_marked_as_unformatted_stays() -> None:
     table = "// clang-format off\nint  table[] = {\n  1,\n};\n// clang-format on\n"
     text = f"#include <a>\n\n// rows\n{table}\nint  x;\n\n\n{table}"
     expected = f"#include <a>\n\n// rows\n{table}\nint x;\n\n\n{table}"
-    seen: list[str] = []
-    run = formatting._run
-    monkeypatch.setattr(formatting, "_run", lambda *a: (seen.append(a[3]), run(*a))[1])
     assert format_files({"f.cpp": text}, STYLE) == {"f.cpp": expected}
-    assert not any("table" in piece for piece in seen)
+    formatted = [piece for piece, format_it in formatting._split(text) if format_it]
+    assert formatted
+    assert not any("table" in piece for piece in formatted)

@@ -14,8 +14,8 @@ import re
 import shutil
 import subprocess
 import tempfile
-from collections.abc import Iterator, Mapping
-from concurrent.futures import Future, ThreadPoolExecutor
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
@@ -62,16 +62,30 @@ class Formatting:
         self._folder = tempfile.TemporaryDirectory(prefix="ttcodegen-format-")
         style_file = Path(self._folder.name, ".clang-format")
         style_file.write_text(style, encoding="utf-8")
-        self._pool = ThreadPoolExecutor(max_workers=os.cpu_count() or 1)
-        self._pieces: dict[str, list[Future[str] | str]] = {
+        self._count = 0
+        self._pieces: dict[str, list[_Piece | str]] = {
             path: [
-                self._pool.submit(_run, binary, str(style_file), path, piece)
-                if format_it
-                else piece
-                for piece, format_it in _split(text)
+                self._piece(path, text) if format_it else text for text, format_it in _split(whole)
             ]
-            for path, text in files.items()
+            for path, whole in files.items()
         }
+        pieces = [p for some in self._pieces.values() for p in some if isinstance(p, _Piece)]
+        command = [binary, "-i", f"--style=file:{style_file}"]
+        self._processes: list[_Process] = []
+        try:
+            for batch in _batches(pieces):
+                self._processes.append(_Process(command, batch))
+        except CompileError:
+            self.close()
+            raise
+
+    def _piece(self, path: str, text: str) -> _Piece:
+        # The name of the file stays: it tells the language, and which include comes first.
+        piece = _Piece(path, Path(self._folder.name, str(self._count), Path(path).name), len(text))
+        self._count += 1
+        piece.file.parent.mkdir()
+        piece.file.write_bytes(text.encode())
+        return piece
 
     def result(self) -> dict[str, str]:
         """Waits for the formatted text of each file.
@@ -80,17 +94,84 @@ class Formatting:
             CompileError: if clang-format fails.
         """
         try:
+            for process in self._processes:
+                process.wait()
             return {
-                path: "".join(p if isinstance(p, str) else p.result() for p in pieces)
+                path: "".join(p if isinstance(p, str) else p.text() for p in pieces)
                 for path, pieces in self._pieces.items()
             }
         finally:
             self.close()
 
     def close(self) -> None:
-        """Ends the formatting; what has not begun is dropped."""
-        self._pool.shutdown(cancel_futures=True)
+        """Ends the formatting, finished or not."""
+        for process in self._processes:
+            process.end()
         self._folder.cleanup()
+
+
+@dataclass(frozen=True)
+class _Piece:
+    """A text that is formatted in a file of its own."""
+
+    path: str
+    """The path of the whole file in the project."""
+    file: Path
+    size: int
+
+    def text(self) -> str:
+        return self.file.read_bytes().decode()
+
+
+def _batches(pieces: Sequence[_Piece]) -> list[list[_Piece]]:
+    """What each process formats: as many as there are processors, unless there is little to do."""
+    total = sum(piece.size for piece in pieces)
+    count = max(1, min(os.cpu_count() or 1, -(-total // _PIECE_SIZE)))
+    batches: list[list[_Piece]] = [[] for _ in range(count)]
+    for piece in sorted(pieces, key=lambda piece: piece.size, reverse=True):
+        min(batches, key=lambda batch: sum(p.size for p in batch)).append(piece)
+    return [batch for batch in batches if batch]
+
+
+class _Process:
+    """A clang-format at work on some pieces."""
+
+    def __init__(self, command: Sequence[str], pieces: Sequence[_Piece]) -> None:
+        self._paths = ", ".join(dict.fromkeys(piece.path for piece in pieces))
+        self._folder = str(pieces[0].file.parent.parent)
+        # A file, not a pipe: nobody reads while it is written.
+        self._messages = tempfile.TemporaryFile()
+        try:
+            self._process = subprocess.Popen(
+                [*command, *(str(piece.file) for piece in pieces)],
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.DEVNULL,
+                stderr=self._messages,
+            )
+        except OSError as error:
+            self._messages.close()
+            raise self._did_not_run(error) from None
+
+    def wait(self) -> None:
+        """Raises CompileError if clang-format fails."""
+        try:
+            status = self._process.wait(timeout=600)
+        except subprocess.TimeoutExpired as error:
+            raise self._did_not_run(error) from None
+        if status != 0:
+            self._messages.seek(0)
+            output = self._messages.read().decode("utf-8", "replace").strip()
+            reason = output.replace(f"{self._folder}/", "") or f"exit status {status}"
+            raise CompileError(f"clang-format failed on {self._paths}: {reason}", remedy=_REMEDY)
+
+    def _did_not_run(self, error: Exception) -> CompileError:
+        return CompileError(f"clang-format did not run on {self._paths}: {error}", remedy=_REMEDY)
+
+    def end(self) -> None:
+        if self._process.poll() is None:
+            self._process.kill()
+            self._process.wait()
+        self._messages.close()
 
 
 def start_formatting(files: Mapping[str, str], style: str) -> Formatting:
@@ -133,18 +214,3 @@ def _split(text: str) -> Iterator[tuple[str, bool]]:
                 yield "\n", False
                 start = end.end()
         yield part[start:], True
-
-
-def _run(binary: str, style_file: str, path: str, text: str) -> str:
-    command = [binary, f"--style=file:{style_file}", f"--assume-filename={path}"]
-    try:
-        done = subprocess.run(
-            command, input=text.encode(), capture_output=True, check=False, timeout=600
-        )
-    except (OSError, subprocess.TimeoutExpired) as error:
-        raise CompileError(f"clang-format did not run on {path}: {error}", remedy=_REMEDY) from None
-    if done.returncode != 0:
-        output = done.stderr.decode("utf-8", "replace").strip()
-        reason = output.replace(style_file, ".clang-format") or f"exit status {done.returncode}"
-        raise CompileError(f"clang-format failed on {path}: {reason}", remedy=_REMEDY)
-    return done.stdout.decode()

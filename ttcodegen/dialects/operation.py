@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import Enum
+from functools import cached_property
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, cast
 
 from xdsl.dialects.builtin import DenseArrayBase, TensorType
@@ -155,20 +156,35 @@ class Definition:
     def short_name(self) -> str:
         return self.name.partition(".")[2]
 
+    @cached_property
+    def _attributes_by_name(self) -> Mapping[str, AttributeSpec]:
+        return {spec.name: spec for spec in self.attributes}
+
+    @cached_property
+    def _flexible(self) -> Sequence[OperandSpec]:
+        """The operands that may occur more or less often than once."""
+        return [spec for spec in self.operands if spec.count != "one"]
+
+    @property
+    def needs_segments(self) -> bool:
+        """Whether the number of operands does not tell what each of them is."""
+        return len(self._flexible) > 1
+
     def attribute(self, name: str) -> AttributeSpec:
         """Raises KeyError when the op has no attribute of that name."""
-        for spec in self.attributes:
-            if spec.name == name:
-                return spec
-        raise KeyError(f"{self.name} has no attribute {name}")
+        spec = self._attributes_by_name.get(name)
+        if spec is None:
+            raise KeyError(f"{self.name} has no attribute {name}")
+        return spec
 
     def segments(self, count: int, explicit: Sequence[int] | None = None) -> list[int]:
         """Divides `count` operands among the operands of the definition."""
-        required = sum(spec.count == "one" for spec in self.operands)
-        flexible = [spec for spec in self.operands if spec.count != "one"]
         if explicit is not None and len(explicit) == len(self.operands) and sum(explicit) == count:
             return list(explicit)
-        extra = count - required
+        flexible = self._flexible
+        extra = count - (len(self.operands) - len(flexible))
+        if extra == 0 and not flexible:
+            return [1] * count
         variadics = any(spec.count == "variadic" for spec in flexible)
         if extra < 0 or (extra > len(flexible) and not variadics):
             wanted = " ".join(
@@ -242,7 +258,9 @@ class CatalogueOp(Operation):
         sizes = self.properties.get("operandSegmentSizes") or self.attributes.get(
             "operandSegmentSizes"
         )
-        return [int(n) for n in sizes.iter_values()] if isinstance(sizes, DenseArrayBase) else None
+        if sizes is None or not isinstance(sizes, DenseArrayBase):
+            return None
+        return [int(n) for n in sizes.iter_values()]
 
     def operand_groups(self) -> dict[str, list[SSAValue]]:
         """The operands by the names of the definition; an absent optional is an empty list."""
@@ -256,8 +274,12 @@ class CatalogueOp(Operation):
 
     def optional_operand(self, name: str) -> SSAValue | None:
         """The operand of that name, None if it is absent."""
-        group = self.operand_groups()[name]
-        return group[0] if group else None
+        start = 0
+        for spec, size in zip(self.definition.operands, self.segments(), strict=True):
+            if spec.name == name:
+                return self.operands[start] if size else None
+            start += size
+        raise KeyError(f"{self.name} has no operand {name}")
 
     def operand(self, name: str) -> SSAValue:
         """The operand of that name; raises VerifyException if it is absent."""
@@ -280,7 +302,7 @@ class CatalogueOp(Operation):
     @property
     def result_shape(self) -> tuple[int, ...]:
         """The logical shape of the only or first result."""
-        return self.result_type.get_shape()
+        return shape_of(self.results[0].type)
 
     def verify_(self) -> None:
         """Checks operands, attributes, types and shapes against the definition."""

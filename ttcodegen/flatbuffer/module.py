@@ -208,7 +208,7 @@ def _properties(
                 f"the attribute '{spec.name}' of a '{operation.name}' of the file should be "
                 f"{spec.kind.expected}"
             ) from error
-    if sum(spec.count != "one" for spec in definition.operands) > 1:
+    if definition.needs_segments:
         properties["operandSegmentSizes"] = DenseArrayBase.from_list(i32, operation.operand_sizes)
     return properties
 

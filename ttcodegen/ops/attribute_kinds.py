@@ -9,6 +9,7 @@ from typing import Any, Generic, TypeVar
 from xdsl.dialects.builtin import (
     ArrayAttr,
     BoolAttr,
+    BytesAttr,
     DenseArrayBase,
     DenseIntOrFPElementsAttr,
     Float32Type,
@@ -51,9 +52,9 @@ def _boolean(attribute: Attribute) -> bool:
 
 def _number(attribute: Attribute) -> float | int:
     match attribute:
-        case FloatAttr():
-            return attribute.value.data
         case IntegerAttr():
+            return attribute.value.data
+        case FloatAttr():
             return attribute.value.data
         case _:
             raise TypeError
@@ -67,10 +68,10 @@ def _string(attribute: Attribute) -> str:
 
 def _numbers(attribute: Attribute) -> list[Any]:
     match attribute:
+        case DenseArrayBase():
+            return list(attribute.elt_type.iter_unpack(attribute.data.data))
         case ArrayAttr():
             return [_number(element) for element in attribute.data]
-        case DenseArrayBase():
-            return [_number(element) for element in attribute.iter_attrs()]
         case DenseIntOrFPElementsAttr():
             return list(attribute.get_values())
         case IntegerAttr() | FloatAttr():
@@ -95,7 +96,8 @@ def encode_number(value: float) -> Attribute:
 
 def _encode_integers(values: Sequence[int]) -> Attribute:
     wide = any(not -(2**31) <= value < 2**31 for value in values)
-    return DenseArrayBase.from_list(i64 if wide else i32, values)
+    type_ = i64 if wide else i32
+    return DenseArrayBase(type_, BytesAttr(type_.pack(values)))
 
 
 def _enumerator(attribute: Attribute) -> str:

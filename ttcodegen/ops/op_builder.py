@@ -63,7 +63,7 @@ class OpBuilder:
             spec = definition.attribute(key)
             if value is not None and value != spec.default:
                 properties[key] = spec.kind.encode(value)
-        if sum(spec.count != "one" for spec in definition.operands) > 1:
+        if definition.needs_segments:
             properties["operandSegmentSizes"] = DenseArrayBase.from_list(
                 i32, [len(group) for group in groups]
             )

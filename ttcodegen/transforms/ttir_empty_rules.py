@@ -6,7 +6,7 @@ The library refuses such tensors in most of its ops; it makes them all the same.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from math import nan, prod
+from math import nan
 
 from xdsl.ir import SSAValue
 
@@ -19,7 +19,7 @@ _CREATING = frozenset("arange constant empty full ones rand zeros".split())
 
 
 def _is_empty(value: SSAValue) -> bool:
-    return prod(shape_of(value.type)) == 0
+    return 0 in shape_of(value.type)
 
 
 def _full(number: float) -> Callable[[Rewriter, CatalogueOp], SSAValue]:

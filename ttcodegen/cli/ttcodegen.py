@@ -86,16 +86,22 @@ def _print_cpu_backend() -> int:
 def _compile(options: argparse.Namespace, source: Source) -> int:
     from ttcodegen.compilation import CompileOptions, compile_module
     from ttcodegen.dialects import load_dialects
-    from ttcodegen.flatbuffer.system import load_system
-    from ttcodegen.project.toolchain import find_toolchain
     from ttcodegen.project.writer import refuse_foreign_folder
     from ttcodegen.transforms.pass_runner import PassRunner
 
-    system = None if options.system_desc is None else load_system(options.system_desc)
+    system = None
+    if options.system_desc is not None:
+        from ttcodegen.flatbuffer.system import load_system
+
+        system = load_system(options.system_desc)
     # What cannot end well is refused before the work, and before anything is written.
     refuse_foreign_folder(options.out, force=options.force)
-    toolchain = find_toolchain() if options.build or options.check else None
-    runner = PassRunner(load_dialects(), dump=options.dump_ir)
+    toolchain = None
+    if options.build or options.check:
+        from ttcodegen.project.toolchain import find_toolchain
+
+        toolchain = find_toolchain()
+    runner = PassRunner(load_dialects(), dump=options.dump_ir, count_ops=options.time_passes)
     diagnostics = Diagnostics()
     name = "model" if options.file == "-" else Path(options.file).name.partition(".")[0]
     try:

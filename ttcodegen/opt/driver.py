@@ -166,6 +166,7 @@ class _Run:
         return PassRunner(
             load_dialects(),
             verify=self.request.verify_each,
+            count_ops=self.request.mlir_timing,
             instruments=() if printing is None else (printing,),
         )
 

@@ -21,7 +21,8 @@ from ttcodegen.transforms.module_text import ELIDED_ELEMENTS, module_text
 
 @dataclass(frozen=True)
 class PassTime:
-    """How long a pass or stage took, in seconds, and how many ops the module has after a pass."""
+    """How long a pass or stage took, in seconds, and how many ops the module has after a pass
+    if they are counted."""
 
     name: str
     seconds: float
@@ -49,12 +50,14 @@ class PassRunner:
     """Applies passes in order.
 
     With `dump` the module is written after each pass that changed it, `verify` checks it after each
-    pass: an error there is one of the compiler. `times` has an entry per pass.
+    pass: an error there is one of the compiler. `times` has an entry per pass; with `count_ops` it
+    holds the number of ops.
     """
 
     context: Context
     dump: Path | None = None
     verify: bool = False
+    count_ops: bool = False
     instruments: Sequence[Instrument] = ()
     times: list[PassTime] = field(default_factory=list[PassTime])
     _last: str | None = None
@@ -77,7 +80,7 @@ class PassRunner:
                     instrument.failed(pass_, module)
                 raise
             seconds = perf_counter() - start
-            count = sum(1 for _ in module.walk())
+            count = sum(1 for _ in module.walk()) if self.count_ops else None
             self.times.append(PassTime(pass_.name, seconds, count))
             self._number += 1
             if self.dump is not None:

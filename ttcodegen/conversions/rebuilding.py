@@ -31,6 +31,7 @@ def rebuild(
 ) -> None:
     """Replaces every catalogue op of a function by what `rewrite` makes of it.
 
+    `rewrite` may insert the op itself, changed, which is cheaper than another one of its kind.
     Other ops (return, calls) are kept with their operands mapped. A name of a replaced value goes
     to the value that stands for it, unless that one has a name of its own.
     """
@@ -44,21 +45,28 @@ def rebuild(
         if isinstance(op, CatalogueOp):
             start = len(made)
             values = rewrite(builder, op)
-            values = [values] if isinstance(values, SSAValue) else list(values)
+            if isinstance(values, SSAValue):
+                values = (values,)
             for result, value in zip(op.results, values, strict=True):
                 mapping[result] = value
                 if value.name_hint is None and isinstance(value.owner, Operation):
                     value.name_hint = result.name_hint
             _name_intermediate(made[start:], op)
         else:
-            op.detach()
-            op.operands = [mapping.get(value, value) for value in op.operands]
-            made.append(op)
+            keep(builder, op, [builder[value] for value in op.operands])
+    kept = set(made)
     for op in reversed(old):
-        if isinstance(op, CatalogueOp):
-            op.detach()
+        op.detach()
+        if op not in kept:
             op.drop_all_references()
     block.add_ops(made)
+
+
+def keep(builder: OpBuilder, op: Operation, operands: Sequence[SSAValue]) -> None:
+    """Inserts an op of the function itself, with these operands."""
+    if any([new is not old for new, old in zip(operands, op.operands, strict=True)]):
+        op.operands = operands
+    builder.insert(op)
 
 
 def _name_intermediate(ops: Sequence[Operation], origin: Operation) -> None:

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from math import prod
 from typing import cast
 
@@ -66,7 +67,9 @@ class TensorPlacement:
         return Memory.HOST if self.buffer_type == "system_memory" else Memory.DEVICE
 
     def with_(self, **changes: object) -> TensorPlacement:
-        """A copy with some fields replaced."""
+        """A copy with some fields replaced, itself if they are what they were."""
+        if all([getattr(self, name) == value for name, value in changes.items()]):
+            return self
         return replace(self, **changes)  # pyright: ignore[reportArgumentType]
 
     def on_host(self) -> TensorPlacement:
@@ -328,6 +331,7 @@ def declared_data_type(value: SSAValue | Attribute) -> DataType:
     return data_type
 
 
+@lru_cache(maxsize=4096)
 def placed_type(placement: TensorPlacement) -> TensorType[Attribute]:
     """The tensor type of that shape, data type and placement."""
     return TensorType(placement.data_type.element_type, placement.shape, TTNNLayoutAttr(placement))

@@ -11,7 +11,7 @@ from xdsl.dialects.func import FuncOp
 from xdsl.ir import SSAValue
 from xdsl.passes import ModulePass
 
-from ttcodegen.conversions.rebuilding import rebuild
+from ttcodegen.conversions.rebuilding import keep, rebuild
 from ttcodegen.dialects.datatypes import DataType
 from ttcodegen.dialects.operation import CatalogueOp
 from ttcodegen.dialects.ttnn import TensorPlacement, placed_type, placement_of, ttnn_op_classes
@@ -56,10 +56,8 @@ class _Decomposer:
             return [self._convert(builder, builder[op.operands[0]], placement_of(op.results[0]))]
         if op.definition.in_place is not None:
             self.made.clear()
-        moved = op.clone({value: builder[value] for value in op.operands})
-        moved.source_offset = op.source_offset
-        builder.insert(moved)
-        return moved.results
+        keep(builder, op, [builder[value] for value in op.operands])
+        return op.results
 
     def _convert(self, builder: OpBuilder, value: SSAValue, target: TensorPlacement) -> SSAValue:
         source = placement_of(value)

@@ -12,7 +12,7 @@ from xdsl.ir import BlockArgument, Operation, SSAValue
 from xdsl.passes import ModulePass
 from xdsl.rewriter import Rewriter
 
-from ttcodegen.conversions.rebuilding import body_of, rebuild
+from ttcodegen.conversions.rebuilding import body_of, keep, rebuild
 from ttcodegen.diagnostics import CompileError
 from ttcodegen.dialects.datatypes import DataType, shape_of
 from ttcodegen.dialects.functions import argument_type
@@ -31,6 +31,7 @@ from ttcodegen.dialects.ttnn import (
 from ttcodegen.ops.attribute_kinds import DATA_TYPE
 from ttcodegen.ops.definition import Layout, Memory, OperandSpec, ResultRule, TTNNDefinition
 from ttcodegen.ops.op_builder import OpBuilder
+from ttcodegen.transforms.rewriting import set_type
 
 LAYOUTS_WANTED = "ttcodegen.layouts_wanted"
 """Marks a module of TTIR whose lowering to TTNN is to assign layouts."""
@@ -159,26 +160,17 @@ class _Assigner:
             self._result_placement(op, definition.result_rule(index), operands, result)
             for index, result in enumerate(op.results)
         ]
-        properties = dict(op.properties)
+        declared = [declared_data_type(result) for result in op.results]
         if placements and definition.result_rule(0).data_type == "attribute":
-            declared = declared_data_type(op.results[0])
-            if declared is not placement_of(operands[0]).data_type:
-                properties["dtype"] = DATA_TYPE.encode(declared)
-        made = type(op).create(
-            operands=operands,
-            result_types=[placed_type(placement) for placement in placements],
-            properties=properties,
-            attributes=op.attributes,
-            location=op.location,
-        )
-        made.source_offset = op.source_offset
-        builder.insert(made)
-        results: list[SSAValue] = []
-        for old, new in zip(op.results, made.results, strict=True):
-            new.name_hint = old.name_hint
-            declared = declared_data_type(old)
-            results.append(self.convert(builder, new, placement_of(new).with_(data_type=declared)))
-        return results
+            if declared[0] is not placement_of(operands[0]).data_type:
+                op.properties["dtype"] = DATA_TYPE.encode(declared[0])
+        keep(builder, op, operands)
+        for result, placement in zip(op.results, placements, strict=True):
+            set_type(result, placed_type(placement))
+        return [
+            self.convert(builder, result, placement.with_(data_type=data_type))
+            for result, placement, data_type in zip(op.results, placements, declared, strict=True)
+        ]
 
     def _wanted(self, op: CatalogueOp, spec: OperandSpec, value: SSAValue) -> TensorPlacement:
         found = placement_of(value)

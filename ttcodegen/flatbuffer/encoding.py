@@ -47,18 +47,8 @@ def _too_large() -> CompileError:
 
 class _Encoder:
     def __init__(self, schema: Schema, builder: Any) -> None:
-        import flatbuffers.number_types as numbers
-
         self._schema = schema
         self.builder = builder
-        self._flags: dict[str, Any] = {
-            "bool": numbers.BoolFlags,
-            "ubyte": numbers.Uint8Flags,
-            "ushort": numbers.Uint16Flags,
-            "uint": numbers.Uint32Flags,
-            "long": numbers.Int64Flags,
-            "double": numbers.Float64Flags,
-        }
         self._tags = {
             (name, member): tag
             for name, members in schema.unions.items()
@@ -98,34 +88,51 @@ class _Encoder:
 
     def _new_record(self, table: str, record: object) -> int:
         # Everything that is pointed to has to be written before the table is begun.
-        stored: list[tuple[int, Any, Any]] = []
+        stored: list[_Stored] = []
         for field, value_of in self._values[table]:
             value = value_of(record)
             kind = field.type.kind
             if kind == "scalar":
                 # The sign of a zero is no default.
                 if value or isinstance(value, float):
-                    stored.append((field.slot, self._flags[field.type.name], value))
+                    stored.append((field.slot, SCALARS[field.type.name], value))
             elif kind == "enum":
                 if code := self._codes[field.type.name, value]:
-                    stored.append((field.slot, self._flags["ubyte"], code))
+                    stored.append((field.slot, SCALARS["ubyte"], code))
             elif kind == "union":
                 if value is not None:
                     tag = self._tags[field.type.name, type(value).__name__]
-                    stored.append((field.slot, None, self.record(value)))
-                    stored.append((field.slot - 1, self._flags["ubyte"], tag))
+                    stored.append((field.slot, _REFERENCE, self.record(value)))
+                    stored.append((field.slot - 1, SCALARS["ubyte"], tag))
             elif value is not None and not (kind == "vector" and len(value) == 0):
-                stored.append((field.slot, None, self._reference(field, value)))
+                stored.append((field.slot, _REFERENCE, self._reference(field, value)))
         builder = self.builder
         builder.StartObject(self._slots[table])
         # Wide fields first, so that no padding is needed between them.
-        for slot, flags, value in sorted(stored, key=_width, reverse=True):
-            if flags is None:
-                builder.PrependUOffsetTRelative(value)
-            else:
-                builder.Prepend(flags, value)
-            builder.Slot(slot)
+        stored.sort(key=_width, reverse=True)
+        if stored:
+            builder.Prep(_width(stored[0]), 0)
+            self._place_fields(stored)
         return builder.EndObject()
+
+    def _place_fields(self, stored: Sequence[_Stored]) -> None:
+        """Writes the fields of the table that was begun, which need no padding, all at once."""
+        builder = self.builder
+        begin = offset = builder.Offset()
+        formats: list[str] = []
+        values: list[Any] = []
+        for slot, format_, value in stored:
+            offset += _WIDTHS[format_]
+            builder.current_vtable[slot] = offset
+            formats.append(format_ or "I")
+            # Offsets count from the end of the file, and references from where they stand.
+            values.append(value if format_ else offset - value)
+        # The library only makes room here.
+        builder.Prep(1, offset - begin)
+        builder.head -= offset - begin
+        # What is written first stands last.
+        layout = "<" + "".join(reversed(formats))
+        struct.pack_into(layout, builder.Bytes, builder.head, *reversed(values))
 
     def _reference(self, field: Field, value: Any) -> int:
         match field.type.kind:
@@ -170,7 +177,7 @@ class _Encoder:
         key = (name, data)
         offset = self._vectors.get(key)
         if offset is None:
-            size = struct.calcsize(f"<{SCALARS[name]}")
+            size = _WIDTHS[SCALARS[name]]
             offset = self._vectors[key] = self._place(data, len(values), size, max(size, 4))
         return offset
 
@@ -187,6 +194,14 @@ class _Encoder:
         return builder.EndVector()
 
 
-def _width(stored: tuple[int, Any, Any]) -> int:
-    flags = stored[1]
-    return 4 if flags is None else flags.bytewidth
+_Stored = tuple[int, str, Any]
+"""A field of a table: its slot, its format as in `struct`, and its value; the format is _REFERENCE
+where the value is the offset of what the field refers to."""
+_REFERENCE = ""
+_WIDTHS = {_REFERENCE: 4} | {
+    format_: struct.calcsize(f"<{format_}") for format_ in SCALARS.values()
+}
+
+
+def _width(stored: _Stored) -> int:
+    return _WIDTHS[stored[1]]

@@ -20,6 +20,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Generator, Mapping, Sequence
 from contextlib import contextmanager
+from functools import lru_cache
 
 from xdsl.dialects.builtin import (
     ArrayAttr,
@@ -225,9 +226,7 @@ class EmitCBuilder:
         if len(operands) != len(args):
             indices = iter(range(len(operands)))
             listed = [
-                _opaque(arg.text)
-                if isinstance(arg, Text)
-                else IntegerAttr(next(indices), IndexType())
+                _opaque(arg.text) if isinstance(arg, Text) else _index(next(indices))
                 for arg in args
             ]
         op = CallOpaqueOp(
@@ -481,5 +480,11 @@ def type_of(value: SSAValue) -> str:
     return text
 
 
+@lru_cache(maxsize=4096)
+def _index(value: int) -> Attribute:
+    return IntegerAttr(value, IndexType())
+
+
+@lru_cache(maxsize=4096)
 def _opaque(text: str) -> EmitC_OpaqueAttr:
     return EmitC_OpaqueAttr(StringAttr(text))

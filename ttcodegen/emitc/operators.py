@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from enum import IntEnum
 
-from xdsl.dialects.builtin import I1, IntegerAttr, i64
+from xdsl.dialects.builtin import I1, UNKNOWN_LOC, IntegerAttr, i64
 from xdsl.dialects.emitc import EmitCTypeConstr
 from xdsl.ir import Attribute, Operation, Region, SSAValue
 from xdsl.irdl import (
@@ -53,6 +53,7 @@ class EmitCOperation(IRDLOperation, ABC):
             result_types=result_types,
             properties={key: value for key, value in given.items() if value is not None},
             attributes={} if attributes is None else attributes,
+            location=UNKNOWN_LOC,
             regions=regions,
         )
 

@@ -39,7 +39,7 @@ from ttcodegen.emitc.operators import (
     ComparisonPredicate,
     ConditionalOp,
 )
-from ttcodegen.emitc.reserved import mentioned_names
+from ttcodegen.emitc.reserved import mentioned_names, mentions
 from ttcodegen.emitc.spelling import Expression, Precedence, declaration
 from ttcodegen.emitc.statements import (
     AssignOp,
@@ -273,9 +273,9 @@ class _FilePrinter:
                 name = scope.unique(name)
             if argument is not None:
                 self._values.define(argument, Expression(name))
-                mentioned = fixed and name in mentioned_names(op.body.walk())
-                if argument.first_use is None and not mentioned:
-                    # A name that nobody uses would be a warning.
+                used = argument.first_use is not None
+                # A name that nobody uses would be a warning.
+                if not used and not (fixed and mentions(op.body.walk(), name)):
                     name = f"/*{name}*/"
             text = declaration(type_, name)
             if text is None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
 
 from xdsl.dialects.emitc import EmitC_OpaqueAttr
@@ -31,29 +31,42 @@ def mentioned_names(operations: Iterable[Operation]) -> frozenset[str]:
     return frozenset(name for text in texts for name in _UNQUALIFIED_NAME.findall(text))
 
 
-def mentioned_texts(operations: Iterable[Operation]) -> set[str]:
-    """The C++ of the types, callees, literals and definitions of `operations`."""
+def mentions(operations: Iterable[Operation], name: str) -> bool:
+    """Whether the C++ of `operations` uses that name unqualified."""
+    return any(
+        name in text and name in _UNQUALIFIED_NAME.findall(text)
+        for text in mentioned_texts(operations)
+    )
+
+
+def mentioned_texts(operations: Iterable[Operation]) -> Iterator[str]:
+    """The C++ of the types, callees, literals and definitions of `operations`, each text once."""
     texts: set[str] = set()
     # Types and attributes are shared between ops, so identity finds most repetitions, and it is
     # far cheaper than the hash of an attribute.
-    attributes: dict[int, Attribute] = {}
+    attributes: set[int] = set()
     for op in operations:
-        for result in op.results:
-            attributes[id(result.type)] = result.type
+        found: list[str | Attribute] = [result.type for result in op.results]
         mention = _MENTIONS.get(type(op))
-        if mention is None:
-            continue
-        for mentioned in mention(op):
+        if mention is not None:
+            found += mention(op)
+        for mentioned in found:
             if isinstance(mentioned, str):
-                texts.add(mentioned)
+                text = mentioned
+            elif id(mentioned) in attributes:
+                continue
             else:
-                attributes[id(mentioned)] = mentioned
-    for attribute in attributes.values():
-        if isinstance(attribute, EmitC_OpaqueAttr):
-            texts.add(attribute.value.data)
-        else:
-            texts.add(type_text(attribute) or "")
-    return texts
+                attributes.add(id(mentioned))
+                text = _attribute_text(mentioned)
+            if text not in texts:
+                texts.add(text)
+                yield text
+
+
+def _attribute_text(attribute: Attribute) -> str:
+    if isinstance(attribute, EmitC_OpaqueAttr):
+        return attribute.value.data
+    return type_text(attribute) or ""
 
 
 def _call_opaque(op: CallOpaqueOp) -> Iterable[str | Attribute]:

@@ -95,6 +95,8 @@ _TYPE_TEXTS: dict[Attribute, str] = {
 
 _CALL_LIKE = re.compile(r"[A-Za-z_][\w:]*(\([^()]*\)|\{[^{}]*\})?")
 _NUMBER = re.compile(r"\d[\w.]*")
+_PLAIN = re.compile(r"[ !#->@-\[\]-~]*")
+"""Text that is a string literal as it stands."""
 _CONTROL_OR_SPACE = re.compile(r"\s+")
 
 
@@ -214,6 +216,8 @@ def float_value(value: float, *, double: bool = False) -> Expression:
 
 def string_literal(text: str) -> str:
     """`text` as a C++ string literal, UTF-8 encoded; the literal itself is plain ASCII."""
+    if _PLAIN.fullmatch(text):
+        return f'"{text}"'
     pieces: list[str] = []
     for byte in text.encode("utf-8", "replace"):
         character = chr(byte)

@@ -6,7 +6,7 @@ import html
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cache
-from importlib.resources import files
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ttcodegen import __version__
@@ -19,13 +19,12 @@ from ttcodegen.project.description import (
 from ttcodegen.systems.description import DEFAULT_ARCHITECTURE
 
 if TYPE_CHECKING:
-    from importlib.resources.abc import Traversable
-
     from jinja2 import Environment
 
 FLATBUFFER_FILES = {"ttnn": "model.ttnn", "ttmetal": "model.ttm"}
 """The flatbuffer's path in the project, by target."""
 
+_TEMPLATES = Path(__file__).parent.parent / "templates"
 _CAPI_TYPES = "include/ttcodegen/capi.h"
 _COPIED = (".clang-format", "CMakePresets.json")
 _HOST_TYPES: Mapping[str, Mapping[str, Any]] = {
@@ -60,7 +59,7 @@ def support_files(target: str) -> dict[str, str]:
     by path."""
     files: dict[str, str] = {}
     for folder in ("support", f"support_{target}"):
-        for entry in _templates().joinpath(folder).iterdir():
+        for entry in _TEMPLATES.joinpath(folder).iterdir():
             files[f"support/{entry.name}"] = entry.read_text("utf-8")
     return {path: files[path] for path in sorted(files)} | {
         _CAPI_TYPES: _template_text(_CAPI_TYPES)
@@ -71,6 +70,7 @@ def render_sources(module: ModuleDescription) -> dict[str, str]:
     """The C++ files in src/ that follow from the description, by path; not formatted yet."""
     environment = template_environment()
     context = _context(module)
+    context["functions"] = [_function_context(module, function) for function in module.functions]
     names = ("entry_points.hpp", "entry_points.cpp", "main.cpp", "capi.cpp")
     return {
         f"src/{name}": environment.get_template(f"{name}.jinja").render(context) for name in names
@@ -89,6 +89,7 @@ def render_project_files(
     """
     environment = template_environment()
     context = _context(module)
+    context.update(_readme_context(module))
     # Kernels are compiled for the device when they are launched.
     context["module_sources"] = sorted(
         path for path in module_sources if path.startswith("src/") and path.endswith(".cpp")
@@ -107,12 +108,8 @@ def render_project_files(
     return {**rendered, **copied, **support_files(module.target)}
 
 
-def _templates() -> Traversable:
-    return files("ttcodegen").joinpath("templates")
-
-
 def _template_text(path: str) -> str:
-    return _templates().joinpath(path).read_text("utf-8")
+    return _TEMPLATES.joinpath(path).read_text("utf-8")
 
 
 @cache
@@ -155,7 +152,15 @@ def _context(module: ModuleDescription) -> dict[str, Any]:
         "guard": f"{macro}_H",
         "module_literal": string_literal(module.name),
         "flatbuffer": FLATBUFFER_FILES[module.target],
-        "functions": [_function_context(module, function) for function in module.functions],
+    }
+
+
+def _readme_context(module: ModuleDescription) -> dict[str, Any]:
+    return {
+        "functions": [
+            {"cpp_name": function.cpp_name, "rows": list(_readme_rows(module, function))}
+            for function in module.functions
+        ],
         "example_input": _example_input(module),
         "python_arguments": ", ".join(tensor.field for tensor in module.functions[0].inputs),
     }
@@ -196,7 +201,6 @@ def _function_context(module: ModuleDescription, function: FunctionDescription) 
         "prepare": prepare,
         "run": run,
         "row": "{" + ", ".join([*row, prepare.name, run.name]) + "}",
-        "rows": list(_readme_rows(module, function)),
     }
 
 

@@ -189,15 +189,17 @@ def emit_module(
         CompileError: if something has no C++, or nothing can be called.
     """
     from ttcodegen.emitc.formatting import format_files
-    from ttcodegen.flatbuffer.system import write_ttsys
     from ttcodegen.flatbuffer.writer import Origin
     from ttcodegen.project.description import ModuleDescription, module_name
 
     name = module_name(options.module_name)
     assert options.system is not None
     # What an architecture has by default need not be told.
-    usual = options.system == default_system(options.arch)
-    system = b"" if usual else write_ttsys(options.system)
+    system = b""
+    if options.system != default_system(options.arch):
+        from ttcodegen.flatbuffer.system import write_ttsys
+
+        system = write_ttsys(options.system)
     origin = Origin(input_hash, options.arch, options.release, system)
     emit = _emit_ttmetal if options.target == "ttmetal" else _emit_ttnn
     emitted = emit(module, name, origin, runner)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import gc
 import os
-import platform
 import shlex
 import sys
 import tempfile
@@ -98,6 +97,8 @@ def _status_of(error: CompileError) -> ExitStatus:
 
 def _bug_report(error: Exception, invocation: Invocation) -> str:
     """Puts what reproduces an internal error into a folder; the message for the user."""
+    import platform
+
     program = invocation.program
     message = f"{program}: internal error: {type(error).__name__}: {error}".splitlines()[0]
     told = "".join(traceback.format_exception(error))

@@ -10,7 +10,7 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from functools import cache
-from importlib.resources import files
+from pathlib import Path
 from typing import Literal
 
 SCALARS = {
@@ -93,7 +93,7 @@ def load_schema(file: str) -> Schema:
 
 
 def _text_of(file: str) -> str:
-    text = files("ttcodegen.flatbuffer").joinpath(file).read_text("utf-8")
+    text = Path(__file__).with_name(file).read_text("utf-8")
     return _INCLUDE.sub(lambda match: _text_of(match[1]), text)
 
 

@@ -10,7 +10,6 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from difflib import get_close_matches
 from typing import Literal
 
 from ttcodegen.diagnostics import CompileError
@@ -132,6 +131,8 @@ def decode_options(owner: str, options: Sequence[Option], text: str) -> Mapping[
     for name, value in split_options(owner, text):
         option = known.get(name)
         if option is None:
+            from difflib import get_close_matches
+
             close = get_close_matches(name, known, 1)
             remedy = f"did you mean '{close[0]}'?" if close else _listed(owner, options)
             raise OptionError(f"--{owner} has no option '{name}'", remedy=remedy)

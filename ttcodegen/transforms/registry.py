@@ -34,7 +34,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from difflib import get_close_matches
 from enum import Enum
 from functools import cache
 from importlib import import_module
@@ -196,6 +195,8 @@ def find(name: str) -> Entry:
 
     if (why := reason(name)) is not None:
         raise UnknownPass(f"there is no pass '{name}': {why}")
+    from difflib import get_close_matches
+
     close = get_close_matches(name, _by_name(), 1)
     remedy = f"did you mean '{close[0]}'?" if close else "--help lists all passes and pipelines"
     raise UnknownPass(f"there is no pass or pipeline '{name}'", remedy=remedy)

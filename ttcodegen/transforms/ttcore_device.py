@@ -11,7 +11,6 @@ from xdsl.passes import ModulePass
 
 from ttcodegen.diagnostics import CompileError
 from ttcodegen.dialects.system import DeviceOp, devices, one_chip, set_system, system_of
-from ttcodegen.flatbuffer.system import load_system
 from ttcodegen.systems.description import DEFAULT_ARCHITECTURE, default_system
 
 
@@ -23,6 +22,8 @@ def _load_system(module: ModuleOp, path: str, arch: str) -> None:
             remedy="a system description says of which architecture its chips are",
         )
     if path:
+        from ttcodegen.flatbuffer.system import load_system
+
         set_system(module, load_system(path))
     elif arch or system_of(module) is None:
         set_system(module, default_system(arch or DEFAULT_ARCHITECTURE))

@@ -17,7 +17,6 @@ from ttcodegen.diagnostics import CompileError, Diagnostics, Note
 from ttcodegen.dialects.functions import argument_type
 from ttcodegen.dialects.memory import Layout
 from ttcodegen.dialects.placement import TensorPlacement, TTNNLayoutAttr
-from ttcodegen.dialects.programs import Program, program_of
 from ttcodegen.dialects.system import system_of
 from ttcodegen.dialects.tile import TILE_FORMATS
 from ttcodegen.dialects.ttcore import ArgumentType, LoadCachedOp
@@ -150,7 +149,7 @@ class _Usage:
             if op.name in _DEALLOCATIONS and owners[op.operands[0]] is op.operands[0]:
                 self._give_back(op.operands[0])
             if (program := op.attributes.get("program")) is not None:
-                self._run(program_of(program), op)
+                self._run(program, op)
 
     def _take(self, value: SSAValue, kind: str, op: Operation) -> None:
         placement = _placement(value.type)
@@ -162,8 +161,12 @@ class _Usage:
         if sum(kinds.values()) > self._limit(banks.memory):
             raise self._full(banks.memory, kinds, op)
 
-    def _run(self, program: Program, op: Operation) -> None:
+    def _run(self, attribute: Attribute, op: Operation) -> None:
         """Counts the circular buffers of a program, which go when it ends."""
+        # Only programs of the device know these records.
+        from ttcodegen.dialects.programs import program_of
+
+        program = program_of(attribute)
         kinds = self.taken.setdefault("l1", {})
         kinds["circular buffers"] = sum(buffer.size for buffer in program.circular_buffers)
         if sum(kinds.values()) > self._limit("l1"):

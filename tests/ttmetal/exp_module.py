@@ -54,6 +54,7 @@ def _walk(name: str, data_type: DataType) -> tuple[tuple[str, str], ...]:
         "element": element,
         "spread": "none",
         "padding": None,
+        "kept": None,
     }
     context = {
         "tile_coordinates": [],

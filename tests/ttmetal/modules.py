@@ -313,6 +313,22 @@ def sharing() -> Iterator[str]:
     )
 
 
+def broadcasts() -> Iterator[str]:
+    """Operands whose tiles cores need several times, and keep."""
+    for element in ("bf16", "f32"):
+        shapes = (4096, 64), (1, 64), (4096, 1), (1, 1)
+        types = [tensor(shape, element) for shape in shapes]
+        column = tensor((4096, 1), element)
+        ops = [
+            call("multiply", ["%a0", "%a1"], types[:2], types[0]),
+            call("add", ["%0", "%a2"], [types[0], column], types[0]),
+            call("subtract", ["%1", "%a3"], [types[0], types[3]], types[0]),
+            call("sum", ["%2"], types[:1], column, dim_arg=_integers((1,)), keep_dim="true"),
+            call("multiply", ["%3", "%a3"], [column, types[3]], column),
+        ]
+        yield function(f"kept_{element}", types, ops)
+
+
 _OFTEN_MEANT = """
     x x_address x_tensor cb_x reserve_back noc_async_read_page get_write_ptr row column batch_0 tile
     first count left right partial scaler program programs device workload core cores share reader
@@ -342,6 +358,7 @@ MODULES = {
     "layers": layers,
     "plumbing": plumbing,
     "sharing": sharing,
+    "broadcasts": broadcasts,
     "names": names,
 }
 

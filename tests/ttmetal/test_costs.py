@@ -14,18 +14,33 @@ from ttcodegen.project.cpu_backend import CPUBackend
 pytestmark = pytest.mark.slow
 
 
-def _chain() -> str:
-    a, row, column = (tensor(shape, "bf16") for shape in ((70, 100), (1, 100), (70, 1)))
+def _chain(name: str, height: int, width: int) -> str:
+    shapes = (height, width), (1, width), (height, 1)
+    a, row, column = (tensor(shape, "bf16") for shape in shapes)
     ops = [
         call("add", ["%a0", "%a1"], [a, row], a),
         call("exp", ["%0"], [a], a),
         call("multiply", ["%1", "%a2"], [a, column], a),
     ]
-    return function("chain", [a, row, column], ops)
+    return function(name, [a, row, column], ops)
+
+
+def _scaled_sums() -> str:
+    """Operands that are kept in front of a reduction and behind it."""
+    a, scale, column = (tensor(s, "f32") for s in ((3, 512, 640), (1, 1, 640), (3, 512, 1)))
+    bias = tensor((1, 1, 1), "f32")
+    ops = [
+        call("multiply", ["%a0", "%a1"], [a, scale], a),
+        call("sum", ["%0"], [a], column, dim_arg="[2 : i32]", keep_dim="true"),
+        call("add", ["%1", "%a2"], [column, bias], column),
+    ]
+    return function("scaled_sums", [a, scale, bias], ops)
 
 
 FUNCTIONS = (
-    _chain(),
+    _chain("chain", 70, 100),
+    _chain("kept_tiles", 2048, 512),
+    _scaled_sums(),
     single("product", "matmul", [(300, 256), (256, 700)], (300, 700), "bf16"),
     single("batches", "matmul", [(3, 40, 50), (50, 70)], (3, 40, 70), "f32"),
     single("sums", "sum", [(3, 40, 70)], (3, 40, 1), "f32", dim_arg="[2 : i32]", keep_dim="true"),

@@ -35,6 +35,8 @@ from ttcodegen.dialects.tile import TILE_FORMATS
 from ttcodegen.dialects.ttkernel.table import kernel_ops
 from ttcodegen.emitc.naming import NameScope, identifier
 
+MOST_BUFFERS = 32
+"""Circular buffers of a core (tt-metal 0.70.1: NUM_CIRCULAR_BUFFERS of Wormhole and Blackhole)."""
 DOUBLE = 2
 """Tiles of a circular buffer, so that one is filled while the other is read."""
 SHARE = (RuntimeArgument("first", "first"), RuntimeArgument("count", "count"))
@@ -111,6 +113,11 @@ class ProgramParts:
     def add_tensor_buffer(self, value: SSAValue, pages: int = DOUBLE) -> str:
         """A circular buffer for tiles of a tensor; gives its name."""
         return self._add(self._scope.unique(self.names[value]), declared_data_type(value), pages)
+
+    def add_kept_buffer(self, buffer: str, slots: int) -> str:
+        """Room for tiles that are kept to go through another circular buffer; gives its name."""
+        [kept] = [b for b in self.buffers if b.name == buffer]
+        return self._add(self._scope.unique(f"{buffer}_kept"), kept.data_type, slots)
 
     def _add(self, name: str, data_type: DataType, pages: int) -> str:
         index = len(self.buffers)

@@ -22,6 +22,7 @@ from ttcodegen.conversions.ttir_to_ttmetal.groups import (
 )
 from ttcodegen.conversions.ttir_to_ttmetal.program_parts import (
     DOUBLE,
+    MOST_BUFFERS,
     SHARE,
     Lowered,
     ProgramParts,
@@ -32,6 +33,7 @@ from ttcodegen.conversions.ttir_to_ttmetal.program_parts import (
     tile_bytes,
 )
 from ttcodegen.conversions.ttir_to_ttmetal.registers import Allocation, allocate, capacity
+from ttcodegen.conversions.ttir_to_ttmetal.visits import Visits
 from ttcodegen.conversions.ttir_to_ttmetal.walks import Walk
 from ttcodegen.dialects.datatypes import DataType, shape_of
 from ttcodegen.dialects.operation import CatalogueOp
@@ -48,6 +50,9 @@ from ttcodegen.dialects.programs import (
 )
 from ttcodegen.dialects.ttkernel.attributes import ReduceDim, ReduceType
 from ttcodegen.ops.tile_lowering import Tile, TileBuilder
+
+MOST_KEPT_BYTES = 512 * 1024
+"""Of L1, for tiles of operands that are needed again and again."""
 
 
 @dataclass(frozen=True)
@@ -163,6 +168,39 @@ class _TileProgram:
             self.parts.add_buffer("scaler", DataType.BFLOAT16, 1)
             if not self.direct:
                 self.parts.add_buffer("partial", DataType.FLOAT32, DOUBLE)
+        self._keep()
+
+    def _keep(self) -> None:
+        """Decides which operands keep tiles in L1."""
+        self.kept: dict[str, tuple[str, int]] = {}
+        self.reads: dict[str, int] = {}
+        free = MOST_KEPT_BYTES
+        for operand in self.operands:
+            visits = self._visits(operand)
+            size = tile_bytes(operand.data_type)
+            slots = visits.slots(free // size, self.cores, self.result.tiles)
+            if self._is_padded(operand) or len(self.parts.buffers) == MOST_BUFFERS:
+                slots = 0
+            if slots:
+                self.kept[operand.name] = self.parts.add_kept_buffer(operand.name, slots), slots
+                free -= slots * size
+            self.reads[operand.name] = visits.reads(slots, self.cores, self.result.tiles)
+
+    @property
+    def operands(self) -> list[_Input]:
+        """All that the reader brings, in the order in which it does."""
+        return [*self.inner, *self.outer]
+
+    @property
+    def _walked(self) -> tuple[int, ...]:
+        """The tiles that one tile of the result is made of, in each dimension."""
+        return self.steps if self.reduction is not None else (1,) * len(self.result.grid)
+
+    def _visits(self, operand: _Input) -> Visits:
+        moves, strides = self._strides(operand)
+        if operand in self.outer:
+            return Visits.of(self.result.grid, moves)
+        return Visits.of((*self.result.grid, *self._walked), (*moves, *strides))
 
     def _collect_reduction(
         self,
@@ -239,7 +277,8 @@ class _TileProgram:
     def _compute(self, settings: ComputeSettings) -> tuple[Kernel, FuncOp]:
         symbol = f"compute_{self.name}"
         kernel = ComputeKernel(symbol, settings.fp32_destination)
-        buffers = self.parts.buffers
+        kept = {name for name, _ in self.kept.values()}
+        buffers = [b for b in self.parts.buffers if b.name not in kept]
         kernel.declare(buffers)
         kernel.unpacks([b.name for b in buffers if b.name not in self.output_names])
         count = kernel.builder.argument(0, "count")
@@ -367,8 +406,8 @@ class _TileProgram:
     # Data movement
 
     def _reader(self) -> Kernel:
-        operands = [*self.inner, *self.outer]
-        steps = self.steps if self.reduction is not None else (1,) * len(self.result.grid)
+        operands = self.operands
+        steps = self._walked
         walk = Walk.of(self.result.grid, steps, [self._strides(operand) for operand in operands])
         described = [
             self._described(operand, page)
@@ -391,7 +430,7 @@ class _TileProgram:
             "read_tiles",
             context,
             tensors=self.parts.inputs,
-            buffers=[*(operand.name for operand in operands), pool],
+            buffers=[*self.reads, *(name for name, _ in self.kept.values()), pool],
             arguments=SHARE,
         )
 
@@ -412,19 +451,29 @@ class _TileProgram:
             "page": page,
             "element": element_word(operand.data_type),
             "spread": spread_of(operand.shape, operand.domain).word,
-            "padding": self._padding(operand, page),
+            "padding": self._padding(operand, page) if self._is_padded(operand) else None,
+            "kept": self.kept.get(operand.name),
         }
 
-    def _padding(self, operand: _Input, page: str) -> dict[str, object] | None:
-        """What the reader fills the padding of the operand's last tiles with, if it matters."""
-        reduction = self.reduction
-        if reduction is None or operand.domain is not self.domain or not self.pooled:
-            return None
+    def _last_elements(self, operand: _Input) -> tuple[int, int]:
+        """Rows and columns of the operand's last tiles that are reduced."""
         shape = operand.shape
         columns = shape.last_columns if self.pooled != "column" else TILE_SIDE
         rows = shape.last_rows if self.pooled != "row" else TILE_SIDE
-        if rows == columns == TILE_SIDE:
-            return None
+        return rows, columns
+
+    def _is_padded(self, operand: _Input) -> bool:
+        """Whether it matters what the padding of the operand's last tiles holds."""
+        if self.reduction is None or operand.domain is not self.domain or not self.pooled:
+            return False
+        return self._last_elements(operand) != (TILE_SIDE, TILE_SIDE)
+
+    def _padding(self, operand: _Input, page: str) -> dict[str, object]:
+        """What the reader fills the padding of the operand's last tiles with."""
+        reduction = self.reduction
+        assert reduction is not None
+        shape = operand.shape
+        rows, columns = self._last_elements(operand)
         value = -reduction.neutral if reduction.negated else reduction.neutral
         bits = float_bits(value)
         if operand.data_type is not DataType.FLOAT32:
@@ -453,14 +502,17 @@ class _TileProgram:
     # Figures
 
     def _costs(self) -> Costs:
-        operands = [*self.inner, *self.outer]
-        read = sum(operand.domain.tiles * tile_bytes(operand.data_type) for operand in operands)
+        read = copied = 0
+        for operand in self.operands:
+            size = tile_bytes(operand.data_type)
+            read += self.reads[operand.name] * size
+            copied += self._visits(operand).count * size if operand.name in self.kept else 0
         # An operand that is read in front of a reduction and behind it could be kept.
         least = sum(tensor_bytes(value) for value in self.parts.inputs)
         written = sum(tensor_bytes(value) for value in self.parts.outputs)
         return Costs(
             tiles_computed=len(self.group.ops) * self.domain.tiles,
-            noc_bytes=read + written,
+            noc_bytes=read + copied + written,
             dram_read_bytes=read,
             dram_write_bytes=written,
             least_dram_read_bytes=least,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from math import prod
 from typing import Any
 
@@ -46,18 +46,24 @@ GENERIC_HEADER = "ttnn/operations/reduction/generic/generic_reductions.hpp"
 _DIMS = (attribute("dim_arg", INTEGERS, None), attribute("keep_dim", BOOLEAN, False))
 
 
-def _reduced_dims(op: CatalogueOp) -> list[int]:
-    """The reduced dimensions, counted from the front, in order; all if none are named."""
-    rank = len(op.shape("input"))
-    dims = op.parameter("dim_arg")
-    if not dims:
-        return list(range(rank))
-    return sorted({normalized_dim(op, dim, rank) for dim in dims})
+def reduced_dims(op: CatalogueOp) -> list[int]:
+    """The reduced dimensions, counted from the front, in order; all if none are named. An empty
+    list names all of them too, unless the result shows that nothing is reduced."""
+    shape = op.shape("input")
+    dims: list[int] | None = op.parameter("dim_arg")
+    if dims:
+        return sorted({normalized_dim(op, dim, len(shape)) for dim in dims})
+    return _unnamed(dims, shape, op.result_shape)
+
+
+def _unnamed(dims: list[int] | None, shape: Sequence[int], result: Sequence[int]) -> list[int]:
+    nothing = dims is not None and tuple(result) == tuple(shape)
+    return [] if nothing else list(range(len(shape)))
 
 
 def _verify_reduction(op: CatalogueOp) -> None:
     """The reduced dimensions are gone, or have one element if they are kept."""
-    dims = _reduced_dims(op)
+    dims = reduced_dims(op)
     keep = op.parameter("keep_dim")
     shape = op.shape("input")
     expect_shape(
@@ -77,11 +83,17 @@ def _verify_extreme(op: CatalogueOp) -> None:
         raise VerifyException(f"{op.name}: {op.shape('input')} has no elements to choose from")
 
 
+def _axes(call: Call, array: Array) -> list[int]:
+    dims: list[int] | None = call["dim_arg"]
+    if dims:
+        return sorted({dim % array.ndim for dim in dims})
+    return _unnamed(dims, array.shape, call.results[0].shape)
+
+
 def _reduce(function: Callable[..., Array]) -> Callable[[Call], Array]:
     def meaning(call: Call) -> Array:
         array = call.array("input")
-        dims = call["dim_arg"]
-        axes = tuple(dim % array.ndim for dim in dims) if dims else None
+        axes = tuple(_axes(call, array))
         return np.asarray(function(array, axis=axes, keepdims=call["keep_dim"]))
 
     return meaning
@@ -110,9 +122,9 @@ def _mean(array: Array, **options: Any) -> Array:
 
 def _lower_reduction(builder: OpBuilder, op: CatalogueOp) -> SSAValue:
     value = builder.operand(op, "input")
-    dims = _reduced_dims(op)
-    if not op.shape("input"):
-        return value
+    dims = reduced_dims(op)
+    if not dims:
+        return builder.typecast(value, op.result_type.element_type)
     return builder.emit(
         op.definition.short_name,
         [value],
@@ -124,9 +136,9 @@ def _lower_reduction(builder: OpBuilder, op: CatalogueOp) -> SSAValue:
 
 def _reduction_primitives(builder: OpBuilder, op: CatalogueOp) -> SSAValue | None:
     """A reduction that keeps its dimensions, and a reshape if they are to go."""
-    if not op.shape("input"):
-        return builder.operand(op, "input")
-    dims = _reduced_dims(op)
+    dims = reduced_dims(op)
+    if not dims:
+        return builder.typecast(builder.operand(op, "input"), op.result_type.element_type)
     is_float = declared_data_type(op.operands[0]).is_float
     if op.parameter("keep_dim") and list(op.parameter("dim_arg") or ()) == dims and is_float:
         return None
@@ -190,20 +202,21 @@ def _product(array: Array, **options: Any) -> Array:
 def _lower_prod(builder: OpBuilder, op: CatalogueOp) -> SSAValue:
     """One call per dimension: the library multiplies along one dimension or all of them."""
     value = builder.operand(op, "input")
-    for dim in _reduced_dims(op):
+    for dim in reduced_dims(op):
         shape = list(shape_of(value.type))
         shape[dim] = 1
         result = TensorType(element_of(value.type), shape)
         value = builder.emit("prod", [value], result, dim=dim, keep_dim=True)
+    value = builder.typecast(value, op.result_type.element_type)
     return builder.reshape(value, op.result_shape)
 
 
 def _prod_primitives(builder: OpBuilder, op: CatalogueOp) -> SSAValue | None:
     """A product over leading dimensions: the device multiplies tiles, not the elements of one."""
     shape = op.shape("input")
-    if not shape:
-        return builder.operand(op, "input")
-    dims = _reduced_dims(op)
+    dims = reduced_dims(op)
+    if not dims:
+        return builder.typecast(builder.operand(op, "input"), op.result_type.element_type)
     kept = [axis for axis in range(len(shape)) if axis not in dims]
     is_float = declared_data_type(op.operands[0]).is_float
     leading = all(axis < len(shape) - 2 for axis in dims)
@@ -274,7 +287,7 @@ def _truth(reduction: str) -> Callable[[OpBuilder, CatalogueOp], SSAValue]:
             reduction,
             [truth],
             op.result_type,
-            dim_arg=_reduced_dims(op),
+            dim_arg=reduced_dims(op),
             keep_dim=op.parameter("keep_dim"),
         )
 
@@ -300,39 +313,25 @@ for _name, _reduction, _function in (
 
 
 def _argmax(call: Call) -> Array:
+    """Where the first of the greatest elements stands; along several dimensions, in the row that
+    they make up, in their order."""
     array = call.array("input")
-    dims = call["dim_arg"]
-    axis = dims[0] if dims and len(dims) == 1 and array.ndim > 1 else None
-    if dims and len(dims) not in (1, array.ndim):
-        raise ValueError("argmax takes one dimension or all of them")
-    result = np.argmax(array, axis=axis)
-    return np.asarray(result).reshape(call.results[0].shape)
-
-
-def _verify_argmax(op: CatalogueOp) -> None:
-    """One dimension or all are reduced."""
-    dims = _reduced_dims(op)
-    if len(dims) not in (1, len(op.shape("input"))):
-        raise VerifyException(
-            f"{op.name}: expected one dimension or none, found {op.parameter('dim_arg')}"
-        )
-    _verify_extreme(op)
+    axes = _axes(call, array)
+    kept = [axis for axis in range(array.ndim) if axis not in axes]
+    rows = array.transpose([*kept, *axes])
+    rows = rows.reshape([*rows.shape[: len(kept)], prod(rows.shape[len(kept) :])])
+    return np.asarray(np.argmax(rows, axis=-1)).reshape(call.results[0].shape)
 
 
 def _lower_argmax(builder: OpBuilder, op: CatalogueOp) -> SSAValue:
     """The library finds the maximum along the last dimension of row-major tensors only."""
     value = builder.operand(op, "input")
     shape = op.shape("input")
-    dims = _reduced_dims(op)
-    if len(dims) == 1:
-        axis = dims[0]
-        value = builder.permute(value, [a for a in range(len(shape)) if a != axis] + [axis])
-    else:
-        value = builder.reshape(value, [1, prod(shape)])
-    kept = shape_of(value.type)[:-1]
-    if not kept:
-        value = builder.reshape(value, [1, *shape_of(value.type)])
-        kept = (1,)
+    dims = reduced_dims(op)
+    axes = [axis for axis in range(len(shape)) if axis not in dims]
+    kept = [shape[axis] for axis in axes] or [1]
+    value = builder.permute(value, [*axes, *dims])
+    value = builder.reshape(value, [*kept, prod(shape[axis] for axis in dims)])
     result = TensorType(ui32, [*kept, 1])
     value = builder.emit("argmax", [value], result, dim=len(kept), keep_dim=True)
     value = builder.typecast(value, op.result_type.element_type)
@@ -344,7 +343,7 @@ register(
         "ttir.argmax",
         (operand("input"),),
         _DIMS,
-        verify=_verify_argmax,
+        verify=_verify_extreme,
         numpy=_argmax,
         lower=_lower_argmax,
     )

@@ -23,10 +23,11 @@ from ttcodegen.dialects.operation import CatalogueOp
 from ttcodegen.ops.constant_values import splat_of
 from ttcodegen.ops.definition import TTIR
 from ttcodegen.ops.elementwise import verify_broadcast
+from ttcodegen.ops.reduction import reduced_dims
 from ttcodegen.transforms.common_subexpressions import merge_common_subexpressions
 from ttcodegen.transforms.rewriting import PatternSet, Rewriter, functions
 from ttcodegen.transforms.ttir_canonicalize import canonical_rules
-from ttcodegen.transforms.ttir_patterns import is_elementwise, is_weight, reduced_dims
+from ttcodegen.transforms.ttir_patterns import is_elementwise, is_weight
 
 _SEARCHED_OPS = 48
 _REDUCTIONS = ("ttir.sum", "ttir.mean", "ttir.max", "ttir.min")

@@ -11,10 +11,11 @@ from xdsl.ir import SSAValue
 from ttcodegen.dialects.datatypes import bf16, element_of, shape_of
 from ttcodegen.dialects.operation import CatalogueOp
 from ttcodegen.ops.constant_values import splat_of
+from ttcodegen.ops.reduction import reduced_dims
 from ttcodegen.transforms.rewriting import PatternSet, Rewriter
 from ttcodegen.transforms.ttir_broadcast_fold import broadcast, dimension_groups
 from ttcodegen.transforms.ttir_fusing_activations import product_of
-from ttcodegen.transforms.ttir_patterns import is_float, reduced_dims, same_type
+from ttcodegen.transforms.ttir_patterns import is_float, same_type
 
 ATTENTION = PatternSet()
 

@@ -9,12 +9,12 @@ from xdsl.ir import SSAValue
 from ttcodegen.dialects.datatypes import element_of, shape_of
 from ttcodegen.dialects.operation import CatalogueOp
 from ttcodegen.ops.constant_values import splat_of
+from ttcodegen.ops.reduction import reduced_dims
 from ttcodegen.transforms.rewriting import PatternSet, Rewriter
 from ttcodegen.transforms.ttir_arithmetic_rules import is_lossless
 from ttcodegen.transforms.ttir_patterns import (
     close,
     is_float,
-    reduced_dims,
     same_type,
     with_splat,
 )

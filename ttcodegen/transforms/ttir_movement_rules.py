@@ -8,8 +8,9 @@ from ttcodegen.dialects.constants import reshaped
 from ttcodegen.dialects.datatypes import element_of, shape_of
 from ttcodegen.dialects.operation import CatalogueOp
 from ttcodegen.ops.constant_values import splat_of
+from ttcodegen.ops.reduction import reduced_dims
 from ttcodegen.transforms.rewriting import PatternSet, Rewriter
-from ttcodegen.transforms.ttir_patterns import full_like, reduced_dims, same_type
+from ttcodegen.transforms.ttir_patterns import full_like, same_type
 
 MOVEMENT = PatternSet()
 

@@ -93,10 +93,3 @@ def same_type(value: SSAValue, op: CatalogueOp) -> bool:
     return shape_of(value.type) == op.result_shape and (
         element_of(value.type) == op.result_type.element_type
     )
-
-
-def reduced_dims(op: CatalogueOp) -> list[int]:
-    """The dimensions that a reduction reduces, counted from the front, in order."""
-    rank = len(shape_of(op.operands[0].type))
-    dims = op.parameter("dim_arg")
-    return sorted({dim % rank for dim in dims}) if dims else list(range(rank))

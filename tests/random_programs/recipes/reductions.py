@@ -54,6 +54,7 @@ def argmax(generator: Generator) -> None:
     rank = len(shape)
     one = [_negative(generator, generator.integer(0, rank - 1), rank)]
     dims, keep = generator.pick((one, one, None)), generator.chance(50)
+    dims = _dims(generator, rank) if generator.chance(30) else dims
     element = generator.pick((i32, ui32))
     result = TensorType(element, _reduced(shape, dims, keep))
     generator.apply("argmax", [x], result, dim_arg=dims, keep_dim=keep)

@@ -162,6 +162,12 @@ def test_operations_that_still_have_a_destination_keep_it() -> None:
             "begins = [0 : i32, 0 : i32], ends = [2 : i32, 2 : i32], step = [1 : i32, 1 : i32]",
         ),
         ("ttir.fill", "ttir.constant", 0, f"value = dense<1.0> : {T}"),
+        (
+            "ttir.select",
+            "ttir.index_select",
+            1,
+            "dim = 0 : si32, begin = 0 : si32, length = 2 : si32, stride = 2 : si32",
+        ),
     ],
 )
 def test_older_names(old: str, new: str, operands: int, properties: str) -> None:

@@ -7,7 +7,7 @@ from tests.transforms.numpy_execution import run
 from tests.transforms.programs import Transformed, apply, compare, operations
 from ttcodegen.diagnostics import CompileError, Source
 from ttcodegen.dialects.constants import constant_array
-from ttcodegen.parsing import parse_module
+from ttcodegen.parsing import check_supported, parse_module
 from ttcodegen.transforms.ttir_element_types import TTIRElementTypeNormalizationPass
 
 
@@ -129,6 +129,11 @@ def test_a_sum_of_booleans_is_a_disjunction() -> None:
         ("i64", "-9223372036854775807 : i64", -(2**31)),
         ("i1", "true", 1),
         ("ui64", "4294967296 : i64", 2**32 - 1),
+        ("i32", "0x7F800000 : f32", 2**31 - 1),
+        ("i32", "0xFF800000 : f32", -(2**31)),
+        ("ui16", "1.0e+10 : f32", 2**16 - 1),
+        ("i32", "0x7FC00000 : f32", 0),
+        ("i1", "2.5 : f32", 1),
     ],
 )
 def test_numbers_saturate(element: str, value: str, expected: int) -> None:
@@ -179,3 +184,60 @@ def test_a_program_of_booleans_keeps_its_results() -> None:
     result = normalized(text)
     compare([e.astype(np.int64) for e in expected],
             [f.astype(np.int64) for f in run(result.function, inputs)], function)  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("element", "shifted", "expected"),
+    [
+        # The lower and the upper half of a byte.
+        ("i8", "logical_left_shift right_shift", [-1, 1, 0]),
+        ("i8", "logical_right_shift", [15, 7, 15]),
+        ("ui8", "logical_left_shift logical_right_shift", [15, 1, 0]),
+    ],
+)
+def test_shifts_of_bytes_drop_what_is_beyond(
+    element: str, shifted: str, expected: list[int]
+) -> None:
+    t = f"tensor<3x{element}>"
+    lines, value = [], "%x"
+    for index, name in enumerate(shifted.split()):
+        lines.append(f'  %{index} = "ttir.{name}"({value}, %four) : ({t}, {t}) -> {t}')
+        value = f"%{index}"
+    result = normalized(
+        f"func.func @f(%x: {t}, %four: {t}) -> {t} {{\n"
+        + "\n".join(lines)
+        + f"\n  return {value} : {t}\n}}\n"
+    )
+    x = np.array([-1, 0x71, -16] if element == "i8" else [0xFF, 0x71, 0xF0])
+    (found,) = run(result.function, [x, np.full(3, 4)])
+    np.testing.assert_array_equal(found, expected)
+
+
+@pytest.mark.parametrize(
+    ("source", "target", "value", "expected"),
+    [
+        ("i8", "ui8", [-1, 5], [255, 5]),
+        ("ui8", "i8", [255, 5], [-1, 5]),
+        ("i16", "ui16", [-2, 5], [65534, 5]),
+        ("bf16", "i16", [-1.0, 1.0], [0xBF80 - 65536, 0x3F80]),
+        ("i16", "bf16", [0xBF80 - 65536, 0x3F80], [-1.0, 1.0]),
+    ],
+)
+def test_bits_of_narrow_types_are_kept(
+    source: str, target: str, value: list[float], expected: list[float]
+) -> None:
+    s, t = f"tensor<2x{source}>", f"tensor<2x{target}>"
+    result = normalized(
+        f"func.func @f(%x: {s}) -> {t} {{\n"
+        f'  %0 = "ttir.bitcast_convert"(%x) : ({s}) -> {t}\n  return %0 : {t}\n}}\n'
+    )
+    (found,) = run(result.function, [np.array(value)])
+    np.testing.assert_array_equal(found, expected)
+
+
+@pytest.mark.parametrize(("source", "target"), [("f16", "i16"), ("i64", "f64"), ("f16", "bf16")])
+def test_bits_that_the_device_does_not_have_are_refused(source: str, target: str) -> None:
+    text = unary("bitcast_convert", source, target)
+    module = parse_module(Source("in.mlir", text))
+    with pytest.raises(CompileError, match="is another type on the device"):
+        check_supported(module)

@@ -1,4 +1,4 @@
-"""Which TTIR values are known to be one number throughout."""
+"""Which TTIR values are known to be one number throughout, and numbers as elements."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from xdsl.ir import OpResult, SSAValue
 
 from ttcodegen.dialects.constants import splat_value
 from ttcodegen.dialects.operation import CatalogueOp
+from ttcodegen.lazy_numpy import Array, np
 
 _FILLS = frozenset({"ttir.full", "ttir.zeros", "ttir.ones", "ttir.constant"})
 
@@ -27,3 +28,14 @@ def splat_of(value: SSAValue) -> float | int | None:
             return 1
         case _:
             return splat_value(op.parameter("value"))
+
+
+def number_as(value: float, dtype: str) -> Array:
+    """A number as an element of that dtype. Of floats, integers take what is before the point: the
+    nearest one that there is, 0 for NaN."""
+    target = np.dtype(dtype)
+    if isinstance(value, float) and np.issubdtype(target, np.integer):
+        limits = np.iinfo(target)
+        whole = int(np.nan_to_num(value, nan=0.0, posinf=limits.max, neginf=limits.min))
+        value = min(max(whole, int(limits.min)), int(limits.max))
+    return np.asarray(value).astype(target)

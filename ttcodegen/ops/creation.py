@@ -16,6 +16,7 @@ from ttcodegen.dialects.operation import CatalogueOp
 from ttcodegen.dialects.placement import declared_data_type
 from ttcodegen.lazy_numpy import Array, np
 from ttcodegen.ops.attribute_kinds import CONSTANT, INTEGER, INTEGERS, NUMBER
+from ttcodegen.ops.constant_values import number_as
 from ttcodegen.ops.cpp_calls import (
     Argument,
     CppCalls,
@@ -45,7 +46,7 @@ CREATION_HEADER = "ttnn/operations/creation/creation.hpp"
 def _filled(call: Call, value: float) -> Array:
     info = call.results[0]
     # A broadcast scalar costs nothing, however many elements it stands for.
-    return np.broadcast_to(np.asarray(value).astype(_computing(info.dtype)), info.shape)
+    return np.broadcast_to(number_as(value, _computing(info.dtype)), info.shape)
 
 
 def _computing(dtype: str) -> str:
@@ -227,21 +228,22 @@ def _range(call: Call) -> Array:
 
 def _arange(call: Call) -> Array:
     info = call.results[0]
-    values = _range(call)
     dim = call["arange_dimension"] % max(len(info.shape), 1)
+    values = _range(call)[: info.shape[dim]]
     shape = [len(values) if axis == dim else 1 for axis in range(len(info.shape))]
     return np.broadcast_to(values.reshape(shape).astype(_computing(info.dtype)), info.shape)
 
 
 def _verify_arange(op: CatalogueOp) -> None:
-    """The dimension of the range has as many elements as the range."""
-    step = op.parameter("step")
+    """The dimension of the range has as many elements as the range; what is left behind the last
+    whole step may be left out."""
+    start, end, step = (op.parameter(key) for key in ("start", "end", "step"))
     if step == 0:
         raise VerifyException(f"{op.name}: the step must not be 0")
-    size = len(range(op.parameter("start"), op.parameter("end"), step))
+    size = len(range(start, end, step))
     dim = op.parameter("arange_dimension")
     rank = len(op.result_shape)
-    if not -rank <= dim < rank or op.result_shape[dim] != size:
+    if not -rank <= dim < rank or op.result_shape[dim] not in (size, (end - start) // step):
         raise VerifyException(
             f"{op.name}: expected {size} elements in dimension {dim}, found shape {op.result_shape}"
         )
@@ -251,12 +253,11 @@ def _lower_arange(builder: OpBuilder, op: CatalogueOp) -> SSAValue:
     shape = op.result_shape
     dim: int = op.parameter("arange_dimension") % len(shape)
     element = op.result_type.element_type
-    value = builder.emit(
-        "arange",
-        [],
-        TensorType(element, (shape[dim],)),
-        **{key: op.parameter(key) for key in ("start", "end", "step")},
-    )
+    start, end, step = (op.parameter(key) for key in ("start", "end", "step"))
+    if len(range(start, end, step)) != shape[dim]:
+        end = start + step * shape[dim]
+    line = TensorType(element, (shape[dim],))
+    value = builder.emit("arange", [], line, start=start, end=end, step=step)
     value = builder.reshape(value, [size if axis == dim else 1 for axis, size in enumerate(shape)])
     return builder.repeat(value, shape)
 
@@ -268,7 +269,7 @@ def _arange_primitives(builder: OpBuilder, op: CatalogueOp) -> SSAValue:
     element = op.result_type.element_type
     line = [size if axis == dim else 1 for axis, size in enumerate(shape)]
     parameters = {key: op.parameter(key) for key in ("start", "end", "step")}
-    values = _range(Call(op.name, {}, parameters, ()))
+    values = _range(Call(op.name, {}, parameters, ()))[: shape[dim]]
     integers = not declared_data_type(op.results[0]).is_float
     kept = si32 if integers else f32
     data = values.astype(np.int32 if integers else np.float32).tobytes()
@@ -332,6 +333,17 @@ _RANDOM = (
 )
 
 
+def _verify_rand(op: CatalogueOp) -> None:
+    """The result has the shape that the attribute says; the numbers have a range."""
+    size, low, high = (op.parameter(key) for key in ("size", "low", "high"))
+    if size is not None and tuple(size) != op.result_shape:
+        raise VerifyException(
+            f"{op.name}: expected a result of shape {tuple(size)}, found {op.result_shape}"
+        )
+    if low >= high:
+        raise VerifyException(f"{op.name}: expected low < high, found {low} and {high}")
+
+
 def _lower_rand(builder: OpBuilder, op: CatalogueOp) -> Sequence[SSAValue]:
     attributes: dict[str, Any] = {key: op.parameter(key) for key in ("low", "high", "seed")}
     result = builder.emit("rand", [], op.result_type, size=list(op.result_shape), **attributes)
@@ -343,6 +355,7 @@ register(
         "ttir.rand",
         (),
         (*_RANDOM, attribute("dtype", CONSTANT, None)),
+        verify=_verify_rand,
         numpy=_random,
         lower=_lower_rand,
         draws=True,

@@ -14,6 +14,7 @@ from ttcodegen.dialects.operation import CatalogueOp
 from ttcodegen.dialects.placement import TensorPlacement
 from ttcodegen.lazy_numpy import Array, np
 from ttcodegen.ops.attribute_kinds import INTEGER, INTEGERS, NUMBER
+from ttcodegen.ops.constant_values import number_as
 from ttcodegen.ops.cpp_calls import (
     CppCalls,
     Text,
@@ -462,31 +463,47 @@ register(
 def _pad_widths(op: CatalogueOp) -> list[tuple[int, int]]:
     padding = op.parameter("padding")
     rank = len(op.shape("input"))
-    if len(padding) != 2 * rank or any(width < 0 for width in padding):
-        raise VerifyException(
-            f"{op.name}: expected {2 * rank} non-negative widths, found {tuple(padding)}"
-        )
-    return [(padding[2 * axis], padding[2 * axis + 1]) for axis in range(rank)]
+    if len(padding) != 2 * rank:
+        raise VerifyException(f"{op.name}: expected {2 * rank} widths, found {tuple(padding)}")
+    return _pairs(padding)
+
+
+def _pairs(padding: Sequence[int]) -> list[tuple[int, int]]:
+    return list(zip(padding[::2], padding[1::2], strict=True))
+
+
+def _cut(
+    shape: Sequence[int], widths: Sequence[tuple[int, int]]
+) -> tuple[list[int], list[int], list[tuple[int, int]]]:
+    """Begins and ends of what negative widths leave, and the widths that are not negative."""
+    begins = [max(0, -before) for before, _ in widths]
+    ends = [size + min(0, after) for size, (_, after) in zip(shape, widths, strict=True)]
+    return begins, ends, [(max(0, before), max(0, after)) for before, after in widths]
 
 
 def _verify_pad(op: CatalogueOp) -> None:
-    """Every dimension grows by its two widths."""
+    """Every dimension grows by its two widths; negative ones cut off what is there."""
     widths = _pad_widths(op)
     shape = op.shape("input")
+    begins, ends, _ = _cut(shape, widths)
+    if any(begin > end for begin, end in zip(begins, ends, strict=True)):
+        raise VerifyException(f"{op.name}: widths {widths} cut off more than {shape} has")
     expect_shape(op, [size + sum(width) for size, width in zip(shape, widths, strict=True)])
 
 
 def _pad(call: Call) -> Array:
-    padding = call["padding"]
-    widths = [(padding[i], padding[i + 1]) for i in range(0, len(padding), 2)]
-    return np.pad(call.array("input"), widths, constant_values=call["value"])
+    array = call.array("input")
+    begins, ends, widths = _cut(array.shape, _pairs(call["padding"]))
+    part = array[tuple(map(slice, begins, ends))]
+    fill = number_as(call["value"], array.dtype.name)
+    return np.pad(part, widths, constant_values=fill) if widths else part
 
 
 def _lower_pad(builder: OpBuilder, op: CatalogueOp) -> SSAValue:
     """Padding of dimensions beyond the lowest three is joined on as blocks: the library pads at
     most the lowest three dimensions of tensors of rank above four (rules-0.70.1.md)."""
-    value = builder.operand(op, "input")
-    widths = _pad_widths(op)
+    begins, ends, widths = _cut(op.shape("input"), _pad_widths(op))
+    value = builder.slice(builder.operand(op, "input"), begins, ends)
     fill = op.parameter("value")
     low = max(0, len(widths) - 3)
     value = builder.pad(value, widths[low:], fill)
@@ -500,6 +517,20 @@ def _lower_pad(builder: OpBuilder, op: CatalogueOp) -> SSAValue:
     return value
 
 
+def _pad_primitives(builder: OpBuilder, op: CatalogueOp) -> SSAValue | None:
+    """Kernels only add; what negative widths cut off is a slice."""
+    begins, ends, widths = _cut(op.shape("input"), _pad_widths(op))
+    padding = [width for pair in widths for width in pair]
+    if padding == op.parameter("padding"):
+        return None
+    value = builder.slice(builder.operand(op, "input"), begins, ends)
+    if not any(padding):
+        return value
+    return builder.emit(
+        "pad", [value], op.result_type, padding=padding, value=op.parameter("value")
+    )
+
+
 _PAD = (attribute("padding", INTEGERS), attribute("value", NUMBER, 0.0))
 
 register(
@@ -509,6 +540,7 @@ register(
         _PAD,
         verify=_verify_pad,
         numpy=_pad,
+        primitives=_pad_primitives,
         lower=_lower_pad,
         moves=True,
     )

@@ -159,11 +159,13 @@ def _shift_left(a: Array, b: Array) -> Array:
 
 
 def _shift_right_logical(a: Array, b: Array) -> Array:
-    bits = a.dtype.itemsize * 8
-    outside = (b < 0) | (b >= bits)
-    unsigned = a.view(f"u{a.dtype.itemsize}")
+    """Integers of 64 bits shift their lower half, which is what the device has of them."""
+    size = min(a.dtype.itemsize, 4)
+    outside = (b < 0) | (b >= 8 * size)
+    unsigned = a.astype(f"u{size}")
     shifted = np.right_shift(unsigned, np.where(outside, 0, b).astype(unsigned.dtype))
-    return np.where(outside, 0, shifted).astype(unsigned.dtype).view(a.dtype)
+    kept = np.where(outside, 0, shifted).astype(unsigned.dtype)
+    return kept.view(f"{a.dtype.kind}{size}").astype(a.dtype)
 
 
 def _shift_right(a: Array, b: Array) -> Array:

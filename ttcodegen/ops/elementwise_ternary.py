@@ -12,7 +12,7 @@ from ttcodegen.dialects.operation import CatalogueOp
 from ttcodegen.dialects.placement import declared_data_type
 from ttcodegen.lazy_numpy import Array, np
 from ttcodegen.ops.attribute_kinds import NUMBER
-from ttcodegen.ops.constant_values import splat_of
+from ttcodegen.ops.constant_values import number_as, splat_of
 from ttcodegen.ops.cpp_calls import (
     Argument,
     ArgumentRule,
@@ -138,7 +138,7 @@ _BOUNDS = (attribute("min", NUMBER), attribute("max", NUMBER))
 
 def _clamp(call: Call) -> Array:
     array = call.array("input")
-    limits = [np.asarray(call[name]).astype(array.dtype) for name in ("min", "max")]
+    limits = [number_as(call[name], array.dtype.name) for name in ("min", "max")]
     return np.minimum(np.maximum(array, limits[0]), limits[1])
 
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from math import prod
 from typing import TYPE_CHECKING
 
-from xdsl.dialects.builtin import TensorType
+from xdsl.dialects.builtin import Float16Type, Float64Type, TensorType
 from xdsl.ir import SSAValue
 from xdsl.utils.exceptions import VerifyException
 
@@ -174,6 +174,16 @@ def _verify_bitcast(op: CatalogueOp) -> None:
     expect_shape(op, op.shape("input"))
 
 
+def _other_bits(op: CatalogueOp) -> str | None:
+    """Floats of these types are others on the device."""
+    elements = [element_of(value.type) for value in (*op.operands, *op.results)]
+    if elements[0] != elements[1]:
+        for element in elements:
+            if isinstance(element, Float16Type | Float64Type):
+                return f"the bits of {element} are not kept: it is another type on the device"
+    return None
+
+
 def _bitcast(call: Call) -> Array:
     source, target = np.dtype(call.operand_dtypes["input"][0]), np.dtype(call.results[0].dtype)
     found = np.ascontiguousarray(call.array("input").astype(source)).view(target)
@@ -216,6 +226,7 @@ register(
         verify=_verify_bitcast,
         numpy=_bitcast,
         lower=_lower_bitcast,
+        refused_form=_other_bits,
     )
 )
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from xdsl.ir import SSAValue
 from xdsl.utils.exceptions import VerifyException
 
@@ -26,15 +28,14 @@ from ttcodegen.ops.op_builder import OpBuilder
 # slice_static
 
 
+def _from_the_front(places: Sequence[int], shape: Sequence[int]) -> list[int]:
+    return [place + size if place < 0 else place for place, size in zip(places, shape, strict=True)]
+
+
 def _slices(call: Call) -> tuple[slice, ...]:
-    """Ends before the start of a dimension (a negative step) mean everything from the begin on."""
     shape = call.array("input").shape
-    return tuple(
-        slice(begin, end if step > 0 or end >= 0 else None, step)
-        for begin, end, step, _ in zip(
-            call["begins"], call["ends"], call["step"], shape, strict=True
-        )
-    )
+    begins, ends = (_from_the_front(call[name], shape) for name in ("begins", "ends"))
+    return tuple(map(slice, begins, ends, call["step"]))
 
 
 def _slice_bounds(op: CatalogueOp) -> tuple[list[int], list[int], list[int]]:
@@ -47,13 +48,11 @@ def _slice_bounds(op: CatalogueOp) -> tuple[list[int], list[int], list[int]]:
                 f"{op.name}: expected {len(shape)} {name} for a tensor of shape {shape}, "
                 f"found {len(values)}"
             )
-    begins = [b + size if b < 0 else b for b, size in zip(bounds[0], shape, strict=True)]
-    ends = [e + size if e < 0 else e for e, size in zip(bounds[1], shape, strict=True)]
-    return begins, ends, bounds[2]
+    return _from_the_front(bounds[0], shape), _from_the_front(bounds[1], shape), bounds[2]
 
 
 def _verify_slice(op: CatalogueOp) -> None:
-    """Begins and ends lie in the tensor, steps are positive, and the result has what they span."""
+    """Begins and ends lie in the tensor, no step is 0, and the result has what they span."""
     shape = op.shape("input")
     begins, ends, steps = _slice_bounds(op)
     for axis, (begin, end, step) in enumerate(zip(begins, ends, steps, strict=True)):
@@ -123,8 +122,16 @@ register(
 def _index_bounds(op: CatalogueOp) -> tuple[int, int, int, int]:
     shape = op.shape("input")
     dim = normalized_dim(op, op.parameter("dim"), len(shape))
-    begin, end, step = (op.parameter(name) for name in ("begin", "end", "step"))
-    begin, end, _ = slice(begin, end, 1).indices(shape[dim])
+    bounds = slice(*(op.parameter(name) for name in ("begin", "end", "step")))
+    if bounds.step == 0:
+        raise VerifyException(f"{op.name}: expected a step other than 0")
+    begin, end, step = bounds.indices(shape[dim])
+    # A slice backwards ends before its end, which cannot lie before the first element.
+    if min(begin, end) < 0:
+        raise VerifyException(
+            f"{op.name}: {bounds.start}:{bounds.stop}:{step} is out of range in dimension {dim} "
+            f"of {shape}"
+        )
     return dim, begin, end, step
 
 
@@ -138,10 +145,8 @@ def _decompose_index(builder: OpBuilder, op: CatalogueOp) -> SSAValue:
 
 
 def _verify_index(op: CatalogueOp) -> None:
-    """The step is positive and the result has what begin, end and step span."""
+    """The step is not 0 and the result has what begin, end and step span."""
     dim, begin, end, step = _index_bounds(op)
-    if step < 1:
-        raise VerifyException(f"{op.name}: expected a positive step, found {step}")
     shape = list(op.shape("input"))
     shape[dim] = len(range(begin, end, step))
     expect_shape(op, shape)
@@ -168,23 +173,26 @@ register(
 
 
 def _verify_index_select(op: CatalogueOp) -> None:
-    """The result has the length of all strides put together."""
+    """The result has the length of all parts put together."""
     shape = list(op.shape("input"))
     dim = normalized_dim(op, op.parameter("dim"), len(shape))
     begin, length, stride = (op.parameter(name) for name in ("begin", "length", "stride"))
     stride = stride or shape[dim]
-    if not 0 <= begin <= shape[dim] or not 0 < length <= stride or shape[dim] % stride:
+    size = shape[dim]
+    if not 0 <= begin <= size - length or not 0 < length <= stride <= size:
         raise VerifyException(
-            f"{op.name}: begin {begin}, length {length} and stride {stride} do not divide "
+            f"{op.name}: begin {begin}, length {length} and stride {stride} do not fit into "
             f"dimension {dim} of {tuple(shape)}"
         )
-    shape[dim] = len(range(begin, shape[dim] - length + 1, stride)) * length
+    parts = _index_select_parts(size, begin, length, stride)
+    shape[dim] = sum(end - start for start, end in parts)
     expect_shape(op, shape)
 
 
 def _index_select_parts(size: int, begin: int, length: int, stride: int) -> list[tuple[int, int]]:
+    """Where the parts begin and end; the last one ends with the dimension at the latest."""
     stride = stride or size
-    return [(start, start + length) for start in range(begin, size - length + 1, stride)]
+    return [(start, min(start + length, size)) for start in range(begin, size, stride)]
 
 
 def _index_select(call: Call) -> Array:

@@ -22,6 +22,7 @@ _OPERATION_NAMES = {
     "ttir.clamp": "ttir.clamp_scalar",
     "ttir.fill": "ttir.constant",
     "ttir.power": "ttir.pow",
+    "ttir.select": "ttir.index_select",
     "ttir.slice": "ttir.slice_static",
 }
 

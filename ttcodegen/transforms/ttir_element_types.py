@@ -2,7 +2,8 @@
 
 Booleans become bf16 zeros and ones, wider types the widest that the device computes with
 (`datatypes.normalized_data_type`). What an op means for booleans is kept: a conversion to a boolean
-is a comparison with zero, a sum of booleans is a disjunction.
+is a comparison with zero, a sum of booleans is a disjunction. So is what ops on the bits of narrow
+integers mean (`ttir_narrow_integers`).
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ from typing import TYPE_CHECKING, cast
 from xdsl.context import Context
 from xdsl.dialects.builtin import (
     DenseIntOrFPElementsAttr,
+    FloatAttr,
     FunctionType,
     IntegerAttr,
     ModuleOp,
@@ -38,6 +40,7 @@ from ttcodegen.dialects.functions import SOURCE_TYPES
 from ttcodegen.dialects.operation import CatalogueOp
 from ttcodegen.lazy_numpy import np
 from ttcodegen.ops.attribute_kinds import NUMBER
+from ttcodegen.ops.constant_values import number_as
 from ttcodegen.transforms.rewriting import (
     Replacement,
     Rewriter,
@@ -46,6 +49,7 @@ from ttcodegen.transforms.rewriting import (
     rewrite_each,
     set_type,
 )
+from ttcodegen.transforms.ttir_narrow_integers import concerns_narrow_bits, express_narrow_bits
 
 if TYPE_CHECKING:
     import numpy
@@ -79,6 +83,7 @@ class TTIRElementTypeNormalizationPass(ModulePass):
         _refuse_unsupported(op, types)
         for function in functions(op):
             rewrite_each(function, _express_booleans, _concerns_booleans)
+            rewrite_each(function, express_narrow_bits, concerns_narrow_bits)
             _Normalizer(function, types).run()
             rewrite_each(function, _drop_typecast, lambda op: op.name == "ttir.typecast")
 
@@ -215,7 +220,7 @@ def _normalized_attribute(
     match attribute:
         case DenseIntOrFPElementsAttr():
             return _normalized_elements(op, attribute)
-        case IntegerAttr() if element is not None and _is_number(op, key):
+        case IntegerAttr() | FloatAttr() if element is not None and _is_number(op, key):
             return _normalized_number(attribute, element)
         case TypeAttribute():
             data_type = normalized_data_type(attribute)
@@ -228,16 +233,15 @@ def _is_number(op: CatalogueOp, key: str) -> bool:
     return any(spec.name == key and spec.kind is NUMBER for spec in op.definition.attributes)
 
 
-def _normalized_number(attribute: IntegerAttr, element: Attribute) -> Attribute:
-    """A boolean as 0 or 1; an integer beyond what the result can hold as its limit."""
+def _normalized_number(attribute: IntegerAttr | FloatAttr, element: Attribute) -> Attribute:
+    """A boolean as 0 or 1; beyond what integers of the result can hold, their limit."""
     value = attribute.value.data
     if is_boolean(element):
         return IntegerAttr(int(value != 0), i32)
     data_type = normalized_data_type(element)
     if data_type is None or data_type.is_float or -(2**31) <= value < 2**31:
         return attribute
-    limits = np.iinfo(data_type.numpy)
-    saturated = max(int(limits.min), min(int(limits.max), value))
+    saturated = int(number_as(float(value), data_type.numpy))
     return IntegerAttr(saturated, i32 if saturated < 2**31 else i64)
 
 

@@ -146,6 +146,7 @@ def slice_static(generator: Generator) -> None:
             begin = generator.integer(0, size - 1)
             end = generator.integer(begin + 1, size)
             step = generator.pick((1, 1, 1, 2, 3))
+            begin, end, step = _maybe_backwards(generator, begin, end, step)
         begins.append(begin - size if generator.chance(10) else begin)
         ends.append(end)
         steps.append(step)
@@ -155,13 +156,20 @@ def slice_static(generator: Generator) -> None:
     generator.apply("slice_static", [x], type_, begins=begins, ends=ends, step=steps)
 
 
+def _maybe_backwards(generator: Generator, begin: int, end: int, step: int) -> tuple[int, int, int]:
+    """The bounds of a slice, or of one from its last element to its second."""
+    if end - begin > 1 and generator.chance(15):
+        return end - 1, begin, -step
+    return begin, end, step
+
+
 def index(generator: Generator) -> None:
     x = generator.any(low=1)
     shape = list(shape_of(x.type))
     dim = generator.integer(0, len(shape) - 1)
     begin = generator.integer(0, shape[dim] - 1)
     end = generator.integer(begin + 1, shape[dim])
-    step = generator.pick((1, 1, 2, 3))
+    begin, end, step = _maybe_backwards(generator, begin, end, generator.pick((1, 1, 2, 3)))
     shape[dim] = len(range(begin, end, step))
     type_ = TensorType(element_of(x.type), shape)
     generator.apply("index", [x], type_, dim=dim, begin=begin, end=end, step=step)
@@ -172,10 +180,10 @@ def index_select(generator: Generator) -> None:
     shape = list(shape_of(x.type))
     dim = generator.integer(0, len(shape) - 1)
     size = shape[dim]
-    stride = generator.pick([part for part in range(1, size + 1) if size % part == 0][::-1])
+    stride = generator.pick(range(size, max(0, size - 40), -1))
     length = generator.integer(1, stride)
     begin = generator.integer(0, size - length)
-    shape[dim] = len(range(begin, size - length + 1, stride)) * length
+    shape[dim] = sum(min(length, size - start) for start in range(begin, size, stride))
     type_ = TensorType(element_of(x.type), shape)
     generator.apply("index_select", [x], type_, dim=dim, begin=begin, length=length, stride=stride)
 
@@ -187,6 +195,8 @@ def pad(generator: Generator) -> None:
     for axis, size in enumerate(shape):
         room = MOST_ELEMENTS // prod(shape) > 1 and generator.chance(50)
         before, after = (generator.pick((0, 1, 2)), generator.pick((0, 1, 5))) if room else (0, 0)
+        if size > 2 and generator.chance(10):
+            before, after = generator.pick(((-1, after), (before, -2), (-1, -1)))
         widths += [before, after]
         shape[axis] = size + before + after
     value = generator.pick((0.0, 1.0, 3.0))

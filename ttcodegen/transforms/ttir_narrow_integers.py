@@ -1,0 +1,78 @@
+"""Ops on the bits of integers of 8 and 16 bits, which the device computes with in 32.
+
+What is more than such an integer holds must not stay in the wider one: `x << 4 >> 4` takes the
+lower half out of a byte.
+"""
+
+from __future__ import annotations
+
+from xdsl.dialects.builtin import i32
+from xdsl.ir import Attribute, SSAValue
+
+from ttcodegen.dialects.datatypes import bf16, element_of, numpy_name, shape_of, ui16
+from ttcodegen.dialects.operation import CatalogueOp
+from ttcodegen.transforms.rewriting import Rewriter
+
+_WIDTH = 32
+"""Bits of the integers that the device computes with."""
+_NARROW = {"int8": 8, "int16": 16, "uint8": 8, "uint16": 16}
+_BIT_PATTERNS = {**_NARROW, "bfloat16": 16}
+_DIRECT = frozenset(("bfloat16", "uint16"))
+"""Each other's bits are read by the library."""
+
+
+def concerns_narrow_bits(op: CatalogueOp) -> bool:
+    """Whether `express_narrow_bits` is for the op."""
+    match op.name:
+        case "ttir.logical_left_shift" | "ttir.logical_right_shift":
+            return _dtype(op.results[0]) in _NARROW
+        case "ttir.bitcast_convert":
+            dtypes = {_dtype(op.operands[0]), _dtype(op.results[0])}
+            return len(dtypes) == 2 and dtypes <= _BIT_PATTERNS.keys() and not dtypes <= _DIRECT
+        case _:
+            return False
+
+
+def express_narrow_bits(rewriter: Rewriter, op: CatalogueOp) -> SSAValue:
+    """The op on integers of 32 bits, with what is beyond the narrow ones cut off."""
+    element = op.result_type.element_type
+    operands = [_widened(rewriter, value) for value in op.operands]
+    if op.name == "ttir.bitcast_convert":
+        return _with_bits(rewriter, operands[0], element)
+    if op.name == "ttir.logical_right_shift":
+        operands[0] = _lowest(rewriter, operands[0], _NARROW[_dtype(op.results[0])])
+    shifted = rewriter.broadcasting(op.definition.short_name, *operands)
+    return _with_bits(rewriter, shifted, element)
+
+
+def _dtype(value: SSAValue) -> str:
+    return numpy_name(element_of(value.type)) or ""
+
+
+def _widened(rewriter: Rewriter, value: SSAValue) -> SSAValue:
+    if element_of(value.type) == bf16:
+        value = rewriter.like("bitcast_convert", value, element=ui16)
+    return rewriter.typecast(value, i32)
+
+
+def _with_bits(rewriter: Rewriter, value: SSAValue, element: Attribute) -> SSAValue:
+    """The integer, or bf16, that the lowest bits of integers of 32 bits stand for."""
+    dtype = numpy_name(element) or ""
+    width = _BIT_PATTERNS[dtype]
+    if not dtype.startswith("int"):
+        value = _lowest(rewriter, value, width)
+        if element != bf16:
+            return rewriter.typecast(value, element)
+        return rewriter.like("bitcast_convert", rewriter.typecast(value, ui16), element=bf16)
+    # The shift to the right repeats the sign.
+    unused = _number(rewriter, value, _WIDTH - width)
+    value = rewriter.like("logical_left_shift", value, unused)
+    return rewriter.typecast(rewriter.like("right_shift", value, unused), element)
+
+
+def _lowest(rewriter: Rewriter, value: SSAValue, bits: int) -> SSAValue:
+    return rewriter.like("bitwise_and", value, _number(rewriter, value, (1 << bits) - 1))
+
+
+def _number(rewriter: Rewriter, like: SSAValue, number: int) -> SSAValue:
+    return rewriter.full([1] * len(shape_of(like.type)), number, i32)

@@ -169,11 +169,6 @@ ROWS = (
         tile=tile_function_with("relu_max_tile", lambda _: (6.0,)),
     ),
     Row("rsqrt", lambda x: 1.0 / np.sqrt(x), domain=(0.05, 4.0)),
-    Row(
-        "selu",
-        lambda x: 1.050700987 * np.where(x > 0, x, 1.673263242 * np.expm1(np.minimum(x, 0))),
-        tile=tile_function_with("selu_tile", lambda _: (1.050700987, 1.673263242)),
-    ),
     Row("sigmoid", sigmoid),
     Row("sign", lambda x: np.sign(x), data_types=None),
     Row(
@@ -231,36 +226,49 @@ for _row in ROWS:
     _register(_row)
 
 
-def _leaky_relu(call: Call) -> Array:
-    x = call.array("input")
-    return np.where(x > 0, x, x * np.float32(call["parameter"]))
+def _leaky_relu(x: Array, parameter: float) -> Array:
+    return np.where(x > 0, x, x * np.float32(parameter))
 
 
-_SLOPE = (attribute("parameter", NUMBER, 0.01),)
+def _selu(x: Array, scale: float, alpha: float) -> Array:
+    return np.float32(scale) * np.where(x > 0, x, np.float32(alpha) * np.expm1(np.minimum(x, 0)))
 
-register(
-    TTIRDefinition(
-        "ttir.leaky_relu",
-        (operand("input"),),
-        _SLOPE,
-        verify=verify_broadcast,
-        numpy=_leaky_relu,
-        lower=same_op("leaky_relu", "parameter"),
-        tile=tile_function_with("leaky_relu_tile", lambda op: (op.parameter("parameter"),)),
+
+def _register_with_numbers(
+    name: str, function: Callable[..., Array], defaults: dict[str, float]
+) -> None:
+    """An op whose function takes numbers besides the tensor, in the order of the library's
+    arguments."""
+    attributes = tuple(attribute(key, NUMBER, default) for key, default in defaults.items())
+
+    def meaning(call: Call) -> Array:
+        numbers = [call[key] for key in defaults]
+        return _in_floats(lambda x: function(x, *numbers))(call.array("input"))
+
+    register(
+        TTIRDefinition(
+            f"ttir.{name}",
+            (operand("input"),),
+            attributes,
+            verify=verify_broadcast,
+            numpy=meaning,
+            lower=same_op(name, *defaults),
+            tile=tile_function_with(
+                f"{name}_tile", lambda op: tuple(op.parameter(key) for key in defaults)
+            ),
+        )
     )
-)
-
-register(
-    TTNNDefinition(
-        "ttnn.leaky_relu",
-        (operand("input"),),
-        _SLOPE,
-        numpy=_leaky_relu,
-        cpp=cpp_call(
-            "ttnn::leaky_relu",
-            UNARY_HEADER,
-            operand_("input"),
-            attribute_("parameter", lambda value: cpp_text(float(value))),
-        ),
+    numbers = (attribute_(key, lambda value: cpp_text(float(value))) for key in defaults)
+    register(
+        TTNNDefinition(
+            f"ttnn.{name}",
+            (OperandSpec("input", data_types=FLOATS),),
+            attributes,
+            numpy=meaning,
+            cpp=cpp_call(f"ttnn::{name}", UNARY_HEADER, operand_("input"), *numbers),
+        )
     )
-)
+
+
+_register_with_numbers("leaky_relu", _leaky_relu, {"parameter": 0.01})
+_register_with_numbers("selu", _selu, {"scale": 1.0507009873390197, "alpha": 1.6732635498046875})

@@ -1,0 +1,33 @@
+"""Elementwise ops that take numbers, or bits, against numpy."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from ttcodegen.ops.definition import Call, ResultInfo
+
+X = np.float32([-3.0, -0.5, 0.0, 0.25, 2.0])
+
+
+@pytest.mark.parametrize(
+    ("numbers", "scale", "alpha"),
+    [({}, 1.0507009873390197, 1.6732635498046875), ({"scale": 2.0, "alpha": 0.5}, 2.0, 0.5)],
+)
+def test_selu(evaluate, numbers, scale, alpha):
+    ran = evaluate("selu", [X], X.shape, **numbers)
+    expected = scale * np.where(X > 0, X, alpha * np.expm1(X))
+    np.testing.assert_allclose(ran.golden[0], expected, rtol=1e-5)
+    np.testing.assert_allclose(ran.lowered[0], expected, rtol=1e-5)
+
+
+def test_leaky_relu(evaluate):
+    ran = evaluate("leaky_relu", [X], X.shape, parameter=0.5)
+    np.testing.assert_array_equal(ran.lowered[0], np.where(X > 0, X, 0.5 * X))
+
+
+def test_logical_shifts_of_64_bits_are_those_of_the_lower_half(make_op):
+    op = make_op("logical_right_shift", [np.int32([0]), np.int32([0])], (1,))
+    values = {"lhs": [np.int64([-1, -1, 6])], "rhs": [np.int64([1, 0, 1])]}
+    found = op.definition.numpy(Call(op.name, values, {}, [ResultInfo((3,), "int64")]))
+    np.testing.assert_array_equal(found, [2**31 - 1, -1, 3])

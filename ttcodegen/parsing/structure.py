@@ -80,7 +80,7 @@ def remedy_for_operation(name: str) -> str | None:
 
 
 def _remedy_for_type(type_: Attribute) -> str | None:
-    if isinstance(type_, TensorType) and str(type_.element_type).startswith("!quant."):
+    if "!quant." in str(type_):
         return (
             "quantize to integers of up to 32 bits with one scale for the tensor, or one for each "
             "place along one dimension"

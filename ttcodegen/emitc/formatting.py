@@ -14,6 +14,7 @@ import re
 import shutil
 import subprocess
 import tempfile
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
@@ -62,7 +63,7 @@ class Formatting:
         self._folder = tempfile.TemporaryDirectory(prefix="ttcodegen-format-")
         style_file = Path(self._folder.name, ".clang-format")
         style_file.write_text(style, encoding="utf-8")
-        self._count = 0
+        self._numbers = Counter[str]()
         self._pieces: dict[str, list[_Piece | str]] = {
             path: [
                 self._piece(path, text) if format_it else text for text, format_it in _split(whole)
@@ -81,11 +82,13 @@ class Formatting:
 
     def _piece(self, path: str, text: str) -> _Piece:
         # The name of the file stays: it tells the language, and which include comes first.
-        piece = _Piece(path, Path(self._folder.name, str(self._count), Path(path).name), len(text))
-        self._count += 1
-        piece.file.parent.mkdir()
-        piece.file.write_bytes(text.encode())
-        return piece
+        name = Path(path).name
+        folder = Path(self._folder.name, str(self._numbers[name]))
+        self._numbers[name] += 1
+        folder.mkdir(exist_ok=True)
+        file = folder / name
+        file.write_bytes(text.encode())
+        return _Piece(path, file, len(text))
 
     def result(self) -> dict[str, str]:
         """Waits for the formatted text of each file.

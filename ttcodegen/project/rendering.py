@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from ttcodegen.emitc.formatting import Formatting, start_formatting
+from ttcodegen.emitc.formatting import start_formatting
 from ttcodegen.project.sources import (
     FLATBUFFER_FILES,
     clang_format_style,
@@ -27,21 +27,14 @@ def project_files(compiled: CompiledModule, *, formatted: bool) -> dict[str, str
         CompileError: if clang-format is missing or fails.
     """
     module = compiled.description
-    running: list[Formatting] = []
-
-    def formatting(files: dict[str, str]) -> dict[str, str]:
-        if formatted:
-            running.append(start_formatting(files, clang_format_style()))
-        return files
-
-    # clang-format works in other processes while the templates are rendered here.
+    sources = {**compiled.files, **render_sources(module)}
+    # clang-format works in other processes while the other templates are rendered here.
+    formatting = start_formatting(sources, clang_format_style()) if formatted else None
     try:
-        sources = formatting(compiled.files)
-        sources = {**sources, **formatting(render_sources(module))}
         others = render_project_files(module, compiled.files)
-        for one in running:
-            sources.update(one.result())
+        if formatting is not None:
+            sources = formatting.result()
     finally:
-        for one in running:
-            one.close()
+        if formatting is not None:
+            formatting.close()
     return {**sources, **others, FLATBUFFER_FILES[module.target]: compiled.flatbuffer}

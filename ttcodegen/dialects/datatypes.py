@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from enum import Enum
+from functools import lru_cache
 from typing import cast
 
 from xdsl.dialects.builtin import (
@@ -184,3 +186,16 @@ def element_of(type_: Attribute) -> Attribute:
     """The element type of a tensor type."""
     assert isinstance(type_, TensorType)
     return cast("TensorType[Attribute]", type_).element_type
+
+
+def tensor_type(element: Attribute, shape: Iterable[int]) -> TensorType[Attribute]:
+    """The type of a tensor that is not placed anywhere.
+
+    Making a type takes longer than looking it up, and a program has few.
+    """
+    return _tensor_type(element, tuple(shape))
+
+
+@lru_cache(maxsize=4096)
+def _tensor_type(element: Attribute, shape: tuple[int, ...]) -> TensorType[Attribute]:
+    return TensorType(element, shape)

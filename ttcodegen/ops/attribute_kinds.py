@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any, Generic, TypeVar
 
 from xdsl.dialects.builtin import (
@@ -95,6 +96,11 @@ def encode_number(value: float) -> Attribute:
 
 
 def _encode_integers(values: Sequence[int]) -> Attribute:
+    return _dense_array(tuple(values))
+
+
+@lru_cache(maxsize=4096)
+def _dense_array(values: tuple[int, ...]) -> Attribute:
     wide = any(not -(2**31) <= value < 2**31 for value in values)
     type_ = i64 if wide else i32
     return DenseArrayBase(type_, BytesAttr(type_.pack(values)))

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
-from xdsl.dialects.builtin import DenseArrayBase, TensorType, i32
+from xdsl.dialects.builtin import DenseArrayBase, i32
 from xdsl.ir import Attribute, Operation, SSAValue
 
-from ttcodegen.dialects.datatypes import element_of, shape_of
+from ttcodegen.dialects.datatypes import element_of, shape_of, tensor_type
 from ttcodegen.dialects.operation import CatalogueOp
 
 Operands = Iterable[SSAValue | Sequence[SSAValue] | None]
@@ -88,7 +88,7 @@ class OpBuilder:
         """An op whose result has the shape of its first operand, and, unless another is given, its
         element type."""
         first = operands[0].type
-        result = TensorType(element or element_of(first), shape_of(first))
+        result = tensor_type(element or element_of(first), shape_of(first))
         return self.emit(name, operands, result, **attributes)
 
     def broadcasting(
@@ -97,14 +97,14 @@ class OpBuilder:
         """An elementwise op whose result has the broadcast shape of its operands."""
         shape = broadcast_shapes([shape_of(operand.type) for operand in operands])
         assert shape is not None
-        result = TensorType(element or element_of(operands[0].type), shape)
+        result = tensor_type(element or element_of(operands[0].type), shape)
         return self.emit(name, operands, result, **attributes)
 
     def reshape(self, value: SSAValue, shape: Sequence[int]) -> SSAValue:
         """`value` in that shape, itself if it has it."""
         if shape_of(value.type) == tuple(shape):
             return value
-        result = TensorType(element_of(value.type), shape)
+        result = tensor_type(element_of(value.type), shape)
         return self.emit("reshape", [value], result, shape=list(shape))
 
     def repeat(self, value: SSAValue, shape: Sequence[int]) -> SSAValue:
@@ -113,7 +113,7 @@ class OpBuilder:
         factors = [wanted // max(size, 1) for wanted, size in zip(shape, found, strict=True)]
         if found == tuple(shape):
             return value
-        result = TensorType(element_of(value.type), shape)
+        result = tensor_type(element_of(value.type), shape)
         return self.emit("repeat", [value], result, repeat_dimensions=factors)
 
     def permute(self, value: SSAValue, permutation: Sequence[int]) -> SSAValue:
@@ -121,7 +121,7 @@ class OpBuilder:
         if list(permutation) == list(range(len(permutation))):
             return value
         shape = shape_of(value.type)
-        result = TensorType(element_of(value.type), [shape[axis] for axis in permutation])
+        result = tensor_type(element_of(value.type), [shape[axis] for axis in permutation])
         return self.emit("permute", [value], result, permutation=list(permutation))
 
     def typecast(self, value: SSAValue, element: Attribute) -> SSAValue:
@@ -132,7 +132,7 @@ class OpBuilder:
 
     def full(self, shape: Sequence[int], fill_value: float, element: Attribute) -> SSAValue:
         """A tensor of one value."""
-        result = TensorType(element, shape)
+        result = tensor_type(element, shape)
         return self.emit("full", [], result, shape=list(shape), fill_value=fill_value)
 
     def slice(
@@ -150,7 +150,7 @@ class OpBuilder:
         ]
         if tuple(shape) == shape_of(value.type) and all(stride == 1 for stride in step):
             return value
-        result = TensorType(element_of(value.type), shape)
+        result = tensor_type(element_of(value.type), shape)
         return self.emit(
             "slice_static", [value], result, begins=list(begins), ends=list(ends), step=step
         )
@@ -174,7 +174,7 @@ class OpBuilder:
             return value
         shape = shape_of(value.type)
         kept = [(0, 0)] * (len(shape) - len(widths)) + list(widths)
-        result = TensorType(
+        result = tensor_type(
             element_of(value.type),
             [size + before + after for size, (before, after) in zip(shape, kept, strict=True)],
         )
@@ -188,7 +188,7 @@ class OpBuilder:
             return values[0]
         shape = list(shape_of(values[0].type))
         shape[dim] = sum(shape_of(value.type)[dim] for value in values)
-        result = TensorType(element_of(values[0].type), shape)
+        result = tensor_type(element_of(values[0].type), shape)
         return self.emit("concat", [list(values)], result, dim=dim)
 
     def reduce(
@@ -200,7 +200,7 @@ class OpBuilder:
             for axis, size in enumerate(shape_of(value.type))
             if keep_dim or axis not in dims
         ]
-        result = TensorType(element_of(value.type), shape)
+        result = tensor_type(element_of(value.type), shape)
         return self.emit(name, [value], result, dim_arg=list(dims), keep_dim=keep_dim)
 
 

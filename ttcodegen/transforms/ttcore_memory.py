@@ -131,6 +131,10 @@ class _Usage:
     chip: ChipDescription
     taken: dict[str, dict[str, int]] = field(default_factory=dict[str, dict[str, int]])
     """By memory, then by what it is taken for: bytes of each bank."""
+    known: dict[TensorPlacement, Banks | None] = field(
+        default_factory=dict[TensorPlacement, "Banks | None"]
+    )
+    """What tensors take that lie in these ways: most lie as others do."""
 
     def check(self) -> None:
         """Raises CompileError at the first op for which no room is left."""
@@ -151,9 +155,16 @@ class _Usage:
             if (program := op.attributes.get("program")) is not None:
                 self._run(program, op)
 
-    def _take(self, value: SSAValue, kind: str, op: Operation) -> None:
+    def _banks(self, value: SSAValue) -> Banks | None:
         placement = _placement(value.type)
-        banks = banks_of(placement, self.chip) if placement is not None else None
+        if placement is None:
+            return None
+        if placement not in self.known:
+            self.known[placement] = banks_of(placement, self.chip)
+        return self.known[placement]
+
+    def _take(self, value: SSAValue, kind: str, op: Operation) -> None:
+        banks = self._banks(value)
         if banks is None:
             return
         kinds = self.taken.setdefault(banks.memory, {})
@@ -174,8 +185,7 @@ class _Usage:
         del kinds["circular buffers"]
 
     def _give_back(self, value: SSAValue) -> None:
-        placement = _placement(value.type)
-        banks = banks_of(placement, self.chip) if placement is not None else None
+        banks = self._banks(value)
         if banks is not None:
             self.taken[banks.memory]["activations"] -= banks.bytes
 

@@ -14,11 +14,11 @@ from functools import cache
 from math import prod
 
 from xdsl.context import Context
-from xdsl.dialects.builtin import ModuleOp, TensorType
+from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Operation, SSAValue
 from xdsl.passes import ModulePass
 
-from ttcodegen.dialects.datatypes import element_of, shape_of
+from ttcodegen.dialects.datatypes import element_of, shape_of, tensor_type
 from ttcodegen.dialects.operation import CatalogueOp
 from ttcodegen.ops.constant_values import splat_of
 from ttcodegen.ops.definition import TTIR
@@ -69,7 +69,7 @@ def move_permute_behind(rewriter: Rewriter, op: CatalogueOp) -> SSAValue | None:
     shape = [0] * len(permutation)
     for axis, source in enumerate(permutation):
         shape[source] = op.result_shape[axis]
-    result = TensorType(op.result_type.element_type, shape)
+    result = tensor_type(op.result_type.element_type, shape)
     moved = rewriter.again(op, operands, result, **_moved_attributes(op, permutation))
     return rewriter.permute(moved, permutation)
 

@@ -38,12 +38,17 @@ class Cost:
 
 
 def run(command: Sequence[str], environment: dict[str, str] | None = None) -> Cost:
-    """Runs a command once; raises SystemExit with what it said if it fails."""
+    """Runs a command once; raises SystemExit with what it said if it fails.
+
+    It may keep the bytecode of what it imports, as an installed package has it.
+    """
+    variables = os.environ | (environment or {})
+    variables.pop("PYTHONDONTWRITEBYTECODE", None)
     with tempfile.TemporaryFile("w+") as output, tempfile.TemporaryFile("w+") as messages:
         start = perf_counter()
         process = subprocess.Popen(
             command,
-            env=os.environ | (environment or {}),
+            env=variables,
             stdin=subprocess.DEVNULL,
             stdout=output,
             stderr=messages,

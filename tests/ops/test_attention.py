@@ -144,6 +144,56 @@ def test_rows_that_the_lowest_float_hides_are_means(evaluate):
     close(ran.lowered[0], expected)
 
 
+ONE_QUERY = [
+    # mask, scale, window, whether there is a sink
+    (None, None, None, False),
+    ((2, 4, 1, 64), 0.5, None, True),
+    ((1, 1, 1, 64), 2.0, None, False),
+    ((2, 1, 1, 64), None, 7, True),
+]
+
+
+@pytest.mark.parametrize(("shape", "scale", "window", "has_sink"), ONE_QUERY)
+@pytest.mark.parametrize("size", [32, 20])
+def test_one_query_is_decoded(evaluate, shape, scale, window, has_sink, size):
+    query = draw(2, 4, 1, size, dtype="bfloat16")
+    key, value = (draw(2, 2, 64, size, dtype="bfloat16") for _ in range(2))
+    mask = None if shape is None else draw(*shape, dtype="bfloat16")
+    if mask is not None:
+        mask[..., :3] = -np.inf
+    sink = draw(1, 4, 1, 1, dtype="bfloat16") if has_sink else None
+    ran = evaluate(
+        "scaled_dot_product_attention",
+        [query, key, value, mask, sink],
+        query.shape,
+        is_causal=False,
+        scale=scale,
+        sliding_window_size=window,
+    )
+    expected = attention(
+        query,
+        key,
+        value,
+        size**-0.5 if scale is None else scale,
+        window_of(1, 64, False, window),
+        mask,
+        sink.astype(np.float64).reshape(-1) if sink is not None else None,
+    )
+    close(ran.golden[0], expected)
+    close(ran.lowered[0], expected)
+    assert ran.names.count("ttnn.scaled_dot_product_attention_decode") == 1
+
+
+@pytest.mark.parametrize(("batch", "keys"), [(1, 50), (65, 32)])
+def test_one_query_that_the_library_cannot_decode(evaluate, batch, keys):
+    query = draw(batch, 2, 1, 32, dtype="bfloat16")
+    key, value = (draw(batch, 2, keys, 32, dtype="bfloat16") for _ in range(2))
+    operands = [query, key, value, None, None]
+    ran = evaluate("scaled_dot_product_attention", operands, query.shape, is_causal=False)
+    close(ran.lowered[0], ran.golden[0])
+    assert ran.names == ["ttnn.scaled_dot_product_attention"]
+
+
 def test_head_sizes_of_whole_tiles_take_one_call(evaluate):
     operands = [draw(1, 2, 32, 64, dtype="bfloat16") for _ in range(3)]
     ran = evaluate("scaled_dot_product_attention", [*operands, None, None], (1, 2, 32, 64))

@@ -43,6 +43,8 @@ from ttcodegen.ops.op_builder import OpBuilder
 TILE = 32
 ATTENDED = (DataType.BFLOAT16, DataType.BFLOAT8_B, DataType.BFLOAT4_B)
 """What the library's attention computes with (rules-0.70.1.md)."""
+MOST_USERS = 64
+"""The library's decoding has a core per user: 8 x 8 on Wormhole."""
 LOWEST_MASKED = -1e30
 """Masks that go down to the lowest finite float overflow when the library divides them by the
 scale, and a row of nothing but infinities has no softmax; this is far enough below any score."""
@@ -322,6 +324,8 @@ def _lower_attention(builder: OpBuilder, op: CatalogueOp) -> SSAValue:
     if not in_library:
         result = spelled_out(builder, operands, factor, mask, sink, element)
         return builder.typecast(result, op.result_type.element_type)
+    if queries == 1 and keys % TILE == 0 and batch <= MOST_USERS:
+        return _decoded(builder, op, operands, factor, mask, sink)
     if mask is not None:
         mask = builder.repeat(mask, [*shape_of(mask.type)[:2], queries, keys])
     if sink is not None:
@@ -337,6 +341,37 @@ def _lower_attention(builder: OpBuilder, op: CatalogueOp) -> SSAValue:
         sliding_window_size=window,
     )
     result = builder.slice_dim(result, 3, 0, size)
+    return builder.typecast(result, op.result_type.element_type)
+
+
+def _decoded(
+    builder: OpBuilder,
+    op: CatalogueOp,
+    operands: Sequence[SSAValue],
+    factor: float,
+    mask: SSAValue | None,
+    sink: SSAValue | None,
+) -> SSAValue:
+    """A single query by the library's decoding, which divides the keys among cores. It takes (1,
+    batch, heads, head size), a mask with all heads (rules-0.70.1.md), and multiplies mask and sink
+    with the scale."""
+    query, key, value = operands
+    batch, heads, _, size = op.shape("query")
+    if mask is not None:
+        mask = bounded(builder, scaled(builder, mask, 1.0 / factor))
+        mask = builder.permute(mask, [0, 2, 1, 3])
+        mask = builder.repeat(mask, [shape_of(mask.type)[0], 1, heads, op.shape("key")[2]])
+    if sink is not None:
+        sink = builder.reshape(scaled(builder, sink, 1.0 / factor), [heads, 1])
+        sink = padded_to(builder, sink, TILE)
+    result = builder.emit(
+        "scaled_dot_product_attention_decode",
+        [builder.permute(query, [2, 0, 1, 3]), key, value, mask, None, sink],
+        TensorType(bf16, [1, batch, heads, size]),
+        is_causal=False,
+        scale=op.parameter("scale") if size % TILE == 0 else factor,
+    )
+    result = builder.permute(result, [1, 2, 0, 3])
     return builder.typecast(result, op.result_type.element_type)
 
 

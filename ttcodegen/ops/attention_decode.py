@@ -18,6 +18,7 @@ from ttcodegen.dialects.operation import CatalogueOp
 from ttcodegen.lazy_numpy import Array, np
 from ttcodegen.ops.attention import (
     ATTENDED,
+    MOST_USERS,
     SCALE,
     TILE,
     attend,
@@ -58,9 +59,6 @@ from ttcodegen.ops.definition import (
     register,
 )
 from ttcodegen.ops.op_builder import OpBuilder
-
-MOST_USERS = 64
-"""A core per user: 8 x 8 on Wormhole."""
 
 # Meaning: the query is (1, users, heads, head size).
 

@@ -48,6 +48,13 @@ func.func @update_cache(%cache: tensor<2x3x64x32xbf16>, %x: tensor<1x3x2x32xbf16
   return %cache : tensor<2x3x64x32xbf16>
 }
 
+func.func @update_cache_of_some(%cache: tensor<5x3x64x32xbf16>, %x: tensor<1x3x2x32xbf16>, %one: tensor<1xi32>,
+                                %each: tensor<2xui32>) -> tensor<5x3x64x32xbf16> {
+  "ttir.update_cache"(%cache, %x, %one) <{batch_offset = 3 : i32}> : (tensor<5x3x64x32xbf16>, tensor<1x3x2x32xbf16>, tensor<1xi32>) -> ()
+  "ttir.update_cache"(%cache, %x, %each) <{batch_offset = 1 : i32}> : (tensor<5x3x64x32xbf16>, tensor<1x3x2x32xbf16>, tensor<2xui32>) -> ()
+  return %cache : tensor<5x3x64x32xbf16>
+}
+
 func.func @paged_fill_cache(%cache: tensor<8x2x32x64xbf16>, %x: tensor<1x2x65x64xbf16>, %table: tensor<2x4xi32>,
                             %user: tensor<1xi32>) -> tensor<8x2x32x64xbf16> {
   "ttir.paged_fill_cache"(%cache, %x, %table, %user) : (tensor<8x2x32x64xbf16>, tensor<1x2x65x64xbf16>, tensor<2x4xi32>, tensor<1xi32>) -> ()
@@ -93,4 +100,23 @@ func.func @sampling(%values: tensor<32x64xbf16>) -> tensor<32xi32> {
   %temp = "ttir.ones"() <{shape = array<i32: 32>}> : () -> tensor<32xbf16>
   %0 = "ttir.sampling"(%values, %tokens, %k, %p, %temp) <{seed = 7 : ui32}> : (tensor<32x64xbf16>, tensor<32x64xi32>, tensor<32xui32>, tensor<32xbf16>, tensor<32xbf16>) -> tensor<32xi32>
   return %0 : tensor<32xi32>
+}
+
+// Forms that the recipes do not reach.
+
+func.func @one_query(%q: tensor<2x4x1x32xbf16>, %k: tensor<2x2x64x32xbf16>, %v: tensor<2x2x64x32xbf16>, %mask: tensor<2x1x1x64xbf16>,
+                     %sink: tensor<1x4x1x1xbf16>) -> (tensor<2x4x1x32xbf16>, tensor<2x4x1x32xbf16>) {
+  %0 = "ttir.scaled_dot_product_attention"(%q, %k, %v) <{is_causal = false, operandSegmentSizes = array<i32: 1, 1, 1, 0, 0>}> : (tensor<2x4x1x32xbf16>, tensor<2x2x64x32xbf16>, tensor<2x2x64x32xbf16>) -> tensor<2x4x1x32xbf16>
+  %1 = "ttir.scaled_dot_product_attention"(%q, %k, %v, %mask, %sink) <{is_causal = false, scale = 0.25 : f32, sliding_window_size = 16 : ui32, operandSegmentSizes = array<i32: 1, 1, 1, 1, 1>}> : (tensor<2x4x1x32xbf16>, tensor<2x2x64x32xbf16>, tensor<2x2x64x32xbf16>, tensor<2x1x1x64xbf16>, tensor<1x4x1x1xbf16>) -> tensor<2x4x1x32xbf16>
+  return %0, %1 : tensor<2x4x1x32xbf16>, tensor<2x4x1x32xbf16>
+}
+
+func.func @places_in_a_large_image(%x: tensor<1x260x260x2xbf16>) -> (tensor<1x130x130x2xbf16>, tensor<1x130x130x2xi32>) {
+  %0, %1 = "ttir.max_pool2d_with_indices"(%x) <{kernel = 2 : i32, stride = 2 : i32, padding = 0 : i32, dilation = 1 : i32, ceil_mode = false}> : (tensor<1x260x260x2xbf16>) -> (tensor<1x130x130x2xbf16>, tensor<1x130x130x2xi32>)
+  return %0, %1 : tensor<1x130x130x2xbf16>, tensor<1x130x130x2xi32>
+}
+
+func.func @product_of_vectors(%a: tensor<70xbf16>, %b: tensor<70xbf16>) -> tensor<1xbf16> {
+  %0 = "ttir.matmul"(%a, %b) : (tensor<70xbf16>, tensor<70xbf16>) -> tensor<1xbf16>
+  return %0 : tensor<1xbf16>
 }

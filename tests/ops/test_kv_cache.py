@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from xdsl.utils.exceptions import VerifyException
 
 RANDOM = np.random.default_rng(17)
 
@@ -37,6 +38,23 @@ def test_update(evaluate, dtype):
     for user, head in np.ndindex(3, 2):
         expected[user, head, 37] = entry[0, head, user]
     same(ran, expected)
+
+
+@pytest.mark.parametrize(
+    ("users", "rows", "offset"), [(3, 3, 0), (5, 2, 3), (70, 70, 0), (90, 66, 7)]
+)
+@pytest.mark.parametrize("one", [True, False])
+def test_update_of_some_users_and_at_positions_of_their_own(evaluate, users, rows, offset, one):
+    cache, entry = drawn(users, 2, 64, 8), drawn(1, 2, rows, 8)
+    places = np.array([37], np.int32) if one else RANDOM.integers(0, 64, rows, dtype=np.int32)
+    ran = evaluate("update_cache", [cache, entry, places], [], batch_offset=offset)
+    expected = cache.copy()
+    for row, head in np.ndindex(rows, 2):
+        expected[offset + row, head, places[0 if one else row]] = entry[0, head, row]
+    same(ran, expected)
+    plain = one and rows == users
+    assert ("ttnn.update_cache" in ran.names) == plain
+    assert ran.names.count("ttnn.paged_update_cache") == (0 if plain else -(-rows // 64))
 
 
 @pytest.mark.parametrize("dtype", ["float32", "bfloat16"])
@@ -85,6 +103,15 @@ def test_paged_fill(evaluate, dtype, users, length):
     same(ran, expected)
 
 
+@pytest.mark.parametrize(
+    ("cache", "entry"), [((70, 2, 40, 8), (1, 70, 2, 8)), ((3, 33, 64, 8), (1, 3, 33, 8))]
+)
+def test_what_the_library_cannot_update_is_refused(evaluate, cache, entry):
+    index = np.zeros(entry[1], dtype=np.int32)
+    with pytest.raises(VerifyException, match="up to 64 users at once and 32 heads"):
+        evaluate("paged_update_cache", [drawn(*cache), drawn(*entry), index, None], [])
+
+
 def test_refusals(refusal):
     cache = drawn(4, 2, 32, 8)
     index = np.zeros(3, dtype=np.int32)
@@ -104,5 +131,9 @@ def test_refusals(refusal):
     assert "expected a page_table with pages for 65 positions" in message
     message = refusal("paged_fill_cache", [cache, drawn(2, 2, 32, 8), table, None], [])
     assert "expected one user's number for each in the input" in message
+    message = refusal("update_cache", [cache, drawn(1, 2, 3, 8), index[:1]], [], batch_offset=2)
+    assert "rows for the 4 users of the cache or for some of them" in message
+    message = refusal("update_cache", [cache, drawn(1, 2, 4, 8), index], [])
+    assert "expected an update_index of one element or of 4" in message
     message = refusal("fill_cache", [cache, drawn(2, 2, 32, 8)], [], batch_offset=3)
     assert "does not fit into a cache" in message

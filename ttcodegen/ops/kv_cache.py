@@ -21,6 +21,7 @@ from ttcodegen.ops.definition import (
     operand,
     register,
 )
+from ttcodegen.ops.kv_cache_paged import write_rows
 from ttcodegen.ops.op_builder import OpBuilder
 
 HEADER = "ttnn/operations/kv_cache/kv_cache.hpp"
@@ -118,24 +119,45 @@ register(
 
 
 def _verify_update(op: CatalogueOp) -> None:
-    """The input (1, heads, users, head size) has one row for each user of the cache."""
+    """The input (1, heads, users, head size) has a row for each user of the cache, or for some of
+    them one after the other; there is one position for all, or one for each row."""
     cache, entry = _verify_cache(op)
-    if entry[0] != 1 or entry[2] != cache[0] or op.parameter("batch_offset") != 0:
+    offset, rows = op.parameter("batch_offset"), entry[2]
+    if entry[0] != 1 or not 0 <= offset <= cache[0] - rows:
         raise VerifyException(
-            f"{op.name}: expected an input with one row for each of the {cache[0]} users and "
-            f"batch_offset 0, found shape {entry} and {op.parameter('batch_offset')}"
+            f"{op.name}: expected an input (1, heads, users, head size) with rows for the "
+            f"{cache[0]} users of the cache or for some of them, found shape {entry} from user "
+            f"{offset} on"
+        )
+    found = op.shape("update_index")
+    if found not in ((), (1,), (rows,)):
+        raise VerifyException(
+            f"{op.name}: expected an update_index of one element or of {rows}, one for each row of "
+            f"the input, found shape {found}"
         )
 
 
 def _update(call: Call) -> Sequence[Array]:
     cache, entry = call.array("cache"), call.array("input")
-    position = int(call.array("update_index").reshape(-1)[0])
-    cache[:, :, position] = np.swapaxes(entry[0], 0, 1)
+    positions = call.array("update_index").reshape(-1).astype(np.int64)
+    first = call.attributes.get("batch_offset", 0)
+    for row in range(entry.shape[2]):
+        position = positions[row if len(positions) > 1 else 0]
+        cache[first + row, :, position] = entry[0, :, row]
     return []
 
 
 def _lower_update(builder: OpBuilder, op: CatalogueOp) -> Sequence[SSAValue]:
-    builder.emit_op("update_cache", [builder[value] for value in op.operands], [])
+    """The library's own has one position, and rows for all users; other forms are rows of pages."""
+    cache, entry, positions = (builder[value] for value in op.operands)
+    rows, first = shape_of(entry.type)[2], op.parameter("batch_offset")
+    (count,) = shape_of(positions.type) or (1,)
+    if count == 1 and rows == shape_of(cache.type)[0]:
+        builder.emit_op("update_cache", [cache, entry, positions], [])
+        return []
+    positions = builder.repeat(builder.reshape(positions, [count]), [rows])
+    entry = builder.permute(entry, [0, 2, 1, 3])
+    write_rows(builder, op, cache, entry, positions, first=first)
     return []
 
 

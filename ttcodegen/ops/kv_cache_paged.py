@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from xdsl.dialects.builtin import DenseIntOrFPElementsAttr, TensorType, i32
 from xdsl.ir import SSAValue
 from xdsl.utils.exceptions import VerifyException
 
@@ -98,24 +99,66 @@ def _update(call: Call) -> Sequence[Array]:
 
 
 def _lower_update(builder: OpBuilder, op: CatalogueOp) -> Sequence[SSAValue]:
-    """The library reads one tile of heads of each user, from a core of its own."""
     cache, entry = builder.operand(op, "cache"), builder.operand(op, "input")
-    _, users, heads, _ = shape_of(entry.type)
-    if users > MOST_USERS or shape_of(cache.type)[1] > TILE:
+    positions, table = builder.operand(op, "update_index"), builder.optional(op, "page_table")
+    if op.parameter("share_cache"):
+        _expect_few(op, shape_of(entry.type)[1], shape_of(cache.type)[1])
+        write_rows(builder, op, cache, entry, positions, share_cache=True)
+    else:
+        write_rows(builder, op, cache, entry, positions, table)
+    return []
+
+
+def _expect_few(op: CatalogueOp, users: int, heads: int) -> None:
+    if users > MOST_USERS or heads > TILE:
         raise VerifyException(
-            f"{op.name}: the library updates caches of up to {MOST_USERS} users and {TILE} heads, "
-            f"found {users} and {shape_of(cache.type)[1]}"
+            f"{op.name}: the library updates caches of up to {MOST_USERS} users at once and "
+            f"{TILE} heads, found {users} and {heads}"
         )
+
+
+def write_rows(
+    builder: OpBuilder,
+    op: CatalogueOp,
+    cache: SSAValue,
+    entry: SSAValue,
+    positions: SSAValue,
+    table: SSAValue | None = None,
+    first: int = 0,
+    share_cache: bool = False,
+) -> None:
+    """Writes rows (1, users, heads, head size) into a cache at the position of each user, who has
+    the pages that the table says; without one, they are users one after the other, from `first` on.
+
+    The library reads one tile of heads of each user, from a core of its own, and takes as many
+    users as there are cores; what is for more or fewer users than a cache has is written by way of
+    its pages. Raises VerifyException if they are no whole tiles then.
+    """
+    owners, own_heads, length, _ = shape_of(cache.type)
+    _, users, heads, _ = shape_of(entry.type)
+    if table is None and (users > MOST_USERS or users != owners) and not share_cache:
+        _expect_few(op, 0 if length % TILE == 0 else users, own_heads)
+        _verify_page_size(op, length)
+        table = _page_per_user(builder, first, users)
+    _expect_few(op, 0, own_heads)
     if heads > TILE:
         entry = builder.slice_dim(entry, 2, 0, TILE)
     entry = builder.typecast(entry, element_of(cache.type))
-    builder.emit_op(
-        "paged_update_cache",
-        [cache, entry, builder.operand(op, "update_index"), builder.optional(op, "page_table")],
-        [],
-        share_cache=op.parameter("share_cache"),
-    )
-    return []
+    for begin in range(0, users, MOST_USERS):
+        end = min(begin + MOST_USERS, users)
+        pages = None if table is None else builder.slice_dim(table, 0, begin, end)
+        part = builder.slice_dim(entry, 1, begin, end)
+        places = builder.slice_dim(positions, 0, begin, end)
+        builder.emit_op(
+            "paged_update_cache", [cache, part, places, pages], [], share_cache=share_cache
+        )
+
+
+def _page_per_user(builder: OpBuilder, first: int, users: int) -> SSAValue:
+    """The page table of a cache whose pages hold all positions of a user."""
+    type_ = TensorType(i32, [users, 1])
+    numbers = DenseIntOrFPElementsAttr.from_list(type_, list(range(first, first + users)))
+    return builder.emit("constant", [], type_, value=numbers)
 
 
 def _positions(op: CatalogueOp) -> int:

@@ -179,18 +179,10 @@ void for_each_input(const Pool& pool, const Window& row, const Window& column,
     }
 }
 
-std::vector<Tensor> run_max_pool(const Tensor& input, const Pool& pool, const PoolOptions& options,
-                                 bool return_indices) {
-    check_input(input, pool);
-    const Tensor output = make_output(input, pool, options, options.dtype);
-    std::optional<Tensor> indices;
-    if (return_indices) {
-        TT_FATAL(options.layout == Layout::ROW_MAJOR,
-                 "Only ROW_MAJOR supported when return_indices is true");
-        TT_FATAL(pool.image() <= 65536, "The indices of an image of {} pixels do not fit UINT16",
-                 pool.image());
-        indices = make_output(input, pool, options, DataType::UINT16);
-    }
+/// Writes the greatest element of each window, and its place in the image as an Index.
+template <typename Index>
+void find_maxima(const Tensor& input, const Pool& pool, const Tensor& output,
+                 const std::optional<Tensor>& indices) {
     const FloatElements elements(input);
     std::byte* stored = buffer_of(output).data();
     const std::size_t channels = pool.channels;
@@ -199,28 +191,45 @@ std::vector<Tensor> run_max_pool(const Tensor& input, const Pool& pool, const Po
         std::fill_n(maxima, channels, -std::numeric_limits<float>::infinity());
         const float* source =
             elements.data() + image * static_cast<std::size_t>(pool.image()) * channels;
-        uint16_t* positions =
-            indices ? reinterpret_cast<uint16_t*>(buffer_of(*indices).data()) + i * channels
-                    : nullptr;
+        Index* positions =
+            indices ? reinterpret_cast<Index*>(buffer_of(*indices).data()) + i * channels : nullptr;
         if (positions != nullptr) {
             std::fill_n(positions, channels,
-                        static_cast<uint16_t>(row.begin * pool.width + column.begin));
+                        static_cast<Index>(row.begin * pool.width + column.begin));
         }
         for_each_input(pool, row, column, [&](int64_t position) {
             const float* pixel = source + static_cast<std::size_t>(position) * channels;
             if (positions != nullptr) {
                 for (std::size_t c = 0; c < channels; ++c) {
                     positions[c] =
-                        pixel[c] > maxima[c] ? static_cast<uint16_t>(position) : positions[c];
+                        pixel[c] > maxima[c] ? static_cast<Index>(position) : positions[c];
                 }
             }
             for (std::size_t c = 0; c < channels; ++c) {
                 maxima[c] = pixel[c] > maxima[c] || pixel[c] != pixel[c] ? pixel[c] : maxima[c];
             }
         });
-        store_floats(maxima, channels, options.dtype,
-                     stored + i * channels * stored_size(options.dtype));
+        store_floats(maxima, channels, output.dtype(),
+                     stored + i * channels * stored_size(output.dtype()));
     });
+}
+
+std::vector<Tensor> run_max_pool(const Tensor& input, const Pool& pool, const PoolOptions& options,
+                                 bool return_indices) {
+    check_input(input, pool);
+    const Tensor output = make_output(input, pool, options, options.dtype);
+    std::optional<Tensor> indices;
+    if (return_indices) {
+        TT_FATAL(options.layout == Layout::ROW_MAJOR,
+                 "Only ROW_MAJOR supported when return_indices is true");
+        const bool narrow = pool.image() <= std::numeric_limits<uint16_t>::max();
+        indices = make_output(input, pool, options, narrow ? DataType::UINT16 : DataType::UINT32);
+    }
+    if (indices && indices->dtype() == DataType::UINT32) {
+        find_maxima<uint32_t>(input, pool, output, indices);
+    } else {
+        find_maxima<uint16_t>(input, pool, output, indices);
+    }
     finish_block_float(output);
     if (options.deallocate_input) {
         Tensor(input).deallocate(true);

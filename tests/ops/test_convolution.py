@@ -314,3 +314,27 @@ def test_convolution_of_one_layer_takes_well_under_a_second():
         near = np.pad(x, [(0, 0), (1, 1), (1, 1), (0, 0)])[0, y : y + 3, z : z + 3]
         expected = np.einsum("ijc,ocij->o", near, weight)
         assert_close(result[0, y, z], expected, 1e-3)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "int8"])
+@pytest.mark.parametrize(("sizes", "dilation"), [((17, 18), (1, 1)), ((2, 17, 19), (1, 2, 3))])
+@pytest.mark.parametrize("groups", [1, 2])
+def test_many_channels_are_multiplied_where_they_lie(dtype, sizes, dilation, groups):
+    x = (5 * draw(2, *sizes, 256 * groups)).astype(dtype)
+    rank = len(sizes)
+    kernel = (2,) * (rank - 2) + (1, 2)
+    weight = (5 * draw(2 * groups, 256, *kernel)).astype(dtype)
+    window = Window(kernel, (1,) * rank, ((0, 0),) * rank, dilation)
+    found = convolution(x, weight, window, groups)
+    columns = np.lib.stride_tricks.sliding_window_view(
+        x.astype(np.float64),
+        [d * (k - 1) + 1 for d, k in zip(dilation, kernel, strict=True)],
+        tuple(range(1, rank + 1)),
+    )[(..., *(slice(None, None, d) for d in dilation))]
+    for group in range(groups):
+        outputs = slice(2 * group, 2 * group + 2)
+        seen = columns[(*[slice(None)] * (rank + 1), slice(256 * group, 256 * group + 256))]
+        axes = [*range(1, rank + 2)], [*range(rank + 1, 2 * rank + 2)]
+        expected = np.tensordot(weight[outputs].astype(np.float64), seen, axes)
+        expected = np.moveaxis(expected, 0, -1)
+        np.testing.assert_allclose(found[..., outputs], expected, rtol=1e-4, atol=1e-2)

@@ -234,15 +234,21 @@ def test_pooling_refuses_another_size_of_a_flattened_image(refusal):
     assert "expected an input of shape (1, 1, 60, 3)" in message
 
 
-def test_global_avg_pool2d(evaluate, refusal):
-    x = draw(2, 7, 5, 3)
-    ran = evaluate("global_avg_pool2d", [x], (2, 1, 1, 3))
-    expected = np.zeros((2, 1, 1, 3))
-    for n, c in np.ndindex(2, 3):
-        expected[n, 0, 0, c] = sum(x[n, y, z, c] for y, z in np.ndindex(7, 5)) / 35
+@pytest.mark.parametrize("shape", [(2, 7, 5, 3), (1, 5, 3), (2, 3, 4, 5, 3)])
+def test_global_avg_pool2d(evaluate, shape):
+    x = draw(*shape)
+    *batch, height, width, channels = shape
+    ran = evaluate("global_avg_pool2d", [x], (*batch, 1, 1, channels))
+    expected = np.zeros((*batch, 1, 1, channels))
+    for y, z in np.ndindex(height, width):
+        expected[..., 0, 0, :] += x[..., y, z, :] / (height * width)
     assert_close(ran.golden[0], expected)
     assert_close(ran.lowered[0], expected)
-    assert "expected an input of rank 4" in refusal("global_avg_pool2d", [draw(7, 5, 3)], (1, 1, 3))
+
+
+def test_global_avg_pool2d_refuses(refusal):
+    message = refusal("global_avg_pool2d", [draw(5, 3)], (1, 3))
+    assert "expected an input of rank 3 or more, found (5, 3)" in message
 
 
 @pytest.mark.parametrize("factors", [[2], [1, 3], [4, 2]])
@@ -275,6 +281,12 @@ def test_upsample2d_bilinear(evaluate, factors, channels):
     assert_close(ran.lowered[0], expected)
     enlarged = ran.ops[ran.names.index("ttnn.upsample_bilinear")]
     assert enlarged.result_shape[-1] % 32 == 0
+
+
+def test_bilinear_interpolation_of_integers_lies_between_them(evaluate):
+    x = np.array([0, 8], dtype=np.int32).reshape(1, 2, 1, 1)
+    ran = evaluate("upsample2d", [x], (1, 8, 1, 1), scale_factor=[4, 1], mode="bilinear")
+    np.testing.assert_array_equal(ran.golden[0].reshape(-1), [0, 0, 1, 3, 5, 7, 8, 8])
 
 
 def test_upsample2d_refuses(refusal):

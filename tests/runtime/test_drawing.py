@@ -122,6 +122,20 @@ def test_kernels_of_convolutions_are_scaled() -> None:
     assert draw(text)["w"].std() == pytest.approx(1 / 12, rel=0.1)
 
 
+def test_sums_of_integers_fit_into_the_result() -> None:
+    text = """
+    func.func @f(%x: tensor<4x32xi8>, %w: tensor<32x9xi8>, %y: tensor<4x0xf32>,
+                 %v: tensor<0x9xf32>) -> (tensor<4x9xi8>, tensor<4x9xf32>) {
+      %0 = "ttir.matmul"(%x, %w) : (tensor<4x32xi8>, tensor<32x9xi8>) -> tensor<4x9xi8>
+      %1 = "ttir.matmul"(%y, %v) : (tensor<4x0xf32>, tensor<0x9xf32>) -> tensor<4x9xf32>
+      return %0, %1 : tensor<4x9xi8>, tensor<4x9xf32>
+    }
+    """
+    drawn = draw(text)
+    assert (drawn["x"].min(), drawn["x"].max()) == (-1, 1)
+    assert drawn["y"].shape == (4, 0)
+
+
 EMBEDDING = """
 func.func private @look_up(%i: tensor<1x32xui32>, %t: tensor<11x8xf32>) -> tensor<1x32x8xf32> {
   %0 = "ttir.embedding"(%i, %t) : (tensor<1x32xui32>, tensor<11x8xf32>) -> tensor<1x32x8xf32>

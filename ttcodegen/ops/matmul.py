@@ -79,7 +79,8 @@ def product_shape(a: Shape, b: Shape) -> Shape | None:
 
 
 def _verify_matmul(op: CatalogueOp) -> None:
-    """Inner dimensions are equal, batches broadcast; a bias broadcasts onto the product."""
+    """Inner dimensions are equal, batches broadcast; a bias broadcasts onto the product. The
+    product of two vectors is a scalar, or that as a tensor of one element."""
     a, b = _matrices(op)
     expected = product_shape(a, b)
     if expected is None:
@@ -96,11 +97,18 @@ def _verify_matmul(op: CatalogueOp) -> None:
                 f"{op.name}: the bias {shape_of(bias.type)} does not broadcast onto {expected}"
             )
         expected = with_bias
+    if expected == () and op.result_shape == (1,):
+        return
     expect_shape(op, expected)
 
 
+def as_factor(x: Array) -> Array:
+    """Integers as numbers whose sums of products do not wrap, and which numpy multiplies fast."""
+    return x if np.issubdtype(x.dtype, np.floating) else x.astype(np.float64)
+
+
 def _product(call: Call) -> Array:
-    a, b = call.array("a"), call.array("b")
+    a, b = as_factor(call.array("a")), as_factor(call.array("b"))
     if call["transpose_a"] and a.ndim > 1:
         a = np.swapaxes(a, -1, -2)
     if call["transpose_b"] and b.ndim > 1:
@@ -110,7 +118,8 @@ def _product(call: Call) -> Array:
     if bias is not None:
         result = result + bias
     activation = call.attributes.get("activation")
-    return result if activation is None else ACTIVATIONS[activation](result)
+    result = result if activation is None else ACTIVATIONS[activation](result)
+    return result.reshape(1) if result.ndim == 0 and call.results[0].shape == (1,) else result
 
 
 def _lower_product(builder: OpBuilder, op: CatalogueOp) -> SSAValue:
@@ -154,8 +163,9 @@ def _product_primitives(builder: OpBuilder, op: CatalogueOp) -> SSAValue | None:
     columns = right[-2] if transpose_b else right[-1]
     matrices = TensorType(op.result_type.element_type, (*batch, left[-2], columns))
     value = builder.emit("matmul", [a, b], matrices, transpose_b=transpose_b)
-    value = builder.reshape(value, product)
-    return value if bias is None else builder.broadcasting("add", value, bias)
+    if bias is None:
+        return builder.reshape(value, op.result_shape)
+    return builder.broadcasting("add", builder.reshape(value, product), bias)
 
 
 def _transposed(builder: OpBuilder, value: SSAValue) -> SSAValue:
@@ -344,7 +354,7 @@ def _verify_dot_general(op: CatalogueOp) -> None:
 
 
 def _dot_general(call: Call) -> Array:
-    lhs, rhs = call.array("lhs"), call.array("rhs")
+    lhs, rhs = as_factor(call.array("lhs")), as_factor(call.array("rhs"))
     labels = iter(range(lhs.ndim + rhs.ndim))
     names_l = [next(labels) for _ in range(lhs.ndim)]
     names_r = [next(labels) for _ in range(rhs.ndim)]

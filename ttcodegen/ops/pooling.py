@@ -383,19 +383,20 @@ register(
 
 
 def _verify_global(op: CatalogueOp) -> None:
-    """Height and width become 1."""
+    """Height and width, which stand before the channels, become 1."""
     shape = op.shape("input")
-    if len(shape) != 4:
-        raise VerifyException(f"{op.name}: expected an input of rank 4, found {shape}")
-    expect_shape(op, [shape[0], 1, 1, shape[3]])
+    if len(shape) < 3:
+        raise VerifyException(f"{op.name}: expected an input of rank 3 or more, found {shape}")
+    expect_shape(op, [*shape[:-3], 1, 1, shape[-1]])
 
 
 def _decompose_global(builder: OpBuilder, op: CatalogueOp) -> SSAValue:
     """The library's own global_avg_pool2d divides by the width of the tiles rather than of the
     image (tt-metal 0.70.1, ttnn/operations/pool/global_avg_pool/global_avg_pool.cpp)."""
-    n, height, width, channels = op.shape("input")
-    rows = builder.reshape(builder.operand(op, "input"), [n, 1, height * width, channels])
-    return builder.typecast(builder.reduce("mean", rows, [2]), element_of(op.result_type))
+    *batch, height, width, channels = op.shape("input")
+    rows = builder.reshape(builder.operand(op, "input"), [*batch, 1, height * width, channels])
+    means = builder.reduce("mean", rows, [len(batch) + 1])
+    return builder.typecast(means, element_of(op.result_type))
 
 
 register(
@@ -404,7 +405,7 @@ register(
         (operand("input"),),
         (),
         verify=_verify_global,
-        numpy=lambda call: call.array("input").mean(axis=(1, 2), keepdims=True),
+        numpy=lambda call: call.array("input").mean(axis=(-3, -2), keepdims=True),
         decompose=_decompose_global,
     )
 )

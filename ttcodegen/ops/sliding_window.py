@@ -25,6 +25,7 @@ from ttcodegen.lazy_numpy import np
 from ttcodegen.ops.attribute_kinds import INTEGER, INTEGERS, AttributeKind
 from ttcodegen.ops.cpp_calls import Text
 from ttcodegen.ops.definition import AttributeSpec, Call, attribute
+from ttcodegen.ops.matmul import as_factor
 from ttcodegen.ops.op_builder import OpBuilder
 from ttcodegen.ops.remembering import Memory
 
@@ -263,6 +264,11 @@ def array_text(values: Sequence[int]) -> Text:
 
 _COLUMNS = 1 << 22
 """How many elements of unrolled windows a convolution holds at once: they fit into the cache."""
+_PART = 1 << 21
+"""How many elements of its result a convolution that unrolls nothing computes at once."""
+_WIDE = 256
+"""Channels from which on a product with what one element of the kernel sees takes much longer than
+adding it to the others."""
 
 
 def padded(
@@ -317,18 +323,62 @@ def convolution(
 def _convolution(
     x: numpy.ndarray, weight: numpy.ndarray, window: Window, sizes: tuple[int, ...], groups: int
 ) -> numpy.ndarray:
-    """That of a padded image, whose result has those sizes: for each row of the kernel one matrix
-    product, group by group, of (windows, kernel width * Ci/groups) and (kernel width * Ci/groups,
-    Co/groups)."""
+    """That of a padded image, whose result has those sizes, group by group."""
     outputs, width = weight.shape[:2]
-    rank, last = len(window.kernel), window.kernel[-1]
-    # (kernel rows..., groups, kernel width * Ci/groups, Co/groups)
-    grouped = weight.reshape(groups, outputs // groups, width, *window.kernel)
-    grouped = np.transpose(grouped, (*range(3, 2 + rank), 0, 2 + rank, 2, 1))
-    matrices = grouped.reshape(*window.kernel[:-1], groups, last * width, outputs // groups)
+    x, weight = as_factor(x), as_factor(weight)
     result = np.zeros((x.shape[0], *sizes, groups, outputs // groups), dtype=x.dtype)
+    neighbours = len(sizes) > 1 and window.stride[-2:] == (1, 1)
+    if neighbours and width >= _WIDE and prod(sizes[-2:]) >= _WIDE:
+        _add_tap_by_tap(result, x, weight, window)
+    else:
+        _add_row_by_row(result, x, weight, window)
+    return result.reshape(x.shape[0], *sizes, outputs)
+
+
+def _add_tap_by_tap(
+    result: numpy.ndarray, x: numpy.ndarray, weight: numpy.ndarray, window: Window
+) -> None:
+    """For each element of the kernel a product of what it sees with its (Ci/groups, Co/groups).
+
+    Nothing is copied: what it sees in some rows of a plane lies there in one piece, with what is
+    between the last window of a row and the first of the next; products of that are left out."""
+    batch, *sizes, groups, outputs = result.shape
+    width, (height, line) = weight.shape[1], x.shape[-3:-1]
+    # (kernel..., groups, Ci/groups, Co/groups)
+    grouped = weight.reshape(groups, outputs, width, *window.kernel)
+    matrices = np.ascontiguousarray(np.moveaxis(grouped, (0, 2, 1), (-3, -2, -1)))
+    planes = x.reshape(*x.shape[:-3], height * line, groups, width)
+    step = max(1, min(_PART // (line * outputs), sizes[-2]))
+    total, product = (np.empty((step * line, outputs), dtype=x.dtype) for _ in range(2))
+    blocks = itertools.product(np.ndindex(batch, *sizes[:-2]), range(0, sizes[-2], step))
+    for ((image, *place), first), group in itertools.product(blocks, range(groups)):
+        rows = min(step, sizes[-2] - first)
+        count = (rows - 1) * line + sizes[-1]
+        total[:] = 0
+        for tap in np.ndindex(*window.kernel):
+            *above, y, column = (at * apart for at, apart in zip(tap, window.dilation, strict=True))
+            seen = zip(place, window.stride, above, strict=False)
+            plane = planes[(image, *(at * stride + offset for at, stride, offset in seen))]
+            start = (first + y) * line + column
+            np.matmul(plane[start : start + count, group], matrices[(*tap, group)], product[:count])
+            total[:count] += product[:count]
+        whole = total[: rows * line].reshape(rows, line, outputs)
+        result[(image, *place, slice(first, first + rows))][:, :, group] = whole[:, : sizes[-1]]
+
+
+def _add_row_by_row(
+    result: numpy.ndarray, x: numpy.ndarray, weight: numpy.ndarray, window: Window
+) -> None:
+    """For each row of the kernel one matrix product, group by group, of (windows, kernel width *
+    Ci/groups) and (kernel width * Ci/groups, Co/groups)."""
+    batch, *sizes, groups, outputs = result.shape
+    width, rank, last = weight.shape[1], len(window.kernel), window.kernel[-1]
+    # (kernel rows..., groups, kernel width * Ci/groups, Co/groups)
+    grouped = weight.reshape(groups, outputs, width, *window.kernel)
+    grouped = np.transpose(grouped, (*range(3, 2 + rank), 0, 2 + rank, 2, 1))
+    matrices = grouped.reshape(*window.kernel[:-1], groups, last * width, outputs)
     step = max(1, _COLUMNS // (prod(sizes[1:]) * last * groups * width))
-    for index, first in itertools.product(range(x.shape[0]), range(0, sizes[0], step)):
+    for index, first in itertools.product(range(batch), range(0, sizes[0], step)):
         image = x[index : index + 1, first * window.stride[0] :]
         block = [min(step, sizes[0] - first), *sizes[1:]]
         for row in np.ndindex(*window.kernel[:-1]):
@@ -338,7 +388,6 @@ def _convolution(
             product = np.moveaxis(rows @ matrices[row], 0, 1)
             part = result[index, first : first + block[0]]
             part += product.reshape(part.shape)
-    return result.reshape(x.shape[0], *sizes, outputs)
 
 
 def transposed_convolution(
@@ -364,6 +413,7 @@ def _transposed_convolution(
 ) -> numpy.ndarray:
     """Every element of an image (N, H, W, Ci) adds its multiple of the kernel of a weight (Ci,
     Co/groups, kernel...) to the output, which then loses its padding."""
+    x, weight = as_factor(x), as_factor(weight)
     n, *positions, channels = x.shape
     full = [
         (size - 1) * window.stride[axis] + window.reach(axis) + output_padding[axis]

@@ -68,7 +68,8 @@ def _interpolated(x: numpy.ndarray, axis: int, factor: int) -> numpy.ndarray:
     position = np.clip((place + 0.5) / factor - 0.5, 0, size - 1)
     below = np.floor(position).astype(np.int64)
     above = np.minimum(below + 1, size - 1)
-    share = (position - below).astype(x.dtype).reshape([-1] + [1] * (x.ndim - 1 - axis))
+    dtype = np.result_type(x.dtype, np.float32)
+    share = (position - below).astype(dtype).reshape([-1] + [1] * (x.ndim - 1 - axis))
     return np.take(x, below, axis=axis) * (1 - share) + np.take(x, above, axis=axis) * share
 
 

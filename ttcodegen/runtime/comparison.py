@@ -102,10 +102,13 @@ def compare(actual: np.ndarray, expected: np.ndarray, tolerance: Tolerance) -> A
         return Agreement(True, "none", None, 0.0)
     if _is_exact(expected):
         return _compare_exactly(actual, expected, tolerance)
-    for kind, found in (("NaN", np.isnan), ("+inf", np.isposinf), ("-inf", np.isneginf)):
-        different = sum(
-            int(np.count_nonzero(found(a) != found(e))) for a, e in _blocks(actual, expected)
-        )
+    kinds = (("NaN", np.isnan), ("+inf", np.isposinf), ("-inf", np.isneginf))
+    counts = [0] * len(kinds)
+    for a, e in _blocks(actual, expected):
+        if not (np.isfinite(a).all() and np.isfinite(e).all()):
+            for index, (_, found) in enumerate(kinds):
+                counts[index] += int(np.count_nonzero(found(a) != found(e)))
+    for (kind, _), different in zip(kinds, counts, strict=True):
         if different:
             return _failed(f"{kind} stands in other places ({different} elements)")
     pair = Moments.of(actual, expected)

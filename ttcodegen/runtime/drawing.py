@@ -14,9 +14,10 @@ from collections.abc import Callable, Sequence
 
 import ml_dtypes
 import numpy as np
-from xdsl.dialects.builtin import ModuleOp
+from xdsl.dialects.builtin import IntegerType, ModuleOp
 from xdsl.dialects.func import FuncOp
 from xdsl.ir import BlockArgument
+from xdsl.utils.hints import isa
 
 from ttcodegen.diagnostics import CompileError
 from ttcodegen.dialects.datatypes import (
@@ -36,6 +37,7 @@ MASKED = -10000.0
 """What is added to a score so that softmax makes zero of it, in any of the float types."""
 _MASKED_PART = 0.25
 _EPSILONS = (1e-6, 1e-5)
+_LARGEST = 2**31 - 1
 _FLOAT_PLACES = 256
 """Below this every integer is a number of bf16."""
 _CHUNK = 1 << 22
@@ -152,7 +154,7 @@ def _is_epsilon(usage: Usage, uses: Sequence[Use]) -> bool:
 
 
 def _largest_fan_in(uses: Sequence[Use]) -> int:
-    return max(map(_fan_in, uses), default=1)
+    return max(map(_fan_in, uses), default=1) or 1
 
 
 def _fan_in(use: Use) -> int:
@@ -192,7 +194,20 @@ def _booleans(probability: float) -> Draw:
 
 def _integers(name: str, uses: Sequence[Use], indexing: Sequence[Use], data_type: DataType) -> Draw:
     low, high = _integer_range(name, uses, indexing, data_type is DataType.INT32)
+    bound = min(map(_largest_factor, uses), default=high)
+    low, high = max(low, -bound), max(min(high, bound), low)
     return lambda rng, count: rng.integers(low, high + 1, count)
+
+
+def _largest_factor(use: Use) -> int:
+    """The largest integer whose products, summed up by that use, are still of the result's type."""
+    if use.spec.fan_in is None:
+        return _LARGEST
+    element = element_of(use.op.result_type)
+    if not isa(element, IntegerType):
+        return _LARGEST
+    largest: int = 2 ** (element.width.data - 1) - 1
+    return max(math.isqrt(largest // max(use.spec.fan_in(use.op), 1)), 1)
 
 
 def _integer_range(

@@ -1,0 +1,52 @@
+"""Products of matrices where numpy's own matmul would not do."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from tests.runtime.sources import parse
+from ttcodegen.runtime.golden import Golden
+
+RANDOM = np.random.default_rng(23)
+
+
+@pytest.mark.parametrize("shape", [(), (1,)])
+@pytest.mark.parametrize("bias", [None, (1,)])
+def test_product_of_vectors(evaluate, shape, bias):
+    a, b = (RANDOM.normal(size=33).astype(np.float32) for _ in range(2))
+    added = None if bias is None else np.ones(bias, dtype=np.float32)
+    shape = shape if bias is None else bias
+    expected = np.float64(a @ b) + (0 if bias is None else 1)
+    ran = evaluate("linear", [a, b, added], shape)
+    for found in (ran.golden[0], ran.lowered[0]):
+        assert found.shape == shape
+        np.testing.assert_allclose(found.reshape(()), expected, rtol=1e-5)
+
+
+def test_product_of_vectors_is_no_matrix(refusal):
+    a, b = (RANDOM.normal(size=33).astype(np.float32) for _ in range(2))
+    assert "expected a result of shape ()" in refusal("matmul", [a, b], (1, 1))
+
+
+DIMS = ", ".join(
+    f"{kind}_dims_{side} = array<i64{dims}>"
+    for kind, side, dims in (
+        *(("batch", side, "") for side in ("lhs", "rhs")),
+        *(("contract", "lhs", ": 1"), ("contract", "rhs", ": 0")),
+    )
+)
+
+
+@pytest.mark.parametrize(
+    "op", ['"ttir.matmul"(%a, %b)', f'"ttir.dot_general"(%a, %b) <{{{DIMS}}}>']
+)
+def test_sums_of_narrow_integers_do_not_wrap(op):
+    types = "(tensor<2x5xi8>, tensor<5x3xi8>) -> tensor<2x3xi32>"
+    module = parse(
+        "func.func @f(%a: tensor<2x5xi8>, %b: tensor<5x3xi8>) -> tensor<2x3xi32> {\n"
+        f"  %0 = {op} : {types}\n  return %0 : tensor<2x3xi32>\n}}"
+    )
+    a, b = np.full((2, 5), 100, dtype=np.int8), np.full((5, 3), 100, dtype=np.int8)
+    (product,) = Golden(module).run("f", [a, b])
+    np.testing.assert_array_equal(product, np.full((2, 3), 50_000))

@@ -312,9 +312,9 @@ class TTNNLayoutAttr(Data[TensorPlacement]):
         printer.print_string(layout_text(self.data))
 
 
-def placement_of(value: SSAValue | Attribute) -> TensorPlacement:
+def placement_of(value: SSAValue) -> TensorPlacement:
     """Where and how a TTNN tensor lies; only valid after layouts were assigned."""
-    type_ = value.type if isinstance(value, SSAValue) else value
+    type_ = value.type
     assert isinstance(type_, TensorType), type_
     assert isinstance(type_.encoding, TTNNLayoutAttr), type_
     return type_.encoding.data

@@ -10,6 +10,7 @@ from __future__ import annotations
 from bisect import bisect_left
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
+from functools import cache
 from typing import Any
 
 from xdsl.dialects.builtin import ModuleOp
@@ -38,22 +39,22 @@ def function_blocks(function: FuncOp) -> list[Block]:
 
 
 # Checks against abstract classes are slow; there are few classes of ops.
-_PURE_CLASSES: dict[type[Operation], bool] = {}
+@cache
+def _overwrites(op_class: type[Operation]) -> bool | None:
+    """Whether ops of a class overwrite an operand, None if they are in no catalogue."""
+    if not issubclass(op_class, CatalogueOp):
+        return None
+    return op_class.definition.in_place is not None
 
 
 def is_pure(op: Operation) -> bool:
     """Whether the op only computes its results, so that it may go when nobody uses them."""
-    op_class = type(op)
-    pure = _PURE_CLASSES.get(op_class)
-    if pure is None:
-        pure = isinstance(op, CatalogueOp) and op.definition.in_place is None
-        _PURE_CLASSES[op_class] = pure
-    return pure and len(op.results) > 0
+    return _overwrites(type(op)) is False and len(op.results) > 0
 
 
 def is_unused(op: Operation) -> bool:
     """Whether the op only computes results that nobody uses."""
-    return is_pure(op) and all(result.first_use is None for result in op.results)
+    return is_pure(op) and all([result.first_use is None for result in op.results])
 
 
 def is_repeatable(op: Operation) -> bool:
@@ -91,8 +92,10 @@ class InPlaceWrites:
         self._buffers: dict[SSAValue, SSAValue] = {}
         epoch = 0
         for op in block.ops:
-            if not isinstance(op, CatalogueOp) or op.definition.in_place is None:
+            if not _overwrites(type(op)):
                 continue
+            assert isinstance(op, CatalogueOp)
+            assert op.definition.in_place is not None
             buffer = self._buffer(op.operand(op.definition.in_place))
             self._writes.setdefault(buffer, []).append(epoch)
             for result in op.results:
@@ -105,7 +108,7 @@ class InPlaceWrites:
         epoch = 0
         for op in block.ops:
             self._epochs[op] = epoch
-            if isinstance(op, CatalogueOp) and op.definition.in_place is not None:
+            if _overwrites(type(op)):
                 epoch += 1
 
     def _buffer(self, value: SSAValue) -> SSAValue:

@@ -24,6 +24,33 @@ PAGED = '"ttir.paged_scaled_dot_product_attention_decode"'
 
 CALLS = [
     (
+        '%r = "ttir.clamp_scalar"(%i) <{min = -2147483648 : i32, max = 7 : i32}> : '
+        f"({INDEX}) -> {INDEX}",
+        f"%i: {INDEX}",
+        INDEX,
+        "ttnn::clamp(@, -2147483647 - 1, 7)",
+    ),
+    (
+        '%r = "ttir.clamp_scalar"(%i) <{min = 1 : i32, max = -1 : i32}> : '
+        "(tensor<8xui32>) -> tensor<8xui32>",
+        "%i: tensor<8xui32>",
+        "tensor<8xui32>",
+        "ttnn::clamp(@, 1, 2147483647)",
+    ),
+    (
+        '%r = "ttir.full"() <{shape = array<i32: 2>, fill_value = -2 : i32}> : '
+        "() -> tensor<2xui32>",
+        "",
+        "tensor<2xui32>",
+        "4294967294u)",
+    ),
+    (
+        f'%r = "ttir.selu"(%x) <{{scale = 2.0 : f32, alpha = 0.5 : f32}}> : ({X}) -> {X}',
+        f"%x: {X}",
+        X,
+        "ttnn::selu(@, 2.0f, 0.5f)",
+    ),
+    (
         f"%r = {ATTENTION}(%q, %q, %q) <{{operandSegmentSizes = array<i32: 1, 1, 1, 0, 0>}}> : "
         f"({Q}, {Q}, {Q}) -> {Q}",
         f"%q: {Q}",

@@ -134,6 +134,8 @@ def test_a_sum_of_booleans_is_a_disjunction() -> None:
         ("ui16", "1.0e+10 : f32", 2**16 - 1),
         ("i32", "0x7FC00000 : f32", 0),
         ("i1", "2.5 : f32", 1),
+        ("ui32", "-1 : i32", 2**32 - 1),
+        ("ui8", "-1 : i32", 255),
     ],
 )
 def test_numbers_saturate(element: str, value: str, expected: int) -> None:

@@ -31,11 +31,16 @@ def splat_of(value: SSAValue) -> float | int | None:
 
 
 def number_as(value: float, dtype: str) -> Array:
-    """A number as an element of that dtype. Of floats, integers take what is before the point: the
-    nearest one that there is, 0 for NaN."""
+    """A number as an element of that dtype. Integers take what is before the point, or the nearest
+    one that there is, 0 for NaN. A negative integer names the bits of an unsigned one: attributes
+    of TTIR have 32 bits and a sign."""
     target = np.dtype(dtype)
-    if isinstance(value, float) and np.issubdtype(target, np.integer):
+    if np.issubdtype(target, np.integer):
         limits = np.iinfo(target)
-        whole = int(np.nan_to_num(value, nan=0.0, posinf=limits.max, neginf=limits.min))
-        value = min(max(whole, int(limits.min)), int(limits.max))
+        low, high = int(limits.min), int(limits.max)
+        if isinstance(value, float):
+            value = int(np.nan_to_num(value, nan=0.0, posinf=high, neginf=low))
+        elif value < 0 and low == 0:
+            value %= high + 1
+        value = min(max(value, low), high)
     return np.asarray(value).astype(target)

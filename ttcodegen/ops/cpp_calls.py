@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any, Protocol
 
+from xdsl.dialects.builtin import i32
 from xdsl.ir import SSAValue
 
-from ttcodegen.dialects.datatypes import DataType
+from ttcodegen.dialects.datatypes import DataType, ui32
 from ttcodegen.dialects.operation import CatalogueOp
 from ttcodegen.dialects.placement import TensorPlacement
 from ttcodegen.emitc.text import Text
@@ -163,13 +164,14 @@ def attribute_(
 
 def cpp_text(value: bool | float | str | DataType | list[Any]) -> str:
     """A Python value as a C++ expression; lists become braced lists."""
-    from ttcodegen.emitc.spelling import float_value, string_literal
+    from ttcodegen.emitc.spelling import float_value, integer_value, string_literal
 
     match value:
         case bool():
             return "true" if value else "false"
         case int():
-            return str(value)
+            # The library's numbers have 32 bits; without a suffix, the larger half would be `long`.
+            return integer_value(value, ui32 if 1 << 31 <= value < 1 << 32 else i32).text
         case float():
             return float_value(value).text
         case DataType():

@@ -162,8 +162,10 @@ def _bound(name: str) -> ArgumentRule:
 
     def rule(calls: CppCalls, op: CatalogueOp) -> Argument:
         value = op.parameter(name)
-        is_float = declared_data_type(op.operands[0]).is_float
-        return Text(cpp_text(float(value) if is_float else int(value)))
+        data_type = declared_data_type(op.operands[0])
+        if data_type.is_float:
+            return Text(cpp_text(float(value)))
+        return Text(cpp_text(int(number_as(value, data_type.numpy))))
 
     return rule
 

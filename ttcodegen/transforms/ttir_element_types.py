@@ -239,9 +239,12 @@ def _normalized_number(attribute: IntegerAttr | FloatAttr, element: Attribute) -
     if is_boolean(element):
         return IntegerAttr(int(value != 0), i32)
     data_type = normalized_data_type(element)
-    if data_type is None or data_type.is_float or -(2**31) <= value < 2**31:
+    if data_type is None or data_type.is_float:
         return attribute
-    saturated = int(number_as(float(value), data_type.numpy))
+    saturated = int(number_as(value, data_type.numpy))
+    if isinstance(attribute, FloatAttr) and abs(value - saturated) < 1:
+        # What it has behind the point is for the op to say: a slope is one for integers too.
+        return attribute
     return IntegerAttr(saturated, i32 if saturated < 2**31 else i64)
 
 

@@ -77,6 +77,26 @@ void deadlocks_name_who_waits_for_what() {
             run(std::move(program));
         },
         {"deadlock: 1 processor waits", "Kernel_Source_Code:5", "polls"});
+    // Who is stuck alike is told once; a core that waits for another count stands apart.
+    const CoreRange cores{{0, 0}, {3, 2}};
+    expect_diagnosis(
+        [&] {
+            Program program = CreateProgram();
+            add_circular_buffer(program, cores, 0, 2);
+            const auto reader =
+                add_reader(program, cores, kernel("cb_wait_front(0, get_arg_val<uint32_t>(0));"));
+            add_writer(program, cores,
+                       kernel("cb_reserve_back(0, 2);\ncb_reserve_back(0, 3 - 1);\n"
+                              "cb_push_back(0, 1);\ncb_reserve_back(0, 2);"));
+            SetRuntimeArgs(program, reader, cores, {2});
+            SetRuntimeArgs(program, reader, CoreCoord(1, 2), {1});
+            run(std::move(program));
+        },
+        {"deadlock: 23 processors wait",
+         "\n  cores (x=0,y=0)-(x=3,y=1), (x=0,y=2), (x=2,y=2)-(x=3,y=2), NCRISC, "
+         "Kernel_Source_Code:3: cb_wait_front wants 2 pages of circular buffer 0, 1 are there",
+         "\n  cores (x=0,y=0)-(x=3,y=2), BRISC, Kernel_Source_Code:6: cb_reserve_back wants 2 "
+         "of the 2 pages of circular buffer 0 free, 1 are free"});
     const std::chrono::duration<double> spent = std::chrono::steady_clock::now() - begin;
     std::printf("deadlocks found, with compilation, in %.2f s\n", spent.count());
 }

@@ -49,6 +49,47 @@ void check_count(Processor& processor, std::uint32_t cb, const CircularBuffer& b
     }
 }
 
+/// Pages of one call lie one after the other; `how` says what is done to them so.
+void check_before_end(Processor& processor, std::uint32_t cb, const CircularBuffer& buffer,
+                      std::uint32_t offset, std::uint32_t pages, const char* action,
+                      const char* how, Location here) {
+    if (pages * buffer.page_size > buffer.size - offset) {
+        fail(processor, here,
+             "%s %u pages of %s across its end: %u pages are left before it, and pages are %s "
+             "without wrapping",
+             action, pages, name_of(processor, cb).c_str(),
+             (buffer.size - offset) / buffer.page_size, how);
+    }
+}
+
+/// Where a page lies, counted from the processor's pointer; `bytes` of it are used.
+std::byte* page_at(Processor& processor, std::uint32_t cb, const CircularBuffer& buffer,
+                   std::uint32_t pointer, std::uint32_t page, std::uint32_t bytes,
+                   const char* action, const char* how, Location here) {
+    const std::uint64_t offset = pointer + std::uint64_t{page} * buffer.page_size;
+    if (offset + bytes > buffer.size) {
+        fail(processor, here,
+             "%s page %u of %s, beyond its end: %u pages are left before it, and %s does not wrap",
+             action, page, name_of(processor, cb).c_str(),
+             (buffer.size - pointer) / buffer.page_size, how);
+    }
+    return buffer.pages + offset;
+}
+
+void advance(std::uint32_t& pointer, std::uint32_t bytes, const CircularBuffer& buffer) {
+    pointer += bytes;
+    if (pointer == buffer.size) {
+        pointer = 0;
+    }
+}
+
+/// What is wrong with a byte that cannot be read.
+const char* describe_mark(Written written) {
+    return written == Written::Never
+               ? "nobody wrote"
+               : "a read has not brought yet: noc_async_read_barrier is missing";
+}
+
 /// Pages that are pushed hold what reads brought: all must have arrived.
 void check_reads_arrived(Processor& processor, std::uint32_t cb, const std::byte* begin,
                          const std::byte* end, Location here) {
@@ -103,14 +144,8 @@ void cb_push_back(Processor& processor, std::uint32_t cb, std::uint32_t pages, L
              name_of(processor, cb).c_str(), view.reserved);
     }
     check_pointer(processor, cb, buffer, view.write_offset, buffer.pages_received, "pushes", here);
+    check_before_end(processor, cb, buffer, view.write_offset, pages, "pushes", "written", here);
     const std::uint32_t bytes = pages * buffer.page_size;
-    if (bytes > buffer.size - view.write_offset) {
-        fail(processor, here,
-             "pushes %u pages of %s across its end: %u pages are left before it, and pages are "
-             "written without wrapping",
-             pages, name_of(processor, cb).c_str(),
-             (buffer.size - view.write_offset) / buffer.page_size);
-    }
     ProcessorState& state = ProcessorState::of(processor);
     const std::byte* begin = buffer.pages + view.write_offset;
     if (!state.reads.empty()) {
@@ -118,10 +153,7 @@ void cb_push_back(Processor& processor, std::uint32_t cb, std::uint32_t pages, L
     }
     buffer.pages_received += pages;
     view.reserved -= std::min(pages, view.reserved);
-    view.write_offset += bytes;
-    if (view.write_offset == buffer.size) {
-        view.write_offset = 0;
-    }
+    advance(view.write_offset, bytes, buffer);
     state.run->wake(*state.core);
 }
 
@@ -145,14 +177,8 @@ void cb_pop_front(Processor& processor, std::uint32_t cb, std::uint32_t pages, L
              name_of(processor, cb).c_str(), view.waited);
     }
     check_pointer(processor, cb, buffer, view.read_offset, buffer.pages_acked, "pops", here);
+    check_before_end(processor, cb, buffer, view.read_offset, pages, "pops", "read", here);
     const std::uint32_t bytes = pages * buffer.page_size;
-    if (bytes > buffer.size - view.read_offset) {
-        fail(processor, here,
-             "pops %u pages of %s across its end: %u pages are left before it, and pages are read "
-             "without wrapping",
-             pages, name_of(processor, cb).c_str(),
-             (buffer.size - view.read_offset) / buffer.page_size);
-    }
     ProcessorState& state = ProcessorState::of(processor);
     std::byte* begin = buffer.pages + view.read_offset;
     if (!state.writes.empty()) {
@@ -164,10 +190,7 @@ void cb_pop_front(Processor& processor, std::uint32_t cb, std::uint32_t pages, L
     }
     buffer.pages_acked += pages;
     view.waited -= pages;
-    view.read_offset += bytes;
-    if (view.read_offset == buffer.size) {
-        view.read_offset = 0;
-    }
+    advance(view.read_offset, bytes, buffer);
     state.run->wake(*state.core);
 }
 
@@ -179,23 +202,13 @@ const std::byte* front_page(Processor& processor, std::uint32_t cb, std::uint32_
         fail(processor, here, "reads page %u of %s, but cb_wait_front has waited for %u", page,
              name_of(processor, cb).c_str(), view.waited);
     }
-    const std::uint64_t offset = view.read_offset + std::uint64_t{page} * buffer.page_size;
-    if (offset + bytes > buffer.size) {
-        fail(processor, here,
-             "reads page %u of %s, beyond its end: %u pages are left before it, and reading does "
-             "not wrap",
-             page, name_of(processor, cb).c_str(),
-             (buffer.size - view.read_offset) / buffer.page_size);
-    }
-    const std::byte* memory = buffer.pages + offset;
+    const std::byte* memory =
+        page_at(processor, cb, buffer, view.read_offset, page, bytes, "reads", "reading", here);
     std::size_t marked = 0;
     const Written written = find_mark(memory, bytes, marked);
     if (written != Written::Yes) {
         fail(processor, here, "reads page %u of %s, whose byte %zu %s", page,
-             name_of(processor, cb).c_str(), marked,
-             written == Written::Never ? "nobody wrote"
-                                       : "a read has not brought yet: noc_async_read_barrier is "
-                                         "missing");
+             name_of(processor, cb).c_str(), marked, describe_mark(written));
     }
     return memory;
 }
@@ -208,15 +221,8 @@ std::byte* back_page(Processor& processor, std::uint32_t cb, std::uint32_t page,
         fail(processor, here, "writes page %u of %s, but cb_reserve_back has reserved %u", page,
              name_of(processor, cb).c_str(), view.reserved);
     }
-    const std::uint64_t offset = view.write_offset + std::uint64_t{page} * buffer.page_size;
-    if (offset + bytes > buffer.size) {
-        fail(processor, here,
-             "writes page %u of %s, beyond its end: %u pages are left before it, and writing does "
-             "not wrap",
-             page, name_of(processor, cb).c_str(),
-             (buffer.size - view.write_offset) / buffer.page_size);
-    }
-    return buffer.pages + offset;
+    return page_at(processor, cb, buffer, view.write_offset, page, bytes, "writes", "writing",
+                   here);
 }
 
 void check_written(Processor& processor, const void* memory, std::size_t bytes, const char* what,
@@ -224,10 +230,7 @@ void check_written(Processor& processor, const void* memory, std::size_t bytes, 
     std::size_t marked = 0;
     const Written written = find_mark(static_cast<const std::byte*>(memory), bytes, marked);
     if (written != Written::Yes) {
-        fail(processor, here, "reads %s, whose byte %zu %s", what, marked,
-             written == Written::Never
-                 ? "nobody wrote"
-                 : "a read has not brought yet: noc_async_read_barrier is missing");
+        fail(processor, here, "reads %s, whose byte %zu %s", what, marked, describe_mark(written));
     }
 }
 

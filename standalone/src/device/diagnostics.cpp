@@ -1,10 +1,14 @@
 #include "device/diagnostics.hpp"
 
+#include <algorithm>
 #include <cstdarg>
 #include <cstdio>
 #include <string_view>
+#include <utility>
 
 namespace ttcodegen::device {
+
+using tt::tt_metal::CoreRange;
 
 namespace {
 
@@ -39,6 +43,42 @@ std::string describe_processor(const ProcessorState& state) {
     const CoreState& core = *state.core;
     return format("core (x=%zu,y=%zu) [NoC (%zu,%zu)], %s", core.logical.x, core.logical.y,
                   core.noc.x, core.noc.y, processor_name(state.processor.kind));
+}
+
+std::string describe_cores(std::vector<CoreCoord> cores) {
+    std::sort(cores.begin(), cores.end(), [](const CoreCoord& a, const CoreCoord& b) {
+        return std::pair(a.y, a.x) < std::pair(b.y, b.x);
+    });
+    std::vector<CoreRange> runs;
+    for (const CoreCoord& core : cores) {
+        if (!runs.empty() && runs.back().end_coord == CoreCoord(core.x - 1, core.y)) {
+            runs.back().end_coord = core;
+        } else {
+            runs.emplace_back(core);
+        }
+    }
+    // Runs below each other that begin and end alike are a rectangle.
+    std::vector<CoreRange> rectangles;
+    for (const CoreRange& run : runs) {
+        const auto above =
+            std::find_if(rectangles.begin(), rectangles.end(), [&](const CoreRange& each) {
+                return each.start_coord.x == run.start_coord.x &&
+                       each.end_coord == CoreCoord(run.end_coord.x, run.end_coord.y - 1);
+            });
+        if (above != rectangles.end()) {
+            above->end_coord = run.end_coord;
+        } else {
+            rectangles.push_back(run);
+        }
+    }
+    std::string text;
+    for (const auto& [first, last] : rectangles) {
+        text += format("%s(x=%zu,y=%zu)", text.empty() ? "" : ", ", first.x, first.y);
+        if (first != last) {
+            text += format("-(x=%zu,y=%zu)", last.x, last.y);
+        }
+    }
+    return text;
 }
 
 std::string describe_line(const ProcessorState& state, const Location& here) {

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <string>
+#include <vector>
 
 #include "device/run.hpp"
 
@@ -11,6 +12,8 @@ namespace ttcodegen::device {
 const char* processor_name(ProcessorKind kind);
 /// `core (x=1,y=2) [NoC (19,20)], NCRISC`
 std::string describe_processor(const ProcessorState& state);
+/// `(x=0,y=0)-(x=7,y=3), (x=0,y=4)`: as rectangles, by first and last core.
+std::string describe_cores(std::vector<CoreCoord> cores);
 /// `reader.cpp:12`, with the kernel's path as the program gave it.
 std::string describe_line(const ProcessorState& state, const Location& here);
 /// `circular buffer 3 (cb_in)`

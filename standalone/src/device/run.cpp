@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <chrono>
 #include <cstring>
+#include <ranges>
+#include <utility>
 
 #include "device/compute/hooks.hpp"
 #include "device/diagnostics.hpp"
@@ -18,7 +20,7 @@ namespace {
 /// So many turns of processors that only poll, without anything else happening, are in vain.
 constexpr std::uint64_t kIdleYields = 100'000;
 
-/// Messages name so many stuck processors; all stand alike on most cores.
+/// Messages name so many groups of processors that are stuck alike.
 constexpr std::size_t kReportedWaits = 24;
 
 void set_compute(ProcessorState& state, EmulatedDevice& device, const ComputeConfig& config) {
@@ -371,18 +373,42 @@ void Run::execute() {
 }
 
 std::string Run::deadlock_report() const {
-    std::string text;
+    // Most cores run the same kernels and are stuck alike: who waits for the same at the same line
+    // is told once, in the order of the first of them.
+    struct Group {
+        const ProcessorState* first;
+        std::string wait;
+        std::vector<CoreCoord> cores;
+    };
+    std::vector<Group> groups;
+    std::map<std::pair<std::string, std::string>, std::size_t> index;
     std::size_t stuck = 0;
     for (const auto& state : processors_) {
         if (state->fiber->finished()) {
             continue;
         }
-        if (++stuck <= kReportedWaits) {
-            text += "\n  " + describe_processor(*state) + ", " + describe_wait(*state);
+        ++stuck;
+        const std::string wait = describe_wait(*state);
+        const auto [place, is_new] =
+            index.try_emplace({processor_name(state->processor.kind), wait}, groups.size());
+        if (is_new) {
+            groups.push_back({state.get(), wait, {}});
         }
+        groups[place->second].cores.push_back(state->core->logical);
     }
-    if (stuck > kReportedWaits) {
-        text += "\n  and " + std::to_string(stuck - kReportedWaits) + " more";
+    std::string text;
+    std::size_t left = stuck;
+    for (const Group& group : groups | std::views::take(kReportedWaits)) {
+        const ProcessorState& first = *group.first;
+        text += "\n  " +
+                (group.cores.size() == 1 ? describe_processor(first)
+                                         : "cores " + describe_cores(group.cores) + ", " +
+                                               processor_name(first.processor.kind)) +
+                ", " + group.wait;
+        left -= group.cores.size();
+    }
+    if (left != 0) {
+        text += "\n  and " + std::to_string(left) + " more";
     }
     return "deadlock: " + std::to_string(stuck) +
            (stuck == 1 ? " processor waits" : " processors wait") + " for what no other will do" +

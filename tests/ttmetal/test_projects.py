@@ -7,6 +7,7 @@ import json
 import os
 import shutil
 import subprocess
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -124,6 +125,38 @@ def test_the_library_runs_again_and_again(built: Path) -> None:
         for _ in range(3):
             values = generator.normal(size=(3, 50)).astype(np.float32)
             np.testing.assert_allclose(model.square(values), values * values, rtol=1e-6)
+
+
+BLACKHOLE = """
+func.func @scaled(%x: tensor<416x320xbf16>, %y: tensor<416x320xbf16>) -> tensor<416x320xbf16> {
+  %0 = "ttir.multiply"(%x, %y)
+      : (tensor<416x320xbf16>, tensor<416x320xbf16>) -> tensor<416x320xbf16>
+  return %0 : tensor<416x320xbf16>
+}
+"""
+"""A tile for each core of a blackhole."""
+
+
+@pytest.mark.slow
+def test_a_project_runs_on_the_card_that_it_is_compiled_for(
+    cpu_backend: CPUBackend, tmp_path: Path
+) -> None:
+    source, out = tmp_path / "tiny.mlir", tmp_path / "out"
+    source.write_text(BLACKHOLE)
+    arguments = [str(source), "-o", str(out), "--target", "ttmetal", "--kind", "both", "--check"]
+    assert main([*arguments, "--system-desc", "blackhole"]) == 0
+    manifest = json.loads((out / "manifest.json").read_text())
+    assert manifest["arch"] == "blackhole"
+    # The library says so as well, and who asks for another card gets that one.
+    loads = (
+        "import sys, numpy, ttcodegen\n"
+        "with ttcodegen.load(sys.argv[1], seed=0) as model:\n"
+        "    model.scaled(*numpy.ones((2, 416, 320), numpy.float32))\n"
+    )
+    # In a process of its own: which card is emulated stays with the process.
+    subprocess.run([sys.executable, "-c", loads, str(out)], check=True, timeout=300)
+    done = run(out, TTCODEGEN_ARCH="wormhole_b0")
+    assert done.returncode == 3
 
 
 def run(built: Path, *arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:

@@ -13,6 +13,7 @@ import pytest
 import ttcodegen
 from tests.stitching.conftest import BF16, EXAMPLE, Models
 from ttcodegen import LoadedModule, ModuleError
+from ttcodegen.cli.ttcodegen import main
 from ttcodegen.project.cpu_backend import CPUBackend
 from ttcodegen.project.toolchain import Toolchain
 
@@ -159,3 +160,13 @@ def test_two_modules_of_one_name_are_refused(
         shutil.copytree(models.encoder, tmp_path / name)
     message = configured(tmp_path, cpu_backend, toolchain, tmp_path / "build")
     assert "Two modules are called encoder" in message
+
+
+def test_modules_of_two_targets_are_refused(
+    models: Models, cpu_backend: CPUBackend, toolchain: Toolchain, tmp_path: Path
+) -> None:
+    shutil.copytree(models.encoder, tmp_path / "encoder")
+    decoder = [str(EXAMPLE / "decoder.mlir"), "-o", str(tmp_path / "decoder")]
+    assert main([*decoder, "--target", "ttmetal"]) == 0
+    message = configured(tmp_path, cpu_backend, toolchain, tmp_path / "build")
+    assert 'INTERFACE_TTCODEGEN_TARGET property of "decoder_support" does not agree' in message

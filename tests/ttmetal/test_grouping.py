@@ -194,6 +194,12 @@ def test_what_has_no_program_is_listed_with_its_counts() -> None:
         ("matmul", ("2x2xsi32", "2x2xsi32"), {}, "'ttir.matmul' of integers has no lowering"),
         ("exp", ("2x2xsi32",), {}, "'ttir.exp' of si32 has no operation on tiles"),
         ("add", ("0x2xf32", "0x2xf32"), {}, "of a tensor without elements has no lowering"),
+        (
+            "reverse",
+            ("3x65536x32768xui8",),
+            {"dimensions": "array<i64: 0>"},
+            "'ttir.reverse' of more than 4294967296 elements has no lowering",
+        ),
     ],
 )
 def test_data_types_without_a_program(

@@ -18,7 +18,6 @@ from xdsl.dialects.builtin import ArrayAttr, DictionaryAttr, IntegerAttr, String
 from xdsl.ir import Attribute
 
 from ttcodegen.dialects.datatypes import DataType
-from ttcodegen.dialects.tile import TILE_SIDE as TILE_SIDE
 
 
 class Processor(StrEnum):

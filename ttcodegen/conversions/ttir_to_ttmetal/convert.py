@@ -11,6 +11,7 @@ from xdsl.dialects.func import FuncOp, ReturnOp
 from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
 from xdsl.passes import ModulePass
 
+from ttcodegen.conversions.device_module import MEANING
 from ttcodegen.conversions.rebuilding import body_of
 from ttcodegen.conversions.ttir_to_ttmetal.coverage import check_coverage
 from ttcodegen.conversions.ttir_to_ttmetal.groups import (
@@ -37,7 +38,6 @@ from ttcodegen.systems.description import DEFAULT_ARCHITECTURE, default_system
 from ttcodegen.transforms.inline import is_entry
 from ttcodegen.transforms.rewriting import functions, set_type
 
-MEANING = "ttmetal.meaning"
 _LOWERINGS = {
     Kind.TILES: lower_tiles,
     Kind.MATMUL: lower_matmul,

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from math import prod
+
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.dialects.func import FuncOp, ReturnOp
 from xdsl.ir import Operation
@@ -17,14 +19,13 @@ from ttcodegen.diagnostics import CompileError, Diagnostic
 from ttcodegen.dialects.datatypes import DataType, shape_of
 from ttcodegen.dialects.operation import CatalogueOp
 from ttcodegen.dialects.placement import declared_data_type
-from ttcodegen.dialects.programs import TILE_SIDE
 from ttcodegen.dialects.tile import TILE_FORMATS
 from ttcodegen.ops.constant_values import splat_of
 from ttcodegen.transforms.rewriting import functions
 
-_WIDE = (DataType.FLOAT32, DataType.INT32, DataType.UINT32)
-MOST_TILES = 2**31 // (TILE_SIDE * TILE_SIDE)
-"""Numbers of elements are 32-bit integers in kernels."""
+_INDICES = (DataType.INT32, DataType.UINT32)
+MOST_ELEMENTS = 2**32
+"""Kernels count elements with 32 bits."""
 
 
 def obstacle(op: Operation) -> str | None:
@@ -38,19 +39,23 @@ def obstacle(op: Operation) -> str | None:
     if op.name in REDUCTIONS or op.name == "ttir.matmul":
         integers = [v for v in op.operands if not declared_data_type(v).is_float]
         return f"'{op.name}' of integers has no lowering" if integers else None
+    if op.name in MOVEMENTS or op.name == "ttir.embedding":
+        return _movement_obstacle(op)
+    return None if op.name in FILLS else f"'{op.name}' has no lowering"
+
+
+def _movement_obstacle(op: CatalogueOp) -> str | None:
+    largest = max(prod(shape_of(value.type)) for value in (*op.operands, *op.results))
+    if largest > MOST_ELEMENTS:
+        return f"'{op.name}' of more than {MOST_ELEMENTS} elements has no lowering"
     if op.name == "ttir.embedding":
         index = declared_data_type(op.operands[0])
-        return (
-            None if index in _WIDE[1:] else f"'{op.name}' has no lowering for {index.mlir} indices"
-        )
-    if op.name in FILLS:
-        return None
-    if op.name in MOVEMENTS:
-        data_type = declared_data_type(op.results[0])
-        if TILE_FORMATS[data_type.mlir].shares_exponent:
-            return f"'{op.name}' of {data_type.mlir} has no lowering"
-        return None
-    return f"'{op.name}' has no lowering"
+        if index not in _INDICES:
+            return f"'{op.name}' has no lowering for {index.mlir} indices"
+    data_type = declared_data_type(op.results[0])
+    if TILE_FORMATS[data_type.mlir].shares_exponent:
+        return f"'{op.name}' of {data_type.mlir} has no lowering"
+    return None
 
 
 def check_coverage(module: ModuleOp) -> None:

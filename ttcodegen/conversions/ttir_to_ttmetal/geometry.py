@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from math import prod
 
-from ttcodegen.dialects.programs import TILE_SIDE
+from ttcodegen.dialects.tile import TILE_SIDE
 
 
 @dataclass(frozen=True)

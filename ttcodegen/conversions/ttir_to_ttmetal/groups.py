@@ -21,7 +21,7 @@ from ttcodegen.conversions.ttir_to_ttmetal.registers import allocate, capacity
 from ttcodegen.dialects.datatypes import DataType, shape_of
 from ttcodegen.dialects.operation import CatalogueOp
 from ttcodegen.dialects.placement import declared_data_type
-from ttcodegen.dialects.programs import TILE_SIDE
+from ttcodegen.dialects.tile import TILE_SIDE
 from ttcodegen.ops.constant_values import splat_of
 from ttcodegen.ops.definition import TTIRDefinition
 from ttcodegen.ops.tile_lowering import Tile, TileBuilder

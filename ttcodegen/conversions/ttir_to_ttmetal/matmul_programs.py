@@ -38,7 +38,6 @@ from ttcodegen.conversions.ttir_to_ttmetal.walks import Walk
 from ttcodegen.dialects.datatypes import DataType, shape_of
 from ttcodegen.dialects.placement import declared_data_type
 from ttcodegen.dialects.programs import (
-    TILE_SIDE,
     ComputeSettings,
     CoreRange,
     Costs,
@@ -46,6 +45,7 @@ from ttcodegen.dialects.programs import (
     Processor,
     RuntimeArgument,
 )
+from ttcodegen.dialects.tile import TILE_SIDE
 from ttcodegen.dialects.ttkernel.builder import Value
 from ttcodegen.ops.tile_lowering import Tile, TileBuilder
 

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from ttcodegen.conversions.ttir_to_ttmetal.geometry import TiledShape, row_major_strides
 from ttcodegen.dialects.datatypes import shape_of
 from ttcodegen.dialects.operation import CatalogueOp
-from ttcodegen.dialects.programs import TILE_SIDE
+from ttcodegen.dialects.tile import TILE_SIDE
 
 
 @dataclass(frozen=True)

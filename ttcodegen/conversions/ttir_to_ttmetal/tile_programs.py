@@ -39,7 +39,6 @@ from ttcodegen.dialects.datatypes import DataType, shape_of
 from ttcodegen.dialects.operation import CatalogueOp
 from ttcodegen.dialects.placement import declared_data_type
 from ttcodegen.dialects.programs import (
-    TILE_SIDE,
     CircularBuffer,
     ComputeSettings,
     CoreRange,
@@ -48,6 +47,7 @@ from ttcodegen.dialects.programs import (
     Processor,
     RuntimeArgument,
 )
+from ttcodegen.dialects.tile import TILE_SIDE
 from ttcodegen.dialects.ttkernel.attributes import ReduceDim, ReduceType
 from ttcodegen.ops.tile_lowering import Tile, TileBuilder
 

@@ -100,6 +100,8 @@ def compare(actual: np.ndarray, expected: np.ndarray, tolerance: Tolerance) -> A
         return _failed(f"the shape is {actual.shape} instead of {expected.shape}")
     if actual.size == 0:
         return Agreement(True, "none", None, 0.0)
+    # Here and not for each of the passes below: a transposed array is copied for that.
+    actual, expected = actual.reshape(-1), expected.reshape(-1)
     if _is_exact(expected):
         return _compare_exactly(actual, expected, tolerance)
     kinds = (("NaN", np.isnan), ("+inf", np.isposinf), ("-inf", np.isneginf))

@@ -334,7 +334,64 @@ def kept_convolution(p: Formulas) -> list[SSAValue]:
     return [p.b("multiply", value, p.weight(1, 1, 1, 4)), value]
 
 
+def padded_image(
+    p: Formulas, *widths: int, value: float = 0.0, kept: bool = False
+) -> SSAValue | list[SSAValue]:
+    """A convolution, with padding (1, 0, 2, 1) of its own, of an image that others have padded."""
+    image = p.argument(2, 5, 5, 3)
+    pairs = list(zip(widths[::2], widths[1::2], strict=True))
+    shape = [size + sum(pair) for size, pair in zip((2, 5, 5, 3), pairs, strict=True)]
+    padded = p.make.emit("pad", [image], TensorType(f32, shape), padding=list(widths), value=value)
+    weight = p.argument(4, shape[3], 3, 3, kind="parameter")
+    result = TensorType(f32, [shape[0], shape[1] + 1, shape[2] - 1, 4])
+    convolved = p.make.emit("conv2d", [padded, weight, None], result, padding=[1, 0, 2, 1],
+                            stride=[1, 1], dilation=[1, 1])  # fmt: skip
+    return [convolved, padded] if kept else convolved
+
+
+def padded_volume(p: Formulas, *widths: int, mode: str = "zeros") -> SSAValue:
+    volume, weight = p.argument(1, 3, 4, 5, 4), p.argument(2, 3, 2, 2, 2, kind="parameter")
+    pairs = list(zip(widths[::2], widths[1::2], strict=True))
+    shape = [size + sum(pair) for size, pair in zip((1, 3, 4, 5, 4), pairs, strict=True)]
+    padded = p.make.emit("pad", [volume], TensorType(f32, shape), padding=list(widths), value=0.0)
+    result = TensorType(f32, [1, 2, *(size - 1 for size in shape[2:])])
+    places = {"batch": 0, "channel": 1, "depth": 2, "height": 3, "width": 4}
+    return p.make.emit("conv3d", [padded, weight, None], result, padding=[0], stride=[1],
+                       padding_mode=mode, **{f"{n}_dim": i for n, i in places.items()})  # fmt: skip
+
+
+def padded_sequence(p: Formulas) -> SSAValue:
+    sequence, weight = p.argument(2, 3, 8), p.argument(4, 3, 3, kind="parameter")
+    padded = p.make.emit(
+        "pad", [sequence], TensorType(f32, [2, 3, 11]), padding=[0, 0, 0, 0, 2, 1], value=0.0
+    )
+    return p.make.emit(
+        "conv1d", [padded, weight, None], TensorType(f32, [2, 4, 9]), padding=[0], stride=[1],
+        dilation=[1], batch_dim=0, channel_dim=1, length_dim=2,
+    )  # fmt: skip
+
+
 PRODUCTS: dict[str, tuple[Build, list[str]]] = {
+    "padding": (lambda p: padded_image(p, 0, 0, 1, 2, 3, 0, 0, 0), ["conv2d"]),
+    "padding of a number": (
+        lambda p: padded_image(p, 0, 0, 1, 2, 3, 0, 0, 0, value=1.0),
+        ["pad", "conv2d"],
+    ),
+    "padding of channels": (lambda p: padded_image(p, 0, 0, 1, 1, 1, 1, 0, 1), ["pad", "conv2d"]),
+    "padding used elsewhere": (
+        lambda p: padded_image(p, 0, 0, 1, 1, 1, 1, 0, 0, kept=True),
+        ["pad", "conv2d"],
+    ),
+    "padding of a sequence": (padded_sequence, ["conv1d"]),
+    "padding of a volume": (lambda p: padded_volume(p, 0, 0, 0, 0, 0, 0, 1, 1, 2, 2), ["conv3d"]),
+    "padding on one side of a volume": (
+        lambda p: padded_volume(p, 0, 0, 0, 0, 0, 0, 1, 0, 2, 2),
+        ["pad", "conv3d"],
+    ),
+    "padding of a volume that replicates": (
+        lambda p: padded_volume(p, 0, 0, 0, 0, 0, 0, 1, 1, 2, 2, mode="replicate"),
+        ["pad", "conv3d"],
+    ),
     "bias": (lambda p: p.b("add", product(p), p.weight(8)), ["linear"]),
     "bias first": (lambda p: p.b("add", p.weight(1, 8), product(p)), ["reshape", "linear"]),
     "bias behind a reshape": (

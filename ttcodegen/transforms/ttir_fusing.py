@@ -29,7 +29,7 @@ def fusing_rules() -> PatternSet:
 
 @dataclass(frozen=True)
 class TTIRFusingPass(ModulePass):
-    """Recognises biases, activations, norms and attention that were spelled out.
+    """Recognises biases, padding, activations, norms and attention that were spelled out.
 
     Where others use what lies in between, the ops stay as they are.
     """

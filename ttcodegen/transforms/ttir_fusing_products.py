@@ -1,4 +1,4 @@
-"""Bias, scale and batch normalisation that belong to a product or a convolution."""
+"""Bias, scale, batch normalisation and padding that belong to a product or a convolution."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from xdsl.ir import SSAValue
 
 from ttcodegen.dialects.datatypes import element_of, f32, shape_of
 from ttcodegen.dialects.operation import CatalogueOp
+from ttcodegen.ops.sliding_window import edges
 from ttcodegen.transforms.rewriting import PatternSet, Rewriter
 from ttcodegen.transforms.ttir_patterns import is_weight, same_type
 
@@ -87,6 +88,36 @@ def _again(
     if between is convolution or not isinstance(between, CatalogueOp):
         return result
     return rewriter.again(between, [result], op.result_type)
+
+
+_POSITIONS = ("length_dim", "depth_dim", "height_dim", "width_dim")
+
+
+@PRODUCTS.on("ttir.conv1d", "ttir.conv2d", "ttir.conv3d")
+def fuse_padding(rewriter: Rewriter, op: CatalogueOp) -> SSAValue | None:
+    """Zeros around the image are padding of the convolution, which does not copy the image."""
+    pad = rewriter.sole(op.operand("input"), "ttir.pad")
+    parameters = op.parameters()
+    plain = parameters.get("padding_mode", "zeros") == "zeros"
+    if pad is None or pad.parameter("value") != 0 or not plain:
+        return None
+    if parameters.get("flattened_compat_info") is not None:
+        return None
+    rank = len(op.result_shape)
+    numbers: list[int] = pad.parameter("padding")
+    widths = list(zip(numbers[::2], numbers[1::2], strict=True))
+    axes: list[int] = [parameters[name] % rank for name in _POSITIONS if name in parameters]
+    others = [widths[axis] for axis in range(rank) if axis not in axes]
+    if any(pair != (0, 0) for pair in others) or min(numbers, default=0) < 0:
+        return None
+    own = edges(op, len(axes))
+    before = [first + widths[axis][0] for (first, _), axis in zip(own, axes, strict=True)]
+    after = [last + widths[axis][1] for (_, last), axis in zip(own, axes, strict=True)]
+    if op.name == "ttir.conv3d" and before != after:
+        return None
+    parameters["padding"] = before if before == after and len(axes) > 1 else before + after
+    operands = [pad.operand("input"), op.operand("weight"), op.optional_operand("bias")]
+    return rewriter.emit(op.definition.short_name, operands, op.result_type, **parameters)
 
 
 @PRODUCTS.on("ttir.add")

@@ -120,3 +120,25 @@ func.func @product_of_vectors(%a: tensor<70xbf16>, %b: tensor<70xbf16>) -> tenso
   %0 = "ttir.matmul"(%a, %b) : (tensor<70xbf16>, tensor<70xbf16>) -> tensor<1xbf16>
   return %0 : tensor<1xbf16>
 }
+
+func.func @numbers(%x: tensor<3x33xf32>, %n: tensor<40xi32>, %u: tensor<40xui32>)
+    -> (tensor<3x33xf32>, tensor<40xi32>, tensor<40xui32>, tensor<3xui32>, tensor<3xi32>) {
+  %0 = "ttir.selu"(%x) <{scale = 2.0 : f32, alpha = 0.5 : f32}> : (tensor<3x33xf32>) -> tensor<3x33xf32>
+  %1 = "ttir.clamp_scalar"(%n) <{min = -2147483648 : i32, max = 3 : i32}> : (tensor<40xi32>) -> tensor<40xi32>
+  %2 = "ttir.clamp_scalar"(%u) <{min = 2 : i32, max = -1 : i32}> : (tensor<40xui32>) -> tensor<40xui32>
+  %3 = "ttir.full"() <{shape = array<i32: 3>, fill_value = -1 : i32}> : () -> tensor<3xui32>
+  %4 = "ttir.full"() <{shape = array<i32: 3>, fill_value = 0xFF800000 : f32}> : () -> tensor<3xi32>
+  return %0, %1, %2, %3, %4 : tensor<3x33xf32>, tensor<40xi32>, tensor<40xui32>, tensor<3xui32>, tensor<3xi32>
+}
+
+func.func @narrow_bits(%a: tensor<3x40xi8>, %b: tensor<40xui8>, %c: tensor<40xbf16>, %d: tensor<40xi16>)
+    -> (tensor<3x40xi8>, tensor<3x40xi8>, tensor<40xi8>, tensor<40xi16>, tensor<40xbf16>) {
+  %four = "ttir.full"() <{shape = array<i32: 1, 1>, fill_value = 4 : i32}> : () -> tensor<1x1xi8>
+  %0 = "ttir.logical_left_shift"(%a, %four) : (tensor<3x40xi8>, tensor<1x1xi8>) -> tensor<3x40xi8>
+  %1 = "ttir.right_shift"(%0, %four) : (tensor<3x40xi8>, tensor<1x1xi8>) -> tensor<3x40xi8>
+  %2 = "ttir.logical_right_shift"(%a, %four) : (tensor<3x40xi8>, tensor<1x1xi8>) -> tensor<3x40xi8>
+  %3 = "ttir.bitcast_convert"(%b) : (tensor<40xui8>) -> tensor<40xi8>
+  %4 = "ttir.bitcast_convert"(%c) : (tensor<40xbf16>) -> tensor<40xi16>
+  %5 = "ttir.bitcast_convert"(%d) : (tensor<40xi16>) -> tensor<40xbf16>
+  return %1, %2, %3, %4, %5 : tensor<3x40xi8>, tensor<3x40xi8>, tensor<40xi8>, tensor<40xi16>, tensor<40xbf16>
+}

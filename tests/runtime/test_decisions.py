@@ -68,3 +68,9 @@ def test_samples_of_other_distributions_do_not():
     for wrong in (expected + 0.5, expected * 0.5, expected * 3, np.full(4096, 0.5)):
         assert not compare_drawn(wrong, expected).passed
     assert not compare_drawn(expected[:-1], expected).passed
+
+
+def test_one_element_may_be_dropped_or_not() -> None:
+    kept, dropped = np.full((), 0.365, np.float32), np.zeros((), np.float32)
+    assert compare_drawn(kept, dropped).passed
+    assert not compare_drawn(np.full(1000, 0.365), np.zeros(1000)).passed

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 from xdsl.dialects.func import CallOp, FuncOp
+from xdsl.utils.exceptions import VerifyException
 
 from tests.parsing.reading import T, body, failure, operations, parse
 from ttcodegen.diagnostics import source_offset
@@ -104,6 +105,13 @@ def test_properties_in_the_attribute_dictionary() -> None:
     assert list(function.properties) == ["function_type", "sym_name"]
     assert list(softmax.properties) == ["dimension"]
     assert list(softmax.attributes) == ["x"]
+
+
+def test_segments_divide_all_operands() -> None:
+    sizes = "<{operandSegmentSizes = array<i32: 1, 1, 1>}>"
+    module = parse(body(f'%0 = "ttir.linear"(%a, %a) {sizes} : ({T}, {T}) -> {T}'))
+    with pytest.raises(VerifyException, match="1, 1, 1, but there are 2 operands"):
+        module.verify()
 
 
 def test_graph_regions_of_unknown_operations_may_use_later_values() -> None:

@@ -178,8 +178,16 @@ class Definition:
         return spec
 
     def segments(self, count: int, explicit: Sequence[int] | None = None) -> list[int]:
-        """Divides `count` operands among the operands of the definition."""
-        if explicit is not None and len(explicit) == len(self.operands) and sum(explicit) == count:
+        """Divides `count` operands among the operands of the definition.
+
+        Sizes that belong to an older definition, with other operands, say nothing.
+        """
+        if explicit is not None and sum(explicit) != count:
+            sizes = ", ".join(map(str, explicit))
+            raise VerifyException(
+                f"{self.name}: operandSegmentSizes are {sizes}, but there are {count} operands"
+            )
+        if explicit is not None and len(explicit) == len(self.operands):
             return list(explicit)
         flexible = self._flexible
         extra = count - (len(self.operands) - len(flexible))

@@ -31,3 +31,11 @@ def test_logical_shifts_of_64_bits_are_those_of_the_lower_half(make_op):
     values = {"lhs": [np.int64([-1, -1, 6])], "rhs": [np.int64([1, 0, 1])]}
     found = op.definition.numpy(Call(op.name, values, {}, [ResultInfo((3,), "int64")]))
     np.testing.assert_array_equal(found, [2**31 - 1, -1, 3])
+
+
+def test_integers_beyond_16_bits_become_the_nearest(make_op):
+    op = make_op("typecast", [np.int32([0, 0, 0])], (3,))
+    values = {"input": [np.int32([70000, -3, 7])]}
+    for dtype, expected in (("uint16", [65535, 0, 7]), ("uint8", [112, 253, 7])):
+        found = op.definition.numpy(Call(op.name, values, {}, [ResultInfo((3,), dtype)]))
+        np.testing.assert_array_equal(found, expected)

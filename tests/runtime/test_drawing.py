@@ -293,3 +293,15 @@ def test_one_number_added_to_what_has_to_be_positive_is_small() -> None:
     """)
     assert 0 < drawn["e"][0] < 1e-4
     assert abs(drawn["o"][0]) > 1e-3
+
+
+def test_what_becomes_unsigned_has_no_sign() -> None:
+    drawn = draw("""
+    func.func @f(%x: tensor<8x8xi32>, %y: tensor<8x8xi32>) -> (tensor<8x8xui16>, tensor<8x8xi32>) {
+      %0 = "ttir.typecast"(%x) : (tensor<8x8xi32>) -> tensor<8x8xui16>
+      %1 = "ttir.neg"(%y) : (tensor<8x8xi32>) -> tensor<8x8xi32>
+      return %0, %1 : tensor<8x8xui16>, tensor<8x8xi32>
+    }
+    """)
+    assert drawn["x"].min() >= 0
+    assert drawn["y"].min() < 0

@@ -262,6 +262,10 @@ def plumbing() -> Iterator[str]:
             [call("full", [], [], filled, shape="array<i32: 3, 40>", fill_value=value)],
         )
     yield function("kept_constant", [], [numbers])
+    small = tensor((40, 70), "ui16")
+    hundred = call("full", [], [], a, shape="array<i32: 40, 70>", fill_value="100.0 : f32")
+    grown = call("multiply", ["%a0", "%0"], [a, a], a)
+    yield function("fractions_cut_off", [a], [hundred, grown, call("typecast", ["%1"], [a], small)])
     view = tensor((1, 40, 70), "f32")
     yield function(
         "free_reshape",

@@ -59,7 +59,12 @@ def _same_shape(op: CatalogueOp) -> None:
 
 
 def _typecast(call: Call) -> Array:
-    return converted(call.array("input"), call.results[0].dtype)
+    """Integers that 16 bits cannot hold become the nearest that they can, as on the vector engine
+    (tt-llk, ckernel_sfpu_typecast.h); TTIR does not say."""
+    array, dtype = call.array("input"), call.results[0].dtype
+    if dtype == "uint16" and np.issubdtype(array.dtype, np.integer):
+        array = np.clip(array, 0, np.iinfo(dtype).max)
+    return converted(array, dtype)
 
 
 def _typecast_tiles(builder: TileBuilder, op: CatalogueOp, tiles: Sequence[Tile]) -> Tile:

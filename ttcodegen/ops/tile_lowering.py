@@ -101,6 +101,9 @@ class TileBuilder:
             raise VerifyException(
                 f"no tile operation turns {tile.data_type.mlir} into {data_type.mlir}"
             )
+        if tile.data_type.is_float and data_type is DataType.UINT16:
+            # To 16 bits it rounds, to others it cuts the fraction off.
+            tile = self.call("trunc_tile", tile)
         return self.call(
             "typecast_tile",
             tile,

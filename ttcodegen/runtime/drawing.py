@@ -38,6 +38,7 @@ MASKED = -10000.0
 _MASKED_PART = 0.25
 _EPSILONS = (1e-6, 1e-5)
 _LARGEST = 2**31 - 1
+_UNSIGNED = (DataType.UINT8, DataType.UINT16, DataType.UINT32)
 _FLOAT_PLACES = 256
 """Below this every integer is a number of bf16."""
 _CHUNK = 1 << 22
@@ -223,9 +224,15 @@ def _integer_range(
         low = low if signed else max(low, 0)
         if low <= high:
             return low, high
-    # What is compared or becomes a float is a position or a count more often than not.
-    counts = any(use.as_float or use.name in _COMPARISONS for use in uses)
+    # What is compared or becomes a float is a position or a count more often than not; what becomes
+    # unsigned has no sign.
+    counts = any(use.as_float or use.name in _COMPARISONS or _becomes_unsigned(use) for use in uses)
     return (-8, 8) if signed and uses and not counts else (0, 8)
+
+
+def _becomes_unsigned(use: Use) -> bool:
+    data_type = normalized_data_type(element_of(use.op.result_type))
+    return use.name == "typecast" and data_type in _UNSIGNED
 
 
 def _places(use: Use) -> int:

@@ -237,7 +237,10 @@ def _normalized_number(attribute: IntegerAttr | FloatAttr, element: Attribute) -
     """A boolean as 0 or 1; beyond what integers of the result can hold, their limit."""
     value = attribute.value.data
     if is_boolean(element):
-        return IntegerAttr(int(value != 0), i32)
+        truth = value != 0
+        if isinstance(attribute, FloatAttr):
+            return FloatAttr(float(truth), attribute.type)
+        return IntegerAttr(int(truth), i32)
     data_type = normalized_data_type(element)
     if data_type is None or data_type.is_float:
         return attribute

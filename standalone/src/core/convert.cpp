@@ -12,6 +12,13 @@ namespace {
 constexpr std::size_t kChunk = 1024;
 constexpr std::size_t kGrain = 32 * kChunk;
 
+/// Integers that 16 bits cannot hold become the nearest that they can, as on the vector engine
+/// (tt-llk, ckernel_sfpu_typecast.h).
+void saturate(std::int64_t* values, std::size_t count) {
+    std::transform(values, values + count, values,
+                   [](std::int64_t value) { return std::clamp<std::int64_t>(value, 0, 0xffff); });
+}
+
 template <typename Value>
 void convert_range(const std::byte* from, DataType from_dtype, std::byte* to, DataType to_dtype,
                    std::size_t begin, std::size_t end) {
@@ -25,6 +32,9 @@ void convert_range(const std::byte* from, DataType from_dtype, std::byte* to, Da
             store_floats(values, count, to_dtype, target);
         } else {
             load_integers(source, from_dtype, count, values);
+            if (to_dtype == DataType::UINT16) {
+                saturate(values, count);
+            }
             store_integers(values, count, to_dtype, target);
         }
     }

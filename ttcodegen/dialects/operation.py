@@ -183,9 +183,9 @@ class Definition:
         Sizes that belong to an older definition, with other operands, say nothing.
         """
         if explicit is not None and sum(explicit) != count:
-            sizes = ", ".join(map(str, explicit))
+            listed = ", ".join(map(str, explicit))
             raise VerifyException(
-                f"{self.name}: operandSegmentSizes are {sizes}, but there are {count} operands"
+                f"{self.name}: operandSegmentSizes are {listed}, but there are {count} operands"
             )
         if explicit is not None and len(explicit) == len(self.operands):
             return list(explicit)

@@ -142,3 +142,28 @@ func.func @narrow_bits(%a: tensor<3x40xi8>, %b: tensor<40xui8>, %c: tensor<40xbf
   %5 = "ttir.bitcast_convert"(%d) : (tensor<40xi16>) -> tensor<40xbf16>
   return %1, %2, %3, %4, %5 : tensor<3x40xi8>, tensor<3x40xi8>, tensor<40xi8>, tensor<40xi16>, tensor<40xbf16>
 }
+
+func.func @product_of_booleans(%a: tensor<33x40xi1>, %b: tensor<40x50xi1>) -> tensor<33x50xi1> {
+  %0 = "ttir.matmul"(%a, %b) : (tensor<33x40xi1>, tensor<40x50xi1>) -> tensor<33x50xi1>
+  return %0 : tensor<33x50xi1>
+}
+
+func.func @running_sum_of_booleans(%a: tensor<4x40xi1>) -> tensor<4x40xi1> {
+  %0 = "ttir.cumsum"(%a) <{dim = 1 : i64}> : (tensor<4x40xi1>) -> tensor<4x40xi1>
+  return %0 : tensor<4x40xi1>
+}
+
+func.func @mean_of_booleans(%a: tensor<4x40xi1>) -> tensor<4x1xi1> {
+  %0 = "ttir.mean"(%a) <{dim_arg = [1 : i32], keep_dim = true}> : (tensor<4x40xi1>) -> tensor<4x1xi1>
+  return %0 : tensor<4x1xi1>
+}
+
+func.func @linear_of_booleans(%a: tensor<4x3xi1>, %b: tensor<3x50xi1>, %c: tensor<50xi1>) -> tensor<4x50xi1> {
+  %0 = "ttir.linear"(%a, %b, %c) : (tensor<4x3xi1>, tensor<3x50xi1>, tensor<50xi1>) -> tensor<4x50xi1>
+  return %0 : tensor<4x50xi1>
+}
+
+func.func @dot_general_of_booleans(%a: tensor<4x3xi1>, %b: tensor<3x50xi1>) -> tensor<4x50xi1> {
+  %0 = "ttir.dot_general"(%a, %b) <{batch_dims_lhs = array<i64>, batch_dims_rhs = array<i64>, contract_dims_lhs = array<i64: 1>, contract_dims_rhs = array<i64: 0>}> : (tensor<4x3xi1>, tensor<3x50xi1>) -> tensor<4x50xi1>
+  return %0 : tensor<4x50xi1>
+}

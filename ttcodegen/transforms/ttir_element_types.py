@@ -20,6 +20,7 @@ from xdsl.dialects.builtin import (
     IntegerAttr,
     ModuleOp,
     TensorType,
+    bf16,
     i32,
     i64,
 )
@@ -66,6 +67,9 @@ _ON_BOOLEANS: Mapping[str, str] = {
     "ttir.prod": "reduce_and",
 }
 """What ops of the two-element field mean when their result is a boolean."""
+
+_SUMS = frozenset(f"ttir.{name}" for name in "cumsum dot_general linear matmul mean".split())
+"""Ops that sum, or sum products: their boolean result says whether there was anything to count."""
 
 
 @dataclass(frozen=True)
@@ -144,7 +148,8 @@ def _refuse(diagnostics: Diagnostics, place: Operation, what: str, type_: Attrib
 
 
 def _concerns_booleans(op: CatalogueOp) -> bool:
-    if op.name not in ("ttir.typecast", "ttir.pad") and op.name not in _ON_BOOLEANS:
+    known = op.name in _ON_BOOLEANS or op.name in _SUMS
+    if not known and op.name not in ("ttir.typecast", "ttir.pad"):
         return False
     return is_boolean(op.result_type.element_type)
 
@@ -156,6 +161,8 @@ def _express_booleans(rewriter: Rewriter, op: CatalogueOp) -> Replacement | None
             return None
         padding = op.parameter("padding")
         return rewriter.emit("pad", list(op.operands), op.result_type, padding=padding, value=1.0)
+    if op.name in _SUMS:
+        return _nonzero(rewriter, _counted(rewriter, op), op)
     if op.name != "ttir.typecast":
         if not all(is_boolean(element_of(operand.type)) for operand in op.operands):
             return None
@@ -163,15 +170,29 @@ def _express_booleans(rewriter: Rewriter, op: CatalogueOp) -> Replacement | None
         name = _ON_BOOLEANS[op.name]
         return rewriter.emit(name, list(op.operands), op.result_type, **parameters)
     source = op.operands[0]
+    return source if is_boolean(element_of(source.type)) else _nonzero(rewriter, source, op)
+
+
+def _nonzero(rewriter: Rewriter, source: SSAValue, op: CatalogueOp) -> SSAValue:
+    """Where a value is not zero, as the result of `op`."""
     element = element_of(source.type)
-    if is_boolean(element):
-        return source
     data_type = normalized_data_type(element)
     assert data_type is not None
     zero = rewriter.full(
         [1] * len(shape_of(source.type)), 0.0 if data_type.is_float else 0, element
     )
     return rewriter.emit("ne", [source, zero], op.result_type)
+
+
+def _counted(rewriter: Rewriter, op: CatalogueOp) -> SSAValue:
+    """The op on numbers instead of booleans."""
+    operands: list[SSAValue] = []
+    for operand in op.operands:
+        if is_boolean(element_of(operand.type)):
+            type_ = TensorType(bf16, shape_of(operand.type))
+            operand = rewriter.emit("typecast", [operand], type_)
+        operands.append(operand)
+    return rewriter.again(op, operands, TensorType(bf16, op.result_shape))
 
 
 def _drop_typecast(rewriter: Rewriter, op: CatalogueOp) -> SSAValue | None:

@@ -6,6 +6,7 @@
 
 #include "api/dataflow/dataflow_api.h"
 #include "tile_elements.hpp"
+#include "tile_slots.hpp"
 
 namespace blocks {
 
@@ -15,14 +16,7 @@ namespace blocks {
 template <typename Element, uint32_t height, uint32_t width, uint32_t slots, typename Tensor>
 class TileCache {
   public:
-    TileCache(const Tensor& tensor, uint32_t circular_buffer)
-        : tensor_(tensor), tile_bytes_(get_tile_size(circular_buffer)) {
-        cb_reserve_back(circular_buffer, slots);
-        memory_ = get_write_ptr(circular_buffer);
-        for (uint32_t slot = 0; slot < slots; ++slot) {
-            pages_[slot] = no_page;
-        }
-    }
+    TileCache(const Tensor& tensor, uint32_t circular_buffer) : tiles_(tensor, circular_buffer) {}
 
     /// An element by its number.
     Element operator[](uint32_t number) {
@@ -65,29 +59,16 @@ class TileCache {
     }
 
   private:
-    static constexpr uint32_t no_page = 0xffffffff;
     static constexpr uint32_t tile_columns = (width + tile_side - 1) / tile_side;
     static constexpr uint32_t tile_rows = (height + tile_side - 1) / tile_side;
 
     /// The tile that holds a row of the tensor, `tile_column` tiles from the left.
     volatile tt_l1_ptr Element* tile(uint32_t row, uint32_t tile_column) {
-        const uint32_t page =
-            (row / height * tile_rows + row % height / tile_side) * tile_columns + tile_column;
-        // Neighbours in a column share no slot unless there are more of them than slots.
-        const uint32_t slot = (page + page / slots) % slots;
-        const uint32_t address = memory_ + slot * tile_bytes_;
-        if (pages_[slot] != page) {
-            noc_async_read_page(page, tensor_, address);
-            noc_async_read_barrier();
-            pages_[slot] = page;
-        }
-        return elements_at<Element>(address);
+        return elements_at<Element>(tiles_.address(
+            (row / height * tile_rows + row % height / tile_side) * tile_columns + tile_column));
     }
 
-    const Tensor& tensor_;
-    uint32_t tile_bytes_;
-    uint32_t memory_ = 0;
-    uint32_t pages_[slots];
+    TileSlots<slots, Tensor> tiles_;
 };
 
 }  // namespace blocks

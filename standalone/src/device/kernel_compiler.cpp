@@ -1,6 +1,7 @@
 #include "device/kernel_compiler.hpp"
 
 #include <dlfcn.h>
+#include <elf.h>
 #include <fcntl.h>
 #include <spawn.h>
 #include <sys/wait.h>
@@ -317,6 +318,19 @@ void compile(const KernelRequest& request, const std::string& unit, const fs::pa
     fs::rename(scratch, object);
 }
 
+/// Whether a shared object ends where it says. One that a full disk or a crash cut off is compiled
+/// again; loading it would end the process.
+bool is_whole(const fs::path& object) {
+    std::ifstream file(object, std::ios::binary);
+    Elf64_Ehdr header{};
+    std::error_code error;
+    const std::uintmax_t size = fs::file_size(object, error);
+    return file.read(reinterpret_cast<char*>(&header), sizeof header) && !error &&
+           std::equal(std::begin(header.e_ident), std::begin(header.e_ident) + SELFMAG, ELFMAG) &&
+           header.e_shoff > 0 &&
+           header.e_shoff + std::uintmax_t{header.e_shnum} * header.e_shentsize <= size;
+}
+
 std::unique_ptr<LoadedKernel> load(const fs::path& object, const KernelRequest& request) {
     void* library = dlopen(object.c_str(), RTLD_NOW | RTLD_LOCAL);
     TT_FATAL(library != nullptr, "The compiled kernel {} cannot be loaded: {}",
@@ -406,7 +420,7 @@ std::vector<const LoadedKernel*> compile_kernels(const std::vector<KernelRequest
     const auto work = [&] {
         for (std::size_t i = next++; i < missing.size(); i = next++) {
             try {
-                if (!fs::exists(object(missing[i]))) {
+                if (!is_whole(object(missing[i]))) {
                     compile(requests[missing[i]], units[missing[i]], object(missing[i]));
                 }
             } catch (...) {

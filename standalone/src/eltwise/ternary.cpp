@@ -1,5 +1,7 @@
 #include "ttnn/operations/eltwise/ternary/ternary.hpp"
 
+#include <algorithm>
+#include <cmath>
 #include <variant>
 
 #include "eltwise/evaluate.hpp"
@@ -155,6 +157,10 @@ Tensor clamp_tensors(const Tensor& input, const std::optional<Tensor>& min,
     // The release selects between the bounds, so the result has their data type.
     return ternary_operation(input, low, high, memory_config, output_tensor, low.dtype(),
                              [=](float x, float lowest, float highest) {
+                                 // The vector engine compares signs and magnitudes.
+                                 if (std::isnan(x) && has_min && has_max) {
+                                     return std::signbit(x) ? std::min(lowest, highest) : highest;
+                                 }
                                  const float raised = has_min && x < lowest ? lowest : x;
                                  return has_max && raised > highest ? highest : raised;
                              });

@@ -22,6 +22,11 @@ using P = UnaryParameters;
 float first(P parameters) { return static_cast<float>(parameters.first); }
 float second(P parameters) { return static_cast<float>(parameters.second); }
 float truth(bool value) { return value ? 1.0F : 0.0F; }
+/// Of what is no number the sign of its sign bit (tt-llk, ckernel_sfpu_sign.h).
+float sign_of(float x) {
+    return std::isnan(x) ? std::copysign(1.0F, x) : static_cast<float>((x > 0) - (x < 0));
+}
+std::int64_t sign_of(std::int64_t x) { return (x > 0) - (x < 0); }
 float clamp(float x, float low, float high) {
     const float raised = x < low ? low : x;
     return raised > high ? high : raised;
@@ -91,7 +96,7 @@ constexpr std::array kFunctions = {
     BOTH(ABS, x < 0 ? -x : x),
     BOTH(ABS_INT32, x < 0 ? -x : x),
     BOTH(NEG, -x),
-    BOTH(SIGN, (x > 0) - (x < 0)),
+    BOTH(SIGN, sign_of(x)),
     UnaryFunction{UnaryOpType::SQUARE, false, floats<([](float x, P) -> float { return x * x; })>,
                   integers<([](std::int64_t x, P) -> std::int64_t {
                       const auto bits = static_cast<std::uint64_t>(x);  // wraps

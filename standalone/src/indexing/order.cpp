@@ -2,6 +2,7 @@
 
 #include <cmath>
 #include <numeric>
+#include <type_traits>
 #include <vector>
 
 #include "indexing/lanes.hpp"
@@ -115,21 +116,33 @@ Tensor argmax_output(const Tensor& input, const Shape& shape,
     return *output;
 }
 
-/// The first position of the largest of `count` values.
 template <typename Value>
-std::uint32_t largest(const Value* values, std::size_t count) {
+bool is_nan(Value value) {
+    if constexpr (std::is_floating_point_v<Value>) {
+        return std::isnan(value);
+    } else {
+        return false;
+    }
+}
+
+/// The first position of the largest of `count` values. Of bfloat16 the kernel compares bits, for
+/// which what is no number is greater than all numbers; of f32 it is never the largest.
+template <typename Value>
+std::uint32_t largest(const Value* values, std::size_t count, bool prefers_nan) {
     std::size_t best = 0;
     for (std::size_t i = 1; i < count; ++i) {
-        best = values[i] > values[best] ? i : best;
+        const bool differ = is_nan(values[i]) != is_nan(values[best]);
+        const bool better = differ ? is_nan(values[i]) == prefers_nan : values[i] > values[best];
+        best = better ? i : best;
     }
     return static_cast<std::uint32_t>(best);
 }
 
 template <typename Values>
-void store_largest(const Values& values, std::size_t size, const Tensor& output) {
+void store_largest(const Values& values, std::size_t size, bool prefers_nan, const Tensor& output) {
     const auto indices = mutable_elements<std::uint32_t>(output);
     for (std::size_t i = 0; i < indices.size(); ++i) {
-        indices[i] = largest(values + i * size, size);
+        indices[i] = largest(values + i * size, size, prefers_nan);
     }
 }
 
@@ -163,9 +176,10 @@ Tensor argmax(const Tensor& input, const std::optional<int>& dim, bool keepdim,
     const Tensor output =
         argmax_output(input, Shape(std::move(sizes)), memory_config, output_tensor);
     if (is_integer(input.dtype())) {
-        store_largest(load_integers(input).get(), size, output);
+        store_largest(load_integers(input).get(), size, false, output);
     } else {
-        store_largest(FloatElements(input).data(), size, output);
+        store_largest(FloatElements(input).data(), size, input.dtype() == DataType::BFLOAT16,
+                      output);
     }
     return output;
 }

@@ -202,7 +202,9 @@ void find_maxima(const Tensor& input, const Pool& pool, const Tensor& output,
             if (positions != nullptr) {
                 for (std::size_t c = 0; c < channels; ++c) {
                     positions[c] =
-                        pixel[c] > maxima[c] ? static_cast<Index>(position) : positions[c];
+                        pixel[c] > maxima[c] || (pixel[c] != pixel[c] && maxima[c] == maxima[c])
+                            ? static_cast<Index>(position)
+                            : positions[c];
                 }
             }
             for (std::size_t c = 0; c < channels; ++c) {

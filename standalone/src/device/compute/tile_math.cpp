@@ -25,10 +25,9 @@ constexpr Index face_start(Index face_row, Index face_column) {
     return (face_row * 2 + face_column) * kFaceElements;
 }
 
-Row load_row(const float* from) {
-    Row row;
+/// By reference: without AVX-512, returning a vector of this width is outside the calling convention.
+void load_row(Row& row, const float* from) {
     std::memcpy(&row, from, sizeof(Row));
-    return row;
 }
 
 /// kRowsAtOnce rows of a face of the result: over both faces of `a` in the row and of `b` in the
@@ -37,13 +36,14 @@ template <bool negative>
 void multiply_rows(const float* a, const float* b, float* output) {
     Row sums[kRowsAtOnce];
     for (Index row = 0; row < kRowsAtOnce; ++row) {
-        sums[row] = load_row(output + row * kFaceWidth);
+        load_row(sums[row], output + row * kFaceWidth);
     }
     for (Index face = 0; face < 2; ++face) {
         const float* a_face = a + face_start(0, face);
         const float* b_face = b + face_start(face, 0);
         for (Index inner = 0; inner < kFaceWidth; ++inner) {
-            const Row b_row = load_row(b_face + inner * kFaceWidth);
+            Row b_row;
+            load_row(b_row, b_face + inner * kFaceWidth);
             for (Index row = 0; row < kRowsAtOnce; ++row) {
                 const float factor = a_face[row * kFaceWidth + inner];
                 sums[row] += (negative ? -factor : factor) * b_row;

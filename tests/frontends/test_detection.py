@@ -1,0 +1,69 @@
+"""Which front end a file is for."""
+
+from __future__ import annotations
+
+import pytest
+
+import ttcodegen.frontends as frontends
+from ttcodegen.diagnostics import BYTECODE_MAGIC, CompileError, Source
+from ttcodegen.frontends import Frontend, frontend_of, read_module
+
+APPLES = Frontend("Apples", frozenset({"apple", "pear"}), "nowhere")
+PLUMS = Frontend("Plums", frozenset({"plum"}), "tests.frontends.test_detection")
+
+TTIR = """
+func.func @f(%a: tensor<4xf32>) -> tensor<4xf32> {
+  %0 = "ttir.abs"(%a) : (tensor<4xf32>) -> tensor<4xf32>
+  return %0 : tensor<4xf32>
+}
+"""
+
+
+def read(source: Source, diagnostics: object) -> str:
+    """Stands for a front end's own room."""
+    return f"read {source.name}"
+
+
+@pytest.fixture(autouse=True)
+def known(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(frontends, "FRONTENDS", (APPLES, PLUMS))
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        'func.func @f() {\n  %0 = "pear.peel"() : () -> tensor<4xf32>\n}',
+        "func.func @f() {\n  %0, %1:2 = pear.peel %a : tensor<4xf32>\n}",
+        "func.func @f() { pear.peel }",
+        "  apple.eat",
+        # The order of the table decides, not that of the file.
+        "plum.eat\napple.eat",
+    ],
+)
+def test_tells_by_operations(text: str) -> None:
+    assert frontend_of(Source("in.mlir", text)) is APPLES
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        TTIR,
+        '%0 = "ttir.abs"(%a) {note = "apple.eat"} : (tensor<4xf32>) -> tensor<4xf32>',
+        "// %0 = apple.eat",
+        "module attributes {apple.sharding = 1 : i32} {}",
+        "",
+    ],
+)
+def test_leaves_to_the_parser(text: str) -> None:
+    assert frontend_of(Source("in.mlir", text)) is None
+
+
+def test_reads_with_the_front_end() -> None:
+    assert read_module(Source("in.mlir", "plum.eat")) == "read in.mlir"
+    assert [op.name for op in read_module(Source("in.mlir", TTIR)).ops] == ["func.func"]
+
+
+def test_bytecode_needs_a_front_end() -> None:
+    source = Source.from_bytes("in.mlirbc", BYTECODE_MAGIC + b"\x01\xff")
+    with pytest.raises(CompileError, match="bytecode is not read"):
+        read_module(source)

@@ -1,0 +1,50 @@
+"""Functions of JAX: the C++ against jax itself. Runs where jax is installed."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+jax = pytest.importorskip("jax", reason="jax is not installed: pip install jax")
+
+import jax.numpy as jnp  # noqa: E402
+
+import ttcodegen  # noqa: E402
+import ttcodegen.jax  # noqa: E402
+
+pytestmark = [pytest.mark.frameworks, pytest.mark.filterwarnings("ignore")]
+
+KEY = jax.random.PRNGKey(0)
+PARAMS = {
+    "up": {"kernel": jax.random.normal(KEY, (64, 128)) / 8, "bias": jnp.ones(128)},
+    "down": {"kernel": jax.random.normal(KEY, (128, 10)) / 11},
+}
+
+
+def mlp(params: Any, x: Any, scale: float, options: dict[str, Any]) -> dict[str, Any]:
+    hidden = jax.nn.relu(x @ params["up"]["kernel"] + params["up"]["bias"])
+    return {"logits": hidden @ params["down"]["kernel"] * scale, "more": (options["a"] + 1, hidden)}
+
+
+@pytest.mark.slow
+def test_a_function_keeps_its_structure(tmp_path: Path) -> None:
+    x, a = jax.random.normal(KEY, (32, 64)), jnp.arange(4.0)
+    out = ttcodegen.jax.compile(
+        mlp, x, 2.0, {"a": a}, static=(1,), params=PARAMS, out=tmp_path / "out", build=True,
+        check=True,
+    )  # fmt: skip
+    for output in json.loads(out.joinpath("check.json").read_text())["outputs"]:
+        assert output["reference_pcc"] >= 0.9999
+    np.testing.assert_array_equal(np.load(out / "data/up_bias.npy"), np.ones(128))
+    with ttcodegen.load(out) as model:
+        found = model(np.asarray(x), 2.0, {"a": np.asarray(a)})
+        expected = mlp(PARAMS, x, 2.0, {"a": a})
+        assert isinstance(found["more"], tuple)
+        np.testing.assert_allclose(found["logits"], expected["logits"], rtol=1e-3, atol=1e-4)
+        np.testing.assert_allclose(found["more"][0], expected["more"][0])
+        with pytest.raises(ttcodegen.ModuleError, match="compiled for 2"):
+            model(np.asarray(x), 3.0, {"a": np.asarray(a)})

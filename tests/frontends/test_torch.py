@@ -1,0 +1,78 @@
+"""Models of PyTorch: the C++ against torch itself. Runs where torch is installed."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+torch = pytest.importorskip("torch", reason="torch is not installed: pip install torch")
+
+import ttcodegen.torch  # noqa: E402
+from tests.frontends.torch_models import MLP, MODELS, model  # noqa: E402
+from ttcodegen.diagnostics import CompileError  # noqa: E402
+
+pytestmark = [pytest.mark.frameworks, pytest.mark.filterwarnings("ignore")]
+
+TYPES = {"f32": (torch.float32, 0.9999), "bf16": (torch.bfloat16, 0.99)}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", TYPES)
+@pytest.mark.parametrize("name", MODELS)
+def test_models(name: str, kind: str, tmp_path: Path) -> None:
+    dtype, least = TYPES[kind]
+    module, example = model(name, dtype)
+    ttcodegen.torch.compile(module, example, out=tmp_path / "out", check=True)
+    for output in json.loads(tmp_path.joinpath("out/check.json").read_text())["outputs"]:
+        assert output["reference_pcc"] >= least
+
+
+def test_attention_and_norms_stay_whole() -> None:
+    text = ttcodegen.torch.export(*model("block", torch.float32))
+    counts = {
+        name: text.count(f'"ttir.{name}"')
+        for name in ("linear", "layer_norm", "scaled_dot_product_attention", "gelu")
+    }
+    expected = {"linear": 4, "layer_norm": 2, "scaled_dot_product_attention": 1, "gelu": 1}
+    assert counts == expected
+    assert 'loc("attention/output")' in text or 'loc("attention.output/output")' in text
+    assert 'ttir.name = "attention.qkv.weight"' in text
+
+
+def test_weights_lie_under_their_names(tmp_path: Path) -> None:
+    import numpy as np
+
+    module, example = model("mlp", torch.float32)
+    ttcodegen.torch.compile(module, example, out=tmp_path / "out", golden=tmp_path / "golden")
+    found = np.load(tmp_path / "out/data/up_weight.npy")
+    np.testing.assert_array_equal(found, module.up.weight.detach().numpy())
+    assert tmp_path.joinpath("golden/outputs/output.npy").exists()
+
+
+def test_everything_is_refused_at_once_by_lines_of_the_model() -> None:
+    class Odd(torch.nn.Module):
+        def forward(self, x: torch.Tensor) -> torch.Tensor:
+            y = torch.nonzero_static(x, size=4).sum()
+            return torch.fft.rfft(x).real + y
+
+    with pytest.raises(CompileError) as caught:
+        ttcodegen.torch.export(Odd().eval(), (torch.randn(4, 4),))
+    text = caught.value.render()
+    assert "test_torch.py" in text
+    assert "nonzero_static" in text
+
+
+def test_a_module_in_training_is_refused() -> None:
+    with pytest.raises(CompileError, match="training mode"):
+        ttcodegen.torch.export(MLP(), (torch.randn(32, 64),))
+
+
+def test_flow_of_control_that_depends_on_values_is_refused() -> None:
+    class Branches(torch.nn.Module):
+        def forward(self, x: torch.Tensor) -> torch.Tensor:
+            return x + 1 if x.sum() > 0 else x - 1
+
+    with pytest.raises(CompileError, match="cannot export"):
+        ttcodegen.torch.export(Branches().eval(), (torch.randn(4),))

@@ -1,0 +1,117 @@
+# ruff: noqa: E501 -- layouts as tools print them
+"""Modules of TTNN as other tools print them become programs with the layouts that they give."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from ttcodegen.cli.ttcodegen import main
+from ttcodegen.compilation import CompiledModule, CompileOptions, compile_module
+from ttcodegen.diagnostics import CompileError, Diagnostics, Source
+
+LAYOUTS = """
+#dram = #ttnn.buffer_type<dram>
+#l1 = #ttnn.buffer_type<l1>
+#tiles = #ttnn.ttnn_layout<(d0, d1) -> (d0, d1), <1x1>, memref<1x8x!ttcore.tile<32x32, f32>, #dram>, <interleaved>>
+#share = #ttnn.ttnn_layout<(d0, d1) -> (d0, d1), <8x8>, memref<4x4x!ttcore.tile<32x32, f32>, #l1>, <interleaved>>
+#blocks = #ttnn.ttnn_layout<(d0, d1) -> (d0, d1), <1x8>, memref<1x1x!ttcore.tile<32x32, f32>, #l1>, <block_sharded>, core_ranges = #ttnn.core_range_set<[#ttnn.core_range<(0, 0), (7, 0)>]>>
+"""
+SHARDED = (
+    LAYOUTS
+    + """
+func.func @f(%x: tensor<32x256xf32, #tiles>, %device: !ttnn.device) -> tensor<32x256xf32, #tiles> {
+  %d = "ttnn.get_device"() <{mesh_shape = #ttnn<mesh_shape 1x1>}> : () -> !ttnn.device
+  %one = "ttnn.ones"(%d) <{shape = #ttnn.shape<32x256>, layout = #ttnn.layout<tile>}> : (!ttnn.device) -> tensor<32x256xf32, #tiles>
+  %0 = "ttnn.to_memory_config"(%x) : (tensor<32x256xf32, #tiles>) -> tensor<32x256xf32, #blocks>
+  %1 = "ttnn.relu"(%0) : (tensor<32x256xf32, #blocks>) -> tensor<32x256xf32, #blocks>
+  "ttnn.deallocate"(%0) <{force = false}> : (tensor<32x256xf32, #blocks>) -> ()
+  %2 = "ttnn.to_tensor_spec"(%1) : (tensor<32x256xf32, #blocks>) -> tensor<32x256xf32, #share>
+  %3 = "ttnn.add"(%2, %one) : (tensor<32x256xf32, #share>, tensor<32x256xf32, #tiles>) -> tensor<32x256xf32, #tiles>
+  return %3 : tensor<32x256xf32, #tiles>
+}
+"""
+)
+
+
+def compiled(
+    text: str, target: str = "ttnn", diagnostics: Diagnostics | None = None
+) -> CompiledModule:
+    return compile_module(
+        Source("in.mlir", text), CompileOptions("m", target), diagnostics=diagnostics
+    )
+
+
+def test_layouts_are_kept() -> None:
+    files = compiled(SHARDED).files
+    code = "\n".join(files.values())
+    assert "ttnn::TensorMemoryLayout::BLOCK_SHARDED" in code
+    assert "ttnn::CoreRange({0, 0}, {7, 0})" in code
+    assert "ttnn::L1_MEMORY_CONFIG" in code
+
+
+def test_handles_of_the_device_are_no_inputs() -> None:
+    (function,) = compiled(SHARDED).description.functions
+    assert [tensor.shape for tensor in function.inputs] == [(32, 256)]
+
+
+def test_cached_functions_run_once() -> None:
+    module = (
+        LAYOUTS
+        + """
+func.func @f_const_eval_0(%w: tensor<32x256xf32, #tiles>) -> tensor<32x256xf32, #tiles> attributes {const_eval} {
+  %0 = "ttnn.exp"(%w) : (tensor<32x256xf32, #tiles>) -> tensor<32x256xf32, #tiles>
+  return %0 : tensor<32x256xf32, #tiles>
+}
+func.func @f(%x: tensor<32x256xf32, #tiles> {ttcore.argument_type = #ttcore.argument_type<input>}, %w: tensor<32x256xf32, #tiles> {ttcore.argument_type = #ttcore.argument_type<parameter>}) -> tensor<32x256xf32, #tiles> {
+  %0 = "ttcore.load_cached"(%w) <{callee = @f_const_eval_0}> : (tensor<32x256xf32, #tiles>) -> tensor<32x256xf32, #tiles>
+  %1 = "ttnn.multiply"(%x, %0) : (tensor<32x256xf32, #tiles>, tensor<32x256xf32, #tiles>) -> tensor<32x256xf32, #tiles>
+  return %1 : tensor<32x256xf32, #tiles>
+}
+"""
+    )
+    (function,) = compiled(module).description.functions
+    assert function.name == "f"
+    assert "prepare_f" in "\n".join(compiled(module).files.values())
+
+
+def test_what_is_left_to_the_library_is_told() -> None:
+    module = LAYOUTS + (
+        "func.func @f(%a: tensor<32x256xf32, #tiles>, %b: tensor<256x32xf32, #tiles>) -> "
+        'tensor<32x32xf32, #tiles> {\n  %0 = "ttnn.matmul"(%a, %b) <{matmul_program_config = '
+        "#ttnn.matmul_multi_core_reuse_multi_cast_1d_program_config<in0_block_w = 1>, "
+        "transpose_a = false, transpose_b = false}> : (tensor<32x256xf32, #tiles>, "
+        "tensor<256x32xf32, #tiles>) -> tensor<32x32xf32, #tiles>\n"
+        "  return %0 : tensor<32x32xf32, #tiles>\n}\n"
+    )
+    diagnostics = Diagnostics()
+    compiled(module, diagnostics=diagnostics)
+    told = [str(diagnostic) for diagnostic in diagnostics.diagnostics]
+    assert any("the program configuration of a matmul is left to the library" in t for t in told)
+
+
+def test_given_compute_configurations_are_kept() -> None:
+    module = LAYOUTS + (
+        "func.func @f(%a: tensor<32x256xf32, #tiles>) -> tensor<32x256xf32, #tiles> {\n"
+        '  %0 = "ttnn.softmax"(%a) <{dimension = 1 : si32 CONFIG}> : '
+        "(tensor<32x256xf32, #tiles>) -> tensor<32x256xf32, #tiles>\n"
+        "  return %0 : tensor<32x256xf32, #tiles>\n}\n"
+    )
+    config = ", compute_config = #ttnn.device_compute_kernel_config<math_fidelity = hifi2>"
+    given = compiled(module.replace("CONFIG", config)).files["src/tuning.hpp"]
+    assert "MathFidelity::HiFi2" in given
+    exact = compiled(module.replace("CONFIG", "")).files["src/tuning.hpp"]
+    assert "MathFidelity::HiFi3" in exact
+
+
+def test_other_targets_are_refused() -> None:
+    with pytest.raises(CompileError, match="there is no way from it to ttmetal"):
+        compiled(SHARDED, "ttmetal")
+
+
+@pytest.mark.slow
+def test_all_meanings_agree(tmp_path: Path) -> None:
+    source = tmp_path / "sharded.mlir"
+    source.write_text(SHARDED)
+    assert main([str(source), "-o", str(tmp_path / "out"), "--check"]) == 0

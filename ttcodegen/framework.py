@@ -1,0 +1,174 @@
+"""Compiles models that come from Python: what `ttcodegen.torch` and `ttcodegen.jax` share."""
+
+from __future__ import annotations
+
+import importlib
+import sys
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from ttcodegen.compilation import CompiledModule, CompileOptions, compile_module
+from ttcodegen.diagnostics import CompileError, Diagnostic, Diagnostics, Source
+from ttcodegen.project.reference import Reference
+
+if TYPE_CHECKING:
+    import numpy as np
+
+    from ttcodegen.project.description import ModuleDescription
+    from ttcodegen.runtime.structure import Structure
+
+
+class CheckError(Exception):
+    """What the C++ computes is not what the model computes."""
+
+
+@dataclass(frozen=True)
+class FrameworkModel:
+    """A model that was taken out of its framework."""
+
+    source: Source
+    function: str
+    """The name of its only function."""
+    weights: Mapping[str, np.ndarray]
+    """By the names of arguments."""
+    structure: tuple[Structure, Structure]
+    """How inputs (a tuple of those given by place, and a dictionary) and outputs hang together."""
+    reference: Reference = field(default_factory=Reference)
+    """The example, and what the framework computes of it."""
+
+    def with_weights(self) -> Reference:
+        """The reference with the weights among its inputs, as a golden folder has them."""
+        return Reference({**self.weights, **self.reference.inputs}, self.reference.outputs)
+
+
+def framework(name: str) -> Any:
+    """The module of a framework, which is an extra of that name.
+
+    Raises:
+        CompileError: if it is not installed.
+    """
+    try:
+        return importlib.import_module(name)
+    except ImportError:
+        raise CompileError(
+            f"{name} is not installed", remedy=f"install it: pip install 'ttcodegen[{name}]'"
+        ) from None
+
+
+@dataclass(frozen=True)
+class ProjectOptions:
+    """What may be chosen about the project; as the options of the command line."""
+
+    target: str = "ttnn"
+    arch: str = ""
+    system_desc: str | None = None
+    build: bool = False
+    check: bool = False
+    seed: int = 0
+    force: bool = False
+
+
+def compile_to_project(
+    model: FrameworkModel, out: Path, name: str, options: ProjectOptions
+) -> Path:
+    """Writes the project of a model, builds and checks it if asked for.
+
+    Returns:
+        The project's folder, as `ttcodegen.load` takes it.
+
+    Raises:
+        CompileError: if the model is not supported, or the project cannot be written or built; the
+            message is complete.
+        CheckError: if an output of the check differs.
+    """
+    try:
+        return _compile_to_project(model, out, name, options)
+    except CompileError as error:
+        # The text is nothing that a user has seen; what it says about itself helps all the same.
+        raise _rendered(error, model.source) from None
+
+
+def _rendered(error: CompileError, source: Source) -> CompileError:
+    rendered = CompileError(error.render(source))
+    rendered.diagnostics = error.diagnostics
+    return rendered
+
+
+def _compile_to_project(
+    model: FrameworkModel, out: Path, name: str, options: ProjectOptions
+) -> Path:
+    from ttcodegen.project.rendering import project_files
+    from ttcodegen.project.writer import refuse_foreign_folder, write_project
+
+    refuse_foreign_folder(out, force=options.force)
+    compiled = compile_framework_model(model, name, options)
+    conflicts = write_project(
+        compiled.description, out, project_files(compiled, formatted=True), force=options.force
+    )
+    if conflicts:
+        raise CompileError.from_diagnostics(
+            [Diagnostic(f"{out / conflict.path} {conflict.reason}") for conflict in conflicts]
+        )
+    if options.build or options.check:
+        _build_and_check(model, compiled, out, options)
+    return out
+
+
+def compile_framework_model(
+    model: FrameworkModel, name: str, options: ProjectOptions
+) -> CompiledModule:
+    """The model compiled, with its weights and the structure of its arguments."""
+    system = None
+    if options.system_desc is not None:
+        from ttcodegen.flatbuffer.system import load_system
+
+        system = load_system(options.system_desc)
+    diagnostics = Diagnostics()
+    compiled = compile_module(
+        model.source,
+        CompileOptions(name, options.target, options.arch, system=system),
+        diagnostics=diagnostics,
+    )
+    diagnostics.write(sys.stderr, model.source)
+    return replace(compiled, description=_described(model, compiled))
+
+
+def _described(model: FrameworkModel, compiled: CompiledModule) -> ModuleDescription:
+    from ttcodegen.project.description import DataFile
+
+    description = compiled.description
+    files = [
+        DataFile(description.weight_file(function, weight), model.weights[weight.name])
+        for function in description.functions
+        for weight in function.weights
+        if weight.name in model.weights
+    ]
+    return replace(description, weights=tuple(files), structures={model.function: model.structure})
+
+
+def _build_and_check(
+    model: FrameworkModel, compiled: CompiledModule, out: Path, options: ProjectOptions
+) -> None:
+    from ttcodegen.project.building import build_project
+    from ttcodegen.project.toolchain import find_toolchain
+
+    toolchain = find_toolchain()
+    if not options.check:
+        build_project(out, compiled.description.name, toolchain, "both")
+        return
+    from ttcodegen.project.checking import check_project
+
+    checks = check_project(
+        model.source,
+        compiled,
+        out,
+        toolchain,
+        kind="both" if options.build else "exe",
+        seed=options.seed,
+        reference={model.function: model.reference} if model.reference.outputs else None,
+    )
+    reasons = [reason for check in checks for reason in check.reasons]
+    if reasons:
+        raise CheckError("\n".join(reasons))

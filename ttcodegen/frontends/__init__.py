@@ -1,0 +1,123 @@
+"""Front ends: one room per dialect that models come in, and the door that all of them share.
+
+`read_module` is how every program reads its input. It looks at the names of the operations, or at
+the first bytes of a file that is no text, and lets the front end that knows them make the module of
+TTIR. What none of them claims is TTIR (or a later stage) and goes to the parser alone.
+
+A front end is a `Frontend` in `FRONTENDS` and a room of its own; no other room knows of it. Its
+`read` function gets the source and a collector of warnings and gives a module of TTIR functions,
+like that of `parsing.parse_module`: flat, in today's spelling, each operation with the place in the
+source that it stands for. What it cannot translate it refuses with one `CompileError` that lists
+everything at once.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cache
+from importlib import import_module
+from typing import TYPE_CHECKING
+
+from ttcodegen.diagnostics import BYTECODE_MAGIC, CompileError, Diagnostics, Source
+
+if TYPE_CHECKING:
+    from xdsl.dialects.builtin import ModuleOp
+
+Read = Callable[[Source, Diagnostics], "ModuleOp"]
+
+
+@dataclass(frozen=True)
+class Frontend:
+    """A dialect, or several that come together, that modules of TTIR are made from."""
+
+    name: str
+    """What the documents call it."""
+    dialects: frozenset[str]
+    """The dialects that tell: a file with an operation of one of them is for this front end."""
+    room: str
+    """The module with the function `read`; imported when a file needs it."""
+    bytecode: bool = False
+    """Whether it reads MLIR bytecode, too."""
+
+    def read(self, source: Source, diagnostics: Diagnostics) -> ModuleOp:
+        """The module of TTIR that a source means; raises CompileError with all that is wrong."""
+        read: Read = import_module(self.room).read
+        return read(source, diagnostics)
+
+
+FRONTENDS: tuple[Frontend, ...] = (
+    Frontend(
+        "StableHLO",
+        frozenset({"stablehlo", "mhlo", "chlo", "sdy"}),
+        "ttcodegen.frontends.stablehlo",
+        bytecode=True,
+    ),
+    Frontend("TOSA", frozenset({"tosa"}), "ttcodegen.frontends.tosa"),
+    Frontend("linalg", frozenset({"linalg"}), "ttcodegen.frontends.linalg"),
+)
+"""All front ends. Where a file has operations of several, the first in this order reads it."""
+
+
+def read_module(source: Source, diagnostics: Diagnostics | None = None) -> ModuleOp:
+    """The module of TTIR that a source holds or means, whichever dialect it is written in.
+
+    Raises:
+        CompileError: as `parsing.parse_module`; also with everything that a front end cannot
+            translate.
+    """
+    if diagnostics is None:
+        diagnostics = Diagnostics()
+    frontend = frontend_of(source)
+    if frontend is not None:
+        return frontend.read(source, diagnostics)
+    from ttcodegen.parsing import parse_module
+
+    return parse_module(source, diagnostics)
+
+
+def source_module(source: Source, diagnostics: Diagnostics | None = None) -> ModuleOp:
+    """What a source means to the compiler: as `read_module`, and calls of the library that another
+    tool has printed are spelled as the catalogue spells them.
+
+    Raises:
+        CompileError: as `read_module`.
+    """
+    if diagnostics is None:
+        diagnostics = Diagnostics()
+    module = read_module(source, diagnostics)
+    if "ttnn." in source.text:
+        from ttcodegen.frontends.ttnn import is_ttnn, normalize_ttnn
+
+        if is_ttnn(module):
+            normalize_ttnn(module, diagnostics)
+    return module
+
+
+def frontend_of(source: Source) -> Frontend | None:
+    """The front end that a source is for; None if it is for the parser of TTIR.
+
+    Raises:
+        CompileError: if it is bytecode, and no front end reads that.
+    """
+    if source.data.startswith(BYTECODE_MAGIC):
+        for frontend in FRONTENDS:
+            if frontend.bytecode:
+                return frontend
+        raise CompileError("MLIR bytecode is not read", remedy="give the module as text")
+    if not FRONTENDS:
+        return None
+    found = {match.group(1) for match in _operations(FRONTENDS).finditer(source.text)}
+    return next((each for each in FRONTENDS if not found.isdisjoint(each.dialects)), None)
+
+
+@cache
+def _operations(frontends: tuple[Frontend, ...]) -> re.Pattern[str]:
+    """Where a text has an operation of a front end: at the start of a line, of a region or behind
+    the names of results. Strings and attributes that mention one do not count."""
+    names = "|".join(sorted({re.escape(name) for each in frontends for name in each.dialects}))
+    return re.compile(
+        rf"(?:^|[{{}}])[ \t]*(?:%[^=\"\n]*=[ \t]*)?\"?({names})\.[a-z_]\w*+(?![ \t]*[=,]|}})",
+        re.MULTILINE,
+    )

@@ -1,0 +1,154 @@
+"""Operations of dialects that are read and translated, and never compiled as they are.
+
+A front end names the operations that it knows and how each is written; everything else about
+them is in the rules that translate them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any, cast
+
+from xdsl.context import Context
+from xdsl.dialects.builtin import FunctionType, StringAttr, TensorType, UnitAttr
+from xdsl.ir import Attribute, Dialect, Operation, OpTraits, SSAValue
+from xdsl.parser import Parser, UnresolvedOperand
+
+from ttcodegen.diagnostics import CompileError
+from ttcodegen.dialects import load_dialects
+from ttcodegen.dialects.datatypes import shape_of
+
+Form = Callable[[Parser, type[Operation]], Operation]
+"""Reads an operation in a syntax of its own, behind its name."""
+
+
+class ForeignOp(Operation):
+    """An operation of a dialect that is translated to TTIR."""
+
+    name = "ttcodegen.foreign"
+    traits = OpTraits(tuple)
+    source_offset: int = -1
+    """Where the operation starts in the text it was read from."""
+
+    def given(self, *names: str) -> Attribute | None:
+        """The attribute of the first of these names that is there; None if none is."""
+        for name in names:
+            value = self.properties.get(name, self.attributes.get(name))
+            if value is not None:
+                return value
+        return None
+
+    @property
+    def result_type(self) -> TensorType[Attribute]:
+        """The type of the first result.
+
+        Raises:
+            CompileError: if it is no tensor.
+        """
+        type_ = self.results[0].type
+        if not isinstance(type_, TensorType):
+            raise CompileError(f"{self.name}: expected a tensor as result, found {type_}", self)
+        return cast("TensorType[Attribute]", type_)
+
+    @property
+    def result_shape(self) -> tuple[int, ...]:
+        """The shape of the first result."""
+        return shape_of(self.result_type)
+
+    @property
+    def result_element(self) -> Attribute:
+        """The element type of the first result."""
+        return self.result_type.element_type
+
+
+def foreign_context(dialects: Mapping[str, Mapping[str, Form | None]]) -> Context:
+    """The dialects of the compiler, and foreign ones: the operations of each by their short names,
+    with the syntax of those that have one of their own."""
+    context = load_dialects()
+    for dialect, forms in dialects.items():
+        classes: list[type[Operation]] = [
+            _foreign_class(f"{dialect}.{name}", form) for name, form in forms.items()
+        ]
+        context.load_dialect(Dialect(dialect, classes, []))
+    return context
+
+
+def _foreign_class(name: str, form: Form | None) -> type[ForeignOp]:
+    members: dict[str, Any] = {"name": name}
+    if form is not None:
+
+        def parse(cls: type[Operation], parser: Parser) -> Operation:
+            return form(parser, cls)
+
+        members["parse"] = classmethod(parse)
+    return type("ForeignOp_" + name.replace(".", "_"), (ForeignOp,), members)
+
+
+def functional_form(parser: Parser, op_type: type[Operation]) -> Operation:
+    """`%a, %b {attributes} : (types) -> types`, with or without brackets around the operands."""
+    operands = operand_list(parser)
+    attributes = attribute_dictionary(parser)
+    parser.parse_punctuation(":")
+    type_ = parser.parse_type()
+    if not isinstance(type_, FunctionType):
+        parser.raise_error(f"expected the type of a function, found {type_}")
+    return make(parser, op_type, operands, type_.inputs.data, type_.outputs.data, attributes)
+
+
+def attribute_dictionary(parser: Parser) -> dict[str, Attribute]:
+    """`{name = value, ...}`, where values of enumerations stand as bare words; empty if there is
+    none."""
+    attributes: dict[str, Attribute] = {}
+    if parser.parse_optional_punctuation("{") is None:
+        return attributes
+    while parser.parse_optional_punctuation("}") is None:
+        name = parser.parse_optional_str_literal() or parser.parse_identifier()
+        value: Attribute = UnitAttr()
+        if parser.parse_optional_punctuation("=") is not None:
+            found = parser.parse_optional_attribute()
+            value = StringAttr(parser.parse_identifier()) if found is None else found
+        attributes[name] = value
+        if parser.parse_optional_punctuation(",") is None:
+            parser.parse_punctuation("}")
+            break
+    return attributes
+
+
+def operand_list(parser: Parser) -> list[UnresolvedOperand]:
+    """Values between commas, in brackets or not; none where none stands."""
+    bracket = parser.parse_optional_punctuation("(") is not None
+    operands: list[UnresolvedOperand] = []
+    while (operand := parser.parse_optional_unresolved_operand()) is not None:
+        operands.append(operand)
+        if parser.parse_optional_punctuation(",") is None:
+            break
+    if bracket:
+        parser.parse_punctuation(")")
+    return operands
+
+
+def make(
+    parser: Parser,
+    op_type: type[Operation],
+    operands: Sequence[UnresolvedOperand],
+    operand_types: Sequence[Attribute],
+    result_types: Sequence[Attribute],
+    attributes: Mapping[str, Attribute],
+    regions: Iterable[Any] = (),
+) -> Operation:
+    """The operation, with its operands looked up."""
+    if len(operands) != len(operand_types):
+        parser.raise_error(
+            f"'{op_type.name}' has {len(operands)} operands, but its type lists "
+            f"{len(operand_types)}"
+        )
+    values: list[SSAValue] = [
+        parser.resolve_operand(operand, type_)
+        for operand, type_ in zip(operands, operand_types, strict=True)
+    ]
+    return op_type.create(
+        operands=values,
+        result_types=list(result_types),
+        attributes=dict(attributes),
+        regions=list(regions),
+    )

@@ -1,0 +1,57 @@
+"""StableHLO, as jax, torch_xla, torch-mlir and tt-xla write it: text or portable bytecode."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from ttcodegen.diagnostics import CompileError, Diagnostics, Source
+
+if TYPE_CHECKING:
+    from xdsl.dialects.builtin import ModuleOp
+    from xdsl.ir import Operation
+
+
+def read(source: Source, diagnostics: Diagnostics) -> ModuleOp:
+    """The module of TTIR that a module of StableHLO means.
+
+    Functions that are not private are converted, each with what it calls.
+
+    Raises:
+        CompileError: if it cannot be read, is for several devices, or holds what has no
+            translation; all of that at once.
+    """
+    from xdsl.dialects.builtin import ModuleOp
+    from xdsl.dialects.func import FuncOp
+
+    from ttcodegen.frontends.stablehlo.conversion import Conversion
+    from ttcodegen.frontends.stablehlo.devices import refuse_several_devices
+    from ttcodegen.frontends.stablehlo.rules import RULES
+    from ttcodegen.parsing.quantized import express_quantized
+    from ttcodegen.parsing.structure import flatten
+
+    operations = _operations(source, diagnostics)
+    refuse_several_devices(operations)
+    flat = flatten(operations, diagnostics)
+    functions = {op.sym_name.data: op for op in flat.ops if isinstance(op, FuncOp)}
+    conversion = Conversion(functions, RULES)
+    module = ModuleOp([])
+    module.sym_name = flat.sym_name
+    for function in functions.values():
+        private = function.sym_visibility is not None and function.sym_visibility.data == "private"
+        if not private and function.body.blocks:
+            module.body.block.add_op(conversion.function(function))
+    if conversion.findings:
+        raise CompileError.from_diagnostics(conversion.findings)
+    express_quantized(module)
+    return module
+
+
+def _operations(source: Source, diagnostics: Diagnostics) -> list[Operation]:
+    if source.data:
+        from ttcodegen.frontends.stablehlo.vhlo import read_portable
+
+        return read_portable(source.data)
+    from ttcodegen.frontends.stablehlo.dialect import stablehlo_context
+    from ttcodegen.parsing import parse_operations
+
+    return parse_operations(source, diagnostics, stablehlo_context())

@@ -1,0 +1,80 @@
+"""What a function of TTIR says of its arguments and results: names, and which are parameters."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from xdsl.dialects.builtin import ArrayAttr, DictionaryAttr, StringAttr
+from xdsl.dialects.func import FuncOp
+from xdsl.ir import Attribute, SSAValue
+
+from ttcodegen.dialects.datatypes import element_of
+from ttcodegen.dialects.ttcore import ArgumentType, ArgumentTypeAttr
+from ttcodegen.frontends.stablehlo.names import argument_name, is_meaningful, is_weight_name
+
+_NAME = "ttir.name"
+_KIND = "ttcore.argument_type"
+_RESULT = "jax.result_info"
+
+
+def argument_attributes(
+    source: FuncOp, arguments: Sequence[SSAValue], told: Mapping[SSAValue, Mapping[str, str]]
+) -> list[DictionaryAttr]:
+    """Names and kinds of the arguments: as attributes say, or the program itself, or locations."""
+    made: list[DictionaryAttr] = []
+    for index, (old, new) in enumerate(zip(source.body.block.args, arguments, strict=True)):
+        given = _dictionary(source.arg_attrs, index)
+        found: dict[str, Attribute] = {
+            name: value for name, value in given.items() if name in (_NAME, _KIND)
+        }
+        for name, text in told.get(new, {}).items():
+            kind = _kind(text) if name == _KIND else StringAttr(text)
+            if kind is not None:
+                found.setdefault(name, kind)
+        if _NAME not in found and not is_meaningful(old.name_hint):
+            name = argument_name(getattr(old, "location", None))
+            if name is not None:
+                found[_NAME] = StringAttr(name)
+        name = found.get(_NAME)
+        if _KIND not in found and isinstance(name, StringAttr) and is_weight_name(name.data):
+            if str(element_of(new.type)).startswith(("f", "bf")):
+                found[_KIND] = ArgumentTypeAttr(ArgumentType.PARAMETER)
+        made.append(DictionaryAttr(found))
+    return made
+
+
+def _kind(text: str) -> Attribute | None:
+    try:
+        return ArgumentTypeAttr(ArgumentType(text))
+    except ValueError:
+        return None
+
+
+def result_attributes(source: FuncOp, count: int) -> list[DictionaryAttr]:
+    """Names of the results: as attributes say, or the place in jax's tree of results."""
+    made: list[DictionaryAttr] = []
+    for index in range(count):
+        given = _dictionary(source.res_attrs, index)
+        name = given.get(_NAME)
+        info = given.get(_RESULT)
+        if name is None and isinstance(info, StringAttr):
+            name = _result_name(info.data)
+        made.append(DictionaryAttr({} if name is None else {_NAME: name}))
+    return made
+
+
+def _result_name(info: str) -> Attribute | None:
+    """`result['logits']` is `logits`; a number alone is no name."""
+    from xdsl.dialects.builtin import NameLoc, NoneAttr
+
+    name = argument_name(NameLoc(StringAttr(info), NoneAttr()))
+    if name is None or "[" not in info:
+        return None
+    name = name.removeprefix("result").strip(".")
+    return StringAttr(name) if name and not name[0].isdigit() else None
+
+
+def _dictionary(dictionaries: ArrayAttr[DictionaryAttr] | None, index: int) -> dict[str, Attribute]:
+    if dictionaries is None or index >= len(dictionaries.data):
+        return {}
+    return dict(dictionaries.data[index].data)

@@ -1,0 +1,581 @@
+"""Operations that stand for something by a name: custom calls, composites, normalisations, random
+numbers, quantisation.
+
+The names are those that jax, torch_xla and tt-xla use (tt-mlir's conversion of StableHLO, 2026).
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Mapping, Sequence
+from math import prod
+from typing import Any, cast
+
+from xdsl.dialects.builtin import IntegerType
+from xdsl.ir import BlockArgument, SSAValue
+
+from ttcodegen.diagnostics import CompileError
+from ttcodegen.dialects.datatypes import element_of, f32, shape_of, tensor_type
+from ttcodegen.dialects.operation import CatalogueOp
+from ttcodegen.frontends.stablehlo.control import identity, several_devices, side_effect
+from ttcodegen.frontends.stablehlo.conversion import Conversion, Results, Rule, Value
+from ttcodegen.frontends.stablehlo.dialect import StableHLOOp, operation_class
+from ttcodegen.lazy_numpy import np
+
+Operands = Sequence[SSAValue]
+Build = Callable[[Conversion, StableHLOOp, Operands, Mapping[str, Any]], Results]
+"""What an op of TTIR is made by: operands, and the attributes as Python values."""
+
+
+def _flag(attributes: Mapping[str, Any], name: str, default: bool = False) -> bool:
+    value = attributes.get(name, default)
+    return value.strip().lower() in ("true", "1") if isinstance(value, str) else bool(value)
+
+
+def _number(attributes: Mapping[str, Any], name: str) -> float | None:
+    value = attributes.get(name)
+    return None if value in (None, "", "None") else float(value)
+
+
+def _integer(attributes: Mapping[str, Any], name: str, default: int | None = None) -> int | None:
+    value = _number(attributes, name)
+    return default if value is None else int(value)
+
+
+def _integers(value: Any) -> list[int]:
+    if isinstance(value, str):
+        return [int(number) for number in re.findall(r"-?\d+", value)]
+    return [int(number) for number in np.asarray(value).flat]
+
+
+def _like_result(op: StableHLOOp, index: int = 0) -> Any:
+    type_ = op.results[index].type
+    return tensor_type(element_of(type_), shape_of(type_))
+
+
+# Attention
+
+
+def _sink(conversion: Conversion, sink: SSAValue) -> SSAValue:
+    """One number a head; tt-xla repeats it to a tile's width."""
+    builder = conversion.builder
+    shape = shape_of(sink.type)
+    if len(shape) == 2:
+        sink = builder.slice_dim(sink, 1, 0, 1)
+        shape = (shape[0], 1)
+    return builder.reshape(sink, [1, prod(shape), 1, 1])
+
+
+def _attention(
+    conversion: Conversion, op: StableHLOOp, operands: Operands, attributes: Mapping[str, Any]
+) -> Value:
+    query, key, value, *more = operands
+    has_sink = _flag(attributes, "has_attention_sink")
+    has_mask = _flag(attributes, "has_attention_mask", len(more) > int(has_sink))
+    if len(more) != int(has_sink) + int(has_mask):
+        raise ValueError(f"{len(operands)} operands do not fit what the attributes say")
+    mask = more.pop(0) if has_mask else None
+    if mask is not None and len(shape_of(mask.type)) == 3:
+        batch, queries, keys = shape_of(mask.type)
+        mask = conversion.builder.reshape(mask, [batch, 1, queries, keys])
+    sink = _sink(conversion, more.pop(0)) if has_sink else None
+    return conversion.builder.emit(
+        "scaled_dot_product_attention",
+        [query, key, value, mask, sink],
+        _like_result(op),
+        is_causal=_flag(attributes, "is_causal", mask is None),
+        scale=_number(attributes, "scale"),
+        sliding_window_size=_integer(attributes, "sliding_window_size"),
+    )
+
+
+def _decoding(name: str) -> Build:
+    """Attention of one new position for each user, to a cache of earlier ones."""
+
+    def build(
+        conversion: Conversion, op: StableHLOOp, operands: Operands, attributes: Mapping[str, Any]
+    ) -> Value:
+        rest = list(operands)
+        query, key = rest.pop(0), rest.pop(0)
+        latent = name == "paged_flash_multi_latent_attention_decode"
+        value = rest.pop(0) if not latent or _flag(attributes, "has_value") else None
+        table = [rest.pop(0)] if name.startswith("paged") else []
+        optionals = [
+            rest.pop(0) if _flag(attributes, f"has_{kind}") and rest else None
+            for kind in ("attention_mask", "cur_pos_tensor", "attention_sink")
+        ]
+        if rest:
+            raise ValueError(f"{len(operands)} operands do not fit what the attributes say")
+        builder = conversion.builder
+        mask, _, sink = optionals
+        if sink is not None and not latent:
+            optionals[2] = _sink(conversion, sink)
+        elif sink is not None and len(shape_of(sink.type)) == 1:
+            optionals[2] = builder.reshape(sink, [*shape_of(sink.type), 1])
+        heads = shape_of(query.type)[2]
+        if mask is not None and shape_of(mask.type)[1:3] == (heads, 1):
+            optionals[0] = builder.permute(mask, [0, 2, 1, 3])
+        extra: dict[str, Any] = {}
+        if name == "paged_scaled_dot_product_attention_decode":
+            output = conversion.filled(0, shape_of(query.type), element_of(query.type))
+            given: list[Any] = [query, key, value, *table, output, *optionals]
+            extra["sliding_window_size"] = _integer(attributes, "sliding_window_size")
+        else:
+            given = [query, key, value, *table, *optionals]
+        if latent:
+            extra["head_dim_v"] = _integer(attributes, "head_dim_v")
+        return builder.emit(
+            name,
+            given,
+            _like_result(op),
+            is_causal=_flag(attributes, "is_causal", True),
+            scale=_number(attributes, "scale"),
+            **extra,
+        )
+
+    return build
+
+
+def _chunked(
+    conversion: Conversion, op: StableHLOOp, operands: Operands, attributes: Mapping[str, Any]
+) -> Value:
+    query = operands[0]
+    output = conversion.filled(0, shape_of(query.type), element_of(query.type))
+    return conversion.builder.emit(
+        "chunked_scaled_dot_product_attention",
+        [*operands, output],
+        _like_result(op),
+        scale=_number(attributes, "scale"),
+    )
+
+
+def _in_cache(name: str) -> Build:
+    """Ops that put rows into a cache, and give the cache."""
+
+    def build(
+        conversion: Conversion, op: StableHLOOp, operands: Operands, attributes: Mapping[str, Any]
+    ) -> Value:
+        given: dict[str, Any] = {}
+        if name in ("fill_cache", "update_cache"):
+            given["batch_offset"] = _integer(attributes, "batch_offset", 0)
+        if name == "paged_update_cache":
+            given["share_cache"] = _flag(attributes, "share_cache")
+        return conversion.builder.emit(name, list(operands), _like_result(op), **given)
+
+    return build
+
+
+# Normalisations
+
+
+def _normalized(name: str) -> Build:
+    def build(
+        conversion: Conversion, op: StableHLOOp, operands: Operands, attributes: Mapping[str, Any]
+    ) -> Value:
+        default = {"rms_norm": 1e-5, "layer_norm": 1e-5}[name]
+        shape = attributes.get("normalized_shape")
+        sizes = [shape_of(operands[0].type)[-1]] if shape is None else _integers(shape)
+        epsilon = _number(attributes, "epsilon")
+        weight = operands[1] if len(operands) > 1 else None
+        bias = operands[2] if len(operands) > 2 else None
+        return conversion.builder.emit(
+            name,
+            [operands[0], weight, bias],
+            _like_result(op),
+            normalized_shape=sizes,
+            epsilon=default if epsilon is None else epsilon,
+        )
+
+    return build
+
+
+def _group_norm(
+    conversion: Conversion, op: StableHLOOp, operands: Operands, attributes: Mapping[str, Any]
+) -> Value:
+    """The library normalises images whose channels come last."""
+    builder = conversion.builder
+    value, *rest = operands
+    shape = shape_of(value.type)
+    channel = (_integer(attributes, "channel_dim", len(shape) - 1) or 0) % len(shape)
+    order = [axis for axis in range(len(shape)) if axis != channel] + [channel]
+    moved = builder.permute(value, order)
+    extents = [shape[axis] for axis in order]
+    image = builder.reshape(moved, [shape[order[0]], 1, prod(extents[1:-1]), extents[-1]])
+    weight = rest[0] if rest else None
+    bias = rest[1] if len(rest) > 1 else None
+    epsilon = _number(attributes, "epsilon")
+    found = builder.emit(
+        "group_norm",
+        [image, None, weight, bias],
+        image.type,
+        num_groups=_integer(attributes, "num_groups"),
+        epsilon=1e-5 if epsilon is None else epsilon,
+        channel_dim=3,
+    )
+    found = builder.reshape(found, extents)
+    return builder.permute(found, [order.index(axis) for axis in range(len(shape))])
+
+
+def _batch_norm_inference(conversion: Conversion, op: StableHLOOp) -> Value:
+    operands = conversion.tensors(op)
+    return conversion.builder.emit(
+        "batch_norm_inference",
+        operands,
+        _like_result(op),
+        epsilon=float(op["epsilon"]),
+        dimension=int(op["feature_index"]),
+    )
+
+
+def _statistics(
+    conversion: Conversion, value: SSAValue, axes: Sequence[int]
+) -> tuple[SSAValue, SSAValue, SSAValue]:
+    """Mean and variance with the reduced dimensions kept, and the centred values."""
+    builder = conversion.builder
+    mean = builder.reduce("mean", value, axes)
+    centred = builder.like("subtract", value, mean)
+    variance = builder.reduce("mean", builder.like("multiply", centred, centred), axes)
+    return mean, variance, centred
+
+
+def _batch_norm_training(conversion: Conversion, op: StableHLOOp) -> list[Value]:
+    """Normalised by the statistics of this batch, which are results, too."""
+    builder = conversion.builder
+    value, scale, offset = conversion.tensors(op)
+    channel = int(op["feature_index"])
+    shape = shape_of(value.type)
+    axes = [axis for axis in range(len(shape)) if axis != channel]
+    mean, variance, centred = _statistics(conversion, value, axes)
+    wide = [shape[channel] if axis == channel else 1 for axis in range(len(shape))]
+    epsilon = conversion.filled(float(op["epsilon"]), wide, element_of(value.type))
+    factor = builder.like("rsqrt", builder.like("add", variance, epsilon))
+    factor = builder.like("multiply", factor, builder.reshape(scale, wide))
+    found = builder.like("multiply", centred, factor)
+    found = builder.like("add", found, builder.reshape(offset, wide))
+    flat = [shape[channel]]
+    return [found, builder.reshape(mean, flat), builder.reshape(variance, flat)]
+
+
+def _batch_norm_grad(conversion: Conversion, op: StableHLOOp) -> list[Value]:
+    """The gradients of operand, scale and offset
+    (https://openxla.org/stablehlo/spec#batch_norm_grad)."""
+    builder = conversion.builder
+    value, scale, mean, variance, gradient = conversion.tensors(op)
+    channel = int(op["feature_index"])
+    shape = shape_of(value.type)
+    axes = [axis for axis in range(len(shape)) if axis != channel]
+    wide = [shape[channel] if axis == channel else 1 for axis in range(len(shape))]
+    count = prod(shape[axis] for axis in axes)
+    element = element_of(value.type)
+    epsilon = conversion.filled(float(op["epsilon"]), wide, element)
+    inverse = builder.like("rsqrt", builder.like("add", builder.reshape(variance, wide), epsilon))
+    centred = builder.like("subtract", value, builder.reshape(mean, wide))
+    normal = builder.like("multiply", centred, inverse)
+    weighted = builder.reduce("sum", builder.like("multiply", gradient, normal), axes)
+    total = builder.reduce("sum", gradient, axes)
+    inner = builder.like("multiply", gradient, conversion.filled(count, shape, element))
+    inner = builder.like("subtract", inner, total)
+    inner = builder.like("subtract", inner, builder.like("multiply", normal, weighted))
+    factor = builder.like("multiply", builder.reshape(scale, wide), inverse)
+    factor = builder.like("multiply", factor, conversion.filled(1.0 / count, wide, element))
+    found = builder.like("multiply", inner, factor)
+    flat = [shape[channel]]
+    return [found, builder.reshape(weighted, flat), builder.reshape(total, flat)]
+
+
+# Selection and activations
+
+
+def _gelu(
+    conversion: Conversion, op: StableHLOOp, operands: Operands, attributes: Mapping[str, Any]
+) -> Value:
+    return conversion.builder.like("gelu", operands[0])
+
+
+def _top_k(indices: bool | None) -> Build:
+    """The largest or smallest elements; `indices` if only one of the results is wanted."""
+
+    def build(
+        conversion: Conversion, op: StableHLOOp, operands: Operands, attributes: Mapping[str, Any]
+    ) -> list[Value]:
+        value = operands[0]
+        shape = list(shape_of(value.type))
+        dim = (_integer(attributes, "dim", -1) or 0) % len(shape)
+        k = _integer(attributes, "k", shape_of(op.results[0].type)[dim])
+        shape[dim] = k or 1
+        element = IntegerType(32) if indices is False else element_of(op.results[-1].type)
+        made = conversion.builder.emit_op(
+            "topk",
+            [value],
+            [tensor_type(element_of(value.type), shape), tensor_type(element, shape)],
+            k=k,
+            dim=dim,
+            largest=_flag(attributes, "largest", True),
+            sorted=_flag(attributes, "sorted", True),
+        )
+        if indices is None:
+            return list(made.results)
+        return [made.results[int(indices)]]
+
+    return build
+
+
+def _gather_along(
+    conversion: Conversion, op: StableHLOOp, operands: Operands, attributes: Mapping[str, Any]
+) -> Value:
+    dim = (_integer(attributes, "dim", 0) or 0) % len(shape_of(operands[0].type))
+    return conversion.builder.emit("gather", list(operands), _like_result(op), dim=dim)
+
+
+def _uniform(
+    conversion: Conversion, op: StableHLOOp, operands: Operands, attributes: Mapping[str, Any]
+) -> Value:
+    """Random numbers between two known ones."""
+    limits = [conversion.number(operand) for operand in operands[-2:]]
+    low, high = (float(limit) if limit is not None else default
+                 for limit, default in zip(limits, (0.0, 1.0), strict=True))  # fmt: skip
+    return _random(conversion, op, low, high)
+
+
+def _random(conversion: Conversion, op: StableHLOOp, low: float, high: float) -> SSAValue:
+    type_ = _like_result(op)
+    return conversion.builder.emit(
+        "rand", [], type_, size=list(shape_of(type_)), low=low, high=high, seed=0
+    )
+
+
+def _rng(conversion: Conversion, op: StableHLOOp) -> Value:
+    """Uniform numbers, or normal ones by the method of Box and Muller."""
+    low, high = (conversion.number(value) for value in conversion.tensors(op)[:2])
+    if low is None or high is None:
+        raise ValueError("random numbers need limits that are known")
+    normal = "NORMAL" in str(op.get("distribution", op.get("rng_distribution", "UNIFORM"))).upper()
+    type_ = _like_result(op)
+    builder = conversion.builder
+    if not normal:
+        if not str(element_of(type_)).startswith(("f", "bf")):
+            real = tensor_type(f32, shape_of(type_))
+            drawn = builder.emit(
+                "rand", [], real, size=list(shape_of(type_)), low=float(low), high=float(high)
+            )
+            return builder.typecast(builder.like("floor", drawn), element_of(type_))
+        return _random(conversion, op, float(low), float(high))
+    shape = shape_of(type_)
+    real = tensor_type(f32, shape)
+    first, second = (
+        builder.emit("rand", [], real, size=list(shape), low=2.0**-24, high=1.0, seed=seed)
+        for seed in (1, 2)
+    )
+    radius = builder.like("multiply", builder.like("log", first), conversion.filled(-2, shape, f32))
+    angle = builder.like("multiply", second, conversion.filled(2 * np.pi, shape, f32))
+    drawn = builder.like("multiply", builder.like("sqrt", radius), builder.like("cos", angle))
+    drawn = builder.like("multiply", drawn, conversion.filled(high, shape, f32))
+    drawn = builder.like("add", drawn, conversion.filled(low, shape, f32))
+    return builder.typecast(drawn, element_of(type_))
+
+
+def _rng_bits(conversion: Conversion, op: StableHLOOp) -> list[Value]:
+    """Random bits; which ones is free where the algorithm is the default one
+    (https://openxla.org/stablehlo/spec#rng_bit_generator)."""
+    state = conversion.tensor(op.operands[0])
+    type_ = op.results[1].type
+    shape, element = shape_of(type_), element_of(type_)
+    builder = conversion.builder
+    half = 2.0**16
+    parts = [
+        builder.typecast(
+            builder.like(
+                "floor",
+                builder.emit(
+                    "rand",
+                    [],
+                    tensor_type(f32, shape),
+                    size=list(shape),
+                    low=0.0,
+                    high=half,
+                    seed=seed,
+                ),
+            ),
+            element,
+        )
+        for seed in (1, 2)
+    ]
+    width = conversion.filled(16, shape, element)
+    high = builder.like("logical_left_shift", parts[0], width)
+    return [state, builder.like("bitwise_or", high, parts[1])]
+
+
+# Quantisation
+
+
+def _quantized(name: str) -> Rule:
+    """The types say how; what TTIR makes of them is done when the whole module is read."""
+
+    def rule(conversion: Conversion, op: StableHLOOp) -> Value:
+        (value,) = conversion.tensors(op)
+        made = name
+        if name == "quantize" and "!quant." in str(element_of(value.type)):
+            made = "requantize"
+        classes = conversion.builder._classes  # pyright: ignore[reportPrivateUsage]
+        created = classes[made].create(operands=[value], result_types=[_like_result(op)])
+        created.location = op.location
+        created.source_offset = op.source_offset
+        conversion.builder.insert(created)
+        return created.results[0]
+
+    return rule
+
+
+# Names
+
+
+_BUILDS: dict[str, Build] = {
+    "chunked_scaled_dot_product_attention": _chunked,
+    "fill_cache": _in_cache("fill_cache"),
+    "gather_dim": _gather_along,
+    "gelu": _gelu,
+    "gelu_tanh": _gelu,
+    "group_norm": _group_norm,
+    "layer_norm": _normalized("layer_norm"),
+    "paged_fill_cache": _in_cache("paged_fill_cache"),
+    "paged_flash_mla_decode": _decoding("paged_flash_multi_latent_attention_decode"),
+    "paged_flash_multi_latent_attention_decode": _decoding(
+        "paged_flash_multi_latent_attention_decode"
+    ),
+    "paged_scaled_dot_product_attention_decode": _decoding(
+        "paged_scaled_dot_product_attention_decode"
+    ),
+    "paged_update_cache": _in_cache("paged_update_cache"),
+    "rms_norm": _normalized("rms_norm"),
+    "scaled_dot_product_attention": _attention,
+    "scaled_dot_product_attention_decode": _decoding("scaled_dot_product_attention_decode"),
+    "topk": _top_k(None),
+    "topk_indices": _top_k(True),
+    "topk_values": _top_k(False),
+    "uniform": _uniform,
+    "update_cache": _in_cache("update_cache"),
+}
+"""What `tt.*` custom calls and `tenstorrent.*` composites of that name are."""
+_IDENTITIES = frozenset(
+    """
+    LayoutConstraint MoveToDevice MoveToHost PinToDevice Pin Unpin annotate_device_placement
+    xla.sdy.FuncResultSharding xla.sdy.PropagationBarrier xla.sdy.ShardingGroup
+    """.split()
+)
+_SHARDINGS = frozenset(
+    """
+    Sharding SPMDFullToShardShape SPMDShardToFullShape xla.sdy.GlobalToLocalShape
+    xla.sdy.LocalToGlobalShape
+    """.split()
+)
+_EFFECTS = re.compile(r"callback|print|infeed|outfeed|host_transfer", re.IGNORECASE)
+
+
+def _custom_call(conversion: Conversion, op: StableHLOOp) -> Results:
+    name = str(op["call_target_name"])
+    if name in _SHARDINGS or name in _IDENTITIES:
+        return identity(conversion, op)
+    if name == "tt.mark_argument":
+        return _marked(conversion, op)
+    if name == "shape_assertion":
+        raise CompileError(
+            "the program has shapes that are only known at run time, which it checks here",
+            op,
+            remedy="export the function for arguments of fixed shape",
+        )
+    dialect, _, short = name.partition(".")
+    if dialect in ("tt", "tenstorrent") and short in _BUILDS:
+        return _BUILDS[short](conversion, op, conversion.tensors(op), _options(op))
+    if dialect in ("mhlo", "chlo", "stablehlo"):
+        rule = conversion.rules.get(short)
+        if rule is not None and operation_class(f"mhlo.{short}") is not None:
+            op.given.update(_nested(op, "mhlo.attributes"))
+            return rule(conversion, op)
+        if short == "topk":
+            op.given.update(_nested(op, "mhlo.attributes"))
+            return conversion.rules["top_k"](conversion, op)
+    if name in ("TopK", "ApproxTopK"):
+        op.given["k"] = shape_of(op.results[0].type)[-1]
+        return conversion.rules["top_k"](conversion, op)
+    if _EFFECTS.search(name):
+        side_effect(conversion, op)
+    remedy = "write what it computes in ops of StableHLO"
+    if dialect in ("tt", "tenstorrent"):
+        remedy = "there is no op for it; lower the model without the tt-xla pass that makes it"
+    if short == "tt_lang_op":
+        remedy = "compile the kernel with ttcodegen-lang, and call it beside the model"
+    raise CompileError(f"the custom call '@{name}' is not supported", op, remedy=remedy)
+
+
+def _options(op: StableHLOOp) -> dict[str, Any]:
+    """What a custom call says: in frontend attributes, in `composite_attributes`, in a JSON
+    configuration, or beside its other attributes."""
+    found = dict(op.attributes)
+    options: dict[str, Any] = {name: op.get(name) for name in found}
+    config = op.get("backend_config")
+    if isinstance(config, str) and config.lstrip().startswith("{"):
+        try:
+            options |= json.loads(config)
+        except ValueError:
+            pass
+    elif isinstance(config, dict):
+        options |= config
+    for name in ("mhlo.frontend_attributes", "composite_attributes", "tt.composite_attributes"):
+        options |= _nested(op, name)
+    return options
+
+
+def _nested(op: StableHLOOp, name: str) -> dict[str, Any]:
+    value = op.get(name)
+    return cast("dict[str, Any]", value) if isinstance(value, dict) else {}
+
+
+def _marked(conversion: Conversion, op: StableHLOOp) -> Value:
+    """Names an argument, and tells whether it is a parameter."""
+    (value,) = conversion.values(op)
+    options = _nested(op, "mhlo.frontend_attributes")
+    source = value
+    while isinstance(source, SSAValue) and not isinstance(source, BlockArgument):
+        owner = source.owner
+        if not isinstance(owner, CatalogueOp) or owner.name != "ttir.reshape":
+            break
+        source = owner.operands[0]
+    if isinstance(source, BlockArgument):
+        conversion.arguments[source] = {
+            name: str(options[name])
+            for name in ("ttir.name", "ttcore.argument_type")
+            if name in options
+        }
+    return value
+
+
+def _composite(conversion: Conversion, op: StableHLOOp) -> Results:
+    name = str(op["name"])
+    decomposition = op.get("decomposition")
+    dialect, _, short = name.partition(".")
+    if dialect == "tenstorrent" and short in _BUILDS:
+        return _BUILDS[short](
+            conversion, op, conversion.tensors(op), _nested(op, "composite_attributes")
+        )
+    if dialect == "sdy":
+        return several_devices(conversion, op)
+    if not isinstance(decomposition, str) or decomposition not in conversion.functions:
+        raise CompileError(
+            f"the composite '{name}' is not known, and the function that computes it is missing",
+            op,
+        )
+    return conversion.call(decomposition, conversion.values(op), op)
+
+
+RULES: dict[str, Rule] = {
+    "batch_norm_grad": _batch_norm_grad,
+    "batch_norm_inference": _batch_norm_inference,
+    "batch_norm_training": _batch_norm_training,
+    "composite": _composite,
+    "custom_call": _custom_call,
+    "rng": _rng,
+    "rng_bit_generator": _rng_bits,
+    "uniform_dequantize": _quantized("dequantize"),
+    "uniform_quantize": _quantized("quantize"),
+}

@@ -1,0 +1,214 @@
+"""Loops, branches and calls: run while the program is converted, as far as they are known."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from xdsl.ir import Block, Operation, SSAValue
+
+from ttcodegen.diagnostics import CompileError
+from ttcodegen.dialects.datatypes import element_of, i1, shape_of
+from ttcodegen.frontends.stablehlo.bodies import block_of
+from ttcodegen.frontends.stablehlo.conversion import (
+    Complex,
+    Conversion,
+    Refused,
+    Results,
+    Rule,
+    Value,
+)
+from ttcodegen.frontends.stablehlo.dialect import StableHLOOp
+
+MOST_ITERATIONS = 4096
+"""How often the body of a loop is repeated."""
+
+
+def _while(conversion: Conversion, op: StableHLOOp) -> list[Value]:
+    condition, body = block_of(op, 0), block_of(op, 1)
+    values = conversion.values(op)
+    for _ in range(MOST_ITERATIONS + 1):
+        with conversion.aside():
+            (going,) = conversion.run(condition, values)
+            if going is None:
+                raise Refused
+            again = conversion.number(going)
+        if again is None:
+            raise CompileError(
+                f"'{op.name}': how often the loop runs is only known at run time",
+                op,
+                remedy="give the loop a fixed length (jax.lax.fori_loop or scan with static "
+                "bounds), or keep it in the program that calls the model",
+            )
+        if not again:
+            return values
+        values = [_settled(conversion, value) for value in conversion.run(body, values)]
+    raise CompileError(
+        f"'{op.name}': the loop runs more than {MOST_ITERATIONS} times, and its body would be "
+        "repeated as often",
+        op,
+        remedy="compile the body of the loop, and call it from a loop of your own",
+    )
+
+
+def _settled(conversion: Conversion, value: Value) -> Value:
+    """A counter as the number that it is, so that it is not counted up at run time."""
+    if not isinstance(value, SSAValue) or shape_of(value.type) != ():
+        return value
+    known = conversion.known(value)
+    if known is None or getattr(value.owner, "name", "") == "ttir.constant":
+        return value
+    return conversion.constant(known, element_of(value.type))
+
+
+def _if(conversion: Conversion, op: StableHLOOp) -> list[Value]:
+    (predicate,) = conversion.tensors(op)
+    number = conversion.number(predicate)
+    if number is not None:
+        return conversion.run(block_of(op, 0 if number else 1), [])
+    branches = [_branch(conversion, block_of(op, index)) for index in range(2)]
+    return [
+        _chosen(conversion, predicate, first, second)
+        for first, second in zip(*branches, strict=True)
+    ]
+
+
+def _case(conversion: Conversion, op: StableHLOOp) -> list[Value]:
+    """The last branch also stands for an index that is out of range."""
+    (index,) = conversion.tensors(op)
+    last = len(op.regions) - 1
+    number = conversion.number(index)
+    if number is not None:
+        place = int(number) if 0 <= number <= last else last
+        return conversion.run(block_of(op, place), [])
+    found = _branch(conversion, block_of(op, last))
+    for place in range(last):
+        branch = _branch(conversion, block_of(op, place))
+        at = conversion.filled(place, shape_of(index.type), element_of(index.type))
+        taken = conversion.builder.like("eq", index, at, element=i1)
+        found = [
+            _chosen(conversion, taken, first, second)
+            for first, second in zip(branch, found, strict=True)
+        ]
+    return found
+
+
+def _branch(conversion: Conversion, block: Block) -> list[Value]:
+    return conversion.run(block, [])
+
+
+def _chosen(conversion: Conversion, predicate: SSAValue, first: Value, second: Value) -> Value:
+    """Both branches run; the predicate selects between what they give."""
+    if isinstance(first, Complex) and isinstance(second, Complex):
+        return Complex(
+            _selected(conversion, predicate, first.real, second.real),
+            _selected(conversion, predicate, first.imag, second.imag),
+        )
+    if isinstance(first, SSAValue) and isinstance(second, SSAValue):
+        return _selected(conversion, predicate, first, second)
+    return first
+
+
+def _selected(
+    conversion: Conversion, predicate: SSAValue, first: SSAValue, second: SSAValue
+) -> SSAValue:
+    if first is second:
+        return first
+    shape = shape_of(first.type)
+    one = conversion.builder.reshape(predicate, [1] * len(shape))
+    condition = conversion.broadcast_to(one, shape)
+    return conversion.builder.emit("where", [condition, first, second], first.type)
+
+
+def _call(conversion: Conversion, op: StableHLOOp) -> list[Value]:
+    """`mhlo.call` and others that name a function in an attribute."""
+    return conversion.call(str(op["callee"]), conversion.values(op), op)
+
+
+def _region(conversion: Conversion, op: StableHLOOp) -> list[Value]:
+    """An operation that is what its region computes."""
+    return conversion.run(block_of(op), conversion.values(op))
+
+
+def token(conversion: Conversion, op: StableHLOOp) -> Results:
+    """Tokens order side effects, of which a program has none."""
+    return [None] * len(op.results)
+
+
+def zero(conversion: Conversion, op: StableHLOOp) -> Value:
+    """The number of the only device, and of the only program on it."""
+    element = element_of(op.results[0].type)
+    return conversion.filled(0, shape_of(op.results[0].type), element)
+
+
+def identity(conversion: Conversion, op: StableHLOOp) -> Results:
+    """What changes nothing on one device."""
+    return conversion.values(op)
+
+
+def side_effect(conversion: Conversion, op: StableHLOOp) -> Value:
+    """Refuses what talks to the world outside of the program."""
+    raise CompileError(
+        f"'{op.name}' has a side effect, which a compiled program cannot have",
+        op,
+        remedy="give a function whose results depend on its arguments alone",
+    )
+
+
+def several_devices(conversion: Conversion, op: Operation) -> Value:
+    """Refuses what works on several devices."""
+    raise CompileError(
+        f"'{op.name}' works on several devices, and programs are compiled for one",
+        op,
+        remedy="lower the model for one device: without a mesh and without shardings",
+    )
+
+
+def collective(conversion: Conversion, op: StableHLOOp) -> Results:
+    """A collective operation: among groups of one device each it changes nothing."""
+    groups = op.get("replica_groups")
+    single = groups is not None and all(size == 1 for size in _group_sizes(groups))
+    same = all(
+        shape_of(value.type) == shape_of(result.type)
+        for value, result in zip(op.operands, op.results, strict=False)
+    )
+    if single and same:
+        return conversion.values(op)
+    return several_devices(conversion, op)
+
+
+def _group_sizes(groups: object) -> Sequence[int]:
+    shape = getattr(groups, "shape", None)
+    if shape is not None and len(shape) == 2:
+        return [int(shape[1])] if shape[0] else []
+    return [2]
+
+
+RULES: dict[str, Rule] = {
+    "after_all": token,
+    "all_gather": collective,
+    "all_reduce": collective,
+    "all_to_all": collective,
+    "call": _call,
+    "case": _case,
+    "collective_broadcast": collective,
+    "collective_permute": several_devices,
+    "create_token": token,
+    "cross_replica_sum": collective,
+    "cross-replica-sum": collective,
+    "if": _if,
+    "infeed": side_effect,
+    "manual_computation": _region,
+    "named_computation": _region,
+    "outfeed": side_effect,
+    "partition_id": zero,
+    "propagation_barrier": identity,
+    "recv": side_effect,
+    "reduce_scatter": collective,
+    "replica_id": zero,
+    "reshard": identity,
+    "send": side_effect,
+    "sharding_constraint": identity,
+    "sharding_group": identity,
+    "trace": token,
+    "while": _while,
+}

@@ -1,0 +1,487 @@
+"""From a module of StableHLO to one of TTIR.
+
+A function is converted by running it: each operation, in order, makes ops of TTIR from what its
+operands became. A call runs the function that it names, a loop whose length is known runs its body
+as often as that, a branch that is known is the one that runs. So a converted function has no
+regions and no calls, and what is private is gone.
+
+Values that were not worth an op of their own are known: `Conversion.known` computes a value that
+depends on constants alone, with the numpy meaning of the ops that it is made of.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Generator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from math import prod
+from typing import Any, cast
+
+from xdsl.dialects.builtin import ArrayAttr, ComplexType, TensorType
+from xdsl.dialects.func import CallOp, FuncOp, ReturnOp
+from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
+from xdsl.utils.exceptions import VerifyException
+
+from ttcodegen.diagnostics import (
+    CompileError,
+    Diagnostic,
+    Note,
+    SourceLocation,
+    copy_source_offset,
+    place_of,
+)
+from ttcodegen.dialects.constants import constant_array, elements
+from ttcodegen.dialects.datatypes import element_of, numpy_name, shape_of, tensor_type
+from ttcodegen.dialects.operation import CatalogueOp
+from ttcodegen.dialects.ttir import ttir_op_classes
+from ttcodegen.frontends.stablehlo.arguments import argument_attributes, result_attributes
+from ttcodegen.frontends.stablehlo.dialect import StableHLOOp, part_element
+from ttcodegen.frontends.stablehlo.names import (
+    is_meaningful,
+    named_location,
+    origin_in_frontend,
+    within,
+)
+from ttcodegen.frontends.stablehlo.number_types import numpy_dtype
+from ttcodegen.lazy_numpy import Array, np
+from ttcodegen.ops.op_builder import OpBuilder
+from ttcodegen.parsing.structure import operation_name
+from ttcodegen.transforms.evaluation import evaluate
+
+_LARGEST_KNOWN = 1 << 16
+"""How many elements of a value are computed while a program is read."""
+_DEEPEST_CALL = 200
+MOST_OPS = 200_000
+"""How many ops a program may become when its loops are unrolled."""
+
+
+@dataclass(frozen=True)
+class Complex:
+    """A tensor of complex numbers: its real and its imaginary part."""
+
+    real: SSAValue
+    imag: SSAValue
+
+
+class Refused(Exception):
+    """A value cannot be had, for a reason that was told where it comes from."""
+
+
+Value = SSAValue | Complex | tuple[Any, ...] | None
+"""What a value of StableHLO became; a tuple for a tuple, None for a token or a refused value."""
+
+Results = Value | list[Any]
+"""What an operation became: one value, or a list with one for each result."""
+
+Rule = Callable[["Conversion", StableHLOOp], Results]
+
+
+@dataclass
+class Conversion:
+    """The conversion of one module."""
+
+    functions: dict[str, FuncOp]
+    rules: dict[str, Rule]
+    findings: list[Diagnostic] = field(default_factory=list[Diagnostic])
+    arguments: dict[SSAValue, dict[str, str]] = field(
+        default_factory=dict[SSAValue, dict[str, str]]
+    )
+    """What the program says of its arguments while it runs: attributes by name."""
+    _values: dict[SSAValue, Value] = field(default_factory=dict[SSAValue, Value])
+    _known: dict[SSAValue, Array | None] = field(default_factory=dict[SSAValue, Array | None])
+    _calls: list[str] = field(default_factory=list[str])
+    _scopes: list[Attribute] = field(default_factory=list[Attribute])
+    _reported: set[tuple[str, Any]] = field(default_factory=set[tuple[str, Any]])
+    _lifted: tuple[int, ...] | None = None
+    _made: int = 0
+    _block: Block = field(default_factory=Block)
+
+    def __post_init__(self) -> None:
+        self.builder = OpBuilder(ttir_op_classes(), self._insert)
+
+    def _insert(self, op: Operation) -> None:
+        self._made += 1
+        if self._made > MOST_OPS:
+            raise CompileError(
+                f"the program becomes more than {MOST_OPS} ops when its loops are unrolled",
+                self.builder.origin,
+                remedy="make the loops shorter, or compile the body of the loop alone",
+            )
+        self._block.add_op(op)
+
+    # Functions
+
+    def function(self, source: FuncOp) -> FuncOp:
+        """The function of TTIR that a function computes; arguments of complex numbers get a
+        dimension of two elements behind the others."""
+        body = source.body.block
+        self._block = Block(arg_types=[real_type(argument.type) for argument in body.args])
+        self._known.clear()
+        arguments: list[Value] = []
+        for old, new in zip(body.args, self._block.args, strict=True):
+            new.name_hint = old.name_hint
+            new.source_offset = getattr(old, "source_offset", -1)  # pyright: ignore
+            arguments.append(self._split(new) if is_complex(old.type) else new)
+        results = self.run(body, arguments)
+        try:
+            returned = [self._joined(value) for value in results]
+        except Refused:
+            returned = []
+        self._block.add_op(ReturnOp(*returned))
+        type_ = [a.type for a in self._block.args], [value.type for value in returned]
+        made = FuncOp(
+            source.sym_name.data,
+            type_,
+            Region(self._block),
+            source.sym_visibility,
+            arg_attrs=ArrayAttr(argument_attributes(source, self._block.args, self.arguments)),
+            res_attrs=ArrayAttr(result_attributes(source, len(returned))),
+        )
+        made.location = source.location
+        copy_source_offset(source, made)
+        return made
+
+    def _split(self, value: SSAValue) -> Complex:
+        """A tensor whose last dimension holds real and imaginary part, as the two."""
+        shape = shape_of(value.type)
+        parts = [
+            self.builder.reshape(
+                self.builder.slice_dim(value, len(shape) - 1, index, index + 1), shape[:-1]
+            )
+            for index in range(2)
+        ]
+        return Complex(*parts)
+
+    def _joined(self, value: Value) -> SSAValue:
+        if isinstance(value, Complex):
+            shape = shape_of(value.real.type)
+            parts = [self.builder.reshape(part, [*shape, 1]) for part in (value.real, value.imag)]
+            return self.builder.concat(parts, len(shape))
+        if not isinstance(value, SSAValue):
+            raise Refused
+        return value
+
+    def call(self, name: str, arguments: Sequence[Value], caller: Operation) -> list[Value]:
+        """What a function of the module gives for the arguments."""
+        function = self.functions.get(name)
+        if function is None or not function.body.blocks:
+            raise CompileError(f"there is no function @{name}", caller)
+        if name in self._calls or len(self._calls) > _DEEPEST_CALL:
+            raise CompileError(f"function @{name} calls itself", caller)
+        body = function.body.block
+        if len(body.args) != len(arguments):
+            raise CompileError(
+                f"@{name} takes {len(body.args)} arguments, found {len(arguments)}", caller
+            )
+        self._calls.append(name)
+        self._scopes.append(
+            self.builder.origin.location if self.builder.origin else caller.location
+        )
+        try:
+            return self.run(body, arguments)
+        finally:
+            self._calls.pop()
+            self._scopes.pop()
+
+    def run(self, block: Block, arguments: Sequence[Value]) -> list[Value]:
+        """Runs the operations of a block; the values that its last operation returns."""
+        for argument, value in zip(block.args, arguments, strict=True):
+            self._values[argument] = value
+        for op in block.ops:
+            if isinstance(op, ReturnOp) or op.name in _RETURNS:
+                # What was refused is missed where it is used, if it is.
+                return [self._values.get(operand) for operand in op.operands]
+            self._convert(op)
+        raise CompileError("the region does not return anything", block.parent_op())
+
+    def _convert(self, op: Operation) -> None:
+        """Makes what stands for one operation; what cannot be is told and left out."""
+        before = self.builder.origin
+        try:
+            with self._origin(op):
+                values = self._converted(op)
+        except Refused:
+            values = [None] * len(op.results)
+        except CompileError as error:
+            self._tell(error, op)
+            values = [None] * len(op.results)
+        except VerifyException as error:
+            self._tell(CompileError(str(error), op), op)
+            values = [None] * len(op.results)
+        except (ArithmeticError, AssertionError, LookupError, TypeError, ValueError) as error:
+            reason = str(error) if isinstance(error, ValueError) and str(error) else "malformed"
+            message = reason if f"'{op.name}'" in reason else f"'{op.name}': {reason}"
+            self._tell(CompileError(message, op), op)
+            values = [None] * len(op.results)
+        finally:
+            self.builder.origin = before
+        for result, value in zip(op.results, values, strict=False):
+            self._values[result] = value
+            if isinstance(value, SSAValue) and is_meaningful(result.name_hint):
+                if value.name_hint is None:
+                    value.name_hint = result.name_hint
+
+    def _converted(self, op: Operation) -> Sequence[Value]:
+        if isinstance(op, CallOp):
+            return self.call(op.callee.string_value(), self.values(op), op)
+        name = op.short_name if isinstance(op, StableHLOOp) else operation_name(op)
+        rule = self.rules.get(name)
+        if rule is None and isinstance(op, CatalogueOp):
+            return self._copied(op)
+        if rule is None:
+            raise CompileError(f"'{operation_name(op)}' is not supported", op)
+        found = rule(self, cast(StableHLOOp, op))
+        # A tensor, or a tuple of the dialect, is one value; a list holds one for each result.
+        values: list[Value] = list(found) if isinstance(found, list) else [found]
+        return self._checked(op, values)
+
+    def _copied(self, op: CatalogueOp) -> Sequence[Value]:
+        """An op that is of TTIR already."""
+        copy = type(op).create(
+            operands=[self.tensor(value) for value in op.operands],
+            result_types=[result.type for result in op.results],
+            properties=dict(op.properties),
+            attributes=dict(op.attributes),
+            location=op.location,
+        )
+        copy.source_offset = op.source_offset
+        self._insert(copy)
+        return list(copy.results)
+
+    def _checked(self, op: Operation, values: list[Value]) -> list[Value]:
+        """The values; raises CompileError if they are not of the types that the operation says."""
+        if len(values) != len(op.results):
+            raise CompileError(
+                f"'{op.name}' has {len(values)} results, found {len(op.results)}", op
+            )
+        for value, result in zip(values, op.results, strict=True):
+            declared = result.type
+            if isinstance(value, Complex):
+                found, declared = value.real.type, _part_type(declared)
+            elif isinstance(value, SSAValue):
+                found = value.type
+            else:
+                continue
+            if self._lifted is not None:
+                continue
+            if is_tensor(declared) and not _agree(found, declared):
+                raise CompileError(
+                    f"'{op.name}' gives {found} for these operands, found {declared}", op
+                )
+        return values
+
+    @contextmanager
+    def _origin(self, op: Operation) -> Generator[None]:
+        """New ops stand for this one; in a function that is called, they belong to the caller."""
+        named = op.location
+        if self._scopes:
+            named = within(named, self._scopes[-1])
+        before, op.location = op.location, named_location(named)
+        self.builder.origin = op
+        try:
+            yield
+        finally:
+            op.location = before
+
+    # Errors
+
+    def _tell(self, error: CompileError, op: Operation) -> None:
+        """Keeps an error, with the line of the frontend's own program where it is known."""
+        for diagnostic in error.diagnostics:
+            place = diagnostic.place if diagnostic.place is not None else place_of(op)
+            key = diagnostic.message, place
+            if key in self._reported:
+                continue
+            self._reported.add(key)
+            notes = list(diagnostic.notes)
+            written = origin_in_frontend(op.location)
+            if written is not None:
+                notes.append(Note("it comes from here", SourceLocation(*written)))
+            self.findings.append(
+                Diagnostic(diagnostic.message, place, diagnostic.remedy, tuple(notes))
+            )
+
+    # Values
+
+    def value(self, value: SSAValue) -> Value:
+        """What a value of StableHLO became."""
+        found = self._values.get(value)
+        if found is None and not is_token(value.type):
+            raise Refused
+        return found
+
+    def values(self, op: Operation) -> list[Value]:
+        """What the operands of an operation became."""
+        return [self.value(operand) for operand in op.operands]
+
+    def tensor(self, value: SSAValue) -> SSAValue:
+        """What a value became, of real numbers."""
+        found = self.value(value)
+        if isinstance(found, Complex):
+            raise ValueError("complex numbers are not supported here")
+        if not isinstance(found, SSAValue):
+            raise ValueError("a tensor is needed, not a tuple")
+        if self._lifted and shape_of(found.type) == ():
+            one = self.builder.reshape(found, [1] * len(self._lifted))
+            return self.broadcast_to(one, self._lifted)
+        return found
+
+    @contextmanager
+    def lifted(self, shape: tuple[int, ...]) -> Generator[None]:
+        """While a body of scalars runs on tensors of that shape, every number is such a tensor."""
+        before, self._lifted = self._lifted, shape
+        try:
+            yield
+        finally:
+            self._lifted = before
+
+    @contextmanager
+    def replaced(self, values: dict[SSAValue, Value]) -> Generator[None]:
+        """While values of StableHLO stand for others than they became."""
+        before = {value: self._values.get(value) for value in values}
+        self._values.update(values)
+        try:
+            yield
+        finally:
+            self._values.update(before)
+
+    @contextmanager
+    def aside(self) -> Generator[None]:
+        """What is made here is only looked at, and no part of the program."""
+        block, self._block = self._block, Block()
+        try:
+            yield
+        finally:
+            self._block = block
+
+    def tensors(self, op: Operation) -> list[SSAValue]:
+        """What the operands of an operation became, of real numbers."""
+        return [self.tensor(operand) for operand in op.operands]
+
+    def known(self, value: SSAValue | Value) -> Array | None:
+        """The elements of a value of TTIR that depends on constants alone; None if it does not, or
+        has too many."""
+        if not isinstance(value, SSAValue):
+            return None
+        if value in self._known:
+            return self._known[value]
+        found = self._known[value] = self._evaluated(value)
+        return found
+
+    def _evaluated(self, value: SSAValue) -> Array | None:
+        op = value.owner
+        if not isinstance(op, CatalogueOp) or not is_tensor(value.type):
+            return None
+        if prod(shape_of(value.type)) > _LARGEST_KNOWN or op.name in _CHANCE:
+            return None
+        if op.name == "ttir.constant":
+            return constant_array(op.parameter("value"))
+        operands: list[Array] = []
+        for operand in op.operands:
+            known = self.known(operand)
+            if known is None:
+                return None
+            is_narrow = numpy_name(element_of(operand.type)) in ("bfloat16", "float16")
+            operands.append(known.astype(np.float32) if is_narrow else known)
+        try:
+            results = evaluate(op, operands)
+        except (ValueError, TypeError, IndexError, KeyError, VerifyException):
+            return None
+        for result, array in zip(op.results, results, strict=True):
+            if result is not value:
+                self._known[result] = array
+        return results[list(op.results).index(value)]  # pyright: ignore[reportArgumentType]
+
+    def number(self, value: SSAValue | Value) -> float | int | bool | None:
+        """The one number that a value holds throughout, None if that is not known."""
+        from ttcodegen.ops.constant_values import splat_of
+
+        if isinstance(value, SSAValue) and (splat := splat_of(value)) is not None:
+            return splat
+        known = self.known(value)
+        if known is None or known.size == 0:
+            return None
+        first = known.flat[0]
+        return first.item() if bool((known == first).all()) else None
+
+    def constant(self, array: Array, element: Attribute) -> SSAValue:
+        """A constant of that element type."""
+        dtype = numpy_name(element)
+        if dtype is None:
+            raise ValueError(f"constants of type {element} are not supported")
+        narrowed = np.ascontiguousarray(np.asarray(array).astype(numpy_dtype(dtype)))
+        value = elements(element, array.shape, narrowed.tobytes())
+        return self.builder.emit("constant", [], tensor_type(element, array.shape), value=value)
+
+    def broadcast_to(self, value: SSAValue, shape: Sequence[int]) -> SSAValue:
+        """A value whose dimensions are those of `shape` or 1, repeated to that shape."""
+        found = shape_of(value.type)
+        if found == tuple(shape):
+            return value
+        number = self.number(value)
+        if number is not None and len(found) == len(shape):
+            return self.full_like(number, value, shape)
+        factors = [wanted // size if size else 1 for wanted, size in zip(shape, found, strict=True)]
+        result = tensor_type(element_of(value.type), shape)
+        return self.builder.emit("broadcast", [value], result, broadcast_dimensions=factors)
+
+    def full_like(self, number: float | bool, value: SSAValue, shape: Sequence[int]) -> SSAValue:
+        """A tensor of one number with the element type of `value`."""
+        return (
+            self.constant(np.asarray(number), element_of(value.type))
+            if not shape
+            else self.filled(number, shape, element_of(value.type))
+        )
+
+    def filled(self, number: float | bool, shape: Sequence[int], element: Attribute) -> SSAValue:
+        """A tensor of one number; one element stands for all."""
+        dtype = numpy_name(element)
+        if dtype is None:
+            raise ValueError(f"constants of type {element} are not supported")
+        data = np.asarray(number).astype(numpy_dtype(dtype)).tobytes()
+        value = elements(element, shape, data)
+        return self.builder.emit("constant", [], tensor_type(element, shape), value=value)
+
+
+_RETURNS = frozenset({"stablehlo.return", "mhlo.return", "sdy.return"})
+_CHANCE = frozenset({"ttir.rand", "ttir.dropout", "ttir.sampling", "ttir.empty"})
+
+
+def is_tensor(type_: Attribute) -> bool:
+    """Whether a type is that of a tensor of known rank."""
+    return isinstance(type_, TensorType)
+
+
+def is_token(type_: Attribute) -> bool:
+    """Whether a type is that of a token, which orders side effects."""
+    return "token" in str(type_) and not is_tensor(type_)
+
+
+def is_complex(type_: Attribute) -> bool:
+    """Whether a type is that of a tensor of complex numbers."""
+    return is_tensor(type_) and isinstance(element_of(type_), ComplexType)
+
+
+def _part_type(type_: Attribute) -> Attribute:
+    return tensor_type(part_element(element_of(type_)), shape_of(type_))
+
+
+def real_type(type_: Attribute) -> Attribute:
+    """The type of a tensor of real numbers that stands for one of complex numbers at the border of
+    a function; other types as they are, without what they say of devices."""
+    if not is_tensor(type_):
+        return type_
+    if is_complex(type_):
+        part = _part_type(type_)
+        return tensor_type(element_of(part), [*shape_of(part), 2])
+    return tensor_type(element_of(type_), shape_of(type_))
+
+
+def _agree(found: Attribute, declared: Attribute) -> bool:
+    """Whether two tensor types are equal, unknown sizes left out."""
+    if element_of(found) != element_of(declared):
+        return False
+    shape, expected = shape_of(found), shape_of(declared)
+    return len(shape) == len(expected) and all(
+        size == wanted or wanted < 0 for size, wanted in zip(shape, expected, strict=True)
+    )

@@ -1,0 +1,195 @@
+"""Gather and scatter: slices at places that a tensor holds."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from xdsl.dialects.builtin import AnyFloat
+from xdsl.ir import SSAValue
+
+from ttcodegen.dialects.datatypes import element_of, f32, i1, is_boolean, shape_of, tensor_type
+from ttcodegen.frontends.stablehlo.bodies import block_of, replacement
+from ttcodegen.frontends.stablehlo.conversion import Conversion, Results, Rule, Value
+from ttcodegen.frontends.stablehlo.dialect import StableHLOOp
+from ttcodegen.frontends.stablehlo.movement import moving
+
+_GATHER = (
+    "offset_dims",
+    "collapsed_slice_dims",
+    "operand_batching_dims",
+    "start_indices_batching_dims",
+    "start_index_map",
+)
+_SCATTER = {
+    "update_window_dims": "update_window_dims",
+    "inserted_window_dims": "inserted_window_dims",
+    "input_batching_dims": "input_batching_dims",
+    "scatter_indices_batching_dims": "scatter_indices_batching_dims",
+    "scatter_dims_to_operand_dims": "scatter_dims_to_operand_dims",
+}
+
+
+def _gather(conversion: Conversion, op: StableHLOOp, values: Sequence[SSAValue]) -> SSAValue:
+    value, indices = values[:2]
+    numbers = op["dimension_numbers"]
+    sizes = op.get("slice_sizes")
+    if sizes is None and len(values) > 2:
+        sizes = conversion.known(values[2])
+    if sizes is None:
+        raise ValueError("slices whose size is only known at run time are not supported")
+    extents = [int(size) for size in sizes]
+    dims = {name: [int(dim) for dim in numbers.get(name, [])] for name in _GATHER}
+    vector_dim = int(numbers.get("index_vector_dim", 0))
+    found = _one_slice(conversion, value, indices, dims, extents)
+    if found is not None:
+        return conversion.builder.reshape(found, shape_of(op.results[0].type))
+    rows = _rows(conversion, value, indices, dims, extents, vector_dim)
+    if rows is not None:
+        return rows
+    element = element_of(value.type)
+    if is_boolean(element):
+        value = conversion.builder.typecast(value, f32)
+    result = tensor_type(element_of(value.type), shape_of(op.results[0].type))
+    made = conversion.builder.emit(
+        "gather",
+        [value, indices],
+        result,
+        **dims,
+        index_vector_dim=vector_dim,
+        slice_sizes=extents,
+        indices_are_sorted=bool(op.get("indices_are_sorted", False)),
+    )
+    return conversion.builder.typecast(made, element)
+
+
+def _one_slice(
+    conversion: Conversion,
+    value: SSAValue,
+    indices: SSAValue,
+    dims: dict[str, list[int]],
+    sizes: list[int],
+) -> SSAValue | None:
+    """A slice at one known place."""
+    known = conversion.known(indices)
+    if known is None or known.size != len(dims["start_index_map"]) or dims["operand_batching_dims"]:
+        return None
+    shape = shape_of(value.type)
+    begins = [0] * len(shape)
+    for axis, start in zip(dims["start_index_map"], known.flat, strict=True):
+        begins[axis] = min(max(int(start), 0), shape[axis] - sizes[axis])
+    ends = [begin + size for begin, size in zip(begins, sizes, strict=True)]
+    return conversion.builder.slice(value, begins, ends)
+
+
+def _rows(
+    conversion: Conversion,
+    value: SSAValue,
+    indices: SSAValue,
+    dims: dict[str, list[int]],
+    sizes: list[int],
+    vector_dim: int,
+) -> SSAValue | None:
+    """Rows of a table: an embedding."""
+    shape, places = shape_of(value.type), shape_of(indices.type)
+    batch = places
+    if vector_dim < len(places):
+        if places[vector_dim] != 1 or vector_dim != len(places) - 1:
+            return None
+        batch = places[:-1]
+    is_rows = (
+        len(shape) == 2
+        and isinstance(element_of(value.type), AnyFloat)
+        and dims["start_index_map"] == [0]
+        and dims["collapsed_slice_dims"] == [0]
+        and not dims["operand_batching_dims"]
+        and sizes == [1, shape[1]]
+        and dims["offset_dims"] == [len(batch)]
+        and 1 <= len(batch) <= 2
+    )
+    if not is_rows:
+        return None
+    builder = conversion.builder
+    indices = builder.reshape(indices, batch)
+    result = tensor_type(element_of(value.type), [*batch, shape[1]])
+    return builder.emit("embedding", [indices, value], result)
+
+
+def _torch_index_select(
+    conversion: Conversion, op: StableHLOOp, values: Sequence[SSAValue]
+) -> SSAValue:
+    """Slices of one element along a dimension."""
+    value, indices = values
+    dim, batches = int(op.get("dim", 0)), int(op.get("batch_dims", 0))
+    rank, count = len(shape_of(value.type)), len(shape_of(indices.type))
+    sizes = [
+        1 if axis == dim or axis < batches else size
+        for axis, size in enumerate(shape_of(value.type))
+    ]
+    free = count - batches
+    result = op.results[0].type
+    offsets = [axis for axis in range(rank + count - 1 - batches) if axis < dim and axis >= batches]
+    offsets += range(dim + free, rank + free - 1)
+    return conversion.builder.emit(
+        "gather",
+        [value, indices],
+        tensor_type(element_of(value.type), shape_of(result)),
+        offset_dims=offsets,
+        collapsed_slice_dims=[dim],
+        operand_batching_dims=list(range(batches)),
+        start_indices_batching_dims=list(range(batches)),
+        start_index_map=[dim],
+        index_vector_dim=count,
+        slice_sizes=sizes,
+    )
+
+
+def _scatter(conversion: Conversion, op: StableHLOOp) -> Results:
+    count = (len(op.operands) - 1) // 2
+    operands = conversion.tensors(op)
+    inputs, indices, updates = operands[:count], operands[count], operands[count + 1 :]
+    block = block_of(op)
+    kind = replacement(block) if count == 1 else _replaces_all(conversion, op, count)
+    if kind is None:
+        raise ValueError(
+            "'stablehlo.scatter': the body neither replaces what is there nor adds, multiplies or "
+            "compares it"
+        )
+    numbers = op["scatter_dimension_numbers"]
+    dims = {name: [int(dim) for dim in numbers.get(key, [])] for name, key in _SCATTER.items()}
+    found: list[Value] = []
+    for value, update in zip(inputs, updates, strict=True):
+        element = element_of(value.type)
+        builder = conversion.builder
+        if is_boolean(element):
+            value, update = builder.typecast(value, f32), builder.typecast(update, f32)
+        made = builder.emit(
+            "scatter",
+            [value, indices, update],
+            value.type,
+            scatter_reduce_type=kind,
+            **dims,
+            index_vector_dim=int(numbers.get("index_vector_dim", 0)),
+            indices_are_sorted=bool(op.get("indices_are_sorted", False)),
+            unique_indices=bool(op.get("unique_indices", False)),
+        )
+        if is_boolean(element):
+            zero = conversion.filled(0, shape_of(made.type), f32)
+            made = builder.like("ne", made, zero, element=i1)
+        found.append(made)
+    return found
+
+
+def _replaces_all(conversion: Conversion, op: StableHLOOp, count: int) -> str | None:
+    block = block_of(op)
+    last = block.last_op
+    if last is not None and list(last.operands) == list(block.args[count:]):
+        return "invalid"
+    return None
+
+
+RULES: dict[str, Rule] = {
+    "dynamic_gather": moving(_gather),
+    "gather": moving(_gather),
+    "scatter": _scatter,
+    "torch_index_select": moving(_torch_index_select),
+}

@@ -1,0 +1,391 @@
+"""Products of matrices, and convolutions."""
+
+from __future__ import annotations
+
+import string
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from xdsl.dialects.builtin import AnyFloat
+from xdsl.ir import Attribute, SSAValue
+
+from ttcodegen.dialects.datatypes import element_of, f32, shape_of, tensor_type
+from ttcodegen.frontends.stablehlo import complex_numbers
+from ttcodegen.frontends.stablehlo.conversion import (
+    Complex,
+    Conversion,
+    Rule,
+    Value,
+)
+from ttcodegen.frontends.stablehlo.dialect import StableHLOOp, part_element
+from ttcodegen.frontends.stablehlo.movement import padded
+from ttcodegen.lazy_numpy import np
+
+
+@dataclass(frozen=True)
+class Dimensions:
+    """Which dimensions of the two sides run together: kept as batches, or summed over."""
+
+    batch: tuple[list[int], list[int]]
+    contracted: tuple[list[int], list[int]]
+
+
+def _bilinear(multiply: Callable[[SSAValue, SSAValue], SSAValue], conversion: Conversion,
+              left: Value, right: Value) -> Value:  # fmt: skip
+    """A product of real or complex tensors, of products of real ones."""
+    if not isinstance(left, Complex) and not isinstance(right, Complex):
+        assert isinstance(left, SSAValue)
+        assert isinstance(right, SSAValue)
+        return multiply(left, right)
+    p = complex_numbers.as_complex(conversion, left)
+    q = complex_numbers.as_complex(conversion, right)
+    b = conversion.builder
+    real = b.like("subtract", multiply(p.real, q.real), multiply(p.imag, q.imag))
+    imag = b.like("add", multiply(p.real, q.imag), multiply(p.imag, q.real))
+    return Complex(real, imag)
+
+
+def _dot_general(conversion: Conversion, op: StableHLOOp) -> Value:
+    numbers = op["dot_dimension_numbers"]
+
+    def dims(kind: str) -> tuple[list[int], list[int]]:
+        left, right = (numbers.get(f"{side}_{kind}_dimensions", []) for side in ("lhs", "rhs"))
+        return [int(dim) for dim in left], [int(dim) for dim in right]
+
+    return _product(conversion, op, Dimensions(dims("batching"), dims("contracting")))
+
+
+def _dot(conversion: Conversion, op: StableHLOOp) -> Value:
+    rank = len(shape_of(op.operands[0].type))
+    return _product(conversion, op, Dimensions(([], []), ([rank - 1], [0])))
+
+
+def _product(conversion: Conversion, op: StableHLOOp, dims: Dimensions) -> Value:
+    element = element_of(op.results[0].type)
+    result = part_element(element)
+
+    def multiply(left: SSAValue, right: SSAValue) -> SSAValue:
+        return product(conversion, left, right, dims, result)
+
+    left, right = conversion.values(op)
+    return _bilinear(multiply, conversion, left, right)
+
+
+def product(
+    conversion: Conversion, left: SSAValue, right: SSAValue, dims: Dimensions, result: Attribute
+) -> SSAValue:
+    """The product along the dimensions: a matmul where the dimensions stand as one needs them."""
+    builder = conversion.builder
+    shapes = shape_of(left.type), shape_of(right.type)
+    batch = len(dims.batch[0])
+    leading = all(side == list(range(batch)) for side in dims.batch)
+    ranks = [len(shape) for shape in shapes]
+    fits = leading and len(dims.contracted[0]) == 1 and ranks[1] == batch + 2
+    left_dim = dims.contracted[0][0] if fits else 0
+    if fits and (
+        (ranks[0] == batch + 2 and left_dim >= batch)
+        or (batch == 0 and ranks[0] > 2 and left_dim == ranks[0] - 1)
+    ):
+        right_dim = dims.contracted[1][0]
+        transpose_a = left_dim != ranks[0] - 1
+        transpose_b = right_dim != batch
+        rows = [size for axis, size in enumerate(shapes[0]) if axis >= batch and axis != left_dim]
+        columns = shapes[1][batch] if transpose_b else shapes[1][batch + 1]
+        return builder.emit(
+            "matmul",
+            [left, right],
+            tensor_type(result, [*shapes[0][:batch], *rows, columns]),
+            transpose_a=transpose_a,
+            transpose_b=transpose_b,
+        )
+    shape = [shapes[0][axis] for axis in dims.batch[0]]
+    for side in range(2):
+        used = dims.batch[side] + dims.contracted[side]
+        shape += [size for axis, size in enumerate(shapes[side]) if axis not in used]
+    return builder.emit(
+        "dot_general",
+        [left, right],
+        tensor_type(result, shape),
+        batch_dims_lhs=dims.batch[0],
+        batch_dims_rhs=dims.batch[1],
+        contract_dims_lhs=dims.contracted[0],
+        contract_dims_rhs=dims.contracted[1],
+    )
+
+
+def _einsum(conversion: Conversion, op: StableHLOOp) -> Value:
+    """`ab,bc->ac`: what both sides have and the result has not is summed over."""
+    config = str(op.get("config", op.get("einsum_config", "")))
+    inputs, _, output = config.replace(" ", "").partition("->")
+    sides = inputs.split(",")
+    if len(sides) != 2 or not output or not set(config) <= set(string.ascii_letters + ",-> "):
+        raise ValueError(f"the equation '{config}' is not supported")
+    values = conversion.tensors(op)
+    builder = conversion.builder
+    for index, other in ((0, 1), (1, 0)):
+        alone = [label for label in sides[index] if label not in sides[other] + output]
+        if alone:
+            axes = [sides[index].index(label) for label in alone]
+            values[index] = builder.reduce("sum", values[index], axes, keep_dim=False)
+            sides[index] = "".join(label for label in sides[index] if label not in alone)
+    both = [label for label in sides[0] if label in sides[1]]
+    batch = [label for label in both if label in output]
+    contracted = [label for label in both if label not in output]
+    dims = Dimensions(
+        ([sides[0].index(x) for x in batch], [sides[1].index(x) for x in batch]),
+        ([sides[0].index(x) for x in contracted], [sides[1].index(x) for x in contracted]),
+    )
+    found = product(conversion, values[0], values[1], dims, element_of(op.results[0].type))
+    labels = batch + [x for side in sides for x in side if x not in both]
+    return builder.permute(found, [labels.index(label) for label in output])
+
+
+def _unary_einsum(conversion: Conversion, op: StableHLOOp) -> Value:
+    config = str(op.get("config", op.get("einsum_config", "")))
+    labels, _, output = config.replace(" ", "").partition("->")
+    (value,) = conversion.tensors(op)
+    axes = [axis for axis, label in enumerate(labels) if label not in output]
+    if axes:
+        value = conversion.builder.reduce("sum", value, axes, keep_dim=False)
+    kept = [label for label in labels if label in output]
+    return conversion.builder.permute(value, [kept.index(label) for label in output])
+
+
+# Convolutions
+
+
+@dataclass(frozen=True)
+class Window:
+    """How the window of a convolution moves along each dimension of the image."""
+
+    strides: list[int]
+    padding: list[tuple[int, int]]
+    lhs_dilation: list[int]
+    rhs_dilation: list[int]
+    reversed_: list[bool]
+
+
+def _window(op: StableHLOOp, rank: int) -> Window:
+    ones = [1] * rank
+    padding = np.asarray(op.get("padding", [[0, 0]] * rank)).reshape(rank, 2)
+    reversal = op.get("window_reversal")
+    flags = [] if reversal is None else [bool(each) for each in np.asarray(reversal).flat]
+    return Window(
+        op.ints("window_strides", ones),
+        [(int(low), int(high)) for low, high in padding],
+        op.ints("lhs_dilation", ones),
+        op.ints("rhs_dilation", ones),
+        flags * (rank if len(flags) == 1 else 1) or [False] * rank,
+    )
+
+
+def _convolution(conversion: Conversion, op: StableHLOOp) -> Value:
+    """Brought to the order batch, image, channels and to a kernel of output channels, input
+    channels, window; then to the op that the library has for it."""
+    numbers: dict[str, list[str]] = _named(op["dimension_numbers"])
+    left, right = conversion.values(op)
+    element = part_element(element_of(op.results[0].type))
+
+    def multiply(image: SSAValue, kernel: SSAValue) -> SSAValue:
+        return convolved(conversion, op, image, kernel, numbers, element)
+
+    return _bilinear(multiply, conversion, left, right)
+
+
+def _named(numbers: dict[str, object]) -> dict[str, list[str]]:
+    """`[b, 0, 1, f]` for each tensor, from one of the forms of the attribute."""
+    if "input" in numbers:
+        return {key: list(value) for key, value in numbers.items()}  # pyright: ignore
+    found: dict[str, list[str]] = {}
+    for key, first, second in (
+        ("input", "batch", "feature"),
+        ("kernel", "output_feature", "input_feature"),
+        ("output", "batch", "feature"),
+    ):
+        spatial: list[int] = numbers[f"{key}_spatial_dimensions"]  # pyright: ignore
+        names = {numbers[f"{key}_{first}_dimension"]: first[0],
+                 numbers[f"{key}_{second}_dimension"]: second[0]}  # fmt: skip
+        names |= {dim: str(index) for index, dim in enumerate(spatial)}
+        found[key] = [names[dim] for dim in range(len(spatial) + 2)]
+    return found
+
+
+def convolved(
+    conversion: Conversion,
+    op: StableHLOOp,
+    image: SSAValue,
+    kernel: SSAValue,
+    numbers: dict[str, list[str]],
+    result: Attribute,
+) -> SSAValue:
+    """The convolution of two real tensors."""
+    builder = conversion.builder
+    rank = len(numbers["input"]) - 2
+    window = _window(op, rank)
+    groups = int(op.get("feature_group_count", 1))
+    batches = int(op.get("batch_group_count", 1))
+    spatial = [str(axis) for axis in range(rank)]
+    image = builder.permute(image, [numbers["input"].index(x) for x in ["b", *spatial, "f"]])
+    kernel = builder.permute(kernel, [numbers["kernel"].index(x) for x in ["o", "i", *spatial]])
+    if not isinstance(element_of(image.type), AnyFloat):
+        image, kernel = builder.typecast(image, f32), builder.typecast(kernel, f32)
+    flipped = [2 + axis for axis in range(rank) if window.reversed_[axis]]
+    transposed = _as_transposed(conversion, image, kernel, window, flipped, groups, batches)
+    if transposed is not None:
+        found = transposed
+    else:
+        if flipped:
+            kernel = builder.like("reverse", kernel, dimensions=flipped)
+        if batches > 1:
+            image, groups = _batches_as_groups(conversion, image, batches), batches
+        found = _plain(conversion, image, kernel, window, groups)
+    order = ["b", *spatial, "f"]
+    found = builder.permute(found, [order.index(x) for x in numbers["output"]])
+    return builder.typecast(found, result)
+
+
+def _batches_as_groups(conversion: Conversion, image: SSAValue, batches: int) -> SSAValue:
+    """Groups of images that meet kernels of their own, as groups of channels."""
+    builder = conversion.builder
+    batch, *extents, channels = shape_of(image.type)
+    image = builder.reshape(image, [batches, batch // batches, *extents, channels])
+    rank = len(extents)
+    image = builder.permute(image, [1, *range(2, 2 + rank), 0, 2 + rank])
+    return builder.reshape(image, [batch // batches, *extents, batches * channels])
+
+
+def _as_transposed(
+    conversion: Conversion,
+    image: SSAValue,
+    kernel: SSAValue,
+    window: Window,
+    flipped: Sequence[int],
+    groups: int,
+    batches: int,
+) -> SSAValue | None:
+    """A transposed convolution of images, where the gaps between elements of the image are what
+    makes one; None otherwise."""
+    rank = len(window.strides)
+    kernel_shape = shape_of(kernel.type)
+    if rank != 2 or groups != 1 or batches != 1 or set(window.lhs_dilation) == {1}:
+        return None
+    if set(window.strides) != {1} or set(window.rhs_dilation) != {1}:
+        return None
+    padding: list[tuple[int, int]] = []
+    for axis in range(rank):
+        full = kernel_shape[2 + axis] - 1
+        low, high = (full - width for width in window.padding[axis])
+        if low < 0 or high < 0 or low < high:
+            return None
+        padding.append((low, high))
+    # Behind the image the library adds rows; before it, it does not.
+    extra = [low - high for low, high in padding]
+    if any(e >= s for e, s in zip(extra, window.lhs_dilation, strict=True)):
+        return None
+    builder = conversion.builder
+    batch, *extents, _ = shape_of(image.type)
+    unflipped = [axis for axis in (2, 3) if axis not in flipped]
+    if unflipped:
+        kernel = builder.like("reverse", kernel, dimensions=unflipped)
+    kernel = builder.permute(kernel, [1, 0, 2, 3])
+    sizes = [
+        (extent - 1) * stride - 2 * low + length - 1 + more + 1
+        for extent, stride, (low, _), length, more in zip(
+            extents, window.lhs_dilation, padding, kernel_shape[2:], extra, strict=True
+        )
+    ]
+    low = [pair[0] for pair in padding]
+    return builder.emit(
+        "conv_transpose2d",
+        [image, kernel],
+        tensor_type(element_of(image.type), [batch, *sizes, kernel_shape[0]]),
+        stride=window.lhs_dilation,
+        padding=[*low, *low],
+        dilation=[1, 1],
+        output_padding=extra,
+        groups=1,
+    )
+
+
+def _plain(
+    conversion: Conversion, image: SSAValue, kernel: SSAValue, window: Window, groups: int
+) -> SSAValue:
+    """A convolution of images of up to three dimensions; one of fewer has dimensions of one."""
+    builder = conversion.builder
+    rank = len(window.strides)
+    padding = list(window.padding)
+    zero = conversion.filled(0, [], element_of(image.type))
+    negative = any(width < 0 for pair in padding for width in pair)
+    uneven = rank == 3 and any(low != high for low, high in padding)
+    dilated3 = rank == 3 and set(window.rhs_dilation) != {1}
+    if set(window.lhs_dilation) != {1} or negative or uneven:
+        low, high = ([0, *(pair[side] for pair in padding), 0] for side in range(2))
+        gaps = [0, *(factor - 1 for factor in window.lhs_dilation), 0]
+        image = padded(conversion, image, zero, low, high, gaps)
+        padding = [(0, 0)] * rank
+    if dilated3:
+        gaps = [0, 0, *(factor - 1 for factor in window.rhs_dilation)]
+        kernel = padded(conversion, kernel, zero, [0] * 5, [0] * 5, gaps)
+    if rank > 3:
+        raise ValueError(f"a convolution over {rank} dimensions is not supported")
+    if rank == 3:
+        return _volume(conversion, image, kernel, window.strides, padding, groups)
+    missing = 2 - rank
+    strides = [1] * missing + window.strides
+    dilation = [1] * missing + window.rhs_dilation
+    padding = [(0, 0)] * missing + padding
+    batch, *extents, channels = shape_of(image.type)
+    filters, inner, *lengths = shape_of(kernel.type)
+    extents, lengths = [1] * missing + extents, [1] * missing + lengths
+    image = builder.reshape(image, [batch, *extents, channels])
+    kernel = builder.reshape(kernel, [filters, inner, *lengths])
+    sizes = [
+        (extent + low + high - (length - 1) * spread - 1) // stride + 1
+        for extent, (low, high), length, spread, stride in zip(
+            extents, padding, lengths, dilation, strides, strict=True
+        )
+    ]
+    result = tensor_type(element_of(image.type), [batch, *sizes, filters])
+    found = builder.emit(
+        "conv2d",
+        [image, kernel],
+        result,
+        stride=strides,
+        padding=[padding[0][0], padding[1][0], padding[0][1], padding[1][1]],
+        dilation=dilation,
+        groups=groups,
+    )
+    return builder.reshape(found, [batch, *sizes[missing:], filters])
+
+
+def _volume(
+    conversion: Conversion,
+    image: SSAValue,
+    kernel: SSAValue,
+    strides: Sequence[int],
+    padding: Sequence[tuple[int, int]],
+    groups: int,
+) -> SSAValue:
+    batch, *extents, _ = shape_of(image.type)
+    filters, _, *lengths = shape_of(kernel.type)
+    sizes = [
+        (extent + 2 * low - length) // stride + 1
+        for extent, (low, _), length, stride in zip(extents, padding, lengths, strides, strict=True)
+    ]
+    return conversion.builder.emit(
+        "conv3d",
+        [image, kernel],
+        tensor_type(element_of(image.type), [batch, *sizes, filters]),
+        stride=list(strides),
+        padding=[low for low, _ in padding],
+        groups=groups,
+    )
+
+
+RULES: dict[str, Rule] = {
+    "convolution": _convolution,
+    "dot": _dot,
+    "dot_general": _dot_general,
+    "einsum": _einsum,
+    "unary_einsum": _unary_einsum,
+}

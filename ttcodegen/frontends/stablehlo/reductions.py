@@ -1,0 +1,342 @@
+"""Reductions, sorts and what else is given a body."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from xdsl.dialects.builtin import AnyFloat, IntegerType
+from xdsl.ir import Attribute, Block, SSAValue
+
+from ttcodegen.dialects.datatypes import element_of, f32, i1, is_boolean, shape_of, tensor_type
+from ttcodegen.dialects.operation import CatalogueOp
+from ttcodegen.frontends.stablehlo import complex_numbers
+from ttcodegen.frontends.stablehlo.bodies import (
+    NEUTRAL,
+    block_of,
+    chooser,
+    reducer,
+    sort_keys,
+)
+from ttcodegen.frontends.stablehlo.conversion import (
+    Complex,
+    Conversion,
+    Results,
+    Rule,
+    Value,
+)
+from ttcodegen.frontends.stablehlo.dialect import StableHLOOp, is_unsigned
+from ttcodegen.lazy_numpy import np
+
+_LONGEST_FOLD = 1 << 14
+"""How many elements a body that is no known reduction is applied to, one pair after the other."""
+_ON_PAIRS = {"sum": "add", "prod": "multiply", "max": "maximum", "min": "minimum",
+             "and": "bitwise_and", "or": "bitwise_or", "xor": "bitwise_xor"}  # fmt: skip
+_ON_BOOLEANS = {"and": "logical_and", "or": "logical_or", "xor": "logical_xor"}
+
+
+def _reduce(conversion: Conversion, op: StableHLOOp) -> Results:
+    count = len(op.operands) // 2
+    dims = op.ints("dimensions")
+    block = block_of(op)
+    values = conversion.values(op)
+    if count == 1 and isinstance(values[0], Complex):
+        return _reduce_complex(conversion, block, values[0], values[1], dims)
+    operands = conversion.tensors(op)
+    rank = len(shape_of(operands[0].type))
+    if len(set(dims)) != len(dims) or any(not 0 <= dim < rank for dim in dims):
+        raise ValueError(f"{dims} are no dimensions of {shape_of(operands[0].type)}")
+    kind = reducer(block) if count == 1 else None
+    if kind is not None:
+        found = reduced(conversion, kind, operands[0], operands[1], dims)
+        if found is not None:
+            return found
+    if count == 2 and len(dims) == 1:
+        places = _chosen(conversion, block, operands, dims[0])
+        if places is not None:
+            return places
+    return _folded(conversion, block, operands[:count], operands[count:], dims)
+
+
+def _reduce_complex(
+    conversion: Conversion, block: Block, value: Complex, initial: Value, dims: Sequence[int]
+) -> Value:
+    if reducer(block) != "sum":
+        raise ValueError("only sums of complex numbers are supported")
+    start = complex_numbers.as_complex(conversion, initial)
+    real = reduced(conversion, "sum", value.real, start.real, dims)
+    imag = reduced(conversion, "sum", value.imag, start.imag, dims)
+    assert real is not None
+    assert imag is not None
+    return Complex(real, imag)
+
+
+def neutral(kind: str, element: Attribute) -> float | int | None:
+    """What a reduction of that kind can start with and change nothing."""
+    if isinstance(element, AnyFloat) or is_boolean(element):
+        return NEUTRAL.get(kind)
+    unsigned = is_unsigned(element)
+    if not isinstance(element, IntegerType):
+        return None
+    bits: int = element.bitwidth
+    low, high = (0, 2**bits - 1) if unsigned else (-(2 ** (bits - 1)), 2 ** (bits - 1) - 1)
+    limits = {"max": low, "min": high, "sum": 0, "prod": 1, "or": 0, "xor": 0}
+    return limits.get(kind, high if unsigned else -1)
+
+
+def is_neutral(conversion: Conversion, kind: str, initial: SSAValue) -> bool:
+    """Whether an initial value changes nothing."""
+    number = conversion.number(initial)
+    if number is None:
+        return False
+    element = element_of(initial.type)
+    if kind in ("max", "min") and isinstance(element, AnyFloat):
+        # Some frontends start with the largest finite number.
+        limit = 3e38 if element.bitwidth >= 16 and str(element) != "f16" else 65504.0
+        return number <= -limit if kind == "max" else number >= limit
+    return number == neutral(kind, element)
+
+
+def reduced(
+    conversion: Conversion, kind: str, value: SSAValue, initial: SSAValue, dims: Sequence[int]
+) -> SSAValue | None:
+    """A known reduction over dimensions, which are gone then; None if TTIR has none for it."""
+    builder = conversion.builder
+    element = element_of(value.type)
+    shape = [size for axis, size in enumerate(shape_of(value.type)) if axis not in dims]
+    if not dims:
+        found = value
+    elif kind in ("and", "or"):
+        if not is_boolean(element):
+            return None
+        found = builder.reduce(f"reduce_{kind}", value, dims, keep_dim=False)
+    elif kind == "xor":
+        return None
+    elif kind == "prod":
+        found = _product(conversion, value, dims)
+    else:
+        found = builder.reduce(kind, value, dims, keep_dim=False)
+    if is_neutral(conversion, kind, initial):
+        return found
+    start = conversion.broadcast_to(builder.reshape(initial, [1] * len(shape)), shape)
+    name = _ON_BOOLEANS[kind] if is_boolean(element) else _ON_PAIRS[kind]
+    return builder.emit(name, [found, start], found.type)
+
+
+def _product(conversion: Conversion, value: SSAValue, dims: Sequence[int]) -> SSAValue:
+    """One dimension after the other: the library multiplies along one, or along all."""
+    builder = conversion.builder
+    if len(dims) == len(shape_of(value.type)):
+        return builder.reduce("prod", value, dims, keep_dim=False)
+    for dim in sorted(dims, reverse=True):
+        value = builder.reduce("prod", value, [dim], keep_dim=False)
+    return value
+
+
+def _is_iota(conversion: Conversion, value: SSAValue, dim: int) -> bool:
+    """Whether each element is its place along the dimension."""
+    owner = value.owner
+    if isinstance(owner, CatalogueOp) and owner.name == "ttir.arange":
+        return owner.parameter("arange_dimension") == dim and (
+            owner.parameter("start"),
+            owner.parameter("step"),
+        ) == (0, 1)
+    known = conversion.known(value)
+    if known is None and isinstance(owner, CatalogueOp) and owner.name == "ttir.broadcast":
+        # Repeated along other dimensions, it may have too many elements to be computed.
+        source = conversion.known(owner.operands[0])
+        if source is not None and source.shape[dim] == shape_of(value.type)[dim]:
+            known = source
+    if known is None:
+        return False
+    wide = [-1 if axis == dim else 1 for axis in range(known.ndim)]
+    places = np.asarray(range(known.shape[dim])).reshape(wide)
+    return np.array_equal(known, np.broadcast_to(places, known.shape))
+
+
+def _chosen(
+    conversion: Conversion, block: Block, operands: Sequence[SSAValue], dim: int
+) -> list[Any] | None:
+    """The largest or smallest elements and their places; None if the body does not choose."""
+    value, places, initial, _ = operands
+    choice = chooser(block)
+    if choice not in ("max", "min") or not _is_iota(conversion, places, dim):
+        return None
+    number = conversion.number(initial)
+    element = element_of(value.type)
+    if number is None or not (
+        is_neutral(conversion, choice, initial) or number == neutral(choice, element)
+    ):
+        return None
+    builder = conversion.builder
+    best = builder.reduce(choice, value, [dim], keep_dim=False)
+    searched = value
+    if is_boolean(element) or not isinstance(element, AnyFloat):
+        searched = builder.typecast(value, f32)
+    if choice == "min":
+        searched = builder.like("neg", searched)
+    shape = shape_of(best.type)
+    place = builder.emit(
+        "argmax",
+        [searched],
+        tensor_type(element_of(places.type), shape),
+        dim_arg=[dim],
+        keep_dim=False,
+    )
+    return [best, place]
+
+
+# Any body
+
+
+def _folded(
+    conversion: Conversion,
+    block: Block,
+    values: Sequence[SSAValue],
+    initial: Sequence[SSAValue],
+    dims: Sequence[int],
+) -> Results:
+    """Neighbours are joined by the body until one element is left in each dimension. The order of
+    joining is free (https://openxla.org/stablehlo/spec#reduce)."""
+    builder = conversion.builder
+    found = list(values)
+    rest = [axis for axis in range(len(shape_of(values[0].type))) if axis not in dims]
+    kept = [shape_of(values[0].type)[axis] for axis in rest]
+    length = 1
+    for dim in dims:
+        length *= shape_of(values[0].type)[dim]
+    if length > _LONGEST_FOLD:
+        raise ValueError(f"the body is no known reduction, and there are {length} elements")
+    found = [
+        builder.reshape(builder.permute(value, [*dims, *rest]), [length, *kept]) for value in values
+    ]
+    while length > 1:
+        half = length // 2
+        begins = [[start] + [0] * len(kept) for start in (0, 1)]
+        ends = [2 * half, *kept]
+        step = [2] + [1] * len(kept)
+        pairs = [[builder.slice(value, begin, ends, step) for value in found] for begin in begins]
+        joined = applied(conversion, block, [*pairs[0], *pairs[1]])
+        if length % 2:
+            last = [builder.slice_dim(value, 0, length - 1, length) for value in found]
+            joined = [
+                builder.concat([one, more], 0) for one, more in zip(joined, last, strict=True)
+            ]
+        found, length = joined, (length + 1) // 2
+    starts = [
+        conversion.broadcast_to(builder.reshape(value, [1] * len(kept)), kept) for value in initial
+    ]
+    if length == 0:
+        return list(starts)
+    found = [builder.reshape(value, kept) for value in found]
+    return list(applied(conversion, block, [*starts, *found]))
+
+
+def applied(conversion: Conversion, block: Block, operands: Sequence[SSAValue]) -> list[SSAValue]:
+    """A body of scalars, on tensors of one shape."""
+    shape = shape_of(operands[0].type)
+    with conversion.lifted(shape):
+        found = conversion.run(block, list(operands))
+    results: list[SSAValue] = []
+    for value in found:
+        if not isinstance(value, SSAValue):
+            raise ValueError("a body of complex numbers is not supported here")
+        if shape_of(value.type) != shape:
+            value = conversion.broadcast_to(
+                conversion.builder.reshape(value, [1] * len(shape)), shape
+            )
+        results.append(value)
+    return results
+
+
+def _map(conversion: Conversion, op: StableHLOOp) -> Results:
+    return list(applied(conversion, block_of(op), conversion.tensors(op)))
+
+
+# Sorting
+
+
+def _sort(conversion: Conversion, op: StableHLOOp) -> Results:
+    operands = conversion.tensors(op)
+    rank = len(shape_of(operands[0].type))
+    dim = int(op.get("dimension", -1)) % max(rank, 1)
+    keys = sort_keys(block_of(op))
+    if keys is None:
+        raise ValueError(
+            "'stablehlo.sort': the comparator is no order of one operand after the other"
+        )
+    builder = conversion.builder
+    stable = bool(op.get("is_stable", False)) or len(keys) > 1
+    index: SSAValue | None = None
+    ordered: dict[int, SSAValue] = {}
+    # The last key first: what it orders stays where later ones find nothing to choose.
+    for key, descending in reversed(keys):
+        searched = operands[key]
+        if index is not None:
+            searched = _taken(conversion, searched, index, dim)
+        values, places = _sorted(conversion, searched, dim, descending, stable)
+        index = places if index is None else _taken(conversion, index, places, dim)
+        ordered = {key: values}
+    assert index is not None
+    results: list[Value] = []
+    for number, operand in enumerate(operands):
+        if number in ordered:
+            results.append(builder.typecast(ordered[number], element_of(operand.type)))
+        elif _is_iota(conversion, operand, dim):
+            results.append(builder.typecast(index, element_of(operand.type)))
+        else:
+            results.append(_taken(conversion, operand, index, dim))
+    return results
+
+
+def _sorted(
+    conversion: Conversion, value: SSAValue, dim: int, descending: bool, stable: bool
+) -> tuple[SSAValue, SSAValue]:
+    builder = conversion.builder
+    if is_boolean(element_of(value.type)):
+        value = builder.typecast(value, f32)
+    i32 = IntegerType(32)
+    made = builder.emit_op(
+        "sort",
+        [value],
+        [value.type, tensor_type(i32, shape_of(value.type))],
+        dim=dim,
+        descending=descending,
+        stable=stable,
+    )
+    return made.results[0], made.results[1]
+
+
+def _taken(conversion: Conversion, value: SSAValue, index: SSAValue, dim: int) -> SSAValue:
+    """The elements at those places along a dimension."""
+    element = element_of(value.type)
+    builder = conversion.builder
+    if is_boolean(element):
+        found = _taken(conversion, builder.typecast(value, f32), index, dim)
+        return builder.typecast(found, i1)
+    result = tensor_type(element, shape_of(index.type))
+    return builder.emit("gather", [value, index], result, dim=dim)
+
+
+def _top_k(conversion: Conversion, op: StableHLOOp) -> list[Value]:
+    """The largest elements of the last dimension and their places, the largest first."""
+    (value,) = conversion.tensors(op)[:1]
+    k = int(op["k"])
+    types = [
+        tensor_type(element_of(result.type), [*shape_of(value.type)[:-1], k])
+        for result in op.results
+    ]
+    largest = bool(op.get("largest", True))
+    made = conversion.builder.emit_op(
+        "topk", [value], types, k=k, dim=-1, largest=largest, sorted=True
+    )
+    return list(made.results)
+
+
+RULES: dict[str, Rule] = {
+    "map": _map,
+    "reduce": _reduce,
+    "sort": _sort,
+    "top_k": _top_k,
+    "topk": _top_k,
+}

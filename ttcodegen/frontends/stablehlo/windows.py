@@ -1,0 +1,372 @@
+"""Reductions over windows: pooling, running sums, and any other body."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import product
+from math import prod
+
+from xdsl.dialects.builtin import AnyFloat
+from xdsl.ir import Block, SSAValue
+
+from ttcodegen.dialects.datatypes import element_of, f32, is_boolean, shape_of, tensor_type
+from ttcodegen.frontends.stablehlo.bodies import block_of, reducer, returned
+from ttcodegen.frontends.stablehlo.conversion import Conversion, Results, Rule, Value
+from ttcodegen.frontends.stablehlo.dialect import StableHLOOp
+from ttcodegen.frontends.stablehlo.movement import padded
+from ttcodegen.frontends.stablehlo.reductions import (
+    applied,
+    is_neutral,
+    reduced,
+)
+from ttcodegen.lazy_numpy import np
+
+_LARGEST_WINDOW = 256
+"""How many elements of a window are joined one after the other."""
+
+
+@dataclass(frozen=True)
+class Windows:
+    """How windows lie in a tensor, by dimension."""
+
+    sizes: list[int]
+    strides: list[int]
+    base_dilation: list[int]
+    dilation: list[int]
+    padding: list[tuple[int, int]]
+
+    @staticmethod
+    def of(op: StableHLOOp, rank: int) -> Windows:
+        """Those of an operation."""
+        ones = [1] * rank
+        padding = np.asarray(op.get("padding", [[0, 0]] * rank)).reshape(rank, 2)
+        return Windows(
+            op.ints("window_dimensions"),
+            op.ints("window_strides", ones),
+            op.ints("base_dilations", ones),
+            op.ints("window_dilations", ones),
+            [(int(low), int(high)) for low, high in padding],
+        )
+
+    @property
+    def rank(self) -> int:
+        return len(self.sizes)
+
+    def extent(self, axis: int) -> int:
+        """How far a window reaches."""
+        return (self.sizes[axis] - 1) * self.dilation[axis] + 1
+
+    def count(self, axis: int, size: int) -> int:
+        """How many windows there are along a dimension of that size."""
+        low, high = self.padding[axis]
+        base = (size - 1) * self.base_dilation[axis] + 1 if size else 0
+        room = base + low + high - self.extent(axis)
+        return room // self.strides[axis] + 1 if room >= 0 else 0
+
+    def trivial(self, axis: int) -> bool:
+        """Whether each element of a dimension is a window."""
+        return (
+            self.sizes[axis] == 1
+            and self.strides[axis] == 1
+            and self.base_dilation[axis] == 1
+            and self.padding[axis] == (0, 0)
+        )
+
+
+def _reduce_window(conversion: Conversion, op: StableHLOOp) -> Results:
+    operands = conversion.tensors(op)
+    count = len(operands) // 2
+    values, initial = operands[:count], operands[count:]
+    windows = Windows.of(op, len(shape_of(values[0].type)))
+    blocks = [block_of(op)]
+    kinds = _kinds(blocks[0], count)
+    if kinds is not None:
+        found: list[Value] = []
+        for kind, value, start in zip(kinds, values, initial, strict=True):
+            pooled = _pooled(conversion, kind, value, start, windows)
+            if pooled is None:
+                break
+            found.append(pooled)
+        else:
+            return found
+    return _joined(conversion, blocks[0], values, initial, windows)
+
+
+def _kinds(block: Block, count: int) -> list[str] | None:
+    """What each result of a body is, if it only depends on its own operand."""
+    if count == 1:
+        kind = reducer(block)
+        return None if kind is None else [kind]
+    kinds: list[str] = []
+    names = {"add": "sum", "maximum": "max", "minimum": "min", "multiply": "prod"}
+    for index, value in enumerate(returned(block)):
+        owner = value.owner
+        if not isinstance(owner, StableHLOOp) or owner.short_name not in names:
+            return None
+        if set(owner.operands) != {block.args[index], block.args[count + index]}:
+            return None
+        kinds.append(names[owner.short_name])
+    return kinds
+
+
+def _pooled(
+    conversion: Conversion, kind: str, value: SSAValue, initial: SSAValue, windows: Windows
+) -> SSAValue | None:
+    """The op that the windows are; None if there is none."""
+    if all(windows.trivial(axis) for axis in range(windows.rank)):
+        return value if is_neutral(conversion, kind, initial) else None
+    if not is_neutral(conversion, kind, initial):
+        return None
+    running = _running(conversion, kind, value, windows)
+    if running is not None:
+        return running
+    whole = _whole(conversion, kind, value, initial, windows)
+    if whole is not None:
+        return whole
+    if kind not in ("sum", "max", "min") or not isinstance(element_of(value.type), AnyFloat):
+        return None
+    if any(factor != 1 for factor in windows.base_dilation):
+        return None
+    if kind == "sum" and any(factor != 1 for factor in windows.dilation):
+        return None
+    if any(width < 0 for pair in windows.padding for width in pair):
+        return None
+    axes = [axis for axis in range(windows.rank) if not windows.trivial(axis)]
+    builder = conversion.builder
+    found = builder.like("neg", value) if kind == "min" else value
+    for first in range(0, len(axes), 2):
+        found = _pooled_image(conversion, kind, found, windows, axes[first : first + 2])
+    return builder.like("neg", found) if kind == "min" else found
+
+
+def _running(
+    conversion: Conversion, kind: str, value: SSAValue, windows: Windows
+) -> SSAValue | None:
+    """A running sum or product along one dimension, forwards or backwards."""
+    axes = [axis for axis in range(windows.rank) if not windows.trivial(axis)]
+    if len(axes) != 1 or kind not in ("sum", "prod"):
+        return None
+    (axis,) = axes
+    size = shape_of(value.type)[axis]
+    if windows.sizes[axis] != size or windows.strides[axis] != 1 or size == 1:
+        return None
+    if windows.dilation[axis] != 1 or windows.base_dilation[axis] != 1:
+        return None
+    if is_boolean(element_of(value.type)):
+        return None
+    builder = conversion.builder
+    name = {"sum": "cumsum", "prod": "cumprod"}[kind]
+    if windows.padding[axis] == (size - 1, 0):
+        return builder.like(name, value, dim=axis)
+    if windows.padding[axis] == (0, size - 1):
+        backwards = builder.like("reverse", value, dimensions=[axis])
+        return builder.like("reverse", builder.like(name, backwards, dim=axis), dimensions=[axis])
+    return None
+
+
+def _whole(
+    conversion: Conversion, kind: str, value: SSAValue, initial: SSAValue, windows: Windows
+) -> SSAValue | None:
+    """One window that is all of some dimensions, as a reduction over them."""
+    axes = [axis for axis in range(windows.rank) if not windows.trivial(axis)]
+    shape = list(shape_of(value.type))
+    if any(
+        windows.sizes[axis] != shape[axis]
+        or windows.padding[axis] != (0, 0)
+        or windows.base_dilation[axis] != 1
+        or windows.dilation[axis] != 1
+        for axis in axes
+    ):
+        return None
+    # Pooling of images reads better as what it is.
+    if len(axes) == 2 and kind in ("sum", "max") and isinstance(element_of(value.type), AnyFloat):
+        return None
+    found = reduced(conversion, kind, value, initial, axes)
+    if found is None:
+        return None
+    return conversion.builder.reshape(
+        found, [1 if axis in axes else size for axis, size in enumerate(shape)]
+    )
+
+
+def _pooled_image(
+    conversion: Conversion, kind: str, value: SSAValue, windows: Windows, axes: Sequence[int]
+) -> SSAValue:
+    """Pooling over one or two dimensions, which become height and width of images."""
+    builder = conversion.builder
+    shape = shape_of(value.type)
+    others = [axis for axis in range(len(shape)) if axis not in axes]
+    # The last of the others are the channels, unless the image stands in the way of them.
+    batch, channels = others[:-1], others[-1:]
+    order = [*batch, *axes, *channels]
+    image = builder.permute(value, order)
+    rows = prod(shape[axis] for axis in batch)
+    depth = prod(shape[axis] for axis in channels)
+    extents = [shape[axis] for axis in axes]
+    missing = [1] * (2 - len(axes))
+    image = builder.reshape(image, [rows, *missing, *extents, depth])
+    sizes = [windows.count(axis, shape[axis]) for axis in axes]
+    padding = [(0, 0)] * len(missing) + [windows.padding[axis] for axis in axes]
+    kernel = [*missing, *(windows.sizes[axis] for axis in axes)]
+    attributes = {
+        "kernel": kernel,
+        "stride": [*missing, *(windows.strides[axis] for axis in axes)],
+        "dilation": [*missing, *(windows.dilation[axis] for axis in axes)],
+        "padding": [padding[0][0], padding[1][0], padding[0][1], padding[1][1]],
+        "ceil_mode": False,
+    }
+    if kind == "sum":
+        attributes["count_include_pad"] = True
+    result = tensor_type(element_of(value.type), [rows, *missing, *sizes, depth])
+    name = "avg_pool2d" if kind == "sum" else "max_pool2d"
+    pooled = builder.emit(name, [image], result, **attributes)
+    if kind == "sum":
+        count = conversion.filled(prod(kernel), shape_of(pooled.type), element_of(pooled.type))
+        pooled = builder.like("multiply", pooled, count)
+    pooled = builder.reshape(
+        pooled,
+        [*(shape[axis] for axis in batch), *sizes, *(shape[axis] for axis in channels)],
+    )
+    return builder.permute(pooled, [order.index(axis) for axis in range(len(shape))])
+
+
+def _joined(
+    conversion: Conversion,
+    block: Block,
+    values: Sequence[SSAValue],
+    initial: Sequence[SSAValue],
+    windows: Windows,
+) -> list[Value]:
+    """Any body: the elements of all windows at one place after the other, joined by the body."""
+    builder = conversion.builder
+    rank = windows.rank
+    shape = shape_of(values[0].type)
+    sizes = [windows.count(axis, shape[axis]) for axis in range(rank)]
+    low, high = ([pair[side] for pair in windows.padding] for side in range(2))
+    gaps = [factor - 1 for factor in windows.base_dilation]
+    wide = [
+        padded(conversion, value, start, low, high, gaps)
+        for value, start in zip(values, initial, strict=True)
+    ]
+    if prod(windows.sizes) > _LARGEST_WINDOW:
+        return _scanned(conversion, block, wide, sizes, windows)
+    found = [
+        conversion.broadcast_to(builder.reshape(start, [1] * rank), sizes) for start in initial
+    ]
+    for place in product(*(range(size) for size in windows.sizes)):
+        begins = [offset * step for offset, step in zip(place, windows.dilation, strict=True)]
+        ends = [
+            begin + (size - 1) * step + 1
+            for begin, size, step in zip(begins, sizes, windows.strides, strict=True)
+        ]
+        parts = [builder.slice(value, begins, ends, windows.strides) for value in wide]
+        found = applied(conversion, block, [*found, *parts])
+    return list(found)
+
+
+def _scanned(
+    conversion: Conversion,
+    block: Block,
+    wide: Sequence[SSAValue],
+    sizes: Sequence[int],
+    windows: Windows,
+) -> list[Value]:
+    """A long window along one dimension: windows of doubled length are two shorter ones."""
+    axes = [axis for axis in range(windows.rank) if windows.sizes[axis] > 1]
+    if len(axes) != 1 or windows.strides[axes[0]] != 1 or windows.dilation[axes[0]] != 1:
+        raise ValueError(
+            f"windows of {prod(windows.sizes)} elements with a body that is no known reduction "
+            f"are not supported"
+        )
+    (axis,) = axes
+    builder = conversion.builder
+    length, target = 1, windows.sizes[axis]
+    total = shape_of(wide[0].type)[axis]
+    # `current[i]` joins the elements from i on, as many as `length`.
+    current = list(wide)
+    while length < target:
+        step = min(length, target - length)
+        rest = total - (length + step) + 1
+        first = [builder.slice_dim(value, axis, 0, rest) for value in current]
+        second = [builder.slice_dim(value, axis, step, step + rest) for value in current]
+        if step < length:
+            # Windows that overlap are joined as well only if that changes nothing.
+            if reducer(block) not in ("max", "min", "and", "or"):
+                raise ValueError("windows of this length are supported for max and min only")
+        current = applied(conversion, block, [*first, *second])
+        length += step
+    return [builder.slice_dim(value, axis, 0, sizes[axis]) for value in current]
+
+
+def _select_and_scatter(conversion: Conversion, op: StableHLOOp) -> Value:
+    """Each source element is added where its window has its largest element."""
+    operand, source, initial = conversion.tensors(op)
+    rank = len(shape_of(operand.type))
+    windows = Windows.of(op, rank)
+    select, scatter = block_of(op, 0), block_of(op, 1)
+    compare = returned(select)[0].owner
+    is_ge = (
+        isinstance(compare, StableHLOOp)
+        and compare.short_name == "compare"
+        and list(compare.operands) == list(select.args)
+        and str(compare["comparison_direction"]).upper().endswith(("GE", "GT"))
+    )
+    if not is_ge or reducer(scatter) != "sum" or prod(windows.sizes) > _LARGEST_WINDOW:
+        raise ValueError("only the gradient of a maximum over small windows is supported")
+    builder = conversion.builder
+    element = element_of(operand.type)
+    shape = shape_of(operand.type)
+    sizes = shape_of(source.type)
+    low, high = ([pair[side] for pair in windows.padding] for side in range(2))
+    outside = conversion.filled(float("-inf"), [], element)
+    zero = conversion.filled(0, [], element)
+    wide = padded(conversion, operand, outside, low, high, [0] * rank)
+    places = list(product(*(range(size) for size in windows.sizes)))
+
+    def part(place: Sequence[int]) -> SSAValue:
+        ends = [
+            begin + (size - 1) * step + 1
+            for begin, size, step in zip(place, sizes, windows.strides, strict=True)
+        ]
+        return builder.slice(wide, place, ends, windows.strides)
+
+    parts = [part(place) for place in places]
+    best = parts[0]
+    for other in parts[1:]:
+        best = builder.like("maximum", best, other)
+    free = conversion.filled(1, sizes, element)
+    total: SSAValue | None = None
+    for place, one in zip(places, parts, strict=True):
+        hit = builder.typecast(builder.like("eq", one, best, element=f32), element)
+        hit = builder.like("multiply", hit, free)
+        free = builder.like("subtract", free, hit)
+        value = builder.like("multiply", hit, source)
+        spread = padded(
+            conversion,
+            value,
+            zero,
+            [begin for begin in place],
+            [
+                total_size - begin - ((size - 1) * step + 1)
+                for begin, size, step, total_size in zip(
+                    place, sizes, windows.strides, shape_of(wide.type), strict=True
+                )
+            ],
+            [step - 1 for step in windows.strides],
+        )
+        total = spread if total is None else builder.like("add", total, spread)
+    assert total is not None
+    found = builder.slice(
+        total, low, [begin + size for begin, size in zip(low, shape, strict=True)]
+    )
+    if conversion.number(initial) != 0:
+        start = conversion.broadcast_to(builder.reshape(initial, [1] * rank), shape)
+        found = builder.like("add", found, start)
+    return found
+
+
+RULES: dict[str, Rule] = {
+    "reduce_window": _reduce_window,
+    "select_and_scatter": _select_and_scatter,
+}

@@ -1,0 +1,81 @@
+"""Tensors that do not depend on others: ranges, masks, numbers throughout."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from xdsl.ir import SSAValue
+
+from ttcodegen.dialects.datatypes import i1, shape_of
+from ttcodegen.frontends.torch.elementwise import graph_number
+from ttcodegen.frontends.torch.graph import Graph, Rule, kind_of
+
+
+def _filled(number: float) -> Rule:
+    def rule(graph: Graph, *_: Any, **__: Any) -> SSAValue:
+        return graph.full(graph.shape, graph_number(graph, number), graph.element)
+
+    return rule
+
+
+def _full(graph: Graph, _: Any, value: float, *__: Any, **___: Any) -> SSAValue:
+    return graph.full(graph.shape, graph_number(graph, value), graph.element)
+
+
+def _scalar(graph: Graph, value: float, **_: Any) -> SSAValue:
+    return graph.full([], graph_number(graph, value), graph.element)
+
+
+def _arange(graph: Graph, *numbers: Any, **_: Any) -> SSAValue:
+    numbers = tuple(number for number in numbers if number is not None)
+    start, step = (0, 1) if len(numbers) == 1 else (numbers[0], (*numbers, 1)[2])
+    (count,) = graph.shape
+    values = start + step * np.arange(count)
+    whole = all(isinstance(number, int) for number in numbers)
+    if whole and kind_of(graph.element) != "b" and count:
+        return graph.emit(
+            "arange", [], graph.type, start=start, end=start + step * count, step=step,
+            arange_dimension=0,
+        )  # fmt: skip
+    return graph.array(values)
+
+
+def _linspace(graph: Graph, start: float, end: float, steps: int, **_: Any) -> SSAValue:
+    return graph.array(np.linspace(start, end, steps))
+
+
+def _eye(graph: Graph, *_: Any, **__: Any) -> SSAValue:
+    return graph.array(np.eye(graph.shape[0], graph.shape[1]))
+
+
+def _triangle(upper: bool) -> Rule:
+    """What is on one side of a diagonal; zero elsewhere."""
+
+    def rule(graph: Graph, x: SSAValue, diagonal: int = 0) -> SSAValue:
+        rows, columns = shape_of(x.type)[-2:]
+        ones = np.ones((rows, columns), dtype=bool)
+        kept = np.triu(ones, diagonal) if upper else np.tril(ones, diagonal)
+        mask = graph.aligned(graph.constant(kept, i1), graph.shape)
+        if kind_of(graph.element) == "b":
+            return graph.broadcasting("logical_and", mask, x)
+        zero = graph.full([1] * len(graph.shape), graph_number(graph, 0), graph.element)
+        return graph.emit("where", [mask, x, zero], graph.type)
+
+    return rule
+
+
+RULES: dict[str, Rule] = {
+    **dict.fromkeys(
+        "zeros zeros_like new_zeros empty empty_like new_empty empty_permuted".split(), _filled(0)
+    ),
+    **dict.fromkeys("ones ones_like new_ones".split(), _filled(1)),
+    **dict.fromkeys("full full_like new_full".split(), _full),
+    "scalar_tensor": _scalar,
+    "arange": _arange,
+    "linspace": _linspace,
+    "eye": _eye,
+    "tril": _triangle(upper=False),
+    "triu": _triangle(upper=True),
+}
+"""Operations by their names, for all their overloads."""

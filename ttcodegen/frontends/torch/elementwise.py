@@ -1,0 +1,369 @@
+"""Operations on elements: arithmetic, comparisons, activations, conversions."""
+
+from __future__ import annotations
+
+from math import inf, log
+from typing import Any
+
+from xdsl.ir import SSAValue
+
+from ttcodegen.diagnostics import CompileError
+from ttcodegen.dialects.datatypes import element_of, f32, i1, shape_of
+from ttcodegen.frontends.torch.graph import (
+    Graph,
+    Rule,
+    Scalar,
+    kind_of,
+    unsupported_argument,
+)
+
+
+def _unary(name: str, **attributes: Any) -> Rule:
+    """One op; integers become floats first where the result holds floats."""
+
+    def rule(graph: Graph, x: SSAValue, *_: Any, **__: Any) -> SSAValue:
+        return graph.like(name, graph.value(x), **attributes)
+
+    return rule
+
+
+def _property(name: str) -> Rule:
+    def rule(graph: Graph, x: SSAValue) -> SSAValue:
+        return graph.like(name, x, element=i1)
+
+    return rule
+
+
+def _binary(name: str) -> Rule:
+    def rule(graph: Graph, a: Scalar, b: Scalar, *_: Any) -> SSAValue:
+        return graph.apply(name, a, b)
+
+    return rule
+
+
+def _comparison(name: str) -> Rule:
+    def rule(graph: Graph, a: Scalar, b: Scalar) -> SSAValue:
+        lhs, rhs = graph.together(a, b)
+        return graph.compare(name, lhs, rhs, i1)
+
+    return rule
+
+
+def _logical(name: str) -> Rule:
+    def rule(graph: Graph, *operands: SSAValue) -> SSAValue:
+        return graph.broadcasting(name, *(graph.logical(o) for o in operands), element=i1)
+
+    return rule
+
+
+def _bitwise(name: str) -> Rule:
+    """Of booleans it is the logical one."""
+
+    def rule(graph: Graph, *operands: Scalar) -> SSAValue:
+        kind = "logical" if kind_of(graph.element) == "b" else "bitwise"
+        return graph.apply(f"{kind}_{name}", *operands)
+
+    return rule
+
+
+def _is_splat(value: Scalar, number: float) -> bool:
+    return not isinstance(value, SSAValue) and value == number
+
+
+def _add(graph: Graph, a: Scalar, b: Scalar, alpha: float = 1) -> SSAValue:
+    if alpha != 1:
+        b = b * alpha if not isinstance(b, SSAValue) else graph.apply("multiply", b, alpha)
+    if kind_of(graph.element) == "b":
+        return graph.apply("logical_or", a, b)
+    return graph.apply("add", a, b)
+
+
+def _sub(graph: Graph, a: Scalar, b: Scalar, alpha: float = 1) -> SSAValue:
+    if alpha != 1:
+        b = b * alpha if not isinstance(b, SSAValue) else graph.apply("multiply", b, alpha)
+    return graph.apply("subtract", a, b)
+
+
+def _rsub(graph: Graph, a: Scalar, b: Scalar, alpha: float = 1) -> SSAValue:
+    return _sub(graph, b, a, alpha)
+
+
+def _mul(graph: Graph, a: Scalar, b: Scalar) -> SSAValue:
+    return graph.apply("logical_and" if kind_of(graph.element) == "b" else "multiply", a, b)
+
+
+def _div(graph: Graph, a: Scalar, b: Scalar, rounding_mode: str | None = None) -> SSAValue:
+    if rounding_mode is None:
+        return graph.apply("div", a, b)
+    rank = len(graph.shape)
+    element = graph.element if kind_of(graph.element) == "f" else f32
+    quotient = graph.broadcasting(
+        "div", graph.value(a, element, rank), graph.value(b, element, rank)
+    )
+    return graph.like("floor" if rounding_mode == "floor" else "trunc", quotient)
+
+
+def _floor_divide(graph: Graph, a: Scalar, b: Scalar) -> SSAValue:
+    return _div(graph, a, b, "floor")
+
+
+def _fmod(graph: Graph, a: Scalar, b: Scalar) -> SSAValue:
+    """a - trunc(a / b) * b."""
+    whole = _div(graph, a, b, "trunc")
+    return graph.apply("subtract", a, graph.apply("multiply", whole, b))
+
+
+def _pow(graph: Graph, a: Scalar, b: Scalar) -> SSAValue:
+    if isinstance(a, SSAValue):
+        for exponent, name in ((2, "square"), (0.5, "sqrt"), (-0.5, "rsqrt"), (-1, "reciprocal")):
+            if _is_splat(b, exponent) and (exponent == 2 or kind_of(graph.element) == "f"):
+                return graph.like(name, graph.value(a))
+        if _is_splat(b, 1):
+            return a
+        if _is_splat(b, 3):
+            return graph.apply("multiply", graph.like("square", graph.value(a)), a)
+    return graph.apply("pow", a, b)
+
+
+def _where(graph: Graph, condition: SSAValue, a: Scalar, b: Scalar) -> SSAValue:
+    rank = len(graph.shape)
+    condition = graph.logical(condition)
+    values = [graph.aligned(graph.value(v, rank=rank), graph.shape) for v in (a, b)]
+    return graph.emit("where", [graph.aligned(condition, graph.shape), *values], graph.type)
+
+
+def _masked_fill(graph: Graph, x: SSAValue, mask: SSAValue, value: Scalar) -> SSAValue:
+    return _where(graph, mask, value, x)
+
+
+def _clamp(
+    graph: Graph, x: SSAValue, low: Scalar | None = None, high: Scalar | None = None
+) -> SSAValue:
+    x = graph.value(x)
+    if isinstance(low, SSAValue) or isinstance(high, SSAValue):
+        result = x if low is None else graph.apply("maximum", x, low)
+        return result if high is None else graph.apply("minimum", result, high)
+    if low is not None and high is not None:
+        if low == 0 and high == 6:
+            return graph.like("relu6", x)
+        return graph.like("clamp_scalar", x, min=low, max=high)
+    if low == 0:
+        return graph.like("relu", x)
+    return (
+        graph.apply("maximum", x, low) if low is not None else graph.apply("minimum", x, high or 0)
+    )
+
+
+def _clamp_max(graph: Graph, x: SSAValue, high: Scalar) -> SSAValue:
+    return graph.apply("minimum", x, high)
+
+
+def _gelu(graph: Graph, x: SSAValue, approximate: str = "none") -> SSAValue:
+    """The library has one gelu; that by tanh differs from it by less than 0.001."""
+    return graph.like("gelu", x)
+
+
+def _leaky_relu(graph: Graph, x: SSAValue, slope: float = 0.01) -> SSAValue:
+    return graph.like("leaky_relu", x, parameter=float(slope))
+
+
+def _elu(
+    graph: Graph, x: SSAValue, alpha: float = 1, scale: float = 1, input_scale: float = 1
+) -> SSAValue:
+    """scale * (x if x > 0 else alpha * (exp(input_scale * x) - 1))."""
+    below = graph.like("expm1", x if input_scale == 1 else graph.apply("multiply", x, input_scale))
+    if alpha != 1:
+        below = graph.apply("multiply", below, alpha)
+    positive = graph.compare("gt", x, graph.number(0, x), i1)
+    result = graph.emit("where", [positive, x, below], x.type)
+    return result if scale == 1 else graph.apply("multiply", result, scale)
+
+
+def _celu(graph: Graph, x: SSAValue, alpha: float = 1) -> SSAValue:
+    return _elu(graph, x, alpha, 1, 1 / alpha)
+
+
+def _hardtanh(graph: Graph, x: SSAValue, low: float = -1, high: float = 1) -> SSAValue:
+    return _clamp(graph, x, low, high)
+
+
+def _hardswish(graph: Graph, x: SSAValue) -> SSAValue:
+    """x times a hard sigmoid."""
+    return graph.apply("multiply", x, graph.like("hardsigmoid", x))
+
+
+def _softplus(graph: Graph, x: SSAValue, beta: float = 1, threshold: float = 20) -> SSAValue:
+    """log(1 + exp(beta x)) / beta, and x itself where that is as good."""
+    scaled = x if beta == 1 else graph.apply("multiply", x, beta)
+    curve = graph.like("log1p", graph.like("exp", graph.apply("minimum", scaled, threshold)))
+    curve = curve if beta == 1 else graph.apply("multiply", curve, 1 / beta)
+    straight = graph.compare("gt", scaled, graph.number(threshold, scaled), i1)
+    return graph.emit("where", [straight, x, curve], x.type)
+
+
+def _log_sigmoid(graph: Graph, x: SSAValue) -> SSAValue:
+    return graph.like("log", graph.like("sigmoid", x))
+
+
+def _prelu(graph: Graph, x: SSAValue, weight: SSAValue) -> SSAValue:
+    """The slope below zero is that of the channel, which is dimension 1."""
+    rank = len(shape_of(x.type))
+    (count,) = shape_of(weight.type) or (1,)
+    shape = [count if axis == min(1, rank - 1) else 1 for axis in range(rank)]
+    below = graph.broadcasting("multiply", x, graph.reshape(weight, shape))
+    positive = graph.compare("gt", x, graph.number(0, x), i1)
+    return graph.emit("where", [positive, x, below], x.type)
+
+
+def _glu(graph: Graph, x: SSAValue, dim: int = -1) -> SSAValue:
+    axis = graph.dim(dim, len(shape_of(x.type)))
+    half = shape_of(x.type)[axis] // 2
+    value, gate = (graph.part(x, axis, i * half, (i + 1) * half) for i in (0, 1))
+    return graph.like("multiply", value, graph.like("sigmoid", gate))
+
+
+def _addcmul(graph: Graph, x: SSAValue, a: SSAValue, b: SSAValue, value: float = 1) -> SSAValue:
+    product = graph.apply("multiply", a, b)
+    return graph.apply("add", x, product if value == 1 else graph.apply("multiply", product, value))
+
+
+def _addcdiv(graph: Graph, x: SSAValue, a: SSAValue, b: SSAValue, value: float = 1) -> SSAValue:
+    quotient = graph.apply("div", a, b)
+    return graph.apply(
+        "add", x, quotient if value == 1 else graph.apply("multiply", quotient, value)
+    )
+
+
+def _lerp(graph: Graph, a: SSAValue, b: SSAValue, weight: Scalar) -> SSAValue:
+    return graph.apply("add", a, graph.apply("multiply", graph.apply("subtract", b, a), weight))
+
+
+def _logarithm(base: float) -> Rule:
+    def rule(graph: Graph, x: SSAValue) -> SSAValue:
+        return graph.apply("multiply", graph.like("log", graph.value(x)), 1 / log(base))
+
+    return rule
+
+
+def _isnan(graph: Graph, x: SSAValue) -> SSAValue:
+    return graph.compare("ne", x, x, i1)
+
+
+def _isinf(graph: Graph, x: SSAValue) -> SSAValue:
+    return graph.compare("eq", graph.like("abs", x), graph.number(inf, x), i1)
+
+
+def _round(graph: Graph, x: SSAValue, decimals: int = 0) -> SSAValue:
+    """To the nearest integer, halves to the even one."""
+    if decimals:
+        raise unsupported_argument("round", "decimals", decimals)
+    if kind_of(element_of(x.type)) != "f":
+        return x
+    return graph.rounded(x)
+
+
+def _same(graph: Graph, x: SSAValue, *_: Any, **__: Any) -> SSAValue:
+    """Nothing but a conversion, if the graph says another element type."""
+    return x
+
+
+def _dropout(graph: Graph, x: SSAValue, probability: float = 0.5, train: bool = False) -> SSAValue:
+    if train and probability:
+        raise CompileError("dropout is not compiled for training", remedy="call module.eval()")
+    return x
+
+
+def _fill(graph: Graph, x: SSAValue, value: Scalar) -> SSAValue:
+    if isinstance(value, SSAValue):
+        return graph.expanded(graph.value(value), graph.shape)
+    return graph.full(graph.shape, graph_number(graph, value), graph.element)
+
+
+def graph_number(graph: Graph, value: float) -> float | int:
+    """A number as an element of the result."""
+    return float(value) if kind_of(graph.element) == "f" else int(value)
+
+
+_UNARY = """
+    abs acos asin asinh atan ceil cos erf erfc exp exp2 expm1 floor frac log log1p
+    mish neg reciprocal relu relu6 rsqrt selu sigmoid sign silu sin sqrt square tan tanh
+    trunc hardsigmoid
+""".split()
+
+RULES: dict[str, Rule] = {
+    **{name: _unary(name) for name in _UNARY},
+    "isfinite": _property("isfinite"),
+    "signbit": _property("signbit"),
+    "sgn": _unary("sign"),
+    "softsign": _unary("softsign"),
+    "log2": _logarithm(2),
+    "log10": _logarithm(10),
+    "isnan": _isnan,
+    "isinf": _isinf,
+    "round": _round,
+    "add": _add,
+    "sub": _sub,
+    "rsub": _rsub,
+    "mul": _mul,
+    "div": _div,
+    "divide": _div,
+    "true_divide": _div,
+    "multiply": _mul,
+    "subtract": _sub,
+    "floor_divide": _floor_divide,
+    "fmod": _fmod,
+    "pow": _pow,
+    "remainder": _binary("remainder"),
+    "maximum": _binary("maximum"),
+    "minimum": _binary("minimum"),
+    "atan2": _binary("atan2"),
+    "eq": _comparison("eq"),
+    "ne": _comparison("ne"),
+    "lt": _comparison("lt"),
+    "le": _comparison("le"),
+    "gt": _comparison("gt"),
+    "ge": _comparison("ge"),
+    "logical_and": _logical("logical_and"),
+    "logical_or": _logical("logical_or"),
+    "logical_xor": _logical("logical_xor"),
+    "logical_not": _logical("logical_not"),
+    "bitwise_and": _bitwise("and"),
+    "bitwise_or": _bitwise("or"),
+    "bitwise_xor": _bitwise("xor"),
+    "bitwise_not": _bitwise("not"),
+    "__and__": _bitwise("and"),
+    "__or__": _bitwise("or"),
+    "bitwise_left_shift": _binary("logical_left_shift"),
+    "bitwise_right_shift": _binary("right_shift"),
+    "where": _where,
+    "masked_fill": _masked_fill,
+    "clamp": _clamp,
+    "clip": _clamp,
+    "clamp_min": _clamp,
+    "clamp_max": _clamp_max,
+    "gelu": _gelu,
+    "leaky_relu": _leaky_relu,
+    "elu": _elu,
+    "celu": _celu,
+    "hardtanh": _hardtanh,
+    "hardswish": _hardswish,
+    "softplus": _softplus,
+    "log_sigmoid": _log_sigmoid,
+    "prelu": _prelu,
+    "glu": _glu,
+    "addcmul": _addcmul,
+    "addcdiv": _addcdiv,
+    "lerp": _lerp,
+    "fill": _fill,
+    "dropout": _dropout,
+    "feature_dropout": _dropout,
+    "alpha_dropout": _dropout,
+    **dict.fromkeys(
+        """
+        alias clone contiguous detach lift_fresh_copy lift_fresh to _to_copy type_as positive
+        resolve_conj resolve_neg
+        """.split(),
+        _same,
+    ),
+}
+"""Operations by their names, for all their overloads."""

@@ -1,0 +1,157 @@
+"""What the rules for operations of ATen have in common: the types that the graph says."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+from xdsl.dialects.builtin import TensorType
+from xdsl.ir import Attribute, SSAValue
+
+from ttcodegen.diagnostics import CompileError
+from ttcodegen.dialects.datatypes import (
+    element_of,
+    element_type_of,
+    i1,
+    numpy_name,
+    shape_of,
+    tensor_type,
+)
+from ttcodegen.frontends.translation import Translator
+
+Number = bool | int | float
+Scalar = SSAValue | Number
+Rule = Callable[..., "SSAValue | Sequence[SSAValue]"]
+"""Gets the graph and the arguments of an operation in its order, tensors as values; gives its
+results. Those of the wrong element type are converted to the one that the graph says."""
+
+
+class Graph(Translator):
+    """Makes ops in place of one operation of the graph after the other."""
+
+    results: Sequence[TensorType[Attribute]] = ()
+    """The types of the results of the operation, as the graph says."""
+
+    @property
+    def type(self) -> TensorType[Attribute]:
+        """The type of the first result."""
+        return self.results[0]
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """The shape of the first result."""
+        return shape_of(self.type)
+
+    @property
+    def element(self) -> Attribute:
+        """The element type of the first result."""
+        return self.type.element_type
+
+    def value(self, operand: Scalar, element: Attribute | None = None, rank: int = 0) -> SSAValue:
+        """An operand with elements of a type, that of the result if not given; numbers become
+        tensors of that rank."""
+        element = element or self.element
+        if isinstance(operand, SSAValue):
+            return self.typecast(operand, element)
+        kind = kind_of(element)
+        number = float(operand) if kind == "f" else int(operand)
+        return self.full([1] * rank, number, element)
+
+    def together(self, *operands: Scalar) -> list[SSAValue]:
+        """Operands with elements of one type, that which PyTorch would compute with."""
+        element = promoted(operands)
+        rank = max(len(shape_of(o.type)) for o in operands if isinstance(o, SSAValue))
+        return [self.value(operand, element, rank) for operand in operands]
+
+    def apply(self, name: str, *operands: Scalar, **attributes: Any) -> SSAValue:
+        """An elementwise op on operands with elements as the result has them."""
+        ranks = [len(shape_of(o.type)) for o in operands if isinstance(o, SSAValue)]
+        values = [self.value(operand, rank=max(ranks, default=0)) for operand in operands]
+        return self.broadcasting(name, *values, **attributes)
+
+    def dim(self, dim: int, rank: int) -> int:
+        """A dimension counted from the start; those of a scalar count as one."""
+        return dim % max(rank, 1)
+
+    def dims(self, dim: int | Sequence[int] | None, value: SSAValue) -> list[int]:
+        """Dimensions counted from the start; all of them if none is named."""
+        rank = len(shape_of(value.type))
+        if dim is None or (not isinstance(dim, int) and not dim):
+            return list(range(rank))
+        return sorted(self.dim(d, rank) for d in ([dim] if isinstance(dim, int) else dim))
+
+    def reduced(self, name: str, value: SSAValue, dims: Sequence[int], keep: bool) -> SSAValue:
+        """A reduction; one over nothing is the operand."""
+        if not shape_of(value.type):
+            return value
+        return self.reduce(name, value, list(dims), keep)
+
+    def logical(self, value: SSAValue) -> SSAValue:
+        """Whether elements are not zero."""
+        return self.typecast(value, i1)
+
+    def expanded(self, value: SSAValue, shape: Sequence[int]) -> SSAValue:
+        """`value` repeated up to that shape, as broadcasting would."""
+        return self.repeat(self.aligned(value, shape), shape)
+
+    def part(self, value: SSAValue, dim: int, begin: int, end: int, step: int = 1) -> SSAValue:
+        """Every `step`-th element from `begin` to `end` of one dimension."""
+        shape = shape_of(value.type)
+        begins = [begin if axis == dim else 0 for axis in range(len(shape))]
+        ends = [end if axis == dim else size for axis, size in enumerate(shape)]
+        steps = [step if axis == dim else 1 for axis in range(len(shape))]
+        return self.slice(value, begins, ends, steps)
+
+    def swapped(self, value: SSAValue, first: int, second: int) -> SSAValue:
+        """`value` with two dimensions exchanged."""
+        order = list(range(len(shape_of(value.type))))
+        order[first], order[second] = order[second], order[first]
+        return self.permute(value, order)
+
+    def array(self, array: np.ndarray, element: Attribute | None = None) -> SSAValue:
+        """A constant, with elements as the result has them if not said otherwise."""
+        return self.constant(array, element or self.element)
+
+
+def kind_of(element: Attribute) -> str:
+    """`f`, `i`, `u` or `b`."""
+    name = numpy_name(element) or "float32"
+    return "f" if name == "bfloat16" else np.dtype(name).kind
+
+
+_ORDER = ("bool", "uint8", "int8", "int16", "int32", "int64", "bfloat16", "float16", "float32",
+          "float64")  # fmt: skip
+
+
+def promoted(operands: Sequence[Scalar]) -> Attribute:
+    """The element type that operands of several are converted to; a number counts only if it is of
+    a higher kind (integers above booleans, floats above integers)."""
+    elements = [element_of(o.type) for o in operands if isinstance(o, SSAValue)]
+    names = [numpy_name(element) or "float32" for element in elements]
+    found = elements[max(range(len(names)), key=lambda i: _ORDER.index(names[i]))]
+    if {"bfloat16", "float16"} <= set(names):
+        found = element_type_of("float32")
+    numbers = [operand for operand in operands if not isinstance(operand, SSAValue)]
+    if any(isinstance(n, float) for n in numbers) and kind_of(found) != "f":
+        return element_type_of("float32")
+    if kind_of(found) == "b" and any(type(n) is int for n in numbers):
+        return element_type_of("int64")
+    return found
+
+
+def unsupported_argument(operation: str, name: str, found: object) -> CompileError:
+    """The refusal of an operation for one of its arguments."""
+    return CompileError(f"{operation} with {name} = {found} is not supported")
+
+
+__all__ = [
+    "Graph",
+    "Number",
+    "Rule",
+    "Scalar",
+    "kind_of",
+    "promoted",
+    "tensor_type",
+    "unsupported_argument",
+]

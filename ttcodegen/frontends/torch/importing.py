@@ -1,0 +1,336 @@
+"""From a graph of `torch.export` to a module of TTIR.
+
+What of torch is needed here is reached through the objects that it gives: this module can be
+imported without it.
+"""
+
+from __future__ import annotations
+
+import operator
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, cast
+
+import numpy as np
+from xdsl.dialects.builtin import (
+    ArrayAttr,
+    DictionaryAttr,
+    ModuleOp,
+    NameLoc,
+    NoneAttr,
+    StringAttr,
+    TensorType,
+    UnknownLoc,
+)
+from xdsl.dialects.func import FuncOp, ReturnOp
+from xdsl.ir import Attribute, Block, Region, SSAValue
+from xdsl.utils.exceptions import VerifyException
+
+from ttcodegen.diagnostics import CompileError, Diagnostic, SourceLocation
+from ttcodegen.dialects.datatypes import element_type_of, shape_of, tensor_type
+from ttcodegen.dialects.ttcore import ArgumentType, ArgumentTypeAttr
+from ttcodegen.frontends.foreign import ForeignOp
+from ttcodegen.frontends.torch.graph import Graph
+from ttcodegen.frontends.torch.rules import rule_of
+from ttcodegen.parsing.structure import counted
+from ttcodegen.transforms.rewriting import erase_dead
+
+# torch's own classes are not known where it is not installed.
+Node = Any
+Tensor = Any
+
+_FRAME = re.compile(r'File "([^"]+)", line (\d+), in (\S+)')
+_DROPPED = frozenset({"device", "layout", "pin_memory", "memory_format", "dtype", "copy",
+                      "non_blocking", "generator"})  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Imported:
+    """A model as TTIR."""
+
+    module: ModuleOp
+    weights: Mapping[str, np.ndarray]
+    """Parameters by their names in the state dictionary, which are those of arguments."""
+    inputs: Sequence[str]
+    """The names of the other arguments, in the order of the example's tensors."""
+
+
+def import_graph(program: Any, function: str, outputs: Sequence[str]) -> Imported:
+    """The module of TTIR that an exported program means.
+
+    Args:
+        program: a `torch.export.ExportedProgram` whose graph changes no tensor in place.
+        function: what the function is called.
+        outputs: the names of the results.
+
+    Raises:
+        CompileError: with all operations that cannot be translated.
+    """
+    return _Importer(program).run(function, outputs)
+
+
+class _Importer:
+    def __init__(self, program: Any) -> None:
+        self.program = program
+        self.values: dict[str, Any] = {}
+        self.block = Block()
+        self.graph = Graph(self.block.add_op)
+        self.findings: dict[tuple[str, str | None], list[SourceLocation | None]] = {}
+        self.failed: set[str] = set()
+
+    def run(self, function: str, outputs: Sequence[str]) -> Imported:
+        signature = self.program.graph_signature
+        specs = {spec.arg.name: spec for spec in signature.input_specs}
+        weights: dict[str, np.ndarray] = {}
+        inputs: list[str] = []
+        attributes: list[DictionaryAttr] = []
+        returned: list[SSAValue] = []
+        for node in self.program.graph.nodes:
+            if node.op == "placeholder":
+                spec = specs[node.name]
+                kind = spec.kind.name
+                if kind == "PARAMETER":
+                    array = tensor_array(self.program.state_dict[spec.target])
+                    weights[spec.target] = array
+                    attributes.append(self._argument(node, spec.target, ArgumentType.PARAMETER))
+                elif kind == "USER_INPUT":
+                    if _tensor_type(node) is None:
+                        self.values[node.name] = node.meta["val"]
+                        continue
+                    inputs.append(node.name)
+                    attributes.append(self._argument(node, node.name, ArgumentType.INPUT))
+                else:
+                    self._buffer(node, spec)
+            elif node.op == "call_function":
+                self._call(node)
+            elif node.op == "output":
+                returned = self._outputs(node, signature.output_specs)
+            else:
+                self._refuse(node, f"'{node.op}' in an exported graph is not supported")
+        self._raise()
+        self.block.add_op(ReturnOp(*returned))
+        module = self._module(function, attributes, returned, outputs)
+        return Imported(module, weights, inputs)
+
+    def _argument(self, node: Node, name: str, kind: ArgumentType) -> DictionaryAttr:
+        type_ = _tensor_type(node)
+        assert type_ is not None
+        value = self.block.insert_arg(type_, len(self.block.args))
+        value.name_hint = _hint(name)
+        self.values[node.name] = value
+        return DictionaryAttr(
+            {"ttcore.argument_type": ArgumentTypeAttr(kind), "ttir.name": StringAttr(name)}
+        )
+
+    def _buffer(self, node: Node, spec: Any) -> None:
+        """Buffers and tensors that the model holds are constants."""
+        if not node.users:
+            return
+        held = self.program.state_dict.get(spec.target)
+        if held is None:
+            held = self.program.constants[spec.target]
+        array = tensor_array(held)
+        self.graph.origin = _origin(spec.target)
+        value = self.graph.constant(array, element_type_of(array.dtype.name))
+        value.name_hint = _hint(spec.target)
+        self.values[node.name] = value
+
+    def _call(self, node: Node) -> None:
+        if any(each.name in self.failed for each in node.all_input_nodes):
+            self.failed.add(node.name)
+            return
+        try:
+            self.values[node.name] = self._translated(node)
+        except (CompileError, VerifyException) as error:
+            self.failed.add(node.name)
+            remedy = error.diagnostics[0].remedy if isinstance(error, CompileError) else None
+            self._refuse(node, str(error), remedy)
+
+    def _translated(self, node: Node) -> Any:
+        if node.target is operator.getitem:
+            values = self.values[node.args[0].name]
+            if node.args[1] >= len(values):
+                raise CompileError(f"result {node.args[1]} of {node.args[0].name} is not computed")
+            return values[node.args[1]]
+        name, overload = operation_name(node.target)
+        rule = rule_of(name, overload)
+        if rule is None:
+            raise CompileError(f"there is no rule for the operation '{_spelled(name, overload)}'")
+        self.graph.origin = _origin(location_of(node))
+        self.graph.results = list(_result_types(node))
+        arguments = [self._value(each) for each in node.args]
+        named = {k: self._value(v) for k, v in node.kwargs.items() if k not in _DROPPED}
+        try:
+            made = rule(self.graph, *arguments, **named)
+        except TypeError as error:
+            if "argument" not in str(error):
+                raise
+            raise CompileError(
+                f"'{_spelled(name, overload)}' with these arguments is not supported: {error}"
+            ) from None
+        if isinstance(made, SSAValue) and isinstance(node.meta["val"], (tuple, list)):
+            made = [made]
+        if isinstance(made, SSAValue):
+            return self._typed(made, self.graph.results[0])
+        typed = [self._typed(v, t) for v, t in zip(made, self.graph.results, strict=False)]
+        return typed if isinstance(node.meta["val"], (tuple, list)) else typed[0]
+
+    def _typed(self, value: SSAValue, type_: TensorType[Attribute]) -> SSAValue:
+        if shape_of(value.type) != shape_of(type_):
+            raise CompileError(
+                f"expected a result of shape {shape_of(type_)}, found {shape_of(value.type)}"
+            )
+        return self.graph.typecast(value, type_.element_type)
+
+    def _value(self, argument: Any) -> Any:
+        if isinstance(argument, (list, tuple)):
+            return [self._value(each) for each in cast("Sequence[Any]", argument)]
+        if type(argument).__name__ == "Node":
+            return self.values[argument.name]
+        if isinstance(argument, (bool, int, float, str)) or argument is None:
+            return argument
+        return None  # Types, devices and layouts: the graph says what comes of them.
+
+    def _outputs(self, node: Node, specs: Sequence[Any]) -> list[SSAValue]:
+        returned: list[SSAValue] = []
+        for argument, spec in zip(node.args[0], specs, strict=True):
+            kind = spec.kind.name
+            if kind != "USER_OUTPUT":
+                self._refuse(
+                    argument,
+                    f"the model changes '{spec.target}', and a program keeps nothing from one "
+                    "call to the next",
+                    "give what changes as an argument and return it",
+                )
+            elif type(argument).__name__ == "Node" and argument.name not in self.failed:
+                value: Any = self.values[argument.name]
+                if isinstance(value, SSAValue):
+                    returned.append(cast("SSAValue", value))
+        return returned
+
+    def _refuse(self, node: Node, message: str, remedy: str | None = None) -> None:
+        place = source_of(node) if hasattr(node, "meta") else None
+        self.findings.setdefault((message, remedy), []).append(place)
+
+    def _raise(self) -> None:
+        if self.findings:
+            raise CompileError.from_diagnostics(
+                [
+                    Diagnostic(counted(message, len(places)), places[0], remedy)
+                    for (message, remedy), places in self.findings.items()
+                ]
+            )
+
+    def _module(
+        self,
+        name: str,
+        arguments: Sequence[DictionaryAttr],
+        returned: Sequence[SSAValue],
+        outputs: Sequence[str],
+    ) -> ModuleOp:
+        types = ([a.type for a in self.block.args], [value.type for value in returned])
+        results = [DictionaryAttr({"ttir.name": StringAttr(output)}) for output in outputs]
+        function = FuncOp(
+            name,
+            types,
+            Region(self.block),
+            arg_attrs=ArrayAttr(arguments),
+            res_attrs=ArrayAttr(results),
+        )
+        erase_dead(function)
+        return ModuleOp([function])
+
+
+def operation_name(target: Any) -> tuple[str, str]:
+    """The name of an operation without its name space, and of its overload."""
+    schema = getattr(target, "_schema", None)
+    if schema is None:
+        return getattr(target, "__name__", str(target)), ""
+    return str(schema.name).partition("::")[2], str(schema.overload_name) or "default"
+
+
+def _spelled(name: str, overload: str) -> str:
+    return f"{name}.{overload}" if overload not in ("", "default") else name
+
+
+def _result_types(node: Node) -> Iterator[TensorType[Attribute]]:
+    found: Any = node.meta["val"]
+    several = isinstance(found, (tuple, list))
+    for value in cast("Sequence[Any]", found if several else [found]):
+        if hasattr(value, "shape"):
+            yield _type_of(value)
+
+
+def _tensor_type(node: Node) -> TensorType[Attribute] | None:
+    value = node.meta["val"]
+    return _type_of(value) if hasattr(value, "shape") else None
+
+
+def _type_of(value: Tensor) -> TensorType[Attribute]:
+    shape: list[int] = []
+    for size in value.shape:
+        if not isinstance(size, int):
+            raise CompileError(
+                "tensors of unknown size are not supported",
+                remedy="export the model without dynamic shapes",
+            )
+        shape.append(size)
+    return tensor_type(element_of_dtype(value.dtype), shape)
+
+
+def element_of_dtype(dtype: Any) -> Attribute:
+    """The element type of a `torch.dtype`."""
+    name = str(dtype).removeprefix("torch.")
+    try:
+        return element_type_of(name)
+    except KeyError:
+        raise CompileError(
+            f"elements of type {name} are not supported",
+            remedy="convert the model to float32 or bfloat16",
+        ) from None
+
+
+def tensor_array(tensor: Tensor) -> np.ndarray:
+    """The elements of a tensor of torch; numpy has no bfloat16 of its own."""
+    import ml_dtypes
+
+    held = tensor.detach().cpu().contiguous()
+    if str(held.dtype) == "torch.bfloat16":
+        import importlib
+
+        torch: Any = importlib.import_module("torch")
+        return held.view(torch.int16).numpy().view(ml_dtypes.bfloat16)
+    return held.numpy()
+
+
+def _hint(name: str) -> str | None:
+    hint = re.sub(r"\W", "_", name)
+    return hint if hint and not hint[0].isdigit() else None
+
+
+def location_of(node: Node) -> str:
+    """The path of the module that an operation belongs to, and what it is called there."""
+    modules: Mapping[str, Any] = node.meta.get("nn_module_stack") or {}
+    stack = list(modules.values())
+    path, kind = (str(stack[-1][0]), str(stack[-1][1])) if stack else ("", "")
+    name = str(node.name)
+    # A module of the library is one operation or a few: they are called as the module is.
+    leaf = path.rpartition(".")[2]
+    if "torch.nn.modules" in kind and leaf and not leaf.isdigit():
+        name = leaf
+    return f"{path}/{name}" if path else name
+
+
+def source_of(node: Node) -> SourceLocation | None:
+    """The line of the model's own code that an operation comes from."""
+    frames = _FRAME.findall(node.meta.get("stack_trace") or "")
+    if not frames:
+        return None
+    file, line, _ = frames[-1]
+    return SourceLocation(file, int(line), 1)
+
+
+def _origin(name: str) -> ForeignOp:
+    location = NameLoc(StringAttr(name), NoneAttr()) if name else UnknownLoc()
+    return ForeignOp.create(location=location)

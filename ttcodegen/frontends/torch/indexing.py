@@ -1,0 +1,209 @@
+"""Operations that read and write at places that tensors name."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from math import prod
+from typing import Any
+
+from xdsl.dialects.builtin import i32
+from xdsl.ir import SSAValue
+
+from ttcodegen.diagnostics import CompileError
+from ttcodegen.dialects.datatypes import element_of, shape_of, tensor_type
+from ttcodegen.frontends.torch.graph import Graph, Rule, Scalar, kind_of, unsupported_argument
+
+
+def _embedding(graph: Graph, weight: SSAValue, index: SSAValue, *_: Any) -> SSAValue:
+    return graph.emit("embedding", [_counted(graph, index), weight], graph.type)
+
+
+def _counted(graph: Graph, index: SSAValue) -> SSAValue:
+    """The index as an integer of 32 bits, which is all that places need."""
+    if kind_of(element_of(index.type)) == "b":
+        raise CompileError(
+            "places that are named by booleans are not supported: how many there are is not known",
+            remedy="use torch.where, or masked_fill",
+        )
+    return graph.typecast(index, i32)
+
+
+def _rows(graph: Graph, x: SSAValue, dim: int, index: SSAValue) -> SSAValue:
+    """The elements of one dimension at places: a lookup in a table of rows."""
+    shape = shape_of(x.type)
+    places = shape_of(index.type)
+    x = graph.permute(x, [dim, *(axis for axis in range(len(shape)) if axis != dim)])
+    rest = [size for axis, size in enumerate(shape) if axis != dim]
+    element = element_of(x.type)
+    if kind_of(element) != "f":
+        return _gathered_rows(graph, x, index, rest, dim)
+    table = graph.reshape(x, [shape[dim], prod(rest)])
+    flat = graph.reshape(_counted(graph, index), [prod(places)])
+    found = graph.emit("embedding", [flat, table], tensor_type(element, [prod(places), prod(rest)]))
+    found = graph.reshape(found, [*places, *rest])
+    return _put_back(graph, found, len(places), dim)
+
+
+def _gathered_rows(
+    graph: Graph, x: SSAValue, index: SSAValue, rest: Sequence[int], dim: int
+) -> SSAValue:
+    places = shape_of(index.type)
+    width = prod(rest)
+    table = graph.reshape(x, [shape_of(x.type)[0], width])
+    flat = graph.reshape(_counted(graph, index), [prod(places), 1])
+    index = graph.repeat(flat, [prod(places), width])
+    result = tensor_type(element_of(x.type), [prod(places), width])
+    found = graph.emit("gather", [table, index], result, dim=0)
+    return _put_back(graph, graph.reshape(found, [*places, *rest]), len(places), dim)
+
+
+def _put_back(graph: Graph, found: SSAValue, count: int, dim: int) -> SSAValue:
+    """The first `count` dimensions, which places have, go to where the dimension was."""
+    rank = len(shape_of(found.type))
+    rest = list(range(count, rank))
+    return graph.permute(found, [*rest[:dim], *range(count), *rest[dim:]])
+
+
+def _index_select(graph: Graph, x: SSAValue, dim: int, index: SSAValue) -> SSAValue:
+    return _rows(graph, x, graph.dim(dim, len(shape_of(x.type))), index)
+
+
+def _index(graph: Graph, x: SSAValue, indices: Sequence[SSAValue | None]) -> SSAValue:
+    """Advanced indexing: one tensor of places, or several for dimensions side by side, which
+    together name elements of these dimensions as one."""
+    named = [axis for axis, index in enumerate(indices) if index is not None]
+    values = [index for index in indices if index is not None]
+    if any(kind_of(element_of(v.type)) == "b" for v in values):
+        _counted(graph, values[0])
+    if len(values) == 1:
+        return _rows(graph, x, named[0], values[0])
+    if named != list(range(named[0], named[0] + len(named))):
+        raise CompileError("indices of dimensions that are not side by side are not supported")
+    shape = shape_of(x.type)
+    sizes = [shape[axis] for axis in named]
+    flat: SSAValue | None = None
+    for index, size in zip(values, sizes, strict=True):
+        index = graph.typecast(index, i32)
+        if flat is not None:
+            index = graph.broadcasting(
+                "add", graph.like("multiply", flat, graph.number(size, flat)), index
+            )
+        flat = index
+    assert flat is not None
+    joined = [*shape[: named[0]], prod(sizes), *shape[named[-1] + 1 :]]
+    return _rows(graph, graph.reshape(x, joined), named[0], flat)
+
+
+def _gather(graph: Graph, x: SSAValue, dim: int, index: SSAValue, **_: Any) -> SSAValue:
+    axis = graph.dim(dim, len(shape_of(x.type)))
+    shape, places = shape_of(x.type), shape_of(index.type)
+    for other, size in enumerate(places):
+        if other != axis and size < shape[other]:
+            x = graph.part(x, other, 0, size)
+    result = tensor_type(element_of(x.type), places)
+    return graph.emit("gather", [x, _counted(graph, index)], result, dim=axis)
+
+
+_REDUCTIONS = {"add": "sum", "sum": "sum", "multiply": "prod", "prod": "prod", "amax": "max",
+               "amin": "min"}  # fmt: skip
+
+
+def _scatter(
+    graph: Graph,
+    x: SSAValue,
+    dim: int,
+    index: SSAValue,
+    source: Scalar,
+    reduce: str | None = None,
+    **_: Any,
+) -> SSAValue:
+    axis = graph.dim(dim, len(shape_of(x.type)))
+    places = shape_of(index.type)
+    if isinstance(source, SSAValue):
+        for other, size in enumerate(places):
+            if size < shape_of(source.type)[other]:
+                source = graph.part(source, other, 0, size)
+        values = graph.typecast(source, element_of(x.type))
+    else:
+        values = graph.full(places, _number(graph, source), element_of(x.type))
+    attributes: dict[str, Any] = {}
+    if reduce is not None:
+        if reduce not in _REDUCTIONS:
+            raise unsupported_argument("scatter", "reduce", reduce)
+        attributes["scatter_reduce_type"] = _REDUCTIONS[reduce]
+    index = _counted(graph, index)
+    return graph.emit("scatter", [x, index, values], x.type, dim=axis, **attributes)
+
+
+def _number(graph: Graph, value: float) -> float | int:
+    return float(value) if kind_of(graph.element) == "f" else int(value)
+
+
+def _scatter_add(
+    graph: Graph, x: SSAValue, dim: int, index: SSAValue, source: SSAValue
+) -> SSAValue:
+    return _scatter(graph, x, dim, index, source, "add")
+
+
+def _index_copy(graph: Graph, x: SSAValue, dim: int, index: SSAValue, source: SSAValue) -> SSAValue:
+    """The rows of the source go to places of one dimension."""
+    axis = graph.dim(dim, len(shape_of(x.type)))
+    shape = [1] * len(shape_of(x.type))
+    (shape[axis],) = shape_of(index.type) or (1,)
+    places = graph.reshape(graph.typecast(index, i32), shape)
+    places = graph.repeat(places, shape_of(source.type))
+    values = graph.typecast(source, element_of(x.type))
+    return graph.emit("scatter", [x, places, values], x.type, dim=axis)
+
+
+def _index_put(
+    graph: Graph,
+    x: SSAValue,
+    indices: Sequence[SSAValue | None],
+    values: SSAValue,
+    accumulate: bool = False,
+) -> SSAValue:
+    named = [axis for axis, index in enumerate(indices) if index is not None]
+    shape = shape_of(x.type)
+    first = indices[named[0]] if named else None
+    if len(named) == 1 and first is not None and kind_of(element_of(first.type)) == "b":
+        return _masked_put(graph, x, first, values, accumulate)
+    if len(named) != 1 or first is None or len(shape_of(first.type)) > 1:
+        raise CompileError("index_put is supported for one list of places of one dimension only")
+    axis = named[0]
+    (count,) = shape_of(first.type) or (1,)
+    wanted = [count if other == axis else size for other, size in enumerate(shape)]
+    spread = graph.repeat(graph.aligned(values, wanted), wanted)
+    if accumulate:
+        place_shape = [count if other == axis else 1 for other in range(len(shape))]
+        places = graph.reshape(graph.typecast(first, i32), place_shape)
+        return _scatter(graph, x, axis, graph.repeat(places, wanted), spread, "add")
+    return _index_copy(graph, x, axis, first, spread)
+
+
+def _masked_put(
+    graph: Graph, x: SSAValue, mask: SSAValue, values: SSAValue, accumulate: bool
+) -> SSAValue:
+    if prod(shape_of(values.type)) != 1 or accumulate:
+        raise CompileError("writing several values where a mask is true is not supported")
+    shape = shape_of(x.type)
+    own = shape_of(mask.type)
+    mask = graph.reshape(mask, [*own, *[1] * (len(shape) - len(own))])
+    value = graph.reshape(graph.typecast(values, element_of(x.type)), [1] * len(shape))
+    return graph.emit("where", [mask, value, x], x.type)
+
+
+RULES: dict[str, Rule] = {
+    "embedding": _embedding,
+    "index_select": _index_select,
+    "index": _index,
+    "gather": _gather,
+    "scatter": _scatter,
+    "scatter_reduce": _scatter,
+    "scatter_add": _scatter_add,
+    "index_copy": _index_copy,
+    "index_put": _index_put,
+    "_unsafe_index": _index,
+    "_unsafe_index_put": _index_put,
+}
+"""Operations by their names, for all their overloads."""

@@ -1,0 +1,290 @@
+"""Operations that put elements elsewhere: views, joins, parts, repetitions."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from math import prod
+from typing import Any
+
+from xdsl.ir import SSAValue
+
+from ttcodegen.diagnostics import CompileError
+from ttcodegen.dialects.datatypes import element_of, shape_of, tensor_type
+from ttcodegen.frontends.torch.graph import Graph, Rule, unsupported_argument
+
+
+def _view(graph: Graph, x: SSAValue, *_: Any, **__: Any) -> SSAValue:
+    """Elements in the same order; the graph says in which shape."""
+    if prod(shape_of(x.type)) != prod(graph.shape):
+        raise CompileError("a view of another type of elements is not supported")
+    return graph.reshape(x, graph.shape)
+
+
+def _permute(graph: Graph, x: SSAValue, order: Sequence[int]) -> SSAValue:
+    rank = len(shape_of(x.type))
+    return graph.permute(x, [graph.dim(axis, rank) for axis in order])
+
+
+def _transpose(graph: Graph, x: SSAValue, first: int, second: int) -> SSAValue:
+    rank = len(shape_of(x.type))
+    return graph.swapped(x, graph.dim(first, rank), graph.dim(second, rank)) if rank else x
+
+
+def _reversed(graph: Graph, x: SSAValue) -> SSAValue:
+    return graph.permute(x, list(reversed(range(len(shape_of(x.type))))))
+
+
+def _matrices_transposed(graph: Graph, x: SSAValue) -> SSAValue:
+    return _transpose(graph, x, -1, -2)
+
+
+def _movedim(graph: Graph, x: SSAValue, source: Any, target: Any) -> SSAValue:
+    rank = len(shape_of(x.type))
+    sources = [graph.dim(s, rank) for s in ([source] if isinstance(source, int) else source)]
+    targets = [graph.dim(t, rank) for t in ([target] if isinstance(target, int) else target)]
+    rest = iter(axis for axis in range(rank) if axis not in sources)
+    placed = dict(zip(targets, sources, strict=True))
+    return graph.permute(x, [placed[i] if i in placed else next(rest) for i in range(rank)])
+
+
+def _expand(graph: Graph, x: SSAValue, *_: Any, **__: Any) -> SSAValue:
+    return graph.expanded(x, graph.shape)
+
+
+def _cat(graph: Graph, parts: Sequence[SSAValue], dim: int = 0) -> SSAValue:
+    # Tensors without elements may have any shape here.
+    full = [graph.value(part) for part in parts if shape_of(part.type) != (0,)]
+    return graph.concat(full, graph.dim(dim, len(graph.shape)))
+
+
+def _stack(graph: Graph, parts: Sequence[SSAValue], dim: int = 0) -> SSAValue:
+    axis = graph.dim(dim, len(graph.shape))
+    shape = [1 if index == axis else size for index, size in enumerate(graph.shape)]
+    return graph.concat([graph.reshape(graph.value(part), shape) for part in parts], axis)
+
+
+def _split(graph: Graph, x: SSAValue, _: Any, dim: int = 0) -> list[SSAValue]:
+    """How large the parts are stands in their types."""
+    axis = graph.dim(dim, len(shape_of(x.type)))
+    parts: list[SSAValue] = []
+    begin = 0
+    for type_ in graph.results:
+        end = begin + shape_of(type_)[axis]
+        parts.append(graph.part(x, axis, begin, end))
+        begin = end
+    return parts
+
+
+def _unbind(graph: Graph, x: SSAValue, dim: int = 0) -> list[SSAValue]:
+    axis = graph.dim(dim, len(shape_of(x.type)))
+    return [
+        graph.reshape(graph.part(x, axis, i, i + 1), shape_of(type_))
+        for i, type_ in enumerate(graph.results)
+    ]
+
+
+def _select(graph: Graph, x: SSAValue, dim: int, index: int) -> SSAValue:
+    axis = graph.dim(dim, len(shape_of(x.type)))
+    index %= shape_of(x.type)[axis]
+    return graph.reshape(graph.part(x, axis, index, index + 1), graph.shape)
+
+
+def bounds(size: int, start: int | None, end: int | None) -> tuple[int, int]:
+    """Where a slice begins and ends, counted from the start and inside the tensor."""
+    begin = 0 if start is None else start + size if start < 0 else start
+    stop = size if end is None else end + size if end < 0 else end
+    begin = min(max(begin, 0), size)
+    return begin, min(max(stop, begin), size)
+
+
+def _slice(
+    graph: Graph,
+    x: SSAValue,
+    dim: int = 0,
+    start: int | None = None,
+    end: int | None = None,
+    step: int = 1,
+) -> SSAValue:
+    axis = graph.dim(dim, len(shape_of(x.type)))
+    begin, stop = bounds(shape_of(x.type)[axis], start, end)
+    return graph.part(x, axis, begin, stop, step)
+
+
+def _narrow(graph: Graph, x: SSAValue, dim: int, start: int, length: int) -> SSAValue:
+    return _slice(graph, x, dim, start, start + length if start >= 0 or start + length else None)
+
+
+def slice_scatter(
+    graph: Graph,
+    x: SSAValue,
+    source: SSAValue,
+    dim: int = 0,
+    start: int | None = None,
+    end: int | None = None,
+    step: int = 1,
+) -> SSAValue:
+    """What comes before, the source, what comes after."""
+    if step != 1:
+        raise unsupported_argument("slice_scatter", "step", step)
+    shape = shape_of(x.type)
+    axis = graph.dim(dim, len(shape))
+    begin, stop = bounds(shape[axis], start, end)
+    middle = graph.typecast(source, element_of(x.type))
+    around = [(0, begin), (stop, shape[axis])]
+    before, after = ([graph.part(x, axis, a, b)] if b > a else [] for a, b in around)
+    return graph.concat([*before, middle, *after], axis)
+
+
+def _select_scatter(graph: Graph, x: SSAValue, source: SSAValue, dim: int, index: int) -> SSAValue:
+    shape = list(shape_of(x.type))
+    axis = graph.dim(dim, len(shape))
+    index %= shape[axis]
+    shape[axis] = 1
+    return slice_scatter(graph, x, graph.reshape(source, shape), axis, index, index + 1)
+
+
+def _flip(graph: Graph, x: SSAValue, dims: Sequence[int]) -> SSAValue:
+    return graph.like("reverse", x, dimensions=graph.dims(dims, x))
+
+
+def _roll(graph: Graph, x: SSAValue, shifts: Any, dims: Any = ()) -> SSAValue:
+    """What falls out at the end comes in at the start."""
+    shape = shape_of(x.type)
+    shifts = [shifts] if isinstance(shifts, int) else list(shifts)
+    if not dims and dims != 0:
+        flat = _rolled(graph, graph.reshape(x, [prod(shape)]), 0, shifts[0])
+        return graph.reshape(flat, shape)
+    for axis, shift in zip([dims] if isinstance(dims, int) else dims, shifts, strict=True):
+        x = _rolled(graph, x, graph.dim(axis, len(shape)), shift)
+    return x
+
+
+def _rolled(graph: Graph, x: SSAValue, axis: int, shift: int) -> SSAValue:
+    size = shape_of(x.type)[axis]
+    cut = size - shift % size
+    if cut == size:
+        return x
+    return graph.concat([graph.part(x, axis, cut, size), graph.part(x, axis, 0, cut)], axis)
+
+
+def _repeat(graph: Graph, x: SSAValue, *_: Any) -> SSAValue:
+    return graph.repeat(graph.aligned(x, graph.shape), graph.shape)
+
+
+def _repeat_interleave(
+    graph: Graph, x: SSAValue, repeats: Any, dim: int | None = None, **_: Any
+) -> SSAValue:
+    if not isinstance(repeats, int):
+        raise CompileError("repeat_interleave by a tensor of counts is not supported")
+    if dim is None:
+        x, dim = graph.reshape(x, [prod(shape_of(x.type))]), 0
+    axis = graph.dim(dim, len(graph.shape))
+    return graph.emit(
+        "repeat_interleave", [x], tensor_type(element_of(x.type), graph.shape),
+        repeats=repeats, dim=axis,
+    )  # fmt: skip
+
+
+def _constant_pad(graph: Graph, x: SSAValue, widths: Sequence[int], value: float = 0.0) -> SSAValue:
+    """Pairs of widths, those of the last dimension first."""
+    return graph.pad(x, _pairs(x, widths), value or 0)
+
+
+def _pairs(x: SSAValue, widths: Sequence[int]) -> list[tuple[int, int]]:
+    pairs = list(zip(widths[0::2], widths[1::2], strict=True))
+    rank = len(shape_of(x.type))
+    return [(0, 0)] * (rank - len(pairs)) + pairs[::-1]
+
+
+def _pad(
+    graph: Graph,
+    x: SSAValue,
+    widths: Sequence[int],
+    mode: str = "constant",
+    value: float | None = None,
+) -> SSAValue:
+    if mode == "constant":
+        return _constant_pad(graph, x, widths, value or 0.0)
+    if mode not in ("reflect", "replicate", "circular"):
+        raise unsupported_argument("pad", "mode", mode)
+    for axis, (before, after) in enumerate(_pairs(x, widths)):
+        x = _mirrored(graph, x, axis, before, after, mode)
+    return x
+
+
+def _mirrored(graph: Graph, x: SSAValue, axis: int, before: int, after: int, mode: str) -> SSAValue:
+    if not before and not after:
+        return x
+    size = shape_of(x.type)[axis]
+    if mode == "replicate":
+        first = [graph.part(x, axis, 0, 1)] * before
+        last = [graph.part(x, axis, size - 1, size)] * after
+        return graph.concat([*first, x, *last], axis)
+    if mode == "circular":
+        first = [graph.part(x, axis, size - before, size)] if before else []
+        last = [graph.part(x, axis, 0, after)] if after else []
+        return graph.concat([*first, x, *last], axis)
+    first = [graph.part(x, axis, i, i + 1) for i in range(before, 0, -1)]
+    last = [graph.part(x, axis, i, i + 1) for i in range(size - 2, size - 2 - after, -1)]
+    return graph.concat([*first, x, *last], axis)
+
+
+def _by_mode(mode: str) -> Rule:
+    def rule(graph: Graph, x: SSAValue, widths: Sequence[int]) -> SSAValue:
+        return _pad(graph, x, widths, mode)
+
+    return rule
+
+
+def _pixel_shuffle(graph: Graph, x: SSAValue, factor: int) -> SSAValue:
+    *batch, channels, height, width = shape_of(x.type)
+    count = prod(batch)
+    parts = graph.reshape(x, [count, channels // factor**2, factor, factor, height, width])
+    return graph.reshape(graph.permute(parts, [0, 1, 4, 2, 5, 3]), graph.shape)
+
+
+RULES: dict[str, Rule] = {
+    **dict.fromkeys(
+        """
+        view reshape _unsafe_view flatten unflatten squeeze unsqueeze ravel view_as reshape_as
+        _reshape_alias
+        """.split(),
+        _view,
+    ),
+    "permute": _permute,
+    "transpose": _transpose,
+    "swapaxes": _transpose,
+    "t": _reversed,
+    "numpy_T": _reversed,
+    "mT": _matrices_transposed,
+    "adjoint": _matrices_transposed,
+    "movedim": _movedim,
+    "moveaxis": _movedim,
+    "expand": _expand,
+    "expand_as": _expand,
+    "broadcast_to": _expand,
+    "cat": _cat,
+    "concat": _cat,
+    "stack": _stack,
+    "split": _split,
+    "split_with_sizes": _split,
+    "chunk": _split,
+    "tensor_split": _split,
+    "unbind": _unbind,
+    "select": _select,
+    "slice": _slice,
+    "narrow": _narrow,
+    "slice_scatter": slice_scatter,
+    "select_scatter": _select_scatter,
+    "flip": _flip,
+    "roll": _roll,
+    "repeat": _repeat,
+    "tile": _repeat,
+    "repeat_interleave": _repeat_interleave,
+    "constant_pad_nd": _constant_pad,
+    "pad": _pad,
+    **{f"reflection_pad{n}d": _by_mode("reflect") for n in (1, 2, 3)},
+    **{f"replication_pad{n}d": _by_mode("replicate") for n in (1, 2, 3)},
+    "pixel_shuffle": _pixel_shuffle,
+}
+"""Operations by their names, for all their overloads."""

@@ -1,0 +1,259 @@
+"""Reductions, softmax, sums along a dimension, sorting."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from xdsl.dialects.builtin import i32
+from xdsl.ir import Attribute, SSAValue
+
+from ttcodegen.dialects.datatypes import element_of, i1, shape_of, tensor_type
+from ttcodegen.frontends.torch.graph import Graph, Rule, kind_of
+
+Dims = int | Sequence[int] | None
+
+
+def _over(name: str) -> Rule:
+    """A reduction over some dimensions, or all of them, in the elements of the result."""
+
+    def rule(graph: Graph, x: SSAValue, dim: Dims = None, keep: bool = False, **_: Any) -> SSAValue:
+        x = graph.value(x)
+        return graph.reduced(name, x, graph.dims(dim, x), keep)
+
+    return rule
+
+
+def _truth(name: str) -> Rule:
+    def rule(graph: Graph, x: SSAValue, dim: Dims = None, keep: bool = False) -> SSAValue:
+        x = graph.logical(x)
+        return graph.reduced(name, x, graph.dims(dim, x), keep)
+
+    return rule
+
+
+def _place(name: str) -> Rule:
+    """Where the greatest (or least) element is, among all if no dimension is named."""
+
+    def rule(graph: Graph, x: SSAValue, dim: int | None = None, keep: bool = False) -> SSAValue:
+        return place(graph, x, name, dim, keep)
+
+    return rule
+
+
+def place(graph: Graph, x: SSAValue, name: str, dim: int | None, keep: bool) -> SSAValue:
+    """The place of the greatest (`max`) or least (`min`) element."""
+    if dim is None:
+        x = graph.reshape(x, [_count(x)])
+    axis = graph.dim(dim or 0, len(shape_of(x.type)))
+    if name == "min":
+        x = graph.like("neg", x)
+    shape = [
+        1 if index == axis else size
+        for index, size in enumerate(shape_of(x.type))
+        if keep or index != axis
+    ]
+    return graph.emit("argmax", [x], tensor_type(i32, shape), dim_arg=[axis], keep_dim=keep)
+
+
+def _count(x: SSAValue) -> int:
+    count = 1
+    for size in shape_of(x.type):
+        count *= size
+    return count
+
+
+def _extreme(name: str) -> Rule:
+    """The greatest (or least) element; with a dimension also where it is."""
+
+    def rule(
+        graph: Graph, x: SSAValue, dim: Dims = None, keep: bool = False
+    ) -> SSAValue | list[SSAValue]:
+        if isinstance(dim, SSAValue):
+            return graph.apply(f"{name}imum", x, dim)
+        value = graph.reduced(name, x, graph.dims(dim, x), keep)
+        if len(graph.results) == 1:
+            return value
+        assert isinstance(dim, int)
+        return [value, place(graph, x, name, dim, keep)]
+
+    return rule
+
+
+def _softmax(graph: Graph, x: SSAValue, dim: int, *_: Any, **__: Any) -> SSAValue:
+    x = graph.value(x)
+    return graph.like(
+        "softmax", x, dimension=graph.dim(dim, len(shape_of(x.type))), numericStable=True
+    )
+
+
+def _log_softmax(graph: Graph, x: SSAValue, dim: int, *_: Any, **__: Any) -> SSAValue:
+    """Less the greatest element, less the logarithm of the sum of what is left."""
+    x = graph.value(x)
+    axis = [graph.dim(dim, len(shape_of(x.type)))]
+    centred = graph.broadcasting("subtract", x, graph.reduced("max", x, axis, True))
+    total = graph.reduced("sum", graph.like("exp", centred), axis, True)
+    return graph.broadcasting("subtract", centred, graph.like("log", total))
+
+
+def _logsumexp(graph: Graph, x: SSAValue, dim: Dims, keep: bool = False) -> SSAValue:
+    axes = graph.dims(dim, x)
+    top = graph.reduced("max", x, axes, True)
+    exponentials = graph.like("exp", graph.broadcasting("subtract", x, top))
+    total = graph.like("log", graph.reduced("sum", exponentials, axes, True))
+    return graph.reshape(graph.like("add", total, top), graph.shape)
+
+
+def _variance(
+    graph: Graph, x: SSAValue, dim: Dims = None, correction: Any = 1, keepdim: bool = False
+) -> tuple[SSAValue, SSAValue]:
+    """The mean of the squares of what is not the mean, with Bessel's correction; and the mean.
+    Both with the dimensions kept."""
+    axes = graph.dims(dim, x)
+    mean = graph.reduced("mean", x, axes, True)
+    squares = graph.like("square", graph.broadcasting("subtract", x, mean))
+    count = 1
+    for axis in axes:
+        count *= shape_of(x.type)[axis]
+    variance = graph.reduced("mean", squares, axes, True)
+    bessel = 1 if correction is None else int(correction)
+    if bessel:
+        variance = graph.like(
+            "multiply", variance, graph.number(count / max(count - bessel, 1), variance)
+        )
+    return variance, mean
+
+
+def _spread(root: bool) -> Rule:
+    def rule(graph: Graph, x: SSAValue, *arguments: Any, **named: Any) -> SSAValue:
+        variance, _ = _variance(graph, x, **_variance_arguments(arguments, named))
+        return graph.reshape(graph.like("sqrt", variance) if root else variance, graph.shape)
+
+    return rule
+
+
+def _variance_arguments(arguments: Sequence[Any], named: dict[str, Any]) -> dict[str, Any]:
+    """The overloads: (unbiased), (dim, unbiased, keepdim) and (dim, correction, keepdim)."""
+    if arguments and isinstance(arguments[0], bool):
+        return {"correction": int(arguments[0])}
+    known: dict[str, Any] = dict(named)
+    if "unbiased" in known:
+        known["correction"] = int(known.pop("unbiased"))
+    known |= dict(zip(("dim", "correction", "keepdim"), arguments, strict=False))
+    return known
+
+
+def _variance_and_mean(graph: Graph, x: SSAValue, *arguments: Any, **named: Any) -> list[SSAValue]:
+    variance, mean = _variance(graph, x, **_variance_arguments(arguments, named))
+    return [graph.reshape(v, graph.shape) for v in (variance, mean)]
+
+
+def _norm(graph: Graph, x: SSAValue, order: Any = 2, dim: Dims = None, keep: bool = False,
+          *_: Any, **__: Any) -> SSAValue:  # fmt: skip
+    from ttcodegen.frontends.torch.graph import unsupported_argument
+
+    axes = graph.dims(dim, x)
+    if order in (None, 2):
+        return graph.like("sqrt", graph.reduced("sum", graph.like("square", x), axes, keep))
+    if order == 1:
+        return graph.reduced("sum", graph.like("abs", x), axes, keep)
+    raise unsupported_argument("the norm", "ord", order)
+
+
+def _running(name: str) -> Rule:
+    def rule(graph: Graph, x: SSAValue, dim: int, **_: Any) -> SSAValue:
+        x = graph.value(x)
+        return graph.like(name, x, dim=graph.dim(dim, len(shape_of(x.type))))
+
+    return rule
+
+
+def _topk(
+    graph: Graph, x: SSAValue, k: int, dim: int = -1, largest: bool = True, sorted: bool = True
+) -> Sequence[SSAValue]:
+    types: list[Attribute] = [graph.results[0], tensor_type(i32, graph.shape)]
+    axis = graph.dim(dim, len(shape_of(x.type)))
+    op = graph.emit_op("topk", [x], types, k=k, dim=axis, largest=largest, sorted=sorted)
+    return op.results
+
+
+def _sort(
+    graph: Graph, x: SSAValue, dim: int = -1, descending: bool = False, **_: Any
+) -> list[SSAValue]:
+    return _sorted(graph, x, dim, descending)
+
+
+def _stable_sort(
+    graph: Graph, x: SSAValue, stable: bool | None, dim: int = -1, descending: bool = False
+) -> list[SSAValue]:
+    return _sorted(graph, x, dim, descending, bool(stable))
+
+
+def _sorted(
+    graph: Graph, x: SSAValue, dim: int, descending: bool, stable: bool = False
+) -> list[SSAValue]:
+    shape = shape_of(x.type)
+    op = graph.emit_op(
+        "sort",
+        [x],
+        [x.type, tensor_type(i32, shape)],
+        dim=graph.dim(dim, len(shape)),
+        descending=descending,
+        stable=stable,
+    )
+    return list(op.results)
+
+
+def _argsort(graph: Graph, x: SSAValue, dim: int = -1, descending: bool = False) -> SSAValue:
+    return _sorted(graph, x, dim, descending)[1]
+
+
+def _mean(graph: Graph, x: SSAValue, dim: Dims = None, keep: bool = False, **_: Any) -> SSAValue:
+    x = graph.value(x)
+    return graph.reduced("mean", x, graph.dims(dim, x), keep)
+
+
+def _sum(graph: Graph, x: SSAValue, dim: Dims = None, keep: bool = False, **_: Any) -> SSAValue:
+    if kind_of(element_of(x.type)) == "b":
+        x = graph.typecast(x, graph.element)
+    return _mean_like("sum", graph, x, dim, keep)
+
+
+def _mean_like(name: str, graph: Graph, x: SSAValue, dim: Dims, keep: bool) -> SSAValue:
+    x = graph.value(x)
+    return graph.reduced(name, x, graph.dims(dim, x), keep)
+
+
+RULES: dict[str, Rule] = {
+    "sum": _sum,
+    "mean": _mean,
+    "prod": _over("prod"),
+    "amax": _over("max"),
+    "amin": _over("min"),
+    "max": _extreme("max"),
+    "min": _extreme("min"),
+    "any": _truth("reduce_or"),
+    "all": _truth("reduce_and"),
+    "argmax": _place("max"),
+    "argmin": _place("min"),
+    "softmax": _softmax,
+    "_softmax": _softmax,
+    "_safe_softmax": _softmax,
+    "log_softmax": _log_softmax,
+    "_log_softmax": _log_softmax,
+    "logsumexp": _logsumexp,
+    "var": _spread(root=False),
+    "std": _spread(root=True),
+    "var_mean": _variance_and_mean,
+    "linalg_vector_norm": _norm,
+    "norm": _norm,
+    "cumsum": _running("cumsum"),
+    "cumprod": _running("cumprod"),
+    "topk": _topk,
+    "sort": _sort,
+    "sort.stable": _stable_sort,
+    "argsort": _argsort,
+}
+"""Operations by their names, for all their overloads or for one."""
+
+__all__ = ["RULES", "i1"]

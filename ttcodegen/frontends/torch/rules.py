@@ -1,0 +1,27 @@
+"""All rules by the names of operations."""
+
+from __future__ import annotations
+
+from ttcodegen.frontends.torch import (
+    creation,
+    elementwise,
+    indexing,
+    layers,
+    movement,
+    reductions,
+)
+from ttcodegen.frontends.torch.graph import Rule
+
+RULES: dict[str, Rule] = {
+    **elementwise.RULES,
+    **reductions.RULES,
+    **movement.RULES,
+    **creation.RULES,
+    **indexing.RULES,
+    **layers.RULES,
+}
+
+
+def rule_of(name: str, overload: str) -> Rule | None:
+    """The rule of an operation of ATen, None if there is none."""
+    return RULES.get(f"{name}.{overload}") or RULES.get(name)

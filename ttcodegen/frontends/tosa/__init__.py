@@ -1,0 +1,37 @@
+"""TOSA to TTIR: what torch-mlir, TFLite's exporters and tt-mlir's tests print.
+
+Spellings of several years are read: attributes where later versions have operands of constants
+(shapes, paddings, shifts, zero points), `value` for `values`, and generic forms.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from ttcodegen.frontends.foreign import foreign_context, functional_form
+from ttcodegen.frontends.program_globals import GLOBALS, drop_unused_globals
+from ttcodegen.frontends.tosa.rules import RULES
+from ttcodegen.frontends.translation import translate
+from ttcodegen.parsing import parse_operations
+from ttcodegen.parsing.structure import flatten
+
+if TYPE_CHECKING:
+    from xdsl.dialects.builtin import ModuleOp
+
+    from ttcodegen.diagnostics import Diagnostics, Source
+
+
+def read(source: Source, diagnostics: Diagnostics) -> ModuleOp:
+    """The module of TTIR that a text with operations of TOSA means.
+
+    Raises:
+        CompileError: if it is no such text, or with all that cannot be translated.
+    """
+    names = [name.partition(".")[2] for name in RULES]
+    context = foreign_context(
+        {"tosa": dict.fromkeys(names, functional_form), "ml_program": GLOBALS}
+    )
+    module = flatten(parse_operations(source, diagnostics, context), diagnostics)
+    drop_unused_globals(module)
+    translate(module, RULES)
+    return module

@@ -1,0 +1,234 @@
+"""From operations of another dialect to ops of TTIR, function by function.
+
+A front end is a table of rules by the names of operations. A rule gets a `Translator`, which makes
+ops where the operation stands, and gives what stands for its results. What a rule cannot translate
+it refuses with a CompileError; the walk goes on, so that everything is refused at once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
+from typing import Any, cast
+
+import numpy as np
+from xdsl.dialects.builtin import ModuleOp, TensorType
+from xdsl.dialects.func import FuncOp
+from xdsl.ir import Attribute, Block, Operation, OpResult, SSAValue
+from xdsl.utils.exceptions import VerifyException
+
+from ttcodegen.diagnostics import CompileError, Diagnostic, place_of
+from ttcodegen.dialects.constants import constant_array, elements
+from ttcodegen.dialects.datatypes import element_of, i1, numpy_name, shape_of, tensor_type
+from ttcodegen.dialects.operation import CatalogueOp
+from ttcodegen.dialects.ttir import ttir_op_classes
+from ttcodegen.frontends.foreign import ForeignOp
+from ttcodegen.ops.op_builder import OpBuilder
+from ttcodegen.parsing.structure import counted, unsupported
+from ttcodegen.transforms.rewriting import erase_dead
+
+
+class Translator(OpBuilder):
+    """Makes ops of TTIR in place of what is translated."""
+
+    def __init__(self, insert: Callable[[Operation], None] = lambda op: None) -> None:
+        super().__init__(ttir_op_classes(), insert)
+
+    def constant(self, array: np.ndarray, element: Attribute) -> SSAValue:
+        """A constant of these values, with elements of that type."""
+        name = numpy_name(element)
+        assert name is not None
+        values = np.ascontiguousarray(array).astype(np.dtype(name))
+        return self.elements(elements(element, array.shape, values.tobytes()))
+
+    def elements(self, value: Attribute) -> SSAValue:
+        """A constant of these elements, in the shape of their type."""
+        type_ = cast("TensorType[Attribute]", cast("Any", value).type)
+        result = tensor_type(type_.element_type, shape_of(type_))
+        return self.emit("constant", [], result, value=value)
+
+    def number(self, value: float, like: SSAValue, rank: int | None = None) -> SSAValue:
+        """A number that broadcasts onto `like`, with elements of its type."""
+        rank = len(shape_of(like.type)) if rank is None else rank
+        element = element_of(like.type)
+        kind = np.dtype(numpy_name(element) or "float32").kind
+        return self.full([1] * rank, int(value) if kind in "iub" else float(value), element)
+
+    def pad(
+        self, value: SSAValue, widths: Sequence[tuple[int, int]], fill: float = 0.0
+    ) -> SSAValue:
+        """`value` with `fill` before and after its elements; negative widths cut them off. Itself
+        if all widths are 0."""
+        if not any(any(pair) for pair in widths):
+            return value
+        shape = shape_of(value.type)
+        sizes = [size + sum(pair) for size, pair in zip(shape, widths, strict=True)]
+        result = tensor_type(element_of(value.type), sizes)
+        padding = [width for pair in widths for width in pair]
+        return self.emit("pad", [value], result, padding=padding, value=fill)
+
+    def aligned(self, value: SSAValue, shape: Sequence[int]) -> SSAValue:
+        """`value` with dimensions of one element before its own, as many as `shape` has more."""
+        own = shape_of(value.type)
+        return self.reshape(value, [1] * (len(shape) - len(own)) + list(own))
+
+    def compare(self, name: str, lhs: SSAValue, rhs: SSAValue, element: Attribute) -> SSAValue:
+        """A comparison, with elements of that type."""
+        return self.broadcasting(name, lhs, rhs, element=element)
+
+    def rounded(self, value: SSAValue) -> SSAValue:
+        """To the nearest integer, halves to the even one; what is one already stays."""
+        if getattr(value.owner, "name", "") in ("ttir.floor", "ttir.ceil", "ttir.trunc"):
+            return value
+        up = self.like("floor", self.like("add", value, self.number(0.5, value)))
+        excess = self.like("subtract", up, value)
+        half = self.compare("eq", excess, self.number(0.5, value), i1)
+        parity = self.like("remainder", up, self.number(2, value))
+        odd = self.compare("ne", parity, self.number(0, value), i1)
+        down = self.like("subtract", up, self.number(1, value))
+        both = self.compare("logical_and", half, odd, i1)
+        return self.emit("where", [both, down, up], value.type)
+
+    def matmul(self, a: SSAValue, b: SSAValue, **transposed: bool) -> SSAValue:
+        """The product of matrices; both have the same leading dimensions."""
+        left, right = shape_of(a.type), shape_of(b.type)
+        rows = left[-1] if transposed.get("transpose_a") else left[-2]
+        columns = right[-2] if transposed.get("transpose_b") else right[-1]
+        batch = left[:-2] if len(left) >= len(right) else right[:-2]
+        result = tensor_type(element_of(a.type), [*batch, rows, columns])
+        return self.emit("matmul", [a, b], result, **transposed)
+
+
+Rule = Callable[[Translator, Any], "SSAValue | Sequence[SSAValue] | None"]
+"""Gives what stands for the results of an operation; None for one that only tells other rules
+something, which then look at the operation itself."""
+
+
+def constant_of(value: SSAValue) -> np.ndarray | None:
+    """The elements of a value that is constant; None if it is not known to be."""
+    if not isinstance(value, OpResult):
+        return None
+    op = value.op
+    if isinstance(op, CatalogueOp):
+        if op.name == "ttir.constant":
+            return constant_array(op.parameter("value"))
+        if op.name == "ttir.full":
+            name = numpy_name(element_of(value.type))
+            fill = np.asarray(op.parameter("fill_value")).astype(name)
+            return np.broadcast_to(fill, shape_of(value.type))
+        return None
+    if isinstance(op, ForeignOp) and (found := op.given("values", "value")) is not None:
+        try:
+            return constant_array(found)
+        except ValueError:
+            return None
+    return None
+
+
+def translate(module: ModuleOp, rules: Mapping[str, Rule]) -> None:
+    """Puts ops of TTIR in place of the operations that there are rules for.
+
+    Raises:
+        CompileError: with everything that cannot be translated, equal messages as one with a count.
+    """
+    findings = _Findings()
+    functions = [op for op in module.body.block.ops if isinstance(op, FuncOp)]
+    for function in functions:
+        for block in function.body.blocks:
+            _translate_block(block, rules, findings)
+    findings.raise_all()
+    for function in functions:
+        for block in function.body.blocks:
+            _erase_translated(block)
+        erase_dead(function)
+
+
+class _Findings:
+    """What cannot be translated."""
+
+    def __init__(self) -> None:
+        self._found: dict[tuple[str, str | None], list[Diagnostic]] = {}
+
+    def add(self, error: CompileError, op: Operation) -> None:
+        for each in error.diagnostics:
+            place = each.place if each.place is not None else place_of(op)
+            located = Diagnostic(each.message, place, each.remedy, each.notes)
+            self._found.setdefault((each.message, each.remedy), []).append(located)
+
+    def raise_all(self) -> None:
+        if not self._found:
+            return
+        raise CompileError.from_diagnostics(
+            [
+                Diagnostic(
+                    counted(first.message, len(all_)), first.place, first.remedy, first.notes
+                )
+                for all_ in self._found.values()
+                for first in all_[:1]
+            ]
+        )
+
+
+def _translate_block(block: Block, rules: Mapping[str, Rule], findings: _Findings) -> None:
+    translator = Translator()
+    failed: set[SSAValue] = set()
+    for op in list(block.ops):
+        if not isinstance(op, ForeignOp):
+            continue
+        # What depends on something refused would only be refused for that.
+        if not failed.isdisjoint(op.operands):
+            failed.update(op.results)
+            continue
+        translator.insert = partial(_insert_before, block, op)
+        translator.origin = op
+        try:
+            _translate_op(translator, op, rules)
+        except VerifyException as error:
+            findings.add(CompileError(str(error)), op)
+            failed.update(op.results)
+        except CompileError as error:
+            findings.add(error, op)
+            failed.update(op.results)
+
+
+def _insert_before(block: Block, following: Operation, made: Operation) -> None:
+    block.insert_op_before(made, following)
+
+
+def _translate_op(translator: Translator, op: ForeignOp, rules: Mapping[str, Rule]) -> None:
+    rule = rules.get(op.name)
+    if rule is None:
+        raise CompileError(unsupported(op.name))
+    _require_known_sizes(op)
+    made = rule(translator, op)
+    if made is None:
+        return
+    values = [made] if isinstance(made, SSAValue) else list(made)
+    if len(values) != len(op.results):
+        raise CompileError(f"{op.name}: expected {len(values)} results, found {len(op.results)}")
+    for old, new in zip(op.results, values, strict=True):
+        if new.type != old.type:
+            raise CompileError(
+                f"{op.name}: its operands give a result of type {new.type}, but its type is "
+                f"{old.type}"
+            )
+        if new.name_hint is None:
+            new.name_hint = old.name_hint
+        old.replace_all_uses_with(new)
+
+
+def _require_known_sizes(op: Operation) -> None:
+    for value in (*op.operands, *op.results):
+        type_: Attribute = value.type
+        if isinstance(type_, TensorType) and -1 in shape_of(cast("Attribute", type_)):
+            raise CompileError(
+                f"tensors of unknown size are not supported: {type_}",
+                remedy="export the model for inputs of fixed shapes",
+            )
+
+
+def _erase_translated(block: Block) -> None:
+    for op in reversed(list(block.ops)):
+        if isinstance(op, ForeignOp):
+            op.detach()
+            op.erase(safe_erase=False)

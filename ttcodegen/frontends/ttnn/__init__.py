@@ -1,0 +1,201 @@
+"""TTNN as other tools print it, in the spelling of the catalogue.
+
+Such a module says where each tensor lies and when it is given back. Its layouts stay: they are what
+its author, or an optimizer, decided on, and `ttnn-layout` keeps them. What the compiler derives by
+itself is taken off: handles of the device, deallocations, and which constants are computed once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from xdsl.dialects.builtin import (
+    ArrayAttr,
+    FunctionType,
+    IntegerAttr,
+    ModuleOp,
+    StringAttr,
+    UnregisteredAttr,
+)
+from xdsl.dialects.func import CallOp, FuncOp
+from xdsl.ir import Attribute, Operation
+from xdsl.rewriter import Rewriter
+
+from ttcodegen.compat.ttnn_modules import is_device, name_of
+from ttcodegen.diagnostics import Diagnostics, copy_source_offset
+from ttcodegen.dialects.datatypes import shape_of
+from ttcodegen.dialects.ttcore import LoadCachedOp
+from ttcodegen.dialects.ttnn import TTNNOp, ttnn_op_classes
+from ttcodegen.ops.attribute_kinds import INTEGERS, NUMBER
+
+Properties = dict[str, Attribute]
+Spell = Callable[[Operation, Properties], None]
+
+_CONVERSIONS = frozenset(
+    {"to_tensor_spec", "to_layout", "to_memory_config", "to_device", "from_device", "typecast"}
+)
+"""Ops that say nothing but how their result lies: the type of the result says it as well."""
+
+_DROPPED = frozenset({"deallocate"})
+
+_IMPLIED = frozenset({"memory_config", "layout", "device", "dtype"})
+"""Properties that repeat what the type of the result says."""
+
+_TUNING = {
+    "matmul_program_config": "the program configuration of a matmul",
+    "program_config": "a program configuration",
+    "conv2d_config": "the configuration of a convolution",
+    "conv2d_slice_config": "how a convolution is sliced",
+    "conv3d_config": "the configuration of a convolution",
+}
+"""What a property decides that the library is left to decide here."""
+
+
+def is_ttnn(module: ModuleOp) -> bool:
+    """Whether the functions of a module call the library already."""
+    return any(_short_name(op) is not None for op in module.walk())
+
+
+def normalize_ttnn(module: ModuleOp, diagnostics: Diagnostics) -> None:
+    """Spells every op of TTNN in a module as the catalogue does.
+
+    What cannot be spelled so stays, for `check_supported` to list. What is left to the library is
+    told in `diagnostics`.
+    """
+    told: set[str] = set()
+    for op in list(module.walk()):
+        if isinstance(op, LoadCachedOp):
+            _call_const_eval(op)
+            continue
+        name = _short_name(op)
+        if name is None:
+            continue
+        if name in _DROPPED:
+            Rewriter.erase_op(op)
+            continue
+        for property_, meaning in _TUNING.items():
+            if property_ in op.properties and property_ not in told:
+                told.add(property_)
+                diagnostics.warn(f"{meaning} is left to the library", op)
+        _respell(op, name)
+    for op in list(module.walk(reverse=True)):
+        if _short_name(op) == "get_device" and not any(list(r.uses) for r in op.results):
+            Rewriter.erase_op(op)
+    for function in module.ops:
+        if isinstance(function, FuncOp):
+            _drop_devices(function)
+            if _is_const_eval(function):
+                function.sym_visibility = StringAttr("private")
+
+
+def _short_name(op: Operation) -> str | None:
+    """The name of an op of TTNN without its dialect, None for an op of another one."""
+    name = name_of(op)
+    return name.removeprefix("ttnn.") if name.startswith("ttnn.") else None
+
+
+def _is_const_eval(function: FuncOp) -> bool:
+    """Whether another function caches what this one computes."""
+    if "const_eval" in function.attributes:
+        return True
+    kind = function.attributes.get("tt.function_type")
+    return isinstance(kind, StringAttr) and kind.data == "const_eval"
+
+
+def _drop_devices(function: FuncOp) -> None:
+    """Takes handles of the device off the arguments of a function: a program has one device."""
+    for block in function.body.blocks:
+        devices = [value for value in block.args if is_device(value.type)]
+        if not devices or any(list(value.uses) for value in devices):
+            continue
+        kept = [value.index for value in block.args if value not in devices]
+        if function.arg_attrs is not None:
+            function.arg_attrs = ArrayAttr([function.arg_attrs.data[index] for index in kept])
+        for value in devices:
+            block.erase_arg(value)
+        function.function_type = FunctionType.from_lists(
+            [value.type for value in block.args], function.function_type.outputs.data
+        )
+
+
+def _call_const_eval(op: LoadCachedOp) -> None:
+    """Which values are computed once is found out again, from the kinds of the arguments."""
+    call = CallOp(op.callee.string_value(), op.inputs, [result.type for result in op.outputs])
+    _replace(op, call)
+
+
+def _respell(op: Operation, name: str) -> None:
+    if name in _CONVERSIONS:
+        operands, name, properties = list(op.operands)[:1], "composite_to_layout", {}
+    else:
+        operands = [value for value in op.operands if not is_device(value.type)]
+        properties = {key: value for key, value in op.properties.items() if key not in _IMPLIED}
+        properties = {key: value for key, value in properties.items() if key not in _TUNING}
+        name = _RENAMED.get(name, name)
+        if (spell := _SPELLINGS.get(name)) is not None:
+            spell(op, properties)
+    cls = ttnn_op_classes().get(name)
+    if cls is None:
+        # Without its device the message is about the op, not about where the device comes from.
+        op.operands = operands
+        return
+    if len(operands) != len(op.operands):
+        properties.pop("operandSegmentSizes", None)
+    made = cls.create(
+        operands=operands,
+        result_types=[result.type for result in op.results],
+        properties=properties,
+        attributes={key: value for key, value in op.attributes.items() if key not in _TUNING},
+    )
+    made.location = op.location
+    _replace(op, made)
+
+
+def _replace(op: Operation, made: TTNNOp | CallOp) -> None:
+    copy_source_offset(op, made)
+    for old, new in zip(op.results, made.results, strict=True):
+        new.name_hint = old.name_hint
+    Rewriter.replace_op(op, made)
+
+
+# Ops and properties that have other names here
+
+_RENAMED = {"zeros": "full", "ones": "full", "empty": "full"}
+
+
+def _spell_full(op: Operation, properties: Properties) -> None:
+    properties["shape"] = INTEGERS.encode(list(shape_of(op.results[0].type)))
+    if "fill_value" not in properties:
+        properties["fill_value"] = NUMBER.encode(1 if _short_name(op) == "ones" else 0)
+
+
+def _spell_rand(op: Operation, properties: Properties) -> None:
+    properties["size"] = INTEGERS.encode(list(shape_of(op.results[0].type)))
+
+
+def _spell_repeat(op: Operation, properties: Properties) -> None:
+    dimensions = properties.pop("repeat_dims", None)
+    if dimensions is not None:
+        properties["repeat_dimensions"] = INTEGERS.encode(_shape_attribute(dimensions))
+
+
+def _spell_prod(op: Operation, properties: Properties) -> None:
+    dimension = properties.pop("dim_arg", None)
+    if isinstance(dimension, IntegerAttr):
+        properties["dim"] = dimension
+
+
+def _shape_attribute(attribute: Attribute) -> list[int]:
+    """The sizes in `#ttnn.shape<2x1x3>`, or in an array of integers."""
+    if isinstance(attribute, UnregisteredAttr):
+        text = attribute.value.data.strip("<> ")
+        return [int(size) for size in text.split("x")] if text else []
+    return list(INTEGERS.decode(attribute))
+
+
+_SPELLINGS: dict[str, Spell] = {
+    "full": _spell_full,
+    "rand": _spell_rand,
+    "repeat": _spell_repeat,
+    "prod": _spell_prod,
+}

@@ -1,0 +1,227 @@
+"""Compiles functions of JAX.
+
+import ttcodegen.jax
+
+ttcodegen.jax.compile(function, example, params=params, out="out/", check=True)
+model = ttcodegen.load("out/")
+
+Needs jax, which `pip install ttcodegen[jax]` brings.
+"""
+
+from __future__ import annotations
+
+import importlib
+import os
+import re
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from ttcodegen.diagnostics import CompileError, Source
+from ttcodegen.framework import (
+    CheckError,
+    FrameworkModel,
+    ProjectOptions,
+    compile_to_project,
+    framework,
+)
+from ttcodegen.project.reference import Reference, write_reference
+from ttcodegen.runtime.structure import Structure, static
+
+__all__ = ["CheckError", "CompileError", "compile"]
+
+_FUNCTION = "main"
+
+
+def compile(
+    function: Any,
+    *example_args: Any,
+    out: str | os.PathLike[str],
+    static: Sequence[int] = (),
+    params: Any = None,
+    name: str | None = None,
+    target: str = "ttnn",
+    arch: str = "",
+    system_desc: str | None = None,
+    build: bool = False,
+    check: bool = False,
+    golden: str | os.PathLike[str] | None = None,
+    force: bool = False,
+) -> Path:
+    """Compiles a function to a C++ project.
+
+    The program takes and gives what the function does, in tuples, lists and dictionaries; its
+    arrays have the shapes and types of the example.
+
+    Args:
+        function: a function of arrays; with `params`, these are its first argument.
+        example_args: the other arguments, in order.
+        out: the project's folder.
+        static: which of `example_args`, counted from 0, are no arrays: the program is compiled for
+            their values.
+        params: a tree of parameters. They become weights in `out`/data, called by their paths in
+            the tree: `Dense_0.kernel`.
+        name: what the C++ module is called; the name of the function if not given.
+        target: ttnn or ttmetal.
+        arch: the card, wormhole_b0 if not given.
+        system_desc: the system, as a .ttsys file or the name of a card.
+        build: build the project.
+        check: build it, run it on the example and compare it with the other meanings, one of them
+            what the function itself computes.
+        golden: a folder that arguments and results are written to, as `ttcodegen --check --golden`
+            reads it.
+        force: write into a folder of others, or overwrite edits.
+
+    Returns:
+        The project's folder, for `ttcodegen.load`.
+
+    Raises:
+        CompileError: if the function is not supported, with all that is not.
+        CheckError: if the check finds a difference.
+    """
+    model = _model(function, example_args, tuple(static), params)
+    if golden is not None:
+        write_reference(Path(golden), model.with_weights())
+    called = name or re.sub(r"\W+", "", getattr(function, "__name__", "")) or "model"
+    options = ProjectOptions(target, arch, system_desc, build, check, force=force)
+    return compile_to_project(model, Path(out), called, options)
+
+
+def _model(
+    function: Any, args: tuple[Any, ...], static_places: tuple[int, ...], params: Any
+) -> FrameworkModel:
+    jax = framework("jax")
+    importlib.import_module("jax.export")
+    given = {place: value for place, value in enumerate(args) if place not in static_places}
+
+    def called(params: Any, *arrays: Any) -> Any:
+        rest = iter(arrays)
+        all_ = [next(rest) if place in given else value for place, value in enumerate(args)]
+        return function(*all_) if params is None else function(params, *all_)
+
+    arrays = tuple(given.values())
+    exported = _exported(jax, called, params, arrays)
+    weights = {
+        _path(path): np.asarray(leaf)
+        for path, leaf in jax.tree_util.tree_flatten_with_path(params)[0]
+    }
+    inputs = [leaf for leaf in jax.tree_util.tree_leaves(arrays)]
+    names = _argument_names(jax, function, args, given, params)
+    result = called(params, *arrays)
+    outputs = [np.asarray(leaf) for leaf in jax.tree_util.tree_leaves(result)]
+    returned = _numbered(jax, result)
+    structure = (_inputs_structure(jax, args, given), returned)
+    labels = [label or "output" for _, label in sorted(returned.names(""))]
+    text = _named(exported, [*weights, *names], len(weights), labels)
+    reference = Reference(
+        dict(zip(names, map(np.asarray, inputs), strict=True)),
+        dict(zip(labels, outputs, strict=True)),
+    )
+    source = Source(f"{getattr(function, '__name__', 'model')}.mlir", text)
+    return FrameworkModel(source, _FUNCTION, weights, structure, reference)
+
+
+def _exported(jax: Any, called: Any, params: Any, arrays: tuple[Any, ...]) -> str:
+    """The StableHLO of the function, with locations."""
+    try:
+        lowered = jax.jit(called, keep_unused=True).lower(params, *arrays)
+        return str(lowered.as_text(debug_info=True))
+    except Exception as error:  # jax raises whatever it comes across.
+        message = str(error).strip().splitlines()[0] if str(error).strip() else ""
+        raise CompileError(
+            f"jax cannot lower the function: {type(error).__name__}: {message}",
+            remedy="see what jax.jit(function).lower(...) says; arguments that decide about the "
+            "flow of control have to be static",
+        ) from error
+
+
+def _path(path: Sequence[Any]) -> str:
+    """The keys that lead to a leaf, with dots, without what flax calls all parameters."""
+    keys = [str(getattr(k, "key", getattr(k, "name", getattr(k, "idx", k)))) for k in path]
+    if len(keys) > 1 and keys[0] == "params":
+        keys = keys[1:]
+    return ".".join(keys) or "params"
+
+
+def _argument_names(
+    jax: Any, function: Any, args: tuple[Any, ...], given: Mapping[int, Any], params: Any
+) -> list[str]:
+    """What the arrays among the arguments are called: as the parameters of the function."""
+    import inspect
+
+    try:
+        parameters = [p.name for p in inspect.signature(function).parameters.values()
+                      if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)]  # fmt: skip
+    except (TypeError, ValueError):
+        parameters = []
+    parameters = parameters[0 if params is None else 1 :]
+    names: list[str] = []
+    for place in given:
+        base = parameters[place] if place < len(parameters) else f"arg{place}"
+        for path, _ in jax.tree_util.tree_flatten_with_path(given[place])[0]:
+            rest = _path(path) if path else ""
+            names.append(f"{base}.{rest}" if rest else base)
+    return names
+
+
+def _numbered(jax: Any, tree: Any, first: int = 0) -> Structure:
+    """The structure of a tree of jax, its leaves counted in the order that jax has them in."""
+    leaves, shape = jax.tree_util.tree_flatten(tree)
+    numbered = jax.tree_util.tree_unflatten(shape, [_Leaf(first + i) for i in range(len(leaves))])
+    return Structure.of(numbered, _leaf)
+
+
+class _Leaf(int):
+    """The place of a leaf, told apart from integers of the tree."""
+
+
+def _leaf(value: Any) -> Structure:
+    if isinstance(value, _Leaf):
+        return Structure("tensor", index=int(value))
+    raise CompileError(
+        f"arguments and results of type {type(value).__name__} are not supported",
+        remedy="use tuples, lists and dictionaries of arrays",
+    )
+
+
+def _inputs_structure(jax: Any, args: tuple[Any, ...], given: Mapping[int, Any]) -> Structure:
+    parts: list[Structure] = []
+    count = 0
+    for place, value in enumerate(args):
+        if place not in given:
+            parts.append(Structure("value") if value is None else static(value))
+            continue
+        parts.append(_numbered(jax, value, count))
+        count += len(jax.tree_util.tree_leaves(value))
+    return Structure("tuple", parts=(Structure("tuple", parts=tuple(parts)), Structure("dict")))
+
+
+_MAIN = re.compile(r"func\.func public @main\((.*?)\) -> \((.*?)\) \{\s*$", re.MULTILINE)
+_ARGUMENT = re.compile(r"(%arg\d+: tensor<[^>]*>)(?: \{((?:[^{}\"]|\"[^\"]*\")*)\})?")
+_RESULT = re.compile(r"(tensor<[^>]*>)(?: \{((?:[^{}\"]|\"[^\"]*\")*)\})?")
+
+
+def _named(text: str, names: Sequence[str], weights: int, outputs: Sequence[str]) -> str:
+    """The text with names and kinds for arguments, and names for results."""
+    match = _MAIN.search(text)
+    if match is None:
+        raise CompileError("the StableHLO of the function has no @main")
+    labels = iter(enumerate(names))
+
+    def argument(found: re.Match[str]) -> str:
+        index, name = next(labels)
+        kind = "parameter" if index < weights else "input"
+        return (
+            f"{found.group(1)} {{ttcore.argument_type = #ttcore.argument_type<{kind}>, "
+            f'ttir.name = "{name}"}}'
+        )
+
+    results = iter(outputs)
+    head = text[: match.start(1)]
+    arguments = _ARGUMENT.sub(argument, match.group(1))
+    returned = _RESULT.sub(lambda f: f'{f.group(1)} {{ttir.name = "{next(results)}"}}',
+                           match.group(2))  # fmt: skip
+    middle = text[match.end(1) : match.start(2)]
+    return f"{head}{arguments}{middle}{returned}{text[match.end(2) :]}"

@@ -1,0 +1,246 @@
+"""Compiles PyTorch modules.
+
+import ttcodegen.torch
+
+ttcodegen.torch.compile(module, (example,), out="out/", check=True)
+model = ttcodegen.load("out/")
+
+Needs torch, which `pip install ttcodegen[torch]` brings.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from ttcodegen.diagnostics import CompileError, Source
+from ttcodegen.framework import (
+    CheckError,
+    FrameworkModel,
+    ProjectOptions,
+    compile_to_project,
+    framework,
+)
+from ttcodegen.frontends.torch.importing import import_graph, operation_name, tensor_array
+from ttcodegen.frontends.torch.rules import rule_of
+from ttcodegen.project.reference import Reference, write_reference
+from ttcodegen.runtime.structure import Structure, static
+from ttcodegen.transforms.module_text import module_text
+
+__all__ = ["CheckError", "CompileError", "compile", "export"]
+
+FUNCTION = "forward"
+
+
+def compile(
+    module: Any,
+    example_args: Sequence[Any],
+    example_kwargs: Mapping[str, Any] | None = None,
+    *,
+    out: str | os.PathLike[str],
+    name: str | None = None,
+    target: str = "ttnn",
+    arch: str = "",
+    system_desc: str | None = None,
+    build: bool = False,
+    check: bool = False,
+    golden: str | os.PathLike[str] | None = None,
+    force: bool = False,
+) -> Path:
+    """Compiles a module to a C++ project.
+
+    Parameters become weights in `out`/data by their names in the state dictionary, buffers become
+    constants. The program takes tensors of the shapes and types of the example.
+
+    Args:
+        module: a `torch.nn.Module`, in evaluation mode, or a `torch.export.ExportedProgram`.
+        example_args: arguments of its `forward`.
+        example_kwargs: those that are given by name.
+        out: the project's folder.
+        name: what the C++ module is called; the name of the module's class if not given.
+        target: ttnn or ttmetal.
+        arch: the card, wormhole_b0 if not given.
+        system_desc: the system, as a .ttsys file or the name of a card.
+        build: build the project.
+        check: build it, run it on the example and compare it with the other meanings, one of them
+            what the module itself computes.
+        golden: a folder that the example and what the module computes of it are written to, as
+            `ttcodegen --check --golden` reads it.
+        force: write into a folder of others, or overwrite edits.
+
+    Returns:
+        The project's folder, for `ttcodegen.load`.
+
+    Raises:
+        CompileError: if the module is not supported, with all that is not, by lines of its code.
+        CheckError: if the check finds a difference.
+    """
+    model = _model(module, example_args, example_kwargs, run=check or golden is not None)
+    if golden is not None:
+        write_reference(Path(golden), model.with_weights())
+    options = ProjectOptions(target, arch, system_desc, build, check, force=force)
+    return compile_to_project(model, Path(out), name or _name(module), options)
+
+
+def export(
+    module: Any,
+    example_args: Sequence[Any],
+    example_kwargs: Mapping[str, Any] | None = None,
+    *,
+    golden: str | os.PathLike[str] | None = None,
+) -> str:
+    """The module as text of TTIR, for the programs of the command line.
+
+    Args:
+        module: as for `compile`.
+        example_args: arguments of its `forward`.
+        example_kwargs: those that are given by name.
+        golden: a folder for weights, example and results, as `ttcodegen --check --golden` reads it.
+
+    Raises:
+        CompileError: if the module is not supported.
+    """
+    model = _model(module, example_args, example_kwargs, run=golden is not None)
+    if golden is not None:
+        write_reference(Path(golden), model.with_weights())
+    return model.source.text
+
+
+def _name(module: Any) -> str:
+    return type(getattr(module, "graph_module", module)).__name__.lower()
+
+
+def _model(
+    module: Any,
+    args: Sequence[Any],
+    kwargs: Mapping[str, Any] | None,
+    *,
+    run: bool,
+) -> FrameworkModel:
+    torch = framework("torch")
+    arguments = tuple(args) if isinstance(args, (tuple, list)) else (args,)
+    named = dict(kwargs or {})
+    program = _functional(torch, _exported(torch, module, arguments, named))
+    given, returned = _structures(torch, program)
+    outputs = [name for _, name in sorted(returned.names(""))]
+    imported = import_graph(program, FUNCTION, [name or "output" for name in outputs])
+    given = _renumbered(given, _tensor_places(program))
+    reference = Reference()
+    if run:
+        reference = _run(torch, module, arguments, named, given, imported.inputs, outputs, returned)
+    name = _name(module)
+    source = Source(f"{name}.mlir", module_text(imported.module, locations=True))
+    return FrameworkModel(source, FUNCTION, imported.weights, (given, returned), reference)
+
+
+def _exported(torch: Any, module: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    """The program that was given, or that the module is."""
+    if isinstance(module, torch.export.ExportedProgram):
+        return module
+    if not isinstance(module, torch.nn.Module):
+        raise CompileError(
+            f"expected a torch.nn.Module, found {type(module).__name__}",
+            remedy="put functions into the forward method of a module",
+        )
+    if module.training:
+        raise CompileError("the module is in training mode", remedy="call module.eval() first")
+    try:
+        with torch.no_grad():
+            return torch.export.export(module, args, kwargs)
+    except Exception as error:  # torch raises whatever it comes across.
+        message = str(error).strip().splitlines()[0] if str(error).strip() else ""
+        raise CompileError(
+            f"torch.export cannot export the module: {type(error).__name__}: {message}",
+            remedy="see what torch.export.export(module, args) says; flow of control that depends "
+            "on the values of tensors cannot be exported",
+        ) from error
+
+
+def _functional(torch: Any, program: Any) -> Any:
+    """The program without operations that change tensors in place; those that there is no rule for
+    are taken apart, where torch says how."""
+    calls = [node for node in program.graph.nodes if node.op == "call_function"]
+    changes = [n for n in calls if getattr(getattr(n.target, "_schema", None), "is_mutable", False)]
+    if changes:
+        program = program.run_decompositions({})
+        calls = [node for node in program.graph.nodes if node.op == "call_function"]
+    known = torch.export.default_decompositions()
+    unknown = {
+        node.target: known[node.target]
+        for node in calls
+        if rule_of(*operation_name(node.target)) is None and node.target in known
+    }
+    return program.run_decompositions(unknown) if unknown else program
+
+
+def _structures(torch: Any, program: Any) -> tuple[Structure, Structure]:
+    """How inputs and outputs hang together; the tensors are counted with all other leaves."""
+    pytree = torch.utils._pytree
+    call = program.call_spec
+    signature = program.graph_signature
+
+    def structure(spec: Any, leaves: Sequence[Any]) -> Structure:
+        tree = pytree.tree_unflatten([_Leaf(i) for i in range(spec.num_leaves)], spec)
+        return Structure.of(tree, lambda leaf: _leaf(leaves, leaf))
+
+    inputs = [s.arg for s in signature.input_specs if s.kind.name == "USER_INPUT"]
+    outputs = [s.arg for s in signature.output_specs if s.kind.name == "USER_OUTPUT"]
+    returned = structure(call.out_spec, outputs)
+    places = [i for i, each in enumerate(outputs) if not hasattr(each, "value")]
+    return structure(call.in_spec, inputs), _renumbered(returned, places)
+
+
+class _Leaf(int):
+    """The place of a leaf, told apart from integers of the model."""
+
+
+def _leaf(arguments: Sequence[Any], leaf: Any) -> Structure:
+    if not isinstance(leaf, _Leaf):
+        raise CompileError(
+            f"arguments and results of type {type(leaf).__name__} are not supported",
+            remedy="use tuples, lists and dictionaries of tensors",
+        )
+    argument = arguments[leaf]
+    if hasattr(argument, "value"):
+        return Structure("value") if argument.value is None else static(argument.value)
+    return Structure("tensor", index=int(leaf))
+
+
+def _tensor_places(program: Any) -> list[int]:
+    """Which of the leaves of the inputs are tensors."""
+    specs = program.graph_signature.input_specs
+    inputs = [spec.arg for spec in specs if spec.kind.name == "USER_INPUT"]
+    return [place for place, each in enumerate(inputs) if not hasattr(each, "value")]
+
+
+def _renumbered(structure: Structure, places: Sequence[int]) -> Structure:
+    """With the tensors counted by themselves."""
+    if structure.kind == "tensor":
+        return Structure("tensor", index=places.index(structure.index))
+    parts = tuple(_renumbered(part, places) for part in structure.parts)
+    return Structure(structure.kind, 0, structure.value, structure.keys, parts)
+
+
+def _run(
+    torch: Any,
+    module: Any,
+    args: tuple[Any, ...],
+    kwargs: dict[str, Any],
+    given: Structure,
+    inputs: Sequence[str],
+    outputs: Sequence[str],
+    returned: Structure,
+) -> Reference:
+    """What the module computes of the example."""
+    runnable = module.module() if hasattr(module, "module") else module
+    arrays = {
+        inputs[index]: tensor_array(value).copy() for index, value in given.tensors((args, kwargs))
+    }
+    with torch.no_grad():
+        result = runnable(*args, **kwargs)
+    results = {
+        outputs[index] or "output": tensor_array(value) for index, value in returned.tensors(result)
+    }
+    return Reference(arrays, results)

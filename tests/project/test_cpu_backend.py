@@ -3,23 +3,29 @@
 from __future__ import annotations
 
 import dataclasses
+import json
 import os
+import platform
+import shutil
+import subprocess
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
 
 from ttcodegen import __version__
-from ttcodegen.project import cpu_backend
+from ttcodegen.project import cpu_backend, prebuilt
 from ttcodegen.project.cache import cache_folder
 from ttcodegen.project.cpu_backend import backend_sources, ensure_cpu_backend
 from ttcodegen.project.toolchain import BuildError, Toolchain
+
+ROOT = Path(__file__).resolve().parents[2]
 
 CMAKE = """
 cmake_minimum_required(VERSION 3.20)
 project(Backend LANGUAGES CXX)
 file(APPEND "{count}" "built\\n")
-add_library(backend STATIC a.cpp)
+add_library(backend STATIC src/a.cpp)
 install(TARGETS backend ARCHIVE DESTINATION ${{CMAKE_INSTALL_LIBDIR}})
 install(DIRECTORY include/ DESTINATION include)
 """
@@ -31,8 +37,9 @@ def sources(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     folder = tmp_path / "standalone"
     operations = folder / "include" / "ttnn" / "operations"
     operations.mkdir(parents=True)
+    (folder / "src").mkdir()
     (folder / "CMakeLists.txt").write_text(CMAKE.format(count=tmp_path / "count"))
-    (folder / "a.cpp").write_text("int a() { return 1; }\n")
+    (folder / "src" / "a.cpp").write_text("int a() { return 1; }\n")
     for header in ("device.hpp", "types.hpp", "operations/relu.hpp"):
         (folder / "include" / "ttnn" / header).write_text("#pragma once\nint b();\n")
     monkeypatch.setenv("TTCODEGEN_CACHE", str(tmp_path / "cache"))
@@ -58,6 +65,18 @@ def test_it_is_built_once(sources: Path, tmp_path: Path, toolchain: Toolchain) -
     assert link.resolve() == first.folder
 
 
+@pytest.mark.parametrize("damaged", ["lib/libbackend.a", "support"])
+def test_files_that_were_emptied_are_built_again(
+    sources: Path, toolchain: Toolchain, damaged: str
+) -> None:
+    first = ensure_cpu_backend(toolchain)
+    file = first.support_object if damaged == "support" else first.folder / damaged
+    size = file.stat().st_size
+    file.write_bytes(b"")
+    assert ensure_cpu_backend(toolchain) == first
+    assert file.stat().st_size == size
+
+
 def test_two_at_once_build_it_once(sources: Path, tmp_path: Path, toolchain: Toolchain) -> None:
     with ThreadPoolExecutor(2) as pool:
         results = list(pool.map(ensure_cpu_backend, [toolchain, toolchain]))
@@ -70,36 +89,128 @@ def test_other_sources_and_flags_are_other_builds(
 ) -> None:
     first = ensure_cpu_backend(toolchain)
     flagged = ensure_cpu_backend(dataclasses.replace(toolchain, flags="-DX"))
-    (sources / "a.cpp").write_text("int a() { return 2; }\n")
+    (sources / "src" / "a.cpp").write_text("int a() { return 2; }\n")
     changed = ensure_cpu_backend(toolchain)
     assert len({first.folder, flagged.folder, changed.folder}) == 3
     assert _builds(tmp_path) == 3
 
 
-def test_tests_are_no_part_of_the_build(sources: Path, toolchain: Toolchain) -> None:
+def test_what_packages_do_not_hold_is_no_part_of_the_build(
+    sources: Path, toolchain: Toolchain
+) -> None:
     first = ensure_cpu_backend(toolchain)
     (sources / "tests").mkdir()
     (sources / "tests" / "test.cpp").write_text("")
+    (sources / "differences.tsv").write_text("")
     assert ensure_cpu_backend(toolchain) == first
+
+
+def test_packages_hold_all_that_is_built() -> None:
+    packaged = (ROOT / "pyproject.toml").read_text()
+    for part in cpu_backend._PARTS_OF_SOURCES:
+        assert f'"standalone/{part}" = "ttcodegen/_standalone/{part}"' in packaged
+
+
+def _prebuilt(sources: Path, toolchain: Toolchain, tmp_path: Path, hash_: str) -> None:
+    """Puts a compiled backend beside the sources, as platform wheels have it."""
+    backend = sources.parent / prebuilt.PREBUILT_FOLDER
+    (tmp_path / "b.cpp").write_text("int b() { return 1; }\n")
+    command = [toolchain.compiler, "-fPIC", "-c", str(tmp_path / "b.cpp"), "-o"]
+    subprocess.run([*command, str(tmp_path / "b.o")], check=True)
+    for level in prebuilt.LEVELS[platform.machine()]:
+        (backend / level / "lib").mkdir(parents=True)
+        archive = backend / level / "lib" / "libbackend.a"
+        subprocess.run(["ar", "rc", str(archive), str(tmp_path / "b.o")], check=True)
+    (backend / prebuilt.DESCRIPTION).write_text(json.dumps({"sources": hash_}))
+
+
+@pytest.mark.skipif(platform.machine() not in prebuilt.LEVELS, reason="no levels are known")
+@pytest.mark.parametrize("why", [None, "other sources", "flags", "disabled", "old processor"])
+def test_a_compiled_backend_is_used_where_it_suits(
+    sources: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    toolchain: Toolchain,
+    why: str | None,
+) -> None:
+    hash_ = "x" if why == "other sources" else cpu_backend.sources_hash(sources)
+    _prebuilt(sources, toolchain, tmp_path, hash_)
+    toolchain = dataclasses.replace(toolchain, flags="-DX" if why == "flags" else "")
+    if why == "disabled":
+        monkeypatch.setenv(prebuilt.DISABLING_VARIABLE, "0")
+    flags = frozenset[str]() if why == "old processor" else prebuilt._V3
+    monkeypatch.setattr(prebuilt, "processor_flags", lambda: flags)
+    found = ensure_cpu_backend(toolchain)
+    assert (found.folder / "lib" / "libbackend.a").is_file()
+    assert (found.folder / "include" / "ttnn" / "device.hpp").is_file()
+    assert (tmp_path / "count").is_file() == (why is not None)
+
+
+def test_a_backend_that_cannot_be_linked_is_compiled(
+    sources: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, toolchain: Toolchain
+) -> None:
+    if platform.machine() not in prebuilt.LEVELS:
+        pytest.skip("no levels are known")
+    _prebuilt(sources, toolchain, tmp_path, cpu_backend.sources_hash(sources))
+    for archive in sources.parent.rglob("libbackend.a"):
+        (tmp_path / "c.cpp").write_text("int newer();\nint c() { return newer(); }\n")
+        command = [toolchain.compiler, "-fPIC", "-c", str(tmp_path / "c.cpp"), "-o"]
+        subprocess.run([*command, str(tmp_path / "c.o")], check=True)
+        subprocess.run(["ar", "rc", str(archive), str(tmp_path / "c.o")], check=True)
+    monkeypatch.setattr(prebuilt, "processor_flags", lambda: prebuilt._V3)
+    ensure_cpu_backend(dataclasses.replace(toolchain, flags=""))
+    assert _builds(tmp_path) == 1
 
 
 def test_old_builds_are_removed(sources: Path, toolchain: Toolchain) -> None:
     folders: list[Path] = []
     for number in range(5):
-        (sources / "a.cpp").write_text(f"int a() {{ return {number}; }}\n")
+        (sources / "src" / "a.cpp").write_text(f"int a() {{ return {number}; }}\n")
         folders.append(ensure_cpu_backend(toolchain).folder)
         # Far enough apart for file systems with coarse times.
         os.utime(folders[-1] / "ready", (number, number))
     assert [folder.exists() for folder in folders] == [False, False, True, True, True]
 
 
+def test_builds_in_use_stay(sources: Path, toolchain: Toolchain) -> None:
+    folders: list[Path] = []
+    for number in range(5):
+        (sources / "src" / "a.cpp").write_text(f"int a() {{ return {number}; }}\n")
+        folders.append(ensure_cpu_backend(toolchain).folder)
+    assert all(folder.exists() for folder in folders)
+
+
+def test_a_build_is_shared_between_places_of_installation(
+    sources: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, toolchain: Toolchain
+) -> None:
+    first = ensure_cpu_backend(toolchain)
+    for place in ("another/standalone", "package/_standalone"):
+        shutil.copytree(sources, tmp_path / place)
+        monkeypatch.setattr(cpu_backend, "backend_sources", lambda place=place: tmp_path / place)
+        assert ensure_cpu_backend(toolchain) == first
+    assert _builds(tmp_path) == 1
+
+
+def test_a_changed_copy_is_built_beside_the_first(
+    sources: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, toolchain: Toolchain
+) -> None:
+    first = ensure_cpu_backend(toolchain)
+    copy = tmp_path / "another" / "standalone"
+    shutil.copytree(sources, copy)
+    (copy / "src" / "a.cpp").write_text("int a() { return 2; }\n")
+    monkeypatch.setattr(cpu_backend, "backend_sources", lambda: copy)
+    second = ensure_cpu_backend(toolchain)
+    assert second.folder != first.folder
+    assert first.folder.is_dir()
+
+
 def test_a_failed_build_names_its_log(sources: Path, tmp_path: Path, toolchain: Toolchain) -> None:
-    (sources / "a.cpp").write_text("int a( { return 1; }\n")
+    (sources / "src" / "a.cpp").write_text("int a( { return 1; }\n")
     with pytest.raises(BuildError, match=r"the CPU backend did not build: .*error") as error:
         ensure_cpu_backend(toolchain)
     log = next(tmp_path.glob("cache/ttcodegen/*.log"))
     assert f"the log is {log}" in error.value.render()
-    (sources / "a.cpp").write_text("int a() { return 1; }\n")
+    (sources / "src" / "a.cpp").write_text("int a() { return 1; }\n")
     assert ensure_cpu_backend(toolchain).folder.is_dir()
 
 

@@ -210,6 +210,12 @@ int main(int argc, char** argv) {
     CHECK(tiny_run(model, 0, &wrong, 1, &out, 1) == TTCODEGEN_WRONG_ARGUMENT);
     CHECK(strcmp(tiny_last_error(), "'x': the buffer has 31 bytes, the elements need 32") == 0);
     wrong = in;
+    wrong.rank = 0xffffffff;
+    CHECK(tiny_run(model, 0, &wrong, 1, &out, 1) == TTCODEGEN_WRONG_ARGUMENT);
+    CHECK(strcmp(tiny_last_error(), "'x': expected 2 dimensions, found 4294967295") == 0);
+    wrong.rank = 0;
+    CHECK(tiny_run(model, 0, &wrong, 1, &out, 1) == TTCODEGEN_WRONG_ARGUMENT);
+    wrong = in;
     wrong.dtype = 13;
     CHECK(tiny_run(model, 0, &wrong, 1, &out, 1) == TTCODEGEN_WRONG_ARGUMENT);
     wrong.dtype = -1;

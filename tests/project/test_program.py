@@ -258,6 +258,11 @@ def test_help(program: Path) -> None:
         ["--function", "none"],
         ["file.npy"],
         ["--input", "none=x.npy"],
+        ["--loops", "0"],
+        ["--inputs", "/no/such/folder"],
+        ["--inputs", "/dev"],
+        ["--golden", "/no/such/folder"],
+        ["--data", "/no/such/folder"],
     ],
 )
 def test_wrong_usage(program: Path, arguments: list[str]) -> None:

@@ -95,6 +95,10 @@ def test_without_cmake_the_remedy_is_told(tmp_path: Path, monkeypatch: pytest.Mo
     [
         ("cmake -S x\nok\na.cpp:1:2: error: no\nb.cpp: error: other\n", "a.cpp:1:2: error: no"),
         ("ninja -C error\na.o: undefined reference to `f'\n", "a.o: undefined reference to `f'"),
+        (
+            "cmake\nCMake Error at x:1:\ncannot write a.o: No space left on device\n",
+            "no space is left on the disk",
+        ),
         ("ninja\n", "ninja"),
         ("", "no output"),
     ],

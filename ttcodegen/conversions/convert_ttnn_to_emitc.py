@@ -24,6 +24,7 @@ from ttcodegen.dialects.ttcore import DataTypeAttr
 from ttcodegen.emitc.naming import identifier
 from ttcodegen.transforms.decompose_layouts import DecomposeLayouts
 from ttcodegen.transforms.module_text import module_text
+from ttcodegen.transforms.ttnn_layout import assign_wanted_layouts
 
 CONSTANTS = "ttcodegen.constants"
 """Attribute of a module of EmitC: the constants that its code reads from files, by name."""
@@ -49,6 +50,7 @@ class ConvertTTNNToEmitC(ModulePass):
     release: str = "0.70.1"
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
+        assign_wanted_layouts(ctx, op)
         require_ttnn(op)
         if any(inner.name == "ttnn.composite_to_layout" for inner in op.walk()):
             # Only the pieces of a change of layout are calls of the library.

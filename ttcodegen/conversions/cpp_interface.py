@@ -56,6 +56,8 @@ class CppProgram:
     module: ModuleOp
     """EmitC, one `emitc.file` per source file."""
     constants: list[ConstantFile]
+    cpu_headers: frozenset[str] = frozenset()
+    """The stems of the headers of `support/cpu` that its sources include."""
 
 
 def title_of(name: str, input_hash: str, release: str) -> str:

@@ -17,6 +17,7 @@ from xdsl.ir import Attribute, Operation, SSAValue
 
 from ttcodegen.conversions.interface import Entry, arguments_of, results_of
 from ttcodegen.conversions.rebuilding import body_of
+from ttcodegen.dialects.functions import is_cpu_function
 from ttcodegen.dialects.placement import TensorPlacement, placement_of
 from ttcodegen.dialects.programs import Kernel, Program, program_of
 from ttcodegen.dialects.ttkernel.operation import THREAD
@@ -27,6 +28,8 @@ CONSTANT = "ttir.constant"
 CREATE_BUFFER = "ttmetal.create_buffer"
 DEALLOCATE_BUFFER = "ttmetal.deallocate_buffer"
 ENQUEUE_PROGRAM = "ttmetal.enqueue_program"
+ENQUEUE_READ_BUFFER = "ttmetal.enqueue_read_buffer"
+ENQUEUE_WRITE_BUFFER = "ttmetal.enqueue_write_buffer"
 VIEW = "ttmetal.view"
 
 MEANING = "ttmetal.meaning"
@@ -120,8 +123,11 @@ def is_meaning(function: FuncOp) -> bool:
 
 
 def is_host_function(function: FuncOp) -> bool:
-    """Whether a function runs on the host; the others are kernels or meanings of programs."""
-    return not is_meaning(function) and THREAD not in function.attributes
+    """Whether a function launches programs; the others are kernels, meanings of programs, or what
+    the CPU computes between them."""
+    if is_meaning(function) or is_cpu_function(function):
+        return False
+    return THREAD not in function.attributes
 
 
 def device_entries(module: ModuleOp) -> list[Entry]:

@@ -1,9 +1,19 @@
-"""What values are called and which layer an op belongs to, by what the source says of them."""
+"""The naming room: what values are called, and which layer an op belongs to.
+
+One rule for both targets and the flatbuffer. A value is named for what it is, by the first of these
+that says something: what the source calls it (the name of the SSA value, of the location), the
+value that it is another form of (moved, laid out anew, activated, scaled), its role (queries,
+scores, the bias of a layer), the layer whose weights compute it, and the noun of its op. Names that
+the source's tools make of the op itself (`%relu_3`) say nothing.
+"""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
+from copy import copy
+from functools import cache
+from math import prod
 from typing import TYPE_CHECKING, cast
 
 from xdsl.dialects.builtin import (
@@ -15,7 +25,9 @@ from xdsl.dialects.builtin import (
 from xdsl.ir import Attribute, Operation, SSAValue
 
 from ttcodegen.conversions.rebuilding import body_of
+from ttcodegen.dialects.datatypes import shape_of
 from ttcodegen.dialects.operation import CatalogueOp
+from ttcodegen.ops.definition import MOVES, TTIR, TTNN
 
 if TYPE_CHECKING:
     from xdsl.dialects.func import FuncOp
@@ -26,21 +38,102 @@ if TYPE_CHECKING:
 _COUNTER = re.compile(r"[._]\d+$")
 _WEIGHT = re.compile(r"(?i)[._/]*(weights?|bias|kernel|gamma|beta|scale|running_mean|running_var)$")
 _ROOT = re.compile(r"^(?:l__self_+|self_+|model\.)")
+_GENERIC = frozenset(
+    "arg input output out result res tmp val value v x y cst const constant".split()
+)
+
+_CHANGES = frozenset(
+    """
+    relu relu6 gelu silu tanh sigmoid leaky_relu hardsigmoid elu abs neg clamp clamp_scalar
+    clamp_tensor dropout
+    """.split()
+)
+"""Ops whose result is their operand, activated or cut off."""
+_ADJUSTMENTS = frozenset("add subtract multiply divide maximum minimum".split())
+"""Ops whose result is one operand, adjusted, if the other one is a weight or smaller."""
+_ROLES = frozenset("queries keys values scores".split())
+"""Names of roles that a value keeps through sums and rotations."""
+_WEIGHTED = frozenset("matmul linear conv2d conv_transpose2d embedding layer_norm rms_norm".split())
+"""Ops that are called after the layer that their weights belong to."""
+_NOUNS: Mapping[str, str] = {
+    "add": "sum",
+    "subtract": "difference",
+    "multiply": "product",
+    "divide": "quotient",
+    "matmul": "product",
+    "linear": "projection",
+    "conv2d": "convolution",
+    "conv_transpose2d": "convolution",
+    "max_pool2d": "pooled",
+    "avg_pool2d": "pooled",
+    "global_avg_pool2d": "pooled",
+    "concat": "joined",
+    "softmax": "probabilities",
+    "cos": "cosine",
+    "sin": "sine",
+    "rsqrt": "inverse_root",
+    "sqrt": "root",
+    "reciprocal": "inverse",
+    "argmax": "indices",
+    "slice_static": "slice",
+    "layer_norm": "normalized",
+    "rms_norm": "normalized",
+    "batch_norm_inference": "normalized",
+    "embedding": "embeddings",
+    "scaled_dot_product_attention": "attention",
+    "scaled_dot_product_attention_decode": "attention",
+    "full": "filled",
+    "zeros": "zeros",
+    "ones": "ones",
+    "where": "selected",
+}
+_RESULT_NOUNS: Mapping[str, tuple[str, ...]] = {
+    "split_query_key_value_and_split_heads": ("queries", "keys", "values"),
+    "max_pool2d_with_indices": ("pooled", "indices"),
+    "sort": ("sorted_values", "indices"),
+    "topk": ("largest", "indices"),
+}
+"""What the results of ops with several are called."""
+_QUALIFIERS: Mapping[str, str] = {
+    "to_device": "on_device",
+    "from_device": "on_host",
+    "to_memory_config": "moved",
+    "repeat": "repeated",
+    "expand": "expanded",
+    "pad": "padded",
+    "pad_row_major": "padded",
+    "concatenate_heads": "joined",
+    "multiply": "scaled",
+    "divide": "scaled",
+    "add": "shifted",
+    "subtract": "shifted",
+    "maximum": "clamped",
+    "minimum": "clamped",
+}
+
+_LOCATION_PARTS = 1000
 
 
 def location_name(location: Attribute) -> str | None:
-    """The name in a location, None if it has none."""
-    match location:
-        case NameLoc():
-            return location.desc.data
-        case CallSiteLoc():
-            return location_name(location.callee)
-        case FusedLoc():
-            inner = cast("ArrayAttr[Attribute]", location.locations)
-            names = (location_name(part) for part in inner.data)
-            return next((name for name in names if name), None)
-        case _:
+    """The name in a location, the first one in its text; None if it has none.
+
+    Of a location with more parts than a person looks at, the first ones count.
+    """
+    rest: list[Attribute] = [location]
+    for _ in range(_LOCATION_PARTS):
+        if not rest:
             return None
+        match part := rest.pop():
+            case NameLoc() if part.desc.data:
+                return part.desc.data
+            case CallSiteLoc():
+                rest.append(part.callee)
+            case FusedLoc():
+                inner = cast("ArrayAttr[Attribute]", part.locations)
+                rest.extend(reversed(inner.data))
+            case _:
+                pass
+    return None
 
 
 def layer_of_weight(name: str) -> str | None:
@@ -63,56 +156,238 @@ def layer(op: Operation, weight_names: Mapping[SSAValue, str]) -> str | None:
     return None
 
 
-PASSING = frozenset(
-    """
-    typecast to_layout to_device from_device to_memory_config reshape reshape_row_major permute
-    """.split()
-)
-"""Ops whose result is called as their operand: the same values, arranged in another way."""
-_LONGEST_CHAIN = 16
+@cache
+def _op_names() -> frozenset[str]:
+    return frozenset((*TTIR, *TTNN))
 
 
-def value_name(op: CatalogueOp, index: int, weight_names: Mapping[SSAValue, str]) -> str:
-    """What a result should be called."""
-    hint = op.results[index].name_hint
-    if hint is not None:
+def given_name(value: SSAValue) -> str | None:
+    """What the source calls a value, None if that says nothing."""
+    hint = value.name_hint
+    if hint is not None and hint not in _GENERIC and hint not in _op_names():
         return hint
-    short = op.definition.short_name
-    name = location_name(op.location)
-    if name is not None:
-        last = _COUNTER.sub("", name.rpartition("/")[2])
-        if last and not last.isdigit():
-            return last
-    if short in PASSING:
-        return _passed_name(op, weight_names) or short
-    if short in ("matmul", "linear", "conv2d", "embedding", "layer_norm", "rms_norm"):
-        found = layer(op, weight_names)
-        if found is not None:
-            return ".".join(found.split(".")[-2:])
-    return short
+    owner = value.owner
+    if not isinstance(owner, Operation):
+        return None
+    name = location_name(owner.location)
+    if name is None:
+        return None
+    last = _COUNTER.sub("", name.rpartition("/")[2])
+    said = last and not last.isdigit() and last not in _op_names()
+    return last if said else None
 
 
-def _passed_name(op: CatalogueOp, weight_names: Mapping[SSAValue, str]) -> str | None:
-    """The name of the value that passes through the op."""
-    value = op.operands[0]
-    for _ in range(_LONGEST_CHAIN):
-        if value in weight_names:
-            return weight_names[value]
-        if value.name_hint is not None:
-            return value.name_hint
-        owner = value.owner
-        if not isinstance(owner, CatalogueOp) or not owner.operands:
+def short_layer(name: str) -> str:
+    """The end of a layer's path that tells it from its neighbours: two parts of it, and those
+    before that if the first of them is a number."""
+    parts = name.split(".")
+    start = max(len(parts) - 2, 0)
+    while start and parts[start][:1].isdigit():
+        start -= 1
+    return ".".join(parts[start:])
+
+
+class ValueNames:
+    """What the values of a function are called."""
+
+    def __init__(
+        self,
+        ops: Iterable[Operation],
+        members: Mapping[SSAValue, str],
+        weight_names: Mapping[SSAValue, str],
+        results: Mapping[SSAValue, str],
+        *,
+        of_weights: bool = False,
+    ) -> None:
+        """
+        Args:
+            ops: the ops of the function, in order.
+            members: the names of its arguments and constants.
+            weight_names: those of them that are weights.
+            results: what the function's results are called, if the source says it.
+            of_weights: whether the function only computes constants: whatever is made of a weight
+                is that weight in another form.
+        """
+        self.of_weights = of_weights
+        self._names: dict[SSAValue, str] = dict(members)
+        self._members = members
+        self._weights = weight_names
+        found = [op for op in ops if isinstance(op, CatalogueOp)]
+        self._roles = self._find_roles(found, results)
+        for op in found:
+            for index, result in enumerate(op.results):
+                self._names[result] = self._name(op, index)
+
+    def __getitem__(self, value: SSAValue) -> str:
+        """The name of a value; several values may have one."""
+        return self._names.get(value) or value.name_hint or "tensor"
+
+    def renamed(self, own: Mapping[SSAValue, str]) -> ValueNames:
+        """The same names, but for some."""
+        other = copy(self)
+        other._names = {**self._names, **own}
+        return other
+
+    def suggest(self, value: SSAValue, name: str) -> None:
+        """Takes a name for a value that has none but that of its op."""
+        op = value.owner
+        if isinstance(op, CatalogueOp) and self[value] == op.definition.short_name:
+            self._names[value] = name
+
+    def qualified(self, value: SSAValue) -> str:
+        """The name of a value while another one of its name is in use: what was done to it."""
+        name = self[value]
+        op = value.owner
+        if not isinstance(op, CatalogueOp):
+            return name
+        return f"{name}_{_qualifier(op)}"
+
+    def _name(self, op: CatalogueOp, index: int) -> str:
+        result = op.results[index]
+        given = given_name(result)
+        if given is not None:
+            return given
+        kept = self._kept_operand(op)
+        if kept is not None and kept in self._names:
+            return self._names[kept]
+        short = op.definition.short_name
+        if short in _WEIGHTED:
+            found = layer(op, self._weights)
+            if found is not None:
+                return short_layer(found)
+        role = self._roles.get(result)
+        if role is not None:
+            return role
+        nouns = _RESULT_NOUNS.get(short)
+        return nouns[index] if nouns is not None else _NOUNS.get(short, short)
+
+    def _kept_operand(self, op: CatalogueOp) -> SSAValue | None:
+        """The operand that the result is another form of."""
+        short = op.definition.short_name
+        if not op.operands:
             return None
-        if owner.definition.short_name not in PASSING:
-            return value_name(owner, 0, weight_names)
-        value = owner.operands[0]
-    return None
+        first = op.operands[0]
+        if short in MOVES or short in _CHANGES or self.of_weights:
+            return first
+        if short == "concat":
+            names = {self._names.get(operand) for operand in op.operands}
+            return first if len(names) == 1 else None
+        if short == "matmul":
+            return self._transformed_operand(op)
+        if short not in _ADJUSTMENTS:
+            return None
+        if len(op.operands) == 1 or self._names.get(first) in _ROLES:
+            return first
+        left, right = op.operands[:2]
+        if self._is_small(right, op):
+            return None if self._is_small(left, op) else left
+        return right if self._is_small(left, op) else None
+
+    def _transformed_operand(self, op: CatalogueOp) -> SSAValue | None:
+        """The operand that is multiplied by an input which is no weight, a mask or a rotation."""
+        left, right = op.operands[:2]
+        known = left in self._members or right in self._members
+        if not known or not self._weights.keys().isdisjoint((left, right)):
+            return None
+        kept = right if left in self._members else left
+        return kept if self._names.get(kept) in _ROLES else None
+
+    def _is_small(self, value: SSAValue, op: CatalogueOp) -> bool:
+        """Whether an operand only adjusts the other one."""
+        return value in self._members or prod(shape_of(value.type)) < prod(op.result_shape)
+
+    def _find_roles(
+        self, ops: Sequence[CatalogueOp], results: Mapping[SSAValue, str]
+    ) -> dict[SSAValue, str]:
+        roles: dict[SSAValue, str] = {}
+        for value, name in results.items():
+            self._give(roles, value, name)
+        for op in ops:
+            short = op.definition.short_name
+            if short.startswith("scaled_dot_product_attention"):
+                names = ("queries", "keys", "values", "mask")
+                for operand, name in zip(op.operands, names, strict=False):
+                    self._give(roles, operand, name)
+            elif short == "softmax":
+                self._attention_roles(roles, op)
+        return roles
+
+    def _attention_roles(self, roles: dict[SSAValue, str], softmax: CatalogueOp) -> None:
+        scores = self._root(softmax.operands[0])
+        product = scores.owner
+        if not isinstance(product, CatalogueOp) or product.definition.short_name != "matmul":
+            return
+        if any(operand in self._weights for operand in product.operands):
+            return
+        roles[scores] = "scores"
+        for operand, name in zip(product.operands, ("queries", "keys"), strict=False):
+            self._give(roles, operand, name)
+        consumer = _only_product(softmax.results[0])
+        if consumer is not None:
+            self._give(roles, consumer.operands[1], "values")
+            roles.setdefault(consumer.results[0], "attention")
+
+    def _give(self, roles: dict[SSAValue, str], value: SSAValue, name: str) -> None:
+        root = self._root(value)
+        if isinstance(root.owner, Operation):
+            roles.setdefault(root, name)
+
+    def _root(self, value: SSAValue) -> SSAValue:
+        """The value that this one is another form of, through sums and products as well."""
+        while isinstance(op := value.owner, CatalogueOp) and op.operands:
+            short = op.definition.short_name
+            if short not in MOVES and short not in _CHANGES and short not in _ADJUSTMENTS:
+                break
+            if given_name(value) is not None:
+                break
+            origin = self._kept_operand(op) or op.operands[0]
+            if not isinstance(origin.owner, Operation):
+                break
+            value = origin
+        return value
+
+
+def _only_product(value: SSAValue) -> CatalogueOp | None:
+    """The matmul that takes a value, in whatever form, as its first operand."""
+    while True:
+        users = [use for use in value.uses if getattr(use.operation, "results", ())]
+        if len(users) != 1 or not isinstance(user := users[0].operation, CatalogueOp):
+            return None
+        short = user.definition.short_name
+        if short == "matmul":
+            return user if users[0].index == 0 else None
+        if short not in MOVES:
+            return None
+        value = user.results[0]
+
+
+def _qualifier(op: CatalogueOp) -> str:
+    short = op.definition.short_name
+    match short:
+        case "to_layout":
+            from ttcodegen.dialects.placement import placement_of
+
+            return "tiled" if placement_of(op.results[0]).layout.value == "tile" else "row_major"
+        case "typecast":
+            from ttcodegen.dialects.placement import placement_of
+
+            return placement_of(op.results[0]).data_type.name.lower()
+        case "permute":
+            order = list(op.parameter("permutation"))
+            last = [*range(len(order) - 2), len(order) - 1, len(order) - 2]
+            return "transposed" if order == last else "permuted"
+        case "reshape" | "reshape_row_major":
+            before, after = shape_of(op.operands[0].type), op.result_shape
+            return "flat" if len(after) < len(before) else "reshaped"
+        case _:
+            return _QUALIFIERS.get(short) or _NOUNS.get(short, short)
 
 
 def constant_names(
     load: LoadCachedOp | None, const_eval: FuncOp | None, names: Mapping[SSAValue, str]
 ) -> tuple[str, ...]:
-    """What the constants of a function are called: after the weights that they are made of.
+    """What the constants of a function are called: after the weights that they are made of, or
+    after what the function does with them.
 
     `names` are those of the function's arguments.
     """
@@ -122,20 +397,39 @@ def constant_names(
     weights: dict[SSAValue, str] = {
         argument: names[value] for argument, value in inner.items() if value in names
     }
+    body = ValueNames(body_of(const_eval).ops, weights, weights, {}, of_weights=True)
     terminator = body_of(const_eval).last_op
     assert terminator is not None
-    return tuple(_constant_name(value, weights) for value in terminator.operands)
+    found = [_constant_name(value, weights, body) for value in terminator.operands]
+    by_value = dict(zip(load.results, found, strict=True))
+    known = {**names, **{value: name for value, name in by_value.items() if name is not None}}
+    return tuple(name or _bias_name(value, known) or "constant" for value, name in by_value.items())
 
 
-def _constant_name(value: SSAValue, weights: dict[SSAValue, str]) -> str:
+def _constant_name(
+    value: SSAValue, weights: Mapping[SSAValue, str], body: ValueNames
+) -> str | None:
+    """The name of the weight that a constant is made of, or its own; None if it has none."""
     seen = value
-    for _ in range(_LONGEST_CHAIN):
-        if seen in weights:
-            return weights[seen]
-        if not isinstance(seen.owner, CatalogueOp) or not seen.owner.operands:
-            break
+    while isinstance(seen.owner, CatalogueOp) and seen.owner.operands:
         seen = seen.owner.operands[0]
-    if not isinstance(value.owner, CatalogueOp):
-        return value.name_hint or "constant"
-    name = value_name(value.owner, 0, weights)
-    return "constant" if name in ("full", *PASSING) else name
+    if seen in weights:
+        return weights[seen]
+    given = given_name(value) or given_name(seen)
+    if given is not None:
+        return given
+    name = body[value]
+    return None if name in _GENERIC or name in ("filled", "zeros", "ones") else name
+
+
+def _bias_name(value: SSAValue, names: Mapping[SSAValue, str]) -> str | None:
+    """The name of a constant that an op takes as its bias, after the weight of that op."""
+    for use in value.uses:
+        op = use.operation
+        if not isinstance(op, CatalogueOp) or op.definition.short_name not in _WEIGHTED:
+            continue
+        weight = next((names[o] for o in op.operands[: use.index] if o in names), None)
+        if use.index >= 2 and weight is not None:
+            stem = _WEIGHT.sub("", weight)
+            return f"{stem or weight}_bias"
+    return None

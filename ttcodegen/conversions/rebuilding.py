@@ -9,6 +9,7 @@ from xdsl.ir import Block, Operation, SSAValue
 
 from ttcodegen.diagnostics import CompileError
 from ttcodegen.dialects.operation import CatalogueOp
+from ttcodegen.ops.definition import MOVES
 from ttcodegen.ops.op_builder import OpBuilder
 
 
@@ -70,11 +71,15 @@ def keep(builder: OpBuilder, op: Operation, operands: Sequence[SSAValue]) -> Non
 
 
 def _name_intermediate(ops: Sequence[Operation], origin: Operation) -> None:
+    """What an op is made of is called as it is, but for operands that were only moved for it."""
     hint = origin.results[0].name_hint if origin.results else None
     if hint is None:
         return
+    computed: set[SSAValue] = set()
     for op in ops:
+        if op.name.rpartition(".")[2] in MOVES and computed.isdisjoint(op.operands):
+            continue
         for result in op.results:
+            computed.add(result)
             if result.name_hint is None:
-                kind = op.name.rpartition(".")[2]
-                result.name_hint = hint if hint.endswith(kind) else f"{hint}_{kind}"
+                result.name_hint = hint

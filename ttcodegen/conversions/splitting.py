@@ -3,34 +3,48 @@
 from __future__ import annotations
 
 import re
+from bisect import bisect_left, bisect_right
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import accumulate, takewhile
+from itertools import accumulate, pairwise, takewhile
+from typing import Generic, Protocol, TypeVar
 
-from xdsl.dialects.func import ReturnOp
 from xdsl.ir import Operation, SSAValue
-
-from ttcodegen.conversions.interface import Entry
-from ttcodegen.conversions.naming import layer
-from ttcodegen.conversions.rebuilding import body_of
-from ttcodegen.dialects.operation import CatalogueOp
 
 _PARTS = re.compile(r"[./]")
 
-LONGEST = 120
-"""The most statements that a function is left with before it is divided."""
-SHORTEST = 30
-"""The fewest statements that a part has."""
+LONGEST = 95
+"""The most lines that a function is left with before it is divided."""
+SHORTEST = 25
+"""The fewest lines that a part has."""
+
+
+class Unit(Protocol):
+    """What is divided: a statement, or an op."""
+
+    @property
+    def op(self) -> Operation: ...
+
+    @property
+    def uses(self) -> Sequence[SSAValue]: ...
+
+    @property
+    def results(self) -> Sequence[SSAValue]: ...
+
+
+U = TypeVar("U", bound=Unit)
 
 
 @dataclass(frozen=True)
-class Part:
-    """Consecutive ops of a function that become a function of their own."""
+class Part(Generic[U]):
+    """Consecutive statements of a function that become a function of their own."""
 
-    ops: tuple[Operation, ...]
+    statements: tuple[U, ...]
     live_in: tuple[SSAValue, ...]
     live_out: tuple[SSAValue, ...]
+    dying: frozenset[SSAValue]
+    """Those that come in and that nothing behind the part uses."""
     title: str | None
 
     def result_type(self, tensor: str = "ttnn::Tensor") -> str | None:
@@ -42,52 +56,49 @@ class Part:
         return f"std::array<{tensor}, {len(self.live_out)}>"
 
 
-def split(entry: Entry) -> list[Part]:
-    """The parts of a function's body, one if it is short."""
-    ops = [op for op in body_of(entry.function).ops if isinstance(op, CatalogueOp)]
-    return split_ops(ops, lambda: _layers(entry, ops), _returned(entry))
-
-
-def split_ops(
-    ops: Sequence[Operation], layers_of: Callable[[], Sequence[str]], returned: Sequence[SSAValue]
-) -> list[Part]:
-    """Divides ops into parts; one part if they are few.
+def split(
+    statements: Sequence[U],
+    layers_of: Callable[[], Sequence[str]],
+    returned: Sequence[SSAValue],
+    lines_of: Callable[[U], int] = lambda _: 1,
+) -> list[Part[U]]:
+    """Divides the statements of a function into parts; one part if they are few.
 
     Args:
-        ops: what a function does, in order.
-        layers_of: gives the layer of each op.
+        statements: what a function does, in order.
+        layers_of: gives the layer of each statement.
         returned: what the function returns.
+        lines_of: how many lines a statement takes.
     """
-    if len(ops) <= LONGEST:
-        return [Part(tuple(ops), (), (), None)]
+    ends = list(accumulate(map(lines_of, statements)))
+    if not ends or ends[-1] <= LONGEST:
+        return [Part(tuple(statements), (), (), frozenset(), None)]
     layers = layers_of()
     made_at: dict[SSAValue, int] = {
-        result: index for index, op in enumerate(ops) for result in op.results
+        result: index for index, unit in enumerate(statements) for result in unit.results
     }
-    last_use = _last_uses(returned, ops, made_at)
-    cuts = _cuts(layers, _alive_counts(made_at, last_use, len(ops)))
-    parts: list[Part] = []
+    last_use = _last_uses(returned, statements, made_at)
+    joined = [False, *(unit.op is last.op for last, unit in pairwise(statements))]
+    cuts = _cuts(layers, _alive_counts(made_at, last_use, len(statements)), ends, joined)
+    parts: list[Part[U]] = []
     start = 0
-    for end in [*cuts, len(ops)]:
-        inside = ops[start:end]
-        used = dict.fromkeys(operand for op in inside for operand in op.operands)
+    for end in [*cuts, len(statements)]:
+        inside = statements[start:end]
+        used = dict.fromkeys(value for unit in inside for value in unit.uses)
         live_in = [value for value in used if made_at.get(value, start) < start]
-        live_out = [r for op in inside for r in op.results if last_use.get(r, -1) >= end]
-        title = _common_layer(layers[start:end])
-        parts.append(Part(tuple(inside), tuple(live_in), tuple(live_out), title))
+        live_out = [r for unit in inside for r in unit.results if last_use.get(r, -1) >= end]
+        dying = frozenset(value for value in live_in if last_use[value] < end)
+        title = common_layer(layers[start:end])
+        parts.append(Part(tuple(inside), tuple(live_in), tuple(live_out), dying, title))
         start = end
     return parts
 
 
-def _layers(entry: Entry, ops: Sequence[CatalogueOp]) -> list[str]:
+def layers_of_ops(ops: Iterable[Operation], found: Callable[[Operation], str | None]) -> list[str]:
     """The layer of each op; one that has none of its own belongs to the layer before it."""
-    weights = {port.value: port.name for port in entry.arguments if port.is_weight}
-    if entry.load is not None:
-        weights.update(zip(entry.load.results, entry.constant_names, strict=True))
     layers: list[str] = []
     for op in ops:
-        found = layer(op, weights)
-        layers.append(found or (layers[-1] if layers else ""))
+        layers.append(found(op) or (layers[-1] if layers else ""))
     return layers
 
 
@@ -97,7 +108,7 @@ def _common_parts(first: str, second: str) -> int:
     return sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1] != "", pairs))
 
 
-def _common_layer(layers: Sequence[str]) -> str | None:
+def common_layer(layers: Sequence[str]) -> str | None:
     """What the layers of most ops have in common, None if nothing."""
     counts = Counter(layer for layer in layers if layer)
     if not counts:
@@ -110,18 +121,13 @@ def _common_layer(layers: Sequence[str]) -> str | None:
     return ".".join(_PARTS.split(first)[:shared]) or counts.most_common(1)[0][0]
 
 
-def _returned(entry: Entry) -> Sequence[SSAValue]:
-    terminator = body_of(entry.function).last_op
-    assert isinstance(terminator, ReturnOp)
-    return terminator.operands
-
-
 def _last_uses(
-    returned: Sequence[SSAValue], ops: Sequence[Operation], made_at: Mapping[SSAValue, int]
+    returned: Sequence[SSAValue], units: Sequence[Unit], made_at: Mapping[SSAValue, int]
 ) -> dict[SSAValue, int]:
-    """For each value the index of the last op that uses it, len(ops) if the function returns it."""
-    result = {operand: index for index, op in enumerate(ops) for operand in op.operands}
-    result.update((value, len(ops)) for value in returned if value in made_at)
+    """For each value the index of the last statement that uses it, their number if the function
+    returns it."""
+    result = {value: index for index, unit in enumerate(units) for value in unit.uses}
+    result.update((value, len(units)) for value in returned if value in made_at)
     return result
 
 
@@ -136,19 +142,29 @@ def _alive_counts(
     return list(accumulate(changes[: count + 1]))
 
 
-def _cuts(layers: Sequence[str], widths: Sequence[int]) -> list[int]:
-    """Cuts at least SHORTEST and at most LONGEST ops apart, each where the fewest tensors are
-    alive, and a layer ends if possible."""
+def _cuts(
+    layers: Sequence[str], widths: Sequence[int], ends: Sequence[int], joined: Sequence[bool]
+) -> list[int]:
+    """Cuts at least SHORTEST and at most LONGEST lines apart, each where the fewest tensors are
+    alive, and a layer ends if possible. `ends` are the lines up to the end of each statement;
+    `joined` are statements that take another result of the call of the statement before them."""
     cuts: list[int] = []
     start = 0
-    while len(layers) - start > LONGEST:
-        window = range(start + SHORTEST, min(start + LONGEST, len(layers) - SHORTEST))
+    while True:
+        before = ends[start - 1] if start else 0
+        if ends[-1] - before <= LONGEST:
+            return cuts
+        low = bisect_left(ends, before + SHORTEST) + 1
+        high = bisect_right(ends, min(before + LONGEST, ends[-1] - SHORTEST))
+        window = range(max(low, start + 1), max(high, low, start + 1) + 1)
 
         def cost(position: int) -> tuple[int, int, int]:
             shared = _common_parts(layers[position], layers[position - 1])
             return widths[position], shared, -position
 
-        best = min(window, key=cost)
+        inside = [position for position in window if position < len(ends) and not joined[position]]
+        if not inside:
+            return cuts
+        best = min(inside, key=cost)
         cuts.append(best)
         start = best
-    return cuts

@@ -6,20 +6,21 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from xdsl.context import Context
-from xdsl.dialects.builtin import ModuleOp
+from xdsl.dialects.builtin import ModuleOp, UnregisteredOp
 from xdsl.dialects.func import FuncOp
 from xdsl.ir import SSAValue
 from xdsl.passes import ModulePass
 from xdsl.utils.exceptions import VerifyException
 
 from ttcodegen.conversions.rebuilding import rebuild
-from ttcodegen.diagnostics import CompileError
+from ttcodegen.diagnostics import CompileError, Diagnostics
+from ttcodegen.dialects.memory import LAYOUTS_WANTED
 from ttcodegen.dialects.operation import CatalogueOp
 from ttcodegen.dialects.ttnn import TTNNOp, ttnn_op_classes
 from ttcodegen.ops.definition import TTIRDefinition
 from ttcodegen.ops.op_builder import OpBuilder
 from ttcodegen.transforms.remove_dead_values import RemoveDeadValues
-from ttcodegen.transforms.ttnn_layout import LAYOUTS_WANTED, TTNNLayout
+from ttcodegen.transforms.ttnn_layout import assign_wanted_layouts
 
 
 def lower_op(builder: OpBuilder, op: CatalogueOp) -> SSAValue | Sequence[SSAValue]:
@@ -44,6 +45,16 @@ def lower_op(builder: OpBuilder, op: CatalogueOp) -> SSAValue | Sequence[SSAValu
         raise CompileError(str(error), op.source_offset) from None
 
 
+def _refuse_other_ops(module: ModuleOp) -> None:
+    """Raises CompileError with all ops of TTIR that say what single cores do: they are for programs
+    of the device, and nothing lowers them to calls of the library."""
+    diagnostics = Diagnostics()
+    for op in module.walk():
+        if op.dialect_name() == "ttir" and not isinstance(op, CatalogueOp | UnregisteredOp):
+            diagnostics.error(f"'{op.name}' has no lowering to TTNN", op)
+    diagnostics.raise_errors()
+
+
 @dataclass(frozen=True)
 class ConvertTTIRToTTNN(ModulePass):
     """Lowers every TTIR op; layouts are assigned by the next pass, unless `ttnn-layout` ran before
@@ -52,10 +63,11 @@ class ConvertTTIRToTTNN(ModulePass):
     name = "convert-ttir-to-ttnn"
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
+        _refuse_other_ops(op)
         classes = ttnn_op_classes()
         for function in op.walk():
             if isinstance(function, FuncOp):
                 rebuild(function, lambda insert, m: OpBuilder(classes, insert, m), lower_op)
         if LAYOUTS_WANTED in op.attributes:
             RemoveDeadValues().apply(ctx, op)
-            TTNNLayout().apply(ctx, op)
+            assign_wanted_layouts(ctx, op)

@@ -139,6 +139,10 @@ def _prepend(file: EmitCBuilder, title: str, headers: set[str]) -> None:
     file.block.insert_ops_before(ops, first)
 
 
+CIRCULAR_BUFFER = "ttkernel.cb"
+"""The type of a circular buffer."""
+
+
 class _KernelWriter:
     """Writes the body of a kernel."""
 
@@ -179,12 +183,30 @@ class _KernelWriter:
             name = self.kernel.arguments[index].name
             call = f"get_arg_val<uint32_t>({index})"
             self._define(values, name, f"const uint32_t {name} = {call}", "")
+        self._write_buffers(function)
         registers = _registers(function)
         if registers:
             self.body.comment("Destination registers.")
         for number in registers:
             self.registers[number] = self._constant(f"dst{number}", number)
         if known or passed or registers:
+            self.body.blank()
+
+    def _write_buffers(self, function: FuncOp) -> None:
+        """Circular buffers that a kernel gets as arguments of its function: the first is number 0,
+        and so on."""
+        arguments = body_of(function).args
+        for argument in arguments:
+            if argument.type.name != CIRCULAR_BUFFER:
+                raise CompileError(
+                    f"a kernel cannot take an argument of type {argument.type}", argument
+                )
+        if arguments:
+            self.body.comment("Circular buffers.")
+        for number, argument in enumerate(arguments):
+            name = identifier(argument.name_hint or f"cb_{number}")
+            self.values[argument] = self._constant(name, number)
+        if arguments:
             self.body.blank()
 
     def _constant(self, name: str, number: int) -> SSAValue:

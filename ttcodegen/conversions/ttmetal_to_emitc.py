@@ -7,8 +7,11 @@ What they call to launch a program, `run_<program>`, is written from a template:
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
 
 from xdsl.dialects.builtin import ModuleOp
+from xdsl.dialects.func import CallOp, FuncOp
 from xdsl.ir import Operation, SSAValue
 
 from ttcodegen.conversions.cpp_interface import (
@@ -22,11 +25,19 @@ from ttcodegen.conversions.cpp_interface import (
     title_of,
     write_header,
 )
+from ttcodegen.conversions.cpu_functions_to_emitc import HEADER as CPU_HEADER
+from ttcodegen.conversions.cpu_functions_to_emitc import (
+    HOST_TENSOR,
+    CppFunction,
+    convert_cpu_functions,
+)
 from ttcodegen.conversions.device_module import (
     CONSTANT,
     CREATE_BUFFER,
     DEALLOCATE_BUFFER,
     ENQUEUE_PROGRAM,
+    ENQUEUE_READ_BUFFER,
+    ENQUEUE_WRITE_BUFFER,
     VIEW,
     attribute_of,
     constants_of,
@@ -35,9 +46,10 @@ from ttcodegen.conversions.device_module import (
 from ttcodegen.conversions.interface import Entry
 from ttcodegen.conversions.naming import layer
 from ttcodegen.conversions.rebuilding import body_of
-from ttcodegen.conversions.splitting import Part, split_ops
+from ttcodegen.conversions.splitting import Part, layers_of_ops, split
 from ttcodegen.diagnostics import CompileError
-from ttcodegen.dialects.placement import TensorPlacement, placement_of
+from ttcodegen.dialects.functions import callee_of
+from ttcodegen.dialects.placement import TensorPlacement, TTNNLayoutAttr, placement_of
 from ttcodegen.emitc.builder import Argument, EmitCBuilder, open_file
 from ttcodegen.emitc.naming import NameScope, identifier
 from ttcodegen.emitc.spelling import string_literal
@@ -64,21 +76,27 @@ TTMETAL = HostTypes(
 
 
 def convert_ttmetal_to_emitc(
-    name: str, entries: Sequence[Entry], input_hash: str, release: str
+    name: str,
+    entries: Sequence[Entry],
+    input_hash: str,
+    release: str,
+    cpu_functions: Sequence[FuncOp] = (),
 ) -> CppProgram:
-    """Writes `src/<name>.hpp` and `src/<name>.cpp` as EmitC.
+    """Writes `src/<name>.hpp` and `src/<name>.cpp` as EmitC, and functions for the CPU.
 
     Args:
         name: the C++ name of the module; its namespace and the stem of its files.
         entries: the entry functions.
         input_hash: identifies the input in the header line of each file.
         release: the tt-metal release that the calls are written for.
+        cpu_functions: functions of TTIR ops that run on the CPU.
     """
     module = ModuleOp([])
     title = title_of(name, input_hash, release)
     write_header(open_file(module, f"src/{name}.hpp"), name, entries, title, TTMETAL)
+    cpu = convert_cpu_functions(module, name, cpu_functions, title)
     source = open_file(module, f"src/{name}.cpp")
-    writer = _SourceWriter(source)
+    writer = _SourceWriter(source, cpu.by_symbol)
     with source.namespace(name):
         source.verbatim("using tt::tt_metal::DataType;")
         source.verbatim("using tt::tt_metal::Layout;")
@@ -86,8 +104,10 @@ def convert_ttmetal_to_emitc(
         for entry in entries:
             writer.write(entry)
     own_headers = [f"src/{name}.hpp", "src/programs.hpp", "support/device_tensor.hpp"]
+    if cpu_functions:
+        own_headers += [CPU_HEADER, "support/cpu/transfer.hpp"]
     prepend(source, title, own_headers, ["memory", *_ENUMERATIONS])
-    return CppProgram(module, writer.constants)
+    return CppProgram(module, writer.constants, cpu.headers)
 
 
 def placement_arguments(placement: TensorPlacement) -> list[Argument]:
@@ -103,11 +123,12 @@ def placement_arguments(placement: TensorPlacement) -> list[Argument]:
 class _SourceWriter:
     """Writes the definitions of the source file."""
 
-    def __init__(self, file: EmitCBuilder) -> None:
+    def __init__(self, file: EmitCBuilder, cpu_functions: Mapping[str, CppFunction]) -> None:
         self.file = file
+        self.cpu_functions = cpu_functions
         self.constants: list[ConstantFile] = []
         self._constant_names = NameScope()
-        self._function_names = NameScope()
+        self._function_names = NameScope([cpp.name for cpp in cpu_functions.values()])
 
     def write(self, entry: Entry) -> None:
         """Defines the functions of one entry."""
@@ -117,7 +138,8 @@ class _SourceWriter:
             op for op in body_of(entry.function).ops if operation_name(op) != CONSTANT
         )
         members = _Members(entry)
-        parts = split_ops(ops, lambda: members.layers(ops), terminator.operands)
+        launches = [_Statement(op) for op in ops]
+        parts = split(launches, lambda: layers_of_ops(ops, members.layer_of), terminator.operands)
         names = [self._part_name(entry, part) for part in parts] if len(parts) > 1 else []
         for part, name in zip(parts, names, strict=False):
             self._write_part(entry, part, name, members)
@@ -131,21 +153,24 @@ class _SourceWriter:
         writer.end(terminator)
         self.file.blank()
 
-    def _part_name(self, entry: Entry, part: Part) -> str:
+    def _part_name(self, entry: Entry, part: Part[_Statement]) -> str:
         return self._function_names.unique(identifier(f"{entry.cpp_name}_{part.title or 'part'}"))
 
-    def _write_part(self, entry: Entry, part: Part, name: str, members: _Members) -> None:
+    def _write_part(
+        self, entry: Entry, part: Part[_Statement], name: str, members: _Members
+    ) -> None:
         self.file.comment(part.title or f"A part of {entry.cpp_name}.")
-        taken = [(members.name_of(value), f"const {TENSOR}&") for value in part.live_in]
-        writer = self._open(entry, name, taken, part.result_type(TENSOR), members, ["static"])
+        taken = [(members.name_of(v), f"const {_type_of(v)}&") for v in part.live_in]
+        result = _result_type(part)
+        writer = self._open(entry, name, taken, result, members, ["static"])
         start = len(writer.body.arguments) - len(taken)
         writer.values.update(zip(part.live_in, writer.body.arguments[start:], strict=True))
-        writer.write(part.ops)
+        writer.write([statement.op for statement in part.statements])
         results = [writer[value] for value in part.live_out]
         if len(results) == 1:
             writer.body.return_(results[0])
         elif results:
-            writer.body.return_(writer.body.braced(part.result_type(TENSOR) or "", *results))
+            writer.body.return_(writer.body.braced(result or "", *results))
         else:
             writer.body.return_()
         self.file.blank()
@@ -170,7 +195,7 @@ class _SourceWriter:
             fixed_names=[DEVICE, "constants"],
         )
         known = dict(zip([name for name, _ in structs], body.arguments, strict=False))
-        return _FunctionWriter(entry, body, members, known)
+        return _FunctionWriter(entry, body, members, known, self.cpu_functions)
 
     def _write_prepare(self, entry: Entry) -> None:
         struct = entry.struct("Constants")
@@ -229,24 +254,38 @@ class _Members:
         filled = _writer_of(op.results[0]) if operation_name(op) == CREATE_BUFFER else None
         return layer(filled or op, self._weights)
 
-    def layers(self, ops: Sequence[Operation]) -> list[str]:
-        """The layer of each op; one that has none of its own belongs to the layer before it."""
-        found: list[str] = []
-        for op in ops:
-            found.append(self.layer_of(op) or (found[-1] if found else ""))
-        return found
+
+@dataclass(frozen=True)
+class _Statement:
+    """An op of a host function."""
+
+    op: Operation
+
+    @property
+    def uses(self) -> Sequence[SSAValue]:
+        return self.op.operands
+
+    @property
+    def results(self) -> Sequence[SSAValue]:
+        return self.op.results
 
 
 class _FunctionWriter:
     """Writes the body of a function."""
 
     def __init__(
-        self, entry: Entry, body: EmitCBuilder, members: _Members, structs: Mapping[str, SSAValue]
+        self,
+        entry: Entry,
+        body: EmitCBuilder,
+        members: _Members,
+        structs: Mapping[str, SSAValue],
+        cpu_functions: Mapping[str, CppFunction],
     ) -> None:
         self.entry = entry
         self.body = body
         self.members = members
         self.structs = structs
+        self.cpu_functions = cpu_functions
         self.values: dict[SSAValue, SSAValue] = {}
         self._layer: str | None = None
 
@@ -266,16 +305,17 @@ class _FunctionWriter:
                 raise CompileError(f"'{operation_name(op)}' cannot run on the host", op)
             rule(self, op)
 
-    def call_part(self, part: Part, name: str) -> None:
+    def call_part(self, part: Part[_Statement], name: str) -> None:
         """Calls a function that holds a part of the body."""
         structs = parameters(self.entry, TTMETAL)
         arguments = [*self.body.arguments[: len(structs)], *(self[v] for v in part.live_in)]
         names = [self.members.name_of(value) for value in part.live_out]
         if len(names) == 1:
-            called = self.body.call(name, *arguments, type=f"const {TENSOR}", name=names[0])
+            type_ = f"const {_type_of(part.live_out[0])}"
+            called = self.body.call(name, *arguments, type=type_, name=names[0])
             self.values[part.live_out[0]] = called
         elif names:
-            types = [TENSOR] * len(names)
+            types = [_type_of(value) for value in part.live_out]
             results = self.body.call_several(name, *arguments, types=types, names=names)
             self.values.update(zip(part.live_out, results, strict=True))
         else:
@@ -314,6 +354,48 @@ class _FunctionWriter:
             *(self[operand] for operand in op.operands),
             Text(DEVICE),
         )
+
+    def read(self, op: Operation) -> None:
+        """A copy of a tensor on the host."""
+        self._begin_layer(op)
+        result = op.results[0]
+        is_overwritten = any(
+            isinstance(use.operation, CallOp)
+            and use.index in self._cpu_function(use.operation).overwritten
+            for use in result.uses
+        )
+        self.values[result] = self.body.call(
+            "support::cpu::from_device",
+            self[op.operands[0]],
+            type=HOST_TENSOR if is_overwritten else f"const {HOST_TENSOR}",
+            name=self.members.name_of(result),
+        )
+
+    def write_back(self, op: Operation) -> None:
+        """A tensor of the host, brought to the device."""
+        self.body.call_void("support::cpu::to_device", *(self[v] for v in op.operands))
+
+    def call(self, op: Operation) -> None:
+        """A function on the CPU."""
+        self._begin_layer(op)
+        name = self._cpu_function(op).name
+        arguments = [self[operand] for operand in op.operands]
+        names = [self.members.name_of(result) for result in op.results]
+        if not op.results:
+            self.body.call_void(name, *arguments)
+        elif len(op.results) == 1:
+            type_ = f"const {HOST_TENSOR}"
+            self.values[op.results[0]] = self.body.call(name, *arguments, type=type_, name=names[0])
+        else:
+            types = [HOST_TENSOR] * len(names)
+            found = self.body.call_several(name, *arguments, types=types, names=names)
+            self.values.update(zip(op.results, found, strict=True))
+
+    def _cpu_function(self, op: Operation) -> CppFunction:
+        function = self.cpu_functions.get(callee_of(op) or "")
+        if function is None:
+            raise CompileError("the host calls a function that is not one for the CPU", op)
+        return function
 
     def deallocate(self, op: Operation) -> None:
         """The end of a tensor."""
@@ -358,10 +440,27 @@ def _names_of_buffers(entry: Entry) -> dict[SSAValue, str]:
     return names
 
 
+def _type_of(value: SSAValue) -> str:
+    """The C++ type of a value: a tensor of the device has a layout."""
+    on_device = isinstance(getattr(value.type, "encoding", None), TTNNLayoutAttr)
+    return TENSOR if on_device else HOST_TENSOR
+
+
+def _result_type(part: Part[Any]) -> str | None:
+    """The C++ type of what a part of a function returns."""
+    types = [_type_of(value) for value in part.live_out]
+    if len(set(types)) > 1:
+        return f"std::tuple<{', '.join(types)}>"
+    return part.result_type(types[0] if types else TENSOR)
+
+
 _RULES: Mapping[str, Callable[[_FunctionWriter, Operation], None]] = {
     CREATE_BUFFER: _FunctionWriter.create,
     DEALLOCATE_BUFFER: _FunctionWriter.deallocate,
     ENQUEUE_PROGRAM: _FunctionWriter.launch,
+    ENQUEUE_READ_BUFFER: _FunctionWriter.read,
+    ENQUEUE_WRITE_BUFFER: _FunctionWriter.write_back,
+    CallOp.name: _FunctionWriter.call,
     VIEW: _FunctionWriter.view,
 }
 """How each op of a host function is written."""

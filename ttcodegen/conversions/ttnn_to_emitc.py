@@ -1,8 +1,9 @@
-"""TTNN functions become C++ functions, named and structured as a person would write them."""
+"""TTNN functions become C++ functions that call the ttnn library."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.dialects.func import ReturnOp
@@ -20,24 +21,42 @@ from ttcodegen.conversions.cpp_interface import (
     write_header,
 )
 from ttcodegen.conversions.interface import Entry, Port
-from ttcodegen.conversions.naming import layer, value_name
+from ttcodegen.conversions.naming import ValueNames, layer
+from ttcodegen.conversions.outlining import (
+    ARGUMENTS,
+    OutlinedFunction,
+    components,
+    outline,
+    struct_name,
+)
+from ttcodegen.conversions.outlining import body_of as outlined_body
 from ttcodegen.conversions.rebuilding import body_of
-from ttcodegen.conversions.splitting import Part, split
+from ttcodegen.conversions.recording import DEALLOCATE, TENSOR, Recorder, SourceFacts, Statement
+from ttcodegen.conversions.splitting import LONGEST, Part, common_layer, layers_of_ops, split
+from ttcodegen.conversions.tuning import HEADER
 from ttcodegen.conversions.uniform_signature import (
     define_uniform,
     has_uniform_signature,
     uniform_name,
 )
-from ttcodegen.diagnostics import CompileError
-from ttcodegen.dialects.operation import CatalogueOp
-from ttcodegen.dialects.placement import Shards, TensorPlacement, placement_of
+from ttcodegen.conversions.variables import Lifetime, Usage, plan_variables
+from ttcodegen.emitc.builder import Argument as Value
 from ttcodegen.emitc.builder import EmitCBuilder, open_file
 from ttcodegen.emitc.naming import NameScope, identifier
+from ttcodegen.emitc.statements import VerbatimOp
 from ttcodegen.emitc.text import Text
-from ttcodegen.ops.cpp_calls import Argument
-from ttcodegen.ops.definition import TTNNDefinition
+from ttcodegen.ops.cpp_calls import Argument, Call, Use
+from ttcodegen.ops.cpp_parameters import parameter_names
 
-TENSOR = "ttnn::Tensor"
+__all__ = ["ConstantFile", "convert_ttnn_to_emitc"]
+
+LAST_USE = "last_use"
+"""The function that gives a variable's tensor away."""
+_LAST_USE_FUNCTION = f"""\
+// The tensor of a variable that is not used any more: its memory is free after the statement.
+static {TENSOR} {LAST_USE}({TENSOR}& tensor) {{
+    return std::move(tensor);
+}}"""
 
 
 def convert_ttnn_to_emitc(
@@ -56,11 +75,19 @@ def convert_ttnn_to_emitc(
     write_header(open_file(module, f"src/{name}.hpp"), name, entries, title, TTNN)
     source = open_file(module, f"src/{name}.cpp")
     writer = _SourceWriter(source, {f"{name}.hpp"})
+    writer.facts.tuning.collect(entries)
     with source.namespace(name):
+        opening = source.block.last_op
         for entry in entries:
             writer.write(entry)
-    prepend(source, title, writer.own_headers, writer.headers)
-    return CppProgram(module, writer.constants)
+    if writer.facts.tuning.write(module, name, title):
+        writer.facts.own_headers.add(HEADER)
+    if writer.uses_last_use:
+        writer.facts.headers.add("utility")
+        assert opening is not None
+        source.block.insert_ops_after([VerbatimOp(_LAST_USE_FUNCTION), VerbatimOp("")], opening)
+    prepend(source, title, writer.facts.own_headers, writer.facts.headers)
+    return CppProgram(module, writer.facts.constants)
 
 
 class _SourceWriter:
@@ -68,11 +95,10 @@ class _SourceWriter:
 
     def __init__(self, file: EmitCBuilder, own_headers: Iterable[str]) -> None:
         self.file = file
-        self.own_headers = set(own_headers)
-        self.headers: set[str] = set()
-        self.constants: list[ConstantFile] = []
-        self.constant_names = NameScope()
+        self.facts = SourceFacts()
+        self.facts.own_headers.update(own_headers)
         self.function_names = NameScope()
+        self.uses_last_use = False
 
     def write(self, entry: Entry) -> None:
         """Defines the functions of one entry."""
@@ -82,39 +108,151 @@ class _SourceWriter:
         if entry.const_eval is not None:
             self._write_const_eval(entry)
         members = _Members.of(entry)
-        parts = split(entry)
-        names = [self._part_name(entry, part) for part in parts] if len(parts) > 1 else []
-        for part, name in zip(parts, names, strict=False):
-            self._write_part(entry, part, name, members)
-        self._write_entry(entry, parts, names, members)
+        ops = [op for op in body_of(entry.function).ops if not _is_deallocation(op)]
+        terminator = ops.pop()
+        assert isinstance(terminator, ReturnOp)
+        results = {
+            value: port.name
+            for value, port in zip(terminator.operands, entry.results, strict=True)
+            if not port.name.startswith("output")
+        }
+        names = ValueNames(ops, members.names, members.weight_names, results)
+        recorder = Recorder(self.facts, names)
+        statements = recorder.record(ops)
+        body = _Body(entry, members, recorder)
+        returned = [recorder.resolved(value) for value in terminator.operands]
+        parts = split(
+            statements,
+            lambda: members.layers(statements),
+            returned,
+            lambda statement: _lines(body, statement),
+        )
+        if len(parts) > 1:
+            statements = [self._write_part(body, part) for part in parts]
+        self._write_entry(body, statements, terminator)
         if has_uniform_signature(entry):
             define_uniform(self.file, entry)
             self.file.blank()
 
-    def _part_name(self, entry: Entry, part: Part) -> str:
-        return self.function_names.unique(identifier(f"{entry.cpp_name}_{part.title or 'part'}"))
-
     def _write_const_eval(self, entry: Entry) -> None:
+        """Defines the function that computes constants: group by group of those that are computed
+        together, and equal groups by one function."""
         assert entry.const_eval is not None
-        body = self.file.function(
-            f"prepare_{entry.cpp_name}",
-            prepare_parameters(entry),
-            entry.struct("Constants"),
-            fixed_names=[DEVICE],
-        )
         assert entry.load is not None
         ports = {port.value: port for port in entry.arguments}
         members = _Members()
         arguments = body_of(entry.const_eval).args
         for argument, value in zip(arguments, entry.load.operands, strict=True):
             members.bind_argument(argument, ports[value])
-        function = _FunctionWriter(self, body, members, {"weights": body.arguments[0]})
-        ops = list(body_of(entry.const_eval).ops)
-        constants = ops[-1].operands
-        function.names.update(zip(constants, entry.constant_names, strict=True))
-        function.write_ops(ops)
-        fields = entry.constant_fields
-        self._return_struct(function, entry.struct("Constants"), fields, constants)
+        ops = [op for op in body_of(entry.const_eval).ops if not _is_deallocation(op)]
+        constants = ops.pop().operands
+        names = ValueNames(
+            ops,
+            members.names,
+            members.weight_names,
+            dict(zip(constants, entry.constant_names, strict=True)),
+            of_weights=True,
+        )
+        recorder = Recorder(self.facts, names)
+        body = _Body(entry, members, recorder)
+        groups = components(recorder.record(ops), [recorder.resolved(v) for v in constants])
+        functions = outline(groups, names, self.function_names)
+        for function in dict.fromkeys(functions.values()):
+            self._write_outlined(function, recorder)
+        statements = [
+            [functions[index].calls[group]] if index in functions else list(group.statements)
+            for index, group in enumerate(groups)
+        ]
+        self._write_prepare(body, statements, constants)
+        self.file.blank()
+
+    def _write_prepare(
+        self, body: _Body, groups: Sequence[Sequence[Statement]], constants: Sequence[SSAValue]
+    ) -> None:
+        entry = body.entry
+        name, struct = f"prepare_{entry.cpp_name}", entry.struct("Constants")
+        statements = [statement for group in groups for statement in group]
+        lines = sum(_lines(body, s) for s in statements) + len(entry.constant_fields)
+        if lines <= LONGEST:
+            builder = self.file.function(
+                name, prepare_parameters(entry), struct, fixed_names=[DEVICE]
+            )
+            function = self._open(body, builder, prepare_parameters(entry))
+            function.write(statements, returned=constants)
+            self._return_struct(function, struct, entry.constant_fields, constants)
+            return
+        fields: dict[SSAValue, list[str]] = {}
+        for value, field in zip(constants, entry.constant_fields, strict=True):
+            fields.setdefault(body.recorder.resolved(value), []).append(field)
+        called = [
+            self._write_prepare_part(body, part, fields) for part in _parts(body, groups, fields)
+        ]
+        builder = self.file.function(name, prepare_parameters(entry), struct, fixed_names=[DEVICE])
+        made = builder.variable("constants", struct)
+        passed = [*builder.arguments, made]
+        for part in called:
+            builder.insert(VerbatimOp(f"{part}({', '.join(['{}'] * len(passed))});", passed))
+        builder.return_(builder.load(made))
+
+    def _write_prepare_part(
+        self,
+        body: _Body,
+        statements: Sequence[Statement],
+        fields: Mapping[SSAValue, Sequence[str]],
+    ) -> str:
+        """Defines a function that computes some of the constants; its name."""
+        entry = body.entry
+        title = common_layer([name for name in body.members.layers(statements) if name])
+        name = self.function_names.unique(identifier(f"prepare_{entry.cpp_name}_{title or 'part'}"))
+        parameters_ = [
+            *prepare_parameters(entry),
+            ("constants", f"{entry.struct('Constants')}&"),
+        ]
+        builder = self.file.function(name, parameters_, specifiers=["static"], fixed_names=[DEVICE])
+        function = self._open(body, builder, parameters_)
+        kept = [value for s in statements for value in s.results if value in fields]
+        function.write(statements, returned=kept, reserved=["constants"], fields=fields)
+        builder.return_()
+        self.file.blank()
+        return name
+
+    def _write_outlined(self, function: OutlinedFunction, recorder: Recorder) -> None:
+        """Defines a function that several groups of statements became."""
+        taken = [(parameter.name, parameter.type) for parameter in function.parameters]
+        owned = list(
+            zip(function.groups[0].live_in, (p.name for p in function.tensors), strict=True)
+        )
+        if function.takes_struct:
+            owned = []
+            struct = struct_name(function)
+            fields = [(name, f"const {t}&" if t == TENSOR else t) for name, t in taken]
+            self.file.struct(struct, fields, f"What {function.name} is called with.")
+            self.file.blank()
+            taken = [(ARGUMENTS, f"const {struct}&")]
+        if function.uses_device:
+            taken.append((DEVICE, f"{TTNN.device}&"))
+        first = function.groups[0]
+        returned = first.live_out
+        result = TENSOR if len(returned) == 1 else f"std::array<{TENSOR}, {len(returned)}>"
+        names = [name for name, _ in taken]
+        builder = self.file.function(
+            function.name, taken, result, specifiers=["static"], fixed_names=names
+        )
+        members = _Members()
+        structs = dict(zip(names, builder.arguments, strict=True))
+        writer = _FunctionWriter(self, builder, members, structs, recorder)
+        writer.names = recorder.names.renamed(function.names)
+        writer.tells_layers = False
+        for value, parameter in zip(first.live_in, function.tensors, strict=True):
+            if function.takes_struct:
+                members.places[value] = (ARGUMENTS, parameter.name)
+            else:
+                writer.values[value] = structs[parameter.name]
+        reserved = [name for name in names if name not in dict(owned).values()]
+        writer.write(outlined_body(function), owned=owned, returned=returned, reserved=reserved)
+        results = [writer.value(Use(value)) for value in returned]
+        only = _only_value(results[0])
+        builder.return_(only if len(results) == 1 else builder.braced(result, *results))
         self.file.blank()
 
     def _return_struct(
@@ -124,70 +262,134 @@ class _SourceWriter:
         fields: Sequence[str],
         values: Iterable[SSAValue],
     ) -> None:
-        arguments = {f: function[v] for f, v in zip(fields, values, strict=True)}
+        arguments: dict[str, Value] = {
+            f: function.value(Use(v)) for f, v in zip(fields, values, strict=True)
+        }
         function.body.return_(function.body.aggregate(struct, arguments))
 
-    def _open_entry_function(
-        self, entry: Entry, body: EmitCBuilder, members: _Members
-    ) -> _FunctionWriter:
-        """A writer that knows the members of the structures as the values of the function."""
-        names = [name for name, _ in parameters(entry)]
-        return _FunctionWriter(self, body, members, dict(zip(names, body.arguments, strict=False)))
-
-    def _write_part(self, entry: Entry, part: Part, name: str, members: _Members) -> None:
-        live_in = [(value, f"arg{index}") for index, value in enumerate(part.live_in)]
-        named = [(function_name(value, fallback), TENSOR) for value, fallback in live_in]
+    def _write_part(self, body: _Body, part: Part[Statement]) -> Statement:
+        """Defines a function that holds a part of a body; the statement that calls it."""
+        entry, recorder = body.entry, body.recorder
+        name = self.function_names.unique(identifier(f"{entry.cpp_name}_{part.title or 'part'}"))
+        scope = NameScope(name for name, _ in parameters(entry))
+        taken = [scope.unique(identifier(recorder.names[value])) for value in part.live_in]
+        types = [TENSOR if value in part.dying else f"const {TENSOR}&" for value in part.live_in]
         result = part.result_type()
         self.file.comment(part.title or f"A part of {entry.cpp_name}.")
-        body = self.file.function(
+        builder = self.file.function(
             name,
-            [*parameters(entry), *named],
+            [*parameters(entry), *zip(taken, types, strict=True)],
             result,
             specifiers=["static"],
             fixed_names=[DEVICE],
         )
-        function = self._open_entry_function(entry, body, members)
+        function = self._open(body, builder)
         start = len(parameters(entry))
-        for value, argument in zip(part.live_in, body.arguments[start:], strict=True):
-            function.values[value] = argument
-        function.write_ops(part.ops)
-        results = [function[value] for value in part.live_out]
+        function.values.update(zip(part.live_in, builder.arguments[start:], strict=True))
+        owned = [pair for pair in zip(part.live_in, taken, strict=True) if pair[0] in part.dying]
+        function.write(part.statements, owned=owned, returned=part.live_out, reserved=taken)
+        results = [function.value(Use(value)) for value in part.live_out]
         if len(results) == 1:
-            body.return_(results[0])
+            builder.return_(_only_value(results[0]))
         elif results:
-            body.return_(body.braced(result or "", *results))
+            builder.return_(builder.braced(result or "", *results))
         else:
-            body.return_()
+            builder.return_()
         self.file.blank()
+        arguments = [Text(name) for name, _ in parameters(entry)]
+        call = Call(name, (*arguments, *(Use(v) for v in part.live_in)), result or "void")
+        op = part.statements[0].op
+        return Statement(op, call, part.live_out, part.live_in)
+
+    def _open(
+        self, body: _Body, builder: EmitCBuilder, taken: Sequence[tuple[str, str]] | None = None
+    ) -> _FunctionWriter:
+        """A writer that knows the members of the structures as the values of the function."""
+        names = [name for name, _ in (parameters(body.entry) if taken is None else taken)]
+        structs = dict(zip(names, builder.arguments, strict=False))
+        return _FunctionWriter(self, builder, body.members, structs, body.recorder)
 
     def _write_entry(
-        self, entry: Entry, parts: Sequence[Part], names: Sequence[str], members: _Members
+        self, body: _Body, statements: Sequence[Statement], terminator: ReturnOp
     ) -> None:
+        entry = body.entry
         result = entry.struct("Outputs") if entry.results else None
-        body = self.file.function(entry.cpp_name, parameters(entry), result, fixed_names=[DEVICE])
-        function = self._open_entry_function(entry, body, members)
-        if names:
-            for part, name in zip(parts, names, strict=True):
-                function.call_part(part, name, len(parameters(entry)))
-        else:
-            function.write_ops(body_of(entry.function).ops)
+        builder = self.file.function(
+            entry.cpp_name, parameters(entry), result, fixed_names=[DEVICE]
+        )
+        function = self._open(body, builder)
+        function.write(statements, returned=terminator.operands)
         if entry.results:
-            terminator = body_of(entry.function).last_op
-            assert isinstance(terminator, ReturnOp)
             fields = [port.field for port in entry.results]
             self._return_struct(function, entry.struct("Outputs"), fields, terminator.operands)
         else:
-            body.return_()
+            builder.return_()
         self.file.blank()
 
 
-def function_name(value: SSAValue, fallback: str) -> str:
-    """What a value that crosses from one function to another is called there."""
-    if value.name_hint is not None:
-        return value.name_hint
-    if isinstance(value.owner, CatalogueOp):
-        return value_name(value.owner, 0, {})
-    return fallback
+@dataclass(frozen=True)
+class _Body:
+    """What the functions of an entry share."""
+
+    entry: Entry
+    members: _Members
+    recorder: Recorder
+
+
+def _lines(body: _Body, statement: Statement) -> int:
+    """How many lines a statement takes, nearly."""
+    names = body.recorder.names
+
+    def length(argument: Argument) -> int:
+        if isinstance(argument, Text):
+            return len(argument.text) + 2
+        if isinstance(argument, Use):
+            return len(names[argument.value]) + 12
+        told = sum(map(len, parameter_names(argument.callee, len(argument.arguments)))) + sum(
+            len(name) + 4 for name in argument.fields
+        )
+        return len(argument.callee) + told + sum(map(length, argument.arguments)) + 2
+
+    assigned = sum(len(names[result]) + 16 for result in statement.results)
+    return 1 + (length(statement.call) + assigned) // 82
+
+
+def _parts(
+    body: _Body, groups: Sequence[Sequence[Statement]], fields: Mapping[SSAValue, Sequence[str]]
+) -> Iterator[list[Statement]]:
+    """Groups of statements in parts of not too many lines; what makes a value that several groups
+    use is in each part that uses it, and by itself only if it is one of the constants' fields."""
+    shared = {
+        result: group[0]
+        for group in groups
+        if len(group) == 1 and not group[0].uses
+        for result in group[0].results
+    }
+    part: list[Statement] = []
+    lines = 0
+    for group in groups:
+        size = sum(_lines(body, statement) + len(statement.results) for statement in group)
+        if lines + size > LONGEST and part:
+            yield part
+            part, lines = [], 0
+        made = [result for statement in group for result in statement.results]
+        if all(result in shared and result not in fields for result in made):
+            continue
+        needed = {id(shared[v]): shared[v] for s in group for v in s.uses if v in shared}
+        part += [s for s in needed.values() if s not in part]
+        part += [statement for statement in group if statement not in part]
+        lines += size
+    if part:
+        yield part
+
+
+def _is_deallocation(op: Operation) -> bool:
+    return op.name == f"ttnn.{DEALLOCATE}"
+
+
+def _only_value(value: Value) -> SSAValue:
+    assert isinstance(value, SSAValue)
+    return value
 
 
 class _Members:
@@ -196,6 +398,7 @@ class _Members:
     def __init__(self) -> None:
         self.places: dict[SSAValue, tuple[str, str]] = {}
         """The parameter and the field of each."""
+        self.names: dict[SSAValue, str] = {}
         self.weight_names: dict[SSAValue, str] = {}
 
     @classmethod
@@ -208,18 +411,24 @@ class _Members:
             names = zip(entry.constant_fields, entry.constant_names, strict=True)
             for value, (field, name) in zip(entry.load.results, names, strict=True):
                 members.places[value] = ("constants", field)
-                members.weight_names[value] = name
+                members.names[value] = members.weight_names[value] = name
         return members
+
+    def layers(self, statements: Iterable[Statement]) -> list[str]:
+        """The layer of each statement."""
+        ops = (statement.op for statement in statements)
+        return layers_of_ops(ops, lambda op: layer(op, self.weight_names))
 
     def bind_argument(self, value: SSAValue, port: Port) -> None:
         """Makes a value what a port of the entry is."""
         self.places[value] = ("weights" if port.is_weight else "inputs", port.field)
+        self.names[value] = port.name
         if port.is_weight or "weight" in port.name or "bias" in port.name:
             self.weight_names[value] = port.name
 
 
 class _FunctionWriter:
-    """Writes one function's body. What the catalogue may do with it is in `cpp_calls.CppCalls`."""
+    """Writes the body of a function."""
 
     def __init__(
         self,
@@ -227,156 +436,193 @@ class _FunctionWriter:
         body: EmitCBuilder,
         members: _Members,
         structs: Mapping[str, SSAValue],
+        recorder: Recorder,
     ) -> None:
         self.writer = writer
         self.body = body
         self.members = members
         self.structs = structs
+        self.recorder = recorder
         self.values: dict[SSAValue, SSAValue] = {}
-        self.names: dict[SSAValue, str] = {}
-        """Names that are known better than the op of a value tells."""
-        self.memory_configs: dict[Shards, SSAValue] = {}
+        self._written: dict[int, SSAValue] = {}
+        """Expressions that are no tensors, by identity: they are written once."""
+        self._moved: set[SSAValue] = set()
+        self.names = recorder.names
+        self.tells_layers = True
         self._layer: str | None = None
-        self._result_name: str | None = None
 
-    def __getitem__(self, value: SSAValue) -> SSAValue:
+    def write(
+        self,
+        statements: Sequence[Statement],
+        *,
+        owned: Sequence[tuple[SSAValue, str]] = (),
+        returned: Iterable[SSAValue] = (),
+        reserved: Iterable[str] = (),
+        fields: Mapping[SSAValue, Sequence[str]] | None = None,
+    ) -> None:
+        """Writes statements in order; a comment stands where another layer begins.
+
+        Values that are `fields` of the constants are assigned to them at once.
+        """
+        lifetimes = plan_variables(
+            [Usage(statement.uses, statement.results) for statement in statements],
+            self.names,
+            owned=owned,
+            returned=[self.recorder.resolved(value) for value in returned],
+            reserved=[*self.structs, DEVICE, *reserved],
+        )
+        used = {value for statement in statements for value in statement.uses}
+        for statement, lifetime in zip(statements, lifetimes, strict=True):
+            self._begin_layer(statement.op)
+            self.body.origin = statement.op
+            if self._write_constant(statement, used, fields):
+                continue
+            self._write_statement(statement, lifetime)
+            for result in statement.results if fields else ():
+                for field in fields.get(result, ()) if fields else ():
+                    self._assign_constant(field, self.values[result])
+
+    def _write_constant(
+        self,
+        statement: Statement,
+        used: Collection[SSAValue],
+        fields: Mapping[SSAValue, Sequence[str]] | None,
+    ) -> bool:
+        """Writes the call of an outlined function where its result is wanted: in the structure of
+        the constants. Whether it can be."""
+        call = statement.call
+        if not isinstance(call, Call) or not call.outlined or len(statement.results) != 1:
+            return False
+        result = statement.results[0]
+        wanted = () if fields is None else fields.get(result, ())
+        if result in used or len(wanted) > 1:
+            return False
+        value = self.body.call(
+            call.callee, *map(self.value, call.arguments), type=TENSOR, pure=True
+        )
+        self.values[result] = value
+        for field in wanted:
+            self._assign_constant(field, value)
+        return True
+
+    def _assign_constant(self, field: str, value: SSAValue) -> None:
+        operands = [self.structs["constants"], value]
+        self.body.insert(VerbatimOp(f"{{}}.{field} = {{}};", operands))
+
+    def _write_statement(self, statement: Statement, lifetime: Lifetime) -> None:
+        self._moved = lifetime.moved
+        call = statement.call
+        if len(statement.results) == 1:
+            self._write_single(statement.results[0], statement, lifetime)
+        elif statement.results:
+            assert isinstance(call, Call)
+            values = self.body.call_several(
+                call.callee,
+                *map(self.value, call.arguments),
+                types=[TENSOR] * len(statement.results),
+                names=[lifetime.declared[result] for result in statement.results],
+            )
+            self.values.update(zip(statement.results, values, strict=True))
+        else:
+            assert isinstance(call, Call)
+            self.body.call_void(call.callee, *map(self.value, call.arguments))
+        for value in lifetime.cleared:
+            # Assigned, not deallocated: a view of the tensor may still be in use.
+            self.body.insert(VerbatimOp(f"{{}} = {TENSOR}();", [self.values[value]]))
+
+    def _write_single(self, result: SSAValue, statement: Statement, lifetime: Lifetime) -> None:
+        assigned = lifetime.assigned.get(result)
+        name = assigned or lifetime.declared[result]
+        made = self._named(statement, name)
+        self.values[result] = self.body.assigned(made, assigned) if assigned else made
+
+    def _named(self, statement: Statement, name: str) -> SSAValue:
+        call = statement.call
+        assert isinstance(call, Call)
+        match call.form:
+            case "get":
+                inner = _only_value(self.value(call.arguments[0]))
+                return self.body.get(inner, call.index, TENSOR, name=name)
+            case "subscript":
+                inner = _only_value(self.value(call.arguments[0]))
+                if len(statement.op.results) == 1:
+                    return self.body.subscript(inner, call.index, TENSOR, name=name)
+                # The vector lives on: it must not hold the tensors any more.
+                element = self.body.subscript(inner, call.index, TENSOR)
+                return self.body.call("std::move", element, type=TENSOR, name=name)
+            case _:
+                made = self.body.call(
+                    call.callee, *map(self.value, call.arguments), type=TENSOR, name=name
+                )
+                return self._with_names(made, call)
+
+    def _with_names(self, made: SSAValue, call: Call) -> SSAValue:
+        """Tells what the arguments of a long call are, but for tensors, which have names."""
+        names = parameter_names(call.callee, len(call.arguments))
+        if not names:
+            return made
+        told = [
+            name if isinstance(argument, Text) and argument.text != f"&{DEVICE}" else ""
+            for name, argument in zip(names, call.arguments, strict=False)
+        ]
+        return self.body.named_arguments(made, told)
+
+    def value(self, argument: Argument) -> Value:
+        """An expression as it stands in a statement."""
+        if isinstance(argument, Text):
+            return self.structs.get(argument.text, argument)
+        if isinstance(argument, Use):
+            return self._used(argument.value)
+        if id(argument) not in self._written:
+            made = self._inner(argument)
+            if argument.type == TENSOR:
+                return made
+            self._written[id(argument)] = made
+        return self._written[id(argument)]
+
+    def _used(self, value: SSAValue) -> SSAValue:
+        value = self.recorder.resolved(value)
         place = self.members.places.get(value)
         if place is not None:
             parameter, field = place
             return self.body.member(self.structs[parameter], field, TENSOR)
-        return self.values[value]
+        found = self.values[value]
+        if value in self._moved:
+            self.writer.uses_last_use = True
+            return self.body.call(LAST_USE, found, pure=True)
+        return found
 
-    def write_ops(self, ops: Iterable[Operation]) -> None:
-        """Writes ops in order; a comment stands where another layer begins."""
-        for op in ops:
-            if not isinstance(op, CatalogueOp):
-                continue
-            definition = op.definition
-            if not isinstance(definition, TTNNDefinition) or definition.cpp is None:
-                raise CompileError(f"'{op.name}' has no C++ call", op.source_offset)
-            self._begin_layer(op)
-            self.body.origin = op
-            self._result_name = self._name(op)
-            definition.cpp(self, op)
+    def _inner(self, call: Call) -> SSAValue:
+        """A call inside another one."""
+        match call.form:
+            case "literal":
+                return self.body.literal(call.callee, call.type)
+            case "get" | "subscript":
+                inner = _only_value(self.value(call.arguments[0]))
+                if call.form == "get":
+                    return self.body.get(inner, call.index, call.type)
+                return self.body.subscript(inner, call.index, call.type)
+            case "list" if call.fields:
+                values = map(self.value, call.arguments)
+                return self.body.aggregate(call.type, dict(zip(call.fields, values, strict=True)))
+            case "list":
+                return self.body.braced(call.type, *map(self.value, call.arguments))
+            case "call":
+                made = self.body.call(
+                    call.callee,
+                    *map(self.value, call.arguments),
+                    type=call.type,
+                    name=call.variable,
+                    pure=call.variable is None,
+                )
+                return self._with_names(made, call)
 
-    def _name(self, op: CatalogueOp) -> str | None:
-        if not op.results:
-            return None
-        return self.names.get(op.results[0]) or value_name(op, 0, self.members.weight_names)
-
-    def _begin_layer(self, op: CatalogueOp) -> None:
+    def _begin_layer(self, op: Operation) -> None:
+        if not self.tells_layers:
+            return
         found = layer(op, self.members.weight_names)
         if found is not None and found != self._layer and op.results:
             if self._layer is not None or self.values:
                 self.body.blank()
             self.body.comment(found)
             self._layer = found
-
-    def call_part(self, part: Part, name: str, struct_count: int) -> None:
-        """Calls a function that holds a part of the body."""
-        arguments: list[SSAValue] = [
-            *self.body.arguments[:struct_count],
-            *(self[value] for value in part.live_in),
-        ]
-        types = [TENSOR] * len(part.live_out)
-        names = [function_name(value, "result") for value in part.live_out]
-        if len(types) == 1:
-            self.values[part.live_out[0]] = self.body.call(name, *arguments, name=names[0])
-        elif types:
-            results = self.body.call_several(name, *arguments, types=types, names=names)
-            self.values.update(zip(part.live_out, results, strict=True))
-        else:
-            self.body.call_void(name, *arguments)
-
-    # --- What the catalogue uses -----------------------------------------------------------------
-
-    @property
-    def device(self) -> Argument:
-        return Text(DEVICE)
-
-    @property
-    def device_pointer(self) -> Argument:
-        return Text(f"&{DEVICE}")
-
-    def include(self, header: str) -> None:
-        self.writer.headers.add(header)
-
-    def include_support(self, header: str) -> None:
-        self.writer.own_headers.add(f"support/{header}")
-
-    def call(self, callee: str, *arguments: Argument, type: str = TENSOR) -> SSAValue:
-        if type == TENSOR:
-            return self.body.call(callee, *arguments, name=self._result_name)
-        return self.body.call(callee, *arguments, type=type, pure=True)
-
-    def bind_several(
-        self,
-        results: Sequence[SSAValue],
-        callee: str,
-        *arguments: Argument,
-        names: Sequence[str],
-    ) -> None:
-        called = [result.name_hint or name for result, name in zip(results, names, strict=True)]
-        values = self.body.call_several(
-            callee, *arguments, types=[TENSOR] * len(called), names=called
-        )
-        self.values.update(zip(results, values, strict=True))
-
-    def nested(self, callee: str, *arguments: Argument, type: str = TENSOR) -> SSAValue:
-        return self.body.call(callee, *arguments, type=type, pure=True)
-
-    def run(self, callee: str, *arguments: Argument) -> None:
-        self.body.call_void(callee, *arguments)
-
-    def literal(self, text: str, type: str) -> SSAValue:
-        return self.body.literal(text, type)
-
-    def get(self, value: SSAValue, index: int, type: str = TENSOR) -> SSAValue:
-        return self.body.get(value, index, type, name=self._result_name)
-
-    def subscript(self, value: SSAValue, index: int, type: str = TENSOR) -> SSAValue:
-        return self.body.subscript(value, index, type, name=self._result_name)
-
-    def memory_config(self, placement: TensorPlacement) -> Argument:
-        if placement.shards is not None:
-            return self._sharded_memory_config(placement, placement.shards)
-        known = {("dram", "interleaved"): "DRAM", ("l1", "interleaved"): "L1"}
-        buffer = known[placement.buffer_type, placement.memory_layout or ""]
-        return Text(f"ttnn::{buffer}_MEMORY_CONFIG")
-
-    def _sharded_memory_config(self, placement: TensorPlacement, shards: Shards) -> SSAValue:
-        """A variable that holds it, one for all tensors that are divided alike."""
-        if shards not in self.memory_configs:
-            ranges = [
-                f"ttnn::CoreRange({{{start[0]}, {start[1]}}}, {{{end[0]}, {end[1]}}})"
-                for start, end in shards.core_ranges()
-            ]
-            cores = ranges[0]
-            if len(ranges) > 1:
-                cores = f"std::vector<ttnn::CoreRange>{{{', '.join(ranges)}}}"
-            height, width = shards.shape
-            assert placement.memory_layout is not None
-            self.memory_configs[shards] = self.body.call(
-                "ttnn::MemoryConfig",
-                Text(f"ttnn::TensorMemoryLayout::{placement.memory_layout.upper()}"),
-                Text(f"ttnn::BufferType::{placement.buffer_type.upper()}"),
-                Text(
-                    f"tt::tt_metal::ShardSpec(ttnn::CoreRangeSet({cores}), {{{height}, {width}}})"
-                ),
-                type="ttnn::MemoryConfig",
-                name=placement.memory_layout,
-            )
-        return self.memory_configs[shards]
-
-    def data_array(self, op: CatalogueOp, name_hint: str) -> str:
-        name = self.writer.constant_names.unique(identifier(name_hint))
-        self.writer.constants.append(
-            ConstantFile(name, op.parameter("value"), placement_of(op.results[0]).data_type)
-        )
-        return name
-
-    def list(self, type: str, elements: Iterable[Argument]) -> SSAValue:
-        return self.body.braced(type, *elements)
-
-    def bind(self, result: SSAValue, value: SSAValue) -> None:
-        self.values[result] = value

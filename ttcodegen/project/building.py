@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import fcntl
 import shutil
 import subprocess
+from collections.abc import Generator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
+from ttcodegen.project.build_steps import run_ninja, run_step
 from ttcodegen.project.compiler_facts import cmake_options
 from ttcodegen.project.cpu_backend import CPUBackend, ensure_cpu_backend
 from ttcodegen.project.manifest import read_manifest
@@ -19,6 +23,7 @@ BUILD_FOLDER = "build"
 Kind = Literal["so", "exe", "both"]
 
 _LOG = "ttcodegen.log"
+_LOCK = "ttcodegen.lock"
 _CONFIGURATION = "ttcodegen-configuration.txt"
 
 
@@ -33,6 +38,24 @@ class BuiltProject:
 def library_path(out: Path, name: str) -> Path:
     """Where `build_project` puts the shared object of a module."""
     return out / BUILD_FOLDER / f"lib{name}.so"
+
+
+@contextmanager
+def _building(build: Path) -> Generator[None]:
+    """Holds the lock of a build folder: a library that is being linked is not there yet."""
+    with (build / _LOCK).open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        yield
+
+
+def wait_for_builds(build: Path) -> None:
+    """Waits until no other process builds in a folder."""
+    try:
+        lock = (build / _LOCK).open()
+    except OSError:
+        return  # Nobody has built there by `build_project`.
+    with lock:
+        fcntl.flock(lock, fcntl.LOCK_SH)
 
 
 def build_project(out: Path, name: str, toolchain: Toolchain, kind: Kind = "both") -> BuiltProject:
@@ -52,13 +75,21 @@ def build_project(out: Path, name: str, toolchain: Toolchain, kind: Kind = "both
     build = out.absolute() / BUILD_FOLDER
     try:
         build.mkdir(exist_ok=True)
-        log = build / _LOG
-        log.write_text("")
+        (build / _LOG).write_text("")
     except OSError as error:
         raise BuildError(f"cannot write '{build}': {error.strerror}") from None
+    with _building(build):
+        return _build(out, name, toolchain, kind, backend)
+
+
+def _build(
+    out: Path, name: str, toolchain: Toolchain, kind: Kind, backend: CPUBackend
+) -> BuiltProject:
+    build = out.absolute() / BUILD_FOLDER
+    log = build / _LOG
     _configure(build, backend, toolchain)
     targets = {"so": [name], "exe": [f"{name}_main"], "both": [name, f"{name}_main"]}[kind]
-    _run([toolchain.ninja, "-C", str(build), *targets], log)
+    _require(run_ninja(toolchain, build, log, f"building {name}", targets=targets), log)
     executable = build / f"{name}_main" if kind != "so" else None
     return BuiltProject(executable, library_path(out, name) if kind != "exe" else None)
 
@@ -90,7 +121,7 @@ def _configure(build: Path, backend: CPUBackend, toolchain: Toolchain) -> None:
             _forget_configuration(build)
             known = None
     if known is None:
-        _run(command, build / _LOG)
+        _require(run_step(command, build / _LOG), build / _LOG)
     stamp.write_text(configuration)
 
 
@@ -106,18 +137,7 @@ def _text(path: Path) -> str:
         return ""
 
 
-def _run(command: list[str], log: Path) -> None:
-    """Runs a step of the build; its output goes to the log.
-
-    Raises:
-        BuildError: with the first error of the log, if the step fails.
-    """
-    with log.open("a") as output:
-        output.write(" ".join(command) + "\n")
-        output.flush()
-        try:
-            done = subprocess.run(command, stdout=output, stderr=subprocess.STDOUT, check=False)
-        except OSError as error:
-            raise BuildError(f"cannot run {command[0]}: {error.strerror}") from None
-    if done.returncode != 0:
+def _require(status: int, log: Path) -> None:
+    """Raises BuildError with the first error of the log, if a step of the build failed."""
+    if status != 0:
         raise BuildError(f"the C++ did not build: {first_error(log)}", remedy=f"the log is {log}")

@@ -9,7 +9,6 @@ import signal
 import subprocess
 import tempfile
 from collections.abc import Callable, Container, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -20,8 +19,10 @@ from xdsl.dialects.func import FuncOp
 
 from ttcodegen.diagnostics import CompileError, Source
 from ttcodegen.dialects.datatypes import DataType
-from ttcodegen.parsing import parse_module
+from ttcodegen.frontends import source_module
+from ttcodegen.project.background import Background
 from ttcodegen.project.building import BUILD_FOLDER, Kind, build_project
+from ttcodegen.project.reference import Reference, against_reference, given_arguments
 from ttcodegen.project.writer import CHECK_REPORT
 from ttcodegen.runtime.comparison import (
     EXACT,
@@ -35,7 +36,8 @@ from ttcodegen.runtime.disturbance import coarse_outputs, disturbed_runs, undeci
 from ttcodegen.runtime.drawing import draw_inputs
 from ttcodegen.runtime.execution import ExecutionError
 from ttcodegen.runtime.golden import Golden
-from ttcodegen.runtime.lowered import interpreter_of, read_flatbuffer
+from ttcodegen.runtime.lowered import LoweredInterpreter, interpreter_of, read_flatbuffer
+from ttcodegen.runtime.shared_conversions import shared_conversions
 from ttcodegen.runtime.usage import depends_on_draws, depends_on_floats
 
 if TYPE_CHECKING:
@@ -56,12 +58,22 @@ InputsOf = Callable[["ModuleOp", FuncOp], tuple[np.ndarray, ...]]
 """Gives the inputs of a function of a module."""
 
 
+_Executed = tuple[Mapping[str, Mapping[str, np.ndarray]], str | None]
+"""The outputs of the C++ by function and name, and why it failed if it did."""
+
+
 @dataclass(frozen=True)
-class FunctionRuns:
-    """What the two numpy runs of a function gave."""
+class FunctionInputs:
+    """What a function runs on, in numpy and in C++."""
 
     function: FunctionDescription
     inputs: tuple[np.ndarray, ...]
+
+
+@dataclass(frozen=True)
+class FunctionRuns(FunctionInputs):
+    """What the two numpy runs of a function gave."""
+
     golden: tuple[np.ndarray, ...]
     flatbuffer: tuple[np.ndarray, ...]
     depends_on_floats: tuple[bool, ...]
@@ -77,6 +89,7 @@ def check_project(
     kind: Kind = "exe",
     seed: int = 0,
     timeout: float = TIMEOUT,
+    reference: Mapping[str, Reference] | None = None,
 ) -> list[OutputCheck]:
     """Builds the project in `out`, checks it and writes check.json.
 
@@ -88,6 +101,8 @@ def check_project(
         kind: what to build besides the executable, which is what runs.
         seed: of the drawn inputs.
         timeout: seconds that the C++ may take.
+        reference: what a framework computed, by function: its inputs are taken instead of drawn
+            ones, and the C++ is compared with its outputs.
 
     Returns:
         One entry per output of each function, passed or not.
@@ -98,59 +113,125 @@ def check_project(
     """
     build_kind: Kind = "exe" if kind == "exe" else "both"
     name = compiled.description.name
-    # The compiler runs beside numpy: neither needs the other's results.
-    with ThreadPoolExecutor(max_workers=1) as pool:
-        building = pool.submit(build_project, out, name, toolchain, build_kind)
-        runs = run_in_numpy(source, compiled, partial(_drawn, seed=seed))
+    given = given_arguments(compiled.description, reference or {})
+    building = Background(lambda: build_project(out, name, toolchain, build_kind))
+
+    def build_and_execute(inputs: Sequence[FunctionInputs]) -> _Executed:
         built = building.result()
-    assert built.executable is not None
-    outputs, failure = run_executable(built.executable, runs, out / BUILD_FOLDER, timeout)
+        assert built.executable is not None
+        return run_executable(built.executable, inputs, out / BUILD_FOLDER, timeout)
+
+    # The C++ is built and runs beside numpy: neither needs the other's results.
+    executing: list[Background[_Executed]] = []
+    runs = run_in_numpy(
+        source,
+        compiled,
+        partial(_given_or_drawn, given=given, seed=seed),
+        lambda inputs: executing.append(Background(lambda: build_and_execute(inputs))),
+    )
+    outputs, failure = executing[0].result()
     checks = [
         check
         for run in runs
         for check in check_function(run, outputs[run.function.name], failure, compiled.flatbuffer)
     ]
+    if reference:
+        checks = against_reference(checks, runs, outputs, reference)
     _write_report(out, {**report(checks), "seed": seed})
     return checks
 
 
-def _drawn(module: ModuleOp, function: FuncOp, seed: int) -> tuple[np.ndarray, ...]:
-    return tuple(draw_inputs(module, function, seed).values())
+def check_summary(checks: Sequence[OutputCheck], out: Path) -> str:
+    """One line that says what was checked, what came of it, and where the figures are."""
+    functions = len({check.function for check in checks})
+    failed = sum(not check.passed for check in checks)
+    of = f" of {_counted(functions, 'function')}" if functions > 1 else ""
+    result = f"{failed} of {_counted(len(checks), 'output')}{of} differ" + ("s" * (failed == 1))
+    if not failed:
+        result = f"{_counted(len(checks), 'output')}{of} agree" + ("s" * (len(checks) == 1))
+    return f"checked: {result} between C++, flatbuffer and source; figures in {out / CHECK_REPORT}"
+
+
+def _counted(number: int, noun: str) -> str:
+    return f"{number} {noun}{'' if number == 1 else 's'}"
+
+
+def _given_or_drawn(
+    module: ModuleOp,
+    function: FuncOp,
+    given: Mapping[str, Mapping[str, np.ndarray]],
+    seed: int,
+) -> tuple[np.ndarray, ...]:
+    known = given.get(function.sym_name.data, {})
+    return tuple(
+        known.get(name, drawn) for name, drawn in draw_inputs(module, function, seed).items()
+    )
 
 
 def run_in_numpy(
-    source: Source, compiled: CompiledModule, inputs_of: InputsOf
+    source: Source,
+    compiled: CompiledModule,
+    inputs_of: InputsOf,
+    when_drawn: Callable[[Sequence[FunctionInputs]], None] = lambda _: None,
 ) -> list[FunctionRuns]:
     """Runs the source and the flatbuffer of each entry function on the inputs given for it.
+
+    Args:
+        source: the text that was compiled.
+        compiled: what became of it.
+        inputs_of: gives the inputs of a function.
+        when_drawn: is given all inputs, before anything runs on them.
 
     Raises:
         CompileError: if an op has no numpy meaning, or a run fails.
     """
     # Compiling changed the module that was parsed; the golden run is that of the source.
-    module = parse_module(source)
+    module = source_module(source)
     functions = {op.sym_name.data: op for op in module.ops if isinstance(op, FuncOp)}
+    given = [
+        FunctionInputs(function, inputs_of(module, functions[function.name]))
+        for function in compiled.description.functions
+    ]
+    when_drawn(given)
     golden = Golden(module)
     interpreter = interpreter_of(read_flatbuffer(compiled.flatbuffer))
     runs: list[FunctionRuns] = []
-    for function in compiled.description.functions:
-        op = functions[function.name]
-        inputs = inputs_of(module, op)
-        try:
-            # The device saturates and divides by zero without a word; so does this.
-            with np.errstate(all="ignore"):
-                expected = tuple(golden.run(function.name, inputs))
-                lowered = tuple(interpreter.run(function.name, inputs))
-        except ExecutionError as error:
-            raise CompileError(f"'{function.name}' cannot be checked: {error}", op) from None
+    for each in given:
+        op = functions[each.function.name]
+        expected, lowered = _run_both(golden, interpreter, each, op)
         decisions = tuple(depends_on_floats(module, op))
         drawn = tuple(depends_on_draws(module, op))
-        runs.append(FunctionRuns(function, inputs, expected, lowered, decisions, drawn))
+        runs.append(FunctionRuns(each.function, each.inputs, expected, lowered, decisions, drawn))
     return runs
 
 
+def _run_both(
+    golden: Golden, interpreter: LoweredInterpreter, given: FunctionInputs, op: FuncOp
+) -> tuple[tuple[np.ndarray, ...], tuple[np.ndarray, ...]]:
+    """The results of the source and of the flatbuffer, side by side: numpy computes with large
+    arrays in several threads at a time."""
+    name = given.function.name
+
+    def run(program: Golden | LoweredInterpreter) -> tuple[np.ndarray, ...]:
+        # The device saturates and divides by zero without a word; so does this.
+        with np.errstate(all="ignore"):
+            return tuple(program.run(name, given.inputs))
+
+    try:
+        with shared_conversions(given.inputs):
+            running = Background(lambda: run(golden))
+            try:
+                lowered = run(interpreter)
+            finally:
+                expected = running.result()
+    except ExecutionError as error:
+        raise CompileError(f"'{name}' cannot be checked: {error}", op) from None
+    return expected, lowered
+
+
 def run_executable(
-    executable: Path, runs: Sequence[FunctionRuns], folder: Path, timeout: float
-) -> tuple[Mapping[str, Mapping[str, np.ndarray]], str | None]:
+    executable: Path, runs: Sequence[FunctionInputs], folder: Path, timeout: float
+) -> _Executed:
     """Runs the functions of the numpy runs in the executable, on the same inputs.
 
     Args:
@@ -168,7 +249,10 @@ def run_executable(
         for run in runs:
             arrays = zip(run.function.arguments, run.inputs, strict=True)
             _write_inputs(inputs / run.function.cpp_name, {a.field: v for a, v in arrays})
-        command = [str(executable), "--inputs", str(inputs), "--outputs", str(results)]
+        command = [str(executable), "--outputs", str(results)]
+        if any(run.inputs for run in runs):
+            # The program refuses a folder that has nothing for any function.
+            command += ["--inputs", str(inputs)]
         command += [f"--function={run.function.cpp_name}" for run in runs]
         failure = _run(command, timeout)
         outputs = {

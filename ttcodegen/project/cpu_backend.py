@@ -1,4 +1,8 @@
-"""Builds the CPU backend, once for each version, compiler and processor, into a cache."""
+"""Builds the CPU backend, once for each version, compiler, processor and content, into a cache.
+
+Where ttcodegen is installed does not matter: installations, virtual environments and checkouts of
+one user share a build as long as their sources are the same.
+"""
 
 from __future__ import annotations
 
@@ -9,16 +13,20 @@ import platform
 import re
 import shutil
 import subprocess
-import sys
 import tempfile
-from collections.abc import Generator, Iterable
+import time
+from collections.abc import Callable, Generator, Iterable
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
 from ttcodegen import __version__
+from ttcodegen.messages import Level, tell
+from ttcodegen.project.build_steps import run_ninja, run_step
 from ttcodegen.project.cache import cache_folder
+from ttcodegen.project.prebuilt import DISABLING_VARIABLE, find_prebuilt
 from ttcodegen.project.sources import support_files
 from ttcodegen.project.toolchain import BuildError, Toolchain, first_error
 
@@ -35,7 +43,11 @@ _TENSOR_HEADERS = (
 
 _READY = "ready"
 _PACKAGED_SOURCES = "_standalone"
+_PARTS_OF_SOURCES = ("CMakeLists.txt", "cmake", "include", "src")
+"""What packages hold of them, and what is built."""
 _KEPT_BUILDS = 3
+_UNUSED_SECONDS = 24 * 3600.0
+"""Builds that were used since then stay, however many: other checkouts may have other sources."""
 _BUILD_OPTIONS = ("-DCMAKE_BUILD_TYPE=Release", "-DTTCODEGEN_CPU_NATIVE=ON")
 
 
@@ -82,14 +94,49 @@ def ensure_cpu_backend(toolchain: Toolchain, target: str = "ttnn") -> CPUBackend
     """
     place = _Place(backend_sources(), toolchain)
     support = place.folder / f"support-{target}-{_support_hash(target)}.o"
-    if not (place.folder.joinpath(_READY).is_file() and support.is_file()):
+    ready = place.folder / _READY
+    if not (_is_intact(ready) and _is_intact(_mark_of(support))):
         with _locked(place.sibling("lock")):
-            if not place.folder.joinpath(_READY).is_file():
+            if not _is_intact(ready):
                 _build(place, toolchain)
-            if not support.is_file():
-                _compile_support(place.folder, support, toolchain, target)
+            if not _is_intact(_mark_of(support)):
+                _prepare(place.folder, support, toolchain, target)
+                _vouch_for(_mark_of(support), [support])
+    _mark_used(ready)
     header = _precompiled_header(place.folder, target)
     return CPUBackend(place.folder, header if header.exists() else None, support)
+
+
+def _mark_of(support: Path) -> Path:
+    return support.with_suffix(".ready")
+
+
+def _vouch_for(mark: Path, files: Iterable[Path]) -> None:
+    """Writes down that files are there, and how large they are: a disk that was full or a machine
+    that went down may leave them empty."""
+    sizes = {str(file.relative_to(mark.parent)): file.stat().st_size for file in files}
+    mark.write_text("".join(f"{size} {name}\n" for name, size in sorted(sizes.items())))
+
+
+def _is_intact(mark: Path) -> bool:
+    """Whether the files that a mark vouches for are as large as they were."""
+    try:
+        for line in mark.read_text("utf-8").splitlines():
+            size, _, name = line.partition(" ")
+            if mark.parent.joinpath(name).stat().st_size != int(size):
+                return False
+    except (OSError, ValueError):
+        return False
+    return True
+
+
+def _mark_used(ready: Path) -> None:
+    try:
+        if time.time() - ready.stat().st_mtime > _UNUSED_SECONDS / 8:
+            ready.touch()
+    except OSError:
+        # A cache that cannot be written is as good to read.
+        pass
 
 
 class _Place:
@@ -98,12 +145,18 @@ class _Place:
     def __init__(self, sources: Path, toolchain: Toolchain) -> None:
         self.sources = sources
         self.link = cache_folder() / f"cpu-{__version__}-{toolchain.name}"
-        self._settings = f"{self.link}-{_settings_hash(sources, toolchain)}"
-        self.folder = Path(f"{self._settings}-{_sources_hash(sources)}")
+        self.sources_hash = sources_hash(sources)
+        self._settings = f"{self.link}-{_settings_hash(toolchain)}"
+        self.folder = Path(f"{self._settings}-{self.sources_hash}")
 
     def sibling(self, ending: str) -> Path:
-        """A file that belongs to the compiler and its settings, whatever the sources hold."""
-        return Path(f"{self._settings}.{ending}")
+        """A file that belongs to the build."""
+        return Path(f"{self.folder}.{ending}")
+
+    @property
+    def objects(self) -> Path:
+        """Where the sources are compiled: a folder for each checkout, whose objects are kept."""
+        return Path(f"{self._settings}-{_hash([str(self.sources)])}.build")
 
     @property
     def is_checkout(self) -> bool:
@@ -111,7 +164,7 @@ class _Place:
         return self.sources.name != _PACKAGED_SOURCES
 
     def entries(self) -> list[Path]:
-        """All finished builds with these settings, the newest first."""
+        """All finished builds with these settings, the one that was used last first."""
         found = self.folder.parent.glob(f"{Path(self._settings).name}-*")
         ready = [entry / _READY for entry in found if entry.joinpath(_READY).is_file()]
         return [mark.parent for mark in sorted(ready, key=lambda m: -m.stat().st_mtime)]
@@ -144,16 +197,21 @@ def _hash(texts: Iterable[str]) -> str:
     return digest.hexdigest()
 
 
-def _settings_hash(sources: Path, toolchain: Toolchain) -> str:
-    tools = [str(sources), toolchain.compiler, toolchain.flags, os.environ.get("LDFLAGS", "")]
+def _settings_hash(toolchain: Toolchain) -> str:
+    tools = [toolchain.compiler, toolchain.flags, os.environ.get("LDFLAGS", "")]
+    tools.append(os.environ.get(DISABLING_VARIABLE, ""))
     return _hash([*tools, *_BUILD_OPTIONS, *PROJECT_FLAGS, _processor()])
 
 
-def _sources_hash(sources: Path) -> str:
+def sources_hash(sources: Path) -> str:
+    """Identifies what the sources hold, wherever they lie: in a package, or with more beside them
+    in a checkout."""
     texts: list[str] = []
-    for path in sorted(sources.rglob("*")):
-        relative = path.relative_to(sources)
-        if relative.parts[0] != "tests" and path.is_file():
+    parts = [sources / part for part in _PARTS_OF_SOURCES]
+    files = [path for part in parts for path in ([part] if part.is_file() else part.rglob("*"))]
+    for path in sorted(files):
+        if path.is_file():
+            relative = path.relative_to(sources)
             texts += [str(relative), hashlib.blake2b(path.read_bytes()).hexdigest()]
     return _hash(texts)
 
@@ -174,63 +232,91 @@ def _support_hash(target: str) -> str:
 
 
 def _build(place: _Place, toolchain: Toolchain) -> None:
-    """Builds and installs the backend; what is there of an earlier build is used."""
-    print("ttcodegen: building the CPU backend; this happens once", file=sys.stderr, flush=True)
-    build, log = place.sibling("build"), place.sibling("log")
+    """Installs the backend: as the package brings it compiled, or built from its sources. What is
+    there of an earlier build is used."""
     shutil.rmtree(place.folder, ignore_errors=True)
+    prebuilt = find_prebuilt(place.sources.parent, place.sources_hash, toolchain)
     with tempfile.TemporaryDirectory(prefix="install-", dir=place.folder.parent) as scratch:
         installed = Path(scratch, "installed")
-        configure = [toolchain.cmake, "-G", "Ninja", "-S", str(place.sources), "-B", str(build)]
-        configure += [
-            *_BUILD_OPTIONS,
-            "-DCMAKE_INSTALL_LIBDIR=lib",
-            f"-DCMAKE_MAKE_PROGRAM={toolchain.ninja}",
-            f"-DCMAKE_CXX_COMPILER={toolchain.compiler}",
-            f"-DCMAKE_CXX_FLAGS={toolchain.flags}",
-        ]
-        compile_ = [toolchain.ninja, "-C", str(build), f"-j{os.cpu_count() or 1}"]
-        install = [toolchain.cmake, "--install", str(build), "--prefix", str(installed)]
-        log.unlink(missing_ok=True)
-        for command in (configure, compile_, install):
-            _run_logged(command, log)
+        if prebuilt is not None:
+            tell(Level.INFO, f"ttcodegen: preparing the CPU backend for {prebuilt.level}")
+            shutil.copytree(place.sources / "include", installed / "include")
+            shutil.copytree(prebuilt.library, installed / "lib")
+        else:
+            tell(Level.INFO, "ttcodegen: building the CPU backend; this happens once")
+            # Two builds of one checkout, of which the sources changed meanwhile, share objects.
+            with _locked(Path(f"{place.objects}.lock")):
+                _compile(place, toolchain, installed)
         installed.rename(place.folder)
-    # Its path becomes part of what it holds, so it is made at its final place.
-    _precompile(place.folder, toolchain)
-    place.folder.joinpath(_READY).touch()
+    libraries = place.folder.joinpath("lib").rglob("*")
+    _vouch_for(place.folder / _READY, [file for file in libraries if file.is_file()])
     _point_to(place.folder, place.link)
     if not place.is_checkout:
-        shutil.rmtree(build, ignore_errors=True)
-    # Who uses one of the others now is unlikely to use any but the newest of them.
-    for outdated in place.entries()[_KEPT_BUILDS:]:
-        shutil.rmtree(outdated, ignore_errors=True)
+        shutil.rmtree(place.objects, ignore_errors=True)
+    _remove_unused(place)
 
 
-def _run_logged(command: list[str], log: Path) -> None:
-    with log.open("a") as output:
-        output.write(" ".join(command) + "\n")
-        output.flush()
-        done = subprocess.run(command, stdout=output, stderr=subprocess.STDOUT, check=False)
-    if done.returncode != 0:
+def _compile(place: _Place, toolchain: Toolchain, installed: Path) -> None:
+    """Compiles the sources and installs what comes of them."""
+    build, log = place.objects, place.sibling("log")
+    configure = [toolchain.cmake, "-G", "Ninja", "-S", str(place.sources), "-B", str(build)]
+    configure += [
+        *_BUILD_OPTIONS,
+        "-DCMAKE_INSTALL_LIBDIR=lib",
+        f"-DCMAKE_MAKE_PROGRAM={toolchain.ninja}",
+        f"-DCMAKE_CXX_COMPILER={toolchain.compiler}",
+        f"-DCMAKE_CXX_FLAGS={toolchain.flags}",
+    ]
+    install = [toolchain.cmake, "--install", str(build), "--prefix", str(installed)]
+    log.unlink(missing_ok=True)
+    _require(run_step(configure, log), log)
+    _require(run_ninja(toolchain, build, log, "building the CPU backend"), log)
+    _require(run_step(install, log), log)
+
+
+def _remove_unused(place: _Place) -> None:
+    """Removes builds that nobody used for long; the last ones stay."""
+    now = time.time()
+    for entry in place.entries()[_KEPT_BUILDS:]:
+        if now - entry.joinpath(_READY).stat().st_mtime > _UNUSED_SECONDS:
+            shutil.rmtree(entry, ignore_errors=True)
+            for ending in ("lock", "log"):
+                Path(f"{entry}.{ending}").unlink(missing_ok=True)
+
+
+def _require(status: int, log: Path) -> None:
+    """Raises BuildError with the first error of the log, if a step of the build failed."""
+    if status != 0:
         raise BuildError(
             f"the CPU backend did not build: {first_error(log)}",
             remedy=f"the log is {log}; CXX names another compiler",
         )
 
 
-def _precompile(folder: Path, toolchain: Toolchain) -> None:
-    """Precompiles all headers of the API: most of the time of a module's compilation goes there.
+def _prepare(folder: Path, support: Path, toolchain: Toolchain, target: str) -> None:
+    """Makes what saves time when projects of a target are built, side by side."""
+    with ThreadPoolExecutor(max_workers=1) as pool:
+        precompiling = pool.submit(_precompile, folder, toolchain, target)
+        _compile_support(folder, support, toolchain, target, precompiling.result)
 
-    A compiler that cannot do it loses nothing but time.
+
+def _precompile(folder: Path, toolchain: Toolchain, target: str) -> None:
+    """Precompiles the headers of the API: most of the time of a module's compilation goes there.
+
+    Its path becomes part of what it holds, so it is made at its final place. A compiler that cannot
+    do it loses nothing but time.
     """
-    folder.joinpath("precompiled").mkdir()
-    ending = ".gch" if toolchain.family == "gnu" else ".pch"
-    for target, names in _headers(folder / "include").items():
-        header = _precompiled_header(folder, target)
-        header.write_text("#pragma once\n" + "".join(f"#include <{name}>\n" for name in names))
-        command = _compile_command(folder, toolchain)
-        command += ["-x", "c++-header", str(header), "-o", f"{header}{ending}"]
-        if subprocess.run(command, capture_output=True, check=False).returncode != 0:
-            header.unlink()
+    header = _precompiled_header(folder, target)
+    made = Path(f"{header}{'.gch' if toolchain.family == 'gnu' else '.pch'}")
+    if made.is_file():
+        return
+    header.parent.mkdir(exist_ok=True)
+    names = _headers(folder / "include")[target]
+    header.write_text("#pragma once\n" + "".join(f"#include <{name}>\n" for name in names))
+    command = _compile_command(folder, toolchain)
+    command += ["-x", "c++-header", str(header), "-o", str(made)]
+    if subprocess.run(command, capture_output=True, check=False).returncode != 0:
+        header.unlink()
 
 
 def _headers(include: Path) -> dict[str, list[str]]:
@@ -246,7 +332,14 @@ def _headers(include: Path) -> dict[str, list[str]]:
     }
 
 
-def _compile_support(folder: Path, support: Path, toolchain: Toolchain, target: str) -> None:
+def _compile_support(
+    folder: Path,
+    support: Path,
+    toolchain: Toolchain,
+    target: str,
+    before_the_end: Callable[[], None],
+) -> None:
+    """Compiles the support sources; the object appears when `before_the_end` is through as well."""
     with tempfile.TemporaryDirectory(prefix="support-", dir=folder) as scratch:
         sources = [path for path in support_files(target) if path.endswith(".cpp")]
         for path, text in support_files(target).items():
@@ -264,6 +357,7 @@ def _compile_support(folder: Path, support: Path, toolchain: Toolchain, target: 
             log = folder / "support.log"
             log.write_text(f"{command}\n{done.stdout}{done.stderr}")
             raise BuildError(f"the support sources did not build; the log is {log}")
+        before_the_end()
         made.rename(support)
 
 

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -14,6 +15,9 @@ from ttcodegen.ops.definition import Layout
 
 if TYPE_CHECKING:
     import numpy as np
+
+    from ttcodegen.project.tolerances import OutputTolerance
+    from ttcodegen.runtime.structure import Structure
 
 MAX_RANK = 8
 """The highest rank of a tensor of tt-metal (0.70.1: `MAX_NUM_DIMENSIONS`)."""
@@ -48,6 +52,12 @@ _TAKEN_BY_C = frozenset(
     toupper trunc truncate ulong umask unlink uint ushort usleep utimes valloc vfork wait write y0
     y1 yn
     """.split()
+)
+
+
+# The other files in src/, and what else is called like a module.
+_OTHER_SOURCES = re.compile(
+    r"main|capi|entry_points|programs(?:_\d+)?|tuning|cpu_functions|ttcodegen"
 )
 
 
@@ -91,6 +101,15 @@ class TensorDescription:
     """The numpy dtype of the source's element type."""
     drawing: Drawing | None = None
     """None draws what suits the type and the kind."""
+    tolerance: OutputTolerance | None = None
+    """Of an output: how closely a card can meet it."""
+
+    @property
+    def effective_tolerance(self) -> OutputTolerance:
+        """How closely a card can meet an output; without better knowledge by its type."""
+        from ttcodegen.project.tolerances import tolerance_of_type
+
+        return self.tolerance or tolerance_of_type(self.data_type, self.source_dtype)
 
     @property
     def effective_drawing(self) -> Drawing:
@@ -167,11 +186,20 @@ class ModuleDescription:
     input_hash: str
     """SHA-256 of the source, in hexadecimal."""
     data: tuple[DataFile, ...] = ()
-    """Module constants, and weights whose values are known."""
+    """Module constants."""
     kernels: tuple[Mapping[str, Any], ...] = ()
     """What the manifest says of the kernels of device programs."""
     programs: tuple[Mapping[str, Any], ...] = ()
     """What the manifest says of the device programs."""
+    cpu_functions: tuple[Mapping[str, Any], ...] = ()
+    """What the manifest says of the functions that run on the CPU between them."""
+    weights: tuple[DataFile, ...] = ()
+    """Weights whose values are known, under the names that `weight_file` gives."""
+    structures: Mapping[str, tuple[Structure, Structure]] = field(
+        default_factory=dict[str, "tuple[Structure, Structure]"]
+    )
+    """By the name of a function: how its inputs hang together, as a tuple of what is given by
+    place and a dictionary of what is given by name, and how its outputs do."""
 
     def weight_file(self, function: FunctionDescription, weight: TensorDescription) -> str:
         """The name, without folder and ending, of the file with the values of a weight.
@@ -190,6 +218,9 @@ def module_name(text: str, taken: Iterable[str] = ()) -> str:
     """The name of a module for C++ and CMake that reads like `text` (the stem of a file)."""
     name = file_stem(text, "model")
     reserved = (
-        name.lower() in _RESERVED_TARGETS or name in _TAKEN_BY_C or name in ("support", *taken)
+        name.lower() in _RESERVED_TARGETS
+        or name in _TAKEN_BY_C
+        or _OTHER_SOURCES.fullmatch(name.lower()) is not None
+        or name in ("support", *taken)
     )
     return f"{name}_model" if reserved else name

@@ -2,20 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict
 from typing import Any
 
+from xdsl.dialects.func import FuncOp
+
 from ttcodegen.conversions.device_module import DeviceProgram
+from ttcodegen.conversions.rebuilding import body_of
+from ttcodegen.dialects.cores import CoreRange
+from ttcodegen.dialects.functions import callee_of
 from ttcodegen.dialects.memory import Layout
+from ttcodegen.dialects.operation import CatalogueOp
 from ttcodegen.dialects.placement import TensorPlacement
-from ttcodegen.dialects.programs import (
-    CircularBuffer,
-    CoreRange,
-    Kernel,
-    Processor,
-    Program,
-)
+from ttcodegen.dialects.programs import CircularBuffer, Kernel, Processor, Program
 from ttcodegen.dialects.tile import TILE_FORMATS, TILE_SIDE
 
 _PROCESSORS = {
@@ -116,6 +117,17 @@ def program_entries(programs: Iterable[DeviceProgram], launches: Mapping[str, in
         launches: how often each of them runs in a call of all functions.
     """
     return [_program(program.program, launches[program.program.name]) for program in programs]
+
+
+def cpu_function_entries(
+    hosts: Sequence[FuncOp], cpu_functions: Iterable[FuncOp]
+) -> Iterator[Entry]:
+    """The functions that run on the CPU, with their ops and how often the others call them."""
+    calls = Counter(callee_of(op) for host in hosts for op in body_of(host).ops)
+    for function in cpu_functions:
+        name = function.sym_name.data
+        ops = [op.name for op in body_of(function).ops if isinstance(op, CatalogueOp)]
+        yield {"name": name, "ops": ops, "calls": calls[name]}
 
 
 def _program(program: Program, launches: int) -> Entry:

@@ -20,14 +20,8 @@ from ttcodegen.conversions.device_module import (
     kernel_variables,
     tensor_names,
 )
-from ttcodegen.dialects.programs import (
-    CircularBuffer,
-    CoreRange,
-    Kernel,
-    NamedConstant,
-    Processor,
-    Program,
-)
+from ttcodegen.dialects.cores import CoreRange
+from ttcodegen.dialects.programs import CircularBuffer, Kernel, NamedConstant, Processor, Program
 from ttcodegen.dialects.tile import TILE_FORMATS
 from ttcodegen.emitc.naming import NameScope, identifier
 from ttcodegen.emitc.spelling import comment_line, string_literal

@@ -36,6 +36,7 @@ def manifest_text(module: ModuleDescription, hashes: Mapping[str, str]) -> str:
         "functions": [_function(module, function) for function in module.functions],
         "kernels": list(module.kernels),
         **({"programs": list(module.programs)} if module.programs else {}),
+        **({"cpu_functions": list(module.cpu_functions)} if module.cpu_functions else {}),
         "files": [{"path": path, "sha256": hashes[path]} for path in sorted(hashes)],
     }
     return json.dumps(content, indent=2, ensure_ascii=False) + "\n"
@@ -80,7 +81,17 @@ def _function(module: ModuleDescription, function: FunctionDescription) -> dict[
         "cpp_name": function.cpp_name,
         "inputs": [_tensor(module, function, tensor) for tensor in function.arguments],
         "outputs": [_tensor(module, function, tensor) for tensor in function.outputs],
+        **_structure(module, function),
     }
+
+
+def _structure(module: ModuleDescription, function: FunctionDescription) -> dict[str, Any]:
+    """How inputs and outputs hang together, where they came from a model that says it."""
+    found = module.structures.get(function.name)
+    if found is None:
+        return {}
+    given, returned = found
+    return {"structure": {"inputs": given.to_json(), "outputs": returned.to_json()}}
 
 
 def _tensor(

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, TypeVar
 
 from ttcodegen.emitc.formatting import start_formatting
 from ttcodegen.project.sources import (
@@ -14,6 +15,8 @@ from ttcodegen.project.sources import (
 
 if TYPE_CHECKING:
     from ttcodegen.compilation import CompiledModule
+
+_Content = TypeVar("_Content")
 
 
 def project_files(compiled: CompiledModule, *, formatted: bool) -> dict[str, str | bytes]:
@@ -27,7 +30,7 @@ def project_files(compiled: CompiledModule, *, formatted: bool) -> dict[str, str
         CompileError: if clang-format is missing or fails.
     """
     module = compiled.description
-    sources = {**compiled.files, **render_sources(module)}
+    sources = _together(compiled.files, render_sources(module))
     # clang-format works in other processes while the other templates are rendered here.
     formatting = start_formatting(sources, clang_format_style()) if formatted else None
     try:
@@ -37,4 +40,14 @@ def project_files(compiled: CompiledModule, *, formatted: bool) -> dict[str, str
     finally:
         if formatting is not None:
             formatting.close()
-    return {**sources, **others, FLATBUFFER_FILES[module.target]: compiled.flatbuffer}
+    return _together(sources, others, {FLATBUFFER_FILES[module.target]: compiled.flatbuffer})
+
+
+def _together(*parts: Mapping[str, _Content]) -> dict[str, _Content]:
+    """All files; a file that took the place of another would be lost without a word."""
+    files: dict[str, _Content] = {}
+    for part in parts:
+        if twice := sorted(files.keys() & part.keys()):
+            raise ValueError(f"two files of the project are called {', '.join(twice)}")
+        files |= part
+    return files

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import html
+import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cache
@@ -15,6 +16,7 @@ from ttcodegen.project.description import (
     FunctionDescription,
     ModuleDescription,
     TensorDescription,
+    TensorKind,
 )
 from ttcodegen.systems.description import DEFAULT_ARCHITECTURE
 
@@ -24,6 +26,8 @@ if TYPE_CHECKING:
 FLATBUFFER_FILES = {"ttnn": "model.ttnn", "ttmetal": "model.ttm"}
 """The flatbuffer's path in the project, by target."""
 
+_CPU_INCLUDE = re.compile(r'^#include "support/cpu/(\w+)\.hpp"', re.MULTILINE)
+CPU_FUNCTIONS = "src/cpu_functions.cpp"
 _TEMPLATES = Path(__file__).parent.parent / "templates"
 _CAPI_TYPES = "include/ttcodegen/capi.h"
 _COPIED = (".clang-format", "CMakePresets.json")
@@ -66,6 +70,29 @@ def support_files(target: str) -> dict[str, str]:
     }
 
 
+@cache
+def _cpu_header(name: str) -> str:
+    return _template_text(f"support_cpu/{name}.hpp")
+
+
+def cpu_support_files(headers: Iterable[str]) -> dict[str, str]:
+    """What functions for the CPU include, and what that includes, by path.
+
+    Args:
+        headers: the stems of the headers that they name; if there are none, nothing is needed.
+    """
+    pending = list(headers)
+    if pending:
+        pending.append("transfer")
+    found: set[str] = set()
+    while pending:
+        name = pending.pop()
+        if name not in found:
+            found.add(name)
+            pending += _CPU_INCLUDE.findall(_cpu_header(name))
+    return {f"support/cpu/{name}.hpp": _cpu_header(name) for name in sorted(found)}
+
+
 def render_sources(module: ModuleDescription) -> dict[str, str]:
     """The C++ files in src/ that follow from the description, by path; not formatted yet."""
     environment = template_environment()
@@ -90,10 +117,13 @@ def render_project_files(
     environment = template_environment()
     context = _context(module)
     context.update(_readme_context(module))
+    module_sources = set(module_sources)
     # Kernels are compiled for the device when they are launched.
     context["module_sources"] = sorted(
         path for path in module_sources if path.startswith("src/") and path.endswith(".cpp")
     )
+    context["cpu_functions"] = CPU_FUNCTIONS
+    context["has_tuning"] = "src/tuning.hpp" in module_sources
     context["support_sources"] = [p for p in support_files(module.target) if p.endswith(".cpp")]
     templates = {
         "CMakeLists.txt": "CMakeLists.txt.jinja",
@@ -229,11 +259,15 @@ def _table_row(
     bounds = f"{float(drawing.low)!r}, {float(drawing.high)!r}"
     texts = ", ".join(string_literal(text) for text in (tensor.name, tensor.field, file))
     sizes = ", ".join(str(size) for size in tensor.shape)
+    accepted = ""
+    if tensor.kind is TensorKind.OUTPUT:
+        tolerance = tensor.effective_tolerance
+        accepted = f", {{{tolerance.correlation}, {tolerance.range_error}}}"
     return (
         f"{{{texts}, Kind::{tensor.kind}, {len(tensor.shape)}, {{{sizes}}}, "
         f"DataType::{tensor.data_type.cpp}, Layout::{tensor.layout.name}, "
         f"Memory::{_MEMORIES[tensor.buffer_type]}, "
-        f"{{Distribution::{drawing.distribution}, {bounds}}}}}"
+        f"{{Distribution::{drawing.distribution}, {bounds}}}{accepted}}}"
     )
 
 

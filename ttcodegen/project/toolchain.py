@@ -163,8 +163,11 @@ def first_error(log: Path) -> str:
         text = log.read_text("utf-8", "replace")
     except OSError as error:
         return f"no log: {error.strerror}"
+    if "No space left on device" in text:
+        # What a compiler or CMake says of it depends on which file it was.
+        return "no space is left on the disk"
     lines = [line.strip() for line in text.splitlines() if line.strip()]
     # The compiler says "error:", CMake "CMake Error", the linker "undefined reference".
-    pattern = re.compile(r"\berror\b|undefined reference|No space left", re.IGNORECASE)
+    pattern = re.compile(r"\berror\b|undefined reference", re.IGNORECASE)
     found = [line for line in lines[1:] if pattern.search(line)]
     return (found or lines or ["no output"])[0][:300]

@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import hashlib
 import os
-import shutil
-import tempfile
-from collections.abc import Generator, Iterator, Mapping, Sequence
+from collections.abc import Collection, Generator, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 from ttcodegen.diagnostics import CompileError
+from ttcodegen.project.edits import Conflict, MergedFiles, edited_files, file_hash, merge_edits
 from ttcodegen.project.manifest import MANIFEST, manifest_hashes, manifest_text, read_manifest
+from ttcodegen.project.pristine import PRISTINE, pristine_archive, read_pristine
+from ttcodegen.project.staging import PREFIX, recover, staging
 
 if TYPE_CHECKING:
     from ttcodegen.project.description import DataFile, ModuleDescription
@@ -20,18 +21,22 @@ if TYPE_CHECKING:
 CHECK_REPORT = "check.json"
 """What `--check` found; it belongs to the project as it was when it was checked."""
 
-_STAGING_PREFIX = ".ttcodegen-"
+KeepEdits = Literal["merge", "fail"]
+"""What happens to edits: they are merged with what is generated now, or nothing is written."""
 
 
-def refuse_foreign_folder(out: Path, *, force: bool) -> None:
-    """Makes sure that a project may be written to `out`; changes nothing.
+def refuse_foreign_folder(out: Path, *, force: bool, keep_edits: KeepEdits = "merge") -> None:
+    """Makes sure that a project may be written to `out`.
 
-    Without `force` that is a folder which does not exist, is empty, or was written by ttcodegen
-    and not edited since.
+    Without `force` that is a folder which does not exist, is empty, or was written by ttcodegen;
+    with edits only if they are to be merged, and the texts are there that they were made in.
+    Nothing is changed, but what a writing that was cut off left is undone.
 
     Raises:
         CompileError: if it may not.
     """
+    with _reported(out):
+        recover(Path(os.path.realpath(out)))
     if not os.path.lexists(out):
         return
     if not out.is_dir():
@@ -42,7 +47,7 @@ def refuse_foreign_folder(out: Path, *, force: bool) -> None:
     if force:
         return
     with _reported(out):
-        present = [name for name in os.listdir(out) if not name.startswith(_STAGING_PREFIX)]
+        present = [name for name in os.listdir(out) if not name.startswith(PREFIX)]
     manifest = read_manifest(out)
     if manifest is None:
         if present:
@@ -51,8 +56,8 @@ def refuse_foreign_folder(out: Path, *, force: bool) -> None:
                 remedy="give another folder with -o, or --force to write into this one",
             )
         return
-    edited = _edited_files(out, manifest_hashes(manifest))
-    if edited:
+    edited = edited_files(out)
+    if edited and (keep_edits == "fail" or read_pristine(out) is None):
         listed = ", ".join(edited[:5]) + (", ..." if len(edited) > 5 else "")
         raise CompileError(
             f"files of '{out}' were edited since ttcodegen wrote them: {listed}",
@@ -66,8 +71,9 @@ def write_project(
     files: Mapping[str, str | bytes],
     *,
     force: bool = False,
-) -> None:
-    """Writes a project with its manifest.
+    keep_edits: KeepEdits = "merge",
+) -> list[Conflict]:
+    """Writes a project with its manifest; edits of files that are there are merged into it.
 
     Files of `out` that are in no manifest (a build folder, weights of the user's own) stay, and so
     do files that would not change, with their times: a build after it only compiles what is new.
@@ -76,26 +82,35 @@ def write_project(
         module: the module, with the arrays of its data folder.
         out: the project's folder.
         files: texts and bytes by path in the project.
-        force: write into a folder that ttcodegen did not write, or that was edited.
+        force: write into a folder that ttcodegen did not write, and overwrite edits.
+        keep_edits: what happens to edits otherwise.
+
+    Returns:
+        The files whose edits could not be merged; markers tell where.
 
     Raises:
         CompileError: if the folder may not be written, or cannot be. It is then as it was.
     """
-    refuse_foreign_folder(out, force=force)
+    refuse_foreign_folder(out, force=force, keep_edits=keep_edits)
     out = Path(os.path.realpath(out))
     with _reported(out), _created_parents(out):
         # Next to the place of the files: only there is renaming them a matter of one moment.
         parent = out if out.is_dir() else out.parent
-        staging = Path(tempfile.mkdtemp(prefix=_STAGING_PREFIX, dir=parent))
-        try:
-            project = staging / "project"
-            paths = _write_all(project, module, files)
+        with staging(parent) as place:
+            project = place.project
+            hashes = _write_all(project, module, files)
+            paths = [*sorted(hashes), MANIFEST]
+            merged = MergedFiles()
             if parent == out:
-                _merge(project, staging / "replaced", out, paths)
+                if not force:
+                    merged = merge_edits(out, files, hashes)
+                for path, content in merged.contents.items():
+                    project.joinpath(path).write_bytes(content)
+                _merge(project, place.replaced, out, paths, merged.kept)
+                place.commit()
             else:
                 project.rename(out)
-        finally:
-            shutil.rmtree(staging, ignore_errors=True)
+    return merged.conflicts
 
 
 @contextmanager
@@ -136,20 +151,20 @@ def _created_parents(out: Path) -> Generator[None]:
 
 def _write_all(
     project: Path, module: ModuleDescription, files: Mapping[str, str | bytes]
-) -> list[str]:
-    """Writes all files of a project; gives their paths, the manifest's last."""
+) -> dict[str, str]:
+    """Writes all files of a project; gives the hashes of all but the manifest by path."""
     hashes: dict[str, str] = {}
     project.mkdir()
-    for path, content in files.items():
+    for path, content in [*files.items(), (PRISTINE, pristine_archive(files))]:
         data = content.encode("utf-8", "replace") if isinstance(content, str) else content
         target = project / path
         target.parent.mkdir(parents=True, exist_ok=True)
         target.write_bytes(data)
         hashes[path] = hashlib.sha256(data).hexdigest()
     project.joinpath("data").mkdir(exist_ok=True)
-    hashes.update(_write_data(project, module.data))
+    hashes.update(_write_data(project, [*module.data, *module.weights]))
     project.joinpath(MANIFEST).write_text(manifest_text(module, hashes), "utf-8")
-    return [*sorted(hashes), MANIFEST]
+    return hashes
 
 
 def _write_data(project: Path, data: Sequence[DataFile]) -> Iterator[tuple[str, str]]:
@@ -159,7 +174,7 @@ def _write_data(project: Path, data: Sequence[DataFile]) -> Iterator[tuple[str, 
         if target.exists():
             raise ValueError(f"two arrays are called {file.name}")
         save_array(target, file.array)
-        yield path, _sha256(target)
+        yield path, file_hash(target)
 
 
 def save_array(path: Path, array: object) -> None:
@@ -173,33 +188,18 @@ def save_array(path: Path, array: object) -> None:
         np.save(file, values, allow_pickle=False)
 
 
-def _sha256(path: Path) -> str:
-    with path.open("rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()
-
-
-def _edited_files(out: Path, hashes: Mapping[str, str]) -> list[str]:
-    """The listed files whose content is no longer what the manifest says; deleted ones are not."""
-    edited: list[str] = []
-    for path, sha256 in hashes.items():
-        file = out / path
-        try:
-            if file.is_file() and _sha256(file) != sha256:
-                edited.append(path)
-        except OSError:
-            edited.append(path)
-    return edited
-
-
-def _merge(project: Path, replaced: Path, out: Path, paths: Sequence[str]) -> None:
-    """Moves the files of `project` into `out`; what they replace moves to `replaced`.
+def _merge(
+    project: Path, replaced: Path, out: Path, paths: Sequence[str], kept: Collection[str]
+) -> None:
+    """Moves the files of `project` into `out`; what they replace, and what is no longer generated
+    unless it is among `kept`, moves to `replaced`.
 
     Raises:
         OSError: if that is not possible; everything has then been moved back.
     """
     manifest = read_manifest(out)
     stale = set(manifest_hashes(manifest)) if manifest is not None else set[str]()
-    stale = (stale | {CHECK_REPORT}) - set(paths)
+    stale = (stale | {CHECK_REPORT}) - set(paths) - set(kept)
     moves: list[tuple[Path, Path]] = []
     created: list[Path] = []
 

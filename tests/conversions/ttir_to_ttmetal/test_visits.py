@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ttcodegen.conversions.ttir_to_ttmetal.visits import Visits
-from ttcodegen.dialects.programs import CoreRange
+from ttcodegen.dialects.cores import CoreRange
 
 
 @st.composite

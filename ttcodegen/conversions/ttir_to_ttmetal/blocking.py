@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from ttcodegen.dialects.programs import CoreRange
+from ttcodegen.dialects.cores import CoreRange
 
 MOST_BLOCK_SIDE = 8
 """Tiles of the result that a core computes at a time, in each direction; their sums wait in L1 as

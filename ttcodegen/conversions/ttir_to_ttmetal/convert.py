@@ -7,10 +7,11 @@ from dataclasses import dataclass, field
 
 from xdsl.context import Context
 from xdsl.dialects.builtin import FunctionType, ModuleOp, SymbolRefAttr, UnitAttr
-from xdsl.dialects.func import FuncOp, ReturnOp
+from xdsl.dialects.func import CallOp, FuncOp, ReturnOp
 from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
 from xdsl.passes import ModulePass
 
+from ttcodegen.conversions.cpu_calls import cpu_function_name, overwritten_operands
 from ttcodegen.conversions.device_module import MEANING
 from ttcodegen.conversions.rebuilding import body_of
 from ttcodegen.conversions.ttir_to_ttmetal.coverage import check_coverage
@@ -25,11 +26,13 @@ from ttcodegen.conversions.ttir_to_ttmetal.matmul_programs import lower_matmul
 from ttcodegen.conversions.ttir_to_ttmetal.movement_programs import lower_embedding, lower_movement
 from ttcodegen.conversions.ttir_to_ttmetal.program_parts import Lowered, tensor_name
 from ttcodegen.conversions.ttir_to_ttmetal.tile_programs import lower_tiles, program_name
+from ttcodegen.dialects.cores import CoreRange
 from ttcodegen.dialects.datatypes import shape_of
 from ttcodegen.dialects.functions import argument_names
+from ttcodegen.dialects.memory import Layout
 from ttcodegen.dialects.operation import CatalogueOp
 from ttcodegen.dialects.placement import TensorPlacement, declared_data_type, placed_type
-from ttcodegen.dialects.programs import CoreRange, program_attribute
+from ttcodegen.dialects.programs import program_attribute
 from ttcodegen.dialects.system import system_of
 from ttcodegen.emitc.naming import NameScope, identifier
 from ttcodegen.ops.constant_values import splat_of
@@ -75,8 +78,22 @@ class ConvertTTIRToTTMetal(ModulePass):
 
 
 def device_type(value: SSAValue) -> Attribute:
-    """The type of a tensor as it lies in the device's DRAM."""
+    """The type of a tensor that programs write, as it lies in the device's DRAM."""
     return placed_type(TensorPlacement(shape_of(value.type), declared_data_type(value)))
+
+
+def given_type(value: SSAValue) -> Attribute:
+    """The type of an argument or constant: in tiles, unless only the CPU reads it.
+
+    Tiles of what has small last dimensions, such as the weights of convolutions, hold little else
+    than padding.
+    """
+    only_cpu = value.first_use is not None and all(
+        isinstance(use.operation, CallOp) for use in value.uses
+    )
+    layout = Layout.ROW_MAJOR if only_cpu else Layout.TILE
+    placement = TensorPlacement(shape_of(value.type), declared_data_type(value), layout)
+    return placed_type(placement)
 
 
 @dataclass
@@ -87,15 +104,19 @@ class _FunctionConverter:
     programs: NameScope
     """The names of programs in the module."""
     _mapping: dict[SSAValue, SSAValue] = field(default_factory=dict[SSAValue, SSAValue])
+    _on_host: dict[SSAValue, SSAValue] = field(default_factory=dict[SSAValue, SSAValue])
+    """Values of the source that were brought to the host, or computed there."""
     _names: dict[SSAValue, str] = field(default_factory=dict[SSAValue, str])
     _ops: list[Operation] = field(default_factory=list[Operation])
     _made: list[FuncOp] = field(default_factory=list[FuncOp])
+    _call_op: Operation = field(init=False)
+    """The call that tensors are brought to the host for."""
 
     def convert(self) -> list[FuncOp]:
         """Replaces the body; gives the functions that belong to its programs."""
         block = body_of(self.function)
         self._name_values(block)
-        entry = Block(arg_types=[device_type(argument) for argument in block.args])
+        entry = Block(arg_types=[given_type(argument) for argument in block.args])
         for old, new in zip(block.args, entry.args, strict=True):
             self._mapping[old] = new
             new.name_hint = old.name_hint
@@ -103,7 +124,10 @@ class _FunctionConverter:
             if op.name in FILLS and splat_of(op.results[0]) is None:
                 self._keep_constant(op)
         for group in form_groups(self.function, block):
-            self._launch(group)
+            if group.call is not None:
+                self._call(group.call)
+            else:
+                self._launch(group)
         terminator = block.last_op
         assert isinstance(terminator, ReturnOp)
         results = [self._value(value) for value in terminator.operands]
@@ -125,22 +149,26 @@ class _FunctionConverter:
         hints: list[tuple[SSAValue, str]] = list(arguments)
         for op in block.ops:
             for result in op.results:
-                hints.append((result, result.name_hint or op.name.rpartition(".")[2]))
+                hints.append((result, result.name_hint or _short_name(op)))
         for value, hint in hints:
             self._names[value] = scope.unique(tensor_name(hint))
 
     def _keep_constant(self, op: Operation) -> None:
         made = op.clone()
         result = made.results[0]
-        set_type(result, device_type(op.results[0]))
+        set_type(result, given_type(op.results[0]))
         result.name_hint = self._names[op.results[0]]
         self._add(made, op)
         self._mapping[op.results[0]] = result
 
     def _value(self, value: SSAValue) -> SSAValue:
-        """What stands for a value of the source, made now if it is a free reshape."""
+        """What stands for a value of the source, made now if it is a free reshape, or not on the
+        device yet."""
         chain: list[SSAValue] = []
         while value not in self._mapping:
+            if value in self._on_host:
+                self._to_device(value)
+                break
             op = value.owner
             assert isinstance(op, CatalogueOp)
             assert is_free_reshape(op), op.name
@@ -155,6 +183,57 @@ class _FunctionConverter:
             found = self._mapping[view] = made.results[0]
             found.name_hint = self._names[view]
         return found
+
+    def _host_value(self, value: SSAValue) -> SSAValue:
+        """What stands for a value of the source on the host."""
+        if value not in self._on_host:
+            self._on_host[value] = self._read(value)
+        return self._on_host[value]
+
+    def _read(self, value: SSAValue) -> SSAValue:
+        """A new copy of a value of the source on the host."""
+        read = self._create("ttmetal.enqueue_read_buffer", [self._value(value)], [value.type])
+        read.results[0].name_hint = f"{self._names[value]}_on_host"
+        self._add(read, self._call_op)
+        return read.results[0]
+
+    def _to_device(self, value: SSAValue) -> None:
+        """Brings a value that was computed on the host to the device."""
+        origin = value.owner
+        assert isinstance(origin, Operation)
+        buffer = self._create("ttmetal.create_buffer", [], [device_type(value)])
+        buffer.results[0].name_hint = self._names[value]
+        self._add(buffer, origin)
+        self._mapping[value] = buffer.results[0]
+        write = self._create(
+            "ttmetal.enqueue_write_buffer", [self._on_host[value], buffer.results[0]], []
+        )
+        self._add(write, origin)
+
+    def _call(self, call: CallOp) -> None:
+        """Calls a function for the CPU. What it overwrites is a copy, which goes to where the value
+        itself lies."""
+        self._call_op = call
+        overwritten = overwritten_operands(call)
+        operands = [
+            self._read(value) if value in overwritten else self._host_value(value)
+            for value in call.operands
+        ]
+        made = CallOp(call.callee.string_value(), operands, [r.type for r in call.results])
+        made.attributes.update(call.attributes)
+        self._add(made, call)
+        for old, new in zip(call.results, made.results, strict=True):
+            new.name_hint = f"{self._names[old]}_on_host"
+            self._on_host[old] = new
+        for old, new in zip(call.operands, operands, strict=True):
+            if old in overwritten:
+                target = self._value(old)
+                self._add(self._create("ttmetal.enqueue_write_buffer", [new, target], []), call)
+        if overwritten:
+            # Views of what was overwritten may be among the copies on the host.
+            for value in [v for v in self._on_host if v not in call.results]:
+                self._value(value)
+                del self._on_host[value]
 
     def _launch(self, group: Group) -> None:
         name = self.programs.unique(identifier(program_name(group)))
@@ -205,6 +284,13 @@ class _FunctionConverter:
         op.location = origin.location
         op.source_offset = getattr(origin, "source_offset", -1)  # pyright: ignore
         self._ops.append(op)
+
+
+def _short_name(op: Operation) -> str:
+    """What an op computes."""
+    if isinstance(op, CallOp):
+        return cpu_function_name(op.callee.string_value())
+    return op.name.rpartition(".")[2]
 
 
 def _with_deallocations(

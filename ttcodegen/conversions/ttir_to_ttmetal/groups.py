@@ -12,10 +12,11 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from enum import Enum, auto
 
-from xdsl.dialects.func import FuncOp, ReturnOp
+from xdsl.dialects.func import CallOp, FuncOp, ReturnOp
 from xdsl.ir import Block, Operation, SSAValue
 from xdsl.utils.exceptions import VerifyException
 
+from ttcodegen.conversions.cpu_calls import overwritten_operands
 from ttcodegen.conversions.ttir_to_ttmetal.moves import is_view
 from ttcodegen.conversions.ttir_to_ttmetal.registers import allocate, capacity
 from ttcodegen.dialects.datatypes import DataType, shape_of
@@ -52,6 +53,8 @@ class Kind(Enum):
     """An op that puts elements elsewhere."""
     EMBEDDING = auto()
     """Rows of a table, by index."""
+    CPU = auto()
+    """A call of a function that runs on the CPU: no program, but in order with them."""
 
 
 @dataclass
@@ -65,6 +68,7 @@ class Group:
     ops: list[CatalogueOp] = field(default_factory=list[CatalogueOp])
     anchor: CatalogueOp | None = None
     """The op that is not elementwise: reduction, matrix product, movement, embedding."""
+    call: CallOp | None = None
 
     @property
     def result_shape(self) -> tuple[int, ...]:
@@ -245,6 +249,13 @@ class _Grouping:
         self.groups.append(group)
         self._own(op, group)
 
+    def call(self, op: CallOp) -> None:
+        """A function for the CPU. Whoever reads what it gives, or what it overwrites, waits."""
+        group = Group(len(self.groups), Kind.CPU, (), call=op)
+        self.groups.append(group)
+        for value in (*op.results, *overwritten_operands(op)):
+            self._of[value] = group
+
     def _own(self, op: CatalogueOp, group: Group) -> None:
         for result in op.results:
             self._of[result] = group
@@ -318,6 +329,8 @@ def form_groups(function: FuncOp, block: Block) -> list[Group]:
     for op in block.ops:
         if isinstance(op, CatalogueOp):
             grouping.add(op)
+        elif isinstance(op, CallOp):
+            grouping.call(op)
         else:
             assert isinstance(op, ReturnOp), (function.sym_name.data, op.name)
     return grouping.groups

@@ -35,16 +35,10 @@ from ttcodegen.conversions.ttir_to_ttmetal.program_parts import (
 )
 from ttcodegen.conversions.ttir_to_ttmetal.registers import allocate, capacity
 from ttcodegen.conversions.ttir_to_ttmetal.walks import Walk
+from ttcodegen.dialects.cores import CoreRange
 from ttcodegen.dialects.datatypes import DataType, shape_of
 from ttcodegen.dialects.placement import declared_data_type
-from ttcodegen.dialects.programs import (
-    ComputeSettings,
-    CoreRange,
-    Costs,
-    Kernel,
-    Processor,
-    RuntimeArgument,
-)
+from ttcodegen.dialects.programs import ComputeSettings, Costs, Kernel, Processor, RuntimeArgument
 from ttcodegen.dialects.tile import TILE_SIDE
 from ttcodegen.dialects.ttkernel.builder import Value
 from ttcodegen.ops.tile_lowering import Tile, TileBuilder

@@ -19,10 +19,11 @@ from ttcodegen.conversions.ttir_to_ttmetal.program_parts import (
     tensor_bytes,
     tile_bytes,
 )
+from ttcodegen.dialects.cores import CoreRange
 from ttcodegen.dialects.datatypes import DataType, shape_of
 from ttcodegen.dialects.operation import CatalogueOp
 from ttcodegen.dialects.placement import declared_data_type
-from ttcodegen.dialects.programs import ComputeSettings, CoreRange, Costs, Processor
+from ttcodegen.dialects.programs import ComputeSettings, Costs, Processor
 from ttcodegen.dialects.tile import TILE_FORMATS
 
 SLOTS = 32

@@ -18,12 +18,12 @@ from xdsl.ir import SSAValue
 
 from ttcodegen.conversions.ttir_to_ttmetal.geometry import TiledShape
 from ttcodegen.conversions.ttir_to_ttmetal.groups import Group
+from ttcodegen.dialects.cores import CoreRange
 from ttcodegen.dialects.datatypes import DataType, shape_of
 from ttcodegen.dialects.placement import declared_data_type
 from ttcodegen.dialects.programs import (
     CircularBuffer,
     ComputeSettings,
-    CoreRange,
     Costs,
     Kernel,
     NamedConstant,
@@ -35,8 +35,6 @@ from ttcodegen.dialects.tile import TILE_FORMATS
 from ttcodegen.dialects.ttkernel.table import kernel_ops
 from ttcodegen.emitc.naming import NameScope, identifier
 
-MOST_BUFFERS = 32
-"""Circular buffers of a core (tt-metal 0.70.1: NUM_CIRCULAR_BUFFERS of Wormhole and Blackhole)."""
 DOUBLE = 2
 """Tiles of a circular buffer, so that one is filled while the other is read."""
 SHARE = (RuntimeArgument("first", "first"), RuntimeArgument("count", "count"))

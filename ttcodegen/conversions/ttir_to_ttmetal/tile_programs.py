@@ -22,7 +22,6 @@ from ttcodegen.conversions.ttir_to_ttmetal.groups import (
 )
 from ttcodegen.conversions.ttir_to_ttmetal.program_parts import (
     DOUBLE,
-    MOST_BUFFERS,
     SHARE,
     Lowered,
     ProgramParts,
@@ -35,13 +34,13 @@ from ttcodegen.conversions.ttir_to_ttmetal.program_parts import (
 from ttcodegen.conversions.ttir_to_ttmetal.registers import Allocation, allocate, capacity
 from ttcodegen.conversions.ttir_to_ttmetal.visits import Visits
 from ttcodegen.conversions.ttir_to_ttmetal.walks import Walk
+from ttcodegen.dialects.cores import CoreRange
 from ttcodegen.dialects.datatypes import DataType, shape_of
 from ttcodegen.dialects.operation import CatalogueOp
 from ttcodegen.dialects.placement import declared_data_type
 from ttcodegen.dialects.programs import (
     CircularBuffer,
     ComputeSettings,
-    CoreRange,
     Costs,
     Kernel,
     Processor,
@@ -49,6 +48,7 @@ from ttcodegen.dialects.programs import (
 )
 from ttcodegen.dialects.tile import TILE_SIDE
 from ttcodegen.dialects.ttkernel.attributes import ReduceDim, ReduceType
+from ttcodegen.dialects.ttmetal import CIRCULAR_BUFFERS
 from ttcodegen.ops.tile_lowering import Tile, TileBuilder
 
 MOST_KEPT_BYTES = 512 * 1024
@@ -179,7 +179,7 @@ class _TileProgram:
             visits = self._visits(operand)
             size = tile_bytes(operand.data_type)
             slots = visits.slots(free // size, self.cores, self.result.tiles)
-            if self._is_padded(operand) or len(self.parts.buffers) == MOST_BUFFERS:
+            if self._is_padded(operand) or len(self.parts.buffers) == CIRCULAR_BUFFERS:
                 slots = 0
             if slots:
                 self.kept[operand.name] = self.parts.add_kept_buffer(operand.name, slots), slots

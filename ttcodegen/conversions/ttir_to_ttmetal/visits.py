@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from math import prod
 
-from ttcodegen.dialects.programs import CoreRange
+from ttcodegen.dialects.cores import CoreRange
 
 
 @dataclass(frozen=True)

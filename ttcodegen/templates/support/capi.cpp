@@ -103,6 +103,10 @@ ArrayView checked(const ttcodegen_array& array, const TensorDescription& descrip
     const std::string subject = std::string("'") + description.name + "': ";
     require(is_element_type(array.dtype),
             subject + "there is no element type " + std::to_string(array.dtype));
+    // Before the sizes are looked at: a wrong rank says nothing of how many there are.
+    require(array.rank == description.rank, subject + "expected " +
+                                                std::to_string(description.rank) +
+                                                " dimensions, found " + std::to_string(array.rank));
     require(array.rank == 0 || array.shape != nullptr, subject + "the shape is NULL");
     const auto type = static_cast<ElementType>(array.dtype);
     const ArrayView view{type, {array.shape, array.rank}, array.data};

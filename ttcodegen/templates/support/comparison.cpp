@@ -33,19 +33,6 @@ struct Moments {
 
 }  // namespace
 
-Tolerance default_tolerance(ElementType type) {
-    switch (type) {
-        case ElementType::float16:
-        case ElementType::bfloat16:
-            return {0.999, 0.02};
-        case ElementType::float32:
-        case ElementType::float64:
-            return {0.9999, 0.001};
-        default:
-            return {1, 0};
-    }
-}
-
 Comparison compare(const ArrayView& actual, const ArrayView& expected, const Tolerance& tolerance) {
     if (!std::ranges::equal(actual.shape, expected.shape)) {
         throw std::runtime_error("the shape " + shape_text(actual.shape) + " is not the expected " +

@@ -20,9 +20,6 @@ struct Comparison {
     bool passed = false;
 };
 
-/// The tolerance that suits a type; integers and booleans have to be equal.
-Tolerance default_tolerance(ElementType type);
-
 /// Compares arrays of one shape element by element, in double precision.
 ///
 /// NaNs have to meet NaNs and infinities equal infinities.

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "support/array.hpp"
+#include "support/comparison.hpp"
 #include "support/drawing.hpp"
 #include "support/tensor_declaration.hpp"
 
@@ -45,6 +46,8 @@ struct TensorDescription {
     tt::tt_metal::Layout layout;
     Memory memory;
     Drawing drawing;
+    /// How closely a card can meet an output.
+    Tolerance tolerance = {1, 0};
 
     std::span<const std::uint64_t> shape() const { return {sizes.data(), rank}; }
     /// Parameters and constants are weights: they stay from one run to the next.

@@ -6,6 +6,7 @@
 #include <cerrno>
 #include <charconv>
 #include <cstdio>
+#include <cstdlib>
 #include <cstring>
 #include <limits>
 #include <optional>
@@ -36,8 +37,8 @@ constexpr const char* help_text =
     "  --loops N           run N times (1)\n"
     "  --outputs DIR       write DIR/<function>/<name>.npy\n"
     "  --golden DIR        compare with DIR/<function>/<name>.npy\n"
-    "  --correlation X     least Pearson correlation (0.9999 for 32-bit floats, 0.999 for 16-bit)\n"
-    "  --max-error X       greatest error as part of the range (0.001 and 0.02); integers: 0\n"
+    "  --correlation X     least Pearson correlation, instead of what suits each output\n"
+    "  --max-error X       greatest error as part of the range, instead of that\n"
     "  --device N          number of the device (0)\n"
     "  --help              this text\n"
     "\n"
@@ -94,7 +95,10 @@ void set_option(Options& options, std::string_view name, const std::string& valu
     } else if (name == "--seed") {
         options.seed = number<std::uint64_t>(name, value);
     } else if (name == "--loops") {
-        options.loops = std::max<std::uint64_t>(1, number<std::uint64_t>(name, value));
+        options.loops = number<std::uint64_t>(name, value);
+        if (options.loops == 0) {
+            throw UsageError("--loops needs a number above 0");
+        }
     } else if (name == "--device") {
         options.device = number<std::uint16_t>(name, value);
     } else if (name == "--correlation") {
@@ -139,6 +143,14 @@ bool is_called(const Function& function, const std::string& name) {
     return name == function.name || name == function.cpp_name;
 }
 
+/// Folders that are read: a name that was mistyped must not read as one without files.
+void require_directory(std::string_view option, const std::string& path) {
+    struct stat status{};
+    if (!path.empty() && (stat(path.c_str(), &status) != 0 || !S_ISDIR(status.st_mode))) {
+        throw UsageError(std::string(option) + ": there is no folder '" + path + "'");
+    }
+}
+
 void make_directory(const std::string& path) {
     if (mkdir(path.c_str(), 0777) != 0 && errno != EEXIST) {
         throw std::runtime_error("cannot create " + path + ": " + std::strerror(errno));
@@ -177,6 +189,7 @@ class Program {
 
     int run() {
         const auto functions = model_.module().functions;
+        require_some_input();
         for (std::size_t i = 0; i < functions.size(); ++i) {
             if (is_selected(functions[i])) {
                 run_function(i);
@@ -196,6 +209,25 @@ class Program {
         return names.empty() || std::ranges::any_of(names, [&](const std::string& name) {
                    return is_called(function, name);
                });
+    }
+
+    /// A folder that is given has at least one file that is looked for.
+    void require_some_input() const {
+        if (options_.input_directory.empty()) {
+            return;
+        }
+        for (const Function& function : model_.module().functions) {
+            for (const auto tensors : {function.inputs, function.weights}) {
+                for (const TensorDescription& tensor : tensors) {
+                    if (is_selected(function) &&
+                        file_exists(file_of(options_.input_directory, function, tensor))) {
+                        return;
+                    }
+                }
+            }
+        }
+        throw UsageError("--inputs: '" + options_.input_directory +
+                         "' has no <function>/<name>.npy of an input or weight");
     }
 
     /// The file that the options name for a tensor, if there is one.
@@ -293,13 +325,15 @@ class Program {
     void compare_with_golden(const Function& function, const TensorDescription& output,
                              const Array& values) {
         const Array golden = read_npy(file_of(options_.golden_directory, function, output));
-        Tolerance tolerance = default_tolerance(values.type);
+        Tolerance tolerance = output.tolerance;
         tolerance.correlation = options_.correlation.value_or(tolerance.correlation);
         tolerance.error = options_.max_error.value_or(tolerance.error);
         const Comparison comparison = compare(values.view(), golden.view(), tolerance);
-        std::printf("    %s: correlation %.6f, greatest error %.3g\n",
-                    comparison.passed ? "equals the golden output" : "MISMATCH",
-                    comparison.correlation, comparison.max_error);
+        std::printf(
+            "    %s: correlation %.6f (at least %g), greatest error %.3g (at most %g of the "
+            "range)\n",
+            comparison.passed ? "equals the golden output" : "MISMATCH", comparison.correlation,
+            tolerance.correlation, comparison.max_error, tolerance.error);
         if (!comparison.passed) {
             std::fprintf(stderr, "error: output '%s' of '%s' differs from the golden one\n",
                          output.name, function.name);
@@ -323,6 +357,15 @@ void check_functions(const Module& module, const Options& options) {
     }
 }
 
+/// Ends the process without destructors: after a failure on the device, or while kernels for it
+/// were built, the library crashes when devices and its threads are torn down.
+[[noreturn]] void leave(const char* message) {
+    std::fflush(stdout);
+    std::fprintf(stderr, "error: %s\n", message);
+    std::fflush(stderr);
+    std::_Exit(failure);
+}
+
 int run_options(const Module& module, const Options& options) {
     if (options.help) {
         std::printf("usage: %s_main [options]\n\n%s", module.name, help_text);
@@ -333,7 +376,19 @@ int run_options(const Module& module, const Options& options) {
         return done;
     }
     check_functions(module, options);
-    return Program(module, options).run();
+    require_directory("--inputs", options.input_directory);
+    require_directory("--data", options.data);
+    require_directory("--golden", options.golden_directory);
+    Program program(module, options);
+    try {
+        return program.run();
+    } catch (const UsageError&) {
+        throw;
+    } catch (const std::exception& error) {
+        leave(error.what());
+    } catch (...) {
+        leave("an error of unknown type");
+    }
 }
 
 }  // namespace

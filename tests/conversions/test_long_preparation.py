@@ -1,0 +1,38 @@
+"""Constants of a program that are too many for one function are all prepared."""
+
+from __future__ import annotations
+
+import re
+
+from ttcodegen.compilation import CompileOptions, compile_module
+from ttcodegen.diagnostics import Source
+
+COUNT = 60
+
+
+def test_every_constant_is_prepared() -> None:
+    lines: list[str] = []
+    for i in range(COUNT):
+        numbers = ", ".join(f"{i + k}.0" for k in range(3))
+        lines.append(
+            f'  %c{i} = "ttir.constant"() <{{value = dense<[{numbers}]> : tensor<3xf32>}}> '
+            ": () -> tensor<3xf32>"
+        )
+        before = "%x" if i == 0 else f"%s{i - 1}"
+        types = "(tensor<3xf32>, tensor<3xf32>) -> tensor<3xf32>"
+        lines.append(f'  %s{i} = "ttir.multiply"({before}, %c{i}) : {types}')
+    text = "\n".join(
+        [
+            "func.func @f(%x: tensor<3xf32>) -> tensor<3xf32> {",
+            *lines,
+            f"  return %s{COUNT - 1} : tensor<3xf32>",
+            "}",
+        ]
+    )
+    files = compile_module(Source("in.mlir", text), CompileOptions("m")).files
+    struct = re.search(r"struct FConstants \{(.*?)\n\};", files["src/m.hpp"], re.DOTALL)
+    assert struct is not None
+    fields = re.findall(r"ttnn::Tensor (\w+);", struct[1])
+    assert len(fields) == COUNT
+    prepared = re.findall(r"^ +constants\.(\w+) =", files["src/m.cpp"], re.MULTILINE)
+    assert sorted(prepared) == sorted(fields)

@@ -1,0 +1,105 @@
+"""What a stranger meets who opens the C++ of five models: counted, so that it stays readable."""
+
+from __future__ import annotations
+
+import os
+import re
+from functools import cache
+from pathlib import Path
+
+import pytest
+
+from ttcodegen.compilation import CompileOptions, compile_module
+from ttcodegen.diagnostics import Source
+from ttcodegen.project.sources import clang_format_style
+
+ROOT = Path(__file__).parents[2]
+CORPUS = Path(os.environ.get("TTCODEGEN_CORPUS", "/nowhere"))
+MODELS = {
+    **{
+        name: ROOT / "examples" / name / f"{name}.mlir" for name in ("digits", "cnn", "transformer")
+    },
+    **{name: CORPUS / f"{name}.mlir" for name in ("models__llama_attention", "models__resnet_hf")},
+}
+LONGEST_FUNCTION = 120
+MOST_UNNAMED = 6
+
+
+@cache
+def sources(name: str) -> dict[str, str]:
+    """The formatted sources of a model; the test is skipped where the model is not."""
+    path = MODELS[name]
+    if not path.exists():
+        pytest.skip(f"{path.name} is in no folder of this machine")
+    options = CompileOptions(name, style=clang_format_style())
+    return compile_module(Source(path.name, path.read_text()), options).files
+
+
+def cpp(name: str) -> str:
+    (found,) = [text for path, text in sources(name).items() if path.endswith(".cpp")]
+    return found
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_variables_have_names_not_numbers(name: str) -> None:
+    declared = re.findall(r"ttnn::Tensor (\w+) =", cpp(name))
+    numbered = [variable for variable in declared if re.search(r"_\d+$", variable)]
+    assert len(numbered) < len(declared) / 10, numbered
+    assert not any("composite" in variable for variable in declared)
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_functions_fit_on_a_page_or_two(name: str) -> None:
+    lengths: dict[str, int] = {}
+    signature, start = "", 0
+    for number, line in enumerate(cpp(name).splitlines()):
+        if re.match(r"(static )?\w[\w:<>, ]* \w+\(", line):
+            signature, start = line, number
+        elif line == "}":
+            lengths[signature] = number - start + 1
+    assert lengths
+    assert max(lengths.values()) <= LONGEST_FUNCTION, lengths
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_memory_ends_with_variables(name: str) -> None:
+    assert "deallocate" not in cpp(name)
+
+
+def arguments(text: str) -> list[str]:
+    """The arguments of a call, from the text behind its opening parenthesis."""
+    found, depth = [""], 0
+    for character in text:
+        if character in "([{":
+            depth += 1
+        elif character in ")]}":
+            if not depth:
+                break
+            depth -= 1
+        if character == "," and not depth:
+            found.append("")
+        else:
+            found[-1] += character
+    return found
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_arguments_of_long_calls_have_names(name: str) -> None:
+    text = re.sub(r"<[\w:, ]+>", "", cpp(name))
+    for call in re.finditer(r"ttnn::\w[\w:]*\(", text):
+        given = arguments(text[call.end() :])
+        unnamed = [argument for argument in given if "=*/" not in argument]
+        assert len(unnamed) <= MOST_UNNAMED, text[call.start() : call.end() + 200]
+
+
+@pytest.mark.parametrize("name", ["digits", "cnn", "models__resnet_hf"])
+def test_equal_sequences_of_constants_are_one_function(name: str) -> None:
+    wanted = {
+        "digits": "load_parameter",
+        "cnn": "fold_batch_norm",
+        "models__resnet_hf": "fold_scale",
+    }
+    text = cpp(name)
+    function = wanted[name]
+    assert len(re.findall(rf"^static .* {function}\(", text, re.MULTILINE)) == 1
+    assert text.count(f" {function}(") > 2

@@ -1,0 +1,87 @@
+"""The C++ is built and runs while numpy computes, and numpy's two runs go side by side."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from threading import Event
+from typing import Any
+
+import numpy as np
+import pytest
+
+from ttcodegen.compilation import CompileOptions, compile_module
+from ttcodegen.diagnostics import CompileError, Source
+from ttcodegen.project import checking
+from ttcodegen.project.building import BuiltProject
+from ttcodegen.project.toolchain import BuildError, Toolchain
+
+SOURCE = Source(
+    "double.mlir",
+    """
+func.func @double(%x: tensor<2x3xf32> {ttir.name = "x"}) -> (tensor<2x3xf32> {ttir.name = "y"}) {
+  %0 = "ttir.add"(%x, %x) : (tensor<2x3xf32>, tensor<2x3xf32>) -> tensor<2x3xf32>
+  return %0 : tensor<2x3xf32>
+}
+""",
+)
+TOOLCHAIN = Toolchain("c++", "gnu", "12.2.0", "", "cmake", "ninja")
+WAIT = 60.0
+
+
+class Runs:
+    """A run of numpy that ends when the C++ has run."""
+
+    def __init__(self, executed: Event, result: Any) -> None:
+        self.executed = executed
+        self.result = result
+
+    def run(self, name: str, inputs: tuple[np.ndarray, ...]) -> list[np.ndarray]:
+        assert self.executed.wait(WAIT)
+        return self.result(inputs)
+
+
+def test_the_cpp_runs_beside_numpy(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    compiled = compile_module(SOURCE, CompileOptions("double"))
+    executed = Event()
+
+    def execute(_: Path, given: Any, *__: Any) -> Any:
+        (each,) = given
+        executed.set()
+        return {"double": {"y": each.inputs[0] * 2}}, None
+
+    double = Runs(executed, lambda inputs: [inputs[0] * 2])
+    monkeypatch.setattr(checking, "build_project", lambda *_: BuiltProject(tmp_path / "x", None))
+    monkeypatch.setattr(checking, "run_executable", execute)
+    monkeypatch.setattr(checking, "Golden", lambda _: double)
+    monkeypatch.setattr(checking, "interpreter_of", lambda _: double)
+    checks = checking.check_project(SOURCE, compiled, tmp_path, TOOLCHAIN)
+    assert [check.passed for check in checks] == [True]
+    summary = checking.check_summary(checks, Path("out"))
+    assert summary == (
+        "checked: 1 output agrees between C++, flatbuffer and source; figures in out/check.json"
+    )
+
+
+def test_a_failed_build_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    compiled = compile_module(SOURCE, CompileOptions("double"))
+
+    def fail(*_: Any) -> BuiltProject:
+        raise BuildError("no compiler")
+
+    monkeypatch.setattr(checking, "build_project", fail)
+    with pytest.raises(BuildError, match="no compiler"):
+        checking.check_project(SOURCE, compiled, tmp_path, TOOLCHAIN)
+
+
+def test_a_failed_run_of_numpy_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    compiled = compile_module(SOURCE, CompileOptions("double"))
+
+    class Failing:
+        def run(self, *_: Any) -> list[np.ndarray]:
+            raise CompileError("too large")
+
+    monkeypatch.setattr(checking, "build_project", lambda *_: BuiltProject(tmp_path / "x", None))
+    monkeypatch.setattr(checking, "run_executable", lambda *_: ({"double": {}}, None))
+    monkeypatch.setattr(checking, "Golden", lambda _: Failing())
+    with pytest.raises(CompileError, match="too large"):
+        checking.check_project(SOURCE, compiled, tmp_path, TOOLCHAIN)

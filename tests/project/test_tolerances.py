@@ -1,0 +1,46 @@
+"""How closely outputs are held against golden ones."""
+
+from __future__ import annotations
+
+import pytest
+
+from ttcodegen.compilation import CompileOptions, compile_module
+from ttcodegen.diagnostics import Source
+from ttcodegen.project.tolerances import (
+    EQUAL,
+    MATRIX_ENGINE,
+    SIXTEEN_BITS,
+    VECTOR_ENGINE,
+    OutputTolerance,
+)
+
+EXP = '%0 = "ttir.exp"(%x) : (tensor<32x32xf32>) -> tensor<32x32xf32>'
+SOFTMAX = (
+    '%0 = "ttir.softmax"(%x) <{dimension = 1 : i32}> : (tensor<32x32xf32>) -> tensor<32x32xf32>'
+)
+NARROWED = (
+    '%n = "ttir.typecast"(%x) : (tensor<32x32xf32>) -> tensor<32x32xbf16>\n'
+    '%0 = "ttir.typecast"(%n) : (tensor<32x32xbf16>) -> tensor<32x32xf32>'
+)
+
+
+@pytest.mark.parametrize(
+    ("body", "result", "expected"),
+    [
+        (EXP, "f32", VECTOR_ENGINE),
+        (SOFTMAX, "f32", MATRIX_ENGINE),
+        (EXP.replace("f32", "bf16"), "bf16", SIXTEEN_BITS),
+        (NARROWED, "f32", SIXTEEN_BITS),
+        (EXP.replace("exp", "abs").replace("f32", "i32"), "i32", EQUAL),
+    ],
+)
+def test_tolerances_follow_from_what_an_output_is_computed_of(
+    body: str, result: str, expected: OutputTolerance
+) -> None:
+    text = (
+        f"func.func @f(%x: tensor<32x32x{result}>) -> tensor<32x32x{result}> {{\n{body}\n"
+        f"return %0 : tensor<32x32x{result}>\n}}\n"
+    )
+    compiled = compile_module(Source("t.mlir", text), CompileOptions("m"))
+    (output,) = compiled.description.functions[0].outputs
+    assert output.tolerance == expected

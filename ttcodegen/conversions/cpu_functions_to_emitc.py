@@ -1,0 +1,215 @@
+"""Functions for the CPU become C++ functions of tensors of the host: `src/cpu_functions.cpp`."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from xdsl.dialects.builtin import ModuleOp
+from xdsl.dialects.func import FuncOp, ReturnOp
+from xdsl.ir import Operation, SSAValue
+
+from ttcodegen.conversions.cpu_calls import cpu_function_name, overwritten_arguments
+from ttcodegen.conversions.rebuilding import body_of
+from ttcodegen.diagnostics import CompileError
+from ttcodegen.dialects.datatypes import shape_of
+from ttcodegen.dialects.functions import argument_names
+from ttcodegen.dialects.operation import CatalogueOp
+from ttcodegen.dialects.placement import declared_data_type
+from ttcodegen.emitc.builder import Argument, EmitCBuilder, open_file
+from ttcodegen.emitc.naming import NameScope, identifier
+from ttcodegen.emitc.text import Text
+from ttcodegen.ops.cpu_lowering import CpuCall, CpuOperand, element_type
+from ttcodegen.ops.definition import TTIRDefinition
+from ttcodegen.parsing.structure import operation_name
+
+HEADER = "src/cpu_functions.hpp"
+SOURCE = "src/cpu_functions.cpp"
+HOST_TENSOR = "support::cpu::Tensor"
+_TENSOR = "cpu::Tensor"
+"""The same in the source file."""
+
+
+@dataclass(frozen=True)
+class CppFunction:
+    """A function for the CPU in C++."""
+
+    name: str
+    overwritten: frozenset[int]
+    """The positions of the parameters that it overwrites."""
+
+
+@dataclass(frozen=True)
+class CppFunctions:
+    """All functions for the CPU of a module."""
+
+    by_symbol: Mapping[str, CppFunction]
+    headers: frozenset[str]
+    """The stems of the headers of `support/cpu` that their source includes."""
+
+
+def convert_cpu_functions(
+    module: ModuleOp, namespace: str, functions: Sequence[FuncOp], title: str
+) -> CppFunctions:
+    """Writes header and source of functions for the CPU as EmitC; no files if there are none.
+
+    Args:
+        module: gets the files.
+        namespace: that of the C++ module.
+        functions: functions of TTIR ops.
+        title: lines for the head of each file.
+
+    Raises:
+        CompileError: if an op has no function on the CPU.
+    """
+    scope = NameScope(["main"])
+    named = {
+        function.sym_name.data: CppFunction(
+            scope.unique(identifier(f"cpu_{cpu_function_name(function.sym_name.data)}")),
+            frozenset(overwritten_arguments(function)),
+        )
+        for function in functions
+    }
+    if not functions:
+        return CppFunctions(named, frozenset())
+    _write_header(open_file(module, HEADER), namespace, functions, named, title)
+    source = open_file(module, SOURCE)
+    writers = [_BodyWriter(source, named[f.sym_name.data], f) for f in functions]
+    headers = frozenset(header for writer in writers for header in writer.calls())
+    source.comment(title)
+    source.include(HEADER, standard=False)
+    source.blank()
+    for header in sorted(headers):
+        source.include(f"support/cpu/{header}.hpp", standard=False)
+    source.blank()
+    with source.namespace(namespace):
+        source.verbatim("namespace cpu = support::cpu;")
+        source.verbatim("using support::ElementType;")
+        for writer in writers:
+            source.blank()
+            writer.write()
+    return CppFunctions(named, headers)
+
+
+def _write_header(
+    header: EmitCBuilder,
+    namespace: str,
+    functions: Sequence[FuncOp],
+    named: Mapping[str, CppFunction],
+    title: str,
+) -> None:
+    header.comment(title)
+    header.verbatim("#pragma once")
+    header.blank()
+    if any(len(function.function_type.outputs) > 1 for function in functions):
+        header.include("array")
+        header.blank()
+    header.include("support/cpu/tensor.hpp", standard=False)
+    header.blank()
+    with header.namespace(namespace):
+        header.comment("What no program of the device computes, on the CPU.")
+        for function in functions:
+            cpp = named[function.sym_name.data]
+            header.blank()
+            parameters = _parameters(function, cpp, HOST_TENSOR)
+            header.declare(cpp.name, parameters, result_type(function, HOST_TENSOR))
+
+
+def result_type(function: FuncOp, tensor: str) -> str | None:
+    """The C++ type of what a function gives, None if that is nothing."""
+    count = len(function.function_type.outputs)
+    return {0: None, 1: tensor}.get(count, f"std::array<{tensor}, {count}>")
+
+
+def _parameters(function: FuncOp, cpp: CppFunction, tensor: str) -> list[tuple[str, str]]:
+    return [
+        (identifier(name), f"{tensor}&" if index in cpp.overwritten else f"const {tensor}&")
+        for index, name in enumerate(argument_names(function))
+    ]
+
+
+class _BodyWriter:
+    """Writes one function."""
+
+    def __init__(self, source: EmitCBuilder, cpp: CppFunction, function: FuncOp) -> None:
+        self._source = source
+        self._cpp = cpp
+        self._function = function
+        self._values: dict[SSAValue, SSAValue] = {}
+
+    def calls(self) -> list[str]:
+        """The headers of what the function calls."""
+        ops = body_of(self._function).ops
+        return [_call_of(op).header for op in ops if not isinstance(op, ReturnOp)]
+
+    def write(self) -> None:
+        """Defines the function."""
+        body = self._source.function(
+            self._cpp.name,
+            _parameters(self._function, self._cpp, _TENSOR),
+            result_type(self._function, _TENSOR),
+        )
+        block = body_of(self._function)
+        self._values.update(zip(block.args, body.arguments, strict=True))
+        for op in block.ops:
+            body.origin = op
+            if isinstance(op, ReturnOp):
+                self._return(body, op)
+            else:
+                self._call(body, op)
+
+    def _return(self, body: EmitCBuilder, op: ReturnOp) -> None:
+        values = [self._values[value] for value in op.operands]
+        if not values:
+            body.return_()
+        elif len(values) == 1:
+            body.return_(values[0])
+        else:
+            body.return_(body.braced(result_type(self._function, _TENSOR) or "", *values))
+
+    def _call(self, body: EmitCBuilder, op: Operation) -> None:
+        call = _call_of(op)
+        arguments: list[Argument] = [_type_text(result) for result in op.results]
+        arguments += [self._argument(body, operand) for operand in call.operands]
+        arguments += [Text(text) for text in call.attributes]
+        callee = f"cpu::{call.function}"
+        names = [result.name_hint or call.function for result in op.results]
+        if not op.results:
+            body.call_void(callee, *arguments)
+        elif len(op.results) == 1:
+            self._values[op.results[0]] = self._single(body, op.results[0], call, arguments)
+        else:
+            names = [f"{name}_{index}" for index, name in enumerate(names)]
+            types = [_TENSOR] * len(names)
+            found = body.call_several(callee, *arguments, types=types, names=names)
+            self._values.update(zip(op.results, found, strict=True))
+
+    def _single(
+        self, body: EmitCBuilder, result: SSAValue, call: CpuCall, arguments: Sequence[Argument]
+    ) -> SSAValue:
+        callee = f"cpu::{call.function}"
+        if result.has_one_use() and isinstance(next(iter(result.uses)).operation, ReturnOp):
+            return body.call(callee, *arguments, type=_TENSOR, pure=True)
+        name = result.name_hint or call.function
+        return body.call(callee, *arguments, type=f"const {_TENSOR}", name=name)
+
+    def _argument(self, body: EmitCBuilder, operand: CpuOperand) -> Argument:
+        if operand is None:
+            return Text("std::nullopt")
+        if isinstance(operand, SSAValue):
+            return self._values[operand]
+        tensors = [self._values[value] for value in operand]
+        return body.braced(f"std::vector<{_TENSOR}>", *tensors)
+
+
+def _call_of(op: Operation) -> CpuCall:
+    if not isinstance(op, CatalogueOp) or not isinstance(op.definition, TTIRDefinition):
+        raise CompileError(f"'{operation_name(op)}' cannot run on the CPU", op)
+    if op.definition.cpu is None:
+        raise CompileError(f"'{op.name}' has no function on the CPU", op)
+    return op.definition.cpu(op)
+
+
+def _type_text(value: SSAValue) -> Text:
+    sizes = ", ".join(str(size) for size in shape_of(value.type))
+    return Text(f"{{{element_type(declared_data_type(value))}, {{{sizes}}}}}")

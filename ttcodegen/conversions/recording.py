@@ -1,0 +1,202 @@
+"""What the catalogue says of the ops of a function, as statements that are written later."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+
+from xdsl.ir import Operation, SSAValue
+
+from ttcodegen.conversions.cpp_interface import DEVICE, ConstantFile
+from ttcodegen.conversions.naming import ValueNames
+from ttcodegen.conversions.tuning import Tuning
+from ttcodegen.diagnostics import CompileError
+from ttcodegen.dialects.compute_config import ComputeConfig
+from ttcodegen.dialects.operation import CatalogueOp
+from ttcodegen.dialects.placement import TensorPlacement, placement_of
+from ttcodegen.dialects.shards import Orientation
+from ttcodegen.emitc.naming import NameScope, identifier
+from ttcodegen.emitc.text import Text
+from ttcodegen.ops.cpp_calls import Argument, Call, Use
+from ttcodegen.ops.definition import TTNNDefinition
+
+TENSOR = "ttnn::Tensor"
+DEALLOCATE = "deallocate"
+"""The op that says when memory is free, which C++ says by the lifetimes of variables."""
+
+
+@dataclass(frozen=True, eq=False)
+class Statement:
+    """A statement: an expression, and the values of the program that hold what it gives."""
+
+    op: Operation
+    call: Argument
+    results: tuple[SSAValue, ...]
+    uses: tuple[SSAValue, ...]
+    """The values that the expression uses, once for each time."""
+
+
+class SourceFacts:
+    """What the statements of a source file need beside themselves."""
+
+    def __init__(self) -> None:
+        self.own_headers: set[str] = set()
+        self.headers: set[str] = set()
+        self.constants: list[ConstantFile] = []
+        self.constant_names = NameScope()
+        self.tuning = Tuning()
+
+
+class Recorder:
+    """Records the statements of a function; implements `cpp_calls.CppCalls`."""
+
+    def __init__(self, facts: SourceFacts, names: ValueNames) -> None:
+        self.facts = facts
+        self.names = names
+        self.statements: list[Statement] = []
+        self._op: Operation | None = None
+        self._same: dict[SSAValue, SSAValue] = {}
+        self._shared: set[int] = set()
+        self._memory_configs: dict[tuple[object, ...], Call] = {}
+
+    def record(self, ops: Iterable[Operation]) -> list[Statement]:
+        """The statements of ops in order.
+
+        Raises:
+            CompileError: if an op has no C++.
+        """
+        for op in ops:
+            if not isinstance(op, CatalogueOp) or op.definition.short_name == DEALLOCATE:
+                continue
+            definition = op.definition
+            if not isinstance(definition, TTNNDefinition) or definition.cpp is None:
+                raise CompileError(f"'{op.name}' has no C++ call", op.source_offset)
+            self._op = op
+            definition.cpp(self, op)
+        return self.statements
+
+    def resolved(self, value: SSAValue) -> SSAValue:
+        """The value that a value is the same as in C++; itself in general."""
+        return self._same.get(value, value)
+
+    def _add(self, call: Argument, results: Sequence[SSAValue]) -> None:
+        assert self._op is not None
+        uses = tuple(self._uses(call))
+        self.statements.append(Statement(self._op, call, tuple(results), uses))
+
+    def _uses(self, argument: Argument) -> Iterator[SSAValue]:
+        if isinstance(argument, Use):
+            yield argument.value
+        elif isinstance(argument, Call) and id(argument) not in self._shared:
+            if argument.type != TENSOR:
+                self._shared.add(id(argument))
+            for inner in argument.arguments:
+                yield from self._uses(inner)
+
+    # --- What the catalogue uses -----------------------------------------------------------------
+
+    def __getitem__(self, value: SSAValue) -> Argument:
+        return Use(self.resolved(value))
+
+    @property
+    def device(self) -> Argument:
+        return Text(DEVICE)
+
+    @property
+    def device_pointer(self) -> Argument:
+        return Text(f"&{DEVICE}")
+
+    def include(self, header: str) -> None:
+        self.facts.headers.add(header)
+
+    def include_support(self, header: str) -> None:
+        self.facts.own_headers.add(f"support/{header}")
+
+    def call(self, callee: str, *arguments: Argument, type: str = TENSOR) -> Argument:
+        return Call(callee, arguments, type)
+
+    def nested(self, callee: str, *arguments: Argument, type: str = TENSOR) -> Argument:
+        return Call(callee, arguments, type)
+
+    def bind_several(
+        self,
+        results: Sequence[SSAValue],
+        callee: str,
+        *arguments: Argument,
+        names: Sequence[str],
+    ) -> None:
+        for result, name in zip(results, names, strict=True):
+            self.names.suggest(result, name)
+        self._add(Call(callee, arguments, TENSOR), results)
+
+    def run(self, callee: str, *arguments: Argument) -> None:
+        self._add(Call(callee, arguments, "void"), ())
+
+    def literal(self, text: str, type: str) -> Argument:
+        return Call(text, (), type, "literal")
+
+    def get(self, value: Argument, index: int, type: str = TENSOR) -> Argument:
+        return Call("std::get", (value,), type, "get", index)
+
+    def subscript(self, value: Argument, index: int, type: str = TENSOR) -> Argument:
+        return Call("", (value,), type, "subscript", index)
+
+    def memory_config(self, placement: TensorPlacement) -> Argument:
+        if placement.shards is not None:
+            return self._sharded_memory_config(placement)
+        known = {("dram", "interleaved"): "DRAM", ("l1", "interleaved"): "L1"}
+        buffer = known[placement.buffer_type, placement.memory_layout or ""]
+        kind = "weights" if self.names.of_weights else "activations"
+        return Text(self.facts.tuning.memory(kind, buffer))
+
+    def _sharded_memory_config(self, placement: TensorPlacement) -> Call:
+        """A variable that holds it, one for all tensors that are divided alike."""
+        shards = placement.shards
+        assert shards is not None
+        key = (placement.buffer_type, placement.memory_layout, shards)
+        if key not in self._memory_configs:
+            ranges = [
+                f"ttnn::CoreRange({{{r.first_column}, {r.first_row}}}, "
+                f"{{{r.last_column}, {r.last_row}}})"
+                for r in shards.core_ranges
+            ]
+            cores = ranges[0]
+            if len(ranges) > 1:
+                cores = f"std::vector<ttnn::CoreRange>{{{', '.join(ranges)}}}"
+            height, width = shards.shape
+            orientation = ""
+            if shards.orientation is Orientation.COL_MAJOR:
+                orientation = ", tt::tt_metal::ShardOrientation::COL_MAJOR"
+            assert placement.memory_layout is not None
+            arguments = (
+                Text(f"ttnn::TensorMemoryLayout::{placement.memory_layout.upper()}"),
+                Text(f"ttnn::BufferType::{placement.buffer_type.upper()}"),
+                Text(
+                    f"tt::tt_metal::ShardSpec(ttnn::CoreRangeSet({cores}), "
+                    f"{{{height}, {width}}}{orientation})"
+                ),
+            )
+            config = "ttnn::MemoryConfig"
+            self._memory_configs[key] = Call(
+                config, arguments, config, variable=placement.memory_layout
+            )
+        return self._memory_configs[key]
+
+    def compute_config(self, config: ComputeConfig) -> Argument:
+        return Text(self.facts.tuning.compute(config))
+
+    def data_array(self, op: CatalogueOp, name_hint: str) -> str:
+        name = self.facts.constant_names.unique(identifier(self.names[op.results[0]] or name_hint))
+        self.facts.constants.append(
+            ConstantFile(name, op.parameter("value"), placement_of(op.results[0]).data_type)
+        )
+        return name
+
+    def list(self, type: str, elements: Iterable[Argument]) -> Argument:
+        return Call(type, tuple(elements), type, "list")
+
+    def bind(self, result: SSAValue, value: Argument) -> None:
+        if isinstance(value, Use):
+            self._same[result] = value.value
+        else:
+            self._add(value, (result,))

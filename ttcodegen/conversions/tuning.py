@@ -1,0 +1,139 @@
+"""src/tuning.hpp: the decisions of a program that a person may turn, as named constants."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import fields
+
+from xdsl.dialects.builtin import ModuleOp
+from xdsl.dialects.func import FuncOp
+
+from ttcodegen.conversions.interface import Entry
+from ttcodegen.conversions.rebuilding import body_of
+from ttcodegen.dialects.compute_config import ComputeConfig
+from ttcodegen.dialects.math_fidelity import MathFidelity
+from ttcodegen.dialects.operation import CatalogueOp
+from ttcodegen.emitc.builder import EmitCBuilder, open_file
+from ttcodegen.emitc.naming import NameScope
+from ttcodegen.ops.cpp_calls import COMPUTE_CONFIG_ATTRIBUTE
+
+HEADER = "tuning.hpp"
+_NAMESPACE = "tuning"
+"""Where the constants stand, so that no value of the program can have the name of one."""
+_COMPUTE_TYPE = "ttnn::DeviceComputeKernelConfig"
+_MEMORY_TYPE = "ttnn::MemoryConfig&"
+_MEMORY_COMMENTS = {
+    "weights": "Where weights and constants lie: {} or {}.",
+    "activations": "Where what is passed from call to call lies: {} or {}.",
+}
+_BUFFERS = ("ttnn::DRAM_MEMORY_CONFIG", "ttnn::L1_MEMORY_CONFIG")
+_COMPUTE_ALTERNATIVES = (
+    "math_fidelity: LoFi, HiFi2, HiFi3, HiFi4 (more digits, more time); math_approx_mode, "
+    "fp32_dest_acc_en, packer_l1_acc: true, false."
+)
+
+
+class Tuning:
+    """Names the decisions that a program takes, in the order of their first use."""
+
+    def __init__(self) -> None:
+        self._computes: dict[ComputeConfig, str] = {}
+        self._memories: dict[tuple[str, str], str] = {}
+
+    def compute(self, config: ComputeConfig) -> str:
+        """The constant that holds a compute kernel configuration."""
+        return f"{_NAMESPACE}::{self._computes[config]}"
+
+    def memory(self, kind: str, buffer: str) -> str:
+        """The constant that holds an interleaved memory configuration.
+
+        Args:
+            kind: weights or activations.
+            buffer: DRAM or L1.
+        """
+        name = f"{kind}_memory" if buffer == "DRAM" else f"{kind}_memory_{buffer.lower()}"
+        self._memories.setdefault((kind, buffer), name)
+        return f"{_NAMESPACE}::{name}"
+
+    def collect(self, entries: Sequence[Entry]) -> None:
+        """Names all compute kernel configurations that the functions of these entries use."""
+        scope = NameScope()
+        for config in _used(entries):
+            if config not in self._computes:
+                self._computes[config] = scope.unique(_name(config))
+
+    def write(self, module: ModuleOp, name: str, title: str) -> bool:
+        """Writes the file of the module of that C++ name; whether there is anything in it."""
+        if not self._computes and not self._memories:
+            return False
+        file = open_file(module, f"src/{HEADER}")
+        file.comment(title)
+        file.comment("What may be turned: change a constant and build again; see README.md.")
+        file.verbatim("#pragma once")
+        file.blank()
+        file.include("ttnn/operations/core/compute_kernel/compute_kernel_config.hpp")
+        file.include("ttnn/types.hpp")
+        file.blank()
+        # Whoever gives a call a configuration by hand writes it as the documentation does.
+        with file.namespace(name):
+            file.verbatim("using tt::tt_metal::MathFidelity;")
+        file.blank()
+        with file.namespace(f"{name}::{_NAMESPACE}"):
+            self._write_constants(file)
+        return True
+
+    def _write_constants(self, file: EmitCBuilder) -> None:
+        is_first = True
+        for (kind, buffer), name in sorted(self._memories.items()):
+            if not is_first:
+                file.blank()
+            is_first = False
+            file.comment(_MEMORY_COMMENTS[kind].format(*_BUFFERS))
+            file.global_constant(name, _MEMORY_TYPE, f"ttnn::{buffer}_MEMORY_CONFIG")
+        for config, name in self._computes.items():
+            if not is_first:
+                file.blank()
+            is_first = False
+            file.comment(_comment(config))
+            file.comment(_COMPUTE_ALTERNATIVES)
+            file.global_constant(name, _COMPUTE_TYPE, initializer(config))
+
+
+def _used(entries: Iterable[Entry]) -> Iterator[ComputeConfig]:
+    for entry in entries:
+        for function in (entry.const_eval, entry.function):
+            if function is not None:
+                yield from _of_function(function)
+
+
+def _of_function(function: FuncOp) -> Iterator[ComputeConfig]:
+    for op in body_of(function).ops:
+        if isinstance(op, CatalogueOp) and COMPUTE_CONFIG_ATTRIBUTE in op.definition.attributes:
+            config = op.parameter(COMPUTE_CONFIG_ATTRIBUTE.name)
+            if config is not None:
+                yield config
+
+
+def _name(config: ComputeConfig) -> str:
+    return "exact_compute" if config.is_exact else f"{config.math_fidelity.value}_compute"
+
+
+def _comment(config: ComputeConfig) -> str:
+    if config.is_exact:
+        return "Computes with 32-bit floats as exactly as the device can."
+    return f"Computes with {config.math_fidelity.cpp} products."
+
+
+def initializer(config: ComputeConfig) -> str:
+    """A configuration as braced C++, field by field; trailing defaults are left out."""
+    written = [f".{field.name} = {_text(getattr(config, field.name))}" for field in fields(config)]
+    default = ComputeConfig()
+    for field in reversed(fields(config)):
+        if getattr(config, field.name) != getattr(default, field.name):
+            break
+        written.pop()
+    return "{" + ", ".join(written) + "}"
+
+
+def _text(value: bool | MathFidelity) -> str:
+    return f"MathFidelity::{value.cpp}" if isinstance(value, MathFidelity) else str(value).lower()

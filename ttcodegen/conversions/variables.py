@@ -1,0 +1,149 @@
+"""The variables of a C++ function: which value lies in which, and when its memory is free again.
+
+A tensor of the library frees its memory when the last variable that holds it goes. So there are no
+statements that free it: a value that takes the place of its operand is assigned to the same
+variable, and a variable that is used for the last time is moved out of (`last_use(x)`), so that
+its tensor goes at the end of that statement, which is when it was deallocated in the program that
+is written. What is used by the last statement goes with the scope.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+
+from xdsl.ir import SSAValue
+
+from ttcodegen.conversions.naming import ValueNames
+from ttcodegen.emitc.naming import NameScope, identifier
+
+
+@dataclass(frozen=True)
+class Usage:
+    """The values that a statement uses, once for each time, and those that it makes."""
+
+    uses: tuple[SSAValue, ...]
+    results: tuple[SSAValue, ...]
+
+
+@dataclass
+class Lifetime:
+    """What a statement does to variables."""
+
+    assigned: dict[SSAValue, str] = field(default_factory=dict[SSAValue, str])
+    """Results that go into a variable that is there already."""
+    declared: dict[SSAValue, str] = field(default_factory=dict[SSAValue, str])
+    """Results that get a variable of their own."""
+    moved: set[SSAValue] = field(default_factory=set[SSAValue])
+    """Values that are used for the last time and moved out of their variable."""
+    cleared: list[SSAValue] = field(default_factory=list[SSAValue])
+    """Values that are used for the last time, more than once: their variable is emptied after."""
+
+
+def plan_variables(
+    statements: Sequence[Usage],
+    names: ValueNames,
+    *,
+    owned: Iterable[tuple[SSAValue, str]] = (),
+    returned: Iterable[SSAValue] = (),
+    reserved: Iterable[str] = (),
+) -> list[Lifetime]:
+    """The variables of a function, statement by statement.
+
+    Args:
+        statements: what they use and make; other values belong to somebody else.
+        names: what values are called.
+        owned: parameters that the function may move out of, with their names.
+        returned: what the function returns.
+        reserved: names that are taken.
+    """
+    planner = _Planner(statements, names, returned, reserved)
+    for value, name in owned:
+        planner.scope.reserve(name)
+        planner.variable_of[value] = name
+        planner.base_of[name] = identifier(names[value])
+    return [planner.plan(index, usage) for index, usage in enumerate(statements)]
+
+
+class _Planner:
+    def __init__(
+        self,
+        statements: Sequence[Usage],
+        names: ValueNames,
+        returned: Iterable[SSAValue],
+        reserved: Iterable[str],
+    ) -> None:
+        self.names = names
+        self.scope = NameScope(reserved)
+        self.variable_of: dict[SSAValue, str] = {}
+        self.base_of: dict[str, str] = {}
+        self._free: dict[str, None] = {}
+        self._count = len(statements)
+        self._last_use = {
+            value: index for index, usage in enumerate(statements) for value in usage.uses
+        }
+        self._last_use.update((value, self._count) for value in returned)
+
+    def plan(self, index: int, usage: Usage) -> Lifetime:
+        """What the statement of that index does to variables."""
+        lifetime = Lifetime()
+        counts = Counter(usage.uses)
+        dying = [
+            value
+            for value in counts
+            if value in self.variable_of and self._last_use[value] == index
+        ]
+        single = usage.results[0] if len(usage.results) == 1 else None
+        taken_over: SSAValue | None = None
+        if single is not None:
+            taken_over = self._take_over(single, dying, lifetime)
+        else:
+            for result in usage.results:
+                self._declare(result, self._unique(result), lifetime)
+        is_last = index == self._count - 1
+        for value in dying:
+            if value is not taken_over:
+                if not is_last:
+                    if counts[value] == 1:
+                        lifetime.moved.add(value)
+                    else:
+                        lifetime.cleared.append(value)
+                self._free[self.variable_of[value]] = None
+        return lifetime
+
+    def _take_over(
+        self, result: SSAValue, dying: Sequence[SSAValue], lifetime: Lifetime
+    ) -> SSAValue | None:
+        """Gives a result its variable: that of an operand of its name that nobody uses any more,
+        else one of its name that is free, else a new one. Returns the operand, if any."""
+        base = identifier(self.names[result])
+        for value in dying:
+            variable = self.variable_of[value]
+            if self.base_of[variable] == base:
+                self._assign(result, variable, lifetime)
+                return value
+        for name in (base, identifier(self.names.qualified(result))):
+            if name in self._free:
+                del self._free[name]
+                self._assign(result, name, lifetime)
+                return None
+            if not self.scope.is_taken(name):
+                self._declare(result, self.scope.unique(name), lifetime, base)
+                return None
+        self._declare(result, self._unique(result), lifetime, base)
+        return None
+
+    def _unique(self, result: SSAValue) -> str:
+        return self.scope.unique(identifier(self.names[result]))
+
+    def _assign(self, result: SSAValue, variable: str, lifetime: Lifetime) -> None:
+        self.variable_of[result] = variable
+        lifetime.assigned[result] = variable
+
+    def _declare(
+        self, result: SSAValue, variable: str, lifetime: Lifetime, base: str | None = None
+    ) -> None:
+        self.variable_of[result] = variable
+        self.base_of[variable] = base or identifier(self.names[result])
+        lifetime.declared[result] = variable

@@ -1,0 +1,164 @@
+"""What a framework computed: a fourth meaning for `--check`, from a folder of .npy files.
+
+    DIR/inputs/NAME.npy     arguments by their names, weights among them; others are drawn
+    DIR/outputs/NAME.npy    results
+
+For a module with several functions these folders lie in DIR/FUNCTION.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from ttcodegen.diagnostics import CompileError
+from ttcodegen.emitc.naming import identifier
+from ttcodegen.project.writer import save_array
+from ttcodegen.runtime.comparison import Agreement, OutputCheck, compare, reference_tolerance
+
+if TYPE_CHECKING:
+    from ttcodegen.project.checking import FunctionRuns
+    from ttcodegen.project.description import (
+        FunctionDescription,
+        ModuleDescription,
+        TensorDescription,
+    )
+
+INPUTS = "inputs"
+OUTPUTS = "outputs"
+
+
+@dataclass(frozen=True)
+class Reference:
+    """Arguments and results of one run of a function, by the names that the source gives them."""
+
+    inputs: Mapping[str, np.ndarray] = field(default_factory=dict[str, np.ndarray])
+    outputs: Mapping[str, np.ndarray] = field(default_factory=dict[str, np.ndarray])
+
+
+def read_reference(folder: Path, module: ModuleDescription) -> dict[str, Reference]:
+    """What a framework computed, by function.
+
+    Raises:
+        CompileError: if there are no outputs, a file is of no tensor of the module, cannot be read
+            or has another shape.
+    """
+    found: dict[str, Reference] = {}
+    for function in module.functions:
+        place = folder / function.cpp_name if len(module.functions) > 1 else folder
+        inputs = _read(place / INPUTS, function.arguments)
+        outputs = _read(place / OUTPUTS, function.outputs)
+        if outputs:
+            found[function.name] = Reference(inputs, outputs)
+    if not found:
+        raise CompileError(
+            f"'{folder}' holds no outputs",
+            remedy=f"put what the model computes into {folder / OUTPUTS}/NAME.npy, and what it "
+            f"computes it from into {folder / INPUTS}/NAME.npy",
+        )
+    return found
+
+
+def _read(folder: Path, tensors: Sequence[TensorDescription]) -> dict[str, np.ndarray]:
+    if not folder.is_dir():
+        return {}
+    names = {each.field: each for each in tensors} | {each.name: each for each in tensors}
+    arrays: dict[str, np.ndarray] = {}
+    for path in sorted(folder.glob("*.npy")):
+        tensor = names.get(path.stem)
+        if tensor is None:
+            raise CompileError(
+                f"'{path}' is of no tensor of the module",
+                remedy=f"they are called {', '.join(each.field for each in tensors) or '(none)'}",
+            )
+        try:
+            array = np.load(path, allow_pickle=False)
+        except (OSError, ValueError) as error:
+            raise CompileError(f"cannot read '{path}': {error}") from None
+        if array.shape != tensor.shape:
+            raise CompileError(f"'{path}': expected the shape {tensor.shape}, found {array.shape}")
+        arrays[tensor.name] = _in_source_dtype(array, tensor.source_dtype)
+    return arrays
+
+
+def _in_source_dtype(array: np.ndarray, name: str) -> np.ndarray:
+    """The array in the dtype of the source; .npy files hold bfloat16 as float32, or as two bytes
+    that say nothing."""
+    import ml_dtypes
+
+    dtype = np.dtype(ml_dtypes.bfloat16) if name == "bfloat16" else np.dtype(name)
+    if array.dtype.kind == "V" and array.dtype.itemsize == dtype.itemsize:
+        return array.view(dtype)
+    return array.astype(dtype, copy=False)
+
+
+def write_reference(folder: Path, reference: Reference) -> None:
+    """Writes what a framework computed, as `--golden` reads it.
+
+    Raises:
+        CompileError: if that is not possible.
+    """
+    try:
+        for name, arrays in ((INPUTS, reference.inputs), (OUTPUTS, reference.outputs)):
+            place = folder / name
+            place.mkdir(parents=True, exist_ok=True)
+            for key, array in arrays.items():
+                save_array(place / f"{identifier(key)}.npy", array)
+    except OSError as error:
+        raise CompileError(f"cannot write '{folder}': {error.strerror or error}") from None
+
+
+def given_arguments(
+    module: ModuleDescription, reference: Mapping[str, Reference]
+) -> dict[str, dict[str, np.ndarray]]:
+    """The arguments with known values, by function and name: weights of the project, and the inputs
+    of the reference."""
+    files = {file.name: file.array for file in module.weights}
+    given: dict[str, dict[str, np.ndarray]] = {}
+    for function in module.functions:
+        known = {
+            weight.name: files[name]
+            for weight in function.weights
+            if (name := module.weight_file(function, weight)) in files
+        }
+        if function.name in reference:
+            known |= reference[function.name].inputs
+        given[function.name] = known
+    return given
+
+
+def against_reference(
+    checks: Sequence[OutputCheck],
+    runs: Sequence[FunctionRuns],
+    outputs: Mapping[str, Mapping[str, np.ndarray]],
+    reference: Mapping[str, Reference],
+) -> list[OutputCheck]:
+    """The checks, with what comes of comparing the C++ with the reference."""
+    compared: dict[tuple[str, str], Agreement] = {}
+    for run in runs:
+        if run.function.name in reference:
+            expected = reference[run.function.name].outputs
+            compared |= _agreements(run.function, run, outputs[run.function.name], expected)
+    return [
+        replace(check, reference=compared.get((check.function, check.name))) for check in checks
+    ]
+
+
+def _agreements(
+    function: FunctionDescription,
+    run: FunctionRuns,
+    outputs: Mapping[str, np.ndarray],
+    expected: Mapping[str, np.ndarray],
+) -> dict[tuple[str, str], Agreement]:
+    found: dict[tuple[str, str], Agreement] = {}
+    for index, output in enumerate(function.outputs):
+        wanted, actual = expected.get(output.name), outputs.get(output.field)
+        if wanted is None or actual is None:
+            continue
+        tolerance = reference_tolerance(wanted.dtype, run.depends_on_floats[index])
+        found[function.name, output.name] = compare(actual, wanted, tolerance)
+    return found

@@ -1,0 +1,106 @@
+"""Where a project is written before it takes its place, and what is left of it if that is cut off.
+
+A folder `.ttcodegen-*` holds the new files (`project`), what they replaced (`replaced`) and a lock
+that the process which made it holds as long as it lives. A folder whose lock is free belongs to a
+process that was killed: who comes next puts back what was replaced, and removes it.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import shutil
+import tempfile
+from collections.abc import Generator, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import IO
+
+PREFIX = ".ttcodegen-"
+
+_LOCK = "lock"
+_COMMITTED = "committed"
+
+
+@dataclass(frozen=True)
+class Staging:
+    """The folder of one writing."""
+
+    folder: Path
+
+    @property
+    def project(self) -> Path:
+        """The new files, by their paths in the project."""
+        return self.folder / "project"
+
+    @property
+    def replaced(self) -> Path:
+        """The files that made place for them, by the same paths."""
+        return self.folder / "replaced"
+
+    def commit(self) -> None:
+        """Says that all new files have taken their places: nothing is to be put back any more."""
+        self.folder.joinpath(_COMMITTED).touch()
+
+
+@contextmanager
+def staging(parent: Path) -> Generator[Staging]:
+    """A new staging folder in `parent`, which goes in the end."""
+    folder = Path(tempfile.mkdtemp(prefix=PREFIX, dir=parent))
+    try:
+        with folder.joinpath(_LOCK).open("w") as lock:
+            fcntl.flock(lock, fcntl.LOCK_EX)
+            yield Staging(folder)
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def recover(out: Path) -> None:
+    """Makes the project in `out` what it was before a writing that was cut off, and removes what
+    such writings left there and beside it.
+
+    Raises:
+        OSError: if files cannot be moved back.
+    """
+    for parent in (out, out.parent):
+        for folder in _abandoned(parent):
+            if parent == out and not folder.joinpath(_COMMITTED).exists():
+                _put_back(folder / "replaced", out)
+            shutil.rmtree(folder, ignore_errors=True)
+
+
+def _abandoned(parent: Path) -> Iterator[Path]:
+    """The staging folders in `parent` that no living process holds; locked while they are given."""
+    try:
+        names = sorted(name for name in os.listdir(parent) if name.startswith(PREFIX))
+    except OSError:
+        return
+    for name in names:
+        lock = _free_lock(parent / name / _LOCK)
+        if lock is not None:
+            with lock:
+                yield parent / name
+
+
+def _free_lock(path: Path) -> IO[str] | None:
+    """The lock, taken; None if somebody holds it, or if there is none."""
+    try:
+        lock = path.open("r+")
+    except OSError:
+        return None
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError:
+        lock.close()
+        return None
+    return lock
+
+
+def _put_back(replaced: Path, out: Path) -> None:
+    for folder, _, names in os.walk(replaced):
+        for name in names:
+            file = Path(folder, name)
+            target = out / file.relative_to(replaced)
+            target.parent.mkdir(parents=True, exist_ok=True)
+            file.replace(target)

@@ -168,3 +168,22 @@ def test_every_call_is_emulated(tmp_path: Path, thread: ThreadType) -> None:
     command = [compiler, "-std=c++20", "-fsyntax-only", "-w", "-I", str(INCLUDE), str(unit)]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
+
+
+def test_circular_buffers_that_a_kernel_takes_have_numbers() -> None:
+    from ttcodegen.diagnostics import Source
+    from ttcodegen.translation import ttkernel_to_cpp
+
+    cb = "!ttkernel.cb<4, !ttcore.tile<32x32, bf16>>"
+    text = (
+        f"func.func @double(%in: {cb}, %out: {cb}) "
+        "attributes {ttkernel.thread = #ttkernel.thread<compute>} {\n"
+        "  %n = arith.constant 1 : i32\n"
+        f"  ttkernel.cb_wait_front(%in, %n) : ({cb}, i32) -> ()\n"
+        f"  ttkernel.cb_push_back(%out, %n) : ({cb}, i32) -> ()\n"
+        "  return\n}\n"
+    )
+    made = str(ttkernel_to_cpp(Source("in.mlir", text)).whole)
+    assert "constexpr uint32_t in = 0;" in made
+    assert "constexpr uint32_t out = 1;" in made
+    assert "cb_push_back(out, n);" in made

@@ -10,8 +10,8 @@ from ttcodegen.dialects.system import set_system
 from ttcodegen.dialects.ttcore_enumerations import NocIndex
 from ttcodegen.dialects.ttmetal import EnqueueProgramOp
 from ttcodegen.dialects.ttmetal_attributes import ComputeConfigAttr, NocConfigAttr
+from ttcodegen.dialects.verification import verify_module
 from ttcodegen.systems.description import default_system
-from ttcodegen.transforms.pass_runner import verify_located
 
 L1 = "memref<1x1x2x4x!ttcore.tile<32x32, f32>, #ttcore.shard<16384x4096, 1>, #l1>"
 CB = "memref<2x4x!ttcore.tile<32x32, f32>, #ttcore.cb_layout<16384x4096, 2>, #l1>"
@@ -58,7 +58,7 @@ def test_programs_read_back() -> None:
     module = parse(program())
     assert_round_trip(module)
     set_system(module, default_system("wormhole_b0"))
-    verify_located(module)
+    verify_module(module)
     (op,) = [op for op in module.walk() if isinstance(op, EnqueueProgramOp)]
     assert op.circular_buffers == 2
     assert op.kernel_configs is not None
@@ -229,10 +229,10 @@ def test_functions_are_no_kernels() -> None:
 def test_cores_have_to_be_on_the_chip() -> None:
     configs = changed("compute", "core_range<0x0, 1x1>", "core_range<7x0, 2x8>")
     module = parse(program(configs))
-    verify_located(module)
+    verify_module(module)
     set_system(module, default_system("wormhole_b0"))
     with pytest.raises(CompileError, match="range<7x0, 2x8> is not on the chip, which has 8x8 "):
-        verify_located(module)
+        verify_module(module)
 
 
 def test_all_faults_of_a_program_are_listed() -> None:

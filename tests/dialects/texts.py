@@ -8,9 +8,9 @@ import pytest
 from xdsl.dialects.builtin import ModuleOp
 
 from ttcodegen.diagnostics import CompileError, Source
+from ttcodegen.dialects.verification import verify_module
 from ttcodegen.parsing import parse_module
 from ttcodegen.transforms.module_text import ModulePrinter
-from ttcodegen.transforms.pass_runner import verify_located
 
 
 def parse(text: str) -> ModuleOp:
@@ -42,5 +42,5 @@ def refusal(text: str) -> str:
     """The message, with its place, for a module that does not parse or does not verify."""
     source = Source("in.mlir", text)
     with pytest.raises(CompileError) as caught:
-        verify_located(parse_module(source), "reading")
+        verify_module(parse_module(source), "reading")
     return caught.value.render(source)

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.lit.running import LitError, run_lines, run_test
+from tests.lit.running import LitError, features, run_lines, run_test, unmet
 
 
 def pytest_collect_file(parent: pytest.Collector, file_path: Path) -> pytest.Collector | None:
@@ -29,6 +29,9 @@ class LitItem(pytest.Item):
     """All RUN lines of a file."""
 
     def runtest(self) -> None:
+        condition = unmet(self.path.read_text("utf-8"), features())
+        if condition is not None:
+            pytest.skip(condition)
         with tempfile.TemporaryDirectory() as folder:
             run_test(self.path, Path(folder))
 

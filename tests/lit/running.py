@@ -2,7 +2,10 @@
 
 The programs of the project and filecheck are called in this process: starting Python costs more
 than most tests. A RUN line is a pipe of commands, with `not`, `2>&1`, `> FILE`, `2> FILE` and
-`< FILE`; `%s` is the file, `%S` its folder, `%t` a file of the test's own, `%T` the folder of that.
+`< FILE`; `%s` is the file, `%S` its folder, `%t` a file of the test's own, `%T` the folder of that,
+`%system_desc_path%` what SYSTEM_DESC_PATH names, a card of one chip without it. The programs may
+have the names that they have in tt-mlir. Files with `REQUIRES:` or `UNSUPPORTED:` run where the
+features that they name are there or are not.
 """
 
 from __future__ import annotations
@@ -21,6 +24,43 @@ from pathlib import Path
 
 _RUN = re.compile(r"^\s*//\s*RUN:\s?(.*)$", re.MULTILINE)
 _OPERATORS = ("|", "<", ">", ">>", "2>", "2>&1", "&>", "&&", ";")
+
+
+_CONDITION = re.compile(r"^\s*//\s*(REQUIRES|UNSUPPORTED):\s*(.*)$", re.MULTILINE)
+_FEATURE = re.compile(r"\s*(&&|\|\||!|\(|\)|[\w.=+-]+)")
+SYSTEM_DESC = "SYSTEM_DESC_PATH"
+
+
+def features() -> frozenset[str]:
+    """What a file may require: an operating system, and what is set up on this machine."""
+    found = {sys.platform, f"system-{sys.platform}", "wormhole_b0"}
+    found |= {"system-desc"} if os.environ.get(SYSTEM_DESC) else set()
+    return frozenset(found)
+
+
+def unmet(text: str, present: frozenset[str]) -> str | None:
+    """The condition of a file that keeps it from running with these features; None if it runs.
+
+    Raises:
+        LitError: if a condition is no expression of features, `&&`, `||`, `!` and brackets.
+    """
+    for kind, conditions in _CONDITION.findall(text):
+        for condition in conditions.split(","):
+            if _holds(condition.strip(), present) != (kind == "REQUIRES"):
+                return f"{kind}: {condition.strip()}"
+    return None
+
+
+def _holds(condition: str, present: frozenset[str]) -> bool:
+    words = _FEATURE.findall(condition)
+    if "".join(words) != re.sub(r"\s", "", condition) or not words:
+        raise LitError(f"'{condition}' is no condition")
+    operators = {"&&": "and", "||": "or", "!": "not", "(": "(", ")": ")"}
+    text = " ".join(operators.get(word, str(word in present)) for word in words)
+    try:
+        return bool(eval(text, {"__builtins__": {}}))  # Nothing but True, False and operators.
+    except SyntaxError:
+        raise LitError(f"'{condition}' is no condition") from None
 
 
 class LitError(Exception):
@@ -55,6 +95,7 @@ def run_test(path: Path, folder: Path) -> None:
     folder.mkdir(parents=True, exist_ok=True)
     names = {
         "%basename_t": path.stem,
+        "%system_desc_path%": os.environ.get(SYSTEM_DESC) or "wormhole_b0",
         "%%": "%",
         "%s": str(path),
         "%S": str(path.parent),
@@ -180,6 +221,9 @@ def _programs() -> dict[str, Callable[[list[str]], int | None]]:
         "ttcodegen-opt": opt.main,
         "ttcodegen-translate": translate.main,
         "ttcodegen-rt": rt.main,
+        "ttmlir-opt": opt.main,
+        "ttmlir-translate": translate.main,
+        "ttrt": rt.main,
         "filecheck": _filecheck,
         "FileCheck": _filecheck,
         "diff": _diff,
@@ -243,13 +287,22 @@ def lit_files(folder: Path) -> list[Path]:
 
 
 def main(names: Sequence[str]) -> int:
-    """Runs tests by hand: files or folders; tells which fail and why."""
+    """Runs tests by hand: files or folders; tells which fail and why. With --show-tests it lists
+    them only; -s and -v, which lit has, change nothing."""
+    options = [name for name in names if name.startswith("-")]
+    names = [name for name in names if not name.startswith("-")]
     folder = Path(__file__).parent
     paths = [Path(name).resolve() for name in names] or [folder]
     failed = 0
     for path in [t for p in paths for t in (lit_files(p) if p.is_dir() else [p])]:
+        if "--show-tests" in options:
+            print(os.path.relpath(path))
+            continue
         with tempfile.TemporaryDirectory() as scratch:
             try:
+                if (condition := unmet(path.read_text("utf-8"), features())) is not None:
+                    print(f"UNSUPPORTED: {os.path.relpath(path)} ({condition})")
+                    continue
                 run_test(path, Path(scratch))
                 print(f"PASS: {os.path.relpath(path)}")
             except LitError as error:

@@ -26,22 +26,27 @@ from xdsl.ir import Attribute, Block, Operation, Region
 
 from ttcodegen.cli.opt import main
 from ttcodegen.diagnostics import Source
+from ttcodegen.dialects.compute_config import COMPUTE_CONFIG, ComputeConfig
 from ttcodegen.dialects.constants import elements
+from ttcodegen.dialects.cores import CoreRange
 from ttcodegen.dialects.datatypes import DataType
+from ttcodegen.dialects.math_fidelity import MathFidelity
 from ttcodegen.dialects.memory import Layout
 from ttcodegen.dialects.placement import (
     LayoutTextError,
-    Shards,
     TensorPlacement,
     layout_text,
     parse_layout_text,
     placed,
     placed_type,
 )
+from ttcodegen.dialects.shards import Orientation, Shards
 from ttcodegen.dialects.ttir import ttir_op_classes
 from ttcodegen.dialects.ttnn import ttnn_op_classes
 from ttcodegen.ops import attribute_kinds as kinds
+from ttcodegen.ops.convolution_general import CONVOLUTION_LAYOUT, ConvolutionLayout
 from ttcodegen.ops.definition import AttributeSpec, Definition
+from ttcodegen.ops.pooling_general import POOLING_METHOD
 from ttcodegen.ops.sliding_window import FlattenedImage
 from ttcodegen.parsing import parse_module
 from ttcodegen.transforms.module_text import module_text
@@ -56,6 +61,9 @@ SAMPLES: dict[int, Any] = {
     id(kinds.ENUMERATOR): "word",
     id(kinds.DATA_TYPE): DataType.BFLOAT8_B,
     id(kinds.BOOLEANS): [True, False],
+    id(CONVOLUTION_LAYOUT): ConvolutionLayout(0, 1, (2, 3), 3, 2, (0, 1), 0, 3, (1, 2)),
+    id(POOLING_METHOD): "average",
+    id(COMPUTE_CONFIG): ComputeConfig(MathFidelity.HIFI2, fp32_dest_acc_en=True),
 }
 PLACEMENTS = (
     TensorPlacement((3, 40, 50), DataType.BFLOAT16),
@@ -65,11 +73,28 @@ PLACEMENTS = (
     TensorPlacement((4, 0, 5), DataType.INT32, Layout.ROW_MAJOR),
     TensorPlacement((1, 2, 3), DataType.UINT8, Layout.ROW_MAJOR).on_host(),
     TensorPlacement((1, 4, 32, 64), DataType.UINT16).with_(buffer_type="l1"),
-    TensorPlacement((1, 1, 320, 64), DataType.BFLOAT16).height_sharded(Shards(10, (32, 64))),
-    TensorPlacement((1, 1, 96, 64), DataType.FLOAT32, Layout.ROW_MAJOR).height_sharded(
-        Shards(3, (32, 64))
+    TensorPlacement((1, 1, 320, 64), DataType.BFLOAT16).height_sharded(
+        Shards.by_rows(10, (32, 64))
     ),
-    TensorPlacement((1, 1, 512, 64), DataType.BFLOAT16).height_sharded(Shards(16, (32, 64), 7)),
+    TensorPlacement((1, 1, 96, 64), DataType.FLOAT32, Layout.ROW_MAJOR).height_sharded(
+        Shards.by_rows(3, (32, 64))
+    ),
+    TensorPlacement((1, 1, 512, 64), DataType.BFLOAT16).height_sharded(
+        Shards.by_rows(16, (32, 64), 7)
+    ),
+    TensorPlacement((32, 1000), DataType.BFLOAT16).sharded(
+        "width_sharded", Shards((32, 128), (CoreRange(1, 2, 4, 2), CoreRange(0, 3, 3, 3)))
+    ),
+    TensorPlacement((2, 128, 96), DataType.BFLOAT8_B).sharded(
+        "block_sharded", Shards((64, 32), (CoreRange(0, 0, 2, 3),))
+    ),
+    TensorPlacement((128, 96), DataType.FLOAT32).sharded(
+        "block_sharded",
+        Shards((32, 64), (CoreRange(2, 1, 5, 2),), Orientation.COL_MAJOR),
+    ),
+    TensorPlacement((1024, 1280), DataType.BFLOAT16).sharded(
+        "width_sharded", Shards((1024, 160), (CoreRange(0, 0, 7, 0),)), "dram"
+    ),
 )
 
 

@@ -129,6 +129,8 @@ def _decomposed(op: CatalogueOp, replaced: dict[SSAValue, SSAValue]) -> list[Cat
         return [op]
     made: list[Operation] = []
     returned = definition.decompose(OpBuilder(ttir_op_classes(), made.append), op)
+    if returned is None:
+        return [op]
     ops = [inner for each in made for inner in _decomposed(_catalogue_op(each), replaced)]
     _replace(op, returned, replaced)
     return ops

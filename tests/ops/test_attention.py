@@ -92,6 +92,29 @@ def test_positions(evaluate, dtype, case, causal, window):
     assert ("ttnn.scaled_dot_product_attention" in ran.names) == (dtype == "bfloat16")
 
 
+def attended(evaluate, operands, mask, sink, scale, window):
+    """Attention that is not causal, after it was found to be what it should."""
+    query, key, _ = operands
+    ran = evaluate(
+        "scaled_dot_product_attention",
+        [*operands, mask, sink],
+        query.shape,
+        is_causal=False,
+        scale=scale,
+        sliding_window_size=window,
+    )
+    expected = attention(
+        *operands,
+        query.shape[3] ** -0.5 if scale is None else scale,
+        window_of(query.shape[2], key.shape[2], False, window),
+        mask,
+        sink.astype(np.float64).reshape(-1) if sink is not None else None,
+    )
+    close(ran.golden[0], expected)
+    close(ran.lowered[0], expected)
+    return ran
+
+
 @pytest.mark.parametrize("dtype", ["float32", "bfloat16"])
 @pytest.mark.parametrize(
     ("shape", "scale", "window", "has_sink"),
@@ -107,25 +130,7 @@ def test_mask_and_sink(evaluate, dtype, shape, scale, window, has_sink):
     mask = draw(*shape, dtype=dtype)
     mask[..., -1] = -np.inf
     sink = draw(1, 4, 1, 1, dtype=dtype) if has_sink else None
-    ran = evaluate(
-        "scaled_dot_product_attention",
-        [query, key, value, mask, sink],
-        query.shape,
-        is_causal=False,
-        scale=scale,
-        sliding_window_size=window,
-    )
-    expected = attention(
-        query,
-        key,
-        value,
-        8**-0.5 if scale is None else scale,
-        window_of(5, 6, False, window),
-        mask,
-        sink.astype(np.float64).reshape(-1) if sink is not None else None,
-    )
-    close(ran.golden[0], expected)
-    close(ran.lowered[0], expected)
+    ran = attended(evaluate, [query, key, value], mask, sink, scale, window)
     in_library = dtype == "bfloat16" and scale != -0.5
     assert ("ttnn.scaled_dot_product_attention" in ran.names) == in_library
 
@@ -162,25 +167,7 @@ def test_one_query_is_decoded(evaluate, shape, scale, window, has_sink, size):
     if mask is not None:
         mask[..., :3] = -np.inf
     sink = draw(1, 4, 1, 1, dtype="bfloat16") if has_sink else None
-    ran = evaluate(
-        "scaled_dot_product_attention",
-        [query, key, value, mask, sink],
-        query.shape,
-        is_causal=False,
-        scale=scale,
-        sliding_window_size=window,
-    )
-    expected = attention(
-        query,
-        key,
-        value,
-        size**-0.5 if scale is None else scale,
-        window_of(1, 64, False, window),
-        mask,
-        sink.astype(np.float64).reshape(-1) if sink is not None else None,
-    )
-    close(ran.golden[0], expected)
-    close(ran.lowered[0], expected)
+    ran = attended(evaluate, [query, key, value], mask, sink, scale, window)
     assert ran.names.count("ttnn.scaled_dot_product_attention_decode") == 1
 
 

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.parsing.reading import T, body, failure
 from ttcodegen.diagnostics import (
     CompileError,
     Diagnostic,
@@ -143,7 +144,6 @@ def test_unreadable_files_are_reported(tmp_path: Path) -> None:
     [
         (b"module {\n  \xff }", "bytes:2:3", "not UTF-8 text: invalid byte 0xff"),
         ("\ncaf\u00e9".encode("latin-1"), "bytes:2:4", "not UTF-8 text: invalid byte 0xe9"),
-        (b"ML\xefR\r\x00", "bytes:1:3", "not UTF-8 text: invalid byte 0xef"),
         (b"TTNN\x00\x01", "bytes:1:5", "binary data, not text"),
     ],
 )
@@ -153,4 +153,47 @@ def test_what_is_no_text_is_refused(data: bytes, place: str, message: str) -> No
     text = caught.value.render()
     assert text.startswith(f"{place}: error: the input is ")
     assert message in text
-    assert "note: give MLIR in textual form" in text
+    assert "note: give MLIR as text or as bytecode" in text
+
+
+DIGITS = "9" * 5000
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        (r'func.func @"\FF"() { return }', "1:12: error: a name is not UTF-8 text"),
+        (
+            f"func.func @f(%a: tensor<4x{DIGITS}xf32>) {{ return }}",
+            "1:27: error: a number has too many digits",
+        ),
+        (
+            f"func.func @f(%a: tensor<4xi{DIGITS}>) {{ return }}",
+            "1:28: error: a number has too many digits",
+        ),
+        (
+            body(f'%0 = "ttir.exp"(%a#{DIGITS}) : ({T}) -> {T}'),
+            "2:22: error: a number has too many digits",
+        ),
+        (
+            body(f'%0 = "ttir.exp"(%a) : ({T}) -> {T} loc("x":{DIGITS}:1)'),
+            "error: a number has too many digits",
+        ),
+        (
+            body('%0 = "ttir.exp"(%a) {x = array<i0: 1>} : (i32) -> i32'),
+            "2:38: error: constants of type i0 are not supported",
+        ),
+        (
+            body('%0 = "ttir.constant"() <{value = dense<1> : tensor<4xi0>}> : () -> i32'),
+            "2:42: error: constants of type i0 are not supported",
+        ),
+        (
+            f"func.func @f(%a: tensor<4x!quant.uniform<i{DIGITS}:f32, 0.1>>) {{ return }}",
+            "error: elements of type !quant.uniform",
+        ),
+    ],
+)
+def test_what_xdsl_only_converts_has_a_message_of_its_own(text: str, message: str) -> None:
+    found = failure(text)
+    assert message in found
+    assert "malformed input" not in found

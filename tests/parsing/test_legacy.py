@@ -233,8 +233,8 @@ def test_caches_are_updated_in_place_today() -> None:
 
 
 def test_operations_that_are_gone_are_unknown() -> None:
-    text = body(EMPTY, f'%0 = "ttir.kernel"(%a, %e) <{{op = @x, kind = @y}}> : ({T}, {T}) -> {T}')
-    assert "unknown operation 'ttir.kernel'" in failure(text)
+    text = body(EMPTY, f'%0 = "ttir.sdpa"(%a, %e) <{{op = @x, kind = @y}}> : ({T}, {T}) -> {T}')
+    assert "unknown operation 'ttir.sdpa'" in failure(text)
 
 
 def test_todays_text_is_not_changed() -> None:

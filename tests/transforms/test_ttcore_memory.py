@@ -10,7 +10,8 @@ from ttcodegen.diagnostics import CompileError, Source
 from ttcodegen.dialects import load_dialects
 from ttcodegen.dialects.datatypes import DataType
 from ttcodegen.dialects.memory import Layout
-from ttcodegen.dialects.placement import Shards, TensorPlacement
+from ttcodegen.dialects.placement import TensorPlacement
+from ttcodegen.dialects.shards import Shards
 from ttcodegen.dialects.system import set_system
 from ttcodegen.parsing import parse_module
 from ttcodegen.systems.description import default_system
@@ -34,7 +35,9 @@ BLACKHOLE = default_system("blackhole").chip
         (TensorPlacement((24, 3), DataType.BFLOAT16, Layout.ROW_MAJOR), Banks("dram", 2 * 32)),
         (TensorPlacement((5, 32), DataType.UINT8).with_(buffer_type="l1"), Banks("l1", 1024)),
         (
-            TensorPlacement((1, 1, 96, 64), DataType.BFLOAT16).height_sharded(Shards(3, (32, 64))),
+            TensorPlacement((1, 1, 96, 64), DataType.BFLOAT16).height_sharded(
+                Shards.by_rows(3, (32, 64))
+            ),
             Banks("l1", 4096),
         ),
         (TensorPlacement((5, 5), DataType.FLOAT32).on_host(), None),

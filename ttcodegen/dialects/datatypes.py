@@ -20,6 +20,8 @@ from xdsl.dialects.builtin import (
 )
 from xdsl.ir import Attribute
 
+from ttcodegen.diagnostics import CompileError
+
 
 @dataclass(frozen=True)
 class DataTypeSpelling:
@@ -104,6 +106,10 @@ _DATA_TYPES = {
 }
 
 
+_INTEGER_WIDTHS = (8, 16, 32, 64)
+"""Bits of the integers that sources have, besides booleans."""
+
+
 def normalized_data_type(element_type: Attribute) -> DataType | None:
     """The device data type that stands for an element type of the source, None if there is none.
 
@@ -117,12 +123,12 @@ def normalized_data_type(element_type: Attribute) -> DataType | None:
             return DataType.FLOAT32
         case Float16Type():
             return DataType.BFLOAT16
-        case IndexType():
-            return DataType.INT32
         case IntegerType():
             width = element_type.width.data
             if width == 1:
                 return DataType.BFLOAT16
+            if width not in _INTEGER_WIDTHS:
+                return None
             if element_type.signedness.data == Signedness.UNSIGNED:
                 return DataType.UINT32 if width > 16 else DataType.UINT16
             return DataType.INT32
@@ -176,16 +182,22 @@ def element_type_of(name: str) -> Attribute:
 
 
 def shape_of(type_: Attribute) -> tuple[int, ...]:
-    """The logical shape of a tensor type."""
-    assert isinstance(type_, TensorType)
+    """The logical shape of a tensor type; raises CompileError for any other type."""
+    if not isinstance(type_, TensorType):
+        raise _no_tensor(type_)
     # The type's own `get_shape` is slower, and this is asked more often than anything else.
     return tuple([dim.data for dim in type_.shape.data])
 
 
 def element_of(type_: Attribute) -> Attribute:
-    """The element type of a tensor type."""
-    assert isinstance(type_, TensorType)
+    """The element type of a tensor type; raises CompileError for any other type."""
+    if not isinstance(type_, TensorType):
+        raise _no_tensor(type_)
     return cast("TensorType[Attribute]", type_).element_type
+
+
+def _no_tensor(type_: Attribute) -> CompileError:
+    return CompileError(f"values of type {type_} are not supported here: expected a tensor")
 
 
 def tensor_type(element: Attribute, shape: Iterable[int]) -> TensorType[Attribute]:

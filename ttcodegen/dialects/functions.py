@@ -23,6 +23,13 @@ CALLS = ("func.call", "ttcore.load_cached")
 CONST_EVAL = "ttcodegen.const_eval"
 """Marks a function that runs once, before the first call of the function it belongs to."""
 
+FUNCTION_TYPE = "tt.function_type"
+"""The attribute of a function that says what it is for."""
+CPU_FUNCTION = StringAttr("forward_cpu")
+"""`FUNCTION_TYPE` of a function that runs on the CPU, between programs of the device."""
+CPU_CALL = "ttir.cpu_hoisted_call"
+"""Marks a call of such a function."""
+
 SOURCE_TYPES = "ttcodegen.source_types"
 """The attribute of a function with the type that it had in the source."""
 
@@ -67,6 +74,11 @@ def callee_of(op: Operation) -> str | None:
         return None
     callee = op.properties.get("callee", op.attributes.get("callee"))
     return callee.string_value() if isinstance(callee, SymbolRefAttr) else None
+
+
+def is_cpu_function(function: FuncOp) -> bool:
+    """Whether a function runs on the CPU."""
+    return function.attributes.get(FUNCTION_TYPE) == CPU_FUNCTION
 
 
 def location_text(op: Operation) -> str | None:

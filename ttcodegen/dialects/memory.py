@@ -17,3 +17,7 @@ class Memory(Enum):
 
     DEVICE = "device"
     HOST = "host"
+
+
+LAYOUTS_WANTED = "ttcodegen.layouts_wanted"
+"""Marks a module whose TTNN ops, there already or made by the next pass, are to get layouts."""

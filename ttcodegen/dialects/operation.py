@@ -19,7 +19,7 @@ from ttcodegen.ops.attribute_kinds import AttributeKind
 if TYPE_CHECKING:
     import numpy as np
 
-    from ttcodegen.dialects.placement import Shards
+    from ttcodegen.dialects.shards import Shards
 
 
 class Required(Enum):
@@ -156,6 +156,11 @@ class Definition:
     def short_name(self) -> str:
         return self.name.partition(".")[2]
 
+    @property
+    def _handles(self) -> tuple[str, ...]:
+        """How the names of types start that ops work on besides tensors: handles of devices."""
+        return ("ttnn.", "ttcore.") if self.dialect == "ttnn" else ()
+
     @cached_property
     def _attributes_by_name(self) -> Mapping[str, AttributeSpec]:
         return {spec.name: spec for spec in self.attributes}
@@ -215,12 +220,19 @@ class Definition:
     def verify_op(self, op: CatalogueOp) -> None:
         """Raises VerifyException that names what was expected and what was found."""
         op.segments()
+        for value in (*op.operands, *op.results):
+            if not isinstance(value.type, TensorType) and not value.type.name.startswith(
+                self._handles
+            ):
+                raise VerifyException(f"{self.name} works on tensors, found {value.type}")
         for spec in self.attributes:
             op.parameter(spec.name)
         if self.results >= 0 and len(op.results) != self.results:
             raise VerifyException(
                 f"{self.name} has {self.results} results, found {len(op.results)}"
             )
+        if op.regions or op.successors:
+            raise VerifyException(f"{self.name} has no regions and no successors")
         if self.verify is not None:
             self.verify(op)
 
@@ -304,7 +316,7 @@ class CatalogueOp(Operation):
     def result_type(self) -> TensorType[Attribute]:
         """The tensor type of the only or first result."""
         type_ = self.results[0].type
-        assert isinstance(type_, TensorType)
+        assert isinstance(type_, TensorType)  # The verifier sees to it.
         return cast("TensorType[Attribute]", type_)
 
     @property

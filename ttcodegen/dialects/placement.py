@@ -21,31 +21,20 @@ from xdsl.irdl import irdl_attr_definition
 from xdsl.parser import AttrParser
 from xdsl.printer import Printer
 
+from ttcodegen.dialects.cores import CoreRange
 from ttcodegen.dialects.datatypes import DataType, element_of, normalized_data_type
 from ttcodegen.dialects.memory import Layout, Memory
+from ttcodegen.dialects.shards import (
+    SHARDED,
+    CoreRanges,
+    Orientation,
+    Shards,
+    filled_core_ranges,
+)
 from ttcodegen.dialects.tile import TILE_SIDE
 
 MUCH_PADDING = 1 << 20
 """Elements of padding from which on rows are preferred to tiles, if the tensor has fewer itself."""
-GRID_WIDTH = 8
-"""The cores of one row of the grid that shards are laid out on, if the device has as many."""
-
-
-@dataclass(frozen=True)
-class Shards:
-    """The rows of the 2D view of a tensor, divided among cores in equal parts."""
-
-    cores: int
-    shape: tuple[int, int]
-    """Height and width of each core's part in elements, with the padding of its tiles."""
-    grid_width: int = GRID_WIDTH
-    """The cores of a row of the grid that parts are dealt out to, row by row."""
-
-    def core_ranges(self) -> list[tuple[tuple[int, int], tuple[int, int]]]:
-        """The rectangles of cores, by first and last core (column, row): whole rows and a rest."""
-        rows, rest = divmod(self.cores, self.grid_width)
-        whole = [((0, 0), (self.grid_width - 1, rows - 1))] if rows else []
-        return whole + ([((0, rows), (rest - 1, rows))] if rest else [])
 
 
 @dataclass(frozen=True)
@@ -82,9 +71,15 @@ class TensorPlacement:
             return self
         return self.with_(buffer_type="dram", memory_layout="interleaved")
 
+    def sharded(
+        self, memory_layout: str, shards: Shards, buffer_type: str = "l1"
+    ) -> TensorPlacement:
+        """The same tensor, divided among cores (or banks of the DRAM)."""
+        return self.with_(buffer_type=buffer_type, memory_layout=memory_layout, shards=shards)
+
     def height_sharded(self, shards: Shards) -> TensorPlacement:
         """The same tensor in L1, its rows divided among cores."""
-        return self.with_(buffer_type="l1", memory_layout="height_sharded", shards=shards)
+        return self.sharded("height_sharded", shards)
 
     def tile_padding(self) -> int:
         """How many elements of padding the tensor has in tiles."""
@@ -111,23 +106,40 @@ class TensorPlacement:
             return prod(self.shape[:-2]) * rows, -(-width // TILE_SIDE)
         return -(-height // TILE_SIDE), -(-width // TILE_SIDE)
 
+    def padded_shape(self) -> tuple[int, int]:
+        """Height and width of the 2D view in elements, with the padding of its tiles."""
+        height, width = self.collapsed_shape()
+        if self.layout is Layout.TILE:
+            return height * TILE_SIDE, width * TILE_SIDE
+        return height, width
+
 
 # The text of a layout
 
 _ELEMENT = r"(?:!\w+\.tile<\s*(?P<tile>\d+\s*x\s*\d+)\s*,\s*(?P<in_tile>\w+)\s*>|(?P<scalar>\w+))"
 _TEXT = re.compile(
     r"<\s*\((?P<dims>[^()]*)\)\s*->\s*\((?P<map>[^()]*)\)\s*,"
-    r"\s*<\s*(?P<rows>\d+)\s*x\s*(?P<columns>\d+)[^<>]*>\s*,"
-    rf"\s*memref<\s*(?P<height>\d+)x(?P<width>\d+)x{_ELEMENT}\s*,"
+    r"\s*<\s*(?P<rows>\d+)\s*x\s*(?P<columns>\d+)(?:->|[^<>])*>\s*,"
+    rf"\s*memref<\s*(?P<sizes>(?:\d+\s*x\s*)+){_ELEMENT}\s*,"
     r"\s*#(?P<space>\w+(?:\.\w+<\s*\w+\s*>)?)\s*>"
     r"\s*(?:,\s*<?\s*(?P<memory>[a-z_]+)\s*>?\s*)?"
-    r"(?:,\s*core_ranges\s*=\s*#?[\w.]*<\s*\[(?P<ranges>[^\]]*)\]\s*>\s*)?>"
+    r"(?:,\s*exactGrid\s*=\s*\w+\s*)?"
+    r"(?:,\s*core_ranges\s*=\s*(?:#(?P<ranges_alias>\w+)\b(?!\.)|"
+    r"(?:#ttnn\.core_range_set)?\s*<\s*\[(?P<ranges>[^\]]*)\]\s*>)\s*)?"
+    r"(?:,\s*<?\s*(?P<orientation>row_major|col_major)\s*>?\s*)?"
+    r"(?:,\s*ignorePhysicalLayout\s*=\s*\w+\s*)?>"
 )
+_RANGE = re.compile(
+    r"(?:#ttnn\.core_range)?\s*<\s*\(\s*(\d+)\s*,\s*(\d+)\s*\)\s*,"
+    r"\s*\(\s*(\d+)\s*,\s*(\d+)\s*\)\s*>"
+)
+_ALIAS = re.compile(r"#(\w+)\b(?!\.)")
 _SPACES = {"dram": "dram", "l1": "l1", "system_memory": "system_memory", "system": "system_memory"}
 _SCALARS = {
     **{data_type.mlir: data_type for data_type in DataType},
     **{str(d.element_type): d for d in DataType if not d.is_block_float},
 }
+_SCALARS["i32"] = DataType.INT32
 _TERM = re.compile(r"d(\d+)(?:\s*\*\s*(\d+))?")
 
 
@@ -140,9 +152,9 @@ def layout_text(placement: TensorPlacement) -> str:
     rank = len(placement.shape)
     dims = [f"d{i}" for i in range(rank)]
     height, width = placement.collapsed_shape()
-    cores = 1
+    grid = (1, 1)
     if placement.shards is not None:
-        cores = placement.shards.cores
+        grid = placement.shards.grid(placement.memory_layout or "")
         height, width = placement.shards.shape
         if placement.layout is Layout.TILE:
             height, width = height // TILE_SIDE, width // TILE_SIDE
@@ -150,17 +162,24 @@ def layout_text(placement: TensorPlacement) -> str:
         element = f"!ttcore.tile<{TILE_SIDE}x{TILE_SIDE}, {placement.data_type.mlir}>"
     else:
         element = str(placement.data_type.element_type)
-    text = f"<({', '.join(dims)}) -> ({_collapsed_map(placement, dims)}), <{cores}x1>, "
+    text = f"<({', '.join(dims)}) -> ({_collapsed_map(placement, dims)}), <{grid[0]}x{grid[1]}>, "
     text += f"memref<{height}x{width}x{element}, #ttnn.buffer_type<{placement.buffer_type}>>"
     if placement.memory_layout is not None:
         text += f", <{placement.memory_layout}>"
     if placement.shards is not None:
-        ranges = ", ".join(
-            f"#ttnn.core_range<({first[0]}, {first[1]}), ({last[0]}, {last[1]})>"
-            for first, last in placement.shards.core_ranges()
-        )
-        text += f", core_ranges = #ttnn.core_range_set<[{ranges}]>"
+        text += f", core_ranges = {core_ranges_text(placement.shards.core_ranges)}"
+        if placement.shards.orientation is not Orientation.ROW_MAJOR:
+            text += f", <{placement.shards.orientation}>"
     return text + ">"
+
+
+def core_ranges_text(core_ranges: CoreRanges) -> str:
+    """The text of an attribute that lists ranges of cores."""
+    ranges = [
+        f"#ttnn.core_range<({r.first_column}, {r.first_row}), ({r.last_column}, {r.last_row})>"
+        for r in core_ranges
+    ]
+    return f"#ttnn.core_range_set<[{', '.join(ranges)}]>"
 
 
 def _collapsed_map(placement: TensorPlacement, dims: list[str]) -> str:
@@ -192,7 +211,7 @@ def parse_layout_text(text: str, start: int = 0) -> tuple[TensorPlacement, int]:
     buffer_type = _buffer_type(match["space"], text)
     if memory == "none_layout" or buffer_type == "system_memory":
         memory = None
-    if memory not in (None, "interleaved", "height_sharded"):
+    if memory not in (None, "interleaved", *SHARDED):
         raise LayoutTextError(f"tensors that are {memory} are not supported")
     if memory is None and buffer_type != "system_memory":
         raise LayoutTextError("a layout on the device says how the tensor is divided among banks")
@@ -203,34 +222,68 @@ def parse_layout_text(text: str, start: int = 0) -> tuple[TensorPlacement, int]:
     if data_type is None:
         raise LayoutTextError(f"there is no data type '{match['in_tile'] or match['scalar']}'")
     side = TILE_SIDE if layout is Layout.TILE else 1
-    height, width = int(match["height"]) * side, int(match["width"]) * side
+    *outer, width = [int(size) * side for size in re.findall(r"\d+", match["sizes"])]
+    height = prod(outer[:-1]) // side ** len(outer[:-1]) * outer[-1] if outer else side
     shards = None
-    if memory == "height_sharded":
-        if match["columns"] != "1":
-            raise LayoutTextError("rows are sharded over a grid of one column")
-        shards = _shards(int(match["rows"]), (height, width), match["ranges"])
-        height *= shards.cores
+    if memory in SHARDED:
+        shards = _shards(match, memory, (height, width), text)
+        down, across = shards.grid(memory)
+        height, width = height * down, width * across
     shape = _shape(match["dims"], match["map"], height, width)
     placement = TensorPlacement(shape, data_type, layout, buffer_type, memory, shards)
     return placement, match.end()
 
 
-def _shards(cores: int, shape: tuple[int, int], ranges: str | None) -> Shards:
-    """Shards that lie on these ranges of cores, by default on those that all devices have."""
-    shards = Shards(cores, shape)
+def _shards(match: re.Match[str], memory: str, shape: tuple[int, int], text: str) -> Shards:
+    """The shards that a layout describes, by default on the first cores that a device has."""
+    rows, columns = int(match["rows"]), int(match["columns"])
+    orientation = Orientation(match["orientation"] or "row_major")
+    ranges = match["ranges"]
+    if (alias := match["ranges_alias"]) is not None:
+        ranges = _alias_text(alias, text)
     if ranges is None:
-        return shards
-    numbers = [int(number) for number in re.findall(r"\d+", ranges)]
-    corners = list(zip(numbers[0::2], numbers[1::2], strict=False))
-    found = list(zip(corners[0::2], corners[1::2], strict=False))
-    if len(found) > 1:
-        # The first range are whole rows; of a single one the width makes no difference.
-        shards = Shards(cores, shape, found[0][1][0] + 1)
-    elif found and found[0][0] == (0, 0) and found[0][1][1] > 0:
-        shards = Shards(cores, shape, found[0][1][0] + 1)
-    if shards.core_ranges() != found:
-        raise LayoutTextError("shards lie on whole rows of cores from (0, 0) on")
+        if memory == "block_sharded":
+            width, height = columns, rows
+            if orientation is Orientation.COL_MAJOR:
+                width, height = rows, columns
+            return Shards(shape, (CoreRange(0, 0, width - 1, height - 1),), orientation)
+        return Shards(shape, filled_core_ranges(rows * columns), orientation)
+    found = parse_core_ranges(ranges, text)
+    shards = Shards(shape, found, orientation)
+    if any(r.columns < 1 or r.rows < 1 for r in found) or not found:
+        raise LayoutTextError("a range of cores ends before it begins, or there is none")
+    if shards.cores != rows * columns:
+        raise LayoutTextError(
+            f"a grid of {rows}x{columns} shards lies on {shards.cores} cores: they differ"
+        )
     return shards
+
+
+def parse_core_ranges(ranges: str, text: str) -> CoreRanges:
+    """The ranges in a list of them; aliases are looked up in the text of the module.
+
+    Raises:
+        LayoutTextError: if an alias is not defined, or something else stands there.
+    """
+    expanded = _ALIAS.sub(lambda alias: _alias_text(alias[1], text), ranges)
+    rest = _RANGE.sub("", expanded)
+    if rest.strip(" ,\t\n"):
+        raise LayoutTextError(f"'{rest.strip(' ,')}' is no range of cores")
+    return tuple(CoreRange(*map(int, found)) for found in _RANGE.findall(expanded))
+
+
+def _alias_text(alias: str, text: str) -> str:
+    """What stands for an alias: the elements of a set, or one range."""
+    found = re.search(
+        rf"^[ \t]*#{alias}\s*=\s*(#ttnn\.core_range(_set)?\s*<(?:[^<>]|<[^<>]*>)*>)",
+        text,
+        re.MULTILINE,
+    )
+    if found is None:
+        raise LayoutTextError(f"'#{alias}' is no alias of a range of cores")
+    if found[2] is None:
+        return found[1]
+    return found[1][found[1].index("<") + 1 : -1].strip("[] ")
 
 
 def _buffer_type(space: str, text: str) -> str:
@@ -255,14 +308,14 @@ def _shape(dims: str, map_: str, height: int, width: int) -> tuple[int, ...]:
         return (width,)
     strides = [1] * (rank - 1)
     for dimension, stride in _TERM.findall(map_.rpartition(",")[0]):
-        if int(dimension) >= rank - 1:
-            raise LayoutTextError(f"d{dimension} is no outer dimension")
-        strides[int(dimension)] = int(stride or 1)
+        if int(dimension) < rank - 1:
+            strides[int(dimension)] = int(stride or 1)
     sizes: list[int] = []
     extent = height
     for stride in strides:
         if stride and extent % stride:
-            raise LayoutTextError(f"{extent} rows are no multiple of {stride}")
+            # The memref is a core's share, or padded otherwise: the type has the shape.
+            return (*[1] * (rank - 2), height, width)
         # Of a tensor without elements any size will do here.
         sizes.append(extent // stride if stride else 1)
         extent = stride
@@ -272,17 +325,22 @@ def _shape(dims: str, map_: str, height: int, width: int) -> tuple[int, ...]:
 def placed(placement: TensorPlacement, shape: tuple[int, ...]) -> TensorPlacement:
     """The placement of a tensor of that shape whose layout was read.
 
+    The layout tells data type, pages and memory. The memref of an interleaved tensor is not
+    compared with the shape: tools divide it among the cores of L1, or leave it as it was before a
+    reshape.
+
     Raises:
-        LayoutTextError: if a tensor of that shape cannot lie so.
+        LayoutTextError: if the tensor cannot be divided into the shards of the layout.
     """
     actual = placement.with_(shape=shape)
-    if len(shape) != len(placement.shape) or layout_text(actual) != layout_text(placement):
-        rows, columns = placement.collapsed_shape()
-        side = TILE_SIDE if placement.layout is Layout.TILE else 1
-        raise LayoutTextError(
-            f"the layout is that of {rows * side}x{columns * side} elements in "
-            f"{len(placement.shape)} dimensions, the tensor has the shape {list(shape)}"
-        )
+    if placement.shards is not None and placement.memory_layout is not None:
+        height, width = actual.padded_shape()
+        in_tiles = placement.layout is Layout.TILE
+        misfit = placement.shards.misfit(placement.memory_layout, height, width, in_tiles)
+        if misfit is not None:
+            raise LayoutTextError(
+                f"a tensor of shape {list(shape)} cannot be {placement.memory_layout}: {misfit}"
+            )
     return actual
 
 

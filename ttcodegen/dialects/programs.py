@@ -17,6 +17,7 @@ from typing import Any, Union, cast, get_args, get_origin, get_type_hints
 from xdsl.dialects.builtin import ArrayAttr, DictionaryAttr, IntegerAttr, StringAttr, UnitAttr, i64
 from xdsl.ir import Attribute
 
+from ttcodegen.dialects.cores import CoreRange
 from ttcodegen.dialects.datatypes import DataType
 
 
@@ -30,21 +31,6 @@ class Processor(StrEnum):
     READER = "reader"
     WRITER = "writer"
     COMPUTE = "compute"
-
-
-@dataclass(frozen=True)
-class CoreRange:
-    """A rectangle of cores in logical coordinates, first and last included."""
-
-    first_column: int
-    first_row: int
-    last_column: int
-    last_row: int
-
-    @property
-    def cores(self) -> int:
-        """How many cores there are."""
-        return (self.last_column - self.first_column + 1) * (self.last_row - self.first_row + 1)
 
 
 @dataclass(frozen=True)

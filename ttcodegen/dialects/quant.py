@@ -19,10 +19,11 @@ from xdsl.ir import Attribute
 NAME = "quant.uniform"
 
 _NUMBER = r"[-+]?\d+(?:\.\d*)?(?:[eE][-+]?\d+)?"
-_PAIR = rf"({_NUMBER})\s*(?::\s*(-?\d+))?"
+_INTEGER = r"-?\d{1,19}"
+_PAIR = rf"({_NUMBER})\s*(?::\s*({_INTEGER}))?"
 _TYPE = re.compile(
-    rf"\s*(s?i|ui?)(\d+)\s*(?:<\s*(-?\d+)\s*:\s*(-?\d+)\s*>)?\s*:\s*(f64|f32|f16|bf16)\s*"
-    rf"(?::\s*(\d+)\s*)?,\s*(?:{_PAIR}|\{{(.*)\}})\s*"
+    rf"\s*(s?i|ui?)(\d{{1,9}})\s*(?:<\s*({_INTEGER})\s*:\s*({_INTEGER})\s*>)?\s*"
+    rf":\s*(f64|f32|f16|bf16)\s*(?::\s*(\d{{1,9}})\s*)?,\s*(?:{_PAIR}|\{{(.*)\}})\s*"
 )
 _EXPRESSED: dict[str, Attribute] = {
     "f64": Float64Type(),

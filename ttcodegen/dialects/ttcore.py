@@ -4,18 +4,29 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from xdsl.dialects.builtin import FlatSymbolRefAttr, StringAttr, SymbolRefAttr
-from xdsl.ir import Attribute, Dialect, ParametrizedAttribute, SSAValue
+from xdsl.dialects.builtin import FlatSymbolRefAttr, ModuleOp, StringAttr, SymbolRefAttr
+from xdsl.ir import (
+    Attribute,
+    Block,
+    Dialect,
+    Operation,
+    ParametrizedAttribute,
+    Region,
+    SSAValue,
+)
 from xdsl.irdl import (
     IRDLOperation,
     irdl_attr_definition,
     irdl_op_definition,
     prop_def,
+    region_def,
+    traits_def,
     var_operand_def,
     var_result_def,
 )
 from xdsl.parser import AttrParser
 from xdsl.printer import Printer
+from xdsl.traits import NoTerminator, SymbolTable
 from xdsl.utils.str_enum import StrEnum
 
 from ttcodegen.dialects.enumerations import WordAttribute
@@ -25,6 +36,7 @@ from ttcodegen.dialects.ttcore_device import DEVICE_ATTRIBUTES
 from ttcodegen.dialects.ttcore_enumerations import WORD_ATTRIBUTES
 from ttcodegen.dialects.ttcore_layouts import LAYOUT_ATTRIBUTES
 from ttcodegen.dialects.ttcore_system import SystemDescAttr
+from ttcodegen.dialects.ttcore_tuples import GetTupleElementOp, TupleOp
 
 
 class ArgumentType(StrEnum):
@@ -81,9 +93,38 @@ class LoadCachedOp(IRDLOperation):
         )
 
 
+class _ModuleWrapper(IRDLOperation):
+    """An op around a module."""
+
+    body = region_def("single_block")
+    traits = traits_def(NoTerminator(), SymbolTable())
+
+    def __init__(self, operations: Sequence[Operation]) -> None:
+        super().__init__(regions=[Region(Block([ModuleOp(list(operations))]))])
+
+    def print(self, printer: Printer) -> None:
+        printer.print_op_attributes(self.attributes, print_keyword=True)
+        printer.print_string(" ")
+        printer.print_region(self.body)
+
+
+@irdl_op_definition
+class DeviceModuleOp(_ModuleWrapper):
+    """`ttcore.device_module { builtin.module { ... } }`: what runs on the device."""
+
+    name = "ttcore.device_module"
+
+
+@irdl_op_definition
+class CPUModuleOp(_ModuleWrapper):
+    """`ttcore.cpu_module { builtin.module { ... } }`: the functions that run on the CPU."""
+
+    name = "ttcore.cpu_module"
+
+
 TTCore = Dialect(
     "ttcore",
-    [LoadCachedOp, DeviceOp],
+    [LoadCachedOp, DeviceOp, TupleOp, GetTupleElementOp, DeviceModuleOp, CPUModuleOp],
     [
         ArgumentTypeAttr,
         DataTypeAttr,

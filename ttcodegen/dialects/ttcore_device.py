@@ -115,7 +115,7 @@ def _parse_device(parser: AttrParser) -> DeviceDescription:
     position = parser.pos
     grids: dict[str, Grid] = {}
     maps: dict[str, AffineMap] = {}
-    mesh_shape: Shape = (1,)
+    mesh_shape: Shape | None = None
     chip_ids: Shape = ()
     topology: tuple[Topology, ...] = ()
     with parser.in_angle_brackets():
@@ -149,7 +149,8 @@ def _parse_device(parser: AttrParser) -> DeviceDescription:
         parser.raise_error("a device has a workerGrid", position)
     return DeviceDescription(
         grids["workerGrid"],
-        mesh_shape,
+        # 2024 listed the chips of a device alone.
+        mesh_shape if mesh_shape is not None else (max(1, len(chip_ids)),),
         chip_ids,
         grids.get("dramGrid"),
         maps.get("l1Map"),

@@ -164,8 +164,10 @@ def _plain(attribute: Attribute) -> Any:
         return _Shape(attribute.data.shape)
     if isinstance(attribute, Data):
         return str(cast("Data[Any]", attribute).data)
-    text = str(attribute)
-    return text[text.index("<") + 1 : text.rindex(">")]
+    _, opened, parameters = str(attribute).partition("<")
+    if not opened:
+        raise ValueError(f"{attribute} is no part of it")
+    return parameters.rpartition(">")[0]
 
 
 def _system(parts: list[Any]) -> SystemDescription:

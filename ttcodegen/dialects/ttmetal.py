@@ -204,15 +204,18 @@ class HostWriteOp(_WriteOp):
 
 
 class _ReadOp(IRDLOperation):
-    """Base of the ops that copy from the device to the host."""
+    """Base of the ops that copy from the device to the host: into a buffer there, or a new one."""
 
     input = operand_def()
-    output = operand_def()
+    output = opt_operand_def()
     result = opt_result_def()
 
     def verify_(self) -> None:
         _require_buffer(self, self.input, "input", _DEVICE_MEMORY)
-        _require_buffer(self, self.output, "output", _HOST_MEMORY)
+        if self.output is not None:
+            _require_buffer(self, self.output, "output", _HOST_MEMORY)
+        elif self.result is None:
+            raise VerifyException(f"{self.name} has neither an output nor a result")
 
 
 @irdl_op_definition

@@ -12,13 +12,13 @@ from xdsl.printer import Printer
 from xdsl.utils.exceptions import VerifyException
 
 from ttcodegen.dialects.enumerations import WordAttribute
+from ttcodegen.dialects.math_fidelity import MathFidelity
 from ttcodegen.dialects.ttcore_enumerations import NocIndex, NocIndexAttr
 from ttcodegen.dialects.ttcore_layouts import parse_shape, shape_text
 from ttcodegen.dialects.ttkernel.attributes import (
     EthernetType,
     KernelArgumentType,
     KernelArgumentTypeAttr,
-    MathFidelity,
     ThreadType,
     UnpackToDestination,
 )

@@ -6,6 +6,7 @@ from functools import cache
 
 from xdsl.ir import Dialect
 
+from ttcodegen.dialects.compute_config import ComputeConfigAttr
 from ttcodegen.dialects.operation import CatalogueOp
 from ttcodegen.dialects.placement import (
     TensorPlacement,
@@ -51,4 +52,4 @@ def _class_name(name: str) -> str:
 @cache
 def ttnn_dialect() -> Dialect:
     """The dialect with all ops of the catalogue."""
-    return Dialect("ttnn", list(ttnn_op_classes().values()), [TTNNLayoutAttr])
+    return Dialect("ttnn", list(ttnn_op_classes().values()), [TTNNLayoutAttr, ComputeConfigAttr])

@@ -21,7 +21,9 @@ FAMILIES = (
     "normalization",
     "convolution",
     "convolution3d",
+    "convolution_general",
     "pooling",
+    "pooling_general",
     "upsample",
     "attention",
     "attention_decode",
@@ -33,6 +35,7 @@ FAMILIES = (
     "attention_latent",
     "sampling",
     "quantization",
+    "collectives",
     "mesh",
     "refusals",
 )

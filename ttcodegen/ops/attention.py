@@ -20,8 +20,10 @@ from ttcodegen.dialects.operation import CatalogueOp
 from ttcodegen.lazy_numpy import Array, np
 from ttcodegen.ops.attribute_kinds import BOOLEAN, INTEGER, NUMBER
 from ttcodegen.ops.cpp_calls import (
+    COMPUTE_CONFIG_ATTRIBUTE,
     ArgumentRule,
     attribute_,
+    compute_config,
     cpp_call,
     cpp_text,
     nullopt,
@@ -467,7 +469,7 @@ register(
             optional("attention_mask", data_types=ATTENDED),
             optional("attention_sink", data_types=ATTENDED),
         ),
-        _ATTRIBUTES,
+        (*_ATTRIBUTES, COMPUTE_CONFIG_ATTRIBUTE),
         numpy=_library_attention,
         cpp=cpp_call(
             "ttnn::transformer::scaled_dot_product_attention",
@@ -481,7 +483,7 @@ register(
             attribute_("sliding_window_size"),
             nullopt,  # memory config
             nullopt,  # program config
-            nullopt,  # compute kernel config
+            compute_config,
             operand_("attention_sink"),
         ),
     )

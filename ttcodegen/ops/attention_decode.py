@@ -8,6 +8,7 @@ do it and the reference system, which passes both on, has it.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 from xdsl.dialects.builtin import TensorType
 from xdsl.ir import Attribute, SSAValue
@@ -39,13 +40,17 @@ from ttcodegen.ops.attention import (
 )
 from ttcodegen.ops.attribute_kinds import BOOLEAN, INTEGER, NUMBER
 from ttcodegen.ops.cpp_calls import (
+    COMPUTE_CONFIG_ATTRIBUTE,
     Argument,
     CppCalls,
     Default,
     attribute_,
+    compute_config,
     cpp_call,
+    nullopt,
     operand_,
 )
+from ttcodegen.ops.cpu_lowering import cpu_call
 from ttcodegen.ops.data_movement import expect_shape
 from ttcodegen.ops.definition import (
     Call,
@@ -61,6 +66,28 @@ from ttcodegen.ops.definition import (
 from ttcodegen.ops.op_builder import OpBuilder
 
 # Meaning: the query is (1, users, heads, head size).
+
+
+_CHUNKED_OPERANDS = ("query", "key", "value", "page_table", "chunk_start_idx")
+_PAGED_OPERANDS = (
+    *("query", "key", "value", "page_table"),
+    *("attention_mask", "cur_pos_tensor", "attention_sink"),
+)
+"""What the functions of the CPU take: no destinations."""
+
+
+def attention_on_cpu(op: CatalogueOp) -> dict[str, Any]:
+    """The fields of `cpu::Attention`."""
+    names = {spec.name for spec in op.definition.attributes}
+    scale = op.parameter("scale")
+    return {
+        "scale": float(default_scale(op.shape("query")[3]) if scale is None else scale),
+        "is_causal": op.parameter("is_causal") if "is_causal" in names else None,
+        "sliding_window_size": (
+            op.parameter("sliding_window_size") if "sliding_window_size" in names else None
+        ),
+        "head_dim_v": op.parameter("head_dim_v") if "head_dim_v" in names else None,
+    }
 
 
 def _scale(call: Call) -> float:
@@ -371,6 +398,7 @@ register(
         verify=_verify_decode,
         numpy=_decode_attention,
         lower=_lower_decode,
+        cpu=cpu_call("attention", attention_on_cpu),
     )
 )
 
@@ -389,6 +417,7 @@ register(
         verify=_verify_paged_decode,
         numpy=_paged_decode_attention,
         lower=_lower_paged_decode,
+        cpu=cpu_call("attention", attention_on_cpu, operands=_PAGED_OPERANDS),
     )
 )
 
@@ -405,6 +434,7 @@ register(
         verify=_verify_chunked,
         numpy=_chunked_attention,
         lower=_lower_chunked,
+        cpu=cpu_call("attention", attention_on_cpu, operands=_CHUNKED_OPERANDS),
     )
 )
 
@@ -433,7 +463,7 @@ register(
             optional("cur_pos_tensor", **_PLACES),
             _LIBRARY_SINK,
         ),
-        (_CAUSAL, _SCALE),
+        (_CAUSAL, _SCALE, COMPUTE_CONFIG_ATTRIBUTE),
         numpy=_decode_attention,
         cpp=cpp_call(
             "ttnn::transformer::scaled_dot_product_attention_decode",
@@ -445,6 +475,10 @@ register(
             operand_("cur_pos_tensor"),
             operand_("attention_sink"),
             SCALE,
+            nullopt,  # sliding window
+            nullopt,  # memory config
+            nullopt,  # program config
+            compute_config,
         ),
     )
 )
@@ -474,7 +508,7 @@ register(
             operand("cur_pos_tensor", **_PLACES),
             _LIBRARY_SINK,
         ),
-        (_SCALE, _WINDOW),
+        (_SCALE, _WINDOW, COMPUTE_CONFIG_ATTRIBUTE),
         numpy=_library_paged,
         cpp=cpp_call(
             "ttnn::transformer::paged_scaled_dot_product_attention_decode",
@@ -486,6 +520,9 @@ register(
             operand_("attention_sink"),
             SCALE,
             attribute_("sliding_window_size"),
+            nullopt,  # memory config
+            nullopt,  # program config
+            compute_config,
         ),
     )
 )
@@ -498,7 +535,7 @@ register(
             operand("page_table", **_PLACES),
             operand("chunk_start_idx", **_PLACES),
         ),
-        (_SCALE,),
+        (_SCALE, COMPUTE_CONFIG_ATTRIBUTE),
         numpy=_chunked_attention,
         cpp=cpp_call(
             "ttnn::transformer::chunked_scaled_dot_product_attention",
@@ -508,6 +545,9 @@ register(
                 for name in ("query", "key", "value", "page_table", "chunk_start_idx")
             ),
             SCALE,
+            nullopt,  # memory config
+            nullopt,  # program config
+            compute_config,
         ),
     )
 )

@@ -9,6 +9,7 @@ from ttcodegen.dialects.operation import CatalogueOp
 from ttcodegen.lazy_numpy import Array
 from ttcodegen.ops.attention import default_scale, require, verify_mask
 from ttcodegen.ops.attention_decode import (
+    attention_on_cpu,
     decode,
     decode_spelled_out,
     gathered,
@@ -17,6 +18,7 @@ from ttcodegen.ops.attention_decode import (
     verify_sink,
 )
 from ttcodegen.ops.attribute_kinds import BOOLEAN, INTEGER, NUMBER
+from ttcodegen.ops.cpu_lowering import cpu_call
 from ttcodegen.ops.data_movement import expect_shape
 from ttcodegen.ops.definition import (
     Call,
@@ -99,5 +101,6 @@ register(
         verify=_verify,
         numpy=_attention,
         lower=_lower,
+        cpu=cpu_call("attention", attention_on_cpu),
     )
 )

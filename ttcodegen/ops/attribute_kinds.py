@@ -150,5 +150,6 @@ CONSTANT = AttributeKind[Attribute]("elements", _unchanged, _unchanged)
 BOOLEANS = AttributeKind[list[bool]](
     "a list of booleans",
     lambda attribute: [bool(v) for v in _integers(attribute)],
-    lambda values: DenseArrayBase.from_list(IntegerType(1), [int(v) for v in values]),
+    # As the parser has them: a byte that is 0 or 1 for each.
+    lambda values: DenseArrayBase(IntegerType(1), BytesAttr(bytes(bool(v) for v in values))),
 )

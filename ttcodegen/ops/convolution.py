@@ -15,7 +15,16 @@ from ttcodegen.dialects.datatypes import DataType, element_of, shape_of
 from ttcodegen.dialects.operation import CatalogueOp
 from ttcodegen.lazy_numpy import np
 from ttcodegen.ops.attribute_kinds import DATA_TYPE, INTEGER, INTEGERS
-from ttcodegen.ops.cpp_calls import NULLOPT, Argument, CppCalls, Text, cpp_text
+from ttcodegen.ops.cpp_calls import (
+    COMPUTE_CONFIG_ATTRIBUTE,
+    NULLOPT,
+    Argument,
+    CppCalls,
+    Text,
+    compute_config,
+    cpp_text,
+)
+from ttcodegen.ops.cpu_lowering import cpu_call
 from ttcodegen.ops.data_movement import expect_shape
 from ttcodegen.ops.definition import (
     AttributeSpec,
@@ -49,6 +58,7 @@ from ttcodegen.ops.sliding_window import (
     per_dimension,
     transposed_convolution,
     window_attributes,
+    window_on_cpu,
 )
 
 if TYPE_CHECKING:
@@ -130,8 +140,7 @@ def _verify_conv2d(op: CatalogueOp) -> None:
 
 def _as_image(x: numpy.ndarray, order: Sequence[int], flattened: FlattenedImage | None) -> Any:
     if flattened is not None:
-        size = (flattened.batch_size, flattened.input_height, flattened.input_width)
-        return x.reshape(*size, x.shape[-1])
+        return x.reshape(*flattened, x.shape[-1])
     return np.transpose(x, order)
 
 
@@ -143,6 +152,23 @@ def _from_image(image: numpy.ndarray, call: Call, order: Sequence[int]) -> numpy
 
 def _call_order(call: Call) -> list[int]:
     return [call[spec.name] for spec in IMAGE_DIMS]
+
+
+def _convolution_on_cpu(op: CatalogueOp) -> dict[str, Any]:
+    """The fields of `cpu::Convolution`."""
+    window = Window.of(op, op.shape("weight")[2:])
+    order = image_order(op)
+    flattened = op.parameter(FLATTENED_ATTRIBUTE.name) is not None
+    transposed = op.name == "ttir.conv_transpose2d"
+    extra = per_dimension(op, "output_padding", 2) if transposed else []
+    groups = op.parameter("groups")
+    return {
+        **window_on_cpu(window),
+        "output_padding": extra if any(extra) else None,
+        "groups": groups if groups != 1 else None,
+        "order": order if order != sorted(order) else None,
+        "rows": list(image_shape(op)) if flattened else None,
+    }
 
 
 def _call_window(call: Call) -> Window:
@@ -225,6 +251,7 @@ register(
         verify=_verify_conv2d,
         numpy=_conv2d,
         lower=_lower_conv2d,
+        cpu=cpu_call("convolution", _convolution_on_cpu, function="convolution"),
     )
 )
 
@@ -249,6 +276,7 @@ def _library_attributes(*more: AttributeSpec) -> tuple[AttributeSpec, ...]:
         _GROUPS,
         *more,
         attribute("dtype", DATA_TYPE, None),
+        COMPUTE_CONFIG_ATTRIBUTE,
     )
 
 
@@ -270,10 +298,12 @@ def _bind_image_convolution(
     default of the call; those at the end that are need not be written."""
     calls.include(f"ttnn/operations/conv/{name}/{name}.hpp")
     bias = op.optional_operand("bias")
-    data_type = op.parameter("dtype")
+    data_type, config = op.parameter("dtype"), compute_config(calls, op)
     optionals: list[tuple[Argument, bool]] = [
         (NULLOPT if data_type is None else Text(cpp_text(data_type)), data_type is None),
         (NULLOPT if bias is None else calls[bias], bias is None),
+        (NULLOPT, True),  # conv config
+        (config, config == NULLOPT),
     ]
     tail = [*window, *optionals]
     while tail and tail[-1][1]:
@@ -406,6 +436,7 @@ register(
         verify=_verify_conv_transpose2d,
         numpy=_conv_transpose2d,
         lower=_lower_conv_transpose2d,
+        cpu=cpu_call("convolution", _convolution_on_cpu, function="transposed_convolution"),
     )
 )
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from xdsl.dialects.builtin import TensorType
 from xdsl.ir import SSAValue
@@ -20,7 +20,18 @@ from ttcodegen.ops.convolution import (
     output_channels,
     with_bias,
 )
-from ttcodegen.ops.cpp_calls import NULLOPT, Argument, CppCalls, Text, cpp_text
+from ttcodegen.ops.cpp_calls import (
+    COMPUTE_CONFIG_ATTRIBUTE,
+    NULLOPT,
+    Argument,
+    CppCalls,
+    Default,
+    Text,
+    compute_config,
+    cpp_text,
+    trimmed,
+)
+from ttcodegen.ops.cpu_lowering import cpu_call
 from ttcodegen.ops.data_movement import expect_shape
 from ttcodegen.ops.definition import (
     Call,
@@ -34,7 +45,13 @@ from ttcodegen.ops.definition import (
     register,
 )
 from ttcodegen.ops.op_builder import OpBuilder
-from ttcodegen.ops.sliding_window import Window, array_text, convolution, window_attributes
+from ttcodegen.ops.sliding_window import (
+    Window,
+    array_text,
+    convolution,
+    window_attributes,
+    window_on_cpu,
+)
 
 if TYPE_CHECKING:
     import numpy
@@ -68,6 +85,19 @@ def _verify_conv3d(op: CatalogueOp) -> None:
     expect_channels(op, channels, outputs, (outputs, channels // max(op.parameter("groups"), 1)))
     expected = (n, *window.output_sizes(op, sizes), outputs)
     expect_shape(op, [expected[order.index(axis)] for axis in range(5)])
+
+
+def _convolution_on_cpu(op: CatalogueOp) -> dict[str, Any]:
+    """The fields of `cpu::Convolution`."""
+    window = Window.of(op, op.shape("weight")[2:], dilated=False)
+    order = [op.parameter(spec.name) for spec in _VOLUME_DIMS]
+    groups = op.parameter("groups")
+    return {
+        **window_on_cpu(window),
+        "groups": groups if groups != 1 else None,
+        "order": order if order != sorted(order) else None,
+        "replicate": op.parameter("padding_mode") == "replicate" or None,
+    }
 
 
 def _window(call: Call) -> Window:
@@ -159,6 +189,7 @@ register(
         verify=_verify_conv3d,
         numpy=_conv3d,
         lower=_lower_conv3d,
+        cpu=cpu_call("convolution", _convolution_on_cpu, function="convolution"),
     )
 )
 
@@ -189,11 +220,14 @@ def _cpp_conv3d(calls: CppCalls, op: CatalogueOp) -> None:
         array_text(op.parameter("padding")),
     ]
     mode, groups = op.parameter("padding_mode"), op.parameter("groups")
-    if mode != "zeros" or groups != 1:
-        arguments += [array_text([1, 1, 1]), Text(cpp_text(mode))]
-    if groups != 1:
-        arguments.append(Text(str(groups)))
-    calls.bind(op.results[0], calls.call("ttnn::experimental::conv3d", *arguments))
+    arguments += [
+        Default(array_text([1, 1, 1]).text),
+        Default(cpp_text(mode)) if mode == "zeros" else Text(cpp_text(mode)),
+        Default("1") if groups == 1 else Text(str(groups)),
+        NULLOPT,  # memory config
+        compute_config(calls, op),
+    ]
+    calls.bind(op.results[0], calls.call("ttnn::experimental::conv3d", *trimmed(arguments)))
 
 
 # Input, weight and bias must have the same data type: the lowering sees to it.
@@ -213,6 +247,7 @@ register(
             attribute("padding", INTEGERS, [0, 0, 0]),
             _MODE,
             attribute("groups", INTEGER, 1),
+            COMPUTE_CONFIG_ATTRIBUTE,
         ),
         numpy=_library_conv3d,
         result_rules=(ResultRule("declared", Layout.ROW_MAJOR),),

@@ -1,20 +1,53 @@
-"""What the catalogue says of C++: rows that describe a call, made into EmitC by `ttnn_to_emitc`."""
+"""What the catalogue says of C++: rows that describe a call, collected by `conversions.recording`.
+
+An expression is a tree of calls, of values of the program and of pieces of C++; nothing is written
+before all statements of a function are known.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from typing import Any, Protocol
+from dataclasses import dataclass
+from typing import Any, Literal, Protocol
 
 from xdsl.dialects.builtin import i32
 from xdsl.ir import SSAValue
 
+from ttcodegen.dialects.compute_config import COMPUTE_CONFIG, ComputeConfig
 from ttcodegen.dialects.datatypes import DataType, ui32
-from ttcodegen.dialects.operation import CatalogueOp
+from ttcodegen.dialects.operation import AttributeSpec, CatalogueOp
 from ttcodegen.dialects.placement import TensorPlacement
 from ttcodegen.emitc.text import Text
 
-Argument = SSAValue | Text
-"""A C++ value, or C++ text."""
+
+@dataclass(frozen=True, eq=False)
+class Use:
+    """A value of the program, where it is used."""
+
+    value: SSAValue
+
+
+@dataclass(frozen=True, eq=False)
+class Call:
+    """An expression that is made of others."""
+
+    callee: str
+    """The function, or the type of a list."""
+    arguments: tuple[Argument, ...]
+    type: str
+    form: Literal["call", "get", "subscript", "list", "literal"] = "call"
+    index: int = 0
+    """The position in a tuple or a vector."""
+    fields: tuple[str, ...] = ()
+    """The fields of a structure that a list initialises."""
+    outlined: bool = False
+    """Whether the function is one that equal sequences of statements became."""
+    variable: str | None = None
+    """The name of the variable that holds the value, if it is to have one."""
+
+
+Argument = Use | Call | Text
+"""A C++ expression."""
 
 NULLOPT = Text("std::nullopt")
 
@@ -26,7 +59,7 @@ class Default(Text):
 class CppCalls(Protocol):
     """What an op's C++ emission may do. Implemented by the conversion to EmitC."""
 
-    def __getitem__(self, value: SSAValue) -> SSAValue:
+    def __getitem__(self, value: SSAValue) -> Argument:
         """The C++ value of a TTNN value."""
         ...
 
@@ -48,7 +81,7 @@ class CppCalls(Protocol):
         """Makes the file include a header of the project's support folder."""
         ...
 
-    def call(self, callee: str, *arguments: Argument, type: str = "ttnn::Tensor") -> SSAValue:
+    def call(self, callee: str, *arguments: Argument, type: str = "ttnn::Tensor") -> Argument:
         """An expression that calls a function."""
         ...
 
@@ -63,7 +96,7 @@ class CppCalls(Protocol):
         results; `names` are what they are called if the source has no name for them."""
         ...
 
-    def nested(self, callee: str, *arguments: Argument, type: str = "ttnn::Tensor") -> SSAValue:
+    def nested(self, callee: str, *arguments: Argument, type: str = "ttnn::Tensor") -> Argument:
         """A call that is written inside another one."""
         ...
 
@@ -71,15 +104,15 @@ class CppCalls(Protocol):
         """A statement that calls a function without a result."""
         ...
 
-    def literal(self, text: str, type: str) -> SSAValue:
+    def literal(self, text: str, type: str) -> Argument:
         """An expression given as text."""
         ...
 
-    def get(self, value: SSAValue, index: int, type: str = "ttnn::Tensor") -> SSAValue:
+    def get(self, value: Argument, index: int, type: str = "ttnn::Tensor") -> Argument:
         """`std::get<index>(value)`."""
         ...
 
-    def subscript(self, value: SSAValue, index: int, type: str = "ttnn::Tensor") -> SSAValue:
+    def subscript(self, value: Argument, index: int, type: str = "ttnn::Tensor") -> Argument:
         """`value[index]`."""
         ...
 
@@ -87,15 +120,19 @@ class CppCalls(Protocol):
         """The memory config of a placement, by name if the program uses it more than once."""
         ...
 
+    def compute_config(self, config: ComputeConfig) -> Argument:
+        """A compute kernel configuration, by the name of its constant."""
+        ...
+
     def data_array(self, op: CatalogueOp, name_hint: str) -> str:
         """Puts the elements of a constant op into the data folder and gives the file's name."""
         ...
 
-    def list(self, type: str, elements: Iterable[Argument]) -> SSAValue:
+    def list(self, type: str, elements: Iterable[Argument]) -> Argument:
         """`type{elements...}`."""
         ...
 
-    def bind(self, result: SSAValue, value: SSAValue) -> None:
+    def bind(self, result: SSAValue, value: Argument) -> None:
         """Makes `value` the C++ value of a TTNN result."""
         ...
 
@@ -160,6 +197,16 @@ def attribute_(
         return Default(text) if value == default else Text(text)
 
     return rule
+
+
+COMPUTE_CONFIG_ATTRIBUTE = AttributeSpec("compute_config", COMPUTE_CONFIG, None)
+"""How the kernels of a call compute; None leaves it to the library."""
+
+
+def compute_config(calls: CppCalls, op: CatalogueOp) -> Argument:
+    """The compute kernel configuration of the op, `std::nullopt` if it leaves it to the library."""
+    config = op.parameter(COMPUTE_CONFIG_ATTRIBUTE.name)
+    return NULLOPT if config is None else calls.compute_config(config)
 
 
 def cpp_text(value: bool | float | str | DataType | list[Any]) -> str:

@@ -16,7 +16,7 @@ from ttcodegen.dialects.operation import CatalogueOp
 from ttcodegen.dialects.placement import declared_data_type
 from ttcodegen.lazy_numpy import Array, np
 from ttcodegen.ops.attribute_kinds import CONSTANT, INTEGER, INTEGERS, NUMBER
-from ttcodegen.ops.constant_values import number_as
+from ttcodegen.ops.constant_values import number_as, splat_of
 from ttcodegen.ops.cpp_calls import (
     Argument,
     CppCalls,
@@ -24,6 +24,7 @@ from ttcodegen.ops.cpp_calls import (
     cpp_text,
     shape_text,
 )
+from ttcodegen.ops.cpu_lowering import cpu_call, number_of
 from ttcodegen.ops.definition import (
     Call,
     Layout,
@@ -62,6 +63,12 @@ def _verify_shape(op: CatalogueOp) -> None:
         )
 
 
+def _number_on_cpu(op: CatalogueOp) -> dict[str, float | int]:
+    """The number that all elements are; of no elements, any."""
+    value = splat_of(op.results[0]) or 0
+    return {"value": number_of(value, declared_data_type(op.results[0]))}
+
+
 def _lower_full(builder: OpBuilder, op: CatalogueOp) -> SSAValue:
     value = {"ttir.zeros": 0, "ttir.ones": 1}.get(op.name)
     if value is None:
@@ -80,6 +87,7 @@ for _name, _value in (("zeros", 0), ("ones", 1)):
             verify=_verify_shape,
             numpy=lambda call, value=_value: _filled(call, value),
             lower=_lower_full,
+            cpu=cpu_call("movement", _number_on_cpu, function="full"),
         )
     )
 
@@ -91,6 +99,7 @@ register(
         verify=_verify_shape,
         numpy=lambda call: _filled(call, call["fill_value"]),
         lower=_lower_full,
+        cpu=cpu_call("movement", _number_on_cpu, function="full"),
     )
 )
 
@@ -146,6 +155,7 @@ register(
         verify=_verify_constant,
         numpy=_constant_meaning,
         lower=_lower_constant,
+        cpu=cpu_call("movement", _number_on_cpu, function="full"),
     )
 )
 
@@ -333,6 +343,11 @@ _RANDOM = (
 )
 
 
+def _rand_on_cpu(op: CatalogueOp) -> dict[str, float | int]:
+    low, high = (float(op.parameter(name)) for name in ("low", "high"))
+    return {"low": low, "high": high, "seed": op.parameter("seed")}
+
+
 def _verify_rand(op: CatalogueOp) -> None:
     """The result has the shape that the attribute says; the numbers have a range."""
     size, low, high = (op.parameter(key) for key in ("size", "low", "high"))
@@ -359,6 +374,7 @@ register(
         numpy=_random,
         lower=_lower_rand,
         draws=True,
+        cpu=cpu_call("random", _rand_on_cpu),
     )
 )
 

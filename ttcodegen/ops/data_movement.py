@@ -11,7 +11,7 @@ from xdsl.utils.exceptions import VerifyException
 
 from ttcodegen.dialects.datatypes import DataType, element_of, normalized_data_type, shape_of
 from ttcodegen.dialects.operation import CatalogueOp
-from ttcodegen.dialects.placement import TensorPlacement
+from ttcodegen.dialects.placement import TensorPlacement, declared_data_type
 from ttcodegen.lazy_numpy import Array, np
 from ttcodegen.ops.attribute_kinds import INTEGER, INTEGERS, NUMBER
 from ttcodegen.ops.constant_values import number_as
@@ -24,6 +24,13 @@ from ttcodegen.ops.cpp_calls import (
     operand_,
     shape_text,
     small_vector_text,
+)
+from ttcodegen.ops.cpu_lowering import (
+    counted_from_front,
+    cpu_call,
+    dimension,
+    number_of,
+    same_attributes,
 )
 from ttcodegen.ops.definition import (
     Call,
@@ -118,6 +125,7 @@ register(
         numpy=_reshape,
         lower=_lower_reshape,
         moves=True,
+        cpu=cpu_call("movement"),
     )
 )
 
@@ -201,6 +209,7 @@ register(
             builder.operand(op, "input"), op.parameter("permutation")
         ),
         moves=True,
+        cpu=cpu_call("movement", same_attributes("permutation")),
     )
 )
 
@@ -289,6 +298,7 @@ register(
         numpy=lambda call: np.broadcast_to(call.array("input"), call.results[0].shape),
         lower=_lower_broadcast,
         moves=True,
+        cpu=cpu_call("movement"),
     )
 )
 
@@ -319,6 +329,7 @@ register(
             builder, builder.operand(op, "input"), op.parameter("repeat_dimensions")
         ),
         moves=True,
+        cpu=cpu_call("movement"),
     )
 )
 
@@ -364,6 +375,10 @@ def _lower_repeat_interleave(builder: OpBuilder, op: CatalogueOp) -> SSAValue:
     return builder.reshape(row, op.result_shape)
 
 
+def _interleaving_on_cpu(op: CatalogueOp) -> dict[str, int]:
+    return {"repeats": op.parameter("repeats"), "dim": counted_from_front(op, "dim")}
+
+
 _INTERLEAVE = (attribute("repeats", INTEGER), attribute("dim", INTEGER))
 
 register(
@@ -375,6 +390,7 @@ register(
         numpy=_repeat_interleave,
         lower=_lower_repeat_interleave,
         moves=True,
+        cpu=cpu_call("movement", _interleaving_on_cpu),
     )
 )
 
@@ -437,6 +453,7 @@ register(
         numpy=_concat,
         lower=_lower_concat,
         moves=True,
+        cpu=cpu_call("movement", dimension("dim", "inputs")),
     )
 )
 
@@ -531,6 +548,11 @@ def _pad_primitives(builder: OpBuilder, op: CatalogueOp) -> SSAValue | None:
     )
 
 
+def _padding_on_cpu(op: CatalogueOp) -> dict[str, list[int] | float]:
+    value = number_of(op.parameter("value"), declared_data_type(op.operands[0]))
+    return {"before": op.parameter("padding")[::2], "value": value}
+
+
 _PAD = (attribute("padding", INTEGERS), attribute("value", NUMBER, 0.0))
 
 register(
@@ -543,6 +565,7 @@ register(
         primitives=_pad_primitives,
         lower=_lower_pad,
         moves=True,
+        cpu=cpu_call("movement", _padding_on_cpu),
     )
 )
 

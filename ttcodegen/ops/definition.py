@@ -32,6 +32,7 @@ from ttcodegen.dialects.operation import (
     variadic,
 )
 from ttcodegen.ops.cpp_calls import CppEmission
+from ttcodegen.ops.cpu_lowering import CpuLowering
 from ttcodegen.ops.op_builder import OpBuilder
 from ttcodegen.ops.tile_lowering import TileLowering
 
@@ -70,10 +71,11 @@ PrimitiveLowering = Callable[[OpBuilder, CatalogueOp], SSAValue | Sequence[SSAVa
 
 @dataclass(frozen=True)
 class TTIRDefinition(Definition):
-    """An op of the input dialect. Exactly one of `decompose`, `lower`, `refusal` is set."""
+    """An op of the input dialect. One of `decompose`, `lower`, `refusal` is set; both of the first
+    two if only some forms of the op decompose."""
 
-    decompose: Lowering | None = None
-    """Gives TTIR ops."""
+    decompose: PrimitiveLowering | None = None
+    """Gives TTIR ops; None for a form of the op that `lower` takes."""
     lower: Lowering | None = None
     """Gives TTNN ops."""
     refusal: str | None = None
@@ -82,6 +84,8 @@ class TTIRDefinition(Definition):
     """Of an elementwise op: what it is on tiles in the registers of a core."""
     primitives: PrimitiveLowering | None = None
     """TTIR ops that device kernels are made for, where the op itself is none of them."""
+    cpu: CpuLowering | None = None
+    """What the op is on the CPU, where programs of the device do without it."""
     refused_form: Callable[[CatalogueOp], str | None] | None = None
     """Why no target supports an op with these operands and attributes; None if one does."""
     moves: bool = False
@@ -124,6 +128,14 @@ class TTNNDefinition(Definition):
         """The rule of the result of that index."""
         return self.result_rules[min(index, len(self.result_rules) - 1)]
 
+
+MOVES = frozenset(
+    """
+    typecast to_layout composite_to_layout to_device from_device to_memory_config
+    reshape reshape_row_major permute transpose repeat expand pad pad_row_major concatenate_heads
+    """.split()
+)
+"""Ops whose result is their operand, arranged in another way."""
 
 TTIR: dict[str, TTIRDefinition] = {}
 """All TTIR ops by short name."""

@@ -15,7 +15,7 @@ from ttcodegen.dialects.datatypes import (
     shape_of,
 )
 from ttcodegen.dialects.operation import CatalogueOp
-from ttcodegen.lazy_numpy import Array
+from ttcodegen.lazy_numpy import Array, np
 from ttcodegen.ops.op_builder import OpBuilder, broadcast_shapes
 
 if TYPE_CHECKING:
@@ -23,6 +23,12 @@ if TYPE_CHECKING:
 
 UNARY_HEADER = "ttnn/operations/eltwise/unary/unary.hpp"
 BINARY_HEADER = "ttnn/operations/eltwise/binary/binary.hpp"
+
+
+def counted(x: Array) -> Array:
+    """Booleans as the numbers that the device has for them, so that arithmetic is that of numbers;
+    whoever wants a boolean again takes everything but zero for true."""
+    return x.astype(np.int32) if x.dtype == bool else x
 
 
 def verify_broadcast(op: CatalogueOp) -> None:

@@ -25,6 +25,7 @@ from ttcodegen.ops.cpp_calls import (
     cpp_text,
     operand_,
 )
+from ttcodegen.ops.cpu_lowering import cpu_call
 from ttcodegen.ops.definition import (
     Call,
     OperandSpec,
@@ -38,6 +39,7 @@ from ttcodegen.ops.definition import (
 )
 from ttcodegen.ops.elementwise import (
     BINARY_HEADER,
+    counted,
     on_inputs,
     verify_bits,
     verify_broadcast,
@@ -147,9 +149,13 @@ def _quotient(a: Array, b: Array) -> Array:
 
 
 def _power(a: Array, b: Array) -> Array:
-    if np.issubdtype(a.dtype, np.integer):
-        return np.power(a.astype(np.float64), b).astype(a.dtype)
-    return np.power(a, b)
+    """Integers stay such; what a negative exponent leaves of them is cut off."""
+    a, b = counted(a), counted(b)
+    if not np.issubdtype(a.dtype, np.integer):
+        return np.power(a, b)
+    raised = np.power(a.astype(np.int64), np.maximum(b, 0).astype(np.int64))
+    is_unit = np.abs(a.astype(np.int64)) == 1
+    return np.where((b < 0) & ~is_unit, 0, np.where(b < 0, np.where(b % 2 == 0, 1, a), raised))
 
 
 def _shift_left(a: Array, b: Array) -> Array:
@@ -177,13 +183,13 @@ def _shift_right(a: Array, b: Array) -> Array:
 ROWS = (
     Row(
         "add",
-        lambda a, b: a + b,
+        lambda a, b: counted(a) + counted(b),
         commutes=True,
         tile=binary_tiles("add_binary_tile", "add_unary_tile", typed="add_int_tile"),
     ),
     Row(
         "subtract",
-        lambda a, b: a - b,
+        lambda a, b: counted(a) - counted(b),
         tile=binary_tiles("sub_binary_tile", "sub_unary_tile", typed="sub_int_tile"),
     ),
     Row(
@@ -402,6 +408,7 @@ def _register(row: Row) -> None:
             numpy=on_inputs(row.function),
             lower=_lowering(row),
             tile=row.tile,
+            cpu=cpu_call("elementwise"),
         )
     )
     attributes = [attribute("scalar", NUMBER, None)] if row.scalar else []

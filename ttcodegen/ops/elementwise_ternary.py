@@ -22,6 +22,7 @@ from ttcodegen.ops.cpp_calls import (
     cpp_text,
     operand_,
 )
+from ttcodegen.ops.cpu_lowering import cpu_call, number_of
 from ttcodegen.ops.definition import (
     Call,
     ResultRule,
@@ -85,6 +86,7 @@ register(
         numpy=_selection,
         lower=_lower_where,
         tile=_where_tiles,
+        cpu=cpu_call("elementwise"),
     )
 )
 
@@ -142,6 +144,11 @@ def _clamp(call: Call) -> Array:
     return np.minimum(np.maximum(array, limits[0]), limits[1])
 
 
+def _bounds_on_cpu(op: CatalogueOp) -> dict[str, float]:
+    data_type = declared_data_type(op.operands[0])
+    return {name: number_of(op.parameter(name), data_type) for name in ("min", "max")}
+
+
 register(
     TTIRDefinition(
         "ttir.clamp_scalar",
@@ -153,6 +160,7 @@ register(
         tile=tile_function_with(
             "clamp_tile", lambda op: (op.parameter("min"), op.parameter("max")), "clamp_tile_int32"
         ),
+        cpu=cpu_call("elementwise", _bounds_on_cpu),
     )
 )
 
@@ -206,7 +214,13 @@ def _clamp_tiles(builder: TileBuilder, op: CatalogueOp, tiles: Sequence[Tile]) -
 
 
 def _clamp_meaning(call: Call) -> Array:
-    return np.minimum(np.maximum(call.array("input"), call.array("min")), call.array("max"))
+    """What is no number counts as greater than all numbers or less, by its sign bit: the vector
+    engine compares signs and magnitudes."""
+    x, low, high = (call.array(name) for name in ("input", "min", "max"))
+    clamped = np.minimum(np.maximum(x, low), high)
+    if not np.issubdtype(x.dtype, np.floating):
+        return clamped
+    return np.where(np.isnan(x), np.where(np.signbit(x), np.minimum(low, high), high), clamped)
 
 
 register(
@@ -217,6 +231,7 @@ register(
         numpy=_clamp_meaning,
         lower=same_op("clamp_tensor"),
         tile=_clamp_tiles,
+        cpu=cpu_call("elementwise"),
     )
 )
 

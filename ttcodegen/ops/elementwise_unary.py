@@ -12,6 +12,7 @@ from ttcodegen.dialects.operation import CatalogueOp
 from ttcodegen.lazy_numpy import Array, np
 from ttcodegen.ops.attribute_kinds import NUMBER
 from ttcodegen.ops.cpp_calls import attribute_, cpp_call, cpp_text, operand_
+from ttcodegen.ops.cpu_lowering import cpu_call
 from ttcodegen.ops.definition import (
     Call,
     OperandSpec,
@@ -24,6 +25,7 @@ from ttcodegen.ops.definition import (
 )
 from ttcodegen.ops.elementwise import (
     UNARY_HEADER,
+    counted,
     on_inputs,
     same_op,
     verify_bits,
@@ -108,6 +110,15 @@ class Row:
     """The function `<name>_tile` of floats unless another is given."""
 
 
+def _sign(x: Array) -> Array:
+    """Of what is no number the sign of its sign bit, as on the device (tt-llk,
+    ckernel_sfpu_sign.h)."""
+    x = counted(x)
+    if not np.issubdtype(x.dtype, np.floating):
+        return np.sign(x)
+    return np.where(np.isnan(x), np.copysign(np.ones_like(x), x), np.sign(x))
+
+
 ROWS = (
     Row(
         "abs",
@@ -151,7 +162,7 @@ ROWS = (
     Row("mish", lambda x: x * np.tanh(softplus(x)), tile=mish_tile),
     Row(
         "neg",
-        lambda x: np.negative(x),
+        lambda x: np.negative(counted(x)),
         data_types=None,
         tile=tile_function("negative_tile", "negative_tile_int32"),
     ),
@@ -170,7 +181,7 @@ ROWS = (
     ),
     Row("rsqrt", lambda x: 1.0 / np.sqrt(x), domain=(0.05, 4.0)),
     Row("sigmoid", sigmoid),
-    Row("sign", lambda x: np.sign(x), data_types=None),
+    Row("sign", _sign, data_types=None),
     Row(
         "signbit",
         lambda x: np.signbit(x),
@@ -210,6 +221,7 @@ def _register(row: Row) -> None:
             numpy=meaning,
             lower=same_op(ttnn),
             tile=row.tile or tile_function(f"{row.name}_tile"),
+            cpu=cpu_call("elementwise"),
         )
     )
     register(
@@ -255,6 +267,10 @@ def _register_with_numbers(
             lower=same_op(name, *defaults),
             tile=tile_function_with(
                 f"{name}_tile", lambda op: tuple(op.parameter(key) for key in defaults)
+            ),
+            cpu=cpu_call(
+                "elementwise",
+                lambda op: {key: float(op.parameter(key)) for key in defaults},
             ),
         )
     )

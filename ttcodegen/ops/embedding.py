@@ -12,6 +12,7 @@ from ttcodegen.dialects.datatypes import DataType, bf16, element_of, f32, shape_
 from ttcodegen.dialects.operation import CatalogueOp
 from ttcodegen.lazy_numpy import Array, np
 from ttcodegen.ops.cpp_calls import cpp_call, operand_
+from ttcodegen.ops.cpu_lowering import cpu_call
 from ttcodegen.ops.data_movement import expect_shape
 from ttcodegen.ops.definition import (
     Call,
@@ -88,6 +89,7 @@ register(
         numpy=_embedding,
         lower=_lower_embedding,
         primitives=_embedding_primitives,
+        cpu=cpu_call("indexing"),
     )
 )
 
@@ -188,6 +190,7 @@ register(
         verify=_verify_backward,
         numpy=_backward,
         lower=_lower_backward,
+        cpu=cpu_call("indexing"),
     )
 )
 

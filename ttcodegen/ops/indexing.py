@@ -14,6 +14,7 @@ from ttcodegen.dialects.constants import constant_array
 from ttcodegen.dialects.datatypes import DataType, bf16, element_of, f32, shape_of, si32, ui32
 from ttcodegen.dialects.operation import CatalogueOp
 from ttcodegen.lazy_numpy import Array, np
+from ttcodegen.ops import slices_by_index
 from ttcodegen.ops.attribute_kinds import ENUMERATOR, INTEGER, INTEGERS
 from ttcodegen.ops.cpp_calls import (
     NULLOPT,
@@ -25,6 +26,7 @@ from ttcodegen.ops.cpp_calls import (
     operand_,
     small_vector_text,
 )
+from ttcodegen.ops.cpu_lowering import counted_from_front, cpu_call, dimension
 from ttcodegen.ops.data_movement import MOVEMENT, expect_shape, normalized_dim
 from ttcodegen.ops.definition import (
     Call,
@@ -38,14 +40,24 @@ from ttcodegen.ops.definition import (
     register,
 )
 from ttcodegen.ops.op_builder import OpBuilder
+from ttcodegen.ops.slices_by_index import (
+    GATHER_ATTRIBUTES,
+    GENERAL_GATHER,
+    GENERAL_SCATTER,
+    SCATTER_ATTRIBUTES,
+    is_general,
+)
 from ttcodegen.ops.sorting import from_rows, rows_along
 
 _DIM = attribute("dim", INTEGER)
+_OPTIONAL_DIM = attribute("dim", INTEGER, None)
 
 
 def _places(op: CatalogueOp) -> int:
-    """How many elements the indexed dimension has."""
+    """How many places there are that an index may name."""
     shape = op.shape("input")
+    if is_general(op):
+        return slices_by_index.slices_of(op).places
     dim: int = op.parameter("dim") % len(shape)
     return shape[dim]
 
@@ -54,6 +66,8 @@ def _verify_index(op: CatalogueOp, operands: Sequence[str]) -> None:
     """The operands have the rank of the input and are nowhere longer than it but along the indexed
     dimension."""
     shape = op.shape("input")
+    if op.parameter("dim") is None:
+        raise VerifyException(f"{op.name} needs the attribute 'dim'")
     dim = normalized_dim(op, op.parameter("dim"), len(shape))
     for name in operands:
         found = op.shape(name)
@@ -79,12 +93,17 @@ def _grid(shape: Sequence[int], dim: int, index: Array) -> tuple[Array, ...]:
 
 
 def _verify_gather(op: CatalogueOp) -> None:
-    """The result has an element of the input for each index."""
+    """The result has an element of the input for each index; with `slice_sizes` a slice of it."""
+    if is_general(op):
+        slices_by_index.verify_gather(op)
+        return
     _verify_index(op, ["index"])
     expect_shape(op, op.shape("index"))
 
 
 def _gather(call: Call) -> Array:
+    if call.attributes.get(GENERAL_GATHER) is not None:
+        return slices_by_index.gather_slices(call)
     x, index = call.array("input"), call.array("index")
     return x[_grid(index.shape, call["dim"] % x.ndim, index)]
 
@@ -116,10 +135,14 @@ register(
     TTIRDefinition(
         "ttir.gather",
         (operand("input"), operand("index", drawn_as="index", places=_places)),
-        (_DIM,),
+        (_OPTIONAL_DIM, *GATHER_ATTRIBUTES),
         verify=_verify_gather,
         numpy=_gather,
+        decompose=lambda builder, op: (
+            slices_by_index.decompose_gather(builder, op) if is_general(op) else None
+        ),
         lower=_lower_gather,
+        cpu=cpu_call("indexing", dimension("dim")),
     )
 )
 
@@ -154,14 +177,18 @@ REDUCTIONS = ("invalid", "sum", "prod", "min", "max")
 
 
 def _verify_scatter(op: CatalogueOp) -> None:
-    """There is a source element for each index; the result has the shape of the input."""
-    _verify_index(op, ["index", "source"])
-    index, source = op.shape("index"), op.shape("source")
-    if any(size > limit for size, limit in zip(index, source, strict=True)):
-        raise VerifyException(
-            f"{op.name}: expected a source that is nowhere shorter than the index {index}, "
-            f"found {source}"
-        )
+    """There is a source element for each index, with `scatter_dims_to_operand_dims` a slice; the
+    result has the shape of the input."""
+    if is_general(op):
+        slices_by_index.verify_scatter(op)
+    else:
+        _verify_index(op, ["index", "source"])
+        index, source = op.shape("index"), op.shape("source")
+        if any(size > limit for size, limit in zip(index, source, strict=True)):
+            raise VerifyException(
+                f"{op.name}: expected a source that is nowhere shorter than the index {index}, "
+                f"found {source}"
+            )
     reduction = op.parameter("scatter_reduce_type").lower()
     if reduction not in REDUCTIONS:
         raise VerifyException(
@@ -174,11 +201,14 @@ def _verify_scatter(op: CatalogueOp) -> None:
 def _scatter(call: Call) -> Array:
     """What names no place of the input is left out, as the library's kernels do it."""
     result = call.array("input").copy()
-    index, source = call.array("index").astype(np.int64), call.array("source")
-    dim = call["dim"] % result.ndim
-    named = (index >= 0) & (index < result.shape[dim])
-    places = tuple(axis[named] for axis in _grid(index.shape, dim, index))
-    source = source[tuple(slice(size) for size in index.shape)].astype(result.dtype)[named]
+    if call.attributes.get(GENERAL_SCATTER) is not None:
+        places, source = slices_by_index.slices_to_scatter(call)
+    else:
+        index, source = call.array("index").astype(np.int64), call.array("source")
+        dim = call["dim"] % result.ndim
+        named = (index >= 0) & (index < result.shape[dim])
+        places = tuple(axis[named] for axis in _grid(index.shape, dim, index))
+        source = source[tuple(slice(size) for size in index.shape)].astype(result.dtype)[named]
     match call["scatter_reduce_type"].lower():
         case "sum":
             np.add.at(result, places, source)
@@ -191,6 +221,11 @@ def _scatter(call: Call) -> Array:
         case _:
             result[places] = source
     return result
+
+
+def _scatter_on_cpu(op: CatalogueOp) -> dict[str, int | str]:
+    reduction = op.parameter("scatter_reduce_type").lower()
+    return {"dim": counted_from_front(op, "dim"), "reduce": reduction}
 
 
 def _lower_scatter(builder: OpBuilder, op: CatalogueOp) -> SSAValue:
@@ -268,7 +303,8 @@ def _grown(builder: OpBuilder, value: SSAValue, shape: Sequence[int], fill: floa
     return value
 
 
-_SCATTER = (_DIM, attribute("scatter_reduce_type", ENUMERATOR, "invalid"))
+_REDUCTION = attribute("scatter_reduce_type", ENUMERATOR, "invalid")
+_SCATTER = (_DIM, _REDUCTION)
 
 register(
     TTIRDefinition(
@@ -278,10 +314,14 @@ register(
             operand("index", drawn_as="index", places=_places),
             operand("source"),
         ),
-        _SCATTER,
+        (_OPTIONAL_DIM, _REDUCTION, *SCATTER_ATTRIBUTES),
         verify=_verify_scatter,
         numpy=_scatter,
+        decompose=lambda builder, op: (
+            slices_by_index.decompose_scatter(builder, op) if is_general(op) else None
+        ),
         lower=_lower_scatter,
+        cpu=cpu_call("indexing", _scatter_on_cpu),
     )
 )
 
@@ -352,6 +392,11 @@ def reversed_along(builder: OpBuilder, value: SSAValue, dim: int) -> SSAValue:
     return gathered(builder, value, builder.typecast(places, ui32), dim)
 
 
+def _reversal_on_cpu(op: CatalogueOp) -> dict[str, list[int]]:
+    rank = len(op.shape("input"))
+    return {"dimensions": [dim % rank for dim in op.parameter("dimensions")]}
+
+
 def _lower_reverse(builder: OpBuilder, op: CatalogueOp) -> SSAValue:
     value = builder.operand(op, "input")
     rank = len(op.shape("input"))
@@ -370,6 +415,7 @@ register(
         numpy=lambda call: np.flip(call.array("input"), tuple(call["dimensions"])),
         lower=_lower_reverse,
         moves=True,
+        cpu=cpu_call("movement", _reversal_on_cpu),
     )
 )
 
@@ -431,6 +477,10 @@ def _constant(value: SSAValue) -> list[int] | None:
         return None
     assert isinstance(op, CatalogueOp)
     return [int(number) for number in constant_array(op.parameter("value")).reshape(-1)]
+
+
+def _steps_on_cpu(op: CatalogueOp) -> dict[str, list[int]]:
+    return {"step": op.parameter("step") or [1] * len(op.shape("input"))}
 
 
 def _lower_dynamic(builder: OpBuilder, op: CatalogueOp) -> SSAValue:
@@ -495,6 +545,7 @@ register(
         numpy=_dynamic,
         lower=_lower_dynamic,
         moves=True,
+        cpu=cpu_call("indexing", _steps_on_cpu),
     )
 )
 

@@ -11,7 +11,15 @@ from ttcodegen.dialects.datatypes import DataType, element_of, shape_of
 from ttcodegen.dialects.operation import CatalogueOp
 from ttcodegen.lazy_numpy import Array, np
 from ttcodegen.ops.attribute_kinds import INTEGER
-from ttcodegen.ops.cpp_calls import CppCalls, Text
+from ttcodegen.ops.cpp_calls import (
+    COMPUTE_CONFIG_ATTRIBUTE,
+    CppCalls,
+    Default,
+    Text,
+    compute_config,
+    trimmed,
+)
+from ttcodegen.ops.cpu_lowering import cpu_call, same_attributes
 from ttcodegen.ops.definition import (
     Call,
     OperandSpec,
@@ -93,6 +101,7 @@ register(
         numpy=_fill,
         in_place="cache",
         lower=_lower_fill,
+        cpu=cpu_call("cache", same_attributes("batch_offset")),
     )
 )
 
@@ -175,6 +184,7 @@ register(
         numpy=_update,
         in_place="cache",
         lower=_lower_update,
+        cpu=cpu_call("cache", same_attributes("batch_offset")),
     )
 )
 
@@ -185,7 +195,8 @@ def _cpp_update(calls: CppCalls, op: CatalogueOp) -> None:
     cache, entry, index = (calls[value] for value in op.operands)
     # The position is an integer of the host, so the device is waited for.
     position = calls.call("support::read_index", index, type="uint32_t")
-    calls.run("ttnn::update_cache", cache, entry, position)
+    arguments = [cache, entry, position, Default("/*batch_offset=*/0"), compute_config(calls, op)]
+    calls.run("ttnn::update_cache", *trimmed(arguments))
 
 
 register(
@@ -196,6 +207,7 @@ register(
             OperandSpec("input", data_types=CACHED),
             OperandSpec("update_index", layout=None, data_types=(DataType.INT32, DataType.UINT32)),
         ),
+        (COMPUTE_CONFIG_ATTRIBUTE,),
         results=0,
         numpy=_update,
         in_place="cache",

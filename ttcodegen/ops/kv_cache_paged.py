@@ -10,11 +10,18 @@ from xdsl.utils.exceptions import VerifyException
 
 from ttcodegen.dialects.datatypes import DataType, element_of, shape_of
 from ttcodegen.dialects.operation import CatalogueOp
-from ttcodegen.dialects.placement import Shards
+from ttcodegen.dialects.shards import Shards
 from ttcodegen.lazy_numpy import Array, np
 from ttcodegen.ops.attention import require
 from ttcodegen.ops.attribute_kinds import BOOLEAN
-from ttcodegen.ops.cpp_calls import NULLOPT, CppCalls, Text
+from ttcodegen.ops.cpp_calls import (
+    COMPUTE_CONFIG_ATTRIBUTE,
+    NULLOPT,
+    CppCalls,
+    Text,
+    compute_config,
+)
+from ttcodegen.ops.cpu_lowering import cpu_call, same_attributes
 from ttcodegen.ops.definition import (
     Call,
     Layout,
@@ -192,6 +199,7 @@ register(
         numpy=_update,
         in_place="cache",
         lower=_lower_update,
+        cpu=cpu_call("cache", same_attributes("share_cache")),
     )
 )
 
@@ -209,14 +217,14 @@ def _cpp_update(calls: CppCalls, op: CatalogueOp) -> None:
         Text("/*share_cache=*/true") if op.parameter("share_cache") else NULLOPT,
         NULLOPT if table is None else calls[table],
         Text("/*batch_offset=*/0"),
-        NULLOPT,  # compute kernel config
+        compute_config(calls, op),
         NULLOPT,  # mesh coordinates
     )
 
 
 def _row_per_user(op: CatalogueOp) -> Shards:
     _, users, heads, size = op.shape("input")
-    return Shards(users, (whole_tiles(heads), whole_tiles(size)))
+    return Shards.by_rows(users, (whole_tiles(heads), whole_tiles(size)))
 
 
 _NUMBERS = {"layout": Layout.ROW_MAJOR, "data_types": (DataType.INT32,)}
@@ -230,7 +238,7 @@ register(
             operand("update_index", **_NUMBERS),
             optional("page_table", **_NUMBERS),
         ),
-        (_SHARED,),
+        (_SHARED, COMPUTE_CONFIG_ATTRIBUTE),
         results=0,
         numpy=_update,
         in_place="cache",
@@ -302,6 +310,7 @@ register(
         numpy=_fill,
         in_place="cache",
         lower=_lower_fill,
+        cpu=cpu_call("cache"),
     )
 )
 
@@ -314,7 +323,7 @@ def _cpp_fill(calls: CppCalls, op: CatalogueOp) -> None:
         *(calls[op.operand(name)] for name in ("cache", "input", "page_table")),
         NULLOPT if number is None else calls[number],
         Text("/*batch_idx=*/0"),
-        NULLOPT,  # compute kernel config
+        compute_config(calls, op),
         NULLOPT,  # mesh coordinates
     )
 
@@ -328,6 +337,7 @@ register(
             operand("page_table", **_NUMBERS),
             optional("batch_idx_tensor", **_NUMBERS),
         ),
+        (COMPUTE_CONFIG_ATTRIBUTE,),
         results=0,
         numpy=_fill,
         in_place="cache",

@@ -12,6 +12,7 @@ from ttcodegen.dialects.placement import declared_data_type
 from ttcodegen.lazy_numpy import Array, np
 from ttcodegen.ops.attribute_kinds import BOOLEAN
 from ttcodegen.ops.cpp_calls import Argument, CppCalls, Text, cpp_text
+from ttcodegen.ops.cpu_lowering import cpu_call
 from ttcodegen.ops.data_movement import expect_shape
 from ttcodegen.ops.definition import (
     Call,
@@ -83,6 +84,7 @@ register(
         ),
         moves=True,
         tile=_typecast_tiles,
+        cpu=cpu_call("elementwise"),
     )
 )
 
@@ -118,6 +120,7 @@ register(
         lower=_unchanged_input,
         moves=True,
         tile=_typecast_tiles,
+        cpu=cpu_call("elementwise", function="typecast", operands=["input"]),
     )
 )
 

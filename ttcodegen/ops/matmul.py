@@ -14,16 +14,19 @@ from ttcodegen.dialects.operation import CatalogueOp
 from ttcodegen.lazy_numpy import Array, np
 from ttcodegen.ops.attribute_kinds import BOOLEAN, DATA_TYPE, INTEGERS, STRING
 from ttcodegen.ops.cpp_calls import (
+    COMPUTE_CONFIG_ATTRIBUTE,
     NULLOPT,
     Argument,
     CppCalls,
     Text,
     attribute_,
+    compute_config,
     cpp_call,
     cpp_text,
     nullopt,
     operand_,
 )
+from ttcodegen.ops.cpu_lowering import cpu_call, same_attributes
 from ttcodegen.ops.data_movement import expect_shape
 from ttcodegen.ops.definition import (
     Call,
@@ -260,6 +263,7 @@ for _name in ("matmul", "linear"):
             numpy=_product,
             primitives=_product_primitives,
             lower=_lower_product,
+            cpu=cpu_call("matmul", same_attributes(*(spec.name for spec in _TRANSPOSES))),
         )
     )
 
@@ -270,7 +274,11 @@ def _activation(calls: CppCalls, op: CatalogueOp) -> Argument:
 
 
 _FACTORS = (OperandSpec("a", data_types=MULTIPLIED), OperandSpec("b"))
-_OUTPUT = (attribute("dtype", DATA_TYPE, None), attribute("activation", STRING, None))
+_OUTPUT = (
+    attribute("dtype", DATA_TYPE, None),
+    attribute("activation", STRING, None),
+    COMPUTE_CONFIG_ATTRIBUTE,
+)
 _TAIL = (
     attribute_("transpose_a", default=False),
     attribute_("transpose_b", default=False),
@@ -278,6 +286,7 @@ _TAIL = (
     attribute_("dtype"),
     nullopt,  # program config
     _activation,
+    compute_config,
 )
 
 register(

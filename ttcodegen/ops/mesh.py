@@ -4,32 +4,39 @@ from __future__ import annotations
 
 from math import prod
 
+from xdsl.ir import SSAValue
+
 from ttcodegen.dialects.operation import CatalogueOp
 from ttcodegen.lazy_numpy import Array
-from ttcodegen.ops.attribute_kinds import INTEGERS
-from ttcodegen.ops.data_movement import expect_shape
-from ttcodegen.ops.definition import Call, TTIRDefinition, attribute, operand, register
+from ttcodegen.ops.collectives import MESH_SHARD, lower_collective, verify_mesh_shard
+from ttcodegen.ops.definition import Call, TTIRDefinition, operand, register
+from ttcodegen.ops.op_builder import OpBuilder
 from ttcodegen.ops.refusals import SEVERAL_DEVICES
 
 
-def _refused(op: CatalogueOp) -> str | None:
-    """One shard is the whole tensor."""
-    return None if prod(op.parameter("shard_shape")) == 1 else SEVERAL_DEVICES
+def _is_whole(op: CatalogueOp) -> bool:
+    """Whether one shard is the whole tensor."""
+    return prod(op.parameter("shard_shape")) == 1
 
 
 def _same(call: Call) -> Array:
     return call.array("input")
 
 
+def _decompose(builder: OpBuilder, op: CatalogueOp) -> SSAValue | None:
+    return builder.operand(op, "input") if _is_whole(op) else None
+
+
 register(
     TTIRDefinition(
         "ttir.mesh_shard",
         (operand("input"),),
-        (attribute("shard_shape", INTEGERS),),
-        verify=lambda op: expect_shape(op, op.shape("input")),
+        MESH_SHARD,
+        verify=verify_mesh_shard,
         numpy=_same,
-        decompose=lambda builder, op: builder.operand(op, "input"),
-        refused_form=_refused,
+        decompose=_decompose,
+        lower=lower_collective,
+        refused_form=lambda op: None if _is_whole(op) else SEVERAL_DEVICES,
         moves=True,
     )
 )

@@ -13,7 +13,16 @@ from ttcodegen.dialects.datatypes import DataType, bf16, element_of, f32, shape_
 from ttcodegen.dialects.operation import CatalogueOp
 from ttcodegen.lazy_numpy import np
 from ttcodegen.ops.attribute_kinds import BOOLEAN, INTEGER, INTEGERS, NUMBER
-from ttcodegen.ops.cpp_calls import ArgumentRule, Text, attribute_, cpp_call, operand_
+from ttcodegen.ops.cpp_calls import (
+    COMPUTE_CONFIG_ATTRIBUTE,
+    ArgumentRule,
+    Text,
+    attribute_,
+    compute_config,
+    cpp_call,
+    nullopt,
+    operand_,
+)
 from ttcodegen.ops.data_movement import expect_shape, normalized_dim
 from ttcodegen.ops.definition import (
     Call,
@@ -83,13 +92,15 @@ register(
     TTNNDefinition(
         "ttnn.softmax",
         (OperandSpec("input", data_types=FLOATS),),
-        (attribute("dimension", INTEGER),),
+        (attribute("dimension", INTEGER), COMPUTE_CONFIG_ATTRIBUTE),
         numpy=_softmax,
         cpp=cpp_call(
             "ttnn::softmax",
             f"{HEADERS}/softmax/softmax.hpp",
             operand_("input"),
             attribute_("dimension"),
+            nullopt,  # memory config
+            compute_config,
         ),
     )
 )
@@ -200,7 +211,7 @@ def _register_trailing_norm(
                 OperandSpec("input", data_types=FLOATS),
                 *(optional(vector, data_types=FLOATS) for vector in vectors),
             ),
-            (attribute("epsilon", NUMBER),),
+            (attribute("epsilon", NUMBER), COMPUTE_CONFIG_ATTRIBUTE),
             numpy=library_meaning,
             cpp=cpp_call(
                 f"ttnn::{name}",
@@ -209,6 +220,10 @@ def _register_trailing_norm(
                 attribute_("epsilon"),
                 operand_("weight"),
                 operand_("bias"),
+                nullopt,  # residual input
+                nullopt,  # memory config
+                nullopt,  # program config
+                compute_config,
             ),
         )
     )
@@ -497,7 +512,7 @@ register(
             OperandSpec(name, data_types=_BATCH_NORM_TYPES)
             for name in ("operand", "mean", "variance", "scale", "offset")
         ),
-        (attribute("epsilon", NUMBER),),
+        (attribute("epsilon", NUMBER), COMPUTE_CONFIG_ATTRIBUTE),
         numpy=_library_batch_norm,
         cpp=cpp_call(
             "ttnn::batch_norm",
@@ -510,6 +525,9 @@ register(
             _text("/*momentum=*/0.1F"),
             operand_("scale"),
             operand_("offset"),
+            nullopt,  # output tensor
+            nullopt,  # memory config
+            compute_config,
         ),
     )
 )

@@ -8,8 +8,12 @@ from typing import Any
 from xdsl.dialects.builtin import DenseArrayBase, i32
 from xdsl.ir import Attribute, Operation, SSAValue
 
+from ttcodegen.diagnostics import CompileError
 from ttcodegen.dialects.datatypes import element_of, shape_of, tensor_type
 from ttcodegen.dialects.operation import CatalogueOp
+
+_MOST_OPS = 20_000
+"""How many ops one op may become."""
 
 Operands = Iterable[SSAValue | Sequence[SSAValue] | None]
 
@@ -31,6 +35,8 @@ class OpBuilder:
         self.insert = insert
         self._mapping: Mapping[SSAValue, SSAValue] = mapping if mapping is not None else {}
         self.origin: Operation | None = None
+        self._counted: Operation | None = None
+        self._made = 0
 
     def __getitem__(self, value: SSAValue) -> SSAValue:
         return self._mapping.get(value, value)
@@ -75,8 +81,22 @@ class OpBuilder:
             location=origin.location if origin is not None else None,
         )
         op.source_offset = getattr(origin, "source_offset", -1)
+        self._count()
         self.insert(op)
         return op
+
+    def _count(self) -> None:
+        """Refuses what a large attribute or shape would unroll into more ops than anybody waits
+        for."""
+        if self.origin is not self._counted:
+            self._counted, self._made = self.origin, 0
+        self._made += 1
+        if self._made > _MOST_OPS:
+            assert self.origin is not None
+            raise CompileError(
+                f"'{self.origin.name}' of this size would become more than {_MOST_OPS} operations",
+                self.origin,
+            )
 
     def emit(self, name: str, operands: Operands, result: Attribute, **attributes: Any) -> SSAValue:
         """Makes an op with one result and gives that."""

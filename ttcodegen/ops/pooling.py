@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from itertools import product
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from xdsl.dialects.builtin import DenseIntOrFPElementsAttr, TensorType
 from xdsl.ir import SSAValue
@@ -14,7 +14,17 @@ from ttcodegen.dialects.datatypes import DataType, element_of, f32, shape_of, ui
 from ttcodegen.dialects.operation import CatalogueOp
 from ttcodegen.lazy_numpy import np
 from ttcodegen.ops.attribute_kinds import BOOLEAN, INTEGER, INTEGERS
-from ttcodegen.ops.cpp_calls import NULLOPT, Argument, CppCalls, Text, cpp_text
+from ttcodegen.ops.cpp_calls import (
+    COMPUTE_CONFIG_ATTRIBUTE,
+    NULLOPT,
+    Argument,
+    CppCalls,
+    Text,
+    compute_config,
+    cpp_text,
+    trimmed,
+)
+from ttcodegen.ops.cpu_lowering import cpu_call
 from ttcodegen.ops.data_movement import expect_shape
 from ttcodegen.ops.definition import (
     Call,
@@ -42,6 +52,7 @@ from ttcodegen.ops.sliding_window import (
     per_dimension,
     taps,
     window_attributes,
+    window_on_cpu,
 )
 
 if TYPE_CHECKING:
@@ -90,7 +101,9 @@ def max_pool_indices(x: numpy.ndarray, window: Window) -> tuple[numpy.ndarray, n
     # A window that starts in the padding has its first real element later.
     found = best != lowest(x.dtype)
     for view, place in zip(views, place_views, strict=True):
+        # What is no number is the greatest, as where nobody asks for places.
         better = (view > best) | (~found & (view != lowest(x.dtype)))
+        better |= (view != view) & (best == best)
         found |= better
         best = np.where(better, view, best)
         index = np.where(better, place, index)
@@ -138,8 +151,7 @@ def _call_image(call: Call) -> numpy.ndarray:
     flattened: FlattenedImage | None = call[FLATTENED_ATTRIBUTE.name]
     if flattened is None:
         return x
-    size = (flattened.batch_size, flattened.input_height, flattened.input_width)
-    return x.reshape(*size, x.shape[-1])
+    return x.reshape(*flattened, x.shape[-1])
 
 
 def _call_window(call: Call) -> Window:
@@ -150,6 +162,21 @@ def _call_window(call: Call) -> Window:
     top, left, bottom, right = padding if len(padding) == 4 else (*pair("padding"),) * 2
     edges = ((top, bottom), (left, right))
     return Window(pair("kernel"), pair("stride"), edges, pair("dilation"), call["ceil_mode"])
+
+
+def _pooling_on_cpu(op: CatalogueOp) -> dict[str, Any]:
+    """The fields of `cpu::Pooling`."""
+    n, height, width, c = image_shape(op)
+    window = Window.of(op, per_dimension(op, "kernel", 2))
+    flattened = op.parameter(FLATTENED_ATTRIBUTE.name) is not None
+    counts = op.name == "ttir.avg_pool2d" and op.parameter("count_include_pad")
+    return {
+        "kernel": window.kernel,
+        **window_on_cpu(window),
+        "outputs": window.output_sizes(op, (height, width)),
+        "rows": [n, height, width, c] if flattened else None,
+        "count_padding": (counts and any(map(any, window.padding))) or None,
+    }
 
 
 def _max_pool2d(call: Call) -> numpy.ndarray:
@@ -354,6 +381,7 @@ register(
         verify=_verify_pool,
         numpy=_max_pool2d,
         lower=_lower_max_pool2d,
+        cpu=cpu_call("pooling", _pooling_on_cpu),
     )
 )
 
@@ -367,6 +395,7 @@ register(
         verify=_verify_pool,
         numpy=_max_pool2d_with_indices,
         lower=_lower_max_pool2d_with_indices,
+        cpu=cpu_call("pooling", _pooling_on_cpu, operands=["input"]),
     )
 )
 
@@ -378,6 +407,7 @@ register(
         verify=_verify_pool,
         numpy=_avg_pool2d,
         lower=_lower_avg_pool2d,
+        cpu=cpu_call("pooling", _pooling_on_cpu),
     )
 )
 
@@ -482,8 +512,11 @@ def _cpp_avg_pool2d(calls: CppCalls, op: CatalogueOp) -> None:
         Text(cpp_text(bool(op.parameter("count_include_pad")))),
         NULLOPT,
         _memory(calls, op),
+        NULLOPT,  # slices
+        NULLOPT,  # shard scheme
+        compute_config(calls, op),
     ]
-    calls.bind(op.results[0], calls.call("ttnn::avg_pool2d", *arguments))
+    calls.bind(op.results[0], calls.call("ttnn::avg_pool2d", *trimmed(arguments)))
 
 
 register(
@@ -513,7 +546,7 @@ register(
     TTNNDefinition(
         "ttnn.avg_pool2d",
         _INPUT,
-        (*_LIBRARY, attribute("count_include_pad", BOOLEAN, True)),
+        (*_LIBRARY, attribute("count_include_pad", BOOLEAN, True), COMPUTE_CONFIG_ATTRIBUTE),
         numpy=_library_avg_pool2d,
         result_rules=(_POOLED,),
         cpp=_cpp_avg_pool2d,

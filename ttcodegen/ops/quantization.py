@@ -36,6 +36,7 @@ from ttcodegen.ops.cpp_calls import (
     cpp_text,
     operand_,
 )
+from ttcodegen.ops.cpu_lowering import CpuAttributes, cpu_call
 from ttcodegen.ops.data_movement import expect_shape, normalized_dim
 from ttcodegen.ops.definition import (
     AttributeSpec,
@@ -235,6 +236,31 @@ def _output_data_type(calls: CppCalls, op: CatalogueOp) -> Argument:
     return Text(cpp_text(declared_data_type(op.results[0])))
 
 
+def _numbers_on_cpu(name: str) -> list[CpuAttributes]:
+    """The fields of each `cpu::Quantization` that the function takes."""
+    prefixes = ("in_", "out_") if name == "requantize" else ("",)
+
+    def numbers(prefix: str) -> CpuAttributes:
+        return lambda op: {
+            field: [float(number) for number in op.parameter(f"{prefix}{field}")]
+            for field in ("scale", "zero_point")
+        }
+
+    return [numbers(prefix) for prefix in prefixes]
+
+
+def _storage_on_cpu(op: CatalogueOp) -> dict[str, float | int | None]:
+    """The fields of `cpu::Storage`."""
+    axis, rank = op.parameter("axis"), len(op.shape("input"))
+    known = {spec.name for spec in op.definition.attributes}
+    ends = {
+        end: float(op.parameter(f"storage_{end}"))
+        for end in ("min", "max")
+        if f"storage_{end}" in known and op.parameter(f"storage_{end}") is not None
+    }
+    return {"axis": None if axis is None else axis % rank, **ends}
+
+
 def _register(name: str, parameters: tuple[str, ...]) -> None:
     meaning = _MEANINGS[name]
     kinds = {p: NUMBERS if p.endswith("scale") else INTEGERS for p in parameters}
@@ -247,6 +273,7 @@ def _register(name: str, parameters: tuple[str, ...]) -> None:
             verify=_verify,
             numpy=meaning,
             lower=_lower,
+            cpu=cpu_call("quantization", *_numbers_on_cpu(name), _storage_on_cpu),
         )
     )
     scales = [operand(p, domain=(0.01, 0.1)) for p in parameters if p.endswith("scale")]
@@ -260,6 +287,7 @@ def _register(name: str, parameters: tuple[str, ...]) -> None:
             verify=_verify_unrolled,
             numpy=meaning,
             lower=_lower_unrolled,
+            cpu=cpu_call("quantization", _storage_on_cpu),
         )
     )
     floats = (DataType.FLOAT32, DataType.BFLOAT16)

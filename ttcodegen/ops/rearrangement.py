@@ -17,6 +17,7 @@ from ttcodegen.dialects.placement import declared_data_type
 from ttcodegen.lazy_numpy import Array, np
 from ttcodegen.ops.attribute_kinds import STRING
 from ttcodegen.ops.cpp_calls import Argument, CppCalls, Text, cpp_call, cpp_text, operand_
+from ttcodegen.ops.cpu_lowering import cpu_call
 from ttcodegen.ops.data_movement import expect_shape
 from ttcodegen.ops.definition import (
     Call,
@@ -227,6 +228,7 @@ register(
         numpy=_bitcast,
         lower=_lower_bitcast,
         refused_form=_other_bits,
+        cpu=cpu_call("elementwise"),
     )
 )
 

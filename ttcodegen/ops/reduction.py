@@ -4,26 +4,30 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from math import prod
-from typing import Any
+from typing import Any, cast
 
-from xdsl.dialects.builtin import TensorType
+from xdsl.dialects.builtin import IntegerType, TensorType
 from xdsl.ir import SSAValue
 from xdsl.utils.exceptions import VerifyException
 
-from ttcodegen.dialects.datatypes import DataType, element_of, f32, shape_of, ui32
+from ttcodegen.dialects.datatypes import DataType, bf16, element_of, f32, shape_of, ui32
 from ttcodegen.dialects.operation import CatalogueOp
 from ttcodegen.dialects.placement import declared_data_type
 from ttcodegen.lazy_numpy import Array, np
 from ttcodegen.ops.attribute_kinds import BOOLEAN, DATA_TYPE, INTEGER, INTEGERS
 from ttcodegen.ops.cpp_calls import (
+    COMPUTE_CONFIG_ATTRIBUTE,
     Argument,
     CppCalls,
     Text,
     attribute_,
+    compute_config,
     cpp_call,
+    nullopt,
     operand_,
     small_vector_text,
 )
+from ttcodegen.ops.cpu_lowering import cpu_call, dimension
 from ttcodegen.ops.data_movement import expect_shape, normalized_dim
 from ttcodegen.ops.definition import (
     Call,
@@ -54,6 +58,10 @@ def reduced_dims(op: CatalogueOp) -> list[int]:
     if dims:
         return sorted({normalized_dim(op, dim, len(shape)) for dim in dims})
     return _unnamed(dims, shape, op.result_shape)
+
+
+def _dims_on_cpu(op: CatalogueOp) -> dict[str, list[int]]:
+    return {"dims": reduced_dims(op)}
 
 
 def _unnamed(dims: list[int] | None, shape: Sequence[int], result: Sequence[int]) -> list[int]:
@@ -99,8 +107,16 @@ def _reduce(function: Callable[..., Array]) -> Callable[[Call], Array]:
     return meaning
 
 
+def _accumulator(array: Array) -> Any:
+    """The dtype that sums and products are computed in: integers have room for what their results
+    can hold, whatever that is, and booleans count."""
+    if np.issubdtype(array.dtype, np.floating):
+        return array.dtype
+    return np.dtype("uint64" if np.issubdtype(array.dtype, np.unsignedinteger) else "int64")
+
+
 def _sum(array: Array, **options: Any) -> Array:
-    return np.sum(array, **options, dtype=array.dtype)
+    return np.sum(array, **options, dtype=_accumulator(array))
 
 
 def _maximum(array: Array, **options: Any) -> Array:
@@ -125,6 +141,9 @@ def _lower_reduction(builder: OpBuilder, op: CatalogueOp) -> SSAValue:
     dims = reduced_dims(op)
     if not dims:
         return builder.typecast(value, op.result_type.element_type)
+    if element_of(value.type) == bf16 and isinstance(op.result_type.element_type, IntegerType):
+        # Booleans that are counted: bf16 has the integers up to 256 only.
+        value = builder.typecast(value, f32)
     return builder.emit(
         op.definition.short_name,
         [value],
@@ -174,13 +193,14 @@ for _name, _function in _REDUCTIONS.items():
             numpy=_meaning,
             primitives=_reduction_primitives,
             lower=_lower_reduction,
+            cpu=cpu_call("reduction", _dims_on_cpu),
         )
     )
     register(
         TTNNDefinition(
             f"ttnn.{_name}",
             (OperandSpec("input", data_types=REDUCED),),
-            _DIMS,
+            (*_DIMS, COMPUTE_CONFIG_ATTRIBUTE),
             numpy=_meaning,
             cpp=cpp_call(
                 f"ttnn::{_name}",
@@ -188,6 +208,8 @@ for _name, _function in _REDUCTIONS.items():
                 operand_("input"),
                 _dims_text,
                 attribute_("keep_dim", default=False),
+                nullopt,  # memory config
+                compute_config,
             ),
         )
     )
@@ -196,7 +218,7 @@ for _name, _function in _REDUCTIONS.items():
 
 
 def _product(array: Array, **options: Any) -> Array:
-    return np.prod(array, **options, dtype=array.dtype)
+    return cast("Array", np.prod(array, **options, dtype=_accumulator(array)))
 
 
 def _lower_prod(builder: OpBuilder, op: CatalogueOp) -> SSAValue:
@@ -243,6 +265,7 @@ register(
         numpy=_reduce(_product),
         primitives=_prod_primitives,
         lower=_lower_prod,
+        cpu=cpu_call("reduction", _dims_on_cpu),
     )
 )
 
@@ -312,10 +335,19 @@ for _name, _reduction, _function in (
 # argmax
 
 
+def _comparable(call: Call) -> Array:
+    """The elements as argmax compares them: of f32 what is no number is never the greatest, of
+    bfloat16, by whose bits the device compares, it is (bfloat16.h, float32.h of tt-metal)."""
+    array = call.array("input")
+    if call.operand_dtypes.get("input", [""])[0] != "float32":
+        return array
+    return np.where(np.isnan(array), np.float32(-np.inf), array)
+
+
 def _argmax(call: Call) -> Array:
     """Where the first of the greatest elements stands; along several dimensions, in the row that
     they make up, in their order."""
-    array = call.array("input")
+    array = _comparable(call)
     axes = _axes(call, array)
     kept = [axis for axis in range(array.ndim) if axis not in axes]
     rows = array.transpose([*kept, *axes])
@@ -346,12 +378,13 @@ register(
         verify=_verify_extreme,
         numpy=_argmax,
         lower=_lower_argmax,
+        cpu=cpu_call("reduction", _dims_on_cpu),
     )
 )
 
 
 def _argmax_along(call: Call) -> Array:
-    found = np.argmax(call.array("input"), axis=call["dim"], keepdims=call["keep_dim"])
+    found = np.argmax(_comparable(call), axis=call["dim"], keepdims=call["keep_dim"])
     return np.asarray(found)
 
 
@@ -396,7 +429,7 @@ def _verify_scan(op: CatalogueOp) -> None:
 def _scan(function: str) -> Callable[[Call], Array]:
     def meaning(call: Call) -> Array:
         array = call.array("input")
-        return getattr(np, function)(array, axis=call["dim"], dtype=array.dtype)
+        return getattr(np, function)(array, axis=call["dim"], dtype=_accumulator(array))
 
     return meaning
 
@@ -410,6 +443,7 @@ for _name in ("cumsum", "cumprod"):
             verify=_verify_scan,
             numpy=_scan(_name),
             lower=same_op(_name, "dim"),
+            cpu=cpu_call("reduction", dimension("dim")),
         )
     )
     register(

@@ -10,16 +10,12 @@ _TRAINING = "it is a step of a training loop, and programs are compiled for infe
 _LATER = "it describes memory that a later stage of compilation has placed"
 
 REASONS = {
-    "all_gather": SEVERAL_DEVICES,
-    "all_reduce": SEVERAL_DEVICES,
     "all_reduce_async": SEVERAL_DEVICES,
     "all_to_all": SEVERAL_DEVICES,
     "collective_broadcast": SEVERAL_DEVICES,
-    "collective_permute": SEVERAL_DEVICES,
     "distributed_layer_norm": SEVERAL_DEVICES,
     "distributed_rms_norm": SEVERAL_DEVICES,
     "mesh_partition": SEVERAL_DEVICES,
-    "reduce_scatter": SEVERAL_DEVICES,
     "all_to_all_combine": _EXPERTS,
     "all_to_all_dispatch": _EXPERTS,
     "all_to_all_dispatch_metadata": _EXPERTS,
@@ -33,8 +29,6 @@ REASONS = {
     "sdpa_bw": _TRAINING,
     "sdpa_fw": _TRAINING,
     "tt_lang_op": "it calls a kernel that is not part of the module",
-    "alloc": _LATER,
-    "dealloc": _LATER,
     "ttnn_metal_layout_cast": _LATER,
 }
 """By the name of the op; completes "'ttir.x' is not supported: ..."."""

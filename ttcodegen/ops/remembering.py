@@ -9,6 +9,7 @@ from __future__ import annotations
 import hashlib
 from collections import OrderedDict
 from collections.abc import Callable
+from threading import Lock
 from typing import Any, cast
 
 from ttcodegen.lazy_numpy import Array, np
@@ -27,6 +28,7 @@ class Memory:
         self._least_products = least_products
         self._most_bytes = most_bytes
         self._results: OrderedDict[bytes, Array] = OrderedDict()
+        self._lock = Lock()
 
     def result(self, products: int, function: Callable[..., Array], *arguments: Any) -> Array:
         """`function` of the arguments (arrays, and what has a `repr` that tells it from others),
@@ -38,13 +40,15 @@ class Memory:
         if products < self._least_products:
             return function(*arguments)
         key = _digest(function, arguments)
-        found = self._results.get(key)
-        if found is None:
-            found = function(*arguments)
-            found.flags.writeable = False
-            self._results[key] = found
-            while sum(each.nbytes for each in self._results.values()) > self._most_bytes:
-                self._results.popitem(last=False)
+        # A run that needs what another one is computing waits for it.
+        with self._lock:
+            found = self._results.get(key)
+            if found is None:
+                found = function(*arguments)
+                found.flags.writeable = False
+                self._results[key] = found
+                while sum(each.nbytes for each in self._results.values()) > self._most_bytes:
+                    self._results.popitem(last=False)
         return found
 
 

@@ -11,6 +11,7 @@ from ttcodegen.lazy_numpy import Array, np
 from ttcodegen.ops.attention import LOWEST_MASKED, require
 from ttcodegen.ops.attribute_kinds import INTEGER
 from ttcodegen.ops.cpp_calls import attribute_, cpp_call, operand_
+from ttcodegen.ops.cpu_lowering import cpu_call
 from ttcodegen.ops.data_movement import expect_shape
 from ttcodegen.ops.definition import (
     Call,
@@ -122,6 +123,7 @@ register(
         numpy=_sampling,
         lower=_lower,
         draws=True,
+        cpu=cpu_call("random", lambda op: {"seed": op.parameter("seed")}),
     )
 )
 

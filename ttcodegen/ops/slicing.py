@@ -12,6 +12,7 @@ from ttcodegen.dialects.operation import CatalogueOp
 from ttcodegen.lazy_numpy import Array, np
 from ttcodegen.ops.attribute_kinds import INTEGER, INTEGERS
 from ttcodegen.ops.cpp_calls import CppCalls, Text, small_vector_text
+from ttcodegen.ops.cpu_lowering import cpu_call
 from ttcodegen.ops.data_movement import MOVED, MOVEMENT, expect_shape, normalized_dim
 from ttcodegen.ops.definition import (
     Call,
@@ -66,6 +67,11 @@ def _verify_slice(op: CatalogueOp) -> None:
     )
 
 
+def _slice_on_cpu(op: CatalogueOp) -> dict[str, list[int]]:
+    begins, _, steps = _slice_bounds(op)
+    return {"begins": begins, "step": steps}
+
+
 def _lower_slice(builder: OpBuilder, op: CatalogueOp) -> SSAValue:
     """The library steps forward only: a part that is read backwards is cut out and turned round."""
     begins, ends, steps = _slice_bounds(op)
@@ -97,6 +103,7 @@ register(
         numpy=lambda call: call.array("input")[_slices(call)],
         lower=_lower_slice,
         moves=True,
+        cpu=cpu_call("movement", _slice_on_cpu),
     )
 )
 

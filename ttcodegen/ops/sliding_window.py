@@ -13,13 +13,13 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from math import prod
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from xdsl.dialects.builtin import DictionaryAttr
 from xdsl.ir import Attribute, SSAValue
 from xdsl.utils.exceptions import VerifyException
 
-from ttcodegen.dialects.datatypes import shape_of
+from ttcodegen.dialects.datatypes import element_of, shape_of, tensor_type
 from ttcodegen.dialects.operation import CatalogueOp
 from ttcodegen.lazy_numpy import np
 from ttcodegen.ops.attribute_kinds import INTEGER, INTEGERS, AttributeKind
@@ -34,8 +34,7 @@ if TYPE_CHECKING:
     from xdsl.dialects.builtin import IntegerAttr
 
 
-@dataclass(frozen=True)
-class FlattenedImage:
+class FlattenedImage(NamedTuple):
     """Batch size, height and width of an image that is given as rows, (1, 1, N*H*W, C)."""
 
     batch_size: int
@@ -162,6 +161,17 @@ class Window:
         return max(0, last - size - sum(self.padding[axis]))
 
 
+def window_on_cpu(window: Window) -> dict[str, Sequence[int] | None]:
+    """How a window moves, as fields of structures of `support/cpu`: those that say something."""
+    before, after = zip(*window.padding, strict=True)
+    fields = {"stride": (window.stride, 1), "before": (before, 0), "after": (after, 0)}
+    fields["dilation"] = (window.dilation, 1)
+    return {
+        name: None if all(number == usual for number in numbers) else numbers
+        for name, (numbers, usual) in fields.items()
+    }
+
+
 def window_attributes(dilation: bool = True) -> tuple[AttributeSpec, ...]:
     """Stride, padding and dilation as TTIR has them."""
     names = ("stride", "padding", "dilation") if dilation else ("stride", "padding")
@@ -169,6 +179,22 @@ def window_attributes(dilation: bool = True) -> tuple[AttributeSpec, ...]:
 
 
 # The image of a TTIR op with two dimensions.
+
+
+def surrounded(
+    builder: OpBuilder, value: SSAValue, widths: Sequence[tuple[int, int]], fill: float = 0.0
+) -> SSAValue:
+    """`value` with `fill` before and after the elements of each of its dimensions, as a TTIR op;
+    itself if all widths are 0."""
+    if not any(any(pair) for pair in widths):
+        return value
+    shape = [
+        before + size + after
+        for size, (before, after) in zip(shape_of(value.type), widths, strict=True)
+    ]
+    result = tensor_type(element_of(value.type), shape)
+    padding = [width for pair in widths for width in pair]
+    return builder.emit("pad", [value], result, padding=padding, value=fill)
 
 
 def image_order(op: CatalogueOp) -> list[int]:

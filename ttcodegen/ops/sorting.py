@@ -23,6 +23,7 @@ from ttcodegen.dialects.operation import CatalogueOp
 from ttcodegen.lazy_numpy import Array, np
 from ttcodegen.ops.attribute_kinds import BOOLEAN, INTEGER
 from ttcodegen.ops.cpp_calls import Argument, CppCalls, Default, Text, cpp_text, trimmed
+from ttcodegen.ops.cpu_lowering import counted_from_front, cpu_call
 from ttcodegen.ops.data_movement import expect_shape, normalized_dim
 from ttcodegen.ops.definition import (
     Call,
@@ -50,6 +51,11 @@ def order(x: Array, axis: int, descending: bool) -> Array:
     # Backwards, equal elements come in the opposite order, which turning the result puts right.
     last = x.shape[axis] - 1
     return np.flip(last - np.argsort(np.flip(x, axis), axis=axis, kind="stable"), axis)
+
+
+def _ordering_on_cpu(op: CatalogueOp) -> dict[str, int | bool]:
+    name = "descending" if op.name == "ttir.sort" else "largest"
+    return {"dim": counted_from_front(op, "dim"), "descending": op.parameter(name)}
 
 
 def _ordered(call: Call, x: Array, descending: bool, count: int | None = None) -> list[Array]:
@@ -190,6 +196,7 @@ register(
         verify=_verify_sort,
         numpy=_sort,
         lower=_lower_sort,
+        cpu=cpu_call("ordering", _ordering_on_cpu),
     )
 )
 
@@ -295,6 +302,7 @@ register(
         verify=_verify_topk,
         numpy=_topk,
         lower=_lower_topk,
+        cpu=cpu_call("ordering", _ordering_on_cpu),
     )
 )
 

@@ -21,6 +21,7 @@ from ttcodegen.ops.cpp_calls import (
     cpp_text,
     operand_,
 )
+from ttcodegen.ops.cpu_lowering import cpu_call
 from ttcodegen.ops.data_movement import expect_shape
 from ttcodegen.ops.definition import (
     Call,
@@ -70,6 +71,10 @@ def _verify_gelu_bw(op: CatalogueOp) -> None:
     verify_broadcast(op)
 
 
+def _gelu_bw_on_cpu(op: CatalogueOp) -> str:
+    return "gelu_tanh_bw" if op.parameter("approximate") == "tanh" else "gelu_bw"
+
+
 def _lower_gelu_bw(builder: OpBuilder, op: CatalogueOp) -> SSAValue:
     """The library takes two floats of one shape and data type."""
     element = element_of(op.result_type)
@@ -103,6 +108,7 @@ register(
         numpy=_gelu_bw,
         lower=_lower_gelu_bw,
         tile=_gelu_bw_tiles,
+        cpu=cpu_call("elementwise", function=_gelu_bw_on_cpu),
     )
 )
 
@@ -141,6 +147,14 @@ def _dropout(call: Call) -> Array:
     return np.where(kept, x * np.float32(call["scale"]), np.float32(0))
 
 
+def _dropout_on_cpu(op: CatalogueOp) -> dict[str, float | int]:
+    return {
+        "prob": float(op.parameter("prob")),
+        "scale": float(op.parameter("scale")),
+        "seed": op.parameter("seed"),
+    }
+
+
 def _lower_dropout(builder: OpBuilder, op: CatalogueOp) -> SSAValue:
     """The library computes in bf16."""
     value = builder.typecast(builder.operand(op, "input"), bf16)
@@ -165,6 +179,7 @@ register(
         numpy=_dropout,
         lower=_lower_dropout,
         draws=True,
+        cpu=cpu_call("random", _dropout_on_cpu),
     )
 )
 

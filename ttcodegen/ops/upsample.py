@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from xdsl.dialects.builtin import TensorType
 from xdsl.ir import SSAValue
@@ -12,7 +12,17 @@ from ttcodegen.dialects.datatypes import DataType, element_of, shape_of
 from ttcodegen.dialects.operation import CatalogueOp
 from ttcodegen.lazy_numpy import np
 from ttcodegen.ops.attribute_kinds import INTEGERS, STRING
-from ttcodegen.ops.cpp_calls import Argument, CppCalls, Text, cpp_text
+from ttcodegen.ops.cpp_calls import (
+    COMPUTE_CONFIG_ATTRIBUTE,
+    NULLOPT,
+    Argument,
+    CppCalls,
+    Text,
+    compute_config,
+    cpp_text,
+    trimmed,
+)
+from ttcodegen.ops.cpu_lowering import cpu_call
 from ttcodegen.ops.data_movement import expect_shape
 from ttcodegen.ops.definition import (
     Call,
@@ -73,6 +83,12 @@ def _interpolated(x: numpy.ndarray, axis: int, factor: int) -> numpy.ndarray:
     return np.take(x, below, axis=axis) * (1 - share) + np.take(x, above, axis=axis) * share
 
 
+def _upsampling_on_cpu(op: CatalogueOp) -> dict[str, Any]:
+    factors = op.parameter("scale_factor")
+    bilinear = op.parameter("mode") == "bilinear"
+    return {"factors": [factors[0], factors[-1]], "bilinear": bilinear or None}
+
+
 def _upsample2d(call: Call) -> numpy.ndarray:
     factors = (call["scale_factor"][0], call["scale_factor"][-1])
     x = call.array("input")
@@ -101,6 +117,7 @@ register(
         verify=_verify_upsample2d,
         numpy=_upsample2d,
         lower=_lower_upsample2d,
+        cpu=cpu_call("pooling", _upsampling_on_cpu),
     )
 )
 
@@ -117,15 +134,19 @@ def _cpp_nearest(calls: CppCalls, op: CatalogueOp) -> None:
 
 def _cpp_bilinear(calls: CppCalls, op: CatalogueOp) -> None:
     """The library leaves the result in shards in L1, whatever memory it is asked for; they must not
-    stay there until the end of the function."""
+    stay there after this statement."""
     from ttcodegen.dialects.placement import placement_of
 
-    calls.include("ttnn/operations/core/core.hpp")
     calls.include("ttnn/operations/core/to_memory_config/to_memory_config_op.hpp")
-    sharded = calls.call("ttnn::upsample", *_arguments(calls, op), Text(cpp_text("bilinear")))
+    arguments = [
+        *_arguments(calls, op),
+        Text(cpp_text("bilinear")),
+        NULLOPT,  # memory config
+        compute_config(calls, op),
+    ]
+    sharded = calls.call("ttnn::upsample", *trimmed(arguments))
     memory = calls.memory_config(placement_of(op.results[0]))
     calls.bind(op.results[0], calls.call("ttnn::to_memory_config", sharded, memory))
-    calls.run("ttnn::deallocate", sharded)
 
 
 _FACTORS = attribute("scale_factor", INTEGERS)
@@ -146,7 +167,7 @@ register(
     TTNNDefinition(
         "ttnn.upsample_bilinear",
         (OperandSpec("input", layout=Layout.ROW_MAJOR, data_types=(DataType.BFLOAT16,)),),
-        (_FACTORS,),
+        (_FACTORS, COMPUTE_CONFIG_ATTRIBUTE),
         numpy=lambda call: bilinear(call.array("input"), tuple(call["scale_factor"])),
         result_rules=(ResultRule("first", Layout.ROW_MAJOR),),
         cpp=_cpp_bilinear,

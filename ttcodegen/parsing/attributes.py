@@ -82,6 +82,9 @@ _PROPERTIES = re.compile(rf"<\s*{_DICTIONARY_TEXT}\s*>")
 _LOCATION = re.compile(
     rf"loc\((?:[^()\"]++|{_SHORT_STRING}|\((?:[^()\"]++|{_SHORT_STRING})*+\))*+\)"
 )
+_ALIAS = re.compile(r"[#!][A-Za-z_][\w$.-]*+")
+_ALIAS_PARTS = 100_000
+_ALIAS_DEPTH = 100
 _ALIAS_DEFINITION = re.compile(
     r"^[ \t]*([#!](?:[0-9]++|[a-zA-Z$_-][a-zA-Z0-9$_-]*+))[ \t\r\n]*=", re.MULTILINE
 )
@@ -105,6 +108,8 @@ class AttributeParser(Parser):
         self._dictionaries: dict[str, dict[str, Attribute]] = {}
         self._locations: dict[str, LocationAttr | None] = {}
         self._alias_definitions: dict[str, int] | None = None
+        self._alias_sizes: dict[str, tuple[int, int]] = {}
+        """Of each alias, how many aliases it stands for and how deep they are nested."""
         self._open_aliases: list[str] = []
         self._entry_offsets: dict[str, int] = {}
         self._warned_of_encodings = False
@@ -205,8 +210,25 @@ class AttributeParser(Parser):
         if first != token.start:
             notes = [Note("first defined here", first)]
             raise CompileError(f"alias '{name}' is defined twice", token.start, notes=notes)
+        start = self._current_token.start
         value = self.parse_type() if name[0] == "!" else self.parse_attribute()
+        self._limit_alias(name, token.start, self.source.text[start : self._current_token.start])
         self.attribute_aliases[name] = value
+
+    def _limit_alias(self, name: str, offset: int, definition: str) -> None:
+        """Refuses an alias that stands for more than anybody writes: aliases of aliases grow
+        exponentially, and what is made of them is compared, hashed and printed as a whole."""
+        size, depth = 1, 0
+        for match in _ALIAS.finditer(definition):
+            known = self._alias_sizes.get(match.group())
+            if known is not None:
+                size += known[0]
+                depth = max(depth, known[1])
+        if size > _ALIAS_PARTS:
+            self.raise_error(f"alias '{name}' stands for more than {_ALIAS_PARTS} parts", offset)
+        if depth >= _ALIAS_DEPTH:
+            self.raise_error(f"alias '{name}' is nested more than {_ALIAS_DEPTH} deep", offset)
+        self._alias_sizes[name] = size, depth + 1
 
     # Types
 

@@ -7,13 +7,14 @@ and resources belong to the text they stand in.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from math import prod
 from typing import Any, cast
 
 from xdsl.dialects.builtin import (
     AnyFloat,
     BytesAttr,
+    ComplexType,
     DenseArrayBase,
     DenseIntOrFPElementsAttr,
     IntegerType,
@@ -34,8 +35,10 @@ from ttcodegen.parsing.elements import (
     has_shape,
     list_literals,
     literal_offset,
+    scan_complex,
     scan_list,
     unpack_booleans,
+    without_pairs,
 )
 
 _METADATA_VALUES = (
@@ -94,13 +97,16 @@ class ConstantParser(AttributeParser):
             data = b""
         elif literal[0] == '"':
             data = self._buffer(self._decode(literal, start), element_type, prod(shape), start)
+        elif "(" in literal:
+            data = self._complex(literal, element_type, shape, start)
         elif literal[0] == "[":
-            if not has_shape(literal, shape):
+            literals = list_literals(literal)
+            if not has_shape(literal, len(literals), shape):
                 self.raise_error(
                     f"the elements are not arranged in the shape {list(shape)} of the type", start
                 )
             data = self._encode(
-                list_literals(literal), element_type, lambda i: start + literal_offset(literal, i)
+                literals, element_type, lambda i: start + literal_offset(literal, i)
             )
         else:
             data = self._encode([literal], element_type, lambda _: start)
@@ -128,10 +134,14 @@ class ConstantParser(AttributeParser):
                 return token.text
             case MLIRTokenKind.L_SQUARE:
                 end = scan_list(self.source.text, token.start)
+                if self.source.text[end : end + 1] == "(":
+                    end = scan_complex(self.source.text, token.start)
                 self._resume_from(end)
                 return self.source.text[token.start : end]
             case MLIRTokenKind.L_PAREN:
-                self.raise_error("complex constants are not supported")
+                end = scan_complex(self.source.text, token.start)
+                self._resume_from(end)
+                return self.source.text[token.start : end]
             case _:
                 return self._number_literal()
 
@@ -152,6 +162,22 @@ class ConstantParser(AttributeParser):
             return encode_elements(literals, element_type)
         except LiteralError as error:
             self.raise_error(str(error), offset_of(error.index))
+
+    def _complex(
+        self, literal: str, element_type: Attribute, shape: Sequence[int], start: int
+    ) -> bytes:
+        """The bytes of complex numbers: real and imaginary part of each in turn."""
+        if not isinstance(element_type, ComplexType):
+            self.raise_error(f"'(' does not start a number of type {element_type}", start)
+        part: Attribute = cast(Any, element_type).element_type
+        pairs = without_pairs(literal)
+        if literal[0] == "[" and not has_shape(pairs, len(list_literals(pairs)), shape):
+            self.raise_error(
+                f"the elements are not arranged in the shape {list(shape)} of the type", start
+            )
+        return self._encode(
+            list_literals(literal), part, lambda i: start + literal_offset(literal, i)
+        )
 
     def _decode(self, literal: str, start: int) -> bytes:
         """The bytes that a string literal `"0x..."` spells."""

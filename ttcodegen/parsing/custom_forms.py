@@ -9,11 +9,12 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from xdsl.dialects.builtin import FunctionType
+from xdsl.dialects.builtin import FunctionType, IntegerAttr, TupleType, i32
 from xdsl.ir import Attribute, Operation
 from xdsl.parser import Parser
 
 from ttcodegen.dialects.ttcore_device import DeviceAttr
+from ttcodegen.parsing.emitc_forms import EMITC_FORMS
 
 ParseForm = Callable[[Parser, type[Operation]], Operation]
 
@@ -102,6 +103,44 @@ def _device(parser: Parser, op_type: type[Operation]) -> Operation:
     return op_type.create(properties=properties, attributes=attributes)
 
 
+def _tuple(parser: Parser, op_type: type[Operation]) -> Operation:
+    """`%elements : tuple<types>`."""
+    names = parser.parse_optional_undelimited_comma_separated_list(
+        parser.parse_optional_unresolved_operand, parser.parse_unresolved_operand
+    )
+    attributes = parser.parse_optional_attr_dict()
+    parser.parse_punctuation(":")
+    type_ = parser.parse_type()
+    if not isinstance(type_, TupleType) or len(type_.types) != len(names or ()):
+        parser.raise_error("expected the type of a tuple with as many elements")
+    return op_type.create(
+        operands=[
+            parser.resolve_operand(name, element)
+            for name, element in zip(names or (), type_.types, strict=True)
+        ],
+        result_types=[type_],
+        attributes=attributes,
+    )
+
+
+def _tuple_element(parser: Parser, op_type: type[Operation]) -> Operation:
+    """`%tuple[index] : (tuple<types>) -> type`."""
+    name = parser.parse_unresolved_operand()
+    with parser.in_square_brackets():
+        index = parser.parse_integer(allow_boolean=False, allow_negative=False)
+    attributes = parser.parse_optional_attr_dict()
+    parser.parse_punctuation(":")
+    type_ = parser.parse_type()
+    if not isinstance(type_, FunctionType) or len(type_.inputs.data) != 1:
+        parser.raise_error("expected the type of a function of one tuple")
+    return op_type.create(
+        operands=[parser.resolve_operand(name, type_.inputs.data[0])],
+        result_types=type_.outputs.data,
+        properties={"index": IntegerAttr(index, i32)},
+        attributes=attributes,
+    )
+
+
 CUSTOM_FORMS: dict[str, CustomForm] = {
     "ttir.empty": CustomForm("ttir.empty", _empty),
     "tensor.empty": CustomForm("tensor.empty", _empty),
@@ -113,4 +152,9 @@ CUSTOM_FORMS: dict[str, CustomForm] = {
     "tt.device_module": CustomForm("ttcore.device_module", _module_wrapper),
     "tt.cpu_module": CustomForm("ttcore.cpu_module", _module_wrapper),
     "tt.device": CustomForm("ttcore.device", _device),
+    "ttcore.tuple": CustomForm("ttcore.tuple", _tuple),
+    "ttcore.get_tuple_element": CustomForm("ttcore.get_tuple_element", _tuple_element),
+    "tt.tuple": CustomForm("ttcore.tuple", _tuple),
+    "tt.get_tuple_element": CustomForm("ttcore.get_tuple_element", _tuple_element),
+    **{name: CustomForm(name, form) for name, form in EMITC_FORMS.items()},
 }

@@ -13,6 +13,7 @@ import sys
 from array import array
 from collections.abc import Sequence
 from itertools import islice
+from math import prod
 from typing import cast
 
 from xdsl.dialects.builtin import (
@@ -31,8 +32,11 @@ from xdsl.ir import Attribute
 # One number of a tensor literal: a sign, then a hexadecimal integer, a float or an integer.
 _NUMBER = r"-?(?:0x[0-9a-fA-F]++|[0-9]++(?:\.[0-9]*+(?:[eE][+-]?[0-9]++)?+)?+)"
 _LIST = re.compile(rf"\[(?:[\s,\[\]]++|{_NUMBER}(?=[\s,\]])|(?:true|false)(?=[\s,\]]))*+")
+_PAIR = re.compile(rf"\(\s*{_NUMBER}\s*,\s*{_NUMBER}\s*\)")
+_COMPLEX = re.compile(rf"(?:[\s,\[\]]++|{_PAIR.pattern})++(?<=[\])])")
 _NUMBERS = re.compile(rf"{_NUMBER}|true|false")
 _DIGIT_TO_BYTE = bytes.maketrans(b"01", b"\x00\x01")
+_WITHOUT_SPACE = str.maketrans("", "", " \t\r\n\f\v")
 _WITHOUT_NUMBERS = str.maketrans("", "", "0123456789+-.eExXabcdfABCDFtrulsn \t\r\n\f\v")
 
 
@@ -51,7 +55,7 @@ def element_size(element_type: Attribute) -> int | None:
             return 8
         case IntegerType():
             width = element_type.width.data
-            return next((size for size in (1, 2, 4, 8) if width <= size * 8), None)
+            return next((size for size in (1, 2, 4, 8) if 0 < width <= size * 8), None)
         case ComplexType():
             part = element_size(element_type.element_type)
             return None if part is None else 2 * part
@@ -212,6 +216,17 @@ def scan_list(text: str, offset: int) -> int:
     return offset if match is None else match.end()
 
 
+def scan_complex(text: str, offset: int) -> int:
+    """The end of the literal of complex numbers, `(1.0, -2.0)` or a list of them, at `offset`."""
+    match = _COMPLEX.match(text, offset)
+    return offset if match is None else match.end()
+
+
+def without_pairs(body: str) -> str:
+    """A literal of complex numbers with one number for each of them."""
+    return _PAIR.sub("0", body)
+
+
 def list_literals(body: str) -> list[str]:
     """The number literals of a tensor literal, in order."""
     return _NUMBERS.findall(body)
@@ -222,11 +237,18 @@ def literal_offset(body: str, index: int) -> int:
     return next(islice(_NUMBERS.finditer(body), index, None)).start()
 
 
-def has_shape(body: str, shape: Sequence[int]) -> bool:
-    """Whether the brackets and commas of a tensor literal are those of `shape`."""
+def has_shape(body: str, count: int, shape: Sequence[int]) -> bool:
+    """Whether the brackets and commas of a tensor literal of `count` numbers are those of `shape`,
+    with a number between them wherever one has to be and nowhere else."""
     brackets = body.translate(_WITHOUT_NUMBERS)
     # A type may claim more elements than there is memory for; so the length is compared first.
-    return len(brackets) == _brackets_length(shape) and brackets == _brackets(shape)
+    if len(brackets) != _brackets_length(shape) or brackets != _brackets(shape):
+        return False
+    if count != prod(shape):
+        return False
+    # As many numbers as places for them: none is elsewhere if no place is empty.
+    compact = body.translate(_WITHOUT_SPACE)
+    return count == 0 or not any(empty in compact for empty in ("[,", "[]", ",,", ",]"))
 
 
 def _brackets_length(shape: Sequence[int]) -> int:

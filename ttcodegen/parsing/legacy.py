@@ -14,6 +14,7 @@ from collections.abc import Mapping, Sequence
 from xdsl.dialects.builtin import DenseArrayBase, IntegerAttr, ModuleOp, TensorType, i32, i64
 from xdsl.ir import Attribute, Operation, SSAValue
 
+from ttcodegen.compat.ttnn_modules import DESTINATION
 from ttcodegen.dialects.operation import CatalogueOp
 from ttcodegen.ops.definition import Definition
 
@@ -169,7 +170,9 @@ def _explicit_segments(op: CatalogueOp) -> list[int] | None:
 
 def _is_empty(value: SSAValue) -> bool:
     owner = value.owner
-    return isinstance(owner, CatalogueOp) and owner.name == "ttir.empty"
+    return isinstance(owner, CatalogueOp) and (
+        owner.name == "ttir.empty" or DESTINATION in owner.attributes
+    )
 
 
 def _update_in_place(op: CatalogueOp) -> None:

@@ -5,15 +5,19 @@ from __future__ import annotations
 import gc
 import re
 import struct
+import sys
 from collections.abc import Generator
 from contextlib import contextmanager
 
+from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Operation
 from xdsl.utils.exceptions import DiagnosticException, MultipleSpansParseError, ParseError
 
+from ttcodegen.compat import ttir_buffers, ttnn_modules, tuples
 from ttcodegen.diagnostics import CompileError, Diagnostic, Diagnostics, Note, Source
 from ttcodegen.dialects import load_dialects
+from ttcodegen.dialects.verification import verify_definitions
 from ttcodegen.parsing import legacy
 from ttcodegen.parsing.attributes import plain_message
 from ttcodegen.parsing.encodings import ENCODINGS, drop_layouts
@@ -42,8 +46,19 @@ def parse_module(source: Source, diagnostics: Diagnostics | None = None) -> Modu
     if diagnostics is None:
         diagnostics = Diagnostics()
     with _collector_paused():
-        module = flatten(_parse_operations(source, diagnostics), diagnostics)
+        operations = parse_operations(source, diagnostics)
+        verify_definitions(operations)
+        module = flatten(operations, diagnostics)
+        foreign = ttnn_modules.is_of_other_years(source.text)
+        if foreign:
+            ttnn_modules.take_over(module, diagnostics)
+        if any(word in source.text for word in ttir_buffers.TEXT):
+            ttir_buffers.take_over(module)
         legacy.upgrade(module)
+        if foreign:
+            ttnn_modules.forget_destinations(module)
+        if tuples.TEXT in source.text:
+            tuples.unpack(module)
         if any(word in source.text for word in ENCODINGS):
             drop_layouts(module, diagnostics)
         if "!quant." in source.text:
@@ -51,10 +66,22 @@ def parse_module(source: Source, diagnostics: Diagnostics | None = None) -> Modu
     return module
 
 
-def _parse_operations(source: Source, diagnostics: Diagnostics) -> list[Operation]:
+def parse_operations(
+    source: Source, diagnostics: Diagnostics, context: Context | None = None
+) -> list[Operation]:
+    """The operations at the top of a text, as they stand there.
+
+    Args:
+        source: the text.
+        diagnostics: gets what is ignored.
+        context: the dialects that the text may be in; those of the compiler if None.
+
+    Raises:
+        CompileError: as `parse_module`.
+    """
     if not source.text.strip():
         raise CompileError("the input is empty", remedy="give a module of TTIR functions")
-    parser = _open(source, diagnostics)
+    parser = _open(source, diagnostics, context or load_dialects())
     try:
         operations = parser.parse_top_level()
     except UnknownCustomForm as error:
@@ -71,16 +98,30 @@ def _parse_operations(source: Source, diagnostics: Diagnostics) -> list[Operatio
     except (ArithmeticError, AssertionError, LookupError, NotImplementedError, TypeError,
             ValueError, struct.error) as error:  # fmt: skip
         # xDSL checks some of what it reads with assertions and conversions only.
-        raise CompileError("malformed input", parser.offset) from error
+        raise _malformed(error, source, parser.offset) from error
     if not operations:
         raise CompileError("the input holds no operations", remedy="give a module of functions")
     return operations
 
 
-def _open(source: Source, diagnostics: Diagnostics) -> OperationParser:
+def _malformed(error: Exception, source: Source, offset: int) -> CompileError:
+    """What a failed conversion of xDSL's says of the text, which ends at `offset` for it."""
+    if isinstance(error, UnicodeDecodeError):
+        place = source.text.rfind('"', 0, source.text.rfind('"', 0, offset))
+        return CompileError("a name is not UTF-8 text", offset if place < 0 else place)
+    most = sys.get_int_max_str_digits()
+    long = re.compile(rf"[0-9]{{{most + 1},}}").search(
+        source.text, max(0, source.text.rfind("\n", 0, offset))
+    )
+    if "integer string conversion" in str(error) and long is not None:
+        return CompileError("a number has too many digits", long.start())
+    return CompileError(f"malformed input: {plain_message(str(error))}", offset)
+
+
+def _open(source: Source, diagnostics: Diagnostics, context: Context) -> OperationParser:
     """A parser at the first token of the text."""
     try:
-        return OperationParser(load_dialects(), source, diagnostics)
+        return OperationParser(context, source, diagnostics)
     except ParseError as error:
         raise CompileError(plain_message(error.msg), error.span.start) from None
 

@@ -14,6 +14,7 @@ from typing import NamedTuple, cast
 
 from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp, UnregisteredOp
+from xdsl.dialects.func import CallOp, FuncOp
 from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
 from xdsl.irdl import IRDLOperation
 from xdsl.parser import Parser, UnresolvedOperand
@@ -28,6 +29,7 @@ from ttcodegen.diagnostics import (
     Diagnostics,
     Note,
     Source,
+    plural,
     set_source_offset,
 )
 from ttcodegen.dialects.operation import CatalogueOp
@@ -174,7 +176,7 @@ class OperationParser(ConstantParser):
             ],
             result_types=function_type.outputs.data,
             properties=_with_inherent(properties, attributes, op_type)
-            if attributes
+            if attributes or op_type is FuncOp or op_type is CallOp
             else properties,
             attributes=attributes,
             location=location,
@@ -386,6 +388,10 @@ def _with_inherent(
         names = {spec.name for spec in op_type.definition.attributes}
     elif issubclass(op_type, IRDLOperation):
         names = set(op_type.get_irdl_definition().properties)
+        if issubclass(op_type, FuncOp | CallOp):
+            # Properties of other versions, no_inline for one: the op carries them along.
+            for name in [name for name in properties if name not in names]:
+                attributes[name] = properties.pop(name)
     elif isinstance(known := getattr(op_type, "property_names", None), frozenset):
         names = set(cast("frozenset[str]", known))
     else:
@@ -394,11 +400,6 @@ def _with_inherent(
     for name in [name for name in attributes if name in names and name not in properties]:
         properties[name] = attributes.pop(name)
     return properties
-
-
-def plural(count: int, noun: str) -> str:
-    """`1 value`, `2 values`."""
-    return f"{count} {noun}" if count == 1 else f"{count} {noun}s"
 
 
 class UnknownCustomForm(CompileError):

@@ -32,12 +32,13 @@ from ttcodegen.dialects.datatypes import normalized_data_type
 from ttcodegen.dialects.operation import CatalogueOp
 from ttcodegen.dialects.system import DeviceOp
 from ttcodegen.ops.definition import TTIR, TTIRDefinition
+from ttcodegen.parsing.cpu_modules import CPU_MODULE, take_cpu_functions
+from ttcodegen.suggestions import closest
 
 _LOWER_DIALECTS = frozenset({"arith", "emitc", "memref", "scf", "ttkernel", "ttmetal"})
 """Dialects that are read for tools that look at one stage; no input of the compiler has them."""
 
 DEVICE_MODULE = "ttcore.device_module"
-CPU_MODULE = "ttcore.cpu_module"
 DEVICE = "ttcore.device"
 COMPOSITE = "ttcore.composite"
 
@@ -75,8 +76,13 @@ def unsupported(name: str) -> str:
 
 
 def remedy_for_operation(name: str) -> str | None:
-    """What to do about an operation that we do not know, where its dialect tells."""
-    return _REMEDIES.get(name.partition(".")[0])
+    """What to do about an operation that we do not know: use one of a similar name, or what its
+    dialect tells."""
+    dialect = name.partition(".")[0]
+    if dialect == "ttir" and refused(name) is None:
+        close = closest(name, (f"ttir.{known}" for known in TTIR))
+        return f"did you mean '{close}'?" if close is not None else None
+    return _REMEDIES.get(dialect)
 
 
 def _remedy_for_type(type_: Attribute) -> str | None:
@@ -91,18 +97,20 @@ def _remedy_for_type(type_: Attribute) -> str | None:
 def flatten(operations: list[Operation], diagnostics: Diagnostics) -> ModuleOp:
     """One module of functions from what stands at the top of a file.
 
-    Modules inside modules and `ttcore.device_module` are opened; of the descriptions of
-    devices the first is kept that is understood. The attributes of modules around one another are
-    kept, the inner ones win. Functions of equal name in different modules get a number.
+    Modules inside modules, `ttcore.device_module` and `ttcore.cpu_module` are opened; of the
+    descriptions of devices the first is kept that is understood. The attributes of modules around
+    one another are kept, the inner ones win. Functions of equal name in different modules get a
+    number.
 
     Raises:
-        CompileError: if there are functions for the CPU, or a module defines a symbol twice.
+        CompileError: if functions for the CPU are lowered, or a module defines a symbol twice.
     """
     module = ModuleOp([])
     attributes: dict[str, Attribute] = {}
     for operation in operations:
         _call_decompositions(operation)
-    content = operations
+    cpu_functions = take_cpu_functions(operations)
+    content = [op for op in operations if operation_name(op) != CPU_MODULE]
     while len(content) == 1 and _is_wrapper(content[0]):
         wrapper = content[0]
         if isinstance(wrapper, ModuleOp):
@@ -113,7 +121,7 @@ def flatten(operations: list[Operation], diagnostics: Diagnostics) -> ModuleOp:
         content = _opened(wrapper)
     module.attributes.update(attributes)
     taken: set[str] = set()
-    functions = _functions(content, taken, diagnostics)
+    functions = _functions([*content, *cpu_functions], taken, diagnostics)
     devices = [op for op in functions if isinstance(op, DeviceOp)]
     module.body.block.add_ops(op for op in functions if op not in devices[1:])
     return module
@@ -183,21 +191,15 @@ def _rename(functions: list[Operation], names: dict[str, str]) -> None:
 
 
 def _is_wrapper(op: Operation) -> bool:
-    return isinstance(op, ModuleOp) or operation_name(op) in (DEVICE_MODULE, CPU_MODULE)
+    return isinstance(op, ModuleOp) or operation_name(op) == DEVICE_MODULE
 
 
 def _opened(wrapper: Operation) -> list[Operation]:
     """The operations in a module, taken out of it."""
-    if operation_name(wrapper) == CPU_MODULE:
-        raise CompileError(
-            "functions hoisted to the CPU (ttcore.cpu_module) are not supported",
-            wrapper,
-            remedy="give the module as it was before functions were hoisted",
-        )
     content = [op for region in wrapper.regions for block in region.blocks for op in block.ops]
     for op in content:
         op.detach()
-    return content
+    return [op for op in content if operation_name(op) != CPU_MODULE]
 
 
 def check_supported(module: ModuleOp) -> None:

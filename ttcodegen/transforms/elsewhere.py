@@ -6,7 +6,7 @@ A command line that was written for it should fail with a reason, not with "unkn
 from __future__ import annotations
 
 _WRAPPED = "functions stand in the module itself; wrappers are taken off when a module is read"
-_CPU = "nothing is hoisted to the CPU; what runs once is computed on the device"
+_CPU = "what runs once is computed on the device; functions for the CPU are C++, see --cpu-hoist"
 _OPTIMIZER = "there is no optimizer of layouts; every tensor lies where its library calls need it"
 _CALLS = "what the library asks of operands stands at each op of the catalogue, so that the " \
     "conversion to TTNN and ttnn-layout do this"  # fmt: skip
@@ -14,7 +14,7 @@ _DECOMPOSED = "the decompositions of the catalogue do this: use --ttir-decompose
 _STRUCTURED = "the C++ is structured by convert-ttnn-to-emitc"
 _DEVICES = "programs run on one device"
 _PYTHON = "the output is C++, not Python"
-_INPUTS = "TTIR is read, other dialects are not"
+_INPUTS = "modules in other dialects become TTIR when they are read"
 _D2M = "the ttmetal path does not go through D2M: see the group TTMetal"
 
 _REASONS: dict[str, tuple[str, ...]] = {
@@ -26,11 +26,7 @@ _REASONS: dict[str, tuple[str, ...]] = {
         "tt-unwrap-device-module",
     ),
     _CPU: (
-        "cpu-hoist-manually-tagged",
-        "cpu-hoist-manually-tagged-ops-transform",
         "cpu-hoist-const-eval",
-        "ttir-cpu-hoist-transform",
-        "ttir-hoist-transform",
         "linalg-to-llvm-pipeline",
         "convert-ttir-to-nvvm",
         "convert-ttir-to-linalg",
@@ -46,7 +42,6 @@ _REASONS: dict[str, tuple[str, ...]] = {
         "ttnn-prepare-conv2d-weights-and-bias",
         "ttnn-prepare-conv3d-weights",
         "ttnn-deduce-moe-compute-layouts",
-        "ttnn-set-compute-kernel-config",
         "ttnn-memory-management",
         "ttnn-weight-dtype-conversion",
         "ttnn-kv-cache-dtype-conversion",
@@ -105,7 +100,6 @@ _REASONS: dict[str, tuple[str, ...]] = {
         "stablehlo-pipeline",
         "stablehlo-to-ttir-pipeline",
         "convert-stablehlo-to-ttir",
-        "convert-tosa-to-ttir",
         "convert-arith-to-stablehlo",
         "legalize-stablehlo-composite-to-ttir",
     ),

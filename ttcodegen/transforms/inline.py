@@ -14,6 +14,7 @@ from xdsl.ir import Operation, SSAValue
 from xdsl.passes import ModulePass
 
 from ttcodegen.diagnostics import CompileError, copy_source_offset
+from ttcodegen.dialects.functions import is_cpu_function
 from ttcodegen.transforms.rewriting import erase, functions
 
 
@@ -25,53 +26,72 @@ def is_entry(function: FuncOp) -> bool:
 
 @dataclass(frozen=True)
 class InlinePass(ModulePass):
-    """Leaves the entry functions only, without calls.
+    """Leaves the entry functions, without calls, and the functions for the CPU that they call.
 
     Raises CompileError at a call of a function that calls itself (also through others), that is not
     there, or that has no body.
     """
 
     name = "inline"
+    cpu_functions: bool = False
+    """Puts the bodies of functions for the CPU in place of the calls as well."""
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
-        _Inliner(op).run()
+        _Inliner(op, self.cpu_functions).run()
+
+
+_MOST_OPS = 1_000_000
+"""How many operations calls may stand for: functions that call others twice grow exponentially."""
 
 
 @dataclass
 class _Frame:
-    """A function whose calls are being inlined."""
+    """A function whose calls are being followed."""
 
     function: str
     calls: list[CallOp]
-    expanded: int = 0
+    followed: int = 0
 
 
 class _Inliner:
-    def __init__(self, module: ModuleOp) -> None:
+    def __init__(self, module: ModuleOp, cpu_functions: bool) -> None:
         self._functions = {f.sym_name.data: f for f in functions(module)}
-        self._flat: set[str] = set()
+        self._kept = {
+            name: False
+            for name, function in self._functions.items()
+            if is_cpu_function(function) and not cpu_functions
+        }
+        """Functions for the CPU, and whether one is called."""
+        self._sizes: dict[str, int] = {}
+        """How many operations a function has once its calls are inlined; callees come first."""
 
     def run(self) -> None:
         for name, function in self._functions.items():
             if is_entry(function):
-                self._flatten(name)
-        for function in self._functions.values():
-            if not is_entry(function):
+                self._measure(name)
+        for name in [name for name, called in self._kept.items() if called]:
+            self._measure(name)
+        for name in self._sizes:
+            for call in self._calls(name):
+                if self._callee(call) not in self._kept:
+                    self._expand(call, self._functions[self._callee(call)])
+        for name, function in self._functions.items():
+            if not is_entry(function) and not self._kept.get(name):
                 erase(function)
 
-    def _flatten(self, entry: str) -> None:
-        """Inlines the calls of one function, callees first; an explicit stack, because call chains
+    def _measure(self, entry: str) -> None:
+        """Follows the calls of one function, callees first; an explicit stack, because call chains
         may be longer than Python's."""
         stack = [_Frame(entry, self._calls(entry))]
         active = {entry}
         while stack:
             frame = stack[-1]
-            if frame.expanded == len(frame.calls):
+            if frame.followed == len(frame.calls):
                 stack.pop()
                 active.discard(frame.function)
-                self._flat.add(frame.function)
+                self._sizes.setdefault(frame.function, self._size(frame))
                 continue
-            call = frame.calls[frame.expanded]
+            call = frame.calls[frame.followed]
             callee = self._callee(call)
             if callee in active:
                 raise CompileError(
@@ -79,17 +99,29 @@ class _Inliner:
                     call,
                     remedy="unroll the recursion",
                 )
-            if callee in self._flat:
-                self._expand(call, self._functions[callee])
-                frame.expanded += 1
-            else:
-                # The call is expanded when it comes up again: its callee is flat by then.
+            frame.followed += 1
+            if callee in self._kept:
+                self._kept[callee] = True
+            elif callee not in self._sizes:
                 active.add(callee)
                 stack.append(_Frame(callee, self._calls(callee)))
 
+    def _size(self, frame: _Frame) -> int:
+        """The size of a function whose callees are measured."""
+        size = sum(1 for _ in self._functions[frame.function].body.block.ops)
+        for call in frame.calls:
+            # What is for the CPU stays a call.
+            size += self._sizes.get(self._callee(call), 1)
+            if size > _MOST_OPS:
+                raise CompileError(
+                    f"the calls of '@{frame.function}' stand for more than {_MOST_OPS} operations",
+                    call,
+                )
+        return size
+
     def _calls(self, name: str) -> list[CallOp]:
         function = self._functions[name]
-        if name in self._flat or function.is_declaration:
+        if function.is_declaration:
             return []
         return [op for op in function.body.block.ops if isinstance(op, CallOp)]
 

@@ -5,9 +5,18 @@ from __future__ import annotations
 import io
 from typing import Any, TextIO, cast
 
-from xdsl.dialects.builtin import DenseIntOrFPElementsAttr, IntegerType, ModuleOp
-from xdsl.ir import Attribute
+from xdsl.dialects.builtin import (
+    DenseIntOrFPElementsAttr,
+    IntegerType,
+    ModuleOp,
+    StringAttr,
+)
+from xdsl.dialects.func import FuncOp
+from xdsl.ir import Attribute, Operation, Region
 from xdsl.printer import Printer
+
+from ttcodegen.dialects.functions import CPU_FUNCTION, FUNCTION_TYPE, is_cpu_function
+from ttcodegen.dialects.ttcore import CPUModuleOp, DeviceModuleOp
 
 _HEXADECIMAL_ABOVE = 100
 """Constants of more elements are printed as bytes, as MLIR does."""
@@ -72,8 +81,33 @@ def module_text(
     generic: bool = False,
     locations: bool = False,
 ) -> str:
-    """The module as MLIR; constants of more elements than `elide_above` are only named."""
+    """The module as MLIR; constants of more elements than `elide_above` are only named.
+
+    Where there are functions for the CPU, they stand in a module of their own, beside that of the
+    device, which declares them.
+    """
+    if any(isinstance(op, FuncOp) and is_cpu_function(op) for op in module.body.block.ops):
+        module = _divided(module)
     stream = io.StringIO()
     printer = ModulePrinter(stream, elide_above=elide_above, generic=generic, locations=locations)
     printer.print_op(module)
     return stream.getvalue() + "\n"
+
+
+def _divided(module: ModuleOp) -> ModuleOp:
+    """The module with its functions in one for the device and one for the CPU."""
+    device: list[Operation] = []
+    cpu: list[Operation] = []
+    for op in module.body.block.ops:
+        copy = op.clone()
+        if not isinstance(copy, FuncOp) or not is_cpu_function(copy):
+            device.append(copy)
+            continue
+        type_ = copy.function_type
+        declaration = FuncOp(copy.sym_name.data, type_, Region(), "private")
+        declaration.attributes[FUNCTION_TYPE] = StringAttr(f"{CPU_FUNCTION.data}_declaration")
+        device.append(declaration)
+        copy.sym_visibility = None
+        cpu.append(copy)
+    wrappers = [DeviceModuleOp(device), CPUModuleOp(cpu)]
+    return ModuleOp(wrappers, dict(module.attributes), module.sym_name)

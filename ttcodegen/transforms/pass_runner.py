@@ -11,11 +11,9 @@ from typing import Protocol, TextIO
 
 from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
-from xdsl.ir import Operation
 from xdsl.passes import ModulePass
-from xdsl.utils.exceptions import VerifyException
 
-from ttcodegen.diagnostics import CompileError, Diagnostics
+from ttcodegen.dialects.verification import verify_module, verify_order
 from ttcodegen.transforms.module_text import ELIDED_ELEMENTS, module_text
 
 
@@ -88,7 +86,8 @@ class PassRunner:
             for instrument in self.instruments:
                 instrument.after(pass_, module)
             if self.verify:
-                verify_located(module, pass_.name)
+                verify_module(module, pass_.name)
+                verify_order(module, pass_.name)
 
     @contextmanager
     def stage(self, name: str) -> Generator[None]:
@@ -120,36 +119,3 @@ class PassRunner:
                 f"{time.name:<{width}}  {time.seconds * 1e3:9.1f} ms  {share:5.1f} %{ops}\n"
             )
         stream.write(f"{'total':<{width}}  {total * 1e3:9.1f} ms\n")
-
-
-def verify_located(module: ModuleOp, after: str | None = None) -> None:
-    """Verifies every op by itself, so that the error has the place of the op that is wrong.
-
-    `after` names the pass that made the module, None if it is as it was read.
-
-    Raises CompileError with all ops that do not verify.
-    """
-    diagnostics = Diagnostics()
-    said = "" if after is None else f"after the pass {after}: "
-    for op in module.walk():
-        try:
-            op.verify(verify_nested_ops=False)
-        except VerifyException as error:
-            diagnostics.error(said + _first_line(error), op)
-    diagnostics.raise_errors()
-    _verify_order(module, said)
-
-
-def _verify_order(module: ModuleOp, said: str) -> None:
-    """Every operand has to be made before it is used."""
-    seen: set[Operation] = set()
-    for op in module.walk():
-        for operand in op.operands:
-            if isinstance(operand.owner, Operation) and operand.owner not in seen:
-                raise CompileError(f"{said}an operand is used before it is made", op)
-        seen.add(op)
-
-
-def _first_line(error: VerifyException) -> str:
-    lines = str(error).strip().splitlines()
-    return lines[-1] if lines else "the op does not verify"

@@ -26,6 +26,12 @@ EMITC_OPTIONS = (
 
 PASSES = (
     PassEntry(
+        name="convert-tosa-to-ttir",
+        group=Group.TTIR,
+        implementation="ttcodegen.frontends.tosa.conversion:ConvertTosaToTTIR",
+        description="TOSA to TTIR, which is done when a file is read.",
+    ),
+    PassEntry(
         name="ttir-load-system-desc",
         group=Group.TTCORE,
         implementation=f"{_TRANSFORMS}.ttcore_device:LoadSystemDescription",
@@ -54,6 +60,12 @@ PASSES = (
         group=Group.TTCORE,
         implementation=f"{_TRANSFORMS}.ttcore_memory:CheckMemory",
         description="Refuses programs that the device cannot hold.",
+    ),
+    PassEntry(
+        name="ttcore-check-sizes",
+        group=Group.TTCORE,
+        implementation=f"{_TRANSFORMS}.ttcore_memory:CheckSizes",
+        description="Refuses tensors that the device cannot hold, before anything is computed.",
     ),
     PassEntry(
         name="populate-argument-types",
@@ -118,6 +130,12 @@ PASSES = (
         description="Turns TTIR ops into calls of the ttnn library.",
     ),
     PassEntry(
+        name="ttnn-set-compute-kernel-config",
+        group=Group.TTNN,
+        implementation=f"{_TRANSFORMS}.ttnn_compute_config:SetComputeKernelConfig",
+        description="Makes calls compute with numbers of 32 bits as exactly as the device can.",
+    ),
+    PassEntry(
         name="ttnn-layout",
         group=Group.TTNN,
         implementation=f"{_TRANSFORMS}.ttnn_layout:TTNNLayout",
@@ -163,6 +181,7 @@ PASSES = (
         group=Group.GENERAL,
         implementation=f"{_TRANSFORMS}.inline:InlinePass",
         description="Puts the bodies of called functions in place of the calls.",
+        options=(Option("cpu-functions", "Also those of functions for the CPU.", False),),
     ),
     PassEntry(
         name="remove-dead-values",

@@ -35,16 +35,32 @@ def ttir_to_ttnn(options: Values) -> Iterator[Step | str]:
     yield Step("ttcore-register-device", _chosen(options, SYSTEM_OPTIONS))
     if options["argument-types"]:
         yield Step("populate-argument-types", {"argument-types": options["argument-types"]})
+    yield Step("inline", {"cpu-functions": True})
     yield Step("ttir-pipeline", _chosen(options, _TTIR_OPTIONS))
     yield "convert-ttir-to-ttnn"
     if options["enable-remove-dead-values"]:
         yield "remove-dead-values"
+    yield from _placed(options)
+
+
+def _placed(options: Values) -> Iterator[Step | str]:
+    """What both ways to TTNN end with: how calls compute, where tensors lie and how long."""
+    yield "ttnn-set-compute-kernel-config"
     yield "ttnn-layout"
     if options["enable-const-eval"]:
         yield "const-eval-hoist-transform"
     yield "ttnn-decompose-layouts"
     yield "ttnn-deallocate"
     yield "ttcore-check-memory"
+
+
+def ttnn_to_ttnn(options: Values) -> Iterator[Step | str]:
+    """From calls of the library, with their layouts, to calls as the library takes them."""
+    yield Step("ttcore-register-device", _chosen(options, SYSTEM_OPTIONS))
+    if options["argument-types"]:
+        yield Step("populate-argument-types", {"argument-types": options["argument-types"]})
+    yield "inline"
+    yield from _placed(options)
 
 
 def ttnn_to_runtime(options: Values) -> Iterator[Step | str]:
@@ -190,6 +206,13 @@ PIPELINES = (
         steps=ttir_to_ttnn,
         description="TTIR to TTNN, with layouts.",
         aliases=("ttir-to-ttnn-runtime-pipeline", "ttir-to-ttnn-backend-pipeline"),
+        options=_TTNN_OPTIONS,
+    ),
+    PipelineEntry(
+        name="ttnn-to-ttnn-pipeline",
+        group=Group.TTNN,
+        steps=ttnn_to_ttnn,
+        description="TTNN that lies as its layouts say, to calls as the library takes them.",
         options=_TTNN_OPTIONS,
     ),
     PipelineEntry(

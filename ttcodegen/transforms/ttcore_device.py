@@ -7,11 +7,17 @@ from dataclasses import dataclass
 
 from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
+from xdsl.ir import Attribute, Operation
 from xdsl.passes import ModulePass
 
 from ttcodegen.diagnostics import CompileError
 from ttcodegen.dialects.system import DeviceOp, devices, one_chip, set_system, system_of
-from ttcodegen.systems.description import DEFAULT_ARCHITECTURE, default_system
+from ttcodegen.dialects.ttcore_device import DeviceAttr
+from ttcodegen.systems.description import (
+    DEFAULT_ARCHITECTURE,
+    SystemDescription,
+    default_system,
+)
 
 
 def _load_system(module: ModuleOp, path: str, arch: str) -> None:
@@ -39,6 +45,7 @@ def _register_device(module: ModuleOp, mesh_shape: str) -> None:
             f"a mesh of {'x'.join(map(str, sizes))} devices is not supported",
             remedy="programs are compiled for one device: leave the mesh out",
         )
+    _refuse_foreign_chips(module, system)
     for old in devices(module):
         module.body.block.erase_op(old)
     device = DeviceOp(one_chip(system.chip.grid, system.chip.dram_grid))
@@ -47,6 +54,23 @@ def _register_device(module: ModuleOp, mesh_shape: str) -> None:
         module.body.block.add_op(device)
     else:
         module.body.block.insert_op_before(device, first)
+
+
+def _refuse_foreign_chips(module: ModuleOp, system: SystemDescription) -> None:
+    """Raises CompileError if a device is described, by an op or by an attribute of the module, with
+    chips that the system does not have."""
+    described: list[tuple[Attribute | None, Operation]]
+    described = [(op.device_attr, op) for op in devices(module)]
+    described += [(attribute, module) for attribute in module.attributes.values()]
+    chips = len(system.chip_indices)
+    for attribute, place in described:
+        if isinstance(attribute, DeviceAttr) and max(attribute.data.chip_ids, default=0) >= chips:
+            found = ", ".join(map(str, attribute.data.chip_ids))
+            raise CompileError(
+                f"the device has the chips {found}, the system has {chips}, counted from 0",
+                place,
+                remedy="describe the system with ttcore.system_desc or --system-desc",
+            )
 
 
 @dataclass(frozen=True)

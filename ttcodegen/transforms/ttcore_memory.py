@@ -8,12 +8,13 @@ from math import prod
 
 from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp, TensorType
-from xdsl.dialects.func import FuncOp
-from xdsl.ir import Attribute, Operation, SSAValue
+from xdsl.dialects.func import FuncOp, ReturnOp
+from xdsl.ir import Attribute, BlockArgument, Operation, SSAValue
 from xdsl.passes import ModulePass
 
 from ttcodegen.conversions.rebuilding import body_of
 from ttcodegen.diagnostics import CompileError, Diagnostics, Note
+from ttcodegen.dialects.datatypes import element_of, normalized_data_type, shape_of
 from ttcodegen.dialects.functions import argument_type
 from ttcodegen.dialects.memory import Layout
 from ttcodegen.dialects.placement import TensorPlacement, TTNNLayoutAttr
@@ -51,6 +52,54 @@ class CheckMemory(ModulePass):
         diagnostics.raise_errors()
         for function in functions:
             _Usage(function, system.chip).check()
+
+
+@dataclass(frozen=True)
+class CheckSizes(ModulePass):
+    """Refuses programs with inputs, outputs or constants of which one alone is larger than the DRAM
+    of the module's device, before anything is computed of them.
+
+    Raises CompileError with all such values.
+    """
+
+    name = "ttcore-check-sizes"
+
+    def apply(self, ctx: Context, op: ModuleOp) -> None:
+        chip = (system_of(op) or default_system(DEFAULT_ARCHITECTURE)).chip
+        room = (chip.dram_unreserved_end - chip.dram_unreserved_base) * chip.num_dram_channels
+        diagnostics = Diagnostics()
+        for function in (f for f in op.body.block.ops if isinstance(f, FuncOp)):
+            for value, owner in _stored_values(function):
+                needed = _least_bytes(value)
+                if needed > room:
+                    diagnostics.error(
+                        f"a tensor of type {value.type} does not fit into the DRAM of {chip.arch}: "
+                        f"it needs {_shown(needed)}, {_shown(room)} can be used",
+                        owner,
+                    )
+        diagnostics.raise_errors()
+
+
+def _stored_values(function: FuncOp) -> Iterator[tuple[SSAValue, Operation | SSAValue]]:
+    """The arguments, what is returned, and what is made of nothing."""
+    block = body_of(function)
+    for argument in block.args:
+        yield argument, argument
+    for op in block.ops:
+        values = op.operands if isinstance(op, ReturnOp) else () if op.operands else op.results
+        for value in values:
+            yield value, op
+
+
+def _least_bytes(value: SSAValue) -> int:
+    """What a tensor takes in tiles of its type, an argument in those of the narrowest: weights may
+    become block floats."""
+    *outer, height, width = (1, 1, *shape_of(value.type))
+    tiles = prod(outer) * -(-height // 32) * -(-width // 32)
+    data_type = normalized_data_type(element_of(value.type))
+    if data_type is None or isinstance(value, BlockArgument):
+        return tiles * TILE_FORMATS["bfp_bf4"].tile_bytes()
+    return tiles * TILE_FORMATS[data_type.mlir].tile_bytes()
 
 
 def _placements(op: Operation) -> Iterator[TensorPlacement]:

@@ -18,7 +18,7 @@ def _is_composite(op: CatalogueOp) -> bool:
     return isinstance(definition, TTIRDefinition) and definition.decompose is not None
 
 
-def _decompose(rewriter: Rewriter, op: CatalogueOp) -> Replacement:
+def _decompose(rewriter: Rewriter, op: CatalogueOp) -> Replacement | None:
     definition = op.definition
     assert isinstance(definition, TTIRDefinition)
     assert definition.decompose is not None

@@ -186,12 +186,10 @@ def _nonzero(rewriter: Rewriter, source: SSAValue, op: CatalogueOp) -> SSAValue:
 
 def _counted(rewriter: Rewriter, op: CatalogueOp) -> SSAValue:
     """The op on numbers instead of booleans."""
-    operands: list[SSAValue] = []
-    for operand in op.operands:
-        if is_boolean(element_of(operand.type)):
-            type_ = TensorType(bf16, shape_of(operand.type))
-            operand = rewriter.emit("typecast", [operand], type_)
-        operands.append(operand)
+    operands = [
+        rewriter.typecast(value, bf16) if is_boolean(element_of(value.type)) else value
+        for value in op.operands
+    ]
     return rewriter.again(op, operands, TensorType(bf16, op.result_shape))
 
 
@@ -285,9 +283,26 @@ def _normalized_elements(op: Operation, attribute: DenseIntOrFPElementsAttr) -> 
     except ValueError as error:
         raise CompileError(str(error), op) from None
     # A splat is a view of one element.
-    stored = values if values.size == 0 or any(values.strides) else values.reshape(-1)[:1]
+    stored = values if values.size == 0 or any(values.strides) else values[(0,) * values.ndim]
+    _require_representable(op, np.atleast_1d(stored), data_type)
     data = _converted(stored, data_type).tobytes()
     return elements(data_type.element_type, attribute.type.get_shape(), data)
+
+
+def _require_representable(op: Operation, values: numpy.ndarray, data_type: DataType) -> None:
+    """Refuses integers that the device has no room for. The limits of the source's type stand for
+    'no limit', and become those of the device's."""
+    if data_type.is_float or values.dtype.itemsize <= np.dtype(data_type.numpy).itemsize:
+        return
+    own, target = np.iinfo(values.dtype), np.iinfo(data_type.numpy)
+    outside = (values < target.min) | (values > target.max)
+    outside &= (values != own.min) & (values != own.max)
+    if outside.any():
+        raise CompileError(
+            f"the constant holds {values[outside][0]}, and integers of the device are from "
+            f"{target.min} to {target.max}",
+            op,
+        )
 
 
 def _converted(values: numpy.ndarray, data_type: DataType) -> numpy.ndarray:

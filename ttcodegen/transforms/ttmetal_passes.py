@@ -22,6 +22,11 @@ def ttir_to_ttmetal(options: Values) -> Iterator[Step | str]:
     """From what the user wrote to programs of the device, in order."""
     system = {o.name: options[o.name] for o in SYSTEM_OPTIONS if options[o.name] != o.default}
     yield Step("ttcore-register-device", system)
+    yield "ttcore-check-sizes"
+    if options["enable-cpu-hoist"]:
+        yield "inline"
+        yield "ttir-element-type-normalization"
+        yield "cpu-hoist-manually-tagged"
     yield Step("ttir-pipeline", {"enable-fusing-pass": False})
     yield "ttir-primitives"
     yield "ttir-decompose"
@@ -29,6 +34,8 @@ def ttir_to_ttmetal(options: Values) -> Iterator[Step | str]:
     yield "ttir-implicit-broadcast-fold"
     yield "ttir-primitives"
     yield Step("ttmetal-weight-dtype-conversion", {"target-dtype": options["weight-dtype"]})
+    if options["enable-cpu-hoist"]:
+        yield "cpu-hoist"
     yield "convert-ttir-to-ttmetal"
     yield "ttcore-check-memory"
 
@@ -88,6 +95,22 @@ PASSES = (
         "reductions, products of matrices, movements of elements.",
     ),
     PassEntry(
+        name="cpu-hoist-manually-tagged",
+        group=Group.TTIR,
+        implementation="ttcodegen.conversions.cpu_hoist:CPUHoistManuallyTagged",
+        description="Moves ops that are marked ttir.should_hoist into functions that run on the "
+        "CPU.",
+        aliases=("cpu-hoist-manually-tagged-ops-transform",),
+    ),
+    PassEntry(
+        name="cpu-hoist",
+        group=Group.TTIR,
+        implementation="ttcodegen.conversions.cpu_hoist:CPUHoist",
+        description="Moves ops that no program of the device computes into functions that run on "
+        "the CPU.",
+        aliases=("ttir-cpu-hoist-transform", "ttir-hoist-transform"),
+    ),
+    PassEntry(
         name="ttmetal-weight-dtype-conversion",
         group=Group.TTMETAL,
         implementation="ttcodegen.transforms.ttmetal_weight_types:TTMetalWeightTypes",
@@ -128,6 +151,9 @@ PIPELINES = (
                 "The type that weights are kept in where programs take it.",
                 "",
                 choices=("", "bfp_bf8", "bfp_bf4"),
+            ),
+            Option(
+                "enable-cpu-hoist", "Compute on the CPU what no program of the device does.", True
             ),
             *_FIXED,
         ),

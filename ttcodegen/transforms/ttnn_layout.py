@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
 from xdsl.context import Context
 from xdsl.dialects.builtin import FunctionType, ModuleOp, UnitAttr
@@ -16,13 +16,15 @@ from ttcodegen.conversions.rebuilding import body_of, keep, rebuild
 from ttcodegen.diagnostics import CompileError
 from ttcodegen.dialects.datatypes import DataType, shape_of
 from ttcodegen.dialects.functions import argument_type
+from ttcodegen.dialects.memory import LAYOUTS_WANTED
 from ttcodegen.dialects.operation import CatalogueOp
-from ttcodegen.dialects.placement import GRID_WIDTH
+from ttcodegen.dialects.shards import GRID_WIDTH, Shards
 from ttcodegen.dialects.system import system_of
 from ttcodegen.dialects.ttcore import ArgumentType
 from ttcodegen.dialects.ttir import TTIROp
 from ttcodegen.dialects.ttnn import (
     TensorPlacement,
+    TTNNLayoutAttr,
     declared_data_type,
     placed_type,
     placement_of,
@@ -32,9 +34,6 @@ from ttcodegen.ops.attribute_kinds import DATA_TYPE
 from ttcodegen.ops.definition import Layout, Memory, OperandSpec, ResultRule, TTNNDefinition
 from ttcodegen.ops.op_builder import OpBuilder
 from ttcodegen.transforms.rewriting import set_type
-
-LAYOUTS_WANTED = "ttcodegen.layouts_wanted"
-"""Marks a module of TTIR whose lowering to TTNN is to assign layouts."""
 
 
 @dataclass(frozen=True)
@@ -60,6 +59,12 @@ class TTNNLayout(ModulePass):
                 _assign(function, columns)
 
 
+def assign_wanted_layouts(context: Context, module: ModuleOp) -> None:
+    """Assigns layouts to a module that is marked to get them."""
+    if LAYOUTS_WANTED in module.attributes:
+        TTNNLayout().apply(context, module)
+
+
 def _assign(function: FuncOp, grid_width: int) -> None:
     block = body_of(function)
     for argument in list(block.args):
@@ -80,7 +85,16 @@ def _return_operands(function: FuncOp, assigner: _Assigner) -> Sequence[SSAValue
     return terminator.operands
 
 
+def given_placement(value: SSAValue) -> TensorPlacement | None:
+    """Where the source wants a tensor to lie, None if it leaves that to the compiler."""
+    encoding = getattr(value.type, "encoding", None)
+    return encoding.data if isinstance(encoding, TTNNLayoutAttr) else None
+
+
 def _argument_placement(function: FuncOp, argument: BlockArgument) -> TensorPlacement:
+    given = given_placement(argument)
+    if given is not None:
+        return given
     kind = argument_type(function, argument.index)
     placement = TensorPlacement(shape_of(argument.type), declared_data_type(argument))
     demands = [demand for use in argument.uses if (demand := _demand(use.operation, use.index))]
@@ -147,6 +161,9 @@ class _Assigner:
     def rewrite(self, builder: OpBuilder, op: CatalogueOp) -> Sequence[SSAValue]:
         definition = op.definition
         assert isinstance(definition, TTNNDefinition)
+        given = [given_placement(result) for result in op.results]
+        if op.name == "ttnn.composite_to_layout" and given[0] is not None:
+            return [self.convert(builder, builder[op.operands[0]], given[0])]
         operands: list[SSAValue] = []
         for spec, operand in zip(operand_specs(op), op.operands, strict=True):
             value = builder[operand]
@@ -168,8 +185,10 @@ class _Assigner:
         for result, placement in zip(op.results, placements, strict=True):
             set_type(result, placed_type(placement))
         return [
-            self.convert(builder, result, placement.with_(data_type=data_type))
-            for result, placement, data_type in zip(op.results, placements, declared, strict=True)
+            self.convert(builder, result, asked or placement.with_(data_type=data_type))
+            for result, placement, data_type, asked in zip(
+                op.results, placements, declared, given, strict=True
+            )
         ]
 
     def _wanted(self, op: CatalogueOp, spec: OperandSpec, value: SSAValue) -> TensorPlacement:
@@ -182,8 +201,10 @@ class _Assigner:
         if spec.layout is not None:
             wanted = wanted.with_(layout=spec.layout)
         if spec.shards is not None:
-            shards = replace(spec.shards(op), grid_width=self.grid_width)
-            wanted = wanted.height_sharded(shards)
+            shards = spec.shards(op)
+            wanted = wanted.height_sharded(
+                Shards.by_rows(shards.cores, shards.shape, self.grid_width)
+            )
         return wanted
 
     def convert(self, builder: OpBuilder, value: SSAValue, wanted: TensorPlacement) -> SSAValue:

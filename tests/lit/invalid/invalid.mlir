@@ -14,16 +14,16 @@ func.func @f(%x: tensor<4x8xf32>) -> tensor<4x4xf32> {
 // -----
 
 func.func @f(%x: tensor<4xf32>) -> tensor<4xf32> {
-  // expected-error @+2 {{unknown operation 'stablehlo.add'}}
-  // expected-note @unknown {{lower StableHLO to TTIR first}}
-  %0 = "stablehlo.add"(%x, %x) : (tensor<4xf32>, tensor<4xf32>) -> tensor<4xf32>
+  // expected-error @+2 {{unknown operation 'd2m.add'}}
+  // expected-note @unknown {{before its lowering to D2M}}
+  %0 = "d2m.add"(%x, %x) : (tensor<4xf32>, tensor<4xf32>) -> tensor<4xf32>
   return %0 : tensor<4xf32>
 }
 
 // -----
 
 func.func @f(%x: tensor<4xf32>) -> tensor<4xf32> {
-  // expected-error-re @+1 {{'@{{[a-z]+}}' could not be found}}
+  // expected-error-re @+1 {{'@{{[a-z]+}}' is not in the module}}
   %0 = call @g(%x) : (tensor<4xf32>) -> tensor<4xf32>
   return %0 : tensor<4xf32>
 }

@@ -1,12 +1,17 @@
 // RUN: ttcodegen-opt --split-input-file --verify-diagnostics %s
 
-// expected-error @below {{the layout is that of 64x32 elements in 2 dimensions, the tensor has the shape [32, 32]}}
-func.func @f(%x: tensor<32x32xf32, #ttnn.ttnn_layout<(d0, d1) -> (d0, d1), <1x1>, memref<2x1x!ttcore.tile<32x32, f32>, #ttnn.buffer_type<dram>>, <interleaved>>>) { return }
+// expected-error @below {{a tensor of shape [64, 32] cannot be height_sharded: 2 shards do not fit on 1 cores}}
+func.func @f(%x: tensor<64x32xf32, #ttnn.ttnn_layout<(d0, d1) -> (d0, d1), <1x1>, memref<1x1x!ttcore.tile<32x32, f32>, #ttnn.buffer_type<l1>>, <height_sharded>>>) { return }
 
 // -----
 
-// expected-error @below {{tensors that are block_sharded are not supported}}
-func.func @f(%x: tensor<32x32xf32, #ttnn.ttnn_layout<(d0, d1) -> (d0, d1), <1x1>, memref<1x1x!ttcore.tile<32x32, f32>, #ttnn.buffer_type<l1>>, <block_sharded>>>) { return }
+// expected-error @below {{a grid of 2x2 shards lies on 2 cores: they differ}}
+func.func @f(%x: tensor<64x64xf32, #ttnn.ttnn_layout<(d0, d1) -> (d0, d1), <2x2>, memref<1x1x!ttcore.tile<32x32, f32>, #ttnn.buffer_type<l1>>, <block_sharded>, core_ranges = #ttnn.core_range_set<[#ttnn.core_range<(0, 0), (1, 0)>]>>>) { return }
+
+// -----
+
+// expected-error @below {{a tensor of shape [32, 64] cannot be width_sharded: shards are 64 high, the tensor is 32}}
+func.func @f(%x: tensor<32x64xf32, #ttnn.ttnn_layout<(d0, d1) -> (d0, d1), <1x2>, memref<2x1x!ttcore.tile<32x32, f32>, #ttnn.buffer_type<l1>>, <width_sharded>>>) { return }
 
 // -----
 

@@ -75,15 +75,6 @@ class InputClamping(StrEnum):
     CLAMP_TO_NEGATIVE = "clamp_to_negative"
 
 
-class MathFidelity(StrEnum):
-    """How many passes the matrix engine multiplies in: how exact products are."""
-
-    LOFI = "lofi"
-    HIFI2 = "hifi2"
-    HIFI3 = "hifi3"
-    HIFI4 = "hifi4"
-
-
 class UnpackToDestination(StrEnum):
     """Whether f32 goes to the destination registers as it is."""
 

@@ -11,10 +11,10 @@ from xdsl.parser import AttrParser
 from xdsl.printer import Printer
 
 from ttcodegen.dialects.enumerations import WordAttribute
+from ttcodegen.dialects.math_fidelity import MathFidelity
 from ttcodegen.dialects.ttcore_enumerations import NocIndex
 from ttcodegen.dialects.ttkernel.attributes import (
     EthernetType,
-    MathFidelity,
     ThreadType,
     UnpackToDestination,
 )

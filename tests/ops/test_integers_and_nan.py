@@ -1,0 +1,140 @@
+"""What the source means for integers, booleans, and what is no number; and what the device makes of
+it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import ml_dtypes
+import numpy as np
+import pytest
+
+from ttcodegen.compilation import CompileOptions, compile_module
+from ttcodegen.diagnostics import CompileError, Source
+from ttcodegen.flatbuffer.reader import read_ttnn
+from ttcodegen.frontends import read_module
+from ttcodegen.runtime.golden import Golden
+from ttcodegen.runtime.interpreter import Interpreter
+
+NAN = np.float32(np.nan)
+
+
+def source_of(op: str, operands: Sequence[str], result: str, attributes: str = "") -> Source:
+    arguments = ", ".join(f"%x{i}: tensor<{type_}>" for i, type_ in enumerate(operands))
+    names = ", ".join(f"%x{i}" for i in range(len(operands)))
+    types = ", ".join(f"tensor<{type_}>" for type_ in operands)
+    text = (
+        f"func.func @f({arguments}) -> tensor<{result}> {{\n"
+        f'  %0 = "ttir.{op}"({names}) <{{{attributes}}}> : ({types}) -> tensor<{result}>\n'
+        f"  return %0 : tensor<{result}>\n}}\n"
+    )
+    return Source("test.mlir", text)
+
+
+def golden(source: Source, *arrays: np.ndarray) -> np.ndarray:
+    return Golden(read_module(source)).run("f", list(arrays))[0]
+
+
+def on_device(source: Source, *arrays: np.ndarray) -> np.ndarray:
+    compiled = compile_module(source, CompileOptions("m"))
+    return Interpreter(read_ttnn(compiled.flatbuffer)).run("f", list(arrays))[0]
+
+
+def test_booleans_are_counted() -> None:
+    source = source_of("sum", ["1000xi1"], "i32", "dim_arg = [0 : i32], keep_dim = false")
+    ones = np.ones(1000, dtype=bool)
+    assert golden(source, ones) == 1000
+    assert on_device(source, ones) == 1000
+
+
+@pytest.mark.parametrize(("op", "expected"), [("sum", 400), ("prod", 100**4)])
+def test_sums_and_products_of_bytes_have_the_room_of_their_result(op: str, expected: int) -> None:
+    source = source_of(op, ["4xi8"], "i32", "dim_arg = [0 : i32], keep_dim = false")
+    assert golden(source, np.full(4, 100, dtype=np.int8)) == expected
+
+
+def test_running_sums_of_bytes_have_the_room_of_their_result() -> None:
+    source = source_of("cumsum", ["3xi8"], "3xi32", "dim = 0 : i64")
+    found = golden(source, np.full(3, 100, dtype=np.int8))
+    np.testing.assert_array_equal(found, [100, 200, 300])
+
+
+def test_powers_of_integers_are_exact() -> None:
+    source = source_of("pow", ["4xi32", "4xi32"], "4xi32")
+    found = golden(source, np.array([3, 7, -1, 2], np.int32), np.array([19, 11, -3, -1], np.int32))
+    np.testing.assert_array_equal(found, [3**19, 7**11, -1, 0])
+
+
+@pytest.mark.parametrize(
+    ("op", "result", "expected"),
+    [
+        ("add", "4xi32", [0, 1, 1, 2]),
+        ("subtract", "4xi32", [0, -1, 1, 0]),
+        ("add", "4xi1", [False, True, True, True]),
+        ("subtract", "4xi1", [False, True, True, False]),
+    ],
+)
+def test_arithmetic_of_booleans_is_that_of_numbers(
+    op: str, result: str, expected: list[int]
+) -> None:
+    source = source_of(op, ["4xi1", "4xi1"], result)
+    operands = np.array([0, 0, 1, 1], bool), np.array([0, 1, 0, 1], bool)
+    np.testing.assert_array_equal(golden(source, *operands), expected)
+    np.testing.assert_array_equal(
+        on_device(source, *operands).astype(bool), np.array(expected) != 0
+    )
+
+
+def test_the_negative_of_a_boolean_is_what_it_was() -> None:
+    source = source_of("neg", ["2xi1"], "2xi1")
+    values = np.array([False, True])
+    np.testing.assert_array_equal(golden(source, values), values)
+
+
+def test_an_index_out_of_range_is_named() -> None:
+    source = source_of("embedding", ["2xi32", "5x4xf32"], "2x4xf32")
+    with pytest.raises(CompileError, match=r"'ttir.embedding' cannot run: index 7 is out of"):
+        golden(source, np.array([1, 7], np.int32), np.zeros((5, 4), np.float32))
+
+
+@pytest.mark.parametrize("run", [golden, on_device])
+def test_signs_of_no_number_are_those_of_its_bits(run) -> None:
+    source = source_of("sign", ["4xf32"], "4xf32")
+    found = run(source, np.array([NAN, -NAN, 3, 0], np.float32))
+    np.testing.assert_array_equal(found, [1, -1, 1, 0])
+
+
+@pytest.mark.parametrize("run", [golden, on_device])
+def test_no_number_is_clamped_by_its_sign(run) -> None:
+    source = source_of("clamp_tensor", ["3xf32"] * 3, "3xf32")
+    bounds = np.full(3, -2, np.float32), np.full(3, 5, np.float32)
+    found = run(source, np.array([NAN, -NAN, 7], np.float32), *bounds)
+    np.testing.assert_array_equal(found, [5, -2, 5])
+
+
+@pytest.mark.parametrize("run", [golden, on_device])
+@pytest.mark.parametrize(("element", "expected"), [("f32", 2), ("bf16", 1)])
+def test_argmax_compares_bits_of_bfloat16_and_passes_over_no_number_of_f32(
+    run, element: str, expected: int
+) -> None:
+    source = source_of("argmax", [f"4x{element}"], "i32", "dim_arg = [0 : i32], keep_dim = false")
+    dtype = np.float32 if element == "f32" else ml_dtypes.bfloat16
+    assert run(source, np.array([1, NAN, 3, 2], dtype)) == expected
+
+
+@pytest.mark.parametrize("element", ["i128", "i5", "index"])
+def test_element_types_that_no_tensor_has_are_refused(element: str) -> None:
+    with pytest.raises(CompileError, match=element):
+        compile_module(source_of("abs", [f"4x{element}"], f"4x{element}"), CompileOptions("m"))
+
+
+def test_a_constant_beyond_32_bits_is_refused() -> None:
+    text = (
+        "func.func @f() -> tensor<2xi64> {{\n"
+        '  %0 = "ttir.constant"() <{{value = dense<[1, {value}]> : tensor<2xi64>}}>'
+        " : () -> tensor<2xi64>\n  return %0 : tensor<2xi64>\n}}\n"
+    )
+    with pytest.raises(CompileError, match="the constant holds 1099511627776"):
+        compile_module(Source("c.mlir", text.format(value=2**40)), CompileOptions("m"))
+    # The limit of the type says that there is no limit.
+    compile_module(Source("c.mlir", text.format(value=2**63 - 1)), CompileOptions("m"))

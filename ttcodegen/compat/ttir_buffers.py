@@ -1,0 +1,64 @@
+"""TTIR of 2024 that had buffers and kernels among tensors: `ttir.alloc`, `ttir.dealloc` and
+`ttir.kernel`. Where tensors lie is decided later; a kernel that computes what an op does is it."""
+
+from __future__ import annotations
+
+from xdsl.dialects.builtin import ModuleOp, SymbolRefAttr, TensorType, UnregisteredOp
+from xdsl.ir import Operation
+from xdsl.rewriter import Rewriter
+
+from ttcodegen.diagnostics import CompileError, copy_source_offset
+from ttcodegen.dialects.ttir import ttir_op_classes
+
+TEXT = ("ttir.alloc", "ttir.dealloc", "ttir.kernel")
+"""Text that has none of these words has nothing of the kind."""
+
+MISSPELLED = {"mulitply": "multiply", "power": "pow", "divide": "div"}
+"""Names of kernels that differ from those of the ops."""
+
+
+def take_over(module: ModuleOp) -> None:
+    """Turns these ops on tensors into today's.
+
+    Raises:
+        CompileError: at a kernel that no op computes.
+    """
+    for op in list(module.walk()):
+        if not isinstance(op, UnregisteredOp) or op.op_name.data not in TEXT:
+            continue
+        match op.op_name.data:
+            case "ttir.dealloc":
+                op.detach()
+                op.erase()
+            case "ttir.alloc" if all(isinstance(r.type, TensorType) for r in op.results):
+                _replace(op, "ttir.empty", 0)
+            case "ttir.kernel" if all(isinstance(r.type, TensorType) for r in op.results):
+                _replace(op, _computed(op), len(op.operands) - len(op.results))
+            case _:
+                pass  # On buffers it stays what it is.
+
+
+def _computed(op: Operation) -> str:
+    """The name of the op that computes what a kernel does."""
+    kernel = op.properties.get("op", op.attributes.get("op"))
+    name = kernel.string_value() if isinstance(kernel, SymbolRefAttr) else ""
+    name = MISSPELLED.get(name, name)
+    if name not in ttir_op_classes() or len(op.results) != 1:
+        raise CompileError(
+            f"no op computes what the kernel '{name}' does",
+            op,
+            remedy="kernels are those of elementwise ops: @add, @multiply, @exp and so on",
+        )
+    return f"ttir.{name}"
+
+
+def _replace(op: Operation, name: str, count: int) -> None:
+    """Puts an op of that name, with the first `count` operands, in place of `op`."""
+    op_class = ttir_op_classes()[name.removeprefix("ttir.")]
+    made = op_class.create(
+        operands=op.operands[:count],
+        result_types=[result.type for result in op.results],
+        location=op.location,
+    )
+    copy_source_offset(op, made)
+    Rewriter.replace_op(op, made)

@@ -1,0 +1,86 @@
+"""Device programs of 2024: kernels in the regions of `ttmetal.dispatch`, whose computation is one
+`ttkernel.builtin`. They say where buffers lie, but not how tiles go through registers; what they
+compute is an op of TTIR, which becomes a device program of today, or calls of the library."""
+
+from __future__ import annotations
+
+from typing import cast
+
+from xdsl.dialects.builtin import FunctionType, ModuleOp, SymbolRefAttr, TensorType
+from xdsl.dialects.func import FuncOp
+from xdsl.ir import Attribute, Operation, SSAValue
+from xdsl.rewriter import Rewriter
+
+from ttcodegen.compat.ttir_buffers import MISSPELLED
+from ttcodegen.diagnostics import CompileError, copy_source_offset
+from ttcodegen.dialects.ttir import ttir_op_classes
+
+DISPATCH = "ttmetal.dispatch"
+
+
+def lift_programs(module: ModuleOp) -> bool:
+    """Turns functions that dispatch such programs into functions of TTIR; whether there were any.
+
+    Raises:
+        CompileError: at a program that computes no more or less than one builtin.
+    """
+    found = False
+    for function in list(module.walk()):
+        if isinstance(function, FuncOp) and any(op.name == DISPATCH for op in function.walk()):
+            _lift(function)
+            found = True
+    return found
+
+
+def _lift(function: FuncOp) -> None:
+    for op in list(function.body.block.ops):
+        match op.name:
+            case "ttmetal.host_write" | "ttmetal.host_read":
+                Rewriter.replace_op(op, [], [op.operands[0]])
+            case "ttmetal.dispatch":
+                _lift_program(op)
+            case "ttmetal.dealloc":
+                op.detach()
+                op.erase()
+            case _:
+                pass
+    for op in list(function.body.block.ops):
+        if op.name == "ttmetal.alloc" and not op.results[0].uses:
+            op.detach()
+            op.erase()
+    type_ = function.function_type
+    function.function_type = FunctionType.from_lists(
+        [_plain(each) for each in type_.inputs], [_plain(each) for each in type_.outputs]
+    )
+    values: list[SSAValue] = [*function.body.block.args]
+    values += [result for op in function.body.block.ops for result in op.results]
+    for value in values:
+        if (plain := _plain(value.type)) != value.type:
+            Rewriter.replace_value_with_new_type(value, plain)
+
+
+def _lift_program(dispatch: Operation) -> None:
+    builtins = [op for op in dispatch.walk() if op.name == "ttkernel.builtin"]
+    if len(builtins) != 1 or len(dispatch.results) != 1:
+        raise CompileError(
+            f"the program has {len(builtins)} builtin computations, it should have one", dispatch
+        )
+    kernel = builtins[0].properties.get("op")
+    name = kernel.string_value() if isinstance(kernel, SymbolRefAttr) else ""
+    op_class = ttir_op_classes().get(MISSPELLED.get(name, name))
+    if op_class is None:
+        raise CompileError(f"there is no builtin '{name}'", builtins[0])
+    made = op_class.create(
+        operands=dispatch.operands[: len(dispatch.operands) - 1],
+        result_types=[dispatch.results[0].type],
+        location=dispatch.location,
+    )
+    copy_source_offset(dispatch, made)
+    Rewriter.replace_op(dispatch, made)
+
+
+def _plain(type_: Attribute) -> Attribute:
+    if not isinstance(type_, TensorType):
+        return type_
+    tensor = cast("TensorType[Attribute]", type_)
+    return TensorType(tensor.element_type, tensor.get_shape())

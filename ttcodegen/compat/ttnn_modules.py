@@ -1,0 +1,254 @@
+"""Modules of TTNN as tt-mlir prints them (2024 and 2025), turned into ours.
+
+There the device is a value that ops take, every op has its destination as last operand, and tensors
+say where they lie. Here the device is known, an op makes its result, and the layout pass decides
+where tensors lie: what it decided there is taken off, and the module is marked to get layouts.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from typing import cast
+
+from xdsl.dialects.builtin import (
+    FunctionType,
+    IntegerAttr,
+    ModuleOp,
+    TensorType,
+    UnitAttr,
+    UnregisteredAttr,
+    UnregisteredOp,
+)
+from xdsl.dialects.func import FuncOp
+from xdsl.ir import Attribute, Operation, SSAValue
+from xdsl.rewriter import Rewriter
+
+from ttcodegen.diagnostics import Diagnostics, copy_source_offset
+from ttcodegen.dialects.datatypes import element_of, shape_of
+from ttcodegen.dialects.memory import LAYOUTS_WANTED
+from ttcodegen.dialects.operation import CatalogueOp
+from ttcodegen.dialects.ttnn import ttnn_op_classes
+from ttcodegen.ops.op_builder import OpBuilder
+
+DESTINATION = "ttcodegen.destination"
+"""Marks a tensor that was made to hold the result of another op."""
+
+_PERHAPS = "ttcodegen.perhaps_destination"
+"""Marks a tensor that was filled, maybe only to hold the result of another op: it is an operand
+where an op can have as many."""
+
+DEVICE_OPS = ("ttnn.open_device", "ttnn.get_device", "ttnn.close_device")
+_WITHOUT_EFFECT = {
+    "ttnn.model_preprocessing": "tensors arrive as the program needs them",
+    "ttnn.register_pre_operation_hook": "there is no Python that it could call",
+}
+_RENAMED = {"ttnn.clamp": "clamp_scalar", "ttnn.div": "divide", "ttnn.slice": "slice_static"}
+_MOVES = ("ttnn.to_device", "ttnn.from_device", "ttnn.to_layout", "ttnn.to_memory_config")
+_CREATIONS = {"ttnn.zeros": 0.0, "ttnn.ones": 1.0, "ttnn.empty": 0.0, "ttnn.alloc": 0.0}
+
+TEXT = ("ttnn.device", "tt.device<", *DEVICE_OPS, "ttnn.empty", "ttnn.alloc", *_RENAMED,
+        *_WITHOUT_EFFECT, "ttnn.zeros", "ttnn.ones", "ttnn.transpose", "ttnn.to_dtype",
+        "ttnn.moreh_cumsum")  # fmt: skip
+"""Text that has none of these words holds no such module."""
+
+
+_OF_OTHER_YEARS = re.compile(
+    r"[!#]tt\.|ttnn\.(?:open_device|close_device|alloc|clamp|div|slice|transpose|to_dtype|"
+    r"moreh_cumsum|model_preprocessing|register_pre_operation_hook)\""
+)
+
+
+def is_of_other_years(text: str) -> bool:
+    """Whether a text may hold such a module: today's modules of TTNN are read with the layouts that
+    they give, by the front end for them."""
+    if not any(word in text for word in TEXT):
+        return False
+    return "#ttnn.ttnn_layout" not in text or _OF_OTHER_YEARS.search(text) is not None
+
+
+def is_device(type_: Attribute) -> bool:
+    """Whether a type is that of a device: `!tt.device<...>`, `!ttcore.device<...>`,
+    `!ttnn.device`."""
+    name = type_.attr_name.data if isinstance(type_, UnregisteredAttr) else type_.name
+    return name in ("tt.device", "ttcore.device", "ttnn.device")
+
+
+def name_of(op: Operation) -> str:
+    """The full name of an op, registered or not."""
+    return op.op_name.data if isinstance(op, UnregisteredOp) else op.name
+
+
+def take_over(module: ModuleOp, diagnostics: Diagnostics) -> None:
+    """Turns functions of TTNN with devices, destinations or names of other years into ours; leaves
+    other functions alone. Destinations are marked; dropping them is up to whoever upgrades ops."""
+    for function in list(module.walk()):
+        if isinstance(function, FuncOp) and _is_foreign(function):
+            _take_over(function, diagnostics)
+            module.attributes[LAYOUTS_WANTED] = UnitAttr()
+
+
+def _is_foreign(function: FuncOp) -> bool:
+    ops = list(function.walk())
+    return any(
+        isinstance(op, UnregisteredOp) and name_of(op) in {*DEVICE_OPS, *RULES, *_WITHOUT_EFFECT}
+        for op in ops
+    ) or (
+        any(name_of(op).startswith("ttnn.") for op in ops)
+        and any(is_device(operand.type) for op in ops for operand in op.operands)
+    )
+
+
+def _take_over(function: FuncOp, diagnostics: Diagnostics) -> None:
+    for op in list(function.walk()):
+        devices = [operand for operand in op.operands if is_device(operand.type)]
+        if devices:
+            op.operands = [operand for operand in op.operands if operand not in devices]
+            op.properties.pop("operandSegmentSizes", None)
+        name = name_of(op)
+        rule = RULES.get(name)
+        if rule is not None:
+            rule(op)
+        elif name == "ttnn.full" and devices:
+            _full(op)
+        if name in _WITHOUT_EFFECT:
+            diagnostics.warn(f"'{name}' has no effect: {_WITHOUT_EFFECT[name]}", op)
+            Rewriter.replace_op(op, [], list(op.operands)[: len(op.results)])
+    for op in list(function.walk()):
+        if name_of(op) in DEVICE_OPS:
+            op.detach()
+            op.erase()
+        elif name_of(op) == "ttnn.deallocate":
+            op.detach()
+            op.erase()
+        elif name_of(op) in _MOVES:
+            _forget_move(op)
+    _take_off_devices_and_layouts(function)
+
+
+def _take_off_devices_and_layouts(function: FuncOp) -> None:
+    for block in function.body.blocks:
+        for argument in [value for value in block.args if is_device(value.type)]:
+            block.erase_arg(argument)
+    function.function_type = FunctionType.from_lists(
+        [_plain(type_) for type_ in function.function_type.inputs if not is_device(type_)],
+        [_plain(type_) for type_ in function.function_type.outputs],
+    )
+    values: list[SSAValue] = [result for op in function.walk() for result in op.results]
+    for block in function.body.blocks:
+        values += block.args
+    for value in values:
+        plain = _plain(value.type)
+        if plain != value.type:
+            Rewriter.replace_value_with_new_type(value, plain)
+
+
+def _plain(type_: Attribute) -> Attribute:
+    if not isinstance(type_, TensorType):
+        return type_
+    tensor = cast("TensorType[Attribute]", type_)
+    return TensorType(tensor.element_type, tensor.get_shape())
+
+
+def _builder(op: Operation) -> OpBuilder:
+    def insert(made: Operation) -> None:
+        assert op.parent is not None
+        op.parent.insert_op_before(made, op)
+        copy_source_offset(op, made)
+
+    builder = OpBuilder(ttnn_op_classes(), insert)
+    builder.origin = op
+    return builder
+
+
+def _replace(op: Operation, value: SSAValue) -> None:
+    value.name_hint = value.name_hint or op.results[0].name_hint
+    Rewriter.replace_op(op, [], [value])
+
+
+def _forget_move(op: Operation) -> None:
+    """Where a tensor lies is decided anew; a change of its elements is not forgotten."""
+    value = op.operands[0]
+    if element_of(value.type) != element_of(op.results[0].type):
+        plain = cast("TensorType[Attribute]", _plain(op.results[0].type))
+        value = _builder(op).emit("typecast", [value], plain)
+    Rewriter.replace_op(op, [], [value])
+
+
+def _filled(op: Operation, number: float) -> None:
+    type_ = op.results[0].type
+    value = _builder(op).full(shape_of(type_), number, element_of(type_))
+    made = value.owner
+    assert isinstance(made, Operation)
+    if name_of(op) in ("ttnn.empty", "ttnn.alloc", "ttnn.full"):
+        mark = _PERHAPS if name_of(op) == "ttnn.full" else DESTINATION
+        made.attributes[mark] = UnitAttr()
+    _replace(op, value)
+
+
+def _full(op: Operation) -> None:
+    found = _property(op, "fillValue") or _property(op, "fill_value")
+    _filled(op, float(getattr(getattr(found, "value", None), "data", 0)))
+
+
+def _property(op: Operation, name: str) -> Attribute | None:
+    return op.properties.get(name, op.attributes.get(name))
+
+
+def _number(op: Operation, name: str) -> int:
+    found = _property(op, name)
+    return found.value.data if isinstance(found, IntegerAttr) else 0
+
+
+def _create(name: str) -> Callable[[Operation], None]:
+    return lambda op: _filled(op, _CREATIONS[name])
+
+
+def _rename(name: str) -> Callable[[Operation], None]:
+    """The same op under its name of today; destinations stay for whoever drops them."""
+
+    def rule(op: Operation) -> None:
+        attributes = {k: v for k, v in op.attributes.items() if k != "op_name__"}
+        made = ttnn_op_classes()[name].create(
+            operands=op.operands,
+            result_types=[result.type for result in op.results],
+            properties={**op.properties, **attributes},
+            location=op.location,
+        )
+        copy_source_offset(op, made)
+        Rewriter.replace_op(op, made)
+
+    return rule
+
+
+def _transpose(op: Operation) -> None:
+    rank = len(shape_of(op.operands[0].type))
+    order = list(range(rank))
+    first, second = _number(op, "dim0"), _number(op, "dim1")
+    order[first], order[second] = order[second], order[first]
+    attributes = {"permutation": order}
+    made = _builder(op).emit("permute", [op.operands[0]], op.results[0].type, **attributes)
+    _replace(op, made)
+
+
+def _to_dtype(op: Operation) -> None:
+    _replace(op, _builder(op).emit("typecast", [op.operands[0]], op.results[0].type))
+
+
+RULES: dict[str, Callable[[Operation], None]] = {
+    **{name: _create(name) for name in _CREATIONS},
+    **{name: _rename(current) for name, current in _RENAMED.items()},
+    "ttnn.transpose": _transpose,
+    "ttnn.to_dtype": _to_dtype,
+    "ttnn.moreh_cumsum": _rename("cumsum"),
+}
+
+
+def forget_destinations(module: ModuleOp) -> None:
+    """Takes the marks off tensors that are no destinations after all, and drops unused ones."""
+    for op in list(module.walk()):
+        marks = [mark for mark in (DESTINATION, _PERHAPS) if op.attributes.pop(mark, None)]
+        if isinstance(op, CatalogueOp) and marks:
+            if all(not result.uses for result in op.results):
+                op.detach()
+                op.erase()

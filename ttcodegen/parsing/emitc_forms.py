@@ -1,0 +1,233 @@
+"""The forms in which MLIR prints operations of EmitC (https://mlir.llvm.org/docs/Dialects/EmitC/).
+
+What has no form of its own, such as `emitc.constant` and `emitc.variable`, is generic there, too.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from xdsl.dialects.builtin import FunctionType, StringAttr, SymbolRefAttr, UnitAttr
+from xdsl.dialects.utils import parse_func_op_like
+from xdsl.ir import Attribute, Operation, SSAValue
+from xdsl.parser import Parser
+from xdsl.parser.core import UnresolvedOperand
+
+Form = Callable[[Parser, type[Operation]], Operation]
+
+
+def _operands(
+    parser: Parser, names: Sequence[UnresolvedOperand], types: Sequence[Attribute]
+) -> list[SSAValue]:
+    if len(names) != len(types):
+        parser.raise_error(f"{len(names)} operands, but {len(types)} types of operands")
+    return [parser.resolve_operand(name, type_) for name, type_ in zip(names, types, strict=True)]
+
+
+def _inherent(attributes: dict[str, Attribute], *names: str) -> dict[str, Attribute]:
+    """Takes the attributes of these names, which the operation defines, out of its dictionary."""
+    return {name: attributes.pop(name) for name in names if name in attributes}
+
+
+def _include(parser: Parser, op_type: type[Operation]) -> Operation:
+    """`<"header">` or `"header"`."""
+    standard = parser.parse_optional_punctuation("<") is not None
+    properties: dict[str, Attribute] = {"include": StringAttr(parser.parse_str_literal())}
+    if standard:
+        parser.parse_punctuation(">")
+        properties["is_standard_include"] = UnitAttr()
+    return op_type.create(properties=properties, attributes=parser.parse_optional_attr_dict())
+
+
+def _call_opaque(parser: Parser, op_type: type[Operation]) -> Operation:
+    """`"callee"(%operands) {args = [...], template_args = [...]} : (types) -> types`."""
+    properties: dict[str, Attribute] = {"callee": StringAttr(parser.parse_str_literal())}
+    return _called(parser, op_type, properties, "args", "template_args")
+
+
+def _call(parser: Parser, op_type: type[Operation]) -> Operation:
+    """`@callee(%operands) : (types) -> types`."""
+    properties: dict[str, Attribute] = {"callee": SymbolRefAttr(parser.parse_symbol_name())}
+    return _called(parser, op_type, properties, "arg_attrs", "res_attrs")
+
+
+def _called(
+    parser: Parser, op_type: type[Operation], properties: dict[str, Attribute], *names: str
+) -> Operation:
+    operands = parser.parse_comma_separated_list(
+        parser.Delimiter.PAREN, parser.parse_unresolved_operand
+    )
+    attributes = parser.parse_optional_attr_dict()
+    properties |= _inherent(attributes, *names)
+    parser.parse_punctuation(":")
+    type_ = parser.parse_type()
+    if not isinstance(type_, FunctionType):
+        parser.raise_error("expected the type of a function")
+    return op_type.create(
+        operands=_operands(parser, operands, type_.inputs.data),
+        result_types=type_.outputs.data,
+        properties=properties,
+        attributes=attributes,
+    )
+
+
+def _verbatim(parser: Parser, op_type: type[Operation]) -> Operation:
+    """`"text" args %operands : types`."""
+    properties: dict[str, Attribute] = {"value": StringAttr(parser.parse_str_literal())}
+    operands: list[SSAValue] = []
+    if parser.parse_optional_keyword("args") is not None:
+        names = parser.parse_comma_separated_list(
+            parser.Delimiter.NONE, parser.parse_unresolved_operand
+        )
+        parser.parse_punctuation(":")
+        types = parser.parse_comma_separated_list(parser.Delimiter.NONE, parser.parse_type)
+        operands = _operands(parser, names, types)
+    attributes = parser.parse_optional_attr_dict()
+    return op_type.create(operands=operands, properties=properties, attributes=attributes)
+
+
+def _literal(parser: Parser, op_type: type[Operation]) -> Operation:
+    """`"text" : type`."""
+    properties: dict[str, Attribute] = {"value": StringAttr(parser.parse_str_literal())}
+    attributes = parser.parse_optional_attr_dict()
+    parser.parse_punctuation(":")
+    return op_type.create(
+        result_types=[parser.parse_type()], properties=properties, attributes=attributes
+    )
+
+
+def _func(parser: Parser, op_type: type[Operation]) -> Operation:
+    """`@name(%arguments) -> type attributes {...} {...}`."""
+    name, inputs, outputs, region, extra, arg_attrs, res_attrs = parse_func_op_like(
+        parser, reserved_attr_names=("sym_name", "function_type")
+    )
+    properties: dict[str, Attribute] = {
+        "sym_name": StringAttr(name),
+        "function_type": FunctionType.from_lists(list(inputs), list(outputs)),
+    }
+    if arg_attrs is not None:
+        properties["arg_attrs"] = arg_attrs
+    if res_attrs is not None:
+        properties["res_attrs"] = res_attrs
+    attributes = {} if extra is None else dict(extra.data)
+    properties |= _inherent(attributes, "specifiers")
+    return op_type.create(regions=[region], properties=properties, attributes=attributes)
+
+
+def _return(parser: Parser, op_type: type[Operation]) -> Operation:
+    """`%value : type`, or nothing."""
+    attributes = parser.parse_optional_attr_dict()
+    operands: list[SSAValue] = []
+    name = parser.parse_optional_unresolved_operand()
+    if name is not None:
+        parser.parse_punctuation(":")
+        operands.append(parser.resolve_operand(name, parser.parse_type()))
+    return op_type.create(operands=operands, attributes=attributes)
+
+
+def _lvalue(parser: Parser) -> Attribute:
+    """The type of a variable, or in angle brackets that of what it holds."""
+    from xdsl.dialects.emitc import EmitC_LValueType
+
+    if parser.parse_optional_punctuation("<") is None:
+        return parser.parse_type()
+    held = parser.parse_type()
+    parser.parse_punctuation(">")
+    return EmitC_LValueType(held)  # pyright: ignore[reportArgumentType]
+
+
+def _assign(parser: Parser, op_type: type[Operation]) -> Operation:
+    """`%value : type to %variable : type`."""
+    value = parser.parse_unresolved_operand()
+    parser.parse_punctuation(":")
+    value_type = parser.parse_type()
+    parser.parse_keyword("to")
+    variable = parser.parse_unresolved_operand()
+    parser.parse_punctuation(":")
+    operands = _operands(parser, [variable, value], [_lvalue(parser), value_type])
+    return op_type.create(operands=operands, attributes=parser.parse_optional_attr_dict())
+
+
+def _load(parser: Parser, op_type: type[Operation]) -> Operation:
+    """`%variable : <type>`, the type that the variable holds."""
+    from xdsl.dialects.emitc import EmitC_LValueType
+
+    name = parser.parse_unresolved_operand()
+    attributes = parser.parse_optional_attr_dict()
+    parser.parse_punctuation(":")
+    type_ = _lvalue(parser)
+    if not isinstance(type_, EmitC_LValueType):
+        parser.raise_error(f"expected a variable, found a value of type {type_}")
+    operand = parser.resolve_operand(name, type_)
+    return op_type.create(
+        operands=[operand], result_types=[type_.value_type], attributes=attributes
+    )
+
+
+def _subscript(parser: Parser, op_type: type[Operation]) -> Operation:
+    """`%value[%indices] : (types) -> type`."""
+    value = parser.parse_unresolved_operand()
+    indices = parser.parse_comma_separated_list(
+        parser.Delimiter.SQUARE, parser.parse_unresolved_operand
+    )
+    attributes = parser.parse_optional_attr_dict()
+    parser.parse_punctuation(":")
+    type_ = parser.parse_type()
+    if not isinstance(type_, FunctionType):
+        parser.raise_error("expected the type of a function")
+    return op_type.create(
+        operands=_operands(parser, [value, *indices], type_.inputs.data),
+        result_types=type_.outputs.data,
+        attributes=attributes,
+    )
+
+
+def _cast(parser: Parser, op_type: type[Operation]) -> Operation:
+    """`%value : type to type`."""
+    name = parser.parse_unresolved_operand()
+    attributes = parser.parse_optional_attr_dict()
+    parser.parse_punctuation(":")
+    operand = parser.resolve_operand(name, parser.parse_type())
+    parser.parse_keyword("to")
+    return op_type.create(
+        operands=[operand], result_types=[parser.parse_type()], attributes=attributes
+    )
+
+
+def _operator(parser: Parser, op_type: type[Operation]) -> Operation:
+    """`%operands : (types) -> type`."""
+    names = parser.parse_comma_separated_list(
+        parser.Delimiter.NONE, parser.parse_unresolved_operand
+    )
+    attributes = parser.parse_optional_attr_dict()
+    parser.parse_punctuation(":")
+    type_ = parser.parse_type()
+    if not isinstance(type_, FunctionType):
+        parser.raise_error("expected the type of a function")
+    return op_type.create(
+        operands=_operands(parser, names, type_.inputs.data),
+        result_types=type_.outputs.data,
+        attributes=attributes,
+    )
+
+
+_OPERATORS = (
+    *("add", "sub", "mul", "div", "rem", "logical_and", "logical_or", "logical_not"),
+    *("bitwise_and", "bitwise_or", "bitwise_xor", "bitwise_not"),
+    *("bitwise_left_shift", "bitwise_right_shift", "unary_minus", "unary_plus"),
+)
+
+EMITC_FORMS: dict[str, Form] = {
+    "emitc.include": _include,
+    "emitc.call_opaque": _call_opaque,
+    "emitc.call": _call,
+    "emitc.verbatim": _verbatim,
+    "emitc.literal": _literal,
+    "emitc.func": _func,
+    "emitc.return": _return,
+    "emitc.assign": _assign,
+    "emitc.load": _load,
+    "emitc.subscript": _subscript,
+    "emitc.cast": _cast,
+    **{f"emitc.{name}": _operator for name in _OPERATORS},
+}

@@ -2,12 +2,20 @@
 
 from __future__ import annotations
 
+import sys
 from typing import TYPE_CHECKING, Any
+
+if sys.version_info < (3, 11):  # noqa: UP036 - what is run from a checkout, pip has not refused
+    raise SystemExit(
+        "ttcodegen needs Python 3.11, 3.12 or 3.13; this is Python "
+        f"{sys.version_info[0]}.{sys.version_info[1]}"
+    )
+
+from ttcodegen.version import __version__
 
 if TYPE_CHECKING:
     from ttcodegen.runtime.library import LoadedFunction, LoadedModule, ModuleError, load
 
-__version__ = "0.1.0"
 __all__ = ["LoadedFunction", "LoadedModule", "ModuleError", "__version__", "load"]
 
 _LIBRARY = frozenset(["LoadedFunction", "LoadedModule", "ModuleError", "load"])

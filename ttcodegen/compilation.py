@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
+from ttcodegen.compat.ttmetal_programs import DISPATCH, lift_programs
 from ttcodegen.diagnostics import CompileError, Diagnostics, Source
 from ttcodegen.dialects import load_dialects
 from ttcodegen.dialects.system import set_system, system_of
-from ttcodegen.parsing import check_supported, parse_module
+from ttcodegen.dialects.verification import verify_module
+from ttcodegen.frontends import source_module
+from ttcodegen.parsing import check_supported
 from ttcodegen.systems.description import DEFAULT_ARCHITECTURE, SystemDescription, default_system
 from ttcodegen.transforms.pass_runner import PassRunner
 from ttcodegen.transforms.registry import passes_of
@@ -31,6 +33,8 @@ if TYPE_CHECKING:
 
 PIPELINES = {"ttnn": "ttir-to-ttnn-common-pipeline", "ttmetal": "ttir-to-ttmetal-pipeline"}
 """What lowers a module, by target."""
+TTNN_PIPELINE = "ttnn-to-ttnn-pipeline"
+"""What a module goes through that calls the library already."""
 
 
 @dataclass(frozen=True)
@@ -78,19 +82,33 @@ def compile_module(
         raise CompileError("golden values are embedded in .ttnn files only")
     runner = runner if runner is not None else PassRunner(load_dialects())
     with runner.stage("parse"):
-        module = parse_module(source, diagnostics)
+        module = source_module(source, diagnostics)
+        if DISPATCH in source.text:
+            lift_programs(module)
         check_supported(module)
-    input_hash = hashlib.sha256(source.text.encode()).hexdigest()
+    input_hash = source.digest
     with runner.stage("verify"):
-        verify(module)
+        verify_module(module)
         source_dtypes = _source_dtypes(module)
     options = _for_system(module, options)
-    runner.run(module, passes_of(PIPELINES[options.target]))
+    runner.run(module, passes_of(_pipeline(module, options.target)))
     compiled = emit_module(module, options, runner, input_hash, source_dtypes)
     if options.golden_seed is None:
         return compiled
     with runner.stage("golden values"):
         return _with_goldens(source, module, compiled, options.golden_seed)
+
+
+def _pipeline(module: ModuleOp, target: str) -> str:
+    """The pipeline that lowers a module; raises CompileError if it is past that of the target."""
+    if not any(op.dialect_name() == "ttnn" for op in module.walk()):
+        return PIPELINES[target]
+    if target != "ttnn":
+        raise CompileError(
+            f"a module of TTNN calls the library: there is no way from it to {target}",
+            remedy="leave --target out, or give the module as it was before its lowering to TTNN",
+        )
+    return TTNN_PIPELINE
 
 
 def _with_goldens(
@@ -118,24 +136,6 @@ def _for_system(module: ModuleOp, options: CompileOptions) -> CompileOptions:
         )
     set_system(module, system)
     return replace(options, arch=system.arch, system=system)
-
-
-def verify(module: ModuleOp) -> None:
-    """Raises CompileError with all ops that contradict their definition."""
-    from xdsl.utils.exceptions import VerifyException
-
-    from ttcodegen.diagnostics import Diagnostic
-    from ttcodegen.dialects.operation import CatalogueOp
-
-    found: list[Diagnostic] = []
-    for op in module.walk():
-        if isinstance(op, CatalogueOp):
-            try:
-                op.verify_()
-            except VerifyException as error:
-                found.append(Diagnostic(str(error), op.source_offset))
-    if found:
-        raise CompileError.from_diagnostics(found)
 
 
 def _source_dtypes(module: ModuleOp) -> dict[str, tuple[list[str], list[str]]]:
@@ -167,6 +167,7 @@ class _Emitted:
     flatbuffer: bytes
     kernels: tuple[Mapping[str, Any], ...] = ()
     programs: tuple[Mapping[str, Any], ...] = ()
+    cpu_functions: tuple[Mapping[str, Any], ...] = ()
 
 
 def emit_module(
@@ -221,6 +222,7 @@ def emit_module(
             tuple(_data_file(constant) for constant in emitted.constants),
             emitted.kernels,
             emitted.programs,
+            emitted.cpu_functions,
         )
     return CompiledModule(description, files, emitted.flatbuffer)
 
@@ -260,6 +262,7 @@ def _emit_ttmetal(module: ModuleOp, name: str, origin: Origin, runner: PassRunne
         flatbuffer,
         sources.kernels,
         sources.programs,
+        sources.cpu_functions,
     )
 
 
@@ -300,6 +303,7 @@ def _describe(
 def _tensor(port: Port, source_dtype: str) -> TensorDescription:
     from ttcodegen.dialects.placement import placement_of
     from ttcodegen.project.description import TensorDescription, TensorKind
+    from ttcodegen.project.tolerances import output_tolerance
 
     placement = placement_of(port.value)
     return TensorDescription(
@@ -311,4 +315,5 @@ def _tensor(port: Port, source_dtype: str) -> TensorDescription:
         placement.layout,
         placement.buffer_type,
         source_dtype,
+        tolerance=output_tolerance(port.value, source_dtype) if port.kind == "output" else None,
     )

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from ttcodegen.conversions.cpp_interface import CppProgram, title_of
+from ttcodegen.conversions.cpu_calls import cpu_functions
 from ttcodegen.conversions.device_module import (
     DeviceProgram,
     device_entries,
@@ -42,6 +43,8 @@ class DeviceSources:
     """The kernels by the names of their programs and their own."""
     kernels: tuple[ManifestEntry, ...]
     programs: tuple[ManifestEntry, ...]
+    cpu_functions: tuple[ManifestEntry, ...]
+    """What manifest.json says of the functions that run on the CPU."""
 
 
 def device_sources(module: ModuleOp, name: str, origin: Origin) -> DeviceSources:
@@ -56,20 +59,27 @@ def device_sources(module: ModuleOp, name: str, origin: Origin) -> DeviceSources
         CompileError: if an op has no C++.
     """
     # Rendering imports jinja2: who only gets a diagnostic must not wait for it.
-    from ttcodegen.project.device_manifest import kernel_entries, program_entries
+    from ttcodegen.project.device_manifest import (
+        cpu_function_entries,
+        kernel_entries,
+        program_entries,
+    )
     from ttcodegen.project.device_sources import render_kernels, render_programs
+    from ttcodegen.project.sources import cpu_support_files
 
     entries = device_entries(module)
     functions = [entry.function for entry in entries]
     programs = device_programs(functions)
     title = title_of(name, origin.input_hash, origin.release)
-    host = convert_ttmetal_to_emitc(name, entries, origin.input_hash, origin.release)
+    on_cpu = cpu_functions(module)
+    host = convert_ttmetal_to_emitc(name, entries, origin.input_hash, origin.release, on_cpu)
     compute = _compute_kernels(module, programs, title)
     kernels = render_kernels(programs, compute, title)
     files = {
         **print_module(host.module),
         **render_programs(name, programs, kernels, title),
         **kernels.files,
+        **cpu_support_files(host.cpu_headers),
     }
     counts = Counter(launch.program.name for launch in launches(functions))
     return DeviceSources(
@@ -79,6 +89,7 @@ def device_sources(module: ModuleOp, name: str, origin: Origin) -> DeviceSources
         {key: files[path] for key, path in kernels.paths.items()},
         kernel_entries(programs, kernels.paths, origin.arch),
         tuple(program_entries(programs, counts)),
+        tuple(cpu_function_entries(functions, on_cpu)),
     )
 
 

@@ -8,6 +8,7 @@ diagnostic is rendered, against the `Source` that was parsed, so no stage has to
 from __future__ import annotations
 
 import bisect
+import hashlib
 import sys
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
@@ -24,6 +25,9 @@ _EXCERPT_WIDTH = 120
 
 _OFFSET_ATTRIBUTE = "source_offset"
 
+BYTECODE_MAGIC = b"ML\xefR"
+"""The first bytes of a module in MLIR's binary form."""
+
 
 @dataclass(frozen=True, slots=True)
 class SourceLocation:
@@ -38,20 +42,26 @@ class SourceLocation:
 
 
 class Source:
-    """A text under compilation; resolves offsets (in code points) to lines and columns."""
+    """A text under compilation; resolves offsets (in code points) to lines and columns.
 
-    def __init__(self, name: str, text: str) -> None:
+    MLIR bytecode is a source, too: its text is empty, and what it consists of is in `data`.
+    """
+
+    def __init__(self, name: str, text: str, data: bytes = b"") -> None:
         self.name = name
         self.text = text
+        self.data = data
         self._line_starts: list[int] | None = None
 
     @classmethod
     def from_bytes(cls, name: str, data: bytes) -> Source:
-        """Decodes `data` as UTF-8 (a byte-order mark is dropped).
+        """Decodes `data` as UTF-8 (a byte-order mark is dropped), unless it is MLIR bytecode.
 
         Raises:
             CompileError: at the first byte that is not UTF-8, or if the data are no text at all.
         """
+        if data.startswith(BYTECODE_MAGIC):
+            return cls(name, "", data)
         try:
             text = data.decode("utf-8-sig")
         except UnicodeDecodeError as error:
@@ -60,13 +70,13 @@ class Source:
             raise CompileError(
                 message,
                 cls(name, readable + "�").location(len(readable)),
-                remedy="give MLIR in textual form (TTIR); bytecode and flatbuffers are not read",
+                remedy="give MLIR as text or as bytecode; flatbuffers are not read",
             ) from None
         if "\0" in text:
             raise CompileError(
                 "the input is binary data, not text: it contains a NUL character",
                 cls(name, text).location(text.index("\0")),
-                remedy="give MLIR in textual form (TTIR); bytecode and flatbuffers are not read",
+                remedy="give MLIR as text or as bytecode; flatbuffers are not read",
             )
         return cls(name, text)
 
@@ -77,14 +87,12 @@ class Source:
         Raises:
             CompileError: if the file cannot be read or is not UTF-8 text.
         """
-        if path == "-":
-            return cls.from_bytes("<stdin>", sys.stdin.buffer.read())
-        try:
-            data = Path(path).read_bytes()
-        except (OSError, ValueError) as error:
-            reason = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
-            raise CompileError(f"cannot read '{path}': {reason}") from None
-        return cls.from_bytes(path, data)
+        return cls.from_bytes("<stdin>" if path == "-" else path, read_input(path))
+
+    @property
+    def digest(self) -> str:
+        """The SHA-256 of the content, in hexadecimal digits."""
+        return hashlib.sha256(self.data or self.text.encode()).hexdigest()
 
     def location(self, offset: int) -> SourceLocation:
         """The place of the character at `offset`; offsets beyond the text mean its end."""
@@ -110,6 +118,22 @@ class Source:
                 position = self.text.find("\n", position + 1)
             self._line_starts = starts
         return self._line_starts
+
+
+def read_input(path: str) -> bytes:
+    """The bytes of a file; `-` is standard input.
+
+    Raises:
+        CompileError: if it cannot be read.
+    """
+    if path == "-" and (sys.stdin is None or sys.stdin.closed):  # pyright: ignore[reportUnnecessaryComparison]
+        raise CompileError("cannot read the standard input: it is closed")
+    try:
+        return sys.stdin.buffer.read() if path == "-" else Path(path).read_bytes()
+    except (OSError, ValueError) as error:
+        what = "the standard input" if path == "-" else f"'{path}'"
+        reason = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
+        raise CompileError(f"cannot read {what}: {reason}") from None
 
 
 Place = SourceLocation | int | None
@@ -259,6 +283,11 @@ def place_of(place: Operation | SSAValue | Place) -> Place:
     if place is None or isinstance(place, int | SourceLocation):
         return place
     return source_offset(place)
+
+
+def plural(count: int, noun: str) -> str:
+    """`1 value`, `2 values`."""
+    return f"{count} {noun}" if count == 1 else f"{count} {noun}s"
 
 
 def _render_statement(kind: str, message: str, place: Place, source: Source | None) -> list[str]:

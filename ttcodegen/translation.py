@@ -6,7 +6,6 @@ give it to the standard output.
 
 from __future__ import annotations
 
-import hashlib
 import os
 import re
 import sys
@@ -75,8 +74,10 @@ def ttnn_to_flatbuffer(source: Source | bytes) -> Translated:
     from ttcodegen.dialects import load_dialects
     from ttcodegen.flatbuffer.writer import write_ttnn
     from ttcodegen.transforms.decompose_layouts import DecomposeLayouts
+    from ttcodegen.transforms.ttnn_layout import assign_wanted_layouts
 
     module = _module(source)
+    assign_wanted_layouts(load_dialects(), module)
     require_ttnn(module)
     if any(op.name == "ttnn.composite_to_layout" for op in module.walk()):
         DecomposeLayouts().apply(load_dialects(), module)
@@ -90,7 +91,7 @@ def _origin(module: ModuleOp, source: Source | bytes) -> Origin:
     from ttcodegen.flatbuffer.writer import Origin
 
     assert isinstance(source, Source)
-    text_hash = hashlib.sha256(source.text.encode()).hexdigest()
+    text_hash = source.digest
     return origin_of(module, Origin(text_hash, DEFAULT_ARCH, DEFAULT_RELEASE))
 
 
@@ -103,7 +104,7 @@ def ttmetal_to_flatbuffer(source: Source | bytes) -> Translated:
     from ttcodegen.device_compilation import device_sources
     from ttcodegen.flatbuffer.ttm_writer import write_ttm
 
-    module = _module(source)
+    module = _program_module(source)
     _require_programs(module)
     origin = _origin(module, source)
     sources = device_sources(module, "model", origin)
@@ -120,7 +121,7 @@ def ttkernel_to_cpp(source: Source | bytes) -> Translated:
     Raises:
         CompileError: if there are no kernels, or an op has no C++.
     """
-    module = _module(source)
+    module = _program_module(source)
     files = _kernels_of_programs(module, source) or _kernels_alone(module)
     if not files:
         raise CompileError(
@@ -192,8 +193,8 @@ def _undeclared_kernel(function: FuncOp) -> tuple[Kernel, Program]:
     from xdsl.dialects.builtin import IntegerAttr, StringAttr
 
     from ttcodegen.conversions.ttkernel_to_emitc import NAMED_ARGUMENT, RUN_TIME_ARGUMENT
+    from ttcodegen.dialects.cores import CoreRange
     from ttcodegen.dialects.programs import (
-        CoreRange,
         Costs,
         Kernel,
         NamedConstant,
@@ -267,10 +268,26 @@ TRANSLATIONS = (
 
 
 def _module(source: Source | bytes) -> ModuleOp:
+    from ttcodegen.dialects.verification import verify_module
     from ttcodegen.parsing import parse_module
 
     assert isinstance(source, Source)
-    return parse_module(source)
+    module = parse_module(source)
+    verify_module(module)
+    return module
+
+
+def _program_module(source: Source | bytes) -> ModuleOp:
+    """The module of a text; programs of 2024 as those of today that compute the same."""
+    from ttcodegen.compat.ttmetal_programs import lift_programs
+    from ttcodegen.dialects import load_dialects
+    from ttcodegen.transforms.pass_runner import PassRunner
+    from ttcodegen.transforms.registry import Step, passes_of
+
+    module = _module(source)
+    if lift_programs(module):
+        PassRunner(load_dialects()).run(module, passes_of(Step("ttir-to-ttmetal-pipeline")))
+    return module
 
 
 def _put_into_file(module: ModuleOp) -> None:
@@ -317,21 +334,6 @@ def _amalgamated(files: Mapping[str, str]) -> str:
     unneeded = re.compile(rf"^(?:{line})\n(?:\n(?=\n))?", re.MULTILINE)
     ordered = sorted(files, key=lambda path: not path.endswith(".hpp"))
     return "\n".join(unneeded.sub("", files[path]) for path in ordered)
-
-
-def read_input(path: str) -> bytes:
-    """The bytes of a file; `-` is standard input.
-
-    Raises:
-        CompileError: if it cannot be read.
-    """
-    if path == "-":
-        return sys.stdin.buffer.read()
-    try:
-        return Path(path).read_bytes()
-    except (OSError, ValueError) as error:
-        reason = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
-        raise CompileError(f"cannot read '{path}': {reason}") from None
 
 
 def write_output(translated: Translated, path: str) -> None:

@@ -184,7 +184,7 @@ def test_how_much_is_logged(
     assert capsys.readouterr() == ("", "")
     monkeypatch.setenv("TTCODEGEN_RT_LOG_LEVEL", "loud")
     assert main(["run", str(adding)]) == 1
-    assert "'loud' is none of error, info, debug" in capsys.readouterr().err
+    assert "'loud' is none of critical, error, warning, info, debug" in capsys.readouterr().err
 
 
 def test_artifacts_are_kept_and_cleaned(adding: Path, tmp_path: Path) -> None:
@@ -246,7 +246,6 @@ def test_python_gives_loggers_and_artifacts(adding: Path, tmp_path: Path) -> Non
 @pytest.mark.parametrize(
     ("args", "message"),
     [
-        ({}, "'run' needs the argument 'binary'"),
         ({"binary": "x.ttnn", "--lops": 1}, "'run' has no argument '--lops'"),
         ({"binary": "x.ttnn", "--loops": "many"}, "--loops should be an integer"),
         ({"binary": "x.ttnn", "--loops": True}, "--loops should be an integer"),
@@ -566,3 +565,65 @@ def test_a_file_for_an_unknown_architecture(tmp_path: Path) -> None:
     code, result = result_of("Check", {"binary": path})
     assert code == 1
     assert "'quasar', an architecture that nobody knows" in result["error"]
+
+
+def test_scripts_for_ttrt_need_another_name_only(tmp_path) -> None:
+    from ttcodegen.rt.common.api import API
+    from ttcodegen.rt.common.util import Artifacts, Logger
+
+    API.initialize_apis()
+    logger = Logger(tmp_path / "some_file_name.log")
+    artifacts = Artifacts(logger=logger, artifacts_folder_path=tmp_path / "artifacts")
+    query = API.Query(args={"--clean-artifacts": True}, logger=logger, artifacts=artifacts)
+    result_code, _ = query()
+    assert result_code == 0
+    read = API.Read(logger=logger)
+    with pytest.raises(CompileError, match="needs the argument 'binary'"):
+        read()
+
+
+def test_options_that_change_nothing_are_accepted() -> None:
+    given = {"--enable-async-ttnn": True, "--load-kernels-from-disk": True}
+    values = arguments.resolved("run", given)
+    assert values["enable_async_ttnn"]
+    assert values["load_kernels_from_disk"]
+
+
+def test_the_level_of_ttrt_counts_after_ours(monkeypatch, capsys) -> None:
+    from ttcodegen.rt import Logger
+
+    monkeypatch.delenv("TTCODEGEN_RT_LOG_LEVEL", raising=False)
+    monkeypatch.setenv("TTRT_LOGGER_LEVEL", "ERROR")
+    Logger().info("quiet")
+    assert capsys.readouterr().out == ""
+    monkeypatch.setenv("TTCODEGEN_RT_LOG_LEVEL", "INFO")
+    Logger().info("told")
+    assert capsys.readouterr().out == "told\n"
+
+
+def test_compare_names_the_first_op_that_drifts(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    tensor = "tensor<32x32xf32>"
+    text = f"""
+    func.func @f(%x: {tensor}) -> {tensor} {{
+      %0 = "ttir.exp"(%x) : ({tensor}) -> {tensor}
+      %1 = "ttir.clamp_scalar"(%0) <{{min = 0.0 : f32, max = 1.0 : f32}}> : ({tensor}) -> {tensor}
+      %2 = "ttir.sin"(%1) : ({tensor}) -> {tensor}
+      return %2 : {tensor}
+    }}"""
+    folders: list[str] = []
+    for name, model in (("a", text), ("b", text.replace("max = 1.0", "max = 0.5"))):
+        path = tmp_path / f"{name}.mlir"
+        path.write_text(model)
+        folders.append(str(tmp_path / name))
+        assert compile_main([str(path), "-o", folders[-1], "--no-format"]) == 0
+    capsys.readouterr()
+    assert main(["compare", folders[0], folders[0]]) == 0
+    assert "no op drifts, of 5 that both have" in "".join(capsys.readouterr())
+    result = tmp_path / "result.json"
+    assert main(["compare", *folders, "--result-file", str(result)]) == 4
+    (entry,) = json.loads(result.read_text())["results"]
+    assert entry["programs"][0]["first_drift"]["op"] == "ttnn.clamp_scalar"
+    assert not entry["passed"]
+    assert main(["compare", folders[0], str(tmp_path / "absent")]) == 1

@@ -273,7 +273,7 @@ def test_every_ttnn_op_has_a_meaning() -> None:
     import ttcodegen.ops as catalogue
 
     catalogue.load()
-    assert [d.name for d in TTNN.values() if d.numpy is None] == []
+    assert [d.name for d in TTNN.values() if d.numpy is None and d.cpp is not None] == []
 
 
 def test_no_array_attributes_are_needed() -> None:

@@ -12,7 +12,8 @@ from ttcodegen.compilation import CompileOptions, compile_module
 from ttcodegen.diagnostics import Source
 from ttcodegen.dialects.datatypes import DataType
 from ttcodegen.dialects.memory import Layout
-from ttcodegen.dialects.placement import Shards, TensorPlacement
+from ttcodegen.dialects.placement import TensorPlacement
+from ttcodegen.dialects.shards import Shards
 from ttcodegen.flatbuffer import program as file
 from ttcodegen.flatbuffer.reader import read_ttnn
 from ttcodegen.runtime.memory_use import Leak, memory_use
@@ -34,7 +35,7 @@ ROWS = Layout.ROW_MAJOR
         (TensorPlacement((), DataType.FLOAT32), 4096),
         (TensorPlacement((32, 32), DataType.BFLOAT8_B), 1088),
         (TensorPlacement((32, 32), DataType.BFLOAT4_B), 576),
-        (TensorPlacement((64, 32), BF16).height_sharded(Shards(2, (32, 32))), 4096),
+        (TensorPlacement((64, 32), BF16).height_sharded(Shards.by_rows(2, (32, 32))), 4096),
         (TensorPlacement((0, 32), BF16), 0),
     ],
 )

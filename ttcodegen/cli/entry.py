@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import errno
 import gc
+import io
 import os
 import shlex
 import sys
@@ -13,7 +15,8 @@ from enum import IntEnum
 from pathlib import Path
 
 from ttcodegen import __version__
-from ttcodegen.diagnostics import CompileError, Source
+from ttcodegen.diagnostics import CompileError, Diagnostics, Source
+from ttcodegen.messages import Level, is_told, set_level, tell
 
 
 class ExitStatus(IntEnum):
@@ -24,6 +27,7 @@ class ExitStatus(IntEnum):
     USAGE = 2
     BUILD_FAILED = 3
     MISMATCH = 4
+    CONFLICTS = 5
     BUG = 70
     INTERRUPTED = 130
     BROKEN_PIPE = 141
@@ -58,19 +62,65 @@ def run_program(
         command: does the work and returns the exit status.
         argv: the arguments; those of the process if None.
     """
+    set_level(Level.INFO)
     if argv is None:
         # A short run that keeps nearly everything it makes: collecting would find nothing.
         gc.disable()
+    _replace_closed_streams()
     try:
         status = _run(Invocation(program, sys.argv[1:] if argv is None else argv), command)
         sys.stdout.flush()
         return status
     except BrokenPipeError:
-        # Nobody reads on. Python would complain when it flushes at the end: give it another place.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
+        _give_up_stdout()
         return ExitStatus.BROKEN_PIPE
+    except OSError as error:
+        # What was written last did not find a place when it was flushed.
+        _give_up_stdout()
+        tell(Level.ERROR, f"error: cannot write the standard output: {error.strerror or error}")
+        return ExitStatus.WRONG_INPUT
     except KeyboardInterrupt:
         return ExitStatus.INTERRUPTED
+
+
+class _ClosedOutput(io.TextIOBase):
+    """Stands for a standard output that the caller closed: an error only if something is to be
+    written there."""
+
+    def write(self, text: str, /) -> int:
+        raise OSError(errno.EBADF, os.strerror(errno.EBADF))
+
+
+def _replace_closed_streams() -> None:
+    """Python has no objects for streams that are closed when it starts."""
+    if sys.stdout is None:  # pyright: ignore[reportUnnecessaryComparison]
+        sys.stdout = _ClosedOutput()
+    if sys.stderr is None:  # pyright: ignore[reportUnnecessaryComparison]
+        sys.stderr = Path(os.devnull).open("w")
+
+
+def _give_up_stdout() -> None:
+    """Nobody takes what is left. Python would complain when it flushes at the end: give it another
+    place."""
+    if not isinstance(sys.stdout, _ClosedOutput):
+        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
+
+
+def _failure(error: OSError) -> str:
+    """What the system refused. Without the name of a file it is the standard output."""
+    if error.filename is not None:
+        return f"cannot write '{error.filename}': {error.strerror}"
+    if error.errno in _FAILURES_OF_MEMORY:
+        return str(error.strerror)
+    _give_up_stdout()
+    return f"cannot write the standard output: {error.strerror}"
+
+
+_FAILURES_OF_MEMORY = frozenset([errno.EMFILE, errno.ENFILE, errno.EAGAIN, errno.ENOMEM])
+_FAILURES_OF_THE_SYSTEM = _FAILURES_OF_MEMORY | frozenset(
+    [errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO, errno.EROFS, errno.EBADF]
+)
+"""What may happen to any file at any time, and is no fault of the program."""
 
 
 def _run(invocation: Invocation, command: Callable[[Invocation], int]) -> int:
@@ -80,13 +130,22 @@ def _run(invocation: Invocation, command: Callable[[Invocation], int]) -> int:
         # argparse leaves this way, having said what is wrong with the usage.
         return int(leave.code or 0)
     except CompileError as error:
-        print(error.render(invocation.source), file=sys.stderr)
+        tell(Level.ERROR, error.render(invocation.source))
         return _status_of(error)
     except (BrokenPipeError, KeyboardInterrupt):
         raise
     except Exception as error:
-        print(_bug_report(error, invocation), file=sys.stderr)
+        if isinstance(error, OSError) and error.errno in _FAILURES_OF_THE_SYSTEM:
+            tell(Level.ERROR, f"error: {_failure(error)}")
+            return ExitStatus.WRONG_INPUT
+        tell(Level.CRITICAL, _bug_report(error, invocation))
         return ExitStatus.BUG
+
+
+def tell_warnings(diagnostics: Diagnostics, source: Source) -> None:
+    """Writes what a stage had to say and did not fail for."""
+    if is_told(Level.WARNING):
+        diagnostics.write(sys.stderr, source)
 
 
 def _status_of(error: CompileError) -> ExitStatus:
@@ -105,7 +164,9 @@ def _bug_report(error: Exception, invocation: Invocation) -> str:
     try:
         folder = Path(tempfile.mkdtemp(prefix="ttcodegen-bug-"))
         if invocation.source is not None:
-            folder.joinpath("input.mlir").write_text(invocation.source.text, "utf-8")
+            source = invocation.source
+            suffix = "mlirbc" if source.data else "mlir"
+            folder.joinpath(f"input.{suffix}").write_bytes(source.data or source.text.encode())
         command = shlex.join([program, *invocation.arguments])
         folder.joinpath("command.txt").write_text(command + "\n")
         folder.joinpath("traceback.txt").write_text(told, "utf-8")

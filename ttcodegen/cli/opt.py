@@ -5,8 +5,9 @@ from __future__ import annotations
 import sys
 from collections.abc import Sequence
 
-from ttcodegen import __version__
+from ttcodegen.cli.arguments import version_text
 from ttcodegen.cli.entry import ExitStatus, Invocation, run_program
+from ttcodegen.messages import Level, set_level
 from ttcodegen.opt.command_line import help_text, parse_command_line
 from ttcodegen.transforms.pass_options import OptionError
 from ttcodegen.transforms.registry import entries
@@ -22,10 +23,11 @@ def main(argv: Sequence[str] | None = None) -> int:
 def _command(invocation: Invocation) -> int:
     try:
         request = parse_command_line(invocation.arguments)
+        set_level(Level[request.log_level])
         if request.help:
             sys.stdout.write(help_text(PROGRAM))
         elif request.version:
-            print(f"{PROGRAM} {__version__}")
+            print(version_text(PROGRAM))
         elif request.list_passes:
             print("\n".join(sorted(entry.name for entry in entries())))
         elif request.show_dialects:

@@ -7,13 +7,29 @@ import sys
 from collections.abc import Sequence
 from typing import Any
 
-from ttcodegen import __version__
+from ttcodegen.cli.arguments import ArgumentParser, add_version_option
 from ttcodegen.cli.entry import ExitStatus, Invocation, run_program
 from ttcodegen.diagnostics import CompileError
 from ttcodegen.runtime.commands.arguments import COMMANDS, DESCRIPTIONS, Argument, resolved
 
 PROGRAM = "ttcodegen-rt"
 
+_EXAMPLES = {
+    "": ("run out", "read model.ttnn --section cpp", "perf model.ttnn"),
+    "read": ("read model.ttnn", "read out/model.ttnn --section system_desc"),
+    "run": (
+        "run out                           build a project, run it, compare it with its flatbuffer",
+        "run model.ttnn --loops 10",
+        "run model.ttnn --inputs values    with values/NAME.npy for inputs and weights",
+    ),
+    "perf": ("perf model.ttnn", "perf out/build/libmodel.so --loops 20"),
+    "compare": (
+        "compare before after              two projects",
+        "compare out/build/libmodel.so out/model.ttnn",
+    ),
+    "check": ("check model.ttnn --arch blackhole", "check model.ttnn --system-desc card.ttsys"),
+    "query": ("query --output cpu.ttsys",),
+}
 _EPILOG = """\
 exit status: 0 all passed; 1 a file or an argument is wrong; 2 wrong usage; 4 a comparison or a
 check failed; 70 a bug in ttcodegen
@@ -22,27 +38,28 @@ check failed; 70 a bug in ttcodegen
 
 def argument_parser() -> argparse.ArgumentParser:
     """The options of the command line."""
-    parser = argparse.ArgumentParser(
+    parser = ArgumentParser(
         prog=PROGRAM,
         description="Reads, runs, measures and checks flatbuffers and built shared objects.",
-        epilog=_EPILOG,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-        allow_abbrev=False,
+        epilog=_epilog(""),
     )
-    parser.add_argument("--version", action="version", version=f"{PROGRAM} {__version__}")
+    add_version_option(parser)
     commands = parser.add_subparsers(dest="command", metavar="COMMAND", required=True)
     for name, arguments in COMMANDS.items():
         command = commands.add_parser(
             name,
             help=DESCRIPTIONS[name],
             description=DESCRIPTIONS[name],
-            epilog=_EPILOG,
-            formatter_class=argparse.RawDescriptionHelpFormatter,
-            allow_abbrev=False,
+            epilog=_epilog(name),
         )
         for argument in arguments:
             _add(command, argument)
     return parser
+
+
+def _epilog(command: str) -> str:
+    examples = "".join(f"  {PROGRAM} {example}\n" for example in _EXAMPLES.get(command, ()))
+    return f"examples:\n{examples}\n{_EPILOG}" if examples else _EPILOG
 
 
 def _add(parser: argparse.ArgumentParser, argument: Argument) -> None:

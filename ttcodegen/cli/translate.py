@@ -6,21 +6,33 @@ import argparse
 import sys
 from collections.abc import Sequence
 
-from ttcodegen import __version__
+from ttcodegen.cli.arguments import (
+    ArgumentParser,
+    add_message_options,
+    add_version_option,
+    apply_message_options,
+)
 from ttcodegen.cli.entry import ExitStatus, Invocation, run_program
 from ttcodegen.translation import TRANSLATIONS
 
 PROGRAM = "ttcodegen-translate"
 
+_EPILOG = """\
+examples:
+  ttcodegen-translate --ttnn-to-flatbuffer model.mlir -o model.ttnn
+  ttcodegen-translate --mlir-to-cpp emitc.mlir -o model.cpp
+
+exit status: 0 done; 1 the input is wrong or the output cannot be written; 2 wrong usage; 70 a bug
+in ttcodegen
+"""
+
 
 def argument_parser() -> argparse.ArgumentParser:
     """The options of the command line."""
-    parser = argparse.ArgumentParser(
+    parser = ArgumentParser(
         prog=PROGRAM,
         description="Translates a module to C++ or a flatbuffer, or a flatbuffer to a module.",
-        epilog="exit status: 0 done; 1 the input is wrong or the output cannot be written; 2 wrong "
-        "usage; 70 a bug in ttcodegen",
-        allow_abbrev=False,
+        epilog=_EPILOG,
     )
     parser.add_argument(
         "file", nargs="?", default="-", metavar="FILE", help="the input; - reads stdin (default)"
@@ -33,7 +45,7 @@ def argument_parser() -> argparse.ArgumentParser:
         help="the output: a file, or a folder that gets one file for each that is made; - writes "
         "all of it to stdout (default)",
     )
-    chosen = parser.add_mutually_exclusive_group(required=True)
+    chosen = parser.add_mutually_exclusive_group()
     for translation in TRANSLATIONS:
         chosen.add_argument(
             f"-{translation.name}",
@@ -43,7 +55,15 @@ def argument_parser() -> argparse.ArgumentParser:
             const=translation,
             help=translation.description,
         )
-    parser.add_argument("--version", action="version", version=f"{PROGRAM} {__version__}")
+    parser.add_argument(
+        "-allow-unregistered-dialect",
+        "--allow-unregistered-dialect",
+        action="store_true",
+        help="accepted: operations of other dialects are read in any case, and refused by name "
+        "where they have no C++",
+    )
+    add_message_options(parser)
+    add_version_option(parser)
     return parser
 
 
@@ -53,9 +73,15 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def _run(invocation: Invocation) -> int:
-    from ttcodegen.translation import read_input, write_output
+    from ttcodegen.diagnostics import read_input
+    from ttcodegen.translation import write_output
 
-    options = argument_parser().parse_args(invocation.arguments)
+    parser = argument_parser()
+    options = parser.parse_args(invocation.arguments)
+    apply_message_options(options)
+    if options.translation is None:
+        names = ", ".join(f"--{translation.name}" for translation in TRANSLATIONS)
+        parser.error(f"one of these is needed: {names}")
     if options.translation.reads_text:
         content = invocation.read(options.file)
     else:

@@ -8,9 +8,21 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from ttcodegen import __version__
-from ttcodegen.cli.entry import ExitStatus, Invocation, run_program
+from ttcodegen.cli.arguments import (
+    ArgumentParser,
+    add_message_options,
+    add_version_option,
+    apply_message_options,
+)
+from ttcodegen.cli.completion import SHELLS
+from ttcodegen.cli.entry import (
+    ExitStatus,
+    Invocation,
+    run_program,
+    tell_warnings,
+)
 from ttcodegen.diagnostics import Diagnostics, Source
+from ttcodegen.messages import Level, is_told, tell
 from ttcodegen.systems.description import ARCHITECTURES
 
 if TYPE_CHECKING:
@@ -20,19 +32,25 @@ if TYPE_CHECKING:
 
 
 _EPILOG = """\
+examples:
+  ttcodegen model.mlir -o out                       write the C++ project
+  ttcodegen model.mlir -o out --check               ... build it, run it, compare what it computes
+  ttcodegen model.mlir -o out --target ttmetal      a host program and device kernels
+  ttcodegen model.mlir -o out --arch blackhole      for another card
+  ttcodegen-rt run out                              check a project that was edited
+
 exit status: 0 done; 1 the input is wrong or not supported, or a file cannot be written; 2 wrong
-usage; 3 the C++ did not build; 4 an output of the check differs; 70 a bug in ttcodegen
+usage; 3 the C++ did not build; 4 an output of the check differs; 5 the project is written, but
+edits of yours are in conflict with it; 70 a bug in ttcodegen
 """
 
 
 def argument_parser() -> argparse.ArgumentParser:
     """The options of the command line."""
-    parser = argparse.ArgumentParser(
+    parser = ArgumentParser(
         prog="ttcodegen",
         description="Compiles a tensor program (TTIR) to a C++ project for Tenstorrent cards.",
         epilog=_EPILOG,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-        allow_abbrev=False,
     )
     add = parser.add_argument
     add("file", nargs="?", metavar="FILE", help="the module, in MLIR's text form; - reads stdin")
@@ -47,16 +65,25 @@ def argument_parser() -> argparse.ArgumentParser:
         "executable or both (both; with --check alone, exe)")  # fmt: skip
     add("--check", action="store_true", help="build it, run it on drawn inputs and compare it with "
         "the flatbuffer and with the source, both run in numpy")  # fmt: skip
+    add("--golden", metavar="DIR", type=Path, help="with --check: take arguments from DIR/inputs, "
+        "and compare with what a framework computed of them, in DIR/outputs")  # fmt: skip
     add("--seed", type=int, default=0, help="seed of drawn inputs (0)")
     add("--embed-goldens", action="store_true", help="put into the flatbuffer what the source "
         "computes of drawn inputs, op by op")  # fmt: skip
     add("--force", action="store_true", help="write into a folder of others, or overwrite edits")
+    add("--keep-edits", choices=("merge", "fail"), default="merge", help="what to do if files of "
+        "OUT were edited: merge the edits into the new text, or write nothing (merge)")  # fmt: skip
+    add("--edits", metavar="OUT", type=Path, help="print what was edited in OUT since it was "
+        "generated, as a patch, and end")  # fmt: skip
     add("--no-format", action="store_true", help="leave the C++ unformatted")
     add("--dump-ir", metavar="DIR", type=Path, help="write the module after each pass")
     add("--time-passes", action="store_true", help="show how long each stage took")
     add("--cpu-backend-dir", action="store_true", help="print the folder of the CPU backend, which "
         "is built if it is not there yet, and end")  # fmt: skip
-    add("--version", action="version", version=f"ttcodegen {__version__}")
+    add_message_options(parser)
+    add("--completion", choices=SHELLS, help="print what makes a shell complete the options of all "
+        "tools, and end")  # fmt: skip
+    add_version_option(parser)
     return parser
 
 
@@ -68,8 +95,18 @@ def main(argv: Sequence[str] | None = None) -> int:
 def _run(invocation: Invocation) -> int:
     parser = argument_parser()
     options = parser.parse_args(invocation.arguments)
+    apply_message_options(options)
+    if options.completion is not None:
+        from ttcodegen.cli.completion import completion_script
+
+        print(completion_script(options.completion), end="")
+        return ExitStatus.DONE
     if options.cpu_backend_dir:
         return _print_cpu_backend()
+    if options.edits is not None:
+        return _print_edits(options.edits)
+    if options.golden is not None and not options.check:
+        parser.error("--golden needs --check")
     if options.file is None or options.out is None:
         parser.error("FILE and -o OUT are needed")
     return _compile(options, invocation.read(options.file))
@@ -80,6 +117,14 @@ def _print_cpu_backend() -> int:
     from ttcodegen.project.toolchain import find_toolchain
 
     print(ensure_cpu_backend(find_toolchain()).folder)
+    return ExitStatus.DONE
+
+
+def _print_edits(out: Path) -> int:
+    from ttcodegen.project.edits import edits_patch
+
+    # In its own encoding: a patch has to have the bytes of the files.
+    sys.stdout.buffer.write("".join(edits_patch(out)).encode())
     return ExitStatus.DONE
 
 
@@ -95,7 +140,7 @@ def _compile(options: argparse.Namespace, source: Source) -> int:
 
         system = load_system(options.system_desc)
     # What cannot end well is refused before the work, and before anything is written.
-    refuse_foreign_folder(options.out, force=options.force)
+    refuse_foreign_folder(options.out, force=options.force, keep_edits=options.keep_edits)
     toolchain = None
     if options.build or options.check:
         from ttcodegen.project.toolchain import find_toolchain
@@ -118,22 +163,38 @@ def _compile(options: argparse.Namespace, source: Source) -> int:
             runner,
             diagnostics,
         )
-        diagnostics.write(sys.stderr, source)
-        _write(options, compiled, runner)
+        tell_warnings(diagnostics, source)
+        if _write(options, compiled, runner):
+            return ExitStatus.CONFLICTS
         return _build_and_check(options, source, compiled, toolchain, runner)
     finally:
-        if options.time_passes:
+        if options.time_passes or is_told(Level.DEBUG):
             runner.write_times(sys.stderr)
 
 
-def _write(options: argparse.Namespace, compiled: CompiledModule, runner: PassRunner) -> None:
+def _write(options: argparse.Namespace, compiled: CompiledModule, runner: PassRunner) -> bool:
+    """Writes the project; whether edits are in conflict with it."""
     from ttcodegen.project.rendering import project_files
     from ttcodegen.project.writer import write_project
 
     with runner.stage("render and format"):
         files = project_files(compiled, formatted=not options.no_format)
     with runner.stage("write project"):
-        write_project(compiled.description, options.out, files, force=options.force)
+        conflicts = write_project(
+            compiled.description,
+            options.out,
+            files,
+            force=options.force,
+            keep_edits=options.keep_edits,
+        )
+    for conflict in conflicts:
+        tell(Level.ERROR, f"error: {options.out / conflict.path} {conflict.reason}")
+    if conflicts:
+        tell(
+            Level.ERROR,
+            "note: the rest is merged; resolve what stands between <<<<<<< and >>>>>>>, then build",
+        )
+    return bool(conflicts)
 
 
 def _build_and_check(
@@ -151,16 +212,27 @@ def _build_and_check(
         with runner.stage("build"):
             build_project(options.out, compiled.description.name, toolchain, options.kind or "both")
         return ExitStatus.DONE
-    from ttcodegen.project.checking import check_project
+    from ttcodegen.project.checking import check_project, check_summary
 
+    reference = None
+    if options.golden is not None:
+        from ttcodegen.project.reference import read_reference
+
+        reference = read_reference(options.golden, compiled.description)
     kind = options.kind or ("both" if options.build else "exe")
     with runner.stage("build and check"):
         checks = check_project(
-            source, compiled, options.out, toolchain, kind=kind, seed=options.seed
+            source,
+            compiled,
+            options.out,
+            toolchain,
+            kind=kind,
+            seed=options.seed,
+            reference=reference,
         )
-    failed = [reason for check in checks for reason in check.reasons]
-    for reason in failed:
-        print(f"error: {reason}", file=sys.stderr)
+    for reason in (reason for check in checks for reason in check.reasons):
+        tell(Level.ERROR, f"error: {reason}")
+    tell(Level.INFO, check_summary(checks, options.out))
     if not all(check.passed for check in checks):
         return ExitStatus.MISMATCH
     return ExitStatus.DONE

@@ -54,7 +54,7 @@ from ttcodegen.emitc.expressions import (
     SubscriptOp,
     YieldOp,
 )
-from ttcodegen.emitc.inlining import FIXED_NAME, NAME, NAMES, PURE
+from ttcodegen.emitc.inlining import ASSIGNS, FIXED_NAME, NAME, NAMES, PURE
 from ttcodegen.emitc.naming import identifier, is_identifier
 from ttcodegen.emitc.operators import BINARY_OPS, UNARY_OPS, CastOp, CmpOp, ComparisonPredicate
 from ttcodegen.emitc.spelling import comment_line, cpp_type, type_text
@@ -74,7 +74,7 @@ from ttcodegen.emitc.statements import (
     VerbatimOp,
 )
 from ttcodegen.emitc.text import Text
-from ttcodegen.emitc.values import INITIALIZERS, METHOD
+from ttcodegen.emitc.values import ARGUMENT_NAMES, INITIALIZERS, METHOD
 
 __all__ = ["Argument", "EmitCBuilder", "Text", "open_file"]
 
@@ -252,6 +252,27 @@ class EmitCBuilder:
             if result.name_hint != name:
                 op.attributes[NAME] = StringAttr(name)
         return result
+
+    def assigned(self, value: SSAValue, variable: str) -> SSAValue:
+        """`variable = ...;` instead of a declaration, where the value is written.
+
+        Args:
+            value: what a call or another op of this builder gave, with a name or without.
+            variable: the name of the variable of another value, of the same type, which nobody
+                uses any more.
+        """
+        owner = value.owner
+        assert isinstance(owner, Operation)
+        owner.attributes.pop(NAME, None)
+        owner.attributes[ASSIGNS] = StringAttr(variable)
+        return value
+
+    def named_arguments(self, value: SSAValue, names: Sequence[str]) -> SSAValue:
+        """Writes the names of the parameters as comments before the arguments of a call."""
+        owner = value.owner
+        assert isinstance(owner, CallOpaqueOp)
+        owner.attributes[ARGUMENT_NAMES] = ArrayAttr([StringAttr(name) for name in names])
+        return value
 
     # --- Values ----------------------------------------------------------------------------------
 

@@ -46,6 +46,9 @@ NAME = "ttcodegen.name"
 FIXED_NAME = "ttcodegen.fixed_name"
 """Marks a parameter whose name pieces of C++ in the body refer to, so that it has to stay."""
 NAMES = "ttcodegen.names"
+ASSIGNS = "ttcodegen.assigns"
+"""Names the variable that the result of an op goes into, instead of one of its own: that of a value
+of the same type which nobody uses any more."""
 
 # Membership of the exact type is several times faster than `isinstance` on abstract classes.
 _NAME_LIKE: frozenset[type[Operation]] = frozenset(
@@ -86,7 +89,7 @@ def has_effects(op: Operation) -> bool:
 
 def is_named(op: Operation) -> bool:
     """Whether somebody gave a result of `op` a name."""
-    named = NAME in op.attributes or NAMES in op.attributes
+    named = NAME in op.attributes or NAMES in op.attributes or ASSIGNS in op.attributes
     return named or any(result.name_hint is not None for result in op.results)
 
 
@@ -130,7 +133,7 @@ class InliningPlan:
         if kind not in _MOVABLE:
             return False
         if isinstance(op, LoadOp):
-            if NAME in op.attributes:
+            if NAME in op.attributes or ASSIGNS in op.attributes:
                 return False
             return self._is_stable(op.operand) or self._place_of_uses(op) == place
         if isinstance(op, ExpressionOp):

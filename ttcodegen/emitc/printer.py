@@ -23,6 +23,7 @@ from xdsl.ir import Attribute, Block, Operation, SSAValue
 from ttcodegen.diagnostics import CompileError
 from ttcodegen.emitc.expressions import CallOp, CallOpaqueOp, YieldOp
 from ttcodegen.emitc.inlining import (
+    ASSIGNS,
     FIXED_NAME,
     NAME,
     NAMES,
@@ -124,6 +125,8 @@ class _FilePrinter:
         self._values = ValueTable()
         self._constants = constant_globals(file.body.block.ops)
         self._plan: InliningPlan | None = None
+        self._variables: dict[str, str] = {}
+        """What variables of the function are called, by the names that were asked for."""
 
     def text(self) -> str:
         for op in self._file.body.block.ops:
@@ -179,6 +182,12 @@ class _FilePrinter:
 
     def _define(self, op: Operation, expression: Expression) -> None:
         """Gives the results of `op` a variable."""
+        assigned = op.attributes.get(ASSIGNS)
+        if isinstance(assigned, StringAttr) and assigned.data in self._variables:
+            name = self._variables[assigned.data]
+            self._values.define(op.results[0], Expression(name))
+            self._emit(f"{name} = {expression.text};")
+            return
         names = self._names_of(op)
         for result, name in zip(op.results, names, strict=True):
             self._values.define(result, Expression(name))
@@ -201,7 +210,9 @@ class _FilePrinter:
         elif several is not None and len(names := array_texts(several)) == len(given):
             given = list(names)
         fallback = "" if all(given) else _fallback_name(op)
-        return [self._scope.unique(identifier(name or fallback)) for name in given]
+        names = [self._scope.unique(identifier(name or fallback)) for name in given]
+        self._variables.update((g, name) for g, name in zip(given, names, strict=True) if g)
+        return names
 
     def _body(self, block: Block) -> None:
         for op in block.ops:
@@ -246,6 +257,7 @@ class _FilePrinter:
             return
         self._begin_definition()
         self._scope = outer.nested()
+        self._variables = {}
         self._plan = InliningPlan(op.body, self._constants)
         with self._block(f"{self._signature(op, self._scope)} {{"):
             self._body(op.body.block)
@@ -265,13 +277,15 @@ class _FilePrinter:
         arguments = op.body.block.args if op.body.blocks else ()
         for index, type_ in enumerate(op.function_type.inputs.data):
             argument = arguments[index] if arguments else None
-            name = identifier(_parameter_name(op, index, argument), "argument")
+            given = _parameter_name(op, index, argument)
+            name = identifier(given, "argument")
             fixed = _has_fixed_name(op, index)
             if fixed:
                 scope.reserve(name)
             else:
                 name = scope.unique(name)
             if argument is not None:
+                self._variables[given] = name
                 self._values.define(argument, Expression(name))
                 used = argument.first_use is not None
                 # A name that nobody uses would be a warning.

@@ -22,7 +22,8 @@ from ttcodegen.emitc.statements import (
 
 # Members and names behind `::` are found elsewhere than in the scope of the function.
 _UNQUALIFIED_NAME = re.compile(r"(?<![\w.])(?<!->)(?<!::)[A-Za-z_]\w*")
-_LINE_COMMENT = re.compile(r"//[^\n]*")
+_NO_CODE = re.compile(r'//[^\n]*|"(?:[^"\\\n]|\\.)*"|namespace [\w:]*')
+"""Comments and string literals; and namespaces, which functions that they hold may hide."""
 
 
 def mentioned_names(operations: Iterable[Operation]) -> frozenset[str]:
@@ -60,7 +61,7 @@ def mentioned_texts(operations: Iterable[Operation]) -> Iterator[str]:
                 text = _attribute_text(mentioned)
             if text not in texts:
                 texts.add(text)
-                yield text
+                yield _NO_CODE.sub("", text)
 
 
 def _attribute_text(attribute: Attribute) -> str:
@@ -89,7 +90,7 @@ _MENTIONS: Mapping[type[Operation], Callable[[Any], Iterable[str | Attribute]]] 
     LiteralOp: lambda op: (op.value.data,),
     ConstantOp: lambda op: (op.value,),
     VariableOp: lambda op: (op.value,),
-    VerbatimOp: lambda op: (_LINE_COMMENT.sub("", op.value.data),),
+    VerbatimOp: lambda op: (op.value.data,),
     FuncOp: _function,
     ClassOp: lambda op: (op.sym_name.data,),
     GlobalOp: lambda op: (op.sym_name.data, op.type, op.initial_value or op.type),

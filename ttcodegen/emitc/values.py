@@ -50,6 +50,9 @@ from ttcodegen.emitc.spelling import (
 
 METHOD = "ttcodegen.method"
 INITIALIZERS = "ttcodegen.initializers"
+ARGUMENT_NAMES = "ttcodegen.argument_names"
+"""Names of the parameters of a call, written as comments before its first arguments; an argument
+whose name is empty stands alone."""
 
 _NOT_IN_CALLEE = re.compile(r'[;{}"\\\n\r#]')
 
@@ -220,6 +223,10 @@ def _call_opaque(values: ValueTable, op: CallOpaqueOp) -> Expression:
         for a in op.argument_list()
     ]
     texts = [expression.text for expression in expressions]
+    if ARGUMENT_NAMES in op.attributes:
+        for index, name in enumerate(array_texts(op.attributes[ARGUMENT_NAMES])[: len(texts)]):
+            if name and not texts[index].startswith("/*"):
+                texts[index] = f"/*{require_identifier(name, op)}=*/{texts[index]}"
     if INITIALIZERS in op.attributes:
         return Expression(f"{callee}{braces(op, texts)}", Precedence.POSTFIX)
     if METHOD in op.attributes:

@@ -12,6 +12,7 @@ from xdsl.ir import Attribute as MLIRAttribute
 from xdsl.ir import Block, Operation, SSAValue
 
 from ttcodegen.diagnostics import CompileError
+from ttcodegen.dialects.compute_config import ComputeConfig
 from ttcodegen.dialects.datatypes import DataType, element_of, numpy_name, shape_of
 from ttcodegen.dialects.functions import (
     SOURCE_TYPES,
@@ -259,6 +260,8 @@ def _attribute_value(
             return program.String(value)
         case DataType():
             return program.DataTypeName(value.mlir)
+        case ComputeConfig():
+            return program.ComputeConfig.of(value)
         case DenseIntOrFPElementsAttr():
             return program.ConstantReference(constants.add(cast(Elements, value), op))
         case list() | tuple():

@@ -30,6 +30,7 @@ from ttcodegen.dialects.placement import TensorPlacement, placed_type
 from ttcodegen.dialects.system import set_system, system_of
 from ttcodegen.dialects.ttcore import ArgumentType, ArgumentTypeAttr, LoadCachedOp
 from ttcodegen.dialects.ttnn import TTNNOp, ttnn_op_classes
+from ttcodegen.dialects.verification import verify_module
 from ttcodegen.flatbuffer import program as file
 from ttcodegen.flatbuffer.system import read_ttsys, write_ttsys
 from ttcodegen.flatbuffer.writer import Origin
@@ -43,7 +44,8 @@ def module_of(binary: file.Binary) -> ModuleOp:
     file but for golden values, which a module has no place for.
 
     Raises:
-        CompileError: if the file calls ops or has attributes that this version does not know.
+        CompileError: if the file calls ops or has attributes that this version does not know, or
+            contradicts itself.
     """
     constants = [_constant(constant) for constant in binary.constants]
     placements: dict[TensorPlacement, Attribute] = {}
@@ -54,6 +56,7 @@ def module_of(binary: file.Binary) -> ModuleOp:
     module.attributes[_ORIGIN] = DictionaryAttr({k: StringAttr(v) for k, v in origin.items()})
     if binary.system:
         set_system(module, read_ttsys(binary.system))
+    verify_module(module)
     return module
 
 

@@ -8,13 +8,16 @@ from __future__ import annotations
 import struct
 from dataclasses import dataclass
 
+from ttcodegen.dialects import compute_config
+from ttcodegen.dialects import shards as placed
+from ttcodegen.dialects.cores import CoreRange
 from ttcodegen.dialects.datatypes import DataType
-from ttcodegen.dialects.placement import Shards as PlacedShards
+from ttcodegen.dialects.math_fidelity import MathFidelity
 from ttcodegen.dialects.placement import TensorPlacement
 from ttcodegen.ops.definition import Layout
 
 MAJOR = 1
-MINOR = 1
+MINOR = 2
 VERSION = (MAJOR, MINOR)
 """The version of the files that are written and read."""
 
@@ -25,11 +28,26 @@ def _bits(*values: float) -> bytes:
 
 @dataclass(frozen=True, slots=True)
 class Shards:
-    """How the rows of a sharded tensor are divided among cores."""
+    """How the 2D view of a sharded tensor is divided among cores."""
 
-    cores: int
     height: int
     width: int
+    core_ranges: tuple[CoreRange, ...]
+    orientation: str
+
+    @staticmethod
+    def of(shards: placed.Shards) -> Shards:
+        """The record of shards that were decided on."""
+        return Shards(*shards.shape, shards.core_ranges, shards.orientation.value)
+
+    @property
+    def shards(self) -> placed.Shards:
+        """What the record stands for."""
+        return placed.Shards(
+            (self.height, self.width),
+            self.core_ranges,
+            placed.Orientation(self.orientation),
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,7 +70,7 @@ class TensorType:
             placement.layout.value,
             placement.buffer_type,
             placement.memory_layout or "none",
-            None if (shards := placement.shards) is None else Shards(shards.cores, *shards.shape),
+            None if placement.shards is None else Shards.of(placement.shards),
         )
 
     @property
@@ -60,9 +78,7 @@ class TensorType:
         """How and where tensors of this type lie."""
         memory_layout = None if self.memory_layout == "none" else self.memory_layout
         data_type = DataType.from_mlir(self.data_type)
-        shards = None
-        if self.shards is not None:
-            shards = PlacedShards(self.shards.cores, (self.shards.height, self.shards.width))
+        shards = None if self.shards is None else self.shards.shards
         return TensorPlacement(
             self.shape, data_type, Layout(self.layout), self.buffer_type, memory_layout, shards
         )
@@ -151,6 +167,39 @@ class ConstantReference:
     index: int
 
 
+@dataclass(frozen=True, slots=True)
+class ComputeConfig:
+    """How the compute kernels of a call work."""
+
+    math_fidelity: str
+    math_approx_mode: bool
+    fp32_dest_acc_en: bool
+    packer_l1_acc: bool
+    dst_full_sync_en: bool
+
+    @staticmethod
+    def of(config: compute_config.ComputeConfig) -> ComputeConfig:
+        """What stands in the file for a configuration."""
+        return ComputeConfig(
+            config.math_fidelity.value,
+            config.math_approx_mode,
+            config.fp32_dest_acc_en,
+            config.packer_l1_acc,
+            config.dst_full_sync_en,
+        )
+
+    @property
+    def value(self) -> compute_config.ComputeConfig:
+        """The configuration that stands in the file."""
+        return compute_config.ComputeConfig(
+            MathFidelity(self.math_fidelity),
+            self.math_approx_mode,
+            self.fp32_dest_acc_en,
+            self.packer_l1_acc,
+            self.dst_full_sync_en,
+        )
+
+
 AttributeValue = (
     Integer
     | Float
@@ -161,6 +210,7 @@ AttributeValue = (
     | Booleans
     | DataTypeName
     | ConstantReference
+    | ComputeConfig
 )
 
 
@@ -258,6 +308,7 @@ class Binary:
 
 
 RECORDS: tuple[type, ...] = (
+    CoreRange,
     Shards,
     TensorType,
     Tensor,
@@ -270,6 +321,7 @@ RECORDS: tuple[type, ...] = (
     Booleans,
     DataTypeName,
     ConstantReference,
+    ComputeConfig,
     Attribute,
     Operation,
     Input,

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from ttcodegen.dialects.programs import CoreRange, Costs, NamedConstant, RuntimeArgument
+from ttcodegen.dialects.cores import CoreRange
+from ttcodegen.dialects.programs import Costs, NamedConstant, RuntimeArgument
 from ttcodegen.flatbuffer import program
 
 MAJOR = 1
@@ -19,6 +20,8 @@ VERSION = (MAJOR, MINOR)
 CREATE_BUFFER = "ttmetal.create_buffer"
 DEALLOCATE_BUFFER = "ttmetal.deallocate_buffer"
 ENQUEUE_PROGRAM = "ttmetal.enqueue_program"
+ENQUEUE_READ_BUFFER = "ttmetal.enqueue_read_buffer"
+ENQUEUE_WRITE_BUFFER = "ttmetal.enqueue_write_buffer"
 VIEW = "ttmetal.view"
 PROGRAM = "program"
 """The attribute of an `enqueue_program` with the index of what it runs."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import NoReturn
 
@@ -69,11 +70,25 @@ class _HostChecks(FunctionChecks):
             case device.CREATE_BUFFER:
                 if operation.operands or len(operation.results) != 1:
                     self.fail(f"'{function.name}' creates no single buffer")
+            case device.ENQUEUE_READ_BUFFER:
+                if len(operation.operands) != 1 or len(operation.results) != 1:
+                    self.fail(f"'{function.name}' reads no single tensor")
+                self._check_copy((*operation.operands, *operation.results), function)
+            case device.ENQUEUE_WRITE_BUFFER:
+                if len(operation.operands) != 2 or operation.results:
+                    self.fail(f"'{function.name}' writes no single tensor")
+                self._check_copy(operation.operands, function)
             case device.VIEW:
                 if len(operation.operands) != 1 or len(operation.results) != 1:
                     self.fail(f"'{function.name}' views no single tensor")
             case _:
                 pass
+
+    def _check_copy(self, tensors: Sequence[int], function: Program) -> None:
+        # What an operation gives is checked to be in the table when it is defined, which is later.
+        known = [function.tensors[t].type.shape for t in tensors if t < len(function.tensors)]
+        if any(shape != known[0] for shape in known):
+            self.fail(f"'{function.name}' copies a tensor into one of another shape")
 
     def _program_of(self, operation: Operation, function: Program) -> DeviceProgram:
         for attribute in operation.attributes:

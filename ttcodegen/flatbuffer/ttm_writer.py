@@ -16,7 +16,7 @@ from ttcodegen.conversions.device_module import (
     is_meaning,
     launch_of,
 )
-from ttcodegen.dialects.functions import location_text
+from ttcodegen.dialects.functions import is_cpu_function, location_text
 from ttcodegen.dialects.programs import Kernel, Program
 from ttcodegen.flatbuffer import program as file
 from ttcodegen.flatbuffer import ttm_program as device
@@ -30,6 +30,8 @@ _HOST_OPERATIONS = (
     device.CREATE_BUFFER,
     device.DEALLOCATE_BUFFER,
     device.ENQUEUE_PROGRAM,
+    device.ENQUEUE_READ_BUFFER,
+    device.ENQUEUE_WRITE_BUFFER,
     device.VIEW,
 )
 
@@ -57,7 +59,7 @@ def write_ttm(module: ModuleOp, origin: Origin, kernels: Mapping[tuple[str, str]
     functions = [
         function_record(function, "private_", constants)
         for function in functions_of(module)
-        if is_meaning(function)
+        if is_meaning(function) or is_cpu_function(function)
     ]
     functions += [
         function_record(function, "entry", constants, host_operation=host_operation)

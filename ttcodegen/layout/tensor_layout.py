@@ -274,9 +274,30 @@ class TensorLayout:
             )
         return found
 
-    def parallelize(self, grid: Sequence[int]) -> TensorLayout:
-        """The tensor divided over another grid; raises ValueError if it has another rank."""
-        return replace(self, grid=tuple(grid))
+    def parallelize(
+        self, grid: Sequence[int], collapse_intervals: Sequence[Interval] | None = None
+    ) -> TensorLayout:
+        """The tensor divided over another grid.
+
+        `collapse_intervals` collapse its dimensions anew, as in `create`. Without them the
+        dimensions stay collapsed as they are, or become two for a grid of two dimensions.
+
+        Raises ValueError if the grid has another rank than the collapsed dimensions.
+        """
+        if collapse_intervals is None and len(self.grid) != len(grid) == 2:
+            collapse_intervals = DEFAULT_INTERVALS
+        if collapse_intervals is None:
+            return replace(self, grid=tuple(grid))
+        intervals = normalized_intervals(collapse_intervals, len(self.shape))
+        if self.alignments is not None:
+            raise ValueError("dimensions of a layout with alignments are collapsed when it is made")
+        coefficients, _ = collapsed(self.shape, intervals)
+        return replace(
+            self,
+            coefficients=coefficients,
+            physical_shape=extents(coefficients, self.shape),
+            grid=tuple(grid),
+        )
 
     def tilize(
         self,

@@ -12,6 +12,8 @@ from dataclasses import dataclass, field
 from difflib import get_close_matches
 from typing import Literal
 
+from ttcodegen.messages import Level
+from ttcodegen.suggestions import did_you_mean
 from ttcodegen.transforms.pass_options import OptionError
 from ttcodegen.transforms.registry import (
     Group,
@@ -91,6 +93,14 @@ OPTIONS = (
         "FILE",
     ),
     DriverOption("run-reproducer", "flag", "Run the pipeline that a reproducer names."),
+    DriverOption("q", "flag", "Tell warnings and errors only, as --log-level=WARNING does."),
+    DriverOption(
+        "log-level",
+        "text",
+        f"What to tell on standard error, from this level on: {', '.join(Level.__members__)} "
+        "(INFO).",
+        "LEVEL",
+    ),
     DriverOption("help", "flag", "Show this."),
     DriverOption("version", "flag", "Show the version."),
 )
@@ -130,6 +140,8 @@ class Request:
     mlir_disable_threading: bool = False
     mlir_pass_pipeline_crash_reproducer: str | None = None
     run_reproducer: bool = False
+    q: bool = False
+    log_level: str = "INFO"
     help: bool = False
     version: bool = False
 
@@ -174,6 +186,8 @@ def _set(request: Request, option: DriverOption, value: str | None, rest: Iterat
             if value not in known:
                 raise OptionError(f"--{option.name} is true or false, found '{value}'")
             setattr(request, option.field, known[value])
+            if request.q:
+                request.log_level = "WARNING"
         case "integer":
             if value is None or not value.isdecimal():
                 raise OptionError(f"--{option.name} is a number, found '{value}'")
@@ -183,8 +197,18 @@ def _set(request: Request, option: DriverOption, value: str | None, rest: Iterat
             getattr(request, option.field).extend(names)
         case "text" if option.name == "pass-pipeline":
             request.steps += parse_pipeline(value or "")
+        case "text" if option.name == "log-level":
+            request.log_level = _level_name(value or "")
         case "text":
             setattr(request, option.field, value)
+
+
+def _level_name(text: str) -> str:
+    if text.upper() not in Level.__members__:
+        known = ", ".join(Level.__members__)
+        hint = did_you_mean(text, Level.__members__)
+        raise OptionError(f"--log-level is one of {known}, found '{text}'{hint}")
+    return text.upper()
 
 
 def _pass_name(text: str) -> str:
@@ -234,6 +258,11 @@ def help_text(program: str) -> str:
                     if choice.refusal is None:
                         lines += _row(f"      {choice.encode(choice.default)}", choice.description)
     lines += [
+        "",
+        "examples:",
+        f"  {program} --ttir-to-ttnn-backend-pipeline model.mlir",
+        f"  {program} --ttir-fusing --mlir-print-ir-after-change model.mlir -o fused.mlir",
+        f"  {program} --pass-pipeline='builtin.module(inline,ttir-fusing)' model.mlir",
         "",
         "exit status: 0 done; 1 the input is wrong, or a pass refuses it; 2 wrong usage; 70 a bug",
     ]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import os
 import sys
 import tempfile
@@ -22,10 +21,11 @@ from ttcodegen.diagnostics import (
     place_of,
 )
 from ttcodegen.dialects import load_dialects
+from ttcodegen.dialects.verification import verify_module
+from ttcodegen.frontends import read_module
 from ttcodegen.opt.chunks import SEPARATOR, split, unmet
 from ttcodegen.opt.command_line import Request
 from ttcodegen.opt.reproducer import reproduced_steps, write_reproducer
-from ttcodegen.parsing import parse_module
 from ttcodegen.parsing.structure import (
     counted,
     operation_name,
@@ -33,7 +33,7 @@ from ttcodegen.parsing.structure import (
     unsupported,
 )
 from ttcodegen.transforms.module_text import module_text
-from ttcodegen.transforms.pass_runner import PassRunner, verify_located
+from ttcodegen.transforms.pass_runner import PassRunner
 from ttcodegen.transforms.registry import OptionValue, Step, passes_of, pipeline_text, schedule
 
 if TYPE_CHECKING:
@@ -146,17 +146,17 @@ class _Run:
                 stem = Path(self.source.name).name.partition(".")[0]
                 known: dict[str, OptionValue] = {
                     "module-name": "model" if self.request.file == "-" else stem,
-                    "input-hash": hashlib.sha256(self.source.text.encode()).hexdigest(),
+                    "input-hash": self.source.digest,
                 }
                 (pass_,) = passes_of(Step(step.name, known | dict(step.options)))
             passes.append(pass_)
         return passes
 
     def _parse(self, diagnostics: Diagnostics) -> ModuleOp:
-        module = parse_module(self.source, diagnostics)
+        module = read_module(self.source, diagnostics)
         if not self.request.allow_unregistered_dialect:
             _refuse_unregistered(module)
-        verify_located(module)
+        verify_module(module)
         return module
 
     def _runner(self) -> PassRunner:

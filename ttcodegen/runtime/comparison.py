@@ -51,6 +51,9 @@ _F32 = Tolerance(0.9999, 0.001, 0.001, spread=2.0**-14, rounding=2.0**-20)
 EXACT = Tolerance(1.0, 0.0, 0.0, spread=0.0, rounding=0.0)
 _GOLDEN_BF16 = Tolerance(0.99, math.inf, 0.05, spread=2.0**-6, rounding=0.0)
 _GOLDEN_F32 = Tolerance(0.99, math.inf, 0.05, spread=2.0**-12, rounding=0.0)
+# What a framework computes is rounded otherwise, but no less.
+_REFERENCE_BF16 = Tolerance(0.99, math.inf, 0.05, spread=2.0**-6, rounding=0.0)
+_REFERENCE_F32 = Tolerance(0.9999, math.inf, 0.01, spread=2.0**-12, rounding=0.0)
 # Where floats decide (argmax, comparisons), rounding flips the close ones; that is no error of the
 # program, but most have to be right.
 _GOLDEN_DECISIONS = Tolerance(0.99, 0.0, 0.0, spread=0.0, rounding=0.0, agreement=0.75)
@@ -73,6 +76,13 @@ def golden_tolerance(data_type: DataType, exact: bool, depends_on_floats: bool) 
     if not exact:
         return _GOLDEN_F32 if data_type is DataType.FLOAT32 else _GOLDEN_BF16
     return _GOLDEN_DECISIONS if depends_on_floats else EXACT
+
+
+def reference_tolerance(dtype: np.dtype[Any], depends_on_floats: bool) -> Tolerance:
+    """What the C++ run may differ from what a framework computed, in results of that dtype."""
+    if dtype.kind in "biu":
+        return _GOLDEN_DECISIONS if depends_on_floats else EXACT
+    return _REFERENCE_F32 if dtype.name in ("float32", "float64") else _REFERENCE_BF16
 
 
 @dataclass(frozen=True)
@@ -327,11 +337,14 @@ class OutputCheck:
     """C++ against flatbuffer; None if the C++ was not run."""
     golden: Agreement
     """Flatbuffer against golden."""
+    reference: Agreement | None = None
+    """C++ against what a framework computed; None if that was not given."""
 
     @property
     def passed(self) -> bool:
-        """Whether both comparisons passed."""
-        return self.golden.passed and (self.device is None or self.device.passed)
+        """Whether all comparisons passed."""
+        others = [each for each in (self.device, self.reference) if each is not None]
+        return self.golden.passed and all(each.passed for each in others)
 
     @property
     def reasons(self) -> list[str]:
@@ -339,6 +352,7 @@ class OutputCheck:
         compared = [
             ("C++ against flatbuffer", self.device),
             ("flatbuffer against golden", self.golden),
+            ("C++ against reference", self.reference),
         ]
         return [
             f"{self.function}, output '{self.name}', {what}: {agreement.reason}"
@@ -365,6 +379,10 @@ class OutputCheck:
         if self.golden.measure in ("agreement", "relative error"):
             value = self.golden.value
             entry["golden_value"] = _json_number(value if value is not None else math.inf)
+        if self.reference is not None:
+            entry["reference_pcc"] = self.reference.correlation
+            entry["reference_max_abs_err"] = _json_number(self.reference.max_abs_err)
+            entry["reference_measure"] = self.reference.measure
         entry["passed"] = self.passed
         if self.reasons:
             entry["reasons"] = self.reasons

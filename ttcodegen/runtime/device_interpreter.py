@@ -23,6 +23,8 @@ from ttcodegen.flatbuffer.ttm_program import (
     CREATE_BUFFER,
     DEALLOCATE_BUFFER,
     ENQUEUE_PROGRAM,
+    ENQUEUE_READ_BUFFER,
+    ENQUEUE_WRITE_BUFFER,
     PROGRAM,
     VIEW,
     DeviceBinary,
@@ -41,6 +43,8 @@ from ttcodegen.runtime.interpreter import (
 
 _MATRIX_ENGINE = frozenset({"matmul", "linear", "dot_general", "sum", "mean", "max", "min"})
 """Ops whose operands the matrix engine reads, if they come from outside the program."""
+_COPIES = frozenset({VIEW, ENQUEUE_READ_BUFFER, ENQUEUE_WRITE_BUFFER})
+"""Operations that give the elements of a tensor to another one."""
 _TF32_MASK = np.uint32(0xFFFFE000)
 _TF32_STEP = 2.0**-10
 
@@ -102,6 +106,8 @@ class DeviceInterpreter(FileInterpreter):
         functions = {
             function.name: reader.meaning(function, programs[function.name])
             if function.name in programs
+            else reader.cpu_function(function)
+            if function.kind == "private_"
             else reader.host_function(function)
             for function in binary.functions
         }
@@ -140,7 +146,29 @@ class _FunctionReader:
             steps.append(self._host_step(operation))
         return _function(function, tensors, _inputs(function), steps)
 
+    def cpu_function(self, function: file.Program) -> Function:
+        """What the CPU computes; results of its ops have the data types of their tensors."""
+        tensors = [DeviceTensor(tensor.type.placement) for tensor in function.tensors]
+        if self._disturbance is not None:
+            for tensor in (t for operation in function.operations for t in operation.results):
+                tensors[tensor] = DisturbedTensor(tensors[tensor].placement, self._disturbance)
+        steps = [self._step(operation) for operation in function.operations]
+        return _function(function, tensors, _inputs(function), steps)
+
     def _host_step(self, operation: file.Operation) -> Step:
+        if operation.callee is not None:
+            return Step(
+                operation.name,
+                operation.location,
+                operation.operands,
+                operation.results,
+                callee=operation.callee,
+            )
+        if operation.name == ENQUEUE_WRITE_BUFFER:
+            source, target = operation.operands
+            operation = replace(
+                operation, operands=(source,), operand_sizes=(1,), results=(target,)
+            )
         if operation.name == ENQUEUE_PROGRAM:
             program = self._programs[_index(operation)]
             meaning = self._meanings[program.meaning]
@@ -153,7 +181,7 @@ class _FunctionReader:
                 operation.operands[program.inputs :],
                 callee=program.meaning,
             )
-        return self._step(operation, "reshape" if operation.name == VIEW else None)
+        return self._step(operation, "reshape" if operation.name in _COPIES else None)
 
     def meaning(self, function: file.Program, program: DeviceProgram) -> Function:
         """What a program computes; float32 arguments that the matrix engine reads come twice."""
@@ -174,7 +202,7 @@ class _FunctionReader:
         for position in _cut_arguments(function, program):
             argument = function.inputs[position]
             cut[argument.tensor] = len(tensors)
-            arguments[f"{argument.name} as tf32"] = len(tensors)
+            arguments.append((f"{argument.name} as tf32", len(tensors)))
             placement = tensors[argument.tensor].placement
             tensors.append(
                 Tf32Tensor(placement)
@@ -209,7 +237,7 @@ class _FunctionReader:
 def _function(
     function: file.Program,
     tensors: Sequence[DeviceTensor],
-    arguments: Mapping[str, int],
+    arguments: Sequence[tuple[str, int]],
     steps: Iterable[Step],
 ) -> Function:
     results = [output.tensor for output in function.outputs]
@@ -222,8 +250,8 @@ def _unrounded(function: Function) -> Function:
     return replace(function, tensors=[UnroundedTensor(placement) for placement in placements])
 
 
-def _inputs(function: file.Program) -> dict[str, int]:
-    return {entry.name: entry.tensor for entry in function.inputs}
+def _inputs(function: file.Program) -> list[tuple[str, int]]:
+    return [(entry.name, entry.tensor) for entry in function.inputs]
 
 
 def _index(operation: file.Operation) -> int:

@@ -9,8 +9,10 @@ from __future__ import annotations
 
 import hashlib
 import math
+import os
 import re
 from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
 
 import ml_dtypes
 import numpy as np
@@ -60,15 +62,24 @@ def draw_inputs(module: ModuleOp, function: FuncOp, seed: int) -> dict[str, np.n
     """
     usage = Usage(module)
     names = argument_names(function)
-    return {
-        name: _draw_argument(usage, function, argument, name, seed)
+    drawings = [
+        _drawing(usage, function, argument, name, seed)
         for name, argument in zip(names, function.args, strict=True)
-    }
+    ]
+    # Each has a generator of its own; numpy draws from several at a time.
+    with ThreadPoolExecutor(max_workers=os.cpu_count()) as pool:
+        arrays = pool.map(_drawn, drawings)
+        return dict(zip(names, arrays, strict=True))
 
 
-def _draw_argument(
+def _drawn(drawing: Callable[[], np.ndarray]) -> np.ndarray:
+    return drawing()
+
+
+def _drawing(
     usage: Usage, function: FuncOp, argument: BlockArgument, name: str, seed: int
-) -> np.ndarray:
+) -> Callable[[], np.ndarray]:
+    """What draws the values of an argument."""
     element_type = element_of(argument.type)
     dtype, data_type = numpy_name(element_type), normalized_data_type(element_type)
     if dtype is None or data_type is None:
@@ -87,11 +98,15 @@ def _draw_argument(
     else:
         draw = _integers(name, uses, usage.as_index(argument), data_type)
     digest = hashlib.sha256("\0".join([str(seed), function.sym_name.data, name]).encode()).digest()
-    array = _fill(shape, dtype, data_type, draw, np.random.default_rng(list(digest)))
-    if masks_scores and array.ndim and array.size:
-        # A row of which nothing is left has no softmax.
-        array[..., 0] = dtype == "bool"
-    return array
+
+    def drawn() -> np.ndarray:
+        array = _fill(shape, dtype, data_type, draw, np.random.default_rng(list(digest)))
+        if masks_scores and array.ndim and array.size:
+            # A row of which nothing is left has no softmax.
+            array[..., 0] = dtype == "bool"
+        return array
+
+    return drawn
 
 
 def _fill(
@@ -103,7 +118,7 @@ def _fill(
         part = draw(rng, min(_CHUNK, array.size - start))
         if data_type is DataType.BFLOAT16:
             part = part.astype(ml_dtypes.bfloat16)
-        array[start : start + _CHUNK] = part.astype(array.dtype)
+        array[start : start + _CHUNK] = part.astype(array.dtype, copy=False)
     return array.reshape(shape)
 
 

@@ -83,17 +83,18 @@ class Function:
     def of(
         name: str,
         tensors: Sequence[TensorInfo],
-        arguments: Mapping[str, int],
+        arguments: Sequence[tuple[str, int]],
         steps: Iterable[Step],
         results: Sequence[int],
     ) -> Function:
-        """A function that lets go of every tensor after its last use."""
+        """A function that lets go of every tensor after its last use. Its arguments are names, for
+        messages, and tensors; their places tell them apart, names may be equal."""
         ordered = tuple(steps)
         return Function(
             name,
             tensors,
-            tuple(arguments.values()),
-            tuple(arguments),
+            tuple(tensor for _, tensor in arguments),
+            tuple(name for name, _ in arguments),
             _with_releases(ordered, results),
             tuple(results),
         )
@@ -264,8 +265,10 @@ class _Frame:
         return tensor in self._foreign
 
     def read(self, tensor: int) -> np.ndarray:
-        """The array of a tensor, in its carrier."""
-        array = self.arrays[tensor]
+        """The array of a tensor, in its carrier; raises ExecutionError if there is none."""
+        array = self.arrays.get(tensor)
+        if array is None:
+            raise ExecutionError(f"tensor {tensor} is read, and there is nothing in it")
         if tensor in self._foreign:
             self._foreign.remove(tensor)
             array = self.arrays[tensor] = self.tensors[tensor].carried(array)
@@ -303,6 +306,11 @@ def _execute(frame: _Frame, step: Step) -> list[np.ndarray]:
         found = definition.numpy(call)
     except (MemoryError, CompileError):
         raise
+    except IndexError as error:
+        raise CompileError(
+            f"'{step.name}' cannot run: {error}",
+            remedy="the indices that it got name places that are not there",
+        ) from error
     except Exception as error:
         raise ExecutionError(f"{step}: {type(error).__name__}: {error}") from error
     arrays = [found] if isinstance(found, np.ndarray | np.generic) else list(found)

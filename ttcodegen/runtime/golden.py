@@ -81,9 +81,9 @@ def _function(function: FuncOp) -> Function:
         return index[value]
 
     names = argument_names(function)
-    arguments = {
-        name: add(argument, function) for name, argument in zip(names, block.args, strict=True)
-    }
+    arguments = [
+        (name, add(argument, function)) for name, argument in zip(names, block.args, strict=True)
+    ]
     steps: list[Step] = []
     results: list[int] = []
     for op in block.ops:

@@ -23,7 +23,7 @@ from ttcodegen.flatbuffer import program as file
 from ttcodegen.flatbuffer.encoding import encode
 from ttcodegen.flatbuffer.reader import read_ttnn
 from ttcodegen.flatbuffer.schema import load_schema
-from ttcodegen.parsing import parse_module
+from ttcodegen.frontends import source_module
 from ttcodegen.runtime.comparison import Tolerance, compare
 from ttcodegen.runtime.cost import MOVEMENTS
 from ttcodegen.runtime.drawing import draw_inputs
@@ -47,7 +47,7 @@ def embed_goldens(source: Source, lowered: ModuleOp, flatbuffer: bytes, seed: in
     Raises:
         CompileError: if the source cannot be run in numpy, or the values do not fit into the file.
     """
-    module = parse_module(source)
+    module = source_module(source)
     binary = read_ttnn(flatbuffer)
     values: dict[str, dict[int, np.ndarray]] = {program.name: {} for program in binary.programs}
     for function in module.ops:

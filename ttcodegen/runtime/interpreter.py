@@ -200,7 +200,7 @@ def _function(
     return Function.of(
         program.name,
         tensors,
-        {entry.name: entry.tensor for entry in program.inputs},
+        [(entry.name, entry.tensor) for entry in program.inputs],
         steps,
         [output.tensor for output in program.outputs],
     )

@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from ttcodegen.diagnostics import CompileError
-from ttcodegen.project.building import build_project, library_path
+from ttcodegen.project.building import build_project, library_path, wait_for_builds
 from ttcodegen.project.manifest import MANIFEST, read_manifest
 from ttcodegen.project.toolchain import find_toolchain
 from ttcodegen.runtime.c_api import (
@@ -35,6 +35,7 @@ from ttcodegen.runtime.c_api import (
     array_argument,
 )
 from ttcodegen.runtime.device_tensor import DeviceTensor
+from ttcodegen.runtime.structure import Structure, StructureError
 
 __all__ = [
     "DeviceTensor",
@@ -45,6 +46,9 @@ __all__ = [
     "load",
     "load_library",
 ]
+
+
+_WEIGHT_KINDS = ("parameter", "constant")
 
 
 @dataclass(frozen=True)
@@ -84,43 +88,70 @@ class LoadedFunction:
         self._module = module
         self.index = index
         self.name = str(module.library.call("function_name", index).decode("utf-8", "replace"))
-        rows: list[dict[str, Any]] | None = None
-        if row is not None:
-            rows = [*row["inputs"], *row["outputs"]]
+        rows: Mapping[str, Sequence[Mapping[str, Any]]] | None = row
         self.inputs = self._signatures("input", rows)
         self.weights = self._signatures("weight", rows)
         self.outputs = self._signatures("output", rows)
         self.arguments = (*self.inputs, *self.weights)
         """Inputs and weights; in the order of the source if the manifest tells it."""
         if rows is not None:
-            order = {str(row["cpp_name"]): place for place, row in enumerate(rows)}
-            self.arguments = tuple(sorted(self.arguments, key=lambda s: order[s.field]))
+            inputs, weights = iter(self.inputs), iter(self.weights)
+            self.arguments = tuple(
+                next(weights if argument["kind"] in _WEIGHT_KINDS else inputs)
+                for argument in rows["inputs"]
+            )
+        self._structure = _structure_of(row)
 
     def _signatures(
-        self, kind: str, rows: Sequence[Mapping[str, Any]] | None
+        self, kind: str, rows: Mapping[str, Sequence[Mapping[str, Any]]] | None
     ) -> tuple[TensorSignature, ...]:
+        """The tensors of a kind. Their places among those of their kind say which they are: an
+        output may be called as an input is."""
         tensors = self._module.library.describe(kind, self.index)
         if rows is None:
             return tuple(_signature(tensor, None) for tensor in tensors)
-        kinds = ("parameter", "constant") if kind == "weight" else (kind,)
-        own = [row for row in rows if row["kind"] in kinds]
+        kinds = _WEIGHT_KINDS if kind == "weight" else (kind,)
+        own = [
+            row
+            for row in rows[f"{'out' if kind == 'output' else 'in'}puts"]
+            if row["kind"] in kinds
+        ]
         fields = [tensor.field.decode() for tensor in tensors]
         if fields != [row["cpp_name"] for row in own]:
             raise ModuleError(f"{MANIFEST} and the library disagree: build the project again")
         return tuple(_signature(tensor, row) for tensor, row in zip(tensors, own, strict=True))
 
-    def __call__(self, *arrays: ArrayLike, **named: ArrayLike) -> Any:
+    def __call__(self, *arrays: Any, **named: Any) -> Any:
         """Runs the function.
+
+        A function of a model that was compiled from Python takes its arguments as the model does,
+        in tuples, lists and dictionaries, and gives its results so.
 
         Raises:
             ModuleError: if the arrays do not fit the inputs, or the run fails.
         """
-        outputs = self.run(self._ordered(arrays, named))
+        outputs = self.run(self._flattened(arrays, named))
         results = [
             _in_dtype(array, signature.dtype)
             for array, signature in zip(outputs, self.outputs, strict=True)
         ]
+        if self._structure is not None:
+            return self._structure[1].build(results)
         return results[0] if len(results) == 1 else tuple(results)
+
+    def _flattened(self, arrays: Sequence[Any], named: Mapping[str, Any]) -> list[Any]:
+        """The inputs in order, taken out of what they hang together in."""
+        if self._structure is None:
+            return self._ordered(arrays, named)
+        positional, by_name = self._structure[0].parts
+        if len(arrays) < len(positional.parts) or set(named) - set(by_name.keys):
+            # Tensors that are arguments themselves can be given by their names.
+            return self._ordered(arrays, named)
+        try:
+            found = dict(self._structure[0].tensors((tuple(arrays), dict(named))))
+        except StructureError as error:
+            raise ModuleError(f"'{self.name}': {error}") from None
+        return [found[index] for index in range(len(self.inputs))]
 
     def run(self, arrays: Sequence[ArrayLike]) -> list[np.ndarray]:
         """The outputs as the device computes them, in its dtypes.
@@ -270,7 +301,7 @@ class LoadedModule:
                 return function
         return self._functions[name]
 
-    def __call__(self, *arrays: ArrayLike, **named: ArrayLike) -> Any:
+    def __call__(self, *arrays: Any, **named: Any) -> Any:
         """Runs the only function.
 
         Raises:
@@ -413,6 +444,7 @@ def load_library(path: Path) -> LoadedModule:
 def _find_library(out: Path, module: str) -> Path:
     # A build by hand, as the project's README describes it, counts as well.
     for folder in (library_path(out, module).parent, out / "build-cpu"):
+        wait_for_builds(folder)
         library = folder / f"lib{module}.so"
         if library.is_file():
             return library.absolute()
@@ -438,6 +470,17 @@ def _signature(tensor: CTensor, row: Mapping[str, Any] | None) -> TensorSignatur
         LAYOUTS[int(tensor.layout)],
         MEMORIES[int(tensor.memory)],
     )
+
+
+def _structure_of(row: Mapping[str, Any] | None) -> tuple[Structure, Structure] | None:
+    """How inputs and outputs of a function hang together, if its manifest tells."""
+    content = row.get("structure") if row is not None else None
+    if content is None:
+        return None
+    try:
+        return Structure.from_json(content["inputs"]), Structure.from_json(content["outputs"])
+    except (KeyError, TypeError, ValueError):
+        raise ModuleError(f"{MANIFEST} is damaged: compile the model again") from None
 
 
 def _dtype(name: str) -> np.dtype[Any]:

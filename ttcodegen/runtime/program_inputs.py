@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from math import prod
 from pathlib import Path
+from tokenize import TokenError
 from typing import Any
 
 import numpy as np
@@ -58,7 +59,7 @@ def choose_inputs(
     for index, tensor in enumerate(info.arguments):
         path = _named_file(folder, tensor) or files.get(tensor.name)
         if path is not None:
-            arrays[index] = _from_file(path, tensor)
+            arrays[index] = read_values(path, tensor)
             origin = "files"
     return ProgramInputs(arrays, origin)
 
@@ -126,11 +127,19 @@ def _declared_files(project: Path, manifest: Mapping[str, Any], function: str) -
     return found
 
 
-def _from_file(path: Path, tensor: TensorInfo) -> np.ndarray:
+def read_values(path: Path, tensor: TensorInfo) -> np.ndarray:
+    """The values for a tensor in a .npy file, in the dtype of the device.
+
+    Raises:
+        CompileError: if it cannot be read or does not fit.
+    """
     try:
         array: np.ndarray = np.load(path, allow_pickle=False)
-    except (OSError, ValueError, EOFError) as error:
-        raise CompileError(f"cannot read '{path}': {error}") from None
+    except OSError as error:
+        raise CompileError(f"cannot read '{path}': {error.strerror or error}") from None
+    except (ValueError, EOFError, SyntaxError, TypeError, TokenError, MemoryError) as error:
+        # numpy reads the header of the file as Python does.
+        raise CompileError(f"'{path}' is no .npy file, or damaged: {error}") from None
     if array.dtype.kind not in "biuf":
         raise CompileError(f"'{path}' holds no numbers")
     if array.shape != tensor.shape:

@@ -13,6 +13,7 @@ import numpy as np
 
 from ttcodegen.dialects.datatypes import DataType
 from ttcodegen.ops.layout import converted
+from ttcodegen.runtime.shared_conversions import widened
 
 BLOCK = 16
 """Elements of a row that share an exponent: one row of a face (tt-metal, blockfloat_common.cpp)."""
@@ -34,12 +35,16 @@ def carried_source(array: np.ndarray, dtype: str) -> np.ndarray:
     """
     if array.dtype.name == _SOURCE_CARRIERS.get(dtype, dtype):
         return array
+    if array.dtype == ml_dtypes.bfloat16 and dtype == "bfloat16":
+        return widened(array)
     return _once_per_element(lambda part: converted(part, dtype), array)
 
 
 def carried_device(array: np.ndarray, data_type: DataType) -> np.ndarray:
     """The elements in the carrier of a device tensor, rounded to nearest even (floats), cut off
     and saturated (floats to integers) or wrapped (integers to integers)."""
+    if array.dtype == ml_dtypes.bfloat16 and data_type is DataType.BFLOAT16:
+        return widened(array)
     return _once_per_element(lambda part: _rounded(part, data_type), array)
 
 
@@ -52,8 +57,6 @@ def delivered(array: np.ndarray, data_type: DataType) -> np.ndarray:
 def _rounded(array: np.ndarray, data_type: DataType) -> np.ndarray:
     if not data_type.is_float:
         return array if array.dtype.name == data_type.numpy else converted(array, data_type.numpy)
-    if array.dtype == ml_dtypes.bfloat16 and data_type is DataType.BFLOAT16:
-        return array.astype(np.float32)
     # Some meanings compute in float64; the device computes in float32.
     wide = array.astype(np.float32, copy=False)
     if data_type is DataType.BFLOAT16:

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from difflib import get_close_matches
 from pathlib import Path
 from typing import Any, Literal
 
 from ttcodegen.diagnostics import CompileError
+from ttcodegen.suggestions import closest, did_you_mean
 
 Kind = Literal["flag", "integer", "number", "text", "path"]
 
@@ -16,6 +16,7 @@ Kind = Literal["flag", "integer", "number", "text", "path"]
 # import what computes them. Tests compare both.
 INIT_KINDS = ("arange", "ones", "rand", "randn", "scaled", "zeros")
 SECTIONS = ("all", "version", "system_desc", "mlir", "cpp", "inputs", "outputs")
+LOG_LEVELS = ("CRITICAL", "ERROR", "WARNING", "INFO", "DEBUG")
 ARCHITECTURES = ("wormhole_b0", "blackhole")
 
 
@@ -48,9 +49,15 @@ class Argument:
         if value is None or self.refusal is not None:
             return self.default
         converted = self._converted(value)
-        if self.choices and converted not in self.choices:
+        if self.choices:
+            spellings = {choice.lower(): choice for choice in self.choices}
+            if (spelled := spellings.get(str(converted).lower())) is not None:
+                return spelled
             known = ", ".join(self.choices)
-            raise CompileError(f"{self.name} is '{value}', which is none of {known}")
+            raise CompileError(
+                f"{self.name} is '{value}', which is none of {known}"
+                f"{did_you_mean(str(value), self.choices)}"
+            )
         if self.minimum is not None and converted < self.minimum:
             raise CompileError(f"{self.name} is {value}, the least is {self.minimum:g}")
         return converted
@@ -97,14 +104,24 @@ _COMMON = (
         default=Path("ttcodegen-artifacts"),
     ),
     _flag("--clean-artifacts", "empty the folder of artifacts first"),
+    Argument(
+        "--log-level",
+        "text",
+        f"what to tell, from this level on (INFO): {', '.join(LOG_LEVELS)}",
+        choices=LOG_LEVELS,
+    ),
     _flag("--quiet", "tell errors only"),
 )
 _BINARY = Argument("binary", "path", "a file, or a folder that is searched for such files")
+_RUN_BINARY = Argument(
+    "binary",
+    "path",
+    "a file, a project's folder, which is built, or a folder that is searched for such files",
+)
 _CARDLESS = "programs run on the CPU, where there is no such thing"
 _NO_KERNELS = "flatbuffers run in numpy, and a project has its kernels as files of its own"
 
 _RUNNING = (
-    _BINARY,
     Argument("--program-index", "text", "the program to run, from 0, or all (all)", default="all"),
     Argument("--loops", "integer", "how often each program runs (1)", default=1, minimum=1),
     Argument(
@@ -115,10 +132,10 @@ _RUNNING = (
     ),
     Argument("--seed", "integer", "the seed of random values (0)", minimum=0),
     Argument("--inputs", "path", "a folder with NAME.npy for inputs and weights"),
-    _refused("--enable-async-ttnn", "flag", _CARDLESS),
+    _flag("--enable-async-ttnn", "accepted: on the CPU a call is done when it returns"),
     _refused("--enable-program-cache", "flag", _CARDLESS),
     _refused("--disable-program-cache", "flag", _CARDLESS),
-    _refused("--load-kernels-from-disk", "flag", _NO_KERNELS),
+    _flag("--load-kernels-from-disk", "accepted: a project has its kernels as files in any case"),
     _refused("--dump-kernels-to-disk", "flag", _NO_KERNELS),
     _refused("--trace-region-size", "integer", _CARDLESS),
     _refused("--num-command-queues", "integer", _CARDLESS),
@@ -133,6 +150,16 @@ _RUNNING = (
     ),
 )
 
+_SYSTEM = (
+    Argument(
+        "--system-desc",
+        "path",
+        "a .ttsys file, or a folder of them; the device of the CPU backend if not given",
+    ),
+    Argument("--arch", "text", "an architecture instead of a file", choices=ARCHITECTURES),
+)
+"""The system that files should have been compiled for."""
+
 COMMANDS: Mapping[str, tuple[Argument, ...]] = {
     "read": (
         _BINARY,
@@ -146,7 +173,9 @@ COMMANDS: Mapping[str, tuple[Argument, ...]] = {
         *_COMMON,
     ),
     "run": (
+        _RUN_BINARY,
         *_RUNNING,
+        *_SYSTEM,
         _flag("--identity", "check that the outputs are the inputs"),
         _flag("--non-zero", "check that no output is zero throughout"),
         Argument("--rtol", "number", "the relative error that elements may have", minimum=0),
@@ -162,6 +191,7 @@ COMMANDS: Mapping[str, tuple[Argument, ...]] = {
         *_COMMON,
     ),
     "perf": (
+        _BINARY,
         *_RUNNING,
         Argument(
             "--arch",
@@ -172,14 +202,15 @@ COMMANDS: Mapping[str, tuple[Argument, ...]] = {
         _flag("--host-only", "accepted: without a card nothing else is measured"),
         *_COMMON,
     ),
+    "compare": (
+        Argument("binary", "path", "a project's folder, a shared object or a flatbuffer"),
+        Argument("other", "path", "another one, whose programs have the same names"),
+        *_RUNNING,
+        *_COMMON,
+    ),
     "check": (
         _BINARY,
-        Argument(
-            "--system-desc",
-            "path",
-            "a .ttsys file, or a folder of them; the device of the CPU backend if not given",
-        ),
-        Argument("--arch", "text", "an architecture instead of a file", choices=ARCHITECTURES),
+        *_SYSTEM,
         *_COMMON,
     ),
     "query": (
@@ -200,6 +231,7 @@ DESCRIPTIONS: Mapping[str, str] = {
     "read": "Shows what a flatbuffer or a built shared object holds.",
     "run": "Runs programs and compares what they compute with golden values.",
     "perf": "Measures programs op by op.",
+    "compare": "Runs two programs on the same values and compares them, op by op.",
     "check": "Tells whether a flatbuffer fits a system description, and why not.",
     "query": "Describes the device that programs run on.",
 }
@@ -214,14 +246,12 @@ def resolved(command: str, given: Mapping[str, Any]) -> dict[str, Any]:
     arguments = {argument.name: argument for argument in COMMANDS[command]}
     for name in given:
         if name not in arguments:
-            close = get_close_matches(name, arguments, 1)
+            close = closest(name, arguments)
             raise CompileError(
                 f"'{command}' has no argument '{name}'",
-                remedy=f"did you mean '{close[0]}'?" if close else None,
+                remedy=f"did you mean '{close}'?" if close is not None else None,
             )
     values = {a.key: a.checked(given.get(a.name)) for a in arguments.values()}
-    if "binary" in values and values["binary"] is None:
-        raise CompileError(f"'{command}' needs the argument 'binary'")
     return values
 
 

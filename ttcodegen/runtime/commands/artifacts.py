@@ -11,30 +11,41 @@ from pathlib import Path
 from typing import Any, TextIO
 
 from ttcodegen.diagnostics import CompileError
+from ttcodegen.messages import Level, set_level
+from ttcodegen.suggestions import did_you_mean
 
-LEVELS = ("error", "info", "debug")
+LEVELS = ("critical", "error", "warning", "info", "debug")
 LEVEL_VARIABLE = "TTCODEGEN_RT_LOG_LEVEL"
+OTHER_LEVEL_VARIABLE = "TTRT_LOGGER_LEVEL"
+"""What ttrt reads; ours comes first."""
 _MARK = ".ttcodegen-artifacts"
 
 
 class Logger:
     """Writes messages, a line each: to the terminal, or to a file that is begun anew.
 
-    The environment variable TTCODEGEN_RT_LOG_LEVEL chooses how many: error, info (the default) or
-    debug.
+    The environment variable TTCODEGEN_RT_LOG_LEVEL chooses from which level on, by the names of
+    Python's `logging`; INFO without it.
     """
 
     def __init__(self, file_name: str | os.PathLike[str] = "", level: str | None = None) -> None:
         self.file_name = os.fspath(file_name)
-        level = level or os.environ.get(LEVEL_VARIABLE) or "info"
+        level = level or os.environ.get(LEVEL_VARIABLE)
+        level = level or os.environ.get(OTHER_LEVEL_VARIABLE) or "info"
         if level.lower() not in LEVELS:
-            raise CompileError(f"the log level '{level}' is none of {', '.join(LEVELS)}")
+            hint = did_you_mean(level, LEVELS)
+            raise CompileError(f"the log level '{level}' is none of {', '.join(LEVELS)}{hint}")
+        set_level(Level[level.upper()])
         self._level = LEVELS.index(level.lower())
         self._mode = "w"
 
     def error(self, message: str) -> None:
         """Tells what went wrong."""
         self._write("error", message, sys.stderr)
+
+    def warning(self, message: str) -> None:
+        """Tells what may be a mistake."""
+        self._write("warning", message, sys.stderr)
 
     def info(self, message: str) -> None:
         """Tells a result."""

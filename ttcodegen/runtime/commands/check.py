@@ -8,10 +8,9 @@ from typing import ClassVar
 
 from ttcodegen.diagnostics import CompileError
 from ttcodegen.flatbuffer.program import Program
-from ttcodegen.flatbuffer.system import read_ttsys_file
 from ttcodegen.runtime.commands.command import Command, FileResult
-from ttcodegen.runtime.commands.query import cpu_backend_system
 from ttcodegen.runtime.commands.read import system_of
+from ttcodegen.runtime.commands.systems import named_systems
 from ttcodegen.runtime.executable import (
     FlatbufferExecutable,
     find_files,
@@ -19,7 +18,7 @@ from ttcodegen.runtime.executable import (
     open_flatbuffer,
 )
 from ttcodegen.runtime.memory_use import memory_use
-from ttcodegen.systems.description import SystemDescription, default_system, differences
+from ttcodegen.systems.description import SystemDescription, differences
 
 ENDINGS = (".ttnn", ".ttm", ".so")
 
@@ -32,22 +31,11 @@ class Check(Command):
 
     def execute(self) -> list[FileResult]:
         """A result for each file and description; its content says in which fields they differ."""
-        systems = self._systems()
+        systems = named_systems(self.arguments)
         paths = find_files(self.arguments["binary"], ENDINGS)
         return [
             self._check(path, name, system) for path in paths for name, system in systems.items()
         ]
-
-    def _systems(self) -> dict[str, SystemDescription]:
-        path: Path | None = self.arguments["system_desc"]
-        arch: str | None = self.arguments["arch"]
-        if path is not None and arch is not None:
-            raise CompileError("--system-desc and --arch exclude each other")
-        if path is not None:
-            return {str(file): read_ttsys_file(file) for file in find_files(path, (".ttsys",))}
-        if arch is not None:
-            return {arch: default_system(arch)}
-        return {"cpu": cpu_backend_system()}
 
     def _check(self, path: Path, name: str, system: SystemDescription) -> FileResult:
         kind = path.suffix.lstrip(".")

@@ -62,7 +62,7 @@ class Command(ABC):
     ) -> None:
         self.arguments = resolved(self.name, args or {})
         given = args or {}
-        level = "error" if self.arguments["quiet"] else None
+        level = "error" if self.arguments["quiet"] else self.arguments["log_level"]
         if logger is None or given.get("--log-file") is not None:
             logger = Logger(self.arguments["log_file"] or "", level)
         self.logger = logger
@@ -80,6 +80,8 @@ class Command(ABC):
             CompileError: if the arguments name no files, or a file cannot be written. What is wrong
                 with one of several files stands in its result.
         """
+        if "binary" in self.arguments and self.arguments["binary"] is None:
+            raise CompileError(f"'{self.name}' needs the argument 'binary'")
         if self.arguments["clean_artifacts"]:
             self.artifacts.clean()
         found = self.execute()

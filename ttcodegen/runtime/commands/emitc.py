@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -23,7 +23,12 @@ from ttcodegen.runtime.comparison import (
     device_tolerance,
 )
 from ttcodegen.runtime.disturbance import coarse_outputs, undecided_places
-from ttcodegen.runtime.executable import Executable, FlatbufferExecutable
+from ttcodegen.runtime.executable import (
+    Executable,
+    FlatbufferExecutable,
+    ProgramInfo,
+    TensorInfo,
+)
 
 _DRAWING = frozenset(["ttnn.rand", "ttnn.dropout", "ttnn.sampling"])
 
@@ -59,12 +64,36 @@ def compare_with_flatbuffer(
     if program.name not in names:
         raise CompileError(f"'{library.path}' has no function '{program.name}'")
     function = library.programs[names.index(program.name)]
-    by_name = {e.name: a for e, a in zip(program.inputs, inputs, strict=True)}
-    if {t.name for t in function.arguments} != set(by_name):
+    if not _same_signature(flatbuffer.programs[index], function):
         raise CompileError(f"'{library.path}' and '{flatbuffer.path}' are not the same program")
-    ordered = [by_name[tensor.name] for tensor in function.arguments]
+    ordered = [inputs[place] for place in _places(flatbuffer.programs[index], function)]
     actual = library.run(names.index(program.name), ordered)
     return _Comparison(arguments, flatbuffer, index, inputs, expected).checks(actual)
+
+
+def _same_signature(program: ProgramInfo, function: ProgramInfo) -> bool:
+    """Whether a function takes and gives the tensors of a program, in its order among the inputs,
+    the weights and the outputs."""
+
+    def signature(tensors: Iterable[TensorInfo]) -> list[tuple[str, tuple[int, ...]]]:
+        return [(tensor.name, tensor.shape) for tensor in tensors]
+
+    def parts(info: ProgramInfo) -> list[list[tuple[str, tuple[int, ...]]]]:
+        inputs = (tensor for tensor in info.arguments if not tensor.is_weight)
+        weights = (tensor for tensor in info.arguments if tensor.is_weight)
+        return [signature(tensors) for tensors in (inputs, weights, info.outputs)]
+
+    return parts(program) == parts(function)
+
+
+def _places(program: ProgramInfo, function: ProgramInfo) -> Iterator[int]:
+    """For each argument of a function, the place of the program's that it is: a library that has
+    no manifest lists its inputs before its weights."""
+    arguments = program.arguments
+    weights = iter([place for place, t in enumerate(arguments) if t.is_weight])
+    inputs = iter([place for place, t in enumerate(arguments) if not t.is_weight])
+    for argument in function.arguments:
+        yield next(weights if argument.is_weight else inputs)
 
 
 class _Comparison:

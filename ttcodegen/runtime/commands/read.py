@@ -11,6 +11,7 @@ from ttcodegen.diagnostics import CompileError
 from ttcodegen.runtime.commands.arguments import SECTIONS
 from ttcodegen.runtime.commands.artifacts import json_text
 from ttcodegen.runtime.commands.command import Command, FileResult
+from ttcodegen.runtime.commands.damage import blamed_on
 
 if TYPE_CHECKING:
     from ttcodegen.flatbuffer.program import Binary
@@ -156,8 +157,10 @@ def _cpp(binary: Binary, path: Path) -> str:
     module = module_of(binary)
     name = module_name(path.absolute().parent.name if path.stem == "model" else path.stem)
     pass_ = ConvertTTNNToEmitC(name, binary.input_hash, binary.release)
-    pass_.apply(load_dialects(), module)
-    return "\n".join(f"// {file}\n{text}" for file, text in print_module(module).items())
+    with blamed_on(path):
+        pass_.apply(load_dialects(), module)
+        files = print_module(module)
+    return "\n".join(f"// {file}\n{text}" for file, text in files.items())
 
 
 def _interface_sections(executable: Executable) -> Sections:

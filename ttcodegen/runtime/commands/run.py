@@ -23,7 +23,9 @@ from ttcodegen.runtime.commands.output_checks import (
     check_identity,
     check_non_zero,
 )
+from ttcodegen.runtime.commands.project import build_as_it_is, flatbuffer_of_project
 from ttcodegen.runtime.commands.running import Progress, chosen_programs, program_inputs
+from ttcodegen.runtime.commands.systems import named_systems, refuse_other_system
 from ttcodegen.runtime.executable import (
     ENDINGS,
     Executable,
@@ -39,6 +41,7 @@ from ttcodegen.runtime.execution import Observer
 from ttcodegen.runtime.memory_use import MemoryUse, memory_use
 from ttcodegen.runtime.op_events import Callback, OpEvent, RunStopped, observer
 from ttcodegen.runtime.program_inputs import ProgramInputs
+from ttcodegen.systems.description import SystemDescription
 
 
 @dataclass
@@ -94,7 +97,8 @@ class ProgramRun:
 
 
 class Run(Command):
-    """Runs flatbuffers and shared objects.
+    """Runs flatbuffers and shared objects. The folder of a project is built first, as it is now,
+    and its C++ is compared with its flatbuffer.
 
     `callback` is told of each op of a flatbuffer: its location, its outputs, and their golden
     values where the file has them. If it returns False the run ends there; so it does if it raises,
@@ -116,24 +120,35 @@ class Run(Command):
                 raise CompileError("--debugger needs a terminal")
             callback = _debug
         self._callback = callback
+        self._built: Path | None = None
 
     def execute(self) -> list[FileResult]:
         """A result for each file; its content are the programs."""
-        endings = (".ttnn", ".ttm") if self.arguments["emitc"] else ENDINGS
-        paths = find_files(self.arguments["binary"], endings)
+        binary: Path = self.arguments["binary"]
+        project = flatbuffer_of_project(binary)
+        if project is not None:
+            self._built = build_as_it_is(binary)
+            paths = [project]
+        else:
+            endings = (".ttnn", ".ttm") if self.arguments["emitc"] else ENDINGS
+            paths = find_files(binary, endings)
         loops: int = self.arguments["loops"]
+        systems = named_systems(self.arguments)
+        if project is not None and self.arguments["system_desc"] is self.arguments["arch"] is None:
+            systems = {}  # A project is built for the system that it was compiled for.
         self._progress = Progress(len(paths), loops, self.arguments["quiet"])
         results: list[FileResult] = []
         for path in paths:
             with self._progress.step(str(path)):
-                results.append(self._run_file(path))
+                results.append(self._run_file(path, systems))
         return results
 
-    def _run_file(self, path: Path) -> FileResult:
+    def _run_file(self, path: Path, systems: Mapping[str, SystemDescription]) -> FileResult:
         kind = path.suffix.lstrip(".")
         try:
             executable = open_executable(path)
-            library = self._library(path) if self.arguments["emitc"] else None
+            refuse_other_system(executable, systems)
+            library = self._library(path)
             try:
                 runs = [
                     self._run_program(executable, index, library)
@@ -155,7 +170,12 @@ class Run(Command):
         }
         return FileResult(str(path), kind, all(run.passed for run in runs), content=content)
 
-    def _library(self, path: Path) -> Executable:
+    def _library(self, path: Path) -> Executable | None:
+        """The shared object that a flatbuffer is compared with, if it is to be."""
+        if self._built is not None:
+            return open_executable(self._built)
+        if not self.arguments["emitc"]:
+            return None
         library = library_beside(path)
         source = path.with_suffix(".cpp")
         if library is None and path.suffix == ".ttnn" and source.is_file():

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from ttcodegen.runtime.commands.artifacts import Artifacts, Logger
     from ttcodegen.runtime.commands.check import Check
+    from ttcodegen.runtime.commands.compare import Compare
     from ttcodegen.runtime.commands.perf import Perf
     from ttcodegen.runtime.commands.query import Query
     from ttcodegen.runtime.commands.read import Read
@@ -26,6 +27,7 @@ __all__ = [
     "API",
     "Artifacts",
     "Check",
+    "Compare",
     "Logger",
     "OpEvent",
     "Perf",
@@ -41,6 +43,7 @@ _COMMANDS = "ttcodegen.runtime.commands"
 _MODULES = {
     "Artifacts": f"{_COMMANDS}.artifacts",
     "Check": f"{_COMMANDS}.check",
+    "Compare": f"{_COMMANDS}.compare",
     "Logger": f"{_COMMANDS}.artifacts",
     "OpEvent": "ttcodegen.runtime.op_events",
     "Perf": f"{_COMMANDS}.perf",
@@ -59,17 +62,23 @@ def __getattr__(name: str) -> Any:
 
 
 class _Commands:
-    """The sub-commands by name: `API.Read`, `API.Run`, `API.Perf`, `API.Check`, `API.Query`."""
+    """The sub-commands by name: `API.Read`, `API.Run`, `API.Perf`, `API.Compare`, `API.Check`,
+    `API.Query`."""
 
     if TYPE_CHECKING:
         Read: type[Read]
         Run: type[Run]
         Perf: type[Perf]
         Check: type[Check]
+        Compare: type[Compare]
         Query: type[Query]
 
     def __getattr__(self, name: str) -> Any:
         return __getattr__(name)
+
+    @staticmethod
+    def initialize_apis() -> None:
+        """What scripts for ttrt call first. The sub-commands are there without it."""
 
 
 API = _Commands()

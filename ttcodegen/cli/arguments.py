@@ -1,0 +1,112 @@
+"""What the command lines have in common: options that all have, and hints at what was meant."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+from ttcodegen.messages import Level, set_level
+from ttcodegen.suggestions import did_you_mean
+from ttcodegen.version import __version__, commit
+
+LEVELS = tuple(level.name for level in sorted(Level, reverse=True))
+
+
+class ArgumentParser(argparse.ArgumentParser):
+    """A parser whose messages name the option or the value that was meant."""
+
+    def __init__(self, **settings: Any) -> None:
+        super().__init__(
+            formatter_class=argparse.RawDescriptionHelpFormatter, allow_abbrev=False, **settings
+        )
+
+    def parse_args(  # pyright: ignore[reportIncompatibleMethodOverride]
+        self, args: Sequence[str] | None = None, namespace: None = None
+    ) -> argparse.Namespace:
+        """The options; ends the program with a message if there is one that nobody knows."""
+        options, unknown = self.parse_known_args(args, namespace)
+        if unknown:
+            self._refuse_unknown(unknown, getattr(options, "command", None))
+        return options
+
+    def _refuse_unknown(self, unknown: Sequence[str], command: str | None) -> None:
+        first = next((argument for argument in unknown if argument.startswith("-")), None)
+        if first is None:
+            self.error(f"'{unknown[0]}' is one argument too many")
+        name = first.partition("=")[0]
+        known = [n for action in self.all_actions(command) for n in action.option_strings]
+        self.error(f"there is no option {name}{did_you_mean(name, known)}")
+
+    def all_actions(self, command: str | None = None) -> list[argparse.Action]:
+        """The options and arguments, those of a sub-command included; without hidden ones."""
+        parsers = self.sub_commands()
+        own = [
+            action
+            for action in self._actions
+            if action.help is not argparse.SUPPRESS and not isinstance(action.choices, dict)
+        ]
+        return own + (parsers[command].all_actions() if command in parsers else [])
+
+    def sub_commands(self) -> dict[str, ArgumentParser]:
+        """The parsers of the sub-commands by name."""
+        found: dict[str, ArgumentParser] = {}
+        for action in self._actions:
+            parsers: Any = action.choices
+            if isinstance(parsers, dict):
+                found.update(parsers)  # pyright: ignore[reportUnknownArgumentType]
+        return found
+
+    def _check_value(self, action: argparse.Action, value: Any) -> None:
+        choices: Iterable[Any] | None = action.choices
+        if choices is None or value in choices:
+            return
+        known = [str(choice) for choice in choices]
+        hint = did_you_mean(str(value), known)
+        raise argparse.ArgumentError(action, f"'{value}' is none of {', '.join(known)}{hint}")
+
+
+def add_message_options(parser: argparse.ArgumentParser) -> None:
+    """Adds -q and --log-level."""
+    chosen = parser.add_mutually_exclusive_group()
+    chosen.add_argument(
+        "-q",
+        "--quiet",
+        action="store_const",
+        const="WARNING",
+        dest="log_level",
+        default="INFO",
+        help="tell warnings and errors only, as --log-level WARNING does",
+    )
+    chosen.add_argument(
+        "--log-level",
+        type=str.upper,
+        choices=LEVELS,
+        default="INFO",
+        metavar="LEVEL",
+        help=f"what to tell on standard error, from this level on: {', '.join(LEVELS)} (INFO)",
+    )
+
+
+class _ShowVersion(argparse.Action):
+    """Prints the version. Finding out the commit takes time, so it is not done before."""
+
+    def __call__(self, parser: argparse.ArgumentParser, *_: Any) -> None:
+        print(version_text(parser.prog))
+        parser.exit()
+
+
+def version_text(program: str) -> str:
+    """What --version prints: the version, and the commit if it is known."""
+    known = commit()
+    return f"{program} {__version__}" + (f" (commit {known})" if known else "")
+
+
+def add_version_option(parser: argparse.ArgumentParser) -> None:
+    """Adds --version."""
+    parser.add_argument("--version", action=_ShowVersion, nargs=0, help="show the version")
+
+
+def apply_message_options(options: argparse.Namespace) -> None:
+    """Sets from which level on messages are told."""
+    set_level(Level[options.log_level])

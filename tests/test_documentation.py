@@ -6,6 +6,7 @@ import os
 import re
 import shlex
 import shutil
+import subprocess
 import sys
 from pathlib import Path
 
@@ -44,14 +45,37 @@ def test_ci_runs_the_commands_of_the_readme() -> None:
 def test_the_options_of_the_documentation_exist() -> None:
     known = {option for action in argument_parser()._actions for option in action.option_strings}
     usage = (ROOT / "docs" / "usage.md").read_text()
-    rows = re.findall(r"^\| `(-[^`]*)`", usage, re.MULTILINE)
-    assert {shlex.split(row)[0] for row in rows} == known - {"-h", "--help", "--version"}
+    rows = re.findall(r"^\| (`-[^|]*) \|", usage, re.MULTILINE)
+    told = {shlex.split(name)[0] for row in rows for name in re.findall(r"`([^`]*)`", row)}
+    assert told == known - {"-h", "--help", "--version"}
 
 
 def test_links_between_the_documents_lead_somewhere() -> None:
     for path in [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]:
         for target in re.findall(r"\]\(([^)#:]+)(?:#[^)]*)?\)", path.read_text()):
             assert (path.parent / target).exists(), f"{path.name}: {target}"
+
+
+def test_the_site_has_all_documents() -> None:
+    listed = set(re.findall(r"- ([\w-]+\.md)$", (ROOT / "mkdocs.yml").read_text(), re.MULTILINE))
+    assert listed == {path.name for path in (ROOT / "docs").glob("*.md")}
+
+
+def test_the_site_is_built(tmp_path: Path) -> None:
+    pytest.importorskip("mkdocs", reason="needs the Python package mkdocs: the extra docs")
+    command = [sys.executable, "-m", "mkdocs", "build", "-q", "--strict", "-d", str(tmp_path)]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert (tmp_path / "usage.html").is_file()
+
+
+def test_the_container_runs_the_commands_of_the_readme() -> None:
+    steps = [
+        line.removeprefix("RUN ")
+        for line in (ROOT / "Dockerfile").read_text().splitlines()
+        if line.startswith("RUN python3")
+    ]
+    assert steps == commands((ROOT / "README.md").read_text())
 
 
 def test_the_options_of_opt_are_documented() -> None:

@@ -391,3 +391,38 @@ def test_sizes_in_bytes() -> None:
     assert [size(name) for name in ("f32", "bf16", "bfp_bf8", "bfp_bf4")] == [
         *(2 * 4096, 2 * 2048, 2 * 1088, 2 * 576)
     ]
+
+
+def test_what_the_introduction_prints() -> None:
+    """Its five lines, in today's spelling."""
+    first = TensorLayout.create([2, 3, 64, 128], grid=[2, 4])
+    second = TensorLayout.create([2, 3, 64, 128], grid=[2, 2, 4], collapse_intervals=[(1, -1)])
+    whole = "(d0, d1, d2, d3) -> (d0 * 192 + d1 * 64 + d2, d3)"
+    divided = (
+        f"#ttcore.metal_layout<{whole}, undef, <3x2>, memref<128x64xf32, #ttcore.memory_space<l1>>>"
+    )
+    assert str(first.tensor_type) == (
+        f"tensor<2x3x64x128xf32, #ttcore.metal_layout<{whole}, undef, <2x4>, "
+        "memref<192x32xf32, #ttcore.memory_space<l1>>>>"
+    )
+    assert str(first.tilize(data_type="bfp_bf8")) == (
+        f"#ttcore.metal_layout<{whole}, undef, <2x4>, "
+        "memref<6x1x!ttcore.tile<32x32, bfp_bf8>, #ttcore.memory_space<l1>>>"
+    )
+    assert str(first.parallelize([3, 2])) == divided
+    assert str(second.tilize(data_type="bfp_bf8")) == (
+        "#ttcore.metal_layout<(d0, d1, d2, d3) -> (d0, d1 * 64 + d2, d3), undef, <2x2x4>, "
+        "memref<1x3x1x!ttcore.tile<32x32, bfp_bf8>, #ttcore.memory_space<l1>>>"
+    )
+    assert str(second.parallelize([3, 2])) == divided
+    assert str(second.parallelize([3, 2], [(0, -1)])) == divided
+
+
+def test_parallelize_collapses_anew() -> None:
+    layout = TensorLayout.create([2, 3, 64, 128], grid=[2, 4])
+    batched = layout.parallelize([2, 2, 4], [(1, -1)])
+    assert batched == TensorLayout.create(
+        [2, 3, 64, 128], grid=[2, 2, 4], collapse_intervals=[(1, -1)]
+    )
+    with pytest.raises(ValueError, match="has 3 dimensions, but 2 are collapsed"):
+        layout.parallelize([2, 2, 4])

@@ -167,3 +167,13 @@ func.func @dot_general_of_booleans(%a: tensor<4x3xi1>, %b: tensor<3x50xi1>) -> t
   %0 = "ttir.dot_general"(%a, %b) <{batch_dims_lhs = array<i64>, batch_dims_rhs = array<i64>, contract_dims_lhs = array<i64: 1>, contract_dims_rhs = array<i64: 0>}> : (tensor<4x3xi1>, tensor<3x50xi1>) -> tensor<4x50xi1>
   return %0 : tensor<4x50xi1>
 }
+
+func.func @convolution_of_any_layout(%a: tensor<2x9x10x4xbf16>, %b: tensor<3x3x2x6xbf16>) -> tensor<2x5x5x6xbf16> {
+  %0 = "ttir.convolution"(%a, %b) <{window_strides = array<i64: 2, 2>, padding = array<i64: 1, 1, 0, 1>, input_dilation = array<i64: 1, 1>, weight_dilation = array<i64: 1, 1>, window_reversal = array<i1: false, true>, convolution_layout = #ttir<convolution_layout input_batch = 0, input_feature = 3, input_spatial_dimensions = 1x2, kernel_output_feature = 3, kernel_input_feature = 2, kernel_spatial_dimensions = 0x1, output_batch = 0, output_feature = 3, output_spatial_dimensions = 1x2>, feature_group_count = 2 : i64, batch_group_count = 1 : i64}> : (tensor<2x9x10x4xbf16>, tensor<3x3x2x6xbf16>) -> tensor<2x5x5x6xbf16>
+  return %0 : tensor<2x5x5x6xbf16>
+}
+
+func.func @pooling_of_sums(%a: tensor<1x8x8x32xbf16>) -> tensor<1x4x4x32xbf16> {
+  %0 = "ttir.pooling"(%a) <{pooling_method = #ttir<pooling_method Sum>, window_dimensions = array<i64: 1, 2, 2, 1>, window_strides = array<i64: 1, 2, 2, 1>, base_dilations = array<i64: 1, 1, 1, 1>, window_dilations = array<i64: 1, 1, 1, 1>, padding = array<i64: 0, 0, 0, 0, 0, 0, 0, 0>}> : (tensor<1x8x8x32xbf16>) -> tensor<1x4x4x32xbf16>
+  return %0 : tensor<1x4x4x32xbf16>
+}

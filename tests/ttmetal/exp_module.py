@@ -19,12 +19,12 @@ from xdsl.dialects.func import FuncOp, ReturnOp
 from xdsl.ir import Block, Operation, Region
 
 from ttcodegen.dialects import load_dialects
+from ttcodegen.dialects.cores import CoreRange
 from ttcodegen.dialects.datatypes import DataType
 from ttcodegen.dialects.placement import TensorPlacement, placed_type
 from ttcodegen.dialects.programs import (
     CircularBuffer,
     ComputeSettings,
-    CoreRange,
     Costs,
     Kernel,
     NamedConstant,

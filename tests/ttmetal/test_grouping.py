@@ -16,15 +16,16 @@ from ttcodegen.dialects.programs import Processor, Program
 from ttcodegen.parsing import parse_module
 from ttcodegen.systems.description import default_system
 from ttcodegen.transforms.pass_runner import PassRunner
-from ttcodegen.transforms.registry import passes_of
+from ttcodegen.transforms.registry import passes_of, step
 
 LONGEST_CHAIN = 24
 
 
-def programs(*functions: str) -> list[Program]:
+def programs(*functions: str, cpu_hoist: bool = True) -> list[Program]:
     """The programs of a module, in the order in which they run first."""
     module = parse_module(Source("module.mlir", "module {\n" + "".join(functions) + "}\n"))
-    PassRunner(load_dialects()).run(module, passes_of(PIPELINES["ttmetal"]))
+    pipeline = step(PIPELINES["ttmetal"], enable_cpu_hoist=cpu_hoist)
+    PassRunner(load_dialects()).run(module, passes_of(pipeline))
     entries = [entry.function for entry in device_entries(module)]
     return [found.program for found in device_programs(entries)]
 
@@ -183,8 +184,9 @@ def test_products_beyond_the_grid_read_operands_again() -> None:
 def test_what_has_no_program_is_listed_with_its_counts() -> None:
     a = tensor((4, 4), "f32")
     cumulated = call("cumsum", ["%a0"], [a], a, dim="0 : i64")
+    sums = function("sums", [a], [cumulated, cumulated.replace("%a0", "%0")])
     with pytest.raises(CompileError) as raised:
-        programs(function("sums", [a], [cumulated, cumulated.replace("%a0", "%0")]))
+        programs(sums, cpu_hoist=False)
     assert "'ttir.cumsum' has no lowering for --target ttmetal (2 times)" in str(raised.value)
 
 
@@ -207,6 +209,7 @@ def test_data_types_without_a_program(
 ) -> None:
     tensors = [f"tensor<{type_}>" for type_ in types]
     operands = [f"%a{index}" for index in range(len(types))]
+    lone = function("f", tensors, [call(op, operands, tensors, tensors[0], **words)])
     with pytest.raises(CompileError) as raised:
-        programs(function("f", tensors, [call(op, operands, tensors, tensors[0], **words)]))
+        programs(lone, cpu_hoist=False)
     assert reason in str(raised.value)

@@ -13,16 +13,11 @@ from tests.ttmetal.exp_module import CORES, TILES, exp_module, exp_program
 from ttcodegen.conversions.device_module import device_entries, device_programs
 from ttcodegen.conversions.splitting import LONGEST
 from ttcodegen.device_compilation import DeviceSources, device_sources
+from ttcodegen.dialects.cores import CoreRange
 from ttcodegen.dialects.datatypes import DataType
 from ttcodegen.dialects.memory import Layout
 from ttcodegen.dialects.placement import TensorPlacement
-from ttcodegen.dialects.programs import (
-    CoreRange,
-    Kernel,
-    NamedConstant,
-    Program,
-    RuntimeArgument,
-)
+from ttcodegen.dialects.programs import Kernel, NamedConstant, Program, RuntimeArgument
 from ttcodegen.flatbuffer.writer import Origin
 from ttcodegen.project.device_manifest import kernel_entries, page_size
 from ttcodegen.project.device_sources import PROGRAMS_IN_FILE, KernelFiles, render_programs

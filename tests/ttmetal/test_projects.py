@@ -62,6 +62,7 @@ def test_a_project_is_written(source: Path, tmp_path: Path) -> None:
     assert {path.name for path in out.iterdir()} == {
         *("CMakeLists.txt", "CMakePresets.json", "README.md", ".clang-format"),
         *("src", "include", "support", "kernels", "data", "model.ttm", "manifest.json"),
+        ".ttcodegen",
     }
     manifest = json.loads((out / "manifest.json").read_text())
     listed = {row["path"] for row in manifest["files"]}
@@ -72,9 +73,7 @@ def test_a_project_is_written(source: Path, tmp_path: Path) -> None:
         assert str(tmp_path) not in path.read_text()
 
 
-def test_ops_without_lowering_are_listed(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_ops_without_a_program_run_on_the_cpu(tmp_path: Path) -> None:
     path = tmp_path / "sort.mlir"
     path.write_text(
         """
@@ -84,9 +83,16 @@ def test_ops_without_lowering_are_listed(
         }
         """
     )
-    assert main([str(path), "-o", str(tmp_path / "out"), "--target", "ttmetal"]) == 1
-    assert "'ttir.sort' has no lowering" in capsys.readouterr().err
-    assert not (tmp_path / "out").exists()
+    out = tmp_path / "out"
+    assert main([str(path), "-o", str(out), "--target", "ttmetal"]) == 0
+    assert "cpu_sort(x_on_host)" in (out / "src" / "sort.cpp").read_text()
+    source = " ".join((out / "src" / "cpu_functions.cpp").read_text().split())
+    assert "cpu::sort({ElementType::float32, {4, 4}}, {ElementType::int32, {4, 4}}, input" in source
+    assert {path.name for path in (out / "support" / "cpu").iterdir()} == {
+        *("ordering.hpp", "tensor.hpp", "transfer.hpp"),
+    }
+    [function] = json.loads((out / "manifest.json").read_text())["cpu_functions"]
+    assert (function["ops"], function["calls"]) == (["ttir.sort"], 1)
 
 
 @pytest.fixture(scope="module")
@@ -201,3 +207,17 @@ def test_what_the_host_calls_is_in_the_release(
     objects.append(ensure_cpu_backend(toolchain, "ttmetal").support_object)
     header_only = read_header_only(ROOT / "standalone" / "header_only.txt")
     assert check(objects, [], ttnn_libraries, header_only) == []
+
+
+@pytest.mark.slow
+def test_kernels_that_were_cut_off_in_the_cache_are_compiled_again(
+    built: Path, tmp_path: Path
+) -> None:
+    assert run(built, TTCODEGEN_CACHE=str(tmp_path)).returncode == 0
+    kernels = {file: file.stat().st_size for file in tmp_path.rglob("kernels/*.so")}
+    assert kernels
+    for length in (5000, 0):
+        for file in kernels:
+            os.truncate(file, length)
+        assert run(built, TTCODEGEN_CACHE=str(tmp_path)).returncode == 0
+        assert {file: file.stat().st_size for file in kernels} == kernels

@@ -1,6 +1,6 @@
 // The library adds no bias to the product with a vector.
 // RUN: ttcodegen-opt --ttir-to-ttnn-backend-pipeline %s | filecheck %s
-// CHECK: "ttnn.matmul"(%x, %y) :
+// CHECK: "ttnn.matmul"(%x, %y) <
 // CHECK: "ttnn.add"
 func.func @bias_beside_a_vector(
     %x: tensor<5x3x2x1xf32> {drawn.low = -2.0 : f64, drawn.high = 2.0 : f64, drawn.seed = 0 : i64},

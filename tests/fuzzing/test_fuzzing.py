@@ -1,0 +1,55 @@
+"""A minute of mutants, others in each run; and those that once ended as none should."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+
+import pytest
+
+from tests.fuzzing.targets import (
+    array_seed,
+    flatbuffer_seed,
+    module_seeds,
+    read_module,
+    tried,
+    use_array,
+    use_flatbuffer,
+)
+
+SECONDS = 60
+KEPT = Path(__file__).parent / "kept"
+
+
+@pytest.mark.slow
+def test_a_minute_of_mutants() -> None:
+    end = time.monotonic() + SECONDS
+    first = seed = time.time_ns() // 1_000_000 % 10**12
+    while time.monotonic() < end:
+        finding = tried(seed)
+        if finding is not None:
+            pytest.fail(f"mutant {finding.seed} ({finding.target}): {finding.what}")
+        seed += 1
+    assert seed > first + 100
+
+
+def test_the_same_seed_makes_the_same_mutant() -> None:
+    for seed in range(50):
+        assert tried(seed) is None
+
+
+def test_the_originals_are_right() -> None:
+    assert len(module_seeds()) > 100
+    use_array(array_seed())
+    for kind in ("ttnn", "ttm", "ttsys"):
+        use_flatbuffer(kind, flatbuffer_seed(kind))
+
+
+@pytest.mark.parametrize("path", sorted(KEPT.iterdir()), ids=lambda path: path.name)
+def test_what_once_went_wrong(path: Path) -> None:
+    if path.suffix == ".mlir":
+        read_module(path.read_text("utf-8"))
+    elif path.suffix == ".npy":
+        use_array(path.read_bytes())
+    else:
+        use_flatbuffer(path.suffix[1:], path.read_bytes())

@@ -1,0 +1,59 @@
+"""Ops of the catalogue on the CPU, between transfers to and from the emulated device."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from xdsl.dialects.builtin import UnitAttr
+from xdsl.dialects.func import FuncOp, ReturnOp
+
+import ttcodegen.ops as catalogue
+from tests.op_cases.cases import cases, function_of
+from tests.random_programs.checking import failures_built_together, module_of
+from tests.random_programs.recipes import RECIPES
+from ttcodegen.cli.ttcodegen import main
+from ttcodegen.conversions.cpu_hoist import SHOULD_HOIST
+from ttcodegen.ops.definition import TTIR
+from ttcodegen.project.cpu_backend import CPUBackend
+from ttcodegen.project.toolchain import Toolchain
+
+OTHERS = Path(__file__).parents[1] / "op_cases" / "without_recipe.mlir"
+PARTS = 4
+EVERY = 37
+"""One case of so many: those of an op differ in types, ranks and sizes."""
+
+
+def hoisted(name: str) -> FuncOp:
+    """Some cases of an op, all of them on the CPU."""
+    function = function_of(name, list(cases(name))[::EVERY])
+    for op in function.body.block.ops:
+        if not isinstance(op, ReturnOp):
+            op.attributes[SHOULD_HOIST] = UnitAttr()
+    return function
+
+
+def test_every_op_has_a_meaning_on_the_cpu() -> None:
+    catalogue.load()
+    missing = [
+        definition.name
+        for definition in TTIR.values()
+        if definition.numpy is not None
+        and definition.cpu is None
+        and definition.decompose is None
+        and definition.primitives is None
+    ]
+    assert missing == []
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("part", range(PARTS))
+def test_the_three_runs_agree(toolchain: Toolchain, cpu_backend: CPUBackend, part: int) -> None:
+    text = module_of([hoisted(name) for name in sorted(RECIPES)[part::PARTS]])
+    assert failures_built_together(text, toolchain, "ttmetal") == {}
+
+
+@pytest.mark.slow
+def test_other_ops_agree(cpu_backend: CPUBackend, tmp_path: Path) -> None:
+    arguments = [str(OTHERS), "-o", str(tmp_path / "out"), "--target", "ttmetal"]
+    assert main([*arguments, "--check"]) == 0

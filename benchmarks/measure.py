@@ -22,6 +22,9 @@ TTCODEGEN = (
 )
 """The command line of the interpreter that runs the benchmark."""
 
+BASE = (sys.executable, "-c", "import numpy, xdsl.ir")
+"""What times are given as multiples of, for machines differ."""
+
 
 @dataclass(frozen=True)
 class Cost:
@@ -73,6 +76,15 @@ def cost(command: Callable[[], Sequence[str]], runs: int) -> Cost:
         median(cost.cpu for cost in costs),
         median(cost.peak for cost in costs),
     )
+
+
+def multiple(command: Callable[[], Sequence[str]], runs: int) -> tuple[Cost, float]:
+    """The least cost of several runs, and its processor time as a multiple of that of `BASE`, which
+    runs in turn with them: other work on the machine slows down both."""
+    run(command())
+    costs, bases = zip(*((run(command()), run(BASE)) for _ in range(runs)), strict=True)
+    least = min(costs, key=lambda cost: cost.cpu)
+    return least, least.cpu / min(base.cpu for base in bases)
 
 
 def corpus_file(corpus: Path | None, name: str) -> Path | None:

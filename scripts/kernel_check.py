@@ -22,6 +22,9 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+# The package beside this file, whatever other checkout is installed.
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
+
 from scripts.kernel_check_configuration import (
     ARCHITECTURES,
     DATA_FORMATS,
@@ -42,8 +45,9 @@ from scripts.kernel_check_toolchain import (
     generated_files,
     precompiled_headers,
     processors,
+    release_of,
 )
-from scripts.link_check import RELEASE, LinkCheckError
+from scripts.link_check import LinkCheckError
 
 ROOT = Path(__file__).resolve().parent.parent
 DIAGNOSTIC = re.compile(r"^(?P<file>/[^:\n]*):(?P<line>\d+):(?P<column>\d+): (?P<kind>[a-z ]+): ")
@@ -362,7 +366,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     for fault in found:
         print(fault, file=sys.stderr)
     if found:
-        print(f"{len(found)} faults against ttnn {RELEASE}", file=sys.stderr)
+        print(f"{len(found)} faults against ttnn {release_of(options.ttnn)}", file=sys.stderr)
     return 1 if found else 0
 
 

@@ -123,6 +123,15 @@ def _device_sources(unpacked: Path | None, cache: Path) -> Iterator[tuple[str, b
                 yield path, wheel.read(name)
 
 
+def release_of(unpacked: Path | None) -> str:
+    """The release of an unpacked wheel, by the metadata beside its folder `ttnn`; that of the
+    project without one."""
+    if unpacked is None:
+        return RELEASE
+    beside = sorted(unpacked.resolve().parent.glob("ttnn-*.dist-info"))
+    return beside[0].name.removeprefix("ttnn-").removesuffix(".dist-info") if beside else "unknown"
+
+
 def device_headers(cache: Path, unpacked: Path | None = None) -> Path:
     """The folder with the device headers of the release, made in `cache` if it is not there yet.
 
@@ -134,12 +143,14 @@ def device_headers(cache: Path, unpacked: Path | None = None) -> Path:
         LinkCheckError: the wheel cannot be had.
         ToolchainError: `unpacked` has no device headers.
     """
-    mends = hashlib.sha256(repr((MENDS, DEVICE_FOLDERS)).encode()).hexdigest()[:12]
-    folder = cache / f"ttnn-{RELEASE}-device-{mends}"
-    if folder.is_dir():
-        return folder
     if unpacked is not None and not unpacked.joinpath("tt_metal/hw/inc").is_dir():
         raise ToolchainError(f"{unpacked} has no device headers")
+    place = "" if unpacked is None else str(unpacked.resolve())
+    made_from = repr((MENDS, DEVICE_FOLDERS, place)).encode()
+    mends = hashlib.sha256(made_from).hexdigest()[:12]
+    folder = cache / f"ttnn-{release_of(unpacked)}-device-{mends}"
+    if folder.is_dir():
+        return folder
     cache.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(dir=cache) as temporary:
         made = Path(temporary) / "device"

@@ -24,6 +24,7 @@ from ttcodegen.ops.definition import (
     TTIRDefinition,
     TTNNDefinition,
 )
+from ttcodegen.ops.refusals import SEVERAL_DEVICES
 
 if __package__:
     from scripts.ops_calls import made_by
@@ -44,6 +45,26 @@ are reported at once, with their counts.
 `?` marks what may be absent, `...` what may occur any number of times. An attribute shows its
 default after `=`; without one it has to be there.
 
+## Where TTIR leaves it open
+
+- `remainder` has the sign of the divisor, as the reference's folder has it.
+- `sampling` multiplies the values by `temp`; it does not divide by it.
+- `mean` of integers cuts the fraction off, towards zero, if the result is an integer.
+- `logical_left_shift` and `logical_right_shift` by a negative amount, or by as many bits as there
+  are or more, give 0. `right_shift` gives 0 or -1 for too large an amount, and leaves the number
+  as it is for a negative one.
+- `sum`, `prod`, `cumsum` and `cumprod` of integers and booleans have the room of their result:
+  booleans are counted, bytes do not wrap. Sums of signed integers go through float32 on the
+  device, which has them up to 2^24.
+- `pow` of integers is exact in the golden run; a negative exponent leaves 0 of all but 1 and -1.
+- Arithmetic of booleans is that of 0 and 1; as a boolean, everything but 0 is true.
+- What is no number: `sign` gives 1 or -1 by its sign bit, `clamp_tensor` the upper or lower bound
+  by that bit; `argmax` of float32 passes over it, of bfloat16 it is the greatest; it is the
+  greatest for `max_pool2d` and `max_pool2d_with_indices`.
+- Integers have 1, 8, 16, 32 or 64 bits; others, and `index`, are refused. A constant of 64 bits
+  beyond the device's 32 is refused, unless it is the limit of its type, which becomes that of the
+  device's.
+
 ## TTIR
 
 - limits: what the verifier asks of operands, attributes and results;
@@ -55,7 +76,8 @@ default after `=`; without one it has to be there.
 - ttmetal: what `--target ttmetal` makes of the op. tiles: an operation on tiles in
   registers, so that chains share a program. program: kernels of its own, with such chains
   before or behind. movement: a program that puts elements elsewhere, or nothing at all.
-  number: kernels know it. rewritten: other ops of this table.
+  number: kernels know it. rewritten: other ops of this table. cpu: a function in plain C++
+  ([ttmetal.md](ttmetal.md#on-the-cpu)), as of any op here whose data types kernels do not take.
 
 | op | operands | attributes | limits | computes in | ttnn | ttmetal |
 |---|---|---|---|---|---|---|
@@ -142,10 +164,18 @@ def _types(definition: TTIRDefinition) -> str:
     return "any" if types is None else ", ".join(each.name.lower() for each in types)
 
 
+def _refusal(definition: TTIRDefinition) -> str | None:
+    """Why no form of an op compiles; what is refused in all its forms has no meaning in numpy."""
+    if definition.refused_form is not None and definition.numpy is None:
+        return SEVERAL_DEVICES
+    return definition.refusal
+
+
 def _to_ttnn(definition: TTIRDefinition) -> str:
     lowering = definition.lower or definition.decompose
-    if lowering is None:
-        return f"refused: {definition.refusal}"
+    refusal = _refusal(definition)
+    if refusal is not None or lowering is None:
+        return f"refused: {refusal}"
     table = TTNN if definition.lower is not None else TTIR
     made = sorted(made_by(lowering, definition.short_name) & table.keys())
     # An op of its own name comes first.
@@ -161,9 +191,11 @@ def _to_ttmetal(definition: TTIRDefinition) -> str:
     for kind, names in _KERNELS.items():
         if definition.name in names:
             return kind
-    rewriting = definition.primitives or definition.decompose
+    rewriting = definition.primitives
+    if definition.lower is None:
+        rewriting = rewriting or definition.decompose
     if rewriting is None:
-        return "no"
+        return "no" if definition.cpu is None else "cpu"
     made = made_by(rewriting, definition.short_name) & TTIR.keys() - {definition.short_name}
     return "no" if any(_to_ttmetal(TTIR[name]) == "no" for name in made) else "rewritten"
 
@@ -201,7 +233,7 @@ def table() -> str:
     ttcodegen.ops.load()
     ttir = [TTIR[name] for name in sorted(TTIR)]
     calls = [TTNN[name] for name in sorted(TTNN)]
-    supported = sum(definition.refusal is None for definition in ttir)
+    supported = sum(_refusal(definition) is None for definition in ttir)
     return "".join(
         [
             _HEAD.format(supported=supported, calls=len(calls)),

@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Any
 
 from ttcodegen.compat.ttmetal_programs import DISPATCH, lift_programs
 from ttcodegen.diagnostics import CompileError, Diagnostics, Source
-from ttcodegen.dialects import load_dialects
 from ttcodegen.dialects.system import set_system, system_of
 from ttcodegen.dialects.verification import verify_module
 from ttcodegen.frontends import source_module
+from ttcodegen.ops.context import load_dialects
 from ttcodegen.parsing import check_supported
 from ttcodegen.systems.description import DEFAULT_ARCHITECTURE, SystemDescription, default_system
 from ttcodegen.transforms.pass_runner import PassRunner

@@ -14,8 +14,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from ttcodegen import __version__
 from ttcodegen.diagnostics import CompileError, Source
+from ttcodegen.version import __version__
 
 if TYPE_CHECKING:
     from xdsl.dialects.builtin import ModuleOp
@@ -71,8 +71,8 @@ def ttnn_to_flatbuffer(source: Source | bytes) -> Translated:
         CompileError: if the text is no such module.
     """
     from ttcodegen.conversions.convert_ttnn_to_emitc import require_ttnn
-    from ttcodegen.dialects import load_dialects
     from ttcodegen.flatbuffer.writer import write_ttnn
+    from ttcodegen.ops.context import load_dialects
     from ttcodegen.transforms.decompose_layouts import DecomposeLayouts
     from ttcodegen.transforms.ttnn_layout import assign_wanted_layouts
 
@@ -280,7 +280,7 @@ def _module(source: Source | bytes) -> ModuleOp:
 def _program_module(source: Source | bytes) -> ModuleOp:
     """The module of a text; programs of 2024 as those of today that compute the same."""
     from ttcodegen.compat.ttmetal_programs import lift_programs
-    from ttcodegen.dialects import load_dialects
+    from ttcodegen.ops.context import load_dialects
     from ttcodegen.transforms.pass_runner import PassRunner
     from ttcodegen.transforms.registry import Step, passes_of
 

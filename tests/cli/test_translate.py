@@ -14,10 +14,10 @@ from ttcodegen.cli.translate import main
 from ttcodegen.compilation import CompileOptions, compile_module
 from ttcodegen.conversions.convert_ttnn_to_emitc import ConvertTTNNToEmitC
 from ttcodegen.diagnostics import Source
-from ttcodegen.dialects import load_dialects
 from ttcodegen.flatbuffer.module import module_of
 from ttcodegen.flatbuffer.reader import read_ttnn
 from ttcodegen.flatbuffer.ttm_reader import read_ttm
+from ttcodegen.ops.context import load_dialects
 from ttcodegen.project.cpu_backend import CPUBackend
 from ttcodegen.project.toolchain import Toolchain
 from ttcodegen.transforms.module_text import module_text

@@ -14,8 +14,8 @@ import pytest
 
 from ttcodegen.compat import ttir_buffers, ttnn_modules
 from ttcodegen.diagnostics import CompileError, Diagnostics, Source
-from ttcodegen.dialects import load_dialects
 from ttcodegen.frontends import read_module
+from ttcodegen.ops.context import load_dialects
 from ttcodegen.opt.command_line import parse_command_line
 from ttcodegen.parsing.legacy import current_operation_name
 from ttcodegen.runtime.commands.arguments import COMMANDS

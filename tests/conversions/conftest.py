@@ -12,9 +12,9 @@ import pytest
 from xdsl.dialects.builtin import ModuleOp
 
 from ttcodegen.diagnostics import Source
-from ttcodegen.dialects import load_dialects
 from ttcodegen.dialects.operation import CatalogueOp
 from ttcodegen.dialects.placement import placement_of
+from ttcodegen.ops.context import load_dialects
 from ttcodegen.parsing import parse_module
 from ttcodegen.transforms.registry import passes_of
 

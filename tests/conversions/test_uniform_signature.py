@@ -9,8 +9,8 @@ import pytest
 
 from tests.conftest import ROOT
 from ttcodegen.diagnostics import CompileError, Source
-from ttcodegen.dialects import load_dialects
 from ttcodegen.emitc.printer import print_module
+from ttcodegen.ops.context import load_dialects
 from ttcodegen.parsing import parse_module
 from ttcodegen.project.toolchain import Toolchain
 from ttcodegen.transforms.registry import passes_of, step

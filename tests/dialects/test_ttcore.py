@@ -14,12 +14,12 @@ from xdsl.parser import Parser
 
 from tests.dialects.texts import assert_round_trip, parse, refusal, text_of
 from ttcodegen.diagnostics import Diagnostics, Source
-from ttcodegen.dialects import load_dialects
 from ttcodegen.dialects.affine_text import affine_map_text, coefficients_of, parse_affine_map
 from ttcodegen.dialects.tile import TILE_FORMATS, TileType
 from ttcodegen.dialects.ttcore_enumerations import WORD_ATTRIBUTES
 from ttcodegen.dialects.ttcore_layouts import AlignedLayout, MetalLayoutAttr
 from ttcodegen.dialects.ttcore_system import SystemDescAttr
+from ttcodegen.ops.context import load_dialects
 from ttcodegen.parsing import parse_module
 from ttcodegen.systems.description import default_system
 

@@ -26,6 +26,7 @@ from xdsl.ir import Attribute, Block, Operation, Region
 
 from ttcodegen.cli.opt import main
 from ttcodegen.diagnostics import Source
+from ttcodegen.dialects import attribute_kinds as kinds
 from ttcodegen.dialects.compute_config import COMPUTE_CONFIG, ComputeConfig
 from ttcodegen.dialects.constants import elements
 from ttcodegen.dialects.cores import CoreRange
@@ -41,13 +42,12 @@ from ttcodegen.dialects.placement import (
     placed_type,
 )
 from ttcodegen.dialects.shards import Orientation, Shards
-from ttcodegen.dialects.ttir import ttir_op_classes
-from ttcodegen.dialects.ttnn import ttnn_op_classes
-from ttcodegen.ops import attribute_kinds as kinds
 from ttcodegen.ops.convolution_general import CONVOLUTION_LAYOUT, ConvolutionLayout
 from ttcodegen.ops.definition import AttributeSpec, Definition
 from ttcodegen.ops.pooling_general import POOLING_METHOD
 from ttcodegen.ops.sliding_window import FlattenedImage
+from ttcodegen.ops.ttir import ttir_op_classes
+from ttcodegen.ops.ttnn import ttnn_op_classes
 from ttcodegen.parsing import parse_module
 from ttcodegen.transforms.module_text import module_text
 
@@ -266,7 +266,7 @@ def test_constants_of_any_size(element: str, count: int) -> None:
 def test_examples_in_every_stage(tmp_path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The module of an example reads back after each pass."""
     from tests.conftest import ROOT
-    from ttcodegen.dialects import load_dialects
+    from ttcodegen.ops.context import load_dialects
     from ttcodegen.transforms.registry import passes_of
 
     source = Source.read(str(ROOT / "examples" / "cnn" / "cnn.mlir"))

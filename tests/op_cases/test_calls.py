@@ -11,10 +11,10 @@ from scripts.ops_calls import made_by
 from tests.op_cases.cases import cases
 from tests.random_programs.recipes import RECIPES
 from ttcodegen.dialects.operation import CatalogueOp
-from ttcodegen.dialects.ttir import ttir_op_classes
-from ttcodegen.dialects.ttnn import ttnn_op_classes
 from ttcodegen.ops.definition import TTIR
 from ttcodegen.ops.op_builder import OpBuilder
+from ttcodegen.ops.ttir import ttir_op_classes
+from ttcodegen.ops.ttnn import ttnn_op_classes
 
 MOST = 12
 """Cases of an op that are looked at."""

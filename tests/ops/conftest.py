@@ -30,10 +30,10 @@ from xdsl.utils.exceptions import VerifyException
 
 from ttcodegen.dialects.datatypes import DataType, element_of, numpy_name, shape_of
 from ttcodegen.dialects.operation import CatalogueOp
-from ttcodegen.dialects.ttir import ttir_op_classes
-from ttcodegen.dialects.ttnn import ttnn_op_classes
 from ttcodegen.ops.definition import Call, ResultInfo, TTIRDefinition
 from ttcodegen.ops.op_builder import OpBuilder
+from ttcodegen.ops.ttir import ttir_op_classes
+from ttcodegen.ops.ttnn import ttnn_op_classes
 
 ELEMENT_TYPES = {d.numpy: d.element_type for d in DataType if not d.is_block_float}
 

@@ -6,8 +6,8 @@ import pytest
 
 from tests.parsing.reading import parse
 from ttcodegen.diagnostics import CompileError
-from ttcodegen.dialects import load_dialects
 from ttcodegen.dialects.verification import verify_module
+from ttcodegen.ops.context import load_dialects
 from ttcodegen.parsing.structure import check_supported
 from ttcodegen.transforms.module_text import module_text
 from ttcodegen.transforms.pass_runner import PassRunner

@@ -51,8 +51,8 @@ from ttcodegen.dialects.datatypes import (
 )
 from ttcodegen.dialects.operation import CatalogueOp
 from ttcodegen.dialects.ttcore import ArgumentType, ArgumentTypeAttr
-from ttcodegen.dialects.ttir import ttir_op_classes
 from ttcodegen.ops.op_builder import OpBuilder
+from ttcodegen.ops.ttir import ttir_op_classes
 from ttcodegen.runtime.rounding import carried_source
 
 Shape = tuple[int, ...]

@@ -20,12 +20,12 @@ from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
 from xdsl.passes import ModulePass
 
 from tests.transforms.numpy_execution import draw, run
-from ttcodegen.dialects import load_dialects
 from ttcodegen.dialects.datatypes import element_of, f32, numpy_name
 from ttcodegen.dialects.operation import CatalogueOp
 from ttcodegen.dialects.ttcore import ArgumentType, ArgumentTypeAttr
-from ttcodegen.dialects.ttir import ttir_op_classes
+from ttcodegen.ops.context import load_dialects
 from ttcodegen.ops.op_builder import OpBuilder
+from ttcodegen.ops.ttir import ttir_op_classes
 from ttcodegen.transforms.pass_runner import PassRunner
 
 TOLERANCES = {"bfloat16": 0.04, "float32": 1e-4, "float64": 1e-4}

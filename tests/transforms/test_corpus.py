@@ -11,9 +11,9 @@ from xdsl.dialects.func import FuncOp, ReturnOp
 
 from tests.transforms.numpy_execution import run
 from ttcodegen.diagnostics import Source
-from ttcodegen.dialects import load_dialects
 from ttcodegen.dialects.datatypes import shape_of
 from ttcodegen.dialects.operation import CatalogueOp
+from ttcodegen.ops.context import load_dialects
 from ttcodegen.parsing import parse_module
 from ttcodegen.runtime.drawing import draw_inputs
 from ttcodegen.transforms.inline import InlinePass

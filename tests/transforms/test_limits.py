@@ -7,7 +7,7 @@ import pytest
 from ttcodegen.compilation import CompileOptions, compile_module
 from ttcodegen.conversions.naming import location_name
 from ttcodegen.diagnostics import CompileError, Source
-from ttcodegen.dialects import load_dialects
+from ttcodegen.ops.context import load_dialects
 from ttcodegen.parsing import parse_module
 from ttcodegen.transforms.inline import InlinePass
 

@@ -12,9 +12,9 @@ from xdsl.passes import ModulePass
 
 from tests.transforms.programs import Program
 from ttcodegen.diagnostics import CompileError, Source
-from ttcodegen.dialects import load_dialects
 from ttcodegen.dialects.constants import elements
 from ttcodegen.dialects.datatypes import f32
+from ttcodegen.ops.context import load_dialects
 from ttcodegen.parsing import parse_module
 from ttcodegen.transforms.module_text import ELIDED_ELEMENTS, module_text
 from ttcodegen.transforms.pass_runner import PassRunner

@@ -7,12 +7,12 @@ from dataclasses import replace
 import pytest
 
 from ttcodegen.diagnostics import CompileError, Source
-from ttcodegen.dialects import load_dialects
 from ttcodegen.dialects.datatypes import DataType
 from ttcodegen.dialects.memory import Layout
 from ttcodegen.dialects.placement import TensorPlacement
 from ttcodegen.dialects.shards import Shards
 from ttcodegen.dialects.system import set_system
+from ttcodegen.ops.context import load_dialects
 from ttcodegen.parsing import parse_module
 from ttcodegen.systems.description import default_system
 from ttcodegen.transforms.registry import passes_of, step

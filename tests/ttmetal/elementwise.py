@@ -30,9 +30,9 @@ from ttcodegen.conversions.ttir_to_ttmetal.coverage import obstacle
 from ttcodegen.conversions.ttir_to_ttmetal.registers import capacity
 from ttcodegen.dialects.datatypes import bf16, f32, i1, si32, ui8, ui16, ui32
 from ttcodegen.dialects.operation import CatalogueOp
-from ttcodegen.dialects.ttir import ttir_op_classes
 from ttcodegen.ops.definition import TTIR, OperandSpec, TTIRDefinition
 from ttcodegen.ops.op_builder import OpBuilder
+from ttcodegen.ops.ttir import ttir_op_classes
 
 ops.load()
 

@@ -18,7 +18,6 @@ from xdsl.dialects.builtin import (
 from xdsl.dialects.func import FuncOp, ReturnOp
 from xdsl.ir import Block, Operation, Region
 
-from ttcodegen.dialects import load_dialects
 from ttcodegen.dialects.cores import CoreRange
 from ttcodegen.dialects.datatypes import DataType
 from ttcodegen.dialects.placement import TensorPlacement, placed_type
@@ -36,6 +35,7 @@ from ttcodegen.dialects.programs import (
 from ttcodegen.dialects.tile import TileType
 from ttcodegen.dialects.ttkernel.attributes import ThreadType
 from ttcodegen.dialects.ttkernel.builder import KernelBuilder
+from ttcodegen.ops.context import load_dialects
 
 SHAPE = (64, 96)
 TILES = 6

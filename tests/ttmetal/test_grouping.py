@@ -11,8 +11,8 @@ from ttcodegen.compilation import PIPELINES, CompileOptions, compile_module
 from ttcodegen.conversions.device_module import device_entries, device_programs
 from ttcodegen.conversions.ttir_to_ttmetal.registers import capacity
 from ttcodegen.diagnostics import CompileError, Source
-from ttcodegen.dialects import load_dialects
 from ttcodegen.dialects.programs import Processor, Program
+from ttcodegen.ops.context import load_dialects
 from ttcodegen.parsing import parse_module
 from ttcodegen.systems.description import default_system
 from ttcodegen.transforms.pass_runner import PassRunner

@@ -14,9 +14,9 @@ from collections.abc import Callable, Sequence
 from enum import IntEnum
 from pathlib import Path
 
-from ttcodegen import __version__
 from ttcodegen.diagnostics import CompileError, Diagnostics, Source
 from ttcodegen.messages import Level, is_told, set_level, tell
+from ttcodegen.version import __version__
 
 
 class ExitStatus(IntEnum):

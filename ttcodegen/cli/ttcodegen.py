@@ -130,7 +130,7 @@ def _print_edits(out: Path) -> int:
 
 def _compile(options: argparse.Namespace, source: Source) -> int:
     from ttcodegen.compilation import CompileOptions, compile_module
-    from ttcodegen.dialects import load_dialects
+    from ttcodegen.ops.context import load_dialects
     from ttcodegen.project.writer import refuse_foreign_folder
     from ttcodegen.transforms.pass_runner import PassRunner
 

@@ -8,7 +8,7 @@ from xdsl.ir import Operation
 from xdsl.rewriter import Rewriter
 
 from ttcodegen.diagnostics import CompileError, copy_source_offset
-from ttcodegen.dialects.ttir import ttir_op_classes
+from ttcodegen.ops.ttir import ttir_op_classes
 
 TEXT = ("ttir.alloc", "ttir.dealloc", "ttir.kernel")
 """Text that has none of these words has nothing of the kind."""

@@ -13,7 +13,7 @@ from xdsl.rewriter import Rewriter
 
 from ttcodegen.compat.ttir_buffers import MISSPELLED
 from ttcodegen.diagnostics import CompileError, copy_source_offset
-from ttcodegen.dialects.ttir import ttir_op_classes
+from ttcodegen.ops.ttir import ttir_op_classes
 
 DISPATCH = "ttmetal.dispatch"
 

@@ -28,8 +28,8 @@ from ttcodegen.diagnostics import Diagnostics, copy_source_offset
 from ttcodegen.dialects.datatypes import element_of, shape_of
 from ttcodegen.dialects.memory import LAYOUTS_WANTED
 from ttcodegen.dialects.operation import CatalogueOp
-from ttcodegen.dialects.ttnn import ttnn_op_classes
 from ttcodegen.ops.op_builder import OpBuilder
+from ttcodegen.ops.ttnn import ttnn_op_classes
 
 DESTINATION = "ttcodegen.destination"
 """Marks a tensor that was made to hold the result of another op."""

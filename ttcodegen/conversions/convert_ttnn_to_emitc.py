@@ -14,7 +14,6 @@ from xdsl.ir import Attribute
 from xdsl.passes import ModulePass
 
 from ttcodegen.conversions.interface import entries, module_name
-from ttcodegen.conversions.rebuilding import body_of
 from ttcodegen.conversions.ttnn_to_emitc import ConstantFile, convert_ttnn_to_emitc
 from ttcodegen.diagnostics import CompileError
 from ttcodegen.dialects.datatypes import DataType
@@ -24,6 +23,7 @@ from ttcodegen.dialects.ttcore import DataTypeAttr
 from ttcodegen.emitc.naming import identifier
 from ttcodegen.transforms.decompose_layouts import DecomposeLayouts
 from ttcodegen.transforms.module_text import module_text
+from ttcodegen.transforms.rebuilding import body_of
 from ttcodegen.transforms.ttnn_layout import assign_wanted_layouts
 
 CONSTANTS = "ttcodegen.constants"

@@ -9,12 +9,12 @@ from dataclasses import dataclass
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Attribute, Block
 
-from ttcodegen import __version__
 from ttcodegen.conversions.interface import Entry
 from ttcodegen.conversions.uniform_signature import declare_uniform, has_uniform_signature
 from ttcodegen.dialects.datatypes import DataType
 from ttcodegen.emitc.builder import EmitCBuilder
 from ttcodegen.emitc.standard_headers import standard_headers
+from ttcodegen.version import __version__
 
 DEVICE = "device"
 

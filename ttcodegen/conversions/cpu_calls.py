@@ -9,9 +9,9 @@ from xdsl.dialects.builtin import ModuleOp
 from xdsl.dialects.func import CallOp, FuncOp
 from xdsl.ir import BlockArgument, SSAValue
 
-from ttcodegen.conversions.rebuilding import body_of
 from ttcodegen.dialects.functions import is_cpu_function
 from ttcodegen.dialects.operation import CatalogueOp
+from ttcodegen.transforms.rebuilding import body_of
 
 _HOISTED = re.compile(r"cpu_hoisted_(?:ttir_)?(\w+?)_[0-9a-f]{8,64}")
 

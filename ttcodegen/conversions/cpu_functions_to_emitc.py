@@ -10,7 +10,6 @@ from xdsl.dialects.func import FuncOp, ReturnOp
 from xdsl.ir import Operation, SSAValue
 
 from ttcodegen.conversions.cpu_calls import cpu_function_name, overwritten_arguments
-from ttcodegen.conversions.rebuilding import body_of
 from ttcodegen.diagnostics import CompileError
 from ttcodegen.dialects.datatypes import shape_of
 from ttcodegen.dialects.functions import argument_names
@@ -22,6 +21,7 @@ from ttcodegen.emitc.text import Text
 from ttcodegen.ops.cpu_lowering import CpuCall, CpuOperand, element_type
 from ttcodegen.ops.definition import TTIRDefinition
 from ttcodegen.parsing.structure import operation_name
+from ttcodegen.transforms.rebuilding import body_of
 
 HEADER = "src/cpu_functions.hpp"
 SOURCE = "src/cpu_functions.cpp"

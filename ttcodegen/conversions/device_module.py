@@ -16,13 +16,13 @@ from xdsl.dialects.func import FuncOp
 from xdsl.ir import Attribute, Operation, SSAValue
 
 from ttcodegen.conversions.interface import Entry, arguments_of, results_of
-from ttcodegen.conversions.rebuilding import body_of
 from ttcodegen.dialects.functions import is_cpu_function
 from ttcodegen.dialects.placement import TensorPlacement, placement_of
 from ttcodegen.dialects.programs import Kernel, Program, program_of
 from ttcodegen.dialects.ttkernel.operation import THREAD
 from ttcodegen.emitc.naming import NameScope, identifier
 from ttcodegen.parsing.structure import operation_name
+from ttcodegen.transforms.rebuilding import body_of
 
 CONSTANT = "ttir.constant"
 CREATE_BUFFER = "ttmetal.create_buffer"

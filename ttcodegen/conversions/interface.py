@@ -11,11 +11,11 @@ from xdsl.dialects.func import FuncOp, ReturnOp
 from xdsl.ir import Attribute, SSAValue
 
 from ttcodegen.conversions.naming import constant_names
-from ttcodegen.conversions.rebuilding import body_of
 from ttcodegen.dialects.functions import argument_names, argument_type, result_names
 from ttcodegen.dialects.ttcore import ArgumentType, LoadCachedOp
 from ttcodegen.emitc.naming import NameScope, identifier, type_name
 from ttcodegen.transforms.const_eval_hoist import is_const_eval
+from ttcodegen.transforms.rebuilding import body_of
 
 
 @dataclass(frozen=True)

@@ -24,10 +24,10 @@ from xdsl.dialects.builtin import (
 )
 from xdsl.ir import Attribute, Operation, SSAValue
 
-from ttcodegen.conversions.rebuilding import body_of
 from ttcodegen.dialects.datatypes import shape_of
 from ttcodegen.dialects.operation import CatalogueOp
 from ttcodegen.ops.definition import MOVES, TTIR, TTNN
+from ttcodegen.transforms.rebuilding import body_of
 
 if TYPE_CHECKING:
     from xdsl.dialects.func import FuncOp

@@ -12,13 +12,13 @@ from xdsl.ir import SSAValue
 from xdsl.passes import ModulePass
 from xdsl.utils.exceptions import VerifyException
 
-from ttcodegen.conversions.rebuilding import rebuild
 from ttcodegen.diagnostics import CompileError, Diagnostics
 from ttcodegen.dialects.memory import LAYOUTS_WANTED
 from ttcodegen.dialects.operation import CatalogueOp
-from ttcodegen.dialects.ttnn import TTNNOp, ttnn_op_classes
 from ttcodegen.ops.definition import TTIRDefinition
 from ttcodegen.ops.op_builder import OpBuilder
+from ttcodegen.ops.ttnn import TTNNOp, ttnn_op_classes
+from ttcodegen.transforms.rebuilding import rebuild
 from ttcodegen.transforms.remove_dead_values import RemoveDeadValues
 from ttcodegen.transforms.ttnn_layout import assign_wanted_layouts
 

@@ -19,7 +19,6 @@ from xdsl.dialects.builtin import (
 from xdsl.dialects.func import FuncOp, ReturnOp
 from xdsl.ir import Block, Operation, SSAValue
 
-from ttcodegen.conversions.rebuilding import body_of
 from ttcodegen.diagnostics import CompileError
 from ttcodegen.dialects.programs import CircularBuffer, Kernel, Program
 from ttcodegen.dialects.ttkernel.attributes import ThreadType
@@ -32,6 +31,7 @@ from ttcodegen.emitc.operators import ComparisonPredicate
 from ttcodegen.emitc.spelling import float_value, string_literal
 from ttcodegen.emitc.standard_headers import standard_headers
 from ttcodegen.emitc.text import Text
+from ttcodegen.transforms.rebuilding import body_of
 
 COMMENT = "ttkernel.comment"
 """The attribute of an op with what stands above it as a comment."""

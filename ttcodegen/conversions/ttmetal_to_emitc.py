@@ -45,7 +45,6 @@ from ttcodegen.conversions.device_module import (
 )
 from ttcodegen.conversions.interface import Entry
 from ttcodegen.conversions.naming import layer
-from ttcodegen.conversions.rebuilding import body_of
 from ttcodegen.conversions.splitting import Part, layers_of_ops, split
 from ttcodegen.diagnostics import CompileError
 from ttcodegen.dialects.functions import callee_of
@@ -55,6 +54,7 @@ from ttcodegen.emitc.naming import NameScope, identifier
 from ttcodegen.emitc.spelling import string_literal
 from ttcodegen.emitc.text import Text
 from ttcodegen.parsing.structure import operation_name
+from ttcodegen.transforms.rebuilding import body_of
 
 TENSOR = "support::DeviceTensor"
 MESH_DEVICE = "tt::tt_metal::distributed::MeshDevice"

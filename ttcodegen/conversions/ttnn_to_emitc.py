@@ -30,7 +30,6 @@ from ttcodegen.conversions.outlining import (
     struct_name,
 )
 from ttcodegen.conversions.outlining import body_of as outlined_body
-from ttcodegen.conversions.rebuilding import body_of
 from ttcodegen.conversions.recording import DEALLOCATE, TENSOR, Recorder, SourceFacts, Statement
 from ttcodegen.conversions.splitting import LONGEST, Part, common_layer, layers_of_ops, split
 from ttcodegen.conversions.tuning import HEADER
@@ -47,6 +46,7 @@ from ttcodegen.emitc.statements import VerbatimOp
 from ttcodegen.emitc.text import Text
 from ttcodegen.ops.cpp_calls import Argument, Call, Use
 from ttcodegen.ops.cpp_parameters import parameter_names
+from ttcodegen.transforms.rebuilding import body_of
 
 __all__ = ["ConstantFile", "convert_ttnn_to_emitc"]
 

@@ -15,9 +15,9 @@ from xdsl.irdl import irdl_attr_definition
 from xdsl.parser import AttrParser
 from xdsl.printer import Printer
 
+from ttcodegen.dialects.attribute_kinds import AttributeKind
 from ttcodegen.dialects.enumerations import WordAttribute
 from ttcodegen.dialects.math_fidelity import MathFidelity
-from ttcodegen.ops.attribute_kinds import AttributeKind
 
 
 class _Fidelity(WordAttribute[MathFidelity]):

@@ -12,9 +12,9 @@ from xdsl.dialects.builtin import DenseArrayBase, TensorType
 from xdsl.ir import Attribute, Operation, OpTraits, SSAValue
 from xdsl.utils.exceptions import VerifyException
 
+from ttcodegen.dialects.attribute_kinds import AttributeKind
 from ttcodegen.dialects.datatypes import DataType, shape_of
 from ttcodegen.dialects.memory import Layout, Memory
-from ttcodegen.ops.attribute_kinds import AttributeKind
 
 if TYPE_CHECKING:
     import numpy as np

@@ -29,11 +29,11 @@ from ttcodegen.dialects.functions import CONST_EVAL, SOURCE_TYPES
 from ttcodegen.dialects.placement import TensorPlacement, placed_type
 from ttcodegen.dialects.system import set_system, system_of
 from ttcodegen.dialects.ttcore import ArgumentType, ArgumentTypeAttr, LoadCachedOp
-from ttcodegen.dialects.ttnn import TTNNOp, ttnn_op_classes
 from ttcodegen.dialects.verification import verify_module
 from ttcodegen.flatbuffer import program as file
 from ttcodegen.flatbuffer.system import read_ttsys, write_ttsys
 from ttcodegen.flatbuffer.writer import Origin
+from ttcodegen.ops.ttnn import TTNNOp, ttnn_op_classes
 
 _ORIGIN = "ttcodegen.origin"
 """The attribute of a module with what the file says of its origin."""

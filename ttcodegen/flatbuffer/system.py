@@ -6,7 +6,6 @@ from dataclasses import fields, make_dataclass
 from pathlib import Path
 from typing import Any
 
-import ttcodegen
 from ttcodegen.diagnostics import CompileError
 from ttcodegen.flatbuffer.decoding import decode
 from ttcodegen.flatbuffer.encoding import encode
@@ -19,6 +18,7 @@ from ttcodegen.systems.description import (
     SystemDescription,
     default_system,
 )
+from ttcodegen.version import __version__
 
 MAJOR = 1
 MINOR = 0
@@ -57,7 +57,7 @@ def write_ttsys(system: SystemDescription) -> bytes:
     record = _System(
         MAJOR,
         MINOR,
-        ttcodegen.__version__,
+        __version__,
         tuple(_CPU(cpu.role, cpu.target_triple) for cpu in system.cpus),
         tuple(_chip_record(chip) for chip in system.chips),
         system.chip_indices,

@@ -7,7 +7,6 @@ from collections.abc import Mapping
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Operation
 
-import ttcodegen
 from ttcodegen.conversions.device_module import (
     DeviceProgram,
     device_programs,
@@ -25,6 +24,7 @@ from ttcodegen.flatbuffer.functions import Constants, Tensors, function_record
 from ttcodegen.flatbuffer.schema import load_schema
 from ttcodegen.flatbuffer.writer import Origin
 from ttcodegen.parsing.structure import operation_name
+from ttcodegen.version import __version__
 
 _HOST_OPERATIONS = (
     device.CREATE_BUFFER,
@@ -68,7 +68,7 @@ def write_ttm(module: ModuleOp, origin: Origin, kernels: Mapping[tuple[str, str]
     binary = device.DeviceBinary(
         device.MAJOR,
         device.MINOR,
-        ttcodegen.__version__,
+        __version__,
         origin.input_hash,
         origin.arch,
         origin.release,

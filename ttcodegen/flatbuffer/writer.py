@@ -10,7 +10,6 @@ from xdsl.dialects.builtin import ModuleOp
 from xdsl.dialects.func import FuncOp
 from xdsl.ir import SSAValue
 
-import ttcodegen
 from ttcodegen.flatbuffer import program
 from ttcodegen.flatbuffer.encoding import encode
 from ttcodegen.flatbuffer.functions import (
@@ -20,6 +19,7 @@ from ttcodegen.flatbuffer.functions import (
     program_kinds,
 )
 from ttcodegen.flatbuffer.schema import load_schema
+from ttcodegen.version import __version__
 
 if TYPE_CHECKING:
     import numpy as np
@@ -64,7 +64,7 @@ def write_ttnn(
     binary = program.Binary(
         program.MAJOR,
         program.MINOR,
-        ttcodegen.__version__,
+        __version__,
         origin.input_hash,
         origin.arch,
         origin.release,

@@ -15,8 +15,8 @@ from xdsl.ir import Attribute, Dialect, Operation, OpTraits, SSAValue
 from xdsl.parser import Parser, UnresolvedOperand
 
 from ttcodegen.diagnostics import CompileError
-from ttcodegen.dialects import load_dialects
 from ttcodegen.dialects.datatypes import shape_of
+from ttcodegen.ops.context import load_dialects
 
 Form = Callable[[Parser, type[Operation]], Operation]
 """Reads an operation in a syntax of its own, behind its name."""

@@ -21,9 +21,9 @@ from ttcodegen.diagnostics import CompileError, Diagnostic, place_of
 from ttcodegen.dialects.constants import constant_array, elements
 from ttcodegen.dialects.datatypes import element_of, i1, numpy_name, shape_of, tensor_type
 from ttcodegen.dialects.operation import CatalogueOp
-from ttcodegen.dialects.ttir import ttir_op_classes
 from ttcodegen.frontends.foreign import ForeignOp
 from ttcodegen.ops.op_builder import OpBuilder
+from ttcodegen.ops.ttir import ttir_op_classes
 from ttcodegen.parsing.structure import counted, unsupported
 from ttcodegen.transforms.rewriting import erase_dead
 

@@ -7,10 +7,10 @@ from collections.abc import Sequence
 from xdsl.ir import SSAValue
 from xdsl.utils.exceptions import VerifyException
 
+from ttcodegen.dialects.attribute_kinds import BOOLEAN, INTEGER
 from ttcodegen.dialects.datatypes import DataType, bf16, element_of, f32, shape_of
 from ttcodegen.dialects.operation import CatalogueOp
 from ttcodegen.lazy_numpy import Array, np
-from ttcodegen.ops.attribute_kinds import BOOLEAN, INTEGER
 from ttcodegen.ops.cpp_calls import NULLOPT, CppCalls, Text, cpp_call, cpp_text, operand_
 from ttcodegen.ops.data_movement import expect_shape
 from ttcodegen.ops.definition import (

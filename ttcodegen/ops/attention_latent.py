@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from xdsl.ir import SSAValue
 
+from ttcodegen.dialects.attribute_kinds import BOOLEAN, INTEGER, NUMBER
 from ttcodegen.dialects.datatypes import shape_of
 from ttcodegen.dialects.operation import CatalogueOp
 from ttcodegen.lazy_numpy import Array
@@ -17,7 +18,6 @@ from ttcodegen.ops.attention_decode import (
     verify_positions,
     verify_sink,
 )
-from ttcodegen.ops.attribute_kinds import BOOLEAN, INTEGER, NUMBER
 from ttcodegen.ops.cpu_lowering import cpu_call
 from ttcodegen.ops.data_movement import expect_shape
 from ttcodegen.ops.definition import (

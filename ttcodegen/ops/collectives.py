@@ -9,8 +9,8 @@ from math import prod
 from xdsl.ir import SSAValue
 from xdsl.utils.exceptions import VerifyException
 
+from ttcodegen.dialects.attribute_kinds import ENUMERATOR, INTEGER, INTEGERS
 from ttcodegen.dialects.operation import AttributeSpec, CatalogueOp
-from ttcodegen.ops.attribute_kinds import ENUMERATOR, INTEGER, INTEGERS
 from ttcodegen.ops.data_movement import expect_shape, normalized_dim
 from ttcodegen.ops.definition import (
     ResultRule,

@@ -17,10 +17,10 @@ from xdsl.dialects.builtin import TensorType
 from xdsl.ir import Attribute, SSAValue
 from xdsl.utils.exceptions import VerifyException
 
+from ttcodegen.dialects.attribute_kinds import BOOLEANS, INTEGER, INTEGERS, STRING, AttributeKind
 from ttcodegen.dialects.datatypes import element_of, shape_of
 from ttcodegen.dialects.operation import CatalogueOp
 from ttcodegen.lazy_numpy import np
-from ttcodegen.ops.attribute_kinds import BOOLEANS, INTEGER, INTEGERS, STRING, AttributeKind
 from ttcodegen.ops.convolution import with_bias
 from ttcodegen.ops.data_movement import expect_shape
 from ttcodegen.ops.definition import Call, TTIRDefinition, attribute, operand, optional, register

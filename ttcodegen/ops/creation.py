@@ -10,12 +10,12 @@ from xdsl.dialects.builtin import TensorType
 from xdsl.ir import SSAValue
 from xdsl.utils.exceptions import VerifyException
 
+from ttcodegen.dialects.attribute_kinds import CONSTANT, INTEGER, INTEGERS, NUMBER
 from ttcodegen.dialects.constants import constant_array, elements, splat_value
 from ttcodegen.dialects.datatypes import f32, si32
 from ttcodegen.dialects.operation import CatalogueOp
 from ttcodegen.dialects.placement import declared_data_type
 from ttcodegen.lazy_numpy import Array, np
-from ttcodegen.ops.attribute_kinds import CONSTANT, INTEGER, INTEGERS, NUMBER
 from ttcodegen.ops.constant_values import number_as, splat_of
 from ttcodegen.ops.cpp_calls import (
     Argument,

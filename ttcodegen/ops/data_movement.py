@@ -9,11 +9,11 @@ from xdsl.dialects.builtin import TensorType
 from xdsl.ir import SSAValue
 from xdsl.utils.exceptions import VerifyException
 
+from ttcodegen.dialects.attribute_kinds import INTEGER, INTEGERS, NUMBER
 from ttcodegen.dialects.datatypes import DataType, element_of, normalized_data_type, shape_of
 from ttcodegen.dialects.operation import CatalogueOp
 from ttcodegen.dialects.placement import TensorPlacement, declared_data_type
 from ttcodegen.lazy_numpy import Array, np
-from ttcodegen.ops.attribute_kinds import INTEGER, INTEGERS, NUMBER
 from ttcodegen.ops.constant_values import number_as
 from ttcodegen.ops.cpp_calls import (
     CppCalls,

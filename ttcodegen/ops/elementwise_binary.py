@@ -10,11 +10,11 @@ from xdsl.dialects.builtin import TensorType
 from xdsl.ir import SSAValue
 from xdsl.utils.exceptions import VerifyException
 
+from ttcodegen.dialects.attribute_kinds import DATA_TYPE, NUMBER
 from ttcodegen.dialects.datatypes import DataType, element_of, f32, normalized_data_type, shape_of
 from ttcodegen.dialects.operation import CatalogueOp
 from ttcodegen.dialects.placement import declared_data_type
 from ttcodegen.lazy_numpy import Array, np
-from ttcodegen.ops.attribute_kinds import DATA_TYPE, NUMBER
 from ttcodegen.ops.constant_values import splat_of
 from ttcodegen.ops.cpp_calls import (
     NULLOPT,

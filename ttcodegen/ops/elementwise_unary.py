@@ -7,10 +7,10 @@ from dataclasses import dataclass
 
 from xdsl.utils.exceptions import VerifyException
 
+from ttcodegen.dialects.attribute_kinds import NUMBER
 from ttcodegen.dialects.datatypes import DataType
 from ttcodegen.dialects.operation import CatalogueOp
 from ttcodegen.lazy_numpy import Array, np
-from ttcodegen.ops.attribute_kinds import NUMBER
 from ttcodegen.ops.cpp_calls import attribute_, cpp_call, cpp_text, operand_
 from ttcodegen.ops.cpu_lowering import cpu_call
 from ttcodegen.ops.definition import (

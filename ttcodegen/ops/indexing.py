@@ -10,12 +10,12 @@ from xdsl.dialects.builtin import DenseIntOrFPElementsAttr, TensorType
 from xdsl.ir import Operation, SSAValue
 from xdsl.utils.exceptions import VerifyException
 
+from ttcodegen.dialects.attribute_kinds import ENUMERATOR, INTEGER, INTEGERS
 from ttcodegen.dialects.constants import constant_array
 from ttcodegen.dialects.datatypes import DataType, bf16, element_of, f32, shape_of, si32, ui32
 from ttcodegen.dialects.operation import CatalogueOp
 from ttcodegen.lazy_numpy import Array, np
 from ttcodegen.ops import slices_by_index
-from ttcodegen.ops.attribute_kinds import ENUMERATOR, INTEGER, INTEGERS
 from ttcodegen.ops.cpp_calls import (
     NULLOPT,
     CppCalls,

@@ -8,12 +8,12 @@ from xdsl.dialects.builtin import DenseIntOrFPElementsAttr, TensorType, i32
 from xdsl.ir import SSAValue
 from xdsl.utils.exceptions import VerifyException
 
+from ttcodegen.dialects.attribute_kinds import BOOLEAN
 from ttcodegen.dialects.datatypes import DataType, element_of, shape_of
 from ttcodegen.dialects.operation import CatalogueOp
 from ttcodegen.dialects.shards import Shards
 from ttcodegen.lazy_numpy import Array, np
 from ttcodegen.ops.attention import require
-from ttcodegen.ops.attribute_kinds import BOOLEAN
 from ttcodegen.ops.cpp_calls import (
     COMPUTE_CONFIG_ATTRIBUTE,
     NULLOPT,

@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING
 
 from xdsl.ir import SSAValue
 
+from ttcodegen.dialects.attribute_kinds import BOOLEAN
 from ttcodegen.dialects.operation import CatalogueOp
 from ttcodegen.dialects.placement import declared_data_type
 from ttcodegen.lazy_numpy import Array, np
-from ttcodegen.ops.attribute_kinds import BOOLEAN
 from ttcodegen.ops.cpp_calls import Argument, CppCalls, Text, cpp_text
 from ttcodegen.ops.cpu_lowering import cpu_call
 from ttcodegen.ops.data_movement import expect_shape

@@ -12,10 +12,10 @@ from xdsl.dialects.builtin import TensorType
 from xdsl.ir import Attribute, SSAValue
 from xdsl.utils.exceptions import VerifyException
 
+from ttcodegen.dialects.attribute_kinds import ENUMERATOR, INTEGERS, AttributeKind
 from ttcodegen.dialects.datatypes import element_of, numpy_name, shape_of
 from ttcodegen.dialects.operation import CatalogueOp
 from ttcodegen.lazy_numpy import np
-from ttcodegen.ops.attribute_kinds import ENUMERATOR, INTEGERS, AttributeKind
 from ttcodegen.ops.data_movement import expect_shape
 from ttcodegen.ops.definition import Call, TTIRDefinition, attribute, register, variadic
 from ttcodegen.ops.op_builder import OpBuilder

@@ -14,6 +14,7 @@ from xdsl.dialects.builtin import DenseIntOrFPElementsAttr, TensorType
 from xdsl.ir import Attribute, SSAValue
 from xdsl.utils.exceptions import VerifyException
 
+from ttcodegen.dialects.attribute_kinds import INTEGER, INTEGERS, NUMBER, NUMBERS
 from ttcodegen.dialects.datatypes import (
     DataType,
     element_of,
@@ -25,7 +26,6 @@ from ttcodegen.dialects.datatypes import (
 from ttcodegen.dialects.operation import CatalogueOp
 from ttcodegen.dialects.placement import declared_data_type
 from ttcodegen.lazy_numpy import Array, np
-from ttcodegen.ops.attribute_kinds import INTEGER, INTEGERS, NUMBER, NUMBERS
 from ttcodegen.ops.cpp_calls import (
     Argument,
     ArgumentRule,

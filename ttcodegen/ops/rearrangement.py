@@ -11,11 +11,11 @@ from xdsl.dialects.builtin import Float16Type, Float64Type, TensorType
 from xdsl.ir import SSAValue
 from xdsl.utils.exceptions import VerifyException
 
+from ttcodegen.dialects.attribute_kinds import STRING
 from ttcodegen.dialects.datatypes import DataType, element_of, normalized_data_type, shape_of
 from ttcodegen.dialects.operation import CatalogueOp
 from ttcodegen.dialects.placement import declared_data_type
 from ttcodegen.lazy_numpy import Array, np
-from ttcodegen.ops.attribute_kinds import STRING
 from ttcodegen.ops.cpp_calls import Argument, CppCalls, Text, cpp_call, cpp_text, operand_
 from ttcodegen.ops.cpu_lowering import cpu_call
 from ttcodegen.ops.data_movement import expect_shape

@@ -5,11 +5,11 @@ from __future__ import annotations
 from xdsl.dialects.builtin import TensorType
 from xdsl.ir import SSAValue
 
+from ttcodegen.dialects.attribute_kinds import INTEGER
 from ttcodegen.dialects.datatypes import DataType, bf16, element_of, shape_of, ui32
 from ttcodegen.dialects.operation import CatalogueOp
 from ttcodegen.lazy_numpy import Array, np
 from ttcodegen.ops.attention import LOWEST_MASKED, require
-from ttcodegen.ops.attribute_kinds import INTEGER
 from ttcodegen.ops.cpp_calls import attribute_, cpp_call, operand_
 from ttcodegen.ops.cpu_lowering import cpu_call
 from ttcodegen.ops.data_movement import expect_shape

@@ -16,10 +16,10 @@ from xdsl.dialects.builtin import DenseIntOrFPElementsAttr, TensorType
 from xdsl.ir import SSAValue
 from xdsl.utils.exceptions import VerifyException
 
+from ttcodegen.dialects.attribute_kinds import BOOLEAN, INTEGER, INTEGERS
 from ttcodegen.dialects.datatypes import bf16, element_of, shape_of, si32
 from ttcodegen.dialects.operation import AttributeSpec, Call, CatalogueOp, attribute
 from ttcodegen.lazy_numpy import Array, np
-from ttcodegen.ops.attribute_kinds import BOOLEAN, INTEGER, INTEGERS
 from ttcodegen.ops.data_movement import expect_shape
 from ttcodegen.ops.op_builder import OpBuilder
 

@@ -7,10 +7,10 @@ from collections.abc import Sequence
 from xdsl.ir import SSAValue
 from xdsl.utils.exceptions import VerifyException
 
+from ttcodegen.dialects.attribute_kinds import INTEGER, INTEGERS
 from ttcodegen.dialects.datatypes import DataType
 from ttcodegen.dialects.operation import CatalogueOp
 from ttcodegen.lazy_numpy import Array, np
-from ttcodegen.ops.attribute_kinds import INTEGER, INTEGERS
 from ttcodegen.ops.cpp_calls import CppCalls, Text, small_vector_text
 from ttcodegen.ops.cpu_lowering import cpu_call
 from ttcodegen.ops.data_movement import MOVED, MOVEMENT, expect_shape, normalized_dim

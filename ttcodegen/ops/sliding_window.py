@@ -19,10 +19,10 @@ from xdsl.dialects.builtin import DictionaryAttr
 from xdsl.ir import Attribute, SSAValue
 from xdsl.utils.exceptions import VerifyException
 
+from ttcodegen.dialects.attribute_kinds import INTEGER, INTEGERS, AttributeKind
 from ttcodegen.dialects.datatypes import element_of, shape_of, tensor_type
 from ttcodegen.dialects.operation import CatalogueOp
 from ttcodegen.lazy_numpy import np
-from ttcodegen.ops.attribute_kinds import INTEGER, INTEGERS, AttributeKind
 from ttcodegen.ops.cpp_calls import Text
 from ttcodegen.ops.definition import AttributeSpec, Call, attribute
 from ttcodegen.ops.matmul import as_factor

@@ -9,6 +9,7 @@ from xdsl.dialects.builtin import TensorType
 from xdsl.ir import Attribute, SSAValue
 from xdsl.utils.exceptions import VerifyException
 
+from ttcodegen.dialects.attribute_kinds import BOOLEAN, INTEGER
 from ttcodegen.dialects.datatypes import (
     DataType,
     bf16,
@@ -21,7 +22,6 @@ from ttcodegen.dialects.datatypes import (
 )
 from ttcodegen.dialects.operation import CatalogueOp
 from ttcodegen.lazy_numpy import Array, np
-from ttcodegen.ops.attribute_kinds import BOOLEAN, INTEGER
 from ttcodegen.ops.cpp_calls import Argument, CppCalls, Default, Text, cpp_text, trimmed
 from ttcodegen.ops.cpu_lowering import counted_from_front, cpu_call
 from ttcodegen.ops.data_movement import expect_shape, normalized_dim

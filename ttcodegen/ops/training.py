@@ -8,10 +8,10 @@ from xdsl.dialects.builtin import TensorType
 from xdsl.ir import SSAValue
 from xdsl.utils.exceptions import VerifyException
 
+from ttcodegen.dialects.attribute_kinds import BOOLEAN, INTEGER, NUMBER, STRING
 from ttcodegen.dialects.datatypes import DataType, bf16, element_of, f32
 from ttcodegen.dialects.operation import CatalogueOp
 from ttcodegen.lazy_numpy import Array, np
-from ttcodegen.ops.attribute_kinds import BOOLEAN, INTEGER, NUMBER, STRING
 from ttcodegen.ops.cpp_calls import (
     Argument,
     CppCalls,

@@ -20,9 +20,9 @@ from ttcodegen.diagnostics import (
     Source,
     place_of,
 )
-from ttcodegen.dialects import load_dialects
 from ttcodegen.dialects.verification import verify_module
 from ttcodegen.frontends import read_module
+from ttcodegen.ops.context import load_dialects
 from ttcodegen.opt.chunks import SEPARATOR, split, unmet
 from ttcodegen.opt.command_line import Request
 from ttcodegen.opt.reproducer import reproduced_steps, write_reproducer

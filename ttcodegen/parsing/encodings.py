@@ -13,7 +13,7 @@ from ttcodegen.diagnostics import Diagnostics
 from ttcodegen.dialects.placement import TTNNLayoutAttr
 from ttcodegen.dialects.ttcore_device import TensorMeshAttr
 from ttcodegen.dialects.ttcore_layouts import BufferAttr, MetalLayoutAttr
-from ttcodegen.dialects.ttir import TTIROp
+from ttcodegen.ops.ttir import TTIROp
 
 _LAYOUTS = (TTNNLayoutAttr, MetalLayoutAttr, BufferAttr, TensorMeshAttr)
 

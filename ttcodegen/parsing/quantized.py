@@ -25,9 +25,9 @@ from xdsl.rewriter import Rewriter
 from ttcodegen.diagnostics import copy_source_offset
 from ttcodegen.dialects.operation import CatalogueOp
 from ttcodegen.dialects.quant import Quantization, quantization_of
-from ttcodegen.dialects.ttir import ttir_op_classes
 from ttcodegen.ops.definition import TTIRDefinition
 from ttcodegen.ops.op_builder import OpBuilder
+from ttcodegen.ops.ttir import ttir_op_classes
 
 _CONVERSIONS = ("quantize", "dequantize", "requantize")
 _NEW_VALUES = ("pad", "typecast")

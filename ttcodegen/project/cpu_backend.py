@@ -22,13 +22,13 @@ from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
-from ttcodegen import __version__
 from ttcodegen.messages import Level, tell
 from ttcodegen.project.build_steps import run_ninja, run_step
 from ttcodegen.project.cache import cache_folder
 from ttcodegen.project.prebuilt import DISABLING_VARIABLE, find_prebuilt
 from ttcodegen.project.sources import support_files
 from ttcodegen.project.toolchain import BuildError, Toolchain, first_error
+from ttcodegen.version import __version__
 
 PROJECT_FLAGS = (
     "-std=c++20 -O1 -DNDEBUG -fPIC -fvisibility=hidden -fvisibility-inlines-hidden -Wall -Wextra"

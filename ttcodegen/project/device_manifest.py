@@ -10,7 +10,6 @@ from typing import Any
 from xdsl.dialects.func import FuncOp
 
 from ttcodegen.conversions.device_module import DeviceProgram
-from ttcodegen.conversions.rebuilding import body_of
 from ttcodegen.dialects.cores import CoreRange
 from ttcodegen.dialects.functions import callee_of
 from ttcodegen.dialects.memory import Layout
@@ -18,6 +17,7 @@ from ttcodegen.dialects.operation import CatalogueOp
 from ttcodegen.dialects.placement import TensorPlacement
 from ttcodegen.dialects.programs import CircularBuffer, Kernel, Processor, Program
 from ttcodegen.dialects.tile import TILE_FORMATS, TILE_SIDE
+from ttcodegen.transforms.rebuilding import body_of
 
 _PROCESSORS = {
     Processor.READER: "riscv_1",

@@ -7,12 +7,12 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, cast
 
-from ttcodegen import __version__
 from ttcodegen.project.description import (
     FunctionDescription,
     ModuleDescription,
     TensorDescription,
 )
+from ttcodegen.version import __version__
 
 MANIFEST = "manifest.json"
 _TOOL = "ttcodegen"

@@ -10,7 +10,6 @@ from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ttcodegen import __version__
 from ttcodegen.emitc.spelling import comment_line, string_literal
 from ttcodegen.project.description import (
     FunctionDescription,
@@ -19,6 +18,7 @@ from ttcodegen.project.description import (
     TensorKind,
 )
 from ttcodegen.systems.description import DEFAULT_ARCHITECTURE
+from ttcodegen.version import __version__
 
 if TYPE_CHECKING:
     from jinja2 import Environment

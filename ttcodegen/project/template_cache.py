@@ -9,8 +9,8 @@ from pathlib import Path
 from jinja2 import BytecodeCache
 from jinja2.bccache import Bucket
 
-from ttcodegen import __version__
 from ttcodegen.project.cache import cache_folder
+from ttcodegen.version import __version__
 
 
 class TemplateCache(BytecodeCache):

@@ -9,8 +9,8 @@ from xdsl.ir import Operation, SSAValue
 from ttcodegen.dialects.datatypes import DataType
 from ttcodegen.dialects.operation import CatalogueOp
 from ttcodegen.dialects.placement import declared_data_type
-from ttcodegen.dialects.ttnn import TTNNOp
 from ttcodegen.ops.cpp_calls import COMPUTE_CONFIG_ATTRIBUTE
+from ttcodegen.ops.ttnn import TTNNOp
 
 
 @dataclass(frozen=True)

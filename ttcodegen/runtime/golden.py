@@ -17,7 +17,6 @@ from xdsl.dialects.func import FuncOp, ReturnOp
 from xdsl.ir import Attribute, Operation, SSAValue
 from xdsl.utils.exceptions import VerifyException
 
-from ttcodegen.conversions.rebuilding import body_of
 from ttcodegen.diagnostics import CompileError
 from ttcodegen.dialects.datatypes import numpy_name
 from ttcodegen.dialects.functions import argument_names, callee_of, location_text
@@ -25,6 +24,7 @@ from ttcodegen.dialects.operation import CatalogueOp
 from ttcodegen.parsing.structure import operation_name
 from ttcodegen.runtime.execution import Executor, Function, Observer, Step
 from ttcodegen.runtime.rounding import carried_source
+from ttcodegen.transforms.rebuilding import body_of
 
 assert ml_dtypes is not None
 

@@ -17,7 +17,6 @@ from xdsl.dialects.builtin import ModuleOp
 from xdsl.dialects.func import FuncOp, ReturnOp
 from xdsl.ir import Operation
 
-from ttcodegen.conversions.rebuilding import body_of
 from ttcodegen.diagnostics import CompileError, Source, source_offset
 from ttcodegen.flatbuffer import program as file
 from ttcodegen.flatbuffer.encoding import encode
@@ -30,6 +29,7 @@ from ttcodegen.runtime.drawing import draw_inputs
 from ttcodegen.runtime.execution import ExecutionError, Observation
 from ttcodegen.runtime.golden import Golden
 from ttcodegen.runtime.interpreter import Interpreter
+from ttcodegen.transforms.rebuilding import body_of
 
 # Both are float32 sums in perhaps another order.
 _SAME = Tolerance(0.9999, 0.01, 0.01, spread=2.0**-14, rounding=2.0**-12, agreement=0.99)

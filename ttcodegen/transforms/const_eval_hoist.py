@@ -18,11 +18,11 @@ from xdsl.dialects.func import FuncOp, ReturnOp
 from xdsl.ir import Block, Operation, Region, SSAValue
 from xdsl.passes import ModulePass
 
-from ttcodegen.conversions.rebuilding import body_of
 from ttcodegen.dialects.functions import CONST_EVAL, argument_type
 from ttcodegen.dialects.operation import CatalogueOp
 from ttcodegen.dialects.ttcore import ArgumentType, LoadCachedOp
 from ttcodegen.ops.definition import TTNNDefinition
+from ttcodegen.transforms.rebuilding import body_of
 
 
 def is_const_eval(function: FuncOp) -> bool:

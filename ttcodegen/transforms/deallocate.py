@@ -10,12 +10,13 @@ from xdsl.dialects.func import FuncOp, ReturnOp
 from xdsl.ir import Block, Operation, SSAValue
 from xdsl.passes import ModulePass
 
-from ttcodegen.conversions.rebuilding import body_of
 from ttcodegen.diagnostics import copy_source_offset
 from ttcodegen.dialects.operation import CatalogueOp
+from ttcodegen.dialects.placement import placement_of
 from ttcodegen.dialects.ttcore import LoadCachedOp
-from ttcodegen.dialects.ttnn import placement_of, ttnn_op_classes
 from ttcodegen.ops.definition import Memory, TTNNDefinition
+from ttcodegen.ops.ttnn import ttnn_op_classes
+from ttcodegen.transforms.rebuilding import body_of
 
 
 @dataclass(frozen=True)

@@ -11,12 +11,13 @@ from xdsl.dialects.func import FuncOp
 from xdsl.ir import SSAValue
 from xdsl.passes import ModulePass
 
-from ttcodegen.conversions.rebuilding import keep, rebuild
 from ttcodegen.dialects.datatypes import DataType
 from ttcodegen.dialects.operation import CatalogueOp
-from ttcodegen.dialects.ttnn import TensorPlacement, placed_type, placement_of, ttnn_op_classes
+from ttcodegen.dialects.placement import TensorPlacement, placed_type, placement_of
 from ttcodegen.ops.definition import Layout, Memory
 from ttcodegen.ops.op_builder import OpBuilder
+from ttcodegen.ops.ttnn import ttnn_op_classes
+from ttcodegen.transforms.rebuilding import keep, rebuild
 
 TILIZED = (
     DataType.BFLOAT16,

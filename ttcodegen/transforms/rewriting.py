@@ -18,9 +18,9 @@ from xdsl.dialects.func import FuncOp
 from xdsl.ir import Attribute, Block, Operation, OpResult, SSAValue
 
 from ttcodegen.dialects.operation import CatalogueOp
-from ttcodegen.dialects.ttir import ttir_op_classes
 from ttcodegen.ops.definition import TTIRDefinition
 from ttcodegen.ops.op_builder import OpBuilder
+from ttcodegen.ops.ttir import ttir_op_classes
 
 Replacement = SSAValue | Sequence[SSAValue]
 Rule = Callable[["Rewriter", CatalogueOp], Replacement | None]

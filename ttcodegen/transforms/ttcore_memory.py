@@ -12,7 +12,6 @@ from xdsl.dialects.func import FuncOp, ReturnOp
 from xdsl.ir import Attribute, BlockArgument, Operation, SSAValue
 from xdsl.passes import ModulePass
 
-from ttcodegen.conversions.rebuilding import body_of
 from ttcodegen.diagnostics import CompileError, Diagnostics, Note
 from ttcodegen.dialects.datatypes import element_of, normalized_data_type, shape_of
 from ttcodegen.dialects.functions import argument_type
@@ -24,6 +23,7 @@ from ttcodegen.dialects.ttcore import ArgumentType, LoadCachedOp
 from ttcodegen.systems.description import DEFAULT_ARCHITECTURE, ChipDescription, default_system
 from ttcodegen.transforms.const_eval_hoist import is_const_eval
 from ttcodegen.transforms.deallocate import buffer_owners
+from ttcodegen.transforms.rebuilding import body_of
 
 _DEALLOCATIONS = ("ttnn.deallocate", "ttmetal.deallocate_buffer")
 

@@ -18,11 +18,11 @@ from xdsl.passes import ModulePass
 
 from ttcodegen.dialects.datatypes import element_of, shape_of
 from ttcodegen.dialects.operation import CatalogueOp
-from ttcodegen.dialects.ttir import ttir_op_classes
 from ttcodegen.ops.constant_values import splat_of
 from ttcodegen.ops.definition import TTIR
 from ttcodegen.ops.elementwise import verify_broadcast
 from ttcodegen.ops.op_builder import broadcast_shapes
+from ttcodegen.ops.ttir import ttir_op_classes
 from ttcodegen.transforms.rewriting import PatternSet, Rewriter, functions
 
 Shape = tuple[int, ...]

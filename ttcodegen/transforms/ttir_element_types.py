@@ -29,6 +29,7 @@ from xdsl.ir import Attribute, Operation, SSAValue, TypeAttribute
 from xdsl.passes import ModulePass
 
 from ttcodegen.diagnostics import CompileError, Diagnostics
+from ttcodegen.dialects.attribute_kinds import NUMBER
 from ttcodegen.dialects.constants import constant_array, elements
 from ttcodegen.dialects.datatypes import (
     DataType,
@@ -40,7 +41,6 @@ from ttcodegen.dialects.datatypes import (
 from ttcodegen.dialects.functions import SOURCE_TYPES
 from ttcodegen.dialects.operation import CatalogueOp
 from ttcodegen.lazy_numpy import np
-from ttcodegen.ops.attribute_kinds import NUMBER
 from ttcodegen.ops.constant_values import number_as
 from ttcodegen.transforms.rewriting import (
     Replacement,

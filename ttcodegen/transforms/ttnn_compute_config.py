@@ -12,8 +12,8 @@ from ttcodegen.dialects.compute_config import ComputeConfig, ComputeConfigAttr
 from ttcodegen.dialects.datatypes import DataType
 from ttcodegen.dialects.placement import declared_data_type
 from ttcodegen.dialects.system import system_of
-from ttcodegen.dialects.ttnn import TTNNOp
 from ttcodegen.ops.cpp_calls import COMPUTE_CONFIG_ATTRIBUTE
+from ttcodegen.ops.ttnn import TTNNOp
 from ttcodegen.transforms.ttnn_layout import operand_specs
 
 _ARCHITECTURE = "wormhole_b0"

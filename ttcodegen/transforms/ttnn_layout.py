@@ -12,27 +12,27 @@ from xdsl.ir import BlockArgument, Operation, SSAValue
 from xdsl.passes import ModulePass
 from xdsl.rewriter import Rewriter
 
-from ttcodegen.conversions.rebuilding import body_of, keep, rebuild
 from ttcodegen.diagnostics import CompileError
+from ttcodegen.dialects.attribute_kinds import DATA_TYPE
 from ttcodegen.dialects.datatypes import DataType, shape_of
 from ttcodegen.dialects.functions import argument_type
 from ttcodegen.dialects.memory import LAYOUTS_WANTED
 from ttcodegen.dialects.operation import CatalogueOp
-from ttcodegen.dialects.shards import GRID_WIDTH, Shards
-from ttcodegen.dialects.system import system_of
-from ttcodegen.dialects.ttcore import ArgumentType
-from ttcodegen.dialects.ttir import TTIROp
-from ttcodegen.dialects.ttnn import (
+from ttcodegen.dialects.placement import (
     TensorPlacement,
     TTNNLayoutAttr,
     declared_data_type,
     placed_type,
     placement_of,
-    ttnn_op_classes,
 )
-from ttcodegen.ops.attribute_kinds import DATA_TYPE
+from ttcodegen.dialects.shards import GRID_WIDTH, Shards
+from ttcodegen.dialects.system import system_of
+from ttcodegen.dialects.ttcore import ArgumentType
 from ttcodegen.ops.definition import Layout, Memory, OperandSpec, ResultRule, TTNNDefinition
 from ttcodegen.ops.op_builder import OpBuilder
+from ttcodegen.ops.ttir import TTIROp
+from ttcodegen.ops.ttnn import ttnn_op_classes
+from ttcodegen.transforms.rebuilding import body_of, keep, rebuild
 from ttcodegen.transforms.rewriting import set_type
 
 

@@ -15,7 +15,6 @@ from xdsl.utils.exceptions import VerifyException
 
 from tests.random_programs.generator import ELEMENTS, Generator, Recipe, Shape
 from ttcodegen.dialects.datatypes import element_of, i1, numpy_name, shape_of
-from ttcodegen.dialects.ttir import ttir_op_classes
 from ttcodegen.ops.definition import (
     REQUIRED,
     TTIR,
@@ -26,6 +25,7 @@ from ttcodegen.ops.definition import (
 )
 from ttcodegen.ops.elementwise import verify_bits, verify_broadcast, verify_integers
 from ttcodegen.ops.op_builder import OpBuilder, broadcast_shapes
+from ttcodegen.ops.ttir import ttir_op_classes
 from ttcodegen.runtime.rounding import carried_source
 
 

@@ -13,7 +13,6 @@ from xdsl.passes import ModulePass
 
 from ttcodegen.conversions.cpu_calls import cpu_function_name, overwritten_operands
 from ttcodegen.conversions.device_module import MEANING
-from ttcodegen.conversions.rebuilding import body_of
 from ttcodegen.conversions.ttir_to_ttmetal.coverage import check_coverage
 from ttcodegen.conversions.ttir_to_ttmetal.groups import (
     FILLS,
@@ -39,6 +38,7 @@ from ttcodegen.ops.constant_values import splat_of
 from ttcodegen.parsing.structure import operation_name
 from ttcodegen.systems.description import DEFAULT_ARCHITECTURE, default_system
 from ttcodegen.transforms.inline import is_entry
+from ttcodegen.transforms.rebuilding import body_of
 from ttcodegen.transforms.rewriting import functions, set_type
 
 _LOWERINGS = {

@@ -29,8 +29,8 @@ from xdsl.dialects.builtin import (
 from xdsl.ir import Attribute, Dialect, Operation, OpTraits
 from xdsl.parser import Parser
 
-from ttcodegen.dialects import load_dialects
 from ttcodegen.dialects.constants import constant_array
+from ttcodegen.ops.context import load_dialects
 
 DIALECTS = ("stablehlo", "mhlo", "chlo", "sdy")
 

@@ -7,9 +7,9 @@ from xdsl.dialects.builtin import FloatAttr, IntegerAttr
 from xdsl.ir import Attribute, SSAValue
 
 from ttcodegen.diagnostics import CompileError
+from ttcodegen.dialects.attribute_kinds import INTEGERS
 from ttcodegen.frontends.foreign import ForeignOp
 from ttcodegen.frontends.translation import constant_of
-from ttcodegen.ops.attribute_kinds import INTEGERS
 
 
 def integers(op: ForeignOp, index: int, *names: str) -> list[int]:

@@ -6,12 +6,12 @@ import numpy as np
 from xdsl.ir import SSAValue
 
 from ttcodegen.diagnostics import CompileError
+from ttcodegen.dialects.attribute_kinds import CONSTANT
 from ttcodegen.dialects.datatypes import element_of, f32, is_boolean
 from ttcodegen.frontends.foreign import ForeignOp
 from ttcodegen.frontends.tosa import movement, quantized, windows
 from ttcodegen.frontends.tosa.operands import flag, integer, number, scalar, zero_point
 from ttcodegen.frontends.translation import Rule, Translator
-from ttcodegen.ops.attribute_kinds import CONSTANT
 
 _LARGEST = float(np.finfo(np.float32).max)
 

@@ -23,10 +23,10 @@ from xdsl.rewriter import Rewriter
 
 from ttcodegen.compat.ttnn_modules import is_device, name_of
 from ttcodegen.diagnostics import Diagnostics, copy_source_offset
+from ttcodegen.dialects.attribute_kinds import INTEGERS, NUMBER
 from ttcodegen.dialects.datatypes import shape_of
 from ttcodegen.dialects.ttcore import LoadCachedOp
-from ttcodegen.dialects.ttnn import TTNNOp, ttnn_op_classes
-from ttcodegen.ops.attribute_kinds import INTEGERS, NUMBER
+from ttcodegen.ops.ttnn import TTNNOp, ttnn_op_classes
 
 Properties = dict[str, Attribute]
 Spell = Callable[[Operation, Properties], None]

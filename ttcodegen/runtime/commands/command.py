@@ -9,10 +9,10 @@ from enum import IntEnum
 from pathlib import Path
 from typing import Any, ClassVar
 
-from ttcodegen import __version__
 from ttcodegen.diagnostics import CompileError
 from ttcodegen.runtime.commands.arguments import resolved
 from ttcodegen.runtime.commands.artifacts import Artifacts, Logger, json_text
+from ttcodegen.version import __version__
 
 SCHEMA_VERSION = 1
 """Of result files: goes up when an entry is taken away or means something else."""

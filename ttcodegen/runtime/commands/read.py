@@ -149,9 +149,9 @@ def _mlir(binary: Binary) -> str:
 def _cpp(binary: Binary, path: Path) -> str:
     """The C++ of the program, as it is generated anew."""
     from ttcodegen.conversions.convert_ttnn_to_emitc import ConvertTTNNToEmitC
-    from ttcodegen.dialects import load_dialects
     from ttcodegen.emitc.printer import print_module
     from ttcodegen.flatbuffer.module import module_of
+    from ttcodegen.ops.context import load_dialects
     from ttcodegen.project.description import module_name
 
     module = module_of(binary)

@@ -12,10 +12,10 @@ from pathlib import Path
 
 from ttcodegen.compilation import CompiledModule, CompileOptions, emit_module
 from ttcodegen.diagnostics import CompileError
-from ttcodegen.dialects import load_dialects
 from ttcodegen.flatbuffer.module import module_of
 from ttcodegen.flatbuffer.program import Program
 from ttcodegen.flatbuffer.reader import read_ttnn_file
+from ttcodegen.ops.context import load_dialects
 from ttcodegen.project.building import build_project
 from ttcodegen.project.rendering import project_files
 from ttcodegen.project.toolchain import find_toolchain

@@ -8,25 +8,8 @@ from xdsl.ir import Dialect
 
 from ttcodegen.dialects.compute_config import ComputeConfigAttr
 from ttcodegen.dialects.operation import CatalogueOp
-from ttcodegen.dialects.placement import (
-    TensorPlacement,
-    TTNNLayoutAttr,
-    declared_data_type,
-    placed_type,
-    placement_of,
-)
+from ttcodegen.dialects.placement import TTNNLayoutAttr
 from ttcodegen.ops.definition import TTNN
-
-__all__ = [
-    "TTNNLayoutAttr",
-    "TTNNOp",
-    "TensorPlacement",
-    "declared_data_type",
-    "placed_type",
-    "placement_of",
-    "ttnn_dialect",
-    "ttnn_op_classes",
-]
 
 
 class TTNNOp(CatalogueOp):

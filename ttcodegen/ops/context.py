@@ -1,0 +1,76 @@
+"""The context that modules are read in: all dialects of the compiler."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from xdsl.context import Context
+from xdsl.dialects.builtin import Builtin
+from xdsl.dialects.func import Func
+from xdsl.ir import Dialect
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+
+def load_dialects() -> Context:
+    """A context with all dialects that modules are made of; unregistered ops are kept.
+
+    Those of the stages after TTIR and TTNN are loaded when a module has them.
+    """
+    from ttcodegen.dialects.ttcore import TTCore
+    from ttcodegen.ops.ttir import ttir_dialect
+    from ttcodegen.ops.ttnn import ttnn_dialect
+
+    context = Context(allow_unregistered=True)
+    for dialect in (Builtin, Func, TTCore, ttir_dialect(), ttnn_dialect()):
+        context.load_dialect(dialect)
+    for name, factory in _LOWER_DIALECTS.items():
+        context.register_dialect(name, factory)
+    return context
+
+
+def _arith() -> Dialect:
+    from xdsl.dialects.arith import Arith
+
+    return Arith
+
+
+def _emitc() -> Dialect:
+    from ttcodegen.emitc.dialect import EmitC
+
+    return EmitC
+
+
+def _memref() -> Dialect:
+    from xdsl.dialects.memref import MemRef
+
+    return MemRef
+
+
+def _scf() -> Dialect:
+    from xdsl.dialects.scf import Scf
+
+    return Scf
+
+
+def _ttkernel() -> Dialect:
+    from ttcodegen.dialects.ttkernel import ttkernel_dialect
+
+    return ttkernel_dialect()
+
+
+def _ttmetal() -> Dialect:
+    from ttcodegen.dialects.ttmetal import ttmetal_dialect
+
+    return ttmetal_dialect()
+
+
+_LOWER_DIALECTS: dict[str, Callable[[], Dialect]] = {
+    "arith": _arith,
+    "emitc": _emitc,
+    "memref": _memref,
+    "scf": _scf,
+    "ttkernel": _ttkernel,
+    "ttmetal": _ttmetal,
+}

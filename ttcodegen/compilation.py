@@ -6,7 +6,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-from ttcodegen.compat.ttmetal_programs import DISPATCH, lift_programs
 from ttcodegen.diagnostics import CompileError, Diagnostics, Source
 from ttcodegen.dialects.system import set_system, system_of
 from ttcodegen.dialects.verification import verify_module
@@ -83,8 +82,6 @@ def compile_module(
     runner = runner if runner is not None else PassRunner(load_dialects())
     with runner.stage("parse"):
         module = source_module(source, diagnostics)
-        if DISPATCH in source.text:
-            lift_programs(module)
         check_supported(module)
     input_hash = source.digest
     with runner.stage("verify"):

@@ -23,6 +23,21 @@ if TYPE_CHECKING:
     from ttcodegen.device_compilation import DeviceSources
 
 
+def take_over_programs(module: ModuleOp) -> None:
+    """Makes programs of today of what dispatches those of 2024; leaves other modules alone.
+
+    Raises:
+        CompileError: at a program that computes no more or less than one builtin.
+    """
+    from ttcodegen.compat.ttmetal_programs import lift_programs
+    from ttcodegen.ops.context import load_dialects
+    from ttcodegen.transforms.pass_runner import PassRunner
+    from ttcodegen.transforms.registry import Step, passes_of
+
+    if lift_programs(module):
+        PassRunner(load_dialects()).run(module, passes_of(Step("ttir-to-ttmetal-pipeline")))
+
+
 @dataclass(frozen=True)
 class ConvertTTMetalToEmitC(ModulePass):
     """Makes one `emitc.file` per source file of what was a module of device programs.
@@ -41,6 +56,7 @@ class ConvertTTMetalToEmitC(ModulePass):
     release: str = "0.70.1"
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
+        take_over_programs(op)
         sources = self._sources(op)
         host = sources.host.module
         written = {str(file.properties["id"]).strip('"') for file in host.ops}

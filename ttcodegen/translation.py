@@ -279,14 +279,10 @@ def _module(source: Source | bytes) -> ModuleOp:
 
 def _program_module(source: Source | bytes) -> ModuleOp:
     """The module of a text; programs of 2024 as those of today that compute the same."""
-    from ttcodegen.compat.ttmetal_programs import lift_programs
-    from ttcodegen.ops.context import load_dialects
-    from ttcodegen.transforms.pass_runner import PassRunner
-    from ttcodegen.transforms.registry import Step, passes_of
+    from ttcodegen.device_emission import take_over_programs
 
     module = _module(source)
-    if lift_programs(module):
-        PassRunner(load_dialects()).run(module, passes_of(Step("ttir-to-ttmetal-pipeline")))
+    take_over_programs(module)
     return module
 
 

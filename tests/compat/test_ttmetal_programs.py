@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
+from ttcodegen.cli.ttcodegen import main
 from ttcodegen.compat.ttmetal_programs import lift_programs
 from ttcodegen.diagnostics import CompileError, Source
 from ttcodegen.parsing import parse_module
@@ -50,6 +53,14 @@ def test_its_kernels_become_cpp() -> None:
     made = ttkernel_to_cpp(Source("in.mlir", PROGRAM))
     assert "compute_multiply.cpp" in made.files
     assert "mul_tiles" in str(made.whole) or "mul_binary_tile" in str(made.whole)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("target", ["ttnn", "ttmetal"])
+def test_its_project_computes_it(target: str, tmp_path: Path) -> None:
+    source = tmp_path / "listing.mlir"
+    source.write_text(PROGRAM, "utf-8")
+    assert main([str(source), "-o", str(tmp_path / "out"), "--target", target, "--check"]) == 0
 
 
 def test_a_builtin_that_is_no_op_is_refused() -> None:

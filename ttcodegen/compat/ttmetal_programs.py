@@ -4,11 +4,14 @@ compute is an op of TTIR, which becomes a device program of today, or calls of t
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import cast
 
+from xdsl.context import Context
 from xdsl.dialects.builtin import FunctionType, ModuleOp, SymbolRefAttr, TensorType
 from xdsl.dialects.func import FuncOp
 from xdsl.ir import Attribute, Operation, SSAValue
+from xdsl.passes import ModulePass
 from xdsl.rewriter import Rewriter
 
 from ttcodegen.compat.ttir_buffers import MISSPELLED
@@ -18,6 +21,17 @@ from ttcodegen.ops.ttir import ttir_op_classes
 DISPATCH = "ttmetal.dispatch"
 
 
+@dataclass(frozen=True)
+class LiftPrograms(ModulePass):
+    """Turns functions that dispatch programs of 2024 into the functions of TTIR that compute the
+    same, which every pipeline lowers anew. Raises CompileError where `lift_programs` does."""
+
+    name = "ttmetal-lift-programs"
+
+    def apply(self, ctx: Context, op: ModuleOp) -> None:
+        lift_programs(op)
+
+
 def lift_programs(module: ModuleOp) -> bool:
     """Turns functions that dispatch such programs into functions of TTIR; whether there were any.
 
@@ -25,8 +39,12 @@ def lift_programs(module: ModuleOp) -> bool:
         CompileError: at a program that computes no more or less than one builtin.
     """
     found = False
-    for function in list(module.walk()):
-        if isinstance(function, FuncOp) and any(op.name == DISPATCH for op in function.walk()):
+    for function in list(module.ops):
+        if (
+            isinstance(function, FuncOp)
+            and function.body.blocks
+            and any(op.name == DISPATCH for op in function.body.block.ops)
+        ):
             _lift(function)
             found = True
     return found

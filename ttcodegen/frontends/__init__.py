@@ -79,7 +79,8 @@ def read_module(source: Source, diagnostics: Diagnostics | None = None) -> Modul
 
 def source_module(source: Source, diagnostics: Diagnostics | None = None) -> ModuleOp:
     """What a source means to the compiler: as `read_module`, and calls of the library that another
-    tool has printed are spelled as the catalogue spells them.
+    tool has printed are spelled as the catalogue spells them; programs of the device of 2024 are
+    what they compute.
 
     Raises:
         CompileError: as `read_module`.
@@ -92,6 +93,10 @@ def source_module(source: Source, diagnostics: Diagnostics | None = None) -> Mod
 
         if is_ttnn(module):
             normalize_ttnn(module, diagnostics)
+    if "ttmetal.dispatch" in source.text:
+        from ttcodegen.compat.ttmetal_programs import lift_programs
+
+        lift_programs(module)
     return module
 
 

@@ -35,6 +35,7 @@ def ttir_to_ttnn(options: Values) -> Iterator[Step | str]:
     yield Step("ttcore-register-device", _chosen(options, SYSTEM_OPTIONS))
     if options["argument-types"]:
         yield Step("populate-argument-types", {"argument-types": options["argument-types"]})
+    yield "ttmetal-lift-programs"
     yield Step("inline", {"cpu-functions": True})
     yield Step("ttir-pipeline", _chosen(options, _TTIR_OPTIONS))
     yield "convert-ttir-to-ttnn"

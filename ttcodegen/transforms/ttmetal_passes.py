@@ -22,6 +22,7 @@ def ttir_to_ttmetal(options: Values) -> Iterator[Step | str]:
     """From what the user wrote to programs of the device, in order."""
     system = {o.name: options[o.name] for o in SYSTEM_OPTIONS if options[o.name] != o.default}
     yield Step("ttcore-register-device", system)
+    yield "ttmetal-lift-programs"
     yield "ttcore-check-sizes"
     if options["enable-cpu-hoist"]:
         yield "inline"
@@ -116,6 +117,13 @@ PASSES = (
         implementation="ttcodegen.transforms.ttmetal_weight_types:TTMetalWeightTypes",
         description="Keeps weights as block floats, where programs read whole tiles of them.",
         options=(_WEIGHT_TYPE,),
+    ),
+    PassEntry(
+        name="ttmetal-lift-programs",
+        group=Group.TTMETAL,
+        implementation="ttcodegen.compat.ttmetal_programs:LiftPrograms",
+        description="Turns programs that ttmetal.dispatch describes, as it did in 2024, into the "
+        "ops of TTIR that they compute.",
     ),
     PassEntry(
         name="convert-ttir-to-ttmetal",

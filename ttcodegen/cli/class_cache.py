@@ -30,7 +30,8 @@ class ClassCache:
 
     def __init__(self, path: Path) -> None:
         self._path = path
-        self._codes: dict[str, CodeType] = {}
+        # As bytes: a process needs few of all that were ever kept.
+        self._codes: dict[str, bytes] = {}
         self._grown = False
         try:
             data = path.read_bytes()
@@ -38,7 +39,7 @@ class ClassCache:
             return
         # marshal trusts what it is given: half a file could end the interpreter.
         if data[:4] == _checksum(data[4:]):
-            content: dict[str, CodeType] = marshal.loads(data[4:])
+            content: dict[str, bytes] = marshal.loads(data[4:])
             if len(content) <= _MOST_TEXTS:
                 self._codes = content
 
@@ -49,11 +50,13 @@ class ClassCache:
         variables: dict[str, Any] | None = None,
     ) -> None:
         """What `exec` does with the text of a program."""
-        code = self._codes.get(source)
-        if code is None:
+        kept = self._codes.get(source)
+        if kept is None:
             code = compile(source, "<string>", "exec")
-            self._codes[source] = code
+            self._codes[source] = marshal.dumps(code)
             self._grown = True
+        else:
+            code: CodeType = marshal.loads(kept)
         exec(code, namespace, variables)
 
     def save(self) -> None:
@@ -82,7 +85,7 @@ def keep_generated_methods() -> None:
     # Bytecode differs between versions of the interpreter, and may between builds of it.
     tag = f"{sys.implementation.cache_tag}-{sys.hexversion:x}"
     try:
-        cache = ClassCache(cache_folder() / f"classes-{tag}")
+        cache = ClassCache(cache_folder() / f"methods-{tag}")
     except RuntimeError:
         # There is no home folder to have a cache in.
         return

@@ -70,6 +70,9 @@ def run_program(
     try:
         status = _run(Invocation(program, sys.argv[1:] if argv is None else argv), command)
         sys.stdout.flush()
+        if argv is None:
+            # Nor would the collections with which the interpreter ends.
+            gc.freeze()
         return status
     except BrokenPipeError:
         _give_up_stdout()

@@ -76,19 +76,51 @@ func.func @f(%x: tensor<32x256xf32, #tiles> {ttcore.argument_type = #ttcore.argu
     assert "prepare_f" in "\n".join(compiled(module).files.values())
 
 
+PRODUCT = LAYOUTS + (
+    "func.func @f(%a: tensor<32x256xf32, #tiles>, %b: tensor<256x32xf32, #tiles>) -> "
+    'tensor<32x32xf32, #tiles> {\n  %0 = "ttnn.matmul"(%a, %b) <{matmul_program_config = '
+    "#ttnn.matmul_multi_core_reuse_multi_cast_1d_program_config<compute_with_storage_grid_size = "
+    "#ttnn.core_coord<8, 2>, in0_block_w = 1, out_subblock_h = 1, out_subblock_w = 1, "
+    "per_core_m = 1, per_core_n = 1, fused_activation = #ttnn.unary_with_param<op_type = relu>, "
+    "mcast_in0 = true, hop_cores = #ttnn.core_range_set<>>, transpose_a = false, "
+    "transpose_b = false}> : (tensor<32x256xf32, #tiles>, tensor<256x32xf32, #tiles>) -> "
+    "tensor<32x32xf32, #tiles>\n  return %0 : tensor<32x32xf32, #tiles>\n}\n"
+)
+
+
+def test_program_configurations_are_kept() -> None:
+    tuning = compiled(PRODUCT).files["src/tuning.hpp"]
+    assert "MatmulMultiCoreReuseMultiCast1DProgramConfig" in tuning
+    assert ".compute_with_storage_grid_size = {8, 2}" in tuning
+    assert ".out_block_h = 1" in tuning  # The whole of a core, where the text names no blocks.
+    assert "UnaryOpType::RELU" in tuning
+
+
+@pytest.mark.parametrize(
+    ("given", "changed", "message"),
+    [
+        ("out_subblock_w = 1", "out_subblock_w = 3", "subblocks of 1x3 tiles do not divide 1x1"),
+        ("out_subblock_h = 1", "out_subblock_h = 0", "'out_subblock_h' is 0"),
+        ("in0_block_w = 1, ", "", "lacks one of .*in0_block_w"),
+        ("op_type = relu", "op_type = cosh", "there is no activation 'cosh' of products"),
+        ("mcast_in0 = true", "mcast = true", "has no other 'mcast'"),
+        ("core_range_set<>", "core_range_set<[#ttnn.core_range<(0, 0), (1, 1)>]>", "hopped over"),
+    ],
+)
+def test_program_configurations_that_no_program_can_have(
+    given: str, changed: str, message: str
+) -> None:
+    assert given in PRODUCT
+    with pytest.raises(CompileError, match=message):
+        compiled(PRODUCT.replace(given, changed))
+
+
 def test_what_is_left_to_the_library_is_told() -> None:
-    module = LAYOUTS + (
-        "func.func @f(%a: tensor<32x256xf32, #tiles>, %b: tensor<256x32xf32, #tiles>) -> "
-        'tensor<32x32xf32, #tiles> {\n  %0 = "ttnn.matmul"(%a, %b) <{matmul_program_config = '
-        "#ttnn.matmul_multi_core_reuse_multi_cast_1d_program_config<in0_block_w = 1>, "
-        "transpose_a = false, transpose_b = false}> : (tensor<32x256xf32, #tiles>, "
-        "tensor<256x32xf32, #tiles>) -> tensor<32x32xf32, #tiles>\n"
-        "  return %0 : tensor<32x32xf32, #tiles>\n}\n"
-    )
+    module = PRODUCT.replace("transpose_a =", "conv2d_config = 1 : i32, transpose_a =")
     diagnostics = Diagnostics()
     compiled(module, diagnostics=diagnostics)
     told = [str(diagnostic) for diagnostic in diagnostics.diagnostics]
-    assert any("the program configuration of a matmul is left to the library" in t for t in told)
+    assert any("the configuration of a convolution is left to the library" in t for t in told)
 
 
 def test_given_compute_configurations_are_kept() -> None:

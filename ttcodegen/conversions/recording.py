@@ -14,6 +14,7 @@ from ttcodegen.diagnostics import CompileError
 from ttcodegen.dialects.compute_config import ComputeConfig
 from ttcodegen.dialects.operation import CatalogueOp
 from ttcodegen.dialects.placement import TensorPlacement, placement_of
+from ttcodegen.dialects.program_configs import ProgramConfig
 from ttcodegen.dialects.shards import Orientation
 from ttcodegen.emitc.naming import NameScope, identifier
 from ttcodegen.emitc.text import Text
@@ -184,6 +185,10 @@ class Recorder:
 
     def compute_config(self, config: ComputeConfig) -> Argument:
         return Text(self.facts.tuning.compute(config))
+
+    def program_config(self, config: ProgramConfig) -> Argument:
+        self.facts.headers.add(config.header)
+        return Text(self.facts.tuning.program(config))
 
     def data_array(self, op: CatalogueOp, name_hint: str) -> str:
         name = self.facts.constant_names.unique(identifier(self.names[op.results[0]] or name_hint))

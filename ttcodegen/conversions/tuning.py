@@ -6,15 +6,20 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import fields
 
 from xdsl.dialects.builtin import ModuleOp
-from xdsl.dialects.func import FuncOp
 
 from ttcodegen.conversions.interface import Entry
 from ttcodegen.dialects.compute_config import ComputeConfig
 from ttcodegen.dialects.math_fidelity import MathFidelity
 from ttcodegen.dialects.operation import CatalogueOp
+from ttcodegen.dialects.program_configs import CoreGrid, FusedActivation, ProgramConfig
 from ttcodegen.emitc.builder import EmitCBuilder, open_file
-from ttcodegen.emitc.naming import NameScope
-from ttcodegen.ops.cpp_calls import COMPUTE_CONFIG_ATTRIBUTE
+from ttcodegen.emitc.naming import NameScope, identifier
+from ttcodegen.ops.cpp_calls import (
+    COMPUTE_CONFIG_ATTRIBUTE,
+    MATMUL_CONFIG_ATTRIBUTE,
+    NORM_CONFIG_ATTRIBUTE,
+    SDPA_CONFIG_ATTRIBUTE,
+)
 from ttcodegen.transforms.rebuilding import body_of
 
 HEADER = "tuning.hpp"
@@ -27,6 +32,12 @@ _MEMORY_COMMENTS = {
     "activations": "Where what is passed from call to call lies: {} or {}.",
 }
 _BUFFERS = ("ttnn::DRAM_MEMORY_CONFIG", "ttnn::L1_MEMORY_CONFIG")
+_CONFIGURATIONS = (
+    COMPUTE_CONFIG_ATTRIBUTE,
+    MATMUL_CONFIG_ATTRIBUTE,
+    NORM_CONFIG_ATTRIBUTE,
+    SDPA_CONFIG_ATTRIBUTE,
+)
 _COMPUTE_ALTERNATIVES = (
     "math_fidelity: LoFi, HiFi2, HiFi3, HiFi4 (more digits, more time); math_approx_mode, "
     "fp32_dest_acc_en, packer_l1_acc: true, false."
@@ -38,11 +49,16 @@ class Tuning:
 
     def __init__(self) -> None:
         self._computes: dict[ComputeConfig, str] = {}
+        self._programs: dict[ProgramConfig, str] = {}
         self._memories: dict[tuple[str, str], str] = {}
 
     def compute(self, config: ComputeConfig) -> str:
         """The constant that holds a compute kernel configuration."""
         return f"{_NAMESPACE}::{self._computes[config]}"
+
+    def program(self, config: ProgramConfig) -> str:
+        """The constant that holds a program configuration."""
+        return f"{_NAMESPACE}::{self._programs[config]}"
 
     def memory(self, kind: str, buffer: str) -> str:
         """The constant that holds an interleaved memory configuration.
@@ -56,15 +72,21 @@ class Tuning:
         return f"{_NAMESPACE}::{name}"
 
     def collect(self, entries: Sequence[Entry]) -> None:
-        """Names all compute kernel configurations that the functions of these entries use."""
+        """Names all configurations that the functions of these entries use: those of kernels by
+        how they compute, those of programs by what the first call with them makes."""
         scope = NameScope()
-        for config in _used(entries):
-            if config not in self._computes:
-                self._computes[config] = scope.unique(_name(config))
+        for op in _calls(entries):
+            for spec in op.definition.attributes:
+                config = op.parameter(spec.name) if spec in _CONFIGURATIONS else None
+                if isinstance(config, ComputeConfig) and config not in self._computes:
+                    self._computes[config] = scope.unique(_name(config))
+                elif isinstance(config, ProgramConfig) and config not in self._programs:
+                    made = op.results[0].name_hint or op.definition.short_name
+                    self._programs[config] = scope.unique(identifier(f"{made}_program"))
 
     def write(self, module: ModuleOp, name: str, title: str) -> bool:
         """Writes the file of the module of that C++ name; whether there is anything in it."""
-        if not self._computes and not self._memories:
+        if not self._computes and not self._memories and not self._programs:
             return False
         file = open_file(module, f"src/{HEADER}")
         file.comment(title)
@@ -72,6 +94,8 @@ class Tuning:
         file.verbatim("#pragma once")
         file.blank()
         file.include("ttnn/operations/core/compute_kernel/compute_kernel_config.hpp")
+        for header in sorted({config.header for config in self._programs}):
+            file.include(header)
         file.include("ttnn/types.hpp")
         file.blank()
         # Whoever gives a call a configuration by hand writes it as the documentation does.
@@ -97,21 +121,19 @@ class Tuning:
             file.comment(_comment(config))
             file.comment(_COMPUTE_ALTERNATIVES)
             file.global_constant(name, _COMPUTE_TYPE, initializer(config))
+        for config, name in self._programs.items():
+            if not is_first:
+                file.blank()
+            is_first = False
+            file.comment(f"How {name.removesuffix('_program')} is spread over the cores.")
+            file.global_constant(name, config.cpp, program_initializer(config))
 
 
-def _used(entries: Iterable[Entry]) -> Iterator[ComputeConfig]:
+def _calls(entries: Iterable[Entry]) -> Iterator[CatalogueOp]:
     for entry in entries:
         for function in (entry.const_eval, entry.function):
             if function is not None:
-                yield from _of_function(function)
-
-
-def _of_function(function: FuncOp) -> Iterator[ComputeConfig]:
-    for op in body_of(function).ops:
-        if isinstance(op, CatalogueOp) and COMPUTE_CONFIG_ATTRIBUTE in op.definition.attributes:
-            config = op.parameter(COMPUTE_CONFIG_ATTRIBUTE.name)
-            if config is not None:
-                yield config
+                yield from (op for op in body_of(function).ops if isinstance(op, CatalogueOp))
 
 
 def _name(config: ComputeConfig) -> str:
@@ -133,6 +155,30 @@ def initializer(config: ComputeConfig) -> str:
             break
         written.pop()
     return "{" + ", ".join(written) + "}"
+
+
+def program_initializer(config: ProgramConfig) -> str:
+    """A configuration as braced C++, field by field."""
+    written: list[str] = []
+    for name, value in config.given():
+        written.append(f".{config.spelled.get(name, name)} = {_program_value(value)}")
+        if name in config.unset:
+            written.append(f".{config.unset[name]} = {{}}")
+    return "{" + ", ".join(written) + "}"
+
+
+def _program_value(value: object) -> str:
+    match value:
+        case bool():
+            return str(value).lower()
+        case CoreGrid():
+            return f"{{{value.columns}, {value.rows}}}"
+        case FusedActivation():
+            op_type = f"ttnn::operations::unary::UnaryOpType::{value.op_type.upper()}"
+            params = "".join(f", {float(param)!r}F" for param in value.params)
+            return f"ttnn::operations::unary::UnaryWithParam({op_type}{params})"
+        case _:
+            return str(value)
 
 
 def _text(value: bool | MathFidelity) -> str:

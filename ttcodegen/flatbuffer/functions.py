@@ -24,6 +24,7 @@ from ttcodegen.dialects.functions import (
 )
 from ttcodegen.dialects.operation import CatalogueOp
 from ttcodegen.dialects.placement import TTNNLayoutAttr, declared_data_type, placement_of
+from ttcodegen.dialects.program_configs import PROGRAM_CONFIGS, ProgramConfig
 from ttcodegen.dialects.ttcore import ArgumentType
 from ttcodegen.flatbuffer import program
 from ttcodegen.parsing.structure import operation_name
@@ -231,6 +232,8 @@ def _operation(op: Operation, tensors: Tensors, constants: Constants) -> program
             [
                 program.Attribute(name, _attribute_value(name, value, op, constants))
                 for name, value in op.parameters().items()
+                # What few calls have is told of those that have it.
+                if value is not None or name not in PROGRAM_CONFIGS
             ]
         )
     elif callee is not None:
@@ -262,6 +265,8 @@ def _attribute_value(
             return program.DataTypeName(value.mlir)
         case ComputeConfig():
             return program.ComputeConfig.of(value)
+        case ProgramConfig():
+            return program.ProgramConfig(value.text)
         case DenseIntOrFPElementsAttr():
             return program.ConstantReference(constants.add(cast(Elements, value), op))
         case list() | tuple():

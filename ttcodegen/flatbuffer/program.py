@@ -8,7 +8,8 @@ from __future__ import annotations
 import struct
 from dataclasses import dataclass
 
-from ttcodegen.dialects import compute_config
+from ttcodegen.diagnostics import CompileError
+from ttcodegen.dialects import compute_config, program_configs
 from ttcodegen.dialects import shards as placed
 from ttcodegen.dialects.cores import CoreRange
 from ttcodegen.dialects.datatypes import DataType
@@ -17,7 +18,7 @@ from ttcodegen.dialects.placement import TensorPlacement
 from ttcodegen.ops.definition import Layout
 
 MAJOR = 1
-MINOR = 2
+MINOR = 3
 VERSION = (MAJOR, MINOR)
 """The version of the files that are written and read."""
 
@@ -200,6 +201,21 @@ class ComputeConfig:
         )
 
 
+@dataclass(frozen=True, slots=True)
+class ProgramConfig:
+    """How the programs of a call spread over the cores."""
+
+    text: str
+
+    @property
+    def value(self) -> program_configs.ProgramConfig:
+        """The configuration that the text stands for."""
+        try:
+            return program_configs.config_of_text(self.text)
+        except ValueError as error:
+            raise CompileError(f"the file has a damaged program configuration: {error}") from error
+
+
 AttributeValue = (
     Integer
     | Float
@@ -211,6 +227,7 @@ AttributeValue = (
     | DataTypeName
     | ConstantReference
     | ComputeConfig
+    | ProgramConfig
 )
 
 
@@ -322,6 +339,7 @@ RECORDS: tuple[type, ...] = (
     DataTypeName,
     ConstantReference,
     ComputeConfig,
+    ProgramConfig,
     Attribute,
     Operation,
     Input,

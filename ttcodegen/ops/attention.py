@@ -21,18 +21,21 @@ from ttcodegen.dialects.operation import CatalogueOp
 from ttcodegen.lazy_numpy import Array, np
 from ttcodegen.ops.cpp_calls import (
     COMPUTE_CONFIG_ATTRIBUTE,
+    SDPA_CONFIG_ATTRIBUTE,
     ArgumentRule,
     attribute_,
     compute_config,
     cpp_call,
     cpp_text,
-    nullopt,
     operand_,
+    output_memory,
+    program_config,
 )
 from ttcodegen.ops.data_movement import expect_shape
 from ttcodegen.ops.definition import (
     Call,
     OperandSpec,
+    ResultRule,
     TTIRDefinition,
     TTNNDefinition,
     attribute,
@@ -469,8 +472,9 @@ register(
             optional("attention_mask", data_types=ATTENDED),
             optional("attention_sink", data_types=ATTENDED),
         ),
-        (*_ATTRIBUTES, COMPUTE_CONFIG_ATTRIBUTE),
+        (*_ATTRIBUTES, COMPUTE_CONFIG_ATTRIBUTE, SDPA_CONFIG_ATTRIBUTE),
         numpy=_library_attention,
+        result_rules=(ResultRule(placed=True),),
         cpp=cpp_call(
             "ttnn::transformer::scaled_dot_product_attention",
             "ttnn/operations/transformer/sdpa/sdpa.hpp",
@@ -481,8 +485,8 @@ register(
             attribute_("is_causal", default=True),
             SCALE,
             attribute_("sliding_window_size"),
-            nullopt,  # memory config
-            nullopt,  # program config
+            output_memory,
+            program_config(SDPA_CONFIG_ATTRIBUTE.name),
             compute_config,
             operand_("attention_sink"),
         ),

@@ -41,6 +41,7 @@ from ttcodegen.ops.attention import (
 )
 from ttcodegen.ops.cpp_calls import (
     COMPUTE_CONFIG_ATTRIBUTE,
+    SDPA_CONFIG_ATTRIBUTE,
     Argument,
     CppCalls,
     Default,
@@ -49,6 +50,8 @@ from ttcodegen.ops.cpp_calls import (
     cpp_call,
     nullopt,
     operand_,
+    output_memory,
+    program_config,
 )
 from ttcodegen.ops.cpu_lowering import cpu_call
 from ttcodegen.ops.data_movement import expect_shape
@@ -463,7 +466,7 @@ register(
             optional("cur_pos_tensor", **_PLACES),
             _LIBRARY_SINK,
         ),
-        (_CAUSAL, _SCALE, COMPUTE_CONFIG_ATTRIBUTE),
+        (_CAUSAL, _SCALE, COMPUTE_CONFIG_ATTRIBUTE, SDPA_CONFIG_ATTRIBUTE),
         numpy=_decode_attention,
         cpp=cpp_call(
             "ttnn::transformer::scaled_dot_product_attention_decode",
@@ -476,8 +479,8 @@ register(
             operand_("attention_sink"),
             SCALE,
             nullopt,  # sliding window
-            nullopt,  # memory config
-            nullopt,  # program config
+            output_memory,
+            program_config(SDPA_CONFIG_ATTRIBUTE.name),
             compute_config,
         ),
     )
@@ -508,7 +511,7 @@ register(
             operand("cur_pos_tensor", **_PLACES),
             _LIBRARY_SINK,
         ),
-        (_SCALE, _WINDOW, COMPUTE_CONFIG_ATTRIBUTE),
+        (_SCALE, _WINDOW, COMPUTE_CONFIG_ATTRIBUTE, SDPA_CONFIG_ATTRIBUTE),
         numpy=_library_paged,
         cpp=cpp_call(
             "ttnn::transformer::paged_scaled_dot_product_attention_decode",
@@ -520,8 +523,8 @@ register(
             operand_("attention_sink"),
             SCALE,
             attribute_("sliding_window_size"),
-            nullopt,  # memory config
-            nullopt,  # program config
+            output_memory,
+            program_config(SDPA_CONFIG_ATTRIBUTE.name),
             compute_config,
         ),
     )
@@ -535,7 +538,7 @@ register(
             operand("page_table", **_PLACES),
             operand("chunk_start_idx", **_PLACES),
         ),
-        (_SCALE, COMPUTE_CONFIG_ATTRIBUTE),
+        (_SCALE, COMPUTE_CONFIG_ATTRIBUTE, SDPA_CONFIG_ATTRIBUTE),
         numpy=_chunked_attention,
         cpp=cpp_call(
             "ttnn::transformer::chunked_scaled_dot_product_attention",
@@ -545,8 +548,8 @@ register(
                 for name in ("query", "key", "value", "page_table", "chunk_start_idx")
             ),
             SCALE,
-            nullopt,  # memory config
-            nullopt,  # program config
+            output_memory,
+            program_config(SDPA_CONFIG_ATTRIBUTE.name),
             compute_config,
         ),
     )

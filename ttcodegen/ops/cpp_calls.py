@@ -16,7 +16,13 @@ from xdsl.ir import SSAValue
 from ttcodegen.dialects.compute_config import COMPUTE_CONFIG, ComputeConfig
 from ttcodegen.dialects.datatypes import DataType, ui32
 from ttcodegen.dialects.operation import AttributeSpec, CatalogueOp
-from ttcodegen.dialects.placement import TensorPlacement
+from ttcodegen.dialects.placement import TensorPlacement, TTNNLayoutAttr
+from ttcodegen.dialects.program_configs import (
+    MATMUL_CONFIG,
+    NORM_CONFIG,
+    SDPA_CONFIG,
+    ProgramConfig,
+)
 from ttcodegen.emitc.text import Text
 
 
@@ -124,6 +130,10 @@ class CppCalls(Protocol):
         """A compute kernel configuration, by the name of its constant."""
         ...
 
+    def program_config(self, config: ProgramConfig) -> Argument:
+        """A program configuration, by the name of its constant."""
+        ...
+
     def data_array(self, op: CatalogueOp, name_hint: str) -> str:
         """Puts the elements of a constant op into the data folder and gives the file's name."""
         ...
@@ -207,6 +217,33 @@ def compute_config(calls: CppCalls, op: CatalogueOp) -> Argument:
     """The compute kernel configuration of the op, `std::nullopt` if it leaves it to the library."""
     config = op.parameter(COMPUTE_CONFIG_ATTRIBUTE.name)
     return NULLOPT if config is None else calls.compute_config(config)
+
+
+MATMUL_CONFIG_ATTRIBUTE = AttributeSpec("matmul_program_config", MATMUL_CONFIG, None)
+NORM_CONFIG_ATTRIBUTE = AttributeSpec("program_config", NORM_CONFIG, None)
+SDPA_CONFIG_ATTRIBUTE = AttributeSpec("program_config", SDPA_CONFIG, None)
+"""How the programs of a call spread over the cores; None leaves it to the library."""
+
+
+def program_config(name: str) -> ArgumentRule:
+    """The program configuration in the attribute of that name, `std::nullopt` if the op leaves it
+    to the library."""
+
+    def rule(calls: CppCalls, op: CatalogueOp) -> Argument:
+        config = op.parameter(name)
+        return NULLOPT if config is None else calls.program_config(config)
+
+    return rule
+
+
+def output_memory(calls: CppCalls, op: CatalogueOp) -> Argument:
+    """The memory configuration of the result, `std::nullopt` where nothing lies but in interleaved
+    DRAM, which is what calls give without one."""
+    encodings = [getattr(value.type, "encoding", None) for value in (*op.operands, *op.results)]
+    placements = [e.data for e in encodings if isinstance(e, TTNNLayoutAttr)]
+    if all(p.buffer_type != "l1" and p.shards is None for p in placements):
+        return NULLOPT
+    return calls.memory_config(placements[-1])
 
 
 def cpp_text(value: bool | float | str | DataType | list[Any]) -> str:

@@ -109,6 +109,8 @@ class ResultRule:
     memory: Memory = Memory.DEVICE
     like: tuple[str, ...] = ()
     """For "first": the operands of which the first that is present counts."""
+    placed: bool = False
+    """Whether the call is told where its result is to lie."""
 
 
 @dataclass(frozen=True)

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from math import prod
+from typing import Any
 
 from xdsl.dialects.builtin import TensorType
 from xdsl.ir import SSAValue
@@ -12,9 +13,11 @@ from xdsl.utils.exceptions import VerifyException
 from ttcodegen.dialects.attribute_kinds import BOOLEAN, DATA_TYPE, INTEGERS, STRING
 from ttcodegen.dialects.datatypes import DataType, bf16, element_of, shape_of
 from ttcodegen.dialects.operation import CatalogueOp
+from ttcodegen.dialects.program_configs import ProgramConfig
 from ttcodegen.lazy_numpy import Array, np
 from ttcodegen.ops.cpp_calls import (
     COMPUTE_CONFIG_ATTRIBUTE,
+    MATMUL_CONFIG_ATTRIBUTE,
     NULLOPT,
     Argument,
     CppCalls,
@@ -23,8 +26,9 @@ from ttcodegen.ops.cpp_calls import (
     compute_config,
     cpp_call,
     cpp_text,
-    nullopt,
     operand_,
+    output_memory,
+    program_config,
 )
 from ttcodegen.ops.cpu_lowering import cpu_call, same_attributes
 from ttcodegen.ops.data_movement import expect_shape
@@ -110,6 +114,21 @@ def as_factor(x: Array) -> Array:
     return x if np.issubdtype(x.dtype, np.floating) else x.astype(np.float64)
 
 
+def _activation_name(attributes: Mapping[str, Any]) -> str | None:
+    """The activation of a product: the call names it, or its program configuration."""
+    name: str | None = attributes.get("activation")
+    config: ProgramConfig | None = attributes.get(MATMUL_CONFIG_ATTRIBUTE.name)
+    if name is None and config is not None and config.activation is not None:
+        return config.activation.op_type
+    return name
+
+
+def _verify_activation(op: CatalogueOp) -> None:
+    name = _activation_name(op.parameters())
+    if name is not None and name not in ACTIVATIONS:
+        raise VerifyException(f"{op.name}: there is no activation '{name}' of products")
+
+
 def _product(call: Call) -> Array:
     a, b = as_factor(call.array("a")), as_factor(call.array("b"))
     if call["transpose_a"] and a.ndim > 1:
@@ -120,7 +139,7 @@ def _product(call: Call) -> Array:
     bias = call.optional("bias") if "bias" in call.operands else None
     if bias is not None:
         result = result + bias
-    activation = call.attributes.get("activation")
+    activation = _activation_name(call.attributes)
     result = result if activation is None else ACTIVATIONS[activation](result)
     return result.reshape(1) if result.ndim == 0 and call.results[0].shape == (1,) else result
 
@@ -278,13 +297,14 @@ _OUTPUT = (
     attribute("dtype", DATA_TYPE, None),
     attribute("activation", STRING, None),
     COMPUTE_CONFIG_ATTRIBUTE,
+    MATMUL_CONFIG_ATTRIBUTE,
 )
 _TAIL = (
     attribute_("transpose_a", default=False),
     attribute_("transpose_b", default=False),
-    nullopt,  # memory config
+    output_memory,
     attribute_("dtype"),
-    nullopt,  # program config
+    program_config(MATMUL_CONFIG_ATTRIBUTE.name),
     _activation,
     compute_config,
 )
@@ -295,7 +315,8 @@ register(
         _FACTORS,
         (*_TRANSPOSES, *_OUTPUT),
         numpy=_product,
-        result_rules=(ResultRule("attribute"),),
+        verify=_verify_activation,
+        result_rules=(ResultRule("attribute", placed=True),),
         cpp=cpp_call("ttnn::matmul", HEADER, operand_("a"), operand_("b"), *_TAIL),
     )
 )
@@ -306,7 +327,8 @@ register(
         (*_FACTORS, optional("bias")),
         (*_TRANSPOSES, *_OUTPUT),
         numpy=_product,
-        result_rules=(ResultRule("attribute"),),
+        verify=_verify_activation,
+        result_rules=(ResultRule("attribute", placed=True),),
         cpp=cpp_call(
             "ttnn::linear", HEADER, operand_("a"), operand_("b"), operand_("bias"), *_TAIL
         ),

@@ -15,6 +15,7 @@ from ttcodegen.dialects.operation import CatalogueOp
 from ttcodegen.lazy_numpy import np
 from ttcodegen.ops.cpp_calls import (
     COMPUTE_CONFIG_ATTRIBUTE,
+    NORM_CONFIG_ATTRIBUTE,
     ArgumentRule,
     Text,
     attribute_,
@@ -22,11 +23,14 @@ from ttcodegen.ops.cpp_calls import (
     cpp_call,
     nullopt,
     operand_,
+    output_memory,
+    program_config,
 )
 from ttcodegen.ops.data_movement import expect_shape, normalized_dim
 from ttcodegen.ops.definition import (
     Call,
     OperandSpec,
+    ResultRule,
     TTIRDefinition,
     TTNNDefinition,
     attribute,
@@ -94,12 +98,13 @@ register(
         (OperandSpec("input", data_types=FLOATS),),
         (attribute("dimension", INTEGER), COMPUTE_CONFIG_ATTRIBUTE),
         numpy=_softmax,
+        result_rules=(ResultRule(placed=True),),
         cpp=cpp_call(
             "ttnn::softmax",
             f"{HEADERS}/softmax/softmax.hpp",
             operand_("input"),
             attribute_("dimension"),
-            nullopt,  # memory config
+            output_memory,
             compute_config,
         ),
     )
@@ -211,8 +216,9 @@ def _register_trailing_norm(
                 OperandSpec("input", data_types=FLOATS),
                 *(optional(vector, data_types=FLOATS) for vector in vectors),
             ),
-            (attribute("epsilon", NUMBER), COMPUTE_CONFIG_ATTRIBUTE),
+            (attribute("epsilon", NUMBER), COMPUTE_CONFIG_ATTRIBUTE, NORM_CONFIG_ATTRIBUTE),
             numpy=library_meaning,
+            result_rules=(ResultRule(placed=True),),
             cpp=cpp_call(
                 f"ttnn::{name}",
                 f"{HEADERS}/{folder}/{folder}.hpp",
@@ -221,8 +227,8 @@ def _register_trailing_norm(
                 operand_("weight"),
                 operand_("bias"),
                 nullopt,  # residual input
-                nullopt,  # memory config
-                nullopt,  # program config
+                output_memory,
+                program_config(NORM_CONFIG_ATTRIBUTE.name),
                 compute_config,
             ),
         )

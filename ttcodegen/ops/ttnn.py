@@ -9,6 +9,7 @@ from xdsl.ir import Dialect
 from ttcodegen.dialects.compute_config import ComputeConfigAttr
 from ttcodegen.dialects.operation import CatalogueOp
 from ttcodegen.dialects.placement import TTNNLayoutAttr
+from ttcodegen.dialects.program_configs import PROGRAM_CONFIG_ATTRIBUTES
 from ttcodegen.ops.definition import TTNN
 
 
@@ -35,4 +36,5 @@ def _class_name(name: str) -> str:
 @cache
 def ttnn_dialect() -> Dialect:
     """The dialect with all ops of the catalogue."""
-    return Dialect("ttnn", list(ttnn_op_classes().values()), [TTNNLayoutAttr, ComputeConfigAttr])
+    attributes = [TTNNLayoutAttr, ComputeConfigAttr, *PROGRAM_CONFIG_ATTRIBUTES]
+    return Dialect("ttnn", list(ttnn_op_classes().values()), attributes)

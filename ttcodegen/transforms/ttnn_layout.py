@@ -148,6 +148,15 @@ def _deciding(op: CatalogueOp, rule: ResultRule, operands: Sequence[SSAValue]) -
     return placement_of(operands[0])
 
 
+def _as_asked(placement: TensorPlacement, asked: TensorPlacement | None) -> TensorPlacement:
+    """Where a call puts its result that is told where: on the device, in the same pages."""
+    if asked is None or asked.memory is Memory.HOST:
+        return placement
+    return placement.with_(
+        buffer_type=asked.buffer_type, memory_layout=asked.memory_layout, shards=asked.shards
+    )
+
+
 @dataclass
 class _Assigner:
     """Rewrites one function; remembers the conversions that were made of each value."""
@@ -176,6 +185,10 @@ class _Assigner:
         placements = [
             self._result_placement(op, definition.result_rule(index), operands, result)
             for index, result in enumerate(op.results)
+        ]
+        placements = [
+            _as_asked(placement, asked) if definition.result_rule(index).placed else placement
+            for index, (placement, asked) in enumerate(zip(placements, given, strict=True))
         ]
         declared = [declared_data_type(result) for result in op.results]
         if placements and definition.result_rule(0).data_type == "attribute":

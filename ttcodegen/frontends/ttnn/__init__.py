@@ -25,6 +25,7 @@ from ttcodegen.compat.ttnn_modules import is_device, name_of
 from ttcodegen.diagnostics import Diagnostics, copy_source_offset
 from ttcodegen.dialects.attribute_kinds import INTEGERS, NUMBER
 from ttcodegen.dialects.datatypes import shape_of
+from ttcodegen.dialects.program_configs import ProgramConfigAttr
 from ttcodegen.dialects.ttcore import LoadCachedOp
 from ttcodegen.ops.ttnn import TTNNOp, ttnn_op_classes
 
@@ -42,8 +43,6 @@ _IMPLIED = frozenset({"memory_config", "layout", "device", "dtype"})
 """Properties that repeat what the type of the result says."""
 
 _TUNING = {
-    "matmul_program_config": "the program configuration of a matmul",
-    "program_config": "a program configuration",
     "conv2d_config": "the configuration of a convolution",
     "conv2d_slice_config": "how a convolution is sliced",
     "conv3d_config": "the configuration of a convolution",
@@ -131,6 +130,7 @@ def _respell(op: Operation, name: str) -> None:
         operands = [value for value in op.operands if not is_device(value.type)]
         properties = {key: value for key, value in op.properties.items() if key not in _IMPLIED}
         properties = {key: value for key, value in properties.items() if key not in _TUNING}
+        _keep_activation(properties)
         name = _RENAMED.get(name, name)
         if (spell := _SPELLINGS.get(name)) is not None:
             spell(op, properties)
@@ -149,6 +149,13 @@ def _respell(op: Operation, name: str) -> None:
     )
     made.location = op.location
     _replace(op, made)
+
+
+def _keep_activation(properties: Properties) -> None:
+    """A product has one activation: that of its program configuration, where both name one."""
+    config = properties.get("matmul_program_config")
+    if isinstance(config, ProgramConfigAttr) and config.data.activation is not None:
+        properties.pop("activation", None)
 
 
 def _replace(op: Operation, made: TTNNOp | CallOp) -> None:

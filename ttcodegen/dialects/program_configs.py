@@ -1,0 +1,454 @@
+"""How the programs of a call spread over the cores: `#ttnn.matmul_..._program_config<...>`.
+
+The fields are those of the structures of tt-metal 0.70.1, in their order and with their defaults;
+names of fields are spelled as tt-mlir prints them (`per_core_m` for `per_core_M`).
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass, fields
+from typing import Any, ClassVar, TypeVar, cast, get_type_hints
+
+from xdsl.dialects.builtin import UnregisteredAttr
+from xdsl.ir import Attribute, Data
+from xdsl.irdl import irdl_attr_definition
+from xdsl.parser import AttrParser
+from xdsl.printer import Printer
+
+from ttcodegen.dialects.attribute_kinds import AttributeKind
+
+PROGRAM_CONFIGS = ("matmul_program_config", "program_config")
+"""The properties of ops that hold a program configuration."""
+
+
+@dataclass(frozen=True)
+class CoreGrid:
+    """How many columns and rows of cores, counted from the first."""
+
+    columns: int
+    rows: int
+
+    @property
+    def cores(self) -> int:
+        """How many cores there are."""
+        return self.columns * self.rows
+
+    def __str__(self) -> str:
+        return f"#ttnn.core_coord<{self.columns}, {self.rows}>"
+
+
+@dataclass(frozen=True)
+class FusedActivation:
+    """A unary op that is applied to what a program packs."""
+
+    op_type: str
+    params: tuple[float, ...] = ()
+
+    def __str__(self) -> str:
+        if not self.params:
+            return f"#ttnn.unary_with_param<op_type = {self.op_type}>"
+        params = ", ".join(f"{value!r} : f32" for value in self.params)
+        return f"#ttnn.unary_with_param<op_type = {self.op_type}, params = [{params}]>"
+
+
+@dataclass(frozen=True)
+class ProgramConfig:
+    """What all configurations have in common."""
+
+    mnemonic: ClassVar[str]
+    """The name of the attribute, without its dialect."""
+    cpp: ClassVar[str]
+    """The C++ structure."""
+    header: ClassVar[str]
+    """Where that is declared."""
+    spelled: ClassVar[dict[str, str]] = {}
+    """Fields that have another name in C++."""
+    unset: ClassVar[dict[str, str]] = {}
+    """Fields of the structure that are never set, by the field that they stand behind."""
+
+    def __str__(self) -> str:
+        words = [f"{name} = {_word(value)}" for name, value in self.given()]
+        return f"<{', '.join(words)}>"
+
+    @property
+    def text(self) -> str:
+        """The attribute as MLIR."""
+        return f"#ttnn.{self.mnemonic}{self}"
+
+    def given(self) -> Iterator[tuple[str, Any]]:
+        """The fields that say something."""
+        for field in fields(self):
+            value = getattr(self, field.name)
+            if value is not None:
+                yield field.name, value
+
+    @property
+    def activation(self) -> FusedActivation | None:
+        """The activation that is applied to the result."""
+        return getattr(self, "fused_activation", None)
+
+    def misfit(self) -> str | None:
+        """Why the library refuses the configuration whatever its operands are; None if not."""
+        grid = getattr(self, "compute_with_storage_grid_size", None)
+        if isinstance(grid, CoreGrid) and (grid.columns < 1 or grid.rows < 1):
+            return "its grid has no cores"
+        return None
+
+
+def _word(value: object) -> str:
+    return str(value).lower() if isinstance(value, bool) else str(value)
+
+
+_MATMUL_HEADER = "ttnn/operations/matmul/device/config/matmul_program_config_types.hpp"
+_PER_CORE = {"per_core_m": "per_core_M", "per_core_n": "per_core_N"}
+MOST_SUBBLOCK_TILES = 8
+"""The tiles that the destination registers hold at most, in half of them and 16 bits each."""
+
+
+@dataclass(frozen=True)
+class MatmulProgramConfig(ProgramConfig):
+    """A configuration of a product of matrices; sizes of blocks are in tiles."""
+
+    cpp: ClassVar[str]
+    header: ClassVar[str] = _MATMUL_HEADER
+    spelled: ClassVar[dict[str, str]] = _PER_CORE
+
+    def misfit(self) -> str | None:
+        """The rules that hold whatever the operands are (measured, tt-metal 0.70.1)."""
+        found = super().misfit()
+        if found is not None:
+            return found
+        for name, value in self.given():
+            is_size = isinstance(value, int) and not isinstance(value, bool)
+            if is_size and value < 1 and name not in ("num_global_cb_receivers",):
+                return f"'{name}' is {value}"
+        height, width = getattr(self, "out_subblock_h", 1), getattr(self, "out_subblock_w", 1)
+        if height * width > 2 * MOST_SUBBLOCK_TILES:
+            return f"a subblock of {height}x{width} tiles does not fit into the registers"
+        block_h = getattr(self, "out_block_h", getattr(self, "per_core_m", height))
+        block_w = getattr(self, "out_block_w", getattr(self, "per_core_n", width))
+        if block_h % height or block_w % width:
+            return f"subblocks of {height}x{width} tiles do not divide {block_h}x{block_w}"
+        return None
+
+
+@dataclass(frozen=True)
+class MatmulReuse(MatmulProgramConfig):
+    """Each core has whole products of a batch."""
+
+    mnemonic: ClassVar[str] = "matmul_multi_core_reuse_program_config"
+    cpp: ClassVar[str] = "ttnn::operations::matmul::MatmulMultiCoreReuseProgramConfig"
+
+    compute_with_storage_grid_size: CoreGrid
+    in0_block_w: int
+    out_subblock_h: int
+    out_subblock_w: int
+    per_core_m: int
+    per_core_n: int
+
+
+@dataclass(frozen=True)
+class MatmulMultiCast(MatmulProgramConfig):
+    """Rows of cores share rows of the left factor, columns of cores columns of the right one."""
+
+    mnemonic: ClassVar[str] = "matmul_multi_core_reuse_multi_cast_program_config"
+    cpp: ClassVar[str] = "ttnn::operations::matmul::MatmulMultiCoreReuseMultiCastProgramConfig"
+
+    compute_with_storage_grid_size: CoreGrid
+    in0_block_w: int
+    out_subblock_h: int
+    out_subblock_w: int
+    out_block_h: int
+    out_block_w: int
+    per_core_m: int
+    per_core_n: int
+    transpose_mcast: bool = False
+    fused_activation: FusedActivation | None = None
+    fuse_batch: bool = True
+
+
+@dataclass(frozen=True)
+class MatmulMultiCast1D(MatmulProgramConfig):
+    """All cores share one factor: the left one if `mcast_in0`, else the right one."""
+
+    mnemonic: ClassVar[str] = "matmul_multi_core_reuse_multi_cast_1d_program_config"
+    cpp: ClassVar[str] = "ttnn::operations::matmul::MatmulMultiCoreReuseMultiCast1DProgramConfig"
+    unset: ClassVar[dict[str, str]] = {"gather_in0": "hop_cores"}
+
+    compute_with_storage_grid_size: CoreGrid
+    in0_block_w: int
+    out_subblock_h: int
+    out_subblock_w: int
+    out_block_h: int
+    out_block_w: int
+    per_core_m: int
+    per_core_n: int
+    fuse_batch: bool = True
+    fused_activation: FusedActivation | None = None
+    mcast_in0: bool = True
+    gather_in0: bool = False
+    num_global_cb_receivers: int = 0
+    untilize_out: bool = False
+
+
+@dataclass(frozen=True)
+class MatmulDRAMSharded(MatmulProgramConfig):
+    """One row of tiles times a factor that is sharded by width over the banks of the DRAM."""
+
+    mnemonic: ClassVar[str] = "matmul_multi_core_reuse_multi_cast_dram_sharded_program_config"
+    cpp: ClassVar[str] = (
+        "ttnn::operations::matmul::MatmulMultiCoreReuseMultiCastDRAMShardedProgramConfig"
+    )
+
+    in0_block_w: int
+    per_core_m: int
+    per_core_n: int
+    fused_activation: FusedActivation | None = None
+
+
+@dataclass(frozen=True)
+class LayerNormSharded(ProgramConfig):
+    """A normalisation of rows whose parts lie on several cores; sizes are in tiles."""
+
+    mnemonic: ClassVar[str] = "layernorm_sharded_multicore_program_config"
+    cpp: ClassVar[str] = "ttnn::prim::LayerNormShardedMultiCoreProgramConfig"
+    header: ClassVar[str] = "ttnn/operations/normalization/layernorm/device/layernorm_types.hpp"
+
+    compute_with_storage_grid_size: CoreGrid
+    subblock_w: int
+    block_h: int
+    block_w: int
+    inplace: bool = False
+
+    def misfit(self) -> str | None:
+        """The rules that hold whatever the operands are (measured, tt-metal 0.70.1)."""
+        found = super().misfit()
+        if found is not None:
+            return found
+        if min(self.subblock_w, self.block_h, self.block_w) < 1:
+            return "a block without tiles"
+        if self.block_w % self.subblock_w:
+            return f"subblocks of {self.subblock_w} tiles do not divide {self.block_w}"
+        return None
+
+
+@dataclass(frozen=True)
+class SDPA(ProgramConfig):
+    """How attention is divided: rows of queries and of keys that are taken at a time."""
+
+    mnemonic: ClassVar[str] = "sdpa_program_config"
+    cpp: ClassVar[str] = "ttnn::operations::transformer::SDPAProgramConfig"
+    header: ClassVar[str] = "ttnn/operations/transformer/sdpa_config.hpp"
+    unset: ClassVar[dict[str, str]] = {"compute_with_storage_grid_size": "sub_core_grids"}
+
+    compute_with_storage_grid_size: CoreGrid
+    q_chunk_size: int
+    k_chunk_size: int
+    exp_approx_mode: bool | None = None
+    max_cores_per_head_batch: int | None = None
+
+    def misfit(self) -> str | None:
+        """The rules that hold whatever the operands are (measured, tt-metal 0.70.1)."""
+        for name in ("q_chunk_size", "k_chunk_size"):
+            if getattr(self, name) < 0 or getattr(self, name) % 32:
+                return f"'{name}' is {getattr(self, name)}, no multiple of 32"
+        return super().misfit()
+
+
+# The text
+
+_COORDINATES = re.compile(r"\D*(\d+)\s*[,x]\s*(\d+)\D*")
+_OP_TYPE = re.compile(r"op_type\s*=\s*(?:#ttnn\.unary_op_type<\s*)?(\w+)")
+_PARAMS = re.compile(r"params\s*=\s*\[([^\]]*)\]")
+
+
+def _value(parser: AttrParser, hint: object) -> object:
+    """What stands for a field of that type."""
+    text = str(hint)
+    if "CoreGrid" in text:
+        found = _COORDINATES.fullmatch(_nested(parser))
+        if found is None:
+            parser.raise_error("expected a grid of cores, as #ttnn.core_coord<8, 8>")
+        return CoreGrid(int(found[1]), int(found[2]))
+    if "FusedActivation" in text:
+        return activation_of(_nested(parser))
+    return parser.parse_boolean() if "bool" in text else parser.parse_integer()
+
+
+def activation_of(text: str) -> FusedActivation:
+    """The activation that `<op_type = silu, params = [1.0 : f32]>` names.
+
+    Raises:
+        ValueError: if it names none.
+    """
+    name = _OP_TYPE.search(text)
+    if name is None:
+        raise ValueError(f"'{text}' names no unary op")
+    params = _PARAMS.search(text)
+    values = [word.partition(":")[0].strip() for word in params[1].split(",")] if params else []
+    return FusedActivation(name[1], tuple(float(value) for value in values if value))
+
+
+def _nested(parser: AttrParser) -> str:
+    """The text of an attribute that stands inside another one, with or without its name."""
+    if parser.parse_optional_punctuation("<") is not None:
+        start, depth = parser.pos, 1
+        content = parser.lexer.input.content
+        end = start
+        while depth and end < len(content):
+            depth += {"<": 1, ">": -1}.get(content[end], 0)
+            end += 1
+        parser._resume_from(end)  # pyright: ignore[reportPrivateUsage]
+        return content[start : end - 1]
+    attribute = parser.parse_attribute()
+    return attribute.value.data if isinstance(attribute, UnregisteredAttr) else str(attribute)
+
+
+Config = TypeVar("Config", bound=ProgramConfig)
+
+
+def parse_config(parser: AttrParser, config: type[Config]) -> Config:
+    """The fields between the brackets of an attribute."""
+    hints = get_type_hints(config)
+    known = [field.name for field in fields(config)]
+    found: dict[str, Any] = {}
+    with parser.in_angle_brackets():
+        while (name := parser.parse_optional_identifier()) is not None:
+            position = parser.pos
+            parser.parse_punctuation("=")
+            if name == "hop_cores":
+                if _nested(parser).strip("<>[] "):
+                    parser.raise_error("cores that are hopped over are not supported", position)
+            elif name not in known or name in found:
+                parser.raise_error(f"#ttnn.{config.mnemonic} has no other '{name}'", position)
+            else:
+                found[name] = _value(parser, hints[name])
+            if parser.parse_optional_punctuation(",") is None:
+                break
+    if config is MatmulMultiCast or config is MatmulMultiCast1D:
+        # Older texts know blocks of a core only as a whole.
+        found.setdefault("out_block_h", found.get("per_core_m"))
+        found.setdefault("out_block_w", found.get("per_core_n"))
+    try:
+        made = config(**found)
+    except TypeError:
+        missing = ", ".join(sorted(set(known) - set(found)))
+        parser.raise_error(f"#ttnn.{config.mnemonic} lacks one of {missing}")
+    if (misfit := made.misfit()) is not None:
+        parser.raise_error(f"no program can have this configuration: {misfit}")
+    return made
+
+
+# The attributes
+
+
+class ProgramConfigAttr(Data[ProgramConfig]):
+    """An attribute with a configuration."""
+
+    config: ClassVar[type[ProgramConfig]]
+
+    @classmethod
+    def parse_parameter(cls, parser: AttrParser) -> ProgramConfig:
+        return parse_config(parser, cls.config)
+
+    def print_parameter(self, printer: Printer) -> None:
+        printer.print_string(str(self.data))
+
+
+@irdl_attr_definition
+class MatmulReuseAttr(ProgramConfigAttr):
+    name = f"ttnn.{MatmulReuse.mnemonic}"
+    config = MatmulReuse
+
+
+@irdl_attr_definition
+class MatmulMultiCastAttr(ProgramConfigAttr):
+    name = f"ttnn.{MatmulMultiCast.mnemonic}"
+    config = MatmulMultiCast
+
+
+@irdl_attr_definition
+class MatmulMultiCast1DAttr(ProgramConfigAttr):
+    name = f"ttnn.{MatmulMultiCast1D.mnemonic}"
+    config = MatmulMultiCast1D
+
+
+@irdl_attr_definition
+class MatmulDRAMShardedAttr(ProgramConfigAttr):
+    name = f"ttnn.{MatmulDRAMSharded.mnemonic}"
+    config = MatmulDRAMSharded
+
+
+@irdl_attr_definition
+class LayerNormShardedAttr(ProgramConfigAttr):
+    name = f"ttnn.{LayerNormSharded.mnemonic}"
+    config = LayerNormSharded
+
+
+@irdl_attr_definition
+class SDPAAttr(ProgramConfigAttr):
+    name = f"ttnn.{SDPA.mnemonic}"
+    config = SDPA
+
+
+PROGRAM_CONFIG_ATTRIBUTES: tuple[type[ProgramConfigAttr], ...] = (
+    MatmulReuseAttr,
+    MatmulMultiCastAttr,
+    MatmulMultiCast1DAttr,
+    MatmulDRAMShardedAttr,
+    LayerNormShardedAttr,
+    SDPAAttr,
+)
+"""All attributes that configure a program."""
+
+_BY_CONFIG = {attribute.config: attribute for attribute in PROGRAM_CONFIG_ATTRIBUTES}
+
+
+def config_attribute(config: ProgramConfig) -> ProgramConfigAttr:
+    """The attribute with a configuration."""
+    return _BY_CONFIG[type(config)](config)
+
+
+def config_of_text(text: str) -> ProgramConfig:
+    """The configuration that a text stands for.
+
+    Raises:
+        ValueError: if it stands for none.
+    """
+    from xdsl.context import Context
+    from xdsl.parser import Parser
+    from xdsl.utils.exceptions import ParseError
+
+    context = Context(allow_unregistered=True)
+    for attribute in PROGRAM_CONFIG_ATTRIBUTES:
+        context.load_attr_or_type(attribute)
+    try:
+        found = Parser(context, text).parse_attribute()
+    except ParseError as error:
+        raise ValueError(str(error)) from error
+    if not isinstance(found, ProgramConfigAttr):
+        raise ValueError(f"'{text}' is no program configuration")
+    return found.data
+
+
+def _decoder(kinds: tuple[type[ProgramConfig], ...]) -> Any:
+    def decode(attribute: Attribute) -> ProgramConfig:
+        data = cast("object", getattr(attribute, "data", None))
+        if isinstance(data, kinds):
+            return data
+        raise TypeError
+
+    return decode
+
+
+MATMUL_CONFIG = AttributeKind[ProgramConfig](
+    "a program configuration of a matmul", _decoder((MatmulProgramConfig,)), config_attribute
+)
+NORM_CONFIG = AttributeKind[ProgramConfig](
+    "a program configuration of a normalisation", _decoder((LayerNormSharded,)), config_attribute
+)
+SDPA_CONFIG = AttributeKind[ProgramConfig](
+    "a #ttnn.sdpa_program_config", _decoder((SDPA,)), config_attribute
+)

@@ -29,10 +29,10 @@ from measure import TTCODEGEN, corpus_file, fastest_run, manifest, run
 from xdsl.dialects.func import FuncOp
 
 from ttcodegen.diagnostics import Source
+from ttcodegen.numerics.drawing import draw_inputs
 from ttcodegen.parsing import parse_module
 from ttcodegen.project.building import build_project
 from ttcodegen.project.toolchain import find_toolchain
-from ttcodegen.runtime.drawing import draw_inputs
 
 MODELS = ("models__resnet_hf", "models__single_blocks_and_layers__llama_3_2_1b_prefill_layer")
 EAGER = Path(__file__).resolve().parent / "torch_eager.py"

@@ -17,8 +17,8 @@ from tests.documents import run_document
 from ttcodegen.cli.ttcodegen import argument_parser
 from ttcodegen.opt.command_line import OPTIONS
 from ttcodegen.project.cpu_backend import CPUBackend
-from ttcodegen.runtime.commands.arguments import COMMANDS
-from ttcodegen.runtime.commands.perf import COLUMNS
+from ttcodegen.rt.commands.arguments import COMMANDS
+from ttcodegen.rt.commands.perf import COLUMNS
 from ttcodegen.transforms.registry import is_known
 from ttcodegen.translation import TRANSLATIONS
 

@@ -111,7 +111,7 @@ def _pipeline(module: ModuleOp, target: str) -> str:
 def _with_goldens(
     source: Source, module: ModuleOp, compiled: CompiledModule, seed: int
 ) -> CompiledModule:
-    from ttcodegen.runtime.golden_values import embed_goldens
+    from ttcodegen.numerics.golden_values import embed_goldens
 
     flatbuffer = embed_goldens(source, module, compiled.flatbuffer, seed)
     return replace(compiled, flatbuffer=flatbuffer)

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     import numpy as np
 
     from ttcodegen.project.description import ModuleDescription
-    from ttcodegen.runtime.structure import Structure
+    from ttcodegen.project.structure import Structure
 
 
 class CheckError(Exception):

@@ -28,7 +28,7 @@ from ttcodegen.framework import (
     framework,
 )
 from ttcodegen.project.reference import Reference, write_reference
-from ttcodegen.runtime.structure import Structure, static
+from ttcodegen.project.structure import Structure, static
 
 __all__ = ["CheckError", "CompileError", "compile"]
 

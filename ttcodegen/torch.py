@@ -26,7 +26,7 @@ from ttcodegen.framework import (
 from ttcodegen.frontends.torch.importing import import_graph, operation_name, tensor_array
 from ttcodegen.frontends.torch.rules import rule_of
 from ttcodegen.project.reference import Reference, write_reference
-from ttcodegen.runtime.structure import Structure, static
+from ttcodegen.project.structure import Structure, static
 from ttcodegen.transforms.module_text import module_text
 
 __all__ = ["CheckError", "CompileError", "compile", "export"]

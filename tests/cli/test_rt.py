@@ -24,9 +24,9 @@ from ttcodegen.flatbuffer.encoding import encode
 from ttcodegen.flatbuffer.schema import load_schema
 from ttcodegen.flatbuffer.system import read_ttsys_file, write_ttsys
 from ttcodegen.rt import API, Artifacts, Logger
+from ttcodegen.rt.commands import arguments
+from ttcodegen.rt.commands.perf import COLUMNS
 from ttcodegen.runtime import initialization
-from ttcodegen.runtime.commands import arguments
-from ttcodegen.runtime.commands.perf import COLUMNS
 from ttcodegen.systems.description import ARCHITECTURES, default_system
 
 EXAMPLES = Path(__file__).resolve().parents[2] / "examples"

@@ -18,7 +18,7 @@ from ttcodegen.frontends import read_module
 from ttcodegen.ops.context import load_dialects
 from ttcodegen.opt.command_line import parse_command_line
 from ttcodegen.parsing.legacy import current_operation_name
-from ttcodegen.runtime.commands.arguments import COMMANDS
+from ttcodegen.rt.commands.arguments import COMMANDS
 
 
 def _folder() -> Path | None:

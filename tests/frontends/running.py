@@ -12,8 +12,8 @@ from ttcodegen.compilation import CompileOptions, compile_module
 from ttcodegen.diagnostics import CompileError, Source
 from ttcodegen.dialects.verification import verify_module
 from ttcodegen.frontends import read_module
+from ttcodegen.numerics.golden import Golden
 from ttcodegen.parsing import check_supported
-from ttcodegen.runtime.golden import Golden
 
 
 def read(text: str) -> ModuleOp:

@@ -10,8 +10,8 @@ from xdsl.dialects.builtin import ModuleOp
 from ttcodegen.diagnostics import Source
 from ttcodegen.dialects.verification import verify_module
 from ttcodegen.frontends import read_module
+from ttcodegen.numerics.golden import Golden
 from ttcodegen.parsing import check_supported
-from ttcodegen.runtime.golden import Golden
 
 
 def imported(text: str) -> ModuleOp:

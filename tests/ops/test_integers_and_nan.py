@@ -13,8 +13,8 @@ from ttcodegen.compilation import CompileOptions, compile_module
 from ttcodegen.diagnostics import CompileError, Source
 from ttcodegen.flatbuffer.reader import read_ttnn
 from ttcodegen.frontends import read_module
-from ttcodegen.runtime.golden import Golden
-from ttcodegen.runtime.interpreter import Interpreter
+from ttcodegen.numerics.golden import Golden
+from ttcodegen.numerics.interpreter import Interpreter
 
 NAN = np.float32(np.nan)
 

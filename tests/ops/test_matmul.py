@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from tests.runtime.sources import parse
-from ttcodegen.runtime.golden import Golden
+from tests.numerics.sources import parse
+from ttcodegen.numerics.golden import Golden
 
 RANDOM = np.random.default_rng(23)
 

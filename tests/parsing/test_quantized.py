@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 from xdsl.dialects.builtin import IntegerType, Signedness, TensorType, UnregisteredAttr, f32
 
+from tests.numerics.sources import functions, parse
 from tests.parsing.reading import failure
-from tests.runtime.sources import functions, parse
 from ttcodegen.dialects.quant import quantization_of
 
 Q = "tensor<2x3x!quant.uniform<i8:f32, 5.000000e-01:3>>"

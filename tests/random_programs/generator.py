@@ -51,9 +51,9 @@ from ttcodegen.dialects.datatypes import (
 )
 from ttcodegen.dialects.operation import CatalogueOp
 from ttcodegen.dialects.ttcore import ArgumentType, ArgumentTypeAttr
+from ttcodegen.numerics.rounding import in_compute_dtype
 from ttcodegen.ops.op_builder import OpBuilder
 from ttcodegen.ops.ttir import ttir_op_classes
-from ttcodegen.runtime.rounding import carried_source
 
 Shape = tuple[int, ...]
 Recipe = Callable[["Generator"], None]
@@ -133,8 +133,8 @@ class Generator:
         weight = self.chance(25)
         self._kinds[value] = ArgumentType.PARAMETER if weight else ArgumentType.INPUT
         drawn = draw_argument(value, argument)
-        carried = carried_source(drawn, numpy_name(element) or "")
-        self._runs[value] = (carried,) * RUNS
+        values = in_compute_dtype(drawn, numpy_name(element) or "")
+        self._runs[value] = (values,) * RUNS
         return value
 
     def _usual_range(self, element: Attribute) -> tuple[float, float]:

@@ -14,8 +14,8 @@ from tests.random_programs.reducing import reduced
 from tests.random_programs.witnesses import Rejected
 from ttcodegen.diagnostics import Source
 from ttcodegen.dialects.datatypes import bf16, f32, i1
+from ttcodegen.numerics.golden import Golden
 from ttcodegen.parsing import parse_module
-from ttcodegen.runtime.golden import Golden
 
 
 def read(text: str):

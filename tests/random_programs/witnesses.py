@@ -17,9 +17,9 @@ from xdsl.ir import SSAValue
 
 from ttcodegen.dialects.datatypes import element_of, normalized_data_type, numpy_name, shape_of
 from ttcodegen.dialects.operation import CatalogueOp
+from ttcodegen.numerics.comparison import Tolerance, compare
+from ttcodegen.numerics.rounding import in_compute_dtype, rounded_for_device
 from ttcodegen.ops.definition import Call, ResultInfo
-from ttcodegen.runtime.comparison import Tolerance, compare
-from ttcodegen.runtime.rounding import carried_device, carried_source
 
 assert ml_dtypes is not None
 
@@ -87,7 +87,7 @@ def draw_argument(value: SSAValue, argument: Argument) -> np.ndarray:
     rng = np.random.default_rng(argument.seed)
     if data_type.is_float and name != "bool":
         drawn = rng.uniform(argument.low, argument.high, shape).astype(np.float32)
-        return carried_device(drawn, data_type).astype(name)
+        return rounded_for_device(drawn, data_type).astype(name)
     low, high = math.ceil(argument.low), math.floor(argument.high)
     return rng.integers(low, high + 1, shape).astype(name)
 
@@ -157,15 +157,15 @@ def _evaluate(
     arrays = [found] if isinstance(found, np.ndarray | np.generic) else list(found)
     results: list[np.ndarray] = []
     for array, info in zip(arrays, infos, strict=True):
-        array = carried_source(np.asarray(array), info.dtype)
+        array = in_compute_dtype(np.asarray(array), info.dtype)
         assert array.shape == info.shape, f"{op} gave {array.shape}"
         if run and array.dtype.kind == "f" and rounds(op):
-            array = _disturbed(array, run, [len(values), len(results)])
+            array = _perturbed(array, run, [len(values), len(results)])
         results.append(array)
     return results
 
 
-def _disturbed(array: np.ndarray, run: int, place: list[int]) -> np.ndarray:
+def _perturbed(array: np.ndarray, run: int, place: list[int]) -> np.ndarray:
     if run == 1:
         return array.astype(ml_dtypes.bfloat16).astype(array.dtype)
     # Another error for each op: equal ones cancel each other out.

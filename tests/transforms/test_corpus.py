@@ -13,9 +13,9 @@ from tests.transforms.numpy_execution import run
 from ttcodegen.diagnostics import Source
 from ttcodegen.dialects.datatypes import shape_of
 from ttcodegen.dialects.operation import CatalogueOp
+from ttcodegen.numerics.drawing import draw_inputs
 from ttcodegen.ops.context import load_dialects
 from ttcodegen.parsing import parse_module
-from ttcodegen.runtime.drawing import draw_inputs
 from ttcodegen.transforms.inline import InlinePass
 from ttcodegen.transforms.pass_runner import PassRunner
 from ttcodegen.transforms.registry import passes_of

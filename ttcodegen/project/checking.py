@@ -20,11 +20,7 @@ from xdsl.dialects.func import FuncOp
 from ttcodegen.diagnostics import CompileError, Source
 from ttcodegen.dialects.datatypes import DataType
 from ttcodegen.frontends import source_module
-from ttcodegen.project.background import Background
-from ttcodegen.project.building import BUILD_FOLDER, Kind, build_project
-from ttcodegen.project.reference import Reference, against_reference, given_arguments
-from ttcodegen.project.writer import CHECK_REPORT
-from ttcodegen.runtime.comparison import (
+from ttcodegen.numerics.comparison import (
     EXACT,
     Agreement,
     OutputCheck,
@@ -32,13 +28,17 @@ from ttcodegen.runtime.comparison import (
     compare_decided,
     report,
 )
-from ttcodegen.runtime.disturbance import coarse_outputs, disturbed_runs, undecided_places
-from ttcodegen.runtime.drawing import draw_inputs
-from ttcodegen.runtime.execution import ExecutionError
-from ttcodegen.runtime.golden import Golden
-from ttcodegen.runtime.lowered import LoweredInterpreter, interpreter_of, read_flatbuffer
-from ttcodegen.runtime.shared_conversions import shared_conversions
-from ttcodegen.runtime.usage import depends_on_draws, depends_on_floats
+from ttcodegen.numerics.drawing import draw_inputs
+from ttcodegen.numerics.execution import ExecutionError
+from ttcodegen.numerics.golden import Golden
+from ttcodegen.numerics.lowered import LoweredInterpreter, interpreter_of, read_flatbuffer
+from ttcodegen.numerics.perturbation import coarse_outputs, perturbed_runs, undecided_places
+from ttcodegen.numerics.shared_conversions import shared_conversions
+from ttcodegen.numerics.usage import depends_on_draws, depends_on_floats
+from ttcodegen.project.background import Background
+from ttcodegen.project.building import BUILD_FOLDER, Kind, build_project
+from ttcodegen.project.reference import Reference, against_reference, given_arguments
+from ttcodegen.project.writer import CHECK_REPORT
 
 if TYPE_CHECKING:
     from xdsl.dialects.builtin import ModuleOp
@@ -339,8 +339,8 @@ def check_function(
         and check.device.measure in ("correlation", "relative error")
     ]
     if imprecise:
-        disturbed = disturbed_runs(read_flatbuffer(flatbuffer), run.function.name, run.inputs)
-        coarse = coarse_outputs(run.flatbuffer, imprecise, disturbed)
+        perturbed = perturbed_runs(read_flatbuffer(flatbuffer), run.function.name, run.inputs)
+        coarse = coarse_outputs(run.flatbuffer, imprecise, perturbed)
         checks = _compare_outputs(run, outputs, failure, coarse)
     written = [outputs.get(output.field) for output in run.function.outputs]
     doubtful = [
@@ -352,8 +352,8 @@ def check_function(
         and not check.device.passed
     ]
     if doubtful:
-        disturbed = disturbed_runs(read_flatbuffer(flatbuffer), run.function.name, run.inputs)
-        undecided = undecided_places(run.flatbuffer, {i: written[i] for i in doubtful}, disturbed)
+        perturbed = perturbed_runs(read_flatbuffer(flatbuffer), run.function.name, run.inputs)
+        undecided = undecided_places(run.flatbuffer, {i: written[i] for i in doubtful}, perturbed)
         for index, places in undecided.items():
             expected = run.flatbuffer[index]
             if run.golden[index].dtype.kind == "b":

@@ -16,8 +16,8 @@ from ttcodegen.ops.definition import Layout
 if TYPE_CHECKING:
     import numpy as np
 
+    from ttcodegen.project.structure import Structure
     from ttcodegen.project.tolerances import OutputTolerance
-    from ttcodegen.runtime.structure import Structure
 
 MAX_RANK = 8
 """The highest rank of a tensor of tt-metal (0.70.1: `MAX_NUM_DIMENSIONS`)."""

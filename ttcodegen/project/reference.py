@@ -17,8 +17,8 @@ import numpy as np
 
 from ttcodegen.diagnostics import CompileError
 from ttcodegen.emitc.naming import identifier
+from ttcodegen.numerics.comparison import Agreement, OutputCheck, compare, reference_tolerance
 from ttcodegen.project.writer import save_array
-from ttcodegen.runtime.comparison import Agreement, OutputCheck, compare, reference_tolerance
 
 if TYPE_CHECKING:
     from ttcodegen.project.checking import FunctionRuns

@@ -13,14 +13,14 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from ttcodegen.runtime.commands.artifacts import Artifacts, Logger
-    from ttcodegen.runtime.commands.check import Check
-    from ttcodegen.runtime.commands.compare import Compare
-    from ttcodegen.runtime.commands.perf import Perf
-    from ttcodegen.runtime.commands.query import Query
-    from ttcodegen.runtime.commands.read import Read
-    from ttcodegen.runtime.commands.run import Run
-    from ttcodegen.runtime.op_events import OpEvent
+    from ttcodegen.numerics.op_events import OpEvent
+    from ttcodegen.rt.commands.artifacts import Artifacts, Logger
+    from ttcodegen.rt.commands.check import Check
+    from ttcodegen.rt.commands.compare import Compare
+    from ttcodegen.rt.commands.perf import Perf
+    from ttcodegen.rt.commands.query import Query
+    from ttcodegen.rt.commands.read import Read
+    from ttcodegen.rt.commands.run import Run
     from ttcodegen.runtime.stitching import load_binary, open_device, to_layout
 
 __all__ = [
@@ -39,13 +39,13 @@ __all__ = [
     "to_layout",
 ]
 
-_COMMANDS = "ttcodegen.runtime.commands"
+_COMMANDS = "ttcodegen.rt.commands"
 _MODULES = {
     "Artifacts": f"{_COMMANDS}.artifacts",
     "Check": f"{_COMMANDS}.check",
     "Compare": f"{_COMMANDS}.compare",
     "Logger": f"{_COMMANDS}.artifacts",
-    "OpEvent": "ttcodegen.runtime.op_events",
+    "OpEvent": "ttcodegen.numerics.op_events",
     "Perf": f"{_COMMANDS}.perf",
     "Query": f"{_COMMANDS}.query",
     "Read": f"{_COMMANDS}.read",

@@ -1,1 +1,1 @@
-"""Runs programs: the source and the flatbuffer in numpy, and compares what comes out."""
+"""Loads built programs and flatbuffers, and runs them on arrays and device tensors."""

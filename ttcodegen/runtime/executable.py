@@ -10,17 +10,17 @@ from typing import TYPE_CHECKING, Any, ClassVar, Protocol, TypeVar
 
 import numpy as np
 
+from ttcodegen.cost.work import Cost, cost_of
 from ttcodegen.diagnostics import CompileError
 from ttcodegen.flatbuffer.program import Integer
 from ttcodegen.flatbuffer.reader import read_ttnn_file
 from ttcodegen.flatbuffer.ttm_program import CREATE_BUFFER, DEALLOCATE_BUFFER, PROGRAM
 from ttcodegen.flatbuffer.ttm_reader import read_ttm_file
+from ttcodegen.numerics.device_interpreter import DeviceInterpreter
+from ttcodegen.numerics.execution import ExecutionError, Observer
+from ttcodegen.numerics.interpreter import Interpreter, constant_array
+from ttcodegen.numerics.perturbation import PERTURBED_RUNS
 from ttcodegen.project.manifest import read_manifest
-from ttcodegen.runtime.cost import Cost, cost_of
-from ttcodegen.runtime.device_interpreter import DeviceInterpreter
-from ttcodegen.runtime.disturbance import DISTURBED_RUNS
-from ttcodegen.runtime.execution import ExecutionError, Observer
-from ttcodegen.runtime.interpreter import Interpreter, constant_array
 
 if TYPE_CHECKING:
     from ttcodegen.flatbuffer.program import Binary, Operation, Program
@@ -43,7 +43,7 @@ class Runner(Protocol):
     def run_carried(
         self, name: str, inputs: Sequence[np.ndarray]
     ) -> tuple[list[np.ndarray], dict[int, np.ndarray]]:
-        """The outputs as tensors carry them, and the inputs that were overwritten."""
+        """The outputs, rounded for their tensors, and the inputs that were overwritten."""
         ...
 
 
@@ -150,7 +150,7 @@ class FlatbufferExecutable(ABC):
 
     @abstractmethod
     def _make_runner(
-        self, observe: Observer | None = None, disturbance: np.random.Generator | None = None
+        self, observe: Observer | None = None, perturbation: np.random.Generator | None = None
     ) -> Runner:
         """An interpreter of the functions."""
 
@@ -180,7 +180,7 @@ class FlatbufferExecutable(ABC):
     def run_carried(
         self, program: int, arguments: Sequence[np.ndarray]
     ) -> tuple[list[np.ndarray], dict[int, np.ndarray]]:
-        """The outputs of a program as its tensors carry them, of arguments that are carried so; and
+        """The outputs of a program, rounded for its tensors, of arguments rounded likewise; and
         the arguments that it overwrote, by position.
 
         Raises:
@@ -191,11 +191,11 @@ class FlatbufferExecutable(ABC):
         runner, name = self._runner, self.entries[program].name
         return self._guard(lambda: runner.run_carried(name, arguments))
 
-    def disturbed_runs(
+    def perturbed_runs(
         self, program: int, arguments: Sequence[np.ndarray]
     ) -> Iterator[list[np.ndarray]]:
         """The outputs of runs whose floats are rounded as in other orders of summation."""
-        for seed in range(DISTURBED_RUNS):
+        for seed in range(PERTURBED_RUNS):
             generator = np.random.default_rng(seed)
             yield self._run(
                 lambda generator=generator: self._make_runner(None, generator), program, arguments
@@ -255,9 +255,9 @@ class TTNNExecutable(FlatbufferExecutable):
         super().__init__(path, self.binary, self.binary.programs)
 
     def _make_runner(
-        self, observe: Observer | None = None, disturbance: np.random.Generator | None = None
+        self, observe: Observer | None = None, perturbation: np.random.Generator | None = None
     ) -> Runner:
-        return Interpreter(self.binary, observe, disturbance)
+        return Interpreter(self.binary, observe, perturbation)
 
     def reference(self, program: int, arguments: Sequence[np.ndarray]) -> list[np.ndarray]:
         """The outputs of a program that rounds nothing."""
@@ -274,9 +274,9 @@ class TTMExecutable(FlatbufferExecutable):
         super().__init__(path, self.binary, self.binary.functions)
 
     def _make_runner(
-        self, observe: Observer | None = None, disturbance: np.random.Generator | None = None
+        self, observe: Observer | None = None, perturbation: np.random.Generator | None = None
     ) -> Runner:
-        return DeviceInterpreter(self.binary, observe, disturbance)
+        return DeviceInterpreter(self.binary, observe, perturbation)
 
     def reference(self, program: int, arguments: Sequence[np.ndarray]) -> list[np.ndarray]:
         """The outputs of programs that round nothing."""

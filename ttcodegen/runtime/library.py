@@ -21,6 +21,7 @@ from numpy.typing import ArrayLike
 from ttcodegen.diagnostics import CompileError
 from ttcodegen.project.building import build_project, library_path, wait_for_builds
 from ttcodegen.project.manifest import MANIFEST, read_manifest
+from ttcodegen.project.structure import Structure, StructureError
 from ttcodegen.project.toolchain import find_toolchain
 from ttcodegen.runtime.c_api import (
     API_VERSION,
@@ -35,7 +36,6 @@ from ttcodegen.runtime.c_api import (
     array_argument,
 )
 from ttcodegen.runtime.device_tensor import DeviceTensor
-from ttcodegen.runtime.structure import Structure, StructureError
 
 __all__ = [
     "DeviceTensor",

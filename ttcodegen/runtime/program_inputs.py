@@ -12,11 +12,11 @@ from typing import Any
 
 import numpy as np
 
+from ttcodegen.cost.memory_use import memory_use
 from ttcodegen.diagnostics import CompileError
 from ttcodegen.project.manifest import read_manifest
 from ttcodegen.runtime.executable import Executable, FlatbufferExecutable, TensorInfo
 from ttcodegen.runtime.initialization import DEFAULT, initial_values
-from ttcodegen.runtime.memory_use import memory_use
 
 
 @dataclass(frozen=True)

@@ -22,14 +22,14 @@ from typing import Literal, Self
 
 import numpy as np
 
+from ttcodegen.cost.sizes import stored_bytes
 from ttcodegen.diagnostics import CompileError
 from ttcodegen.dialects.memory import Memory
 from ttcodegen.dialects.placement import TensorPlacement
 from ttcodegen.flatbuffer.program import Input, Output
 from ttcodegen.flatbuffer.program import Program as ProgramRecord
+from ttcodegen.numerics.rounding import in_storage_dtype, rounded_for_device
 from ttcodegen.runtime.executable import FlatbufferExecutable, open_flatbuffer
-from ttcodegen.runtime.rounding import carried_device, delivered
-from ttcodegen.runtime.sizes import stored_bytes
 
 
 @dataclass(frozen=True)
@@ -58,7 +58,7 @@ class Device:
         array = np.asarray(values)
         if array.shape != layout.shape:
             raise CompileError(f"expected the shape {layout.shape}, found {array.shape}")
-        tensor = DeviceTensor(self, layout, carried_device(array, layout.data_type))
+        tensor = DeviceTensor(self, layout, rounded_for_device(array, layout.data_type))
         if layout.memory is Memory.DEVICE:
             self.transfers.append(Transfer("to device", stored_bytes(layout)))
         return tensor
@@ -89,8 +89,8 @@ class DeviceTensor:
         self._array: np.ndarray | None = array
 
     @property
-    def carried(self) -> np.ndarray:
-        """The elements as programs compute with them.
+    def rounded(self) -> np.ndarray:
+        """The elements in the compute dtype, rounded to the data type.
 
         Raises:
             CompileError: if the tensor was deallocated, or the device closed.
@@ -110,7 +110,7 @@ class DeviceTensor:
         Raises:
             CompileError: if the tensor was deallocated, or the device closed.
         """
-        array = delivered(self.carried, self.layout.data_type)
+        array = in_storage_dtype(self.rounded, self.layout.data_type)
         if self.layout.memory is Memory.DEVICE:
             self.device.transfers.append(Transfer("to host", stored_bytes(self.layout)))
         # The tensor may be overwritten later; what was read stays.
@@ -173,7 +173,7 @@ class StitchedProgram:
         if any(tensor.device is not device for tensor in ordered):
             raise CompileError(f"the inputs of '{self.name}' are on different devices")
         results, overwritten = self._executable.run_carried(
-            self._index, [tensor.carried for tensor in ordered]
+            self._index, [tensor.rounded for tensor in ordered]
         )
         for position, array in overwritten.items():
             ordered[position].overwrite(array)
@@ -244,9 +244,9 @@ def to_layout(tensor: DeviceTensor, layout: TensorPlacement) -> DeviceTensor:
         raise CompileError(
             f"a tensor of shape {tensor.layout.shape} cannot lie as {layout_text(layout)}"
         )
-    array = tensor.carried
+    array = tensor.rounded
     if tensor.layout.data_type is not layout.data_type:
-        array = carried_device(array, layout.data_type)
+        array = rounded_for_device(array, layout.data_type)
     if tensor.layout.memory is not layout.memory:
         to_device = layout.memory is Memory.DEVICE
         size = stored_bytes(layout if to_device else tensor.layout)

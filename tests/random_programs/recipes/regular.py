@@ -15,6 +15,7 @@ from xdsl.utils.exceptions import VerifyException
 
 from tests.random_programs.generator import ELEMENTS, Generator, Recipe, Shape
 from ttcodegen.dialects.datatypes import element_of, i1, numpy_name, shape_of
+from ttcodegen.numerics.rounding import in_compute_dtype
 from ttcodegen.ops.definition import (
     REQUIRED,
     TTIR,
@@ -26,7 +27,6 @@ from ttcodegen.ops.definition import (
 from ttcodegen.ops.elementwise import verify_bits, verify_broadcast, verify_integers
 from ttcodegen.ops.op_builder import OpBuilder, broadcast_shapes
 from ttcodegen.ops.ttir import ttir_op_classes
-from ttcodegen.runtime.rounding import carried_source
 
 
 def is_regular(definition: TTIRDefinition) -> bool:
@@ -104,7 +104,7 @@ def result_kind(name: str, element: Attribute, selects: bool) -> str | None:
     if not _is_well_typed(name, kinds, TensorType(element, [1])):
         return None
     dtype = numpy_name(element) or ""
-    one = carried_source(np.ones((1,), dtype=bool), dtype)
+    one = in_compute_dtype(np.ones((1,), dtype=bool), dtype)
     operands = {spec.name: [one] for spec in definition.operands}
     if selects:
         operands[definition.operands[0].name] = [np.ones((1,), dtype=bool)]

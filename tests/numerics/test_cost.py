@@ -1,0 +1,144 @@
+"""What ops have to move and to compute, and how long that takes at least."""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pytest
+
+import ttcodegen.ops as catalogue
+from tests.flatbuffer.programs import tensor
+from ttcodegen.cost.roofline import Roofline, card_roofline, host_roofline
+from ttcodegen.cost.work import MOVEMENTS, Cost, cost_of
+from ttcodegen.flatbuffer import program as file
+from ttcodegen.ops.definition import TTNN
+from ttcodegen.rt.trace import Span, Trace
+from ttcodegen.systems.description import default_system
+
+
+def cost(
+    name: str,
+    operands: list[tuple[int, ...]],
+    result: tuple[int, ...],
+    attributes: tuple[file.Attribute, ...] = (),
+) -> Cost:
+    """The cost of an op on f32 tensors of these shapes."""
+    tensors = tuple(tensor(*shape) for shape in (*operands, result))
+    count = len(operands)
+    operation = file.Operation(
+        f"ttnn.{name}", tuple(range(count)), (1,) * count, (count,), attributes
+    )
+    program = file.Program("main", "entry", tensors, (), (), (operation,))
+    return cost_of(program, operation)
+
+
+def numbers(name: str, *values: int) -> file.Attribute:
+    return file.Attribute(name, file.Integers(values))
+
+
+def number(name: str, value: int) -> file.Attribute:
+    return file.Attribute(name, file.Integer(value))
+
+
+@pytest.mark.parametrize(
+    ("name", "operands", "result", "attributes", "flops"),
+    [
+        ("matmul", [(2, 32, 64), (64, 96)], (2, 32, 96), (), 2 * 2 * 32 * 64 * 96),
+        ("linear", [(32, 64), (64, 96), (96,)], (32, 96), (), 2 * 32 * 64 * 96 + 32 * 96),
+        (
+            "matmul",
+            [(64, 32), (64, 96)],
+            (32, 96),
+            (file.Attribute("transpose_a", file.Boolean(True)),),
+            2 * 32 * 64 * 96,
+        ),
+        (
+            "conv2d",
+            [(1, 1, 64, 16), (32, 16, 3, 3)],
+            (1, 1, 64, 32),
+            (number("in_channels", 16), number("out_channels", 32)),
+            2 * 64 * 32 * 16 * 9,
+        ),
+        (
+            "conv_transpose2d",
+            [(1, 1, 64, 16), (16, 32, 3, 3)],
+            (1, 1, 256, 32),
+            (number("in_channels", 16), number("out_channels", 32)),
+            2 * 64 * 16 * 32 * 9,
+        ),
+        (
+            "scaled_dot_product_attention",
+            [(1, 2, 32, 64), (1, 2, 96, 64), (1, 2, 96, 64)],
+            (1, 2, 32, 64),
+            (),
+            4 * 2 * 32 * 96 * 64,
+        ),
+        ("max_pool2d", [(1, 1, 64, 8)], (1, 1, 16, 8), (numbers("kernel_size", 2, 2),), 512),
+        ("softmax", [(32, 32)], (32, 32), (), 5 * 1024),
+        ("add", [(32, 32), (32, 1)], (32, 32), (), 1024),
+        ("sum", [(32, 32)], (32, 1), (), 1024),
+        ("reshape", [(32, 32)], (1024,), (), 0),
+        ("deallocate", [(32, 32)], (0,), (), 0),
+    ],
+)
+def test_operations(
+    name: str,
+    operands: list[tuple[int, ...]],
+    result: tuple[int, ...],
+    attributes: tuple[file.Attribute, ...],
+    flops: int,
+) -> None:
+    assert cost(name, operands, result, attributes).flops == flops
+
+
+def test_bytes_are_those_of_all_tensors() -> None:
+    assert cost("add", [(32, 32), (32, 1)], (32, 32)).moved == 3 * 4096
+    assert cost("deallocate", [(32, 32)], (0,)).moved == 0
+
+
+def test_movements_are_ops_of_the_library() -> None:
+    catalogue.load()
+    assert MOVEMENTS <= TTNN.keys()
+
+
+@pytest.mark.parametrize(("arch", "flops"), [("wormhole_b0", 65.5e12), ("blackhole", 179.7e12)])
+def test_the_roofline_of_a_card(arch: str, flops: float) -> None:
+    roofline = card_roofline(default_system(arch).chip)
+    assert roofline.flops == pytest.approx(flops, rel=0.01)
+
+
+def test_what_takes_longer_is_the_bound() -> None:
+    roofline = Roofline(flops=100.0, bandwidth=10.0)
+    assert roofline.least_seconds(Cost(moved=20, flops=100)) == 2.0
+    assert roofline.bound(Cost(moved=20, flops=100)) == "memory"
+    assert roofline.bound(Cost(moved=5, flops=100)) == "compute"
+    assert roofline.bound(Cost(0, 0)) == ""
+
+
+def test_the_roofline_of_this_machine_is_measured() -> None:
+    roofline = host_roofline()
+    assert 1e8 < roofline.flops < 1e15
+    assert 1e7 < roofline.bandwidth < 1e14
+
+
+def test_traces() -> None:
+    trace = Trace()
+    trace.add("a.ttnn", "main", [Span("add", "op", 0.5, 0.25, {"bytes": np.int64(3).item()})])
+    trace.add("a.ttnn", "other", [Span("relu", "op", 1.0, 1.0)])
+    trace.add("b.ttnn", "main", [])
+    content = json.loads(json.dumps(trace.to_json()))
+    names = [(e["name"], e["pid"], e["tid"]) for e in content["traceEvents"] if e["ph"] == "M"]
+    assert names == [
+        ("process_name", 1, 0),
+        ("thread_name", 1, 1),
+        ("thread_name", 1, 2),
+        ("process_name", 2, 0),
+        ("thread_name", 2, 1),
+    ]
+    spans = [e for e in content["traceEvents"] if e["ph"] == "X"]
+    assert [(e["ts"], e["dur"], e["pid"], e["tid"]) for e in spans] == [
+        (5e5, 2.5e5, 1, 1),
+        (1e6, 1e6, 1, 2),
+    ]
+    assert spans[0]["args"] == {"bytes": 3}

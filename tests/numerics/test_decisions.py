@@ -1,0 +1,76 @@
+"""Integers and booleans that floats decide: what hangs on rounding is told from what is wrong."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ttcodegen.dialects.datatypes import DataType
+from ttcodegen.dialects.placement import TensorPlacement
+from ttcodegen.numerics.comparison import EXACT, compare_decided, compare_drawn
+from ttcodegen.numerics.interpreter import PerturbedTensor
+
+
+def perturbed(data_type, seed=0):
+    placement = TensorPlacement((1000,), data_type)
+    return PerturbedTensor(placement, np.random.default_rng(seed))
+
+
+def test_an_undecided_element_is_excused():
+    expected = np.array([3, 5, 7, 9, 11])
+    actual = np.array([3, 6, 7, 9, 11])
+    undecided = np.array([False, True, False, False, False])
+    assert compare_decided(actual, expected, EXACT, undecided).passed
+    assert not compare_decided(actual, expected, EXACT, np.zeros(5, dtype=bool)).passed
+
+
+def test_a_decided_element_is_never_excused():
+    expected = np.array([3, 5, 7, 9, 11])
+    actual = np.array([4, 6, 7, 9, 11])
+    undecided = np.array([False, True, False, False, False])
+    assert not compare_decided(actual, expected, EXACT, undecided).passed
+
+
+def test_an_output_that_hangs_on_rounding_as_a_whole_is_compared_as_it_is():
+    expected = np.array([3, 5, 7, 9])
+    actual = np.array([4, 5, 7, 9])
+    assert not compare_decided(actual, expected, EXACT, np.ones(4, dtype=bool)).passed
+
+
+def test_what_a_data_type_holds_as_it_is_stays():
+    tensor = perturbed(DataType.BFLOAT16)
+    exact = np.arange(-500, 500, dtype=np.float32) / 4
+    held = exact.astype("bfloat16").astype(np.float32)
+    assert np.array_equal(tensor.rounded(held), held)
+
+
+def test_roundings_come_out_otherwise_by_one_digit_at_most():
+    values = np.random.default_rng(1).normal(size=1000).astype(np.float32)
+    tensor = perturbed(DataType.BFLOAT16)
+    usual = values.astype("bfloat16").astype(np.float32)
+    found = tensor.rounded(values)
+    changed = found != usual
+    assert 0.05 < changed.mean() < 0.9
+    assert np.abs(found - usual).max() <= (2.0**-7 * np.abs(usual)).max()
+
+
+def test_integers_are_not_perturbed():
+    values = np.arange(1000, dtype=np.int32)
+    assert np.array_equal(perturbed(DataType.INT32).rounded(values), values)
+
+
+def test_two_samples_of_one_distribution_agree():
+    first, second = (np.random.default_rng(seed).uniform(0, 1, 4096) for seed in (0, 1))
+    assert compare_drawn(first, second).passed
+
+
+def test_samples_of_other_distributions_do_not():
+    expected = np.random.default_rng(0).uniform(0, 1, 4096)
+    for wrong in (expected + 0.5, expected * 0.5, expected * 3, np.full(4096, 0.5)):
+        assert not compare_drawn(wrong, expected).passed
+    assert not compare_drawn(expected[:-1], expected).passed
+
+
+def test_one_element_may_be_dropped_or_not() -> None:
+    kept, dropped = np.full((), 0.365, np.float32), np.zeros((), np.float32)
+    assert compare_drawn(kept, dropped).passed
+    assert not compare_drawn(np.full(1000, 0.365), np.zeros(1000)).passed

@@ -1,0 +1,128 @@
+"""How much of the device's memory the tensors of a program take, op by op."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import ttcodegen.ops as catalogue
+from ttcodegen.cost.sizes import stored_bytes
+from ttcodegen.flatbuffer.program import Operation, Program
+from ttcodegen.flatbuffer.ttm_program import DEALLOCATE_BUFFER, VIEW
+from ttcodegen.ops.definition import TTNN
+
+_DEALLOCATIONS = ("ttnn.deallocate", DEALLOCATE_BUFFER)
+
+MEMORIES: tuple[str, ...] = ("dram", "l1")
+"""The memories of the device."""
+
+
+@dataclass(frozen=True)
+class MemoryStep:
+    """The memory after an op, while its operands still lie beside its results."""
+
+    op: str
+    location: str | None
+    allocated: dict[str, int]
+    """Bytes by memory."""
+
+
+@dataclass(frozen=True)
+class Leak:
+    """A tensor that the program made and neither returns nor deallocates."""
+
+    name: str
+    memory: str
+    size: int
+    """Bytes."""
+
+
+@dataclass(frozen=True)
+class MemoryUse:
+    """What the tensors of a program take: those of its arguments and constants included, circular
+    buffers and what kernels need for themselves not."""
+
+    steps: tuple[MemoryStep, ...]
+    peak: dict[str, int]
+    """The most bytes at any time, by memory."""
+    leaks: tuple[Leak, ...]
+
+    def to_json(self) -> dict[str, Any]:
+        """The entry of a result file."""
+        return {
+            "peak_bytes": self.peak,
+            "leaks": [
+                {"tensor": leak.name, "memory": leak.memory, "bytes": leak.size}
+                for leak in self.leaks
+            ],
+        }
+
+
+def memory_use(program: Program) -> MemoryUse:
+    """What a program takes when it runs."""
+    catalogue.load()
+    device = _Memory(program)
+    for entry in program.inputs:
+        device.allocate(entry.tensor)
+    steps = tuple(_steps(program, device))
+    kept = {entry.tensor for entry in (*program.inputs, *program.outputs)}
+    for operation in program.operations:
+        if operation.name == "ttcore.load_cached":
+            kept.update(operation.results)
+    return MemoryUse(steps, device.peak, tuple(device.leaks(kept)))
+
+
+def _steps(program: Program, device: _Memory) -> Iterator[MemoryStep]:
+    for operation in program.operations:
+        if operation.name in _DEALLOCATIONS:
+            device.free(operation.operands[0])
+            continue
+        aliased = operation.operands[0] if _may_alias(operation) and operation.operands else None
+        for tensor in operation.results:
+            device.allocate(tensor, aliased)
+        yield MemoryStep(operation.name, operation.location, dict(device.allocated))
+
+
+def _may_alias(operation: Operation) -> bool:
+    if operation.name == VIEW:
+        return True
+    definition = TTNN.get(operation.name.partition(".")[2])
+    return definition is not None and definition.may_alias
+
+
+class _Memory:
+    """What is allocated at one time. Tensors that share a buffer count once."""
+
+    def __init__(self, program: Program) -> None:
+        self._program = program
+        self._owner: dict[int, int] = {}
+        self._sizes: dict[int, tuple[str, int]] = {}
+        self.allocated = dict.fromkeys(MEMORIES, 0)
+        self.peak = dict.fromkeys(MEMORIES, 0)
+
+    def allocate(self, tensor: int, aliased: int | None = None) -> None:
+        """Takes memory for a tensor; none if it shares that of another one."""
+        owner = self._owner.get(aliased, tensor) if aliased is not None else tensor
+        self._owner[tensor] = owner
+        placement = self._program.tensors[tensor].type.placement
+        if owner != tensor or placement.buffer_type not in MEMORIES:
+            return
+        size = stored_bytes(placement)
+        self._sizes[tensor] = (placement.buffer_type, size)
+        total = self.allocated[placement.buffer_type] + size
+        self.allocated[placement.buffer_type] = total
+        self.peak[placement.buffer_type] = max(self.peak[placement.buffer_type], total)
+
+    def free(self, tensor: int) -> None:
+        """Gives the memory of a tensor back, once."""
+        memory, size = self._sizes.pop(self._owner.get(tensor, tensor), ("", 0))
+        if memory:
+            self.allocated[memory] -= size
+
+    def leaks(self, kept: set[int]) -> Iterator[Leak]:
+        """What is still allocated for tensors that share no buffer with one of those."""
+        owners = {self._owner.get(tensor, tensor) for tensor in kept}
+        for tensor, (memory, size) in self._sizes.items():
+            if tensor not in owners:
+                yield Leak(self._program.tensors[tensor].name or f"tensor {tensor}", memory, size)

@@ -1,0 +1,65 @@
+"""The least time that work can take on a machine: its roofline."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass
+
+import numpy as np
+
+from ttcodegen.cost.work import Cost
+from ttcodegen.systems.description import ChipDescription
+
+# Multiplications and additions of the matrix engine of a Tensix core in a cycle, 2 x 8 x 16 x 16,
+# in the lowest fidelity (tt-metal, tech_reports/GEMM_FLOPS); HiFi4, in which all bits of bfloat16
+# take part, needs four cycles for them.
+_FLOPS_PER_CYCLE = 4096
+_HIFI4_CYCLES = 4
+_CLOCKS = {"wormhole_b0": 1.0e9, "blackhole": 1.35e9}
+_DRAM_BANDWIDTHS = {"wormhole_b0": 288e9, "blackhole": 512e9}
+"""Hz, and bytes per second, of an n150 and a p150 (data sheets of the cards)."""
+
+
+@dataclass(frozen=True)
+class Roofline:
+    """What a machine can do at most."""
+
+    flops: float
+    """Per second."""
+    bandwidth: float
+    """Bytes per second."""
+
+    def least_seconds(self, cost: Cost) -> float:
+        """The time that the work takes at least."""
+        return max(cost.flops / self.flops, cost.moved / self.bandwidth)
+
+    def bound(self, cost: Cost) -> str:
+        """compute or memory, whichever takes longer; empty if there is no work."""
+        if not cost.flops and not cost.moved:
+            return ""
+        computes = cost.flops / self.flops > cost.moved / self.bandwidth
+        return "compute" if computes else "memory"
+
+
+def card_roofline(chip: ChipDescription) -> Roofline:
+    """That of a card: all of its cores in HiFi4, all of its DRAM channels."""
+    flops = chip.cores * _FLOPS_PER_CYCLE / _HIFI4_CYCLES * _CLOCKS[chip.arch]
+    return Roofline(flops, _DRAM_BANDWIDTHS[chip.arch])
+
+
+def host_roofline() -> Roofline:
+    """That of this machine, measured: a product of matrices and a copy, each the best of a few."""
+    size = 768
+    a = np.ones((size, size), np.float32)
+    seconds = min(_seconds_of(lambda: a @ a) for _ in range(3))
+    source = np.zeros(1 << 24, np.uint8)
+    target = np.empty_like(source)
+    copying = min(_seconds_of(lambda: np.copyto(target, source)) for _ in range(3))
+    return Roofline(2 * size**3 / seconds, 2 * source.nbytes / copying)
+
+
+def _seconds_of(action: object) -> float:
+    assert callable(action)
+    start = time.perf_counter()
+    action()
+    return max(time.perf_counter() - start, 1e-9)

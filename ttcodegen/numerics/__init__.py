@@ -1,0 +1,1 @@
+"""Runs programs in numpy, the source and the lowered one, and compares what comes out."""

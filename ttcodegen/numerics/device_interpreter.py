@@ -1,0 +1,307 @@
+"""Runs a `.ttm` program in numpy with the data types of the device.
+
+What a program of the device computes is what its meaning says, a function of TTIR ops. Between its
+ops values lie in the destination registers, as float32 or bfloat16; what goes into and comes out of
+the program is rounded to the data type of a tensor. The matrix engine reads float32 with 10 bits of
+mantissa (tf32).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import cast
+
+import numpy as np
+
+import ttcodegen.ops as catalogue
+from ttcodegen.diagnostics import CompileError
+from ttcodegen.dialects.datatypes import DataType
+from ttcodegen.dialects.placement import TensorPlacement
+from ttcodegen.flatbuffer import program as file
+from ttcodegen.flatbuffer.ttm_program import (
+    CREATE_BUFFER,
+    DEALLOCATE_BUFFER,
+    ENQUEUE_PROGRAM,
+    ENQUEUE_READ_BUFFER,
+    ENQUEUE_WRITE_BUFFER,
+    PROGRAM,
+    VIEW,
+    DeviceBinary,
+    DeviceProgram,
+)
+from ttcodegen.numerics.execution import ExecutionError, Function, Observer, Step
+from ttcodegen.numerics.interpreter import (
+    DeviceTensor,
+    FileInterpreter,
+    PerturbedTensor,
+    UnroundedTensor,
+    attribute_values,
+    constant_array,
+)
+from ttcodegen.ops.definition import TTIR
+
+_MATRIX_ENGINE = frozenset({"matmul", "linear", "dot_general", "sum", "mean", "max", "min"})
+"""Ops whose operands the matrix engine reads, if they come from outside the program."""
+_COPIES = frozenset({VIEW, ENQUEUE_READ_BUFFER, ENQUEUE_WRITE_BUFFER})
+"""Operations that give the elements of a tensor to another one."""
+_TF32_MASK = np.uint32(0xFFFFE000)
+_TF32_STEP = 2.0**-10
+
+
+@dataclass(frozen=True)
+class Tf32Tensor(DeviceTensor):
+    """A float32 tensor as the matrix engine reads it."""
+
+    def rounded(self, array: np.ndarray) -> np.ndarray:
+        """The array with the mantissa cut to 10 bits."""
+        wide = np.ascontiguousarray(super().rounded(array))
+        return (wide.view(np.uint32) & _TF32_MASK).view(np.float32)
+
+    def keeps(self, moved: DeviceTensor) -> bool:
+        """Only what has no more bits anyway."""
+        return moved.placement.data_type is not DataType.FLOAT32
+
+
+@dataclass(frozen=True)
+class PerturbedTf32Tensor(DeviceTensor):
+    """A float32 tensor of which the matrix engine reads partial sums, in whatever order."""
+
+    generator: np.random.Generator
+
+    def rounded(self, array: np.ndarray) -> np.ndarray:
+        """The array moved by up to the last of 10 bits of mantissa, integers excepted."""
+        wide = super().rounded(array)
+        noise = self.generator.uniform(1.0 - _TF32_STEP, 1.0 + _TF32_STEP, wide.shape)
+        return np.where(np.rint(wide) == wide, wide, wide * noise.astype(np.float32))
+
+    def keeps(self, moved: DeviceTensor) -> bool:
+        """Nothing is."""
+        return False
+
+
+class DeviceInterpreter(FileInterpreter):
+    """Runs the functions of a file.
+
+    With `perturbation` the results of ops are perturbed by as much as another order of summation
+    would change them, which shows the decisions (comparisons) that depend on it. Without `rounds`
+    all floats are float32, which tells how much the data types of the device cost.
+
+    Raises:
+        CompileError: if the file calls ops that this version does not know.
+        ExecutionError: if a tensor is used after its end.
+    """
+
+    def __init__(
+        self,
+        binary: DeviceBinary,
+        observe: Observer | None = None,
+        perturbation: np.random.Generator | None = None,
+        rounds: bool = True,
+    ) -> None:
+        catalogue.load()
+        constants = [constant_array(constant) for constant in binary.constants]
+        programs = {program.meaning: program for program in binary.programs}
+        reader = _FunctionReader(binary, constants, perturbation)
+        functions = {
+            function.name: reader.meaning(function, programs[function.name])
+            if function.name in programs
+            else reader.cpu_function(function)
+            if function.kind == "private_"
+            else reader.host_function(function)
+            for function in binary.functions
+        }
+        if not rounds:
+            functions = {name: _unrounded(function) for name, function in functions.items()}
+        super().__init__(functions, binary.functions, observe, rounds)
+
+
+class _FunctionReader:
+    """Makes functions of the records of a file."""
+
+    def __init__(
+        self,
+        binary: DeviceBinary,
+        constants: Sequence[np.ndarray],
+        perturbation: np.random.Generator | None,
+    ) -> None:
+        self._programs = binary.programs
+        self._meanings = {function.name: function for function in binary.functions}
+        self._constants = constants
+        self._perturbation = perturbation
+
+    def host_function(self, function: file.Program) -> Function:
+        """A function that launches programs; buffers come to be with what is written to them."""
+        tensors = [DeviceTensor(tensor.type.placement) for tensor in function.tensors]
+        steps: list[Step] = []
+        ended: set[int] = set()
+        for operation in function.operations:
+            if operation.name == DEALLOCATE_BUFFER:
+                ended.update(operation.operands)
+                continue
+            if operation.name == CREATE_BUFFER:
+                continue
+            if used := sorted(ended.intersection(operation.operands)):
+                raise ExecutionError(f"'{function.name}' uses tensor {used[0]} after its end")
+            steps.append(self._host_step(operation))
+        return _function(function, tensors, _inputs(function), steps)
+
+    def cpu_function(self, function: file.Program) -> Function:
+        """What the CPU computes; results of its ops have the data types of their tensors."""
+        tensors = [DeviceTensor(tensor.type.placement) for tensor in function.tensors]
+        if self._perturbation is not None:
+            for tensor in (t for operation in function.operations for t in operation.results):
+                tensors[tensor] = PerturbedTensor(tensors[tensor].placement, self._perturbation)
+        steps = [self._step(operation) for operation in function.operations]
+        return _function(function, tensors, _inputs(function), steps)
+
+    def _host_step(self, operation: file.Operation) -> Step:
+        if operation.callee is not None:
+            return Step(
+                operation.name,
+                operation.location,
+                operation.operands,
+                operation.results,
+                callee=operation.callee,
+            )
+        if operation.name == ENQUEUE_WRITE_BUFFER:
+            source, target = operation.operands
+            operation = replace(
+                operation, operands=(source,), operand_sizes=(1,), results=(target,)
+            )
+        if operation.name == ENQUEUE_PROGRAM:
+            program = self._programs[_index(operation)]
+            meaning = self._meanings[program.meaning]
+            inputs = operation.operands[: program.inputs]
+            again = [inputs[position] for position in _cut_arguments(meaning, program)]
+            return Step(
+                f"{operation.name} {program.name}",
+                operation.location,
+                (*inputs, *again),
+                operation.operands[program.inputs :],
+                callee=program.meaning,
+            )
+        return self._step(operation, "reshape" if operation.name in _COPIES else None)
+
+    def meaning(self, function: file.Program, program: DeviceProgram) -> Function:
+        """What a program computes; float32 arguments that the matrix engine reads come twice."""
+        wide = DataType.FLOAT32 if program.fp32_destination else DataType.BFLOAT16
+        computed = {tensor for operation in function.operations for tensor in operation.results}
+        reduced = _read_by_matrix_engine(function)
+        tensors: list[DeviceTensor] = []
+        for index, tensor in enumerate(function.tensors):
+            placement = _in_registers(tensor.type.placement, wide)
+            if self._perturbation is None or index not in computed:
+                tensors.append(DeviceTensor(placement))
+            elif placement.data_type is DataType.FLOAT32 and index in reduced:
+                tensors.append(PerturbedTf32Tensor(placement, self._perturbation))
+            else:
+                tensors.append(PerturbedTensor(placement, self._perturbation))
+        arguments = _inputs(function)
+        cut: dict[int, int] = {}
+        for position in _cut_arguments(function, program):
+            argument = function.inputs[position]
+            cut[argument.tensor] = len(tensors)
+            arguments.append((f"{argument.name} as tf32", len(tensors)))
+            placement = tensors[argument.tensor].placement
+            tensors.append(
+                Tf32Tensor(placement)
+                if self._perturbation is None
+                else PerturbedTf32Tensor(placement, self._perturbation)
+            )
+        steps = [
+            self._step(_with_cut(operation, cut) if _in_matrix_engine(operation) else operation)
+            for operation in function.operations
+        ]
+        return _function(function, tensors, arguments, steps)
+
+    def _step(self, operation: file.Operation, name: str | None = None) -> Step:
+        dialect, _, short_name = operation.name.partition(".")
+        definition = TTIR.get(name or short_name) if name or dialect == "ttir" else None
+        if definition is None or len(operation.operand_sizes) != len(definition.operands):
+            raise CompileError(
+                f"the program calls '{operation.name}' in a way that this version does not know",
+                remedy="compile the model again with this version of ttcodegen",
+            )
+        return Step(
+            operation.name,
+            operation.location,
+            operation.operands,
+            operation.results,
+            definition,
+            operation.operand_sizes,
+            {} if name else attribute_values(operation, definition, self._constants),
+        )
+
+
+def _function(
+    function: file.Program,
+    tensors: Sequence[DeviceTensor],
+    arguments: Sequence[tuple[str, int]],
+    steps: Iterable[Step],
+) -> Function:
+    results = [output.tensor for output in function.outputs]
+    return Function.of(function.name, tensors, arguments, steps, results)
+
+
+def _unrounded(function: Function) -> Function:
+    """The function with tensors that hold float32, whatever their data types."""
+    placements = [cast(DeviceTensor, tensor).placement for tensor in function.tensors]
+    return replace(function, tensors=[UnroundedTensor(placement) for placement in placements])
+
+
+def _inputs(function: file.Program) -> list[tuple[str, int]]:
+    return [(entry.name, entry.tensor) for entry in function.inputs]
+
+
+def _index(operation: file.Operation) -> int:
+    """The program that is enqueued; the reader saw to it that there is one."""
+    for attribute in operation.attributes:
+        if attribute.name == PROGRAM and isinstance(attribute.value, file.Integer):
+            return attribute.value.value
+    raise ExecutionError(f"{operation.name} names no program")
+
+
+def _in_registers(placement: TensorPlacement, wide: DataType) -> TensorPlacement:
+    """A value as the destination registers hold it."""
+    return placement.with_(data_type=wide) if placement.data_type.is_float else placement
+
+
+def _in_matrix_engine(operation: file.Operation) -> bool:
+    return operation.name.removeprefix("ttir.") in _MATRIX_ENGINE
+
+
+def _read_by_matrix_engine(meaning: file.Program) -> set[int]:
+    return {
+        tensor
+        for operation in meaning.operations
+        if _in_matrix_engine(operation)
+        for tensor in operation.operands
+    }
+
+
+def _cut_arguments(meaning: file.Program, program: DeviceProgram) -> list[int]:
+    """The positions of the float32 arguments that the matrix engine reads."""
+    if not program.fp32_destination:
+        return []
+    read = _read_by_matrix_engine(meaning)
+    return [
+        position
+        for position, argument in enumerate(meaning.inputs)
+        if argument.tensor in read
+        and DataType.from_mlir(meaning.tensors[argument.tensor].type.data_type) is DataType.FLOAT32
+    ]
+
+
+def _with_cut(operation: file.Operation, cut: Mapping[int, int]) -> file.Operation:
+    """The operation on what the matrix engine reads of its operands."""
+    operands = tuple(cut.get(tensor, tensor) for tensor in operation.operands)
+    return file.Operation(
+        operation.name,
+        operands,
+        operation.operand_sizes,
+        operation.results,
+        operation.attributes,
+        operation.callee,
+        operation.location,
+    )

@@ -1,0 +1,255 @@
+"""Draws inputs with which a model runs in range.
+
+What an argument holds is read off the way it is used: weights are scaled by the number of products
+that are summed, indices lie in what they index, divisors and variances stay away from zero, masks
+are masks. Where the uses do not tell, the name that the frontend gave the argument does.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import math
+import os
+import re
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+
+import ml_dtypes
+import numpy as np
+from xdsl.dialects.builtin import IntegerType, ModuleOp
+from xdsl.dialects.func import FuncOp
+from xdsl.ir import BlockArgument
+from xdsl.utils.hints import isa
+
+from ttcodegen.diagnostics import CompileError
+from ttcodegen.dialects.datatypes import (
+    DataType,
+    element_of,
+    normalized_data_type,
+    numpy_name,
+    shape_of,
+)
+from ttcodegen.dialects.functions import argument_names
+from ttcodegen.numerics.usage import Usage, Use, comes_from_argument, weights_of
+
+Draw = Callable[[np.random.Generator, int], np.ndarray]
+"""Draws a number of elements."""
+
+MASKED = -10000.0
+"""What is added to a score so that softmax makes zero of it, in any of the float types."""
+_MASKED_PART = 0.25
+_EPSILONS = (1e-6, 1e-5)
+_LARGEST = 2**31 - 1
+_UNSIGNED = (DataType.UINT8, DataType.UINT16, DataType.UINT32)
+_FLOAT_PLACES = 256
+"""Below this every integer is a number of bf16."""
+_CHUNK = 1 << 22
+_MASK_NAME = re.compile(r"(^|[^a-z])(mask|masks)([^a-z]|$)")
+_VARIANCE_NAME = re.compile(r"(^|[^a-z])(running_)?var(iance)?$")
+_INVERSE_FREQUENCY_NAME = re.compile(r"inv_?freq")
+_COMPARISONS = frozenset("eq ne lt le gt ge where".split())
+
+
+def draw_inputs(module: ModuleOp, function: FuncOp, seed: int) -> dict[str, np.ndarray]:
+    """Inputs of a function of TTIR ops by the names of its arguments, in their order and types.
+
+    The values depend on the seed, the names of function and argument, and the uses. They can be
+    held by the types that the device has for those of the source, so that every run gets the same
+    numbers.
+
+    Raises:
+        CompileError: at an argument whose type has no meaning in numpy.
+    """
+    usage = Usage(module)
+    names = argument_names(function)
+    drawings = [
+        _drawing(usage, function, argument, name, seed)
+        for name, argument in zip(names, function.args, strict=True)
+    ]
+    # Each has a generator of its own; numpy draws from several at a time.
+    with ThreadPoolExecutor(max_workers=os.cpu_count()) as pool:
+        arrays = pool.map(_drawn, drawings)
+        return dict(zip(names, arrays, strict=True))
+
+
+def _drawn(drawing: Callable[[], np.ndarray]) -> np.ndarray:
+    return drawing()
+
+
+def _drawing(
+    usage: Usage, function: FuncOp, argument: BlockArgument, name: str, seed: int
+) -> Callable[[], np.ndarray]:
+    """What draws the values of an argument."""
+    element_type = element_of(argument.type)
+    dtype, data_type = numpy_name(element_type), normalized_data_type(element_type)
+    if dtype is None or data_type is None:
+        raise CompileError(f"inputs of type {element_type} cannot be drawn", function)
+    shape = shape_of(argument.type)
+    uses = usage.moved(argument)
+    masks_scores = False
+    if dtype == "bool":
+        masks_scores = _is_mask(name, uses)
+        draw = _booleans(1 - _MASKED_PART if masks_scores else 0.5)
+    elif data_type.is_float:
+        masks_scores = _masks_scores(name, uses)
+        draw = _attention_mask if masks_scores else _floats(name, uses)
+        if not masks_scores and math.prod(shape) == 1 and _is_epsilon(usage, uses):
+            draw = _uniform(*_EPSILONS)
+    else:
+        draw = _integers(name, uses, usage.as_index(argument), data_type)
+    digest = hashlib.sha256("\0".join([str(seed), function.sym_name.data, name]).encode()).digest()
+
+    def drawn() -> np.ndarray:
+        array = _fill(shape, dtype, data_type, draw, np.random.default_rng(list(digest)))
+        if masks_scores and array.ndim and array.size:
+            # A row of which nothing is left has no softmax.
+            array[..., 0] = dtype == "bool"
+        return array
+
+    return drawn
+
+
+def _fill(
+    shape: tuple[int, ...], dtype: str, data_type: DataType, draw: Draw, rng: np.random.Generator
+) -> np.ndarray:
+    """An array of drawn elements, without a second one of the same size in a wider type."""
+    array = np.empty(math.prod(shape), dtype=np.dtype(dtype))
+    for start in range(0, array.size, _CHUNK):
+        part = draw(rng, min(_CHUNK, array.size - start))
+        if data_type is DataType.BFLOAT16:
+            part = part.astype(ml_dtypes.bfloat16)
+        array[start : start + _CHUNK] = part.astype(array.dtype, copy=False)
+    return array.reshape(shape)
+
+
+def _is_mask(name: str, uses: Sequence[Use]) -> bool:
+    return _MASK_NAME.search(name.lower()) is not None or any(
+        use.spec.drawn_as in ("mask", "attention_mask") for use in uses
+    )
+
+
+def _masks_scores(name: str, uses: Sequence[Use]) -> bool:
+    """Whether a float mask is added to scores, instead of multiplied with them."""
+    if any(use.spec.drawn_as == "attention_mask" for use in uses):
+        return True
+    return _MASK_NAME.search(name.lower()) is not None and any(use.name == "add" for use in uses)
+
+
+# Floats
+
+
+def _floats(name: str, uses: Sequence[Use]) -> Draw:
+    if any(use.spec.drawn_as == "variance" for use in uses) or _VARIANCE_NAME.search(name.lower()):
+        return _uniform(0.5, 1.5)
+    if _is_mask(name, uses):
+        return _booleans(0.5)
+    if _INVERSE_FREQUENCY_NAME.search(name.lower()):
+        return _inverse_frequencies
+    if indexing := [use for use in uses if use.spec.drawn_as == "index"]:
+        high = min(*map(_places, indexing), _FLOAT_PLACES)
+        return lambda rng, count: rng.integers(0, high, count)
+    if (domain := _common_domain(uses)) is not None:
+        return _uniform(*domain)
+    return _normal(1.0 / math.sqrt(_largest_fan_in(uses)))
+
+
+def _common_domain(uses: Sequence[Use]) -> tuple[float, float] | None:
+    """Where all uses are well conditioned; that of the first if there is no such place."""
+    domains = [use.spec.domain for use in uses if use.spec.domain is not None]
+    if not domains:
+        return None
+    low, high = max(low for low, _ in domains), min(high for _, high in domains)
+    return (low, high) if low <= high else domains[0]
+
+
+def _is_epsilon(usage: Usage, uses: Sequence[Use]) -> bool:
+    """Whether one number is added to what has to be positive then: a variance, say."""
+    sums = [use.op.results[0] for use in uses if use.name == "add"]
+    reached = [use.spec.domain for result in sums for use in usage.moved(result)]
+    return any(domain is not None and domain[0] >= 0 for domain in reached)
+
+
+def _largest_fan_in(uses: Sequence[Use]) -> int:
+    return max(map(_fan_in, uses), default=1) or 1
+
+
+def _fan_in(use: Use) -> int:
+    """How many products are summed; 1 if the other factors of the products are scaled for that."""
+    if use.spec.fan_in is None:
+        return 1
+    if use.spec.drawn_as != "weight" and any(map(comes_from_argument, weights_of(use.op))):
+        return 1
+    return use.spec.fan_in(use.op)
+
+
+def _normal(scale: float) -> Draw:
+    return lambda rng, count: rng.standard_normal(count, dtype=np.float32) * np.float32(scale)
+
+
+def _uniform(low: float, high: float) -> Draw:
+    return lambda rng, count: (
+        rng.random(count, dtype=np.float32) * np.float32(high - low) + np.float32(low)
+    )
+
+
+def _inverse_frequencies(rng: np.random.Generator, count: int) -> np.ndarray:
+    """Those of rotary embeddings: from 1 down to nearly 1/10000."""
+    return np.float32(10000.0) ** -(np.arange(count, dtype=np.float32) / np.float32(count))
+
+
+def _attention_mask(rng: np.random.Generator, count: int) -> np.ndarray:
+    return np.where(rng.random(count, dtype=np.float32) < _MASKED_PART, MASKED, 0.0)
+
+
+def _booleans(probability: float) -> Draw:
+    return lambda rng, count: rng.random(count, dtype=np.float32) < probability
+
+
+# Integers
+
+
+def _integers(name: str, uses: Sequence[Use], indexing: Sequence[Use], data_type: DataType) -> Draw:
+    low, high = _integer_range(name, uses, indexing, data_type is DataType.INT32)
+    bound = min(map(_largest_factor, uses), default=high)
+    low, high = max(low, -bound), max(min(high, bound), low)
+    return lambda rng, count: rng.integers(low, high + 1, count)
+
+
+def _largest_factor(use: Use) -> int:
+    """The largest integer whose products, summed up by that use, are still of the result's type."""
+    if use.spec.fan_in is None:
+        return _LARGEST
+    element = element_of(use.op.result_type)
+    if not isa(element, IntegerType):
+        return _LARGEST
+    largest: int = 2 ** (element.width.data - 1) - 1
+    return max(math.isqrt(largest // max(use.spec.fan_in(use.op), 1)), 1)
+
+
+def _integer_range(
+    name: str, uses: Sequence[Use], indexing: Sequence[Use], signed: bool
+) -> tuple[int, int]:
+    """The smallest and the largest value."""
+    if indexing:
+        return 0, min(_places(use) for use in indexing) - 1
+    if _is_mask(name, uses):
+        return 0, 1
+    if (domain := _common_domain(uses)) is not None:
+        low, high = math.ceil(domain[0]), math.floor(domain[1])
+        low = low if signed else max(low, 0)
+        if low <= high:
+            return low, high
+    # What is compared or becomes a float is a position or a count more often than not; what becomes
+    # unsigned has no sign.
+    counts = any(use.as_float or use.name in _COMPARISONS or _becomes_unsigned(use) for use in uses)
+    return (-8, 8) if signed and uses and not counts else (0, 8)
+
+
+def _becomes_unsigned(use: Use) -> bool:
+    data_type = normalized_data_type(element_of(use.op.result_type))
+    return use.name == "typecast" and data_type in _UNSIGNED
+
+
+def _places(use: Use) -> int:
+    """How many places there are that an index may name; one if the op does not tell."""
+    return max(use.spec.places(use.op), 1) if use.spec.places is not None else 1

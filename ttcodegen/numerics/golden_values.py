@@ -1,0 +1,212 @@
+"""Embeds golden values in a flatbuffer: what the source computes, for the tensors that hold it.
+
+Inputs are drawn and the source is run on them. An op of the lowered program stands for the op of
+the source that it was made of, which it knows by its place in the text; that it computes the same
+value is found by running the lowered program without rounding. Values that lowering moved (a
+transpose that changed places with a sum) have no golden value; where an op should give the value of
+the source and does not, it has one, so that a run shows it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+from xdsl.dialects.builtin import ModuleOp
+from xdsl.dialects.func import FuncOp, ReturnOp
+from xdsl.ir import Operation
+
+from ttcodegen.cost.work import MOVEMENTS
+from ttcodegen.diagnostics import CompileError, Source, source_offset
+from ttcodegen.flatbuffer import program as file
+from ttcodegen.flatbuffer.encoding import encode
+from ttcodegen.flatbuffer.reader import read_ttnn
+from ttcodegen.flatbuffer.schema import load_schema
+from ttcodegen.frontends import source_module
+from ttcodegen.numerics.comparison import Tolerance, compare
+from ttcodegen.numerics.drawing import draw_inputs
+from ttcodegen.numerics.execution import ExecutionError, Observation
+from ttcodegen.numerics.golden import Golden
+from ttcodegen.numerics.interpreter import Interpreter
+from ttcodegen.transforms.rebuilding import body_of
+
+# Both are float32 sums in perhaps another order.
+_SAME = Tolerance(0.9999, 0.01, 0.01, spread=2.0**-14, rounding=2.0**-12, agreement=0.99)
+
+
+def embed_goldens(source: Source, lowered: ModuleOp, flatbuffer: bytes, seed: int) -> bytes:
+    """The file with golden values.
+
+    Args:
+        source: the text that was compiled.
+        lowered: the module that the file was written from.
+        flatbuffer: the file.
+        seed: of the inputs.
+
+    Raises:
+        CompileError: if the source cannot be run in numpy, or the values do not fit into the file.
+    """
+    module = source_module(source)
+    binary = read_ttnn(flatbuffer)
+    values: dict[str, dict[int, np.ndarray]] = {program.name: {} for program in binary.programs}
+    for function in module.ops:
+        if isinstance(function, FuncOp) and function.sym_name.data in values:
+            program = binary.program(function.sym_name.data)
+            if program.kind == "entry":
+                _add_values(_SourceRun(module, function, seed), lowered, binary, program, values)
+    return _with_goldens(binary, values)
+
+
+class _SourceRun:
+    """A run of a function of the source on drawn inputs."""
+
+    def __init__(self, module: ModuleOp, function: FuncOp, seed: int) -> None:
+        self._places = {
+            op.sym_name.data: _places(op) for op in module.ops if isinstance(op, FuncOp)
+        }
+        self.values: dict[tuple[int, int], np.ndarray | None] = {}
+        """The results of ops, by the place of the op in the text and the index of the result; None
+        for ops that ran several times."""
+        self.inputs = list(draw_inputs(module, function, seed).values())
+        name = function.sym_name.data
+        try:
+            self.outputs = Golden(module, self._observe).run(name, self.inputs)
+        except ExecutionError as error:
+            raise CompileError(f"'{name}' has no golden values: {error}", function) from None
+
+    def _observe(self, observation: Observation) -> None:
+        function = observation.function
+        if observation.step.callee is not None:
+            return
+        # Results are numbered behind the arguments, in the order of the ops.
+        first = observation.step.results[0] if observation.step.results else None
+        place = None if first is None else self._places[function.name].get(first)
+        if place is None:
+            return
+        for index, array in enumerate(observation.results):
+            key = (place, index)
+            self.values[key] = None if key in self.values else np.array(array)
+
+
+def _places(function: FuncOp) -> dict[int, int]:
+    """The place in the text of each op, by the number of its first result."""
+    places: dict[int, int] = {}
+    number = len(function.args)
+    for op in body_of(function).ops:
+        offset = source_offset(op)
+        if op.results and offset is not None:
+            places[number] = offset
+        number += len(op.results)
+    return places
+
+
+def _add_values(
+    run: _SourceRun,
+    lowered: ModuleOp,
+    binary: file.Binary,
+    program: file.Program,
+    values: dict[str, dict[int, np.ndarray]],
+) -> None:
+    """Adds the golden values of a program and of those that it calls."""
+    computed = _unrounded(binary, program, run.inputs)
+    functions = {op.sym_name.data: op for op in lowered.ops if isinstance(op, FuncOp)}
+    for name, results in computed.items():
+        candidates = _candidates(functions[name], binary.program(name), run)
+        for tensor, candidate in candidates.items():
+            if tensor in results and candidate.holds(results[tensor]):
+                values[name][tensor] = candidate.golden
+    own = values[program.name]
+    own |= {e.tensor: a for e, a in zip(program.inputs, run.inputs, strict=True)}
+    # What is returned has to be right, whatever came before it.
+    own |= {e.tensor: a for e, a in zip(program.outputs, run.outputs, strict=True)}
+
+
+@dataclass(frozen=True)
+class _Candidate:
+    """A value of the source that a tensor may hold."""
+
+    golden: np.ndarray
+    is_result: bool
+    """Whether the tensor is what the op of the source finally gave."""
+
+    def holds(self, computed: np.ndarray) -> bool:
+        """Whether the value is the golden one of a tensor that holds `computed` when nothing is
+        rounded."""
+        expected = self.golden
+        if expected.dtype.kind == "b":
+            computed = computed != 0
+        if compare(computed, expected, _SAME).passed:
+            return True
+        moved = compare(_sorted(computed), _sorted(expected), _SAME).passed
+        return self.is_result and not moved
+
+
+def _sorted(array: np.ndarray) -> np.ndarray:
+    return np.sort(array, axis=None)
+
+
+def _candidates(function: FuncOp, program: file.Program, run: _SourceRun) -> dict[int, _Candidate]:
+    """The values that tensors of a program may hold, by the number of the tensor."""
+    found: dict[int, _Candidate] = {}
+    last: dict[tuple[int, int], int] = {}
+    ops: list[Operation] = [op for op in body_of(function).ops if not isinstance(op, ReturnOp)]
+    for op, operation in zip(ops, program.operations, strict=True):
+        place = source_offset(op)
+        if place is None:
+            continue
+        computes = op.name.partition(".")[2] not in MOVEMENTS
+        for index, tensor in enumerate(operation.results):
+            golden = run.values.get((place, index))
+            if golden is None or golden.shape != program.tensors[tensor].type.shape:
+                continue
+            found[tensor] = _Candidate(golden, False)
+            if computes and program.kind == "entry":
+                last[place, index] = tensor
+    for tensor in last.values():
+        found[tensor] = replace(found[tensor], is_result=True)
+    return found
+
+
+def _unrounded(
+    binary: file.Binary, program: file.Program, inputs: Sequence[np.ndarray]
+) -> Mapping[str, Mapping[int, np.ndarray]]:
+    """What all tensors hold if nothing is rounded, by program and number."""
+    computed: dict[str, dict[int, np.ndarray]] = {program.name: {}}
+
+    def observe(observation: Observation) -> None:
+        known = computed.setdefault(observation.function.name, {})
+        for tensor, array in zip(observation.step.results, observation.results, strict=True):
+            known[tensor] = array
+
+    try:
+        Interpreter(binary, observe, rounds=False).run(program.name, inputs)
+    except ExecutionError as error:
+        raise CompileError(f"'{program.name}' has no golden values: {error}") from None
+    return computed
+
+
+def _with_goldens(binary: file.Binary, values: Mapping[str, Mapping[int, np.ndarray]]) -> bytes:
+    constants = list(binary.constants)
+    known: dict[tuple[str, tuple[int, ...], bytes], int] = {}
+
+    def index_of(array: np.ndarray) -> int:
+        key = (array.dtype.name, array.shape, array.tobytes())
+        if key not in known:
+            known[key] = len(constants)
+            constants.append(file.Constant(*key))
+        return known[key]
+
+    programs = tuple(
+        replace(
+            program,
+            goldens=tuple(
+                file.Golden(tensor, index_of(array))
+                for tensor, array in sorted(values[program.name].items())
+            ),
+        )
+        for program in binary.programs
+    )
+    size = sum(len(constant.elements) + 32 for constant in constants)
+    schema = load_schema("ttnn.fbs")
+    return encode(schema, replace(binary, programs=programs, constants=tuple(constants)), size)

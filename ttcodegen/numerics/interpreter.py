@@ -1,0 +1,281 @@
+"""Runs a `.ttnn` program in numpy with the data types of the device.
+
+Every op computes in float32 (integers in their own type), and its result is rounded to the data
+type of its tensor before the next op sees it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import ml_dtypes  # registers bfloat16 with numpy
+import numpy as np
+
+import ttcodegen.ops as catalogue
+from ttcodegen.diagnostics import CompileError
+from ttcodegen.dialects.datatypes import DataType
+from ttcodegen.dialects.placement import TensorPlacement
+from ttcodegen.flatbuffer import program as file
+from ttcodegen.numerics.execution import ExecutionError, Executor, Function, Observer, Step
+from ttcodegen.numerics.oversize import oversize_reason
+from ttcodegen.numerics.rounding import in_storage_dtype, rounded_for_device
+from ttcodegen.ops.definition import REQUIRED, TTNN, Definition, TTNNDefinition
+
+assert ml_dtypes is not None
+
+
+@dataclass(frozen=True)
+class DeviceTensor:
+    """A tensor of a program."""
+
+    placement: TensorPlacement
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        return self.placement.shape
+
+    @property
+    def dtype(self) -> str:
+        return self.placement.data_type.numpy
+
+    def rounded(self, array: np.ndarray) -> np.ndarray:
+        """The array rounded to the data type of the tensor."""
+        return rounded_for_device(array, self.placement.data_type)
+
+    def keeps(self, moved: DeviceTensor) -> bool:
+        """Moved elements of a block float share their exponents with others."""
+        data_type = self.placement.data_type
+        return data_type is moved.placement.data_type and not data_type.is_block_float
+
+
+@dataclass(frozen=True)
+class PerturbedTensor(DeviceTensor):
+    """A tensor whose floats are rounded as if they had been summed up in another order."""
+
+    generator: np.random.Generator
+
+    def rounded(self, array: np.ndarray) -> np.ndarray:
+        """The array moved by less than half of the last digit, then rounded. What its data type can
+        hold as it is, integers above all, stays what it is."""
+        data_type = self.placement.data_type
+        if not data_type.is_float:
+            return super().rounded(array)
+        strength = _F32_DISTURBANCE if data_type is DataType.FLOAT32 else _BF16_DISTURBANCE
+        wide = np.asarray(array, dtype=np.float32)
+        noise = self.generator.uniform(1.0 - strength, 1.0 + strength, wide.shape)
+        moved = np.where(np.rint(wide) == wide, wide, wide * noise.astype(np.float32))
+        return super().rounded(moved)
+
+
+@dataclass(frozen=True)
+class UnroundedTensor(DeviceTensor):
+    """A tensor whose floats are float32, whatever its data type can hold."""
+
+    @property
+    def dtype(self) -> str:
+        return "float32" if self.placement.data_type.is_float else super().dtype
+
+    def rounded(self, array: np.ndarray) -> np.ndarray:
+        """The array as float32; integers as their data type holds them."""
+        if not self.placement.data_type.is_float:
+            return super().rounded(array)
+        return array.astype(np.float32, copy=False)
+
+    def keeps(self, moved: DeviceTensor) -> bool:
+        """Nothing is rounded between floats."""
+        return self.dtype == moved.dtype
+
+
+_BF16_DISTURBANCE = 2.0**-10
+_F32_DISTURBANCE = 2.0**-20
+
+
+class FileInterpreter:
+    """Runs functions that were made of the records of a file."""
+
+    def __init__(
+        self,
+        functions: Mapping[str, Function],
+        records: Iterable[file.Program],
+        observe: Observer | None,
+        rounds: bool,
+    ) -> None:
+        self._executor = Executor(functions, observe)
+        self._records = {record.name: record for record in records}
+        self._rounds = rounds
+
+    def run(self, name: str, inputs: Sequence[np.ndarray]) -> list[np.ndarray]:
+        """The outputs of a function in the numpy dtypes of their data types: bfloat16 of ml_dtypes
+        for bf16, float32 for block floats, and for all floats that are not rounded.
+
+        Inputs are rounded to the data types of the function; they are not changed.
+
+        Raises:
+            CompileError: if there is no such function, or the inputs do not fit it.
+            ExecutionError: if an op fails or gives another shape than the file says.
+        """
+        results = self._executor.run(name, inputs)
+        if not self._rounds:
+            return results
+        record = self._records[name]
+        types = [record.tensors[output.tensor].type for output in record.outputs]
+        return [
+            in_storage_dtype(array, DataType.from_mlir(type_.data_type))
+            for array, type_ in zip(results, types, strict=True)
+        ]
+
+    def run_carried(
+        self, name: str, inputs: Sequence[np.ndarray]
+    ) -> tuple[list[np.ndarray], dict[int, np.ndarray]]:
+        """The outputs of a function, rounded for its tensors, of inputs that are rounded likewise;
+        and, by their position, the inputs that the function overwrote.
+
+        Raises:
+            CompileError, ExecutionError: as `run`.
+        """
+        return self._executor.run_carried(name, inputs)
+
+
+class Interpreter(FileInterpreter):
+    """Runs the programs of a file.
+
+    With `perturbation` the results of its ops are perturbed by as much as an order of summation may
+    make out, which tells the decisions (argmax, comparisons) that hang on it. Without `rounds`
+    floats are float32 throughout, which tells how much the data types of the device cost.
+
+    Raises:
+        CompileError: if the file calls ops that this version does not know.
+        ExecutionError: if the operands of an op are not where the library needs them.
+    """
+
+    def __init__(
+        self,
+        binary: file.Binary,
+        observe: Observer | None = None,
+        perturbation: np.random.Generator | None = None,
+        rounds: bool = True,
+    ) -> None:
+        catalogue.load()
+        tensor_class = DeviceTensor if rounds else UnroundedTensor
+        constants = [constant_array(constant) for constant in binary.constants]
+        functions = {
+            program.name: _function(program, constants, tensor_class, perturbation)
+            for program in binary.programs
+        }
+        super().__init__(functions, binary.programs, observe, rounds)
+
+
+def constant_array(constant: file.Constant) -> np.ndarray:
+    """The elements of a constant; a splat is broadcast, which takes no memory."""
+    values = np.frombuffer(constant.elements, dtype=np.dtype(constant.element_type))
+    if values.size == 1:
+        return np.broadcast_to(values, constant.shape)
+    return values.reshape(constant.shape)
+
+
+def _function(
+    program: file.Program,
+    constants: Sequence[np.ndarray],
+    tensor_class: type[DeviceTensor],
+    perturbation: np.random.Generator | None,
+) -> Function:
+    placements = {tensor.type: tensor.type.placement for tensor in program.tensors}
+    tensors = [tensor_class(placements[tensor.type]) for tensor in program.tensors]
+    if perturbation is not None:
+        computed = {tensor for operation in program.operations for tensor in operation.results}
+        for tensor in computed:
+            tensors[tensor] = PerturbedTensor(tensors[tensor].placement, perturbation)
+    deallocated: set[int] = set()
+    steps: list[Step] = []
+    for operation in program.operations:
+        step = _step(operation, tensors, constants)
+        for tensor in step.operands:
+            if tensor in deallocated:
+                raise ExecutionError(f"{step} in '{program.name}': an operand was deallocated")
+        if operation.name == "ttnn.deallocate":
+            deallocated.update(operation.operands)
+        steps.append(step)
+    return Function.of(
+        program.name,
+        tensors,
+        [(entry.name, entry.tensor) for entry in program.inputs],
+        steps,
+        [output.tensor for output in program.outputs],
+    )
+
+
+def _step(
+    operation: file.Operation, tensors: Sequence[DeviceTensor], constants: Sequence[np.ndarray]
+) -> Step:
+    if operation.callee is not None:
+        return Step(
+            operation.name,
+            operation.location,
+            operation.operands,
+            operation.results,
+            callee=operation.callee,
+        )
+    dialect, _, name = operation.name.partition(".")
+    definition = TTNN.get(name) if dialect == "ttnn" else None
+    if definition is None or len(operation.operand_sizes) != len(definition.operands):
+        raise CompileError(
+            f"the program calls '{operation.name}' in a way that this version does not know",
+            remedy="compile the model again with this version of ttcodegen",
+        )
+    step = Step(
+        operation.name,
+        operation.location,
+        operation.operands,
+        operation.results,
+        definition,
+        operation.operand_sizes,
+        attribute_values(operation, definition, constants),
+    )
+    _check_memory(step, definition, tensors)
+    operands = [tensors[tensor].shape for tensor in step.operands]
+    results = [tensors[tensor].shape for tensor in step.results]
+    if (reason := oversize_reason(name, step.attributes or {}, operands, results)) is not None:
+        raise ExecutionError(f"{step}: {reason}")
+    return step
+
+
+def attribute_values(
+    operation: file.Operation, definition: Definition, constants: Sequence[np.ndarray]
+) -> dict[str, Any]:
+    """The Python values of the attributes, as the definition's meaning expects them."""
+    values = {spec.name: spec.default for spec in definition.attributes}
+    for attribute in operation.attributes:
+        values[attribute.name] = _value(attribute.value, constants)
+    missing = [name for name, value in values.items() if value is REQUIRED]
+    if missing:
+        raise CompileError(f"a '{operation.name}' of the program has no '{missing[0]}'")
+    return values
+
+
+def _value(value: file.AttributeValue | None, constants: Sequence[np.ndarray]) -> Any:
+    match value:
+        case None:
+            return None
+        case file.DataTypeName():
+            return DataType.from_mlir(value.value)
+        case file.ConstantReference():
+            return constants[value.index]
+        case file.Integers() | file.Floats() | file.Booleans():
+            return list(value.values)
+        case _:
+            return value.value
+
+
+def _check_memory(step: Step, definition: TTNNDefinition, tensors: Sequence[DeviceTensor]) -> None:
+    """Operands are on the device or the host, as the library needs them."""
+    groups = step.groups()
+    for spec in definition.operands:
+        for tensor in groups[spec.name]:
+            found = tensors[tensor].placement.memory
+            if spec.memory is not None and found is not spec.memory:
+                raise ExecutionError(
+                    f"{step}: the operand '{spec.name}' should be on the {spec.memory.value}, "
+                    f"found on the {found.value}"
+                )

@@ -1,0 +1,66 @@
+"""Which outputs depend on rounding: found by runs of the program with perturbed results."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+
+import numpy as np
+
+from ttcodegen.dialects.datatypes import DataType
+from ttcodegen.numerics.comparison import compare, device_tolerance
+from ttcodegen.numerics.lowered import LoweredBinary, interpreter_of
+
+PERTURBED_RUNS = 8
+"""How often a program is run."""
+
+
+def perturbed_runs(
+    binary: LoweredBinary, program: str, inputs: Sequence[np.ndarray]
+) -> Iterator[list[np.ndarray]]:
+    """The outputs of perturbed runs, each run when it is asked for."""
+    for seed in range(PERTURBED_RUNS):
+        interpreter = interpreter_of(binary, perturbation=np.random.default_rng(seed))
+        with np.errstate(all="ignore"):
+            yield interpreter.run(program, inputs)
+
+
+def undecided_places(
+    expected: Sequence[np.ndarray],
+    found: Mapping[int, np.ndarray | None],
+    runs: Iterable[Sequence[np.ndarray]],
+) -> dict[int, np.ndarray]:
+    """Where integers and booleans of a run depend on rounding, by output.
+
+    Args:
+        expected: the outputs of the run.
+        found: what another run gave for the outputs in question.
+        runs: perturbed runs; they are looked at until all places are known where `found` differs,
+            or come to their end.
+    """
+    undecided = {i: np.zeros(expected[i].shape, dtype=bool) for i in found}
+    for results in runs:
+        open_places = False
+        for index, places in undecided.items():
+            actual = found[index]
+            places |= results[index] != expected[index]
+            if actual is not None and actual.shape == expected[index].shape:
+                open_places |= bool(((actual != expected[index]) & ~places).any())
+        if not open_places:
+            break
+    return undecided
+
+
+def coarse_outputs(
+    expected: Sequence[np.ndarray],
+    outputs: Sequence[int],
+    runs: Iterable[Sequence[np.ndarray]],
+) -> set[int]:
+    """Those of the f32 outputs that were computed through bf16: other roundings move them further
+    than f32 is allowed to."""
+    tolerance = device_tolerance(DataType.FLOAT32)
+    found: set[int] = set()
+    for results in runs:
+        found |= {i for i in outputs if not compare(results[i], expected[i], tolerance).passed}
+        if len(found) == len(outputs):
+            break
+    return found

@@ -1,0 +1,136 @@
+"""What a tensor can hold: arrays as computed with, rounded to the data type of their tensor.
+
+The compute dtype of an array is float32 for all floats but float64, and the dtype itself for
+integers and booleans. A rounded array holds, in that dtype, only values that its tensor can hold;
+the storage dtype is the numpy dtype of the tensor's own data type.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import ml_dtypes
+import numpy as np
+
+from ttcodegen.dialects.datatypes import DataType
+from ttcodegen.numerics.shared_conversions import widened
+from ttcodegen.ops.layout import converted
+
+BLOCK = 16
+"""Elements of a row that share an exponent: one row of a face (tt-metal, blockfloat_common.cpp)."""
+
+MANTISSA_BITS = {DataType.BFLOAT8_B: 7, DataType.BFLOAT4_B: 3}
+"""Bits of a mantissa, the leading one included: it is stored, as the exponent may be another's."""
+
+
+_PART = 1 << 18
+"""Elements whose narrow copy stays in the cache."""
+
+_SOURCE_COMPUTE_DTYPES = {"bfloat16": "float32", "float16": "float32"}
+
+
+def in_compute_dtype(array: np.ndarray, dtype: str) -> np.ndarray:
+    """The elements in the compute dtype of a tensor of the source, whose numpy dtype has that name.
+
+    Floats are not rounded: the source says what is meant, not how it is computed.
+    """
+    if array.dtype.name == _SOURCE_COMPUTE_DTYPES.get(dtype, dtype):
+        return array
+    if array.dtype == ml_dtypes.bfloat16 and dtype == "bfloat16":
+        return widened(array)
+    return _once_per_element(lambda part: converted(part, dtype), array)
+
+
+def rounded_for_device(array: np.ndarray, data_type: DataType) -> np.ndarray:
+    """The elements in the compute dtype of a device tensor, rounded to nearest even (floats), cut
+    off and saturated (floats to integers) or wrapped (integers to integers)."""
+    if array.dtype == ml_dtypes.bfloat16 and data_type is DataType.BFLOAT16:
+        return widened(array)
+    return _once_per_element(lambda part: _rounded(part, data_type), array)
+
+
+def in_storage_dtype(array: np.ndarray, data_type: DataType) -> np.ndarray:
+    """A rounded array in the numpy dtype of its data type (bfloat16 for bf16)."""
+    dtype = np.dtype(data_type.numpy)
+    return _once_per_element(lambda part: part.astype(dtype, copy=False), array)
+
+
+def _rounded(array: np.ndarray, data_type: DataType) -> np.ndarray:
+    if not data_type.is_float:
+        return array if array.dtype.name == data_type.numpy else converted(array, data_type.numpy)
+    # Some meanings compute in float64; the device computes in float32.
+    wide = array.astype(np.float32, copy=False)
+    if data_type is DataType.BFLOAT16:
+        return _bfloat16_rounded(wide)
+    if (bits := MANTISSA_BITS.get(data_type)) is not None:
+        return block_rounded(wide, bits)
+    return wide
+
+
+def _bfloat16_rounded(array: np.ndarray) -> np.ndarray:
+    """float32 values that bf16 can hold; the narrow copy of a large array would cost more than the
+    rounding, so it is made in parts."""
+    if array.size <= _PART or not array.flags.c_contiguous:
+        return array.astype(ml_dtypes.bfloat16).astype(np.float32)
+    result = np.empty_like(array)
+    source, target = array.reshape(-1), result.reshape(-1)
+    for start in range(0, source.size, _PART):
+        part = slice(start, start + _PART)
+        target[part] = source[part].astype(ml_dtypes.bfloat16)
+    return result
+
+
+def _once_per_element(
+    function: Callable[[np.ndarray], np.ndarray], array: np.ndarray
+) -> np.ndarray:
+    """`function` of the array, computed once for broadcast elements, and broadcast again."""
+    dimensions = zip(array.strides, array.shape, strict=True)
+    repeated = [stride == 0 and size > 1 for stride, size in dimensions]
+    if not any(repeated) or array.size == 0:
+        return function(array)
+    distinct = array[tuple(slice(0, 1) if again else slice(None) for again in repeated)]
+    return np.broadcast_to(function(distinct), array.shape)
+
+
+def block_rounded(array: np.ndarray, mantissa_bits: int) -> np.ndarray:
+    """float32 values as a block float holds them.
+
+    The 16 elements of a block of the last dimension share the largest of their exponents; each
+    keeps its sign and `mantissa_bits` of its mantissa, leading one included, shifted to that
+    exponent and rounded to nearest, ties to even. A mantissa that would round up into the next
+    exponent stays the largest one. Zeros have no sign, and subnormal numbers are zeros.
+
+    Source: tt-metal's packing of float32 tiles as Bfp8_b and Bfp4_b (blockfloat_common.cpp): bits
+    that the shift to the shared exponent loses do not take part in the rounding.
+    """
+    if array.size == 0:
+        return array
+    width = array.shape[-1] if array.ndim else 1
+    rows = np.ascontiguousarray(array, dtype=np.float32).reshape(-1, width)
+    padded = -(-width // BLOCK) * BLOCK
+    if padded != width:
+        rows = np.pad(rows, ((0, 0), (0, padded - width)))
+    blocks = rows.reshape(-1, BLOCK).view(np.uint32)
+    rounded = _round_blocks(blocks, mantissa_bits)
+    return rounded.reshape(-1, padded)[:, :width].reshape(array.shape)
+
+
+def _round_blocks(blocks: np.ndarray, mantissa_bits: int) -> np.ndarray:
+    exponents = ((blocks >> 23) & 0xFF).astype(np.int32)
+    shared = exponents.max(axis=1, keepdims=True)
+    mantissas = (blocks & 0x007FFFFF) | 0x00800000
+    mantissas[exponents == 0] = 0
+    mantissas >>= np.minimum(shared - exponents, 31).astype(np.uint32)
+    dropped = 24 - mantissa_bits
+    lost = mantissas & ((1 << dropped) - 1)
+    mantissas >>= dropped
+    half = 1 << (dropped - 1)
+    mantissas += (lost > half) | ((lost == half) & ((mantissas & 1) == 1))
+    np.minimum(mantissas, (1 << mantissa_bits) - 1, out=mantissas)
+    unit = shared - (127 + mantissa_bits - 1)
+    with np.errstate(over="ignore"):
+        values: np.ndarray = np.ldexp(mantissas.astype(np.float32), unit)
+    # With the exponent of infinity, more than the leading one means not a number.
+    values[(shared == 0xFF) & (mantissas > 1 << (mantissa_bits - 1))] = np.nan
+    negative = ((blocks >> 31) == 1) & (mantissas != 0)
+    return np.where(negative, -values, values)

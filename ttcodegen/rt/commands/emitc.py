@@ -1,0 +1,170 @@
+"""`run --emitc`: the C++ of a program beside its flatbuffer."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from ttcodegen.diagnostics import CompileError
+from ttcodegen.dialects.datatypes import DataType
+from ttcodegen.flatbuffer.program import Program
+from ttcodegen.numerics.comparison import (
+    EXACT,
+    compare_decided,
+    compare_drawn,
+    device_tolerance,
+)
+from ttcodegen.numerics.perturbation import coarse_outputs, undecided_places
+from ttcodegen.rt.commands.output_checks import (
+    Check,
+    check_against_flatbuffer,
+    device_data_type,
+    has_element_bounds,
+)
+from ttcodegen.runtime.executable import (
+    Executable,
+    FlatbufferExecutable,
+    ProgramInfo,
+    TensorInfo,
+)
+
+_DRAWING = frozenset(["ttnn.rand", "ttnn.dropout", "ttnn.sampling"])
+
+
+def compare_with_flatbuffer(
+    arguments: Mapping[str, Any],
+    flatbuffer: FlatbufferExecutable,
+    library: Executable,
+    index: int,
+    inputs: Sequence[np.ndarray],
+    expected: Sequence[np.ndarray],
+) -> list[Check]:
+    """Runs a program of a shared object on the inputs of a flatbuffer run, and compares.
+
+    As in the compiler's check, what other roundings move in the flatbuffer run is no error.
+
+    Args:
+        arguments: those of the command.
+        flatbuffer: the file that was run.
+        library: the shared object that belongs to it.
+        index: the program in the flatbuffer.
+        inputs: what it was run on.
+        expected: what it gave.
+
+    Returns:
+        A check for each output.
+
+    Raises:
+        CompileError: if the shared object has no such function, or the run fails.
+    """
+    program = flatbuffer.entries[index]
+    names = [p.name for p in library.programs]
+    if program.name not in names:
+        raise CompileError(f"'{library.path}' has no function '{program.name}'")
+    function = library.programs[names.index(program.name)]
+    if not _same_signature(flatbuffer.programs[index], function):
+        raise CompileError(f"'{library.path}' and '{flatbuffer.path}' are not the same program")
+    ordered = [inputs[place] for place in _places(flatbuffer.programs[index], function)]
+    actual = library.run(names.index(program.name), ordered)
+    return _Comparison(arguments, flatbuffer, index, inputs, expected).checks(actual)
+
+
+def _same_signature(program: ProgramInfo, function: ProgramInfo) -> bool:
+    """Whether a function takes and gives the tensors of a program, in its order among the inputs,
+    the weights and the outputs."""
+
+    def signature(tensors: Iterable[TensorInfo]) -> list[tuple[str, tuple[int, ...]]]:
+        return [(tensor.name, tensor.shape) for tensor in tensors]
+
+    def parts(info: ProgramInfo) -> list[list[tuple[str, tuple[int, ...]]]]:
+        inputs = (tensor for tensor in info.arguments if not tensor.is_weight)
+        weights = (tensor for tensor in info.arguments if tensor.is_weight)
+        return [signature(tensors) for tensors in (inputs, weights, info.outputs)]
+
+    return parts(program) == parts(function)
+
+
+def _places(program: ProgramInfo, function: ProgramInfo) -> Iterator[int]:
+    """For each argument of a function, the place of the program's that it is: a library that has
+    no manifest lists its inputs before its weights."""
+    arguments = program.arguments
+    weights = iter([place for place, t in enumerate(arguments) if t.is_weight])
+    inputs = iter([place for place, t in enumerate(arguments) if not t.is_weight])
+    for argument in function.arguments:
+        yield next(weights if argument.is_weight else inputs)
+
+
+class _Comparison:
+    """The outputs of a flatbuffer run, and what is known of them."""
+
+    def __init__(
+        self,
+        arguments: Mapping[str, Any],
+        flatbuffer: FlatbufferExecutable,
+        index: int,
+        inputs: Sequence[np.ndarray],
+        expected: Sequence[np.ndarray],
+    ) -> None:
+        self._arguments = arguments
+        self._flatbuffer = flatbuffer
+        self._index = index
+        self._outputs = flatbuffer.programs[index].outputs
+        self._inputs = inputs
+        self._expected = [
+            array != 0 if tensor.source_dtype == "bool" else array
+            for tensor, array in zip(self._outputs, expected, strict=True)
+        ]
+        self._raw = expected
+
+    def checks(self, actual: Sequence[np.ndarray]) -> list[Check]:
+        """A check of each output of another run."""
+        functions = {function.name: function for function in self._flatbuffer.functions}
+        drawn = drawn_outputs(functions, self._flatbuffer.entries[self._index])
+        found = [
+            Check("flatbuffer", compare_drawn(array, self._raw[i]))
+            if i in drawn
+            else self._check(i, array)
+            for i, array in enumerate(actual)
+        ]
+        failed = [i for i, check in enumerate(found) if not check.agreement.passed]
+        doubtful = (
+            [] if has_element_bounds(self._arguments) else [i for i in failed if i not in drawn]
+        )
+        exact = [i for i in doubtful if self._expected[i].dtype.kind in "biu"]
+        floats = [i for i in doubtful if i not in exact and self._is_f32(i)]
+        if floats:
+            for i in coarse_outputs(self._raw, floats, self._perturbed()):
+                found[i] = self._check(i, actual[i], DataType.BFLOAT16)
+        if exact:
+            written = {i: actual[i] for i in exact}
+            for i, places in undecided_places(self._raw, written, self._perturbed()).items():
+                agreement = compare_decided(actual[i], self._expected[i], EXACT, places)
+                found[i] = Check("flatbuffer", agreement)
+        return found
+
+    def _is_f32(self, index: int) -> bool:
+        return device_data_type(self._outputs[index]) is DataType.FLOAT32
+
+    def _check(self, index: int, actual: np.ndarray, data_type: DataType | None = None) -> Check:
+        expected = self._expected[index]
+        data_type = data_type or device_data_type(self._outputs[index])
+        tolerance = EXACT if expected.dtype.kind == "b" else device_tolerance(data_type)
+        return check_against_flatbuffer(self._arguments, actual, expected, tolerance)
+
+    def _perturbed(self) -> Iterator[list[np.ndarray]]:
+        return self._flatbuffer.perturbed_runs(self._index, self._inputs)
+
+
+def drawn_outputs(functions: Mapping[str, Program], program: Program) -> set[int]:
+    """The outputs that random numbers took part in computing: no two generators draw the same."""
+    drawn: set[int] = set()
+    for operation in program.operations:
+        callee = None if operation.callee is None else functions[operation.callee]
+        draws = operation.name in _DRAWING or (
+            callee is not None and bool(drawn_outputs(functions, callee))
+        )
+        if draws or not drawn.isdisjoint(operation.operands):
+            drawn.update(operation.results)
+    return {i for i, entry in enumerate(program.outputs) if entry.tensor in drawn}

@@ -1,0 +1,247 @@
+"""`perf`: how long each op takes, and how long it would have to take."""
+
+from __future__ import annotations
+
+import csv
+import io
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, ClassVar
+
+from ttcodegen.cost.roofline import Roofline, card_roofline, host_roofline
+from ttcodegen.cost.work import Cost
+from ttcodegen.diagnostics import CompileError
+from ttcodegen.numerics.execution import Observation
+from ttcodegen.rt.commands.artifacts import json_text
+from ttcodegen.rt.commands.command import Command, FileResult
+from ttcodegen.rt.commands.read import system_of
+from ttcodegen.rt.commands.running import Progress, chosen_programs, program_inputs
+from ttcodegen.rt.trace import Span, Trace
+from ttcodegen.runtime.executable import (
+    ENDINGS,
+    Executable,
+    FlatbufferExecutable,
+    find_files,
+    flatbuffer_beside,
+    open_executable,
+    open_flatbuffer,
+)
+from ttcodegen.systems.description import default_system
+
+COLUMNS: tuple[str, ...] = (
+    "program",
+    "index",
+    "op",
+    "location",
+    "calls",
+    "time_us",
+    "time_share",
+    "bytes",
+    "flops",
+    "bound",
+    "roofline_share",
+    "card_us",
+)
+"""The columns of the table. Times, bytes and flops are those of all calls together."""
+
+
+@dataclass
+class OpTimes:
+    """What was measured of an op."""
+
+    program: str
+    index: int
+    op: str
+    location: str | None
+    cost: Cost
+    """Of one call."""
+    spans: list[tuple[float, float]] = field(default_factory=list[tuple[float, float]])
+    """Begin and duration of each call, in seconds."""
+
+    @property
+    def seconds(self) -> float:
+        """The time of all calls."""
+        return sum(duration for _, duration in self.spans)
+
+
+class Perf(Command):
+    """Measures flatbuffers op by op, and shared objects function by function.
+
+    Writes `perf/<file>/ops_perf_results.csv` and `trace.json` into the folder of artifacts.
+    """
+
+    name: ClassVar[str] = "perf"
+
+    def execute(self) -> list[FileResult]:
+        """A result for each file; its content are the rows of the table."""
+        paths = find_files(self.arguments["binary"], ENDINGS)
+        self._host = host_roofline()
+        loops: int = self.arguments["loops"]
+        self._progress = Progress(len(paths), loops, self.arguments["quiet"])
+        results: list[FileResult] = []
+        for path in paths:
+            with self._progress.step(str(path)):
+                results.append(self._measure(path))
+        return results
+
+    def _measure(self, path: Path) -> FileResult:
+        kind = path.suffix.lstrip(".")
+        try:
+            executable = open_executable(path)
+            try:
+                card = self._card(executable)
+                ops = [
+                    op
+                    for index in chosen_programs(self.arguments, executable)
+                    for op in self._measured(executable, index)
+                ]
+            finally:
+                executable.close()
+        except CompileError as error:
+            return self.failed(path, kind, error)
+        rows = _rows(ops, self._host, card)
+        folder = f"perf/{self.artifact_folder(path)}"
+        table = self.artifacts.write(f"{folder}/ops_perf_results.csv", _csv(rows))
+        trace = self.artifacts.write(f"{folder}/trace.json", json_text(_trace(path, ops).to_json()))
+        self._progress.wipe()
+        self._tell(path, rows, table, trace)
+        content = {"ops": rows, "csv": str(table), "trace": str(trace)}
+        return FileResult(str(path), kind, content=content)
+
+    def _card(self, executable: Executable) -> Roofline:
+        arch: str | None = self.arguments["arch"]
+        flatbuffer = _flatbuffer_of(executable)
+        if arch is not None or flatbuffer is None:
+            return card_roofline(default_system(arch or "wormhole_b0").chip)
+        return card_roofline(system_of(flatbuffer.header).chip)
+
+    def _measured(self, executable: Executable, index: int) -> list[OpTimes]:
+        inputs = program_inputs(self.arguments, executable, index).arrays
+        # The first run is not measured: caches are cold, and what depends on weights alone is
+        # computed in it.
+        executable.run(index, inputs)
+        if isinstance(executable, FlatbufferExecutable):
+            clock = _OpClock(executable)
+            for loop in range(self.arguments["loops"]):
+                self._progress.loop(loop)
+                clock.start()
+                executable.run(index, inputs, clock.observe)
+            return clock.ops()
+        name = executable.programs[index].name
+        flatbuffer = _flatbuffer_of(executable)
+        cost = Cost(0, 0) if flatbuffer is None else flatbuffer.cost(name)
+        whole = OpTimes(name, 0, "(whole program)", None, cost)
+        for loop in range(self.arguments["loops"]):
+            self._progress.loop(loop)
+            start = time.perf_counter()
+            executable.run(index, inputs)
+            whole.spans.append((start, time.perf_counter() - start))
+        return [whole]
+
+    def _tell(self, path: Path, rows: Sequence[dict[str, Any]], table: Path, trace: Path) -> None:
+        total = sum(row["time_us"] for row in rows)
+        self.logger.info(f"{path}: {total / 1e3:.3f} ms")
+        longest = sorted(rows, key=lambda row: -row["time_us"])[:10]
+        for row in longest:
+            where = f" at {row['location']}" if row["location"] else ""
+            self.logger.info(
+                f"  {row['time_share']:7.1%} {row['time_us'] / 1e3:10.3f} ms  {row['op']}{where}"
+            )
+        self.logger.info(f"  {table}\n  {trace}")
+
+
+class _OpClock:
+    """Measures the ops of a run from one observation to the next."""
+
+    def __init__(self, flatbuffer: FlatbufferExecutable) -> None:
+        self._operations = {f.name: flatbuffer.operations(f) for f in flatbuffer.functions}
+        self._flatbuffer = flatbuffer
+        self._ops: dict[tuple[str, int], OpTimes] = {}
+        self._indices: dict[int, int] = {}
+        self._mark = 0.0
+
+    def start(self) -> None:
+        """A run begins. Its steps are objects of its own."""
+        self._indices.clear()
+        self._mark = time.perf_counter()
+
+    def observe(self, observation: Observation) -> None:
+        """An op ended. What runs inside a program of the device counts for the program."""
+        now = time.perf_counter()
+        begin = self._mark
+        function, step = observation.function, observation.step
+        if not self._operations[function.name]:
+            return
+        index = self._indices.get(id(step))
+        if index is None:
+            self._indices |= {id(s): i for i, s in enumerate(function.steps)}
+            index = self._indices[id(step)]
+        if step.name != "ttnn.deallocate":
+            self._times(function.name, index).spans.append((begin, now - begin))
+        # What the observer takes itself is nobody's time.
+        self._mark = time.perf_counter()
+
+    def _times(self, program: str, index: int) -> OpTimes:
+        key = (program, index)
+        if key not in self._ops:
+            operation = self._operations[program][index]
+            name, cost = self._flatbuffer.work(program, operation)
+            self._ops[key] = OpTimes(program, index, name, operation.location, cost)
+        return self._ops[key]
+
+    def ops(self) -> list[OpTimes]:
+        """What was measured, in the order of the first calls."""
+        return list(self._ops.values())
+
+
+def _flatbuffer_of(executable: Executable) -> FlatbufferExecutable | None:
+    if isinstance(executable, FlatbufferExecutable):
+        return executable
+    path = flatbuffer_beside(executable.path)
+    return None if path is None else open_flatbuffer(path)
+
+
+def _rows(ops: Sequence[OpTimes], host: Roofline, card: Roofline) -> list[dict[str, Any]]:
+    total = sum(op.seconds for op in ops) or 1.0
+    rows: list[dict[str, Any]] = []
+    for op in ops:
+        calls, seconds = len(op.spans), op.seconds
+        least = host.least_seconds(op.cost) * calls
+        values = (
+            op.program,
+            op.index,
+            op.op,
+            op.location,
+            calls,
+            round(seconds * 1e6, 3),
+            round(seconds / total, 6),
+            op.cost.moved * calls,
+            op.cost.flops * calls,
+            card.bound(op.cost),
+            round(least / seconds, 6) if seconds > 0 else None,
+            round(card.least_seconds(op.cost) * calls * 1e6, 3),
+        )
+        rows.append(dict(zip(COLUMNS, values, strict=True)))
+    return rows
+
+
+def _csv(rows: Sequence[dict[str, Any]]) -> str:
+    text = io.StringIO()
+    writer = csv.DictWriter(text, COLUMNS, lineterminator="\n")
+    writer.writeheader()
+    writer.writerows(rows)
+    return text.getvalue()
+
+
+def _trace(path: Path, ops: Sequence[OpTimes]) -> Trace:
+    trace = Trace()
+    origin = min((begin for op in ops for begin, _ in op.spans), default=0.0)
+    for op in ops:
+        details = {"location": op.location, "bytes": op.cost.moved, "flops": op.cost.flops}
+        spans = [
+            Span(op.op, "op", begin - origin, duration, details) for begin, duration in op.spans
+        ]
+        trace.add(path.name, op.program, spans)
+    return trace

@@ -1,0 +1,200 @@
+"""`read`: what a file holds, section by section."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from ttcodegen.diagnostics import CompileError
+from ttcodegen.rt.commands.arguments import SECTIONS
+from ttcodegen.rt.commands.artifacts import json_text
+from ttcodegen.rt.commands.command import Command, FileResult
+from ttcodegen.rt.commands.damage import blamed_on
+
+if TYPE_CHECKING:
+    from ttcodegen.flatbuffer.program import Binary
+    from ttcodegen.flatbuffer.ttm_program import DeviceBinary, DeviceProgram
+    from ttcodegen.runtime.executable import Executable
+    from ttcodegen.systems.description import SystemDescription
+
+ENDINGS = (".ttnn", ".ttm", ".so", ".ttsys")
+
+
+class Read(Command):
+    """Shows sections of flatbuffers, shared objects and system descriptions.
+
+    What a shared object does not hold itself is taken from the flatbuffer of its project.
+    """
+
+    name: ClassVar[str] = "read"
+
+    def execute(self) -> list[FileResult]:
+        """A result for each file; its content are the sections by name."""
+        from ttcodegen.runtime.executable import find_files
+
+        paths = find_files(self.arguments["binary"], ENDINGS)
+        return [self._read(path, several=len(paths) > 1) for path in paths]
+
+    def _read(self, path: Path, several: bool) -> FileResult:
+        chosen: str = self.arguments["section"]
+        names = SECTIONS[1:] if chosen == "all" else (chosen,)
+        kind = path.suffix.lstrip(".")
+        try:
+            sections = _sections(path)
+            found: dict[str, Any] = {}
+            for name in names:
+                if name in sections:
+                    found[name] = sections[name]()
+                elif chosen != "all":
+                    raise CompileError(f"a .{kind} file has no section '{name}'")
+        except CompileError as error:
+            return self.failed(path, kind, error)
+        for name, content in found.items():
+            text = content if isinstance(content, str) else json_text(content)
+            heading = [str(path)] * several + [name] * (len(names) > 1)
+            if heading:
+                self.logger.info(f"# {': '.join(heading)}")
+            self.logger.info(text.rstrip())
+            if self.arguments["save_artifacts"]:
+                ending = {"mlir": "mlir", "cpp": "cpp"}.get(name, "json")
+                self.artifacts.write(
+                    f"read/{self.artifact_folder(path)}/{name}.{ending}", text.rstrip() + "\n"
+                )
+        return FileResult(str(path), kind, content={"sections": found})
+
+
+Sections = Mapping[str, Callable[[], Any]]
+
+
+def _sections(path: Path) -> Sections:
+    """The sections of a file, each computed when it is called."""
+    match path.suffix:
+        case ".ttsys":
+            return _system_sections(path)
+        case ".so":
+            return _library_sections(path)
+        case _:
+            return _flatbuffer_sections(path)
+
+
+def _system_sections(path: Path) -> Sections:
+    from ttcodegen.flatbuffer.system import MAJOR, MINOR, read_ttsys_file
+
+    system = read_ttsys_file(path)
+    return {
+        "version": lambda: {"file": f"{MAJOR}.{MINOR}"},
+        "system_desc": lambda: _system_json(system),
+    }
+
+
+def _system_json(system: SystemDescription) -> dict[str, Any]:
+    return dataclasses.asdict(system)
+
+
+def _flatbuffer_sections(path: Path) -> Sections:
+    from ttcodegen.runtime.executable import TTMExecutable, TTNNExecutable, open_flatbuffer
+
+    executable = open_flatbuffer(path)
+    header = executable.header
+    sections: dict[str, Callable[[], Any]] = {
+        "version": lambda: {
+            "file": f"{header.major}.{header.minor}",
+            "tool": header.tool_version,
+            "tt_metal": header.release,
+            "input_sha256": header.input_hash,
+        },
+        "system_desc": lambda: _system_json(system_of(header)),
+        **_interface_sections(executable),
+    }
+    if isinstance(executable, TTNNExecutable):
+        binary = executable.binary
+        sections |= {"mlir": lambda: _mlir(binary), "cpp": lambda: _cpp(binary, path)}
+    elif isinstance(executable, TTMExecutable):
+        programs = executable.binary.programs
+        sections["cpp"] = lambda: _kernels(programs)
+    return sections
+
+
+def _kernels(programs: Sequence[DeviceProgram]) -> str:
+    """The C++ of all kernels, each once."""
+    texts = {kernel.source: f"{p.name}: {kernel.name}" for p in programs for kernel in p.kernels}
+    return "\n".join(f"// {name}\n{text}" for text, name in texts.items())
+
+
+def system_of(binary: Binary | DeviceBinary) -> SystemDescription:
+    """The system that a file was compiled for.
+
+    Raises:
+        CompileError: if what it says of it is damaged.
+    """
+    from ttcodegen.flatbuffer.system import read_ttsys
+    from ttcodegen.systems.description import ARCHITECTURES, default_system
+
+    if binary.system:
+        return read_ttsys(binary.system)
+    if binary.arch not in ARCHITECTURES:
+        raise CompileError(f"the file is for '{binary.arch}', an architecture that nobody knows")
+    return default_system(binary.arch)
+
+
+def _mlir(binary: Binary) -> str:
+    from ttcodegen.flatbuffer.module import module_of
+    from ttcodegen.transforms.module_text import ELIDED_ELEMENTS, module_text
+
+    return module_text(module_of(binary), elide_above=ELIDED_ELEMENTS)
+
+
+def _cpp(binary: Binary, path: Path) -> str:
+    """The C++ of the program, as it is generated anew."""
+    from ttcodegen.conversions.convert_ttnn_to_emitc import ConvertTTNNToEmitC
+    from ttcodegen.emitc.printer import print_module
+    from ttcodegen.flatbuffer.module import module_of
+    from ttcodegen.ops.context import load_dialects
+    from ttcodegen.project.description import module_name
+
+    module = module_of(binary)
+    name = module_name(path.absolute().parent.name if path.stem == "model" else path.stem)
+    pass_ = ConvertTTNNToEmitC(name, binary.input_hash, binary.release)
+    with blamed_on(path):
+        pass_.apply(load_dialects(), module)
+        files = print_module(module)
+    return "\n".join(f"// {file}\n{text}" for file, text in files.items())
+
+
+def _interface_sections(executable: Executable) -> Sections:
+    return {
+        "inputs": lambda: {
+            program.name: [tensor.to_json() for tensor in program.arguments]
+            for program in executable.programs
+        },
+        "outputs": lambda: {
+            program.name: [tensor.to_json() for tensor in program.outputs]
+            for program in executable.programs
+        },
+    }
+
+
+def _library_sections(path: Path) -> Sections:
+    from ttcodegen.project.manifest import read_manifest
+    from ttcodegen.runtime.c_api import API_VERSION
+    from ttcodegen.runtime.executable import LibraryExecutable, flatbuffer_beside
+
+    executable = LibraryExecutable(path)
+    flatbuffer = flatbuffer_beside(path)
+    manifest = None if flatbuffer is None else read_manifest(flatbuffer.parent)
+    version = {
+        "api": API_VERSION,
+        "tool": None if manifest is None else manifest.get("tool_version"),
+        "tt_metal": None if manifest is None else manifest.get("tt_metal_release"),
+    }
+    sections: dict[str, Callable[[], Any]] = {
+        "version": lambda: version,
+        **_interface_sections(executable),
+    }
+    if flatbuffer is not None:
+        others = _flatbuffer_sections(flatbuffer)
+        borrowed = [name for name in ("system_desc", "mlir", "cpp") if name in others]
+        sections |= {name: others[name] for name in borrowed}
+    return sections

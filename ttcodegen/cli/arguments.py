@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import argparse
+import sys
 from collections.abc import Iterable, Sequence
-from typing import Any
+from typing import IO, Any
 
 from ttcodegen.messages import Level, set_level
 from ttcodegen.suggestions import did_you_mean
@@ -56,6 +57,14 @@ class ArgumentParser(argparse.ArgumentParser):
             if isinstance(parsers, dict):
                 found.update(parsers)  # pyright: ignore[reportUnknownArgumentType]
         return found
+
+    def _print_message(self, message: str, file: IO[str] | None = None) -> None:
+        """Writes help or usage. argparse ignores that it cannot; a standard output that takes
+        nothing is an error, as it is for all else that is written there."""
+        if file is sys.stdout:
+            file.write(message)
+        else:
+            super()._print_message(message, file)
 
     def _check_value(self, action: argparse.Action, value: Any) -> None:
         choices: Iterable[Any] | None = action.choices

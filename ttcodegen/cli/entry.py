@@ -137,6 +137,9 @@ def _run(invocation: Invocation, command: Callable[[Invocation], int]) -> int:
         return _status_of(error)
     except (BrokenPipeError, KeyboardInterrupt):
         raise
+    except MemoryError:
+        tell(Level.ERROR, "error: it needs more memory than there is")
+        return ExitStatus.WRONG_INPUT
     except Exception as error:
         if isinstance(error, OSError) and error.errno in _FAILURES_OF_THE_SYSTEM:
             tell(Level.ERROR, f"error: {_failure(error)}")

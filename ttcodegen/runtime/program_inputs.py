@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import resource
 from collections.abc import Mapping
 from dataclasses import dataclass
 from math import prod
@@ -53,7 +54,10 @@ def choose_inputs(
     if goldens is not None and init is None and seed is None and folder is None:
         return ProgramInputs(goldens, "golden")
     kind = init or DEFAULT
-    arrays = initial_values(info, kind, seed or 0)
+    try:
+        arrays = initial_values(info, kind, seed or 0)
+    except MemoryError:
+        raise CompileError(f"the inputs of '{info.name}' need more memory than there is") from None
     files = {} if init is not None else _weight_files(executable, info.name)
     origin = kind
     for index, tensor in enumerate(info.arguments):
@@ -80,8 +84,8 @@ def golden_inputs(executable: Executable, program: int) -> list[np.ndarray] | No
 
 
 def refuse_too_large(executable: Executable, program: int) -> None:
-    """Raises CompileError if arguments or tensors of a program need more memory than the machine
-    has: a file can declare any shape."""
+    """Raises CompileError if arguments or tensors of a program need more memory than this process
+    may have: a file can declare any shape."""
     info = executable.programs[program]
     sizes = [prod(t.shape) * max(t.dtype.itemsize, 4) for t in (*info.arguments, *info.outputs)]
     needed = sum(sizes)
@@ -90,13 +94,23 @@ def refuse_too_large(executable: Executable, program: int) -> None:
         needed = max(needed, sum(peak.values()))
     if needed > (available := _memory_bytes()):
         raise CompileError(
-            f"'{info.name}' needs {needed / 2**30:.1f} GiB for its tensors, this machine has "
+            f"'{info.name}' needs {needed / 2**30:.1f} GiB for its tensors, there are "
             f"{available / 2**30:.1f} GiB"
         )
 
 
 def _memory_bytes() -> int:
-    return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    """What the machine has, or what limits (ulimit -v, -d) leave this process of it."""
+    page = os.sysconf("SC_PAGE_SIZE")
+    available = page * os.sysconf("SC_PHYS_PAGES")
+    with Path("/proc/self/statm").open() as file:
+        pages = file.read().split()
+    limits = (resource.RLIMIT_AS, int(pages[0])), (resource.RLIMIT_DATA, int(pages[5]))
+    for limit, used in limits:
+        allowed = resource.getrlimit(limit)[0]
+        if allowed != resource.RLIM_INFINITY:
+            available = min(available, max(0, allowed - page * used))
+    return available
 
 
 def _named_file(folder: Path | None, tensor: TensorInfo) -> Path | None:

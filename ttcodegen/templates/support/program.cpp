@@ -379,9 +379,10 @@ int run_options(const Module& module, const Options& options) {
     require_directory("--inputs", options.input_directory);
     require_directory("--data", options.data);
     require_directory("--golden", options.golden_directory);
-    Program program(module, options);
+    std::optional<Program> program;
     try {
-        return program.run();
+        program.emplace(module, options);
+        return program->run();
     } catch (const UsageError&) {
         throw;
     } catch (const std::exception& error) {

@@ -25,6 +25,7 @@ from ttcodegen.ops.definition import (
     register,
 )
 from ttcodegen.ops.op_builder import OpBuilder
+from ttcodegen.ops.places import places
 
 
 def _table_size(op: CatalogueOp) -> tuple[int, int]:
@@ -45,8 +46,7 @@ def _verify_embedding(op: CatalogueOp) -> None:
 
 def _embedding(call: Call) -> Array:
     table = call.array("weight")
-    indices = call.array("input").astype(np.int64)
-    return table.reshape(table.shape[-2:])[indices]
+    return table.reshape(table.shape[-2:])[places(call.array("input"), table.shape[-2])]
 
 
 def _lower_embedding(builder: OpBuilder, op: CatalogueOp) -> SSAValue:
@@ -134,7 +134,7 @@ def _backward(call: Call) -> Array:
     gradient = call.array("in_gradient")
     columns = gradient.shape[-1]
     result = np.zeros((prod(call.results[0].shape) // columns, columns), dtype=gradient.dtype)
-    indices = call.array("input").reshape(-1).astype(np.int64)
+    indices = places(call.array("input").reshape(-1), result.shape[0])
     np.add.at(result, indices, gradient.reshape(-1, columns))
     return result.reshape(call.results[0].shape)
 

@@ -40,6 +40,7 @@ from ttcodegen.ops.definition import (
     register,
 )
 from ttcodegen.ops.op_builder import OpBuilder
+from ttcodegen.ops.places import places
 from ttcodegen.ops.slices_by_index import (
     GATHER_ATTRIBUTES,
     GENERAL_GATHER,
@@ -104,8 +105,9 @@ def _verify_gather(op: CatalogueOp) -> None:
 def _gather(call: Call) -> Array:
     if call.attributes.get(GENERAL_GATHER) is not None:
         return slices_by_index.gather_slices(call)
-    x, index = call.array("input"), call.array("index")
-    return x[_grid(index.shape, call["dim"] % x.ndim, index)]
+    x, dim = call.array("input"), call["dim"]
+    index = places(call.array("index"), x.shape[dim])
+    return x[_grid(index.shape, dim % x.ndim, index)]
 
 
 def gathered(builder: OpBuilder, value: SSAValue, index: SSAValue, dim: int) -> SSAValue:
@@ -202,24 +204,24 @@ def _scatter(call: Call) -> Array:
     """What names no place of the input is left out, as the library's kernels do it."""
     result = call.array("input").copy()
     if call.attributes.get(GENERAL_SCATTER) is not None:
-        places, source = slices_by_index.slices_to_scatter(call)
+        named_places, source = slices_by_index.slices_to_scatter(call)
     else:
         index, source = call.array("index").astype(np.int64), call.array("source")
         dim = call["dim"] % result.ndim
         named = (index >= 0) & (index < result.shape[dim])
-        places = tuple(axis[named] for axis in _grid(index.shape, dim, index))
+        named_places = tuple(axis[named] for axis in _grid(index.shape, dim, index))
         source = source[tuple(slice(size) for size in index.shape)].astype(result.dtype)[named]
     match call["scatter_reduce_type"].lower():
         case "sum":
-            np.add.at(result, places, source)
+            np.add.at(result, named_places, source)
         case "prod":
-            np.multiply.at(result, places, source)
+            np.multiply.at(result, named_places, source)
         case "min":
-            np.minimum.at(result, places, source)
+            np.minimum.at(result, named_places, source)
         case "max":
-            np.maximum.at(result, places, source)
+            np.maximum.at(result, named_places, source)
         case _:
-            result[places] = source
+            result[named_places] = source
     return result
 
 

@@ -21,13 +21,13 @@ if TYPE_CHECKING:
 
     from ttcodegen.conversions.cpp_interface import ConstantFile
     from ttcodegen.conversions.interface import Entry, Port
-    from ttcodegen.flatbuffer.writer import Origin
-    from ttcodegen.project.description import (
+    from ttcodegen.emission.description import (
         DataFile,
         FunctionDescription,
         ModuleDescription,
         TensorDescription,
     )
+    from ttcodegen.flatbuffer.writer import Origin
 
 
 PIPELINES = {"ttnn": "ttir-to-ttnn-common-pipeline", "ttmetal": "ttir-to-ttmetal-pipeline"}
@@ -186,9 +186,9 @@ def emit_module(
     Raises:
         CompileError: if something has no C++, or nothing can be called.
     """
+    from ttcodegen.emission.description import ModuleDescription, module_name
     from ttcodegen.emitc.formatting import format_files
     from ttcodegen.flatbuffer.writer import Origin
-    from ttcodegen.project.description import ModuleDescription, module_name
 
     name = module_name(options.module_name)
     assert options.system is not None
@@ -243,7 +243,7 @@ def _emit_ttnn(module: ModuleOp, name: str, origin: Origin, runner: PassRunner) 
 
 
 def _emit_ttmetal(module: ModuleOp, name: str, origin: Origin, runner: PassRunner) -> _Emitted:
-    from ttcodegen.device_compilation import device_sources
+    from ttcodegen.emission.device_sources import device_sources
     from ttcodegen.flatbuffer.ttm_writer import write_ttm
 
     with runner.stage("write device sources"):
@@ -273,8 +273,8 @@ def _require_functions(functions: Sequence[Entry]) -> None:
 
 def _data_file(constant: ConstantFile) -> DataFile:
     from ttcodegen.dialects.constants import constant_array
+    from ttcodegen.emission.description import DataFile
     from ttcodegen.ops.layout import converted
-    from ttcodegen.project.description import DataFile
 
     array = constant_array(constant.value)
     if not constant.data_type.is_float and array.dtype.name != constant.data_type.numpy:
@@ -285,7 +285,7 @@ def _data_file(constant: ConstantFile) -> DataFile:
 def _describe(
     entry: Entry, target: str, argument_dtypes: Sequence[str], result_dtypes: Sequence[str]
 ) -> FunctionDescription:
-    from ttcodegen.project.description import FunctionDescription
+    from ttcodegen.emission.description import FunctionDescription
 
     return FunctionDescription(
         entry.name,
@@ -299,8 +299,8 @@ def _describe(
 
 def _tensor(port: Port, source_dtype: str) -> TensorDescription:
     from ttcodegen.dialects.placement import placement_of
-    from ttcodegen.project.description import TensorDescription, TensorKind
-    from ttcodegen.project.tolerances import output_tolerance
+    from ttcodegen.emission.description import TensorDescription, TensorKind
+    from ttcodegen.emission.tolerances import output_tolerance
 
     placement = placement_of(port.value)
     return TensorDescription(

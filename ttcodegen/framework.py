@@ -16,8 +16,8 @@ from ttcodegen.project.reference import Reference
 if TYPE_CHECKING:
     import numpy as np
 
-    from ttcodegen.project.description import ModuleDescription
-    from ttcodegen.project.structure import Structure
+    from ttcodegen.emission.description import ModuleDescription
+    from ttcodegen.emission.structure import Structure
 
 
 class CheckError(Exception):
@@ -136,7 +136,7 @@ def compile_framework_model(
 
 
 def _described(model: FrameworkModel, compiled: CompiledModule) -> ModuleDescription:
-    from ttcodegen.project.description import DataFile
+    from ttcodegen.emission.description import DataFile
 
     description = compiled.description
     files = [

@@ -20,6 +20,7 @@ from typing import Any
 import numpy as np
 
 from ttcodegen.diagnostics import CompileError, Source
+from ttcodegen.emission.structure import Structure, static
 from ttcodegen.framework import (
     CheckError,
     FrameworkModel,
@@ -28,7 +29,6 @@ from ttcodegen.framework import (
     framework,
 )
 from ttcodegen.project.reference import Reference, write_reference
-from ttcodegen.project.structure import Structure, static
 
 __all__ = ["CheckError", "CompileError", "compile"]
 

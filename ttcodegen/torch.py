@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from ttcodegen.diagnostics import CompileError, Source
+from ttcodegen.emission.structure import Structure, static
 from ttcodegen.framework import (
     CheckError,
     FrameworkModel,
@@ -26,7 +27,6 @@ from ttcodegen.framework import (
 from ttcodegen.frontends.torch.importing import import_graph, operation_name, tensor_array
 from ttcodegen.frontends.torch.rules import rule_of
 from ttcodegen.project.reference import Reference, write_reference
-from ttcodegen.project.structure import Structure, static
 from ttcodegen.transforms.module_text import module_text
 
 __all__ = ["CheckError", "CompileError", "compile", "export"]

@@ -101,7 +101,7 @@ def ttmetal_to_flatbuffer(source: Source | bytes) -> Translated:
     Raises:
         CompileError: if the text is no such module.
     """
-    from ttcodegen.device_compilation import device_sources
+    from ttcodegen.emission.device_sources import device_sources
     from ttcodegen.flatbuffer.ttm_writer import write_ttm
 
     module = _program_module(source)
@@ -145,7 +145,7 @@ def _require_programs(module: ModuleOp) -> None:
 
 
 def _kernels_of_programs(module: ModuleOp, source: Source | bytes) -> dict[str, str]:
-    from ttcodegen.device_compilation import device_sources
+    from ttcodegen.emission.device_sources import device_sources
 
     if not _launches_programs(module):
         return {}
@@ -279,7 +279,7 @@ def _module(source: Source | bytes) -> ModuleOp:
 
 def _program_module(source: Source | bytes) -> ModuleOp:
     """The module of a text; programs of 2024 as those of today that compute the same."""
-    from ttcodegen.device_emission import take_over_programs
+    from ttcodegen.emission.convert_ttmetal_to_emitc import take_over_programs
 
     module = _module(source)
     take_over_programs(module)

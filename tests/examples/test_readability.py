@@ -11,7 +11,7 @@ import pytest
 
 from ttcodegen.compilation import CompileOptions, compile_module
 from ttcodegen.diagnostics import Source
-from ttcodegen.project.sources import clang_format_style
+from ttcodegen.emission.templates import clang_format_style
 
 ROOT = Path(__file__).parents[2]
 CORPUS = Path(os.environ.get("TTCODEGEN_CORPUS", "/nowhere"))

@@ -13,9 +13,9 @@ from hypothesis import strategies as st
 
 from tests.flatbuffer.programs import ORIGIN
 from tests.ttmetal.exp_module import exp_module, exp_program
-from ttcodegen.device_compilation import device_sources
 from ttcodegen.diagnostics import CompileError
 from ttcodegen.dialects.datatypes import DataType
+from ttcodegen.emission.device_sources import device_sources
 from ttcodegen.flatbuffer import program as file
 from ttcodegen.flatbuffer import ttm_program as device
 from ttcodegen.flatbuffer.encoding import encode

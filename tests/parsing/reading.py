@@ -7,8 +7,8 @@ from xdsl.dialects.builtin import DenseIntOrFPElementsAttr, ModuleOp
 from xdsl.ir import Operation
 
 from ttcodegen.diagnostics import CompileError, Source
+from ttcodegen.dialects.operation import operation_name
 from ttcodegen.parsing import check_supported, parse_module
-from ttcodegen.parsing.structure import operation_name
 
 T = "tensor<2x2xf32>"
 """The type of most values in the tests."""

@@ -9,7 +9,7 @@ import pytest
 
 from ttcodegen.compilation import CompiledModule
 from ttcodegen.dialects.datatypes import DataType
-from ttcodegen.project.description import DataFile, Drawing, TensorKind, module_name
+from ttcodegen.emission.description import DataFile, Drawing, TensorKind, module_name
 
 
 @pytest.mark.parametrize(

@@ -10,11 +10,11 @@ from pathlib import Path
 import pytest
 
 from ttcodegen.compilation import CompiledModule
+from ttcodegen.emission import templates
+from ttcodegen.emission.description import ModuleDescription
+from ttcodegen.emission.templates import clang_format_style
 from ttcodegen.emitc.formatting import format_files
-from ttcodegen.project import sources
-from ttcodegen.project.description import ModuleDescription
 from ttcodegen.project.sources import (
-    clang_format_style,
     render_project_files,
     render_sources,
     support_files,
@@ -119,7 +119,7 @@ def test_compiled_templates_are_kept(
     monkeypatch.setenv("TTCODEGEN_CACHE", str(tmp_path))
     expected = render_sources(compiled.description)
     for content in (None, b"", b"j2\0damaged"):
-        sources.template_environment.cache_clear()
+        templates.template_environment.cache_clear()
         for file in tmp_path.rglob("*"):
             if content is not None and file.is_file():
                 file.write_bytes(content)
@@ -127,5 +127,5 @@ def test_compiled_templates_are_kept(
         assert any(file.stat().st_size > 100 for file in tmp_path.rglob("*") if file.is_file())
     (tmp_path / "file").write_text("")
     monkeypatch.setenv("TTCODEGEN_CACHE", str(tmp_path / "file"))
-    sources.template_environment.cache_clear()
+    templates.template_environment.cache_clear()
     assert render_sources(compiled.description) == expected

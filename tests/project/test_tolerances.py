@@ -6,7 +6,7 @@ import pytest
 
 from ttcodegen.compilation import CompileOptions, compile_module
 from ttcodegen.diagnostics import Source
-from ttcodegen.project.tolerances import (
+from ttcodegen.emission.tolerances import (
     EQUAL,
     MATRIX_ENGINE,
     SIXTEEN_BITS,

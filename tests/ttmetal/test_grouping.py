@@ -8,9 +8,10 @@ import pytest
 
 from tests.ttmetal.modules import call, function, single, tensor
 from ttcodegen.compilation import PIPELINES, CompileOptions, compile_module
-from ttcodegen.conversions.device_module import device_entries, device_programs
+from ttcodegen.conversions.device_interface import device_entries
 from ttcodegen.conversions.ttir_to_ttmetal.registers import capacity
 from ttcodegen.diagnostics import CompileError, Source
+from ttcodegen.dialects.device_module import device_programs
 from ttcodegen.dialects.programs import Processor, Program
 from ttcodegen.ops.context import load_dialects
 from ttcodegen.parsing import parse_module

@@ -10,17 +10,18 @@ import pytest
 from xdsl.dialects.builtin import ModuleOp
 
 from tests.ttmetal.exp_module import CORES, TILES, exp_module, exp_program
-from ttcodegen.conversions.device_module import device_entries, device_programs
+from ttcodegen.conversions.device_interface import device_entries
 from ttcodegen.conversions.splitting import LONGEST
-from ttcodegen.device_compilation import DeviceSources, device_sources
 from ttcodegen.dialects.cores import CoreRange
 from ttcodegen.dialects.datatypes import DataType
+from ttcodegen.dialects.device_module import device_programs
 from ttcodegen.dialects.memory import Layout
 from ttcodegen.dialects.placement import TensorPlacement
 from ttcodegen.dialects.programs import Kernel, NamedConstant, Program, RuntimeArgument
+from ttcodegen.emission.device_manifest import kernel_entries, page_size
+from ttcodegen.emission.device_sources import DeviceSources, device_sources
+from ttcodegen.emission.program_sources import PROGRAMS_IN_FILE, KernelFiles, render_programs
 from ttcodegen.flatbuffer.writer import Origin
-from ttcodegen.project.device_manifest import kernel_entries, page_size
-from ttcodegen.project.device_sources import PROGRAMS_IN_FILE, KernelFiles, render_programs
 
 ORIGIN = Origin("abc", "wormhole_b0", "0.70.1")
 

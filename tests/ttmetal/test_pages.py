@@ -14,9 +14,9 @@ import pytest
 from ttcodegen.dialects.datatypes import DataType
 from ttcodegen.dialects.memory import Layout
 from ttcodegen.dialects.placement import TensorPlacement
+from ttcodegen.emission.device_manifest import page_size
 from ttcodegen.numerics.rounding import MANTISSA_BITS, block_rounded
 from ttcodegen.project.cpu_backend import backend_sources
-from ttcodegen.project.device_manifest import page_size
 from ttcodegen.project.sources import support_files
 from ttcodegen.project.toolchain import Toolchain
 

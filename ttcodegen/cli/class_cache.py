@@ -19,7 +19,7 @@ from pathlib import Path
 from types import CodeType
 from typing import Any
 
-from ttcodegen.project.cache import cache_folder
+from ttcodegen.cache import cache_folder
 
 _MOST_TEXTS = 20_000
 """The most texts that are kept; a file that has more is started afresh."""

@@ -1,7 +1,7 @@
 """Host functions of a module of device programs become C++ functions.
 
 What they call to launch a program, `run_<program>`, is written from a template: see
-`ttcodegen.project.device_sources`.
+`ttcodegen.emission.program_sources`.
 """
 
 from __future__ import annotations
@@ -31,7 +31,11 @@ from ttcodegen.conversions.cpu_functions_to_emitc import (
     CppFunction,
     convert_cpu_functions,
 )
-from ttcodegen.conversions.device_module import (
+from ttcodegen.conversions.interface import Entry
+from ttcodegen.conversions.naming import layer
+from ttcodegen.conversions.splitting import Part, layers_of_ops, split
+from ttcodegen.diagnostics import CompileError
+from ttcodegen.dialects.device_module import (
     CONSTANT,
     CREATE_BUFFER,
     DEALLOCATE_BUFFER,
@@ -43,10 +47,6 @@ from ttcodegen.conversions.device_module import (
     constants_of,
     launch_of,
 )
-from ttcodegen.conversions.interface import Entry
-from ttcodegen.conversions.naming import layer
-from ttcodegen.conversions.splitting import Part, layers_of_ops, split
-from ttcodegen.diagnostics import CompileError
 from ttcodegen.dialects.functions import callee_of
 from ttcodegen.dialects.placement import TensorPlacement, TTNNLayoutAttr, placement_of
 from ttcodegen.emitc.builder import Argument, EmitCBuilder, open_file

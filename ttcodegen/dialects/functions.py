@@ -1,4 +1,4 @@
-"""What a function says of its arguments and results: their names, and whom it calls."""
+"""Functions: their body, the names and types of their arguments and results, and whom they call."""
 
 from __future__ import annotations
 
@@ -13,8 +13,9 @@ from xdsl.dialects.builtin import (
     UnknownLoc,
 )
 from xdsl.dialects.func import FuncOp
-from xdsl.ir import Attribute, Operation
+from xdsl.ir import Attribute, Block, Operation
 
+from ttcodegen.diagnostics import CompileError
 from ttcodegen.dialects.ttcore import ArgumentType, ArgumentTypeAttr
 
 CALLS = ("func.call", "ttcore.load_cached")
@@ -32,6 +33,18 @@ CPU_CALL = "ttir.cpu_hoisted_call"
 
 SOURCE_TYPES = "ttcodegen.source_types"
 """The attribute of a function with the type that it had in the source."""
+
+
+def body_of(function: FuncOp) -> Block:
+    """The only block of a function; raises CompileError if it has several or none."""
+    blocks = function.body.blocks
+    block = blocks.first
+    if block is None or block.next_block is not None:
+        raise CompileError(
+            f"function '{function.sym_name.data}' should have one block",
+            getattr(function, "source_offset", None),
+        )
+    return block
 
 
 def argument_names(function: FuncOp) -> list[str]:

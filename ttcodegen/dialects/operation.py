@@ -8,7 +8,7 @@ from enum import Enum
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, cast
 
-from xdsl.dialects.builtin import DenseArrayBase, TensorType
+from xdsl.dialects.builtin import DenseArrayBase, TensorType, UnregisteredOp
 from xdsl.ir import Attribute, Operation, OpTraits, SSAValue
 from xdsl.utils.exceptions import VerifyException
 
@@ -235,6 +235,11 @@ class Definition:
             raise VerifyException(f"{self.name} has no regions and no successors")
         if self.verify is not None:
             self.verify(op)
+
+
+def operation_name(op: Operation) -> str:
+    """The full name of an operation, also of one that is not registered."""
+    return op.op_name.data if isinstance(op, UnregisteredOp) else op.name
 
 
 class CatalogueOp(Operation):

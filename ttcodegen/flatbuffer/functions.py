@@ -22,12 +22,11 @@ from ttcodegen.dialects.functions import (
     location_text,
     result_names,
 )
-from ttcodegen.dialects.operation import CatalogueOp
+from ttcodegen.dialects.operation import CatalogueOp, operation_name
 from ttcodegen.dialects.placement import TTNNLayoutAttr, declared_data_type, placement_of
 from ttcodegen.dialects.program_configs import PROGRAM_CONFIGS, ProgramConfig
 from ttcodegen.dialects.ttcore import ArgumentType
 from ttcodegen.flatbuffer import program
-from ttcodegen.parsing.structure import operation_name
 
 if TYPE_CHECKING:
     import numpy as np

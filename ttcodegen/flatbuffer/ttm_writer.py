@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Operation
 
-from ttcodegen.conversions.device_module import (
+from ttcodegen.dialects.device_module import (
     DeviceProgram,
     device_programs,
     functions_of,
@@ -16,6 +16,7 @@ from ttcodegen.conversions.device_module import (
     launch_of,
 )
 from ttcodegen.dialects.functions import is_cpu_function, location_text
+from ttcodegen.dialects.operation import operation_name
 from ttcodegen.dialects.programs import Kernel, Program
 from ttcodegen.flatbuffer import program as file
 from ttcodegen.flatbuffer import ttm_program as device
@@ -23,7 +24,6 @@ from ttcodegen.flatbuffer.encoding import encode
 from ttcodegen.flatbuffer.functions import Constants, Tensors, function_record
 from ttcodegen.flatbuffer.schema import load_schema
 from ttcodegen.flatbuffer.writer import Origin
-from ttcodegen.parsing.structure import operation_name
 from ttcodegen.version import __version__
 
 _HOST_OPERATIONS = (

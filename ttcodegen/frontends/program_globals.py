@@ -6,8 +6,8 @@ from xdsl.dialects.builtin import ModuleOp, SymbolRefAttr
 from xdsl.ir import Attribute, Operation
 from xdsl.parser import Parser
 
+from ttcodegen.dialects.operation import operation_name
 from ttcodegen.frontends.foreign import Form
-from ttcodegen.parsing.structure import operation_name
 
 GLOBAL = "ml_program.global"
 

@@ -29,7 +29,7 @@ from ttcodegen.diagnostics import (
     source_offset,
 )
 from ttcodegen.dialects.datatypes import normalized_data_type
-from ttcodegen.dialects.operation import CatalogueOp
+from ttcodegen.dialects.operation import CatalogueOp, operation_name
 from ttcodegen.dialects.system import DeviceOp
 from ttcodegen.ops.definition import TTIR, TTIRDefinition
 from ttcodegen.parsing.cpu_modules import CPU_MODULE, take_cpu_functions
@@ -54,11 +54,6 @@ for _dialect in ("ttkernel", "emitc"):
     _REMEDIES[_dialect] = "give the module as it was before its lowering"
 for _dialect in ("chlo", "mhlo", "vhlo"):
     _REMEDIES[_dialect] = _REMEDIES["stablehlo"]
-
-
-def operation_name(op: Operation) -> str:
-    """The full name of an operation, also of one that is not registered."""
-    return op.op_name.data if isinstance(op, UnregisteredOp) else op.name
 
 
 def refused(name: str) -> str | None:

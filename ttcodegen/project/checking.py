@@ -44,7 +44,7 @@ if TYPE_CHECKING:
     from xdsl.dialects.builtin import ModuleOp
 
     from ttcodegen.compilation import CompiledModule
-    from ttcodegen.project.description import FunctionDescription
+    from ttcodegen.emission.description import FunctionDescription
     from ttcodegen.project.toolchain import Toolchain
 
 _MOST_LINES = 12

@@ -22,9 +22,9 @@ from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
+from ttcodegen.cache import cache_folder
 from ttcodegen.messages import Level, tell
 from ttcodegen.project.build_steps import run_ninja, run_step
-from ttcodegen.project.cache import cache_folder
 from ttcodegen.project.prebuilt import DISABLING_VARIABLE, find_prebuilt
 from ttcodegen.project.sources import support_files
 from ttcodegen.project.toolchain import BuildError, Toolchain, first_error

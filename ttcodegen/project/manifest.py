@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, cast
 
-from ttcodegen.project.description import (
+from ttcodegen.emission.description import (
     FunctionDescription,
     ModuleDescription,
     TensorDescription,

@@ -21,12 +21,12 @@ from ttcodegen.numerics.comparison import Agreement, OutputCheck, compare, refer
 from ttcodegen.project.writer import save_array
 
 if TYPE_CHECKING:
-    from ttcodegen.project.checking import FunctionRuns
-    from ttcodegen.project.description import (
+    from ttcodegen.emission.description import (
         FunctionDescription,
         ModuleDescription,
         TensorDescription,
     )
+    from ttcodegen.project.checking import FunctionRuns
 
 INPUTS = "inputs"
 OUTPUTS = "outputs"

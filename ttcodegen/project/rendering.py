@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, TypeVar
 
+from ttcodegen.emission.templates import clang_format_style
 from ttcodegen.emitc.formatting import start_formatting
 from ttcodegen.project.sources import (
     FLATBUFFER_FILES,
-    clang_format_style,
     render_project_files,
     render_sources,
 )

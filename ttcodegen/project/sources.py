@@ -3,32 +3,30 @@
 from __future__ import annotations
 
 import html
-import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cache
-from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from ttcodegen.emitc.spelling import comment_line, string_literal
-from ttcodegen.project.description import (
+from ttcodegen.emission.description import (
     FunctionDescription,
     ModuleDescription,
     TensorDescription,
     TensorKind,
 )
+from ttcodegen.emission.templates import (
+    TEMPLATES,
+    template_environment,
+    template_text,
+)
+from ttcodegen.emitc.spelling import comment_line, string_literal
 from ttcodegen.systems.description import DEFAULT_ARCHITECTURE
 from ttcodegen.version import __version__
-
-if TYPE_CHECKING:
-    from jinja2 import Environment
 
 FLATBUFFER_FILES = {"ttnn": "model.ttnn", "ttmetal": "model.ttm"}
 """The flatbuffer's path in the project, by target."""
 
-_CPU_INCLUDE = re.compile(r'^#include "support/cpu/(\w+)\.hpp"', re.MULTILINE)
 CPU_FUNCTIONS = "src/cpu_functions.cpp"
-_TEMPLATES = Path(__file__).parent.parent / "templates"
 _CAPI_TYPES = "include/ttcodegen/capi.h"
 _COPIED = (".clang-format", "CMakePresets.json")
 _HOST_TYPES: Mapping[str, Mapping[str, Any]] = {
@@ -52,45 +50,14 @@ _MEMORIES = {"dram": "dram", "l1": "l1", "system_memory": "host"}
 
 
 @cache
-def clang_format_style() -> str:
-    """The text of the .clang-format file that is shipped with each project."""
-    return _template_text(".clang-format")
-
-
-@cache
 def support_files(target: str) -> dict[str, str]:
     """The C++ files that are the same in each project of a target, with what CMake needs for them,
     by path."""
     files: dict[str, str] = {}
     for folder in ("support", f"support_{target}"):
-        for entry in _TEMPLATES.joinpath(folder).iterdir():
+        for entry in TEMPLATES.joinpath(folder).iterdir():
             files[f"support/{entry.name}"] = entry.read_text("utf-8")
-    return {path: files[path] for path in sorted(files)} | {
-        _CAPI_TYPES: _template_text(_CAPI_TYPES)
-    }
-
-
-@cache
-def _cpu_header(name: str) -> str:
-    return _template_text(f"support_cpu/{name}.hpp")
-
-
-def cpu_support_files(headers: Iterable[str]) -> dict[str, str]:
-    """What functions for the CPU include, and what that includes, by path.
-
-    Args:
-        headers: the stems of the headers that they name; if there are none, nothing is needed.
-    """
-    pending = list(headers)
-    if pending:
-        pending.append("transfer")
-    found: set[str] = set()
-    while pending:
-        name = pending.pop()
-        if name not in found:
-            found.add(name)
-            pending += _CPU_INCLUDE.findall(_cpu_header(name))
-    return {f"support/cpu/{name}.hpp": _cpu_header(name) for name in sorted(found)}
+    return {path: files[path] for path in sorted(files)} | {_CAPI_TYPES: template_text(_CAPI_TYPES)}
 
 
 def render_sources(module: ModuleDescription) -> dict[str, str]:
@@ -134,33 +101,8 @@ def render_project_files(
         path: environment.get_template(template).render(context)
         for path, template in templates.items()
     }
-    copied = {path: _template_text(path) for path in _COPIED}
+    copied = {path: template_text(path) for path in _COPIED}
     return {**rendered, **copied, **support_files(module.target)}
-
-
-def _template_text(path: str) -> str:
-    return _TEMPLATES.joinpath(path).read_text("utf-8")
-
-
-@cache
-def template_environment() -> Environment:
-    """What renders the templates of the package."""
-    # Imported here: who only gets a diagnostic must not wait for it.
-    from jinja2 import Environment, FunctionLoader, StrictUndefined
-
-    from ttcodegen.project.template_cache import TemplateCache
-
-    return Environment(
-        loader=FunctionLoader(_template_text),
-        undefined=StrictUndefined,
-        bytecode_cache=TemplateCache(),
-        trim_blocks=True,
-        lstrip_blocks=True,
-        keep_trailing_newline=True,
-        # What is rendered is C++, CMake and Markdown: texts from the input are escaped for each of
-        # them where the context is made.
-        autoescape=False,
-    )
 
 
 def _context(module: ModuleDescription) -> dict[str, Any]:

@@ -16,7 +16,7 @@ from ttcodegen.project.pristine import PRISTINE, pristine_archive, read_pristine
 from ttcodegen.project.staging import PREFIX, recover, staging
 
 if TYPE_CHECKING:
-    from ttcodegen.project.description import DataFile, ModuleDescription
+    from ttcodegen.emission.description import DataFile, ModuleDescription
 
 CHECK_REPORT = "check.json"
 """What `--check` found; it belongs to the project as it was when it was checked."""

@@ -19,9 +19,9 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from ttcodegen.diagnostics import CompileError
+from ttcodegen.emission.structure import Structure, StructureError
 from ttcodegen.project.building import build_project, library_path, wait_for_builds
 from ttcodegen.project.manifest import MANIFEST, read_manifest
-from ttcodegen.project.structure import Structure, StructureError
 from ttcodegen.project.toolchain import find_toolchain
 from ttcodegen.runtime.c_api import (
     API_VERSION,

@@ -5,24 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from xdsl.dialects.func import FuncOp
-from xdsl.ir import Block, Operation, SSAValue
+from xdsl.ir import Operation, SSAValue
 
-from ttcodegen.diagnostics import CompileError
+from ttcodegen.dialects.functions import body_of
 from ttcodegen.dialects.operation import CatalogueOp
 from ttcodegen.ops.definition import MOVES
 from ttcodegen.ops.op_builder import OpBuilder
-
-
-def body_of(function: FuncOp) -> Block:
-    """The only block of a function; raises CompileError if it has several or none."""
-    blocks = function.body.blocks
-    block = blocks.first
-    if block is None or block.next_block is not None:
-        raise CompileError(
-            f"function '{function.sym_name.data}' should have one block",
-            getattr(function, "source_offset", None),
-        )
-    return block
 
 
 def rebuild(

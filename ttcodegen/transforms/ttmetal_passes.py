@@ -138,7 +138,7 @@ PASSES = (
     PassEntry(
         name="convert-ttmetal-to-emitc",
         group=Group.EMITC,
-        implementation="ttcodegen.device_emission:ConvertTTMetalToEmitC",
+        implementation="ttcodegen.emission.convert_ttmetal_to_emitc:ConvertTTMetalToEmitC",
         description="Turns programs of the device into C++ files: host functions and kernels.",
         aliases=("convert-ttkernel-to-emitc",),
         options=EMITC_OPTIONS,

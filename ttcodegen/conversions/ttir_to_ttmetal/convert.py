@@ -12,7 +12,6 @@ from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
 from xdsl.passes import ModulePass
 
 from ttcodegen.conversions.cpu_calls import cpu_function_name, overwritten_operands
-from ttcodegen.conversions.device_module import MEANING
 from ttcodegen.conversions.ttir_to_ttmetal.coverage import check_coverage
 from ttcodegen.conversions.ttir_to_ttmetal.groups import (
     FILLS,
@@ -27,15 +26,15 @@ from ttcodegen.conversions.ttir_to_ttmetal.program_parts import Lowered, tensor_
 from ttcodegen.conversions.ttir_to_ttmetal.tile_programs import lower_tiles, program_name
 from ttcodegen.dialects.cores import CoreRange
 from ttcodegen.dialects.datatypes import shape_of
+from ttcodegen.dialects.device_module import MEANING
 from ttcodegen.dialects.functions import argument_names
 from ttcodegen.dialects.memory import Layout
-from ttcodegen.dialects.operation import CatalogueOp
+from ttcodegen.dialects.operation import CatalogueOp, operation_name
 from ttcodegen.dialects.placement import TensorPlacement, declared_data_type, placed_type
 from ttcodegen.dialects.programs import program_attribute
 from ttcodegen.dialects.system import system_of
 from ttcodegen.emitc.naming import NameScope, identifier
 from ttcodegen.ops.constant_values import splat_of
-from ttcodegen.parsing.structure import operation_name
 from ttcodegen.systems.description import DEFAULT_ARCHITECTURE, default_system
 from ttcodegen.transforms.inline import is_entry
 from ttcodegen.transforms.rebuilding import body_of

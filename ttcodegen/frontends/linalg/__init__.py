@@ -10,11 +10,12 @@ from xdsl.ir import Operation, SSAValue
 
 from ttcodegen.diagnostics import CompileError, Diagnostic, Diagnostics, place_of
 from ttcodegen.dialects.datatypes import shape_of
+from ttcodegen.dialects.operation import operation_name
 from ttcodegen.frontends.foreign import foreign_context
 from ttcodegen.frontends.program_globals import GLOBALS, drop_unused_globals
 from ttcodegen.frontends.translation import Translator
 from ttcodegen.parsing import parse_operations
-from ttcodegen.parsing.structure import flatten, operation_name, unsupported
+from ttcodegen.parsing.structure import flatten, unsupported
 from ttcodegen.transforms.rewriting import erase, erase_dead
 
 if TYPE_CHECKING:

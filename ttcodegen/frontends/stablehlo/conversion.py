@@ -32,7 +32,7 @@ from ttcodegen.diagnostics import (
 )
 from ttcodegen.dialects.constants import constant_array, elements
 from ttcodegen.dialects.datatypes import element_of, numpy_name, shape_of, tensor_type
-from ttcodegen.dialects.operation import CatalogueOp
+from ttcodegen.dialects.operation import CatalogueOp, operation_name
 from ttcodegen.frontends.stablehlo.arguments import argument_attributes, result_attributes
 from ttcodegen.frontends.stablehlo.dialect import StableHLOOp, part_element
 from ttcodegen.frontends.stablehlo.names import (
@@ -45,7 +45,6 @@ from ttcodegen.frontends.stablehlo.number_types import numpy_dtype
 from ttcodegen.lazy_numpy import Array, np
 from ttcodegen.ops.op_builder import OpBuilder
 from ttcodegen.ops.ttir import ttir_op_classes
-from ttcodegen.parsing.structure import operation_name
 from ttcodegen.transforms.evaluation import evaluate
 
 _LARGEST_KNOWN = 1 << 16

@@ -149,10 +149,10 @@ def _mlir(binary: Binary) -> str:
 def _cpp(binary: Binary, path: Path) -> str:
     """The C++ of the program, as it is generated anew."""
     from ttcodegen.conversions.convert_ttnn_to_emitc import ConvertTTNNToEmitC
+    from ttcodegen.emission.description import module_name
     from ttcodegen.emitc.printer import print_module
     from ttcodegen.flatbuffer.module import module_of
     from ttcodegen.ops.context import load_dialects
-    from ttcodegen.project.description import module_name
 
     module = module_of(binary)
     name = module_name(path.absolute().parent.name if path.stem == "model" else path.stem)

@@ -9,16 +9,16 @@ from typing import TYPE_CHECKING
 
 from ttcodegen.conversions.cpp_interface import CppProgram, title_of
 from ttcodegen.conversions.cpu_calls import cpu_functions
-from ttcodegen.conversions.device_module import (
+from ttcodegen.conversions.device_interface import device_entries
+from ttcodegen.conversions.interface import Entry
+from ttcodegen.conversions.ttkernel_to_emitc import write_compute_kernel
+from ttcodegen.conversions.ttmetal_to_emitc import convert_ttmetal_to_emitc
+from ttcodegen.dialects.device_module import (
     DeviceProgram,
-    device_entries,
     device_programs,
     function_named,
     launches,
 )
-from ttcodegen.conversions.interface import Entry
-from ttcodegen.conversions.ttkernel_to_emitc import write_compute_kernel
-from ttcodegen.conversions.ttmetal_to_emitc import convert_ttmetal_to_emitc
 from ttcodegen.dialects.programs import Processor
 from ttcodegen.emitc.builder import open_file
 from ttcodegen.emitc.printer import print_module
@@ -26,8 +26,8 @@ from ttcodegen.emitc.printer import print_module
 if TYPE_CHECKING:
     from xdsl.dialects.builtin import ModuleOp
 
+    from ttcodegen.emission.device_manifest import Entry as ManifestEntry
     from ttcodegen.flatbuffer.writer import Origin
-    from ttcodegen.project.device_manifest import Entry as ManifestEntry
 
 
 @dataclass(frozen=True)
@@ -59,13 +59,13 @@ def device_sources(module: ModuleOp, name: str, origin: Origin) -> DeviceSources
         CompileError: if an op has no C++.
     """
     # Rendering imports jinja2: who only gets a diagnostic must not wait for it.
-    from ttcodegen.project.device_manifest import (
+    from ttcodegen.emission.device_manifest import (
         cpu_function_entries,
         kernel_entries,
         program_entries,
     )
-    from ttcodegen.project.device_sources import render_kernels, render_programs
-    from ttcodegen.project.sources import cpu_support_files
+    from ttcodegen.emission.program_sources import render_kernels, render_programs
+    from ttcodegen.emission.templates import cpu_support_files
 
     entries = device_entries(module)
     functions = [entry.function for entry in entries]

@@ -9,8 +9,8 @@ from typing import Any
 
 from xdsl.dialects.func import FuncOp
 
-from ttcodegen.conversions.device_module import DeviceProgram
 from ttcodegen.dialects.cores import CoreRange
+from ttcodegen.dialects.device_module import DeviceProgram
 from ttcodegen.dialects.functions import callee_of
 from ttcodegen.dialects.memory import Layout
 from ttcodegen.dialects.operation import CatalogueOp

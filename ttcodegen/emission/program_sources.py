@@ -14,18 +14,18 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from ttcodegen.conversions.device_module import (
+from ttcodegen.dialects.cores import CoreRange
+from ttcodegen.dialects.device_module import (
     DeviceProgram,
     address_operand,
     kernel_variables,
     tensor_names,
 )
-from ttcodegen.dialects.cores import CoreRange
 from ttcodegen.dialects.programs import CircularBuffer, Kernel, NamedConstant, Processor, Program
 from ttcodegen.dialects.tile import TILE_FORMATS
+from ttcodegen.emission.templates import template_environment
 from ttcodegen.emitc.naming import NameScope, identifier
 from ttcodegen.emitc.spelling import comment_line, string_literal
-from ttcodegen.project.sources import template_environment
 
 KERNELS = "kernels"
 """The folder of the kernels in a project."""

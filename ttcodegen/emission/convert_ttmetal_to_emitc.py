@@ -20,7 +20,7 @@ from ttcodegen.systems.description import DEFAULT_ARCHITECTURE
 from ttcodegen.transforms.module_text import module_text
 
 if TYPE_CHECKING:
-    from ttcodegen.device_compilation import DeviceSources
+    from ttcodegen.emission.device_sources import DeviceSources
 
 
 def take_over_programs(module: ModuleOp) -> None:
@@ -72,7 +72,7 @@ class ConvertTTMetalToEmitC(ModulePass):
             op.attributes[CONSTANTS] = constants_attribute(sources.host.constants)
 
     def _sources(self, module: ModuleOp) -> DeviceSources:
-        from ttcodegen.device_compilation import device_sources
+        from ttcodegen.emission.device_sources import device_sources
         from ttcodegen.flatbuffer.writer import Origin
 
         if not any(op.name == "ttmetal.enqueue_program" for op in module.walk()):

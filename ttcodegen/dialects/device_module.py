@@ -15,14 +15,12 @@ from xdsl.dialects.builtin import ModuleOp, SymbolRefAttr
 from xdsl.dialects.func import FuncOp
 from xdsl.ir import Attribute, Operation, SSAValue
 
-from ttcodegen.conversions.interface import Entry, arguments_of, results_of
-from ttcodegen.dialects.functions import is_cpu_function
+from ttcodegen.dialects.functions import body_of, is_cpu_function
+from ttcodegen.dialects.operation import operation_name
 from ttcodegen.dialects.placement import TensorPlacement, placement_of
 from ttcodegen.dialects.programs import Kernel, Program, program_of
 from ttcodegen.dialects.ttkernel.operation import THREAD
 from ttcodegen.emitc.naming import NameScope, identifier
-from ttcodegen.parsing.structure import operation_name
-from ttcodegen.transforms.rebuilding import body_of
 
 CONSTANT = "ttir.constant"
 CREATE_BUFFER = "ttmetal.create_buffer"
@@ -130,41 +128,9 @@ def is_host_function(function: FuncOp) -> bool:
     return THREAD not in function.attributes
 
 
-def device_entries(module: ModuleOp) -> list[Entry]:
-    """The entry functions of a module of device programs; their constants are the module's."""
-    # `main` belongs to the program that the functions end up in.
-    scope = NameScope(["main"])
-    entries: list[Entry] = []
-    for function in functions_of(module):
-        if not is_host_function(function):
-            continue
-        name = function.sym_name.data
-        arguments = tuple(arguments_of(function))
-        names = tuple(_constant_name(op) for op in constants_of(function))
-        # The programs are a member of the same structure.
-        fields = NameScope(["programs"])
-        entries.append(
-            Entry(
-                function,
-                None,
-                name,
-                scope.unique("forward" if name == "main" else identifier(name)),
-                arguments,
-                tuple(results_of(function)),
-                names,
-                tuple(fields.unique(identifier(constant)) for constant in names),
-            )
-        )
-    return entries
-
-
 def constants_of(function: FuncOp) -> list[Operation]:
     """The constants of a host function, in order."""
     return [op for op in body_of(function).ops if operation_name(op) == CONSTANT]
-
-
-def _constant_name(op: Operation) -> str:
-    return op.results[0].name_hint or "constant"
 
 
 def launches(functions: Iterable[FuncOp]) -> Iterator[Launch]:

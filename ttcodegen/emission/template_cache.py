@@ -9,7 +9,7 @@ from pathlib import Path
 from jinja2 import BytecodeCache
 from jinja2.bccache import Bucket
 
-from ttcodegen.project.cache import cache_folder
+from ttcodegen.cache import cache_folder
 from ttcodegen.version import __version__
 
 

@@ -16,8 +16,8 @@ from ttcodegen.ops.definition import Layout
 if TYPE_CHECKING:
     import numpy as np
 
-    from ttcodegen.project.structure import Structure
-    from ttcodegen.project.tolerances import OutputTolerance
+    from ttcodegen.emission.structure import Structure
+    from ttcodegen.emission.tolerances import OutputTolerance
 
 MAX_RANK = 8
 """The highest rank of a tensor of tt-metal (0.70.1: `MAX_NUM_DIMENSIONS`)."""
@@ -107,7 +107,7 @@ class TensorDescription:
     @property
     def effective_tolerance(self) -> OutputTolerance:
         """How closely a card can meet an output; without better knowledge by its type."""
-        from ttcodegen.project.tolerances import tolerance_of_type
+        from ttcodegen.emission.tolerances import tolerance_of_type
 
         return self.tolerance or tolerance_of_type(self.data_type, self.source_dtype)
 

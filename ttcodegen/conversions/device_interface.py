@@ -1,0 +1,42 @@
+"""The interface of a module of device programs: its entry functions, as those of a TTNN module."""
+
+from __future__ import annotations
+
+from xdsl.dialects.builtin import ModuleOp
+from xdsl.ir import Operation
+
+from ttcodegen.conversions.interface import Entry, arguments_of, results_of
+from ttcodegen.dialects.device_module import constants_of, functions_of, is_host_function
+from ttcodegen.emitc.naming import NameScope, identifier
+
+
+def device_entries(module: ModuleOp) -> list[Entry]:
+    """The entry functions of a module of device programs; their constants are the module's."""
+    # `main` belongs to the program that the functions end up in.
+    scope = NameScope(["main"])
+    entries: list[Entry] = []
+    for function in functions_of(module):
+        if not is_host_function(function):
+            continue
+        name = function.sym_name.data
+        arguments = tuple(arguments_of(function))
+        names = tuple(_constant_name(op) for op in constants_of(function))
+        # The programs are a member of the same structure.
+        fields = NameScope(["programs"])
+        entries.append(
+            Entry(
+                function,
+                None,
+                name,
+                scope.unique("forward" if name == "main" else identifier(name)),
+                arguments,
+                tuple(results_of(function)),
+                names,
+                tuple(fields.unique(identifier(constant)) for constant in names),
+            )
+        )
+    return entries
+
+
+def _constant_name(op: Operation) -> str:
+    return op.results[0].name_hint or "constant"

@@ -20,7 +20,7 @@ from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
 from xdsl.passes import ModulePass
 
 from tests.transforms.numpy_execution import draw, run
-from ttcodegen.dialects.datatypes import element_of, f32, numpy_name
+from ttcodegen.dialects.datatypes import element_of, f32, numpy_name, shape_of
 from ttcodegen.dialects.operation import CatalogueOp
 from ttcodegen.dialects.ttcore import ArgumentType, ArgumentTypeAttr
 from ttcodegen.ops.context import load_dialects
@@ -65,6 +65,33 @@ class Program:
         ]
         function = FuncOp("main", types, Region([self._block]), arg_attrs=ArrayAttr(attributes))
         return ModuleOp([function])
+
+
+class Formulas(Program):
+    """A program with the usual formulas; numbers become tensors of the other operand's shape."""
+
+    def n(self, name: str, value: SSAValue, number: float, swap: bool = False) -> SSAValue:
+        """An op of a tensor and a number."""
+        constant = self.make.full(shape_of(value.type), number, element_of(value.type))
+        operands = [constant, value] if swap else [value, constant]
+        return self.make.emit(name, operands, value.type)
+
+    def b(self, name: str, *operands: SSAValue) -> SSAValue:
+        """An elementwise op that broadcasts."""
+        return self.make.broadcasting(name, *operands)
+
+    def u(self, name: str, value: SSAValue) -> SSAValue:
+        """An elementwise op of one tensor."""
+        return self.make.like(name, value)
+
+    def spread(self, value: SSAValue, like: SSAValue, dim: int = -1) -> SSAValue:
+        """A reduced tensor without its dimension, reshaped and broadcast back explicitly."""
+        shape = list(shape_of(like.type))
+        kept = list(shape)
+        kept[dim] = 1
+        value = self.make.reshape(value, kept)
+        factors = [a // b for a, b in zip(shape, kept, strict=True)]
+        return self.make.emit("broadcast", [value], like.type, broadcast_dimensions=factors)
 
 
 @dataclass(frozen=True)

@@ -7,39 +7,12 @@ import pytest
 from xdsl.dialects.builtin import TensorType
 from xdsl.ir import SSAValue
 
-from tests.transforms.programs import Program, Transformed, transformed
-from ttcodegen.dialects.datatypes import bf16, element_of, f32, shape_of
+from tests.transforms.programs import Formulas, Program, Transformed, transformed
+from ttcodegen.dialects.datatypes import bf16, f32, shape_of
 from ttcodegen.transforms.ttir_canonicalize import TTIRCanonicalizePass
 from ttcodegen.transforms.ttir_fusing import TTIRFusingPass
 
 Build = Callable[[Program], "SSAValue | list[SSAValue]"]
-
-
-class Formulas(Program):
-    """A program with the usual formulas; numbers become tensors of the other operand's shape."""
-
-    def n(self, name: str, value: SSAValue, number: float, swap: bool = False) -> SSAValue:
-        """An op of a tensor and a number."""
-        constant = self.make.full(shape_of(value.type), number, element_of(value.type))
-        operands = [constant, value] if swap else [value, constant]
-        return self.make.emit(name, operands, value.type)
-
-    def b(self, name: str, *operands: SSAValue) -> SSAValue:
-        """An elementwise op that broadcasts."""
-        return self.make.broadcasting(name, *operands)
-
-    def u(self, name: str, value: SSAValue) -> SSAValue:
-        """An elementwise op of one tensor."""
-        return self.make.like(name, value)
-
-    def spread(self, value: SSAValue, like: SSAValue, dim: int = -1) -> SSAValue:
-        """A reduced tensor without its dimension, reshaped and broadcast back explicitly."""
-        shape = list(shape_of(like.type))
-        kept = list(shape)
-        kept[dim] = 1
-        value = self.make.reshape(value, kept)
-        factors = [a // b for a, b in zip(shape, kept, strict=True)]
-        return self.make.emit("broadcast", [value], like.type, broadcast_dimensions=factors)
 
 
 # Activations

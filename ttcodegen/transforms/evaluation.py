@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from math import prod
 from typing import TYPE_CHECKING
 
 from xdsl.ir import SSAValue
@@ -11,6 +12,7 @@ from ttcodegen.dialects.datatypes import element_of, numpy_name, shape_of
 from ttcodegen.dialects.operation import CatalogueOp
 from ttcodegen.lazy_numpy import np
 from ttcodegen.ops.definition import Call, ResultInfo
+from ttcodegen.transforms.rewriting import is_repeatable
 
 if TYPE_CHECKING:
     import numpy
@@ -48,6 +50,30 @@ def evaluate(
             rounded(np.asarray(array), info.dtype)
             for array, info in zip(arrays, infos, strict=True)
         ]
+
+
+def known_elements(value: SSAValue, most_elements: int = 2**20) -> numpy.ndarray | None:
+    """The elements of a value that depends on constants alone (floats as float32); None if it does
+    not, or if it or what it is made of has too many elements or ops to compute on the way."""
+    budget = [64]
+
+    def found(value: SSAValue) -> numpy.ndarray | None:
+        op = value.owner
+        budget[0] -= 1
+        if budget[0] < 0 or not isinstance(op, CatalogueOp) or len(op.results) != 1:
+            return None
+        if prod(shape_of(value.type)) > most_elements or not is_repeatable(op):
+            return None
+        operands = [found(operand) for operand in op.operands]
+        known = [operand for operand in operands if operand is not None]
+        if len(known) != len(operands):
+            return None
+        try:
+            return evaluate(op, known)[0]
+        except ValueError:
+            return None
+
+    return found(value)
 
 
 def rounded(array: numpy.ndarray, dtype: str) -> numpy.ndarray:

@@ -10,12 +10,14 @@ from xdsl.ir import SSAValue
 
 from ttcodegen.dialects.datatypes import bf16, element_of, shape_of
 from ttcodegen.dialects.operation import CatalogueOp
+from ttcodegen.lazy_numpy import np
 from ttcodegen.ops.constant_values import splat_of
 from ttcodegen.ops.reduction import reduced_dims
+from ttcodegen.transforms.evaluation import known_elements
 from ttcodegen.transforms.rewriting import PatternSet, Rewriter
 from ttcodegen.transforms.ttir_broadcast_fold import broadcast, dimension_groups
 from ttcodegen.transforms.ttir_fusing_activations import product_of
-from ttcodegen.transforms.ttir_patterns import is_float, same_type
+from ttcodegen.transforms.ttir_patterns import is_float, same_type, unconverted
 
 ATTENTION = PatternSet()
 
@@ -83,6 +85,7 @@ class _Factor:
 _UNDONE = (
     "ttir.typecast",
     "ttir.permute",
+    "ttir.reshape",
     "ttir.repeat_interleave",
     "ttir.broadcast",
     "ttir.multiply",
@@ -112,10 +115,10 @@ def _without(rewriter: Rewriter, factor: _Factor, op: CatalogueOp) -> _Factor | 
     match op.name:
         case "ttir.typecast":
             return replace(factor, value=source)
-        case "ttir.permute":
-            if op.parameter("permutation") != [0, 1, 3, 2]:
-                return None
-            return replace(factor, value=source, transposed=not factor.transposed)
+        case "ttir.permute" | "ttir.reshape":
+            if op.name == "ttir.permute" and op.parameter("permutation") == [0, 1, 3, 2]:
+                return replace(factor, value=source, transposed=not factor.transposed)
+            return _scaled_before(rewriter, factor, op)
         case "ttir.repeat_interleave":
             repeats = op.parameter("repeats") if op.parameter("dim") % 4 == 1 else 0
         case "ttir.broadcast":
@@ -128,6 +131,18 @@ def _without(rewriter: Rewriter, factor: _Factor, op: CatalogueOp) -> _Factor | 
             number = factor.number * product.number
             return replace(factor, value=product.factors[0], number=number)
     return replace(factor, value=source, repeats=factor.repeats * repeats) if repeats else None
+
+
+def _scaled_before(rewriter: Rewriter, factor: _Factor, op: CatalogueOp) -> _Factor | None:
+    """A factor that was multiplied with a number before its heads were put in order."""
+    producer = rewriter.sole(op.operands[0], "ttir.multiply", "ttir.div", "ttir.neg")
+    product = None if producer is None else product_of(rewriter, producer)
+    if producer is None or product is None or len(product.factors) != 1:
+        return None
+    if not same_type(product.factors[0], producer):
+        return None
+    moved = rewriter.again(op, [product.factors[0]])
+    return replace(factor, value=moved, number=factor.number * product.number)
 
 
 def _converted(rewriter: Rewriter, value: SSAValue) -> SSAValue:
@@ -143,30 +158,72 @@ class _Scores:
     product: CatalogueOp
     number: float
     mask: SSAValue | None
+    """What is added to the products, or, if something is hidden, the truth of where."""
+    hidden: float = 0.0
+    """What stands instead of the products where the mask is false, or true if it is inverted."""
+    inverted: bool = False
+
+    def added(self, rewriter: Rewriter) -> SSAValue | None:
+        """What to add to the products so that they are the scores."""
+        if self.mask is None or self.hidden == 0.0:
+            return self.mask
+        shape = [1] * len(shape_of(self.mask.type))
+        choices = [rewriter.full(shape, number, bf16) for number in (0.0, self.hidden)]
+        if self.inverted:
+            choices.reverse()
+        result = TensorType(bf16, shape_of(self.mask.type))
+        return rewriter.emit("where", [self.mask, *choices], result)
+
+
+_HIDES = -1e9
+"""A number that is added to a score hides it as well as one that stands in its place if no score is
+visible beside it: in a row of which nothing is visible, all weights are equal then."""
 
 
 def _scores(rewriter: Rewriter, value: SSAValue) -> _Scores | None:
-    """A product of matrices, times a number, plus a mask."""
-    total = rewriter.defining(value, "ttir.add", "ttir.matmul", "ttir.multiply", "ttir.div")
+    """A product of matrices, times a number, plus a mask, or chosen by one."""
+    total = rewriter.defining(unconverted(rewriter, value), "ttir.add", "ttir.where", *_PRODUCTS)
     if total is None:
         return None
-    mask: SSAValue | None = None
-    candidates: list[tuple[SSAValue, SSAValue | None]] = [(value, None)]
-    if total.name == "ttir.add":
-        lhs, rhs = (_converted(rewriter, operand) for operand in total.operands)
-        candidates = [(lhs, rhs), (rhs, lhs)]
-    for candidate, mask in candidates:
-        producer = rewriter.defining(candidate, "ttir.matmul", "ttir.multiply", "ttir.div")
-        number = 1.0
-        if producer is not None and producer.name != "ttir.matmul":
-            product = product_of(rewriter, producer)
-            if len(product.factors) != 1:
-                continue
-            number = product.number
-            producer = rewriter.sole(_converted(rewriter, product.factors[0]), "ttir.matmul")
-        if producer is not None and (candidate is value or candidate.has_one_use()):
-            return _Scores(producer, number, mask)
+    if total.name == "ttir.where":
+        return _chosen_scores(rewriter, total)
+    if total.name != "ttir.add":
+        found = _product(rewriter, total.results[0])
+        return None if found is None else _Scores(*found, None)
+    lhs, rhs = total.operands
+    for candidate, mask in ((lhs, rhs), (rhs, lhs)):
+        found = _product(rewriter, candidate)
+        if found is not None and candidate.has_one_use():
+            return _Scores(*found, _converted(rewriter, mask))
     return None
+
+
+def _chosen_scores(rewriter: Rewriter, choice: CatalogueOp) -> _Scores | None:
+    """Scores where a condition holds, elsewhere a number that hides them; or the other way."""
+    condition, first, second = choice.operands
+    for scores, other, inverted in ((first, second, False), (second, first, True)):
+        number = splat_of(other)
+        if number is None or number > _HIDES or not scores.has_one_use():
+            continue
+        found = _product(rewriter, scores)
+        if found is not None:
+            return _Scores(*found, condition, float(number), inverted)
+    return None
+
+
+_PRODUCTS = ("ttir.matmul", "ttir.multiply", "ttir.div")
+
+
+def _product(rewriter: Rewriter, value: SSAValue) -> tuple[CatalogueOp, float] | None:
+    """The product of matrices and the number, if `value` is one times the other."""
+    producer = rewriter.defining(_converted(rewriter, value), *_PRODUCTS)
+    if producer is None or producer.name == "ttir.matmul":
+        return None if producer is None else (producer, 1.0)
+    product = product_of(rewriter, producer)
+    if len(product.factors) != 1:
+        return None
+    matmul = rewriter.sole(_converted(rewriter, product.factors[0]), "ttir.matmul")
+    return None if matmul is None else (matmul, product.number)
 
 
 def _softmax(rewriter: Rewriter, value: SSAValue) -> tuple[CatalogueOp, bool] | None:
@@ -224,22 +281,37 @@ def fuse_attention(rewriter: Rewriter, op: CatalogueOp) -> SSAValue | None:
         return None
     if query.repeats != 1 or not _attends(query.value, key.value, value.value):
         return None
-    mask = scores.mask
-    if mask is not None:
+    mask = scores.added(rewriter)
+    is_causal = mask is not None and _is_causal(mask, product.result_shape)
+    if mask is not None and not is_causal:
         mask = _fitting_mask(rewriter, mask, product.result_shape)
         if mask is None:
             return None
-    scale = scores.number * query.number * key.number
     result = rewriter.emit(
         "scaled_dot_product_attention",
-        [query.value, key.value, value.value, mask],
+        [query.value, key.value, value.value, None if is_causal else mask],
         TensorType(bf16, op.result_shape),
-        is_causal=False,
-        scale=scale,
+        is_causal=is_causal,
+        scale=scores.number * query.number * key.number,
     )
-    if found[1] and mask is not None:
+    if found[1] and mask is not None and not is_causal:
         result = _without_empty_rows(rewriter, result, mask)
     return rewriter.typecast(result, op.result_type.element_type)
+
+
+def _is_causal(mask: SSAValue, scores: tuple[int, ...]) -> bool:
+    """Whether what is added to the scores is known to hide later keys from each query, and nothing
+    else."""
+    shape = shape_of(mask.type)
+    queries, keys = scores[-2:]
+    if queries != keys or queries == 1 or shape[-2:] != (queries, keys) or prod(shape[:-2]) != 1:
+        return False
+    added = known_elements(mask)
+    if added is None:
+        return False
+    added = added.reshape(queries, keys)
+    later = np.triu(np.ones((queries, keys), bool), 1)
+    return bool((added[later] <= _HIDES).all() and (added[~later] == 0).all())
 
 
 def _attends(query: SSAValue, keys: SSAValue, values: SSAValue) -> bool:

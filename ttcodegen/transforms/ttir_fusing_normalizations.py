@@ -10,12 +10,14 @@ from ttcodegen.dialects.datatypes import element_of, shape_of
 from ttcodegen.dialects.operation import CatalogueOp
 from ttcodegen.ops.constant_values import splat_of
 from ttcodegen.ops.reduction import reduced_dims
+from ttcodegen.transforms import ttir_row_statistics as statistics
 from ttcodegen.transforms.rewriting import PatternSet, Rewriter
 from ttcodegen.transforms.ttir_arithmetic_rules import is_lossless
 from ttcodegen.transforms.ttir_patterns import (
     close,
     is_float,
     same_type,
+    unconverted,
     with_splat,
 )
 
@@ -48,15 +50,21 @@ def fuse_mean(rewriter: Rewriter, op: CatalogueOp) -> SSAValue | None:
         divisor = splat_of(op.operands[1])
         value, number = op.operands[0], 1.0 / divisor if divisor else None
     producer = None if number is None else rewriter.sole(value, "ttir.sum")
-    if producer is None or number is None or not is_float(value) or not same_type(value, op):
+    if producer is None or number is None or not is_float(value):
+        return None
+    if producer.result_type.element_type != op.result_type.element_type:
         return None
     source = producer.operands[0]
     dims = reduced_dims(producer)
     count = prod(shape_of(source.type)[dim] for dim in dims)
     if count == 0 or not close(number, 1.0 / count, value):
         return None
+    # The number may have dimensions of one element that the sum gave up.
+    if prod(op.result_shape) != prod(producer.result_shape):
+        return None
     keep_dim = producer.parameter("keep_dim")
-    return rewriter.emit("mean", [source], op.result_type, dim_arg=dims, keep_dim=keep_dim)
+    mean = rewriter.emit("mean", [source], producer.result_type, dim_arg=dims, keep_dim=keep_dim)
+    return rewriter.reshape(mean, op.result_shape)
 
 
 # Softmax
@@ -71,9 +79,12 @@ def fuse_softmax(rewriter: Rewriter, op: CatalogueOp) -> SSAValue | None:
         if inverse is None:
             return None
         total = inverse.operands[0]
-    summed = rewriter.sole(total, "ttir.sum")
+    summed = rewriter.sole(unconverted(rewriter, total), "ttir.sum")
     producer = rewriter.defining(exponentials, "ttir.exp")
-    if summed is None or producer is None or summed.operands[0] is not exponentials:
+    if summed is None or producer is None:
+        return None
+    # Sums of half precision are taken in single precision, as the library does anyway.
+    if unconverted(rewriter, summed.operands[0]) is not exponentials:
         return None
     dims = reduced_dims(summed)
     # The sum and the quotient only: nobody else may need the exponentials.
@@ -115,75 +126,59 @@ def _has_uses(value: SSAValue, count: int) -> bool:
 
 @NORMALIZATIONS.on("ttir.multiply", "ttir.div")
 def fuse_norm(rewriter: Rewriter, op: CatalogueOp) -> SSAValue | None:
-    """x / sqrt(mean(x^2) + epsilon) over the last dimension is rms_norm; where x is something less
-    its mean it is layer_norm."""
+    """x / sqrt(mean(x^2) + epsilon) over the last dimension is rms_norm; x less its mean, through
+    sqrt(variance + epsilon), is layer_norm. The inverse may be multiplied with a weight first."""
     if not is_float(op.results[0]):
         return None
     pairs = [tuple(op.operands)]
     if op.name == "ttir.multiply":
         pairs.append((op.operands[1], op.operands[0]))
     for value, factor in pairs:
-        epsilon = _inverse_deviation(rewriter, value, factor, op.name == "ttir.div")
-        if epsilon is None or not same_type(value, op):
+        if not same_type(value, op):
             continue
-        centered = _centered(rewriter, value)
-        return rewriter.emit(
-            "rms_norm" if centered is None else "layer_norm",
-            [value if centered is None else centered, None, None],
-            op.result_type,
-            normalized_shape=[op.result_shape[-1]],
-            epsilon=float(epsilon),
-        )
+        for inverse, weight in _weighted(rewriter, factor, op):
+            norm = statistics.normalized(rewriter, value, inverse, op.name == "ttir.div")
+            vector = None if norm is None or weight is None else _vector(rewriter, weight, op)
+            if norm is None or (vector is None) != (weight is None):
+                continue
+            return rewriter.emit(
+                "layer_norm" if norm.is_centered else "rms_norm",
+                [rewriter.typecast(norm.source, op.result_type.element_type), vector, None],
+                op.result_type,
+                normalized_shape=[op.result_shape[-1]],
+                epsilon=norm.epsilon,
+            )
     return None
 
 
-def _inverse_deviation(
-    rewriter: Rewriter, value: SSAValue, factor: SSAValue, divides: bool
-) -> float | None:
-    """The epsilon, if `factor` is 1 / sqrt(mean(value^2) + epsilon) (its inverse if it divides)."""
-    root = rewriter.sole(factor, "ttir.sqrt" if divides else "ttir.rsqrt")
-    if root is None and not divides:
-        inverse = rewriter.sole(factor, "ttir.reciprocal")
-        root = None if inverse is None else rewriter.sole(inverse.operands[0], "ttir.sqrt")
-    total = None if root is None else rewriter.sole(root.operands[0], "ttir.add")
-    found = None if total is None else with_splat(total)
-    if total is None or found is None or not 0 < found[1] < 1 or not same_type(found[0], total):
-        return None
-    mean = rewriter.sole(found[0], "ttir.mean")
-    if mean is None or not mean.parameter("keep_dim"):
-        return None
-    square = rewriter.sole(mean.operands[0], "ttir.multiply", "ttir.square")
-    last = len(shape_of(value.type)) - 1
-    if square is None or reduced_dims(mean) != [last] or last < 0:
-        return None
-    return found[1] if all(operand is value for operand in square.operands) else None
-
-
-def _centered(rewriter: Rewriter, value: SSAValue) -> SSAValue | None:
-    """x, if `value` is x less its mean over the last dimension."""
-    producer = rewriter.defining(value, "ttir.subtract")
-    if producer is None:
-        return None
-    source, subtracted = producer.operands
-    mean = rewriter.defining(subtracted, "ttir.mean")
-    if mean is None or mean.operands[0] is not source or not mean.parameter("keep_dim"):
-        return None
-    last = len(shape_of(source.type)) - 1
-    return source if reduced_dims(mean) == [last] and same_type(source, producer) else None
+def _weighted(
+    rewriter: Rewriter, factor: SSAValue, op: CatalogueOp
+) -> list[tuple[SSAValue, SSAValue | None]]:
+    """What may be the inverse deviation in a factor, and the weight that it is multiplied with."""
+    product = rewriter.sole(factor, "ttir.multiply") if op.name == "ttir.multiply" else None
+    if product is None:
+        return [(factor, None)]
+    first, second = product.operands
+    return [(first, second), (second, first)]
 
 
 _NORMS = ("ttir.rms_norm", "ttir.layer_norm")
 
 
 def _vector(rewriter: Rewriter, value: SSAValue, norm: CatalogueOp) -> SSAValue | None:
-    """`value` as a vector along the normalised dimension, None if it varies along others."""
-    normalized = norm.parameter("normalized_shape")
-    shape = shape_of(value.type)
-    if len(normalized) != 1 or not shape or shape[-1] != normalized[0]:
+    """`value` as a vector along the last dimension of the norm, None if it varies along others."""
+    shape, size = shape_of(value.type), norm.result_shape[-1]
+    if not shape or shape[-1] != size:
         return None
     if prod(shape[:-1]) != 1 or len(shape) > len(norm.result_shape):
         return None
-    return rewriter.reshape(value, normalized)
+    conversion = rewriter.defining(value, "ttir.typecast")
+    if conversion is None:
+        return rewriter.reshape(value, [size])
+    # The conversion comes last, where a norm in the type before it finds it.
+    return rewriter.typecast(
+        rewriter.reshape(conversion.operands[0], [size]), element_of(value.type)
+    )
 
 
 @NORMALIZATIONS.on("ttir.multiply")
@@ -194,6 +189,8 @@ def fuse_norm_weight(rewriter: Rewriter, op: CatalogueOp) -> SSAValue | None:
         if norm is None or not same_type(value, op):
             continue
         if norm.optional_operand("weight") or norm.optional_operand("bias"):
+            continue
+        if len(norm.parameter("normalized_shape")) != 1:
             continue
         weight = _vector(rewriter, other, norm)
         if weight is not None:
@@ -207,6 +204,8 @@ def fuse_norm_bias(rewriter: Rewriter, op: CatalogueOp) -> SSAValue | None:
     for value, other in (tuple(op.operands), (op.operands[1], op.operands[0])):
         norm = rewriter.sole(value, "ttir.layer_norm")
         if norm is None or not same_type(value, op) or norm.optional_operand("bias"):
+            continue
+        if len(norm.parameter("normalized_shape")) != 1:
             continue
         weight = norm.optional_operand("weight")
         bias = None if weight is None else _vector(rewriter, other, norm)
@@ -250,6 +249,8 @@ def fuse_converted_norm_weight(rewriter: Rewriter, op: CatalogueOp) -> SSAValue 
             continue
         norm = rewriter.sole(conversion.operands[0], "ttir.rms_norm")
         if norm is None or norm.optional_operand("weight"):
+            continue
+        if len(norm.parameter("normalized_shape")) != 1:
             continue
         if not is_lossless(element_of(value.type), element_of(norm.result_type)):
             continue

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from math import prod
 
 from xdsl.ir import SSAValue
 
-from ttcodegen.dialects.datatypes import element_of, f32, shape_of
+from ttcodegen.dialects.datatypes import element_of, f32, shape_of, tensor_type
 from ttcodegen.dialects.operation import CatalogueOp
 from ttcodegen.ops.sliding_window import edges
 from ttcodegen.transforms.rewriting import PatternSet, Rewriter
@@ -19,14 +20,14 @@ PRODUCTS = PatternSet()
 def fuse_linear(rewriter: Rewriter, op: CatalogueOp) -> SSAValue | None:
     """A product plus a row is a linear layer; a reshape of the rows may stand between."""
     for value, bias in (tuple(op.operands), (op.operands[1], op.operands[0])):
-        if not same_type(value, op):
+        if not _covers(value, op):
             continue
         product = rewriter.sole(value, "ttir.matmul", "ttir.reshape")
         if product is not None and product.name == "ttir.reshape":
             product = rewriter.sole(product.operands[0], "ttir.matmul")
         if product is None or not _is_row(bias, product, op):
             continue
-        row = rewriter.reshape(bias, [op.result_shape[-1]])
+        row = rewriter.reshape(bias, product.result_shape[-1:])
         transposes = {name: product.parameter(name) for name in ("transpose_a", "transpose_b")}
         operands = [*product.operands, row]
         result = rewriter.emit("linear", operands, product.result_type, **transposes)
@@ -34,17 +35,92 @@ def fuse_linear(rewriter: Rewriter, op: CatalogueOp) -> SSAValue | None:
     return None
 
 
+def _covers(value: SSAValue, op: CatalogueOp) -> bool:
+    """Whether `value` has all dimensions of the op's result but leading ones of one element."""
+    shape, result = shape_of(value.type), op.result_shape
+    missing = (1,) * (len(result) - len(shape))
+    return missing + shape == result and element_of(value.type) == op.result_type.element_type
+
+
 def _is_row(bias: SSAValue, product: CatalogueOp, op: CatalogueOp) -> bool:
-    """Whether `bias` is one row that is added to every row of an unbatched product."""
+    """Whether `bias` is one row that is added to every row of an unbatched product. The columns may
+    have been split into several dimensions, as heads and their elements."""
     shape, columns = shape_of(bias.type), product.result_shape[-1:]
-    if not shape or shape[-1:] != columns or op.result_shape[-1:] != columns or columns == (1,):
+    if len(product.result_shape) < 2 or columns == (1,) or prod(product.shape("b")[:-2]) != 1:
         return False
-    if prod(shape) != shape[-1] or prod(product.shape("b")[:-2]) != 1:
+    wide = (1,) * (len(op.result_shape) - len(shape)) + shape
+    rank = next((n for n in range(1, len(wide) + 1) if prod(wide[-n:]) == columns[0]), 0)
+    if rank == 0 or wide[-rank:] != op.result_shape[-rank:] or prod(wide[:-rank]) != 1:
         return False
-    if len(product.result_shape) < 2 or element_of(bias.type) != element_of(product.result_type):
+    if element_of(bias.type) != element_of(product.result_type):
         return False
     # With one row only, what is added may as well be an activation, which is no bias.
     return prod(product.result_shape[:-1]) > 1 or is_weight(bias)
+
+
+def _exchanged(permutation: Sequence[int]) -> list[int]:
+    """The permutation of a tensor whose last two dimensions were exchanged first."""
+    last = len(permutation) - 1
+    return [{last: last - 1, last - 1: last}.get(axis, axis) for axis in permutation]
+
+
+@PRODUCTS.on("ttir.matmul")
+def multiply_in_order(rewriter: Rewriter, op: CatalogueOp) -> SSAValue | None:
+    """A product of a tensor that was permuted so that its last two dimensions are in reverse order
+    exchanges them itself: what is left of the permutation is that of heads, if anything."""
+    for index, name in enumerate(("transpose_a", "transpose_b")):
+        producer = rewriter.sole(op.operands[index], "ttir.permute")
+        if producer is None or is_weight(op.operands[index]):
+            continue
+        permutation: list[int] = producer.parameter("permutation")
+        if len(permutation) < 3 or permutation[-2] < permutation[-1]:
+            continue
+        operands = list(op.operands)
+        order = [*permutation[:-2], permutation[-1], permutation[-2]]
+        operands[index] = rewriter.permute(producer.operands[0], order)
+        return rewriter.again(op, operands, None, **{name: not op.parameter(name)})
+    return None
+
+
+@PRODUCTS.on("ttir.permute")
+def permute_product_in_order(rewriter: Rewriter, op: CatalogueOp) -> SSAValue | None:
+    """A product whose rows are put behind its columns is that of its factors the other way round,
+    each transposed."""
+    product = rewriter.sole(op.operands[0], "ttir.matmul")
+    permutation: list[int] = op.parameter("permutation")
+    last = len(permutation) - 1
+    if product is None or last < 2 or permutation.index(last) > permutation.index(last - 1):
+        return None
+    if any(len(shape_of(value.type)) != last + 1 for value in product.operands):
+        return None
+    shape = product.result_shape
+    exchanged = rewriter.emit(
+        "matmul",
+        [product.operands[1], product.operands[0]],
+        tensor_type(op.result_type.element_type, [*shape[:-2], shape[-1], shape[-2]]),
+        transpose_a=not product.parameter("transpose_b"),
+        transpose_b=not product.parameter("transpose_a"),
+    )
+    return rewriter.permute(exchanged, _exchanged(permutation))
+
+
+@PRODUCTS.on("ttir.reshape")
+def multiply_unflattened(rewriter: Rewriter, op: CatalogueOp) -> SSAValue | None:
+    """A product of rows that were put into one dimension only to be taken apart behind it."""
+    product = rewriter.sole(op.operands[0], "ttir.matmul", "ttir.linear")
+    flattened = None if product is None else rewriter.defining(product.operands[0], "ttir.reshape")
+    if product is None or flattened is None or product.parameter("transpose_a"):
+        return None
+    source = flattened.operands[0]
+    shape, rows = shape_of(source.type), flattened.result_shape
+    if len(rows) != 2 or len(shape) < 3 or shape[-1] != rows[-1] or prod(shape[:-2]) != 1:
+        return None
+    if len(product.shape("b")) != 2:
+        return None
+    columns = product.result_shape[-1]
+    result = tensor_type(op.result_type.element_type, [*shape[:-1], columns])
+    found = rewriter.again(product, [source, *product.operands[1:]], result)
+    return rewriter.reshape(found, op.result_shape)
 
 
 # Convolutions
@@ -120,10 +196,13 @@ def fuse_padding(rewriter: Rewriter, op: CatalogueOp) -> SSAValue | None:
     return rewriter.emit(op.definition.short_name, operands, op.result_type, **parameters)
 
 
-@PRODUCTS.on("ttir.add")
+@PRODUCTS.on("ttir.add", "ttir.subtract")
 def fuse_convolution_bias(rewriter: Rewriter, op: CatalogueOp) -> SSAValue | None:
-    """A convolution plus a number per channel."""
-    for value, bias in (tuple(op.operands), (op.operands[1], op.operands[0])):
+    """A convolution plus or less a number per channel."""
+    pairs = [tuple(op.operands)]
+    if op.name == "ttir.add":
+        pairs.append((op.operands[1], op.operands[0]))
+    for value, bias in pairs:
         found = _convolution(rewriter, value)
         if found is None or not same_type(value, op):
             continue
@@ -134,6 +213,8 @@ def fuse_convolution_bias(rewriter: Rewriter, op: CatalogueOp) -> SSAValue | Non
         if not is_bias or prod(shape_of(bias.type)) != channels or not is_weight(bias):
             continue
         bias = rewriter.reshape(bias, [1, 1, 1, channels])
+        if op.name == "ttir.subtract":
+            bias = rewriter.like("neg", bias)
         if known is not None:
             bias = rewriter.like("add", rewriter.reshape(known, [1, 1, 1, channels]), bias)
         weight = convolution.operand("weight")

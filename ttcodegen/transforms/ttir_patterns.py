@@ -40,6 +40,15 @@ def is_float(value: SSAValue) -> bool:
     return data_type is not None and data_type.is_float
 
 
+def unconverted(rewriter: Rewriter, value: SSAValue) -> SSAValue:
+    """`value` before conversions between floats, which only round it."""
+    while (producer := rewriter.defining(value, "ttir.typecast")) is not None:
+        if not is_float(producer.operands[0]):
+            break
+        value = producer.operands[0]
+    return value
+
+
 def close(number: float, expected: float, like: SSAValue) -> bool:
     """Whether the number is the expected one as closely as the elements of `like` can say it."""
     tolerance = (

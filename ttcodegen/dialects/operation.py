@@ -14,12 +14,16 @@ from xdsl.utils.exceptions import VerifyException
 
 from ttcodegen.dialects.attribute_kinds import AttributeKind
 from ttcodegen.dialects.datatypes import DataType, shape_of
+from ttcodegen.dialects.fast_methods import replace_methods
 from ttcodegen.dialects.memory import Layout, Memory
 
 if TYPE_CHECKING:
     import numpy as np
 
     from ttcodegen.dialects.shards import Shards
+
+
+replace_methods()
 
 
 class Required(Enum):

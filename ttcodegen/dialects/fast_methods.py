@@ -1,0 +1,268 @@
+"""Methods of xDSL that nearly every step of a pass goes through, in forms that do the same in less
+time: together a fifth of the compilation of a large module.
+
+xDSL is pinned to one release (pyproject.toml), and `REPLACED` names what is replaced of it: a test
+holds the sources of these methods against those that the forms here were written for.
+"""
+
+# What is replaced works on what the classes keep to themselves.
+# pyright: reportPrivateUsage=false, reportIncompatibleMethodOverride=false
+
+from __future__ import annotations
+
+from abc import ABCMeta
+from collections.abc import Iterator, Mapping, Sequence
+from operator import attrgetter
+from typing import Any
+
+from xdsl.dialects.builtin import UNKNOWN_LOC, LocationAttr
+from xdsl.ir import (
+    Attribute,
+    Block,
+    Data,
+    Operation,
+    OpResult,
+    ParametrizedAttribute,
+    Region,
+    SSAValue,
+    Use,
+)
+from xdsl.ir.core import BlockOps, OpOperands, SSAValues, _IRNode
+
+_walk_in_any_order = Operation.walk
+_walk_block_in_any_order = Block.walk
+_walk_region_in_any_order = Region.walk
+
+
+def _operations(block: Block) -> Iterator[Operation]:
+    op = block._first_op
+    while op is not None:
+        # Taken before the op is seen: it may be gone afterwards.
+        following = op._next_op
+        yield op
+        op = following
+
+
+def _iterate(self: BlockOps) -> Iterator[Operation]:
+    return _operations(self.block)
+
+
+def _inside(op: Operation) -> Iterator[Operation]:
+    for region in op.regions:
+        for block in region.blocks:
+            yield from _walk_operations(block)
+
+
+def _walk_operations(block: Block) -> Iterator[Operation]:
+    """One generator for each block with its ops, not three for each op."""
+    op = block._first_op
+    while op is not None:
+        following = op._next_op
+        yield op
+        if op.regions:
+            yield from _inside(op)
+        op = following
+
+
+def _walk(
+    self: Operation, *, reverse: bool = False, region_first: bool = False
+) -> Iterator[Operation]:
+    if reverse or region_first:
+        yield from _walk_in_any_order(self, reverse=reverse, region_first=region_first)
+        return
+    yield self
+    yield from _inside(self)
+
+
+def _walk_block(
+    self: Block, *, reverse: bool = False, region_first: bool = False
+) -> Iterator[Operation]:
+    if reverse or region_first:
+        yield from _walk_block_in_any_order(self, reverse=reverse, region_first=region_first)
+        return
+    yield from _walk_operations(self)
+
+
+def _walk_region(
+    self: Region, *, reverse: bool = False, region_first: bool = False
+) -> Iterator[Operation]:
+    if reverse or region_first:
+        yield from _walk_region_in_any_order(self, reverse=reverse, region_first=region_first)
+        return
+    for block in self.blocks:
+        yield from _walk_operations(block)
+
+
+def _initialize(
+    self: Operation,
+    *,
+    operands: Sequence[SSAValue] = (),
+    result_types: Sequence[Attribute] = (),
+    properties: Mapping[str, Attribute] = {},
+    attributes: Mapping[str, Attribute] = {},
+    location: LocationAttr | None = None,
+    successors: Sequence[Block] = (),
+    regions: Sequence[Region] = (),
+) -> None:
+    # What the class has by default, as of the empty operands and successors of a new op, is left.
+    if operands:
+        _set_operands(self, operands)
+    if result_types:
+        self.results = SSAValues(
+            [OpResult(type_, self, index) for index, type_ in enumerate(result_types)]
+        )
+    self.properties = dict(properties)
+    self.attributes = dict(attributes)
+    self.location = UNKNOWN_LOC if location is None else location
+    if successors:
+        self.successors = list(successors)
+    for region in regions:
+        self.add_region(region)
+    self.__post_init__()
+
+
+def _attach(self: Block, operation: Operation) -> None:
+    if operation.parent:
+        raise ValueError("Can't add to a block an operation already attached to a block.")
+    # Nothing is inside of an op without regions.
+    if operation.regions and operation.is_ancestor(self):
+        raise ValueError("Can't add an operation to a block contained in the operation.")
+    operation.parent = self
+
+
+_attribute_classes: set[Any] = set()
+"""Those that are known to be data or parametrized."""
+
+
+def _check(self: Attribute) -> None:
+    self._verify()
+    if type(self) not in _attribute_classes:
+        if not issubclass(type(self), Data | ParametrizedAttribute):
+            raise TypeError("Attributes should only be Data or ParametrizedAttribute")
+        _attribute_classes.add(type(self))
+
+
+def _initialize_use(self: Use, operation: Operation, index: int) -> None:
+    # The neighbours are None in the class.
+    self._operation = operation
+    self._index = index
+
+
+def _initialize_result(self: OpResult, type_: Attribute, op: Operation, index: int) -> None:
+    self._type = type_
+    self.op = op
+    self.index = index
+
+
+def _drop_references(self: Operation) -> None:
+    self.parent = None
+    if self._operands:
+        for operand, use in zip(self._operands, self._operand_uses, strict=True):
+            operand.remove_use(use)
+        self._operand_uses = ()
+    if self._successors:
+        for successor, use in zip(self._successors, self._successor_uses, strict=True):
+            successor.remove_use(use)
+        self._successor_uses = ()
+        self._successors = ()
+    for region in self.regions:
+        region.drop_all_references()
+
+
+_item = tuple[Any, ...].__getitem__
+
+
+def _get_value(self: SSAValues, idx: int | slice) -> Any:
+    found = _item(self, idx)
+    return SSAValues(found) if type(idx) is slice else found
+
+
+def _set_operand(self: OpOperands, idx: int, operand: SSAValue) -> None:
+    op = self._op
+    values = list(op._operands)
+    use = op._operand_uses[idx]
+    values[idx].remove_use(use)
+    operand.add_use(use)
+    values[idx] = operand
+    op._operands = SSAValues(values)
+
+
+def _property(of: object, attribute: str) -> property:
+    """The property, with a getter that runs no Python code."""
+    assert isinstance(of, property)
+    return property(attrgetter(attribute), of.fset, of.fdel, of.__doc__)
+
+
+def _set_operands(self: Operation, new: Sequence[SSAValue]) -> None:
+    values = SSAValues(new)
+    uses = tuple([Use(self, index) for index in range(len(values))])
+    for value, use in zip(self._operands, self._operand_uses, strict=True):
+        value.remove_use(use)
+    for value, use in zip(values, uses, strict=True):
+        value.add_use(use)
+    self._operands = values
+    self._operand_uses = uses
+
+
+REPLACED: Mapping[type, Mapping[str, Any]] = {
+    Attribute: {"__post_init__": _check},
+    Block: {
+        "_attach_op": _attach,
+        "first_op": _property(Block.first_op, "_first_op"),
+        "last_op": _property(Block.last_op, "_last_op"),
+        "walk": _walk_block,
+    },
+    BlockOps: {"__iter__": _iterate},
+    Operation: {
+        "__init__": _initialize,
+        "drop_all_references": _drop_references,
+        "next_op": _property(Operation.next_op, "_next_op"),
+        "operands": property(OpOperands, _set_operands),
+        "prev_op": _property(Operation.prev_op, "_prev_op"),
+        "walk": _walk,
+    },
+    OpResult: {"__init__": _initialize_result},
+    OpOperands: {"__setitem__": _set_operand},
+    Region: {"walk": _walk_region},
+    # What Python does of itself: ops and values are themselves.
+    SSAValue: {
+        "__hash__": object.__hash__,
+        "__eq__": object.__eq__,
+        "name_hint": _property(SSAValue.name_hint, "_name"),
+        "type": _property(SSAValue.type, "_type"),
+    },
+    SSAValues: {"__getitem__": _get_value},
+    Use: {
+        "__init__": _initialize_use,
+        "__hash__": object.__hash__,
+        "__eq__": object.__eq__,
+        "index": _property(Use.index, "_index"),
+        "operation": _property(Use.operation, "_operation"),
+    },
+    _IRNode: {"__hash__": object.__hash__, "__eq__": object.__eq__},
+}
+"""What is put in the place of methods of xDSL's classes."""
+
+
+class _Plain(ABCMeta):
+    """Of classes to which nobody registers others: an instance is one by its bases, which the
+    interpreter sees by itself."""
+
+    __instancecheck__ = type.__instancecheck__
+    __subclasscheck__ = type.__subclasscheck__
+
+
+def _make_plain(class_: type) -> None:
+    if type(class_) is ABCMeta:
+        class_.__class__ = _Plain
+    for subclass in class_.__subclasses__():
+        _make_plain(subclass)
+
+
+def replace_methods() -> None:
+    """Makes xDSL use the methods, in this process."""
+    for class_ in (Attribute, SSAValue, _IRNode):
+        _make_plain(class_)
+    for class_, methods in REPLACED.items():
+        for name, method in methods.items():
+            setattr(class_, name, method)

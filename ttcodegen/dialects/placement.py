@@ -147,8 +147,13 @@ class LayoutTextError(ValueError):
     """A layout is malformed, or one that the compiler has no placement for."""
 
 
-def layout_text(placement: TensorPlacement) -> str:
-    """The text of a layout, with its brackets."""
+def buffer_type_text(placement: TensorPlacement) -> str:
+    """The text of the attribute that says what memory a tensor lies in."""
+    return f"#ttnn.buffer_type<{placement.buffer_type}>"
+
+
+def layout_text(placement: TensorPlacement, buffer_type: str | None = None) -> str:
+    """The text of a layout, with its brackets; `buffer_type` may be an alias of the memory."""
     rank = len(placement.shape)
     dims = [f"d{i}" for i in range(rank)]
     height, width = placement.collapsed_shape()
@@ -163,7 +168,7 @@ def layout_text(placement: TensorPlacement) -> str:
     else:
         element = str(placement.data_type.element_type)
     text = f"<({', '.join(dims)}) -> ({_collapsed_map(placement, dims)}), <{grid[0]}x{grid[1]}>, "
-    text += f"memref<{height}x{width}x{element}, #ttnn.buffer_type<{placement.buffer_type}>>"
+    text += f"memref<{height}x{width}x{element}, {buffer_type or buffer_type_text(placement)}>"
     if placement.memory_layout is not None:
         text += f", <{placement.memory_layout}>"
     if placement.shards is not None:

@@ -12,7 +12,7 @@
 
 func.func @add(%a: !shard, %b: !shard, %c: !shard, %t: !tile) {
   // CHECK: ttir.generic {grid = #ttcore.grid<2x4>, indexing_maps = [
-  // CHECK-SAME: iterator_types = [#ttcore.iterator_type<parallel>, #ttcore.iterator_type<parallel>], threads = [#ttir.thread<compute>]}
+  // CHECK-SAME: iterator_types = [#parallel, #parallel], threads = [#ttir.thread<compute>]}
   // CHECK-SAME: ins(%a, %b : memref<2x4x1x1x!ttcore.tile<32x32, f32>, #ttcore.shard<4096x4096, 1>
   ttir.generic {grid = #ttcore.grid<2x4>, indexing_maps = [#map, #map, #map], iterator_types = [#parallel, #parallel], threads = [#ttir.thread<compute>]} ins(%a, %b : !shard, !shard) outs(%c : !shard) {
   ^compute(%x: !local, %y: !local, %z: !local):

@@ -10,7 +10,9 @@
 // RUN: ttcodegen-opt --ttir-to-emitc-pipeline %s | filecheck %s --check-prefix=EMITC
 
 // EMITC: callee = "ttnn::multiply"
-// TTNN: "ttnn.multiply"{{.*}}!ttcore.tile<32x32, bf16>, #ttnn.buffer_type<dram>>, <interleaved>>>
+// TTNN: #dram = #ttnn.buffer_type<dram>
+// TTNN: #[[LAYOUT:.*]] = #ttnn.ttnn_layout<{{.*}}!ttcore.tile<32x32, bf16>, #dram>, <interleaved>>
+// TTNN: "ttnn.multiply"{{.*}} -> tensor<64x128xbf16, #[[LAYOUT]]>
 #any_device = #tt.operand_constraint<dram|l1|scalar|tile|any_device|any_device_tile>
 module attributes {} {
   func.func @forward(%arg0: tensor<64x128xbf16>, %arg1: tensor<64x128xbf16>) -> tensor<64x128xbf16> {

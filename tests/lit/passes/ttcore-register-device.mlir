@@ -7,8 +7,9 @@
 // RUN: not ttcodegen-opt --ttcore-register-device="mesh-shape=1,2" %s 2>&1 | filecheck %s --check-prefix=MESH
 // RUN: not ttcodegen-opt --ttcore-register-device="mock-system-desc-arch=quasar" %s 2>&1 | filecheck %s --check-prefix=ARCH
 
-// WORMHOLE: ttcore.system_desc = #ttcore.system_desc<[{role = host
+// WORMHOLE: #system_desc = #ttcore.system_desc<[{role = host
 // WORMHOLE-SAME: arch = <wormhole_b0>, grid = 8x8
+// WORMHOLE: ttcore.system_desc = #system_desc
 // WORMHOLE: ttcore.device @default_device = <workerGrid = #ttcore.grid<8x8
 // WORMHOLE-NOT: ttcore.device
 // BLACKHOLE: arch = <blackhole>, grid = 10x13

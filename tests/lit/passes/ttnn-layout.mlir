@@ -4,9 +4,11 @@
 // LATER: builtin.module attributes {ttcodegen.layouts_wanted}
 
 // Inputs arrive in rows, weights in tiles; the matrix engine takes tiles.
+// CHECK: #[[ROWS:.*]] = #ttnn.ttnn_layout<(d0, d1) -> (d0, d1), <1x1>, memref<64x128xf32, #dram>, <interleaved>>
+// CHECK-NEXT: #[[TILES:.*]] = #ttnn.ttnn_layout<(d0, d1) -> (d0, d1), <1x1>, memref<4x3x!ttcore.tile<32x32, f32>, #dram>, <interleaved>>
 // CHECK-LABEL: func.func @f
-// CHECK-SAME: %x: tensor<64x128xf32, #ttnn.ttnn_layout<(d0, d1) -> (d0, d1), <1x1>, memref<64x128xf32, #ttnn.buffer_type<dram>>, <interleaved>>>
-// CHECK-SAME: %w: tensor<128x96xf32, #ttnn.ttnn_layout<(d0, d1) -> (d0, d1), <1x1>, memref<4x3x!ttcore.tile<32x32, f32>, #ttnn.buffer_type<dram>>, <interleaved>>>
+// CHECK-SAME: %x: tensor<64x128xf32, #[[ROWS]]>
+// CHECK-SAME: %w: tensor<128x96xf32, #[[TILES]]>
 // CHECK: "ttnn.composite_to_layout"(%x)
 // CHECK: "ttnn.matmul"
 func.func @f(%x: tensor<64x128xf32> {ttcore.argument_type = #ttcore.argument_type<input>}, %w: tensor<128x96xf32> {ttcore.argument_type = #ttcore.argument_type<parameter>}) -> tensor<64x96xf32> {

@@ -22,8 +22,10 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from ttcodegen.systems.releases import DEFAULT_RELEASE
+
 ROOT = Path(__file__).resolve().parent.parent
-RELEASE = "0.70.1"
+RELEASE = DEFAULT_RELEASE
 LIBRARIES = ("_ttnncpp.so", "libtt_metal.so")
 PIP_OPTIONS = (
     "--no-deps",

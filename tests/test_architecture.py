@@ -1,4 +1,4 @@
-"""The packages of the compiler import downwards only.
+"""The structure of the compiler: its packages import downwards only, and one place knows a fact.
 
 Their order stands in pyproject.toml, under `tool.importlinter`; scripts/lint checks it as well.
 """
@@ -8,6 +8,8 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+
+from ttcodegen.systems.releases import DEFAULT_RELEASE
 
 ROOT = Path(__file__).parent.parent
 
@@ -19,3 +21,9 @@ def test_packages_import_downwards_only(
     monkeypatch.chdir(ROOT)
     status = linter.lint_imports(no_cache=True, no_logo=True)
     assert status == linter.EXIT_STATUS_SUCCESS, capsys.readouterr().out
+
+
+def test_the_release_of_tt_metal_stands_in_one_place() -> None:
+    texts = {path: path.read_text("utf-8") for path in (ROOT / "ttcodegen").rglob("*.py")}
+    literal = f'"{DEFAULT_RELEASE}"'
+    assert [path.name for path, text in texts.items() if literal in text] == ["releases.py"]

@@ -13,6 +13,7 @@ from ttcodegen.frontends import source_module
 from ttcodegen.ops.context import load_dialects
 from ttcodegen.parsing import check_supported
 from ttcodegen.systems.description import DEFAULT_ARCHITECTURE, SystemDescription, default_system
+from ttcodegen.systems.releases import DEFAULT_RELEASE
 from ttcodegen.transforms.pass_runner import PassRunner
 from ttcodegen.transforms.registry import passes_of
 
@@ -45,7 +46,7 @@ class CompileOptions:
     target: str = "ttnn"
     arch: str = ""
     """The architecture; if empty, that of the system the module names, or wormhole_b0."""
-    release: str = "0.70.1"
+    release: str = DEFAULT_RELEASE
     style: str | None = None
     """The .clang-format text that the C++ is formatted by; None leaves it as it is printed."""
     system: SystemDescription | None = None

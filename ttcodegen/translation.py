@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ttcodegen.diagnostics import CompileError, Source
+from ttcodegen.systems.releases import DEFAULT_RELEASE
 from ttcodegen.version import __version__
 
 if TYPE_CHECKING:
@@ -25,7 +26,6 @@ if TYPE_CHECKING:
     from ttcodegen.flatbuffer.writer import Origin
 
 DEFAULT_ARCH = "wormhole_b0"
-DEFAULT_RELEASE = "0.70.1"
 
 
 @dataclass(frozen=True)

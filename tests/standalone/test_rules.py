@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import os
+import lzma
 import subprocess
 from pathlib import Path
 
@@ -16,14 +16,15 @@ BUILD = ROOT / "build" / "rules"
 """Kept from one run to the next: only what changed is compiled again."""
 
 
+CALLS = Path(__file__).parent / "measured" / "ttnn_calls.tsv.xz"
+"""The measured calls; docs/library-rules.md says how they are written."""
+
+
 @pytest.fixture
-def rules() -> Path:
-    """The table of measured calls, which is no part of the project: $TTCODEGEN_RULES, or beside."""
-    named = os.environ.get("TTCODEGEN_RULES")
-    beside = ROOT.parent / "shared" / "tt-metal-api" / "rules-0.70.1.tsv"
-    table = Path(named) if named else beside
-    if not table.is_file():
-        pytest.skip("there is no table of measured calls: name it in TTCODEGEN_RULES")
+def rules(tmp_path: Path) -> Path:
+    """The table of measured calls."""
+    table = tmp_path / "ttnn_calls.tsv"
+    table.write_bytes(lzma.decompress(CALLS.read_bytes()))
     return table
 
 

@@ -24,6 +24,7 @@ from ttcodegen.cli.entry import (
 from ttcodegen.diagnostics import Diagnostics, Source
 from ttcodegen.messages import Level, is_told, tell
 from ttcodegen.systems.description import ARCHITECTURES
+from ttcodegen.systems.releases import DEFAULT_RELEASE, RELEASES
 
 if TYPE_CHECKING:
     from ttcodegen.compilation import CompiledModule
@@ -59,7 +60,12 @@ def argument_parser() -> argparse.ArgumentParser:
     add("--arch", choices=ARCHITECTURES, help="the card (wormhole_b0)")
     add("--system-desc", metavar="F", help="the system, as a .ttsys file or by the name of a card: "
         "its grid, memories and data types")  # fmt: skip
-    add("--tt-metal", choices=("0.70.1",), default="0.70.1", help="the tt-metal release to target")
+    add(
+        "--tt-metal",
+        choices=RELEASES,
+        default=DEFAULT_RELEASE,
+        help="the tt-metal release to target",
+    )  # fmt: skip
     add("--build", action="store_true", help="build the project for the CPU backend")
     add("--kind", choices=("so", "exe", "both"), help="what to build: the shared object, the "
         "executable or both (both; with --check alone, exe)")  # fmt: skip

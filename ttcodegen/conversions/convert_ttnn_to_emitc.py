@@ -21,6 +21,7 @@ from ttcodegen.dialects.operation import CatalogueOp
 from ttcodegen.dialects.placement import TTNNLayoutAttr
 from ttcodegen.dialects.ttcore import DataTypeAttr
 from ttcodegen.emitc.naming import identifier
+from ttcodegen.systems.releases import DEFAULT_RELEASE
 from ttcodegen.transforms.decompose_layouts import DecomposeLayouts
 from ttcodegen.transforms.module_text import module_text
 from ttcodegen.transforms.rebuilding import body_of
@@ -47,7 +48,7 @@ class ConvertTTNNToEmitC(ModulePass):
     """The namespace and the stem of the files; the module's own name if empty."""
     input_hash: str = ""
     """What the header line of the files says about their origin; that of the module if empty."""
-    release: str = "0.70.1"
+    release: str = DEFAULT_RELEASE
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         assign_wanted_layouts(ctx, op)

@@ -17,6 +17,7 @@ from ttcodegen.dialects.system import system_of
 from ttcodegen.emitc.builder import open_file
 from ttcodegen.emitc.naming import identifier
 from ttcodegen.systems.description import DEFAULT_ARCHITECTURE
+from ttcodegen.systems.releases import DEFAULT_RELEASE
 from ttcodegen.transforms.module_text import module_text
 
 if TYPE_CHECKING:
@@ -53,7 +54,7 @@ class ConvertTTMetalToEmitC(ModulePass):
     """The namespace and the stem of the host's files; the module's own name if empty."""
     input_hash: str = ""
     """What the header line of the files says about their origin; that of the module if empty."""
-    release: str = "0.70.1"
+    release: str = DEFAULT_RELEASE
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         take_over_programs(op)

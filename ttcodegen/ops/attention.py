@@ -47,7 +47,7 @@ from ttcodegen.ops.op_builder import OpBuilder
 
 TILE = 32
 ATTENDED = (DataType.BFLOAT16, DataType.BFLOAT8_B, DataType.BFLOAT4_B)
-"""What the library's attention computes with (rules-0.70.1.md)."""
+"""What the library's attention computes with (docs/library-rules.md)."""
 MOST_USERS = 64
 """The library's decoding has a core per user: 8 x 8 on Wormhole."""
 LOWEST_MASKED = -1e30
@@ -358,8 +358,8 @@ def _decoded(
     sink: SSAValue | None,
 ) -> SSAValue:
     """A single query by the library's decoding, which divides the keys among cores. It takes (1,
-    batch, heads, head size), a mask with all heads (rules-0.70.1.md), and multiplies mask and sink
-    with the scale."""
+    batch, heads, head size), a mask with all heads (docs/library-rules.md), and multiplies mask and
+    sink with the scale."""
     query, key, value = operands
     batch, heads, _, size = op.shape("query")
     if mask is not None:

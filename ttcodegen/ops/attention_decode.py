@@ -274,7 +274,7 @@ def _past_mask(
 
 def _lower_decode(builder: OpBuilder, op: CatalogueOp) -> SSAValue:
     """The library divides the keys among cores by chunks of whole tiles, takes bf16 and no more
-    users than there are cores, and its masks have all heads (rules-0.70.1.md)."""
+    users than there are cores, and its masks have all heads (docs/library-rules.md)."""
     users, heads, size = op.shape("query")[1:]
     key, value = builder.operand(op, "key"), builder.operand(op, "value")
     keys = shape_of(key.type)[2]

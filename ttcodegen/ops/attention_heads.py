@@ -26,7 +26,7 @@ from ttcodegen.ops.definition import (
 from ttcodegen.ops.op_builder import OpBuilder
 
 TILE = 32
-"""The library moves heads whose size is a multiple of this (rules-0.70.1.md)."""
+"""The library moves heads whose size is a multiple of this (docs/library-rules.md)."""
 MOVED = (DataType.BFLOAT16, DataType.FLOAT32, DataType.BFLOAT8_B)
 
 # concatenate_heads: (batch, heads, sequence, head size) to (batch, sequence, heads * head size)

@@ -256,7 +256,7 @@ register(
 )
 
 _LIBRARY_OPERANDS = (
-    # Tiles, rows, bf16 and f32 are all taken (rules-0.70.1.md).
+    # Tiles, rows, bf16 and f32 are all taken (docs/library-rules.md).
     OperandSpec("input", layout=None, data_types=ACTIVATIONS),
     OperandSpec("weight", layout=Layout.ROW_MAJOR, memory=Memory.HOST, data_types=WEIGHTS),
     OperandSpec(

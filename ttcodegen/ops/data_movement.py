@@ -48,7 +48,8 @@ from ttcodegen.ops.op_builder import OpBuilder
 
 MOVEMENT = "ttnn/operations/data_movement"
 MOVED = (DataType.BFLOAT16, DataType.FLOAT32, DataType.INT32, DataType.UINT32, DataType.BFLOAT8_B)
-"""What reshape, concat, repeat and slice move on the device without limits (rules-0.70.1.md)."""
+"""What reshape, concat, repeat and slice move on the device without limits
+(docs/library-rules.md)."""
 MOVED_ROWS = MOVED[:-1]
 """The same for rows: block floats are tiles always."""
 
@@ -95,7 +96,7 @@ def _reshape(call: Call) -> Array:
 
 
 _MOST_ROW_BYTES = 1 << 18
-"""The library holds rows in the memory of a core when it reshapes them (rules-0.70.1.tsv)."""
+"""The library holds rows in the memory of a core when it reshapes them (docs/library-rules.md)."""
 
 
 def _lower_reshape(builder: OpBuilder, op: CatalogueOp) -> SSAValue:
@@ -368,7 +369,7 @@ def _lower_repeat_interleave(builder: OpBuilder, op: CatalogueOp) -> SSAValue:
         return value
     if len(op.result_shape) > 1:
         return builder.emit("repeat_interleave", [value], op.result_type, repeats=repeats, dim=dim)
-    # The library repeats nothing of rank 1 (rules-0.70.1.md).
+    # The library repeats nothing of rank 1 (docs/library-rules.md).
     row = builder.reshape(value, [1, *shape_of(value.type)])
     type_ = TensorType(element_of(value.type), [1, *op.result_shape])
     row = builder.emit("repeat_interleave", [row], type_, repeats=repeats, dim=1)
@@ -518,7 +519,7 @@ def _pad(call: Call) -> Array:
 
 def _lower_pad(builder: OpBuilder, op: CatalogueOp) -> SSAValue:
     """Padding of dimensions beyond the lowest three is joined on as blocks: the library pads at
-    most the lowest three dimensions of tensors of rank above four (rules-0.70.1.md)."""
+    most the lowest three dimensions of tensors of rank above four (docs/library-rules.md)."""
     begins, ends, widths = _cut(op.shape("input"), _pad_widths(op))
     value = builder.slice(builder.operand(op, "input"), begins, ends)
     fill = op.parameter("value")

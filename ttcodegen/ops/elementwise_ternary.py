@@ -120,7 +120,7 @@ register(
         (operand("condition"), optional("first"), optional("second")),
         (attribute("true_value", NUMBER, None), attribute("false_value", NUMBER, None)),
         numpy=_where,
-        # The result has the data type of the tensor that is selected from (rules-0.70.1.md).
+        # The result has the data type of the tensor that is selected from (docs/library-rules.md).
         result_rules=(ResultRule(like=("first", "second")),),
         cpp=cpp_call(
             "ttnn::where",
@@ -181,7 +181,7 @@ def _bound(name: str) -> ArgumentRule:
 register(
     TTNNDefinition(
         "ttnn.clamp_scalar",
-        # Only int32 has integer bounds (rules-0.70.1.md).
+        # Only int32 has integer bounds (docs/library-rules.md).
         (
             operand(
                 "input",

@@ -50,8 +50,8 @@ def _embedding(call: Call) -> Array:
 
 
 def _lower_embedding(builder: OpBuilder, op: CatalogueOp) -> SSAValue:
-    """The library drops the middle dimensions of indices of a higher rank (rules-0.70.1.md), so
-    they go in as one row."""
+    """The library drops the middle dimensions of indices of a higher rank (docs/library-rules.md),
+    so they go in as one row."""
     rows, columns = _table_size(op)
     count = prod(op.shape("input"))
     indices = builder.reshape(builder.operand(op, "input"), [1, count])

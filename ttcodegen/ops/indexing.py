@@ -112,7 +112,7 @@ def _gather(call: Call) -> Array:
 
 def gathered(builder: OpBuilder, value: SSAValue, index: SSAValue, dim: int) -> SSAValue:
     """The library's gather along a dimension that is not negative; it takes ranks 2 to 4, along the
-    last dimension only (rules-0.70.1.md) or along one that it exchanges with that."""
+    last dimension only (docs/library-rules.md) or along one that it exchanges with that."""
     shape, wanted = shape_of(value.type), shape_of(index.type)
     if 2 <= len(shape) <= 4:
         result = TensorType(element_of(value.type), wanted)
@@ -249,7 +249,8 @@ def _lower_scatter(builder: OpBuilder, op: CatalogueOp) -> SSAValue:
 def _scattered(
     builder: OpBuilder, operands: Sequence[SSAValue], dim: int, reduction: str
 ) -> SSAValue:
-    """The library's scatter; beyond rank 4 along the last dimension only (rules-0.70.1.md)."""
+    """The library's scatter; beyond rank 4 along the last dimension only
+    (docs/library-rules.md)."""
     rank = len(shape_of(operands[0].type))
     permutation = list(range(rank))
     if rank > 4:

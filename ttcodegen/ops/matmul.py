@@ -50,7 +50,7 @@ Shape = tuple[int, ...]
 
 HEADER = "ttnn/operations/matmul/matmul.hpp"
 MULTIPLIED = (DataType.FLOAT32, DataType.BFLOAT16, DataType.BFLOAT8_B, DataType.BFLOAT4_B)
-"""What the library multiplies (rules-0.70.1.md); integers travel as f32."""
+"""What the library multiplies (docs/library-rules.md); integers travel as f32."""
 
 _TRANSPOSES = (attribute("transpose_a", BOOLEAN, False), attribute("transpose_b", BOOLEAN, False))
 
@@ -204,8 +204,9 @@ def multiply(
     transpose_a: bool = False,
     transpose_b: bool = False,
 ) -> SSAValue:
-    """A product (plus bias) in terms of what the library accepts (rules-0.70.1.md): equal batches,
-    or none in the second factor; a bias that is one row, and only beside an unbatched factor."""
+    """A product (plus bias) in terms of what the library accepts (docs/library-rules.md): equal
+    batches, or none in the second factor; a bias that is one row, and only beside an unbatched
+    factor."""
     # A vector has nothing to transpose, and the library would not know what to do with it.
     transpose_a = transpose_a and len(shape_of(a.type)) > 1
     transpose_b = transpose_b and len(shape_of(b.type)) > 1

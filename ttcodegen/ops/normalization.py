@@ -45,7 +45,7 @@ if TYPE_CHECKING:
 
 HEADERS = "ttnn/operations/normalization"
 FLOATS = (DataType.BFLOAT16, DataType.FLOAT32, DataType.BFLOAT8_B)
-"""What softmax, layer_norm and rms_norm compute with (rules-0.70.1.md)."""
+"""What softmax, layer_norm and rms_norm compute with (docs/library-rules.md)."""
 
 # softmax
 
@@ -272,7 +272,7 @@ def _group_norm(call: Call) -> numpy.ndarray:
 def _decompose_group_norm(builder: OpBuilder, op: CatalogueOp) -> SSAValue:
     """A group of channels in front of its positions is one row to layer_norm, which takes every
     float type and shape; the library's group_norm takes only bf16 with its height and channels
-    aligned to tiles (rules-0.70.1.md), and its mask is of no use here."""
+    aligned to tiles (docs/library-rules.md), and its mask is of no use here."""
     shape = op.shape("input")
     order = _channels_second(len(shape), op.parameter("channel_dim") % len(shape))
     value = builder.permute(builder.operand(op, "input"), order)

@@ -188,7 +188,7 @@ class OpBuilder:
         """`value` with `fill` before and behind the elements of its last dimensions, itself if all
         widths are 0.
 
-        Tiles are padded behind only; what needs more is padded as rows (rules-0.70.1.md).
+        Tiles are padded behind only; what needs more is padded as rows (docs/library-rules.md).
         """
         if not any(any(pair) for pair in widths):
             return value

@@ -451,7 +451,7 @@ _LIBRARY = (
     attribute("ceil_mode", BOOLEAN, False),
 )
 _DILATION = attribute("dilation", INTEGERS, [1, 1])
-# Tiles are taken as well as rows, but of bf16 only (rules-0.70.1.md).
+# Tiles are taken as well as rows, but of bf16 only (docs/library-rules.md).
 _INPUT = (OperandSpec("input", layout=None, data_types=(DataType.BFLOAT16,)),)
 _POOLED = ResultRule(DataType.BFLOAT16, Layout.ROW_MAJOR)
 

@@ -44,7 +44,7 @@ from ttcodegen.ops.elementwise import same_op
 from ttcodegen.ops.op_builder import OpBuilder
 
 REDUCED = (DataType.FLOAT32, DataType.BFLOAT16, DataType.BFLOAT8_B, DataType.UINT32)
-"""What sum, mean, max and min take (rules-0.70.1.md)."""
+"""What sum, mean, max and min take (docs/library-rules.md)."""
 GENERIC_HEADER = "ttnn/operations/reduction/generic/generic_reductions.hpp"
 
 _DIMS = (attribute("dim_arg", INTEGERS, None), attribute("keep_dim", BOOLEAN, False))

@@ -117,7 +117,7 @@ def _cpp_slice(calls: CppCalls, op: CatalogueOp) -> None:
 register(
     TTNNDefinition(
         "ttnn.slice_static",
-        # An unaligned block-float slice comes back as bf16 (rules-0.70.1.md).
+        # An unaligned block-float slice comes back as bf16 (docs/library-rules.md).
         (OperandSpec("input", data_types=(*MOVED[:4], DataType.UINT16)),),
         _BOUNDS,
         numpy=lambda call: call.array("input")[_slices(call)],

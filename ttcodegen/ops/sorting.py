@@ -41,7 +41,7 @@ TILE = 32
 MOST_UINT16 = 0xFFFF
 LARGEST_RANK = 4
 """What the library sorts and selects from along any dimension; beyond that it mixes them up
-(rules-0.70.1.md, and the reshapes in sort.cpp and topk.cpp of tt-metal 0.70.1)."""
+(docs/library-rules.md, and the reshapes in sort.cpp and topk.cpp of tt-metal 0.70.1)."""
 
 
 def order(x: Array, axis: int, descending: bool) -> Array:

@@ -43,7 +43,7 @@ if TYPE_CHECKING:
 
 MODES = ("nearest", "bilinear")
 CHANNEL_BLOCK = 32
-"""Bilinear interpolation wants a multiple of this many channels (rules-0.70.1.md)."""
+"""Bilinear interpolation wants a multiple of this many channels (docs/library-rules.md)."""
 
 
 def _verify_upsample2d(op: CatalogueOp) -> None:

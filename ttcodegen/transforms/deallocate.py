@@ -24,7 +24,7 @@ class Deallocate(ModulePass):
     """Inserts `ttnn.deallocate` behind the last use of every tensor that the function made.
 
     Tensors that may share a buffer (a reshape that is only a view) live until the last use of any
-    of them: deallocating one takes the buffer from all (rules-0.70.1.md). Arguments, cached
+    of them: deallocating one takes the buffer from all (docs/library-rules.md). Arguments, cached
     constants and results stay.
     """
 

@@ -26,7 +26,7 @@ TILIZED = (
     DataType.INT32,
     DataType.UINT16,
 )
-"""The data types of row-major device tensors that the library tilizes (rules-0.70.1.md)."""
+"""The data types of row-major device tensors that the library tilizes (docs/library-rules.md)."""
 
 
 @dataclass(frozen=True)

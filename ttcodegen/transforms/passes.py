@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from ttcodegen.systems.description import ARCHITECTURES
+from ttcodegen.systems.releases import DEFAULT_RELEASE, RELEASES
 from ttcodegen.transforms.registry import Group, Option, PassEntry
 
 _TRANSFORMS = "ttcodegen.transforms"
@@ -21,7 +22,7 @@ SYSTEM_OPTIONS = (
 EMITC_OPTIONS = (
     Option("module-name", "The namespace and the stem of the files; the module's name."),
     Option("input-hash", "What the files say about their origin; a hash of the module."),
-    Option("release", "The release of tt-metal.", "0.70.1", choices=("0.70.1",)),
+    Option("release", "The release of tt-metal.", DEFAULT_RELEASE, choices=RELEASES),
 )
 
 PASSES = (

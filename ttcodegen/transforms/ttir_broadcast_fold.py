@@ -2,7 +2,7 @@
 
 A broadcast moves towards its users: behind ops of one operand, reshapes and permutes, and is
 dropped where it meets an elementwise op that broadcasts as numpy does. The library does so for all
-of them (rules-0.70.1.md: binary ops, where, clamp; ranks may differ for binary ops).
+of them (docs/library-rules.md: binary ops, where, clamp; ranks may differ for binary ops).
 """
 
 from __future__ import annotations

@@ -22,7 +22,7 @@ from ttcodegen.transforms.ttir_patterns import is_float, same_type, unconverted
 ATTENTION = PatternSet()
 
 _HEAD_SIZE = 32
-"""The library's attention takes head sizes that are multiples of a tile (rules-0.70.1.md)."""
+"""The library's attention takes head sizes that are multiples of a tile (docs/library-rules.md)."""
 
 
 @ATTENTION.on("ttir.reshape")
@@ -315,7 +315,7 @@ def _is_causal(mask: SSAValue, scores: tuple[int, ...]) -> bool:
 
 
 def _attends(query: SSAValue, keys: SSAValue, values: SSAValue) -> bool:
-    """Whether the library's attention takes these tensors (rules-0.70.1.md)."""
+    """Whether the library's attention takes these tensors (docs/library-rules.md)."""
     shapes = [shape_of(tensor.type) for tensor in (query, keys, values)]
     if any(len(shape) != 4 for shape in shapes) or shapes[1] != shapes[2]:
         return False

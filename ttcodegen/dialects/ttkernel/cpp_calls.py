@@ -31,6 +31,7 @@ from ttcodegen.dialects.ttkernel.attributes import (
 from ttcodegen.dialects.ttkernel.dataflow_table import DATAFLOW_HEADER
 from ttcodegen.dialects.ttkernel.definition import ANY_THREAD, CallForm, KernelFunction
 from ttcodegen.dialects.ttkernel.operation import TTKernelOp
+from ttcodegen.systems.releases import DEFAULT_RELEASE
 
 RESULT = "<result>"
 """In place of an attribute: the C++ type of the result."""
@@ -60,7 +61,7 @@ def kernel_call(op: TTKernelOp, thread: ThreadType) -> KernelCall:
     function = op.definition.cpp
     if function is None:
         raise CompileError(
-            f"{op.name} has no counterpart in tt-metal 0.70.1",
+            f"{op.name} has no counterpart in tt-metal {DEFAULT_RELEASE}",
             op,
             remedy="use an op that the kernel API of this release has",
         )
@@ -126,7 +127,7 @@ def _attribute_text(op: TTKernelOp, name: str) -> str | None:
         return ATTRIBUTE_KINDS[spec.kind].cpp(attribute)
     except KeyError:
         raise CompileError(
-            f"{op.name}: {attribute} has no counterpart in tt-metal 0.70.1", op
+            f"{op.name}: {attribute} has no counterpart in tt-metal {DEFAULT_RELEASE}", op
         ) from None
 
 

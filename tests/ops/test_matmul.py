@@ -7,6 +7,7 @@ import pytest
 
 from tests.numerics.sources import parse
 from ttcodegen.numerics.golden import Golden
+from ttcodegen.ops.matmul import multiplied
 
 RANDOM = np.random.default_rng(23)
 
@@ -50,3 +51,37 @@ def test_sums_of_narrow_integers_do_not_wrap(op):
     a, b = np.full((2, 5), 100, dtype=np.int8), np.full((5, 3), 100, dtype=np.int8)
     (product,) = Golden(module).run("f", [a, b])
     np.testing.assert_array_equal(product, np.full((2, 3), 50_000))
+
+
+SHAPES = [
+    ((3, 4, 5), (5, 6)),
+    ((2, 3, 4, 5), (1, 1, 5, 6)),
+    ((3, 4, 5), (1, 5, 6)),
+    ((3, 4, 5), (3, 5, 6)),
+    ((4, 5), (1, 1, 5, 6)),
+    ((3, 4, 5), (5,)),
+    ((5,), (5, 6)),
+    ((0, 4, 5), (5, 6)),
+    ((3, 4, 0), (0, 6)),
+]
+
+
+@pytest.mark.parametrize(("left", "right"), SHAPES)
+@pytest.mark.parametrize("transposed", [False, True])
+def test_product_with_one_matrix_is_that_of_numpy(left, right, transposed):
+    random = np.random.default_rng(0)
+    a, b = (random.standard_normal(shape, dtype=np.float32) for shape in (left, right))
+    if transposed and a.ndim > 1:
+        a = np.ascontiguousarray(np.swapaxes(a, -1, -2)).swapaxes(-1, -2)
+    found, expected = multiplied(a, b), np.matmul(a, b)
+    assert found.shape == expected.shape
+    np.testing.assert_allclose(found, expected, rtol=1e-5, atol=1e-6)
+
+
+def test_one_matrix_is_multiplied_once_for_the_whole_batch(monkeypatch):
+    ranks = []
+    matmul = np.matmul
+    monkeypatch.setattr(np, "matmul", lambda a, b: ranks.append(a.ndim) or matmul(a, b))
+    multiplied(np.ones((3, 4, 5), np.float32), np.ones((1, 5, 6), np.float32))
+    multiplied(np.ones((3, 4, 5), np.float32), np.ones((3, 5, 6), np.float32))
+    assert ranks == [2, 3]

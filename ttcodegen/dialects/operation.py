@@ -152,11 +152,11 @@ class Definition:
     in_place: str | None = None
     """The operand that the op overwrites."""
 
-    @property
+    @cached_property
     def dialect(self) -> str:
         return self.name.partition(".")[0]
 
-    @property
+    @cached_property
     def short_name(self) -> str:
         return self.name.partition(".")[2]
 
@@ -225,10 +225,9 @@ class Definition:
         """Raises VerifyException that names what was expected and what was found."""
         op.segments()
         for value in (*op.operands, *op.results):
-            if not isinstance(value.type, TensorType) and not value.type.name.startswith(
-                self._handles
-            ):
-                raise VerifyException(f"{self.name} works on tensors, found {value.type}")
+            type_ = value.type
+            if not isinstance(type_, TensorType) and not type_.name.startswith(self._handles):
+                raise VerifyException(f"{self.name} works on tensors, found {type_}")
         for spec in self.attributes:
             op.parameter(spec.name)
         if self.results >= 0 and len(op.results) != self.results:
@@ -239,6 +238,9 @@ class Definition:
             raise VerifyException(f"{self.name} has no regions and no successors")
         if self.verify is not None:
             self.verify(op)
+
+
+_SEGMENT_SIZES = "operandSegmentSizes"
 
 
 def operation_name(op: Operation) -> str:
@@ -281,12 +283,10 @@ class CatalogueOp(Operation):
 
         Raises VerifyException when the operands do not fit the definition.
         """
-        return self.definition.segments(len(self.operands), self._explicit_segments())
+        return self.definition.segments(len(self._operands), self._explicit_segments())
 
     def _explicit_segments(self) -> list[int] | None:
-        sizes = self.properties.get("operandSegmentSizes") or self.attributes.get(
-            "operandSegmentSizes"
-        )
+        sizes = self.properties.get(_SEGMENT_SIZES) or self.attributes.get(_SEGMENT_SIZES)
         if sizes is None or not isinstance(sizes, DenseArrayBase):
             return None
         return [int(n) for n in sizes.iter_values()]
@@ -295,9 +295,9 @@ class CatalogueOp(Operation):
         """The operands by the names of the definition; an absent optional is an empty list."""
         groups: dict[str, list[SSAValue]] = {}
         start = 0
-        operands = tuple(self.operands)
+        operands = list(self._operands)
         for spec, size in zip(self.definition.operands, self.segments(), strict=True):
-            groups[spec.name] = list(operands[start : start + size])
+            groups[spec.name] = operands[start : start + size]
             start += size
         return groups
 
@@ -306,7 +306,7 @@ class CatalogueOp(Operation):
         start = 0
         for spec, size in zip(self.definition.operands, self.segments(), strict=True):
             if spec.name == name:
-                return self.operands[start] if size else None
+                return self._operands[start] if size else None
             start += size
         raise KeyError(f"{self.name} has no operand {name}")
 

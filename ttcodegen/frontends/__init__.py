@@ -113,7 +113,10 @@ def frontend_of(source: Source) -> Frontend | None:
         raise CompileError("MLIR bytecode is not read", remedy="give the module as text")
     if not FRONTENDS:
         return None
-    found = {match.group(1) for match in _operations(FRONTENDS).finditer(source.text)}
+    text = source.text
+    if not any(f"{name}." in text for each in FRONTENDS for name in each.dialects):
+        return None
+    found = {match.group(1) for match in _operations(FRONTENDS).finditer(text)}
     return next((each for each in FRONTENDS if not found.isdisjoint(each.dialects)), None)
 
 

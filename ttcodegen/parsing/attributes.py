@@ -13,7 +13,7 @@ from __future__ import annotations
 import re
 import struct
 from collections.abc import Callable
-from typing import NoReturn, TypeVar
+from typing import NamedTuple, NoReturn, TypeVar
 
 from xdsl.context import Context
 from xdsl.dialects.builtin import (
@@ -79,6 +79,11 @@ _FUNCTION_TYPE = re.compile(
 _DICTIONARY_TEXT = rf"\{{(?:[^{{}}\"]++|{_SHORT_STRING})*+\}}"
 _DICTIONARY = re.compile(_DICTIONARY_TEXT)
 _PROPERTIES = re.compile(rf"<\s*{_DICTIONARY_TEXT}\s*>")
+_SIGNATURE = re.compile(
+    rf"\s*(<\s*{_DICTIONARY_TEXT}\s*>)?+\s*({_DICTIONARY_TEXT})?+\s*:\s*({_FUNCTION_TYPE.pattern})"
+)
+"""What follows the operands of an operation in generic form without regions and successors."""
+_NAME_LOCATION = re.compile(r'loc\("([^"\\\n\v\f]*+)"\)')
 _LOCATION = re.compile(
     rf"loc\((?:[^()\"]++|{_SHORT_STRING}|\((?:[^()\"]++|{_SHORT_STRING})*+\))*+\)"
 )
@@ -88,6 +93,16 @@ _ALIAS_DEPTH = 100
 _ALIAS_DEFINITION = re.compile(
     r"^[ \t]*([#!](?:[0-9]++|[a-zA-Z$_-][a-zA-Z0-9$_-]*+))[ \t\r\n]*=", re.MULTILINE
 )
+
+
+class Signature(NamedTuple):
+    """Attributes and type of an operation, and where they end in the text."""
+
+    properties: dict[str, Attribute]
+    attributes: dict[str, Attribute]
+    type: FunctionType
+    type_offset: int
+    end: int
 
 
 class AttributeParser(Parser):
@@ -165,6 +180,19 @@ class AttributeParser(Parser):
         if value is not None and self._current_token.start == skip_blanks(content, end):
             memo[text] = value
         return value
+
+    def known_signature(self, offset: int) -> Signature | None:
+        """What stands at an offset, if it was read before, part by part."""
+        match = _SIGNATURE.match(self.source.text, offset)
+        if match is None:
+            return None
+        properties, attributes, type_ = match.groups()
+        known = self._function_types.get(type_)
+        given = {} if properties is None else self._dictionaries.get(properties)
+        discardable = {} if attributes is None else self._dictionaries.get(attributes)
+        if known is None or given is None or discardable is None:
+            return None
+        return Signature(dict(given), dict(discardable), known, match.start(3), match.end())
 
     # Aliases
 
@@ -372,7 +400,15 @@ class AttributeParser(Parser):
         token = self._current_token
         if token.kind is not MLIRTokenKind.BARE_IDENT or token.text != "loc":
             return None
-        return self._memoized(_LOCATION, self._locations, super().parse_optional_location)
+        match = _NAME_LOCATION.match(self.source.text, token.start)
+        if match is None:
+            return self._memoized(_LOCATION, self._locations, super().parse_optional_location)
+        text = match.group()
+        location = self._locations.get(text)
+        if location is None:
+            location = self._locations[text] = NameLoc(StringAttr(match.group(1)), NoneAttr())
+        self._resume_from(match.end())
+        return location
 
     def _parse_location(self) -> LocationAttr:
         token = self._current_token

@@ -1,9 +1,9 @@
 """Operations, values and regions.
 
-A generic operation's head, `%r = "dialect.op"(%a, %b)`, is read with one regular expression; what
-that does not match takes the general way. Every operation keeps the offset of its name, and values
-that are undefined, defined twice, used before their definition or with another type are reported
-where they are used.
+A generic operation's head, `%r = "dialect.op"(%a, %b)`, is read with one regular expression, and
+with another one what follows it, if that was read before; what these do not match takes the general
+way. Every operation keeps the offset of its name. Values that are undefined, defined twice, used
+before their definition or with another type are reported where they are used.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from collections.abc import Iterable, Sequence
 from typing import NamedTuple, cast
 
 from xdsl.context import Context
-from xdsl.dialects.builtin import ModuleOp, UnregisteredOp
+from xdsl.dialects.builtin import FunctionType, ModuleOp, UnregisteredOp
 from xdsl.dialects.func import CallOp, FuncOp
 from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
 from xdsl.irdl import IRDLOperation
@@ -33,6 +33,7 @@ from ttcodegen.diagnostics import (
     set_source_offset,
 )
 from ttcodegen.dialects.operation import CatalogueOp
+from ttcodegen.parsing.attributes import Signature
 from ttcodegen.parsing.constants import ConstantParser
 from ttcodegen.parsing.custom_forms import CUSTOM_FORMS
 from ttcodegen.parsing.legacy import current_operation_name
@@ -122,8 +123,12 @@ class OperationParser(ConstantParser):
             Use(use.group(1), int(use.group(2) or 0), first + use.start())
             for use in _USES.finditer(head.group(4))
         ]
-        self._resume_from(head.end())
-        op = self._parse_generic(head.group(3), head.start(3) - 1, uses)
+        signature = self.known_signature(head.end())
+        if signature is None:
+            self._resume_from(head.end())
+            op = self._parse_generic(head.group(3), head.start(3) - 1, uses)
+        else:
+            op = self._with_signature(head.group(3), head.start(3) - 1, uses, signature)
         self._bind(op, bindings, start)
         return op
 
@@ -163,21 +168,11 @@ class OperationParser(ConstantParser):
         location = self.parse_optional_location()
         self._parser_state.dialect_stack.pop()
         self._op_types.pop()
-        types = function_type.inputs.data
-        if len(types) != len(uses):
-            self.raise_error(
-                f"'{name}' has {plural(len(uses), 'operand')}, but its type lists {len(types)}",
-                token.start,
-            )
+        self._check_types(name, uses, function_type, token.start)
         op = op_type.create(
-            operands=[
-                self._resolve(use, operand_type)
-                for use, operand_type in zip(uses, types, strict=True)
-            ],
+            operands=self._operands(uses, function_type),
             result_types=function_type.outputs.data,
-            properties=_with_inherent(properties, attributes, op_type)
-            if attributes or op_type is FuncOp or op_type is CallOp
-            else properties,
+            properties=self._properties(properties, attributes, op_type),
             attributes=attributes,
             location=location,
             successors=successors,
@@ -185,6 +180,46 @@ class OperationParser(ConstantParser):
         )
         set_source_offset(op, offset)
         return op
+
+    def _with_signature(
+        self, name: str, offset: int, uses: list[Use], signature: Signature
+    ) -> Operation:
+        """An operation without regions and successors of which all but the location is known."""
+        op_type = self._op_type(name, offset)
+        self._resume_from(signature.end)
+        location = self.parse_optional_location()
+        self._check_types(name, uses, signature.type, signature.type_offset)
+        attributes = signature.attributes
+        op = op_type.create(
+            operands=self._operands(uses, signature.type),
+            result_types=signature.type.outputs.data,
+            properties=self._properties(signature.properties, attributes, op_type),
+            attributes=attributes,
+            location=location,
+        )
+        set_source_offset(op, offset)
+        return op
+
+    def _properties(
+        self,
+        properties: dict[str, Attribute],
+        attributes: dict[str, Attribute],
+        op_type: type[Operation],
+    ) -> dict[str, Attribute]:
+        if attributes or op_type is FuncOp or op_type is CallOp:
+            return _with_inherent(properties, attributes, op_type)
+        return properties
+
+    def _check_types(self, name: str, uses: Sequence[Use], type_: FunctionType, at: int) -> None:
+        count = len(type_.inputs.data)
+        if count != len(uses):
+            self.raise_error(
+                f"'{name}' has {plural(len(uses), 'operand')}, but its type lists {count}", at
+            )
+
+    def _operands(self, uses: Sequence[Use], type_: FunctionType) -> list[SSAValue]:
+        types = type_.inputs.data
+        return [self._resolve(use, type_) for use, type_ in zip(uses, types, strict=True)]
 
     def _parse_custom(self, name: str, offset: int) -> Operation:
         """An operation in its own syntax, of which the name has been read."""

@@ -30,7 +30,7 @@ from ttcodegen.framework import (
 )
 from ttcodegen.project.reference import Reference, write_reference
 
-__all__ = ["CheckError", "CompileError", "compile"]
+__all__ = ["CheckError", "CompileError", "compile", "export"]
 
 _FUNCTION = "main"
 
@@ -87,6 +87,31 @@ def compile(
     called = name or re.sub(r"\W+", "", getattr(function, "__name__", "")) or "model"
     options = ProjectOptions(target, arch, system_desc, build, check, force=force)
     return compile_to_project(model, Path(out), called, options)
+
+
+def export(
+    function: Any,
+    *example_args: Any,
+    static: Sequence[int] = (),
+    params: Any = None,
+    golden: str | os.PathLike[str] | None = None,
+) -> str:
+    """The StableHLO of a function, with names for arguments and results, as `compile` reads it.
+
+    Args:
+        function: as for `compile`.
+        example_args: the other arguments, in order.
+        static: which of them are no arrays.
+        params: a tree of parameters.
+        golden: a folder for weights, example and results, as `ttcodegen --check --golden` reads it.
+
+    Raises:
+        CompileError: if jax cannot lower the function.
+    """
+    model = _model(function, example_args, tuple(static), params)
+    if golden is not None:
+        write_reference(Path(golden), model.with_weights())
+    return model.source.text
 
 
 def _model(

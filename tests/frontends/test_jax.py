@@ -10,11 +10,14 @@ import numpy as np
 import pytest
 
 jax = pytest.importorskip("jax", reason="jax is not installed: pip install jax")
+pytest.importorskip("flax", reason="flax is not installed: pip install flax")
 
 import jax.numpy as jnp  # noqa: E402
 
 import ttcodegen  # noqa: E402
 import ttcodegen.jax  # noqa: E402
+from tests.frontends import jax_models  # noqa: E402
+from ttcodegen.diagnostics import CompileError  # noqa: E402
 
 pytestmark = [pytest.mark.frameworks, pytest.mark.filterwarnings("ignore")]
 
@@ -28,6 +31,39 @@ PARAMS = {
 def mlp(params: Any, x: Any, scale: float, options: dict[str, Any]) -> dict[str, Any]:
     hidden = jax.nn.relu(x @ params["up"]["kernel"] + params["up"]["bias"])
     return {"logits": hidden @ params["down"]["kernel"] * scale, "more": (options["a"] + 1, hidden)}
+
+
+TYPES = {"f32": (jnp.float32, 0.9999), "bf16": (jnp.bfloat16, 0.99)}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", TYPES)
+@pytest.mark.parametrize("name", jax_models.MODELS)
+def test_models(name: str, kind: str, tmp_path: Path) -> None:
+    dtype, least = TYPES[kind]
+    model = jax_models.model(name, dtype)
+    out = ttcodegen.jax.compile(
+        model.function, *model.example, params=model.params, out=tmp_path / "out", check=True
+    )
+    for output in json.loads(out.joinpath("check.json").read_text())["outputs"]:
+        assert output["reference_pcc"] >= least
+
+
+def test_side_effects_are_refused(tmp_path: Path) -> None:
+    def spoken(x: Any) -> Any:
+        jax.debug.print("x is {}", x)
+        return x + 1
+
+    with pytest.raises(CompileError, match="side effect") as caught:
+        ttcodegen.jax.compile(spoken, jnp.ones(4), out=tmp_path / "out")
+    assert not tmp_path.joinpath("out").exists()
+    assert "test_jax.py" in str(caught.value)
+
+
+def test_flow_of_control_that_depends_on_values_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(CompileError, match="cannot lower") as caught:
+        ttcodegen.jax.compile(lambda x: x if x.sum() > 0 else -x, jnp.ones(4), out=tmp_path / "out")
+    assert "static" in str(caught.value.render())
 
 
 @pytest.mark.slow

@@ -201,6 +201,19 @@ def test_slices() -> None:
         check(form, [FLOATS, update, *starts], expected)
 
 
+def test_a_row_of_a_cache_is_chosen() -> None:
+    """One place along one dimension, which is clamped; nothing else is read there, not even NaN."""
+    cache = FLOATS.copy()
+    cache[1] = np.nan
+    row = np.full((1, 4), 7.0, np.float32)
+    for place in (1, -3, 9):
+        starts = [np.asarray(place, np.int32), np.asarray(0, np.int32)]
+        expected = cache.copy()
+        expected[min(max(place, 0), 2)] = 7.0
+        form = "stablehlo.dynamic_update_slice {operands} : {types}"
+        check(form, [cache, row, *starts], expected)
+
+
 def test_other_movements() -> None:
     check("stablehlo.transpose {operands}, dims = [1, 0] : {types}", [FLOATS], FLOATS.T)
     check("stablehlo.reverse {operands}, dims = [1] : {types}", [FLOATS], FLOATS[:, ::-1])

@@ -150,6 +150,14 @@ def batched(p: Formulas, order: list[int], behind: list[int] | None = None) -> S
     return value if behind is None else p.make.permute(value, behind)
 
 
+def squeezed(p: Formulas) -> SSAValue:
+    """As jax.numpy does it: a batch of one is dropped for the product."""
+    a = p.make.reshape(p.u("neg", p.argument(1, 2, 3, 4)), [2, 3, 4])
+    b = p.make.reshape(p.u("exp", p.argument(1, 2, 4, 5)), [2, 4, 5])
+    value = p.make.emit("matmul", [a, b], TensorType(f32, [2, 3, 5]))
+    return p.make.reshape(value, [1, 2, 3, 5])
+
+
 def convolved(p: Formulas) -> SSAValue:
     operands = [p.argument(2, 5, 5, 3), p.weight(4, 3, 3, 3), None]
     return p.make.emit("conv2d", operands, TensorType(f32, [2, 5, 5, 4]), padding=[1, 1, 1, 1],
@@ -175,6 +183,18 @@ PRODUCTS: dict[str, tuple[Build, list[str]]] = {
     "bias with a batch": (
         lambda p: p.b("add", product(p, 4, 8), p.weight(1, 1, 6)),
         ["reshape", "linear", "reshape"],
+    ),
+    "bias behind a residual": (
+        lambda p: p.b("add", p.b("add", p.argument(4, 6), product(p, 4, 8)), p.weight(6)),
+        ["linear", "add"],
+    ),
+    "two residuals": (
+        lambda p: p.b("add", p.b("add", p.argument(4, 6), product(p, 4, 8)), p.argument(6)),
+        ["matmul", "add", "add"],
+    ),
+    "heads without their batch": (
+        lambda p: p.n("div", squeezed(p), 3.0),
+        ["neg", "exp", "matmul", "div"],
     ),
     "rows of one batch": (lambda p: through_rows(p, 1, 4), ["matmul", "reshape"]),
     "rows of batches": (lambda p: through_rows(p, 2, 4), ["reshape", "matmul", "reshape"]),

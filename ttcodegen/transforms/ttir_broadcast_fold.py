@@ -111,7 +111,8 @@ def one_element_in_op(rewriter: Rewriter, op: CatalogueOp) -> SSAValue | None:
 
 
 def rank_in_op(rewriter: Rewriter, op: CatalogueOp) -> SSAValue | None:
-    """Takes what a reshape only gave leading dimensions of one element: numpy adds them itself."""
+    """Takes what a reshape only gave leading dimensions of one element, or took such from where the
+    result has them: numpy adds them itself."""
     operands: list[SSAValue] = list(op.operands)
     for index, value in enumerate(operands):
         producer = rewriter.defining(value, "ttir.reshape")
@@ -120,7 +121,9 @@ def rank_in_op(rewriter: Rewriter, op: CatalogueOp) -> SSAValue | None:
         source = producer.operands[0]
         shape, before = shape_of(value.type), shape_of(source.type)
         added = len(shape) - len(before)
-        if added < 1 or not before or shape != (1,) * added + before:
+        if not before or len(before) > len(op.result_shape) or added == 0:
+            continue
+        if (1,) * -added + shape != (1,) * added + before:
             continue
         operands[index] = source
         if broadcast_shapes([shape_of(v.type) for v in operands]) == op.result_shape:

@@ -35,6 +35,24 @@ def fuse_linear(rewriter: Rewriter, op: CatalogueOp) -> SSAValue | None:
     return None
 
 
+@PRODUCTS.on("ttir.add")
+def add_bias_first(rewriter: Rewriter, op: CatalogueOp) -> SSAValue | None:
+    """(x + A B) + row is x + (A B + row), whose second sum is a linear layer."""
+    for value, bias in (tuple(op.operands), (op.operands[1], op.operands[0])):
+        total = rewriter.sole(value, "ttir.add")
+        if total is None or not same_type(value, op) or not is_weight(bias):
+            continue
+        for index, rest in ((0, 1), (1, 0)):
+            product, other = total.operands[index], total.operands[rest]
+            found = rewriter.sole(product, "ttir.matmul")
+            if found is None or not same_type(product, op) or not same_type(other, op):
+                continue
+            if _is_row(bias, found, op) and not is_weight(other):
+                biased = rewriter.like("add", product, bias)
+                return rewriter.like("add", other, biased)
+    return None
+
+
 def _covers(value: SSAValue, op: CatalogueOp) -> bool:
     """Whether `value` has all dimensions of the op's result but leading ones of one element."""
     shape, result = shape_of(value.type), op.result_shape
@@ -80,6 +98,25 @@ def multiply_in_order(rewriter: Rewriter, op: CatalogueOp) -> SSAValue | None:
         operands[index] = rewriter.permute(producer.operands[0], order)
         return rewriter.again(op, operands, None, **{name: not op.parameter(name)})
     return None
+
+
+@PRODUCTS.on("ttir.matmul")
+def multiply_unsqueezed(rewriter: Rewriter, op: CatalogueOp) -> SSAValue | None:
+    """A product of heads whose batch of one was dropped has it again, as attention has."""
+    if len(op.result_shape) != 3 or any(len(shape_of(v.type)) != 3 for v in op.operands):
+        return None
+    sources: list[SSAValue] = []
+    for value in op.operands:
+        squeezed = rewriter.sole(value, "ttir.reshape")
+        source = None if squeezed is None else squeezed.operands[0]
+        if source is not None and shape_of(source.type) == (1, *shape_of(value.type)):
+            sources.append(source)
+        else:
+            sources.append(rewriter.reshape(value, [1, *shape_of(value.type)]))
+    if len(rewriter.made) == len(sources):
+        return None
+    result = tensor_type(op.result_type.element_type, [1, *op.result_shape])
+    return rewriter.reshape(rewriter.again(op, sources, result), op.result_shape)
 
 
 @PRODUCTS.on("ttir.permute")

@@ -324,6 +324,8 @@ def _with_moving_part(
     """`value` with `update` at a place that is only known at run time in some dimensions."""
     builder = conversion.builder
     shape, sizes = shape_of(value.type), shape_of(update.type)
+    if len(axes) == 1 and sizes[axes[0]] == 1:
+        return _with_row(conversion, value, update, starts[axes[0]], axes[0])
     places = [start for start in starts if isinstance(start, SSAValue)]
     indices = builder.concat(places, 0)
     rank = len(shape)
@@ -337,6 +339,22 @@ def _with_moving_part(
         indices_are_sorted=True,
         unique_indices=True,
     )
+
+
+def _with_row(
+    conversion: Conversion, value: SSAValue, row: SSAValue, place: int | SSAValue, axis: int
+) -> SSAValue:
+    """`value` with one row, all of whose elements are chosen by where they are along `axis`: caches
+    of keys and values take one position a step, and a choice moves nothing else."""
+    assert isinstance(place, SSAValue)
+    builder = conversion.builder
+    shape = shape_of(value.type)
+    along = [size if a == axis else 1 for a, size in enumerate(shape)]
+    counted = iota(conversion, along, axis, i32)
+    assert isinstance(counted, SSAValue)
+    here = builder.reshape(place, [1] * len(shape))
+    chosen = builder.broadcasting("eq", counted, here, element=i1)
+    return builder.emit("where", [chosen, row, value], value.type)
 
 
 # Padding

@@ -100,7 +100,7 @@ def test_names_of_other_years(op: str, today: str) -> None:
     text = (
         "#dram = #ttnn.buffer_type<dram>\n"
         f"func.func @f(%a: {T}, %w: tensor<6x2xf32>) -> {result} {{\n"
-        f'  %d = "ttnn.get_device"() <{{mesh_shape = #ttnn<mesh_shape 1x1>}}> : () -> {D}\n'
+        f'  %d = "ttnn.get_device"() <{{mesh_shape = #ttnn<mesh_shape 1x2>}}> : () -> {D}\n'
         f'  %e = "ttnn.empty"(%d) <{{shape = #ttnn.shape<4x6>}}> : ({D}) -> {T}\n'
         f'  %e2 = "ttnn.empty"(%d) <{{shape = #ttnn.shape<2x3>}}> : ({D}) -> tensor<2x3xf32>\n'
         f'  %e3 = "ttnn.alloc"() <{{address = 0 : i64, size = 32 : i64}}> : () -> tensor<4x2xf32>\n'

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
+from math import prod
 from typing import cast
 
 from xdsl.dialects.builtin import (
@@ -28,6 +29,8 @@ from ttcodegen.diagnostics import Diagnostics, copy_source_offset
 from ttcodegen.dialects.datatypes import element_of, shape_of
 from ttcodegen.dialects.memory import LAYOUTS_WANTED
 from ttcodegen.dialects.operation import CatalogueOp
+from ttcodegen.dialects.ttcore_device import Mesh, MeshesAttr
+from ttcodegen.ops.collectives import COLLECTIVES, is_local, mesh_of
 from ttcodegen.ops.op_builder import OpBuilder
 from ttcodegen.ops.ttnn import ttnn_op_classes
 
@@ -84,6 +87,7 @@ def take_over(module: ModuleOp, diagnostics: Diagnostics) -> None:
     other functions alone. Destinations are marked; dropping them is up to whoever upgrades ops."""
     for function in list(module.walk()):
         if isinstance(function, FuncOp) and _is_foreign(function):
+            _keep_mesh(module, function)
             _take_over(function, diagnostics)
             module.attributes[LAYOUTS_WANTED] = UnitAttr()
 
@@ -99,7 +103,24 @@ def _is_foreign(function: FuncOp) -> bool:
     )
 
 
+def _keep_mesh(module: ModuleOp, function: FuncOp) -> None:
+    """Says of the module what mesh of several devices the function opens: devices will be gone."""
+    for op in function.walk():
+        mesh = mesh_of(op) if name_of(op) in DEVICE_OPS else ()
+        if prod(mesh) > 1:
+            module.attributes.setdefault("ttcore.meshes", MeshesAttr((Mesh("mesh", mesh),)))
+
+
+def keep_local_collectives(function: FuncOp) -> None:
+    """Takes ops between devices out where there is one device only."""
+    for op in list(function.walk()):
+        if name_of(op).removeprefix("ttnn.") in COLLECTIVES and is_local(op):
+            tensors = [value for value in op.operands if not is_device(value.type)]
+            Rewriter.replace_op(op, [], tensors[:1])
+
+
 def _take_over(function: FuncOp, diagnostics: Diagnostics) -> None:
+    keep_local_collectives(function)
     for op in list(function.walk()):
         devices = [operand for operand in op.operands if is_device(operand.type)]
         if devices:

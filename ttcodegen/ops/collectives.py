@@ -1,18 +1,25 @@
-"""Ops between the devices of a mesh. They are read, verified and lowered, so that modules for
-several devices go through the passes; programs are made for one device, which has none of them."""
+"""Ops between the devices of a mesh. On one device they give what they take, as the reference
+system folds them for a mesh of 1x1. For several devices they are read, verified and lowered, so
+that modules go through the passes; no program has them."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Sequence
 from math import prod
 
-from xdsl.ir import SSAValue
+from xdsl.dialects.builtin import TensorType
+from xdsl.ir import Operation, SSAValue
 from xdsl.utils.exceptions import VerifyException
 
 from ttcodegen.dialects.attribute_kinds import ENUMERATOR, INTEGER, INTEGERS
+from ttcodegen.dialects.datatypes import shape_of
 from ttcodegen.dialects.operation import AttributeSpec, CatalogueOp
+from ttcodegen.dialects.ttcore_device import MeshesAttr
+from ttcodegen.lazy_numpy import Array
 from ttcodegen.ops.data_movement import expect_shape, normalized_dim
 from ttcodegen.ops.definition import (
+    Call,
     ResultRule,
     TTIRDefinition,
     TTNNDefinition,
@@ -53,17 +60,17 @@ _SCATTER_DIMS = ("scatter_dim", "scatter_split_dim")
 
 
 def _verify_all_gather(op: CatalogueOp) -> None:
-    """The result has the parts of all devices along one dimension."""
+    """The result has the parts of all devices along one dimension: of one device, the operand."""
     _scaled(op, _dim(op, *_GATHER_DIMS), grows=True)
 
 
 def _verify_reduce_scatter(op: CatalogueOp) -> None:
-    """The result is a part of the input along one dimension."""
+    """The result is a part of the input along one dimension: of one device, all of it."""
     _scaled(op, _dim(op, *_SCATTER_DIMS), grows=False)
 
 
 def _verify_same(op: CatalogueOp) -> None:
-    """The shape stays."""
+    """The shape stays, and on one device the elements."""
     expect_shape(op, op.shape("input"))
 
 
@@ -119,8 +126,55 @@ _COLLECTIVES: dict[str, tuple[tuple[AttributeSpec, ...], Callable[[CatalogueOp],
 }
 
 
+COLLECTIVES = frozenset({*_COLLECTIVES, "mesh_shard"})
+"""The names of the ops, without their dialect."""
+
+
+def is_local(op: Operation) -> bool:
+    """Whether an op of `COLLECTIVES`, of any dialect and year, gives what it takes: the module
+    names no mesh of several devices, and the first device has all parts of the result."""
+    tensors = [value for value in op.operands if isinstance(value.type, TensorType)]
+    if not tensors or shape_of(tensors[0].type) != shape_of(op.results[0].type):
+        return False
+    pairs = op.properties.get("source_target_pairs", op.attributes.get("source_target_pairs"))
+    if pairs is not None and set(re.findall(r"\d+", str(pairs).partition(":")[0])) != {"0"}:
+        return False
+    return _devices(op) == 1
+
+
+def mesh_of(op: Operation) -> tuple[int, ...]:
+    """The shape of the mesh that an op opens, `()` if it says none."""
+    mesh = op.properties.get("mesh_shape", op.attributes.get("mesh_shape"))
+    return () if mesh is None else tuple(map(int, re.findall(r"\d+", str(mesh))))
+
+
+def _devices(op: Operation) -> int:
+    """The devices of the mesh that an operand stands for, or that a module around the op names."""
+    for value in op.operands:
+        if isinstance(value.owner, Operation) and (mesh := mesh_of(value.owner)):
+            return prod(mesh)
+    around: Operation | None = op
+    while (around := around.parent_op()) is not None:
+        meshes = around.attributes.get("ttcore.meshes")
+        if isinstance(meshes, MeshesAttr):
+            return max((prod(mesh.shape) for mesh in meshes.data), default=1)
+    return 1
+
+
+def same_values(call: Call) -> Array:
+    """What one device computes: the operand."""
+    return call.array("input")
+
+
+def keep_local(builder: OpBuilder, op: CatalogueOp) -> SSAValue | None:
+    """The operand, on one device."""
+    return builder.operand(op, "input") if is_local(op) else None
+
+
 def lower_collective(builder: OpBuilder, op: CatalogueOp) -> SSAValue | Sequence[SSAValue]:
-    """The op of the same name, with its attributes."""
+    """On one device the operand, else the op of the same name, with its attributes."""
+    if is_local(op):
+        return builder.operand(op, "input")
     attributes = {name: value for name, value in op.parameters().items() if value is not None}
     value = builder.operand(op, "input")
     return builder.emit(op.definition.short_name, [value], op.result_type, **attributes)
@@ -133,8 +187,11 @@ for _name, (_attributes, _verify) in _COLLECTIVES.items():
             (operand("input"),),
             _attributes,
             verify=_verify,
+            numpy=same_values,
+            decompose=keep_local,
             lower=lower_collective,
-            refused_form=lambda op: SEVERAL_DEVICES,
+            refused_form=lambda op: None if is_local(op) else SEVERAL_DEVICES,
+            moves=True,
         )
     )
     register(

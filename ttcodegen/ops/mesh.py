@@ -7,9 +7,13 @@ from math import prod
 from xdsl.ir import SSAValue
 
 from ttcodegen.dialects.operation import CatalogueOp
-from ttcodegen.lazy_numpy import Array
-from ttcodegen.ops.collectives import MESH_SHARD, lower_collective, verify_mesh_shard
-from ttcodegen.ops.definition import Call, TTIRDefinition, operand, register
+from ttcodegen.ops.collectives import (
+    MESH_SHARD,
+    lower_collective,
+    same_values,
+    verify_mesh_shard,
+)
+from ttcodegen.ops.definition import TTIRDefinition, operand, register
 from ttcodegen.ops.op_builder import OpBuilder
 from ttcodegen.ops.refusals import SEVERAL_DEVICES
 
@@ -17,10 +21,6 @@ from ttcodegen.ops.refusals import SEVERAL_DEVICES
 def _is_whole(op: CatalogueOp) -> bool:
     """Whether one shard is the whole tensor."""
     return prod(op.parameter("shard_shape")) == 1
-
-
-def _same(call: Call) -> Array:
-    return call.array("input")
 
 
 def _decompose(builder: OpBuilder, op: CatalogueOp) -> SSAValue | None:
@@ -33,7 +33,7 @@ register(
         (operand("input"),),
         MESH_SHARD,
         verify=verify_mesh_shard,
-        numpy=_same,
+        numpy=same_values,
         decompose=_decompose,
         lower=lower_collective,
         refused_form=lambda op: None if _is_whole(op) else SEVERAL_DEVICES,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from math import prod
 
 from xdsl.dialects.builtin import TensorType
@@ -263,6 +264,17 @@ def mesh_shard(generator: Generator) -> None:
     generator.apply("mesh_shard", [x], x.type, shard_shape=[1, 1])
 
 
+def _local_collective(name: str, **attributes: int) -> Callable[[Generator], None]:
+    """An op between devices, on a mesh of one."""
+
+    def recipe(generator: Generator) -> None:
+        x = generator.any(low=1)
+        generator.apply(name, [x], x.type, **attributes)
+
+    recipe.__name__ = name
+    return recipe
+
+
 def arange(generator: Generator) -> None:
     element = generator.pick([e for e in ELEMENTS if str(e) not in ("i1", "i8", "ui8")])
     start, step = generator.integer(0, 5), generator.pick((1, 2, 3))
@@ -310,6 +322,10 @@ RECIPES = {
         typecast,
         to_layout,
         mesh_shard,
+        _local_collective("all_gather", all_gather_dim=0, cluster_axis=1),
+        _local_collective("all_reduce", cluster_axis=0),
+        _local_collective("reduce_scatter", scatter_dim=-1, cluster_axis=1),
+        _local_collective("collective_permute"),
         arange,
         get_dimension_size,
     )

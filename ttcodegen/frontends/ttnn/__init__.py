@@ -21,7 +21,7 @@ from xdsl.dialects.func import CallOp, FuncOp
 from xdsl.ir import Attribute, Operation
 from xdsl.rewriter import Rewriter
 
-from ttcodegen.compat.ttnn_modules import is_device, name_of
+from ttcodegen.compat.ttnn_modules import is_device, keep_local_collectives, name_of
 from ttcodegen.diagnostics import Diagnostics, copy_source_offset
 from ttcodegen.dialects.attribute_kinds import INTEGERS, NUMBER
 from ttcodegen.dialects.datatypes import shape_of
@@ -62,6 +62,9 @@ def normalize_ttnn(module: ModuleOp, diagnostics: Diagnostics) -> None:
     told in `diagnostics`.
     """
     told: set[str] = set()
+    for function in module.ops:
+        if isinstance(function, FuncOp):
+            keep_local_collectives(function)
     for op in list(module.walk()):
         if isinstance(op, LoadCachedOp):
             _call_const_eval(op)

@@ -26,7 +26,7 @@ from xdsl.ir import Attribute, Operation, SSAValue
 
 from ttcodegen.dialects.datatypes import shape_of
 from ttcodegen.dialects.operation import CatalogueOp
-from ttcodegen.ops.definition import MOVES, TTIR, TTNN
+from ttcodegen.ops.definition import TTIR, TTNN
 from ttcodegen.transforms.rebuilding import body_of
 
 if TYPE_CHECKING:
@@ -267,7 +267,7 @@ class ValueNames:
         if not op.operands:
             return None
         first = op.operands[0]
-        if short in MOVES or short in _CHANGES or self.of_weights:
+        if op.definition.rearranges or short in _CHANGES or self.of_weights:
             return first
         if short == "concat":
             names = {self._names.get(operand) for operand in op.operands}
@@ -336,7 +336,8 @@ class ValueNames:
         """The value that this one is another form of, through sums and products as well."""
         while isinstance(op := value.owner, CatalogueOp) and op.operands:
             short = op.definition.short_name
-            if short not in MOVES and short not in _CHANGES and short not in _ADJUSTMENTS:
+            changed = short in _CHANGES or short in _ADJUSTMENTS
+            if not op.definition.rearranges and not changed:
                 break
             if given_name(value) is not None:
                 break
@@ -356,7 +357,7 @@ def _only_product(value: SSAValue) -> CatalogueOp | None:
         short = user.definition.short_name
         if short == "matmul":
             return user if users[0].index == 0 else None
-        if short not in MOVES:
+        if not user.definition.rearranges:
             return None
         value = user.results[0]
 

@@ -151,6 +151,8 @@ class Definition:
     numpy: NumpyMeaning | None = None
     in_place: str | None = None
     """The operand that the op overwrites."""
+    rearranges: bool = False
+    """The result is the operand, arranged in another way."""
 
     @cached_property
     def dialect(self) -> str:

@@ -41,7 +41,6 @@ from ttcodegen.numerics.interpreter import (
 )
 from ttcodegen.ops.definition import TTIR
 
-_MATRIX_ENGINE = frozenset({"matmul", "linear", "dot_general", "sum", "mean", "max", "min"})
 """Ops whose operands the matrix engine reads, if they come from outside the program."""
 _COPIES = frozenset({VIEW, ENQUEUE_READ_BUFFER, ENQUEUE_WRITE_BUFFER})
 """Operations that give the elements of a tensor to another one."""
@@ -268,7 +267,8 @@ def _in_registers(placement: TensorPlacement, wide: DataType) -> TensorPlacement
 
 
 def _in_matrix_engine(operation: file.Operation) -> bool:
-    return operation.name.removeprefix("ttir.") in _MATRIX_ENGINE
+    definition = TTIR.get(operation.name.removeprefix("ttir."))
+    return definition is not None and definition.matrix_engine
 
 
 def _read_by_matrix_engine(meaning: file.Program) -> set[int]:

@@ -17,7 +17,6 @@ from xdsl.dialects.builtin import ModuleOp
 from xdsl.dialects.func import FuncOp, ReturnOp
 from xdsl.ir import Operation
 
-from ttcodegen.cost.work import MOVEMENTS
 from ttcodegen.diagnostics import CompileError, Source, source_offset
 from ttcodegen.flatbuffer import program as file
 from ttcodegen.flatbuffer.encoding import encode
@@ -29,6 +28,8 @@ from ttcodegen.numerics.drawing import draw_inputs
 from ttcodegen.numerics.execution import ExecutionError, Observation
 from ttcodegen.numerics.golden import Golden
 from ttcodegen.numerics.interpreter import Interpreter
+from ttcodegen.ops.definition import TTNNDefinition
+from ttcodegen.ops.ttnn import TTNNOp
 from ttcodegen.transforms.rebuilding import body_of
 
 # Both are float32 sums in perhaps another order.
@@ -146,6 +147,12 @@ def _sorted(array: np.ndarray) -> np.ndarray:
     return np.sort(array, axis=None)
 
 
+def _only_moves(op: Operation) -> bool:
+    if not isinstance(op, TTNNOp) or not isinstance(op.definition, TTNNDefinition):
+        return False
+    return not op.definition.computes
+
+
 def _candidates(function: FuncOp, program: file.Program, run: _SourceRun) -> dict[int, _Candidate]:
     """The values that tensors of a program may hold, by the number of the tensor."""
     found: dict[int, _Candidate] = {}
@@ -155,7 +162,7 @@ def _candidates(function: FuncOp, program: file.Program, run: _SourceRun) -> dic
         place = source_offset(op)
         if place is None:
             continue
-        computes = op.name.partition(".")[2] not in MOVEMENTS
+        computes = not _only_moves(op)
         for index, tensor in enumerate(operation.results):
             golden = run.values.get((place, index))
             if golden is None or golden.shape != program.tensors[tensor].type.shape:

@@ -44,6 +44,7 @@ from ttcodegen.ops.definition import (
     register,
 )
 from ttcodegen.ops.op_builder import OpBuilder
+from ttcodegen.ops.work import attention_flops
 
 TILE = 32
 ATTENDED = (DataType.BFLOAT16, DataType.BFLOAT8_B, DataType.BFLOAT4_B)
@@ -490,5 +491,6 @@ register(
             compute_config,
             operand_("attention_sink"),
         ),
+        flops=attention_flops,
     )
 )

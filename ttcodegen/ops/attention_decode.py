@@ -67,6 +67,7 @@ from ttcodegen.ops.definition import (
     register,
 )
 from ttcodegen.ops.op_builder import OpBuilder
+from ttcodegen.ops.work import attention_flops
 
 # Meaning: the query is (1, users, heads, head size).
 
@@ -483,6 +484,7 @@ register(
             program_config(SDPA_CONFIG_ATTRIBUTE.name),
             compute_config,
         ),
+        flops=attention_flops,
     )
 )
 
@@ -527,6 +529,7 @@ register(
             program_config(SDPA_CONFIG_ATTRIBUTE.name),
             compute_config,
         ),
+        flops=attention_flops,
     )
 )
 
@@ -552,5 +555,6 @@ register(
             program_config(SDPA_CONFIG_ATTRIBUTE.name),
             compute_config,
         ),
+        flops=attention_flops,
     )
 )

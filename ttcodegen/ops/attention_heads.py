@@ -24,6 +24,7 @@ from ttcodegen.ops.definition import (
     register,
 )
 from ttcodegen.ops.op_builder import OpBuilder
+from ttcodegen.ops.work import no_flops
 
 TILE = 32
 """The library moves heads whose size is a multiple of this (docs/library-rules.md)."""
@@ -66,6 +67,7 @@ register(
         numpy=_concatenate,
         lower=_lower_concatenate,
         primitives=_concatenate_primitives,
+        rearranges=True,
     )
 )
 
@@ -79,6 +81,8 @@ register(
             "ttnn/operations/transformer/concatenate_heads/concatenate_heads.hpp",
             operand_("input"),
         ),
+        flops=no_flops,
+        rearranges=True,
     )
 )
 
@@ -242,5 +246,6 @@ register(
         results=3,
         numpy=_split,
         cpp=_cpp_split,
+        flops=no_flops,
     )
 )

@@ -60,6 +60,7 @@ from ttcodegen.ops.sliding_window import (
     window_attributes,
     window_on_cpu,
 )
+from ttcodegen.ops.work import convolution_flops, transposed_convolution_flops
 
 if TYPE_CHECKING:
     import numpy
@@ -344,6 +345,7 @@ register(
         numpy=_library_conv2d,
         result_rules=(ResultRule("attribute"),),
         cpp=_cpp_conv2d,
+        flops=convolution_flops,
     )
 )
 
@@ -467,6 +469,7 @@ register(
         numpy=_library_conv_transpose2d,
         result_rules=(ResultRule("attribute"),),
         cpp=_cpp_conv_transpose2d,
+        flops=transposed_convolution_flops,
     )
 )
 

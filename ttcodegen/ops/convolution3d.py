@@ -52,6 +52,7 @@ from ttcodegen.ops.sliding_window import (
     window_attributes,
     window_on_cpu,
 )
+from ttcodegen.ops.work import convolution_flops
 
 if TYPE_CHECKING:
     import numpy
@@ -252,5 +253,6 @@ register(
         numpy=_library_conv3d,
         result_rules=(ResultRule("declared", Layout.ROW_MAJOR),),
         cpp=_cpp_conv3d,
+        flops=convolution_flops,
     )
 )

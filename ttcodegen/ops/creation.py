@@ -37,6 +37,7 @@ from ttcodegen.ops.definition import (
 )
 from ttcodegen.ops.elementwise import UNARY_HEADER
 from ttcodegen.ops.op_builder import OpBuilder
+from ttcodegen.ops.work import no_flops
 
 if TYPE_CHECKING:
     from ttcodegen.dialects.placement import TensorPlacement
@@ -181,6 +182,7 @@ register(
         numpy=_constant_meaning,
         result_rules=(ResultRule("declared", Layout.ROW_MAJOR, Memory.HOST),),
         cpp=_cpp_constant,
+        flops=no_flops,
     )
 )
 
@@ -228,6 +230,7 @@ register(
         numpy=lambda call: _filled(call, call["fill_value"]),
         result_rules=(ResultRule("declared"),),
         cpp=_cpp_full,
+        flops=no_flops,
     )
 )
 
@@ -325,6 +328,7 @@ register(
         numpy=_range,
         result_rules=(ResultRule("declared"),),
         cpp=_cpp_arange,
+        flops=no_flops,
     )
 )
 

@@ -45,6 +45,7 @@ from ttcodegen.ops.definition import (
     variadic,
 )
 from ttcodegen.ops.op_builder import OpBuilder
+from ttcodegen.ops.work import no_flops
 
 MOVEMENT = "ttnn/operations/data_movement"
 MOVED = (DataType.BFLOAT16, DataType.FLOAT32, DataType.INT32, DataType.UINT32, DataType.BFLOAT8_B)
@@ -127,6 +128,7 @@ register(
         lower=_lower_reshape,
         moves=True,
         cpu=cpu_call("movement"),
+        rearranges=True,
     )
 )
 
@@ -141,6 +143,8 @@ for _name, _layout, _types in (
             (attribute("shape", INTEGERS),),
             numpy=_reshape,
             may_alias=True,
+            flops=no_flops,
+            rearranges=True,
             result_rules=(ResultRule(layout=_layout),),
             cpp=cpp_call(
                 "ttnn::reshape",
@@ -211,6 +215,7 @@ register(
         ),
         moves=True,
         cpu=cpu_call("movement", same_attributes("permutation")),
+        rearranges=True,
     )
 )
 
@@ -226,6 +231,8 @@ register(
             operand_("input"),
             attribute_("permutation", lambda value: small_vector_text(value, "int64_t")),
         ),
+        flops=no_flops,
+        rearranges=True,
     )
 )
 
@@ -256,6 +263,7 @@ register(
             builder.operand(op, "input"), _transposed(op)
         ),
         moves=True,
+        rearranges=True,
     )
 )
 
@@ -331,6 +339,7 @@ register(
         ),
         moves=True,
         cpu=cpu_call("movement"),
+        rearranges=True,
     )
 )
 
@@ -346,6 +355,8 @@ register(
             operand_("input"),
             attribute_("repeat_dimensions", shape_text),
         ),
+        flops=no_flops,
+        rearranges=True,
     )
 )
 
@@ -408,6 +419,7 @@ register(
             attribute_("repeats"),
             attribute_("dim"),
         ),
+        flops=no_flops,
     )
 )
 
@@ -472,6 +484,7 @@ register(
         (attribute("dim", INTEGER),),
         numpy=_concat,
         cpp=_cpp_concat,
+        flops=no_flops,
     )
 )
 
@@ -567,6 +580,7 @@ register(
         lower=_lower_pad,
         moves=True,
         cpu=cpu_call("movement", _padding_on_cpu),
+        rearranges=True,
     )
 )
 
@@ -592,5 +606,7 @@ for _name, _layout in (("pad", Layout.TILE), ("pad_row_major", Layout.ROW_MAJOR)
             numpy=_pad,
             result_rules=(ResultRule(layout=_layout),),
             cpp=_cpp_pad,
+            flops=no_flops,
+            rearranges=True,
         )
     )

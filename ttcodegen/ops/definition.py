@@ -35,6 +35,7 @@ from ttcodegen.ops.cpp_calls import CppEmission
 from ttcodegen.ops.cpu_lowering import CpuLowering
 from ttcodegen.ops.op_builder import OpBuilder
 from ttcodegen.ops.tile_lowering import TileLowering
+from ttcodegen.ops.work import FlopRule, no_flops, one_per_element
 
 __all__ = [
     "REQUIRED",
@@ -88,11 +89,20 @@ class TTIRDefinition(Definition):
     """What the op is on the CPU, where programs of the device do without it."""
     refused_form: Callable[[CatalogueOp], str | None] | None = None
     """Why no target supports an op with these operands and attributes; None if one does."""
+    counts: bool = False
+    """The op sums, or sums products: a boolean result says whether there was anything to count."""
+    matrix_engine: bool = False
+    """The op runs on the matrix engine of a core, others on its vector engine."""
     moves: bool = False
     """The result holds elements of the first operand (of all, if that is a variadic one), and
     perhaps a constant or what becomes of them in another type."""
     draws: bool = False
     """The op draws random numbers, so that two equal ops are not one."""
+
+    @property
+    def fills(self) -> bool:
+        """Whether the attributes alone say what the elements are."""
+        return not self.operands and not self.draws
 
 
 @dataclass(frozen=True)
@@ -125,19 +135,23 @@ class TTNNDefinition(Definition):
     change nothing, are not made at all."""
     pure: bool = True
     """Equal calls give equal results, so that they can be merged, hoisted or dropped."""
+    flops: FlopRule = one_per_element
+    """How many operations the op takes."""
+
+    @property
+    def computes(self) -> bool:
+        """Whether the op computes with elements, rather than to move or to make them."""
+        return self.flops is not no_flops
+
+    @property
+    def draws(self) -> bool:
+        """Whether the op draws random numbers."""
+        return not self.pure and self.results != 0
 
     def result_rule(self, index: int) -> ResultRule:
         """The rule of the result of that index."""
         return self.result_rules[min(index, len(self.result_rules) - 1)]
 
-
-MOVES = frozenset(
-    """
-    typecast to_layout composite_to_layout to_device from_device to_memory_config
-    reshape reshape_row_major permute transpose repeat expand pad pad_row_major concatenate_heads
-    """.split()
-)
-"""Ops whose result is their operand, arranged in another way."""
 
 TTIR: dict[str, TTIRDefinition] = {}
 """All TTIR ops by short name."""

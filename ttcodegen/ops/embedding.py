@@ -26,6 +26,7 @@ from ttcodegen.ops.definition import (
 )
 from ttcodegen.ops.op_builder import OpBuilder
 from ttcodegen.ops.places import places
+from ttcodegen.ops.work import no_flops
 
 
 def _table_size(op: CatalogueOp) -> tuple[int, int]:
@@ -109,6 +110,7 @@ register(
             operand_("input"),
             operand_("weight"),
         ),
+        flops=no_flops,
     )
 )
 

@@ -49,6 +49,7 @@ from ttcodegen.ops.slices_by_index import (
     is_general,
 )
 from ttcodegen.ops.sorting import from_rows, rows_along
+from ttcodegen.ops.work import no_flops
 
 _DIM = attribute("dim", INTEGER)
 _OPTIONAL_DIM = attribute("dim", INTEGER, None)
@@ -169,6 +170,7 @@ register(
             lambda calls, op: Text("/*sparse_grad=*/false"),
             lambda calls, op: Text("/*memory_config=*/std::nullopt"),
         ),
+        flops=no_flops,
     )
 )
 
@@ -364,6 +366,7 @@ register(
         numpy=_scatter,
         result_rules=(ResultRule(layout=Layout.ROW_MAJOR),),
         cpp=_cpp_scatter,
+        flops=no_flops,
     )
 )
 
@@ -578,6 +581,7 @@ register(
         may_alias=True,
         result_rules=(ResultRule(layout=Layout.ROW_MAJOR),),
         cpp=_cpp_dynamic,
+        flops=no_flops,
     )
 )
 

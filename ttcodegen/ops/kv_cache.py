@@ -31,6 +31,7 @@ from ttcodegen.ops.definition import (
 )
 from ttcodegen.ops.kv_cache_paged import write_rows
 from ttcodegen.ops.op_builder import OpBuilder
+from ttcodegen.ops.work import no_flops
 
 HEADER = "ttnn/operations/kv_cache/kv_cache.hpp"
 TILE_HEIGHT = 32
@@ -121,6 +122,7 @@ register(
         numpy=_fill,
         in_place="cache",
         cpp=_cpp_fill,
+        flops=no_flops,
     )
 )
 
@@ -212,5 +214,6 @@ register(
         numpy=_update,
         in_place="cache",
         cpp=_cpp_update,
+        flops=no_flops,
     )
 )

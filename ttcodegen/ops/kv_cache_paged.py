@@ -34,6 +34,7 @@ from ttcodegen.ops.definition import (
     register,
 )
 from ttcodegen.ops.op_builder import OpBuilder
+from ttcodegen.ops.work import no_flops
 
 HEADER = "ttnn/operations/experimental/paged_cache/paged_cache.hpp"
 TILE = 32
@@ -243,6 +244,7 @@ register(
         numpy=_update,
         in_place="cache",
         cpp=_cpp_update,
+        flops=no_flops,
     )
 )
 
@@ -342,5 +344,6 @@ register(
         numpy=_fill,
         in_place="cache",
         cpp=_cpp_fill,
+        flops=no_flops,
     )
 )

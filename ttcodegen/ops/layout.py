@@ -28,6 +28,7 @@ from ttcodegen.ops.definition import (
 )
 from ttcodegen.ops.op_builder import OpBuilder
 from ttcodegen.ops.tile_lowering import Tile, TileBuilder
+from ttcodegen.ops.work import no_flops
 
 if TYPE_CHECKING:
     from ttcodegen.dialects.placement import TensorPlacement
@@ -85,6 +86,7 @@ register(
         moves=True,
         tile=_typecast_tiles,
         cpu=cpu_call("elementwise"),
+        rearranges=True,
     )
 )
 
@@ -102,6 +104,8 @@ register(
         numpy=_typecast,
         result_rules=(ResultRule("declared", None),),
         cpp=_cpp_typecast,
+        flops=no_flops,
+        rearranges=True,
     )
 )
 
@@ -121,6 +125,7 @@ register(
         moves=True,
         tile=_typecast_tiles,
         cpu=cpu_call("elementwise", function="typecast", operands=["input"]),
+        rearranges=True,
     )
 )
 
@@ -131,6 +136,8 @@ register(
         (OperandSpec("input", layout=None, memory=None),),
         numpy=_typecast,
         result_rules=(ResultRule("declared", None),),
+        flops=no_flops,
+        rearranges=True,
     )
 )
 
@@ -176,6 +183,8 @@ for _name, _memory, _cpp in (
             numpy=_identity,
             result_rules=(ResultRule("declared", None),),
             cpp=_cpp,
+            flops=no_flops,
+            rearranges=True,
         )
     )
 
@@ -197,5 +206,6 @@ register(
         numpy=_nothing,
         cpp=_cpp_deallocate,
         pure=False,
+        flops=no_flops,
     )
 )

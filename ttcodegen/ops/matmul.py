@@ -45,6 +45,7 @@ from ttcodegen.ops.definition import (
 )
 from ttcodegen.ops.elementwise_unary import gelu, sigmoid
 from ttcodegen.ops.op_builder import OpBuilder, broadcast_shapes
+from ttcodegen.ops.work import product_flops
 
 Shape = tuple[int, ...]
 
@@ -291,6 +292,8 @@ for _name in ("matmul", "linear"):
             verify=_verify_matmul,
             numpy=_product,
             primitives=_product_primitives,
+            counts=True,
+            matrix_engine=True,
             lower=_lower_product,
             cpu=cpu_call("matmul", same_attributes(*(spec.name for spec in _TRANSPOSES))),
         )
@@ -328,6 +331,7 @@ register(
         verify=_verify_activation,
         result_rules=(ResultRule("attribute", placed=True),),
         cpp=cpp_call("ttnn::matmul", HEADER, operand_("a"), operand_("b"), *_TAIL),
+        flops=product_flops,
     )
 )
 
@@ -342,6 +346,7 @@ register(
         cpp=cpp_call(
             "ttnn::linear", HEADER, operand_("a"), operand_("b"), operand_("bias"), *_TAIL
         ),
+        flops=product_flops,
     )
 )
 
@@ -444,5 +449,7 @@ register(
         verify=_verify_dot_general,
         numpy=_dot_general,
         decompose=_decompose_dot_general,
+        counts=True,
+        matrix_engine=True,
     )
 )

@@ -39,6 +39,7 @@ from ttcodegen.ops.definition import (
     register,
 )
 from ttcodegen.ops.op_builder import OpBuilder
+from ttcodegen.ops.work import per_element
 
 if TYPE_CHECKING:
     import numpy
@@ -107,6 +108,7 @@ register(
             output_memory,
             compute_config,
         ),
+        flops=per_element(5),
     )
 )
 
@@ -187,7 +189,9 @@ def _trailing_norm_primitives(builder: OpBuilder, op: CatalogueOp) -> SSAValue:
 
 
 def _register_trailing_norm(
-    name: str, normalize: Callable[[numpy.ndarray, tuple[int, ...], float], numpy.ndarray]
+    name: str,
+    normalize: Callable[[numpy.ndarray, tuple[int, ...], float], numpy.ndarray],
+    steps: int,
 ) -> None:
     def meaning(call: Call) -> numpy.ndarray:
         axes = tuple(range(-len(call["normalized_shape"]), 0))
@@ -219,6 +223,7 @@ def _register_trailing_norm(
             (attribute("epsilon", NUMBER), COMPUTE_CONFIG_ATTRIBUTE, NORM_CONFIG_ATTRIBUTE),
             numpy=library_meaning,
             result_rules=(ResultRule(placed=True),),
+            flops=per_element(steps),
             cpp=cpp_call(
                 f"ttnn::{name}",
                 f"{HEADERS}/{folder}/{folder}.hpp",
@@ -235,8 +240,8 @@ def _register_trailing_norm(
     )
 
 
-_register_trailing_norm("layer_norm", _layer_norm)
-_register_trailing_norm("rms_norm", _rms_norm)
+_register_trailing_norm("layer_norm", _layer_norm, steps=8)
+_register_trailing_norm("rms_norm", _rms_norm, steps=6)
 
 # group_norm
 
@@ -535,5 +540,6 @@ register(
             nullopt,  # memory config
             compute_config,
         ),
+        flops=per_element(4),
     )
 )

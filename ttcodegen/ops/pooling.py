@@ -54,6 +54,7 @@ from ttcodegen.ops.sliding_window import (
     window_attributes,
     window_on_cpu,
 )
+from ttcodegen.ops.work import window_flops
 
 if TYPE_CHECKING:
     import numpy
@@ -527,6 +528,7 @@ register(
         numpy=_library_max_pool2d,
         result_rules=(_POOLED,),
         cpp=_cpp_max_pool2d,
+        flops=window_flops,
     )
 )
 
@@ -539,6 +541,7 @@ register(
         numpy=_library_max_pool2d_with_indices,
         result_rules=(_POOLED, ResultRule("declared", Layout.ROW_MAJOR)),
         cpp=_cpp_max_pool2d,
+        flops=window_flops,
     )
 )
 
@@ -550,5 +553,6 @@ register(
         numpy=_library_avg_pool2d,
         result_rules=(_POOLED,),
         cpp=_cpp_avg_pool2d,
+        flops=window_flops,
     )
 )

@@ -31,6 +31,7 @@ from ttcodegen.ops.definition import (
 )
 from ttcodegen.ops.elementwise import UNARY_HEADER
 from ttcodegen.ops.op_builder import OpBuilder
+from ttcodegen.ops.work import no_flops
 
 if TYPE_CHECKING:
     import numpy
@@ -244,5 +245,6 @@ register(
         numpy=_bitcast,
         result_rules=(ResultRule("declared"),),
         cpp=cpp_call("ttnn::bitcast", UNARY_HEADER, operand_("input"), _data_type),
+        flops=no_flops,
     )
 )

@@ -191,6 +191,8 @@ for _name, _function in _REDUCTIONS.items():
             _DIMS,
             verify=_verify_extreme if _name in ("max", "min") else _verify_reduction,
             numpy=_meaning,
+            counts=_name == "mean",
+            matrix_engine=True,
             primitives=_reduction_primitives,
             lower=_lower_reduction,
             cpu=cpu_call("reduction", _dims_on_cpu),
@@ -442,6 +444,7 @@ for _name in ("cumsum", "cumprod"):
             (attribute("dim", INTEGER),),
             verify=_verify_scan,
             numpy=_scan(_name),
+            counts=_name == "cumsum",
             lower=same_op(_name, "dim"),
             cpu=cpu_call("reduction", dimension("dim")),
         )

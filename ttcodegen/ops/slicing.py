@@ -25,6 +25,7 @@ from ttcodegen.ops.definition import (
 )
 from ttcodegen.ops.indexing import reversed_along
 from ttcodegen.ops.op_builder import OpBuilder
+from ttcodegen.ops.work import no_flops
 
 # slice_static
 
@@ -122,6 +123,7 @@ register(
         _BOUNDS,
         numpy=lambda call: call.array("input")[_slices(call)],
         cpp=_cpp_slice,
+        flops=no_flops,
     )
 )
 

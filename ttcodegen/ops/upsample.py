@@ -37,6 +37,7 @@ from ttcodegen.ops.definition import (
 )
 from ttcodegen.ops.op_builder import OpBuilder
 from ttcodegen.ops.sliding_window import per_dimension
+from ttcodegen.ops.work import no_flops
 
 if TYPE_CHECKING:
     import numpy
@@ -160,6 +161,7 @@ register(
         numpy=lambda call: nearest(call.array("input"), tuple(call["scale_factor"])),
         result_rules=(ResultRule("first", Layout.ROW_MAJOR),),
         cpp=_cpp_nearest,
+        flops=no_flops,
     )
 )
 

@@ -9,7 +9,6 @@ from xdsl.ir import Operation, SSAValue
 
 from ttcodegen.dialects.functions import body_of
 from ttcodegen.dialects.operation import CatalogueOp
-from ttcodegen.ops.definition import MOVES
 from ttcodegen.ops.op_builder import OpBuilder
 
 
@@ -65,7 +64,8 @@ def _name_intermediate(ops: Sequence[Operation], origin: Operation) -> None:
         return
     computed: set[SSAValue] = set()
     for op in ops:
-        if op.name.rpartition(".")[2] in MOVES and computed.isdisjoint(op.operands):
+        rearranges = isinstance(op, CatalogueOp) and op.definition.rearranges
+        if rearranges and computed.isdisjoint(op.operands):
             continue
         for result in op.results:
             computed.add(result)

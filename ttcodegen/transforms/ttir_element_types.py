@@ -42,6 +42,7 @@ from ttcodegen.dialects.functions import SOURCE_TYPES
 from ttcodegen.dialects.operation import CatalogueOp
 from ttcodegen.lazy_numpy import np
 from ttcodegen.ops.constant_values import number_as
+from ttcodegen.ops.definition import TTIRDefinition
 from ttcodegen.transforms.rewriting import (
     Replacement,
     Rewriter,
@@ -67,9 +68,6 @@ _ON_BOOLEANS: Mapping[str, str] = {
     "ttir.prod": "reduce_and",
 }
 """What ops of the two-element field mean when their result is a boolean."""
-
-_SUMS = frozenset(f"ttir.{name}" for name in "cumsum dot_general linear matmul mean".split())
-"""Ops that sum, or sum products: their boolean result says whether there was anything to count."""
 
 
 @dataclass(frozen=True)
@@ -148,10 +146,14 @@ def _refuse(diagnostics: Diagnostics, place: Operation, what: str, type_: Attrib
 
 
 def _concerns_booleans(op: CatalogueOp) -> bool:
-    known = op.name in _ON_BOOLEANS or op.name in _SUMS
+    known = op.name in _ON_BOOLEANS or _counts(op)
     if not known and op.name not in ("ttir.typecast", "ttir.pad"):
         return False
     return is_boolean(op.result_type.element_type)
+
+
+def _counts(op: CatalogueOp) -> bool:
+    return isinstance(op.definition, TTIRDefinition) and op.definition.counts
 
 
 def _express_booleans(rewriter: Rewriter, op: CatalogueOp) -> Replacement | None:
@@ -161,7 +163,7 @@ def _express_booleans(rewriter: Rewriter, op: CatalogueOp) -> Replacement | None
             return None
         padding = op.parameter("padding")
         return rewriter.emit("pad", list(op.operands), op.result_type, padding=padding, value=1.0)
-    if op.name in _SUMS:
+    if _counts(op):
         return _nonzero(rewriter, _counted(rewriter, op), op)
     if op.name != "ttir.typecast":
         if not all(is_boolean(element_of(operand.type)) for operand in op.operands):

@@ -15,8 +15,6 @@ from ttcodegen.dialects.operation import CatalogueOp
 from ttcodegen.ops.definition import TTIR, TTIRDefinition
 from ttcodegen.transforms.rewriting import PatternSet, Replacement, Rewriter
 
-_CREATING = frozenset("arange constant empty full ones rand zeros".split())
-
 
 def _is_empty(value: SSAValue) -> bool:
     return 0 in shape_of(value.type)
@@ -80,9 +78,7 @@ def _without_elements(rewriter: Rewriter, op: CatalogueOp) -> Replacement | None
 def _may_go(definition: TTIRDefinition) -> bool:
     """Whether nothing is lost with the op."""
     return (
-        definition.refusal is None
-        and definition.in_place is None
-        and definition.short_name not in _CREATING
+        definition.refusal is None and definition.in_place is None and len(definition.operands) > 0
     )
 
 

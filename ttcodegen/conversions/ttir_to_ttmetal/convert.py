@@ -14,10 +14,10 @@ from xdsl.passes import ModulePass
 from ttcodegen.conversions.cpu_calls import cpu_function_name, overwritten_operands
 from ttcodegen.conversions.ttir_to_ttmetal.coverage import check_coverage
 from ttcodegen.conversions.ttir_to_ttmetal.groups import (
-    FILLS,
     Group,
     Kind,
     form_groups,
+    is_fill,
     is_free_reshape,
 )
 from ttcodegen.conversions.ttir_to_ttmetal.matmul_programs import lower_matmul
@@ -120,7 +120,7 @@ class _FunctionConverter:
             self._mapping[old] = new
             new.name_hint = old.name_hint
         for op in block.ops:
-            if op.name in FILLS and splat_of(op.results[0]) is None:
+            if is_fill(op) and splat_of(op.results[0]) is None:
                 self._keep_constant(op)
         for group in form_groups(self.function, block):
             if group.call is not None:

@@ -9,12 +9,12 @@ from xdsl.dialects.func import FuncOp, ReturnOp
 from xdsl.ir import Operation
 
 from ttcodegen.conversions.ttir_to_ttmetal.groups import (
-    FILLS,
-    MOVEMENTS,
-    REDUCTIONS,
     is_elementwise,
+    is_fill,
     tile_obstacle,
 )
+from ttcodegen.conversions.ttir_to_ttmetal.moves import is_movement
+from ttcodegen.conversions.ttir_to_ttmetal.reductions import REDUCTIONS
 from ttcodegen.diagnostics import CompileError, Diagnostic
 from ttcodegen.dialects.datatypes import DataType, shape_of
 from ttcodegen.dialects.functions import CPU_CALL, is_cpu_function
@@ -41,9 +41,9 @@ def obstacle(op: Operation) -> str | None:
     if op.name in REDUCTIONS or op.name == "ttir.matmul":
         integers = [v for v in op.operands if not declared_data_type(v).is_float]
         return f"'{op.name}' of integers has no lowering" if integers else None
-    if op.name in MOVEMENTS or op.name == "ttir.embedding":
+    if is_movement(op) or op.name == "ttir.embedding":
         return _movement_obstacle(op)
-    return None if op.name in FILLS else f"'{op.name}' has no lowering"
+    return None if is_fill(op) else f"'{op.name}' has no lowering"
 
 
 def _movement_obstacle(op: CatalogueOp) -> str | None:
@@ -85,7 +85,7 @@ def check_coverage(module: ModuleOp) -> None:
 
 def _is_dead(op: Operation) -> bool:
     """Whether nothing becomes of an op: a number that kernels know."""
-    if op.name not in FILLS or not op.results or 0 in shape_of(op.results[0].type):
+    if not is_fill(op) or not op.results or 0 in shape_of(op.results[0].type):
         return False
     return splat_of(op.results[0]) is not None
 

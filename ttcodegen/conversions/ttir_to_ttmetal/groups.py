@@ -17,7 +17,8 @@ from xdsl.ir import Block, Operation, SSAValue
 from xdsl.utils.exceptions import VerifyException
 
 from ttcodegen.conversions.cpu_calls import overwritten_operands
-from ttcodegen.conversions.ttir_to_ttmetal.moves import is_view
+from ttcodegen.conversions.ttir_to_ttmetal.moves import is_movement, is_view
+from ttcodegen.conversions.ttir_to_ttmetal.reductions import REDUCTIONS
 from ttcodegen.conversions.ttir_to_ttmetal.registers import allocate, capacity
 from ttcodegen.dialects.datatypes import DataType, shape_of
 from ttcodegen.dialects.operation import CatalogueOp
@@ -31,15 +32,6 @@ MAX_OPS = 24
 """Ops in one program: beyond that a kernel is no pleasure to read."""
 MAX_BUFFERS = 16
 """Tensors that one program reads and writes; a core has 32 circular buffers."""
-
-REDUCTIONS = frozenset({"ttir.sum", "ttir.mean", "ttir.max", "ttir.min", "ttir.prod"})
-MOVEMENTS = frozenset(
-    f"ttir.{name}"
-    for name in (
-        "broadcast concat pad permute repeat repeat_interleave reshape reverse slice_static"
-    ).split()
-)
-FILLS = frozenset(f"ttir.{name}" for name in "arange constant empty full ones zeros".split())
 
 
 class Kind(Enum):
@@ -113,6 +105,13 @@ def is_free_reshape(op: Operation) -> bool:
     if op.name != "ttir.reshape":
         return False
     return is_view(shape_of(op.operands[0].type), shape_of(op.results[0].type))
+
+
+def is_fill(op: Operation) -> bool:
+    """Whether the attributes of an op alone say what its elements are."""
+    if not isinstance(op, CatalogueOp) or not isinstance(op.definition, TTIRDefinition):
+        return False
+    return op.definition.fills
 
 
 def is_elementwise(op: Operation) -> bool:
@@ -228,7 +227,7 @@ class _Grouping:
             self._begin(op, Kind.EMBEDDING)
         elif is_free_reshape(op):
             self._view(op)
-        elif op.name in MOVEMENTS:
+        elif is_movement(op):
             self._begin(op, Kind.MOVEMENT)
         elif _is_needed_fill(op):
             # Nobody waits for it: elementwise ops know the number.
@@ -318,7 +317,7 @@ class _Grouping:
 def _is_needed_fill(op: CatalogueOp) -> bool:
     """Whether a tensor of one number has to exist, because something else than an elementwise op
     reads it."""
-    if op.name not in FILLS or splat_of(op.results[0]) is None:
+    if not is_fill(op) or splat_of(op.results[0]) is None:
         return False
     return any(not is_elementwise(use.operation) for use in op.results[0].uses)
 

@@ -7,8 +7,10 @@ terms, `i[d] // divisor % modulus * stride`.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+
+from xdsl.ir import Operation
 
 from ttcodegen.conversions.ttir_to_ttmetal.geometry import TiledShape, row_major_strides
 from ttcodegen.dialects.datatypes import shape_of
@@ -48,30 +50,15 @@ def is_view(source: Sequence[int], result: Sequence[int]) -> bool:
     return before.height == after.height or whole
 
 
-def pieces_of(op: CatalogueOp) -> list[Piece]:
-    """The pieces of the result of a movement; what lies in none of them is padding."""
-    match op.name:
-        case "ttir.concat":
-            return _concat(op)
-        case "ttir.pad":
-            return _pad(op)
-        case "ttir.slice_static":
-            return [_slice(op)]
-        case "ttir.reshape":
-            strides = row_major_strides(op.result_shape)
-            return [_whole(op, 0, [[Term(stride)] for stride in strides])]
-        case "ttir.permute":
-            strides = row_major_strides(shape_of(op.operands[0].type))
-            order: list[int] = op.parameter("permutation")
-            return [_whole(op, 0, [[Term(strides[axis])] for axis in order])]
-        case "ttir.reverse":
-            return [_reverse(op)]
-        case "ttir.repeat_interleave":
-            return [_repeat_interleave(op)]
-        case "ttir.repeat" | "ttir.broadcast":
-            return [_repeat(op)]
-        case _:
-            raise AssertionError(op.name)
+def _reshape(op: CatalogueOp) -> list[Piece]:
+    strides = row_major_strides(op.result_shape)
+    return [_whole(op, 0, [[Term(stride)] for stride in strides])]
+
+
+def _permute(op: CatalogueOp) -> list[Piece]:
+    strides = row_major_strides(shape_of(op.operands[0].type))
+    order: list[int] = op.parameter("permutation")
+    return [_whole(op, 0, [[Term(strides[axis])] for axis in order])]
 
 
 def _whole(op: CatalogueOp, base: int, terms: Sequence[Sequence[Term]]) -> Piece:
@@ -148,3 +135,26 @@ def _pad(op: CatalogueOp) -> list[Piece]:
     high = tuple(a + size for a, size in zip(low, shape, strict=True))
     terms = tuple((Term(stride),) for stride in row_major_strides(shape))
     return [Piece(0, low, high, 0, terms)]
+
+
+_PIECES: Mapping[str, Callable[[CatalogueOp], list[Piece]]] = {
+    "ttir.broadcast": lambda op: [_repeat(op)],
+    "ttir.concat": _concat,
+    "ttir.pad": _pad,
+    "ttir.permute": _permute,
+    "ttir.repeat": lambda op: [_repeat(op)],
+    "ttir.repeat_interleave": lambda op: [_repeat_interleave(op)],
+    "ttir.reshape": _reshape,
+    "ttir.reverse": lambda op: [_reverse(op)],
+    "ttir.slice_static": lambda op: [_slice(op)],
+}
+
+
+def is_movement(op: Operation) -> bool:
+    """Whether device kernels are made for an op that puts elements elsewhere."""
+    return op.name in _PIECES
+
+
+def pieces_of(op: CatalogueOp) -> list[Piece]:
+    """The pieces of the result of a movement; what lies in none of them is padding."""
+    return _PIECES[op.name](op)

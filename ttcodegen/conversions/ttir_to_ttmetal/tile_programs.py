@@ -31,6 +31,7 @@ from ttcodegen.conversions.ttir_to_ttmetal.program_parts import (
     tensor_bytes,
     tile_bytes,
 )
+from ttcodegen.conversions.ttir_to_ttmetal.reductions import REDUCTIONS
 from ttcodegen.conversions.ttir_to_ttmetal.registers import Allocation, allocate, capacity
 from ttcodegen.conversions.ttir_to_ttmetal.visits import Visits
 from ttcodegen.conversions.ttir_to_ttmetal.walks import Walk
@@ -47,7 +48,7 @@ from ttcodegen.dialects.programs import (
     RuntimeArgument,
 )
 from ttcodegen.dialects.tile import TILE_SIDE
-from ttcodegen.dialects.ttkernel.attributes import ReduceDim, ReduceType
+from ttcodegen.dialects.ttkernel.attributes import ReduceDim
 from ttcodegen.dialects.ttmetal import CIRCULAR_BUFFERS
 from ttcodegen.ops.tile_lowering import Tile, TileBuilder
 
@@ -70,28 +71,6 @@ class _Input:
     @property
     def data_type(self) -> DataType:
         return declared_data_type(self.value)
-
-
-@dataclass(frozen=True)
-class _Reduction:
-    """What an op of the catalogue sums up or compares, and along what."""
-
-    combine: str
-    """The op on two registers that the partial results come together by."""
-    neutral: float
-    pool: ReduceType
-    negated: bool = False
-    """The least of numbers is the greatest of their negatives."""
-
-
-_REDUCTIONS = {
-    "ttir.sum": _Reduction("add_binary_tile", 0.0, ReduceType.SUM),
-    "ttir.mean": _Reduction("add_binary_tile", 0.0, ReduceType.SUM),
-    "ttir.max": _Reduction("binary_max_tile", float("-inf"), ReduceType.MAX),
-    # Over leading dimensions only, so that no elements of a tile come together.
-    "ttir.prod": _Reduction("mul_binary_tile", 1.0, ReduceType.SUM),
-    "ttir.min": _Reduction("binary_max_tile", float("-inf"), ReduceType.MAX, negated=True),
-}
 
 
 def program_name(group: Group) -> str:
@@ -128,7 +107,7 @@ class _TileProgram:
         group = self.group
         self.domain = TiledShape(group.shape)
         self.result = TiledShape(group.result_shape)
-        self.reduction = _REDUCTIONS[group.anchor.name] if group.anchor is not None else None
+        self.reduction = REDUCTIONS[group.anchor.name] if group.anchor is not None else None
         self.purpose = purpose_of(group)
         self._collect()
         settings = self._settings()

@@ -17,6 +17,7 @@ from ttcodegen.numerics.comparison import (
     device_tolerance,
 )
 from ttcodegen.numerics.perturbation import coarse_outputs, undecided_places
+from ttcodegen.ops.definition import TTNN
 from ttcodegen.rt.commands.output_checks import (
     Check,
     check_against_flatbuffer,
@@ -29,8 +30,6 @@ from ttcodegen.runtime.executable import (
     ProgramInfo,
     TensorInfo,
 )
-
-_DRAWING = frozenset(["ttnn.rand", "ttnn.dropout", "ttnn.sampling"])
 
 
 def compare_with_flatbuffer(
@@ -162,9 +161,14 @@ def drawn_outputs(functions: Mapping[str, Program], program: Program) -> set[int
     drawn: set[int] = set()
     for operation in program.operations:
         callee = None if operation.callee is None else functions[operation.callee]
-        draws = operation.name in _DRAWING or (
+        draws = _draws(operation.name) or (
             callee is not None and bool(drawn_outputs(functions, callee))
         )
         if draws or not drawn.isdisjoint(operation.operands):
             drawn.update(operation.results)
     return {i for i, entry in enumerate(program.outputs) if entry.tensor in drawn}
+
+
+def _draws(name: str) -> bool:
+    definition = TTNN.get(name.partition(".")[2])
+    return definition is not None and definition.draws

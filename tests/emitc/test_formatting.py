@@ -2,15 +2,23 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import pytest
 
 from ttcodegen.diagnostics import CompileError
-from ttcodegen.emitc import formatting
+from ttcodegen.emitc import formatted_texts, formatting
 from ttcodegen.emitc.formatting import format_files, start_formatting
 
 STYLE = "BasedOnStyle: Google\nIndentWidth: 4\nAccessModifierOffset: -2\nColumnLimit: 100\n"
+
+
+@pytest.fixture(autouse=True)
+def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A folder for formatted texts, which holds none yet."""
+    monkeypatch.setenv("TTCODEGEN_CACHE", str(tmp_path / "cache"))
+    return tmp_path / "cache" / "ttcodegen" / "formatted"
 
 
 def long_text(functions: int) -> str:
@@ -114,3 +122,79 @@ def test_what_is_marked_as_unformatted_stays() -> None:
     formatted = [piece for piece, format_it in formatting._split(text) if format_it]
     assert formatted
     assert not any("table" in piece for piece in formatted)
+
+
+def broken_binary(tmp_path: Path) -> str:
+    """A clang-format that fails whatever it is given."""
+    binary = tmp_path / "clang-format"
+    binary.write_text("#!/bin/sh\nexit 1\n")
+    binary.chmod(0o755)
+    return str(binary)
+
+
+def counted(monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """How many pieces each process that starts from now on formats."""
+    counts: list[int] = []
+    start = formatting._Process.__init__
+
+    def started(self: formatting._Process, command: list[str], pieces: list[object]) -> None:
+        counts.append(len(pieces))
+        start(self, command, pieces)  # pyright: ignore[reportArgumentType]
+
+    monkeypatch.setattr(formatting._Process, "__init__", started)
+    return counts
+
+
+def test_only_what_changed_is_formatted_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    files = {"a.cpp": "int  x;\n", "b.cpp": "int  y;\n"}
+    first = format_files(files, STYLE)
+    counts = counted(monkeypatch)
+    assert format_files(files, STYLE) == first
+    assert counts == []
+    again = format_files(files | {"b.cpp": "int  z;\n"}, STYLE)
+    assert again == {"a.cpp": "int x;\n", "b.cpp": "int z;\n"}
+    assert counts == [1]
+
+
+def test_another_style_name_or_clang_format_finds_nothing(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    text = '#include <a>\n#include "b.h"\nvoid f() {\n  g();\n  h();\n}\n'
+    format_files({"b.cpp": text}, STYLE)
+    counts = counted(monkeypatch)
+    narrow = format_files({"b.cpp": text}, STYLE.replace("IndentWidth: 4", "IndentWidth: 2"))
+    assert "\n  g();" in narrow["b.cpp"]
+    assert format_files({"c.cpp": text}, STYLE)["c.cpp"].startswith("#include <a>")
+    assert format_files({"b.cpp": text}, STYLE)["b.cpp"].startswith('#include "b.h"')
+    assert counts == [1, 1]
+    monkeypatch.setattr(formatting, "clang_format_binary", lambda: broken_binary(tmp_path))
+    with pytest.raises(CompileError, match="clang-format failed"):
+        format_files({"b.cpp": text}, STYLE)
+
+
+@pytest.mark.parametrize("damage", [b"", b"int", b"0123int q;\n"])
+def test_a_damaged_text_is_formatted_again(cache: Path, damage: bytes) -> None:
+    format_files({"a.cpp": "int  x;\n"}, STYLE)
+    (kept,) = cache.iterdir()
+    kept.write_bytes(damage)
+    assert format_files({"a.cpp": "int  x;\n"}, STYLE) == {"a.cpp": "int x;\n"}
+
+
+def test_a_cache_that_cannot_be_written_costs_only_the_time(cache: Path) -> None:
+    cache.parent.mkdir(parents=True)
+    cache.write_text("a file")
+    assert format_files({"a.cpp": "int  x;\n"}, STYLE) == {"a.cpp": "int x;\n"}
+
+
+def test_texts_that_were_not_used_for_long_go_first(
+    cache: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    format_files({"a.cpp": "int  x;\n"}, STYLE)
+    (first,) = cache.iterdir()
+    os.utime(first, (0, 0))
+    monkeypatch.setattr(formatted_texts, "_MOST_BYTES", 30)
+    format_files({"a.cpp": "int  y;\n"}, STYLE)
+    assert first.exists()
+    format_files({"a.cpp": "int  z;\n"}, STYLE)
+    assert not first.exists()
+    assert len(list(cache.iterdir())) == 1

@@ -2,8 +2,9 @@
 
 clang-format spends its time on where to break lines, in proportion to the text. Long files are
 therefore cut after function bodies and the pieces are formatted side by side; since a line break
-never depends on another function, the result is the same. The processes run in the background, so a
-caller can do other work between `start_formatting` and `Formatting.result`.
+never depends on another function, the result is the same. What was made of a piece is kept for the
+next time. The processes run in the background, so a caller can do other work between
+`start_formatting` and `Formatting.result`.
 """
 
 from __future__ import annotations
@@ -21,6 +22,7 @@ from functools import cache
 from pathlib import Path
 
 from ttcodegen.diagnostics import CompileError
+from ttcodegen.emitc.formatted_texts import FormattedTexts
 
 _PIECE_SIZE = 64_000
 """Characters that are formatted at once: about 0.1 s of work, against 0.01 s for a process."""
@@ -60,9 +62,8 @@ class Formatting:
 
     def __init__(self, files: Mapping[str, str], style: str) -> None:
         binary = clang_format_binary()
+        self._kept = FormattedTexts(binary, style)
         self._folder = tempfile.TemporaryDirectory(prefix="ttcodegen-format-")
-        style_file = Path(self._folder.name, ".clang-format")
-        style_file.write_text(style, encoding="utf-8")
         self._numbers = Counter[str]()
         self._pieces: dict[str, list[_Piece | str]] = {
             path: [
@@ -71,6 +72,8 @@ class Formatting:
             for path, whole in files.items()
         }
         pieces = [p for some in self._pieces.values() for p in some if isinstance(p, _Piece)]
+        style_file = Path(self._folder.name, ".clang-format")
+        style_file.write_text(style, encoding="utf-8")
         command = [binary, "-i", f"--style=file:{style_file}"]
         self._processes: list[_Process] = []
         try:
@@ -80,15 +83,19 @@ class Formatting:
             self.close()
             raise
 
-    def _piece(self, path: str, text: str) -> _Piece:
+    def _piece(self, path: str, text: str) -> _Piece | str:
+        """A text that is to be formatted, or what was made of it before."""
         # The name of the file stays: it tells the language, and which include comes first.
         name = Path(path).name
+        key = self._kept.key(name, text)
+        if (known := self._kept.find(key)) is not None:
+            return known
         folder = Path(self._folder.name, str(self._numbers[name]))
         self._numbers[name] += 1
         folder.mkdir(exist_ok=True)
         file = folder / name
         file.write_bytes(text.encode())
-        return _Piece(path, file, len(text))
+        return _Piece(path, file, len(text), key)
 
     def result(self) -> dict[str, str]:
         """Waits for the formatted text of each file.
@@ -100,16 +107,24 @@ class Formatting:
             for process in self._processes:
                 process.wait()
             return {
-                path: "".join(p if isinstance(p, str) else p.text() for p in pieces)
+                path: "".join([self._text(piece) for piece in pieces])
                 for path, pieces in self._pieces.items()
             }
         finally:
             self.close()
 
+    def _text(self, piece: _Piece | str) -> str:
+        if isinstance(piece, str):
+            return piece
+        text = piece.text()
+        self._kept.keep(piece.key, text)
+        return text
+
     def close(self) -> None:
         """Ends the formatting, finished or not."""
         for process in self._processes:
             process.end()
+        self._kept.close()
         self._folder.cleanup()
 
 
@@ -121,6 +136,8 @@ class _Piece:
     """The path of the whole file in the project."""
     file: Path
     size: int
+    key: str
+    """What its formatted text is kept by."""
 
     def text(self) -> str:
         return self.file.read_bytes().decode()

@@ -172,6 +172,35 @@ func.func @scale() attributes {ttkernel.thread = #ttkernel.thread<THREAD>} {
 """
 
 
+def test_circular_buffers_have_the_ports_that_they_were_given(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    module = tmp_path / "kernel.mlir"
+    types = (
+        "!ttkernel.cb<cb_out0, 294912, memref<2x!ttcore.tile<32x32, bf16>>, 2048, 1>",
+        "!ttkernel.cb<0, 5, memref<2x!ttcore.tile<32x32, bf16>>>",
+        "!ttkernel.cb<2, !ttcore.tile<32x32, bf16>>",
+    )
+    arguments = ", ".join(f"%cb_{name}: {t}" for name, t in zip("abc", types, strict=True))
+    waits = "".join(
+        f"  ttkernel.cb_wait_front(%cb_{name}, %1) : ({t}, index) -> ()\n"
+        for name, t in zip("abc", types, strict=True)
+    )
+    module.write_text(
+        f"func.func @wait({arguments}) attributes {{ttkernel.thread = "
+        f"#ttkernel.thread<compute>}} {{\n  %1 = arith.constant 1 : index\n{waits}  return\n}}\n"
+    )
+    assert main(["--ttkernel-to-cpp", str(module)]) == 0
+    text = capsys.readouterr().out
+    assert "constexpr uint32_t cb_a = 16;  // at 0x48000 in L1" in text
+    assert "constexpr uint32_t cb_b = 5;\n" in text
+    assert "constexpr uint32_t cb_c = 2;\n" in text
+    assert "cb_wait_front(cb_a, 1);" in text
+    module.write_text(module.read_text().replace("cb_out0", "cb_top0"))
+    assert main(["--ttkernel-to-cpp", str(module)]) == 1
+    assert "there is no circular buffer 'cb_top0'" in capsys.readouterr().err
+
+
 def test_kernels_without_what_launches_them(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -13,6 +13,7 @@ from ttcodegen.dialects.tile import TileType
 from ttcodegen.dialects.ttkernel.attributes import (
     BroadcastType,
     CBType,
+    CircularBufferPlaceAttr,
     DataFormatType,
     DestinationReuse,
     EltwiseBinaryType,
@@ -220,7 +221,48 @@ def test_older_circular_buffers_are_read() -> None:
         f"!ttkernel.cb<cb_in0, 294912, {memref}, 4096, 1>",
     ):
         module = parse(kernel("ttkernel.return() : () -> ()", f"%cb: {text}"))
-        assert "!ttkernel.cb<8192, f32>" in text_of(module)
+        type_ = next(op for op in module.walk() if op.regions and op.regions[0].blocks[0].args)
+        found = type_.regions[0].block.args[0].type
+        assert isinstance(found, CBType)
+        assert (found.pages.data, str(found.element_type)) == (8192, "f32")
+        assert text.replace("#tt.", "#ttcore.") in text_of(module)
+        assert text_of(parse(text_of(module))) == text_of(module)
+
+
+@pytest.mark.parametrize(
+    ("text", "number", "address"),
+    [
+        ("0, 2, memref<4xf32>", 2, 0),
+        ("294912, 31, memref<4xf32>", 31, 294912),
+        ("cb_in7, 64, memref<4xf32>", 7, 64),
+        ("cb_dataflow1, 64, memref<4xf32>, 16, 2", 9, 64),
+        ("cb_out0, 64, memref<4xf32>, 16, 2", 16, 64),
+        ("cb_intermed7, 64, memref<4xf32>, 16, 2", 31, 64),
+        ("cb_elsewhere0, 64, memref<4xf32>", None, 64),
+    ],
+)
+def test_ports_and_addresses_are_kept(text: str, number: int | None, address: int) -> None:
+    module = parse(kernel("ttkernel.return() : () -> ()", f"%cb: !ttkernel.cb<{text}>"))
+    [kernel_function] = [op for op in module.walk() if isinstance(op, FuncOp)]
+    type_ = kernel_function.body.block.args[0].type
+    assert isinstance(type_, CBType)
+    assert isinstance(type_.place, CircularBufferPlaceAttr)
+    assert (type_.place.data.number, type_.place.data.address) == (number, address)
+    assert f"!ttkernel.cb<{text}>" in text_of(module)
+
+
+@pytest.mark.parametrize("text", ["0, memref<4xf32>", "cb_in0, memref<4xf32>", "cb_in0, 2, f32"])
+def test_older_circular_buffers_say_port_and_address(text: str) -> None:
+    with pytest.raises(CompileError, match=r"a circular buffer (with a memref )?needs its"):
+        parse(kernel("ttkernel.return() : () -> ()", f"%cb: !ttkernel.cb<{text}>"))
+
+
+@pytest.mark.parametrize(("word", "printed"), [("noc0", "noc0"), ("noc1", "noc1"), ("noc", "noc"),
+                                               ("tensix", "compute")])  # fmt: skip
+def test_the_network_of_a_kernel_is_kept(word: str, printed: str) -> None:
+    text = kernel("ttkernel.return() : () -> ()").replace("thread<compute>", f"thread<{word}>")
+    assert f"#ttkernel.thread<{word}>" in text
+    assert f"#ttkernel.thread<{printed}>" in text_of(parse(text))
 
 
 def test_attributes_in_full_are_read_too() -> None:

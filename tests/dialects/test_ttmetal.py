@@ -146,6 +146,10 @@ module attributes {{tt.device = #tt.device<#tt.grid<8x8, (d0, d1) -> (0, d0, d1)
     printed = text_of(module)
     assert "ttcore.arg_alloc = [#ttcore.arg_alloc<0, 32768, system>]" in printed
     assert "ttkernel.builtin(%arg2_2, %arg3_2, %arg4_2, @eltwise, @mulitply)" in printed
+    threads = "[#ttkernel.thread<noc0>, #ttkernel.thread<noc1>, #ttkernel.thread<compute>]"
+    assert threads in printed
+    for port in range(3):
+        assert printed.count(f"!ttkernel.cb<0, {port}, memref<64x128xf32, ") >= 4
 
 
 REGIONS = f"""

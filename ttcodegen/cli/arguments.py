@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import sys
 from collections.abc import Iterable, Sequence
-from typing import IO, Any
+from typing import Any
 
 from ttcodegen.messages import Level, set_level
 from ttcodegen.suggestions import did_you_mean
@@ -58,7 +58,7 @@ class ArgumentParser(argparse.ArgumentParser):
                 found.update(parsers)  # pyright: ignore[reportUnknownArgumentType]
         return found
 
-    def _print_message(self, message: str, file: IO[str] | None = None) -> None:
+    def _print_message(self, message: str, file: Any = None) -> None:
         """Writes help or usage. argparse ignores that it cannot; a standard output that takes
         nothing is an error, as it is for all else that is written there."""
         if file is sys.stdout:

@@ -21,7 +21,7 @@ from xdsl.ir import Block, Operation, SSAValue
 
 from ttcodegen.diagnostics import CompileError
 from ttcodegen.dialects.programs import CircularBuffer, Kernel, Program
-from ttcodegen.dialects.ttkernel.attributes import ThreadType
+from ttcodegen.dialects.ttkernel.attributes import CBType, CircularBufferPlaceAttr, ThreadType
 from ttcodegen.dialects.ttkernel.cpp_calls import cpp_type, fill_in, kernel_call
 from ttcodegen.dialects.ttkernel.definition import CallForm
 from ttcodegen.dialects.ttkernel.operation import TTKernelOp
@@ -193,8 +193,8 @@ class _KernelWriter:
             self.body.blank()
 
     def _write_buffers(self, function: FuncOp) -> None:
-        """Circular buffers that a kernel gets as arguments of its function: the first is number 0,
-        and so on."""
+        """Circular buffers that a kernel gets as arguments of its function: the numbers that their
+        types tell; else the first is number 0, and so on."""
         arguments = body_of(function).args
         for argument in arguments:
             if argument.type.name != CIRCULAR_BUFFER:
@@ -203,16 +203,25 @@ class _KernelWriter:
                 )
         if arguments:
             self.body.comment("Circular buffers.")
-        for number, argument in enumerate(arguments):
+        for position, argument in enumerate(arguments):
+            place = cast(CBType, argument.type).place
+            number, remark = position, ""
+            if isinstance(place, CircularBufferPlaceAttr):
+                found = place.data.number
+                if found is None:
+                    raise CompileError(f"there is no circular buffer '{place.data.port}'", argument)
+                number = found
+                remark = f"at {place.data.address:#x} in L1" if place.data.address else ""
             name = identifier(argument.name_hint or f"cb_{number}")
-            self.values[argument] = self._constant(name, number)
+            self.values[argument] = self._constant(name, number, remark)
         if arguments:
             self.body.blank()
 
-    def _constant(self, name: str, number: int) -> SSAValue:
+    def _constant(self, name: str, number: int, remark: str = "") -> SSAValue:
         """A number with a name; gives the name as a value."""
         unique = self.names.unique(name)
-        self.body.verbatim(f"constexpr uint32_t {unique} = {_spelled(number)};")
+        comment = f"  // {remark}" if remark else ""
+        self.body.verbatim(f"constexpr uint32_t {unique} = {_spelled(number)};{comment}")
         return self.body.literal(unique, "uint32_t")
 
     def _check(self, names: set[str]) -> None:

@@ -426,7 +426,7 @@ class DispatchOp(IRDLOperation):
                 "core_ranges"
             )
         if threads:
-            kinds = [t.data for t in threads if isinstance(t, ThreadTypeAttr)]
+            kinds = [t.data.kind for t in threads if isinstance(t, ThreadTypeAttr)]
             _verify_regions(self, self.kernels, kinds)
         elif self.kernel_configs is not None:
             configs = self.kernel_configs.data

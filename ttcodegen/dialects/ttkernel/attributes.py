@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from math import prod
 from typing import cast
 
 from xdsl.dialects.builtin import ArrayAttr, BoolAttr, IntAttr, MemRefType, NoneAttr
-from xdsl.ir import Attribute, ParametrizedAttribute, TypeAttribute
+from xdsl.ir import Attribute, Data, ParametrizedAttribute, TypeAttribute
 from xdsl.irdl import irdl_attr_definition
 from xdsl.parser import AttrParser
 from xdsl.printer import Printer
@@ -19,11 +20,19 @@ from ttcodegen.dialects.tile import TileType
 
 
 class ThreadType(StrEnum):
-    """Which processors of a core run a kernel."""
+    """Which processors of a core run a kernel. In 2024 a kernel that moves data said on which of
+    the two networks, and so on which processor."""
 
     NOC = "noc"
+    NOC0 = "noc0"
+    NOC1 = "noc1"
     COMPUTE = "compute"
     ETHERNET = "ethernet"
+
+    @property
+    def kind(self) -> ThreadType:
+        """The same without the network: what decides which ops a kernel may have."""
+        return ThreadType.NOC if self in (ThreadType.NOC0, ThreadType.NOC1) else self
 
 
 class ReduceType(StrEnum):
@@ -106,7 +115,7 @@ class ThreadTypeAttr(WordAttribute[ThreadType]):
     """`#ttkernel.thread<compute>`: on a function, that it is a kernel and who runs it."""
 
     name = "ttkernel.thread"
-    older_words = {"tensix": "compute", "noc0": "noc", "noc1": "noc"}
+    older_words = {"tensix": "compute"}
 
 
 @irdl_attr_definition
@@ -158,20 +167,80 @@ class KernelArgumentTypeAttr(WordAttribute[KernelArgumentType]):
     name = "ttkernel.arg_type"
 
 
+_PORTS = {"cb_in": 0, "cb_dataflow": 8, "cb_out": 16, "cb_intermed": 24}
+"""The first port of each kind, as tt-metal called and numbered circular buffers in 2024."""
+
+
+@dataclass(frozen=True)
+class CircularBufferPlace:
+    """Which circular buffer a type of 2024 is, and where."""
+
+    port: str
+    """As it is written: a number, or a name such as `cb_in0`."""
+    address: int
+    """In bytes, in the L1 of each core."""
+    buffer: MemRefType[Attribute]
+    sizes: tuple[int, ...] = ()
+    """The bytes of a page, and how many buffers of the size of `buffer` there are."""
+
+    @property
+    def number(self) -> int | None:
+        """The number of the circular buffer; None if its name is an unknown one."""
+        kind = self.port.rstrip("0123456789")
+        digits = self.port[len(kind) :]
+        first = _PORTS.get(kind) if kind else 0
+        return None if first is None or not digits else first + int(digits)
+
+
+@irdl_attr_definition
+class CircularBufferPlaceAttr(Data[CircularBufferPlace]):
+    """What types of circular buffers said in 2024 beside their pages: a part of such a type."""
+
+    name = "ttkernel.cb_place"
+
+    @classmethod
+    def parse_parameter(cls, parser: AttrParser) -> CircularBufferPlace:
+        parser.raise_error(f"#{cls.name} stands in !{CBType.name} only")
+
+    def print_parameter(self, printer: Printer) -> None:
+        place = self.data
+        # A number came behind the address, a name in front of it.
+        first, second = place.port, str(place.address)
+        if place.port.isdecimal():
+            first, second = second, first
+        printer.print_string(f"<{first}, {second}, ")
+        printer.print_attribute(place.buffer)
+        for size in place.sizes:
+            printer.print_string(f", {size}")
+        printer.print_string(">")
+
+
 @irdl_attr_definition
 class CBType(ParametrizedAttribute, TypeAttribute):
     """`!ttkernel.cb<pages, element type>`: a circular buffer.
 
-    Until 2025 it was `cb<port, address, memref, page size, buffers>`, which is read as well: the
-    memref tells pages and element type.
+    In 2024 it was `cb<address, port, memref>`, then `cb<port, address, memref, page size, buffers>`
+    with a name for the port. Both are read, and printed again as they were; the memref tells pages
+    and element type.
     """
 
     name = "ttkernel.cb"
     pages: IntAttr
     element_type: Attribute
+    place: Attribute
+    """A `CircularBufferPlaceAttr` in types of 2024, else a NoneAttr."""
 
-    def __init__(self, pages: int | IntAttr, element_type: Attribute) -> None:
-        super().__init__(IntAttr(pages) if isinstance(pages, int) else pages, element_type)
+    def __init__(
+        self,
+        pages: int | IntAttr,
+        element_type: Attribute,
+        place: CircularBufferPlaceAttr | None = None,
+    ) -> None:
+        super().__init__(
+            IntAttr(pages) if isinstance(pages, int) else pages,
+            element_type,
+            place or NoneAttr(),
+        )
 
     @property
     def page_bytes(self) -> int:
@@ -188,6 +257,7 @@ class CBType(ParametrizedAttribute, TypeAttribute):
     def parse_parameters(cls, parser: AttrParser) -> list[Attribute]:
         with parser.in_angle_brackets():
             numbers: list[int] = []
+            name: str | None = None
             type_: Attribute | None = None
             while True:
                 if (number := parser.parse_optional_integer()) is not None:
@@ -195,20 +265,36 @@ class CBType(ParametrizedAttribute, TypeAttribute):
                 elif (found := parser.parse_optional_type()) is not None:
                     type_ = found
                 else:
-                    parser.parse_identifier()  # an older port, such as cb_in0
+                    name = parser.parse_identifier()
                 if parser.parse_optional_punctuation(",") is None:
                     break
             if isinstance(type_, MemRefType):
                 buffer = cast("MemRefType[Attribute]", type_)
-                return [IntAttr(prod(buffer.get_shape())), buffer.element_type]
-            if type_ is None or len(numbers) != 1:
+                pages = IntAttr(prod(buffer.get_shape()))
+                return [pages, buffer.element_type, _place(parser, name, numbers, buffer)]
+            if type_ is None or len(numbers) != 1 or name is not None:
                 parser.raise_error("a circular buffer needs its pages and their element type")
-            return [IntAttr(numbers[0]), type_]
+            return [IntAttr(numbers[0]), type_, NoneAttr()]
 
     def print_parameters(self, printer: Printer) -> None:
+        if isinstance(self.place, CircularBufferPlaceAttr):
+            self.place.print_parameter(printer)
+            return
         printer.print_string(f"<{self.pages.data}, ")
         printer.print_attribute(self.element_type)
         printer.print_string(">")
+
+
+def _place(
+    parser: AttrParser, name: str | None, numbers: list[int], buffer: MemRefType[Attribute]
+) -> CircularBufferPlaceAttr:
+    """Of the numbers of a type of 2024, in their order."""
+    known = 1 if name is not None else 2
+    if len(numbers) < known or min(numbers) < 0:
+        parser.raise_error("a circular buffer with a memref needs its port and its address")
+    port = name if name is not None else str(numbers[1])
+    sizes = tuple(numbers[known:])
+    return CircularBufferPlaceAttr(CircularBufferPlace(port, numbers[0], buffer, sizes))
 
 
 @irdl_attr_definition
@@ -433,6 +519,7 @@ TTKERNEL_ATTRIBUTES: list[type[Attribute]] = [
     ArgumentSpecAttr,
     BroadcastTypeAttr,
     CBType,
+    CircularBufferPlaceAttr,
     DataFormatType,
     DestinationReuseAttr,
     EltwiseBinaryTypeAttr,

@@ -225,13 +225,14 @@ def _mismatch(specs: Signature, types: Sequence[Attribute], noun: str = "operand
 
 
 def kernel_thread(kernel: FuncOp) -> ThreadType:
-    """Which thread runs a kernel; raises VerifyException if the function is no kernel."""
+    """The kind of thread that runs a kernel; raises VerifyException if the function is no
+    kernel."""
     attribute = kernel.attributes.get(THREAD)
     if not isinstance(attribute, ThreadTypeAttr):
         raise VerifyException(
             f"@{kernel.sym_name.data}: attribute '{THREAD}' should be a #{ThreadTypeAttr.name}"
         )
-    return attribute.data
+    return attribute.data.kind
 
 
 def destination_tiles(kernel: FuncOp) -> int:

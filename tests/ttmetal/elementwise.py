@@ -26,7 +26,7 @@ from xdsl.ir import Attribute, Block, Region, SSAValue
 
 from tests.random_programs.recipes.regular import is_regular, result_kind
 from ttcodegen import ops
-from ttcodegen.conversions.ttir_to_ttmetal.coverage import obstacle
+from ttcodegen.conversions.ttir_to_ttmetal.coverage import unsupported_reason
 from ttcodegen.conversions.ttir_to_ttmetal.registers import capacity
 from ttcodegen.dialects.datatypes import bf16, f32, i1, si32, ui8, ui16, ui32
 from ttcodegen.dialects.operation import CatalogueOp
@@ -111,7 +111,7 @@ def _domain(spec: OperandSpec, element: Attribute) -> Domain:
 def _has_program(candidate: Candidate, element: Attribute) -> bool:
     types = [TensorType(i1 if mask else element, SHAPE) for mask in candidate.masks]
     block = Block(arg_types=types)
-    return obstacle(_emit(block, candidate, block.args)) is None
+    return unsupported_reason(_emit(block, candidate, block.args)) is None
 
 
 def _emit(block: Block, candidate: Candidate, operands: Sequence[SSAValue]) -> CatalogueOp:

@@ -52,7 +52,7 @@ def _walk(name: str, data_type: DataType) -> tuple[tuple[str, str], ...]:
         "tensor": name,
         "page": "tile",
         "element": element,
-        "spread": "none",
+        "broadcast": "none",
         "padding": None,
         "kept": None,
     }

@@ -61,7 +61,7 @@ void kernel_main() {
     constexpr uint32_t cb_x = get_named_compile_time_arg_val("cb_x");
     // Circular buffer: 2 pages of 2048 bytes, bf16.
     constexpr uint32_t cb_y = get_named_compile_time_arg_val("cb_y");
-    // What each core is told.
+    // Runtime arguments.
     const uint32_t count = get_arg_val<uint32_t>(0);
     // Destination registers.
     constexpr uint32_t dst0 = 0;

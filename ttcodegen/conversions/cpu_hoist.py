@@ -17,7 +17,7 @@ from xdsl.dialects.func import CallOp, FuncOp, ReturnOp
 from xdsl.ir import Block, BlockArgument, Operation, Region, SSAValue
 from xdsl.passes import ModulePass
 
-from ttcodegen.conversions.ttir_to_ttmetal.coverage import MOST_ELEMENTS, obstacle
+from ttcodegen.conversions.ttir_to_ttmetal.coverage import MOST_ELEMENTS, unsupported_reason
 from ttcodegen.diagnostics import copy_source_offset
 from ttcodegen.dialects.datatypes import shape_of
 from ttcodegen.dialects.functions import (
@@ -68,7 +68,7 @@ class CPUHoist(ModulePass):
     name = "cpu-hoist"
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
-        _Hoisting(op).hoist(lambda op: runs_on_cpu(op) and obstacle(op) is not None)
+        _Hoisting(op).hoist(lambda op: runs_on_cpu(op) and unsupported_reason(op) is not None)
         _pass_constants(op)
 
 

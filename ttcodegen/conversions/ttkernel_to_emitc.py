@@ -178,7 +178,7 @@ class _KernelWriter:
             self._define(values, name, f"constexpr uint32_t {name} = {call}", remark)
         if passed:
             self.headers.add(ARGUMENTS_HEADER)
-            self.body.comment("What each core is told.")
+            self.body.comment("Runtime arguments.")
         for index, values in sorted(passed.items()):
             name = self.kernel.arguments[index].name
             call = f"get_arg_val<uint32_t>({index})"

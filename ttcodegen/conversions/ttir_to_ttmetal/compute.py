@@ -80,7 +80,7 @@ class ComputeKernel:
         self._only_format = formats.pop() if len(formats) == 1 else None
 
     def forget(self) -> None:
-        """The engines may be set up in any way here: at the start of a loop's body, behind ops that
+        """The engines may be set up in any way here: at the start of a loop's body, after ops that
         set them up otherwise."""
         self._unpacker = None
         self._unpacked = self._only_format

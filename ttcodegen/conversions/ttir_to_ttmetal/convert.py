@@ -249,7 +249,7 @@ class _FunctionConverter:
         launch = self._create("ttmetal.enqueue_program", [*inputs, *outputs], [])
         launch.attributes["program"] = program_attribute(lowered.program)
         launch.attributes["meaning"] = SymbolRefAttr(meaning.sym_name.data)
-        self._add(launch, group.anchor or group.ops[-1])
+        self._add(launch, group.root or group.ops[-1])
         self._made += [meaning, *lowered.kernels]
 
     def _meaning(self, group: Group, lowered: Lowered, name: str) -> FuncOp:
@@ -295,7 +295,7 @@ def _short_name(op: Operation) -> str:
 def _with_deallocations(
     context: Context, ops: Sequence[Operation], results: Iterable[SSAValue]
 ) -> list[Operation]:
-    """The ops, with buffers given back behind their last use."""
+    """The ops, with buffers given back after their last use."""
     roots: dict[SSAValue, SSAValue] = {}
     for op in ops:
         for result in op.results:

@@ -11,9 +11,9 @@ from xdsl.ir import Operation
 from ttcodegen.conversions.ttir_to_ttmetal.groups import (
     is_elementwise,
     is_fill,
-    tile_obstacle,
+    unsupported_on_tiles,
 )
-from ttcodegen.conversions.ttir_to_ttmetal.moves import is_movement
+from ttcodegen.conversions.ttir_to_ttmetal.index_maps import is_movement
 from ttcodegen.conversions.ttir_to_ttmetal.reductions import REDUCTIONS
 from ttcodegen.diagnostics import CompileError, Diagnostic
 from ttcodegen.dialects.datatypes import DataType, shape_of
@@ -29,7 +29,7 @@ MOST_ELEMENTS = 2**32
 """Kernels count elements with 32 bits."""
 
 
-def obstacle(op: Operation) -> str | None:
+def unsupported_reason(op: Operation) -> str | None:
     """Why there is no program for an op, None if there is one."""
     if not isinstance(op, CatalogueOp):
         known = isinstance(op, ReturnOp | FuncOp) or CPU_CALL in op.attributes
@@ -37,16 +37,16 @@ def obstacle(op: Operation) -> str | None:
     if any(size == 0 for value in (*op.operands, *op.results) for size in shape_of(value.type)):
         return f"'{op.name}' of a tensor without elements has no lowering"
     if is_elementwise(op):
-        return tile_obstacle(op)
+        return unsupported_on_tiles(op)
     if op.name in REDUCTIONS or op.name == "ttir.matmul":
         integers = [v for v in op.operands if not declared_data_type(v).is_float]
         return f"'{op.name}' of integers has no lowering" if integers else None
     if is_movement(op) or op.name == "ttir.embedding":
-        return _movement_obstacle(op)
+        return _unsupported_movement(op)
     return None if is_fill(op) else f"'{op.name}' has no lowering"
 
 
-def _movement_obstacle(op: CatalogueOp) -> str | None:
+def _unsupported_movement(op: CatalogueOp) -> str | None:
     largest = max(prod(shape_of(value.type)) for value in (*op.operands, *op.results))
     if largest > MOST_ELEMENTS:
         return f"'{op.name}' of more than {MOST_ELEMENTS} elements has no lowering"
@@ -67,7 +67,7 @@ def check_coverage(module: ModuleOp) -> None:
     for op in (op for function in hosts for op in function.walk()):
         if _is_dead(op):
             continue
-        reason = obstacle(op)
+        reason = unsupported_reason(op)
         if reason is not None:
             found.setdefault(reason, []).append(op)
     if found:

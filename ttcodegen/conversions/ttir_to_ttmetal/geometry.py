@@ -21,7 +21,7 @@ class TiledShape:
 
     @cached_property
     def batch(self) -> tuple[int, ...]:
-        """The dimensions in front of the last two."""
+        """The dimensions before the last two."""
         return self.shape[:-2]
 
     @property
@@ -89,7 +89,7 @@ def broadcast_strides(operand: TiledShape, domain: TiledShape) -> list[int]:
 
 
 @dataclass(frozen=True)
-class Spread:
+class Broadcast:
     """Which part of a tile is repeated because the operand has one row, one column or both."""
 
     rows: bool
@@ -105,8 +105,8 @@ class Spread:
         return "column" if self.columns else "none"
 
 
-def spread_of(operand: TiledShape, domain: TiledShape) -> Spread:
+def broadcast_of(operand: TiledShape, domain: TiledShape) -> Broadcast:
     """How the tiles of an operand have to be filled up for a domain it is broadcast over."""
-    return Spread(
+    return Broadcast(
         operand.height == 1 and domain.height > 1, operand.width == 1 and domain.width > 1
     )

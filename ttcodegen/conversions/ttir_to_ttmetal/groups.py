@@ -2,7 +2,7 @@
 
 Chains of elementwise ops share a program, and so do the reduction or the matrix product that they
 begin or end at. An op joins the youngest of the programs that its operands come from, never an
-older one: so no program ever waits for one that was begun behind it, and the programs can run in
+older one: so no program ever waits for one that was begun after it, and the programs can run in
 the order in which they were begun.
 """
 
@@ -17,7 +17,7 @@ from xdsl.ir import Block, Operation, SSAValue
 from xdsl.utils.exceptions import VerifyException
 
 from ttcodegen.conversions.cpu_calls import overwritten_operands
-from ttcodegen.conversions.ttir_to_ttmetal.moves import is_movement, is_view
+from ttcodegen.conversions.ttir_to_ttmetal.index_maps import is_movement, is_view
 from ttcodegen.conversions.ttir_to_ttmetal.reductions import REDUCTIONS
 from ttcodegen.conversions.ttir_to_ttmetal.registers import allocate, capacity
 from ttcodegen.dialects.datatypes import DataType, shape_of
@@ -40,7 +40,7 @@ class Kind(Enum):
     TILES = auto()
     """Elementwise ops, perhaps with a reduction."""
     MATMUL = auto()
-    """A matrix product, perhaps with elementwise ops behind it."""
+    """A matrix product, perhaps with elementwise ops after it."""
     MOVEMENT = auto()
     """An op that puts elements elsewhere."""
     EMBEDDING = auto()
@@ -56,26 +56,26 @@ class Group:
     index: int
     kind: Kind
     shape: tuple[int, ...]
-    """Of the values that elementwise ops in front of the anchor work on."""
+    """Of the values that elementwise ops before the root work on."""
     ops: list[CatalogueOp] = field(default_factory=list[CatalogueOp])
-    anchor: CatalogueOp | None = None
+    root: CatalogueOp | None = None
     """The op that is not elementwise: reduction, matrix product, movement, embedding."""
     call: CallOp | None = None
 
     @property
     def result_shape(self) -> tuple[int, ...]:
         """Of the values that the program gives."""
-        return self.anchor.result_shape if self.anchor is not None else self.shape
+        return self.root.result_shape if self.root is not None else self.shape
 
     @property
-    def before(self) -> list[CatalogueOp]:
-        """The elementwise ops in front of the anchor; all if there is none."""
-        return self.ops if self.anchor is None else self.ops[: self.ops.index(self.anchor)]
+    def producers(self) -> list[CatalogueOp]:
+        """The elementwise ops before the root; all if there is none."""
+        return self.ops if self.root is None else self.ops[: self.ops.index(self.root)]
 
     @property
-    def behind(self) -> list[CatalogueOp]:
-        """The elementwise ops behind the anchor."""
-        return [] if self.anchor is None else self.ops[self.ops.index(self.anchor) + 1 :]
+    def epilogue(self) -> list[CatalogueOp]:
+        """The elementwise ops after the root."""
+        return [] if self.root is None else self.ops[self.ops.index(self.root) + 1 :]
 
     def inputs(self) -> list[SSAValue]:
         """Values from outside, in order of first use, without those that are one number."""
@@ -87,7 +87,7 @@ class Group:
         """Whether a number can stand for the value: only elementwise ops of the group read it."""
         if splat_of(value) is None:
             return False
-        return all(value not in op.operands for op in self.ops if op is self.anchor)
+        return all(value not in op.operands for op in self.ops if op is self.root)
 
     def outputs(self) -> list[SSAValue]:
         """Values that ops outside the group read, in order."""
@@ -122,7 +122,7 @@ def is_elementwise(op: Operation) -> bool:
     return isinstance(definition, TTIRDefinition) and definition.tile is not None
 
 
-def tile_obstacle(op: CatalogueOp) -> str | None:
+def unsupported_on_tiles(op: CatalogueOp) -> str | None:
     """Why an elementwise op cannot be done on tiles, None if it can."""
     builder = TileBuilder()
     tiles = [builder.new_tile(declared_data_type(value)) for value in op.operands]
@@ -186,22 +186,22 @@ def _fits(group: Group) -> bool:
     if len(group.ops) > MAX_OPS or len(group.inputs()) + len(group.outputs()) > MAX_BUFFERS:
         return False
     outside = set(group.outputs())
-    wide = group.anchor is not None or needs_fp32(
+    wide = group.root is not None or needs_fp32(
         [*group.inputs(), *(result for op in group.ops for result in op.results)]
     )
-    for ops in (group.before, group.behind):
+    for ops in (group.producers, group.epilogue):
         builder = TileBuilder()
         known: dict[SSAValue, Tile] = {}
         held: dict[Tile, int] = {}
-        if group.anchor is not None:
-            # The accumulator in front of the anchor, what it gives behind it.
+        if group.root is not None:
+            # The accumulator before the root, what it gives after it.
             tile = builder.new_tile(DataType.FLOAT32)
             held[tile] = 0
-            if ops is not group.before:
-                known[group.anchor.results[0]] = tile
+            if ops is not group.producers:
+                known[group.root.results[0]] = tile
         lower_chain(builder, ops, known, {})
-        if ops is group.before and group.anchor is not None:
-            ends = [known[v] for v in group.anchor.operands if v in known]
+        if ops is group.producers and group.root is not None:
+            ends = [known[v] for v in group.root.operands if v in known]
             ends += [tile for tile in held]
         else:
             ends = [known[v] for v in known if v in outside]
@@ -243,10 +243,10 @@ class _Grouping:
     def _begin(self, op: CatalogueOp, kind: Kind) -> None:
         group = Group(len(self.groups), kind, op.result_shape, [op])
         if not is_elementwise(op):
-            group.anchor = op
+            group.root = op
             group.shape = shape_of(op.operands[0].type)
         self.groups.append(group)
-        self._own(op, group)
+        self._assign(op, group)
 
     def call(self, op: CallOp) -> None:
         """A function for the CPU. Whoever reads what it gives, or what it overwrites, waits."""
@@ -255,11 +255,11 @@ class _Grouping:
         for value in (*op.results, *overwritten_operands(op)):
             self._of[value] = group
 
-    def _own(self, op: CatalogueOp, group: Group) -> None:
+    def _assign(self, op: CatalogueOp, group: Group) -> None:
         for result in op.results:
             self._of[result] = group
 
-    def _youngest(self, op: CatalogueOp) -> Group | None:
+    def _latest_group(self, op: CatalogueOp) -> Group | None:
         """The group to join: None if there is none, or what it gives is read in another shape."""
         found = [(self._of[value], value) for value in op.operands if value in self._of]
         youngest = max((group for group, _ in found), key=lambda g: g.index, default=None)
@@ -268,7 +268,7 @@ class _Grouping:
         return youngest
 
     def _add_elementwise(self, op: CatalogueOp) -> None:
-        group = self._youngest(op)
+        group = self._latest_group(op)
         if (
             group is not None
             and group.kind in (Kind.TILES, Kind.MATMUL)
@@ -276,30 +276,30 @@ class _Grouping:
         ):
             group.ops.append(op)
             if _fits(group):
-                self._own(op, group)
+                self._assign(op, group)
                 return
             group.ops.pop()
         self._begin(op, Kind.TILES)
 
     def _add_reduction(self, op: CatalogueOp) -> None:
-        group = self._youngest(op)
+        group = self._latest_group(op)
         if group is None or not self._reducible(group, op):
             self._begin(op, Kind.TILES)
             return
         group.ops.append(op)
-        group.anchor = op
+        group.root = op
         if _fits(group):
-            self._own(op, group)
+            self._assign(op, group)
             return
         group.ops.pop()
-        group.anchor = None
+        group.root = None
         self._begin(op, Kind.TILES)
 
     @staticmethod
     def _reducible(group: Group, op: CatalogueOp) -> bool:
         """Whether the reduction is all that becomes of what the group computes, and no padding of
         tiles gets in between."""
-        if group.kind is not Kind.TILES or group.anchor is not None:
+        if group.kind is not Kind.TILES or group.root is not None:
             return False
         shape = shape_of(op.operands[0].type)
         if group.shape != shape:

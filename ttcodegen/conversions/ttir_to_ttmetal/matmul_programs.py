@@ -1,4 +1,4 @@
-"""Products of matrices over a grid of cores, perhaps with elementwise ops behind them.
+"""Products of matrices over a grid of cores, perhaps with elementwise ops after them.
 
 Each core computes a block of the result. The blocks of the operands that it needs are read once by
 the first core of a row (left operand) and of a column (right operand) and sent to the others, one
@@ -18,11 +18,12 @@ from ttcodegen.conversions.ttir_to_ttmetal.blocking import Blocking
 from ttcodegen.conversions.ttir_to_ttmetal.compute import ComputeKernel
 from ttcodegen.conversions.ttir_to_ttmetal.geometry import (
     TiledShape,
+    broadcast_of,
     broadcast_strides,
     row_major_strides,
-    spread_of,
 )
 from ttcodegen.conversions.ttir_to_ttmetal.groups import Group, lower_chain
+from ttcodegen.conversions.ttir_to_ttmetal.loop_nests import LoopNest
 from ttcodegen.conversions.ttir_to_ttmetal.program_parts import (
     DOUBLE,
     Lowered,
@@ -34,7 +35,6 @@ from ttcodegen.conversions.ttir_to_ttmetal.program_parts import (
     tile_bytes,
 )
 from ttcodegen.conversions.ttir_to_ttmetal.registers import allocate, capacity
-from ttcodegen.conversions.ttir_to_ttmetal.walks import Walk
 from ttcodegen.dialects.cores import CoreRange
 from ttcodegen.dialects.datatypes import DataType, shape_of
 from ttcodegen.dialects.placement import declared_data_type
@@ -76,11 +76,11 @@ class _MatmulProgram:
         )
 
     def _divide(self) -> None:
-        anchor = self.group.anchor
-        assert anchor is not None
-        self.left, self.right = anchor.operands
-        self.transposed = bool(anchor.parameter("transpose_b"))
-        self.result = TiledShape(anchor.result_shape)
+        root = self.group.root
+        assert root is not None
+        self.left, self.right = root.operands
+        self.transposed = bool(root.parameter("transpose_b"))
+        self.result = TiledShape(root.result_shape)
         self.inner = TiledShape(shape_of(self.left.type)).width
         self.blocking = Blocking.of(
             prod(self.result.batch),
@@ -96,15 +96,15 @@ class _MatmulProgram:
         blocking = self.blocking
         self.cores = CoreRange(0, 0, blocking.grid_columns - 1, blocking.grid_rows - 1)
 
-    # What is computed behind the product
+    # What is computed after the product
 
     def _collect(self) -> None:
-        anchor = self.group.anchor
-        assert anchor is not None
+        root = self.group.root
+        assert root is not None
         self.product = self._builder.new_tile(DataType.FLOAT32)
-        known: dict[SSAValue, Tile] = {anchor.results[0]: self.product}
+        known: dict[SSAValue, Tile] = {root.results[0]: self.product}
         self.outer: dict[SSAValue, Tile] = {}
-        lower_chain(self._builder, self.group.behind, known, self.outer)
+        lower_chain(self._builder, self.group.epilogue, known, self.outer)
         outputs = self.group.outputs()
         self.results = [known[value] for value in outputs]
         self.parts = ProgramParts(self.names, [self.left, self.right, *self.outer], outputs)
@@ -176,7 +176,7 @@ class _MatmulProgram:
 
     def _add_block(self, kernel: ComputeKernel, inner_block: SSAValue | None) -> None:
         """Adds the products of one block of each operand to the sums; `inner_block` is None for the
-        last, behind which the sums are the result."""
+        last, after which the sums are the result."""
         b = self.blocking
         kernel.op("cb_wait_front", "left", b.block_rows * b.block_inner)
         kernel.op("cb_wait_front", "right", b.block_inner * b.block_columns)
@@ -235,7 +235,7 @@ class _MatmulProgram:
         kernel.pack([(register, "partial") for register in range(self._width)])
 
     def _finish(self, kernel: ComputeKernel) -> None:
-        """What is computed behind the product; packs the results."""
+        """What is computed after the product; packs the results."""
         outputs = self.output_names
         if self._is_plain:
             kernel.op("cb_reserve_back", outputs[0], self._width)
@@ -270,12 +270,12 @@ class _MatmulProgram:
 
     def _left_kernels(self) -> list[Kernel]:
         b = self.blocking
-        walk = self._batch_walk(self.left)
+        nest = self._batch_loops(self.left)
         context: dict[str, object] = {
             "tensor": self.names[self.left],
-            "page": walk.pages[0],
-            "coordinates": walk.tile_coordinates,
-            "sizes": b.words(),
+            "page": nest.pages[0],
+            "coordinates": nest.tile_coordinates,
+            "sizes": b.template_arguments(),
             "element": element_word(declared_data_type(self.left)),
             "padding": self.inner % TILE_SIDE,
         }
@@ -312,19 +312,19 @@ class _MatmulProgram:
 
     def _right_kernels(self) -> list[Kernel]:
         b = self.blocking
-        walk = self._batch_walk(self.right, *self.outer)
+        nest = self._batch_loops(self.right, *self.outer)
         context: dict[str, object] = {
             "tensor": self.names[self.right],
-            "page": walk.pages[0],
-            "coordinates": walk.tile_coordinates,
-            "sizes": b.words(),
+            "page": nest.pages[0],
+            "coordinates": nest.tile_coordinates,
+            "sizes": b.template_arguments(),
             "element": element_word(declared_data_type(self.right)),
             "padding": self.inner % TILE_SIDE,
             "transposed": self.transposed,
             "outer": [
                 self._described(value, name, page)
                 for value, name, page in zip(
-                    self.outer, self.outer_names, walk.pages[1:], strict=True
+                    self.outer, self.outer_names, nest.pages[1:], strict=True
                 )
             ],
             "outputs": [
@@ -369,14 +369,14 @@ class _MatmulProgram:
         )
         return [reader, receiver]
 
-    def _batch_walk(self, *values: SSAValue) -> Walk:
+    def _batch_loops(self, *values: SSAValue) -> LoopNest:
         """The first page of each operand's matrix, by the number of the result's matrix."""
         batch = self.result.batch or (1,)
         moves = [
             (self._batch_strides(value, len(batch)), (0,) * (len(batch) + 2)) for value in values
         ]
         grid = (*batch, 1, 1)
-        return Walk.of(grid, (1,) * len(grid), moves, "batch")
+        return LoopNest.of(grid, (1,) * len(grid), moves, "batch")
 
     def _batch_strides(self, value: SSAValue, rank: int) -> list[int]:
         shape = TiledShape(shape_of(value.type))
@@ -385,7 +385,7 @@ class _MatmulProgram:
         return [0] * (rank - len(found)) + found + [0, 0]
 
     def _described(self, value: SSAValue, name: str, page: str) -> dict[str, object]:
-        """What the kernel has to know of an operand behind the product."""
+        """What the kernel has to know of an operand of the epilogue."""
         shape = TiledShape(shape_of(value.type))
         row, column = broadcast_strides(shape, self.result)[-2:]
         terms = [page] if page != "0" else []
@@ -396,7 +396,7 @@ class _MatmulProgram:
             "tensor": self.names[value],
             "page": " + ".join(terms) or "0",
             "element": element_word(declared_data_type(value)),
-            "spread": spread_of(shape, self.result).word,
+            "broadcast": broadcast_of(shape, self.result).word,
         }
 
     def _costs(self) -> Costs:
@@ -419,9 +419,9 @@ class _MatmulProgram:
             read += self.result.tiles * tile_bytes(declared_data_type(value))
         written = sum(tensor_bytes(value) for value in self.parts.outputs)
         products = b.batches * b.rows * b.columns * b.inner
-        behind = len(self.group.behind) * self.result.tiles
+        epilogue = len(self.group.epilogue) * self.result.tiles
         return Costs(
-            tiles_computed=products + behind,
+            tiles_computed=products + epilogue,
             noc_bytes=read + sent + written,
             dram_read_bytes=read,
             dram_write_bytes=written,

@@ -10,7 +10,7 @@ from xdsl.ir import SSAValue
 from ttcodegen.conversions.ttir_to_ttmetal.compute import float_bits
 from ttcodegen.conversions.ttir_to_ttmetal.geometry import TiledShape, row_major_strides
 from ttcodegen.conversions.ttir_to_ttmetal.groups import Group
-from ttcodegen.conversions.ttir_to_ttmetal.moves import Piece, Term, pieces_of
+from ttcodegen.conversions.ttir_to_ttmetal.index_maps import Piece, Term, pieces_of
 from ttcodegen.conversions.ttir_to_ttmetal.program_parts import (
     SHARE,
     Lowered,
@@ -36,7 +36,7 @@ def lower_movement(
     group: Group, names: Mapping[SSAValue, str], name: str, cores: CoreRange
 ) -> Lowered:
     """The program of a group that is one movement."""
-    op = group.anchor
+    op = group.root
     assert op is not None
     parts = ProgramParts(names, op.operands, op.results)
     pieces = pieces_of(op)
@@ -62,7 +62,7 @@ def lower_embedding(
     group: Group, names: Mapping[SSAValue, str], name: str, cores: CoreRange
 ) -> Lowered:
     """The program of a group that is one embedding; the indices are 32-bit integers."""
-    op = group.anchor
+    op = group.root
     assert op is not None
     parts = ProgramParts(names, op.operands, op.results)
     slots = _slots(2, DataType.FLOAT32)
@@ -214,7 +214,7 @@ def _program(
         buffers=buffers,
         arguments=SHARE,
     )
-    purpose = f"Takes away the tiles of {result} ({kind})."
+    purpose = f"Writes the output tiles of {result} ({kind})."
     writer = parts.tile_writer(name, purpose, cores, buffers[-1:])
     return parts.program(
         name,

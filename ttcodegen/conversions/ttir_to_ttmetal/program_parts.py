@@ -1,8 +1,8 @@
 """What programs are put together from: the tensors that they work on, circular buffers, kernels.
 
 Everything that a kernel calls after a tensor is the tensor's name with an ending (`x_address`,
-`x_layout`, `x_tensor`, `x_elements`) or with `cb_` in front, with which no name of a tensor begins:
-so none collides with what the kernel or the device's API calls something else.
+`x_layout`, `x_tensor`, `x_elements`) or with the prefix `cb_`, with which no name of a tensor
+begins: so none collides with what the kernel or the device's API calls something else.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ _OWN_BUFFERS = ("left", "partial", "right", "scaler")
 
 def tensor_name(hint: str) -> str:
     """An identifier that reads like `hint` and that kernels can make their names of."""
-    # Two underscores in a row, as behind `class_`, are not for programs.
+    # Two underscores in a row, as after `class_`, are not for programs.
     return identifier(re.sub("^(cb_)+", "", identifier(hint))).rstrip("_")
 
 
@@ -152,7 +152,7 @@ class ProgramParts:
             context: what else the template is rendered with.
             tensors: the operands that it reads or writes.
             buffers: the circular buffers that it uses.
-            arguments: its run-time arguments behind the addresses of the tensors.
+            arguments: its run-time arguments after the addresses of the tensors.
             semaphores: those that it uses.
         """
         tensors = list(dict.fromkeys(tensors))

@@ -50,7 +50,7 @@ Step = Load | Copy | Compute
 
 @dataclass(frozen=True)
 class Allocation:
-    """The steps of a section, and where its results are behind them."""
+    """The steps of a section, and where its results are afterwards."""
 
     steps: tuple[Step, ...]
     results: Mapping[Tile, int]

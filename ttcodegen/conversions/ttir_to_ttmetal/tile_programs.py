@@ -9,17 +9,19 @@ from math import prod
 from xdsl.dialects.func import FuncOp
 from xdsl.ir import SSAValue
 
+from ttcodegen.conversions.ttir_to_ttmetal.access_patterns import AccessPattern
 from ttcodegen.conversions.ttir_to_ttmetal.compute import ComputeKernel, float_bits
 from ttcodegen.conversions.ttir_to_ttmetal.geometry import (
     TiledShape,
+    broadcast_of,
     broadcast_strides,
-    spread_of,
 )
 from ttcodegen.conversions.ttir_to_ttmetal.groups import (
     Group,
     lower_chain,
     needs_fp32,
 )
+from ttcodegen.conversions.ttir_to_ttmetal.loop_nests import LoopNest
 from ttcodegen.conversions.ttir_to_ttmetal.program_parts import (
     DOUBLE,
     SHARE,
@@ -33,8 +35,6 @@ from ttcodegen.conversions.ttir_to_ttmetal.program_parts import (
 )
 from ttcodegen.conversions.ttir_to_ttmetal.reductions import REDUCTIONS
 from ttcodegen.conversions.ttir_to_ttmetal.registers import Allocation, allocate, capacity
-from ttcodegen.conversions.ttir_to_ttmetal.visits import Visits
-from ttcodegen.conversions.ttir_to_ttmetal.walks import Walk
 from ttcodegen.dialects.cores import CoreRange
 from ttcodegen.dialects.datatypes import DataType, shape_of
 from ttcodegen.dialects.operation import CatalogueOp
@@ -107,13 +107,13 @@ class _TileProgram:
         group = self.group
         self.domain = TiledShape(group.shape)
         self.result = TiledShape(group.result_shape)
-        self.reduction = REDUCTIONS[group.anchor.name] if group.anchor is not None else None
+        self.reduction = REDUCTIONS[group.root.name] if group.root is not None else None
         self.purpose = purpose_of(group)
         self._collect()
         settings = self._settings()
         compute, function = self._compute(settings)
         writer = self.parts.tile_writer(
-            self.name, f"Takes away the tiles of {self.purpose}.", self.cores, self.output_names
+            self.name, f"Writes the output tiles of {self.purpose}.", self.cores, self.output_names
         )
         return self.parts.program(
             self.name,
@@ -131,17 +131,17 @@ class _TileProgram:
     def _collect(self) -> None:
         group = self.group
         known: dict[SSAValue, Tile] = {}
-        front: dict[SSAValue, Tile] = {}
-        lower_chain(self._builder, group.before, known, front)
-        behind: dict[SSAValue, Tile] = {}
+        producer_inputs: dict[SSAValue, Tile] = {}
+        lower_chain(self._builder, group.producers, known, producer_inputs)
+        epilogue_inputs: dict[SSAValue, Tile] = {}
         self.wide = needs_fp32([*group.inputs(), *(r for op in group.ops for r in op.results)])
-        if group.anchor is not None:
-            self._collect_reduction(group.anchor, known, front, behind)
+        if group.root is not None:
+            self._collect_reduction(group.root, known, producer_inputs, epilogue_inputs)
         outputs = group.outputs()
         self.results = [known[value] for value in outputs]
-        self.parts = ProgramParts(self.names, [*front, *behind], outputs)
-        self.inner = [self._input(v, t, self.domain) for v, t in front.items()]
-        self.outer = [self._input(v, t, self.result) for v, t in behind.items()]
+        self.parts = ProgramParts(self.names, [*producer_inputs, *epilogue_inputs], outputs)
+        self.inner = [self._input(v, t, self.domain) for v, t in producer_inputs.items()]
+        self.outer = [self._input(v, t, self.result) for v, t in epilogue_inputs.items()]
         self.output_names = [self.parts.add_tensor_buffer(value) for value in outputs]
         if self.reduction is not None and self.pooled:
             self.parts.add_buffer("scaler", DataType.BFLOAT16, 1)
@@ -155,15 +155,15 @@ class _TileProgram:
         self.reads: dict[str, int] = {}
         free = MOST_KEPT_BYTES
         for operand in self.operands:
-            visits = self._visits(operand)
+            pattern = self._access_pattern(operand)
             size = tile_bytes(operand.data_type)
-            slots = visits.slots(free // size, self.cores, self.result.tiles)
+            slots = pattern.slots(free // size, self.cores, self.result.tiles)
             if self._is_padded(operand) or len(self.parts.buffers) == CIRCULAR_BUFFERS:
                 slots = 0
             if slots:
                 self.kept[operand.name] = self.parts.add_kept_buffer(operand.name, slots), slots
                 free -= slots * size
-            self.reads[operand.name] = visits.reads(slots, self.cores, self.result.tiles)
+            self.reads[operand.name] = pattern.reads(slots, self.cores, self.result.tiles)
 
     @property
     def operands(self) -> list[_Input]:
@@ -171,29 +171,29 @@ class _TileProgram:
         return [*self.inner, *self.outer]
 
     @property
-    def _walked(self) -> tuple[int, ...]:
+    def _step_counts(self) -> tuple[int, ...]:
         """The tiles that one tile of the result is made of, in each dimension."""
         return self.steps if self.reduction is not None else (1,) * len(self.result.grid)
 
-    def _visits(self, operand: _Input) -> Visits:
+    def _access_pattern(self, operand: _Input) -> AccessPattern:
         moves, strides = self._strides(operand)
         if operand in self.outer:
-            return Visits.of(self.result.grid, moves)
-        return Visits.of((*self.result.grid, *self._walked), (*moves, *strides))
+            return AccessPattern.of(self.result.grid, moves)
+        return AccessPattern.of((*self.result.grid, *self._step_counts), (*moves, *strides))
 
     def _collect_reduction(
         self,
-        anchor: CatalogueOp,
+        root: CatalogueOp,
         known: dict[SSAValue, Tile],
-        front: dict[SSAValue, Tile],
-        behind: dict[SSAValue, Tile],
+        producer_inputs: dict[SSAValue, Tile],
+        epilogue_inputs: dict[SSAValue, Tile],
     ) -> None:
         reduction = self.reduction
         assert reduction is not None
-        source = anchor.operands[0]
+        source = root.operands[0]
         if source not in known:
-            front[source] = self._builder.new_tile(declared_data_type(source))
-            known[source] = front[source]
+            producer_inputs[source] = self._builder.new_tile(declared_data_type(source))
+            known[source] = producer_inputs[source]
         self.reduced = known[source]
         if reduction.negated:
             self.reduced = self._builder.call("negative_tile", self.reduced)
@@ -202,11 +202,11 @@ class _TileProgram:
         result = self.accumulator
         if reduction.negated:
             result = self._builder.call("negative_tile", result)
-        if anchor.name == "ttir.mean":
+        if root.name == "ttir.mean":
             share = 1.0 / (prod(self.domain.shape) / max(1, prod(self.result.shape)))
             result = self._builder.call("mul_unary_tile", result, parameters=(share,))
-        known[anchor.results[0]] = result
-        lower_chain(self._builder, self.group.behind, known, behind)
+        known[root.results[0]] = result
+        lower_chain(self._builder, self.group.epilogue, known, epilogue_inputs)
 
     def _input(self, value: SSAValue, tile: Tile, domain: TiledShape) -> _Input:
         buffer = self.parts.add_tensor_buffer(value)
@@ -292,11 +292,11 @@ class _TileProgram:
             kernel.wait(inputs)
             with kernel.builder.destination_registers():
                 kernel.run(allocation, sources)
-                self._hand_over(kernel, allocation)
+                self._pack_results(kernel, allocation)
             kernel.pop(inputs)
             self._push(kernel)
 
-    def _hand_over(self, kernel: ComputeKernel, allocation: Allocation) -> None:
+    def _pack_results(self, kernel: ComputeKernel, allocation: Allocation) -> None:
         for name in self.output_names:
             kernel.op("cb_reserve_back", name, 1)
         kernel.builder.start_packing()
@@ -354,8 +354,8 @@ class _TileProgram:
         """Brings the elements of a tile together."""
         reduction = self.reduction
         assert reduction is not None
-        words = {"row": ReduceDim.ROW, "column": ReduceDim.COL, "scalar": ReduceDim.SCALAR}
-        kind = {"reduce_type": reduction.pool, "reduce_dim": words[self.pooled]}
+        dimensions = {"row": ReduceDim.ROW, "column": ReduceDim.COL, "scalar": ReduceDim.SCALAR}
+        kind = {"reduce_type": reduction.pool, "reduce_dim": dimensions[self.pooled]}
         source = inner[0] if self.direct else "partial"
         kernel.op("reconfig_data_format", source, "scaler")
         kernel.op("reduce_init", source, "scaler", self.output_names[0], **kind)
@@ -373,29 +373,31 @@ class _TileProgram:
         kernel.op("reduce_uninit")
 
     def _finish(self, kernel: ComputeKernel) -> None:
-        """The ops behind the reduction, on the tile in the first register."""
+        """The ops after the reduction, on the tile in the first register."""
         outer = [operand.name for operand in self.outer]
         sources = {operand.tile: operand.name for operand in self.outer}
         allocation = self._allocate(self.results, {self.accumulator: 0})
         kernel.wait(outer)
         kernel.run(allocation, sources)
-        self._hand_over(kernel, allocation)
+        self._pack_results(kernel, allocation)
         kernel.pop(outer)
 
     # Data movement
 
     def _reader(self) -> Kernel:
         operands = self.operands
-        steps = self._walked
-        walk = Walk.of(self.result.grid, steps, [self._strides(operand) for operand in operands])
+        steps = self._step_counts
+        nest = LoopNest.of(
+            self.result.grid, steps, [self._strides(operand) for operand in operands]
+        )
         described = [
             self._described(operand, page)
-            for operand, page in zip(operands, walk.pages, strict=True)
+            for operand, page in zip(operands, nest.pages, strict=True)
         ]
         pool = "scaler" if self.reduction is not None and self.pooled else ""
         context: dict[str, object] = {
-            "tile_coordinates": walk.tile_coordinates,
-            "step_coordinates": walk.step_coordinates,
+            "tile_coordinates": nest.tile_coordinates,
+            "step_coordinates": nest.step_coordinates,
             "steps": prod(steps),
             "inner": described[: len(self.inner)],
             "outer": described[len(self.inner) :],
@@ -429,7 +431,7 @@ class _TileProgram:
             "tensor": self.names[operand.value],
             "page": page,
             "element": element_word(operand.data_type),
-            "spread": spread_of(operand.shape, operand.domain).word,
+            "broadcast": broadcast_of(operand.shape, operand.domain).word,
             "padding": self._padding(operand, page) if self._is_padded(operand) else None,
             "kept": self.kept.get(operand.name),
         }
@@ -457,7 +459,7 @@ class _TileProgram:
         bits = float_bits(value)
         if operand.data_type is not DataType.FLOAT32:
             bits >>= 16
-        # Which of the operand's tiles it is follows from its page, whatever the walk is.
+        # Which of the operand's tiles it is follows from its page, whatever the nest is.
         conditions = [
             *(
                 [f"({page}) % {shape.columns} == {shape.columns - 1}"]
@@ -485,8 +487,8 @@ class _TileProgram:
         for operand in self.operands:
             size = tile_bytes(operand.data_type)
             read += self.reads[operand.name] * size
-            copied += self._visits(operand).count * size if operand.name in self.kept else 0
-        # An operand that is read in front of a reduction and behind it could be kept.
+            copied += self._access_pattern(operand).count * size if operand.name in self.kept else 0
+        # An operand that is read both before a reduction and after it could be kept.
         least = sum(tensor_bytes(value) for value in self.parts.inputs)
         written = sum(tensor_bytes(value) for value in self.parts.outputs)
         return Costs(

@@ -10,12 +10,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ttcodegen.conversions.ttir_to_ttmetal.geometry import (
-    Spread,
+    Broadcast,
     TiledShape,
+    broadcast_of,
     broadcast_strides,
-    spread_of,
 )
-from ttcodegen.conversions.ttir_to_ttmetal.walks import Walk
+from ttcodegen.conversions.ttir_to_ttmetal.loop_nests import LoopNest
 
 SHAPES = st.tuples(
     st.lists(st.integers(1, 3), max_size=2),
@@ -23,12 +23,12 @@ SHAPES = st.tuples(
 ).map(lambda parts: [*parts[0], *parts[1]])
 
 
-def _page(walk: Walk, index: int, **numbers: int) -> int:
+def _page(nest: LoopNest, index: int, **numbers: int) -> int:
     """The page of an operand, computed as C++ would."""
     values = dict(numbers)
-    for coordinate in [*walk.tile_coordinates, *walk.step_coordinates]:
+    for coordinate in [*nest.tile_coordinates, *nest.step_coordinates]:
         values[coordinate["name"]] = eval(coordinate["value"].replace("/", "//"), {}, values)
-    return int(eval(walk.pages[index].replace("/", "//"), {}, values))
+    return int(eval(nest.pages[index].replace("/", "//"), {}, values))
 
 
 @settings(deadline=None, max_examples=60)
@@ -38,12 +38,12 @@ def test_pages_of_a_broadcast_operand(domain: list[int], data: st.DataObject) ->
     operand = [size if data.draw(st.booleans()) else 1 for size in domain[dropped:]]
     whole, part = TiledShape(tuple(domain)), TiledShape(tuple(operand))
     strides = broadcast_strides(part, whole)
-    walk = Walk.of(whole.grid, (1,) * len(whole.grid), [(strides, [0] * len(strides))])
+    nest = LoopNest.of(whole.grid, (1,) * len(whole.grid), [(strides, [0] * len(strides))])
     grid = part.grid if len(operand) > 1 else (1, part.columns)
     grid = (1,) * (len(whole.grid) - len(grid)) + tuple(grid)
     pages = np.broadcast_to(np.arange(prod(grid)).reshape(grid), whole.grid).reshape(-1)
     for tile in range(whole.tiles):
-        assert _page(walk, 0, tile=tile, step=0) == pages[tile]
+        assert _page(nest, 0, tile=tile, step=0) == pages[tile]
 
 
 @settings(deadline=None, max_examples=60)
@@ -54,9 +54,9 @@ def test_steps_visit_each_tile_once(domain: list[int], data: st.DataObject) -> N
     steps = [a // b for a, b in zip(whole.grid, result.grid, strict=True)]
     strides = broadcast_strides(whole, whole)
     moves = [stride * step for stride, step in zip(strides, steps, strict=True)]
-    walk = Walk.of(result.grid, steps, [(moves, strides)])
+    nest = LoopNest.of(result.grid, steps, [(moves, strides)])
     seen = [
-        _page(walk, 0, tile=tile, step=step)
+        _page(nest, 0, tile=tile, step=step)
         for tile in range(result.tiles)
         for step in range(prod(steps))
     ]
@@ -76,6 +76,6 @@ def test_steps_visit_each_tile_once(domain: list[int], data: st.DataObject) -> N
 def test_what_part_of_a_tile_stands_for_the_rest(
     operand: tuple[int, ...], domain: tuple[int, ...], expected: str
 ) -> None:
-    spread = spread_of(TiledShape(operand), TiledShape(domain))
-    assert isinstance(spread, Spread)
-    assert spread.word == expected
+    broadcast = broadcast_of(TiledShape(operand), TiledShape(domain))
+    assert isinstance(broadcast, Broadcast)
+    assert broadcast.word == expected

@@ -21,7 +21,7 @@ class _Dimension:
 
 
 @dataclass(frozen=True)
-class Walk:
+class LoopNest:
     """A loop over the tiles of a result (`tile`) and one over the tiles that each of them is made
     of (`step`), with the pages of operands in it."""
 
@@ -36,8 +36,8 @@ class Walk:
         steps: Sequence[int],
         strides: Sequence[tuple[Sequence[int], Sequence[int]]],
         tile: str = "tile",
-    ) -> Walk:
-        """The walk over a grid of tiles.
+    ) -> LoopNest:
+        """The nest over a grid of tiles.
 
         Args:
             grid: the tiles of the result in each dimension; the last two are rows and columns.
@@ -64,7 +64,7 @@ class Walk:
 def _merged(
     names: Sequence[str], sizes: Sequence[int], strides: Sequence[Sequence[int]]
 ) -> list[_Dimension]:
-    """The same walk over fewer dimensions: neighbours are one if all operands go through them in a
+    """The same nest over fewer dimensions: neighbours are one if all operands go through them in a
     row; those of size 1 are none."""
     merged: list[_Dimension] = []
     for index, (name, size) in enumerate(zip(names, sizes, strict=True)):

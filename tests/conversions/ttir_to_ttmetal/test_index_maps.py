@@ -7,7 +7,7 @@ from itertools import product
 import numpy as np
 import pytest
 
-from ttcodegen.conversions.ttir_to_ttmetal.moves import Piece, is_view, pieces_of
+from ttcodegen.conversions.ttir_to_ttmetal.index_maps import Piece, is_view, pieces_of
 from ttcodegen.diagnostics import Source
 from ttcodegen.dialects.operation import CatalogueOp
 from ttcodegen.parsing import parse_module

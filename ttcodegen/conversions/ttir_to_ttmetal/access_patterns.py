@@ -10,10 +10,10 @@ from ttcodegen.dialects.cores import CoreRange
 
 
 @dataclass(frozen=True)
-class Visits:
+class AccessPattern:
     """The pages of a tensor in the order in which a program needs them.
 
-    Each page is needed at least once. Dimensions are those of the walk, from the outermost on, with
+    Each page is needed at least once. Dimensions are those of the nest, from the outermost on, with
     how far the page moves with them; none has size 1, and neighbours that go through pages in a
     row, or that stay on one, are one dimension.
     """
@@ -21,8 +21,8 @@ class Visits:
     dimensions: tuple[tuple[int, int], ...]
 
     @classmethod
-    def of(cls, sizes: Sequence[int], moves: Sequence[int]) -> Visits:
-        """The visits of a walk over a grid."""
+    def of(cls, sizes: Sequence[int], moves: Sequence[int]) -> AccessPattern:
+        """The pattern of a nest over a grid."""
         merged: list[tuple[int, int]] = []
         for size, move in zip(sizes, moves, strict=True):
             if size == 1:
@@ -57,7 +57,7 @@ class Visits:
         Args:
             slots: the pages that each of them keeps: none, all, or one if it is needed several
                 times in a row.
-            cores: the cores that share the walk.
+            cores: the cores that share the nest.
             units: the parts that it is divided into for them.
         """
         if slots == 0:
@@ -71,7 +71,7 @@ class Visits:
 
 
 def _shares(units: int, cores: int) -> Iterator[tuple[int, int]]:
-    """The first unit of each core that has some, and the one behind its last."""
+    """The first unit of each core that has some, and the one after its last."""
     first = 0
     for core in range(min(units, cores)):
         end = first + units // cores + (core < units % cores)
@@ -80,7 +80,7 @@ def _shares(units: int, cores: int) -> Iterator[tuple[int, int]]:
 
 
 def _distinct(dimensions: Sequence[tuple[int, int]], first: int, end: int) -> frozenset[int]:
-    """The pages of a part of a walk."""
+    """The pages of a part of a nest."""
     if first >= end:
         return frozenset()
     if not dimensions:

@@ -240,7 +240,7 @@ def _emit_ttnn(module: ModuleOp, name: str, origin: Origin, runner: PassRunner) 
     runner.dump_stage(program.module, "convert-ttnn-to-emitc")
     with runner.stage("print C++"):
         files = print_module(program.module)
-    return _Emitted(functions, program.constants, files, flatbuffer)
+    return _Emitted(program.entries, program.constants, files, flatbuffer)
 
 
 def _emit_ttmetal(module: ModuleOp, name: str, origin: Origin, runner: PassRunner) -> _Emitted:
@@ -294,7 +294,7 @@ def _describe(
         tuple(_tensor(p, d) for p, d in zip(entry.arguments, argument_dtypes, strict=True)),
         tuple(_tensor(p, d) for p, d in zip(entry.results, result_dtypes, strict=True)),
         # Programs of the device are kept from call to call, as constants are.
-        entry.const_eval is not None or target == "ttmetal",
+        entry.has_constants or target == "ttmetal",
     )
 
 

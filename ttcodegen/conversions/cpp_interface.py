@@ -58,6 +58,8 @@ class CppProgram:
     constants: list[ConstantFile]
     cpu_headers: frozenset[str] = frozenset()
     """The stems of the headers of `support/cpu` that its sources include."""
+    entries: Sequence[Entry] = ()
+    """The functions, with what their interface holds for layers."""
 
 
 def title_of(name: str, input_hash: str, release: str) -> str:
@@ -73,8 +75,14 @@ def write_header(
     header.comment(title)
     header.verbatim("#pragma once")
     header.blank()
-    if any(map(has_uniform_signature, entries)):
-        header.include("vector")
+    standard = {
+        "array": any(entry.layers for entry in entries),
+        "vector": any(map(has_uniform_signature, entries)),
+    }
+    for each, needed in standard.items():
+        if needed:
+            header.include(each)
+    if any(standard.values()):
         header.blank()
     _include_types(header, types)
     with header.namespace(name):
@@ -110,17 +118,27 @@ def _structs(entry: Entry, types: HostTypes) -> list[tuple[str, list[tuple[str, 
         "Outputs": [port.field for port in entry.results],
     }
     structs = {suffix: [(f, types.tensor) for f in names] for suffix, names in fields.items()}
+    if entry.layers:
+        structs["Constants"] = [(field, types.tensor) for _, field in entry.constants]
+    structs["Constants"] += [
+        (each.field, f"std::array<{each.type}, {len(each.values)}>") for each in entry.layers
+    ]
     structs["Constants"] += types.kept
     return list(structs.items())
 
 
 def _declare(header: EmitCBuilder, entry: Entry, types: HostTypes) -> None:
+    for each in entry.layers:
+        fields = [(name, types.tensor) for name in each.fields]
+        comment = f"The weights of one of the {each.field.replace('_', ' ')}."
+        header.struct(each.type, fields, comment)
+        header.blank()
     for suffix, fields in _structs(entry, types):
         if fields:
             comment = _STRUCT_COMMENTS[suffix].format(entry.cpp_name)
             header.struct(entry.struct(suffix), fields, comment)
             header.blank()
-    if entry.const_eval is not None or types.has_prepare:
+    if entry.has_constants or types.has_prepare:
         header.comment("Runs once, before the first call.")
         header.declare(
             f"prepare_{entry.cpp_name}",
@@ -142,7 +160,7 @@ def parameters(entry: Entry, types: HostTypes = TTNN) -> list[tuple[str, str]]:
     fields = {
         "Inputs": bool(entry.inputs),
         "Weights": bool(entry.weights),
-        "Constants": bool(entry.constant_fields) or types.has_prepare,
+        "Constants": entry.has_constants or types.has_prepare,
     }
     return [
         *((name.lower(), f"const {entry.struct(name)}&") for name, held in fields.items() if held),

@@ -37,6 +37,17 @@ class Port:
 
 
 @dataclass(frozen=True)
+class LayerArray:
+    """The weights of equal layers: a member of the constants, one structure for each layer."""
+
+    field: str
+    type: str
+    fields: tuple[str, ...]
+    values: tuple[tuple[SSAValue, ...], ...]
+    """For each layer the weights and constants of the function that its fields hold."""
+
+
+@dataclass(frozen=True)
 class Entry:
     """An entry function with the C++ names that its interface needs."""
 
@@ -50,11 +61,27 @@ class Entry:
     """What the results of the const-eval function are called."""
     constant_fields: tuple[str, ...]
     """These names as C++ identifiers, unique among themselves."""
+    layers: tuple[LayerArray, ...] = ()
+    layered: frozenset[SSAValue] = frozenset()
+    """The constants that are only held for layers."""
 
     @property
     def load(self) -> LoadCachedOp | None:
         """The op that brings the constants into the function, if it has any."""
         return load_of(self.function)
+
+    @property
+    def has_constants(self) -> bool:
+        """Whether there is something to compute or to hold before the first call."""
+        return bool(self.constant_fields) or bool(self.layers)
+
+    @cached_property
+    def constants(self) -> tuple[tuple[SSAValue, str], ...]:
+        """The constants as the function loads them, with their fields, but for those of layers."""
+        if self.load is None:
+            return ()
+        pairs = zip(self.load.results, self.constant_fields, strict=True)
+        return tuple(pair for pair in pairs if pair[0] not in self.layered)
 
     @cached_property
     def inputs(self) -> tuple[Port, ...]:

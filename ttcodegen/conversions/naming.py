@@ -177,10 +177,19 @@ def given_name(value: SSAValue) -> str | None:
     return last if said else None
 
 
+def noun_of(op: Operation) -> str:
+    """What the result of an op is called that nothing else names."""
+    short = op.name.rpartition(".")[2]
+    return _NOUNS.get(short, short)
+
+
 def short_layer(name: str) -> str:
     """The end of a layer's path that tells it from its neighbours: two parts of it, and those
-    before that if the first of them is a number."""
+    before that if the first of them is a number. A number at the end, the position in a sequence,
+    says nothing of what the layer is."""
     parts = name.split(".")
+    if len(parts) > 1 and parts[-1].isdigit():
+        parts.pop()
     start = max(len(parts) - 2, 0)
     while start and parts[start][:1].isdigit():
         start -= 1
@@ -259,7 +268,7 @@ class ValueNames:
         if role is not None:
             return role
         nouns = _RESULT_NOUNS.get(short)
-        return nouns[index] if nouns is not None else _NOUNS.get(short, short)
+        return nouns[index] if nouns is not None else noun_of(op)
 
     def _kept_operand(self, op: CatalogueOp) -> SSAValue | None:
         """The operand that the result is another form of."""

@@ -1,62 +1,58 @@
-"""Equal sequences of statements become one function, called with what they differ in."""
+"""Equal groups of statements become one function, called with what they differ in."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from xdsl.ir import SSAValue
 
+from ttcodegen.conversions.cpp_interface import DEVICE
 from ttcodegen.conversions.naming import ValueNames
 from ttcodegen.conversions.recording import TENSOR, Statement
-from ttcodegen.dialects.datatypes import shape_of
-from ttcodegen.emitc.naming import NameScope, identifier
+from ttcodegen.conversions.statement_groups import Group, kind_of, signature, texts_of
+from ttcodegen.emitc.naming import NameScope, identifier, type_name
 from ttcodegen.emitc.text import Text
 from ttcodegen.ops.cpp_calls import Argument, Call, Use
-from ttcodegen.ops.cpp_parameters import MOST_UNNAMED, PARAMETERS
+from ttcodegen.ops.cpp_parameters import MOST_UNNAMED
 
 SHORTEST = 2
 """The fewest statements that are worth a function."""
 
 _TOKENS = re.compile(r"[._/]+")
 _DIGITS = re.compile(r"\d+")
-_TYPES: Sequence[tuple[re.Pattern[str], str, str]] = tuple(
-    (re.compile(pattern), type_, noun)
-    for pattern, type_, noun in (
-        (r"\d+$", "uint32_t", "size"),
-        (r"-\d+$", "int32_t", "offset"),
-        (r"-?[\d.]+(?:e[+-]?\d+)?f$", "float", "factor"),
-        (r"(?:true|false)$", "bool", "flag"),
-        (r'"', "const char*", "name"),
-        (r"ttnn::Shape\(", "const ttnn::Shape&", "shape"),
-        (r"ttnn::DataType::", "ttnn::DataType", "data_type"),
-        (r"ttnn::Layout::", "ttnn::Layout", "layout"),
-    )
-)
-"""Pieces of C++ that a parameter can stand for: their form, the type and a name for it."""
-_ARRAY = re.compile(r"(std::array<\w+, \d+>)\{")
 
 
 @dataclass(frozen=True, eq=False)
-class Group:
-    """Statements that belong together, in order."""
-
-    statements: tuple[Statement, ...]
-    live_in: tuple[SSAValue, ...]
-    """The values of others that they use, in the order of their first use."""
-    live_out: tuple[SSAValue, ...]
-    """Their values that others use."""
-
-
-@dataclass(frozen=True)
 class Parameter:
-    """A parameter of an outlined function."""
+    """A parameter of an outlined function, or a field of one that is a structure."""
 
     name: str
     type: str
-    places: frozenset[int]
+    places: frozenset[int] = frozenset()
     """Which pieces of C++ of the function, counted in order, it stands for; none for a tensor."""
+
+
+@dataclass(frozen=True)
+class ParameterStruct:
+    """Parameters that an outlined function takes as one structure."""
+
+    name: str
+    type: str
+    fields: tuple[Parameter, ...]
+    is_declared: bool = False
+    """Whether the header of the module declares it."""
+
+
+@dataclass(frozen=True)
+class NamedValue:
+    """A constant of the source file that holds one of the structures."""
+
+    name: str
+    type: str
+    fields: Mapping[str, str]
+    """The pieces of C++ by the names of the fields."""
 
 
 @dataclass(eq=False)
@@ -68,109 +64,46 @@ class OutlinedFunction:
     tensors: Sequence[Parameter]
     """One for each value that comes in."""
     texts: Sequence[Parameter]
-    uses_device: bool
     names: Mapping[SSAValue, str]
     """What the values of the first group are called in the function."""
+    structs: Sequence[ParameterStruct] = ()
+    """Those of the parameters that are members of structures."""
+    titles: Sequence[str | None] = ()
+    """The layer that each group is, of a function that computes layers."""
+    comment: str = ""
+    layers: Sequence[str] = ()
+    """What is written before the statements, where it changes; empty for nothing."""
+    values: Sequence[NamedValue] = ()
+    """What groups are called with, of a structure without tensors."""
     calls: dict[Group, Statement] = field(default_factory=dict[Group, Statement])
     """What stands for each group."""
 
     @property
-    def parameters(self) -> list[Parameter]:
-        """All but the device, in order."""
-        return [*self.tensors, *self.texts]
+    def places(self) -> dict[Parameter, tuple[str, str]]:
+        """The parameters that are members: the name of the structure, and of the field."""
+        return {each: (struct.name, each.name) for struct in self.structs for each in struct.fields}
 
     @property
-    def takes_struct(self) -> bool:
-        """Whether they are too many to be told apart by their order."""
-        return len(self.parameters) + self.uses_device > MOST_UNNAMED
+    def parameters(self) -> list[tuple[str, str]]:
+        """Names and types of what the C++ function takes."""
+        members = self.places
+        taken = [(p.name, p.type) for p in self.tensors if p not in members]
+        taken += [(struct.name, f"const {struct.type}&") for struct in self.structs]
+        taken += [(p.name, p.type) for p in self.texts if p not in members]
+        return [*taken, *([(DEVICE, "ttnn::MeshDevice&")] if self.uses_device else [])]
 
-
-def components(statements: Sequence[Statement], returned: Iterable[SSAValue]) -> list[Group]:
-    """Divides statements that may run in any order into groups that share no values.
-
-    What several groups use and nothing is made of (a number that fills a tensor) is a group of its
-    own, before all others.
-    """
-    maker = {result: index for index, s in enumerate(statements) for result in s.results}
-    sets = _DisjointSets(len(statements))
-    users: dict[int, list[int]] = {}
-    calls: dict[int, int] = {}
-    for index, statement in enumerate(statements):
-        # Several results of one call: the first statement writes it for all of them.
-        for call in _calls(statement.call):
-            if call.type != TENSOR and any(True for _ in _uses(call)):
-                sets.join(calls.setdefault(id(call), index), index)
-        for value in _uses(statement.call):
-            made = maker.get(value)
-            if made is not None and statements[made].uses:
-                sets.join(made, index)
-            elif made is not None:
-                users.setdefault(made, []).append(index)
-    shared: set[int] = set()
-    for made, using in users.items():
-        if len({sets.root(index) for index in using}) > 1:
-            shared.add(made)
-        else:
-            sets.join(made, using[0])
-    members: dict[int, list[Statement]] = {}
-    for index, statement in enumerate(statements):
-        if index not in shared:
-            members.setdefault(sets.root(index), []).append(statement)
-    wanted = set(returned).union(result for index in shared for result in statements[index].results)
-    alone = [[statements[index]] for index in sorted(shared)]
-    return [_group(each, wanted) for each in (*alone, *members.values())]
-
-
-class _DisjointSets:
-    """Numbers in sets that are joined; the least of a set stands for it."""
-
-    def __init__(self, count: int) -> None:
-        self._parent = list(range(count))
-
-    def root(self, index: int) -> int:
-        parent = self._parent
-        while parent[index] != index:
-            parent[index] = parent[parent[index]]
-            index = parent[index]
-        return index
-
-    def join(self, first: int, second: int) -> None:
-        low, high = sorted((self.root(first), self.root(second)))
-        self._parent[high] = low
-
-
-def _calls(argument: Argument) -> Iterator[Call]:
-    """The calls in an expression."""
-    if isinstance(argument, Call):
-        yield argument
-        for inner in argument.arguments:
-            yield from _calls(inner)
-
-
-def _uses(argument: Argument) -> Iterator[SSAValue]:
-    """The values in an expression, also of a call that an earlier statement has written."""
-    if isinstance(argument, Use):
-        yield argument.value
-    for call in _calls(argument):
-        for inner in call.arguments:
-            if isinstance(inner, Use):
-                yield inner.value
-
-
-def _group(inside: Sequence[Statement], wanted: Collection[SSAValue]) -> Group:
-    made = {result for statement in inside for result in statement.results}
-    used = dict.fromkeys(value for statement in inside for value in _uses(statement.call))
-    return Group(
-        tuple(inside),
-        tuple(value for value in used if value not in made),
-        tuple(value for s in inside for value in s.results if value in wanted),
-    )
+    @property
+    def uses_device(self) -> bool:
+        """Whether the statements name the device."""
+        pieces = texts_of(self.groups[0], {})
+        return any(text in (DEVICE, f"&{DEVICE}") for text, _ in pieces)
 
 
 def outline(
     groups: Sequence[Group], names: ValueNames, scope: NameScope
 ) -> dict[int, OutlinedFunction]:
-    """Finds the groups that are equal but for what they are called with.
+    """Finds the groups of a computation of constants that are equal but for what they are called
+    with.
 
     Args:
         groups: in order.
@@ -183,76 +116,47 @@ def outline(
     alike: dict[object, list[int]] = {}
     for index, each in enumerate(groups):
         if len(each.statements) >= SHORTEST and each.live_out:
-            alike.setdefault(_signature(each), []).append(index)
+            alike.setdefault(signature(each), []).append(index)
     found: dict[int, OutlinedFunction] = {}
     for indices in alike.values():
         if len(indices) > 1:
-            function = _function([groups[index] for index in indices], names, scope)
+            function = _preparation([groups[index] for index in indices], names, scope)
             found.update(dict.fromkeys(indices, function))
     return found
 
 
-def texts_of(each: Group, names: Mapping[SSAValue, str]) -> list[tuple[str, str]]:
-    """The pieces of C++ of a group in order, each with the name of a parameter for it, or ''."""
-    found: list[tuple[str, str]] = []
-    for statement in each.statements:
-        for text, told in _texts(statement.call, ""):
-            if not told and text.startswith("ttnn::Shape(") and statement.results:
-                told = _shape_name(statement, names)
-            found.append((text, told))
+def _preparation(groups: Sequence[Group], names: ValueNames, scope: NameScope) -> OutlinedFunction:
+    """The function that computes constants of several groups."""
+    first = groups[0]
+    taken = NameScope([DEVICE])
+    tensors: list[Parameter] = []
+    inner: dict[SSAValue, str] = {}
+    for index, value in enumerate(first.live_in):
+        called = common_name(names[each.live_in[index]] for each in groups) or "operand"
+        inner[value] = taken.unique(identifier(called))
+        tensors.append(Parameter(inner[value], TENSOR))
+    inner |= names_inside(groups, lambda value: names[value], "result")
+    texts = differing_texts(groups, inner, taken)
+    name = scope.unique(identifier(_preparation_name(first, inner)))
+    function = OutlinedFunction(name, groups, tensors, texts, inner)
+    if len(function.parameters) > MOST_UNNAMED:
+        tensors[:] = [Parameter(p.name, f"const {TENSOR}&") for p in tensors]
+        fields = (*tensors, *texts)
+        function.structs = [ParameterStruct("arguments", f"{type_name(name)}Arguments", fields)]
+    add_calls(function)
+    return function
+
+
+def names_inside(
+    groups: Sequence[Group], name_of: Callable[[SSAValue], str], otherwise: str
+) -> dict[SSAValue, str]:
+    """What the results of the first group are called: what those of all groups have in common."""
+    found: dict[SSAValue, str] = {}
+    for row, statement in enumerate(groups[0].statements):
+        for column, value in enumerate(statement.results):
+            called = common_name(name_of(g.statements[row].results[column]) for g in groups)
+            found[value] = called or otherwise
     return found
-
-
-def _shape_name(statement: Statement, names: Mapping[SSAValue, str]) -> str:
-    """The name of the parameter that says the shape of what a statement makes."""
-    result = statement.results[0]
-    name = f"{names.get(result, 'result')}_shape".removeprefix("result_")
-    if not statement.uses:
-        return name
-    is_flat = len(shape_of(result.type)) < len(shape_of(statement.uses[0].type))
-    return f"flat_{name}" if is_flat else name
-
-
-def _texts(argument: Argument, parameter: str) -> Iterator[tuple[str, str]]:
-    if isinstance(argument, Text):
-        yield argument.text, parameter
-    elif isinstance(argument, Call):
-        known = PARAMETERS.get(argument.callee.rpartition("::")[2], ())
-        for index, inner in enumerate(argument.arguments):
-            yield from _texts(inner, known[index] if index < len(known) else "")
-
-
-def _signature(each: Group) -> object:
-    """What two groups must have in common to be one function."""
-    places = {
-        result: (row, column)
-        for row, statement in enumerate(each.statements)
-        for column, result in enumerate(statement.results)
-    }
-    outer = {value: index for index, value in enumerate(each.live_in)}
-
-    def shape(argument: Argument) -> object:
-        if isinstance(argument, Text):
-            return _kind(argument.text)[0] or argument.text
-        if isinstance(argument, Use):
-            return places.get(argument.value) or outer[argument.value]
-        return (
-            argument.callee,
-            argument.form,
-            argument.index,
-            tuple(shape(inner) for inner in argument.arguments),
-        )
-
-    rows = tuple((shape(s.call), len(s.results)) for s in each.statements)
-    return rows, tuple(places[value] for value in each.live_out)
-
-
-def _kind(text: str) -> tuple[str, str]:
-    """The type of the parameter that a piece of C++ can be, and a name; empty if it cannot."""
-    array = _ARRAY.match(text)
-    if array is not None:
-        return f"const {array[1]}&", "sizes"
-    return next(((t, noun) for pattern, t, noun in _TYPES if pattern.match(text)), ("", ""))
 
 
 def common_name(names: Iterable[str]) -> str | None:
@@ -272,21 +176,18 @@ def common_name(names: Iterable[str]) -> str | None:
     return "_".join(shared) or None
 
 
-def _function(groups: Sequence[Group], names: ValueNames, scope: NameScope) -> OutlinedFunction:
-    first = groups[0]
-    taken = NameScope(["device"])
-    tensors: list[Parameter] = []
-    inner: dict[SSAValue, str] = {}
-    for index, value in enumerate(first.live_in):
-        called = common_name(names[each.live_in[index]] for each in groups) or "operand"
-        name = taken.unique(identifier(called))
-        inner[value] = name
-        tensors.append(Parameter(name, TENSOR, frozenset()))
-    for row, statement in enumerate(first.statements):
-        for column, value in enumerate(statement.results):
-            called = common_name(names[g.statements[row].results[column]] for g in groups)
-            inner[value] = called or "result"
-    texts = list(zip(*(texts_of(each, inner) for each in groups), strict=True))
+def differing_texts(
+    groups: Sequence[Group], names: Mapping[SSAValue, str], scope: NameScope
+) -> list[Parameter]:
+    """Parameters for the pieces of C++ that differ from group to group; one for all that differ
+    alike.
+
+    Args:
+        groups: equal groups.
+        names: what the values of the first one are called.
+        scope: the names of parameters.
+    """
+    texts = list(zip(*(texts_of(each, names) for each in groups), strict=True))
     places: dict[tuple[str, ...], list[int]] = {}
     for index, pieces in enumerate(texts):
         values = tuple(text for text, _ in pieces)
@@ -294,40 +195,57 @@ def _function(groups: Sequence[Group], names: ValueNames, scope: NameScope) -> O
             places.setdefault(values, []).append(index)
     parameters: list[Parameter] = []
     for values, indices in places.items():
-        type_, noun = _kind(values[0])
-        told = next((texts[i][0][1] for i in indices if texts[i][0][1]), noun)
-        parameters.append(Parameter(taken.unique(identifier(told)), type_, frozenset(indices)))
-    device = any(text in ("device", "&device") for text, _ in texts_of(first, {}))
-    name = scope.unique(identifier(_function_name(first, inner)))
-    function = OutlinedFunction(name, groups, tensors, parameters, device, inner)
-    function.calls = {each: _call(function, each) for each in groups}
-    return function
+        told = [texts[index][0][1] for index in indices]
+        kinds = [kind_of(values[0], each) for each in told]
+        type_, noun = next(kind for kind in kinds if kind[0])
+        name = next((each for each in told if each), noun)
+        parameters.append(Parameter(scope.unique(identifier(name)), type_, frozenset(indices)))
+    return parameters
 
 
-def _call(function: OutlinedFunction, each: Group) -> Statement:
-    """The statement that stands for a group."""
+def add_calls(function: OutlinedFunction) -> None:
+    """Makes the statement that stands for each group."""
+    for index, each in enumerate(function.groups):
+        title = function.titles[index] if function.titles else None
+        function.calls[each] = _call(function, each, title)
+
+
+def result_type(live_out: Collection[SSAValue]) -> str:
+    """The C++ type of what a function of tensors returns."""
+    return TENSOR if len(live_out) == 1 else f"std::array<{TENSOR}, {len(live_out)}>"
+
+
+def _call(function: OutlinedFunction, each: Group, title: str | None) -> Statement:
     found = [text for text, _ in texts_of(each, {})]
-    arguments: list[Argument] = [Use(value) for value in each.live_in]
-    arguments += [Text(found[min(p.places)]) for p in function.texts]
-    if function.takes_struct:
-        fields = tuple(parameter.name for parameter in function.parameters)
-        type_ = struct_name(function)
-        arguments = [Call(type_, tuple(arguments), type_, "list", fields=fields)]
+    given: dict[Parameter, Argument] = {
+        parameter: Use(value)
+        for parameter, value in zip(function.tensors, each.live_in, strict=True)
+    }
+    given |= {p: Text(found[min(p.places)]) for p in function.texts}
+    members = function.places
+    arguments: list[Argument] = [given[p] for p in function.tensors if p not in members]
+    for struct in function.structs:
+        fields = tuple(parameter.name for parameter in struct.fields)
+        values = tuple(given[parameter] for parameter in struct.fields)
+        braced = Call(struct.type, values, struct.type, "list", fields=fields)
+        texts = {f: v.text for f, v in zip(fields, values, strict=True) if isinstance(v, Text)}
+        named = next((value.name for value in function.values if value.fields == texts), None)
+        arguments.append(braced if named is None else Text(named))
+    arguments += [given[p] for p in function.texts if p not in members]
     if function.uses_device:
-        arguments.append(Text("device"))
-    type_ = TENSOR if len(each.live_out) == 1 else f"std::array<{TENSOR}, {len(each.live_out)}>"
-    call = Call(function.name, tuple(arguments), type_, outlined=True)
-    return Statement(each.statements[0].op, call, each.live_out, each.live_in)
-
-
-ARGUMENTS = "arguments"
-"""The parameter that holds the structure of a function with many."""
+        arguments.append(Text(DEVICE))
+    call = Call(function.name, tuple(arguments), result_type(each.live_out), outlined=True)
+    return Statement(each.statements[0].op, call, each.live_out, each.live_in, title)
 
 
 def body_of(function: OutlinedFunction) -> list[Statement]:
     """The statements of a function, with its parameters in them."""
-    prefix = f"{ARGUMENTS}." if function.takes_struct else ""
-    named = {place: f"{prefix}{p.name}" for p in function.texts for place in p.places}
+    members = function.places
+    named = {
+        place: ".".join(members.get(parameter, (parameter.name,)))
+        for parameter in function.texts
+        for place in parameter.places
+    }
     position = 0
     done: dict[int, tuple[Call, int]] = {}
 
@@ -350,16 +268,14 @@ def body_of(function: OutlinedFunction) -> list[Statement]:
         return made
 
     first = function.groups[0]
-    return [replace(statement, call=replaced(statement.call)) for statement in first.statements]
+    titles = function.layers or [""] * len(first.statements)
+    return [
+        replace(statement, call=replaced(statement.call), title=title or None)
+        for statement, title in zip(first.statements, titles, strict=True)
+    ]
 
 
-def struct_name(function: OutlinedFunction) -> str:
-    """The structure of the parameters of a function that has many."""
-    words = "".join(word.capitalize() for word in function.name.split("_"))
-    return f"{words}Arguments"
-
-
-def _function_name(first: Group, names: Mapping[SSAValue, str]) -> str:
+def _preparation_name(first: Group, names: Mapping[SSAValue, str]) -> str:
     """What a function that computes constants is called."""
     ops = {statement.op.name.rpartition(".")[2] for statement in first.statements}
     if "constant" in ops:

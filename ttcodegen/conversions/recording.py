@@ -26,6 +26,11 @@ DEALLOCATE = "deallocate"
 """The op that says when memory is free, which C++ says by the lifetimes of variables."""
 
 
+def is_deallocation(op: Operation) -> bool:
+    """Whether an op only says when memory is free."""
+    return op.name == f"ttnn.{DEALLOCATE}"
+
+
 @dataclass(frozen=True, eq=False)
 class Statement:
     """A statement: an expression, and the values of the program that hold what it gives."""
@@ -35,6 +40,13 @@ class Statement:
     results: tuple[SSAValue, ...]
     uses: tuple[SSAValue, ...]
     """The values that the expression uses, once for each time."""
+    title: str | None = None
+    """What the statement is, of one that stands for a layer."""
+
+    @property
+    def runs_statements(self) -> bool:
+        """Whether it calls a function of the program itself, which frees what it is given."""
+        return isinstance(self.call, Call) and self.call.outlined
 
 
 class SourceFacts:
@@ -67,7 +79,7 @@ class Recorder:
             CompileError: if an op has no C++.
         """
         for op in ops:
-            if not isinstance(op, CatalogueOp) or op.definition.short_name == DEALLOCATE:
+            if not isinstance(op, CatalogueOp) or is_deallocation(op):
                 continue
             definition = op.definition
             if not isinstance(definition, TTNNDefinition) or definition.cpp is None:

@@ -34,6 +34,7 @@ class Unit(Protocol):
 
 
 U = TypeVar("U", bound=Unit)
+T = TypeVar("T")
 
 
 @dataclass(frozen=True)
@@ -74,12 +75,10 @@ def split(
     if not ends or ends[-1] <= LONGEST:
         return [Part(tuple(statements), (), (), frozenset(), None)]
     layers = layers_of()
-    made_at: dict[SSAValue, int] = {
-        result: index for index, unit in enumerate(statements) for result in unit.results
-    }
-    last_use = _last_uses(returned, statements, made_at)
+    made_at = made_by(statements)
+    last_use = last_uses(returned, statements, made_at)
     joined = [False, *(unit.op is last.op for last, unit in pairwise(statements))]
-    cuts = _cuts(layers, _alive_counts(made_at, last_use, len(statements)), ends, joined)
+    cuts = _cuts(layers, alive_counts(made_at, last_use, len(statements)), ends, joined)
     parts: list[Part[U]] = []
     start = 0
     for end in [*cuts, len(statements)]:
@@ -94,11 +93,11 @@ def split(
     return parts
 
 
-def layers_of_ops(ops: Iterable[Operation], found: Callable[[Operation], str | None]) -> list[str]:
-    """The layer of each op; one that has none of its own belongs to the layer before it."""
+def layers_of(units: Iterable[T], found: Callable[[T], str | None]) -> list[str]:
+    """The layer of each unit; one that has none of its own belongs to the layer before it."""
     layers: list[str] = []
-    for op in ops:
-        layers.append(found(op) or (layers[-1] if layers else ""))
+    for unit in units:
+        layers.append(found(unit) or (layers[-1] if layers else ""))
     return layers
 
 
@@ -121,7 +120,12 @@ def common_layer(layers: Sequence[str]) -> str | None:
     return ".".join(_PARTS.split(first)[:shared]) or counts.most_common(1)[0][0]
 
 
-def _last_uses(
+def made_by(units: Sequence[Unit]) -> dict[SSAValue, int]:
+    """For each value the index of the statement that makes it."""
+    return {result: index for index, unit in enumerate(units) for result in unit.results}
+
+
+def last_uses(
     returned: Sequence[SSAValue], units: Sequence[Unit], made_at: Mapping[SSAValue, int]
 ) -> dict[SSAValue, int]:
     """For each value the index of the last statement that uses it, their number if the function
@@ -131,7 +135,7 @@ def _last_uses(
     return result
 
 
-def _alive_counts(
+def alive_counts(
     made_at: Mapping[SSAValue, int], last_use: Mapping[SSAValue, int], count: int
 ) -> list[int]:
     """For each position the number of values made before it and used at or behind it."""

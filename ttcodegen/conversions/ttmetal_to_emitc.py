@@ -33,7 +33,7 @@ from ttcodegen.conversions.cpu_functions_to_emitc import (
 )
 from ttcodegen.conversions.interface import Entry
 from ttcodegen.conversions.naming import layer
-from ttcodegen.conversions.splitting import Part, layers_of_ops, split
+from ttcodegen.conversions.splitting import Part, layers_of, split
 from ttcodegen.diagnostics import CompileError
 from ttcodegen.dialects.device_module import (
     CONSTANT,
@@ -139,7 +139,7 @@ class _SourceWriter:
         )
         members = _Members(entry)
         launches = [_Statement(op) for op in ops]
-        parts = split(launches, lambda: layers_of_ops(ops, members.layer_of), terminator.operands)
+        parts = split(launches, lambda: layers_of(ops, members.layer_of), terminator.operands)
         names = [self._part_name(entry, part) for part in parts] if len(parts) > 1 else []
         for part, name in zip(parts, names, strict=False):
             self._write_part(entry, part, name, members)

@@ -85,7 +85,7 @@ def define_uniform(file: EmitCBuilder, entry: Entry) -> None:
             struct = _structure(body, entry, suffix, ports, arguments)
             passed.append(struct)
             weights = [struct] if suffix == "Weights" else []
-    if entry.const_eval is not None:
+    if entry.has_constants:
         constants = body.call(
             f"prepare_{entry.cpp_name}",
             *weights,

@@ -25,6 +25,9 @@ class Usage:
 
     uses: tuple[SSAValue, ...]
     results: tuple[SSAValue, ...]
+    takes_over: bool = False
+    """Whether it calls a function that frees what it is given before it returns: a variable is
+    then moved out of even if the result takes its place, or the scope ends."""
 
 
 @dataclass
@@ -103,8 +106,11 @@ class _Planner:
                 self._declare(result, self._unique(result), lifetime)
         is_last = index == self._count - 1
         for value in dying:
-            if value is not taken_over:
-                if not is_last:
+            if value is taken_over:
+                if usage.takes_over and counts[value] == 1:
+                    lifetime.moved.add(value)
+            else:
+                if not is_last or usage.takes_over:
                     if counts[value] == 1:
                         lifetime.moved.add(value)
                     else:

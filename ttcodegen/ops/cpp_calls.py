@@ -38,10 +38,10 @@ class Call:
     """An expression that is made of others."""
 
     callee: str
-    """The function, or the type of a list."""
+    """The function, the type of a list, or the name of a member."""
     arguments: tuple[Argument, ...]
     type: str
-    form: Literal["call", "get", "subscript", "list", "literal"] = "call"
+    form: Literal["call", "get", "subscript", "member", "list", "literal"] = "call"
     index: int = 0
     """The position in a tuple or a vector."""
     fields: tuple[str, ...] = ()

@@ -96,6 +96,12 @@ PARAMETERS: dict[str, tuple[str, ...]] = {
 }
 """By the last part of the name of the function."""
 
+SIZES = frozenset(
+    "in_channels out_channels batch_size input_height input_width groups channels num_heads "
+    "num_kv_heads".split()
+)
+"""Parameters that the library takes as `uint32_t`."""
+
 
 def parameter_names(callee: str, count: int) -> tuple[str, ...]:
     """The names of the first `count` parameters of a function if they are many and known."""

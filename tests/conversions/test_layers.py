@@ -1,0 +1,214 @@
+"""Equal layers are one function, called with different weights."""
+
+from __future__ import annotations
+
+import re
+import sys
+from itertools import pairwise
+from pathlib import Path
+
+import pytest
+
+from ttcodegen.compilation import CompileOptions, compile_module
+from ttcodegen.conversions.repeats import Run, primitive_lengths, repeated_runs
+from ttcodegen.diagnostics import Source
+from ttcodegen.emission.templates import clang_format_style
+from ttcodegen.runtime.library import load
+
+ROOT = Path(__file__).parents[2]
+sys.path.insert(0, str(ROOT / "examples" / "transformer"))
+
+from make import module_text  # noqa: E402
+
+PARAMETER = "ttcore.argument_type = #ttcore.argument_type<parameter>"
+
+
+def sources(text: str) -> tuple[str, str]:
+    """The header and the source of a module."""
+    options = CompileOptions("model", style=clang_format_style())
+    files = compile_module(Source("model.mlir", text), options).files
+    return files["src/model.hpp"], files["src/model.cpp"]
+
+
+def chain(widths: list[int], activation: str = "gelu") -> str:
+    """Norm, linear layer and activation for each width but the first, with residual connections
+    where the width stays."""
+    arguments = [f"%x: tensor<32x{widths[0]}xbf16>"]
+    lines: list[str] = []
+    value = "%x"
+    for index, (before, after) in enumerate(pairwise(widths)):
+        path = f"blocks.{index}"
+        for name, shape in (("norm", f"{before}"), ("linear", f"{before}x{after}")):
+            arguments.append(
+                f"%{name}{index}: tensor<{shape}xbf16> "
+                f'{{{PARAMETER}, ttir.name = "{path}.{name}.weight"}}'
+            )
+        wide, narrow = f"tensor<32x{after}xbf16>", f"tensor<32x{before}xbf16>"
+        lines += [
+            f'%n{index} = "ttir.rms_norm"({value}, %norm{index}) <{{normalized_shape = '
+            f"array<i64: {before}>, epsilon = 1.0e-05 : f32, operandSegmentSizes = "
+            f"array<i32: 1, 1, 0>}}> : ({narrow}, tensor<{before}xbf16>) -> {narrow}",
+            f'%m{index} = "ttir.matmul"(%n{index}, %linear{index}) : '
+            f"({narrow}, tensor<{before}x{after}xbf16>) -> {wide}",
+            f'%a{index} = "ttir.{activation}"(%m{index}) : ({wide}) -> {wide}',
+            f'%s{index} = "ttir.sin"(%a{index}) : ({wide}) -> {wide}',
+            f'%e{index} = "ttir.exp"(%s{index}) : ({wide}) -> {wide}',
+        ]
+        result = f"%e{index}"
+        if before == after:
+            result = f"%r{index}"
+            lines.append(f'{result} = "ttir.add"({value}, %e{index}) : ({wide}, {wide}) -> {wide}')
+        value = result
+    type_ = f"tensor<32x{widths[-1]}xbf16>"
+    body = "\n".join([*lines, f"return {value} : {type_}"])
+    return f"func.func @f({', '.join(arguments)}) -> {type_} {{\n{body}\n}}"
+
+
+def test_blocks_of_a_transformer_are_one_function():
+    header, cpp = sources(module_text(5))
+    assert re.findall(r"^static ttnn::Tensor (\w+)\(", cpp, re.MULTILINE)[1:] == ["layer"]
+    assert re.findall(r"constants\.layers\[(\d)\]\)", cpp) == ["0", "1", "2", "3", "4"]
+    assert "std::array<LayerWeights, 5> layers;" in header
+    assert "    ttnn::Tensor attention_query_weight;" in header
+    assert "constants.layers[3].attention_query_weight = " in cpp
+    # What they share is computed before the first.
+    assert cpp.index("mask = ttnn::to_layout(inputs.mask") < cpp.index("constants.layers[0])")
+
+
+def test_a_layer_frees_what_it_is_given_for_the_last_time():
+    _, cpp = sources(module_text(3))
+    body = cpp.partition("TransformerOutputs transformer(")[2]
+    assert "layer(last_use(hidden_states), mask, constants.layers[0])" in body
+    assert "last_use(mask), constants.layers[2])" in body
+    function = cpp.partition("static ttnn::Tensor layer(")[2]
+    assert "ttnn::add(last_use(input), last_use(attention_output))" in function
+
+
+def test_two_blocks_are_worth_a_function_and_one_is_not():
+    assert "static ttnn::Tensor layer(" in sources(module_text(2))[1]
+    header, cpp = sources(module_text(1))
+    assert cpp.count("static ttnn::Tensor") == 1
+    assert "Constants" not in header
+
+
+def test_layers_of_another_form_stay_apart():
+    header, cpp = sources(chain([64, 64, 64, 64, 96, 64, 64, 64]))
+    (count,) = re.findall(r"std::array<BlockWeights, (\d)> blocks;", header)
+    assert count == "5"
+    # The residual connection makes the difference, not the width.
+    assert cpp.count("ttnn::add(") == 1
+    assert cpp.count("ttnn::rms_norm(") == 3
+
+
+def test_layers_whose_values_go_another_way_stay_apart():
+    text = chain([64] * 5)
+    # The third block adds what the first one gave.
+    assert '"ttir.add"(%r1, %e2)' in text
+    header, cpp = sources(text.replace('"ttir.add"(%r1, %e2)', '"ttir.add"(%r0, %e2)'))
+    assert re.findall(r"std::array<BlockWeights, (\d)>", header) == ["3"]
+    assert cpp.count("ttnn::add(") == 2
+
+
+def convolutions(stages: list[tuple[int, int, int]]) -> str:
+    """Residual blocks of two convolutions: for each stage channels, size and number of blocks; a
+    convolution with stride 2 is before each stage but the first."""
+    channels, size, _ = stages[0]
+    arguments = [f"%x: tensor<1x{size}x{size}x{channels}xbf16>"]
+    lines: list[str] = []
+
+    def convolve(value: str, name: str, before: tuple[int, int], after: tuple[int, int]) -> str:
+        old = f"tensor<1x{before[1]}x{before[1]}x{before[0]}xbf16>"
+        new = f"tensor<1x{after[1]}x{after[1]}x{after[0]}xbf16>"
+        weight = f"tensor<{after[0]}x{before[0]}x3x3xbf16>"
+        made = f"%v{len(lines)}"
+        arguments.append(f'%w{len(lines)}: {weight} {{{PARAMETER}, ttir.name = "{name}.weight"}}')
+        lines.append(
+            f'{made} = "ttir.conv2d"({value}, %w{len(lines)}) <{{stride = '
+            f"{before[1] // after[1]} : i32, padding = 1 : i32, dilation = 1 : i32, "
+            f"groups = 1 : i32}}> : ({old}, {weight}) -> {new}"
+        )
+        return made
+
+    def apply(op: str, type_: str, *values: str) -> str:
+        made = f"%v{len(lines)}"
+        types = ", ".join([type_] * len(values))
+        lines.append(f'{made} = "ttir.{op}"({", ".join(values)}) : ({types}) -> {type_}')
+        return made
+
+    value, last = "%x", (channels, size)
+    for stage, (channels, size, blocks) in enumerate(stages):
+        here = (channels, size)
+        if here != last:
+            value = convolve(value, f"down.{stage}", last, here)
+        last = here
+        type_ = f"tensor<1x{size}x{size}x{channels}xbf16>"
+        for block in range(blocks):
+            path = f"stages.{stage}.blocks.{block}"
+            first = apply("gelu", type_, convolve(value, f"{path}.first", here, here))
+            second = convolve(first, f"{path}.second", here, here)
+            value = apply("gelu", type_, apply("add", type_, value, second))
+    body = "\n".join(lines)
+    return (
+        f"func.func @f({', '.join(arguments)}) -> {type_} {{\n{body}\nreturn {value} : {type_}\n}}"
+    )
+
+
+def test_sizes_that_differ_are_given_by_constants_of_the_file():
+    header, cpp = sources(convolutions([(32, 16, 2), (64, 8, 3)]))
+    assert re.findall(r"std::array<(\w+Weights), 5>", header) == ["ResidualBlockWeights"]
+    assert cpp.count("ttnn::conv2d(") == 3
+    names = re.findall(r"^const ResidualBlockSizes (\w+)\{", cpp, re.MULTILINE)
+    assert names == ["stages_0_blocks_sizes", "stages_1_blocks_sizes"]
+    assert len(re.findall(r"\], stages_1_blocks_sizes, device\)", cpp)) == 3
+    assert "/*in_channels=*/sizes.in_channels" in cpp
+
+
+def test_a_mask_that_is_written_in_place_is_not_brought_forward():
+    """What a cache holds before it is updated is not what it holds after."""
+    _, cpp = sources(f"""
+func.func @f(%cache: tensor<1x4x64x32xbf16> {{{PARAMETER}}}, %x: tensor<1x4x32x32xbf16>)
+    -> tensor<1x4x64x32xbf16> {{
+  "ttir.fill_cache"(%cache, %x) <{{batch_offset = 0 : i32}}>
+    : (tensor<1x4x64x32xbf16>, tensor<1x4x32x32xbf16>) -> ()
+  %0 = "ttir.exp"(%cache) : (tensor<1x4x64x32xbf16>) -> tensor<1x4x64x32xbf16>
+  return %0 : tensor<1x4x64x32xbf16>
+}}""")
+    assert cpp.index("fill_cache(") < cpp.index("ttnn::exp(")
+
+
+@pytest.mark.parametrize(
+    ("text", "run"),
+    [
+        ("eabcdabcdabcdz", Run((1, 5, 9), 4)),
+        ("xabcyabczabc", Run((1, 5, 9), 3)),
+        ("aaaaaa", Run((0, 1, 2, 3, 4, 5), 1)),
+        ("abxab", Run((0, 3), 2)),
+    ],
+)
+def test_runs_that_repeat(text, run):
+    assert run in repeated_runs([ord(character) for character in text])
+
+
+@pytest.mark.parametrize(
+    ("text", "lengths"),
+    [("aaaa", [1]), ("ababab", [1, 2, 3, 5]), ("abcab", [1, 2, 3, 4, 5]), ("", [])],
+)
+def test_lengths_that_are_no_repetition(text, lengths):
+    assert list(primitive_lengths([ord(character) for character in text])) == lengths
+
+
+@pytest.mark.parametrize("text", ["", "a", "abc"])
+def test_nothing_repeats(text):
+    assert not repeated_runs([ord(character) for character in text])
+
+
+@pytest.mark.slow
+def test_layers_compute_what_they_did(tmp_path):
+    """The C++ of three blocks, against the flatbuffer and the source."""
+    from ttcodegen.cli.ttcodegen import main
+
+    model = tmp_path / "transformer.mlir"
+    model.write_text(module_text(3))
+    assert main([str(model), "-o", str(tmp_path / "out"), "--check", "-q"]) == 0
+    with load(tmp_path / "out", seed=0) as module:
+        assert module.transformer.outputs

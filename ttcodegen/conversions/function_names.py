@@ -1,0 +1,90 @@
+"""What functions of layers are called: for what they do, or by what the source calls the layers."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterable, Sequence
+
+from ttcodegen.conversions.splitting import common_layer
+from ttcodegen.conversions.statement_groups import Group
+from ttcodegen.dialects.operation import CatalogueOp
+
+_WORDS = re.compile(r"[./_]+")
+_PLURALS = {"layers": "layer", "blocks": "block", "stages": "stage", "heads": "head"}
+_WRAPPERS = frozenset("model module net network l self".split())
+"""Parts of a layer's path that every layer has."""
+_PRODUCTS = frozenset("matmul linear".split())
+_ATTENTION = frozenset(
+    "softmax scaled_dot_product_attention scaled_dot_product_attention_decode "
+    "paged_scaled_dot_product_attention_decode".split()
+)
+_ACTIVATIONS = frozenset("relu gelu silu tanh sigmoid".split())
+_NORMS = frozenset("layer_norm rms_norm".split())
+
+
+def layer_function_name(group: Group, titles: Iterable[str | None]) -> str:
+    """The name of a function that does what several layers do.
+
+    Args:
+        group: one of them.
+        titles: what the source calls each of them.
+    """
+    counts = Counter(
+        op.definition.short_name for s in group.statements if isinstance(op := s.op, CatalogueOp)
+    )
+    return _meaning(counts, group) or _common_words([t for t in titles if t]) or _kind(counts)
+
+
+def common_title(titles: Iterable[str | None]) -> str | None:
+    """The path that several layers have in common."""
+    told = [title for title in titles if title]
+    return common_layer(told) if told else None
+
+
+def _meaning(counts: Counter[str], group: Group) -> str:
+    """The name that the field has for these ops, if it has one."""
+    if counts["conv2d"] >= 3 and counts["add"]:
+        has_shortcut = counts["conv2d"] > 3
+        return "bottleneck_with_shortcut" if has_shortcut else "bottleneck"
+    if counts["conv2d"] == 2 and counts["add"]:
+        return "residual_block"
+    products = sum(counts[name] for name in _PRODUCTS)
+    if any(counts[name] for name in _ATTENTION):
+        return "" if _is_whole_layer(counts, products) else "attention"
+    if {"multiply", "concat", "add"} <= counts.keys() and not _weighted(counts):
+        return "rotate"
+    if products >= 2 and any(counts[name] for name in _ACTIVATIONS) and not counts["conv2d"]:
+        return "feed_forward"
+    return ""
+
+
+def _is_whole_layer(counts: Counter[str], products: int) -> bool:
+    """Whether it is an attention and what comes after it: a layer of a transformer."""
+    return products >= 4 and any(counts[name] for name in _ACTIVATIONS)
+
+
+def _weighted(counts: Counter[str]) -> bool:
+    return any(counts[name] for name in (*_NORMS, "conv2d", "linear", "embedding"))
+
+
+def _common_words(titles: Sequence[str]) -> str:
+    """The last words, but for numbers, that the paths have in common: `encoder_layer`."""
+    paths = [
+        [word for word in _WORDS.split(title) if word and not word.isdigit()] for title in titles
+    ]
+    shared: list[str] = []
+    for words in zip(*paths, strict=False):
+        if len(set(words)) > 1:
+            break
+        shared.append(words[0])
+    told = [_PLURALS.get(word, word) for word in shared if word not in _WRAPPERS]
+    return "_".join(told[-2:])
+
+
+def _kind(counts: Counter[str]) -> str:
+    if any(counts[name] for name in _ATTENTION):
+        return "transformer_layer"
+    if counts["conv2d"]:
+        return "convolution_block"
+    return "layer"

@@ -1,0 +1,351 @@
+"""Writes statements as the body of a C++ function that calls the ttnn library."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from xdsl.ir import SSAValue
+
+from ttcodegen.conversions.cpp_interface import DEVICE, parameters
+from ttcodegen.conversions.interface import Entry, Port
+from ttcodegen.conversions.naming import layer
+from ttcodegen.conversions.outlining import result_type
+from ttcodegen.conversions.recording import TENSOR, Recorder, SourceFacts, Statement
+from ttcodegen.conversions.splitting import layers_of
+from ttcodegen.conversions.variables import Lifetime, Usage, plan_variables
+from ttcodegen.emitc.builder import Argument as Value
+from ttcodegen.emitc.builder import EmitCBuilder
+from ttcodegen.emitc.naming import NameScope
+from ttcodegen.emitc.statements import VerbatimOp
+from ttcodegen.emitc.text import Text
+from ttcodegen.ops.cpp_calls import Argument, Call, Use
+from ttcodegen.ops.cpp_parameters import parameter_names
+
+LAST_USE = "last_use"
+"""The function that gives a variable's tensor away."""
+LAST_USE_FUNCTION = f"""\
+// The tensor of a variable that is not used any more: its memory is free after the statement.
+static {TENSOR} {LAST_USE}({TENSOR}& tensor) {{
+    return std::move(tensor);
+}}"""
+
+
+class Members:
+    """The values that are members of the structures that a function gets."""
+
+    def __init__(self) -> None:
+        self.places: dict[SSAValue, tuple[str, str]] = {}
+        """The parameter and the field of each."""
+        self.names: dict[SSAValue, str] = {}
+        self.weight_names: dict[SSAValue, str] = {}
+
+    @classmethod
+    def of(cls, entry: Entry) -> Members:
+        """The members that the functions of an entry share."""
+        members = cls()
+        for port in entry.arguments:
+            members.bind_argument(port.value, port)
+        if entry.load is not None:
+            fields = dict(entry.constants)
+            for value, name in zip(entry.load.results, entry.constant_names, strict=True):
+                members.places[value] = ("constants", fields.get(value, ""))
+                members.names[value] = members.weight_names[value] = name
+        return members
+
+    def layer_of(self, statement: Statement) -> str | None:
+        """The layer that a statement belongs to, or is."""
+        return statement.title or layer(statement.op, self.weight_names)
+
+    def layers(self, statements: Iterable[Statement]) -> list[str]:
+        """The layer of each statement."""
+        return layers_of(statements, self.layer_of)
+
+    def bind_argument(self, value: SSAValue, port: Port) -> None:
+        """Makes a value what a port of the entry is."""
+        self.places[value] = ("weights" if port.is_weight else "inputs", port.field)
+        self.names[value] = port.name
+        if port.is_weight or "weight" in port.name or "bias" in port.name:
+            self.weight_names[value] = port.name
+
+
+@dataclass(frozen=True)
+class Body:
+    """What the functions of an entry share."""
+
+    entry: Entry
+    members: Members
+    recorder: Recorder
+
+    def lines_of(self, statement: Statement) -> int:
+        """How many lines a statement takes, nearly."""
+        names = self.recorder.names
+
+        def length(argument: Argument) -> int:
+            if isinstance(argument, Text):
+                return len(argument.text) + 2
+            if isinstance(argument, Use):
+                return len(names[argument.value]) + 12
+            told = sum(map(len, parameter_names(argument.callee, len(argument.arguments)))) + sum(
+                len(name) + 4 for name in argument.fields
+            )
+            return len(argument.callee) + told + sum(map(length, argument.arguments)) + 2
+
+        assigned = sum(len(names[result]) + 16 for result in statement.results)
+        title = 0 if statement.title is None else 2
+        return 1 + title + (length(statement.call) + assigned) // 82
+
+
+@dataclass
+class SourceFile:
+    """The source file of a module while it is written."""
+
+    file: EmitCBuilder
+    facts: SourceFacts = field(default_factory=SourceFacts)
+    function_names: NameScope = field(default_factory=NameScope)
+    uses_last_use: bool = False
+
+    def open(
+        self, body: Body, builder: EmitCBuilder, taken: Sequence[tuple[str, str]] | None = None
+    ) -> FunctionWriter:
+        """A writer that knows the members of the structures as the values of the function.
+
+        `taken` are names and types of its parameters, those of the entry if None.
+        """
+        names = [name for name, _ in (parameters(body.entry) if taken is None else taken)]
+        structs = dict(zip(names, builder.arguments, strict=False))
+        return FunctionWriter(self, builder, body.members, structs, body.recorder)
+
+
+class FunctionWriter:
+    """Writes the body of a function."""
+
+    def __init__(
+        self,
+        source: SourceFile,
+        body: EmitCBuilder,
+        members: Members,
+        structs: Mapping[str, SSAValue],
+        recorder: Recorder,
+    ) -> None:
+        self.source = source
+        self.body = body
+        self.members = members
+        self.structs = structs
+        self.recorder = recorder
+        self.values: dict[SSAValue, SSAValue] = {}
+        self._written: dict[int, SSAValue] = {}
+        """Expressions that are no tensors, by identity: they are written once."""
+        self._moved: set[SSAValue] = set()
+        self.names = recorder.names
+        self.layer_of: Callable[[Statement], str | None] = members.layer_of
+        """What is written before the statements of a layer."""
+        self.inlines_calls = False
+        """Whether calls of outlined functions are written where their results are wanted."""
+        self._layer: str | None = None
+
+    def write(
+        self,
+        statements: Sequence[Statement],
+        *,
+        owned: Sequence[tuple[SSAValue, str]] = (),
+        returned: Iterable[SSAValue] = (),
+        reserved: Iterable[str] = (),
+        fields: Mapping[SSAValue, Sequence[str]] | None = None,
+    ) -> None:
+        """Writes statements in order; a comment stands where another layer begins.
+
+        Values that are `fields` of the constants are assigned to them at once.
+        """
+        if self.inlines_calls and not fields:
+            # They are written where the function returns, after all others.
+            returned = [*returned, *(v for s in statements if s.runs_statements for v in s.uses)]
+        lifetimes = plan_variables(
+            [Usage(s.uses, s.results, s.runs_statements) for s in statements],
+            self.names,
+            owned=owned,
+            returned=[self.recorder.resolved(value) for value in returned],
+            reserved=[*self.structs, DEVICE, *reserved],
+        )
+        used = {value for statement in statements for value in statement.uses}
+        for statement, lifetime in zip(statements, lifetimes, strict=True):
+            self._begin_layer(statement)
+            self.body.origin = statement.op
+            if self._write_constant(statement, used, fields):
+                continue
+            self._write_statement(statement, lifetime)
+            for result in statement.results if fields else ():
+                for name in fields.get(result, ()) if fields else ():
+                    self.assign_constant(name, self.values[result])
+
+    def _write_constant(
+        self,
+        statement: Statement,
+        used: Collection[SSAValue],
+        fields: Mapping[SSAValue, Sequence[str]] | None,
+    ) -> bool:
+        """Writes the call of an outlined function where its result is wanted: in the structure of
+        the constants. Whether it can be."""
+        call = statement.call
+        if not self.inlines_calls or not isinstance(call, Call) or not call.outlined:
+            return False
+        if len(statement.results) != 1:
+            return False
+        result = statement.results[0]
+        wanted = () if fields is None else fields.get(result, ())
+        if result in used or len(wanted) > 1:
+            return False
+        value = self.body.call(
+            call.callee, *map(self.value, call.arguments), type=TENSOR, pure=True
+        )
+        self.values[result] = value
+        for name in wanted:
+            self.assign_constant(name, value)
+        return True
+
+    def assign_constant(self, field: str, value: SSAValue) -> None:
+        """Puts a value into a field of the constants, or of a layer among them."""
+        operands = [self.structs["constants"], value]
+        self.body.insert(VerbatimOp(f"{{}}.{field} = {{}};", operands))
+
+    def _write_statement(self, statement: Statement, lifetime: Lifetime) -> None:
+        self._moved = lifetime.moved
+        call = statement.call
+        if len(statement.results) == 1:
+            self._write_single(statement.results[0], statement, lifetime)
+        elif statement.results:
+            assert isinstance(call, Call)
+            values = self.body.call_several(
+                call.callee,
+                *map(self.value, call.arguments),
+                types=[TENSOR] * len(statement.results),
+                names=[lifetime.declared[result] for result in statement.results],
+            )
+            self.values.update(zip(statement.results, values, strict=True))
+        else:
+            assert isinstance(call, Call)
+            self.body.call_void(call.callee, *map(self.value, call.arguments))
+        for value in lifetime.cleared:
+            # Assigned, not deallocated: a view of the tensor may still be in use.
+            self.body.insert(VerbatimOp(f"{{}} = {TENSOR}();", [self.values[value]]))
+
+    def _write_single(self, result: SSAValue, statement: Statement, lifetime: Lifetime) -> None:
+        assigned = lifetime.assigned.get(result)
+        name = assigned or lifetime.declared[result]
+        made = self._named(statement, name)
+        self.values[result] = self.body.assigned(made, assigned) if assigned else made
+
+    def _named(self, statement: Statement, name: str) -> SSAValue:
+        call = statement.call
+        assert isinstance(call, Call)
+        match call.form:
+            case "get":
+                inner = _only_value(self.value(call.arguments[0]))
+                return self.body.get(inner, call.index, TENSOR, name=name)
+            case "subscript":
+                inner = _only_value(self.value(call.arguments[0]))
+                if len(statement.op.results) == 1:
+                    return self.body.subscript(inner, call.index, TENSOR, name=name)
+                # The vector lives on: it must not hold the tensors any more.
+                element = self.body.subscript(inner, call.index, TENSOR)
+                return self.body.call("std::move", element, type=TENSOR, name=name)
+            case _:
+                made = self.body.call(
+                    call.callee, *map(self.value, call.arguments), type=TENSOR, name=name
+                )
+                return self._with_names(made, call)
+
+    def _with_names(self, made: SSAValue, call: Call) -> SSAValue:
+        """Tells what the arguments of a long call are, but for tensors, which have names."""
+        names = parameter_names(call.callee, len(call.arguments))
+        if not names:
+            return made
+        told = [
+            name if isinstance(argument, Text) and argument.text != f"&{DEVICE}" else ""
+            for name, argument in zip(names, call.arguments, strict=False)
+        ]
+        return self.body.named_arguments(made, told)
+
+    def value(self, argument: Argument) -> Value:
+        """An expression as it stands in a statement."""
+        if isinstance(argument, Text):
+            return self.structs.get(argument.text, argument)
+        if isinstance(argument, Use):
+            return self.used(argument.value)
+        if id(argument) not in self._written:
+            made = self._inner(argument)
+            if argument.type == TENSOR:
+                return made
+            self._written[id(argument)] = made
+        return self._written[id(argument)]
+
+    def used(self, value: SSAValue) -> SSAValue:
+        """A value of the program as it stands in a statement."""
+        value = self.recorder.resolved(value)
+        place = self.members.places.get(value)
+        if place is not None:
+            parameter, field = place
+            return self.body.member(self.structs[parameter], field, TENSOR)
+        found = self.values[value]
+        if value in self._moved:
+            self.source.uses_last_use = True
+            return self.body.call(LAST_USE, found, pure=True)
+        return found
+
+    def _inner(self, call: Call) -> SSAValue:
+        """A call inside another one."""
+        match call.form:
+            case "literal":
+                return self.body.literal(call.callee, call.type)
+            case "get" | "subscript":
+                inner = _only_value(self.value(call.arguments[0]))
+                if call.form == "get":
+                    return self.body.get(inner, call.index, call.type)
+                return self.body.subscript(inner, call.index, call.type)
+            case "member":
+                inner = _only_value(self.value(call.arguments[0]))
+                return self.body.member(inner, call.callee, call.type)
+            case "list" if call.fields:
+                values = map(self.value, call.arguments)
+                return self.body.aggregate(call.type, dict(zip(call.fields, values, strict=True)))
+            case "list":
+                return self.body.braced(call.type, *map(self.value, call.arguments))
+            case "call":
+                made = self.body.call(
+                    call.callee,
+                    *map(self.value, call.arguments),
+                    type=call.type,
+                    name=call.variable,
+                    pure=call.variable is None,
+                )
+                return self._with_names(made, call)
+
+    def _begin_layer(self, statement: Statement) -> None:
+        found = self.layer_of(statement)
+        if found is not None and found != self._layer and statement.results:
+            if self._layer is not None or self.values:
+                self.body.blank()
+            self.body.comment(found)
+            self._layer = found
+
+    def return_values(self, values: Sequence[SSAValue]) -> None:
+        """Returns nothing, a tensor, or an array of tensors."""
+        results = [self.value(Use(value)) for value in values]
+        if len(results) == 1:
+            self.body.return_(_only_value(results[0]))
+        elif results:
+            self.body.return_(self.body.braced(result_type(values), *results))
+        else:
+            self.body.return_()
+
+    def return_struct(self, struct: str, fields: Sequence[str], values: Iterable[SSAValue]) -> None:
+        """Returns a structure with these values in its fields."""
+        arguments: dict[str, Value] = {
+            name: self.value(Use(value)) for name, value in zip(fields, values, strict=True)
+        }
+        self.body.return_(self.body.aggregate(struct, arguments))
+
+
+def _only_value(value: Value) -> SSAValue:
+    assert isinstance(value, SSAValue)
+    return value

@@ -1,0 +1,439 @@
+"""Equal layers of a function become one function, called with different weights.
+
+They are found by what they compute, not by their names: runs of statements that repeat, whose
+values go from statement to statement alike. Of all runs those are taken that save most lines, each
+value that comes in or goes out taken into account, so that a layer begins and ends where few
+tensors are alive. The order of statements stays, but for what layers share, and so does the time at
+which memory is free.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from heapq import nlargest
+from itertools import accumulate, pairwise, zip_longest
+
+from xdsl.ir import SSAValue
+
+from ttcodegen.conversions.cpp_interface import DEVICE
+from ttcodegen.conversions.function_names import common_title, layer_function_name
+from ttcodegen.conversions.layer_weights import WEIGHTS
+from ttcodegen.conversions.naming import ValueNames
+from ttcodegen.conversions.outlining import (
+    NamedValue,
+    OutlinedFunction,
+    Parameter,
+    ParameterStruct,
+    add_calls,
+    common_name,
+    differing_texts,
+    names_inside,
+)
+from ttcodegen.conversions.recording import TENSOR, Statement
+from ttcodegen.conversions.repeats import Run, primitive_lengths, repeated_runs
+from ttcodegen.conversions.shared_values import shared_first, shared_values
+from ttcodegen.conversions.splitting import (
+    LONGEST,
+    alive_counts,
+    common_layer,
+    last_uses,
+    made_by,
+)
+from ttcodegen.conversions.statement_groups import (
+    Group,
+    group_of,
+    shape_of_call,
+    signature,
+    texts_of,
+)
+from ttcodegen.emitc.naming import NameScope, identifier, type_name
+from ttcodegen.ops.cpp_calls import Call, Use
+from ttcodegen.ops.cpp_parameters import PARAMETERS
+
+SHORTEST = 6
+"""The fewest lines of a layer that is worth a function."""
+FEWEST = 3
+"""The fewest statements that it has besides calls of such functions."""
+LEAST_SAVED = 6
+"""The fewest lines that a function must save."""
+MOST_COMPUTED = 4
+"""The most values that a function takes which are neither weights nor inputs."""
+MOST_RETURNED = 3
+MOST_FUNCTIONS = 12
+_TRIED = 40
+_CALL_LINES = 2
+_DIVIDED = 0.9
+"""What it is worth to begin or to end between a sum and its activation, and the like."""
+
+_SETTINGS = ("sizes", "settings")
+"""The parameter of a function of layers that is the structure of what else they differ in."""
+
+_ROLES: Mapping[str, str] = {
+    "weight_tensor": "weight",
+    "weight": "weight",
+    "input_tensor_b": "weight",
+    "bias_tensor": "bias",
+    "bias": "bias",
+}
+"""What a tensor is that a parameter of the library takes."""
+_OPERANDS: Mapping[str, str] = {"matmul": "matrix", "multiply": "factor", "add": "offset"}
+"""What the operand of a function of the library is whose result has no name."""
+
+
+@dataclass(frozen=True)
+class Body:
+    """What is known of the statements of a function."""
+
+    names: ValueNames
+    members: Mapping[SSAValue, str]
+    """The names of its weights, constants and inputs."""
+    inputs: Collection[SSAValue]
+    layers_of: Callable[[Sequence[Statement]], Sequence[str]]
+    lines_of: Callable[[Statement], int]
+    returned: Sequence[SSAValue]
+    scope: NameScope
+    """The names of functions."""
+
+
+def outline_layers(
+    statements: Sequence[Statement], body: Body
+) -> tuple[list[Statement], list[OutlinedFunction]]:
+    """The statements with calls for equal layers, and the functions that are called, in order."""
+    done = _ordered(statements, body)
+    functions: list[OutlinedFunction] = []
+    for _ in range(MOST_FUNCTIONS):
+        search = _Search(done, body)
+        found = search.best()
+        if found is None:
+            break
+        function = _function(found, body)
+        functions.append(function)
+        done = list(_replaced(done, function))
+    return done, functions
+
+
+def _ordered(statements: Sequence[Statement], body: Body) -> list[Statement]:
+    """The statements, with what layers share at the start if that makes more of them equal."""
+    hoisted = shared_first(statements, body.returned)
+    if hoisted is not None:
+        before, after = (_Search(each, body).best() for each in (statements, hoisted))
+        if after is not None and (before is None or after.score > before.score):
+            return hoisted
+    return list(statements)
+
+
+def _replaced(statements: Sequence[Statement], function: OutlinedFunction) -> Iterator[Statement]:
+    starts = {id(group.statements[0]): group for group in function.groups}
+    skipped = 0
+    for statement in statements:
+        if skipped:
+            skipped -= 1
+            continue
+        group = starts.get(id(statement))
+        if group is None:
+            yield statement
+        else:
+            yield function.calls[group]
+            skipped = len(group.statements) - 1
+
+
+@dataclass(frozen=True)
+class _Equal:
+    """Groups that can be one function."""
+
+    groups: tuple[Group, ...]
+    score: float
+    dying: frozenset[int]
+    """Which of the values that come in are used for the last time, in one of them at least."""
+
+
+class _Search:
+    """Looks for the layers whose function saves most."""
+
+    def __init__(self, statements: Sequence[Statement], body: Body) -> None:
+        self.statements = statements
+        self.body = body
+        self.ends = list(accumulate(map(body.lines_of, statements)))
+        made_at = made_by(statements)
+        self.last_use = last_uses(body.returned, statements, made_at)
+        shared = shared_values(statements)
+        counted = {value: index for value, index in made_at.items() if value not in shared}
+        self.alive = alive_counts(counted, self.last_use, len(statements))
+        # Several results of one call belong together.
+        self.joined = [False, *(b.op is a.op for a, b in pairwise(statements)), False]
+
+    def best(self) -> _Equal | None:
+        """The groups that make the best function; None if none is worth it."""
+        numbers: dict[object, int] = {}
+        tokens = [
+            numbers.setdefault(self._token(statement), len(numbers))
+            for statement in self.statements
+        ]
+        candidates = (
+            candidate
+            for run in repeated_runs(tokens)
+            for candidate in self._candidates(run, tokens)
+        )
+        likely = nlargest(_TRIED, candidates, key=lambda each: each[0])
+        found = [equal for _, starts, length in likely for equal in self._equal(starts, length)]
+        return max(found, key=lambda each: each.score, default=None)
+
+    def _token(self, statement: Statement) -> object:
+        members, inputs = self.body.members, self.body.inputs
+        shape = shape_of_call(
+            statement.call, lambda value: value in members and value not in inputs
+        )
+        return shape, len(statement.results)
+
+    def _candidates(
+        self, run: Run, tokens: Sequence[int]
+    ) -> Iterator[tuple[float, tuple[int, ...], int]]:
+        """Lengths that runs can have, each after how good it would be, nearly."""
+        starts = run.starts
+        first, count = starts[0], len(starts)
+        if any(self.joined[start] for start in starts):
+            return
+        before = self.ends[first - 1] if first else 0
+        own = list(
+            accumulate(not s.runs_statements for s in self.statements[first : first + run.length])
+        )
+        for size in primitive_lengths(tokens[first : first + run.length]):
+            end = first + size
+            lines = self.ends[end - 1] - before
+            if lines > LONGEST:
+                return
+            if lines < SHORTEST or own[size - 1] < FEWEST or self.joined[end]:
+                continue
+            yield (count - 1) * lines * self._wholeness(first, end), starts, size
+
+    def _wholeness(self, start: int, end: int) -> float:
+        """1 for statements that take one value and give one, less for parts of a layer.
+
+        Values that layers share, such as masks, do not count.
+        """
+        crossing = max(self.alive[start] + self.alive[end] - 2, 0)
+        divided = self._continues(start) + self._continues(end)
+        return 2 / (2 + crossing) * _DIVIDED**divided
+
+    def _continues(self, position: int) -> bool:
+        """Whether the statement there only gives another form to what the one before it made."""
+        if not 0 < position < len(self.statements):
+            return False
+        before, here = self.statements[position - 1], self.statements[position]
+        if len(before.results) != 1 or len(here.results) != 1:
+            return False
+        value, names = before.results[0], self.body.names
+        return self.last_use.get(value) == position and names[value] == names[here.results[0]]
+
+    def _equal(self, starts: tuple[int, ...], length: int) -> Iterator[_Equal]:
+        """Of runs that look alike those whose values go alike."""
+        alike: dict[object, list[Group]] = {}
+        for start in starts:
+            end = start + length
+            inside = self.statements[start:end]
+            results = (result for statement in inside for result in statement.results)
+            wanted = {result for result in results if self.last_use.get(result, -1) >= end}
+            each = group_of(inside, wanted)
+            if 0 < len(each.live_out) <= MOST_RETURNED:
+                alike.setdefault(signature(each), []).append(each)
+        starts_of = {id(self.statements[start]): start for start in starts}
+        for groups in alike.values():
+            saved = self._saved(groups)
+            if len(groups) > 1 and saved >= LEAST_SAVED:
+                dying = frozenset(
+                    index
+                    for each in groups
+                    for index, value in enumerate(each.live_in)
+                    if self.last_use.get(value, -1) < starts_of[id(each.statements[0])] + length
+                    and value not in self.body.members
+                )
+                places = [starts_of[id(each.statements[0])] for each in groups]
+                whole = min(self._wholeness(start, start + length) for start in places)
+                yield _Equal(tuple(groups), saved * whole, dying)
+
+    def _saved(self, groups: Sequence[Group]) -> int:
+        """The lines that a function for these groups saves; negative if it takes too much."""
+        first = groups[0]
+        computed = sum(not _all_members(groups, i, self.body) for i in range(len(first.live_in)))
+        if computed > MOST_COMPUTED:
+            return -1
+        lines = sum(map(self.body.lines_of, first.statements))
+        pieces = zip(*([text for text, _ in texts_of(g, {})] for g in groups), strict=True)
+        texts = len({column for column in pieces if len(set(column)) > 1})
+        members = len(first.live_in) - computed
+        # Weights are held apart; inputs are named at each call.
+        named = sum(
+            value in self.body.inputs and _all_members(groups, index, self.body)
+            for index, value in enumerate(first.live_in)
+        )
+        call = _CALL_LINES + named + texts // 2
+        return (len(groups) - 1) * lines - len(groups) * call - members - texts
+
+
+def _all_members(groups: Sequence[Group], index: int, body: Body) -> bool:
+    """Whether a value that comes in is a weight, a constant or an input of every group."""
+    return all(group.live_in[index] in body.members for group in groups)
+
+
+def _function(found: _Equal, body: Body) -> OutlinedFunction:
+    groups = found.groups
+    first = groups[0]
+    titles = [_title(body.layers_of(group.statements)) for group in groups]
+    relative: dict[SSAValue, str] = {}
+    for group, title in zip(groups, titles, strict=True):
+        made = [result for statement in group.statements for result in statement.results]
+        for value in (*made, *group.live_in):
+            relative[value] = _below(body.names[value], title)
+    inner = names_inside(groups, relative.__getitem__, "")
+    taken = NameScope([DEVICE, WEIGHTS, *_SETTINGS])
+    roles = _roles(first, inner)
+    tensors: list[Parameter] = []
+    for index, value in enumerate(first.live_in):
+        values = [group.live_in[index] for group in groups]
+        name = taken.unique(identifier(_parameter_name(values, relative, roles, body)))
+        inner[value] = name
+        type_ = TENSOR if index in found.dying else f"const {TENSOR}&"
+        tensors.append(Parameter(name, type_))
+    parameters = {value: inner[value] for value in first.live_in}
+    local = ValueNames([statement.op for statement in first.statements], parameters, {}, {})
+    inner |= {value: local[value] for value, name in inner.items() if not name}
+    texts = differing_texts(groups, inner, taken)
+    name = body.scope.unique(identifier(layer_function_name(first, titles)))
+    common = common_title(titles)
+    function = OutlinedFunction(
+        name,
+        groups,
+        tensors,
+        texts,
+        inner,
+        titles=titles,
+        comment=f"One of {common}, with the weights that it is given." if common else "",
+        layers=_inner_layers(groups, titles, body),
+    )
+    function.structs = tuple(_structs(function, body))
+    function.values = tuple(_sizes(function, body))
+    add_calls(function)
+    return function
+
+
+def _title(layers: Sequence[str]) -> str | None:
+    """The path of the layer that consists of these; what they are numbered by is not part of it:
+    `encoder.1` for `encoder.1.linear.0` and `encoder.1.linear.1`."""
+    title = common_layer(layers)
+    if title is not None and any(re.match(r"[./]\d", each.removeprefix(title)) for each in layers):
+        return title.rpartition(".")[0] or title
+    return title
+
+
+def _inner_layers(
+    groups: Sequence[Group], titles: Sequence[str | None], body: Body
+) -> Sequence[str]:
+    """What the layers of each statement are called in all groups, below their titles; empty if
+    they differ."""
+    found = [
+        [
+            layer.removeprefix(title or "").lstrip("./") if layer != title else ""
+            for layer in body.layers_of(group.statements)
+        ]
+        for group, title in zip(groups, titles, strict=True)
+    ]
+    return found[0] if all(each == found[0] for each in found) else ()
+
+
+def _below(name: str, title: str | None) -> str:
+    """The name of a value of a layer without the path of the layer."""
+    if title is None:
+        return name
+    for path in (title, identifier(title)):
+        position = name.find(path)
+        rest = name[position + len(path) :].lstrip("._/")
+        if position >= 0 and rest and name[position + len(path)] in "._/":
+            return rest
+    return name
+
+
+def _roles(group: Group, names: Mapping[SSAValue, str]) -> dict[SSAValue, str]:
+    """What the weights of calls are called after their results: `query_weight`."""
+    roles: dict[SSAValue, str] = {}
+    for statement in group.statements:
+        call = statement.call
+        while isinstance(call, Call) and call.form in ("get", "subscript"):
+            call = call.arguments[0]
+        if not isinstance(call, Call) or not statement.results:
+            continue
+        callee = call.callee.rpartition("::")[2]
+        known = PARAMETERS.get(callee, ())
+        layer = names[statement.results[0]]
+        for parameter, argument in zip_longest(known, call.arguments):
+            role = _ROLES.get(parameter or "") if layer else _OPERANDS.get(callee)
+            if isinstance(argument, Use) and role is not None:
+                name = f"{layer}_{role}" if layer else role
+                roles.setdefault(argument.value, name)
+    return roles
+
+
+def _parameter_name(
+    values: Sequence[SSAValue],
+    relative: Mapping[SSAValue, str],
+    roles: Mapping[SSAValue, str],
+    body: Body,
+) -> str:
+    """What a value is called that comes in; `values` are those of all groups."""
+    names = [relative[value] for value in values]
+    if len(set(names)) == 1:
+        return names[0]
+    if any(value not in body.members for value in values):
+        return "input"
+    common = common_name(names)
+    if common is not None and common.rpartition("_")[2] in ("weight", "bias"):
+        return common
+    return roles.get(values[0]) or common or "operand"
+
+
+def _structs(function: OutlinedFunction, body: Body) -> Iterator[ParameterStruct]:
+    """The structures of weights, and of sizes, of a function that takes several."""
+    first, *others = function.groups
+    own = tuple(
+        parameter
+        for index, (parameter, value) in enumerate(
+            zip(function.tensors, first.live_in, strict=True)
+        )
+        if _all_members(function.groups, index, body)
+        and any(group.live_in[index] is not value for group in others)
+    )
+    if len(own) > 1:
+        yield ParameterStruct(WEIGHTS, f"{type_name(function.name)}Weights", own)
+    if len(function.texts) > 1:
+        # Held by value: constants of the file are made of them.
+        fields = [
+            replace(p, type=p.type.removeprefix("const ").removesuffix("&")) for p in function.texts
+        ]
+        function.texts = fields
+        is_size = all("uint32_t" in p.type or "Shape" in p.type for p in fields)
+        name = _SETTINGS[0] if is_size else _SETTINGS[1]
+        struct = f"{type_name(function.name)}{name.capitalize()}"
+        yield ParameterStruct(name, struct, tuple(fields))
+
+
+def _sizes(function: OutlinedFunction, body: Body) -> Iterator[NamedValue]:
+    """Constants for what several layers are called with besides their weights: one for all that
+    are alike."""
+    struct = next((each for each in function.structs if each.name in _SETTINGS), None)
+    if struct is None:
+        return
+    alike: dict[tuple[str, ...], list[str | None]] = {}
+    for group, title in zip(function.groups, function.titles, strict=True):
+        texts = [text for text, _ in texts_of(group, {})]
+        found = tuple(texts[min(field.places)] for field in struct.fields)
+        alike.setdefault(found, []).append(title)
+    common = common_title(function.titles) or ""
+    above = common.rpartition(".")[0]
+    for texts, titles in alike.items():
+        title = (common_title(titles) or "").removeprefix(above).lstrip("./") or function.name
+        yield NamedValue(
+            body.scope.unique(identifier(f"{title}_{struct.name}")),
+            struct.type,
+            dict(zip((field.name for field in struct.fields), texts, strict=True)),
+        )

@@ -86,7 +86,13 @@ def test_the_options_of_opt_are_documented() -> None:
     assert told - pipelines == {option.name for option in OPTIONS}
 
 
-@pytest.mark.parametrize("name", ["opt.md", "translate.md", "rt.md", "stitching.md"])
+@pytest.mark.parametrize(
+    "name",
+    [
+        *("opt.md", "translate.md", "rt.md", "stitching.md"),
+        *("optimizer.md", "overrides.md"),
+    ],
+)
 def test_examples_of_documents(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     assert run_document(ROOT / "docs" / name) > 0

@@ -14,8 +14,9 @@ from ttcodegen.ops.context import load_dialects
 from ttcodegen.parsing import check_supported
 from ttcodegen.systems.description import DEFAULT_ARCHITECTURE, SystemDescription, default_system
 from ttcodegen.systems.releases import DEFAULT_RELEASE
+from ttcodegen.transforms.pass_options import OptionValue
 from ttcodegen.transforms.pass_runner import PassRunner
-from ttcodegen.transforms.registry import passes_of
+from ttcodegen.transforms.registry import Step, passes_of
 
 if TYPE_CHECKING:
     from xdsl.dialects.builtin import ModuleOp
@@ -51,6 +52,10 @@ class CompileOptions:
     """The .clang-format text that the C++ is formatted by; None leaves it as it is printed."""
     system: SystemDescription | None = None
     """The system; None for the default one of the architecture."""
+    optimize: int = 0
+    """How much is optimized: 0 nothing, 1 what never hurts, 2 with a search for layouts."""
+    overrides: str = ""
+    """Decisions for the optimizer, as the text of a JSON file."""
     golden_seed: int | None = None
     """The seed of the inputs whose golden values go into the flatbuffer; None for no values."""
 
@@ -63,6 +68,22 @@ class CompiledModule:
     files: dict[str, str]
     """Source files by their path in the project."""
     flatbuffer: bytes
+    decisions: str = ""
+    """What the optimizer decided, as the text of a file of overrides."""
+    explanation: str = ""
+    """Why, as a table."""
+
+
+_RECORDS = ("ttcodegen.decisions", "ttcodegen.explanation")
+"""Attributes of a module that the optimizer leaves."""
+
+
+def _recorded(module: ModuleOp, name: str) -> str:
+    """What an attribute of a module says, which is taken off."""
+    from xdsl.dialects.builtin import StringAttr
+
+    attribute = module.attributes.pop(name, None)
+    return attribute.data if isinstance(attribute, StringAttr) else ""
 
 
 def compile_module(
@@ -89,8 +110,16 @@ def compile_module(
         verify_module(module)
         source_dtypes = _source_dtypes(module)
     options = _for_system(module, options)
-    runner.run(module, passes_of(_pipeline(module, options.target)))
+    chosen: dict[str, OptionValue] = {}
+    if options.optimize and options.target == "ttnn":
+        chosen["optimization-level"] = options.optimize
+        chosen["record-decisions"] = True
+        if options.overrides:
+            chosen["overrides"] = options.overrides
+    runner.run(module, passes_of(Step(_pipeline(module, options.target), chosen)))
+    decisions, explanation = (_recorded(module, name) for name in _RECORDS)
     compiled = emit_module(module, options, runner, input_hash, source_dtypes)
+    compiled = replace(compiled, decisions=decisions, explanation=explanation)
     if options.golden_seed is None:
         return compiled
     with runner.stage("golden values"):

@@ -102,7 +102,7 @@ def test_program_configurations_are_kept() -> None:
         ("out_subblock_w = 1", "out_subblock_w = 3", "subblocks of 1x3 tiles do not divide 1x1"),
         ("out_subblock_h = 1", "out_subblock_h = 0", "'out_subblock_h' is 0"),
         ("in0_block_w = 1, ", "", "lacks one of .*in0_block_w"),
-        ("op_type = relu", "op_type = cosh", "there is no activation 'cosh' of products"),
+        ("op_type = relu", "op_type = cosh", "there is no activation 'cosh'"),
         ("mcast_in0 = true", "mcast = true", "has no other 'mcast'"),
         ("core_range_set<>", "core_range_set<[#ttnn.core_range<(0, 0), (1, 1)>]>", "hopped over"),
     ],
@@ -116,11 +116,11 @@ def test_program_configurations_that_no_program_can_have(
 
 
 def test_what_is_left_to_the_library_is_told() -> None:
-    module = PRODUCT.replace("transpose_a =", "conv2d_config = 1 : i32, transpose_a =")
+    module = PRODUCT.replace("transpose_a =", "conv2d_slice_config = 1 : i32, transpose_a =")
     diagnostics = Diagnostics()
     compiled(module, diagnostics=diagnostics)
     told = [str(diagnostic) for diagnostic in diagnostics.diagnostics]
-    assert any("the configuration of a convolution is left to the library" in t for t in told)
+    assert any("how a convolution is sliced is left to the library" in t for t in told)
 
 
 def test_given_compute_configurations_are_kept() -> None:

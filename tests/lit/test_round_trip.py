@@ -41,6 +41,16 @@ from ttcodegen.dialects.placement import (
     placed,
     placed_type,
 )
+from ttcodegen.dialects.program_configs import (
+    SDPA,
+    Conv2dConfig,
+    CoreGrid,
+    FusedActivation,
+    LayerNormSharded,
+    MatmulMultiCast1D,
+    ProgramConfig,
+    Word,
+)
 from ttcodegen.dialects.shards import Orientation, Shards
 from ttcodegen.ops.convolution_general import CONVOLUTION_LAYOUT, ConvolutionLayout
 from ttcodegen.ops.definition import AttributeSpec, Definition
@@ -98,6 +108,17 @@ PLACEMENTS = (
 )
 
 
+GRID = CoreGrid(8, 4)
+RELU = FusedActivation("relu", (1.5,))
+CONFIGS: tuple[ProgramConfig, ...] = (
+    MatmulMultiCast1D(GRID, 2, 1, 4, 8, 4, 8, 4, fused_activation=RELU),
+    LayerNormSharded(GRID, 2, 1, 4),
+    SDPA(GRID, 64, 128, exp_approx_mode=False),
+    Conv2dConfig(Word("bf16"), RELU, shard_layout=Word("height_sharded"), act_block_h_override=64),
+)
+"""Configurations of programs, one of each kind that ops take."""
+
+
 def module_of(op: Operation, block: Block) -> ModuleOp:
     """A module with a function that holds an op, whose operands are arguments of the block."""
     block.add_op(op)
@@ -113,7 +134,7 @@ def sample_attribute(spec: AttributeSpec) -> Attribute:
     if id(spec.kind) in SAMPLES:
         return spec.kind.encode(SAMPLES[id(spec.kind)])
     # A kind of the op's own.
-    for value in (spec.default, FlattenedImage(1, 8, 8), *SAMPLES.values()):
+    for value in (spec.default, FlattenedImage(1, 8, 8), *CONFIGS, *SAMPLES.values()):
         try:
             attribute = spec.kind.encode(value)
             spec.kind.decode(attribute)

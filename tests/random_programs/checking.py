@@ -100,22 +100,23 @@ def _as_written(run: FunctionRuns) -> dict[str, np.ndarray]:
     return dict(zip(fields, run.flatbuffer, strict=True))
 
 
-def run_module(text: str, target: str = "ttnn") -> Checked:
+def run_module(text: str, target: str = "ttnn", optimize: int = 0) -> Checked:
     """Compiles a module for a target and runs its source and its flatbuffer.
 
     Raises:
         CompileError: if it does not compile or run.
     """
     source = Source("random.mlir", text)
-    compiled = compile_module(source, CompileOptions("random_programs", target=target))
+    options = CompileOptions("random_programs", target=target, optimize=optimize)
+    compiled = compile_module(source, options)
     runs = run_in_numpy(source, compiled, lambda _, function: inputs_of(function))
     return Checked(compiled, tuple(runs))
 
 
-def failures_in_numpy(text: str) -> list[str]:
+def failures_in_numpy(text: str, optimize: int = 0) -> list[str]:
     """What is wrong with a module without its C++; nothing if its outputs agree."""
     try:
-        checked = run_module(text)
+        checked = run_module(text, optimize=optimize)
     except CompileError as error:
         return [str(error)]
     return [reason for run in checked.runs for reason in checked.reasons(run)]

@@ -28,6 +28,7 @@ _EXAMPLES = {
         "compare out/build/libmodel.so out/model.ttnn",
     ),
     "check": ("check model.ttnn --arch blackhole", "check model.ttnn --system-desc card.ttsys"),
+    "validate": ("validate model.ttnn --python ttnn-env/bin/python",),
     "query": ("query --output cpu.ttsys",),
 }
 _EPILOG = """\

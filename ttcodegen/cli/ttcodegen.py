@@ -21,7 +21,7 @@ from ttcodegen.cli.entry import (
     run_program,
     tell_warnings,
 )
-from ttcodegen.diagnostics import Diagnostics, Source
+from ttcodegen.diagnostics import CompileError, Diagnostics, Source
 from ttcodegen.messages import Level, is_told, tell
 from ttcodegen.systems.description import ARCHITECTURES
 from ttcodegen.systems.releases import DEFAULT_RELEASE, RELEASES
@@ -66,6 +66,15 @@ def argument_parser() -> argparse.ArgumentParser:
         default=DEFAULT_RELEASE,
         help="the tt-metal release to target",
     )  # fmt: skip
+    add("--optimize", type=int, choices=(0, 1, 2), default=0, metavar="LEVEL", help="0: every "
+        "tensor in DRAM, the library chooses (0); 1: what never hurts; 2: a search for where "
+        "tensors lie and how calls spread over the cores")  # fmt: skip
+    add("--explain", action="store_true", help="print what was decided for each call, and "
+        "what the next best would have cost")  # fmt: skip
+    add("--overrides", metavar="F.json", type=Path, help="decisions for the optimizer, by the "
+        "names of what calls make")  # fmt: skip
+    add("--write-overrides", metavar="F.json", type=Path, help="write what the optimizer decided, "
+        "to be edited and given back")  # fmt: skip
     add("--build", action="store_true", help="build the project for the CPU backend")
     add("--kind", choices=("so", "exe", "both"), help="what to build: the shared object, the "
         "executable or both (both; with --check alone, exe)")  # fmt: skip
@@ -113,9 +122,22 @@ def _run(invocation: Invocation) -> int:
         return _print_edits(options.edits)
     if options.golden is not None and not options.check:
         parser.error("--golden needs --check")
+    asks = options.explain or options.overrides or options.write_overrides
+    if asks and not options.optimize:
+        parser.error("--explain and overrides need --optimize 1 or 2")
     if options.file is None or options.out is None:
         parser.error("FILE and -o OUT are needed")
     return _compile(options, invocation.read(options.file))
+
+
+def _overrides(options: argparse.Namespace) -> str:
+    """The decisions that are given; raises CompileError if their file cannot be read."""
+    if options.overrides is None:
+        return ""
+    try:
+        return options.overrides.read_text("utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise CompileError(f"the overrides cannot be read: {error}") from error
 
 
 def _print_cpu_backend() -> int:
@@ -164,12 +186,18 @@ def _compile(options: argparse.Namespace, source: Source) -> int:
                 options.arch or "",
                 options.tt_metal,
                 system=system,
+                optimize=options.optimize,
+                overrides=_overrides(options),
                 golden_seed=options.seed if options.embed_goldens else None,
             ),
             runner,
             diagnostics,
         )
         tell_warnings(diagnostics, source)
+        if options.explain:
+            print(compiled.explanation, end="")
+        if options.write_overrides is not None:
+            options.write_overrides.write_text(compiled.decisions, encoding="utf-8")
         if _write(options, compiled, runner):
             return ExitStatus.CONFLICTS
         return _build_and_check(options, source, compiled, toolchain, runner)

@@ -11,11 +11,12 @@ from ttcodegen.conversions.interface import Entry
 from ttcodegen.dialects.compute_config import ComputeConfig
 from ttcodegen.dialects.math_fidelity import MathFidelity
 from ttcodegen.dialects.operation import CatalogueOp
-from ttcodegen.dialects.program_configs import CoreGrid, FusedActivation, ProgramConfig
+from ttcodegen.dialects.program_configs import CoreGrid, FusedActivation, ProgramConfig, Word
 from ttcodegen.emitc.builder import EmitCBuilder, open_file
 from ttcodegen.emitc.naming import NameScope, identifier
 from ttcodegen.ops.cpp_calls import (
     COMPUTE_CONFIG_ATTRIBUTE,
+    CONV2D_CONFIG_ATTRIBUTE,
     MATMUL_CONFIG_ATTRIBUTE,
     NORM_CONFIG_ATTRIBUTE,
     SDPA_CONFIG_ATTRIBUTE,
@@ -34,10 +35,19 @@ _MEMORY_COMMENTS = {
 _BUFFERS = ("ttnn::DRAM_MEMORY_CONFIG", "ttnn::L1_MEMORY_CONFIG")
 _CONFIGURATIONS = (
     COMPUTE_CONFIG_ATTRIBUTE,
+    CONV2D_CONFIG_ATTRIBUTE,
     MATMUL_CONFIG_ATTRIBUTE,
     NORM_CONFIG_ATTRIBUTE,
     SDPA_CONFIG_ATTRIBUTE,
 )
+_WORDS = {
+    "tile": "ttnn::Layout::TILE",
+    "row_major": "ttnn::Layout::ROW_MAJOR",
+    "f32": "ttnn::DataType::FLOAT32",
+    "bf16": "ttnn::DataType::BFLOAT16",
+    "bfp_bf8": "ttnn::DataType::BFLOAT8_B",
+    "bfp_bf4": "ttnn::DataType::BFLOAT4_B",
+}
 _COMPUTE_ALTERNATIVES = (
     "math_fidelity: LoFi, HiFi2, HiFi3, HiFi4 (more digits, more time); math_approx_mode, "
     "fp32_dest_acc_en, packer_l1_acc: true, false."
@@ -160,7 +170,12 @@ def initializer(config: ComputeConfig) -> str:
 def program_initializer(config: ProgramConfig) -> str:
     """A configuration as braced C++, field by field."""
     written: list[str] = []
-    for name, value in config.given():
+    given = dict(config.given())
+    for field in fields(config):
+        name = field.name
+        if name not in given and name not in config.always:
+            continue
+        value = given.get(name)
         written.append(f".{config.spelled.get(name, name)} = {_program_value(value)}")
         if name in config.unset:
             written.append(f".{config.unset[name]} = {{}}")
@@ -171,6 +186,10 @@ def _program_value(value: object) -> str:
     match value:
         case bool():
             return str(value).lower()
+        case None:
+            return "{}"
+        case Word():
+            return _WORDS.get(value.text) or f"ttnn::TensorMemoryLayout::{value.text.upper()}"
         case CoreGrid():
             return f"{{{value.columns}, {value.rows}}}"
         case FusedActivation():

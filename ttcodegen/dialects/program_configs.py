@@ -19,7 +19,7 @@ from xdsl.printer import Printer
 
 from ttcodegen.dialects.attribute_kinds import AttributeKind
 
-PROGRAM_CONFIGS = ("matmul_program_config", "program_config")
+PROGRAM_CONFIGS = ("matmul_program_config", "program_config", "conv2d_config")
 """The properties of ops that hold a program configuration."""
 
 
@@ -54,6 +54,16 @@ class FusedActivation:
 
 
 @dataclass(frozen=True)
+class Word:
+    """A bare word of an attribute: a data type or a layout."""
+
+    text: str
+
+    def __str__(self) -> str:
+        return self.text
+
+
+@dataclass(frozen=True)
 class ProgramConfig:
     """What all configurations have in common."""
 
@@ -68,8 +78,13 @@ class ProgramConfig:
     unset: ClassVar[dict[str, str]] = {}
     """Fields of the structure that are never set, by the field that they stand behind."""
 
+    printed: ClassVar[dict[str, str]] = {}
+    """Fields that have another name in MLIR."""
+    always: ClassVar[tuple[str, ...]] = ()
+    """Fields without a default in C++, which are written even if they say nothing."""
+
     def __str__(self) -> str:
-        words = [f"{name} = {_word(value)}" for name, value in self.given()]
+        words = [f"{self.printed.get(name, name)} = {_word(value)}" for name, value in self.given()]
         return f"<{', '.join(words)}>"
 
     @property
@@ -257,6 +272,40 @@ class SDPA(ProgramConfig):
         return super().misfit()
 
 
+@dataclass(frozen=True)
+class Conv2dConfig(ProgramConfig):
+    """What a convolution may be told about its activation, its weights and its shards."""
+
+    mnemonic: ClassVar[str] = "conv2d_config"
+    cpp: ClassVar[str] = "ttnn::prim::Conv2dConfig"
+    header: ClassVar[str] = "ttnn/operations/conv/conv2d/device/conv2d_device_operation_types.hpp"
+    spelled: ClassVar[dict[str, str]] = {"fused_activation": "activation"}
+    printed: ClassVar[dict[str, str]] = {"fused_activation": "activation"}
+    always: ClassVar[tuple[str, ...]] = ("shard_layout",)
+
+    weights_dtype: Word | None = None
+    fused_activation: FusedActivation | None = None
+    deallocate_activation: bool | None = None
+    reallocate_halo_output: bool | None = None
+    config_tensors_in_dram: bool | None = None
+    act_block_h_override: int | None = None
+    act_block_w_div: int | None = None
+    reshard_if_not_optimal: bool | None = None
+    override_sharding_config: bool | None = None
+    shard_layout: Word | None = None
+    transpose_shards: bool | None = None
+    output_layout: Word | None = None
+    enable_act_double_buffer: bool | None = None
+    enable_weights_double_buffer: bool | None = None
+    enable_kernel_stride_folding: bool | None = None
+
+    def misfit(self) -> str | None:
+        """The rules that hold whatever the operands are (measured, tt-metal 0.70.1)."""
+        if (self.act_block_h_override or 0) % 32:
+            return f"'act_block_h_override' is {self.act_block_h_override}, no multiple of 32"
+        return super().misfit()
+
+
 # The text
 
 _COORDINATES = re.compile(r"\D*(\d+)\s*[,x]\s*(\d+)\D*")
@@ -273,7 +322,12 @@ def _value(parser: AttrParser, hint: object) -> object:
             parser.raise_error("expected a grid of cores, as #ttnn.core_coord<8, 8>")
         return CoreGrid(int(found[1]), int(found[2]))
     if "FusedActivation" in text:
+        if (quoted := parser.parse_optional_str_literal()) is not None:
+            return FusedActivation(quoted) if quoted else None
         return activation_of(_nested(parser))
+    if "Word" in text:
+        word = parser.parse_optional_identifier()
+        return Word(word if word is not None else _nested(parser).strip("<> "))
     return parser.parse_boolean() if "bool" in text else parser.parse_integer()
 
 
@@ -312,6 +366,8 @@ Config = TypeVar("Config", bound=ProgramConfig)
 def parse_config(parser: AttrParser, config: type[Config]) -> Config:
     """The fields between the brackets of an attribute."""
     hints = get_type_hints(config)
+    if config is Conv2dConfig:
+        hints["activation"] = hints["fused_activation"]
     known = [field.name for field in fields(config)]
     found: dict[str, Any] = {}
     with parser.in_angle_brackets():
@@ -321,12 +377,16 @@ def parse_config(parser: AttrParser, config: type[Config]) -> Config:
             if name == "hop_cores":
                 if _nested(parser).strip("<>[] "):
                     parser.raise_error("cores that are hopped over are not supported", position)
-            elif name not in known or name in found:
+            elif name == "core_grid" and "core_grid" not in known:
+                parser.raise_error("a grid of cores for the shards is not supported", position)
+            elif name not in (*known, *hints) or name in found:
                 parser.raise_error(f"#ttnn.{config.mnemonic} has no other '{name}'", position)
             else:
                 found[name] = _value(parser, hints[name])
             if parser.parse_optional_punctuation(",") is None:
                 break
+    if "activation" in found:
+        found["fused_activation"] = found.pop("activation")
     if config is MatmulMultiCast or config is MatmulMultiCast1D:
         # Older texts know blocks of a core only as a whole.
         found.setdefault("out_block_h", found.get("per_core_m"))
@@ -388,6 +448,12 @@ class LayerNormShardedAttr(ProgramConfigAttr):
 
 
 @irdl_attr_definition
+class Conv2dConfigAttr(ProgramConfigAttr):
+    name = f"ttnn.{Conv2dConfig.mnemonic}"
+    config = Conv2dConfig
+
+
+@irdl_attr_definition
 class SDPAAttr(ProgramConfigAttr):
     name = f"ttnn.{SDPA.mnemonic}"
     config = SDPA
@@ -400,6 +466,7 @@ PROGRAM_CONFIG_ATTRIBUTES: tuple[type[ProgramConfigAttr], ...] = (
     MatmulDRAMShardedAttr,
     LayerNormShardedAttr,
     SDPAAttr,
+    Conv2dConfigAttr,
 )
 """All attributes that configure a program."""
 
@@ -448,6 +515,9 @@ MATMUL_CONFIG = AttributeKind[ProgramConfig](
 )
 NORM_CONFIG = AttributeKind[ProgramConfig](
     "a program configuration of a normalisation", _decoder((LayerNormSharded,)), config_attribute
+)
+CONV2D_CONFIG = AttributeKind[ProgramConfig](
+    "a #ttnn.conv2d_config", _decoder((Conv2dConfig,)), config_attribute
 )
 SDPA_CONFIG = AttributeKind[ProgramConfig](
     "a #ttnn.sdpa_program_config", _decoder((SDPA,)), config_attribute

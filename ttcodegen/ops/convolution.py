@@ -17,12 +17,14 @@ from ttcodegen.dialects.operation import CatalogueOp
 from ttcodegen.lazy_numpy import np
 from ttcodegen.ops.cpp_calls import (
     COMPUTE_CONFIG_ATTRIBUTE,
+    CONV2D_CONFIG_ATTRIBUTE,
     NULLOPT,
     Argument,
     CppCalls,
     Text,
     compute_config,
     cpp_text,
+    program_config,
 )
 from ttcodegen.ops.cpu_lowering import cpu_call
 from ttcodegen.ops.data_movement import expect_shape
@@ -40,6 +42,7 @@ from ttcodegen.ops.definition import (
     optional,
     register,
 )
+from ttcodegen.ops.fused_activations import activated, verify_activation
 from ttcodegen.ops.op_builder import OpBuilder
 from ttcodegen.ops.sliding_window import (
     FLATTENED_ATTRIBUTE,
@@ -289,7 +292,8 @@ def _library_image(call: Call) -> numpy.ndarray:
 def _library_conv2d(call: Call) -> numpy.ndarray:
     window = library_window(call, call["kernel_size"])
     result = convolution(_library_image(call), call.array("weight"), window, call["groups"])
-    return with_bias(call, result).reshape(1, 1, -1, call["out_channels"])
+    rows = with_bias(call, result).reshape(1, 1, -1, call["out_channels"])
+    return activated(rows, call.attributes)
 
 
 def _bind_image_convolution(
@@ -300,10 +304,12 @@ def _bind_image_convolution(
     calls.include(f"ttnn/operations/conv/{name}/{name}.hpp")
     bias = op.optional_operand("bias")
     data_type, config = op.parameter("dtype"), compute_config(calls, op)
+    has_config = CONV2D_CONFIG_ATTRIBUTE in op.definition.attributes
+    window_config = program_config("conv2d_config")(calls, op) if has_config else NULLOPT
     optionals: list[tuple[Argument, bool]] = [
         (NULLOPT if data_type is None else Text(cpp_text(data_type)), data_type is None),
         (NULLOPT if bias is None else calls[bias], bias is None),
-        (NULLOPT, True),  # conv config
+        (window_config, window_config == NULLOPT),
         (config, config == NULLOPT),
     ]
     tail = [*window, *optionals]
@@ -341,8 +347,9 @@ register(
     TTNNDefinition(
         "ttnn.conv2d",
         _LIBRARY_OPERANDS,
-        _library_attributes(),
+        _library_attributes(CONV2D_CONFIG_ATTRIBUTE),
         numpy=_library_conv2d,
+        verify=verify_activation,
         result_rules=(ResultRule("attribute"),),
         cpp=_cpp_conv2d,
         flops=convolution_flops,

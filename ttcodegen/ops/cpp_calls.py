@@ -18,6 +18,7 @@ from ttcodegen.dialects.datatypes import DataType, ui32
 from ttcodegen.dialects.operation import AttributeSpec, CatalogueOp
 from ttcodegen.dialects.placement import TensorPlacement, TTNNLayoutAttr
 from ttcodegen.dialects.program_configs import (
+    CONV2D_CONFIG,
     MATMUL_CONFIG,
     NORM_CONFIG,
     SDPA_CONFIG,
@@ -209,6 +210,11 @@ def attribute_(
     return rule
 
 
+def fixed_(text: str) -> ArgumentRule:
+    """An argument that is always the default of the function."""
+    return lambda calls, op: Default(text)
+
+
 COMPUTE_CONFIG_ATTRIBUTE = AttributeSpec("compute_config", COMPUTE_CONFIG, None)
 """How the kernels of a call compute; None leaves it to the library."""
 
@@ -221,6 +227,7 @@ def compute_config(calls: CppCalls, op: CatalogueOp) -> Argument:
 
 MATMUL_CONFIG_ATTRIBUTE = AttributeSpec("matmul_program_config", MATMUL_CONFIG, None)
 NORM_CONFIG_ATTRIBUTE = AttributeSpec("program_config", NORM_CONFIG, None)
+CONV2D_CONFIG_ATTRIBUTE = AttributeSpec("conv2d_config", CONV2D_CONFIG, None)
 SDPA_CONFIG_ATTRIBUTE = AttributeSpec("program_config", SDPA_CONFIG, None)
 """How the programs of a call spread over the cores; None leaves it to the library."""
 

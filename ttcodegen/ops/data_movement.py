@@ -22,8 +22,10 @@ from ttcodegen.ops.cpp_calls import (
     cpp_call,
     cpp_text,
     operand_,
+    output_memory,
     shape_text,
     small_vector_text,
+    trimmed,
 )
 from ttcodegen.ops.cpu_lowering import (
     counted_from_front,
@@ -100,13 +102,17 @@ _MOST_ROW_BYTES = 1 << 18
 """The library holds rows in the memory of a core when it reshapes them (docs/library-rules.md)."""
 
 
-def _lower_reshape(builder: OpBuilder, op: CatalogueOp) -> SSAValue:
-    """In rows where tiles would be little but padding: (2048, 512, 1, 1) is 4 GiB in tiles."""
-    value, shape = builder.operand(op, "input"), op.result_shape
-    if shape_of(value.type) != shape and _suits_rows(value, shape):
+def reshaped(builder: OpBuilder, value: SSAValue, shape: Sequence[int]) -> SSAValue:
+    """A value in that shape: by way of rows where tiles would be little but padding, as those of
+    (2048, 512, 1, 1) are, which take 4 GiB."""
+    if shape_of(value.type) != tuple(shape) and _suits_rows(value, tuple(shape)):
         result = TensorType(element_of(value.type), shape)
         return builder.emit("reshape_row_major", [value], result, shape=list(shape))
     return builder.reshape(value, shape)
+
+
+def _lower_reshape(builder: OpBuilder, op: CatalogueOp) -> SSAValue:
+    return reshaped(builder, builder.operand(op, "input"), op.result_shape)
 
 
 def _suits_rows(value: SSAValue, shape: Sequence[int]) -> bool:
@@ -145,12 +151,13 @@ for _name, _layout, _types in (
             may_alias=True,
             flops=no_flops,
             rearranges=True,
-            result_rules=(ResultRule(layout=_layout),),
+            result_rules=(ResultRule(layout=_layout, placed=True),),
             cpp=cpp_call(
                 "ttnn::reshape",
                 f"{MOVEMENT}/reshape_view/reshape.hpp",
                 operand_("input"),
                 lambda calls, op: Text(shape_text(op.result_shape)),
+                output_memory,
             ),
         )
     )
@@ -225,11 +232,13 @@ register(
         (OperandSpec("input"),),
         (attribute("permutation", INTEGERS),),
         numpy=lambda call: np.transpose(call.array("input"), call["permutation"]),
+        result_rules=(ResultRule(placed=True),),
         cpp=cpp_call(
             "ttnn::permute",
             f"{MOVEMENT}/permute/permute.hpp",
             operand_("input"),
             attribute_("permutation", lambda value: small_vector_text(value, "int64_t")),
+            output_memory,
         ),
         flops=no_flops,
         rearranges=True,
@@ -474,7 +483,8 @@ register(
 def _cpp_concat(calls: CppCalls, op: CatalogueOp) -> None:
     calls.include(f"{MOVEMENT}/concat/concat.hpp")
     tensors = calls.list("std::vector<ttnn::Tensor>", [calls[value] for value in op.operands])
-    calls.bind(op.results[0], calls.call("ttnn::concat", tensors, Text(str(op.parameter("dim")))))
+    arguments = [tensors, Text(str(op.parameter("dim"))), output_memory(calls, op)]
+    calls.bind(op.results[0], calls.call("ttnn::concat", *trimmed(arguments)))
 
 
 register(
@@ -483,6 +493,7 @@ register(
         (variadic("inputs", data_types=MOVED),),
         (attribute("dim", INTEGER),),
         numpy=_concat,
+        result_rules=(ResultRule(placed=True),),
         cpp=_cpp_concat,
         flops=no_flops,
     )

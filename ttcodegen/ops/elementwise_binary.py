@@ -24,6 +24,7 @@ from ttcodegen.ops.cpp_calls import (
     cpp_call,
     cpp_text,
     operand_,
+    output_memory,
 )
 from ttcodegen.ops.cpu_lowering import cpu_call
 from ttcodegen.ops.definition import (
@@ -415,7 +416,7 @@ def _register(row: Row) -> None:
     rules = [operand_("lhs"), _rhs if row.scalar else operand_("rhs")]
     if row.dtype:
         attributes.append(attribute("dtype", DATA_TYPE, None))
-        rules.append(_output_data_type)
+        rules += [_output_data_type, output_memory]
     lhs = OperandSpec("lhs", data_types=row.data_types)
     rhs = OperandSpec("rhs", "optional" if row.scalar else "one", data_types=row.data_types)
     register(
@@ -424,7 +425,7 @@ def _register(row: Row) -> None:
             (lhs, rhs),
             tuple(attributes),
             numpy=_meaning_with_scalar(row.function) if row.scalar else on_inputs(row.function),
-            result_rules=(ResultRule("attribute" if row.dtype else "first"),),
+            result_rules=(ResultRule("attribute" if row.dtype else "first", placed=row.dtype),),
             cpp=cpp_call(f"ttnn::{ttnn}", row.header, *rules),
         )
     )

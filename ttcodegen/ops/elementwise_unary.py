@@ -11,11 +11,20 @@ from ttcodegen.dialects.attribute_kinds import NUMBER
 from ttcodegen.dialects.datatypes import DataType
 from ttcodegen.dialects.operation import CatalogueOp
 from ttcodegen.lazy_numpy import Array, np
-from ttcodegen.ops.cpp_calls import attribute_, cpp_call, cpp_text, operand_
+from ttcodegen.ops.cpp_calls import (
+    ArgumentRule,
+    attribute_,
+    cpp_call,
+    cpp_text,
+    fixed_,
+    operand_,
+    output_memory,
+)
 from ttcodegen.ops.cpu_lowering import cpu_call
 from ttcodegen.ops.definition import (
     Call,
     OperandSpec,
+    ResultRule,
     TTIRDefinition,
     TTNNDefinition,
     Verifier,
@@ -118,6 +127,11 @@ def _sign(x: Array) -> Array:
         return np.sign(x)
     return np.where(np.isnan(x), np.copysign(np.ones_like(x), x), np.sign(x))
 
+
+_APPROXIMATED = frozenset({"erf", "exp", "gelu", "log", "log1p", "mish", "rsqrt", "sqrt"})
+"""Functions whose second argument asks for an approximation."""
+_UNPLACED = frozenset({"sigmoid", "isfinite"})
+"""Functions that have other arguments in front of the memory configuration."""
 
 ROWS = (
     Row(
@@ -229,9 +243,18 @@ def _register(row: Row) -> None:
             f"ttnn.{ttnn}",
             (OperandSpec("input", data_types=row.data_types),),
             numpy=meaning,
-            cpp=cpp_call(f"ttnn::{ttnn}", UNARY_HEADER, operand_("input")),
+            result_rules=(ResultRule(placed=row.name not in _UNPLACED),),
+            cpp=cpp_call(f"ttnn::{ttnn}", UNARY_HEADER, operand_("input"), *_placing(row.name)),
         )
     )
+
+
+def _placing(name: str) -> list[ArgumentRule]:
+    """The arguments up to the memory configuration of the result."""
+    if name in _UNPLACED:
+        return []
+    exact: list[ArgumentRule] = [fixed_("false")] if name in _APPROXIMATED else []
+    return [*exact, output_memory]
 
 
 for _row in ROWS:

@@ -11,7 +11,15 @@ from ttcodegen.dialects.attribute_kinds import BOOLEAN
 from ttcodegen.dialects.operation import CatalogueOp
 from ttcodegen.dialects.placement import declared_data_type
 from ttcodegen.lazy_numpy import Array, np
-from ttcodegen.ops.cpp_calls import Argument, CppCalls, Text, cpp_text
+from ttcodegen.ops.cpp_calls import (
+    NULLOPT,
+    Argument,
+    CppCalls,
+    Text,
+    cpp_text,
+    output_memory,
+    trimmed,
+)
 from ttcodegen.ops.cpu_lowering import cpu_call
 from ttcodegen.ops.data_movement import expect_shape
 from ttcodegen.ops.definition import (
@@ -94,7 +102,12 @@ register(
 def _cpp_typecast(calls: CppCalls, op: CatalogueOp) -> None:
     calls.include("ttnn/operations/copy/typecast/typecast.hpp")
     data_type = Text(cpp_text(_placement(op).data_type))
-    calls.bind(op.results[0], calls.call("ttnn::typecast", calls[op.operands[0]], data_type))
+    calls.bind(
+        op.results[0],
+        calls.call(
+            "ttnn::typecast", *trimmed([calls[op.operands[0]], data_type, output_memory(calls, op)])
+        ),
+    )
 
 
 register(
@@ -102,7 +115,7 @@ register(
         "ttnn.typecast",
         (OperandSpec("input", layout=None, memory=None),),
         numpy=_typecast,
-        result_rules=(ResultRule("declared", None),),
+        result_rules=(ResultRule("declared", None, placed=True),),
         cpp=_cpp_typecast,
         flops=no_flops,
         rearranges=True,
@@ -135,7 +148,7 @@ register(
         "ttnn.composite_to_layout",
         (OperandSpec("input", layout=None, memory=None),),
         numpy=_typecast,
-        result_rules=(ResultRule("declared", None),),
+        result_rules=(ResultRule("declared", None, placed=True),),
         flops=no_flops,
         rearranges=True,
     )
@@ -145,7 +158,13 @@ register(
 def _cpp_to_layout(calls: CppCalls, op: CatalogueOp) -> None:
     calls.include("ttnn/operations/core/to_layout/to_layout_op.hpp")
     layout = Text(f"ttnn::Layout::{_placement(op).layout.name}")
-    calls.bind(op.results[0], calls.call("ttnn::to_layout", calls[op.operands[0]], layout))
+    calls.bind(
+        op.results[0],
+        calls.call(
+            "ttnn::to_layout",
+            *trimmed([calls[op.operands[0]], layout, NULLOPT, output_memory(calls, op)]),
+        ),
+    )
 
 
 def _cpp_to_device(calls: CppCalls, op: CatalogueOp) -> None:
@@ -181,7 +200,7 @@ for _name, _memory, _cpp in (
             f"ttnn.{_name}",
             (OperandSpec("input", layout=None, memory=_memory),),
             numpy=_identity,
-            result_rules=(ResultRule("declared", None),),
+            result_rules=(ResultRule("declared", None, placed=_name == "to_layout"),),
             cpp=_cpp,
             flops=no_flops,
             rearranges=True,

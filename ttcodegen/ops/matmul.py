@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
 from math import prod
-from typing import Any
 
 from xdsl.dialects.builtin import TensorType
 from xdsl.ir import SSAValue
@@ -13,7 +11,6 @@ from xdsl.utils.exceptions import VerifyException
 from ttcodegen.dialects.attribute_kinds import BOOLEAN, DATA_TYPE, INTEGERS, STRING
 from ttcodegen.dialects.datatypes import DataType, bf16, element_of, shape_of
 from ttcodegen.dialects.operation import CatalogueOp
-from ttcodegen.dialects.program_configs import ProgramConfig
 from ttcodegen.lazy_numpy import Array, np
 from ttcodegen.ops.cpp_calls import (
     COMPUTE_CONFIG_ATTRIBUTE,
@@ -43,7 +40,7 @@ from ttcodegen.ops.definition import (
     optional,
     register,
 )
-from ttcodegen.ops.elementwise_unary import gelu, sigmoid
+from ttcodegen.ops.fused_activations import activated, verify_activation
 from ttcodegen.ops.op_builder import OpBuilder, broadcast_shapes
 from ttcodegen.ops.work import product_flops
 
@@ -54,14 +51,6 @@ MULTIPLIED = (DataType.FLOAT32, DataType.BFLOAT16, DataType.BFLOAT8_B, DataType.
 """What the library multiplies (docs/library-rules.md); integers travel as f32."""
 
 _TRANSPOSES = (attribute("transpose_a", BOOLEAN, False), attribute("transpose_b", BOOLEAN, False))
-
-ACTIVATIONS: dict[str, Callable[[Array], Array]] = {
-    "relu": lambda x: np.maximum(x, 0),
-    "gelu": gelu,
-    "silu": lambda x: x * sigmoid(x),
-    "sigmoid": sigmoid,
-}
-"""Activations that the library applies to a product, by the name of its unary op."""
 
 
 def _matrices(op: CatalogueOp) -> tuple[Shape, Shape]:
@@ -124,21 +113,6 @@ def multiplied(a: Array, b: Array) -> Array:
     return np.matmul(rows, b.reshape(b.shape[-2:])).reshape(*a.shape[:-1], b.shape[-1])
 
 
-def _activation_name(attributes: Mapping[str, Any]) -> str | None:
-    """The activation of a product: the call names it, or its program configuration."""
-    name: str | None = attributes.get("activation")
-    config: ProgramConfig | None = attributes.get(MATMUL_CONFIG_ATTRIBUTE.name)
-    if name is None and config is not None and config.activation is not None:
-        return config.activation.op_type
-    return name
-
-
-def _verify_activation(op: CatalogueOp) -> None:
-    name = _activation_name(op.parameters())
-    if name is not None and name not in ACTIVATIONS:
-        raise VerifyException(f"{op.name}: there is no activation '{name}' of products")
-
-
 def _product(call: Call) -> Array:
     a, b = as_factor(call.array("a")), as_factor(call.array("b"))
     if call["transpose_a"] and a.ndim > 1:
@@ -149,8 +123,7 @@ def _product(call: Call) -> Array:
     bias = call.optional("bias") if "bias" in call.operands else None
     if bias is not None:
         result = result + bias
-    activation = _activation_name(call.attributes)
-    result = result if activation is None else ACTIVATIONS[activation](result)
+    result = activated(result, call.attributes)
     return result.reshape(1) if result.ndim == 0 and call.results[0].shape == (1,) else result
 
 
@@ -328,7 +301,7 @@ register(
         _FACTORS,
         (*_TRANSPOSES, *_OUTPUT),
         numpy=_product,
-        verify=_verify_activation,
+        verify=verify_activation,
         result_rules=(ResultRule("attribute", placed=True),),
         cpp=cpp_call("ttnn::matmul", HEADER, operand_("a"), operand_("b"), *_TAIL),
         flops=product_flops,
@@ -341,7 +314,7 @@ register(
         (*_FACTORS, optional("bias")),
         (*_TRANSPOSES, *_OUTPUT),
         numpy=_product,
-        verify=_verify_activation,
+        verify=verify_activation,
         result_rules=(ResultRule("attribute", placed=True),),
         cpp=cpp_call(
             "ttnn::linear", HEADER, operand_("a"), operand_("b"), operand_("bias"), *_TAIL

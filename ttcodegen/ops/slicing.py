@@ -11,12 +11,13 @@ from ttcodegen.dialects.attribute_kinds import INTEGER, INTEGERS
 from ttcodegen.dialects.datatypes import DataType
 from ttcodegen.dialects.operation import CatalogueOp
 from ttcodegen.lazy_numpy import Array, np
-from ttcodegen.ops.cpp_calls import CppCalls, Text, small_vector_text
+from ttcodegen.ops.cpp_calls import CppCalls, Text, output_memory, small_vector_text, trimmed
 from ttcodegen.ops.cpu_lowering import cpu_call
 from ttcodegen.ops.data_movement import MOVED, MOVEMENT, expect_shape, normalized_dim
 from ttcodegen.ops.definition import (
     Call,
     OperandSpec,
+    ResultRule,
     TTIRDefinition,
     TTNNDefinition,
     attribute,
@@ -112,7 +113,8 @@ register(
 def _cpp_slice(calls: CppCalls, op: CatalogueOp) -> None:
     calls.include(f"{MOVEMENT}/slice/slice.hpp")
     bounds = [Text(small_vector_text(op.parameter(name))) for name in ("begins", "ends", "step")]
-    calls.bind(op.results[0], calls.call("ttnn::slice", calls[op.operands[0]], *bounds))
+    arguments = [calls[op.operands[0]], *bounds, output_memory(calls, op)]
+    calls.bind(op.results[0], calls.call("ttnn::slice", *trimmed(arguments)))
 
 
 register(
@@ -122,6 +124,7 @@ register(
         (OperandSpec("input", data_types=(*MOVED[:4], DataType.UINT16)),),
         _BOUNDS,
         numpy=lambda call: call.array("input")[_slices(call)],
+        result_rules=(ResultRule(placed=True),),
         cpp=_cpp_slice,
         flops=no_flops,
     )

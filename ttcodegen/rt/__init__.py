@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from ttcodegen.rt.commands.query import Query
     from ttcodegen.rt.commands.read import Read
     from ttcodegen.rt.commands.run import Run
+    from ttcodegen.rt.commands.validate import Validate
     from ttcodegen.runtime.stitching import load_binary, open_device, to_layout
 
 __all__ = [
@@ -34,6 +35,7 @@ __all__ = [
     "Query",
     "Read",
     "Run",
+    "Validate",
     "load_binary",
     "open_device",
     "to_layout",
@@ -50,6 +52,7 @@ _MODULES = {
     "Query": f"{_COMMANDS}.query",
     "Read": f"{_COMMANDS}.read",
     "Run": f"{_COMMANDS}.run",
+    "Validate": f"{_COMMANDS}.validate",
     **dict.fromkeys(["load_binary", "open_device", "to_layout"], "ttcodegen.runtime.stitching"),
 }
 

@@ -43,7 +43,7 @@ class ConstEvalHoist(ModulePass):
 
 
 def _hoist(function: FuncOp) -> None:
-    constants = _constant_values(function)
+    constants = constant_values(function)
     hoisted = [
         op
         for op in body_of(function).ops
@@ -85,7 +85,7 @@ def _hoist(function: FuncOp) -> None:
                 use.operation.operands[use.index] = loaded
 
 
-def _constant_values(function: FuncOp) -> set[SSAValue]:
+def constant_values(function: FuncOp) -> set[SSAValue]:
     """The values that are the same in every call."""
     block = body_of(function)
     overwritten = _overwritten(block)

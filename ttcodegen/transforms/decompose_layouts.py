@@ -86,9 +86,14 @@ class _Decomposer:
             ("to_layout", tilized),
             ("typecast", tilized.with_(data_type=target.data_type)),
         )
+        needed: list[tuple[str, TensorPlacement]] = []
         for name, placement in steps:
-            if placement_of(value) != placement:
-                value = self._step(builder, name, value, placement)
+            if placement != (needed[-1][1] if needed else source):
+                needed.append((name, placement))
+        for index, (name, placement) in enumerate(needed):
+            if index == len(needed) - 1 and _both_interleaved(placement, target):
+                placement = placement.with_(buffer_type=target.buffer_type)
+            value = self._step(builder, name, value, placement)
         return value
 
     def _step(
@@ -99,6 +104,15 @@ class _Decomposer:
             self.made[key] = builder.emit(name, [value], placed_type(placement))
             self.made[key].name_hint = value.name_hint
         return self.made[key]
+
+
+def _both_interleaved(source: TensorPlacement, target: TensorPlacement) -> bool:
+    """Whether a call can bring a tensor from one place to the other while it converts it."""
+    return (
+        source.memory is target.memory is Memory.DEVICE
+        and source.shards is None
+        and target.shards is None
+    )
 
 
 def _tilizable(source: DataType, target: DataType) -> DataType:

@@ -145,6 +145,35 @@ PASSES = (
         aliases=("ttir-layout",),
     ),
     PassEntry(
+        name="ttnn-dense-rows",
+        group=Group.TTNN,
+        implementation="ttcodegen.optimizer.dense_rows:DenseRows",
+        description="Computes rows where they lie without padding; reshapes cancel.",
+    ),
+    PassEntry(
+        name="ttnn-fuse-projections",
+        group=Group.TTNN,
+        implementation="ttcodegen.optimizer.projections:FuseProjections",
+        description="Queries, keys and values of one input become one product.",
+    ),
+    PassEntry(
+        name="ttnn-fuse-activations",
+        group=Group.TTNN,
+        implementation="ttcodegen.optimizer.activations:FuseActivations",
+        description="Activations become part of the products and convolutions before them.",
+    ),
+    PassEntry(
+        name="ttnn-optimize",
+        group=Group.TTNN,
+        implementation="ttcodegen.optimizer.optimize:Optimize",
+        description="Chooses fidelities, program configurations and where tensors lie.",
+        options=(
+            Option("level", "1: what never hurts; 2: with a search for layouts.", 1),
+            Option("overrides", "Decisions that are given, as JSON."),
+            Option("record", "Leave what was decided in attributes of the module.", False),
+        ),
+    ),
+    PassEntry(
         name="const-eval-hoist-transform",
         group=Group.TTNN,
         implementation=f"{_TRANSFORMS}.const_eval_hoist:ConstEvalHoist",

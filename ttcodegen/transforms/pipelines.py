@@ -41,13 +41,30 @@ def ttir_to_ttnn(options: Values) -> Iterator[Step | str]:
     yield "convert-ttir-to-ttnn"
     if options["enable-remove-dead-values"]:
         yield "remove-dead-values"
+    if _level(options) > 0:
+        yield "ttnn-dense-rows"
+        yield "ttnn-fuse-projections"
+        yield "ttnn-fuse-activations"
     yield from _placed(options)
+
+
+def _level(options: Values) -> int:
+    """How much is optimized: 0 nothing, 1 what never hurts, 2 with a search for layouts."""
+    level = options["optimization-level"]
+    assert isinstance(level, int)
+    if level == 0 and options["enable-optimizer"]:
+        level = 1
+    return 2 if level == 1 and options["memory-layout-analysis-enabled"] else level
 
 
 def _placed(options: Values) -> Iterator[Step | str]:
     """What both ways to TTNN end with: how calls compute, where tensors lie and how long."""
     yield "ttnn-set-compute-kernel-config"
     yield "ttnn-layout"
+    if (level := _level(options)) > 0:
+        asked = {"overrides": options["overrides"], "record": options["record-decisions"]}
+        given = {name: value for name, value in asked.items() if value}
+        yield Step("ttnn-optimize", {"level": level, **given})
     if options["enable-const-eval"]:
         yield "const-eval-hoist-transform"
     yield "ttnn-decompose-layouts"
@@ -112,11 +129,13 @@ _TTNN_OPTIONS = (
     *_TTIR_OPTIONS,
     Option("enable-const-eval", "Compute once what depends on weights only.", True),
     Option("enable-remove-dead-values", "Drop what lowering left over.", True),
+    Option("optimization-level", "0: as written; 1: what never hurts; 2: a search.", 0),
+    Option("enable-optimizer", "Level 1, whatever the level says.", False),
+    Option("memory-layout-analysis-enabled", "Level 2 if there is an optimizer.", False),
+    Option("overrides", "Decisions that are given, as JSON."),
+    Option("record-decisions", "Leave what was decided in attributes of the module.", False),
     *fixed(
         _OPTIMIZER,
-        optimization_level=0,
-        enable_optimizer=False,
-        memory_layout_analysis_enabled=False,
         enable_optimizer_memory_layout_analysis=False,
         memory_layout_analysis_policy="",
         max_legal_layouts=64,

@@ -7,7 +7,7 @@
 // RUN: not ttcodegen-opt --zzz %s 2>&1 | filecheck %s --check-prefix=NOTHING
 // RUN: not ttcodegen-opt --ttnn-workaround %s 2>&1 | filecheck %s --check-prefix=REASON
 // RUN: not ttcodegen-opt --emit-bytecode %s 2>&1 | filecheck %s --check-prefix=BYTECODE
-// RUN: not ttcodegen-opt --ttir-to-ttnn-backend-pipeline="optimization-level=2" %s 2>&1 | filecheck %s --check-prefix=OPTIMIZER
+// RUN: not ttcodegen-opt --ttir-to-ttnn-backend-pipeline="row-major-enabled=true" %s 2>&1 | filecheck %s --check-prefix=OPTIMIZER
 // RUN: not ttcodegen-opt --ttir-to-ttnn-backend-pipeline="enable-const-evl" %s 2>&1 | filecheck %s --check-prefix=OPTION
 // RUN: not ttcodegen-opt --ttir-to-ttnn-backend-pipeline="enable-const-eval=maybe" %s 2>&1 | filecheck %s --check-prefix=VALUE
 // RUN: not ttcodegen-opt %s %t 2>&1 | filecheck %s --check-prefix=FILES
@@ -38,7 +38,7 @@
 // NOTHING: note: --help lists passes and options
 // REASON: error: there is no pass --ttnn-workaround: what the library asks of operands
 // BYTECODE: error: there is no option --emit-bytecode: modules are printed as text only
-// OPTIMIZER: error: --ttir-to-ttnn-backend-pipeline: the option 'optimization-level' cannot be 2: there is no optimizer
+// OPTIMIZER: error: --ttir-to-ttnn-backend-pipeline: the option 'row-major-enabled' cannot be {{.*}}: 
 // OPTION: error: --ttir-to-ttnn-backend-pipeline has no option 'enable-const-evl'
 // OPTION: note: did you mean 'enable-const-eval'?
 // VALUE: error: --ttir-to-ttnn-backend-pipeline: the option 'enable-const-eval' is true or false, found 'maybe'

@@ -43,7 +43,6 @@ _IMPLIED = frozenset({"memory_config", "layout", "device", "dtype"})
 """Properties that repeat what the type of the result says."""
 
 _TUNING = {
-    "conv2d_config": "the configuration of a convolution",
     "conv2d_slice_config": "how a convolution is sliced",
     "conv3d_config": "the configuration of a convolution",
 }

@@ -213,6 +213,12 @@ COMMANDS: Mapping[str, tuple[Argument, ...]] = {
         *_SYSTEM,
         *_COMMON,
     ),
+    "validate": (
+        _BINARY,
+        Argument("--python", "text", "the Python that the package ttnn is installed in"),
+        _flag("--card", "make the calls on a card, not on a mocked device"),
+        *_COMMON,
+    ),
     "query": (
         Argument(
             "--arch",
@@ -233,6 +239,7 @@ DESCRIPTIONS: Mapping[str, str] = {
     "perf": "Measures programs op by op.",
     "compare": "Runs two programs on the same values and compares them, op by op.",
     "check": "Tells whether a flatbuffer fits a system description, and why not.",
+    "validate": "Makes the calls of a program on the real library, on a mocked device.",
     "query": "Describes the device that programs run on.",
 }
 

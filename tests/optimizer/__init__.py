@@ -1,0 +1,1 @@
+"""Tests of the optimizer and its model of cost."""

@@ -1,0 +1,100 @@
+# ruff: noqa: E501 -- MLIR as it is printed
+"""Modules that the tests of the optimizer compile."""
+
+from __future__ import annotations
+
+from ttcodegen.compilation import CompiledModule, CompileOptions, compile_module
+from ttcodegen.diagnostics import Source
+from ttcodegen.flatbuffer.program import Program
+from ttcodegen.flatbuffer.reader import read_ttnn
+
+_INPUT = "ttcore.argument_type = #ttcore.argument_type<input>"
+_WEIGHT = "ttcore.argument_type = #ttcore.argument_type<parameter>"
+
+CHAIN = f"""
+func.func @main(%x: tensor<2048x1024xbf16> {{{_INPUT}}}, %w: tensor<1024x2048xbf16> {{{_WEIGHT}}}, %v: tensor<2048x1024xbf16> {{{_WEIGHT}}}) -> tensor<2048x1024xbf16> {{
+  %hidden = "ttir.matmul"(%x, %w) : (tensor<2048x1024xbf16>, tensor<1024x2048xbf16>) -> tensor<2048x2048xbf16>
+  %squared = "ttir.multiply"(%hidden, %hidden) : (tensor<2048x2048xbf16>, tensor<2048x2048xbf16>) -> tensor<2048x2048xbf16>
+  %scores = "ttir.matmul"(%squared, %v) : (tensor<2048x2048xbf16>, tensor<2048x1024xbf16>) -> tensor<2048x1024xbf16>
+  %sum = "ttir.add"(%scores, %x) : (tensor<2048x1024xbf16>, tensor<2048x1024xbf16>) -> tensor<2048x1024xbf16>
+  return %sum : tensor<2048x1024xbf16>
+}}
+"""
+"""Products and what is computed element by element between them."""
+
+PADDED = f"""
+func.func @main(%x: tensor<32x256xbf16> {{{_INPUT}}}, %w: tensor<256x512xbf16> {{{_WEIGHT}}}, %g: tensor<512xbf16> {{{_WEIGHT}}}, %v: tensor<512x64xbf16> {{{_WEIGHT}}}) -> tensor<32x1x64xbf16> {{
+  %0 = "ttir.matmul"(%x, %w) : (tensor<32x256xbf16>, tensor<256x512xbf16>) -> tensor<32x512xbf16>
+  %1 = "ttir.reshape"(%0) <{{shape = [32 : i32, 1 : i32, 512 : i32]}}> : (tensor<32x512xbf16>) -> tensor<32x1x512xbf16>
+  %2 = "ttir.exp"(%1) : (tensor<32x1x512xbf16>) -> tensor<32x1x512xbf16>
+  %3 = "ttir.multiply"(%2, %1) : (tensor<32x1x512xbf16>, tensor<32x1x512xbf16>) -> tensor<32x1x512xbf16>
+  %4 = "ttir.rms_norm"(%3, %g) <{{normalized_shape = array<i64: 512>, epsilon = 1.0e-5 : f32, operandSegmentSizes = array<i32: 1, 1, 0>}}> : (tensor<32x1x512xbf16>, tensor<512xbf16>) -> tensor<32x1x512xbf16>
+  %5 = "ttir.reshape"(%4) <{{shape = [32 : i32, 512 : i32]}}> : (tensor<32x1x512xbf16>) -> tensor<32x512xbf16>
+  %6 = "ttir.matmul"(%5, %v) : (tensor<32x512xbf16>, tensor<512x64xbf16>) -> tensor<32x64xbf16>
+  %7 = "ttir.reshape"(%6) <{{shape = [32 : i32, 1 : i32, 64 : i32]}}> : (tensor<32x64xbf16>) -> tensor<32x1x64xbf16>
+  return %7 : tensor<32x1x64xbf16>
+}}
+"""
+"""Rows of a decoder, each a matrix of one row, as models have them."""
+
+LAST_ROWS = f"""
+func.func @main(%x: tensor<36x64xbf16> {{{_INPUT}}}) -> tensor<4x1x64xbf16> {{
+  %0 = "ttir.exp"(%x) : (tensor<36x64xbf16>) -> tensor<36x64xbf16>
+  %1 = "ttir.reshape"(%0) <{{shape = [4 : i32, 9 : i32, 64 : i32]}}> : (tensor<36x64xbf16>) -> tensor<4x9x64xbf16>
+  %2 = "ttir.slice_static"(%1) <{{begins = [0 : i32, 8 : i32, 0 : i32], ends = [4 : i32, 9 : i32, 64 : i32], step = [1 : i32, 1 : i32, 1 : i32]}}> : (tensor<4x9x64xbf16>) -> tensor<4x1x64xbf16>
+  return %2 : tensor<4x1x64xbf16>
+}}
+"""
+"""The last row of each matrix of a batch."""
+
+_HEADS = [
+    (
+        f'  %p{i} = "ttir.linear"(%x, %w{i}, %b{i}) : (tensor<128x128xbf16>, tensor<128x128xbf16>, '
+        "tensor<128xbf16>) -> tensor<128x128xbf16>\n"
+        f'  %r{i} = "ttir.reshape"(%p{i}) <{{shape = [2 : i32, 64 : i32, 4 : i32, 32 : i32]}}> : '
+        "(tensor<128x128xbf16>) -> tensor<2x64x4x32xbf16>\n"
+        f'  %h{i} = "ttir.permute"(%r{i}) <{{permutation = array<i64: 0, 2, 1, 3>}}> : '
+        "(tensor<2x64x4x32xbf16>) -> tensor<2x4x64x32xbf16>\n"
+    )
+    for i in range(3)
+]
+PROJECTIONS = (
+    f"func.func @main(%x: tensor<128x128xbf16> {{{_INPUT}}}, "
+    + ", ".join(
+        f"%w{i}: tensor<128x128xbf16> {{{_WEIGHT}}}, %b{i}: tensor<128xbf16> {{{_WEIGHT}}}"
+        for i in range(3)
+    )
+    + ") -> (tensor<2x4x64x32xbf16>, tensor<2x4x64x32xbf16>, tensor<2x4x64x32xbf16>) {\n"
+    + "".join(_HEADS)
+    + "  return %h0, %h1, %h2 : tensor<2x4x64x32xbf16>, tensor<2x4x64x32xbf16>, "
+    "tensor<2x4x64x32xbf16>\n}\n"
+)
+"""Queries, keys and values of one input."""
+
+CONVOLUTION = f"""
+func.func @main(%x: tensor<1x14x14x32xbf16> {{{_INPUT}}}, %w: tensor<64x32x3x3xbf16> {{{_WEIGHT}}}) -> tensor<1x14x14x64xbf16> {{
+  %0 = "ttir.conv2d"(%x, %w) <{{stride = 1 : i32, padding = 1 : i32, dilation = 1 : i32, groups = 1 : i32}}> : (tensor<1x14x14x32xbf16>, tensor<64x32x3x3xbf16>) -> tensor<1x14x14x64xbf16>
+  %1 = "ttir.relu"(%0) : (tensor<1x14x14x64xbf16>) -> tensor<1x14x14x64xbf16>
+  return %1 : tensor<1x14x14x64xbf16>
+}}
+"""
+"""A convolution whose activation it can apply itself."""
+
+
+def compiled(text: str, level: int, overrides: str = "") -> CompiledModule:
+    """A module, compiled at that level."""
+    options = CompileOptions("m", optimize=level, overrides=overrides)
+    return compile_module(Source("m.mlir", text), options)
+
+
+def entry(module: CompiledModule) -> Program:
+    """The program that is called."""
+    binary = read_ttnn(module.flatbuffer)
+    (found,) = [program for program in binary.programs if program.kind == "entry"]
+    return found
+
+
+def names(program: Program) -> list[str]:
+    """The ops of a program that are no deallocations, without their dialect."""
+    short = [operation.name.partition(".")[2] for operation in program.operations]
+    return [name for name in short if name not in ("deallocate", "load_cached")]

@@ -1,0 +1,163 @@
+"""What the levels of the optimizer make of programs."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from xdsl.dialects.builtin import ModuleOp
+from xdsl.dialects.func import FuncOp
+
+from tests.optimizer.modules import (
+    CHAIN,
+    CONVOLUTION,
+    LAST_ROWS,
+    PADDED,
+    PROJECTIONS,
+    compiled,
+    entry,
+    names,
+)
+from tests.random_programs.checking import failures_in_numpy, seeded_module
+from ttcodegen.compilation import CompiledModule
+from ttcodegen.diagnostics import Source
+from ttcodegen.numerics.drawing import draw_inputs
+from ttcodegen.optimizer.calls import call_in_file
+from ttcodegen.optimizer.cost import CostModel
+from ttcodegen.project.checking import run_in_numpy
+from ttcodegen.systems.description import default_system
+
+MODULES = {
+    "chain": CHAIN,
+    "padded": PADDED,
+    "last rows": LAST_ROWS,
+    "projections": PROJECTIONS,
+    "convolution": CONVOLUTION,
+}
+
+
+def seconds(module: CompiledModule) -> float:
+    """The estimated time of the program that is called."""
+    program, model = entry(module), CostModel(default_system("wormhole_b0").chip)
+    calls = [call_in_file(program, op) for op in program.operations if op.callee is None]
+    return sum(model.cost(call).seconds for call in calls)
+
+
+def outputs(text: str, level: int) -> list[list[np.ndarray]]:
+    """What the flatbuffer of a module computes of drawn inputs."""
+    source = Source("m.mlir", text)
+
+    def drawn(module: ModuleOp, function: FuncOp) -> tuple[np.ndarray, ...]:
+        return tuple(draw_inputs(module, function, seed=0).values())
+
+    return [list(run.flatbuffer) for run in run_in_numpy(source, compiled(text, level), drawn)]
+
+
+def memories(module: CompiledModule) -> set[str | None]:
+    """How the tensors of a program are divided, and in what."""
+    types = [tensor.type for tensor in entry(module).tensors]
+    return {f"{type_.buffer_type} {type_.memory_layout}" for type_ in types}
+
+
+@pytest.mark.parametrize("text", MODULES.values(), ids=MODULES)
+def test_levels_take_less_time_each(text: str) -> None:
+    plain, first, second = (seconds(compiled(text, level)) for level in range(3))
+    assert first < plain
+    assert second <= first * 1.001
+
+
+@pytest.mark.parametrize("text", MODULES.values(), ids=MODULES)
+def test_levels_compute_the_same(text: str) -> None:
+    """But for roundings in between, which what is fused leaves out."""
+    for level in (1, 2):
+        for plain, found in zip(outputs(text, 0), outputs(text, level), strict=True):
+            for one, other in zip(plain, found, strict=True):
+                assert one.shape == other.shape
+                one, other = one.astype(np.float64), other.astype(np.float64)
+                assert np.abs(one - other).max() <= 0.02 * np.abs(one).max()
+
+
+@pytest.mark.parametrize("level", [1, 2])
+def test_the_same_input_gives_the_same_bytes(level: int) -> None:
+    one, other = compiled(CHAIN, level), compiled(CHAIN, level)
+    assert one.files == other.files
+    assert one.flatbuffer == other.flatbuffer
+    assert one.decisions == other.decisions
+
+
+def test_level_0_has_nothing_but_interleaved_dram() -> None:
+    assert memories(compiled(CHAIN, 0)) <= {"dram interleaved", "system_memory none"}
+
+
+def test_level_1_uses_l1_and_level_2_shards() -> None:
+    assert "l1 interleaved" in memories(compiled(CHAIN, 1))
+    assert not any("sharded" in str(found) for found in memories(compiled(CHAIN, 1)))
+    assert any("sharded" in str(found) for found in memories(compiled(CHAIN, 2)))
+
+
+def test_products_are_told_how_they_spread_and_compute() -> None:
+    """A product with a program configuration would multiply once only, and lose digits."""
+    operations = [op for op in entry(compiled(CHAIN, 2)).operations if op.name == "ttnn.matmul"]
+    assert operations
+    for operation in operations:
+        given = {a.name: a.value for a in operation.attributes if a.value is not None}
+        assert "matmul_program_config" in given
+        assert given["compute_config"].value.math_fidelity.value == "hifi2"  # type: ignore[union-attr]
+
+
+def test_results_lie_where_they_are_expected() -> None:
+    program = entry(compiled(CHAIN, 2))
+    (output,) = program.outputs
+    placement = program.tensors[output.tensor].type.placement
+    assert (placement.buffer_type, placement.memory_layout) == ("dram", "interleaved")
+
+
+def test_rows_are_not_padded_between_ops_that_work_on_rows() -> None:
+    program = entry(compiled(PADDED, 1))
+    shapes = {program.tensors[op.results[0]].type.shape for op in program.operations if op.results}
+    assert (32, 1, 512) not in shapes
+    # What is returned would be 32 times as large in tiles.
+    (output,) = program.outputs
+    assert program.tensors[output.tensor].type.layout == "row_major"
+
+
+def test_a_row_of_each_matrix_is_taken_from_their_rows() -> None:
+    program = entry(compiled(LAST_ROWS, 1))
+    (taken,) = [op for op in program.operations if op.name == "ttnn.slice_static"]
+    attributes = {a.name: a.value.values for a in taken.attributes}  # type: ignore[union-attr]
+    assert attributes["begins"] == (8, 0)
+    assert attributes["step"] == (9, 1)
+
+
+def test_projections_become_one_product() -> None:
+    made = names(entry(compiled(PROJECTIONS, 1)))
+    assert made.count("linear") == 1
+    assert "split_query_key_value_and_split_heads" in made
+    assert "permute" not in made
+
+
+def test_activations_become_part_of_convolutions() -> None:
+    module = compiled(CONVOLUTION, 1)
+    assert "relu" not in names(entry(module))
+    assert "UnaryOpType::RELU" in module.files["src/tuning.hpp"]
+
+
+def test_peak_of_l1_is_below_its_size() -> None:
+    model = CostModel(default_system("wormhole_b0").chip)
+    program = entry(compiled(CHAIN, 2))
+    live: set[int] = set()
+    for operation in program.operations:
+        if operation.name == "ttnn.deallocate":
+            live.discard(operation.operands[0])
+            continue
+        live.update(operation.results)
+        placements = [program.tensors[tensor].type.placement for tensor in live]
+        used = sum(model.bank_bytes(placement) for placement in placements)
+        if operation.callee is None:
+            used += model.cost(call_in_file(program, operation)).circular_buffers
+        assert used <= model.speed.usable_l1
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_random_programs_mean_at_level_2_what_they_mean_at_level_0(seed: int) -> None:
+    text = seeded_module([1000 + seed])
+    assert failures_in_numpy(text, optimize=2) == failures_in_numpy(text)

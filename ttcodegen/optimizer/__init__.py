@@ -1,0 +1,1 @@
+"""Decides where tensors lie and how programs spread over the cores, under a model of cost."""

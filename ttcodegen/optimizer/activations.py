@@ -1,0 +1,68 @@
+"""Activations that only change what a product or a convolution gives become part of that call."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import cast
+
+from xdsl.context import Context
+from xdsl.dialects.builtin import ModuleOp
+from xdsl.dialects.func import FuncOp
+from xdsl.passes import ModulePass
+from xdsl.rewriter import Rewriter
+
+from ttcodegen.dialects.attribute_kinds import STRING
+from ttcodegen.dialects.operation import CatalogueOp
+from ttcodegen.dialects.program_configs import Conv2dConfig, FusedActivation, config_attribute
+from ttcodegen.ops.fused_activations import ACTIVATIONS
+
+PRODUCTS = ("matmul", "linear")
+PARAMETERS = {"gelu": (0.0,)}
+"""What makes an activation exact that has an approximate form."""
+
+
+@dataclass(frozen=True)
+class FuseActivations(ModulePass):
+    """`relu`, `gelu`, `silu` and `sigmoid` of what one call gives and nobody else uses."""
+
+    name = "ttnn-fuse-activations"
+
+    def apply(self, ctx: Context, op: ModuleOp) -> None:
+        for function in op.walk():
+            if isinstance(function, FuncOp):
+                for inner in list(function.walk()):
+                    if isinstance(inner, CatalogueOp):
+                        _fuse(inner)
+
+
+def _fuse(op: CatalogueOp) -> None:
+    name = op.definition.short_name
+    if name not in ACTIVATIONS or len(op.operands) != 1:
+        return
+    value = op.operands[0]
+    made = value.owner
+    if not isinstance(made, CatalogueOp) or len(list(value.uses)) != 1:
+        return
+    if value.type != op.results[0].type or not _take(made, name):
+        return
+    value.name_hint = op.results[0].name_hint or value.name_hint
+    Rewriter.replace_op(op, [], [value])
+
+
+def _take(op: CatalogueOp, name: str) -> bool:
+    """Whether a call can apply the activation, which it then does."""
+    kind = op.definition.short_name
+    activation = FusedActivation(name, PARAMETERS.get(name, ()))
+    if kind == "conv2d":
+        config = cast("Conv2dConfig", op.parameter("conv2d_config") or Conv2dConfig())
+        if config.fused_activation is not None:
+            return False
+        fused = replace(config, fused_activation=activation)
+        op.properties["conv2d_config"] = config_attribute(fused)
+        return True
+    if kind in PRODUCTS and op.parameter("activation") is None:
+        if op.parameter("matmul_program_config") is not None:
+            return False
+        op.properties["activation"] = STRING.encode(name)
+        return True
+    return False

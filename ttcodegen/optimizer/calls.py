@@ -1,0 +1,85 @@
+"""A call of the library as the model of cost sees it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from ttcodegen.dialects.compute_config import ComputeConfig
+from ttcodegen.dialects.datatypes import DataType
+from ttcodegen.dialects.memory import Memory
+from ttcodegen.dialects.operation import CatalogueOp
+from ttcodegen.dialects.placement import TensorPlacement, TTNNLayoutAttr
+from ttcodegen.dialects.program_configs import PROGRAM_CONFIGS, ProgramConfig
+from ttcodegen.flatbuffer import program as file
+
+COMPUTE_CONFIG = "compute_config"
+
+
+@dataclass(frozen=True)
+class LibraryCall:
+    """What is called, and how its tensors lie. Handles of devices do not count."""
+
+    name: str
+    """Without the dialect."""
+    operands: tuple[TensorPlacement, ...]
+    results: tuple[TensorPlacement, ...]
+    attributes: Mapping[str, Any] = field(default_factory=dict[str, Any])
+
+    @property
+    def result(self) -> TensorPlacement:
+        """The first result, of a call that overwrites its operand that one."""
+        return self.results[0] if self.results else self.operands[0]
+
+    @property
+    def program_config(self) -> ProgramConfig | None:
+        """How its programs spread over the cores, if that is said."""
+        for name in PROGRAM_CONFIGS:
+            if (config := self.attributes.get(name)) is not None:
+                return config
+        return None
+
+    @property
+    def compute_config(self) -> ComputeConfig | None:
+        """How its kernels compute, if that is said."""
+        return self.attributes.get(COMPUTE_CONFIG)
+
+    @property
+    def is_on_host(self) -> bool:
+        """Whether nothing of it concerns the device."""
+        return all(p.memory is Memory.HOST for p in (*self.operands, *self.results))
+
+
+def call_of(op: CatalogueOp) -> LibraryCall:
+    """The call that an op with layouts stands for."""
+    return LibraryCall(
+        op.definition.short_name,
+        _placements(value.type for value in op.operands),
+        _placements(value.type for value in op.results),
+        op.parameters(),
+    )
+
+
+def _placements(types: Any) -> tuple[TensorPlacement, ...]:
+    encodings = [getattr(type_, "encoding", None) for type_ in types]
+    return tuple([e.data for e in encodings if isinstance(e, TTNNLayoutAttr)])
+
+
+def call_in_file(program: file.Program, operation: file.Operation) -> LibraryCall:
+    """The call that an operation of a flatbuffer stands for."""
+    attributes: dict[str, Any] = {}
+    for attribute in operation.attributes:
+        value = attribute.value
+        if isinstance(value, file.Integers | file.Floats | file.Booleans):
+            attributes[attribute.name] = list(value.values)
+        elif isinstance(value, file.DataTypeName):
+            attributes[attribute.name] = DataType.from_mlir(value.value)
+        elif value is not None and not isinstance(value, file.ConstantReference):
+            attributes[attribute.name] = value.value
+    return LibraryCall(
+        operation.name.partition(".")[2],
+        tuple(program.tensors[tensor].type.placement for tensor in operation.operands),
+        tuple(program.tensors[tensor].type.placement for tensor in operation.results),
+        attributes,
+    )

@@ -1,0 +1,71 @@
+"""What was decided for each call, why, and what the next best would have cost."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from xdsl.ir import Operation
+
+from ttcodegen.dialects.operation import CatalogueOp
+from ttcodegen.dialects.placement import TensorPlacement
+from ttcodegen.dialects.program_configs import ProgramConfig
+from ttcodegen.optimizer.calls import call_of
+from ttcodegen.optimizer.cost import CostModel
+from ttcodegen.optimizer.search import Decision
+from ttcodegen.optimizer.ways import Way
+
+HEADINGS = ("call", "op", "result", "program", "us", "bound", "L1 KiB", "next best")
+
+
+def placement_text(placement: TensorPlacement) -> str:
+    """Where a tensor lies, in a few words."""
+    if placement.shards is None or placement.memory_layout is None:
+        return placement.buffer_type
+    kind = {"height_sharded": "hs", "width_sharded": "ws", "block_sharded": "bs"}
+    height, width = placement.shards.shape
+    box = placement.shards.bounding_box()
+    sharding = kind[placement.memory_layout]
+    return f"{placement.buffer_type} {sharding} {box.columns}x{box.rows} [{height}x{width}]"
+
+
+def _program(way: Way) -> str:
+    config = next((c for c in way.attributes.values() if isinstance(c, ProgramConfig)), None)
+    if config is None:
+        return ""
+    name = config.cpp.rpartition("::")[2].removesuffix("ProgramConfig")
+    return name.removeprefix("MatmulMultiCore") or name
+
+
+def table(decisions: Sequence[Decision], names: Mapping[Operation, str], model: CostModel) -> str:
+    """A row for each call that runs on the device, and the sum of their times."""
+    rows: list[tuple[str, ...]] = [HEADINGS]
+    total = 0.0
+    for decision in decisions:
+        op = decision.op
+        total += decision.seconds
+        if not isinstance(op, CatalogueOp) or op not in names or not decision.way.results:
+            continue
+        bound = model.cost(call_of(op)).bound
+        other = ""
+        if decision.next_best is not None and decision.next_best[1].results:
+            seconds, way = decision.next_best
+            more = (seconds - decision.seconds) * 1e6
+            other = f"{placement_text(way.results[0])} {_program(way)}".strip() + f": {more:+.1f}"
+        rows.append(
+            (
+                names[op],
+                op.definition.short_name,
+                placement_text(decision.way.results[0]),
+                _program(decision.way),
+                f"{decision.seconds * 1e6:.1f}",
+                bound,
+                f"{decision.l1_bytes / 1024:.0f}",
+                other,
+            )
+        )
+    widths = [max(len(row[column]) for row in rows) for column in range(len(HEADINGS))]
+    lines = [
+        "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip()
+        for row in rows
+    ]
+    return "\n".join([*lines, f"estimated: {total * 1e6:.1f} us"]) + "\n"

@@ -1,0 +1,30 @@
+"""How often the matrix engine multiplies, by the digits that the numbers have."""
+
+from __future__ import annotations
+
+from xdsl.dialects.func import FuncOp
+
+from ttcodegen.dialects.compute_config import ComputeConfig, ComputeConfigAttr
+from ttcodegen.dialects.datatypes import DataType
+from ttcodegen.dialects.math_fidelity import MathFidelity
+from ttcodegen.dialects.operation import CatalogueOp
+from ttcodegen.dialects.placement import declared_data_type
+from ttcodegen.ops.cpp_calls import COMPUTE_CONFIG_ATTRIBUTE
+
+_NARROW = (DataType.BFLOAT16, DataType.BFLOAT8_B, DataType.BFLOAT4_B)
+CONVOLUTIONS = frozenset({"conv2d", "conv_transpose2d"})
+
+
+def choose_fidelities(function: FuncOp) -> None:
+    """Convolutions of numbers of 16 bits multiply as often as products of matrices do by default,
+    twice, and not four times; their partial sums add up in L1."""
+    name = COMPUTE_CONFIG_ATTRIBUTE.name
+    config = ComputeConfigAttr(ComputeConfig(MathFidelity.HIFI2, packer_l1_acc=True))
+    for op in function.walk():
+        if (
+            isinstance(op, CatalogueOp)
+            and op.definition.short_name in CONVOLUTIONS
+            and op.parameter(name) is None
+            and all(declared_data_type(value) in _NARROW for value in op.operands)
+        ):
+            op.properties[name] = config

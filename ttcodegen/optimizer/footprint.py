@@ -1,0 +1,134 @@
+"""What tensors and programs take of each L1: measured rules of tt-metal 0.70.1.
+
+The allocator has one address space for all banks: a shard on one core costs its bytes in every
+bank. Tensors grow down from the top, the circular buffers of a program up from the bottom; the
+program runs if they do not meet.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import prod
+
+from ttcodegen.dialects.memory import Layout
+from ttcodegen.dialects.placement import TensorPlacement
+from ttcodegen.dialects.tile import TILE_FORMATS, TILE_SIDE
+
+ALIGNMENT = 32
+"""Bytes that the allocator rounds up to."""
+ROW_ALIGNMENT = 16
+"""Bytes that rows of row-major tensors are padded to."""
+F32_TILE = 4096
+
+
+def tile_bytes(placement: TensorPlacement) -> int:
+    """Bytes of a tile of a tensor."""
+    return TILE_FORMATS[placement.data_type.mlir].tile_bytes()
+
+
+def tiles(placement: TensorPlacement) -> int:
+    """How many tiles a tensor fills, with padding but without idle cores."""
+    height, width = placement.with_(layout=Layout.TILE).collapsed_shape()
+    return height * width
+
+
+def bank_bytes(placement: TensorPlacement, banks: int) -> int:
+    """Bytes of each L1 that a tensor takes; none if it lies elsewhere."""
+    if placement.buffer_type != "l1":
+        return 0
+    if placement.shards is not None:
+        height, width = placement.shards.shape
+        if placement.layout is Layout.TILE:
+            size = height // TILE_SIDE * (width // TILE_SIDE) * tile_bytes(placement)
+        else:
+            size = height * _row(placement, width)
+    else:
+        height, width = placement.collapsed_shape()
+        if placement.layout is Layout.TILE:
+            size = -(-height * width // banks) * tile_bytes(placement)
+        else:
+            size = -(-height // banks) * _row(placement, width)
+    return -(-size // ALIGNMENT) * ALIGNMENT
+
+
+def _row(placement: TensorPlacement, width: int) -> int:
+    size = width * TILE_FORMATS[placement.data_type.mlir].bits // 8
+    return -(-size // ROW_ALIGNMENT) * ROW_ALIGNMENT
+
+
+@dataclass(frozen=True)
+class Blocks:
+    """What each core of a product of matrices has, in tiles."""
+
+    cores: int
+    height: int
+    """Rows of tiles of the output that are computed at a time."""
+    width: int
+    inner: int
+    """Tiles along the summed dimension that are taken at a time."""
+    whole_inner: bool
+    """Whether these are all."""
+    per_core: int
+    """Tiles of the output that each core has."""
+
+
+def product_buffers(
+    blocks: Blocks,
+    left: TensorPlacement,
+    right: TensorPlacement,
+    result: TensorPlacement,
+    wide_sums: bool,
+    bias: TensorPlacement | None = None,
+    multicast: bool = True,
+) -> int:
+    """Bytes of the circular buffers of a product.
+
+    A sharded result is computed in place. The blocks of the left factor stay where they are sharded
+    and not multicast.
+    """
+    times = 1 if blocks.whole_inner else 2
+    size = times * blocks.inner * blocks.width * tile_bytes(right)
+    if left.shards is None or multicast:
+        size += times * blocks.height * blocks.inner * tile_bytes(left)
+        size += 0 if left.shards is None else 64
+    out = blocks.height * blocks.width
+    if result.shards is None:
+        size += out * tile_bytes(result)
+    if wide_sums and result.data_type.mlir != "f32":
+        size += out * F32_TILE
+    if bias is not None:
+        size += blocks.width * tile_bytes(bias)
+    return size
+
+
+def elementwise_buffers(
+    operands: list[TensorPlacement], result: TensorPlacement, broadcasts: bool = False
+) -> int:
+    """Bytes of the circular buffers of an elementwise call: two tiles of each tensor; none if all
+    are sharded alike."""
+    everything = [*operands, result]
+    alike = {(p.memory_layout, p.shards) for p in everything}
+    if result.shards is not None and len(alike) == 1 and not broadcasts:
+        return 0
+    return sum(2 * tile_bytes(placement) for placement in everything)
+
+
+def norm_buffers(source: TensorPlacement, vectors: list[TensorPlacement]) -> int:
+    """Bytes of the circular buffers of a normalisation of rows: they grow with the width up to
+    where the release takes a row in parts."""
+    width = source.collapsed_shape()[1]
+    if width > 64:
+        return 651_264
+    row = width * tile_bytes(source)
+    return 5 * row + 73_728 + len(vectors) * width * 2048
+
+
+def softmax_buffers(source: TensorPlacement) -> int:
+    """Bytes of the circular buffers of a softmax along rows."""
+    width = source.collapsed_shape()[1]
+    return 540_672 if width >= 256 else 3 * width * tile_bytes(source) + 43_008
+
+
+def padded_volume(placement: TensorPlacement) -> int:
+    """Elements of a tensor with the padding of its pages."""
+    return prod(placement.padded_shape())

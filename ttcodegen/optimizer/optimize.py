@@ -1,0 +1,157 @@
+"""Chooses how calls compute, how they spread over the cores and where their tensors lie."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+from xdsl.context import Context
+from xdsl.dialects.builtin import FunctionType, ModuleOp, StringAttr
+from xdsl.dialects.func import FuncOp, ReturnOp
+from xdsl.ir import Operation, SSAValue
+from xdsl.passes import ModulePass
+
+from ttcodegen.dialects.operation import CatalogueOp
+from ttcodegen.dialects.placement import TensorPlacement, placed_type
+from ttcodegen.dialects.system import system_of
+from ttcodegen.ops.definition import TTNNDefinition
+from ttcodegen.ops.op_builder import OpBuilder
+from ttcodegen.ops.ttnn import ttnn_op_classes
+from ttcodegen.optimizer.cost import CostModel
+from ttcodegen.optimizer.explanation import table
+from ttcodegen.optimizer.fidelity import choose_fidelities
+from ttcodegen.optimizer.overrides import (
+    Entry,
+    Overrides,
+    call_names,
+    check_names,
+    chosen,
+    read_overrides,
+    written,
+)
+from ttcodegen.optimizer.search import Decision, Search, placement_of
+from ttcodegen.optimizer.ways import Way, Ways
+from ttcodegen.systems.description import DEFAULT_ARCHITECTURE, default_system
+from ttcodegen.transforms.const_eval_hoist import constant_values, is_const_eval
+from ttcodegen.transforms.rebuilding import body_of
+from ttcodegen.transforms.rewriting import set_type
+
+DECISIONS = "ttcodegen.decisions"
+EXPLANATION = "ttcodegen.explanation"
+"""Attributes of a module that say what was decided."""
+NOTHING: Mapping[str, Entry] = {}
+NO_OVERRIDES: Overrides = {}
+
+
+@dataclass(frozen=True)
+class Optimize(ModulePass):
+    """Level 1 keeps tensors interleaved, in L1 where that saves time; level 2 shards them as well.
+
+    Runs on layouts, before constants are hoisted; what depends on weights alone stays as it is.
+    """
+
+    name = "ttnn-optimize"
+
+    level: int = 1
+    overrides: str = ""
+    """The text of a file of overrides."""
+    record: bool = False
+    """Whether to leave what was decided in attributes of the module."""
+
+    def apply(self, ctx: Context, op: ModuleOp) -> None:
+        system = system_of(op) or default_system(DEFAULT_ARCHITECTURE)
+        model = CostModel(system.chip)
+        functions = [f for f in op.walk() if isinstance(f, FuncOp) and not is_const_eval(f)]
+        given: Overrides = read_overrides(self.overrides) if self.overrides else NO_OVERRIDES
+        check_names(given, functions)
+        taken: dict[str, tuple[dict[Operation, str], list[Decision]]] = {}
+        told: list[str] = []
+        for function in functions:
+            choose_fidelities(function)
+            names = call_names(function)
+            name = function.sym_name.data
+            decisions = decide(function, model, self.level, given.get(name, {}))
+            taken[name] = (names, decisions)
+            _Writer(function).write(decisions)
+            if self.record:
+                told.append(f"{name}\n{table(decisions, names, model)}")
+        if self.record:
+            op.attributes[DECISIONS] = StringAttr(written(taken))
+            op.attributes[EXPLANATION] = StringAttr("\n".join(told))
+
+
+def placed_calls() -> frozenset[str]:
+    """The calls that are told where their result is to lie."""
+    found: set[str] = set()
+    for name, cls in ttnn_op_classes().items():
+        definition = cls.definition
+        if isinstance(definition, TTNNDefinition) and definition.result_rule(0).placed:
+            found.add(name)
+    return frozenset(found)
+
+
+def decide(
+    function: FuncOp, model: CostModel, level: int, given: Mapping[str, Entry] = NOTHING
+) -> list[Decision]:
+    """How each op of a function is to be made, those that are overridden as they are to be."""
+    names = call_names(function)
+
+    def forced(op: CatalogueOp, ways: list[Way]) -> list[Way]:
+        entry = given.get(names.get(op, ""))
+        return ways if entry is None else chosen(names[op], op, entry, ways)
+
+    block = body_of(function)
+    constants = constant_values(function)
+    skipped: set[Operation] = {
+        op for op in block.ops if op.results and all(r in constants for r in op.results)
+    }
+    search = Search(model, Ways(model, level > 1, placed_calls()), skipped, forced)
+    return search.run(list(block.args), list(block.ops))
+
+
+@dataclass
+class _Writer:
+    """Writes decisions into a function."""
+
+    function: FuncOp
+    current: dict[SSAValue, SSAValue] = field(default_factory=dict[SSAValue, SSAValue])
+    """What stands for a value after it was moved."""
+
+    def write(self, decisions: Sequence[Decision]) -> None:
+        """Moves operands, tells calls what they are told, and types results."""
+        block = body_of(self.function)
+        classes = ttnn_op_classes()
+        for decision in decisions:
+            op = decision.op
+
+            def insert(made: Operation, op: Operation = op) -> None:
+                block.insert_op_before(made, op)
+
+            builder = OpBuilder(classes, insert)
+            builder.origin = op
+            for value, wanted in decision.moves:
+                self._move(builder, value, wanted)
+            op.operands = [self.current.get(value, value) for value in op.operands]
+            if not isinstance(op, CatalogueOp):
+                continue
+            for result, placement in zip(op.results, decision.way.results, strict=False):
+                if placement_of(result) is not None:
+                    set_type(result, placed_type(placement))
+            for name, value in decision.way.attributes.items():
+                op.properties.pop(name, None)
+                if value is not None:
+                    op.properties[name] = op.definition.attribute(name).kind.encode(value)
+        terminator = block.last_op
+        assert isinstance(terminator, ReturnOp)
+        self.function.function_type = FunctionType.from_lists(
+            [argument.type for argument in block.args],
+            [value.type for value in terminator.operands],
+        )
+
+    def _move(self, builder: OpBuilder, value: SSAValue, wanted: TensorPlacement) -> None:
+        found = self.current.get(value, value)
+        if placement_of(found) == wanted:
+            return
+        moved = builder.emit("composite_to_layout", [found], placed_type(wanted))
+        moved.name_hint = value.name_hint
+        self.current[value] = moved

@@ -1,0 +1,137 @@
+"""How the library divides products of matrices among the cores, by itself or as it is told."""
+
+from __future__ import annotations
+
+from math import prod
+
+from ttcodegen.dialects.program_configs import (
+    CoreGrid,
+    MatmulDRAMSharded,
+    MatmulMultiCast,
+    MatmulMultiCast1D,
+    MatmulReuse,
+    ProgramConfig,
+)
+from ttcodegen.dialects.tile import TILE_SIDE
+from ttcodegen.optimizer.calls import LibraryCall
+
+NARROW = 8
+"""From which ratio of the sides of a product on it is divided along one of them only."""
+SUBBLOCKS = (
+    *((4, 2), (2, 4), (8, 1), (1, 8), (7, 1), (1, 7), (3, 2), (2, 3), (6, 1), (1, 6), (5, 1)),
+    *((1, 5), (2, 2), (4, 1), (1, 4), (3, 1), (1, 3), (2, 1), (1, 2), (1, 1)),
+)
+"""Height and width of what the registers hold, the best first (matmul_program_config.cpp)."""
+
+
+def tiles_of(size: int) -> int:
+    """Tiles along a dimension."""
+    return -(-size // TILE_SIDE)
+
+
+class Product:
+    """The sizes of a product in tiles: `batch` times height x inner x width."""
+
+    def __init__(self, call: LibraryCall) -> None:
+        a, b = (1, 1, *call.operands[0].shape), (1, 1, *call.operands[1].shape)
+        if len(call.operands[1].shape) < 2:
+            b = (1, *call.operands[1].shape, 1)
+        rows, inner = a[-2], a[-1]
+        if call.attributes.get("transpose_a"):
+            rows, inner = inner, rows
+        columns = b[-2] if call.attributes.get("transpose_b") else b[-1]
+        self.batch_b = prod(b[:-2])
+        self.batch = prod(a[:-2])
+        self.height, self.inner, self.width = tiles_of(rows), tiles_of(inner), tiles_of(columns)
+
+    @property
+    def rows(self) -> int:
+        """Rows of tiles, those of all batches behind each other."""
+        return self.batch * self.height
+
+
+def subblock(height: int, width: int, most: int = 8, whole_rows: bool = False) -> tuple[int, int]:
+    """The largest block of tiles that fits into the registers and divides a core's part; of whole
+    rows where a sharded result needs them so (out_subblock_w is per_core_N, or one row high)."""
+    for rows, columns in SUBBLOCKS:
+        if whole_rows and rows > 1 and columns != width:
+            continue
+        if rows * columns <= most and height % rows == 0 and width % columns == 0:
+            return rows, columns
+    return 1, 1
+
+
+def automatic_config(call: LibraryCall, grid: CoreGrid) -> ProgramConfig | None:
+    """The configuration that tt-metal 0.70.1 chooses for tensors in interleaved memory; None for
+    the one that has no blocks at all."""
+    product = Product(call)
+    left = call.operands[0]
+    if product.batch_b > 1:
+        return None
+    inner = product.inner
+    two = 2 if inner % 2 == 0 else 1
+    high, wide = product.height, product.width
+    ratio = max(high, wide) / max(1, min(high, wide))
+    in_dram = all(p.buffer_type == "dram" for p in (left, call.operands[1], call.result))
+    if left.shards is not None or ratio > NARROW or (in_dram and min(high, wide) == 1):
+        rows = product.rows
+        across = left.memory_layout == "width_sharded" or (left.shards is None and wide > high)
+        if across:
+            per_core = -(-wide // grid.cores)
+            h, w = subblock(rows, per_core)
+            return MatmulMultiCast1D(grid, two, h, w, rows, per_core, rows, per_core)
+        per_core = -(-rows // grid.cores)
+        h, w = subblock(per_core, wide)
+        return MatmulMultiCast1D(grid, two, h, w, per_core, wide, per_core, wide, mcast_in0=False)
+    per_core_m = -(-high // grid.rows)
+    per_core_n = -(-wide // grid.columns)
+    k = inner // grid.columns if inner % grid.columns == 0 else 1
+    h, w = subblock(per_core_m, per_core_n)
+    return MatmulMultiCast(
+        grid, max(1, k), h, w, per_core_m, per_core_n, per_core_m, per_core_n, fuse_batch=False
+    )
+
+
+def config_cores(config: ProgramConfig | None, product: Product, grid: CoreGrid) -> int:
+    """How many cores a product is computed on."""
+    match config:
+        case MatmulMultiCast():
+            rows = product.rows if config.fuse_batch else product.height
+            down = -(-rows // config.per_core_m)
+            return down * -(-product.width // config.per_core_n)
+        case MatmulMultiCast1D():
+            down = -(-product.rows // config.per_core_m)
+            return down * -(-product.width // config.per_core_n)
+        case MatmulReuse():
+            return min(
+                grid.cores,
+                -(-product.rows * product.width // (config.per_core_m * config.per_core_n)),
+            )
+        case MatmulDRAMSharded():
+            return min(grid.cores, -(-product.width // config.per_core_n))
+        case _:
+            return min(grid.cores, product.rows * product.width)
+
+
+def fidelity_passes(call: LibraryCall, wormhole: bool = True) -> int:
+    """How often the matrix engine multiplies: as the call says, else as the library decides by
+    data types, and by whether it got a program configuration."""
+    from ttcodegen.systems.performance import FIDELITY_PASSES
+
+    config = call.compute_config
+    if config is not None:
+        return FIDELITY_PASSES[config.math_fidelity.value]
+    types = {placement.data_type.mlir for placement in call.operands[:2]}
+    if types == {"f32"}:
+        return 3 if wormhole else 4
+    if call.name.startswith("conv"):
+        return 4
+    return 1 if types <= {"bfp_bf8", "bfp_bf4"} or call.program_config is not None else 2
+
+
+def wide_sums(call: LibraryCall) -> bool:
+    """Whether sums have 32 bits in the registers."""
+    config = call.compute_config
+    if config is not None:
+        return config.fp32_dest_acc_en
+    return all(placement.data_type.mlir == "f32" for placement in call.operands[:2])

@@ -1,0 +1,264 @@
+"""Finds where the tensors of a function lie best: a beam search along its calls.
+
+A state says where every tensor that is still used lies, what the calls so far cost, and how they
+are made. Each call continues each state in all ways that leave room in L1, with the conversions
+that they need; tensors that take room and are used latest are brought to DRAM where there is none.
+Of states that agree on where tensors lie, the cheapest is kept, and of all the best few.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+
+from xdsl.ir import Operation, SSAValue
+
+from ttcodegen.dialects.operation import CatalogueOp
+from ttcodegen.dialects.placement import TensorPlacement, TTNNLayoutAttr
+from ttcodegen.optimizer.calls import LibraryCall, call_of
+from ttcodegen.optimizer.cost import CostModel
+from ttcodegen.optimizer.ways import Way, Ways, interleaved
+
+BEAM = 8
+"""How many states are continued."""
+L1_SHARE = 0.9
+"""The part of L1 that is filled at most."""
+UNKNOWN = frozenset({"conv2d", "conv_transpose2d", "max_pool2d", "avg_pool2d", "upsample"})
+"""Calls whose programs take of L1 what is left: nothing else lies there while they run."""
+
+Placements = dict[SSAValue, TensorPlacement]
+
+
+@dataclass(frozen=True)
+class Decision:
+    """How one call is made."""
+
+    op: Operation
+    way: Way
+    moves: tuple[tuple[SSAValue, TensorPlacement], ...]
+    """What is brought elsewhere before it."""
+    seconds: float
+    """What the call and these take."""
+    l1_bytes: int
+    """Bytes of each L1 while it runs."""
+    next_best: tuple[float, Way] | None
+    """The cheapest other way from the same state, and what it takes."""
+
+
+@dataclass(frozen=True)
+class _State:
+    seconds: float
+    placements: Placements
+    last: Decision | None = None
+    before: _State | None = None
+
+    def decisions(self) -> list[Decision]:
+        """All decisions in order."""
+        found: list[Decision] = []
+        state: _State | None = self
+        while state is not None and state.last is not None:
+            found.append(state.last)
+            state = state.before
+        return found[::-1]
+
+
+@dataclass
+class Search:
+    """The search for one function."""
+
+    model: CostModel
+    ways: Ways
+    skipped: set[Operation]
+    """Ops that run once, whose results stay where they are."""
+    forced: Callable[[CatalogueOp, list[Way]], list[Way]] = lambda op, ways: ways
+    """Leaves those ways that were asked for."""
+    beam: int = BEAM
+    _last_use: dict[SSAValue, int] = field(default_factory=dict[SSAValue, int])
+    _costs: dict[object, float] = field(default_factory=dict[object, float])
+
+    def run(self, arguments: Sequence[SSAValue], ops: Sequence[Operation]) -> list[Decision]:
+        """The decisions of the cheapest sequence of ways."""
+        for index, op in enumerate(ops):
+            for value in op.operands:
+                self._last_use[value] = index
+        start: Placements = {}
+        for value in arguments:
+            if (placement := placement_of(value)) is not None:
+                start[value] = placement
+        states = [_State(0.0, start)]
+        for index, op in enumerate(ops):
+            states = self._step(states, index, op)
+        return min(states, key=lambda state: state.seconds).decisions()
+
+    def _step(self, states: list[_State], index: int, op: Operation) -> list[_State]:
+        found: dict[object, _State] = {}
+        for state in states:
+            for following in self._following(state, index, op):
+                key = tuple(following.placements.items())
+                known = found.get(key)
+                if known is None or following.seconds < known.seconds:
+                    found[key] = following
+        ordered = sorted(found.values(), key=lambda state: state.seconds)
+        return ordered[: self.beam]
+
+    def _following(self, state: _State, index: int, op: Operation) -> list[_State]:
+        if not isinstance(op, CatalogueOp) or op in self.skipped:
+            return [self._left_alone(state, index, op)]
+        call = call_of(op)
+        values = [value for value in op.operands if value in state.placements]
+        if len(values) != len(call.operands):
+            return [self._left_alone(state, index, op)]
+        here = LibraryCall(
+            call.name,
+            tuple(state.placements[value] for value in values),
+            call.results,
+            call.attributes,
+        )
+        fixed = self._fixed(op, values)
+        tried: list[tuple[float, Way, _State]] = []
+        for way in self._ways(op, here, fixed):
+            made = self._made(state, index, op, here, values, way)
+            if made is not None:
+                tried.append((made.seconds - state.seconds, way, made))
+        tried.sort(key=lambda entry: entry[0])
+        return [self._explained(entry, tried) for entry in tried]
+
+    def _ways(self, op: CatalogueOp, call: LibraryCall, fixed: Sequence[bool]) -> list[Way]:
+        ways = list(self.ways.of(call, fixed))
+        kept: list[Way] = []
+        for way in ways:
+            stays = all(
+                not stay or wanted == found
+                for stay, wanted, found in zip(fixed, way.operands, call.operands, strict=True)
+            )
+            if stays and way not in kept:
+                kept.append(way)
+        return self.forced(op, kept)
+
+    def _fixed(self, op: CatalogueOp, values: Sequence[SSAValue]) -> list[bool]:
+        """Which operands cannot be moved: constants, and what is overwritten."""
+        overwritten = op.definition.in_place
+        target = op.optional_operand(overwritten) if overwritten is not None else None
+        return [
+            value is target or (isinstance(value.owner, Operation) and value.owner in self.skipped)
+            for value in values
+        ]
+
+    def _explained(
+        self, entry: tuple[float, Way, _State], tried: list[tuple[float, Way, _State]]
+    ) -> _State:
+        seconds, way, state = entry
+        other = next(((s, w) for s, w, _ in tried if w is not way), None)
+        last = state.last
+        assert last is not None
+        decision = Decision(last.op, way, last.moves, seconds, last.l1_bytes, other)
+        return _State(state.seconds, state.placements, decision, state.before)
+
+    def _left_alone(self, state: _State, index: int, op: Operation) -> _State:
+        """An op that is not chosen for: it finds everything in DRAM, or where it was declared."""
+        seconds = state.seconds
+        placements = dict(state.placements)
+        moves: list[tuple[SSAValue, TensorPlacement]] = []
+        for value in dict.fromkeys(op.operands):
+            declared = placement_of(value)
+            if value in placements and declared is not None and placements[value] != declared:
+                seconds += self._move_seconds(placements[value], declared)
+                moves.append((value, declared))
+                placements[value] = declared
+        for result in op.results:
+            if (placement := placement_of(result)) is not None:
+                placements[result] = placement
+        self._forget(placements, index, op)
+        way = Way((), tuple(p for p in map(placement_of, op.results) if p is not None))
+        decision = Decision(op, way, tuple(moves), seconds - state.seconds, 0, None)
+        return _State(seconds, placements, decision, state)
+
+    def _made(
+        self,
+        state: _State,
+        index: int,
+        op: CatalogueOp,
+        call: LibraryCall,
+        values: Sequence[SSAValue],
+        way: Way,
+    ) -> _State | None:
+        seconds = 0.0
+        placements = dict(state.placements)
+        moves: list[tuple[SSAValue, TensorPlacement]] = []
+        for value, wanted in zip(values, way.operands, strict=True):
+            found = placements[value]
+            if found != wanted:
+                seconds += self._move_seconds(found, wanted)
+                moves.append((value, wanted))
+                placements[value] = wanted
+        if any(
+            placements[value] != wanted for value, wanted in zip(values, way.operands, strict=True)
+        ):
+            return None  # One value cannot be in two places.
+        told = LibraryCall(
+            call.name, way.operands, way.results, {**call.attributes, **way.attributes}
+        )
+        cost = self.model.cost(told)
+        for result, placement in zip(op.results, way.results, strict=True):
+            placements[result] = placement
+        buffers = self.room if call.name in UNKNOWN else cost.circular_buffers
+        spilled = self._spill(placements, index, {*values, *op.results}, buffers)
+        if spilled is None:
+            return None
+        for value, wanted in spilled:
+            seconds += self._move_seconds(placements[value], wanted)
+            placements[value] = wanted
+        taken = buffers if call.name not in UNKNOWN else 0
+        used = taken + self._used(placements)
+        self._forget(placements, index, op)
+        seconds += cost.seconds
+        decision = Decision(op, way, (*moves, *spilled), seconds, used, None)
+        return _State(state.seconds + seconds, placements, decision, state)
+
+    @property
+    def room(self) -> int:
+        """Bytes of each L1 that may be taken."""
+        return int(self.model.speed.usable_l1 * L1_SHARE)
+
+    def _used(self, placements: Placements) -> int:
+        return sum(self.model.bank_bytes(placement) for placement in placements.values())
+
+    def _spill(
+        self, placements: Placements, index: int, needed: set[SSAValue], buffers: int
+    ) -> list[tuple[SSAValue, TensorPlacement]] | None:
+        """What has to go to DRAM so that a call fits; None if it does not fit at all."""
+        used = self._used(placements)
+        if used + buffers <= self.room:
+            return []
+        movable = [
+            value
+            for value, placement in placements.items()
+            if placement.buffer_type == "l1" and value not in needed
+        ]
+        movable.sort(key=lambda value: -self._last_use.get(value, index))
+        gone: list[tuple[SSAValue, TensorPlacement]] = []
+        for value in movable:
+            used -= self.model.bank_bytes(placements[value])
+            gone.append((value, interleaved(placements[value], "dram")))
+            if used + buffers <= self.room:
+                return gone
+        return None
+
+    def _forget(self, placements: Placements, index: int, op: Operation) -> None:
+        for value in (*op.operands, *op.results):
+            if value in placements and self._last_use.get(value, -1) <= index:
+                if value in op.results and self._last_use.get(value) is not None:
+                    continue
+                del placements[value]
+
+    def _move_seconds(self, source: TensorPlacement, target: TensorPlacement) -> float:
+        key = (source, target)
+        if key not in self._costs:
+            self._costs[key] = self.model.movement(source, target).seconds
+        return self._costs[key]
+
+
+def placement_of(value: SSAValue) -> TensorPlacement | None:
+    """How a value lies; None if it is no tensor with a layout."""
+    encoding = getattr(value.type, "encoding", None)
+    return encoding.data if isinstance(encoding, TTNNLayoutAttr) else None

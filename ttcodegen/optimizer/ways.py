@@ -1,0 +1,348 @@
+"""The ways to make a call: where its operands may lie, where its result, and what it is told.
+
+Each way is one that tt-metal 0.70.1 was measured to accept.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from ttcodegen.dialects.compute_config import ComputeConfig
+from ttcodegen.dialects.cores import CoreRange
+from ttcodegen.dialects.math_fidelity import MathFidelity
+from ttcodegen.dialects.memory import Layout, Memory
+from ttcodegen.dialects.placement import TensorPlacement
+from ttcodegen.dialects.program_configs import (
+    CoreGrid,
+    FusedActivation,
+    LayerNormSharded,
+    MatmulMultiCast,
+    MatmulMultiCast1D,
+    MatmulProgramConfig,
+)
+from ttcodegen.dialects.shards import Shards, filled_core_ranges
+from ttcodegen.dialects.tile import TILE_SIDE
+from ttcodegen.optimizer.calls import LibraryCall
+from ttcodegen.optimizer.cost import CostModel, is_view
+from ttcodegen.optimizer.dense_rows import elementwise
+from ttcodegen.optimizer.products import Product, subblock, wide_sums
+
+MOST_INNER = 8
+"""Tiles along the summed dimension that a block has at most: more do not save time."""
+MOVED = frozenset({"permute", "slice_static", "concat", "reshape", "composite_to_layout"})
+"""Calls that move interleaved tensors and are told where to."""
+ATTENTION = frozenset({"scaled_dot_product_attention"})
+NORMS = frozenset({"rms_norm", "layer_norm"})
+APPROXIMATE = {"gelu": (0.0,)}
+"""Parameters of activations: the exact form of those that have an approximate one."""
+
+
+@dataclass(frozen=True)
+class Way:
+    """One way to make a call."""
+
+    operands: tuple[TensorPlacement, ...]
+    results: tuple[TensorPlacement, ...]
+    attributes: Mapping[str, Any] = field(default_factory=dict[str, Any])
+    """What changes of the call's attributes."""
+
+
+def interleaved(placement: TensorPlacement, buffer: str) -> TensorPlacement:
+    """The same tensor, dealt out to all banks."""
+    return placement.with_(buffer_type=buffer, memory_layout="interleaved", shards=None)
+
+
+def is_interleaved(placement: TensorPlacement) -> bool:
+    """Whether a tensor is on the device, dealt out to all banks."""
+    return placement.memory is Memory.DEVICE and placement.shards is None
+
+
+class Ways:
+    """Enumerates the ways for one chip."""
+
+    def __init__(self, model: CostModel, shards: bool, placed: frozenset[str]) -> None:
+        self.model = model
+        self.shards = shards
+        """Whether tensors may be sharded."""
+        self.placed = placed
+        """The calls that are told where their result is to lie."""
+
+    def of(self, call: LibraryCall, fixed: Sequence[bool]) -> Iterator[Way]:
+        """The ways to make a call whose operands lie where `call` says; fixed ones stay there."""
+        name = call.name
+        if not call.results or call.result.memory is Memory.HOST or call.is_on_host:
+            yield from self._plain(call, fixed)
+        elif name in ("matmul", "linear") and Product(call).batch_b == 1:
+            yield from self._products(call)
+        elif name in elementwise() and _in_tiles(call):
+            yield from self._elementwise(call)
+        elif name in NORMS or name == "softmax":
+            yield from self._rows(call)
+        elif is_view(call):
+            yield from self._views(call)
+        elif name in MOVED or name in ATTENTION:
+            yield from self._moved(call)
+        else:
+            yield from self._plain(call, fixed)
+
+    def _plain(self, call: LibraryCall, fixed: Sequence[bool]) -> Iterator[Way]:
+        """Everything in DRAM, as without an optimizer."""
+        yield Way(
+            tuple(
+                p if stays or p.memory is Memory.HOST else interleaved(p, "dram")
+                for p, stays in zip(call.operands, fixed, strict=True)
+            ),
+            call.results,
+        )
+
+    def _buffers(self, call: LibraryCall) -> tuple[str, ...]:
+        return ("dram", "l1") if call.name in self.placed else ("dram",)
+
+    def _unsharded(self, call: LibraryCall) -> tuple[TensorPlacement, ...]:
+        """The operands as they are, sharded ones in L1 without shards."""
+        return tuple(
+            p if p.memory is Memory.HOST or p.shards is None else interleaved(p, "l1")
+            for p in call.operands
+        )
+
+    def _moved(self, call: LibraryCall) -> Iterator[Way]:
+        # What crosses tiles is made of rows of the whole operand, where the result is to lie.
+        buffers = self._buffers(call) if _along_tiles(call) else ("dram",)
+        for buffer in buffers:
+            yield Way(self._unsharded(call), (interleaved(call.result, buffer),))
+
+    def _views(self, call: LibraryCall) -> Iterator[Way]:
+        """The result lies where its operand does."""
+        source = call.operands[0]
+        if source.shards is not None and source.collapsed_shape() != call.result.collapsed_shape():
+            source = interleaved(source, "l1")
+        kept = call.result.with_(
+            buffer_type=source.buffer_type,
+            memory_layout=source.memory_layout,
+            shards=source.shards,
+        )
+        yield Way((source,), (kept,))
+
+    def _elementwise(self, call: LibraryCall) -> Iterator[Way]:
+        if call.name not in self.placed:
+            first = call.operands[0] if is_interleaved(call.operands[0]) else None
+            buffer = "dram" if first is None or len(call.operands) > 1 else first.buffer_type
+            taken = tuple(
+                p if p.memory is Memory.HOST else interleaved(p, buffer) for p in call.operands
+            )
+            yield Way(taken, (interleaved(call.result, buffer),))
+            return
+        typecast = call.name == "typecast"
+        operands = self._unsharded(call) if typecast else call.operands
+        for buffer in self._buffers(call):
+            yield Way(operands, (interleaved(call.result, buffer),))
+        seen: set[object] = set()
+        for operand in call.operands:
+            key = (operand.memory_layout, operand.shards)
+            if operand.shards is None or key in seen or operand.shape != call.result.shape:
+                continue
+            seen.add(key)
+            kept = call.result.sharded(operand.memory_layout or "", operand.shards)
+            yield Way(call.operands, (kept,))
+
+    def _rows(self, call: LibraryCall) -> Iterator[Way]:
+        source = call.operands[0]
+        vectors = call.operands[1:]
+        for buffer in self._buffers(call):
+            yield Way(self._unsharded(call), (interleaved(call.result, buffer),))
+        if source.shards is None or call.name == "softmax":
+            return
+        config = _norm_config(source)
+        if config is not None:
+            kept = call.result.sharded(source.memory_layout or "", source.shards)
+            yield Way((source, *vectors), (kept,), {"program_config": config})
+
+    # Products
+
+    def _products(self, call: LibraryCall) -> Iterator[Way]:
+        product = Product(call)
+        left, right, *bias = call.operands
+        rest = (interleaved(right, right.buffer_type), *bias)
+        if left.layout is not Layout.TILE or left.memory is Memory.HOST:
+            yield Way(call.operands, call.results)
+            return
+        if call.attributes.get("transpose_a") or product.inner == 0:
+            yield Way((interleaved(left, "dram"), *rest), (interleaved(call.result, "dram"),))
+            return
+        plain = left if left.shards is None else interleaved(left, "l1")
+        yield Way((plain, *rest), (interleaved(call.result, "dram"),))
+        for config in self._configs(call, product, plain):
+            for result in self._product_results(call.result, config, product):
+                yield self._told(call, (plain, *rest), result, config)
+        if left.shards is not None:
+            for config in self._configs(call, product, left):
+                for result in self._product_results(call.result, config, product):
+                    yield self._told(call, (left, *rest), result, config)
+
+    def _told(
+        self,
+        call: LibraryCall,
+        operands: tuple[TensorPlacement, ...],
+        result: TensorPlacement,
+        config: MatmulProgramConfig,
+    ) -> Way:
+        """A way with a program configuration, which the activation belongs into, and with the
+        fidelity that the library would not choose by itself then."""
+        attributes: dict[str, Any] = {"matmul_program_config": config}
+        activation = call.attributes.get("activation")
+        if activation is not None:
+            fused = FusedActivation(activation, APPROXIMATE.get(activation, ()))
+            attributes["matmul_program_config"] = replace(config, fused_activation=fused)  # pyright: ignore[reportCallIssue]
+            attributes["activation"] = None
+        if call.compute_config is None:
+            attributes["compute_config"] = product_compute(call)
+        return Way(operands, (result,), attributes)
+
+    def _configs(
+        self, call: LibraryCall, product: Product, left: TensorPlacement
+    ) -> Iterator[MatmulProgramConfig]:
+        grid = self.model.grid
+        rows, width = product.rows, product.width
+        shards = left.shards
+        kind = left.memory_layout
+        # Two-dimensional: rows of cores share rows, columns of cores columns.
+        if kind in ("interleaved", "block_sharded"):
+            per_m, per_n = -(-rows // grid.rows), -(-width // grid.columns)
+            inner = product.inner
+            if shards is not None:
+                per_m, inner = (size // TILE_SIDE for size in shards.shape)
+            if -(-rows // per_m) <= grid.rows and min(rows, width) > 1:
+                config = self._blocks(call, product, left, per_m, per_n, inner, None)
+                if config is not None:
+                    yield config
+        if kind in ("interleaved", "width_sharded") and rows <= 32:
+            inner = product.inner if shards is None else shards.shape[1] // TILE_SIDE
+            config = self._blocks(call, product, left, rows, -(-width // grid.cores), inner, True)
+            if config is not None:
+                yield config
+        if kind in ("interleaved", "height_sharded") and width <= 64:
+            per_m = -(-rows // grid.cores) if shards is None else shards.shape[0] // TILE_SIDE
+            config = self._blocks(call, product, left, per_m, width, product.inner, False)
+            if config is not None:
+                yield config
+
+    def _blocks(
+        self,
+        call: LibraryCall,
+        product: Product,
+        left: TensorPlacement,
+        per_m: int,
+        per_n: int,
+        inner: int,
+        shares_left: bool | None,
+    ) -> MatmulProgramConfig | None:
+        """A configuration with the largest blocks that fit into L1 beside the tensors."""
+        room = self.model.speed.usable_l1 * 6 // 10
+        most = 4 if wide_sums(call) else 8
+        for split in _divisors(per_m):
+            high = per_m // split
+            for k in sorted(_divisors(inner), reverse=True):
+                if product.inner % k or (k > MOST_INNER and k != inner) or k > 4 * MOST_INNER:
+                    continue
+                sub_h, sub_w = subblock(high, per_n, most, self.shards)
+                config = self._config(product, k, sub_h, sub_w, high, per_m, per_n, shares_left)
+                needed = self.model.cost(
+                    LibraryCall(
+                        call.name,
+                        (left, *call.operands[1:]),
+                        (interleaved(call.result, "dram"),),
+                        {**call.attributes, "matmul_program_config": config},
+                    )
+                ).circular_buffers
+                if needed <= room:
+                    return config
+            if left.shards is not None:
+                return None
+        return None
+
+    def _config(
+        self,
+        product: Product,
+        k: int,
+        sub_h: int,
+        sub_w: int,
+        high: int,
+        per_m: int,
+        per_n: int,
+        shares_left: bool | None,
+    ) -> MatmulProgramConfig:
+        grid = self.model.grid
+        sizes = (grid, k, sub_h, sub_w, high, per_n, per_m, per_n)
+        if shares_left is None:
+            return MatmulMultiCast(*sizes)
+        return MatmulMultiCast1D(*sizes, mcast_in0=shares_left)
+
+    def _product_results(
+        self, result: TensorPlacement, config: MatmulProgramConfig, product: Product
+    ) -> Iterator[TensorPlacement]:
+        yield interleaved(result, "dram")
+        yield interleaved(result, "l1")
+        if not self.shards or getattr(config, "out_block_h", 0) != getattr(config, "per_core_m", 0):
+            return
+        per_m, per_n = getattr(config, "per_core_m", 1), getattr(config, "per_core_n", 1)
+        shape = (per_m * TILE_SIDE, per_n * TILE_SIDE)
+        down, across = -(-product.rows // per_m), -(-product.width // per_n)
+        if isinstance(config, MatmulMultiCast):
+            cores = (CoreRange(0, 0, across - 1, down - 1),)
+            yield result.sharded("block_sharded", Shards(shape, cores))
+        elif getattr(config, "mcast_in0", False):
+            ranges = filled_core_ranges(across, self.model.grid.columns)
+            yield result.sharded("width_sharded", Shards(shape, ranges))
+        else:
+            ranges = filled_core_ranges(down, self.model.grid.columns)
+            yield result.sharded("height_sharded", Shards(shape, ranges))
+
+
+def product_compute(call: LibraryCall) -> ComputeConfig:
+    """How a product computes that is told how it spreads: as the library lets it otherwise, with
+    partial sums added up in L1."""
+    narrow = all(p.data_type.mlir in ("bfp_bf8", "bfp_bf4") for p in call.operands[:2])
+    fidelity = MathFidelity.LOFI if narrow else MathFidelity.HIFI2
+    return ComputeConfig(fidelity, math_approx_mode=False, packer_l1_acc=True)
+
+
+def _in_tiles(call: LibraryCall) -> bool:
+    return all(
+        p.layout is Layout.TILE and p.memory is Memory.DEVICE
+        for p in (*call.operands, *call.results)
+    )
+
+
+def _along_tiles(call: LibraryCall) -> bool:
+    """Whether a slice takes whole tiles; true of other calls."""
+    if call.name != "slice_static":
+        return True
+    begins, ends, steps = (call.attributes[name] for name in ("begins", "ends", "step"))
+    shape = call.operands[0].shape
+    return all(step == 1 for step in steps) and all(
+        begin % TILE_SIDE == 0 and (end % TILE_SIDE == 0 or end == size)
+        for begin, end, size in zip(begins[-2:], ends[-2:], shape[-2:], strict=True)
+    )
+
+
+def _divisors(number: int) -> list[int]:
+    return [d for d in range(1, number + 1) if number % d == 0]
+
+
+def _norm_config(source: TensorPlacement) -> LayerNormSharded | None:
+    """The configuration of a normalisation whose rows lie in parts on several cores; None if the
+    library takes no such shards."""
+    shards = source.shards
+    if shards is None or source.memory_layout == "height_sharded":
+        return None
+    height, width = source.collapsed_shape()
+    block_h, block_w = (size // TILE_SIDE for size in shards.shape)
+    box = shards.bounding_box()
+    across = shards.cores if source.memory_layout == "width_sharded" else box.columns
+    down = 1 if source.memory_layout == "width_sharded" else box.rows
+    if block_w * across != width or block_h * down != height:
+        return None
+    sub_w = max(d for d in _divisors(block_w) if d <= 4)
+    return LayerNormSharded(CoreGrid(box.columns, box.rows), sub_w, block_h, block_w)

@@ -1,0 +1,112 @@
+"""`validate`: whether the real library takes each call of a program, and gives what we say."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+import tempfile
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, ClassVar
+
+from ttcodegen.diagnostics import CompileError
+from ttcodegen.flatbuffer import program as file
+from ttcodegen.flatbuffer.reader import read_ttnn_file
+from ttcodegen.rt.commands.command import Command, FileResult
+from ttcodegen.rt.judging.python_calls import steps
+from ttcodegen.runtime.executable import find_files
+
+JUDGE = Path(__file__).parents[1] / "judging" / "judge.py"
+VARIABLE = "TTCODEGEN_TTNN_PYTHON"
+
+
+class Validate(Command):
+    """Makes the calls of flatbuffers on the Python package `ttnn`, on a mocked device or a card.
+
+    The package has wheels for Python 3.10 and 3.12: it runs in a Python of its own.
+    """
+
+    name: ClassVar[str] = "validate"
+
+    def execute(self) -> list[FileResult]:
+        """A result for each file; its content lists the calls that the library refuses, those whose
+        results lie otherwise, and the ops that are not judged."""
+        python = _python(self.arguments["python"])
+        results: list[FileResult] = []
+        for path in find_files(self.arguments["binary"], (".ttnn",)):
+            try:
+                binary = read_ttnn_file(path)
+                found = [
+                    _judged(program, python, self.arguments["card"])
+                    for program in binary.programs
+                    if program.kind == "entry"
+                ]
+            except CompileError as error:
+                results.append(self.failed(path, "ttnn", error))
+                continue
+            results.append(self._told(path, found))
+        return results
+
+    def _told(self, path: Path, found: Sequence[dict[str, Any]]) -> FileResult:
+        passed = all(not one["refused"] and not one["different"] for one in found)
+        for one in found:
+            self.logger.info(f"{path}: '{one['program']}': {one['accepted']} calls accepted")
+            for problem in (*one["refused"], *one["different"]):
+                self.logger.error(f"  {problem}")
+            if one["not_judged"]:
+                self.logger.info(f"  not judged: {', '.join(one['not_judged'])}")
+        return FileResult(str(path), "ttnn", passed=passed, content={"programs": list(found)})
+
+
+def _python(given: str | None) -> str:
+    named = given or os.environ.get(VARIABLE)
+    if named is None or shutil.which(named) is None:
+        raise CompileError(
+            "there is no Python with the package 'ttnn'" + (f" at {named}" if named else ""),
+            remedy=f"name one with --python or in {VARIABLE}; docs/optimizer.md says how to set "
+            "one up",
+        )
+    return named
+
+
+def _judged(program: file.Program, python: str, on_card: bool) -> dict[str, Any]:
+    """What the library says to each call of a program."""
+    calls = steps(program)
+    with tempfile.TemporaryDirectory() as folder:
+        listed = Path(folder) / "steps.json"
+        listed.write_text(json.dumps(calls))
+        command = [python, str(JUDGE), str(listed), *(["--card"] if on_card else [])]
+        done = subprocess.run(command, capture_output=True, text=True, check=False, cwd=folder)
+    answers = [json.loads(line) for line in done.stdout.splitlines() if line.startswith("{")]
+    if len(answers) < len(calls):
+        at = calls[len(answers)]["callee"] if answers else None
+        last = done.stderr.strip().splitlines()[-1:] or ["it said nothing"]
+        raise CompileError(
+            f"the library ended with status {done.returncode}"
+            + (f" at '{at}'" if at else "")
+            + f": {last[0]}"
+        )
+    refused: list[str] = []
+    different: list[str] = []
+    for call, answer in zip(calls, answers, strict=True):
+        where = f"ttnn.{call['callee']} (step {answer['index']})"
+        if "refused" in answer:
+            refused.append(f"{where} is refused: {answer['refused']}")
+        for result, found in zip(call["results"], answer.get("results") or (), strict=False):
+            if result["type"] != found:
+                different.append(f"{where} gives {found}, not {result['type']}")
+    judged = sum(call["callee"] not in (None, "deallocate") for call in calls)
+    left = {
+        operation.name
+        for operation, call in zip(program.operations, calls[1:], strict=True)
+        if call["callee"] is None and operation.callee is None
+    }
+    return {
+        "program": program.name,
+        "accepted": judged - len(refused),
+        "refused": refused,
+        "different": different,
+        "not_judged": sorted(left),
+    }

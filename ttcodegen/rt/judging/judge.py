@@ -1,0 +1,175 @@
+"""Makes the calls that stand in a file on the real library, one after the other.
+
+Runs in the Python that ttnn is installed in. Reads JSON from the file that it is given, writes a
+line of JSON for each call: what the library said, or how its result lies.
+"""
+
+import importlib.util
+import json
+import os
+import sys
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).resolve().parent))
+import mocked_device
+
+DTYPES = {
+    "bf16": "bfloat16", "f32": "float32", "bfp_bf8": "bfloat8_b", "bfp_bf4": "bfloat4_b",
+    "u32": "uint32", "u16": "uint16", "u8": "uint8", "si32": "int32",
+}  # fmt: skip
+
+
+class Judge:
+    """A device, and the tensors that calls have given so far."""
+
+    def __init__(self, ttnn, device):
+        self.ttnn = ttnn
+        self.device = device
+        self.tensors = {}
+        self.names = {getattr(ttnn, name): key for key, name in DTYPES.items()}
+
+    def memory(self, spec):
+        """A memory configuration."""
+        ttnn = self.ttnn
+        layout = getattr(ttnn.TensorMemoryLayout, spec["layout"].upper())
+        buffer = getattr(ttnn.BufferType, spec["buffer"].upper())
+        if not spec.get("shards"):
+            return ttnn.MemoryConfig(layout, buffer)
+        shards = spec["shards"]
+        ranges = {
+            ttnn.CoreRange(ttnn.CoreCoord(a, b), ttnn.CoreCoord(c, d))
+            for a, b, c, d in shards["ranges"]
+        }
+        orientation = getattr(ttnn.ShardOrientation, shards["orientation"].upper())
+        shard = ttnn.ShardSpec(ttnn.CoreRangeSet(ranges), shards["shape"], orientation)
+        return ttnn.MemoryConfig(layout, buffer, shard)
+
+    def value(self, spec):
+        """What an argument stands for."""
+        ttnn = self.ttnn
+        if isinstance(spec, list):
+            return [self.value(one) for one in spec]
+        if not isinstance(spec, dict):
+            return spec
+        ((kind, data),) = spec.items()
+        if kind == "tensor":
+            return self.tensors[data]
+        if kind == "dtype":
+            return getattr(ttnn, DTYPES[data])
+        if kind == "page":
+            return ttnn.TILE_LAYOUT if data == "tile" else ttnn.ROW_MAJOR_LAYOUT
+        if kind == "memory":
+            return self.memory(data)
+        if kind == "device":
+            return self.device
+        if kind == "compute":
+            data = {**data, "math_fidelity": getattr(ttnn.MathFidelity, data["math_fidelity"])}
+            return ttnn.WormholeComputeKernelConfig(**data)
+        if kind == "grid":
+            return ttnn.CoreCoord(*data)
+        if kind == "activation":
+            op, params = data
+            op = getattr(ttnn.UnaryOpType, op.upper())
+            return ttnn.UnaryWithParam(op, *params)
+        if kind == "shard_layout":
+            return getattr(ttnn.TensorMemoryLayout, data.upper())
+        name, fields = data
+        fields = {key: self.value(one) for key, one in fields.items()}
+        return getattr(ttnn, name)(**fields)
+
+    def create(self, spec):
+        """A tensor that lies as a type says."""
+        ttnn = self.ttnn
+        dtype, page = getattr(ttnn, DTYPES[spec["dtype"]]), self.value({"page": spec["page"]})
+        if spec["memory"] is None:
+            return ttnn.zeros(spec["shape"], dtype=dtype, layout=page)
+        memory = self.memory(spec["memory"])
+        return ttnn.empty(spec["shape"], dtype, page, self.device, memory)
+
+    def described(self, tensor):
+        """How a tensor lies, in the form of the types that came in."""
+        memory = None
+        if tensor.storage_type() == self.ttnn.StorageType.DEVICE:
+            memory = self.described_memory(tensor.memory_config())
+        page = "tile" if tensor.layout == self.ttnn.TILE_LAYOUT else "row_major"
+        dtype = self.names.get(tensor.dtype, str(tensor.dtype))
+        return {"shape": list(tensor.shape), "dtype": dtype, "page": page, "memory": memory}
+
+    def described_memory(self, config):
+        """A memory configuration in that form."""
+        found = {
+            "layout": str(config.memory_layout).rpartition(".")[2].lower(),
+            "buffer": str(config.buffer_type).rpartition(".")[2].lower(),
+            "shards": None,
+        }
+        shards = config.shard_spec
+        if shards is not None:
+            ranges = sorted([r.start.x, r.start.y, r.end.x, r.end.y] for r in shards.grid.ranges())
+            orientation = str(shards.orientation).rpartition(".")[2].lower()
+            found["shards"] = {
+                "shape": list(shards.shape), "ranges": ranges, "orientation": orientation,
+            }  # fmt: skip
+        return found
+
+    def call(self, step):
+        """Makes one call; the answer is a list of how its results lie."""
+        function = self.ttnn
+        for part in step["callee"].split("."):
+            function = getattr(function, part)
+        arguments = [self.value(one) for one in step["arguments"]]
+        keywords = {key: self.value(one) for key, one in step["keywords"].items()}
+        found = function(*arguments, **keywords)
+        found = list(found) if isinstance(found, tuple | list) else [found]
+        found = found[: len(step["results"])]
+        for result, tensor in zip(step["results"], found, strict=False):
+            self.tensors[result["id"]] = tensor
+        return [self.described(tensor) for tensor in found]
+
+    def step(self, step):
+        """A call, or what only makes or forgets tensors."""
+        if step["callee"] is None:
+            for result in step["results"]:
+                self.tensors[result["id"]] = self.create(result["type"])
+            return None
+        if step["callee"] == "deallocate":
+            self.ttnn.deallocate(self.tensors.pop(step["arguments"][0]["tensor"]))
+            return None
+        return self.call(step)
+
+
+def message_of(error):
+    """What the library said, without where in it."""
+    lines = str(error).splitlines()
+    told = [line.strip() for line in lines if line.strip()]
+    for index, line in enumerate(told):
+        if line == "info:" and index + 1 < len(told):
+            return told[index + 1]
+    return told[0] if told else type(error).__name__
+
+
+def main():
+    os.environ.update(mocked_device.environment())
+    package = Path(importlib.util.find_spec("ttnn").submodule_search_locations[0])
+    steps = json.loads(Path(sys.argv[1]).read_text())
+    mocked = "--card" not in sys.argv
+    if mocked:
+        mocked_device.prepare(package)
+    import ttnn
+
+    if mocked:
+        mocked_device.switch(package)
+    judge = Judge(ttnn, ttnn.open_device(device_id=0, l1_small_size=32768))
+    for index, step in enumerate(steps):
+        answer = {"index": index}
+        try:
+            answer["results"] = judge.step(step)
+        except Exception as error:
+            answer["refused"] = message_of(error)
+            for result in step["results"]:
+                judge.tensors[result["id"]] = judge.create(result["type"])
+        print(json.dumps(answer), flush=True)
+    ttnn.close_device(judge.device)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,112 @@
+"""What the Python package of ttnn 0.70.1 lacks to open a device where there is no card.
+
+Runs in the Python that the package is installed in, and uses nothing else.
+"""
+
+import ctypes
+import os
+import stat
+import struct
+import sys
+from pathlib import Path
+
+CLUSTER = """\
+arch: {0: wormhole_b0}
+chips: {0: [0, 0, 0, 0]}
+ethernet_connections: []
+chips_with_mmio: [{0: 0}]
+harvesting: {0: {noc_translation: true, harvest_mask: 64}}
+boards: [[{board_id: 1649267441665}, {board_type: n150}, {chips: [0]}]]
+"""
+"""One n150, in the form of the driver's descriptions of clusters."""
+
+_SYMBOL = "_ZN2tt8tt_metal12experimental19configure_mock_modeENS_4ARCHEj"
+_WORMHOLE = 2
+
+
+def prepare(package: Path) -> None:
+    """Puts a description of the cluster, and a compiler that compiles nothing, into the package."""
+    examples = "tt_metal/third_party/umd/tests/cluster_descriptor_examples"
+    cluster = package / examples / "wormhole_N150.yaml"
+    compiler = package / "runtime/sfpi/compiler/bin/riscv-tt-elf-g++"
+    _write(cluster, CLUSTER)
+    (package / "runtime/sfpi/include").mkdir(parents=True, exist_ok=True)
+    own = Path(__file__).resolve()
+    _write(compiler, f'#!/bin/sh\nexec {sys.executable} {own} "$@"\n')
+    compiler.chmod(compiler.stat().st_mode | stat.S_IXUSR)
+
+
+def _write(path: Path, text: str) -> None:
+    if not path.is_file() or path.read_text() != text:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text)
+
+
+def switch(package: Path) -> None:
+    """Makes the package open a mocked Wormhole; after it was imported, before it opens one."""
+    library = ctypes.CDLL(str(package / "build/lib/libtt_metal.so"))
+    getattr(library, _SYMBOL)(_WORMHOLE, 1)
+
+
+def environment() -> "dict[str, str]":
+    """The variables that keep the package quiet, and its cache in memory."""
+    cache = "/dev/shm" if Path("/dev/shm").is_dir() else "/tmp"
+    return {
+        **os.environ,
+        "TT_METAL_CACHE": f"{cache}/ttcodegen-judge-{os.getuid()}",
+        "TT_METAL_LOGGER_LEVEL": "fatal",
+        "TT_METAL_DISABLE_XIP_DUMP": "1",
+        "LOGURU_LEVEL": "ERROR",
+    }
+
+
+# The compiler
+
+
+def compile_nothing(arguments: "list[str]") -> None:
+    """An empty object with `-c`, an executable that does nothing without it."""
+    output = Path(arguments[arguments.index("-o") + 1]) if "-o" in arguments else None
+    if output is not None:
+        output.parent.mkdir(parents=True, exist_ok=True)
+        output.write_bytes(b"" if "-c" in arguments else executable())
+    if output is not None and any(word in arguments for word in ("-MMD", "-MD")):
+        dependencies = output.with_suffix(".d")
+        if "-MF" in arguments:
+            dependencies = Path(arguments[arguments.index("-MF") + 1])
+        dependencies.write_text(f"{output}:\n")
+
+
+def executable() -> bytes:
+    """A 32-bit RISC-V executable of one instruction, with symbols and a relocation of nothing."""
+    text = struct.pack("<I", 0x00008067)
+    names = b"\0.text\0.symtab\0.strtab\0.rela.text\0.shstrtab\0"
+    symbols = struct.pack("<IIIBBH", 0, 0, 0, 0, 0, 0) + struct.pack(
+        "<IIIBBH", 1, 0x1000, 4, 2, 0, 1
+    )
+    strings = b"\0_start\0"
+    relocation = struct.pack("<IIi", 0x1000, 0, 0)
+    header, program = 52, 32
+    offset = header + program
+    parts, offsets = [text, symbols, strings, relocation, names], []
+    for part in parts:
+        offsets.append(offset)
+        offset += -(-len(part) // 4) * 4
+    sections = [
+        (0, 0, 0, 0, 0, 0, 0, 0, 0, 0),
+        (1, 1, 6, 0x1000, offsets[0], len(text), 0, 0, 4, 0),
+        (7, 2, 0, 0, offsets[1], len(symbols), 3, 1, 4, 16),
+        (15, 3, 0, 0, offsets[2], len(strings), 0, 0, 1, 0),
+        (23, 4, 0, 0, offsets[3], len(relocation), 2, 1, 4, 12),
+        (34, 3, 0, 0, offsets[4], len(names), 0, 0, 1, 0),
+    ]
+    data = b"".join(part.ljust(-(-len(part) // 4) * 4, b"\0") for part in parts)
+    identity = b"\x7fELF\x01\x01\x01" + bytes(9)
+    head = identity + struct.pack(
+        "<HHIIIIIHHHHHH", 2, 243, 1, 0x1000, header, offset, 0, 52, 32, 1, 40, 6, 5
+    )
+    segment = struct.pack("<IIIIIIII", 1, offsets[0], 0x1000, 0x1000, len(text), len(text), 5, 4)
+    return head + segment + data + b"".join(struct.pack("<10I", *s) for s in sections)
+
+
+if __name__ == "__main__":
+    compile_nothing(sys.argv[1:])

@@ -1,0 +1,69 @@
+"""How fast the chips are: what the model of cost computes with, and where it is from.
+
+`tech_reports` are those of tt-metal 0.70.1. A figure without a source is an estimate and says so.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+FIDELITY_PASSES: Mapping[str, int] = {"lofi": 1, "hifi2": 2, "hifi3": 3, "hifi4": 4}
+"""How often the matrix engine multiplies two tiles in each fidelity (GEMM_FLOPS.md: 16, 32, 48 and
+64 cycles a tile)."""
+
+
+@dataclass(frozen=True)
+class Performance:
+    """One chip. Rates are per cycle of its clock, unless they say otherwise."""
+
+    clock: float
+    """Hz of the Tensix cores (GEMM_FLOPS.md)."""
+    dram_bandwidth: float
+    """Bytes per second of all banks together (data sheets of n150 and p150)."""
+    noc_bytes: int
+    """Bytes that a core takes from or puts on one NoC per cycle (a flit; 256 and 512 bits)."""
+    l1_bank: int
+    """Bytes of each L1 that tensors and circular buffers share (measured: rules of 0.70.1; for
+    blackhole its larger L1 less the same reserve)."""
+    dram_interleaved: float = 190 / 288
+    """What part of the bandwidth interleaved tensors are read with (LLMs/llms.md: 190 GB/s)."""
+    dram_sharded: float = 240 / 288
+    """The same for factors that are sharded over the banks (LLMs/llms.md: 240 GB/s)."""
+    tile_product: int = 16
+    """Cycles of a product of two 32x32 tiles in the lowest fidelity (GEMM_FLOPS.md)."""
+    vector_lanes: int = 32
+    """Elements that the vector engine computes with at a time (tt-isa, SFPU)."""
+    unpacked_bytes: int = 64
+    """Bytes that a core moves from its L1 into registers, or back, per cycle (estimate)."""
+    tile_overhead: int = 60
+    """Cycles of synchronisation for each tile that goes through the circular buffers of a core
+    (estimate)."""
+    transaction: int = 30
+    """Cycles for a data-movement core to issue a read or write (estimate)."""
+    launch: float = 3e-6
+    """Seconds between the end of a program and the begin of the next in a trace (LLMs/llms.md:
+    below 6 us; single-digit microseconds)."""
+    l1_small: int = 32768
+    """Bytes of each L1 that windowed operations keep their tables in: what generated programs open
+    the device with."""
+
+    @property
+    def usable_l1(self) -> int:
+        """Bytes of each L1 that tensors and circular buffers may take."""
+        return self.l1_bank - self.l1_small
+
+
+_CHIPS = {
+    "wormhole_b0": Performance(1.0e9, 288e9, 32, 1_395_424),
+    "blackhole": Performance(1.35e9, 512e9, 64, 1_468_128 - 8704),
+}
+
+
+def performance(arch: str) -> Performance:
+    """The figures of an architecture.
+
+    Raises:
+        KeyError: if there is no such architecture.
+    """
+    return _CHIPS[arch]

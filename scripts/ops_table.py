@@ -12,7 +12,8 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 import ttcodegen.ops
-from ttcodegen.conversions.ttir_to_ttmetal.groups import FILLS, MOVEMENTS, REDUCTIONS
+from ttcodegen.conversions.ttir_to_ttmetal.index_maps import MOVEMENTS
+from ttcodegen.conversions.ttir_to_ttmetal.reductions import REDUCTIONS
 from ttcodegen.dialects.datatypes import DataType
 from ttcodegen.ops.definition import (
     REQUIRED,
@@ -69,13 +70,13 @@ default after `=`; without one it has to be there.
 
 - limits: what the verifier asks of operands, attributes and results;
 - computes in: the data types that the library takes for the first operand, the preferred one first.
-  Tensors of other types are converted before and behind it, so that an op takes all of them unless
+  Tensors of other types are converted before and after it, so that an op takes all of them unless
   its limits say otherwise;
 - ttnn: the calls that `--target ttnn` makes of the op, those included that depend on operands and
   attributes; in brackets the ops of this table that it is rewritten with first;
 - ttmetal: what `--target ttmetal` makes of the op. tiles: an operation on tiles in
   registers, so that chains share a program. program: kernels of its own, with such chains
-  before or behind. movement: a program that puts elements elsewhere, or nothing at all.
+  before or after. movement: a program that puts elements elsewhere, or nothing at all.
   number: kernels know it. rewritten: other ops of this table. cpu: a function in plain C++
   ([ttmetal.md](ttmetal.md#on-the-cpu)), as of any op here whose data types kernels do not take.
 
@@ -188,6 +189,8 @@ def _to_ttmetal(definition: TTIRDefinition) -> str:
     """What device kernels do of an op themselves, or of all those that it is rewritten with."""
     if definition.tile is not None:
         return "tiles"
+    if definition.fills:
+        return "number"
     for kind, names in _KERNELS.items():
         if definition.name in names:
             return kind
@@ -203,7 +206,6 @@ def _to_ttmetal(definition: TTIRDefinition) -> str:
 _KERNELS = {
     "program": ("ttir.matmul", "ttir.embedding", *REDUCTIONS),
     "movement": MOVEMENTS,
-    "number": FILLS,
 }
 """Ops with programs of their own."""
 

@@ -116,7 +116,7 @@ def ttkernel_to_cpp(source: Source | bytes) -> Translated:
     """The C++ of all kernels of a module: of the programs that it launches, reader and writer
     kernels too, or of the functions of `ttkernel` ops, if it launches none.
 
-    As a whole each kernel stands behind a line with the name of its file.
+    As a whole each kernel follows a line with the name of its file.
 
     Raises:
         CompileError: if there are no kernels, or an op has no C++.

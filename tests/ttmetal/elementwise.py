@@ -83,7 +83,7 @@ def candidates(element: Attribute) -> Iterator[Candidate]:
         definition = TTIR[name]
         if name == "typecast" or not (is_regular(definition) or name in (*ATTRIBUTES, "gelu_bw")):
             continue
-        masks = tuple(spec.drawn_as == "mask" for spec in definition.operands)
+        masks = tuple(spec.input_kind == "mask" for spec in definition.operands)
         kind = result_kind(name, element, any(masks)) if is_regular(definition) else "f"
         if kind is None:
             continue
@@ -95,7 +95,7 @@ def candidates(element: Attribute) -> Iterator[Candidate]:
 
 
 def _domain(spec: OperandSpec, element: Attribute) -> Domain:
-    if spec.drawn_as == "mask":
+    if spec.input_kind == "mask":
         return 0, 1
     is_float = element in (bf16, f32)
     if spec.domain is None:

@@ -177,7 +177,7 @@ def prepare_parameters(entry: Entry, types: HostTypes = TTNN) -> list[tuple[str,
 def prepend(
     source: EmitCBuilder, title: str, own_headers: Iterable[str], headers: Iterable[str]
 ) -> None:
-    """Puts title and includes, which are known when all else is written, in front of a file.
+    """Puts title and includes, which are known when all else is written, before a file.
 
     Args:
         source: the file.

@@ -45,7 +45,7 @@ class Part(Generic[U]):
     live_in: tuple[SSAValue, ...]
     live_out: tuple[SSAValue, ...]
     dying: frozenset[SSAValue]
-    """Those that come in and that nothing behind the part uses."""
+    """Those that come in and that nothing after the part uses."""
     title: str | None
 
     def result_type(self, tensor: str = "ttnn::Tensor") -> str | None:
@@ -138,7 +138,7 @@ def last_uses(
 def alive_counts(
     made_at: Mapping[SSAValue, int], last_use: Mapping[SSAValue, int], count: int
 ) -> list[int]:
-    """For each position the number of values made before it and used at or behind it."""
+    """For each position the number of values made before it and used at or after it."""
     changes = [0] * (count + 2)
     for value, index in made_at.items():
         changes[index + 1] += 1

@@ -117,11 +117,11 @@ _INCLUDED_BEFORE = {
     "api/compute/binary_comp.h": "api/compute/atan2.h",
     "api/compute/eltwise_unary/cbrt.h": "api/compute/bcast.h",
 }
-"""Headers of tt-metal 0.70.1 that compile only behind another; includes are sorted by name."""
+"""Headers of tt-metal 0.70.1 that compile only after another; includes are sorted by name."""
 
 
 def _prepend(file: EmitCBuilder, title: str, headers: set[str]) -> None:
-    """Includes are known when everything else is written; they stand in front of it."""
+    """Includes are known when everything else is written; they stand before it."""
     preface = EmitCBuilder(Block())
     preface.comment(title)
     for header in sorted(standard_headers(file.block.walk()) | {"cstdint"}):

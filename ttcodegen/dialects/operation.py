@@ -51,7 +51,7 @@ class OperandSpec:
     """How the library needs the rows of the tensor divided among cores; None if it does not."""
     domain: tuple[float, float] | None = None
     """Where drawn inputs should lie so that the op is well conditioned."""
-    drawn_as: Literal["activation", "weight", "index", "mask", "attention_mask", "variance"] = (
+    input_kind: Literal["activation", "weight", "index", "mask", "attention_mask", "variance"] = (
         "activation"
     )
     """How values are drawn for an argument that feeds this operand: a mask holds 0 and 1, an

@@ -76,7 +76,7 @@ class ProgramConfig:
     spelled: ClassVar[dict[str, str]] = {}
     """Fields that have another name in C++."""
     unset: ClassVar[dict[str, str]] = {}
-    """Fields of the structure that are never set, by the field that they stand behind."""
+    """Fields of the structure that are never set, by the field that they follow."""
 
     printed: ClassVar[dict[str, str]] = {}
     """Fields that have another name in MLIR."""

@@ -96,7 +96,7 @@ def _verify_device(device: DeviceDescription) -> None:
 
 
 def device_text(device: DeviceDescription) -> str:
-    """What stands behind `#ttcore.device`."""
+    """What follows `#ttcore.device`."""
     words = [f"workerGrid = #ttcore.grid{device.worker_grid}"]
     if device.dram_grid is not None:
         words.append(f"dramGrid = #ttcore.grid{device.dram_grid}")

@@ -64,7 +64,7 @@ class SystemDescAttr(Data[SystemDescription]):
 
 
 def system_text(system: SystemDescription) -> str:
-    """What stands behind `#ttcore.system_desc`."""
+    """What follows `#ttcore.system_desc`."""
     parts = [
         ", ".join(
             f'{{role = {cpu.role}, target_triple = "{cpu.target_triple}"}}' for cpu in system.cpus

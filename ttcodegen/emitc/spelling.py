@@ -138,7 +138,7 @@ def type_text(type_: Attribute) -> str | None:
 
 
 def declaration(type_: Attribute, name: str) -> str | None:
-    """`type name` as a declaration spells it, array bounds behind the name; None: no spelling."""
+    """`type name` as a declaration spells it, array bounds after the name; None: no spelling."""
     if isinstance(type_, EmitC_ArrayType):
         array = cast("EmitC_ArrayType[EmitCArrayElementType]", type_)
         element = type_text(array.element_type)

@@ -166,7 +166,7 @@ class _Encoder:
         builder = self.builder
         builder.StartVector(4, len(offsets), 4)
         end = builder.Offset() + 4 * len(offsets)
-        # Offsets count from the end: element i is at `end - 4 * i`, its table further behind.
+        # Offsets count from the end: element i is at `end - 4 * i`, its table further after.
         distances = [end - 4 * i - offset for i, offset in enumerate(offsets)]
         return self._vectors.setdefault(
             key, self._fill(struct.pack(f"<{len(offsets)}I", *distances))

@@ -41,7 +41,7 @@ HostOperation = Callable[[Operation, "Tensors"], "program.Operation | None"]
 
 
 def callees_first(functions: list[FuncOp]) -> list[FuncOp]:
-    """The functions in such an order that each stands behind those that it calls."""
+    """The functions in such an order that each follows those that it calls."""
     by_name = {function.sym_name.data: function for function in functions}
     ordered: dict[str, FuncOp] = {}
 

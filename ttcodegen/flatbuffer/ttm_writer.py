@@ -55,7 +55,7 @@ def write_ttm(module: ModuleOp, origin: Origin, kernels: Mapping[tuple[str, str]
     def host_operation(op: Operation, tensors: Tensors) -> file.Operation | None:
         return _host_operation(op, tensors, indices)
 
-    # As in other files, functions stand behind those that they run.
+    # As in other files, functions follow those that they run.
     functions = [
         function_record(function, "private_", constants)
         for function in functions_of(module)

@@ -122,7 +122,7 @@ def frontend_of(source: Source) -> Frontend | None:
 
 @cache
 def _operations(frontends: tuple[Frontend, ...]) -> re.Pattern[str]:
-    """Where a text has an operation of a front end: at the start of a line, of a region or behind
+    """Where a text has an operation of a front end: at the start of a line, of a region or after
     the names of results. Strings and attributes that mention one do not count."""
     names = "|".join(sorted({re.escape(name) for each in frontends for name in each.dialects}))
     return re.compile(

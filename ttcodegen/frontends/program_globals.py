@@ -7,7 +7,7 @@ from xdsl.ir import Attribute, Operation
 from xdsl.parser import Parser
 
 from ttcodegen.dialects.operation import operation_name
-from ttcodegen.frontends.foreign import Form
+from ttcodegen.frontends.source_ops import Form
 
 GLOBAL = "ml_program.global"
 

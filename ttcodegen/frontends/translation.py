@@ -21,7 +21,7 @@ from ttcodegen.diagnostics import CompileError, Diagnostic, place_of
 from ttcodegen.dialects.constants import constant_array, elements
 from ttcodegen.dialects.datatypes import element_of, i1, numpy_name, shape_of, tensor_type
 from ttcodegen.dialects.operation import CatalogueOp
-from ttcodegen.frontends.foreign import ForeignOp
+from ttcodegen.frontends.source_ops import SourceOp
 from ttcodegen.ops.op_builder import OpBuilder
 from ttcodegen.ops.ttir import ttir_op_classes
 from ttcodegen.parsing.structure import counted, unsupported
@@ -117,7 +117,7 @@ def constant_of(value: SSAValue) -> np.ndarray | None:
             fill = np.asarray(op.parameter("fill_value")).astype(name)
             return np.broadcast_to(fill, shape_of(value.type))
         return None
-    if isinstance(op, ForeignOp) and (found := op.given("values", "value")) is not None:
+    if isinstance(op, SourceOp) and (found := op.given("values", "value")) is not None:
         try:
             return constant_array(found)
         except ValueError:
@@ -173,7 +173,7 @@ def _translate_block(block: Block, rules: Mapping[str, Rule], findings: _Finding
     translator = Translator()
     failed: set[SSAValue] = set()
     for op in list(block.ops):
-        if not isinstance(op, ForeignOp):
+        if not isinstance(op, SourceOp):
             continue
         # What depends on something refused would only be refused for that.
         if not failed.isdisjoint(op.operands):
@@ -195,7 +195,7 @@ def _insert_before(block: Block, following: Operation, made: Operation) -> None:
     block.insert_op_before(made, following)
 
 
-def _translate_op(translator: Translator, op: ForeignOp, rules: Mapping[str, Rule]) -> None:
+def _translate_op(translator: Translator, op: SourceOp, rules: Mapping[str, Rule]) -> None:
     rule = rules.get(op.name)
     if rule is None:
         raise CompileError(unsupported(op.name))
@@ -229,6 +229,6 @@ def _require_known_sizes(op: Operation) -> None:
 
 def _erase_translated(block: Block) -> None:
     for op in reversed(list(block.ops)):
-        if isinstance(op, ForeignOp):
+        if isinstance(op, SourceOp):
             op.detach()
             op.erase(safe_erase=False)

@@ -124,13 +124,13 @@ def _fill(
 
 def _is_mask(name: str, uses: Sequence[Use]) -> bool:
     return _MASK_NAME.search(name.lower()) is not None or any(
-        use.spec.drawn_as in ("mask", "attention_mask") for use in uses
+        use.spec.input_kind in ("mask", "attention_mask") for use in uses
     )
 
 
 def _masks_scores(name: str, uses: Sequence[Use]) -> bool:
     """Whether a float mask is added to scores, instead of multiplied with them."""
-    if any(use.spec.drawn_as == "attention_mask" for use in uses):
+    if any(use.spec.input_kind == "attention_mask" for use in uses):
         return True
     return _MASK_NAME.search(name.lower()) is not None and any(use.name == "add" for use in uses)
 
@@ -139,13 +139,15 @@ def _masks_scores(name: str, uses: Sequence[Use]) -> bool:
 
 
 def _floats(name: str, uses: Sequence[Use]) -> Draw:
-    if any(use.spec.drawn_as == "variance" for use in uses) or _VARIANCE_NAME.search(name.lower()):
+    if any(use.spec.input_kind == "variance" for use in uses) or _VARIANCE_NAME.search(
+        name.lower()
+    ):
         return _uniform(0.5, 1.5)
     if _is_mask(name, uses):
         return _booleans(0.5)
     if _INVERSE_FREQUENCY_NAME.search(name.lower()):
         return _inverse_frequencies
-    if indexing := [use for use in uses if use.spec.drawn_as == "index"]:
+    if indexing := [use for use in uses if use.spec.input_kind == "index"]:
         high = min(*map(_places, indexing), _FLOAT_PLACES)
         return lambda rng, count: rng.integers(0, high, count)
     if (domain := _common_domain(uses)) is not None:
@@ -177,7 +179,7 @@ def _fan_in(use: Use) -> int:
     """How many products are summed; 1 if the other factors of the products are scaled for that."""
     if use.spec.fan_in is None:
         return 1
-    if use.spec.drawn_as != "weight" and any(map(comes_from_argument, weights_of(use.op))):
+    if use.spec.input_kind != "weight" and any(map(comes_from_argument, weights_of(use.op))):
         return 1
     return use.spec.fan_in(use.op)
 

@@ -155,7 +155,7 @@ class Executor:
         return self._run(name, arguments, ())
 
     def _run(
-        self, name: str, arguments: Sequence[np.ndarray], foreign: Iterable[int]
+        self, name: str, arguments: Sequence[np.ndarray], borrowed: Iterable[int]
     ) -> tuple[list[np.ndarray], dict[int, np.ndarray]]:
         function = self._functions.get(name)
         if function is None:
@@ -164,7 +164,7 @@ class Executor:
         _check_arguments(function, arguments)
         try:
             with np.errstate(all="ignore"):
-                return _Run(self._functions, self._observe).run(function, arguments, foreign)
+                return _Run(self._functions, self._observe).run(function, arguments, borrowed)
         except MemoryError:
             raise CompileError(f"'{name}' needs more memory than there is") from None
 
@@ -194,14 +194,14 @@ class _Run:
         self._active: list[str] = []
 
     def run(
-        self, function: Function, arguments: Sequence[np.ndarray], foreign: Iterable[int]
+        self, function: Function, arguments: Sequence[np.ndarray], borrowed: Iterable[int]
     ) -> tuple[list[np.ndarray], dict[int, np.ndarray]]:
-        """The results, and the arguments that were overwritten by their position; `foreign` are the
-        positions of arguments that are not in the carriers of their tensors yet."""
+        """The results, and the arguments that were overwritten by their position; `borrowed` are
+        the positions of arguments that are not in the carriers of their tensors yet."""
         if function.name in self._active:
             raise CompileError(f"function '{function.name}' calls itself")
         self._active.append(function.name)
-        frame = _Frame(function, arguments, foreign)
+        frame = _Frame(function, arguments, borrowed)
         for step in function.steps:
             if step.callee is not None:
                 results = self._call(frame, step, step.callee)
@@ -223,17 +223,17 @@ class _Run:
         if callee is None:
             raise CompileError(f"there is no function '{name}' to call")
         operands: list[np.ndarray] = []
-        foreign: list[int] = []
+        borrowed: list[int] = []
         for position, (tensor, argument) in enumerate(
             zip(step.operands, callee.arguments, strict=True)
         ):
             if frame.is_foreign(tensor):
-                foreign.append(position)
+                borrowed.append(position)
                 operands.append(frame.arrays[tensor])
             else:
                 source, target = frame.tensors[tensor], callee.tensors[argument]
                 operands.append(_passed(frame.read(tensor), source, target))
-        results, overwritten = self.run(callee, operands, foreign)
+        results, overwritten = self.run(callee, operands, borrowed)
         for position, array in overwritten.items():
             frame.overwrite(step.operands[position], array)
         return [
@@ -251,32 +251,32 @@ class _Frame:
     """The arrays of a function that runs."""
 
     def __init__(
-        self, function: Function, arguments: Sequence[np.ndarray], foreign: Iterable[int]
+        self, function: Function, arguments: Sequence[np.ndarray], borrowed: Iterable[int]
     ) -> None:
         self.tensors = function.tensors
         self.arrays = dict(zip(function.arguments, arguments, strict=True))
         self.overwritten: dict[int, np.ndarray] = {}
         self._positions = {tensor: i for i, tensor in enumerate(function.arguments)}
         # Arguments may be large and are converted when they are first used.
-        self._foreign = {function.arguments[position] for position in foreign}
+        self._borrowed = {function.arguments[position] for position in borrowed}
 
     def is_foreign(self, tensor: int) -> bool:
         """Whether the array of a tensor was not converted yet."""
-        return tensor in self._foreign
+        return tensor in self._borrowed
 
     def read(self, tensor: int) -> np.ndarray:
         """The rounded array of a tensor; raises ExecutionError if there is none."""
         array = self.arrays.get(tensor)
         if array is None:
             raise ExecutionError(f"tensor {tensor} is read, and there is nothing in it")
-        if tensor in self._foreign:
-            self._foreign.remove(tensor)
+        if tensor in self._borrowed:
+            self._borrowed.remove(tensor)
             array = self.arrays[tensor] = self.tensors[tensor].rounded(array)
         return array
 
     def overwrite(self, tensor: int, array: np.ndarray) -> None:
         """Gives a tensor other elements."""
-        self._foreign.discard(tensor)
+        self._borrowed.discard(tensor)
         array = self.arrays[tensor] = self.tensors[tensor].rounded(array)
         if (position := self._positions.get(tensor)) is not None:
             self.overwritten[position] = array

@@ -80,7 +80,7 @@ class _SourceRun:
         function = observation.function
         if observation.step.callee is not None:
             return
-        # Results are numbered behind the arguments, in the order of the ops.
+        # Results are numbered after the arguments, in the order of the ops.
         first = observation.step.results[0] if observation.step.results else None
         place = None if first is None else self._places[function.name].get(first)
         if place is None:

@@ -74,7 +74,7 @@ def _product(numbers: Sequence[float]) -> int:
 
 
 def _padded(shape: tuple[int, ...], padding: Sequence[int]) -> int:
-    """The elements of a tensor with so many more before and behind each dimension."""
-    before, behind = padding[::2], padding[1::2]
-    sizes = zip(shape, before, behind, strict=False)
+    """The elements of a tensor with so many more before and after each dimension."""
+    before, after = padding[::2], padding[1::2]
+    sizes = zip(shape, before, after, strict=False)
     return prod(size + abs(int(low)) + abs(int(high)) for size, low, high in sizes)

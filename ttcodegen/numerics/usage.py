@@ -56,7 +56,7 @@ class Usage:
     def as_index(self, value: SSAValue) -> list[Use]:
         """The uses of `value` as an index, also of indices that are computed from it."""
         uses = self._walk(value, lambda use: _moves(use) or _shifts_index(use))
-        return [use for use in uses if use.spec.drawn_as == "index"]
+        return [use for use in uses if use.spec.input_kind == "index"]
 
     def _walk(self, value: SSAValue, follows: Callable[[Use], bool]) -> Iterator[Use]:
         was_float = _is_float(value)
@@ -123,7 +123,7 @@ def weights_of(op: CatalogueOp) -> list[SSAValue]:
     """The operands that are weights of the op."""
     specs = {spec.name: spec for spec in op.definition.operands}
     groups = op.operand_groups().items()
-    return [v for name, group in groups if specs[name].drawn_as == "weight" for v in group]
+    return [v for name, group in groups if specs[name].input_kind == "weight" for v in group]
 
 
 def _shifts_index(use: Use) -> bool:

@@ -142,7 +142,7 @@ class Band:
 
 
 def _band(queries: int, keys: int, causal: bool, window: int | None) -> Band | None:
-    """As the library has it, but a single query that decodes stands behind all keys: it sees the
+    """As the library has it, but a single query that decodes follows all keys: it sees the
     last ones."""
     if window and queries == 1 < keys:
         last = keys - 1
@@ -257,7 +257,7 @@ def sum_of(builder: OpBuilder, a: SSAValue | None, b: SSAValue | None) -> SSAVal
 
 
 def padded_to(builder: OpBuilder, value: SSAValue, size: int) -> SSAValue:
-    """`value` with zeros behind the elements of its last dimension, up to that size."""
+    """`value` with zeros after the elements of its last dimension, up to that size."""
     return builder.pad(value, [(0, size - shape_of(value.type)[-1])])
 
 
@@ -308,7 +308,7 @@ def spelled_out(
 
 def _lower_attention(builder: OpBuilder, op: CatalogueOp) -> SSAValue:
     """The library's attention takes bf16 only. Where it is given a window it forgets the mask, and
-    beside a window it sees the padding behind the last key: then the window becomes a mask."""
+    beside a window it sees the padding after the last key: then the window becomes a mask."""
     operands = [builder.operand(op, name) for name in ("query", "key", "value")]
     mask, sink = (builder.optional(op, name) for name in ("attention_mask", "attention_sink"))
     batch, heads, queries, size = op.shape("query")
@@ -430,7 +430,7 @@ register(
             operand("query"),
             operand("key"),
             operand("value"),
-            optional("attention_mask", drawn_as="attention_mask"),
+            optional("attention_mask", input_kind="attention_mask"),
             optional("attention_sink"),
         ),
         _ATTRIBUTES,

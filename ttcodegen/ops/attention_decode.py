@@ -252,7 +252,7 @@ def decode_spelled_out(
 def _past_mask(
     builder: OpBuilder, op: CatalogueOp, keys: int, element: Attribute
 ) -> SSAValue | None:
-    """What hides the keys behind each user's position, and those before its window."""
+    """What hides the keys after each user's position, and those before its window."""
     names = {spec.name for spec in op.definition.attributes}
     window = op.parameter("sliding_window_size") if "sliding_window_size" in names else None
     current = builder.optional(op, "cur_pos_tensor")
@@ -383,11 +383,11 @@ def _pages(op: CatalogueOp) -> int:
 
 
 _CACHES = (operand("query"), operand("key"), operand("value"))
-_MASK = optional("attention_mask", drawn_as="attention_mask")
+_MASK = optional("attention_mask", input_kind="attention_mask")
 _CAUSAL = attribute("is_causal", BOOLEAN, True)
 _SCALE = attribute("scale", NUMBER, None)
 _WINDOW = attribute("sliding_window_size", INTEGER, None)
-_TABLE = operand("page_table", drawn_as="index", places=_pages)
+_TABLE = operand("page_table", input_kind="index", places=_pages)
 
 register(
     TTIRDefinition(
@@ -395,7 +395,7 @@ register(
         (
             *_CACHES,
             _MASK,
-            operand("cur_pos_tensor", drawn_as="index", places=_last_position),
+            operand("cur_pos_tensor", input_kind="index", places=_last_position),
             optional("attention_sink"),
         ),
         (_CAUSAL, _SCALE),
@@ -414,7 +414,7 @@ register(
             _TABLE,
             operand("output"),  # a destination that holds nothing of use
             _MASK,
-            optional("cur_pos_tensor", drawn_as="index", places=_last_position),
+            optional("cur_pos_tensor", input_kind="index", places=_last_position),
             optional("attention_sink"),
         ),
         (_CAUSAL, _SCALE, _WINDOW),
@@ -431,7 +431,7 @@ register(
         (
             *_CACHES,
             _TABLE,
-            operand("chunk_start_idx", drawn_as="index", places=_first),
+            operand("chunk_start_idx", input_kind="index", places=_first),
             operand("output"),  # a destination that holds nothing of use
         ),
         (_SCALE,),

@@ -47,7 +47,7 @@ def _concatenate(call: Call) -> Array:
 
 
 def _concatenate_primitives(builder: OpBuilder, op: CatalogueOp) -> SSAValue:
-    """The heads behind the sequence, as one dimension with their size."""
+    """The heads after the sequence, as one dimension with their size."""
     value = builder.permute(builder.operand(op, "input"), [0, 2, 1, 3])
     return builder.reshape(value, op.result_shape)
 
@@ -172,7 +172,7 @@ def _lower_split(builder: OpBuilder, op: CatalogueOp) -> Sequence[SSAValue]:
 
 
 def _split_parts(builder: OpBuilder, op: CatalogueOp) -> Sequence[SSAValue]:
-    """Slices of the projection, with the heads in front of the sequence."""
+    """Slices of the projection, with the heads before the sequence."""
     first = builder.operand(op, "input_tensor")
     separate = builder.optional(op, "kv_input_tensor")
     heads, key_heads = _head_counts(op)

@@ -82,8 +82,8 @@ def _fan_in(op: CatalogueOp) -> int:
 
 CONVOLUTION_OPERANDS = (
     operand("input"),
-    operand("weight", drawn_as="weight", fan_in=_fan_in),
-    optional("bias", drawn_as="weight"),
+    operand("weight", input_kind="weight", fan_in=_fan_in),
+    optional("bias", input_kind="weight"),
 )
 _GROUPS = attribute("groups", INTEGER, 1)
 

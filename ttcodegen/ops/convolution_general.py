@@ -391,8 +391,8 @@ register(
         "ttir.convolution",
         (
             operand("input"),
-            operand("weight", drawn_as="weight", fan_in=_fan_in),
-            optional("bias", drawn_as="weight"),
+            operand("weight", input_kind="weight", fan_in=_fan_in),
+            optional("bias", input_kind="weight"),
         ),
         (
             attribute("window_strides", INTEGERS, None),

@@ -248,7 +248,7 @@ def _arange(call: Call) -> Array:
 
 
 def _verify_arange(op: CatalogueOp) -> None:
-    """The dimension of the range has as many elements as the range; what is left behind the last
+    """The dimension of the range has as many elements as the range; what is left after the last
     whole step may be left out."""
     start, end, step = (op.parameter(key) for key in ("start", "end", "step"))
     if step == 0:

@@ -607,7 +607,7 @@ def _cpp_pad(calls: CppCalls, op: CatalogueOp) -> None:
     calls.bind(op.results[0], call)
 
 
-# Tiles are padded at the back only; a padding in front needs the rows themselves.
+# Tiles are padded at the back only; padding at the front needs the rows themselves.
 for _name, _layout in (("pad", Layout.TILE), ("pad_row_major", Layout.ROW_MAJOR)):
     register(
         TTNNDefinition(

@@ -89,7 +89,7 @@ class Row:
 
 def _comparison_tiles(name: str) -> TileLowering:
     """0 or 1. Integers are equal if their difference is 0, and the greater one of two is one of
-    them; the header of `lt_int_tile` and its like compiles behind some others only (0.70.1)."""
+    them; the header of `lt_int_tile` and its like compiles after some others only (0.70.1)."""
 
     def lower(builder: TileBuilder, op: CatalogueOp, tiles: Sequence[Tile]) -> Tile:
         first, second = tiles
@@ -358,7 +358,7 @@ def _lowering(row: Row) -> Callable[[OpBuilder, CatalogueOp], SSAValue]:
         if row.scalar and row.commutes and (splat := _foldable(op, lhs, rhs)) is not None:
             return builder.emit(ttnn, [builder[rhs], None], result, scalar=splat)
         if not data_type.is_float and _computes_floats(row):
-            # Declared as f32, so that the fraction is cut off behind the call rather than in it.
+            # Declared as f32, so that the fraction is cut off after the call rather than in it.
             operands = [builder.typecast(builder[value], f32) for value in op.operands]
             found = builder.emit(ttnn, operands, TensorType(f32, op.result_shape))
             return builder.typecast(found, result.element_type)

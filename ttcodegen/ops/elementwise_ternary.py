@@ -81,7 +81,7 @@ def _selection(call: Call) -> Array:
 register(
     TTIRDefinition(
         "ttir.where",
-        (operand("condition", drawn_as="mask"), operand("first"), operand("second")),
+        (operand("condition", input_kind="mask"), operand("first"), operand("second")),
         verify=verify_broadcast,
         numpy=_selection,
         lower=_lower_where,

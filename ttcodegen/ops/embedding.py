@@ -83,7 +83,7 @@ register(
     TTIRDefinition(
         "ttir.embedding",
         (
-            OperandSpec("input", drawn_as="index", places=lambda op: _table_size(op)[0]),
+            OperandSpec("input", input_kind="index", places=lambda op: _table_size(op)[0]),
             operand("weight"),
         ),
         verify=_verify_embedding,
@@ -177,7 +177,7 @@ def _summed_rows(
 
 
 def _padded(builder: OpBuilder, value: SSAValue, rows: int, columns: int) -> SSAValue:
-    """`value` with that many zeros behind its last two dimensions."""
+    """`value` with that many zeros after its last two dimensions."""
     return builder.pad(value, [(0, rows), (0, columns)])
 
 
@@ -185,7 +185,7 @@ register(
     TTIRDefinition(
         "ttir.embedding_backward",
         (
-            OperandSpec("input", drawn_as="index", places=lambda op: _table_size(op)[0]),
+            OperandSpec("input", input_kind="index", places=lambda op: _table_size(op)[0]),
             operand("weight"),
             operand("in_gradient"),
         ),

@@ -137,7 +137,7 @@ def _lower_gather(builder: OpBuilder, op: CatalogueOp) -> SSAValue:
 register(
     TTIRDefinition(
         "ttir.gather",
-        (operand("input"), operand("index", drawn_as="index", places=_places)),
+        (operand("input"), operand("index", input_kind="index", places=_places)),
         (_OPTIONAL_DIM, *GATHER_ATTRIBUTES),
         verify=_verify_gather,
         numpy=_gather,
@@ -298,7 +298,7 @@ def _extremes(
 
 
 def _grown(builder: OpBuilder, value: SSAValue, shape: Sequence[int], fill: float) -> SSAValue:
-    """`value` with as much behind it in each dimension as is missing."""
+    """`value` with as much after it in each dimension as is missing."""
     for axis, size in enumerate(shape):
         found = list(shape_of(value.type))
         if found[axis] < size:
@@ -316,7 +316,7 @@ register(
         "ttir.scatter",
         (
             operand("input"),
-            operand("index", drawn_as="index", places=_places),
+            operand("index", input_kind="index", places=_places),
             operand("source"),
         ),
         (_OPTIONAL_DIM, _REDUCTION, *SCATTER_ATTRIBUTES),
@@ -543,8 +543,8 @@ register(
         "ttir.slice_dynamic",
         (
             operand("input"),
-            operand("begins", drawn_as="index", places=_first_places),
-            operand("ends", drawn_as="index", places=_first_places),
+            operand("begins", input_kind="index", places=_first_places),
+            operand("ends", input_kind="index", places=_first_places),
         ),
         (attribute("step", INTEGERS, None),),
         verify=_verify_dynamic,

@@ -178,7 +178,7 @@ register(
         (
             operand("cache"),
             operand("input"),
-            OperandSpec("update_index", drawn_as="index", places=lambda op: op.shape("cache")[2]),
+            OperandSpec("update_index", input_kind="index", places=lambda op: op.shape("cache")[2]),
         ),
         (attribute("batch_offset", INTEGER, 0),),
         results=0,

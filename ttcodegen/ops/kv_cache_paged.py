@@ -191,8 +191,8 @@ register(
         (
             operand("cache"),
             operand("input"),
-            operand("update_index", drawn_as="index", places=_positions),
-            optional("page_table", drawn_as="index", places=_pages),
+            operand("update_index", input_kind="index", places=_positions),
+            optional("page_table", input_kind="index", places=_pages),
         ),
         (_SHARED,),
         results=0,
@@ -304,8 +304,8 @@ register(
         (
             operand("cache"),
             operand("input"),
-            operand("page_table", drawn_as="index", places=_pages),
-            optional("batch_idx_tensor", drawn_as="index", places=_users),
+            operand("page_table", input_kind="index", places=_pages),
+            optional("batch_idx_tensor", input_kind="index", places=_users),
         ),
         results=0,
         verify=_verify_fill,

@@ -253,7 +253,7 @@ def _products(op: CatalogueOp) -> int:
 for _name in ("matmul", "linear"):
     _operands = [
         operand("a", fan_in=_products),
-        operand("b", drawn_as="weight", fan_in=_products),
+        operand("b", input_kind="weight", fan_in=_products),
     ]
     if _name == "linear":
         _operands.append(optional("bias"))
@@ -412,7 +412,7 @@ register(
         "ttir.dot_general",
         (
             operand("lhs", fan_in=_contracted),
-            operand("rhs", drawn_as="weight", fan_in=_contracted),
+            operand("rhs", input_kind="weight", fan_in=_contracted),
         ),
         tuple(
             attribute(f"{kind}_dims_{side}", INTEGERS)

@@ -205,7 +205,7 @@ def _register_trailing_norm(
     register(
         TTIRDefinition(
             f"ttir.{name}",
-            (operand("input"), *(optional(vector, drawn_as="weight") for vector in vectors)),
+            (operand("input"), *(optional(vector, input_kind="weight") for vector in vectors)),
             (attribute("normalized_shape", INTEGERS), attribute("epsilon", NUMBER, 1e-5)),
             verify=_verify_trailing_norm,
             numpy=meaning,
@@ -275,7 +275,7 @@ def _group_norm(call: Call) -> numpy.ndarray:
 
 
 def _decompose_group_norm(builder: OpBuilder, op: CatalogueOp) -> SSAValue:
-    """A group of channels in front of its positions is one row to layer_norm, which takes every
+    """A group of channels before its positions is one row to layer_norm, which takes every
     float type and shape; the library's group_norm takes only bf16 with its height and channels
     aligned to tiles (docs/library-rules.md), and its mask is of no use here."""
     shape = op.shape("input")
@@ -318,9 +318,9 @@ register(
         "ttir.group_norm",
         (
             operand("input"),
-            optional("input_mask", drawn_as="mask"),
-            optional("weight", drawn_as="weight"),
-            optional("bias", drawn_as="weight"),
+            optional("input_mask", input_kind="mask"),
+            optional("weight", input_kind="weight"),
+            optional("bias", input_kind="weight"),
         ),
         (
             attribute("num_groups", INTEGER),
@@ -470,10 +470,10 @@ def _batch_norm_operands(statistics: Sequence[str]) -> tuple[OperandSpec, ...]:
     mean, variance = statistics
     return (
         operand("operand"),
-        operand("scale", drawn_as="weight"),
-        operand("offset", drawn_as="weight"),
-        operand(mean, drawn_as="weight"),
-        operand(variance, drawn_as="variance"),
+        operand("scale", input_kind="weight"),
+        operand("offset", input_kind="weight"),
+        operand(mean, input_kind="weight"),
+        operand(variance, input_kind="variance"),
     )
 
 

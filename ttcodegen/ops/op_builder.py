@@ -185,10 +185,10 @@ class OpBuilder:
     def pad(
         self, value: SSAValue, widths: Sequence[tuple[int, int]], fill: float = 0.0
     ) -> SSAValue:
-        """`value` with `fill` before and behind the elements of its last dimensions, itself if all
+        """`value` with `fill` before and after the elements of its last dimensions, itself if all
         widths are 0.
 
-        Tiles are padded behind only; what needs more is padded as rows (docs/library-rules.md).
+        Tiles are padded after only; what needs more is padded as rows (docs/library-rules.md).
         """
         if not any(any(pair) for pair in widths):
             return value

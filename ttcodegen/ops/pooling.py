@@ -113,7 +113,7 @@ def max_pool_indices(x: numpy.ndarray, window: Window) -> tuple[numpy.ndarray, n
 
 def window_counts(window: Window, height: int, width: int, count_padding: bool) -> numpy.ndarray:
     """How many elements the mean of each window is over, (1, Ho, Wo, 1): the padding counts if it
-    is to, what `ceil_mode` lets a window see behind it never does."""
+    is to, what `ceil_mode` lets a window see after it never does."""
     ones = np.ones((1, height, width, 1), dtype=np.float32)
     widths = [(0, 0), *window.padding, (0, 0)]
     beyond = [(0, window.overhang(axis, size)) for axis, size in enumerate((height, width))]

@@ -1,6 +1,6 @@
 """Keeps results that take long, for another run that computes the same from the same.
 
-A convolution of a bf16 image with bf16 weights has the same operands before and behind lowering,
+A convolution of a bf16 image with bf16 weights has the same operands before and after lowering,
 and the same meaning.
 """
 

@@ -101,7 +101,7 @@ def _lower(builder: OpBuilder, op: CatalogueOp) -> SSAValue:
 
 
 def _filled_up(builder: OpBuilder, value: SSAValue, shape: list[int], fill: float) -> SSAValue:
-    """`value` with that number behind its elements, up to that shape."""
+    """`value` with that number after its elements, up to that shape."""
     sizes = zip(shape, shape_of(value.type), strict=True)
     return builder.pad(value, [(0, wanted - size) for wanted, size in sizes], fill)
 

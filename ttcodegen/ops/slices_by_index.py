@@ -447,7 +447,7 @@ def _spread(builder: OpBuilder, value: SSAValue, shape: Sequence[int]) -> SSAVal
 
 
 def _decompose_targets(builder: OpBuilder, folded: _Folded, indices: SSAValue) -> SSAValue:
-    """As _decompose_places, but what lies out of the tensor gets a place behind its last one."""
+    """As _decompose_places, but what lies out of the tensor gets a place after its last one."""
     slices = folded.slices
     parts = _parts(builder, slices, indices)
     inside: list[SSAValue] = []
@@ -469,10 +469,10 @@ def _decompose_targets(builder: OpBuilder, folded: _Folded, indices: SSAValue) -
     all_inside = inside[0]
     for value in inside[1:]:
         all_inside = builder.broadcasting("multiply", all_inside, value)
-    behind = builder.full([1, 1, 1], folded.length, si32)
-    place = builder.broadcasting("subtract", place, behind)
+    past_end = builder.full([1, 1, 1], folded.length, si32)
+    place = builder.broadcasting("subtract", place, past_end)
     place = builder.broadcasting("multiply", place, all_inside)
-    return builder.broadcasting("add", place, behind)
+    return builder.broadcasting("add", place, past_end)
 
 
 def decompose_scatter(builder: OpBuilder, op: CatalogueOp) -> SSAValue:

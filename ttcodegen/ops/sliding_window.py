@@ -133,7 +133,7 @@ class Window:
 
     def output_size(self, axis: int, size: int) -> int:
         """The number of windows along a dimension; with `ceil_mode` also those that start inside
-        the image or the padding before it and end behind the padding after it."""
+        the image or the padding before it and end after the padding after it."""
         before, after = self.padding[axis]
         room = size + before + after - self.reach(axis)
         if room < 0:
@@ -156,7 +156,7 @@ class Window:
         return found
 
     def overhang(self, axis: int, size: int) -> int:
-        """How far the last window reaches behind the padding."""
+        """How far the last window reaches after the padding."""
         last = (self.output_size(axis, size) - 1) * self.stride[axis] + self.reach(axis)
         return max(0, last - size - sum(self.padding[axis]))
 

@@ -1,1 +1,1 @@
-"""The driver behind `ttcodegen-opt`: runs passes on the text of a module."""
+"""The driver of `ttcodegen-opt`: runs passes on the text of a module."""

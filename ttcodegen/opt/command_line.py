@@ -1,6 +1,6 @@
 """The command line of `ttcodegen-opt`: passes in order, and options of the driver.
 
-Options are written as MLIR's tools take them: with one or two dashes, values behind `=` or as the
+Options are written as MLIR's tools take them: with one or two dashes, values after `=` or as the
 next argument, flags alone or as `=true` and `=false`.
 """
 

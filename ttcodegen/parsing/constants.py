@@ -229,7 +229,7 @@ class ConstantParser(AttributeParser):
         return DenseIntOrFPElementsAttr(type, BytesAttr(data))
 
     def _find_resources(self) -> dict[str, tuple[int, int]]:
-        """The extents of the blobs; the dictionary usually stands behind the module."""
+        """The extents of the blobs; the dictionary usually follows the module."""
         if self._resources is None:
             self._resources = {}
             for match in _METADATA.finditer(self.source.text):

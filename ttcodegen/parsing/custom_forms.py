@@ -21,7 +21,7 @@ ParseForm = Callable[[Parser, type[Operation]], Operation]
 
 @dataclass(frozen=True)
 class CustomForm:
-    """How to read an operation behind its name, and which operation it makes."""
+    """How to read an operation after its name, and which operation it makes."""
 
     op_name: str
     parse: ParseForm

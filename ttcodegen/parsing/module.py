@@ -49,13 +49,13 @@ def parse_module(source: Source, diagnostics: Diagnostics | None = None) -> Modu
         operations = parse_operations(source, diagnostics)
         verify_definitions(operations)
         module = flatten(operations, diagnostics)
-        foreign = ttnn_modules.is_of_other_years(source.text)
-        if foreign:
+        other_years = ttnn_modules.is_of_other_years(source.text)
+        if other_years:
             ttnn_modules.take_over(module, diagnostics)
         if any(word in source.text for word in ttir_buffers.TEXT):
             ttir_buffers.take_over(module)
         legacy.upgrade(module)
-        if foreign:
+        if other_years:
             ttnn_modules.forget_destinations(module)
         if tuples.TEXT in source.text:
             tuples.unpack(module)

@@ -49,7 +49,7 @@ _USES = re.compile(rf"%({SUFFIX_ID})(?:\s*#([0-9]++))?+")
 
 
 class Use(NamedTuple):
-    """An operand as written: the name without `%`, the number behind `#`, the offset."""
+    """An operand as written: the name without `%`, the number after `#`, the offset."""
 
     name: str
     number: int

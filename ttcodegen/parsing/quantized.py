@@ -3,7 +3,7 @@
 `!quant.uniform<...>` says in a type what an op has to know. Once a module is read, its tensors hold
 the integers that are stored, and what the types said stands in attributes of the ops that convert.
 An op that only moves elements moves integers; any other one is meant for the real numbers, so that
-its operands are dequantized before it and its results quantized behind it.
+its operands are dequantized before it and its results quantized after it.
 """
 
 from __future__ import annotations

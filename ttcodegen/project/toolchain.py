@@ -42,7 +42,7 @@ class Toolchain:
     version: str
     """As CMake's `CMAKE_CXX_COMPILER_VERSION`, "12.2.0" for instance."""
     flags: str
-    """Flags of the user's: those that CXX holds behind the compiler, and CXXFLAGS."""
+    """Flags of the user's: those that CXX holds after the compiler, and CXXFLAGS."""
     cmake: str
     ninja: str
 

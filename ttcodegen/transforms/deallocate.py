@@ -21,7 +21,7 @@ from ttcodegen.transforms.rebuilding import body_of
 
 @dataclass(frozen=True)
 class Deallocate(ModulePass):
-    """Inserts `ttnn.deallocate` behind the last use of every tensor that the function made.
+    """Inserts `ttnn.deallocate` after the last use of every tensor that the function made.
 
     Tensors that may share a buffer (a reshape that is only a view) live until the last use of any
     of them: deallocating one takes the buffer from all (docs/library-rules.md). Arguments, cached

@@ -275,7 +275,7 @@ def _parse_list(text: str, whole: str) -> Iterator[Step]:
 
 
 def _head(part: str) -> tuple[str, str, str]:
-    """The name that a part begins with, the bracket behind it, and what stands in the brackets."""
+    """The name that a part begins with, the bracket after it, and what stands in the brackets."""
     for position, character in enumerate(part):
         if character in "({":
             closing = ")" if character == "(" else "}"

@@ -115,7 +115,7 @@ class InPlaceWrites:
         return self._buffers.get(value, value)
 
     def insert(self, op: Operation, before: Operation) -> None:
-        """Takes note of an op that was put in front of another."""
+        """Takes note of an op that was put before another."""
         if self._writes:
             self._epochs[op] = self._epochs[before]
 
@@ -147,7 +147,7 @@ class InPlaceWrites:
 
 
 class Rewriter(OpBuilder):
-    """Makes TTIR ops in front of the op that a rule looks at, and finds what made a value."""
+    """Makes TTIR ops before the op that a rule looks at, and finds what made a value."""
 
     def __init__(self, block: Block) -> None:
         super().__init__(ttir_op_classes(), self._insert_before_root)

@@ -45,7 +45,7 @@ def _register_device(module: ModuleOp, mesh_shape: str) -> None:
             f"a mesh of {'x'.join(map(str, sizes))} devices is not supported",
             remedy="programs are compiled for one device: leave the mesh out",
         )
-    _refuse_foreign_chips(module, system)
+    _refuse_missing_chips(module, system)
     for old in devices(module):
         module.body.block.erase_op(old)
     device = DeviceOp(one_chip(system.chip.grid, system.chip.dram_grid))
@@ -56,7 +56,7 @@ def _register_device(module: ModuleOp, mesh_shape: str) -> None:
         module.body.block.insert_op_before(device, first)
 
 
-def _refuse_foreign_chips(module: ModuleOp, system: SystemDescription) -> None:
+def _refuse_missing_chips(module: ModuleOp, system: SystemDescription) -> None:
     """Raises CompileError if a device is described, by an op or by an attribute of the module, with
     chips that the system does not have."""
     described: list[tuple[Attribute | None, Operation]]

@@ -1,6 +1,6 @@
 """Leaves broadcasting to the ops that do it themselves.
 
-A broadcast moves towards its users: behind ops of one operand, reshapes and permutes, and is
+A broadcast moves towards its users: after ops of one operand, reshapes and permutes, and is
 dropped where it meets an elementwise op that broadcasts as numpy does. The library does so for all
 of them (docs/library-rules.md: binary ops, where, clamp; ranks may differ for binary ops).
 """
@@ -30,7 +30,7 @@ Shape = tuple[int, ...]
 
 @dataclass(frozen=True)
 class TTIRImplicitBroadcastFoldPass(ModulePass):
-    """Drops the broadcasts in front of elementwise ops."""
+    """Drops the broadcasts before elementwise ops."""
 
     name = "ttir-implicit-broadcast-fold"
 

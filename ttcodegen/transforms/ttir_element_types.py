@@ -267,7 +267,7 @@ def _normalized_number(attribute: IntegerAttr | FloatAttr, element: Attribute) -
         return attribute
     saturated = int(number_as(value, data_type.numpy))
     if isinstance(attribute, FloatAttr) and abs(value - saturated) < 1:
-        # What it has behind the point is for the op to say: a slope is one for integers too.
+        # What it has after the point is for the op to say: a slope is one for integers too.
         return attribute
     return IntegerAttr(saturated, i32 if saturated < 2**31 else i64)
 

@@ -1,8 +1,8 @@
 """Cancels permutes that undo each other, with the ops between them.
 
 A frontend that computes in one order of dimensions and convolves in another puts a permute on each
-side of every convolution. A permute moves over the ops behind it where an inverse of it stands
-behind them; where the two meet, both go.
+side of every convolution. A permute moves over the ops after it where an inverse of it stands
+after them; where the two meet, both go.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ def erasing_rules() -> PatternSet:
 
 
 def move_permute_behind(rewriter: Rewriter, op: CatalogueOp) -> SSAValue | None:
-    """op(permute(x), ...) is permute(op(x, ...)), if an inverse of the permute stands behind."""
+    """op(permute(x), ...) is permute(op(x, ...)), if an inverse of the permute follows."""
     permutation = _common_permutation(rewriter, op)
     if permutation is None or not _meets_inverse(op, permutation):
         return None
@@ -164,7 +164,7 @@ def _inverse(permutation: Sequence[int]) -> list[int]:
 
 
 def _meets_inverse(op: CatalogueOp, permutation: Sequence[int]) -> bool:
-    """Whether the inverse permute is among the ops behind that the permute can move over, and no
+    """Whether the inverse permute is among the ops after that the permute can move over, and no
     more permutes would be left on other paths than it undoes."""
     inverse = _inverse(permutation)
     pending: deque[Operation] = deque([op])

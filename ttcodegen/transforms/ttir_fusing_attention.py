@@ -28,7 +28,7 @@ _HEAD_SIZE = 32
 @ATTENTION.on("ttir.reshape")
 def fuse_repeat_interleave(rewriter: Rewriter, op: CatalogueOp) -> SSAValue | None:
     """A dimension of one element, broadcast and put together with the one before, repeats the
-    elements of that; with the one behind, the whole of it."""
+    elements of that; with the one after, the whole of it."""
     repeated = rewriter.sole(op.operands[0], "ttir.broadcast")
     if repeated is None or 0 in op.result_shape:
         return None

@@ -121,7 +121,7 @@ def multiply_unsqueezed(rewriter: Rewriter, op: CatalogueOp) -> SSAValue | None:
 
 @PRODUCTS.on("ttir.permute")
 def permute_product_in_order(rewriter: Rewriter, op: CatalogueOp) -> SSAValue | None:
-    """A product whose rows are put behind its columns is that of its factors the other way round,
+    """A product whose rows are put after its columns is that of its factors the other way round,
     each transposed."""
     product = rewriter.sole(op.operands[0], "ttir.matmul")
     permutation: list[int] = op.parameter("permutation")
@@ -143,7 +143,7 @@ def permute_product_in_order(rewriter: Rewriter, op: CatalogueOp) -> SSAValue | 
 
 @PRODUCTS.on("ttir.reshape")
 def multiply_unflattened(rewriter: Rewriter, op: CatalogueOp) -> SSAValue | None:
-    """A product of rows that were put into one dimension only to be taken apart behind it."""
+    """A product of rows that were put into one dimension only to be taken apart after it."""
     product = rewriter.sole(op.operands[0], "ttir.matmul", "ttir.linear")
     flattened = None if product is None else rewriter.defining(product.operands[0], "ttir.reshape")
     if product is None or flattened is None or product.parameter("transpose_a"):

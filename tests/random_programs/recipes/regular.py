@@ -46,7 +46,7 @@ def recipes() -> dict[str, Recipe]:
 
 def _add(name: str, generator: Generator) -> None:
     definition = TTIR[name]
-    selects = len(definition.operands) == 3 and definition.operands[0].drawn_as == "mask"
+    selects = len(definition.operands) == 3 and definition.operands[0].input_kind == "mask"
     kinds = {element: result_kind(name, element, selects) for element in set(ELEMENTS)}
     elements = [element for element in ELEMENTS if kinds[element] is not None]
     first = generator.any(elements=elements)

@@ -137,7 +137,7 @@ def _pad(op: CatalogueOp) -> list[Piece]:
     return [Piece(0, low, high, 0, terms)]
 
 
-_PIECES: Mapping[str, Callable[[CatalogueOp], list[Piece]]] = {
+MOVEMENTS: Mapping[str, Callable[[CatalogueOp], list[Piece]]] = {
     "ttir.broadcast": lambda op: [_repeat(op)],
     "ttir.concat": _concat,
     "ttir.pad": _pad,
@@ -148,13 +148,14 @@ _PIECES: Mapping[str, Callable[[CatalogueOp], list[Piece]]] = {
     "ttir.reverse": lambda op: [_reverse(op)],
     "ttir.slice_static": lambda op: [_slice(op)],
 }
+"""The pieces of the result, for each op that device kernels are made for."""
 
 
 def is_movement(op: Operation) -> bool:
     """Whether device kernels are made for an op that puts elements elsewhere."""
-    return op.name in _PIECES
+    return op.name in MOVEMENTS
 
 
 def pieces_of(op: CatalogueOp) -> list[Piece]:
     """The pieces of the result of a movement; what lies in none of them is padding."""
-    return _PIECES[op.name](op)
+    return MOVEMENTS[op.name](op)

@@ -204,7 +204,7 @@ class CircularBufferPlaceAttr(Data[CircularBufferPlace]):
 
     def print_parameter(self, printer: Printer) -> None:
         place = self.data
-        # A number came behind the address, a name in front of it.
+        # A number came after the address, a name before it.
         first, second = place.port, str(place.address)
         if place.port.isdecimal():
             first, second = second, first
@@ -506,7 +506,7 @@ class ArgumentSpecAttr(ParametrizedAttribute):
 
 
 def _parse_argument(parser: AttrParser) -> Attribute:
-    """An argument with or without its name in front."""
+    """An argument with or without its name."""
     attribute = parser.parse_optional_attribute()
     return (
         KernelArgumentAttr.new(KernelArgumentAttr.parse_parameters(parser))

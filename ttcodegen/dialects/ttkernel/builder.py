@@ -130,7 +130,7 @@ class KernelBuilder:
         return self._constants[key]
 
     def _add_constant(self, op: Operation) -> None:
-        """Constants stand in front of the kernel, in the order of their first use."""
+        """Constants stand before the kernel, in the order of their first use."""
         if self._last_constant is not None:
             self._entry.insert_op_after(op, self._last_constant)
         elif self._entry.first_op is not None:

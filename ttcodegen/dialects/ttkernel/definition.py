@@ -5,7 +5,7 @@ line or two:
 
     "in0_cb:cb in1_cb:cb in0_tile_index:int in1_tile_index:int dst_index:dst"
 
-is five operands with their kinds. A name that ends in `?` may be left out, if all behind it are;
+is five operands with their kinds. A name that ends in `?` may be left out, if all after it are;
 `*` stands for any number. `|` separates the signatures of a function that C++ overloads.
 """
 
@@ -130,7 +130,7 @@ class Engine(Enum):
 
     NONE = "none"
     INIT = "init"
-    """Sets up an engine; the op can be moved in front of a loop."""
+    """Sets up an engine; the op can be moved before a loop."""
     FPU = "fpu"
     """The matrix engine: from circular buffers to the destination registers."""
     SFPU = "sfpu"
@@ -174,7 +174,7 @@ class KernelFunction:
     arguments: tuple[str, ...] | None = None
     """Names of operands and attributes in the order of the call, None for all operands.
 
-    An absent one with a default, `linked=false`, is written if an argument behind it is."""
+    An absent one with a default, `linked=false`, is written if an argument after it is."""
     form: CallForm = CallForm.FUNCTION
 
 

@@ -7,8 +7,8 @@ from functools import cache
 
 from ttcodegen.dialects.ttkernel.dataflow_table import DATAFLOW_ROWS
 from ttcodegen.dialects.ttkernel.definition import KernelOp, table
-from ttcodegen.dialects.ttkernel.foreign_table import FOREIGN_ROWS
 from ttcodegen.dialects.ttkernel.matrix_table import MATRIX_ROWS
+from ttcodegen.dialects.ttkernel.unsupported_table import FOREIGN_ROWS
 from ttcodegen.dialects.ttkernel.vector_table import VECTOR_ROWS
 
 

@@ -11,8 +11,8 @@ from xdsl.ir import Operation, SSAValue
 from ttcodegen.diagnostics import CompileError, Diagnostic, Diagnostics, place_of
 from ttcodegen.dialects.datatypes import shape_of
 from ttcodegen.dialects.operation import operation_name
-from ttcodegen.frontends.foreign import foreign_context
 from ttcodegen.frontends.program_globals import GLOBALS, drop_unused_globals
+from ttcodegen.frontends.source_ops import source_context
 from ttcodegen.frontends.translation import Translator
 from ttcodegen.parsing import parse_operations
 from ttcodegen.parsing.structure import flatten, unsupported
@@ -44,7 +44,7 @@ def read(source: Source, diagnostics: Diagnostics) -> ModuleOp:
     from xdsl.dialects.linalg import Linalg
     from xdsl.dialects.math import Math
 
-    context = foreign_context({"ml_program": GLOBALS})
+    context = source_context({"ml_program": GLOBALS})
     context.load_dialect(Linalg)
     context.load_dialect(Math)
     module = flatten(parse_operations(source, diagnostics, context), diagnostics)

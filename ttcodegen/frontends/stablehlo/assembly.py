@@ -26,7 +26,7 @@ Form = Callable[[type[StableHLOOp], Parser], StableHLOOp]
 
 
 def parse_form(cls: type[StableHLOOp], parser: Parser) -> Operation:
-    """Reads an operation behind its name."""
+    """Reads an operation after its name."""
     if cls.name.startswith("sdy."):
         form = _SDY_FORMS.get(cls.short_name, parse_items)
     else:
@@ -97,7 +97,7 @@ _POSITIONAL = {
 
 
 def _value(parser: Parser) -> Any:
-    """What stands behind `name =`."""
+    """What follows `name =`."""
     if parser.parse_optional_punctuation("[") is not None:
         values: list[Any] = []
         if parser.parse_optional_punctuation("]") is None:

@@ -216,7 +216,7 @@ def read_bytecode(data: bytes) -> tuple[Tables, RawBlock]:
 
 
 def _read_strings(tables: Tables, reader: Reader) -> None:
-    """The sizes stand in reverse order, the strings with their ends behind them."""
+    """The sizes stand in reverse order, the strings with their ends after them."""
     sizes = reader.numbers()
     for size in reversed(sizes):
         text = reader.take(size)

@@ -112,7 +112,7 @@ class Conversion:
 
     def function(self, source: FuncOp) -> FuncOp:
         """The function of TTIR that a function computes; arguments of complex numbers get a
-        dimension of two elements behind the others."""
+        dimension of two elements after the others."""
         body = source.body.block
         self._block = Block(arg_types=[real_type(argument.type) for argument in body.args])
         self._known.clear()

@@ -383,7 +383,7 @@ def padded(
     high: Sequence[int],
     interior: Sequence[int],
 ) -> SSAValue:
-    """`value` with `fill` before, behind and between its elements; negative widths cut off."""
+    """`value` with `fill` before, after and between its elements; negative widths cut off."""
     builder = conversion.builder
     number = conversion.number(fill)
     for axis, gap in enumerate(interior):

@@ -30,7 +30,7 @@ from xdsl.utils.exceptions import VerifyException
 from ttcodegen.diagnostics import CompileError, Diagnostic, SourceLocation
 from ttcodegen.dialects.datatypes import element_type_of, shape_of, tensor_type
 from ttcodegen.dialects.ttcore import ArgumentType, ArgumentTypeAttr
-from ttcodegen.frontends.foreign import ForeignOp
+from ttcodegen.frontends.source_ops import SourceOp
 from ttcodegen.frontends.torch.graph import Graph
 from ttcodegen.frontends.torch.rules import rule_of
 from ttcodegen.parsing.structure import counted
@@ -331,6 +331,6 @@ def source_of(node: Node) -> SourceLocation | None:
     return SourceLocation(file, int(line), 1)
 
 
-def _origin(name: str) -> ForeignOp:
+def _origin(name: str) -> SourceOp:
     location = NameLoc(StringAttr(name), NoneAttr()) if name else UnknownLoc()
-    return ForeignOp.create(location=location)
+    return SourceOp.create(location=location)

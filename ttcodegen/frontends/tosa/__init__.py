@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from ttcodegen.frontends.foreign import foreign_context, functional_form
 from ttcodegen.frontends.program_globals import GLOBALS, drop_unused_globals
+from ttcodegen.frontends.source_ops import functional_form, source_context
 from ttcodegen.frontends.tosa.rules import RULES
 from ttcodegen.frontends.translation import translate
 from ttcodegen.parsing import parse_operations
@@ -28,9 +28,7 @@ def read(source: Source, diagnostics: Diagnostics) -> ModuleOp:
         CompileError: if it is no such text, or with all that cannot be translated.
     """
     names = [name.partition(".")[2] for name in RULES]
-    context = foreign_context(
-        {"tosa": dict.fromkeys(names, functional_form), "ml_program": GLOBALS}
-    )
+    context = source_context({"tosa": dict.fromkeys(names, functional_form), "ml_program": GLOBALS})
     module = flatten(parse_operations(source, diagnostics, context), diagnostics)
     drop_unused_globals(module)
     translate(module, RULES)

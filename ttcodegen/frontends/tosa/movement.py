@@ -8,33 +8,33 @@ from xdsl.ir import SSAValue
 
 from ttcodegen.diagnostics import CompileError
 from ttcodegen.dialects.datatypes import element_of, f32, shape_of, tensor_type
-from ttcodegen.frontends.foreign import ForeignOp
+from ttcodegen.frontends.source_ops import SourceOp
 from ttcodegen.frontends.tosa.operands import integer, integers, number, scalar
 from ttcodegen.frontends.translation import Translator
 
 
-def reshape(build: Translator, op: ForeignOp) -> SSAValue:
+def reshape(build: Translator, op: SourceOp) -> SSAValue:
     """The shape is that of the result; what the operand or attribute says is the same."""
     return build.reshape(op.operands[0], op.result_shape)
 
 
-def transpose(build: Translator, op: ForeignOp) -> SSAValue:
+def transpose(build: Translator, op: SourceOp) -> SSAValue:
     """Dimension i of the result is dimension perms[i] of the operand."""
     return build.permute(op.operands[0], integers(op, 1, "perms"))
 
 
-def reverse(build: Translator, op: ForeignOp) -> SSAValue:
+def reverse(build: Translator, op: SourceOp) -> SSAValue:
     """The elements of one dimension in the opposite order."""
     return build.like("reverse", op.operands[0], dimensions=[integer(op, "axis")])
 
 
-def concat(build: Translator, op: ForeignOp) -> SSAValue:
+def concat(build: Translator, op: SourceOp) -> SSAValue:
     """The operands one after the other along a dimension."""
     axis = integer(op, "axis")
     return build.concat(list(op.operands), axis % len(op.result_shape))
 
 
-def slice_(build: Translator, op: ForeignOp) -> SSAValue:
+def slice_(build: Translator, op: SourceOp) -> SSAValue:
     """`size` elements from `start` on."""
     begins, sizes = integers(op, 1, "start"), integers(op, 2, "size")
     shape = shape_of(op.operands[0].type)
@@ -45,12 +45,12 @@ def slice_(build: Translator, op: ForeignOp) -> SSAValue:
     return build.slice(op.operands[0], begins, ends)
 
 
-def tile(build: Translator, op: ForeignOp) -> SSAValue:
+def tile(build: Translator, op: SourceOp) -> SSAValue:
     """Each dimension as often as the attribute says."""
     return build.repeat(op.operands[0], op.result_shape)
 
 
-def pad(build: Translator, op: ForeignOp) -> SSAValue:
+def pad(build: Translator, op: SourceOp) -> SSAValue:
     """Widths before and after each dimension stand one after the other."""
     widths = integers(op, 1, "padding")
     pairs = list(zip(widths[0::2], widths[1::2], strict=True))
@@ -62,7 +62,7 @@ def pad(build: Translator, op: ForeignOp) -> SSAValue:
     return build.pad(op.operands[0], pairs, fill)
 
 
-def gather(build: Translator, op: ForeignOp) -> SSAValue:
+def gather(build: Translator, op: SourceOp) -> SSAValue:
     """Rows of (N, K, C) by indices (N, W)."""
     values, indices = op.operands
     batch, rows, channels = shape_of(values.type)
@@ -74,7 +74,7 @@ def gather(build: Translator, op: ForeignOp) -> SSAValue:
     return build.emit("gather", [values, index], op.result_type, dim=1)
 
 
-def scatter(build: Translator, op: ForeignOp) -> SSAValue:
+def scatter(build: Translator, op: SourceOp) -> SSAValue:
     """Rows (N, W, C) go to the places of (N, K, C) that indices (N, W) name."""
     values, indices, rows = op.operands
     index = _each_channel(build, indices, shape_of(values.type)[2])
@@ -87,7 +87,7 @@ def _each_channel(build: Translator, indices: SSAValue, channels: int) -> SSAVal
     return build.repeat(index, [batch, count, channels])
 
 
-def table(build: Translator, op: ForeignOp) -> SSAValue:
+def table(build: Translator, op: SourceOp) -> SSAValue:
     """Each integer of 8 bits is replaced by what a table of 256 has for it."""
     value, entries = op.operands[0], _table_entries(op)
     shape = shape_of(value.type)
@@ -99,7 +99,7 @@ def table(build: Translator, op: ForeignOp) -> SSAValue:
     return build.typecast(build.reshape(found, shape), op.result_element)
 
 
-def _table_entries(op: ForeignOp) -> SSAValue:
+def _table_entries(op: SourceOp) -> SSAValue:
     if len(op.operands) < 2:
         raise CompileError(f"{op.name}: the table has to be an operand")
     if shape_of(op.operands[1].type) != (256,):
@@ -107,7 +107,7 @@ def _table_entries(op: ForeignOp) -> SSAValue:
     return op.operands[1]
 
 
-def resize(build: Translator, op: ForeignOp) -> SSAValue:
+def resize(build: Translator, op: SourceOp) -> SSAValue:
     """Both directions of an image are products with a matrix that says how much of which row (or
     column) each row of the result has."""
     value = op.operands[0]

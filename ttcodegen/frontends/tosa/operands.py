@@ -8,11 +8,11 @@ from xdsl.ir import Attribute, SSAValue
 
 from ttcodegen.diagnostics import CompileError
 from ttcodegen.dialects.attribute_kinds import INTEGERS
-from ttcodegen.frontends.foreign import ForeignOp
+from ttcodegen.frontends.source_ops import SourceOp
 from ttcodegen.frontends.translation import constant_of
 
 
-def integers(op: ForeignOp, index: int, *names: str) -> list[int]:
+def integers(op: SourceOp, index: int, *names: str) -> list[int]:
     """A list of integers: the attribute of one of these names, else the operand at `index`.
 
     Raises:
@@ -37,7 +37,7 @@ def integers(op: ForeignOp, index: int, *names: str) -> list[int]:
     return [int(value) for value in found.reshape(-1)]
 
 
-def integer(op: ForeignOp, *names: str) -> int:
+def integer(op: SourceOp, *names: str) -> int:
     """An attribute that is one integer."""
     given = op.given(*names)
     if not isinstance(given, IntegerAttr):
@@ -45,7 +45,7 @@ def integer(op: ForeignOp, *names: str) -> int:
     return given.value.data
 
 
-def flag(op: ForeignOp, name: str) -> bool:
+def flag(op: SourceOp, name: str) -> bool:
     """An attribute that is true or, if it is absent, false."""
     given = op.given(name)
     return isinstance(given, IntegerAttr) and given.value.data != 0
@@ -58,7 +58,7 @@ def number(attribute: Attribute | None) -> float | int | None:
     return None
 
 
-def zero_point(op: ForeignOp, index: int) -> int:
+def zero_point(op: SourceOp, index: int) -> int:
     """The zero point that the operand at `index` is; 0 if there is none.
 
     Raises:
@@ -69,7 +69,7 @@ def zero_point(op: ForeignOp, index: int) -> int:
     return round(scalar(op, op.operands[index], "a zero point"))
 
 
-def scalar(op: ForeignOp, value: SSAValue, what: str) -> float | int:
+def scalar(op: SourceOp, value: SSAValue, what: str) -> float | int:
     """The number that all elements of a constant are.
 
     Raises:

@@ -11,7 +11,7 @@ from xdsl.ir import Attribute, SSAValue
 
 from ttcodegen.diagnostics import CompileError
 from ttcodegen.dialects.datatypes import element_of, f32, numpy_name, shape_of
-from ttcodegen.frontends.foreign import ForeignOp
+from ttcodegen.frontends.source_ops import SourceOp
 from ttcodegen.frontends.tosa.operands import flag, integers, zero_point
 from ttcodegen.frontends.translation import Translator, constant_of
 
@@ -21,7 +21,7 @@ def is_integer(value: SSAValue) -> bool:
     return element_of(value.type).name == "integer_type"
 
 
-def centred(build: Translator, op: ForeignOp, index: int, zero: int) -> SSAValue:
+def centred(build: Translator, op: SourceOp, index: int, zero: int) -> SSAValue:
     """The operand at `index` as floats, without the zero point that is the operand at `zero`;
     itself if it holds floats."""
     value = op.operands[index]
@@ -38,7 +38,7 @@ def shifted(build: Translator, value: SSAValue, shift: int) -> SSAValue:
     return build.like("right_shift", half, build.number(shift, value))
 
 
-def rescale(build: Translator, op: ForeignOp) -> SSAValue:
+def rescale(build: Translator, op: SourceOp) -> SSAValue:
     """(input - zero point) * multiplier / 2^shift, rounded upwards at halves, + zero point."""
     multiplier, shift = (_constants(op, i, name) for i, name in ((1, "multiplier"), (2, "shift")))
     scale = multiplier / np.exp2(shift)
@@ -57,7 +57,7 @@ def rescale(build: Translator, op: ForeignOp) -> SSAValue:
     return build.typecast(build.like("clamp_scalar", result, min=low, max=high), op.result_element)
 
 
-def _constants(op: ForeignOp, index: int, name: str) -> np.ndarray:
+def _constants(op: SourceOp, index: int, name: str) -> np.ndarray:
     if op.given(name) is not None:
         return np.asarray(integers(op, index, name), dtype=np.float64)
     found = constant_of(op.operands[index]) if index < len(op.operands) else None
@@ -66,13 +66,13 @@ def _constants(op: ForeignOp, index: int, name: str) -> np.ndarray:
     return found.astype(np.float64).reshape(-1)
 
 
-def _zero_points(op: ForeignOp) -> tuple[int, int]:
+def _zero_points(op: SourceOp) -> tuple[int, int]:
     if op.given("input_zp") is None:
         return zero_point(op, 3), zero_point(op, 4)
     return integers(op, 3, "input_zp")[0], integers(op, 4, "output_zp")[0]
 
 
-def _range(op: ForeignOp) -> tuple[float, float]:
+def _range(op: SourceOp) -> tuple[float, float]:
     """What the elements of the result can be."""
     limits = integer_limits(op.result_element, flag(op, "output_unsigned"))
     if limits is None:

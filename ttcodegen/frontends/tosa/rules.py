@@ -8,7 +8,7 @@ from xdsl.ir import SSAValue
 from ttcodegen.diagnostics import CompileError
 from ttcodegen.dialects.attribute_kinds import CONSTANT
 from ttcodegen.dialects.datatypes import element_of, f32, is_boolean
-from ttcodegen.frontends.foreign import ForeignOp
+from ttcodegen.frontends.source_ops import SourceOp
 from ttcodegen.frontends.tosa import movement, quantized, windows
 from ttcodegen.frontends.tosa.operands import flag, integer, number, scalar, zero_point
 from ttcodegen.frontends.translation import Rule, Translator
@@ -19,7 +19,7 @@ _LARGEST = float(np.finfo(np.float32).max)
 def _same(name: str) -> Rule:
     """One op with the same operands."""
 
-    def rule(build: Translator, op: ForeignOp) -> SSAValue:
+    def rule(build: Translator, op: SourceOp) -> SSAValue:
         return build.emit(name, [build.aligned(v, op.result_shape) for v in op.operands],
                           op.result_type)  # fmt: skip
 
@@ -27,7 +27,7 @@ def _same(name: str) -> Rule:
 
 
 def _reduction(name: str) -> Rule:
-    def rule(build: Translator, op: ForeignOp) -> SSAValue:
+    def rule(build: Translator, op: SourceOp) -> SSAValue:
         return build.emit(
             name,
             [op.operands[0]],
@@ -39,13 +39,13 @@ def _reduction(name: str) -> Rule:
     return rule
 
 
-def _argmax(build: Translator, op: ForeignOp) -> SSAValue:
+def _argmax(build: Translator, op: SourceOp) -> SSAValue:
     return build.emit(
         "argmax", [op.operands[0]], op.result_type, dim_arg=[integer(op, "axis")], keep_dim=False
     )
 
 
-def _clamp(build: Translator, op: ForeignOp) -> SSAValue:
+def _clamp(build: Translator, op: SourceOp) -> SSAValue:
     low = number(op.given("min_val", "min_fp" if _is_float(op) else "min_int"))
     high = number(op.given("max_val", "max_fp" if _is_float(op) else "max_int"))
     if low is None or high is None:
@@ -59,11 +59,11 @@ def _clamp(build: Translator, op: ForeignOp) -> SSAValue:
     return build.like("clamp_scalar", value, min=low, max=high)
 
 
-def _is_float(op: ForeignOp) -> bool:
+def _is_float(op: SourceOp) -> bool:
     return element_of(op.operands[0].type).name not in ("integer_type", "index")
 
 
-def _mul(build: Translator, op: ForeignOp) -> SSAValue:
+def _mul(build: Translator, op: SourceOp) -> SSAValue:
     if len(op.operands) > 2:
         shift = scalar(op, op.operands[2], "the shift")
     else:
@@ -76,7 +76,7 @@ def _mul(build: Translator, op: ForeignOp) -> SSAValue:
     return quantized.shifted(build, build.broadcasting("multiply", lhs, rhs), int(shift))
 
 
-def _negate(build: Translator, op: ForeignOp) -> SSAValue:
+def _negate(build: Translator, op: SourceOp) -> SSAValue:
     offset = zero_point(op, 1) + zero_point(op, 2)
     value = op.operands[0]
     if offset == 0:
@@ -84,13 +84,13 @@ def _negate(build: Translator, op: ForeignOp) -> SSAValue:
     return build.like("subtract", build.full(op.result_shape, offset, op.result_element), value)
 
 
-def _right_shift(build: Translator, op: ForeignOp) -> SSAValue:
+def _right_shift(build: Translator, op: SourceOp) -> SSAValue:
     if flag(op, "round"):
         raise CompileError(f"{op.name} with rounding is not supported")
     return _same("right_shift")(build, op)  # pyright: ignore[reportReturnType]
 
 
-def _integer_division(build: Translator, op: ForeignOp) -> SSAValue:
+def _integer_division(build: Translator, op: SourceOp) -> SSAValue:
     """Cut off towards zero. The device divides floats only; their 24 bits bound the operands."""
     lhs, rhs = (
         build.typecast(build.aligned(value, op.result_shape), f32) for value in op.operands[:2]
@@ -100,14 +100,14 @@ def _integer_division(build: Translator, op: ForeignOp) -> SSAValue:
     )
 
 
-def _constant(build: Translator, op: ForeignOp) -> SSAValue:
+def _constant(build: Translator, op: SourceOp) -> SSAValue:
     value = op.given("values", "value")
     if value is None:
         raise CompileError(f"{op.name} needs the attribute 'values'")
     return build.emit("constant", [], op.result_type, value=CONSTANT.decode(value))
 
 
-def _cast(build: Translator, op: ForeignOp) -> SSAValue:
+def _cast(build: Translator, op: SourceOp) -> SSAValue:
     value = op.operands[0]
     if _is_float(op) and op.result_element.name == "integer_type":
         if is_boolean(op.result_element):
@@ -117,12 +117,12 @@ def _cast(build: Translator, op: ForeignOp) -> SSAValue:
     return build.typecast(value, op.result_element)
 
 
-def _matmul(build: Translator, op: ForeignOp) -> SSAValue:
+def _matmul(build: Translator, op: SourceOp) -> SSAValue:
     a, b = (quantized.centred(build, op, index, index + 2) for index in (0, 1))
     return build.typecast(build.matmul(a, b), op.result_element)
 
 
-def _fully_connected(build: Translator, op: ForeignOp) -> SSAValue:
+def _fully_connected(build: Translator, op: SourceOp) -> SSAValue:
     if quantized.is_integer(op.operands[0]):
         raise CompileError(
             f"{op.name} of integers is not supported",
@@ -131,30 +131,30 @@ def _fully_connected(build: Translator, op: ForeignOp) -> SSAValue:
     return build.emit("linear", list(op.operands[:3]), op.result_type, transpose_b=True)
 
 
-def _identity(build: Translator, op: ForeignOp) -> list[SSAValue]:
+def _identity(build: Translator, op: SourceOp) -> list[SSAValue]:
     return list(op.operands[: len(op.results)])
 
 
 def _greater_or_equal(name: str) -> Rule:
-    def rule(build: Translator, op: ForeignOp) -> SSAValue:
+    def rule(build: Translator, op: SourceOp) -> SSAValue:
         lhs, rhs = (build.aligned(value, op.result_shape) for value in op.operands)
         return build.compare(name, lhs, rhs, op.result_element)
 
     return rule
 
 
-def _tells(build: Translator, op: ForeignOp) -> None:
+def _tells(build: Translator, op: SourceOp) -> None:
     """It is looked at by those that use it."""
 
 
 def _refused(reason: str) -> Rule:
-    def rule(build: Translator, op: ForeignOp) -> None:
+    def rule(build: Translator, op: SourceOp) -> None:
         raise CompileError(f"'{op.name}' is not supported: {reason}")
 
     return rule
 
 
-def _custom(build: Translator, op: ForeignOp) -> None:
+def _custom(build: Translator, op: SourceOp) -> None:
     name = getattr(op.given("operator_name", "identifier"), "data", "?")
     raise CompileError(
         f"'{op.name}' is not supported: nobody says what '{name}' computes",

@@ -10,7 +10,7 @@ from xdsl.ir import SSAValue
 
 from ttcodegen.diagnostics import CompileError
 from ttcodegen.dialects.datatypes import element_of, shape_of, tensor_type
-from ttcodegen.frontends.foreign import ForeignOp
+from ttcodegen.frontends.source_ops import SourceOp
 from ttcodegen.frontends.tosa.operands import integers, zero_point
 from ttcodegen.frontends.tosa.quantized import centred, is_integer
 from ttcodegen.frontends.translation import Translator
@@ -21,7 +21,7 @@ def _edges(widths: Sequence[int]) -> list[int]:
     return [*widths[0::2], *widths[1::2]]
 
 
-def _bias(build: Translator, op: ForeignOp, rank: int, channels: int) -> SSAValue | None:
+def _bias(build: Translator, op: SourceOp, rank: int, channels: int) -> SSAValue | None:
     """The bias as TTIR has it, with elements as the sum has them."""
     if len(op.operands) < 3:
         return None
@@ -34,7 +34,7 @@ def _bias(build: Translator, op: ForeignOp, rank: int, channels: int) -> SSAValu
 
 
 def _accumulated(
-    build: Translator, op: ForeignOp, name: str, weight: SSAValue, **attributes: object
+    build: Translator, op: SourceOp, name: str, weight: SSAValue, **attributes: object
 ) -> SSAValue:
     image = centred(build, op, 0, 3)
     rank = len(op.result_shape)
@@ -51,7 +51,7 @@ def _accumulated(
     return build.typecast(result, op.result_element)
 
 
-def conv2d(build: Translator, op: ForeignOp) -> SSAValue:
+def conv2d(build: Translator, op: SourceOp) -> SSAValue:
     """Every output channel sees all of the input."""
     weight = build.permute(centred(build, op, 1, 4), [0, 3, 1, 2])
     return _accumulated(
@@ -65,7 +65,7 @@ def conv2d(build: Translator, op: ForeignOp) -> SSAValue:
     )
 
 
-def depthwise_conv2d(build: Translator, op: ForeignOp) -> SSAValue:
+def depthwise_conv2d(build: Translator, op: SourceOp) -> SSAValue:
     """Kernels are (H, W, C, multiplier), and channel c * multiplier + m sees channel c."""
     weight = build.permute(centred(build, op, 1, 4), [2, 3, 0, 1])
     channels, multiplier, height, width = shape_of(weight.type)
@@ -81,7 +81,7 @@ def depthwise_conv2d(build: Translator, op: ForeignOp) -> SSAValue:
     )
 
 
-def conv3d(build: Translator, op: ForeignOp) -> SSAValue:
+def conv3d(build: Translator, op: SourceOp) -> SSAValue:
     """Volumes are (N, D, H, W, C), kernels (Co, D, H, W, Ci)."""
     if any(step != 1 for step in integers(op, 9, "dilation")):
         raise CompileError(f"{op.name}: kernels with gaps are not supported in three dimensions")
@@ -101,7 +101,7 @@ def conv3d(build: Translator, op: ForeignOp) -> SSAValue:
     )
 
 
-def transpose_conv2d(build: Translator, op: ForeignOp) -> SSAValue:
+def transpose_conv2d(build: Translator, op: SourceOp) -> SSAValue:
     """Kernels are (Co, H, W, Ci); `out_pad` widens the result, or cuts it off."""
     image = centred(build, op, 0, 3)
     element = element_of(image.type)
@@ -125,14 +125,14 @@ def transpose_conv2d(build: Translator, op: ForeignOp) -> SSAValue:
     return build.typecast(result, op.result_element)
 
 
-def max_pool2d(build: Translator, op: ForeignOp) -> SSAValue:
+def max_pool2d(build: Translator, op: SourceOp) -> SSAValue:
     """The greatest element that each window sees."""
     value = op.operands[0]
     result = build.emit("max_pool2d", [value], op.result_type, **_window(op))
     return result
 
 
-def avg_pool2d(build: Translator, op: ForeignOp) -> SSAValue:
+def avg_pool2d(build: Translator, op: SourceOp) -> SSAValue:
     """The mean of what each window sees of the image: padding does not count."""
     if is_integer(op.operands[0]):
         raise CompileError(f"{op.name} of integers is not supported")
@@ -143,7 +143,7 @@ def avg_pool2d(build: Translator, op: ForeignOp) -> SSAValue:
     )
 
 
-def _window(op: ForeignOp) -> dict[str, list[int]]:
+def _window(op: SourceOp) -> dict[str, list[int]]:
     return {
         "kernel": integers(op, 9, "kernel"),
         "stride": integers(op, 9, "stride"),

@@ -35,7 +35,7 @@ class Argument:
 
     @property
     def key(self) -> str:
-        """The name without dashes in front, with underscores."""
+        """The name without leading dashes, with underscores."""
         return self.name.lstrip("-").replace("-", "_")
 
     def checked(self, value: Any) -> Any:

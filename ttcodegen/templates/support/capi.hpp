@@ -6,7 +6,7 @@
 #include "include/ttcodegen/capi.h"
 #include "support/description.hpp"
 
-/// What the C API of any module does; its functions have the module's name in front of these.
+/// What the C API of any module does; its functions have the module's name as prefix.
 ///
 /// Nothing here throws: errors become a status, and a message for `last_error`.
 namespace support::capi {

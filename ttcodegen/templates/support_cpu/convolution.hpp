@@ -4,13 +4,13 @@
 
 namespace support::cpu {
 
-/// Numbers for each dimension of the image; the padding is before and behind it.
+/// Numbers for each dimension of the image; the padding is before and after it.
 struct Convolution {
     Sizes stride = {};
     Sizes before = {};
     Sizes after = {};
     Sizes dilation = {};
-    /// What a transposed convolution adds to its result behind each dimension.
+    /// What a transposed convolution adds to its result after each dimension.
     Sizes output_padding = {};
     std::size_t groups = 1;
     Order order = {};

@@ -31,9 +31,9 @@ inline Tensor matmul(const Type& type, const Tensor& a, const Tensor& b, const M
     const Shape right_batch(right.begin(), right.end() - 2);
     Shape batch(std::max(left_batch.size(), right_batch.size()), 1);
     for (std::size_t axis = 0; axis < batch.size(); ++axis) {
-        const std::size_t behind = batch.size() - axis;
+        const std::size_t from_end = batch.size() - axis;
         const auto size = [&](const Shape& shape) {
-            return behind <= shape.size() ? shape[shape.size() - behind] : 1;
+            return from_end <= shape.size() ? shape[shape.size() - from_end] : 1;
         };
         batch[axis] = size(left_batch) == 1 ? size(right_batch) : size(left_batch);
     }

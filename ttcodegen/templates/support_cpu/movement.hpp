@@ -124,7 +124,7 @@ inline Tensor repeat_interleave(const Type& type, const Tensor& input,
 }
 
 struct Padding {
-    /// What is added in front of each dimension; cut off, if negative.
+    /// What is added before each dimension; cut off, if negative.
     std::vector<std::int64_t> before = {};
     double value = 0;
 };

@@ -4,7 +4,7 @@
 
 namespace support::cpu {
 
-/// Numbers for height and width; the padding is before and behind the image.
+/// Numbers for height and width; the padding is before and after the image.
 struct Pooling {
     Sizes kernel = {};
     Sizes stride = {};
@@ -15,7 +15,7 @@ struct Pooling {
     Sizes outputs = {};
     /// The shape of the image if the tensor holds it row by row.
     Shape rows = {};
-    /// Whether the padding counts in means. What windows see behind it never does.
+    /// Whether the padding counts in means. What windows see after it never does.
     bool count_padding = false;
 
     Window window() const {

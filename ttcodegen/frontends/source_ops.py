@@ -19,13 +19,13 @@ from ttcodegen.dialects.datatypes import shape_of
 from ttcodegen.ops.context import load_dialects
 
 Form = Callable[[Parser, type[Operation]], Operation]
-"""Reads an operation in a syntax of its own, behind its name."""
+"""Reads an operation in a syntax of its own, after its name."""
 
 
-class ForeignOp(Operation):
+class SourceOp(Operation):
     """An operation of a dialect that is translated to TTIR."""
 
-    name = "ttcodegen.foreign"
+    name = "ttcodegen.source"
     traits = OpTraits(tuple)
     source_offset: int = -1
     """Where the operation starts in the text it was read from."""
@@ -61,9 +61,9 @@ class ForeignOp(Operation):
         return self.result_type.element_type
 
 
-def foreign_context(dialects: Mapping[str, Mapping[str, Form | None]]) -> Context:
-    """The dialects of the compiler, and foreign ones: the operations of each by their short names,
-    with the syntax of those that have one of their own."""
+def source_context(dialects: Mapping[str, Mapping[str, Form | None]]) -> Context:
+    """The dialects of the compiler, and those of the source: the operations of each by their short
+    names, with the syntax of those that have one of their own."""
     context = load_dialects()
     for dialect, forms in dialects.items():
         classes: list[type[Operation]] = [
@@ -73,7 +73,7 @@ def foreign_context(dialects: Mapping[str, Mapping[str, Form | None]]) -> Contex
     return context
 
 
-def _foreign_class(name: str, form: Form | None) -> type[ForeignOp]:
+def _foreign_class(name: str, form: Form | None) -> type[SourceOp]:
     members: dict[str, Any] = {"name": name}
     if form is not None:
 
@@ -81,7 +81,7 @@ def _foreign_class(name: str, form: Form | None) -> type[ForeignOp]:
             return form(parser, cls)
 
         members["parse"] = classmethod(parse)
-    return type("ForeignOp_" + name.replace(".", "_"), (ForeignOp,), members)
+    return type("ForeignOp_" + name.replace(".", "_"), (SourceOp,), members)
 
 
 def functional_form(parser: Parser, op_type: type[Operation]) -> Operation:

@@ -55,9 +55,17 @@ default after `=`; without one it has to be there.
   are or more, give 0. `right_shift` gives 0 or -1 for too large an amount, and leaves the number
   as it is for a negative one.
 - `sum`, `prod`, `cumsum` and `cumprod` of integers and booleans have the room of their result:
-  booleans are counted, bytes do not wrap. Sums of signed integers go through float32 on the
-  device, which has them up to 2^24.
+  booleans are counted, bytes do not wrap.
 - `pow` of integers is exact in the golden run; a negative exponent leaves 0 of all but 1 and -1.
+- Integers of 32 bits are exact in `add`, `subtract`, `multiply`, comparisons, `maximum`, `minimum`,
+  shifts, bitwise ops, `sum`, `prod`, `max`, `min`, `cumsum` and `cumprod`: the vector engine
+  computes these as integers. The matrix engine has floats of 11 bits only, so that sums of integers
+  become the last of their running sums, and extremes are found pair by pair; up to 8 bits are
+  reduced by it.
+- Integers go through float32 in `div`, and in ops for which ttnn takes no integers: above 2^24
+  their last bits are lost (4294967295 / 2 gives 2147483648). In `matmul`, convolutions and pools
+  they go through the matrix engine: those above 1024 lose theirs. Integers of 64 bits have 32 on
+  the device.
 - Arithmetic of booleans is that of 0 and 1; as a boolean, everything but 0 is true.
 - What is no number: `sign` gives 1 or -1 by its sign bit, `clamp_tensor` the upper or lower bound
   by that bit; `argmax` of float32 passes over it, of bfloat16 it is the greatest; it is the

@@ -80,7 +80,8 @@ void test_prefill() {
     const auto check = [&](const Tensor& result, const Reference& expected, const Mask& mask) {
         expect_shape(result, q.logical_shape());
         expect(result.dtype() == DataType::BFLOAT16, "the type of Q");
-        expect_close(values_of(result), expected(values_of(q), rows_of(k), rows_of(v), mask), 0.01);
+        expect_close(values_of(result), expected(values_of(q), rows_of(k), rows_of(v), mask),
+                     engine_tolerance_of(DataType::BFLOAT16));
     };
     const auto attend = ttnn::transformer::scaled_dot_product_attention;
     const auto run = [&](const std::optional<Tensor>& mask, bool causal,
@@ -146,11 +147,11 @@ void test_chunked() {
                                     });
     expect_close(values_of(ttnn::transformer::chunked_scaled_dot_product_attention(
                      q, cache.k, cache.v, cache.table, std::int64_t{32})),
-                 expected, 0.01);
+                 expected, engine_tolerance_of(DataType::BFLOAT16));
     const Tensor start = make_tensor(Shape({1}), {32}, DataType::INT32, Layout::ROW_MAJOR);
     expect_close(values_of(ttnn::transformer::chunked_scaled_dot_product_attention(
                      q, cache.k, cache.v, cache.table, start)),
-                 expected, 0.01);
+                 expected, engine_tolerance_of(DataType::BFLOAT16));
 }
 
 void test_decode() {
@@ -169,7 +170,7 @@ void test_decode() {
     const auto check = [&](const Tensor& result, const Mask& mask) {
         expect_shape(result, q.logical_shape());
         expect_close(values_of(result), reference(values_of(q), rows_of(k), rows_of(v), mask),
-                     0.01);
+                     engine_tolerance_of(DataType::BFLOAT16));
     };
     const Mask up_to_position = [&](std::size_t user, auto, auto, std::size_t key) {
         return key <= positions[user] ? 0.0 : kHidden;

@@ -104,7 +104,7 @@ void test_values() {
                 const Tensor result = convolve(c, input, weights);
                 expect_shape(result, c.output_shape());
                 expect(result.dtype() == dtype && result.layout() == Layout::TILE, "type");
-                expect_close(values_of(result), expected, tolerance_of(dtype));
+                expect_close(values_of(result), expected, engine_tolerance_of(dtype));
             }
         }
     }
@@ -124,7 +124,8 @@ void test_bias_and_activation() {
     ttnn::Conv2dConfig config;
     config.activation =
         ttnn::operations::unary::UnaryWithParam(ttnn::operations::unary::UnaryOpType::RELU);
-    expect_close(values_of(convolve(c, input, weights, bias, config)), expected, 1e-5);
+    expect_close(values_of(convolve(c, input, weights, bias, config)), expected,
+                 engine_tolerance_of(DataType::FLOAT32));
 }
 
 void test_replicated_edge() {
@@ -164,7 +165,8 @@ void test_conv1d() {
                      std::nullopt, std::nullopt, std::nullopt, std::nullopt, true, false);
     const auto& [output, length] = std::get<1>(result);
     expect(length == 10, "output length");
-    expect_close(values_of(output), reference(c, values_of(input), values_of(weights)), 1e-5);
+    expect_close(values_of(output), reference(c, values_of(input), values_of(weights)),
+                 engine_tolerance_of(DataType::FLOAT32));
 }
 
 void test_transposed() {
@@ -200,7 +202,8 @@ void test_transposed() {
         const auto result = ttnn::conv_transpose2d(
             input, weights, device(), in, out, 2, height, width, {3, 2}, {stride, stride},
             std::array<std::uint32_t, 2>{padding, padding}, {1, 1}, {1, 1}, groups);
-        expect_close(values_of(std::get<0>(result)), expected, 1e-5);
+        expect_close(values_of(std::get<0>(result)), expected,
+                     engine_tolerance_of(DataType::FLOAT32));
     }
 }
 

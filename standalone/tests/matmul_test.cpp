@@ -56,9 +56,9 @@ void test_types_and_transposes() {
                         transpose_a ? transposed(values_of(a), 2, 45, 37) : values_of(a);
                     const auto values_b =
                         transpose_b ? transposed(values_of(b), 2, 70, 45) : values_of(b);
-                    expect_close(values_of(product),
-                                 reference_product(values_a, values_b, 2, 37, 45, 70),
-                                 tolerance_of(dtype_a));
+                    expect_close(
+                        values_of(product), reference_product(values_a, values_b, 2, 37, 45, 70),
+                        std::max(engine_tolerance_of(dtype_a), engine_tolerance_of(dtype_b)));
                 }
             }
         }
@@ -70,7 +70,8 @@ void test_transposed_column_in_batches() {
     const Tensor a = draw_tensor(Shape({3, 7, 1}), DataType::FLOAT32, Layout::TILE, 1);
     const Tensor b = draw_tensor(Shape({7, 20}), DataType::FLOAT32, Layout::TILE, 2);
     expect_close(values_of(ttnn::matmul(a, b, true, false)),
-                 reference_product(values_of(a), values_of(b), 3, 1, 7, 20), 1e-5);
+                 reference_product(values_of(a), values_of(b), 3, 1, 7, 20),
+                 engine_tolerance_of(DataType::FLOAT32));
 }
 
 void test_sizes() {
@@ -87,7 +88,7 @@ void test_sizes() {
                 reference_product(values_of(a), values_of(b), 1, rows, depth, columns);
             // The second and third product use the packed form that the buffer keeps.
             for (int repetition = 0; repetition < 3; ++repetition) {
-                expect_close(values_of(ttnn::matmul(a, b)), expected, tolerance_of(dtype));
+                expect_close(values_of(ttnn::matmul(a, b)), expected, engine_tolerance_of(dtype));
             }
         }
     }
@@ -100,7 +101,8 @@ void test_many_batches() {
     const auto expected =
         reference_product(values_of(a), transposed(values_of(b), 150, 40, 33), 150, 9, 33, 40);
     for (int repetition = 0; repetition < 3; ++repetition) {
-        expect_close(values_of(ttnn::matmul(a, b, false, true)), expected, 0.005);
+        expect_close(values_of(ttnn::matmul(a, b, false, true)), expected,
+                     engine_tolerance_of(DataType::BFLOAT16));
     }
 }
 
@@ -127,7 +129,7 @@ void test_results() {
     expect(wide.dtype() == DataType::FLOAT32 && wide.layout() == Layout::TILE, "asked-for type");
     expect(wide.memory_config() == ttnn::L1_MEMORY_CONFIG, "asked-for memory");
     expect_close(values_of(wide), reference_product(values_of(a), values_of(b), 1, 32, 64, 32),
-                 1e-5);
+                 engine_tolerance_of(DataType::FLOAT32));
     const Tensor output = draw_tensor(Shape({32, 32}), DataType::FLOAT32);
     const Tensor returned =
         ttnn::matmul(a, b, false, false, std::nullopt, std::nullopt, std::nullopt, std::nullopt,
@@ -152,7 +154,7 @@ void test_linear() {
             const Tensor result = ttnn::linear(a, b, bias, false, false, std::nullopt, std::nullopt,
                                                std::nullopt, ttnn::Activation("relu"));
             expect_shape(result, Shape({2, 30, 20}));
-            expect_close(values_of(result), expected, 1e-5);
+            expect_close(values_of(result), expected, engine_tolerance_of(DataType::FLOAT32));
         }
     }
     const Tensor four_dimensional = draw_tensor(Shape({1, 1, 1, 20}));
@@ -170,7 +172,7 @@ void test_activations() {
         }
         const Tensor result = ttnn::matmul(a, b, false, false, std::nullopt, std::nullopt,
                                            std::nullopt, ttnn::Activation(std::string(name)));
-        expect_close(values_of(result), expected, 1e-6);
+        expect_close(values_of(result), expected, engine_tolerance_of(DataType::FLOAT32));
     };
     check("silu", [](double x) { return x / (1 + std::exp(-x)); });
     check("sigmoid", [](double x) { return 1 / (1 + std::exp(-x)); });
@@ -188,7 +190,8 @@ void test_addmm() {
     for (std::size_t i = 0; i < expected.size(); ++i) {
         expected[i] = 0.5F * addend[i] + 2.0F * expected[i];
     }
-    expect_close(values_of(ttnn::addmm(c, a, b, 2.0F, 0.5F)), expected, 1e-5);
+    expect_close(values_of(ttnn::addmm(c, a, b, 2.0F, 0.5F)), expected,
+                 engine_tolerance_of(DataType::FLOAT32));
     expect_refused([&] { ttnn::addmm(c, a, b, 0.0F); }, "alpha");
     expect_refused([&] { ttnn::addmm(draw_tensor(Shape({1, 20})), a, b); }, "shape");
 }

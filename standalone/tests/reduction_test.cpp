@@ -71,7 +71,8 @@ void test_values() {
             const auto check = [&](const Tensor& result, auto function) {
                 expect(result.dtype() == dtype && result.layout() == Layout::TILE, "type");
                 expect_close(values_of(result), reference(input, dims, function),
-                             dtype == DataType::FLOAT32 ? 2e-5 : 0.005);
+                             dtype == DataType::FLOAT32 ? engine_tolerance_of(DataType::FLOAT32)
+                                                        : engine_tolerance_of(DataType::BFLOAT16));
             };
             check(ttnn::sum(input, dims), sum_of);
             check(ttnn::mean(input, dims), [](const auto& values) {
@@ -115,7 +116,7 @@ void test_shapes_and_types() {
                  {3}, 0);
     expect_close(values_of(ttnn::var(make_tensor(Shape({4}), {1, 2, 3, 4}), 0, false, std::nullopt,
                                      std::nullopt, 1.0F, false)),
-                 {1.25F}, 1e-6);
+                 {1.25F}, engine_tolerance_of(DataType::FLOAT32));
 }
 
 void test_product() {

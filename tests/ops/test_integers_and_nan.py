@@ -8,11 +8,13 @@ from collections.abc import Sequence
 import ml_dtypes
 import numpy as np
 import pytest
+from xdsl.dialects.func import FuncOp
 
 from ttcodegen.compilation import CompileOptions, compile_module
 from ttcodegen.diagnostics import CompileError, Source
 from ttcodegen.flatbuffer.reader import read_ttnn
 from ttcodegen.frontends import read_module
+from ttcodegen.numerics.drawing import draw_inputs
 from ttcodegen.numerics.golden import Golden
 from ttcodegen.numerics.interpreter import Interpreter
 
@@ -162,3 +164,38 @@ def test_a_constant_beyond_32_bits_is_refused() -> None:
         compile_module(Source("c.mlir", text.format(value=2**40)), CompileOptions("m"))
     # The limit of the type says that there is no limit.
     compile_module(Source("c.mlir", text.format(value=2**63 - 1)), CompileOptions("m"))
+
+
+@pytest.mark.parametrize("op", ["sum", "max", "min", "prod"])
+@pytest.mark.parametrize("element", ["i32", "ui32", "i64", "i16"])
+@pytest.mark.parametrize("dims", [[1], [0], [0, 1]])
+def test_reductions_of_integers_keep_all_of_their_bits(
+    op: str, element: str, dims: list[int]
+) -> None:
+    result = "x".join([*(str(size) for i, size in enumerate((3, 37)) if i not in dims), "i32"])
+    listed = ", ".join(f"{dim} : i32" for dim in dims)
+    attributes = f"dim_arg = [{listed}], keep_dim = false"
+    source = source_of(op, [f"3x37x{element}"], result.replace("i32", element), attributes)
+    dtype = {"i32": np.int32, "ui32": np.uint32, "i64": np.int64, "i16": np.int16}[element]
+    # As large as the type and the result have room for.
+    largest = 2**14 if element == "i16" else 2**31 - 1
+    values = np.random.default_rng(0).integers(1, largest // (111 if op == "sum" else 1), (3, 37))
+    if op == "prod":
+        values = np.where(values % 37, 1, 3)
+    found = golden(source, values.astype(dtype))
+    np.testing.assert_array_equal(on_device(source, values.astype(dtype)), found)
+    if op == "max":
+        np.testing.assert_array_equal(found, values.max(axis=tuple(dims)))
+
+
+def test_check_inputs_tell_integers_of_32_bits_from_floats() -> None:
+    def drawn(op: str, attributes: str = "") -> np.ndarray:
+        source = source_of(op, ["64xi32"], "i32" if attributes else "64xi32", attributes)
+        module = read_module(source)
+        (function,) = [each for each in module.ops if isinstance(each, FuncOp)]
+        return draw_inputs(module, function, 0)["x0"]
+
+    assert np.abs(drawn("sum", "dim_arg = [0 : i32], keep_dim = false")).max() > 2**24
+    assert np.abs(drawn("max", "dim_arg = [0 : i32], keep_dim = false")).max() > 2**28
+    assert np.abs(drawn("abs")).max() > 2**28
+    assert np.abs(drawn("relu")).max() < 2**24

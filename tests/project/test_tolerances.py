@@ -8,6 +8,7 @@ from ttcodegen.compilation import CompileOptions, compile_module
 from ttcodegen.diagnostics import Source
 from ttcodegen.emission.tolerances import (
     EQUAL,
+    FEW_BITS,
     MATRIX_ENGINE,
     SIXTEEN_BITS,
     VECTOR_ENGINE,
@@ -18,6 +19,17 @@ EXP = '%0 = "ttir.exp"(%x) : (tensor<32x32xf32>) -> tensor<32x32xf32>'
 SOFTMAX = (
     '%0 = "ttir.softmax"(%x) <{dimension = 1 : i32}> : (tensor<32x32xf32>) -> tensor<32x32xf32>'
 )
+
+
+def configured(fidelity: str, wide_sums: bool) -> str:
+    return (
+        '%0 = "ttnn.sum"(%x) <{dim_arg = array<i32: 1>, keep_dim = true, compute_config = '
+        f"#ttnn.device_compute_kernel_config<math_fidelity = {fidelity}, math_approx_mode = false, "
+        f"fp32_dest_acc_en = {str(wide_sums).lower()}>}}> "
+        ": (tensor<32x32xf32>) -> tensor<32x1xf32>"
+    )
+
+
 NARROWED = (
     '%n = "ttir.typecast"(%x) : (tensor<32x32xf32>) -> tensor<32x32xbf16>\n'
     '%0 = "ttir.typecast"(%n) : (tensor<32x32xbf16>) -> tensor<32x32xf32>'
@@ -30,6 +42,11 @@ NARROWED = (
         (EXP, "f32", VECTOR_ENGINE),
         (SOFTMAX, "f32", MATRIX_ENGINE),
         (EXP.replace("f32", "bf16"), "bf16", SIXTEEN_BITS),
+        (SOFTMAX.replace("f32", "bf16"), "bf16", FEW_BITS),
+        (configured("lofi", True), "f32", FEW_BITS),
+        (configured("hifi2", True), "f32", SIXTEEN_BITS),
+        (configured("hifi4", False), "f32", SIXTEEN_BITS),
+        (configured("hifi3", True), "f32", MATRIX_ENGINE),
         (NARROWED, "f32", SIXTEEN_BITS),
         (EXP.replace("exp", "abs").replace("f32", "i32"), "i32", EQUAL),
     ],
@@ -37,9 +54,9 @@ NARROWED = (
 def test_tolerances_follow_from_what_an_output_is_computed_of(
     body: str, result: str, expected: OutputTolerance
 ) -> None:
+    type_ = body.rpartition("-> ")[2]
     text = (
-        f"func.func @f(%x: tensor<32x32x{result}>) -> tensor<32x32x{result}> {{\n{body}\n"
-        f"return %0 : tensor<32x32x{result}>\n}}\n"
+        f"func.func @f(%x: tensor<32x32x{result}>) -> {type_} {{\n{body}\nreturn %0 : {type_}\n}}\n"
     )
     compiled = compile_module(Source("t.mlir", text), CompileOptions("m"))
     (output,) = compiled.description.functions[0].outputs

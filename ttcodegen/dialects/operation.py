@@ -12,6 +12,7 @@ from xdsl.dialects.builtin import DenseArrayBase, TensorType, UnregisteredOp
 from xdsl.ir import Attribute, Operation, OpTraits, SSAValue
 from xdsl.utils.exceptions import VerifyException
 
+from ttcodegen.dialects.arithmetic import Arithmetic
 from ttcodegen.dialects.attribute_kinds import AttributeKind
 from ttcodegen.dialects.datatypes import DataType, shape_of
 from ttcodegen.dialects.fast_methods import replace_methods
@@ -112,6 +113,8 @@ class Call:
     attributes: Mapping[str, Any]
     results: Sequence[ResultInfo]
     operand_dtypes: Mapping[str, Sequence[str]] = field(default_factory=dict[str, Sequence[str]])
+    arithmetic: Arithmetic | None = None
+    """How exactly the device computes the op; None for as exactly as the dtypes allow."""
 
     def __getitem__(self, attribute_name: str) -> Any:
         return self.attributes[attribute_name]

@@ -17,7 +17,7 @@ from concurrent.futures import ThreadPoolExecutor
 import ml_dtypes
 import numpy as np
 from xdsl.dialects.builtin import IntegerType, ModuleOp
-from xdsl.dialects.func import FuncOp
+from xdsl.dialects.func import FuncOp, ReturnOp
 from xdsl.ir import BlockArgument
 from xdsl.utils.hints import isa
 
@@ -47,6 +47,15 @@ _CHUNK = 1 << 22
 _MASK_NAME = re.compile(r"(^|[^a-z])(mask|masks)([^a-z]|$)")
 _VARIANCE_NAME = re.compile(r"(^|[^a-z])(running_)?var(iance)?$")
 _INVERSE_FREQUENCY_NAME = re.compile(r"inv_?freq")
+_WIDE = 32
+"""Bits of integers that are more than float32, or the matrix engine, has."""
+_SUMS = frozenset("sum cumsum".split())
+_EXACT = _SUMS | frozenset(
+    """
+    add subtract maximum minimum max min abs bitwise_and bitwise_or bitwise_xor bitwise_not
+    """.split()
+)
+"""Ops that the device computes exactly of integers of 32 bits."""
 _COMPARISONS = frozenset("eq ne lt le gt ge where".split())
 
 
@@ -241,10 +250,24 @@ def _integer_range(
         low = low if signed else max(low, 0)
         if low <= high:
             return low, high
+    if uses and (bound := min(map(_exact_bound, uses))) > 0:
+        return (-bound if signed else 0), bound
     # What is compared or becomes a float is a position or a count more often than not; what becomes
     # unsigned has no sign.
     counts = any(use.as_float or use.name in _COMPARISONS or _becomes_unsigned(use) for use in uses)
     return (-8, 8) if signed and uses and not counts else (0, 8)
+
+
+def _exact_bound(use: Use) -> int:
+    """The largest integer that the use computes with exactly in 32 bits, if what it computes goes
+    to the outputs as it is; 0 if it does not, or if floats may stand for the integers."""
+    result = use.op.results[0]
+    element = element_of(result.type)
+    exact = use.name in _EXACT and isa(element, IntegerType) and element.width.data >= _WIDE
+    if not exact or not all(isinstance(each.operation, ReturnOp) for each in result.uses):
+        return 0
+    summands = math.prod(shape_of(use.op.operands[0].type)) if use.name in _SUMS else 2
+    return _LARGEST // max(summands, 1)
 
 
 def _becomes_unsigned(use: Use) -> bool:

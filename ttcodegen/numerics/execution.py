@@ -9,6 +9,7 @@ from typing import Any, Protocol, Self
 import numpy as np
 
 from ttcodegen.diagnostics import CompileError
+from ttcodegen.dialects.arithmetic import Arithmetic
 from ttcodegen.ops.definition import Call, Definition, ResultInfo
 
 
@@ -51,6 +52,7 @@ class Step:
     operand_sizes: tuple[int, ...] = ()
     attributes: Mapping[str, Any] | None = None
     callee: str | None = None
+    arithmetic: Arithmetic | None = None
     released: tuple[int, ...] = ()
     """The tensors that no later step uses."""
 
@@ -301,6 +303,7 @@ def _execute(frame: _Frame, step: Step) -> list[np.ndarray]:
         step.attributes or {},
         [ResultInfo(info.shape, info.dtype) for info in infos],
         {name: [frame.tensors[t].dtype for t in tensors] for name, tensors in groups.items()},
+        step.arithmetic,
     )
     try:
         found = definition.numpy(call)

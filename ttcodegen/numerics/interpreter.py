@@ -7,7 +7,7 @@ type of its tensor before the next op sees it.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import ml_dtypes  # registers bfloat16 with numpy
@@ -15,12 +15,15 @@ import numpy as np
 
 import ttcodegen.ops as catalogue
 from ttcodegen.diagnostics import CompileError
+from ttcodegen.dialects.arithmetic import Arithmetic, default_config
+from ttcodegen.dialects.compute_config import ComputeConfig
 from ttcodegen.dialects.datatypes import DataType
 from ttcodegen.dialects.placement import TensorPlacement
 from ttcodegen.flatbuffer import program as file
 from ttcodegen.numerics.execution import ExecutionError, Executor, Function, Observer, Step
 from ttcodegen.numerics.oversize import oversize_reason
 from ttcodegen.numerics.rounding import in_storage_dtype, rounded_for_device
+from ttcodegen.ops.cpp_calls import COMPUTE_CONFIG_ATTRIBUTE, MATMUL_CONFIG_ATTRIBUTE
 from ttcodegen.ops.definition import REQUIRED, TTNN, Definition, TTNNDefinition
 
 assert ml_dtypes is not None
@@ -161,7 +164,9 @@ class Interpreter(FileInterpreter):
         tensor_class = DeviceTensor if rounds else UnroundedTensor
         constants = [constant_array(constant) for constant in binary.constants]
         functions = {
-            program.name: _function(program, constants, tensor_class, perturbation)
+            program.name: _function(
+                program, constants, tensor_class, perturbation, binary.arch if rounds else None
+            )
             for program in binary.programs
         }
         super().__init__(functions, binary.programs, observe, rounds)
@@ -180,7 +185,9 @@ def _function(
     constants: Sequence[np.ndarray],
     tensor_class: type[DeviceTensor],
     perturbation: np.random.Generator | None,
+    arch: str | None,
 ) -> Function:
+    """`arch` is the architecture whose engines compute; None for exact ones."""
     placements = {tensor.type: tensor.type.placement for tensor in program.tensors}
     tensors = [tensor_class(placements[tensor.type]) for tensor in program.tensors]
     if perturbation is not None:
@@ -191,6 +198,8 @@ def _function(
     steps: list[Step] = []
     for operation in program.operations:
         step = _step(operation, tensors, constants)
+        if arch is not None:
+            step = replace(step, arithmetic=_arithmetic(step, tensors, arch))
         for tensor in step.operands:
             if tensor in deallocated:
                 raise ExecutionError(f"{step} in '{program.name}': an operand was deallocated")
@@ -239,6 +248,24 @@ def _step(
     if (reason := oversize_reason(name, step.attributes or {}, operands, results)) is not None:
         raise ExecutionError(f"{step}: {reason}")
     return step
+
+
+def _arithmetic(step: Step, tensors: Sequence[DeviceTensor], arch: str) -> Arithmetic | None:
+    """How the engines of an architecture compute an op, None if the matrix engine does not."""
+    definition = step.definition
+    if not isinstance(definition, TTNNDefinition) or definition.compute is None:
+        return None
+    attributes = step.attributes or {}
+    config: ComputeConfig | None = attributes.get(COMPUTE_CONFIG_ATTRIBUTE.name)
+    if config is None:
+        config = default_config(
+            definition.compute,
+            attributes.get(MATMUL_CONFIG_ATTRIBUTE.name) is not None,
+            [tensors[tensor].placement.data_type for tensor in step.operands],
+            tensors[step.results[0]].placement.data_type,
+            arch,
+        )
+    return Arithmetic.of(config)
 
 
 def attribute_values(

@@ -14,6 +14,7 @@ from xdsl.dialects.builtin import TensorType
 from xdsl.ir import Attribute, SSAValue
 from xdsl.utils.exceptions import VerifyException
 
+from ttcodegen.dialects.arithmetic import Arithmetic
 from ttcodegen.dialects.attribute_kinds import BOOLEAN, INTEGER, NUMBER
 from ttcodegen.dialects.constants import elements
 from ttcodegen.dialects.datatypes import DataType, bf16, element_of, f32, shape_of
@@ -43,6 +44,7 @@ from ttcodegen.ops.definition import (
     optional,
     register,
 )
+from ttcodegen.ops.engine import matrix_product
 from ttcodegen.ops.op_builder import OpBuilder
 from ttcodegen.ops.work import attention_flops
 
@@ -77,6 +79,7 @@ def attend(
     scale: float,
     added: Array | None = None,
     sink: Array | None = None,
+    arithmetic: Arithmetic | None = None,
 ) -> Array:
     """softmax(scale * Q K^T + added) V.
 
@@ -88,10 +91,12 @@ def attend(
         added: broadcasts to (batch, heads, queries, keys); minus infinity hides a key.
         sink: broadcasts to (batch, heads, queries, 1); one more score in the sum that the
             exponentials are divided by, to which no value belongs.
+        arithmetic: that of the matrix engine, for the two products.
     """
     batch, heads, queries, size = query.shape
     grouped = query.reshape(batch, key.shape[1], -1, size)
-    scores = np.matmul(grouped, np.swapaxes(key, -1, -2)).reshape(batch, heads, queries, -1) * scale
+    scores = matrix_product(grouped, np.swapaxes(key, -1, -2), arithmetic)
+    scores = scores.reshape(batch, heads, queries, -1) * scale
     if added is not None:
         scores = scores + added
     top = scores.max(axis=-1, keepdims=True)
@@ -102,7 +107,7 @@ def attend(
     if sink is not None:
         total = total + np.exp(sink - top)
     weights = (exponentials / total).reshape(batch, key.shape[1], -1, key.shape[2])
-    return np.matmul(weights, value).reshape(batch, heads, queries, -1)
+    return matrix_product(weights, value, arithmetic).reshape(batch, heads, queries, -1)
 
 
 def hidden(visible: Array) -> Array:
@@ -453,7 +458,7 @@ def _library_attention(call: Call) -> Array:
         added = hidden(band.visible(queries, keys))
     sink = call.optional("attention_sink")
     sink = None if sink is None else sink * scale
-    return attend(query, key, call.array("value"), scale, added, sink)
+    return attend(query, key, call.array("value"), scale, added, sink, call.arithmetic)
 
 
 def float_text(value: float) -> str:
@@ -475,6 +480,7 @@ register(
         ),
         (*_ATTRIBUTES, COMPUTE_CONFIG_ATTRIBUTE, SDPA_CONFIG_ATTRIBUTE),
         numpy=_library_attention,
+        compute="attention",
         result_rules=(ResultRule(placed=True),),
         cpp=cpp_call(
             "ttnn::transformer::scaled_dot_product_attention",

@@ -121,7 +121,8 @@ def decode(call: Call, key: Array, value: Array) -> Array:
     if sink is not None:
         sink = sink[:, :1].reshape(1, -1, 1, 1) * scale
     query = call.array("query").transpose(1, 2, 0, 3)
-    return attend(query, key, value, scale, added, sink).transpose(2, 0, 1, 3)
+    result = attend(query, key, value, scale, added, sink, call.arithmetic)
+    return result.transpose(2, 0, 1, 3)
 
 
 def _decode_attention(call: Call) -> Array:
@@ -149,7 +150,7 @@ def _chunked_attention(call: Call) -> Array:
     start = int(call.array("chunk_start_idx").reshape(-1)[0])
     rows = start + np.arange(int(query.shape[2]))[:, None]
     added = hidden(np.arange(int(key.shape[2])) <= rows)
-    return attend(query, key, value, _scale(call), added)
+    return attend(query, key, value, _scale(call), added, arithmetic=call.arithmetic)
 
 
 # Verification
@@ -469,6 +470,7 @@ register(
         ),
         (_CAUSAL, _SCALE, COMPUTE_CONFIG_ATTRIBUTE, SDPA_CONFIG_ATTRIBUTE),
         numpy=_decode_attention,
+        compute="attention",
         cpp=cpp_call(
             "ttnn::transformer::scaled_dot_product_attention_decode",
             HEADER,
@@ -515,6 +517,7 @@ register(
         ),
         (_SCALE, _WINDOW, COMPUTE_CONFIG_ATTRIBUTE, SDPA_CONFIG_ATTRIBUTE),
         numpy=_library_paged,
+        compute="attention",
         cpp=cpp_call(
             "ttnn::transformer::paged_scaled_dot_product_attention_decode",
             HEADER,
@@ -543,6 +546,7 @@ register(
         ),
         (_SCALE, COMPUTE_CONFIG_ATTRIBUTE, SDPA_CONFIG_ATTRIBUTE),
         numpy=_chunked_attention,
+        compute="attention",
         cpp=cpp_call(
             "ttnn::transformer::chunked_scaled_dot_product_attention",
             "ttnn/operations/transformer/sdpa/sdpa.hpp",

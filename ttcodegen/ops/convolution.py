@@ -291,7 +291,13 @@ def _library_image(call: Call) -> numpy.ndarray:
 
 def _library_conv2d(call: Call) -> numpy.ndarray:
     window = library_window(call, call["kernel_size"])
-    result = convolution(_library_image(call), call.array("weight"), window, call["groups"])
+    result = convolution(
+        _library_image(call),
+        call.array("weight"),
+        window,
+        call["groups"],
+        arithmetic=call.arithmetic,
+    )
     rows = with_bias(call, result).reshape(1, 1, -1, call["out_channels"])
     return activated(rows, call.attributes)
 
@@ -350,6 +356,7 @@ register(
         _library_attributes(CONV2D_CONFIG_ATTRIBUTE),
         numpy=_library_conv2d,
         verify=verify_activation,
+        compute="convolution",
         result_rules=(ResultRule("attribute"),),
         cpp=_cpp_conv2d,
         flops=convolution_flops,
@@ -457,6 +464,7 @@ def _library_conv_transpose2d(call: Call) -> numpy.ndarray:
         library_window(call, call["kernel_size"]),
         call["output_padding"],
         call["groups"],
+        call.arithmetic,
     )
     return with_bias(call, result).reshape(1, 1, -1, call["out_channels"])
 
@@ -474,6 +482,7 @@ register(
         _LIBRARY_OPERANDS,
         _library_attributes(attribute("output_padding", INTEGERS, [0, 0])),
         numpy=_library_conv_transpose2d,
+        compute="convolution",
         result_rules=(ResultRule("attribute"),),
         cpp=_cpp_conv_transpose2d,
         flops=transposed_convolution_flops,

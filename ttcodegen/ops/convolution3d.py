@@ -199,7 +199,8 @@ def _library_conv3d(call: Call) -> numpy.ndarray:
     weight = call.array("weight")
     volume = call.array("input")[..., : weight.shape[1] * call["groups"]]
     replicate = call["padding_mode"] == "replicate"
-    return with_bias(call, convolution(volume, weight, _window(call), call["groups"], replicate))
+    result = convolution(volume, weight, _window(call), call["groups"], replicate, call.arithmetic)
+    return with_bias(call, result)
 
 
 def _cpp_conv3d(calls: CppCalls, op: CatalogueOp) -> None:
@@ -251,6 +252,7 @@ register(
             COMPUTE_CONFIG_ATTRIBUTE,
         ),
         numpy=_library_conv3d,
+        compute="convolution3d",
         result_rules=(ResultRule("declared", Layout.ROW_MAJOR),),
         cpp=_cpp_conv3d,
         flops=convolution_flops,

@@ -133,6 +133,9 @@ class TTNNDefinition(Definition):
     may_alias: bool = False
     """The result may share its buffer with the first operand. Calls that always do, because they
     change nothing, are not made at all."""
+    compute: str | None = None
+    """Where the matrix engine computes the op: the row of `COMPUTE_DEFAULTS` that says how, where
+    no configuration does."""
     pure: bool = True
     """Equal calls give equal results, so that they can be merged, hoisted or dropped."""
     flops: FlopRule = one_per_element

@@ -40,6 +40,7 @@ from ttcodegen.ops.definition import (
     optional,
     register,
 )
+from ttcodegen.ops.engine import matrix_product
 from ttcodegen.ops.fused_activations import activated, verify_activation
 from ttcodegen.ops.op_builder import OpBuilder, broadcast_shapes
 from ttcodegen.ops.work import product_flops
@@ -104,22 +105,13 @@ def as_factor(x: Array) -> Array:
     return x if np.issubdtype(x.dtype, np.floating) else x.astype(np.float64)
 
 
-def multiplied(a: Array, b: Array) -> Array:
-    """`np.matmul`, at the speed of one product where one matrix serves a whole batch: numpy would
-    read it again for each row of the batch."""
-    if a.ndim < 3 or not 2 <= b.ndim <= a.ndim or prod(b.shape[:-2]) != 1:
-        return np.matmul(a, b)
-    rows = a.reshape(prod(a.shape[:-1]), a.shape[-1])
-    return np.matmul(rows, b.reshape(b.shape[-2:])).reshape(*a.shape[:-1], b.shape[-1])
-
-
 def _product(call: Call) -> Array:
     a, b = as_factor(call.array("a")), as_factor(call.array("b"))
     if call["transpose_a"] and a.ndim > 1:
         a = np.swapaxes(a, -1, -2)
     if call["transpose_b"] and b.ndim > 1:
         b = np.swapaxes(b, -1, -2)
-    result = multiplied(a, b)
+    result = matrix_product(a, b, call.arithmetic)
     bias = call.optional("bias") if "bias" in call.operands else None
     if bias is not None:
         result = result + bias
@@ -302,6 +294,7 @@ register(
         (*_TRANSPOSES, *_OUTPUT),
         numpy=_product,
         verify=verify_activation,
+        compute="matmul",
         result_rules=(ResultRule("attribute", placed=True),),
         cpp=cpp_call("ttnn::matmul", HEADER, operand_("a"), operand_("b"), *_TAIL),
         flops=product_flops,
@@ -315,6 +308,7 @@ register(
         (*_TRANSPOSES, *_OUTPUT),
         numpy=_product,
         verify=verify_activation,
+        compute="matmul",
         result_rules=(ResultRule("attribute", placed=True),),
         cpp=cpp_call(
             "ttnn::linear", HEADER, operand_("a"), operand_("b"), operand_("bias"), *_TAIL

@@ -38,6 +38,15 @@ from ttcodegen.ops.definition import (
     optional,
     register,
 )
+from ttcodegen.ops.engine import (
+    fast_exponential,
+    first_factor,
+    in_destination,
+    in_source,
+    iterated_reciprocal,
+    second_factor,
+    sum_along,
+)
 from ttcodegen.ops.op_builder import OpBuilder
 from ttcodegen.ops.work import per_element
 
@@ -62,6 +71,27 @@ def _softmax(call: Call) -> numpy.ndarray:
     axis = call["dimension"]
     exponentials = np.exp(x - x.max(axis=axis, keepdims=True))
     return exponentials / exponentials.sum(axis=axis, keepdims=True)
+
+
+def _library_softmax(call: Call) -> numpy.ndarray:
+    """The steps of the kernels. The one for attention, which the library takes for the last
+    dimension of rank 4, computes the exponential where the difference is, and lets it be an
+    approximation; the others send the difference through a source register."""
+    arithmetic, x = call.arithmetic, call.array("input")
+    if arithmetic is None:
+        return _softmax(call)
+    axis = call["dimension"] % x.ndim
+    x = in_source(x, arithmetic)
+    difference = in_destination(x - x.max(axis=axis, keepdims=True), arithmetic)
+    # The library compares the dimension of the tensor of rank 4 with that of the tensor itself.
+    if x.ndim <= 4 and axis + (4 - x.ndim) + 1 == x.ndim:
+        exponential = fast_exponential if arithmetic.approximate else np.exp
+    else:
+        exponential, difference = np.exp, in_source(difference, arithmetic)
+    powers = in_destination(exponential(difference), arithmetic)
+    factors = iterated_reciprocal(sum_along(powers, (axis,), arithmetic), arithmetic)
+    factors = first_factor(in_destination(factors, arithmetic), arithmetic)
+    return second_factor(powers, arithmetic) * factors
 
 
 def _softmax_primitives(builder: OpBuilder, op: CatalogueOp) -> SSAValue:
@@ -98,7 +128,8 @@ register(
         "ttnn.softmax",
         (OperandSpec("input", data_types=FLOATS),),
         (attribute("dimension", INTEGER), COMPUTE_CONFIG_ATTRIBUTE),
-        numpy=_softmax,
+        numpy=_library_softmax,
+        compute="softmax",
         result_rules=(ResultRule(placed=True),),
         cpp=cpp_call(
             "ttnn::softmax",
@@ -146,6 +177,35 @@ def _layer_norm(x: numpy.ndarray, axes: tuple[int, ...], epsilon: float) -> nump
 
 def _rms_norm(x: numpy.ndarray, axes: tuple[int, ...], epsilon: float) -> numpy.ndarray:
     return x / np.sqrt(np.square(x).mean(axis=axes, keepdims=True) + np.float32(epsilon))
+
+
+def _library_norm(call: Call, subtract_mean: bool) -> numpy.ndarray:
+    """The steps of the kernels: operands are cut in front of the matrix engine, and results pass
+    the destination."""
+    arithmetic = call.arithmetic
+    assert arithmetic is not None
+
+    def product(a: numpy.ndarray, b: numpy.ndarray) -> numpy.ndarray:
+        return in_destination(
+            second_factor(a, arithmetic) * first_factor(b, arithmetic), arithmetic
+        )
+
+    def mean(a: numpy.ndarray) -> numpy.ndarray:
+        total = second_factor(a, arithmetic).sum(axis=-1, keepdims=True)
+        return in_destination(total / np.float32(a.shape[-1]), arithmetic)
+
+    x = call.array("input")
+    if subtract_mean:
+        center = in_source(mean(x), arithmetic)
+        x = in_destination(in_source(x, arithmetic) - center, arithmetic)
+    variance = in_source(mean(product(x, x)), arithmetic)
+    x = product(x, in_destination(1 / np.sqrt(variance + np.float32(call["epsilon"])), arithmetic))
+    weight, bias = call.optional("weight"), call.optional("bias")
+    if weight is not None:
+        x = product(x, weight)
+    if bias is not None:
+        x = in_destination(in_source(x, arithmetic) + in_source(bias, arithmetic), arithmetic)
+    return x
 
 
 def _lower_trailing_norm(builder: OpBuilder, op: CatalogueOp) -> SSAValue:
@@ -198,6 +258,8 @@ def _register_trailing_norm(
         return _scaled(call, normalize(call.array("input"), axes, call["epsilon"]))
 
     def library_meaning(call: Call) -> numpy.ndarray:
+        if call.arithmetic is not None:
+            return _library_norm(call, subtract_mean=name == "layer_norm")
         return _scaled(call, normalize(call.array("input"), (-1,), call["epsilon"]))
 
     vectors = ("weight", "bias")
@@ -222,6 +284,7 @@ def _register_trailing_norm(
             ),
             (attribute("epsilon", NUMBER), COMPUTE_CONFIG_ATTRIBUTE, NORM_CONFIG_ATTRIBUTE),
             numpy=library_meaning,
+            compute=name,
             result_rules=(ResultRule(placed=True),),
             flops=per_element(steps),
             cpp=cpp_call(

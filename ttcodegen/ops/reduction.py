@@ -9,6 +9,7 @@ from typing import Any, cast
 from xdsl.dialects.builtin import IntegerType, TensorType
 from xdsl.ir import SSAValue
 from xdsl.utils.exceptions import VerifyException
+from xdsl.utils.hints import isa
 
 from ttcodegen.dialects.attribute_kinds import BOOLEAN, DATA_TYPE, INTEGER, INTEGERS
 from ttcodegen.dialects.datatypes import DataType, bf16, element_of, f32, shape_of, ui32
@@ -41,6 +42,7 @@ from ttcodegen.ops.definition import (
     register,
 )
 from ttcodegen.ops.elementwise import same_op
+from ttcodegen.ops.engine import cut, first_factor, in_destination, in_source, sum_along
 from ttcodegen.ops.op_builder import OpBuilder
 
 REDUCED = (DataType.FLOAT32, DataType.BFLOAT16, DataType.BFLOAT8_B, DataType.UINT32)
@@ -136,11 +138,75 @@ def _mean(array: Array, **options: Any) -> Array:
     return np.mean(array, **options)
 
 
+def _reduce_in_engine(reduction: str, function: Callable[..., Array]) -> Callable[[Call], Array]:
+    """As the matrix engine reduces: elements are in source A, what they are multiplied with is in
+    source B. Integers stay exact."""
+    exact = _reduce(function)
+
+    def meaning(call: Call) -> Array:
+        arithmetic, array = call.arithmetic, call.array("input")
+        if arithmetic is None or array.dtype != np.float32 or array.size == 0 or array.ndim == 0:
+            return exact(call)
+        axes = tuple(_axes(call, array))
+        if reduction in ("max", "min"):
+            # Extremes know no passes, and the order of numbers survives the cut.
+            return in_source(exact(call), arithmetic)
+        count = prod(array.shape[axis] for axis in axes) if reduction == "mean" else 1
+        wide = call.operand_dtypes["input"][0] == "float32"
+        scaler = cut(np.asarray(1 / count, np.float32).reshape(1), 23 if wide else 7)
+        total = sum_along(array, axes, arithmetic) * first_factor(scaler, arithmetic)
+        return in_destination(total, arithmetic).reshape(call.results[0].shape)
+
+    return meaning
+
+
+_SCANS = {"sum": "cumsum", "prod": "cumprod"}
+_PAIRWISE = {"max": "maximum", "min": "minimum"}
+"""What the vector engine computes of integers, exactly: of the running sums and products the last
+is that of all, and extremes are found pair by pair."""
+_ENGINE_WIDTH = 8
+"""Bits of integers that the matrix engine has all of: a mantissa there has one more."""
+
+
+def _is_wide_integer(op: CatalogueOp) -> bool:
+    source, result = element_of(op.operands[0].type), op.result_type.element_type
+    return (
+        isa(source, IntegerType)
+        and isa(result, IntegerType)
+        and source.width.data > _ENGINE_WIDTH
+        and prod(op.shape("input")) > 0
+    )
+
+
+def _reduce_integers(
+    builder: OpBuilder, op: CatalogueOp, value: SSAValue, dims: Sequence[int]
+) -> SSAValue:
+    """The matrix engine would take the first ten bits of them only."""
+    name = op.definition.short_name
+    value = builder.typecast(value, op.result_type.element_type)
+    for dim in dims:
+        if (scan := _SCANS.get(name)) is not None:
+            size = shape_of(value.type)[dim]
+            if size > 1:
+                value = builder.emit(scan, [value], value.type, dim=dim)
+            value = builder.slice_dim(value, dim, size - 1, size)
+            continue
+        while (size := shape_of(value.type)[dim]) > 1:
+            # The halves of an odd number share one element, which changes no extreme.
+            half = (size + 1) // 2
+            first = builder.slice_dim(value, dim, 0, half)
+            second = builder.slice_dim(value, dim, size - half, size)
+            value = builder.emit(_PAIRWISE[name], [first, second], first.type)
+    return builder.reshape(value, op.result_shape)
+
+
 def _lower_reduction(builder: OpBuilder, op: CatalogueOp) -> SSAValue:
     value = builder.operand(op, "input")
     dims = reduced_dims(op)
     if not dims:
         return builder.typecast(value, op.result_type.element_type)
+    if op.definition.short_name != "mean" and _is_wide_integer(op):
+        return _reduce_integers(builder, op, value, dims)
     if element_of(value.type) == bf16 and isinstance(op.result_type.element_type, IntegerType):
         # Booleans that are counted: bf16 has the integers up to 256 only.
         value = builder.typecast(value, f32)
@@ -203,7 +269,8 @@ for _name, _function in _REDUCTIONS.items():
             f"ttnn.{_name}",
             (OperandSpec("input", data_types=REDUCED),),
             (*_DIMS, COMPUTE_CONFIG_ATTRIBUTE),
-            numpy=_meaning,
+            numpy=_reduce_in_engine(_name, _function),
+            compute="reduction",
             cpp=cpp_call(
                 f"ttnn::{_name}",
                 GENERIC_HEADER,
@@ -226,6 +293,8 @@ def _product(array: Array, **options: Any) -> Array:
 def _lower_prod(builder: OpBuilder, op: CatalogueOp) -> SSAValue:
     """One call per dimension: the library multiplies along one dimension or all of them."""
     value = builder.operand(op, "input")
+    if _is_wide_integer(op):
+        return _reduce_integers(builder, op, value, reduced_dims(op))
     for dim in reduced_dims(op):
         shape = list(shape_of(value.type))
         shape[dim] = 1

@@ -19,12 +19,22 @@ from xdsl.dialects.builtin import DictionaryAttr
 from xdsl.ir import Attribute, SSAValue
 from xdsl.utils.exceptions import VerifyException
 
+from ttcodegen.dialects.arithmetic import Arithmetic
 from ttcodegen.dialects.attribute_kinds import INTEGER, INTEGERS, AttributeKind
 from ttcodegen.dialects.datatypes import element_of, shape_of, tensor_type
 from ttcodegen.dialects.operation import CatalogueOp
 from ttcodegen.lazy_numpy import np
 from ttcodegen.ops.cpp_calls import Text
 from ttcodegen.ops.definition import AttributeSpec, Call, attribute
+from ttcodegen.ops.engine import (
+    TILE,
+    add_product,
+    first_factor,
+    round_in_place,
+    rounded_sums,
+    rounds_sums,
+    second_factor,
+)
 from ttcodegen.ops.matmul import as_factor
 from ttcodegen.ops.op_builder import OpBuilder
 from ttcodegen.ops.remembering import Memory
@@ -335,6 +345,7 @@ def convolution(
     window: Window,
     groups: int,
     replicate: bool = False,
+    arithmetic: Arithmetic | None = None,
 ) -> numpy.ndarray:
     """The cross-correlation of an image (N, positions..., Ci) and a weight (Co, Ci/groups,
     kernel...). The result is not to be changed."""
@@ -343,11 +354,18 @@ def convolution(
     x = np.ascontiguousarray(padded(x, window, replicate=replicate))
     inside = Window(window.kernel, window.stride, ((0, 0),) * len(sizes), window.dilation)
     products = x.shape[0] * prod(sizes) * weight.size
-    return _MEMORY.result(products, _convolution, x, weight, inside, sizes, groups)
+    x, weight = first_factor(x, arithmetic), second_factor(weight, arithmetic)
+    narrow = rounds_sums(arithmetic, products)
+    return _MEMORY.result(products, _convolution, x, weight, inside, sizes, groups, narrow)
 
 
 def _convolution(
-    x: numpy.ndarray, weight: numpy.ndarray, window: Window, sizes: tuple[int, ...], groups: int
+    x: numpy.ndarray,
+    weight: numpy.ndarray,
+    window: Window,
+    sizes: tuple[int, ...],
+    groups: int,
+    narrow_sums: bool,
 ) -> numpy.ndarray:
     """That of a padded image, whose result has those sizes, group by group."""
     outputs, width = weight.shape[:2]
@@ -355,14 +373,18 @@ def _convolution(
     result = np.zeros((x.shape[0], *sizes, groups, outputs // groups), dtype=x.dtype)
     neighbours = len(sizes) > 1 and window.stride[-2:] == (1, 1)
     if neighbours and width >= _WIDE and prod(sizes[-2:]) >= _WIDE:
-        _add_tap_by_tap(result, x, weight, window)
+        _add_tap_by_tap(result, x, weight, window, narrow_sums)
     else:
-        _add_row_by_row(result, x, weight, window)
+        _add_row_by_row(result, x, weight, window, narrow_sums)
     return result.reshape(x.shape[0], *sizes, outputs)
 
 
 def _add_tap_by_tap(
-    result: numpy.ndarray, x: numpy.ndarray, weight: numpy.ndarray, window: Window
+    result: numpy.ndarray,
+    x: numpy.ndarray,
+    weight: numpy.ndarray,
+    window: Window,
+    narrow_sums: bool,
 ) -> None:
     """For each element of the kernel a product of what it sees with its (Ci/groups, Co/groups).
 
@@ -376,6 +398,10 @@ def _add_tap_by_tap(
     planes = x.reshape(*x.shape[:-3], height * line, groups, width)
     step = max(1, min(_PART // (line * outputs), sizes[-2]))
     total, product = (np.empty((step * line, outputs), dtype=x.dtype) for _ in range(2))
+    depths = (
+        [slice(at, at + TILE) for at in range(0, width, TILE)] if narrow_sums else [slice(None)]
+    )
+    scratch = np.empty(total.shape if narrow_sums else 0, np.uint32)
     blocks = itertools.product(np.ndindex(batch, *sizes[:-2]), range(0, sizes[-2], step))
     for ((image, *place), first), group in itertools.product(blocks, range(groups)):
         rows = min(step, sizes[-2] - first)
@@ -383,17 +409,25 @@ def _add_tap_by_tap(
         total[:] = 0
         for tap in np.ndindex(*window.kernel):
             *above, y, column = (at * apart for at, apart in zip(tap, window.dilation, strict=True))
-            seen = zip(place, window.stride, above, strict=False)
-            plane = planes[(image, *(at * stride + offset for at, stride, offset in seen))]
+            places = zip(place, window.stride, above, strict=False)
+            plane = planes[(image, *(at * stride + offset for at, stride, offset in places))]
             start = (first + y) * line + column
-            np.matmul(plane[start : start + count, group], matrices[(*tap, group)], product[:count])
-            total[:count] += product[:count]
+            seen, factors = plane[start : start + count, group], matrices[(*tap, group)]
+            for depth in depths:
+                np.matmul(seen[:, depth], factors[depth], product[:count])
+                total[:count] += product[:count]
+                if narrow_sums:
+                    round_in_place(total[:count], scratch[:count])
         whole = total[: rows * line].reshape(rows, line, outputs)
         result[(image, *place, slice(first, first + rows))][:, :, group] = whole[:, : sizes[-1]]
 
 
 def _add_row_by_row(
-    result: numpy.ndarray, x: numpy.ndarray, weight: numpy.ndarray, window: Window
+    result: numpy.ndarray,
+    x: numpy.ndarray,
+    weight: numpy.ndarray,
+    window: Window,
+    narrow_sums: bool,
 ) -> None:
     """For each row of the kernel one matrix product, group by group, of (windows, kernel width *
     Ci/groups) and (kernel width * Ci/groups, Co/groups)."""
@@ -411,9 +445,25 @@ def _add_row_by_row(
             columns = [taps(image, window, block, (*row, tap)) for tap in range(last)]
             rows = np.stack(columns, axis=-2).reshape(prod(block), last, groups, width)
             rows = np.moveaxis(rows, 2, 0).reshape(groups, prod(block), last * width)
-            product = np.moveaxis(rows @ matrices[row], 0, 1)
             part = result[index, first : first + block[0]]
-            part += product.reshape(part.shape)
+            if narrow_sums:
+                _add_narrow(part, rows, matrices[row])
+            else:
+                part += np.moveaxis(rows @ matrices[row], 0, 1).reshape(part.shape)
+
+
+def _add_narrow(part: numpy.ndarray, rows: numpy.ndarray, matrices: numpy.ndarray) -> None:
+    """Adds the products of groups of rows and their matrices to sums of shape (..., groups,
+    outputs), which are rounded after each tile."""
+    if matrices.shape[-1] == 1 and matrices.shape[-2] <= TILE:
+        # Depthwise: one product for all groups.
+        part += np.moveaxis(rows @ matrices, 0, 1).reshape(part.shape)
+        part[...] = rounded_sums(part)
+        return
+    for group, (left, right) in enumerate(zip(rows, matrices, strict=True)):
+        total = np.ascontiguousarray(part[..., group, :]).reshape(left.shape[0], -1)
+        add_product(total, left, right, True)
+        part[..., group, :] = total.reshape(part[..., group, :].shape)
 
 
 def transposed_convolution(
@@ -422,11 +472,13 @@ def transposed_convolution(
     window: Window,
     output_padding: Sequence[int],
     groups: int,
+    arithmetic: Arithmetic | None = None,
 ) -> numpy.ndarray:
     """The transposed cross-correlation of an image (N, H, W, Ci) and a weight (Ci, Co/groups,
     kernel...). The result is not to be changed."""
     products = x.size // max(x.shape[-1], 1) * weight.size
     extra = tuple(output_padding)
+    x, weight = first_factor(x, arithmetic), second_factor(weight, arithmetic)
     return _MEMORY.result(products, _transposed_convolution, x, weight, window, extra, groups)
 
 

@@ -53,14 +53,14 @@ class CacheRows {
     }
 
     template <typename Element>
-    PackedMatrix<Element> pack(std::int64_t depth, std::int64_t columns,
-                               MatrixStrides strides) const {
+    PackedMatrix<Element> pack(std::int64_t depth, std::int64_t columns, MatrixStrides strides,
+                               MantissaCut cut) const {
         if (element_size_ == sizeof(Bfloat16Bits)) {
             return PackedMatrix<Element>::pack(
-                1, depth, columns, reinterpret_cast<const Bfloat16Bits*>(data_), strides);
+                1, depth, columns, reinterpret_cast<const Bfloat16Bits*>(data_), strides, cut);
         }
         return PackedMatrix<Element>::pack(1, depth, columns, reinterpret_cast<const float*>(data_),
-                                           strides);
+                                           strides, cut);
     }
 
   private:
@@ -71,19 +71,21 @@ class CacheRows {
 
 /// Rows of `tensor` from element `offset` on, as a left operand.
 template <typename Element>
-LeftOperand<Element> rows_of(const Tensor& tensor, std::int64_t offset, std::int64_t width) {
+LeftOperand<Element> rows_of(const Tensor& tensor, std::int64_t offset, std::int64_t width,
+                             MantissaCut cut) {
     const MatrixStrides strides{0, width, 1};
     if (tensor.dtype() == DataType::BFLOAT16) {
-        return left_operand<Element>(elements<Bfloat16Bits>(tensor).data() + offset, strides);
+        return left_operand<Element>(elements<Bfloat16Bits>(tensor).data() + offset, strides, cut);
     }
-    return left_operand<Element>(elements<float>(tensor).data() + offset, strides);
+    return left_operand<Element>(elements<float>(tensor).data() + offset, strides, cut);
 }
 
 /// All queries of the heads that share one head of the cache.
 template <typename Element>
 void attend_group(const Tensor& queries, const Tensor& keys, const Tensor& values,
-                  const Attention& attention, const ScoreFunction& weigh, std::byte* output,
-                  DataType output_type, std::int64_t user, std::int64_t cache_head) {
+                  const Attention& attention, const Arithmetic& arithmetic,
+                  const ScoreFunction& weigh, std::byte* output, DataType output_type,
+                  std::int64_t user, std::int64_t cache_head) {
     const std::int64_t width = attention.width;
     const std::int64_t count = attention.keys[static_cast<std::size_t>(user)];
     const std::int64_t group = attention.query_heads / attention.cache.heads;
@@ -98,16 +100,17 @@ void attend_group(const Tensor& queries, const Tensor& keys, const Tensor& value
         return;
     }
     const auto packed_keys = CacheRows(keys, attention.cache, width, user, cache_head, count)
-                                 .pack<Element>(width, count, {0, 1, width});
+                                 .pack<Element>(width, count, {0, 1, width}, arithmetic.second());
     const auto packed_values = CacheRows(values, attention.cache, width, user, cache_head, count)
-                                   .pack<Element>(count, width, {0, width, 1});
+                                   .pack<Element>(count, width, {0, width, 1}, arithmetic.second());
     std::vector<float> scores(static_cast<std::size_t>(std::min(kBlockQueries, total) * count));
     for (std::int64_t block = 0; block < total; block += kBlockQueries) {
         const std::int64_t rows = std::min(kBlockQueries, total - block);
         const std::int64_t seen = visible_keys(attention, block, rows, count);
         multiply_serially<Element>(
-            0, rows, rows_of<Element>(queries, (first_row + block) * width, width),
-            packed_keys.leading(width, seen),
+            0, rows,
+            rows_of<Element>(queries, (first_row + block) * width, width, arithmetic.first()),
+            packed_keys.leading(width, seen), sums_of(arithmetic),
             [&](std::int64_t, std::int64_t row, std::int64_t block_rows, std::int64_t column,
                 std::int64_t columns, float* products, std::int64_t stride) {
                 for (std::int64_t r = 0; r < block_rows; ++r) {
@@ -121,8 +124,10 @@ void attend_group(const Tensor& queries, const Tensor& keys, const Tensor& value
                   static_cast<std::size_t>(seen));
         }
         multiply_serially<Element>(
-            0, rows, left_operand<Element>(static_cast<const float*>(scores.data()), {0, seen, 1}),
-            packed_values.leading(seen, width),
+            0, rows,
+            left_operand<Element>(static_cast<const float*>(scores.data()), {0, seen, 1},
+                                  arithmetic.first()),
+            packed_values.leading(seen, width), sums_of(arithmetic),
             [&](std::int64_t, std::int64_t row, std::int64_t block_rows, std::int64_t column,
                 std::int64_t columns, float* products, std::int64_t stride) {
                 ProductOutput result;
@@ -137,12 +142,13 @@ void attend_group(const Tensor& queries, const Tensor& keys, const Tensor& value
 }  // namespace
 
 void attend(const Tensor& queries, const Tensor& keys, const Tensor& values,
-            const Attention& attention, const ScoreFunction& weigh, const Tensor& output) {
+            const Attention& attention, const Arithmetic& arithmetic, const ScoreFunction& weigh,
+            const Tensor& output) {
     std::byte* stored = buffer_of(output).data();
     const auto groups = static_cast<std::size_t>(attention.users * attention.cache.heads);
     parallel_for(groups, 1, [&](std::size_t begin, std::size_t end) {
         for (auto i = static_cast<std::int64_t>(begin); i < static_cast<std::int64_t>(end); ++i) {
-            attend_group<NarrowElement>(queries, keys, values, attention, weigh, stored,
+            attend_group<NarrowElement>(queries, keys, values, attention, arithmetic, weigh, stored,
                                         output.dtype(), i / attention.cache.heads,
                                         i % attention.cache.heads);
         }

@@ -7,6 +7,7 @@
 #include <optional>
 #include <vector>
 
+#include "compute/arithmetic.hpp"
 #include "core/tensor_data.hpp"
 
 namespace ttcodegen::cpu {
@@ -41,6 +42,7 @@ using ScoreFunction = std::function<void(std::int64_t user, std::int64_t head, s
 /// Attends from queries (users, heads, queries, width) to `keys` and `values`; `output` has the
 /// shape of the queries.
 void attend(const Tensor& queries, const Tensor& keys, const Tensor& values,
-            const Attention& attention, const ScoreFunction& weigh, const Tensor& output);
+            const Attention& attention, const Arithmetic& arithmetic, const ScoreFunction& weigh,
+            const Tensor& output);
 
 }  // namespace ttcodegen::cpu

@@ -33,9 +33,10 @@ std::int64_t input_position(const ConvolutionAxis& axis, bool replicate, std::in
 template <typename Element, typename Source>
 class PixelGatherer {
   public:
-    PixelGatherer(const Convolution& convolution, const Source* input)
+    PixelGatherer(const Convolution& convolution, const Source* input, MantissaCut cut)
         : convolution_(convolution),
           input_(input),
+          cut_(cut),
           channels_(convolution.group_in()),
           line_(convolution.axes[2].kernel * channels_),
           lines_are_runs_(convolution.groups == 1 && convolution.axes[2].dilation == 1 &&
@@ -109,14 +110,15 @@ class PixelGatherer {
         }
     }
 
-    static void copy(const Source* source, std::int64_t count, Element* target) {
+    void copy(const Source* source, std::int64_t count, Element* target) const {
         for (std::int64_t i = 0; i < count; ++i) {
-            target[i] = convert_element<Element>(source[i]);
+            target[i] = cut_(convert_element<Element>(source[i]));
         }
     }
 
     const Convolution convolution_;
     const Source* input_;
+    const MantissaCut cut_;
     const std::int64_t channels_;
     const std::int64_t line_;
     const bool lines_are_runs_;
@@ -153,8 +155,8 @@ std::vector<float> weight_matrices(const Tensor& weights, const WeightStrides& s
 }
 
 std::uint64_t key_of(const WeightStrides& strides, DataType dtype, const Convolution& convolution,
-                     std::uint64_t form) {
-    std::uint64_t key = mix_key(form, static_cast<std::uint64_t>(dtype));
+                     MantissaCut cut, std::uint64_t form) {
+    std::uint64_t key = mix_key(mix_key(form, static_cast<std::uint64_t>(dtype)), cut.mask());
     for (const std::int64_t value :
          {strides.group, strides.out_channel, strides.in_channel, strides.tap, strides.first_tap,
           strides.channel_block, strides.block, convolution.taps(), convolution.groups,
@@ -167,21 +169,24 @@ std::uint64_t key_of(const WeightStrides& strides, DataType dtype, const Convolu
 template <typename Element>
 void convolve_as_product(const Tensor& input, const Tensor& weights, const WeightStrides& strides,
                          DataType weights_dtype, const Convolution& convolution,
-                         const ProductOutput& output) {
+                         const Arithmetic& arithmetic, const ProductOutput& output) {
     const std::int64_t depth = convolution.taps() * convolution.group_in();
     const std::int64_t columns = convolution.group_out();
     const auto packed = derive<PackedOperand<Element>>(
-        weights, key_of(strides, weights_dtype, convolution, 16 + sizeof(Element)), [&] {
+        weights,
+        key_of(strides, weights_dtype, convolution, arithmetic.second(), 16 + sizeof(Element)),
+        [&] {
             const auto matrices = weight_matrices(weights, strides, weights_dtype, convolution);
             return std::make_shared<PackedOperand<Element>>(
                 PackedMatrix<Element>::pack(convolution.groups, depth, columns, matrices.data(),
-                                            {depth * columns, columns, 1}));
+                                            {depth * columns, columns, 1}, arithmetic.second()));
         });
     visit_elements(input, [&](const auto* data) {
         using Source = std::remove_cvref_t<decltype(*data)>;
         multiply<Element>(
             convolution.groups, convolution.pixels(),
-            PixelGatherer<Element, Source>(convolution, data), packed->matrix,
+            PixelGatherer<Element, Source>(convolution, data, arithmetic.first()), packed->matrix,
+            sums_of(arithmetic),
             [&](std::int64_t group, std::int64_t row, std::int64_t rows, std::int64_t column,
                 std::int64_t count, float* block, std::int64_t stride) {
                 output.store(row, rows, group * columns + column, count, block, stride);
@@ -197,15 +202,16 @@ struct DepthwiseWeights : Derived {
 std::shared_ptr<const DepthwiseWeights> depthwise_weights(const Tensor& weights,
                                                           const WeightStrides& strides,
                                                           DataType dtype,
-                                                          const Convolution& convolution) {
-    return derive<DepthwiseWeights>(weights, key_of(strides, dtype, convolution, 1), [&] {
+                                                          const Convolution& convolution,
+                                                          MantissaCut cut) {
+    return derive<DepthwiseWeights>(weights, key_of(strides, dtype, convolution, cut, 1), [&] {
         const auto by_channel = weight_matrices(weights, strides, dtype, convolution);
         const auto taps = static_cast<std::size_t>(convolution.taps());
         const auto channels = static_cast<std::size_t>(convolution.in_channels);
         auto result = std::make_shared<DepthwiseWeights>();
         result->by_tap.resize(by_channel.size());
         for (std::size_t i = 0; i < by_channel.size(); ++i) {
-            result->by_tap[i % taps * channels + i / taps] = by_channel[i];
+            result->by_tap[i % taps * channels + i / taps] = cut(by_channel[i]);
         }
         return result;
     });
@@ -214,11 +220,13 @@ std::shared_ptr<const DepthwiseWeights> depthwise_weights(const Tensor& weights,
 /// One input channel for each output channel: no product to speak of, so channels are the vectors.
 void convolve_depthwise(const Tensor& input, const Tensor& weights, const WeightStrides& strides,
                         DataType weights_dtype, const Convolution& convolution,
-                        const ProductOutput& output) {
+                        const Arithmetic& arithmetic, const ProductOutput& output) {
+    const MantissaCut cut = arithmetic.first();
     constexpr std::int64_t chunk = 64;
     const std::int64_t channels = convolution.in_channels;
     const std::int64_t taps = convolution.taps();
-    const auto prepared = depthwise_weights(weights, strides, weights_dtype, convolution);
+    const auto prepared =
+        depthwise_weights(weights, strides, weights_dtype, convolution, arithmetic.second());
     const FloatElements elements(input);
     const auto& [depth_axis, height_axis, width_axis] = convolution.axes;
     const auto convolve_pixel = [&](std::int64_t pixel, std::int64_t first, std::int64_t count,
@@ -247,7 +255,7 @@ void convolve_depthwise(const Tensor& input, const Tensor& weights, const Weight
             const float* source = elements.data() + position * convolution.pixel_channels + first;
             const float* factors = prepared->by_tap.data() + tap * channels + first;
             for (std::int64_t c = 0; c < count; ++c) {
-                sums[c] += source[c] * factors[c];
+                sums[c] += cut(source[c]) * factors[c];
             }
         }
     };
@@ -269,15 +277,17 @@ void convolve_depthwise(const Tensor& input, const Tensor& weights, const Weight
 }  // namespace
 
 void convolve(const Tensor& input, const Tensor& weights, const WeightStrides& strides,
-              DataType weights_dtype, const Convolution& convolution, const ProductOutput& output) {
+              DataType weights_dtype, const Convolution& convolution, const Arithmetic& arithmetic,
+              const ProductOutput& output) {
     if (convolution.is_depthwise()) {
-        convolve_depthwise(input, weights, strides, weights_dtype, convolution, output);
+        convolve_depthwise(input, weights, strides, weights_dtype, convolution, arithmetic, output);
     } else if (std::is_same_v<NarrowElement, float> ||
                (fits_bfloat16(input.dtype()) && fits_bfloat16(weights_dtype))) {
         convolve_as_product<NarrowElement>(input, weights, strides, weights_dtype, convolution,
-                                           output);
+                                           arithmetic, output);
     } else {
-        convolve_as_product<float>(input, weights, strides, weights_dtype, convolution, output);
+        convolve_as_product<float>(input, weights, strides, weights_dtype, convolution, arithmetic,
+                                   output);
     }
 }
 

@@ -57,10 +57,12 @@ struct WeightStrides {
     std::int64_t block = 0;
 };
 
-/// Convolves and hands the sums to `output`, whose rows are pixels.
+/// Convolves and hands the sums to `output`, whose rows are pixels. Pixels are first operands of
+/// products, weights second ones.
 ///
 /// Weights are rounded to `weights_dtype` and kept in packed form with their tensor.
 void convolve(const Tensor& input, const Tensor& weights, const WeightStrides& strides,
-              DataType weights_dtype, const Convolution& convolution, const ProductOutput& output);
+              DataType weights_dtype, const Convolution& convolution, const Arithmetic& arithmetic,
+              const ProductOutput& output);
 
 }  // namespace ttcodegen::cpu

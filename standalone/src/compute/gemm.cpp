@@ -32,6 +32,7 @@ constexpr std::int64_t kTileColumns = kTileVectors * kLanes;
 constexpr std::size_t kAlignment = 64;
 
 using Vector = float __attribute__((vector_size(kLanes * sizeof(float))));
+using Words = std::uint32_t __attribute__((vector_size(kLanes * sizeof(float))));
 using UnalignedVector =
     float __attribute__((vector_size(kLanes * sizeof(float)), aligned(4), may_alias));
 
@@ -45,6 +46,9 @@ constexpr std::int64_t kBlockRows = (128 + kTileRows - 1) / kTileRows * kTileRow
 constexpr std::int64_t kBlockColumns = 384 / kTileColumns * kTileColumns;
 template <typename Element>
 constexpr std::int64_t kBlockDepth = 1024 / static_cast<std::int64_t>(sizeof(Element));
+// Depths of a tile, after which sums of 16 bits are rounded; blocks begin with a tile.
+constexpr std::int64_t kTileDepth = 32;
+static_assert(kBlockDepth<float> % kTileDepth == 0);
 // Keeps rows of a left block out of each other's cache sets.
 constexpr std::int64_t kRowPadding = 16;
 
@@ -75,8 +79,15 @@ inline void multiply_add(Vector (&sums)[kTileVectors], const Bfloat16Bits* left,
 }
 #endif
 
+/// Rounds to bfloat16, ties to even. What is added up is bfloat16 or a product of such numbers: no
+/// NaN among it has a mantissa that the carry could run through.
+inline Vector rounded_to_bfloat16(Vector sums) {
+    const Words bits = reinterpret_cast<Words>(sums);
+    return reinterpret_cast<Vector>((bits + 0x7fffU + ((bits >> 16) & 1U)) & 0xffff0000U);
+}
+
 /// block[Rows x kTileColumns] (+)= left[Rows x depth] * panel[depth x kTileColumns].
-template <typename Element, int Rows>
+template <typename Element, int Rows, Sums Kept>
 void multiply_tile(const Element* left, std::int64_t left_stride, const Element* panel,
                    std::int64_t depth, float* block, std::int64_t block_stride, bool accumulate) {
     constexpr std::int64_t step = kPairing<Element>;
@@ -91,10 +102,23 @@ void multiply_tile(const Element* left, std::int64_t left_stride, const Element*
             }
         }
     }
-    for (std::int64_t k = 0; k < depth; k += step, panel += step * kTileColumns) {
+    const std::int64_t tile = Kept == Sums::Float32 ? depth : kTileDepth;
+    for (std::int64_t begin = 0; begin < depth; begin += tile) {
+        const std::int64_t end = std::min(depth, begin + tile);
+        for (std::int64_t k = begin; k < end; k += step, panel += step * kTileColumns) {
 #pragma GCC unroll 12
-        for (int r = 0; r < Rows; ++r) {
-            multiply_add(sums[r], left + r * left_stride + k, panel);
+            for (int r = 0; r < Rows; ++r) {
+                multiply_add(sums[r], left + r * left_stride + k, panel);
+            }
+        }
+        if constexpr (Kept == Sums::Bfloat16) {
+#pragma GCC unroll 12
+            for (int r = 0; r < Rows; ++r) {
+#pragma GCC unroll 4
+                for (int v = 0; v < kTileVectors; ++v) {
+                    sums[r][v] = rounded_to_bfloat16(sums[r][v]);
+                }
+            }
         }
     }
 #pragma GCC unroll 12
@@ -110,15 +134,15 @@ template <typename Element>
 using TileKernel = void (*)(const Element*, std::int64_t, const Element*, std::int64_t, float*,
                             std::int64_t, bool);
 
-template <typename Element, std::size_t... Index>
+template <typename Element, Sums Kept, std::size_t... Index>
 constexpr std::array<TileKernel<Element>, sizeof...(Index)> tile_kernels(
     std::index_sequence<Index...>) {
-    return {&multiply_tile<Element, static_cast<int>(Index) + 1>...};
+    return {&multiply_tile<Element, static_cast<int>(Index) + 1, Kept>...};
 }
 
 /// Kernels by number of rows - 1, so that no work is done for rows that are not there.
-template <typename Element>
-constexpr auto kTileKernels = tile_kernels<Element>(std::make_index_sequence<kTileRows>{});
+template <typename Element, Sums Kept>
+constexpr auto kTileKernels = tile_kernels<Element, Kept>(std::make_index_sequence<kTileRows>{});
 
 /// Per-thread memory for blocks, kept between products.
 template <typename Element>
@@ -181,8 +205,10 @@ struct Blocking {
 template <typename Element>
 void multiply_block(std::int64_t batch, std::int64_t row, std::int64_t rows,
                     std::int64_t first_panel, std::int64_t panels, std::int64_t block_depth,
-                    const LeftOperand<Element>& left, const PackedMatrix<Element>& right,
+                    const LeftOperand<Element>& left, const PackedMatrix<Element>& right, Sums sums,
                     const BlockConsumer& consume) {
+    const auto& kernels = sums == Sums::Float32 ? kTileKernels<Element, Sums::Float32>
+                                                : kTileKernels<Element, Sums::Bfloat16>;
     Workspace<Element>& workspace = Workspace<Element>::of_thread();
     const std::int64_t left_stride = std::min(block_depth, right.padded_depth()) + kRowPadding;
     const std::int64_t block_stride = panels * kTileColumns;
@@ -201,7 +227,7 @@ void multiply_block(std::int64_t batch, std::int64_t row, std::int64_t rows,
         for (std::int64_t p = 0; p < panels; ++p) {
             const Element* panel = right.panel(right_batch, first_panel + p, depth);
             for (std::int64_t r = 0; r < rows; r += kTileRows) {
-                const auto kernel = kTileKernels<Element>[static_cast<std::size_t>(
+                const auto kernel = kernels[static_cast<std::size_t>(
                     std::min<std::int64_t>(kTileRows, rows - r) - 1)];
                 kernel(workspace.left.data() + r * left_stride, left_stride, panel, padded,
                        workspace.block.data() + r * block_stride + p * kTileColumns, block_stride,
@@ -270,7 +296,7 @@ const Element* PackedMatrix<Element>::panel(std::int64_t batch, std::int64_t pan
 template <typename Element>
 template <typename Source>
 void PackedMatrix<Element>::pack_panel(std::int64_t batch, std::int64_t panel, const Source* data,
-                                       MatrixStrides strides) {
+                                       MatrixStrides strides, MantissaCut cut) {
     constexpr std::int64_t pairing = kPairing<Element>;
     // Depths packed at a time: transposing them stays in the first-level cache.
     constexpr std::int64_t chunk = 16;
@@ -287,7 +313,7 @@ void PackedMatrix<Element>::pack_panel(std::int64_t batch, std::int64_t panel, c
     if (strides.column == 1) {
         for (std::int64_t k = 0; k < depth_; ++k) {
             for (std::int64_t n = 0; n < present; ++n) {
-                place(k, n) = convert_element<Element>(source[k * strides.row + n]);
+                place(k, n) = cut(convert_element<Element>(source[k * strides.row + n]));
             }
         }
         return;
@@ -297,7 +323,7 @@ void PackedMatrix<Element>::pack_panel(std::int64_t batch, std::int64_t panel, c
         for (std::int64_t n = 0; n < present; ++n) {
             for (std::int64_t k = begin; k < end; ++k) {
                 place(k, n) =
-                    convert_element<Element>(source[n * strides.column + k * strides.row]);
+                    cut(convert_element<Element>(source[n * strides.column + k * strides.row]));
             }
         }
     }
@@ -307,10 +333,10 @@ template <typename Element>
 template <typename Source>
 PackedMatrix<Element> PackedMatrix<Element>::pack(std::int64_t batches, std::int64_t depth,
                                                   std::int64_t columns, const Source* data,
-                                                  MatrixStrides strides) {
+                                                  MatrixStrides strides, MantissaCut cut) {
     PackedMatrix packed(batches, depth, columns);
     for_each_index(batches * packed.panels_, depth * kTileColumns, [&](std::int64_t index) {
-        packed.pack_panel(index / packed.panels_, index % packed.panels_, data, strides);
+        packed.pack_panel(index / packed.panels_, index % packed.panels_, data, strides, cut);
     });
     return packed;
 }
@@ -319,7 +345,7 @@ template <typename Element>
 template <typename Source>
 PackedMatrix<Element> PackedMatrix<Element>::pack_part(std::int64_t depth, std::int64_t first,
                                                        std::int64_t columns, const Source* data,
-                                                       MatrixStrides strides) {
+                                                       MatrixStrides strides, MantissaCut cut) {
     thread_local std::shared_ptr<Element[]> memory;
     thread_local std::size_t available = 0;
     PackedMatrix part(1, depth, columns, nullptr);
@@ -329,37 +355,38 @@ PackedMatrix<Element> PackedMatrix<Element>::pack_part(std::int64_t depth, std::
     }
     part.data_ = memory;
     for (std::int64_t panel = 0; panel < part.panels_; ++panel) {
-        part.pack_panel(0, panel, data + first * strides.column, strides);
+        part.pack_panel(0, panel, data + first * strides.column, strides, cut);
     }
     return part;
 }
 
 template <typename Element, typename Source>
-LeftOperand<Element> left_operand(const Source* data, MatrixStrides strides) {
-    return
-        [data, strides](std::int64_t batch, std::int64_t row, std::int64_t rows, std::int64_t depth,
-                        std::int64_t depths, Element* out, std::int64_t stride) {
-            const Source* source =
-                data + batch * strides.batch + row * strides.row + depth * strides.column;
-            if (strides.column == 1) {
-                for (std::int64_t r = 0; r < rows; ++r) {
-                    std::transform(source + r * strides.row, source + r * strides.row + depths,
-                                   out + r * stride, convert_element<Element, Source>);
-                }
-                return;
+LeftOperand<Element> left_operand(const Source* data, MatrixStrides strides, MantissaCut cut) {
+    return [data, strides, cut](std::int64_t batch, std::int64_t row, std::int64_t rows,
+                                std::int64_t depth, std::int64_t depths, Element* out,
+                                std::int64_t stride) {
+        const Source* source =
+            data + batch * strides.batch + row * strides.row + depth * strides.column;
+        if (strides.column == 1) {
+            for (std::int64_t r = 0; r < rows; ++r) {
+                std::transform(
+                    source + r * strides.row, source + r * strides.row + depths, out + r * stride,
+                    [cut](Source element) { return cut(convert_element<Element>(element)); });
             }
-            for (std::int64_t k = 0; k < depths; ++k) {
-                for (std::int64_t r = 0; r < rows; ++r) {
-                    out[r * stride + k] =
-                        convert_element<Element>(source[r * strides.row + k * strides.column]);
-                }
+            return;
+        }
+        for (std::int64_t k = 0; k < depths; ++k) {
+            for (std::int64_t r = 0; r < rows; ++r) {
+                out[r * stride + k] =
+                    cut(convert_element<Element>(source[r * strides.row + k * strides.column]));
             }
-        };
+        }
+    };
 }
 
 template <typename Element>
 void multiply(std::int64_t batches, std::int64_t rows, const LeftOperand<Element>& left,
-              const PackedMatrix<Element>& right, const BlockConsumer& consume) {
+              const PackedMatrix<Element>& right, Sums sums, const BlockConsumer& consume) {
     if (batches == 0 || rows == 0 || right.columns() == 0) {
         return;
     }
@@ -376,19 +403,20 @@ void multiply(std::int64_t batches, std::int64_t rows, const LeftOperand<Element
         const std::int64_t panel = index / row_blocks % panel_blocks * blocking.panels;
         multiply_block(batch, row, std::min(blocking.rows, rows - row), panel,
                        std::min(blocking.panels, right.panels() - panel), blocking.depth, left,
-                       right, consume);
+                       right, sums, consume);
     });
 }
 
 template <typename Element, typename Source>
 void multiply_unpacked(std::int64_t batches, std::int64_t rows, const LeftOperand<Element>& left,
                        std::int64_t right_batches, std::int64_t depth, std::int64_t columns,
-                       const Source* right, MatrixStrides strides, const BlockConsumer& consume) {
+                       const Source* right, MatrixStrides strides, MantissaCut cut, Sums sums,
+                       const BlockConsumer& consume) {
     const std::int64_t parts = (columns + kBlockColumns - 1) / kBlockColumns;
     if (batches * parts < 2 * static_cast<std::int64_t>(thread_count())) {
         multiply(batches, rows, left,
-                 PackedMatrix<Element>::pack(right_batches, depth, columns, right, strides),
-                 consume);
+                 PackedMatrix<Element>::pack(right_batches, depth, columns, right, strides, cut),
+                 sums, consume);
         return;
     }
     const std::int64_t work = rows * kBlockColumns / kLanes * depth;
@@ -397,9 +425,9 @@ void multiply_unpacked(std::int64_t batches, std::int64_t rows, const LeftOperan
         const std::int64_t first = index % parts * kBlockColumns;
         const auto part = PackedMatrix<Element>::pack_part(
             depth, first, std::min(kBlockColumns, columns - first),
-            right + (right_batches == 1 ? 0 : batch) * strides.batch, strides);
+            right + (right_batches == 1 ? 0 : batch) * strides.batch, strides, cut);
         multiply_serially<Element>(
-            batch, rows, left, part,
+            batch, rows, left, part, sums,
             [&](std::int64_t block_batch, std::int64_t row, std::int64_t block_rows,
                 std::int64_t column, std::int64_t block_columns, float* block,
                 std::int64_t stride) {
@@ -410,40 +438,40 @@ void multiply_unpacked(std::int64_t batches, std::int64_t rows, const LeftOperan
 
 template <typename Element>
 void multiply_serially(std::int64_t batch, std::int64_t rows, const LeftOperand<Element>& left,
-                       const PackedMatrix<Element>& right, const BlockConsumer& consume) {
+                       const PackedMatrix<Element>& right, Sums sums,
+                       const BlockConsumer& consume) {
     const Blocking blocking = Blocking::of(1, rows, right, 0);
     for (std::int64_t panel = 0; panel < right.panels(); panel += blocking.panels) {
         for (std::int64_t row = 0; row < rows; row += blocking.rows) {
             multiply_block(batch, row, std::min(blocking.rows, rows - row), panel,
                            std::min(blocking.panels, right.panels() - panel), blocking.depth, left,
-                           right, consume);
+                           right, sums, consume);
         }
     }
 }
 
-#define TTCODEGEN_INSTANTIATE_GEMM(Element)                                                        \
-    template class PackedMatrix<Element>;                                                          \
-    template PackedMatrix<Element> PackedMatrix<Element>::pack(                                    \
-        std::int64_t, std::int64_t, std::int64_t, const float*, MatrixStrides);                    \
-    template PackedMatrix<Element> PackedMatrix<Element>::pack(                                    \
-        std::int64_t, std::int64_t, std::int64_t, const Bfloat16Bits*, MatrixStrides);             \
-    template void multiply_unpacked(std::int64_t, std::int64_t, const LeftOperand<Element>&,       \
-                                    std::int64_t, std::int64_t, std::int64_t, const float*,        \
-                                    MatrixStrides, const BlockConsumer&);                          \
-    template void multiply_unpacked(std::int64_t, std::int64_t, const LeftOperand<Element>&,       \
-                                    std::int64_t, std::int64_t, std::int64_t, const Bfloat16Bits*, \
-                                    MatrixStrides, const BlockConsumer&);                          \
-    template LeftOperand<Element> left_operand(const float*, MatrixStrides);                       \
-    template LeftOperand<Element> left_operand(const Bfloat16Bits*, MatrixStrides);                \
-    template void multiply(std::int64_t, std::int64_t, const LeftOperand<Element>&,                \
-                           const PackedMatrix<Element>&, const BlockConsumer&);                    \
-    template void multiply_serially(std::int64_t, std::int64_t, const LeftOperand<Element>&,       \
-                                    const PackedMatrix<Element>&, const BlockConsumer&);
+#define TTCODEGEN_INSTANTIATE_GEMM_OF(Element, Source)                                        \
+    template PackedMatrix<Element> PackedMatrix<Element>::pack(                               \
+        std::int64_t, std::int64_t, std::int64_t, const Source*, MatrixStrides, MantissaCut); \
+    template void multiply_unpacked(std::int64_t, std::int64_t, const LeftOperand<Element>&,  \
+                                    std::int64_t, std::int64_t, std::int64_t, const Source*,  \
+                                    MatrixStrides, MantissaCut, Sums, const BlockConsumer&);  \
+    template LeftOperand<Element> left_operand(const Source*, MatrixStrides, MantissaCut);
+
+#define TTCODEGEN_INSTANTIATE_GEMM(Element)                                                  \
+    template class PackedMatrix<Element>;                                                    \
+    TTCODEGEN_INSTANTIATE_GEMM_OF(Element, float)                                            \
+    TTCODEGEN_INSTANTIATE_GEMM_OF(Element, Bfloat16Bits)                                     \
+    template void multiply(std::int64_t, std::int64_t, const LeftOperand<Element>&,          \
+                           const PackedMatrix<Element>&, Sums, const BlockConsumer&);        \
+    template void multiply_serially(std::int64_t, std::int64_t, const LeftOperand<Element>&, \
+                                    const PackedMatrix<Element>&, Sums, const BlockConsumer&);
 
 TTCODEGEN_INSTANTIATE_GEMM(float)
 #if defined(__AVX512BF16__)
 TTCODEGEN_INSTANTIATE_GEMM(Bfloat16Bits)
 #endif
 #undef TTCODEGEN_INSTANTIATE_GEMM
+#undef TTCODEGEN_INSTANTIATE_GEMM_OF
 
 }  // namespace ttcodegen::cpu

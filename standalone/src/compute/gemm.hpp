@@ -5,6 +5,7 @@
 #include <memory>
 #include <type_traits>
 
+#include "compute/arithmetic.hpp"
 #include "core/numeric.hpp"
 
 namespace ttcodegen::cpu {
@@ -32,6 +33,15 @@ inline To convert_element(From value) {
     }
 }
 
+/// In what the sums of a product are kept: in float, or rounded to bfloat16 after every tile of the
+/// depth, as where destination registers have 16 bits.
+enum class Sums : std::uint8_t { Float32, Bfloat16 };
+
+/// The sums that an arithmetic has.
+inline Sums sums_of(const Arithmetic& arithmetic) {
+    return arithmetic.narrow_sums ? Sums::Bfloat16 : Sums::Float32;
+}
+
 /// Strides, in elements, of a batch of matrices in memory.
 struct MatrixStrides {
     std::int64_t batch = 0;
@@ -47,16 +57,17 @@ class PackedMatrix {
   public:
     PackedMatrix(std::int64_t batches, std::int64_t depth, std::int64_t columns);
 
-    /// Packs matrices that lie in memory with the given strides. Source is float or Bfloat16Bits.
+    /// Packs matrices that lie in memory with the given strides. Source is float or Bfloat16Bits;
+    /// `cut` is what is left of the elements.
     template <typename Source>
     static PackedMatrix pack(std::int64_t batches, std::int64_t depth, std::int64_t columns,
-                             const Source* data, MatrixStrides strides);
+                             const Source* data, MatrixStrides strides, MantissaCut cut);
 
     /// Packs columns [first, first + columns) of one matrix on the calling thread, into memory that
     /// the thread's next call uses again.
     template <typename Source>
     static PackedMatrix pack_part(std::int64_t depth, std::int64_t first, std::int64_t columns,
-                                  const Source* data, MatrixStrides strides);
+                                  const Source* data, MatrixStrides strides, MantissaCut cut);
 
     /// The first depths and columns, sharing the elements. `depth` is a multiple of 2.
     PackedMatrix leading(std::int64_t depth, std::int64_t columns) const;
@@ -77,7 +88,7 @@ class PackedMatrix {
     std::size_t size() const { return static_cast<std::size_t>(batches_ * batch_size_); }
     template <typename Source>
     void pack_panel(std::int64_t batch, std::int64_t panel, const Source* data,
-                    MatrixStrides strides);
+                    MatrixStrides strides, MantissaCut cut);
     Element* panel_begin(std::int64_t batch, std::int64_t panel);
 
     std::int64_t batches_;
@@ -104,27 +115,29 @@ using BlockConsumer =
     std::function<void(std::int64_t batch, std::int64_t row, std::int64_t rows, std::int64_t column,
                        std::int64_t columns, float* block, std::int64_t stride)>;
 
-/// A left operand that lies in memory with the given strides. Source is float or Bfloat16Bits.
+/// A left operand that lies in memory with the given strides. Source is float or Bfloat16Bits;
+/// `cut` is what is left of the elements.
 template <typename Element, typename Source>
-LeftOperand<Element> left_operand(const Source* data, MatrixStrides strides);
+LeftOperand<Element> left_operand(const Source* data, MatrixStrides strides, MantissaCut cut);
 
-/// `batches` products of a (rows x depth) left operand with the packed right operand, accumulated
-/// in float, block-wise over the thread pool. A right operand with one batch serves all batches.
+/// `batches` products of a (rows x depth) left operand with the packed right operand, block-wise
+/// over the thread pool. A right operand with one batch serves all batches.
 template <typename Element>
 void multiply(std::int64_t batches, std::int64_t rows, const LeftOperand<Element>& left,
-              const PackedMatrix<Element>& right, const BlockConsumer& consume);
+              const PackedMatrix<Element>& right, Sums sums, const BlockConsumer& consume);
 
 /// The product with a right operand that is used once: it is packed piece by piece, so that the
 /// pieces stay in the cache.
 template <typename Element, typename Source>
 void multiply_unpacked(std::int64_t batches, std::int64_t rows, const LeftOperand<Element>& left,
                        std::int64_t right_batches, std::int64_t depth, std::int64_t columns,
-                       const Source* right, MatrixStrides strides, const BlockConsumer& consume);
+                       const Source* right, MatrixStrides strides, MantissaCut cut, Sums sums,
+                       const BlockConsumer& consume);
 
 /// The product with a packed operand on the calling thread only, for callers that are parallel
 /// themselves.
 template <typename Element>
 void multiply_serially(std::int64_t batch, std::int64_t rows, const LeftOperand<Element>& left,
-                       const PackedMatrix<Element>& right, const BlockConsumer& consume);
+                       const PackedMatrix<Element>& right, Sums sums, const BlockConsumer& consume);
 
 }  // namespace ttcodegen::cpu

@@ -3,29 +3,27 @@
 namespace ttcodegen::cpu {
 
 template <typename Element>
-std::shared_ptr<const PackedOperand<Element>> packed_operand(const Tensor& tensor,
-                                                             std::int64_t batches,
-                                                             std::int64_t depth,
-                                                             std::int64_t columns,
-                                                             MatrixStrides strides) {
-    std::uint64_t key = sizeof(Element);
+std::shared_ptr<const PackedOperand<Element>> packed_operand(
+    const Tensor& tensor, std::int64_t batches, std::int64_t depth, std::int64_t columns,
+    MatrixStrides strides, MantissaCut cut) {
+    std::uint64_t key = mix_key(sizeof(Element), cut.mask());
     for (const std::int64_t value : {batches, depth, columns, strides.row, strides.column}) {
         key = mix_key(key, static_cast<std::uint64_t>(value));
     }
     return buffer_of(tensor).derived<PackedOperand<Element>>(key, [&] {
         return visit_elements(tensor, [&](const auto* data) {
             return std::make_shared<PackedOperand<Element>>(
-                PackedMatrix<Element>::pack(batches, depth, columns, data, strides));
+                PackedMatrix<Element>::pack(batches, depth, columns, data, strides, cut));
         });
     });
 }
 
 template std::shared_ptr<const PackedOperand<float>> packed_operand(const Tensor&, std::int64_t,
                                                                     std::int64_t, std::int64_t,
-                                                                    MatrixStrides);
+                                                                    MatrixStrides, MantissaCut);
 #ifdef __AVX512BF16__
 template std::shared_ptr<const PackedOperand<Bfloat16Bits>> packed_operand(
-    const Tensor&, std::int64_t, std::int64_t, std::int64_t, MatrixStrides);
+    const Tensor&, std::int64_t, std::int64_t, std::int64_t, MatrixStrides, MantissaCut);
 #endif
 
 void ProductOutput::store(std::int64_t row, std::int64_t rows, std::int64_t column,

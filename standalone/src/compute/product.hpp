@@ -51,14 +51,12 @@ struct PackedOperand : Derived {
     PackedMatrix<Element> matrix;
 };
 
-/// `tensor` as `batches` right operands of depth x columns, lying with these strides; kept with its
-/// elements.
+/// What is left of the elements of `tensor`, as `batches` right operands of depth x columns lying
+/// with these strides; kept with its elements.
 template <typename Element>
-std::shared_ptr<const PackedOperand<Element>> packed_operand(const Tensor& tensor,
-                                                             std::int64_t batches,
-                                                             std::int64_t depth,
-                                                             std::int64_t columns,
-                                                             MatrixStrides strides);
+std::shared_ptr<const PackedOperand<Element>> packed_operand(
+    const Tensor& tensor, std::int64_t batches, std::int64_t depth, std::int64_t columns,
+    MatrixStrides strides, MantissaCut cut);
 
 /// The sums of a product on their way to an output tensor: scale, bias, activation, rounding.
 struct ProductOutput {

@@ -102,6 +102,38 @@ void reduce(const ReductionPlan& plan, const Value* input, const Value* centers,
     }
 }
 
+/// As `reduce`, without centers: elements are accumulated in groups of a tile's 32, and `round` is
+/// applied to what is there after each.
+template <typename Value, typename Operation, typename Round>
+void reduce_by_tiles(const ReductionPlan& plan, const Value* input, Value* output,
+                     const Operation& operation, const Round& round) {
+    constexpr std::size_t tile = 32;
+    const std::size_t step = plan.run_is_reduced() ? plan.run() : 1;
+    const auto reduce_one = [&](const Value* elements) {
+        Value total = operation.identity();
+        Value part = operation.identity();
+        std::size_t count = 0;
+        for (const std::size_t offset : plan.reduced()) {
+            for (std::size_t j = 0; j < step; ++j) {
+                part = operation.accumulate(part, elements[offset + j], Value{});
+                if (++count % tile == 0) {
+                    total = round(operation.merge(total, part));
+                    part = operation.identity();
+                }
+            }
+        }
+        return round(operation.merge(total, part));
+    };
+    const std::size_t columns = plan.run_is_reduced() ? 1 : plan.run();
+    const std::size_t grain = std::max<std::size_t>(
+        1, (std::size_t{1} << 15) / std::max<std::size_t>(1, plan.inputs_of_each()));
+    parallel_for(plan.outputs(), grain, [&](std::size_t begin, std::size_t end) {
+        for (std::size_t i = begin; i < end; ++i) {
+            output[i] = reduce_one(input + plan.kept()[i / columns] + i % columns);
+        }
+    });
+}
+
 struct SumOperation {
     template <typename Value>
     static Value accumulate(Value sum, Value element, Value center) {

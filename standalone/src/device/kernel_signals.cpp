@@ -42,19 +42,22 @@ struct sigaction old_actions[64];
 
 int timer_signal() { return SIGRTMIN + 5; }
 
-std::uintptr_t& instruction(ucontext_t& context) {
+/// A register in what the kernel saved, whatever integer type the system's headers give it there.
+using Register __attribute__((may_alias)) = std::uintptr_t;
+
+Register& instruction(ucontext_t& context) {
 #if defined(__x86_64__)
-    return reinterpret_cast<std::uintptr_t&>(context.uc_mcontext.gregs[REG_RIP]);
+    return reinterpret_cast<Register&>(context.uc_mcontext.gregs[REG_RIP]);
 #else
-    return reinterpret_cast<std::uintptr_t&>(context.uc_mcontext.pc);
+    return reinterpret_cast<Register&>(context.uc_mcontext.pc);
 #endif
 }
 
-std::uintptr_t& stack_pointer(ucontext_t& context) {
+Register& stack_pointer(ucontext_t& context) {
 #if defined(__x86_64__)
-    return reinterpret_cast<std::uintptr_t&>(context.uc_mcontext.gregs[REG_RSP]);
+    return reinterpret_cast<Register&>(context.uc_mcontext.gregs[REG_RSP]);
 #else
-    return reinterpret_cast<std::uintptr_t&>(context.uc_mcontext.sp);
+    return reinterpret_cast<Register&>(context.uc_mcontext.sp);
 #endif
 }
 

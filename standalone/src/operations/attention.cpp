@@ -26,6 +26,12 @@ float scale_of(std::optional<float> scale, uint32_t width) {
     return scale.value_or(1.0F / std::sqrt(static_cast<float>(width)));
 }
 
+Arithmetic arithmetic_of_attention(const Tensor& queries, const Tensor& keys,
+                                   const std::optional<DeviceComputeKernelConfig>& compute) {
+    return arithmetic_of(compute, ComputeDefault::attention,
+                         std::array{queries.dtype(), keys.dtype()}, false);
+}
+
 /// Everything that happens between the dot products and the weights of a query.
 struct Weighting {
     float scale = 1.0F;
@@ -205,7 +211,8 @@ void check_pages_in_use(const Attention& attention) {
 Tensor chunked(const Tensor& q, const Tensor& k, const Tensor& v, const Tensor& page_table,
                int64_t chunk_start, std::optional<float> scale,
                const std::optional<MemoryConfig>& memory_config,
-               const std::optional<SDPAProgramConfig>& program_config) {
+               const std::optional<SDPAProgramConfig>& program_config,
+               const std::optional<DeviceComputeKernelConfig>& compute) {
     for (const Tensor* operand : {&q, &k, &v}) {
         check_prefill_operand(*operand);
     }
@@ -232,18 +239,22 @@ Tensor chunked(const Tensor& q, const Tensor& k, const Tensor& v, const Tensor& 
     weighting.causal_from = chunk_start;
     attention.causal_from = chunk_start;
     const Tensor output = make_output(q, memory_config);
-    attend(q, k, v, attention, std::cref(weighting), output);
+    attend(q, k, v, attention, arithmetic_of_attention(q, k, compute), std::cref(weighting),
+           output);
     return output;
 }
 
 }  // namespace
 
-Tensor scaled_dot_product_attention(
-    const Tensor& input_tensor_q, const Tensor& input_tensor_k, const Tensor& input_tensor_v,
-    const std::optional<Tensor>& attn_mask, bool is_causal, std::optional<float> scale,
-    std::optional<uint32_t> sliding_window_size, const std::optional<MemoryConfig>& memory_config,
-    std::optional<SDPAProgramConfig> program_config, std::optional<DeviceComputeKernelConfig>,
-    const std::optional<Tensor>& attention_sink) {
+Tensor scaled_dot_product_attention(const Tensor& input_tensor_q, const Tensor& input_tensor_k,
+                                    const Tensor& input_tensor_v,
+                                    const std::optional<Tensor>& attn_mask, bool is_causal,
+                                    std::optional<float> scale,
+                                    std::optional<uint32_t> sliding_window_size,
+                                    const std::optional<MemoryConfig>& memory_config,
+                                    std::optional<SDPAProgramConfig> program_config,
+                                    std::optional<DeviceComputeKernelConfig> compute_kernel_config,
+                                    const std::optional<Tensor>& attention_sink) {
     for (const Tensor* operand : {&input_tensor_q, &input_tensor_k, &input_tensor_v}) {
         check_prefill_operand(*operand);
     }
@@ -281,7 +292,9 @@ Tensor scaled_dot_product_attention(
                               std::vector<int64_t>(q[0], k[2]),
                               weighting.causal_from};
     const Tensor output = make_output(input_tensor_q, memory_config);
-    attend(input_tensor_q, input_tensor_k, input_tensor_v, attention, std::cref(weighting), output);
+    attend(input_tensor_q, input_tensor_k, input_tensor_v, attention,
+           arithmetic_of_attention(input_tensor_q, input_tensor_k, compute_kernel_config),
+           std::cref(weighting), output);
     return output;
 }
 
@@ -289,16 +302,18 @@ Tensor chunked_scaled_dot_product_attention(
     const Tensor& input_tensor_q, const Tensor& input_tensor_k, const Tensor& input_tensor_v,
     const Tensor& page_table_tensor, int64_t chunk_start_idx, std::optional<float> scale,
     const std::optional<MemoryConfig>& memory_config,
-    std::optional<SDPAProgramConfig> program_config, std::optional<DeviceComputeKernelConfig>) {
+    std::optional<SDPAProgramConfig> program_config,
+    std::optional<DeviceComputeKernelConfig> compute_kernel_config) {
     return chunked(input_tensor_q, input_tensor_k, input_tensor_v, page_table_tensor,
-                   chunk_start_idx, scale, memory_config, program_config);
+                   chunk_start_idx, scale, memory_config, program_config, compute_kernel_config);
 }
 
 Tensor chunked_scaled_dot_product_attention(
     const Tensor& input_tensor_q, const Tensor& input_tensor_k, const Tensor& input_tensor_v,
     const Tensor& page_table_tensor, const Tensor& chunk_start_idx_tensor,
     std::optional<float> scale, const std::optional<MemoryConfig>& memory_config,
-    std::optional<SDPAProgramConfig> program_config, std::optional<DeviceComputeKernelConfig>) {
+    std::optional<SDPAProgramConfig> program_config,
+    std::optional<DeviceComputeKernelConfig> compute_kernel_config) {
     require_on_device(chunk_start_idx_tensor, "chunk_start_idx tensor");
     TT_FATAL(chunk_start_idx_tensor.dtype() == DataType::INT32,
              "chunk_start_idx tensor must be int32. Got {}", chunk_start_idx_tensor.dtype());
@@ -307,7 +322,7 @@ Tensor chunked_scaled_dot_product_attention(
              chunk_start_idx_tensor.logical_shape());
     return chunked(input_tensor_q, input_tensor_k, input_tensor_v, page_table_tensor,
                    elements<int32_t>(chunk_start_idx_tensor)[0], scale, memory_config,
-                   program_config);
+                   program_config, compute_kernel_config);
 }
 
 namespace {
@@ -323,6 +338,7 @@ struct DecodeArguments {
     std::optional<float> scale;
     int64_t window;
     const std::optional<MemoryConfig>& memory_config;
+    const std::optional<DeviceComputeKernelConfig>& compute;
 };
 
 void check_decode_operands(const DecodeArguments& arguments) {
@@ -444,7 +460,8 @@ Tensor decode(const DecodeArguments& arguments, const Attention& attention) {
         }
         weighting(user, head, 0, scores, count);
     };
-    attend(arguments.q, arguments.k, arguments.v, attention, weigh, output);
+    attend(arguments.q, arguments.k, arguments.v, attention,
+           arithmetic_of_attention(arguments.q, arguments.k, arguments.compute), weigh, output);
     return output;
 }
 
@@ -456,12 +473,13 @@ Tensor scaled_dot_product_attention_decode(
     const std::vector<uint32_t>& cur_pos, const std::optional<const Tensor>& cur_pos_tensor,
     const std::optional<const Tensor>& attention_sink, std::optional<float> scale,
     std::optional<uint32_t> sliding_window_size, const std::optional<MemoryConfig>& memory_config,
-    std::optional<SDPAProgramConfig> program_config, std::optional<DeviceComputeKernelConfig>,
+    std::optional<SDPAProgramConfig> program_config,
+    std::optional<DeviceComputeKernelConfig> compute_kernel_config,
     std::optional<bool> share_cache) {
     const DecodeArguments arguments{
-        input_tensor_q, input_tensor_k, input_tensor_v, is_causal,
-        attn_mask,      attention_sink, scale,          sliding_window_size.value_or(0),
-        memory_config};
+        input_tensor_q, input_tensor_k,       input_tensor_v, is_causal,
+        attn_mask,      attention_sink,       scale,          sliding_window_size.value_or(0),
+        memory_config,  compute_kernel_config};
     check_decode_operands(arguments);
     check_key_chunks(program_config);
     const Shape& q = input_tensor_q.logical_shape();
@@ -493,11 +511,12 @@ Tensor paged_scaled_dot_product_attention_decode(
     const std::optional<const Tensor>& cur_pos_tensor,
     const std::optional<const Tensor>& attention_sink, std::optional<float> scale,
     std::optional<uint32_t> sliding_window_size, const std::optional<MemoryConfig>& memory_config,
-    std::optional<SDPAProgramConfig> program_config, std::optional<DeviceComputeKernelConfig>) {
+    std::optional<SDPAProgramConfig> program_config,
+    std::optional<DeviceComputeKernelConfig> compute_kernel_config) {
     const DecodeArguments arguments{
-        input_tensor_q, input_tensor_k, input_tensor_v, is_causal,
-        attn_mask,      attention_sink, scale,          sliding_window_size.value_or(0),
-        memory_config};
+        input_tensor_q, input_tensor_k,       input_tensor_v, is_causal,
+        attn_mask,      attention_sink,       scale,          sliding_window_size.value_or(0),
+        memory_config,  compute_kernel_config};
     check_decode_operands(arguments);
     check_key_chunks(program_config);
     const Shape& q = input_tensor_q.logical_shape();

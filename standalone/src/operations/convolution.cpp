@@ -32,6 +32,7 @@ struct ConvolutionArguments {
     std::optional<DataType> dtype;
     const std::optional<const Tensor>& bias;
     Conv2dConfig config;
+    std::optional<DeviceComputeKernelConfig> compute;
     std::optional<MemoryConfig> memory_config;
     bool is_one_dimensional = false;
     /// Whether the input is brought to L1 as a whole (Conv2dSliceConfig::SliceType::L1_FULL).
@@ -214,9 +215,13 @@ Tensor run(const ConvolutionArguments& arguments) {
         bias.emplace(*arguments.bias);
         output.bias = bias->data();
     }
-    convolve(arguments.input, arguments.weights, weight_strides(arguments),
-             arguments.config.weights_dtype.value_or(arguments.weights.dtype()), convolution,
-             output);
+    const DataType weights_dtype =
+        arguments.config.weights_dtype.value_or(arguments.weights.dtype());
+    const Arithmetic arithmetic = arithmetic_of(arguments.compute, ComputeDefault::convolution,
+                                                std::array{arguments.input.dtype(), weights_dtype},
+                                                dtype == DataType::FLOAT32);
+    convolve(arguments.input, arguments.weights, weight_strides(arguments), weights_dtype,
+             convolution, arithmetic, output);
     finish_block_float(result);
     if (arguments.config.deallocate_activation && on_device(arguments.input) &&
         arguments.input.memory_config().is_l1()) {
@@ -270,7 +275,7 @@ Conv2dResultWithOptions conv2d(
     std::array<uint32_t, 2> dilation, uint32_t groups, const std::optional<const DataType>& dtype,
     const std::optional<const Tensor>& bias_tensor,
     const std::optional<const Conv2dConfig>& conv_config_,
-    const std::optional<const DeviceComputeKernelConfig>&,
+    const std::optional<const DeviceComputeKernelConfig>& compute_config_,
     const std::optional<const MemoryConfig>& memory_config_,
     const std::optional<const Conv2dSliceConfig>& dram_slice_config, bool return_output_dim,
     bool return_weights_and_bias) {
@@ -287,9 +292,9 @@ Conv2dResultWithOptions conv2d(
         out_channels,
         groups,
         config.padding_mode == prim::sliding_window::PaddingMode::Replicate};
-    const ConvolutionArguments arguments{input_tensor, weight_tensor,  device, convolution,
-                                         false,        false,          dtype,  bias_tensor,
-                                         config,       memory_config_, false,  is_in_l1};
+    const ConvolutionArguments arguments{
+        input_tensor, weight_tensor, device,          convolution,    false, false,   dtype,
+        bias_tensor,  config,        compute_config_, memory_config_, false, is_in_l1};
     return with_options<Conv2dResultWithOptions>(arguments, run(arguments),
                                                  output_size(convolution), return_output_dim,
                                                  return_weights_and_bias);
@@ -302,7 +307,7 @@ Conv1dResult conv1d(const Tensor& input_tensor, const Tensor& weight_tensor, Mes
                     uint32_t groups, const std::optional<const DataType>& dtype,
                     const std::optional<const Tensor>& bias_tensor,
                     const std::optional<const Conv1dConfig>& conv_config,
-                    const std::optional<const DeviceComputeKernelConfig>&,
+                    const std::optional<const DeviceComputeKernelConfig>& compute_config,
                     const std::optional<const MemoryConfig>& memory_config, bool return_output_dim,
                     bool return_weights_and_bias) {
     const auto* sides = std::get_if<Pair>(&padding);
@@ -329,9 +334,9 @@ Conv1dResult conv1d(const Tensor& input_tensor, const Tensor& weight_tensor, Mes
         out_channels,
         groups,
         config.padding_mode == prim::sliding_window::PaddingMode::Replicate};
-    const ConvolutionArguments arguments{input_tensor, weights,       device, convolution,
-                                         false,        false,         dtype,  bias_tensor,
-                                         config,       memory_config, true};
+    const ConvolutionArguments arguments{input_tensor, weights,        device,        convolution,
+                                         false,        false,          dtype,         bias_tensor,
+                                         config,       compute_config, memory_config, true};
     return with_options<Conv1dResult>(arguments, run(arguments),
                                       std::get<1>(output_size(convolution)), return_output_dim,
                                       return_weights_and_bias);
@@ -345,7 +350,7 @@ ConvTranspose2dResultWithOptions conv_transpose2d(
     std::array<uint32_t, 2> output_padding, std::array<uint32_t, 2> dilation, uint32_t groups,
     const std::optional<const DataType>& dtype, const std::optional<const Tensor>& bias_tensor,
     const std::optional<const Conv2dConfig>& conv_config_,
-    const std::optional<const DeviceComputeKernelConfig>&,
+    const std::optional<const DeviceComputeKernelConfig>& compute_config,
     const std::optional<const MemoryConfig>& memory_config,
     const std::optional<const Conv2dSliceConfig>&, bool mirror_kernel, bool return_output_dim,
     bool return_weights_and_bias) {
@@ -361,10 +366,10 @@ ConvTranspose2dResultWithOptions conv_transpose2d(
                                   groups,
                                   false};
     const ConvolutionArguments arguments{
-        input_tensor, weight_tensor, device,
-        convolution,  true,          mirror_kernel,
-        dtype,        bias_tensor,   conv_config_.value_or(Conv2dConfig{}),
-        memory_config};
+        input_tensor,   weight_tensor, device,
+        convolution,    true,          mirror_kernel,
+        dtype,          bias_tensor,   conv_config_.value_or(Conv2dConfig{}),
+        compute_config, memory_config};
     return with_options<ConvTranspose2dResultWithOptions>(
         arguments, run(arguments), output_size(convolution), return_output_dim,
         return_weights_and_bias);

@@ -106,7 +106,7 @@ Tensor conv3d(const Tensor& input_tensor, const Tensor& weight_tensor,
               const std::array<uint32_t, 3>& padding_, const std::array<uint32_t, 3>& dilation_,
               const std::string& padding_mode_, uint32_t groups_,
               const std::optional<MemoryConfig>& memory_config,
-              std::optional<DeviceComputeKernelConfig>) {
+              std::optional<DeviceComputeKernelConfig> compute_kernel_config) {
     check_operands(input_tensor, weight_tensor, bias_tensor, output_channels_, groups_);
     TT_FATAL(padding_mode_ == "zeros" || padding_mode_ == "replicate",
              "Padding mode must be zeros or replicate. got {}", padding_mode_);
@@ -150,7 +150,11 @@ Tensor conv3d(const Tensor& input_tensor, const Tensor& weight_tensor,
         bias.emplace(*bias_tensor);
         output.bias = bias->data();
     }
-    convolve(input_tensor, weight_tensor, strides, weight_tensor.dtype(), convolution, output);
+    const Arithmetic arithmetic =
+        arithmetic_of(compute_kernel_config, ComputeDefault::convolution3d,
+                      std::array{input_tensor.dtype(), weight_tensor.dtype()}, false);
+    convolve(input_tensor, weight_tensor, strides, weight_tensor.dtype(), convolution, arithmetic,
+             output);
     return result;
 }
 

@@ -183,7 +183,7 @@ std::optional<UnaryWithParam> activation_of(
 
 template <typename Element>
 void multiply_into(const Tensor& a, const Tensor& b, const Product& product,
-                   const ProductOutput& output) {
+                   const Arithmetic& arithmetic, const ProductOutput& output) {
     const auto& [left, right, shape] = product;
     // One right operand for all batches: they are just more rows, where they lie like rows.
     const bool fold = right.batches == 1 && left.strides.batch == left.rows * left.strides.row;
@@ -195,16 +195,17 @@ void multiply_into(const Tensor& a, const Tensor& b, const Product& product,
         output.store(batch * left.rows + row, block_rows, column, columns, block, stride);
     };
     visit_elements(a, [&](const auto* data) {
-        const auto operand = left_operand<Element>(data, left.strides);
+        const auto operand = left_operand<Element>(data, left.strides, arithmetic.first());
         if (is_first_use(b)) {
             visit_elements(b, [&](const auto* right_data) {
                 multiply_unpacked<Element>(batches, rows, operand, right.batches, right.rows,
-                                           right.columns, right_data, right.strides, store);
+                                           right.columns, right_data, right.strides,
+                                           arithmetic.second(), sums_of(arithmetic), store);
             });
         } else {
-            const auto packed =
-                packed_operand<Element>(b, right.batches, right.rows, right.columns, right.strides);
-            multiply<Element>(batches, rows, operand, packed->matrix, store);
+            const auto packed = packed_operand<Element>(b, right.batches, right.rows, right.columns,
+                                                        right.strides, arithmetic.second());
+            multiply<Element>(batches, rows, operand, packed->matrix, sums_of(arithmetic), store);
         }
     });
 }
@@ -215,7 +216,18 @@ struct ProductOptions {
     std::optional<MemoryConfig> memory_config;
     std::optional<DataType> dtype;
     std::optional<Tensor> output;
+    std::optional<DeviceComputeKernelConfig> compute;
+    /// Whether the caller chose cores or a program, which lowers the fidelity of the default.
+    bool has_program = false;
 };
+
+Arithmetic arithmetic_of_product(const Tensor& a, const Tensor& b, DataType result,
+                                 const ProductOptions& options) {
+    return arithmetic_of(
+        options.compute,
+        options.has_program ? ComputeDefault::matmul_with_program : ComputeDefault::matmul,
+        std::array{a.dtype(), b.dtype()}, result == DataType::FLOAT32);
+}
 
 /// `finish` sets bias and activation of the output.
 Tensor compute(const Tensor& a, const Tensor& b, const Product& product, const Shape& shape,
@@ -239,11 +251,12 @@ Tensor compute(const Tensor& a, const Tensor& b, const Product& product, const S
     output.dtype = dtype;
     output.stride = product.right.columns;
     output.activation = options.activation;
+    const Arithmetic arithmetic = arithmetic_of_product(a, b, dtype, options);
     if (std::is_same_v<NarrowElement, float> ||
         (fits_bfloat16(a.dtype()) && fits_bfloat16(b.dtype()))) {
-        multiply_into<NarrowElement>(a, b, product, output);
+        multiply_into<NarrowElement>(a, b, product, arithmetic, output);
     } else {
-        multiply_into<float>(a, b, product, output);
+        multiply_into<float>(a, b, product, arithmetic, output);
     }
     finish_block_float(result);
     if (options.output) {
@@ -262,16 +275,17 @@ Tensor matmul(const Tensor& input_tensor_a, const Tensor& input_tensor_b, bool t
               std::optional<const DataType> dtype,
               const std::optional<const MatmulProgramConfig>& program_config,
               const std::optional<const Activation>& activation,
-              std::optional<const DeviceComputeKernelConfig>, std::optional<const CoreGrid>,
+              std::optional<const DeviceComputeKernelConfig> compute_kernel_config,
+              std::optional<const CoreGrid> core_grid,
               const std::optional<const tt::tt_metal::Tile>&,
               std::optional<Tensor> optional_output_tensor,
               const std::optional<const GlobalCircularBuffer>&,
               const std::optional<tt::tt_metal::SubDeviceId>&) {
     const Product product = plan(input_tensor_a, input_tensor_b, transpose_a, transpose_b);
-    return compute(
-        input_tensor_a, input_tensor_b, product, product.shape,
-        {activation_of(activation, program_config), memory_config, dtype, optional_output_tensor},
-        {});
+    return compute(input_tensor_a, input_tensor_b, product, product.shape,
+                   {activation_of(activation, program_config), memory_config, dtype,
+                    optional_output_tensor, compute_kernel_config, program_config || core_grid},
+                   {});
 }
 
 Tensor linear(const Tensor& input_tensor_a, const Tensor& input_tensor_b,
@@ -280,14 +294,19 @@ Tensor linear(const Tensor& input_tensor_a, const Tensor& input_tensor_b,
               std::optional<const DataType> dtype,
               const std::optional<const MatmulProgramConfig>& program_config,
               const std::optional<const Activation>& activation,
-              std::optional<const DeviceComputeKernelConfig>, std::optional<const CoreGrid>,
+              std::optional<const DeviceComputeKernelConfig> compute_kernel_config,
+              std::optional<const CoreGrid> core_grid,
               const std::optional<const tt::tt_metal::Tile>&,
               std::optional<Tensor> optional_output_tensor,
               const std::optional<const GlobalCircularBuffer>&,
               const std::optional<tt::tt_metal::SubDeviceId>&) {
     const Product product = plan(input_tensor_a, input_tensor_b, transpose_a, transpose_b);
-    const ProductOptions options{activation_of(activation, program_config), memory_config, dtype,
-                                 optional_output_tensor};
+    const ProductOptions options{activation_of(activation, program_config),
+                                 memory_config,
+                                 dtype,
+                                 optional_output_tensor,
+                                 compute_kernel_config,
+                                 program_config || core_grid};
     if (!bias) {
         return compute(input_tensor_a, input_tensor_b, product, product.shape, options, {});
     }
@@ -305,7 +324,8 @@ Tensor addmm(const Tensor& input_tensor, const Tensor& mat1_tensor, const Tensor
              float alpha, float beta, const std::optional<const MemoryConfig>& memory_config,
              std::optional<const DataType> dtype,
              const std::optional<const MatmulProgramConfig>& program_config,
-             std::optional<const DeviceComputeKernelConfig>, std::optional<const CoreGrid>,
+             std::optional<const DeviceComputeKernelConfig> compute_kernel_config,
+             std::optional<const CoreGrid> core_grid,
              const std::optional<const tt::tt_metal::Tile>&,
              std::optional<Tensor> optional_output_tensor) {
     TT_FATAL(alpha != 0.0F, "alpha parameter cannot be 0");
@@ -332,10 +352,10 @@ Tensor addmm(const Tensor& input_tensor, const Tensor& mat1_tensor, const Tensor
     output.bias = scaled.data();
     output.bias_rows = std::max<std::int64_t>(1, product.left.batches * product.left.rows);
     output.bias_row_stride = product.right.columns;
-    return compute(
-        mat1_tensor, mat2_tensor, product, product.shape,
-        {activation_of(std::nullopt, program_config), memory_config, dtype, optional_output_tensor},
-        output);
+    return compute(mat1_tensor, mat2_tensor, product, product.shape,
+                   {activation_of(std::nullopt, program_config), memory_config, dtype,
+                    optional_output_tensor, compute_kernel_config, program_config || core_grid},
+                   output);
 }
 
 }  // namespace ttnn::operations::matmul

@@ -1,8 +1,10 @@
+#include <array>
 #include <cmath>
 #include <limits>
 #include <memory>
 #include <string_view>
 
+#include "compute/arithmetic.hpp"
 #include "compute/reduce.hpp"
 #include "core/tensor_data.hpp"
 #include "ttnn/operations/reduction/generic/generic_reductions.hpp"
@@ -64,6 +66,45 @@ Shape reduced_shape(const Shape& shape, const std::vector<bool>& is_reduced, boo
     return Shape(sizes);
 }
 
+/// What is added up of an element in the engine.
+struct CutSumOperation : SumOperation {
+    float accumulate(float sum, float element, float /*center*/) const {
+        return sum + cut(element);
+    }
+    MantissaCut cut;
+};
+
+/// Sums, means and extremes of floats: elements are in source A, what they are multiplied with is
+/// in source B.
+void run_in_engine(Kind kind, const ReductionPlan& plan, const float* input, float* output,
+                   float scalar, const Arithmetic& arithmetic, bool is_float32) {
+    const float* no_centers = nullptr;
+    if (kind == Kind::max || kind == Kind::min) {
+        if (kind == Kind::max) {
+            reduce(plan, input, no_centers, output, ExtremeOperation<float, true>{});
+        } else {
+            reduce(plan, input, no_centers, output, ExtremeOperation<float, false>{});
+        }
+        for (std::size_t i = 0; i < plan.outputs(); ++i) {
+            // Extremes know no passes, and the order of numbers survives the cut.
+            output[i] = arithmetic.source()(output[i]) * scalar;
+        }
+        return;
+    }
+    const CutSumOperation operation{{}, arithmetic.second()};
+    if (arithmetic.narrow_sums) {
+        reduce_by_tiles(plan, input, output, operation, round_to_bf16);
+    } else {
+        reduce(plan, input, no_centers, output, operation);
+    }
+    const float divisor = kind == Kind::mean ? static_cast<float>(plan.inputs_of_each()) : 1.0F;
+    const MantissaCut scaler_type(is_float32 ? 23 : 7);
+    const float scaler = arithmetic.first()(scaler_type(scalar / divisor));
+    for (std::size_t i = 0; i < plan.outputs(); ++i) {
+        output[i] = arithmetic.in_destination(output[i] * scaler);
+    }
+}
+
 template <typename Value>
 void run(Kind kind, const ReductionPlan& plan, const Value* input, Value* output, float scalar,
          bool correction) {
@@ -108,9 +149,10 @@ void run(Kind kind, const ReductionPlan& plan, const Value* input, Value* output
     }
 }
 
+/// `arithmetic` is that of the matrix engine, for what it computes.
 Tensor reduce_tensor(Kind kind, const Tensor& input, const std::vector<bool>& is_reduced,
                      bool keepdim, const std::optional<MemoryConfig>& memory_config, float scalar,
-                     bool correction) {
+                     bool correction, const std::optional<Arithmetic>& arithmetic) {
     const Shape& shape = input.logical_shape();
     const ReductionPlan plan(shape, is_reduced);
     if (kind == Kind::max || kind == Kind::min) {
@@ -136,7 +178,12 @@ Tensor reduce_tensor(Kind kind, const Tensor& input, const std::vector<bool>& is
     } else {
         std::vector<float> values(plan.outputs());
         const FloatElements elements(input);
-        run<float>(kind, plan, elements.data(), values.data(), scalar, correction);
+        if (arithmetic && !is_degenerate) {
+            run_in_engine(kind, plan, elements.data(), values.data(), scalar, *arithmetic,
+                          input.dtype() == DataType::FLOAT32);
+        } else {
+            run<float>(kind, plan, elements.data(), values.data(), scalar, correction);
+        }
         store_floats(values.data(), values.size(), dtype, stored);
     }
     finish_block_float(result);
@@ -145,7 +192,7 @@ Tensor reduce_tensor(Kind kind, const Tensor& input, const std::vector<bool>& is
 
 Tensor generic_reduction(Kind kind, const Tensor& input, const DimArgument& dim_arg, bool keepdim,
                          const std::optional<MemoryConfig>& memory_config, float scalar,
-                         bool correction) {
+                         bool correction, const std::optional<DeviceComputeKernelConfig>& compute) {
     TT_FATAL(on_device(input), "Expected input tensor to be on device");
     const bool is_statistic = kind == Kind::deviation || kind == Kind::variance;
     const DataType dtype = input.dtype();
@@ -154,19 +201,24 @@ Tensor generic_reduction(Kind kind, const Tensor& input, const DimArgument& dim_
              "Only FLOAT32, BFLOAT16, {} are supported for {} reduction - got {}",
              is_statistic ? "and BFLOAT8_B" : "BFLOAT8_B, and UINT32",
              is_statistic ? "Std/Var" : "generic", dtype);
+    // Deviations are computed by the vector engine, which has all bits of floats.
+    const std::optional<Arithmetic> arithmetic =
+        is_statistic ? std::nullopt
+                     : std::optional(arithmetic_of(compute, ComputeDefault::reduction,
+                                                   std::array{dtype}, false));
     return reduce_tensor(kind, input, reduced_dimensions(dim_arg, input.logical_shape().rank()),
-                         keepdim, memory_config, scalar, correction);
+                         keepdim, memory_config, scalar, correction, arithmetic);
 }
 
 }  // namespace
 
-#define TTCODEGEN_GENERIC_REDUCTION(name, kind)                                                 \
-    Tensor name(const Tensor& input_tensor_arg, const DimArgument& dim_arg, bool keepdim,       \
-                const std::optional<MemoryConfig>& memory_config_arg,                           \
-                const std::optional<DeviceComputeKernelConfig>&, float scalar, bool correction, \
-                const std::optional<CoreRangeSet>&) {                                           \
-        return generic_reduction(kind, input_tensor_arg, dim_arg, keepdim, memory_config_arg,   \
-                                 scalar, correction);                                           \
+#define TTCODEGEN_GENERIC_REDUCTION(name, kind)                                               \
+    Tensor name(const Tensor& input_tensor_arg, const DimArgument& dim_arg, bool keepdim,     \
+                const std::optional<MemoryConfig>& memory_config_arg,                         \
+                const std::optional<DeviceComputeKernelConfig>& compute_kernel_config,        \
+                float scalar, bool correction, const std::optional<CoreRangeSet>&) {          \
+        return generic_reduction(kind, input_tensor_arg, dim_arg, keepdim, memory_config_arg, \
+                                 scalar, correction, compute_kernel_config);                  \
     }
 TTCODEGEN_GENERIC_REDUCTION(sum, Kind::sum)
 TTCODEGEN_GENERIC_REDUCTION(mean, Kind::mean)
@@ -179,7 +231,7 @@ Tensor std(const Tensor& input_tensor_arg, const DimArgument& dim_arg, bool keep
            const std::optional<DeviceComputeKernelConfig>&, float scalar, bool correction,
            const std::optional<CoreRangeSet>&, bool) {
     return generic_reduction(Kind::deviation, input_tensor_arg, dim_arg, keepdim, memory_config_arg,
-                             scalar, correction);
+                             scalar, correction, std::nullopt);
 }
 
 Tensor var(const Tensor& input_tensor_arg, const DimArgument& dim_arg, bool keepdim,
@@ -187,7 +239,7 @@ Tensor var(const Tensor& input_tensor_arg, const DimArgument& dim_arg, bool keep
            const std::optional<DeviceComputeKernelConfig>&, float scalar, bool correction,
            const std::optional<CoreRangeSet>&, bool) {
     return generic_reduction(Kind::variance, input_tensor_arg, dim_arg, keepdim, memory_config_arg,
-                             scalar, correction);
+                             scalar, correction, std::nullopt);
 }
 
 Tensor prod(const Tensor& input, std::optional<int64_t> dim, bool keepdim,
@@ -209,7 +261,8 @@ Tensor prod(const Tensor& input, std::optional<int64_t> dim, bool keepdim,
     if (dim && rank > 0) {
         is_reduced[normalize_dim(*dim, input.logical_shape().rank())] = true;
     }
-    return reduce_tensor(Kind::product, input, is_reduced, keepdim, memory_config, 1.0F, false);
+    return reduce_tensor(Kind::product, input, is_reduced, keepdim, memory_config, 1.0F, false,
+                         std::nullopt);
 }
 
 }  // namespace ttnn

@@ -1,7 +1,9 @@
 // Normalisations of the last dimension.
 
+#include <array>
 #include <cmath>
 
+#include "compute/arithmetic.hpp"
 #include "compute/rows.hpp"
 #include "core/tensor_data.hpp"
 #include "ttnn/operations/normalization/layernorm/layernorm.hpp"
@@ -79,9 +81,40 @@ struct RowParameter {
     std::optional<FloatElements> elements;
 };
 
+/// (value - mean) / deviation, step by step through the registers of the matrix engine: operands
+/// are cut in front of it, and results pass the destination.
+void normalize_row(float* values, std::size_t width, float epsilon, bool subtract_mean,
+                   const Arithmetic& arithmetic) {
+    const MantissaCut first = arithmetic.first();
+    const MantissaCut second = arithmetic.second();
+    const MantissaCut source = arithmetic.source();
+    const auto count = static_cast<float>(width);
+    if (subtract_mean) {
+        const auto add_cut = [second](float a, float b) { return a + second(b); };
+        const auto add = [](float a, float b) { return a + b; };
+        const float mean =
+            arithmetic.in_destination(fold_lanes(values, width, 0.0F, add_cut, add) / count);
+        for (std::size_t i = 0; i < width; ++i) {
+            values[i] = arithmetic.in_destination(source(values[i]) - source(mean));
+        }
+    }
+    const auto add_square = [&](float sum, float value) {
+        return sum + second(arithmetic.in_destination(second(value) * first(value)));
+    };
+    const auto add = [](float a, float b) { return a + b; };
+    const float variance =
+        arithmetic.in_destination(fold_lanes(values, width, 0.0F, add_square, add) / count);
+    const float factor =
+        first(arithmetic.in_destination(1.0F / std::sqrt(source(variance) + epsilon)));
+    for (std::size_t i = 0; i < width; ++i) {
+        values[i] = arithmetic.in_destination(second(values[i]) * factor);
+    }
+}
+
 Tensor normalize_rows(const Tensor& input, float epsilon, const OptionalTensor& weight,
                       const OptionalTensor& bias, const OptionalTensor& residual,
-                      const std::optional<MemoryConfig>& memory_config, bool subtract_mean) {
+                      const std::optional<MemoryConfig>& memory_config, bool subtract_mean,
+                      const Arithmetic& arithmetic) {
     const Shape& shape = input.logical_shape();
     const Tensor output = allocate_like(input, shape, input.dtype(), input.layout(),
                                         output_memory_config(input, memory_config));
@@ -92,23 +125,22 @@ Tensor normalize_rows(const Tensor& input, float epsilon, const OptionalTensor& 
     map_rows(input, output, width, [&](std::size_t row, float* values) {
         if (const float* added = addend.data()) {
             for (std::size_t i = 0; i < width; ++i) {
-                values[i] += added[row * width + i];
+                values[i] = arithmetic.in_destination(arithmetic.source()(values[i]) +
+                                                      arithmetic.source()(added[row * width + i]));
             }
         }
-        const auto count = static_cast<float>(width);
-        const float mean = subtract_mean ? sum_of(values, width) / count : 0.0F;
-        const float factor = 1.0F / std::sqrt(square_sum_of(values, width, mean) / count + epsilon);
-        for (std::size_t i = 0; i < width; ++i) {
-            values[i] = (values[i] - mean) * factor;
-        }
+        normalize_row(values, width, epsilon, subtract_mean, arithmetic);
+        const MantissaCut first = arithmetic.first();
+        const MantissaCut second = arithmetic.second();
+        const MantissaCut source = arithmetic.source();
         if (const float* scales = scale.data()) {
             for (std::size_t i = 0; i < width; ++i) {
-                values[i] *= scales[i];
+                values[i] = arithmetic.in_destination(second(values[i]) * first(scales[i]));
             }
         }
         if (const float* offsets = offset.data()) {
             for (std::size_t i = 0; i < width; ++i) {
-                values[i] += offsets[i];
+                values[i] = arithmetic.in_destination(source(values[i]) + source(offsets[i]));
             }
         }
     });
@@ -123,7 +155,7 @@ Tensor layer_norm(const Tensor& input_tensor, float epsilon,
                   const std::optional<const Tensor>& residual_input_tensor,
                   const std::optional<MemoryConfig>& memory_config,
                   const std::optional<const prim::LayerNormProgramConfig>&,
-                  std::optional<const DeviceComputeKernelConfig>,
+                  std::optional<const DeviceComputeKernelConfig> compute_kernel_config,
                   const std::optional<const Tensor>&) {
     TT_FATAL(input_tensor.logical_shape().rank() > 0,
              "LayerNorm operation not supported for 0D tensors. (rank=0)");
@@ -132,7 +164,9 @@ Tensor layer_norm(const Tensor& input_tensor, float epsilon,
              "ROW_MAJOR input requires W ({}) to be a multiple of tile width (32)",
              input_tensor.logical_shape()[-1]);
     return normalize_rows(input_tensor, epsilon, weight, bias, residual_input_tensor, memory_config,
-                          true);
+                          true,
+                          arithmetic_of(compute_kernel_config, ComputeDefault::layer_norm,
+                                        std::array{input_tensor.dtype()}, false));
 }
 
 Tensor rms_norm(const Tensor& input_tensor, float epsilon,
@@ -140,12 +174,14 @@ Tensor rms_norm(const Tensor& input_tensor, float epsilon,
                 const std::optional<const Tensor>& residual_input_tensor,
                 const std::optional<MemoryConfig>& memory_config,
                 const std::optional<const prim::LayerNormProgramConfig>&,
-                std::optional<const DeviceComputeKernelConfig>) {
+                std::optional<const DeviceComputeKernelConfig> compute_kernel_config) {
     TT_FATAL(input_tensor.layout() == Layout::TILE,
              "ttnn::rms_norm does not support ROW_MAJOR input tensors. Use TILE layout.");
     check_arguments(input_tensor, weight, bias, residual_input_tensor);
     return normalize_rows(input_tensor, epsilon, weight, bias, residual_input_tensor, memory_config,
-                          false);
+                          false,
+                          arithmetic_of(compute_kernel_config, ComputeDefault::rms_norm,
+                                        std::array{input_tensor.dtype()}, false));
 }
 
 }  // namespace ttnn

@@ -1,5 +1,10 @@
 #include "ttnn/operations/normalization/softmax/softmax.hpp"
 
+#include <algorithm>
+#include <array>
+#include <vector>
+
+#include "compute/approximation.hpp"
 #include "compute/rows.hpp"
 #include "core/tensor_data.hpp"
 
@@ -33,9 +38,68 @@ void check_input(const Tensor& input, bool takes_rows) {
              "Inputs to softmax must be tilized");
 }
 
+/// The steps of a softmax between the registers of the engines.
+struct SoftmaxSteps {
+    Arithmetic arithmetic;
+    /// Whether the kernel is the one for attention, for the last dimension of rank 4: it computes
+    /// the exponential where the difference is, and lets it be an approximation.
+    bool is_fused = false;
+
+    static SoftmaxSteps of(const Tensor& input,
+                           const std::optional<const DeviceComputeKernelConfig>& config,
+                           bool is_fused) {
+        return {arithmetic_of(config, ComputeDefault::softmax, std::array{input.dtype()},
+                              input.dtype() == DataType::FLOAT32),
+                is_fused};
+    }
+
+    float maximum(float value) const { return arithmetic.source()(value); }
+
+    float power(float value, float maximum) const {
+        const float difference = arithmetic.in_destination(arithmetic.source()(value) - maximum);
+        if (!is_fused) {
+            return arithmetic.in_destination(exponential(arithmetic.source()(difference)));
+        }
+        return arithmetic.in_destination(arithmetic.approximate ? fast_exponential(difference)
+                                                                : exponential(difference));
+    }
+
+    float factor(float sum) const {
+        return arithmetic.in_destination(iterated_reciprocal(sum, arithmetic));
+    }
+
+    void row(float* values, std::size_t count) const {
+        const float largest = maximum(maximum_of(values, count));
+        for (std::size_t i = 0; i < count; ++i) {
+            values[i] = power(values[i], largest);
+        }
+        const float multiplier = arithmetic.first()(factor(sum(values, count)));
+        const MantissaCut cut = arithmetic.second();
+        for (std::size_t i = 0; i < count; ++i) {
+            values[i] = cut(values[i]) * multiplier;
+        }
+    }
+
+    float sum(const float* values, std::size_t count) const {
+        const auto add_cut = [cut = arithmetic.second()](float a, float b) { return a + cut(b); };
+        const auto add = [](float a, float b) { return a + b; };
+        if (!arithmetic.narrow_sums) {
+            return fold_lanes(values, count, 0.0F, add_cut, add);
+        }
+        float total = 0.0F;
+        for (std::size_t i = 0; i < count; i += kTile) {
+            total = arithmetic.in_destination(
+                total + fold_lanes(values + i, std::min(kTile, count - i), 0.0F, add_cut, add));
+        }
+        return total;
+    }
+
+    static constexpr std::size_t kTile = 32;
+};
+
 /// softmax along a dimension whose neighbours lie `stride` elements apart.
 void softmax_columns(const Tensor& input, const Tensor& output, std::size_t size,
-                     std::size_t stride) {
+                     std::size_t stride, const SoftmaxSteps& steps) {
     constexpr std::size_t chunk = 64;
     const FloatElements elements(input);
     std::byte* stored = buffer_of(output).data();
@@ -43,29 +107,20 @@ void softmax_columns(const Tensor& input, const Tensor& output, std::size_t size
     const std::size_t groups = input.logical_volume() / size / stride;
     const auto run = [&](std::size_t begin, std::size_t end) {
         std::vector<float> values(size * chunk);
+        std::vector<float> column(size);
         for (std::size_t task = begin; task < end; ++task) {
             const std::size_t first = task / chunks * size * stride + task % chunks * chunk;
             const std::size_t count = std::min(chunk, stride - task % chunks * chunk);
-            std::array<float, chunk> maxima;
-            std::array<float, chunk> sums{};
-            maxima.fill(-std::numeric_limits<float>::infinity());
-            for (std::size_t i = 0; i < size; ++i) {
-                const float* source = elements.data() + first + i * stride;
-                for (std::size_t j = 0; j < count; ++j) {
-                    maxima[j] = source[j] > maxima[j] ? source[j] : maxima[j];
+            for (std::size_t j = 0; j < count; ++j) {
+                for (std::size_t i = 0; i < size; ++i) {
+                    column[i] = elements[first + i * stride + j];
+                }
+                steps.row(column.data(), size);
+                for (std::size_t i = 0; i < size; ++i) {
+                    values[i * chunk + j] = column[i];
                 }
             }
             for (std::size_t i = 0; i < size; ++i) {
-                const float* source = elements.data() + first + i * stride;
-                for (std::size_t j = 0; j < count; ++j) {
-                    values[i * chunk + j] = exponential(source[j] - maxima[j]);
-                    sums[j] += values[i * chunk + j];
-                }
-            }
-            for (std::size_t i = 0; i < size; ++i) {
-                for (std::size_t j = 0; j < count; ++j) {
-                    values[i * chunk + j] /= sums[j];
-                }
                 store_floats(values.data() + i * chunk, count, output.dtype(),
                              stored + (first + i * stride) * stored_size(output.dtype()));
             }
@@ -94,7 +149,9 @@ void check_mask(const Tensor& input, const Tensor& mask) {
 }
 
 void scale_mask_softmax_into(const Tensor& input, const Tensor& output, std::optional<float> scale,
-                             const std::optional<const Tensor>& mask) {
+                             const std::optional<const Tensor>& mask,
+                             const std::optional<const DeviceComputeKernelConfig>& compute) {
+    const SoftmaxSteps steps = SoftmaxSteps::of(input, compute, true);
     check_input(input, false);
     TT_FATAL(mask || !scale, "Scale value must not be set when mask is not present");
     std::optional<FloatElements> mask_values;
@@ -122,7 +179,7 @@ void scale_mask_softmax_into(const Tensor& input, const Tensor& output, std::opt
                 values[i] += added[i];
             }
         }
-        softmax_row(values, width);
+        steps.row(values, width);
     });
 }
 
@@ -130,7 +187,7 @@ void scale_mask_softmax_into(const Tensor& input, const Tensor& output, std::opt
 
 Tensor softmax(const Tensor& input_tensor, int dim,
                const std::optional<MemoryConfig>& memory_config,
-               std::optional<const DeviceComputeKernelConfig>, bool) {
+               std::optional<const DeviceComputeKernelConfig> compute_kernel_config, bool) {
     const Shape& shape = input_tensor.logical_shape();
     const std::size_t rank = shape.rank();
     const std::size_t position = checked_dim(dim, rank);
@@ -141,14 +198,17 @@ Tensor softmax(const Tensor& input_tensor, int dim,
                       output_memory_config(input_tensor, memory_config));
     const std::size_t size = shape.view()[position];
     const std::size_t stride = element_strides(shape)[position];
+    // The library compares the dimension of the tensor of rank 4 with that of the tensor itself.
+    const bool is_fused = rank <= 4 && position + (4 - rank) + 1 == rank;
+    const SoftmaxSteps steps = SoftmaxSteps::of(input_tensor, compute_kernel_config, is_fused);
     if (input_tensor.logical_volume() == 0) {
         return output;
     }
     if (stride == 1) {
         map_rows(input_tensor, output, size,
-                 [size](std::size_t, float* values) { softmax_row(values, size); });
+                 [&](std::size_t, float* values) { steps.row(values, size); });
     } else {
-        softmax_columns(input_tensor, output, size, stride);
+        softmax_columns(input_tensor, output, size, stride, steps);
     }
     return output;
 }
@@ -156,16 +216,18 @@ Tensor softmax(const Tensor& input_tensor, int dim,
 Tensor scale_mask_softmax(const Tensor& input_tensor, std::optional<float> scale,
                           const std::optional<const Tensor>& mask,
                           const std::optional<MemoryConfig>& memory_config, bool,
-                          std::optional<const DeviceComputeKernelConfig>, bool) {
+                          std::optional<const DeviceComputeKernelConfig> compute_kernel_config,
+                          bool) {
     const Tensor output =
         allocate_like(input_tensor, input_tensor.logical_shape(), input_tensor.dtype(),
                       Layout::TILE, output_memory_config(input_tensor, memory_config));
-    scale_mask_softmax_into(input_tensor, output, scale, mask);
+    scale_mask_softmax_into(input_tensor, output, scale, mask, compute_kernel_config);
     return output;
 }
 
 Tensor softmax_in_place(const Tensor& input_tensor, int dim, const SoftmaxProgramConfig&,
-                        std::optional<const DeviceComputeKernelConfig>, bool) {
+                        std::optional<const DeviceComputeKernelConfig> compute_kernel_config,
+                        bool) {
     const std::size_t rank = input_tensor.logical_shape().rank();
     const std::size_t position = checked_dim(dim, rank);
     if (rank > 4) {
@@ -173,16 +235,17 @@ Tensor softmax_in_place(const Tensor& input_tensor, int dim, const SoftmaxProgra
     }
     TT_FATAL(position == 3 || input_tensor.logical_volume() == 0,
              "Invalid dimension: {}. Currently softmax inplace supports dim -1.", position);
-    scale_mask_softmax_into(input_tensor, input_tensor, std::nullopt, std::nullopt);
+    scale_mask_softmax_into(input_tensor, input_tensor, std::nullopt, std::nullopt,
+                            compute_kernel_config);
     return input_tensor;
 }
 
-Tensor scale_mask_softmax_in_place(const Tensor& input_tensor, std::optional<float> scale,
-                                   const std::optional<const Tensor>& mask,
-                                   const SoftmaxProgramConfig&, bool,
-                                   std::optional<const DeviceComputeKernelConfig>, bool) {
+Tensor scale_mask_softmax_in_place(
+    const Tensor& input_tensor, std::optional<float> scale, const std::optional<const Tensor>& mask,
+    const SoftmaxProgramConfig&, bool,
+    std::optional<const DeviceComputeKernelConfig> compute_kernel_config, bool) {
     TT_FATAL(!mask || mask->layout() == Layout::TILE, "Mask must have TILE layout");
-    scale_mask_softmax_into(input_tensor, input_tensor, scale, mask);
+    scale_mask_softmax_into(input_tensor, input_tensor, scale, mask, compute_kernel_config);
     return input_tensor;
 }
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -17,6 +17,7 @@ from ttcodegen.numerics.comparison import (
     device_tolerance,
 )
 from ttcodegen.numerics.perturbation import coarse_outputs, undecided_places
+from ttcodegen.ops.cpp_calls import COMPUTE_CONFIG_ATTRIBUTE
 from ttcodegen.ops.definition import TTNN
 from ttcodegen.rt.commands.output_checks import (
     Check,
@@ -116,6 +117,8 @@ class _Comparison:
             for tensor, array in zip(self._outputs, expected, strict=True)
         ]
         self._raw = expected
+        functions = {function.name: function for function in flatbuffer.functions}
+        self._engine = engine_outputs(functions, flatbuffer.entries[index])
 
     def checks(self, actual: Sequence[np.ndarray]) -> list[Check]:
         """A check of each output of another run."""
@@ -149,7 +152,9 @@ class _Comparison:
     def _check(self, index: int, actual: np.ndarray, data_type: DataType | None = None) -> Check:
         expected = self._expected[index]
         data_type = data_type or device_data_type(self._outputs[index])
-        tolerance = EXACT if expected.dtype.kind == "b" else device_tolerance(data_type)
+        tolerance = device_tolerance(data_type, index in self._engine)
+        if expected.dtype.kind == "b":
+            tolerance = EXACT
         return check_against_flatbuffer(self._arguments, actual, expected, tolerance)
 
     def _perturbed(self) -> Iterator[list[np.ndarray]]:
@@ -158,15 +163,32 @@ class _Comparison:
 
 def drawn_outputs(functions: Mapping[str, Program], program: Program) -> set[int]:
     """The outputs that random numbers took part in computing: no two generators draw the same."""
-    drawn: set[int] = set()
+    return _outputs_behind(functions, program, _draws)
+
+
+def engine_outputs(functions: Mapping[str, Program], program: Program) -> set[int]:
+    """The outputs that the matrix engine took part in computing."""
+
+    def is_in_engine(name: str) -> bool:
+        definition = TTNN.get(name.removeprefix("ttnn."))
+        return definition is not None and COMPUTE_CONFIG_ATTRIBUTE in definition.attributes
+
+    return _outputs_behind(functions, program, is_in_engine)
+
+
+def _outputs_behind(
+    functions: Mapping[str, Program], program: Program, matters: Callable[[str], bool]
+) -> set[int]:
+    """The outputs that were computed with ops whose names matter."""
+    found: set[int] = set()
     for operation in program.operations:
         callee = None if operation.callee is None else functions[operation.callee]
-        draws = _draws(operation.name) or (
-            callee is not None and bool(drawn_outputs(functions, callee))
+        concerned = matters(operation.name) or (
+            callee is not None and bool(_outputs_behind(functions, callee, matters))
         )
-        if draws or not drawn.isdisjoint(operation.operands):
-            drawn.update(operation.results)
-    return {i for i, entry in enumerate(program.outputs) if entry.tensor in drawn}
+        if concerned or not found.isdisjoint(operation.operands):
+            found.update(operation.results)
+    return {i for i, entry in enumerate(program.outputs) if entry.tensor in found}
 
 
 def _draws(name: str) -> bool:

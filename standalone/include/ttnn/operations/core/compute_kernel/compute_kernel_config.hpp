@@ -5,7 +5,7 @@
 
 namespace ttnn {
 
-/// How precisely the compute engine works; the CPU backend always accumulates in f32.
+/// How precisely the compute engine works.
 struct ComputeKernelConfig {
     tt::tt_metal::MathFidelity math_fidelity = tt::tt_metal::MathFidelity::LoFi;
     bool math_approx_mode = true;

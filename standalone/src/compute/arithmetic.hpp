@@ -1,0 +1,76 @@
+#pragma once
+
+// How exactly the engines of a core compute: what a compute kernel configuration leaves of operands
+// and sums. Source: SrcASrcB.md and MVMUL.md of tenstorrent/tt-isa-documentation.
+
+#include <array>
+#include <bit>
+#include <cstdint>
+#include <optional>
+#include <span>
+
+#include "core/numeric.hpp"
+#include "core/tensor_data.hpp"
+#include "ttnn/operations/core/compute_kernel/compute_kernel_config.hpp"
+
+namespace ttcodegen::cpu {
+
+using tt::tt_metal::MathFidelity;
+using ttnn::DeviceComputeKernelConfig;
+
+/// Keeps sign, exponent and the first bits of the mantissa of numbers.
+class MantissaCut {
+  public:
+    /// `bits` are those behind the leading one; 23 keep a float as it is.
+    explicit constexpr MantissaCut(int bits = 23)
+        : mask_(~((std::uint32_t{1} << (23 - bits)) - 1)) {}
+
+    float operator()(float value) const {
+        return std::bit_cast<float>(std::bit_cast<std::uint32_t>(value) & mask_);
+    }
+    /// Of a bfloat16 by its bits.
+    std::uint16_t operator()(std::uint16_t value) const {
+        return static_cast<std::uint16_t>(value & mask_ >> 16);
+    }
+    std::uint32_t mask() const { return mask_; }
+
+  private:
+    std::uint32_t mask_;
+};
+
+/// What is left of numbers in the engines.
+struct Arithmetic {
+    /// Mantissa bits of a float in a source register: TF32, or bfloat16 where sums have 16 bits.
+    int source_bits = 23;
+    /// Mantissa bits that are multiplied of source B, the first operand of a product of matrices.
+    int first_bits = 23;
+    /// Mantissa bits that are multiplied of source A, the second one; what is reduced is there too.
+    int second_bits = 23;
+    /// Whether a sum is rounded to bfloat16 whenever a tile was added to it.
+    bool narrow_sums = false;
+    /// Whether exponentials and reciprocals are approximations.
+    bool approximate = false;
+
+    static Arithmetic of(const DeviceComputeKernelConfig& config);
+
+    MantissaCut source() const { return MantissaCut(source_bits); }
+    MantissaCut first() const { return MantissaCut(first_bits); }
+    MantissaCut second() const { return MantissaCut(second_bits); }
+    /// A number on its way through the destination registers.
+    float in_destination(float value) const { return narrow_sums ? round_to_bf16(value) : value; }
+};
+
+/// What calls get that pass no configuration. The numpy run has the same table
+/// (ttcodegen/ops/arithmetic.py).
+enum class ComputeDefault : std::uint8_t {
+#define TTCODEGEN_COMPUTE_DEFAULT(name, fidelity, approximate, wide) name,
+#include "compute/compute_defaults.inc"
+#undef TTCODEGEN_COMPUTE_DEFAULT
+};
+
+/// The arithmetic of a call with these operands on the default architecture. `passed` is the
+/// configuration it was given.
+Arithmetic arithmetic_of(const std::optional<DeviceComputeKernelConfig>& passed, ComputeDefault row,
+                         std::span<const DataType> operands, bool result_is_float32);
+
+}  // namespace ttcodegen::cpu

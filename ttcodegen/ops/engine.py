@@ -1,0 +1,176 @@
+"""What the engines of a core compute, in numpy: operands cut to what the multiplier takes, sums
+rounded to what the destination registers hold, approximations as the kernels compute them.
+
+Without an arithmetic, as in the golden, everything is as exact as its numpy dtype.
+"""
+
+from __future__ import annotations
+
+from math import prod
+
+from ttcodegen.dialects.arithmetic import Arithmetic
+from ttcodegen.lazy_numpy import Array, np
+
+TILE = 32
+"""Depths after which narrow sums are rounded."""
+_BLOCK_ROWS, _BLOCK_COLUMNS = 64, 128
+"""Of sums that stay in the cache while they are added up; with a tile's depth the products are few
+enough that BLAS does not wake its threads."""
+_MOST_ROUNDED = 1 << 28
+"""Multiplications up to which numpy rounds sums after each tile, which takes eight times as long as
+the product. Beyond it sums are float32: the CPU backend rounds them all, and what comes of that is
+well within the bounds of the comparison."""
+
+
+def cut(array: Array, bits: int) -> Array:
+    """float32 numbers with that many bits of mantissa behind the leading one, as float32."""
+    if bits >= 23 or array.dtype != np.float32:
+        return array
+    mask = np.uint32(0xFFFFFFFF ^ ((1 << (23 - bits)) - 1))
+    return np.asarray(np.ascontiguousarray(array).view(np.uint32) & mask).view(np.float32)
+
+
+def first_factor(array: Array, arithmetic: Arithmetic | None) -> Array:
+    """What is multiplied of source B."""
+    return array if arithmetic is None else cut(array, arithmetic.first_bits)
+
+
+def second_factor(array: Array, arithmetic: Arithmetic | None) -> Array:
+    """What is multiplied, or summed up, of source A."""
+    return array if arithmetic is None else cut(array, arithmetic.second_bits)
+
+
+def in_source(array: Array, arithmetic: Arithmetic | None) -> Array:
+    """What arrives in a source register, where it is added, subtracted or compared."""
+    return array if arithmetic is None else cut(array, arithmetic.source_bits)
+
+
+def in_destination(array: Array, arithmetic: Arithmetic | None) -> Array:
+    """What a destination register keeps of a result."""
+    if arithmetic is None or not arithmetic.narrow_sums or array.dtype != np.float32:
+        return array
+    return rounded_sums(array)
+
+
+def rounded_sums(array: Array) -> Array:
+    """float32 sums rounded to bfloat16."""
+    rounded = np.array(array, order="C")
+    round_in_place(rounded, np.empty(rounded.shape, np.uint32))
+    return rounded
+
+
+def round_in_place(sums: Array, scratch: Array) -> None:
+    """Rounds contiguous float32 sums to bfloat16, ties to even; `scratch` has as many uint32. What
+    is added up there has no NaN with a mantissa that the carry could run through."""
+    bits = sums.view(np.uint32)
+    np.right_shift(bits, 16, out=scratch)
+    np.bitwise_and(scratch, 1, out=scratch)
+    np.add(scratch, 0x7FFF, out=scratch)
+    np.add(bits, scratch, out=bits)
+    np.bitwise_and(bits, 0xFFFF0000, out=bits)
+
+
+def rounds_sums(arithmetic: Arithmetic | None, products: int) -> bool:
+    """Whether the sums of so many products are rounded after each tile."""
+    return arithmetic is not None and arithmetic.narrow_sums and products <= _MOST_ROUNDED
+
+
+def multiplied(a: Array, b: Array) -> Array:
+    """`np.matmul`, at the speed of one product where one matrix serves a whole batch: numpy would
+    read it again for each row of the batch."""
+    if a.ndim < 3 or not 2 <= b.ndim <= a.ndim or prod(b.shape[:-2]) != 1:
+        return np.matmul(a, b)
+    rows = a.reshape(prod(a.shape[:-1]), a.shape[-1])
+    return np.matmul(rows, b.reshape(b.shape[-2:])).reshape(*a.shape[:-1], b.shape[-1])
+
+
+def matrix_product(a: Array, b: Array, arithmetic: Arithmetic | None) -> Array:
+    """As numpy's matmul of factors that are cut before; `a` is the first operand."""
+    a, b = first_factor(a, arithmetic), second_factor(b, arithmetic)
+    products = a.size * (b.shape[-1] if b.ndim > 1 else 1)
+    if a.dtype != np.float32 or not rounds_sums(arithmetic, products):
+        return multiplied(a, b)
+    if a.ndim == 1:
+        return matrix_product(a[np.newaxis], b, arithmetic)[..., 0, :]
+    if b.ndim == 1:
+        return matrix_product(a, b[:, np.newaxis], arithmetic)[..., 0]
+    if b.ndim == 2 and a.ndim > 2:
+        rows = _narrow_product(a.reshape(-1, a.shape[-1]), b)
+        return rows.reshape(*a.shape[:-1], b.shape[-1])
+    batch = np.broadcast_shapes(a.shape[:-2], b.shape[:-2])
+    a = np.broadcast_to(a, (*batch, *a.shape[-2:]))
+    b = np.broadcast_to(b, (*batch, *b.shape[-2:]))
+    result = np.empty((*batch, a.shape[-2], b.shape[-1]), np.float32)
+    for index in np.ndindex(*batch):
+        result[index] = _narrow_product(a[index], b[index])
+    return result
+
+
+def _narrow_product(a: Array, b: Array) -> Array:
+    """The product of two matrices whose sums are rounded after each tile, block by block."""
+    result = np.empty((a.shape[0], b.shape[1]), np.float32)
+    for row in range(0, a.shape[0], _BLOCK_ROWS):
+        for column in range(0, b.shape[1], _BLOCK_COLUMNS):
+            left = a[row : row + _BLOCK_ROWS]
+            right = b[:, column : column + _BLOCK_COLUMNS]
+            total = np.zeros((left.shape[0], right.shape[1]), np.float32)
+            add_product(total, left, right, True)
+            result[row : row + _BLOCK_ROWS, column : column + _BLOCK_COLUMNS] = total
+    return result
+
+
+def add_product(total: Array, a: Array, b: Array, narrow_sums: bool) -> None:
+    """Adds the product of two matrices to contiguous sums; narrow ones are rounded after each
+    tile."""
+    if not narrow_sums:
+        total += np.matmul(a, b)
+        return
+    product = np.empty_like(total)
+    scratch = np.empty(total.shape, np.uint32)
+    for depth in range(0, a.shape[1], TILE):
+        np.matmul(a[:, depth : depth + TILE], b[depth : depth + TILE], out=product)
+        total += product
+        round_in_place(total, scratch)
+
+
+def sum_along(array: Array, axes: tuple[int, ...], arithmetic: Arithmetic) -> Array:
+    """The sums of float32 numbers along dimensions, which stay as ones."""
+    array = cut(array, arithmetic.second_bits)
+    if not arithmetic.narrow_sums:
+        return np.sum(array, axis=axes, keepdims=True)
+    kept = [axis for axis in range(array.ndim) if axis not in axes]
+    shape = [1 if axis in axes else size for axis, size in enumerate(array.shape)]
+    rows = array.transpose([*kept, *axes])
+    rows = rows.reshape(int(np.prod(rows.shape[: len(kept)])), -1)
+    total = np.zeros(rows.shape[0], np.float32)
+    scratch = np.empty(total.shape, np.uint32)
+    for start in range(0, rows.shape[1], TILE):
+        total += rows[:, start : start + TILE].sum(axis=1)
+        round_in_place(total, scratch)
+    return total.reshape(shape)
+
+
+def fast_exponential(x: Array) -> Array:
+    """e^x of the approximate mode: a straight line between powers of two, in steps of 2^-8 of them.
+    Source: ckernel_sfpu_exp.h of tt-llk."""
+    steps = np.float32(256 * 1.4426950408889634)
+    bias = np.float32(32500.818359375)  # 127 * 2^8, less what halves the largest error
+    scaled = np.clip(np.maximum(x, np.float32(-88.5)) * steps + bias, 0, 65535)
+    bits = np.nan_to_num(scaled + np.float32(0.5)).astype(np.uint32) << 15
+    return np.where(np.isnan(x), x, np.asarray(bits).view(np.float32))
+
+
+def iterated_reciprocal(x: Array, arithmetic: Arithmetic) -> Array:
+    """1/x of positive float32 numbers by Newton's iteration: one step of it (within 4 %) where it
+    may be an approximation, two (within 0.15 %) elsewhere. Source: ckernel_sfpu_rsqrt_compat.h of
+    tt-llk, which `recip_tile` calls."""
+    mantissas, exponents = np.frexp(x)
+    mantissas = mantissas.astype(np.float32)
+    guess = np.float32(1.442695)
+    two = np.float32(2)
+    result = guess * (two - mantissas * guess)
+    for _ in range(1 if arithmetic.approximate else 2):
+        result = result * (two - mantissas * result)
+    result = np.ldexp(result, -exponents).astype(np.float32)
+    result = np.where(np.isfinite(x), result, np.where(np.isnan(x), x, np.float32(0)))
+    return result if arithmetic.approximate else in_destination(result, arithmetic)

@@ -140,8 +140,20 @@ _BOUNDS = (attribute("min", NUMBER), attribute("max", NUMBER))
 
 def _clamp(call: Call) -> Array:
     array = call.array("input")
-    limits = [number_as(call[name], array.dtype.name) for name in ("min", "max")]
-    return np.minimum(np.maximum(array, limits[0]), limits[1])
+    low, high = (number_as(call[name], array.dtype.name) for name in ("min", "max"))
+    clamped = _clamped(array, np.asarray(low), np.asarray(high))
+    # Infinite bounds are none.
+    bounds = np.where(np.signbit(array), low, high)
+    return np.where(np.isnan(array) & np.isinf(bounds), array, clamped)
+
+
+def _clamped(x: Array, low: Array, high: Array) -> Array:
+    """What is no number counts as greater than all numbers or less, by its sign bit: the vector
+    engine compares signs and magnitudes."""
+    clamped = np.minimum(np.maximum(x, low), high)
+    if not np.issubdtype(x.dtype, np.floating):
+        return clamped
+    return np.where(np.isnan(x), np.where(np.signbit(x), np.minimum(low, high), high), clamped)
 
 
 def _bounds_on_cpu(op: CatalogueOp) -> dict[str, float]:
@@ -214,13 +226,7 @@ def _clamp_tiles(builder: TileBuilder, op: CatalogueOp, tiles: Sequence[Tile]) -
 
 
 def _clamp_meaning(call: Call) -> Array:
-    """What is no number counts as greater than all numbers or less, by its sign bit: the vector
-    engine compares signs and magnitudes."""
-    x, low, high = (call.array(name) for name in ("input", "min", "max"))
-    clamped = np.minimum(np.maximum(x, low), high)
-    if not np.issubdtype(x.dtype, np.floating):
-        return clamped
-    return np.where(np.isnan(x), np.where(np.signbit(x), np.minimum(low, high), high), clamped)
+    return _clamped(*(call.array(name) for name in ("input", "min", "max")))
 
 
 register(

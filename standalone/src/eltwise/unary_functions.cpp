@@ -31,6 +31,15 @@ float clamp(float x, float low, float high) {
     const float raised = x < low ? low : x;
     return raised > high ? high : raised;
 }
+/// What is no number counts as greater than all numbers or less, by its sign bit: the vector engine
+/// compares signs and magnitudes. Infinite bounds are none.
+float clamp_by_sign(float x, float low, float high) {
+    const bool is_negative = std::signbit(x);
+    if (std::isnan(x) && std::isfinite(is_negative ? low : high)) {
+        return is_negative ? std::min(low, high) : high;
+    }
+    return clamp(x, low, high);
+}
 /// Numbers beyond 64 bits, such as a missing bound, become the nearest that fits.
 std::int64_t whole(double value) {
     return static_cast<std::int64_t>(std::clamp(value, -9.0e18, 9.0e18));
@@ -210,11 +219,12 @@ constexpr std::array kFunctions = {
     COSTLY(TANHSHRINK, x - std::tanh(x)),
     COSTLY(MISH, x* std::tanh(softplus_of(x, 1.0F, 20.0F))),
     CHEAP(HARDMISH, x* clamp(x + 2.8F, 0.0F, 5.0F) * 0.2F),
-    UnaryFunction{UnaryOpType::CLAMP_TSS, false,
-                  floats<([](float x, P p) -> float { return clamp(x, first(p), second(p)); })>,
-                  integers<([](std::int64_t x, P p) -> std::int64_t {
-                      return std::min(std::max(x, whole(p.first)), whole(p.second));
-                  })>},
+    UnaryFunction{
+        UnaryOpType::CLAMP_TSS, false,
+        floats<([](float x, P p) -> float { return clamp_by_sign(x, first(p), second(p)); })>,
+        integers<([](std::int64_t x, P p) -> std::int64_t {
+            return std::min(std::max(x, whole(p.first)), whole(p.second));
+        })>},
 };
 
 #undef BOTH

@@ -567,7 +567,9 @@ def test_a_file_for_an_unknown_architecture(tmp_path: Path) -> None:
     assert "'quasar', an architecture that nobody knows" in result["error"]
 
 
-def test_scripts_for_ttrt_need_another_name_only(tmp_path) -> None:
+def test_scripts_for_ttrt_need_another_name_only(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, adding: Path
+) -> None:
     from ttcodegen.rt.common.api import API
     from ttcodegen.rt.common.util import Artifacts, Logger
 
@@ -578,7 +580,12 @@ def test_scripts_for_ttrt_need_another_name_only(tmp_path) -> None:
     result_code, _ = query()
     assert result_code == 0
     read = API.Read(logger=logger)
-    with pytest.raises(CompileError, match="needs the argument 'binary'"):
+    # Without a file, those of the folder that it is called in are read.
+    monkeypatch.chdir(tmp_path)
+    result_code, results = read()
+    assert (result_code, [each["file"] for each in results["results"]]) == (0, [adding.name])
+    adding.unlink()
+    with pytest.raises(CompileError, match=r"there is no file in '\.'"):
         read()
 
 

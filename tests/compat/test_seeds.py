@@ -33,7 +33,8 @@ SEEDS = _folder()
 pytestmark = pytest.mark.skipif(SEEDS is None, reason="TTCODEGEN_SEEDS names no folder")
 
 
-def _texts() -> Iterator[tuple[str, str]]:
+def texts() -> Iterator[tuple[str, str]]:
+    """The name and the text of each document."""
     assert SEEDS is not None
     for path in sorted(SEEDS.glob("*.txt")):
         yield path.stem, path.read_text("utf-8")
@@ -46,7 +47,7 @@ _IS_IR = re.compile(
 
 def _listings() -> Iterator[tuple[str, str]]:
     """Modules and functions from their first alias to their last brace."""
-    for name, text in _texts():
+    for name, text in texts():
         lines = text.splitlines()
         end = 0
         for index, line in enumerate(lines):
@@ -89,7 +90,7 @@ def test_operations_have_names() -> None:
     missing: set[str] = set()
     found: set[str] = set()
     pattern = r"^((?:tt|ttir|ttnn|ttmetal|ttkernel)\.[a-z_0-9]+)(?: \(tt::|\n\(tt::)"
-    for _, text in _texts():
+    for _, text in texts():
         for name in re.findall(pattern, text, re.MULTILINE):
             found.add(name)
             current = current_operation_name(name)
@@ -104,7 +105,7 @@ def test_operations_have_names() -> None:
 
 
 def _commands(program: str) -> Iterator[list[str]]:
-    for _, text in _texts():
+    for _, text in texts():
         for line in text.splitlines():
             match = re.match(rf"(?:// RUN: )?(?:\./build/bin/)?{program} (.*)", line)
             if match is not None and "..." not in line and "cmake" not in line:

@@ -72,6 +72,8 @@ def _add(parser: argparse.ArgumentParser, argument: Argument) -> None:
         settings["metavar"] = {"path": "PATH", "text": "TEXT"}.get(argument.kind, "N")
     if argument.name.startswith("--"):
         settings["dest"] = argument.key
+    elif argument.default is not None:
+        settings["nargs"] = "?"
     parser.add_argument(argument.name, **settings)
 
 

@@ -112,11 +112,16 @@ _COMMON = (
     ),
     _flag("--quiet", "tell errors only"),
 )
-_BINARY = Argument("binary", "path", "a file, or a folder that is searched for such files")
+_HERE = Path(".")
+_BINARY = Argument(
+    "binary", "path", "a file, or a folder that is searched for such files (this one)", _HERE
+)
 _RUN_BINARY = Argument(
     "binary",
     "path",
-    "a file, a project's folder, which is built, or a folder that is searched for such files",
+    "a file, a project's folder, which is built, or a folder that is searched for such files "
+    "(this one)",
+    _HERE,
 )
 _CARDLESS = "programs run on the CPU, where there is no such thing"
 _NO_KERNELS = "flatbuffers run in numpy, and a project has its kernels as files of its own"

@@ -217,7 +217,7 @@ def _pass_name(text: str) -> str:
 
 
 def _unknown(name: str, known: dict[str, DriverOption]) -> OptionError:
-    from ttcodegen.transforms.elsewhere import reason
+    from ttcodegen.compat.refused_passes import reason
 
     if name in _REFUSED:
         return OptionError(f"there is no option --{name}: {_REFUSED[name]}")

@@ -12,6 +12,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
+from ttcodegen.compat.refused_options import Refused
 from ttcodegen.diagnostics import CompileError
 
 OptionValue = bool | int | str | tuple[str, ...]
@@ -111,13 +112,11 @@ class Option:
         return f"{self.name}={text}"
 
 
-def fixed(reason: str, **defaults: OptionValue) -> tuple[Option, ...]:
-    """Options of other compilers that say what is done here anyway: their names with `_` for `-`,
-    that value, and why there is no other."""
-    return tuple(
-        Option(name.replace("_", "-"), "", default, refusal=reason)
-        for name, default in defaults.items()
-    )
+def fixed(refused: Refused) -> Iterator[Option]:
+    """Options that have one value, which says what is done anyway."""
+    for reason, options in refused.items():
+        for name, value in options.items():
+            yield Option(name, "", value, refusal=reason)
 
 
 def decode_options(owner: str, options: Sequence[Option], text: str) -> Mapping[str, OptionValue]:

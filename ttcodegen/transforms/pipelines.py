@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 
+from ttcodegen.compat.refused_options import REFUSED_EMITC_OPTIONS, REFUSED_TTNN_OPTIONS
 from ttcodegen.transforms.pass_options import fixed
 from ttcodegen.transforms.passes import EMITC_OPTIONS, SYSTEM_OPTIONS
 from ttcodegen.transforms.registry import Group, Option, OptionValue, PipelineEntry, Step
@@ -104,20 +105,6 @@ def _chosen(options: Values, of: Sequence[Option]) -> dict[str, OptionValue]:
     return {o.name: options[o.name] for o in of if options[o.name] != o.default}
 
 
-_OPTIMIZER = (
-    "there is no optimizer of layouts; tensors lie where the calls of the library need them"
-)
-_CALLS = "what the library asks of its operands is always respected"
-_CPU = "nothing is computed on the CPU"
-_DEVICES = "programs run on one device"
-_TRACE = "traces of the device are not recorded"
-_TYPES = "tensors keep the data types that the source gives them"
-_KERNELS = "the library chooses how its kernels compute"
-_FUSED = "the fusing rules are applied together"
-_D2M = "TTNN programs hold calls of the library only"
-_METRICS = "use --mlir-timing, or the perf command of ttcodegen-rt"
-
-
 _TTIR_OPTIONS = (
     Option("enable-fusing-pass", "Recognise what the library has one op for.", True),
     Option("enable-implicit-broadcast-folding-pass", "Drop broadcasts that are implied.", True),
@@ -134,82 +121,12 @@ _TTNN_OPTIONS = (
     Option("memory-layout-analysis-enabled", "Level 2 if there is an optimizer.", False),
     Option("overrides", "Decisions that are given, as JSON."),
     Option("record-decisions", "Leave what was decided in attributes of the module.", False),
-    *fixed(
-        _OPTIMIZER,
-        enable_optimizer_memory_layout_analysis=False,
-        memory_layout_analysis_policy="",
-        max_legal_layouts=64,
-        row_major_enabled=False,
-        tensor_l1_usage_cap="",
-        insert_memreconfig="",
-        override_output_layout="",
-        override_conv2d_config="",
-        override_conv3d_config="",
-        max_fallback_attempts=10000,
-        enable_decision_trace=False,
-        decision_trace_dir="",
-        use_mock_allocator_state=False,
-        enable_dram_space_saving_optimization_pass=False,
-    ),
-    *fixed(
-        _CALLS,
-        disable_workarounds=False,
-        enable_layout_workaround_pass=True,
-        enable_decomposition_workaround_pass=True,
-        enable_ttnn_decomposition_pass=True,
-        composite_resolution="auto",
-    ),
-    *fixed(
-        _CPU,
-        enable_cpu_hoisted_const_eval=False,
-        enable_const_eval_inputs_to_system_memory=False,
-    ),
-    *fixed(_DEVICES, mesh_topology="", enable_ccl_activation_dtype_lowering=False),
-    *fixed(_TRACE, enable_trace=False),
-    *fixed(
-        _TYPES,
-        target_bit_width=32,
-        enable_bfp8_conversion=False,
-        experimental_bfp8_weights=False,
-        experimental_weight_dtype="none",
-        experimental_kv_cache_dtype="none",
-        enable_activation_dtype_lowering=False,
-        enable_quant_dequant_conversion_pass=True,
-    ),
-    *fixed(
-        _KERNELS,
-        compute_cfg_math_fidelity="",
-        compute_cfg_fp32_dest_acc_en="",
-        compute_cfg_math_approx_mode="",
-        compute_cfg_packer_l1_acc="",
-        compute_cfg_dst_full_sync_en="",
-    ),
-    *fixed(
-        _FUSED,
-        enable_fusing_conv2d_with_multiply_pattern=False,
-        enable_permute_matmul_fusion=False,
-        enable_permute_slice_after_matmul_fusion=False,
-    ),
-    *fixed(_D2M, enable_create_d2m_subgraphs=False, enable_d2m_elementwise_fusion=False),
-    *fixed(
-        _METRICS,
-        ttnn_perf_metrics_enabled=False,
-        ttnn_perf_metrics_output_file="",
-        enable_compile_time_stats=False,
-    ),
-    *fixed("locations do not have to be unique", check_unique_locs=False),
+    *fixed(REFUSED_TTNN_OPTIONS),
 )
 _EMITC_OPTIONS = (
     *EMITC_OPTIONS,
     Option("target-dylib", "Add functions of vectors, for callers that know no model.", False),
-    *fixed("the C++ has the structure of the model anyway", try_recover_structure=True),
-    *fixed("structures without fields are left out", tuplify_input_if_empty=False),
-    *fixed(
-        "the project that ttcodegen writes reads inputs and weights from .npy files",
-        load_input_tensors_from_disk=False,
-        tensor_load_directory="",
-        tensor_load_file_prefix="",
-    ),
+    *fixed(REFUSED_EMITC_OPTIONS),
 )
 
 PIPELINES = (

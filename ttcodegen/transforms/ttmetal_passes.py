@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
+from ttcodegen.compat.refused_options import REFUSED_TTMETAL_OPTIONS
 from ttcodegen.transforms.pass_options import fixed
 from ttcodegen.transforms.passes import EMITC_OPTIONS, SYSTEM_OPTIONS
 from ttcodegen.transforms.registry import (
@@ -43,48 +44,6 @@ def ttir_to_ttmetal(options: Values) -> Iterator[Step | str]:
 
 _WEIGHT_TYPE = Option(
     "target-dtype", "The type of all weights.", "", choices=("", "bfp_bf8", "bfp_bf4")
-)
-
-_FIXED = (
-    *fixed(
-        "programs run on one device, on all cores that the system describes",
-        mesh_topology="",
-        override_device_shape="",
-    ),
-    *fixed(
-        "tensors lie in DRAM between programs",
-        default_input_memspace="dram",
-        default_output_memspace="dram",
-        force_spill_to_dram_if_legal=True,
-        allow_l1_output_spilling=True,
-    ),
-    *fixed(
-        "elementwise ops are fused as far as the destination registers reach",
-        enable_elementwise_fusion=True,
-        enable_eltwise_reduction_fusion=False,
-        enable_op_scheduler=False,
-        max_dst_physical_size_tiles=0,
-    ),
-    *fixed(
-        "the lowering decides how kernels compute and move tiles",
-        matmul_interchange="",
-        use_tile_matmul=True,
-        collapse_tensors_2d=True,
-        disable_tolayout_folding=False,
-        set_math_fidelity="HiFi4",
-        num_stream_buffers=2,
-        stream_insert_policy="infer",
-        available_l1_addr_range="",
-        global_data_format_target="",
-        enable_multicast_inference=True,
-        use_tensor_accessor_dma=True,
-        disable_l1_acc=False,
-        force_compile_time_args=False,
-    ),
-    *fixed(
-        "use the perf command of ttcodegen-rt", insert_profiler_traces=False, profiler_traits=""
-    ),
-    *fixed("programs of the device stand alone", ttnn_mode=False),
 )
 
 PASSES = (
@@ -163,7 +122,7 @@ PIPELINES = (
             Option(
                 "enable-cpu-hoist", "Compute on the CPU what no program of the device does.", True
             ),
-            *_FIXED,
+            *fixed(REFUSED_TTMETAL_OPTIONS),
         ),
     ),
 )

@@ -56,9 +56,11 @@ def test_the_cpp_runs_beside_numpy(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     monkeypatch.setattr(checking, "interpreter_of", lambda _: double)
     checks = checking.check_project(SOURCE, compiled, tmp_path, TOOLCHAIN)
     assert [check.passed for check in checks] == [True]
+    assert checks[0].to_json()["bounds"] == {"correlation": 0.9999, "range_error": 0.001}
     summary = checking.check_summary(checks, Path("out"))
     assert summary == (
-        "checked: 1 output agrees between C++, flatbuffer and source; figures in out/check.json"
+        "checked: 1 output agrees between C++, flatbuffer and source "
+        "(C++ to 0.9999 and 0.1% of the range); figures in out/check.json"
     )
 
 

@@ -345,6 +345,8 @@ class OutputCheck:
     """Flatbuffer against golden."""
     reference: Agreement | None = None
     """C++ against what a framework computed; None if that was not given."""
+    bounds: Tolerance | None = None
+    """What the C++ was held to; None if it was compared by its distribution, or not at all."""
 
     @property
     def passed(self) -> bool:
@@ -379,6 +381,11 @@ class OutputCheck:
             entry["pcc"] = float(device.passed) if value is None else value
             entry["max_abs_err"] = _json_number(device.max_abs_err)
             entry["measure"] = device.measure
+            if self.bounds is not None:
+                entry["bounds"] = {
+                    "correlation": self.bounds.correlation,
+                    "range_error": self.bounds.range_error,
+                }
         entry["golden_pcc"] = self.golden.correlation
         entry["golden_max_abs_err"] = _json_number(self.golden.max_abs_err)
         entry["golden_measure"] = self.golden.measure
@@ -425,7 +432,7 @@ def check_output(
     if drawn:
         measured = None if cpp is None else compare_drawn(cpp, flatbuffer)
         return OutputCheck(function, name, measured, compare_drawn(flatbuffer, golden))
-    device = None
+    device, tolerance = None, None
     if cpp is not None:
         tolerance = device_tolerance(data_type, through_engine)
         # Booleans are exact although the device holds them as floats.
@@ -437,7 +444,7 @@ def check_output(
     against_golden = compare(
         flatbuffer, golden, golden_tolerance(data_type, exact, depends_on_floats)
     )
-    return OutputCheck(function, name, device, against_golden)
+    return OutputCheck(function, name, device, against_golden, bounds=tolerance)
 
 
 def report(checks: Sequence[OutputCheck]) -> dict[str, Any]:

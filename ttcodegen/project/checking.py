@@ -150,7 +150,18 @@ def check_summary(checks: Sequence[OutputCheck], out: Path) -> str:
     result = f"{failed} of {_counted(len(checks), 'output')}{of} differ" + ("s" * (failed == 1))
     if not failed:
         result = f"{_counted(len(checks), 'output')}{of} agree" + ("s" * (len(checks) == 1))
-    return f"checked: {result} between C++, flatbuffer and source; figures in {out / CHECK_REPORT}"
+    bounds = max(
+        (check.bounds for check in checks if check.bounds is not None),
+        key=lambda bounds: bounds.range_error,
+        default=None,
+    )
+    within = ""
+    if bounds is not None and bounds.range_error > 0:
+        within = f" (C++ to {bounds.correlation:g} and {bounds.range_error:.1%} of the range)"
+    return (
+        f"checked: {result} between C++, flatbuffer and source{within}; "
+        f"figures in {out / CHECK_REPORT}"
+    )
 
 
 def _counted(number: int, noun: str) -> str:

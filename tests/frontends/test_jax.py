@@ -46,7 +46,9 @@ def test_models(name: str, kind: str, tmp_path: Path) -> None:
         model.function, *model.example, params=model.params, out=tmp_path / "out", check=True
     )
     for output in json.loads(out.joinpath("check.json").read_text())["outputs"]:
-        assert output["reference_pcc"] >= least
+        assert output["passed"]
+        # Tokens are compared one by one.
+        assert output["reference_pcc"] is None or output["reference_pcc"] >= least
 
 
 def test_side_effects_are_refused(tmp_path: Path) -> None:

@@ -164,6 +164,16 @@ def convolved(p: Formulas) -> SSAValue:
                        stride=[1, 1], dilation=[1, 1])  # fmt: skip
 
 
+def padded_then_permuted(p: Formulas) -> SSAValue:
+    """An image of torch: channels first, padded, and permuted for the convolution."""
+    image = p.argument(2, 3, 5, 5)
+    padded = p.make.emit("pad", [image], TensorType(f32, [2, 3, 7, 7]),
+                         padding=[0, 0, 0, 0, 1, 1, 1, 1], value=0.0)  # fmt: skip
+    operands = [p.make.permute(padded, [0, 2, 3, 1]), p.weight(4, 3, 3, 3), None]
+    return p.make.emit("conv2d", operands, TensorType(f32, [2, 5, 5, 4]), padding=[0, 0, 0, 0],
+                       stride=[1, 1], dilation=[1, 1])  # fmt: skip
+
+
 def spelled_batch_norm(p: Formulas) -> SSAValue:
     centered = p.b("subtract", convolved(p), p.weight(1, 1, 1, 4))
     factor = p.u("rsqrt", p.n("add", p.u("exp", p.weight(1, 1, 1, 4)), 1e-5))
@@ -208,6 +218,7 @@ PRODUCTS: dict[str, tuple[Build, list[str]]] = {
         lambda p: batched(p, [0, 2, 1, 3], [0, 2, 1, 3]),
         ["permute", "matmul", "permute"],
     ),
+    "padding before a permute": (padded_then_permuted, ["permute", "conv2d"]),
     "convolution less a number": (
         lambda p: p.b("subtract", convolved(p), p.weight(1, 1, 1, 4)),
         ["neg", "conv2d"],

@@ -203,6 +203,20 @@ def _again(
     return rewriter.again(between, [result], op.result_type)
 
 
+@PRODUCTS.on("ttir.permute")
+def permute_before_padding(rewriter: Rewriter, op: CatalogueOp) -> SSAValue | None:
+    """A permute of a padded image moves less before it is padded, and a convolution pads itself."""
+    pad = rewriter.sole(op.operands[0], "ttir.pad")
+    if pad is None:
+        return None
+    permutation: list[int] = op.parameter("permutation")
+    widths: list[int] = pad.parameter("padding")
+    moved = [width for axis in permutation for width in widths[2 * axis : 2 * axis + 2]]
+    source = rewriter.permute(pad.operand("input"), permutation)
+    value = pad.parameter("value")
+    return rewriter.emit("pad", [source], op.result_type, padding=moved, value=value)
+
+
 _POSITIONS = ("length_dim", "depth_dim", "height_dim", "width_dim")
 
 

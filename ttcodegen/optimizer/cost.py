@@ -205,7 +205,10 @@ def _elementwise(model: CostModel, call: LibraryCall) -> _Work:
     cores = _spread(model, call, units)
     each = -(-units // cores)
     broadcasts = len({placement.shape for placement in call.operands}) > 1
-    work = _Work(cores, footprint.elementwise_buffers(list(call.operands), call.result, broadcasts))
+    buffers = footprint.elementwise_buffers(list(call.operands), call.result, broadcasts)
+    if call.name == "typecast":
+        buffers = 2 * sum(tile_bytes(placement) for placement in placements)
+    work = _Work(cores, buffers)
     _traffic(work, call)
     work.engine_cycles = each * model.pass_cycles(placements)
     wide = any(placement.data_type.mlir == "f32" for placement in call.operands)

@@ -104,13 +104,14 @@ def product_buffers(
 def elementwise_buffers(
     operands: list[TensorPlacement], result: TensorPlacement, broadcasts: bool = False
 ) -> int:
-    """Bytes of the circular buffers of an elementwise call: two tiles of each tensor; none if all
-    are sharded alike."""
+    """Bytes of the circular buffers of an elementwise call: two tiles of each tensor, and two more
+    of what broadcasts; none if all are sharded alike."""
     everything = [*operands, result]
     alike = {(p.memory_layout, p.shards) for p in everything}
     if result.shards is not None and len(alike) == 1 and not broadcasts:
         return 0
-    return sum(2 * tile_bytes(placement) for placement in everything)
+    size = sum(2 * tile_bytes(placement) for placement in everything)
+    return size + (2 * tile_bytes(operands[-1]) if broadcasts else 0)
 
 
 def norm_buffers(source: TensorPlacement, vectors: list[TensorPlacement]) -> int:

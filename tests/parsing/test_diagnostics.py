@@ -169,7 +169,11 @@ DIGITS = "9" * 5000
         ),
         (
             f"func.func @f(%a: tensor<4xi{DIGITS}>) {{ return }}",
-            "1:28: error: a number has too many digits",
+            "1:27: error: integers have at most 16777215 bits",
+        ),
+        (
+            "func.func @f(%a: tensor<4xsi16777216>) { return }",
+            "1:27: error: integers have at most 16777215 bits",
         ),
         (
             body(f'%0 = "ttir.exp"(%a#{DIGITS}) : ({T}) -> {T}'),

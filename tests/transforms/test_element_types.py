@@ -128,7 +128,9 @@ def test_a_sum_of_booleans_is_a_disjunction() -> None:
         ("i64", "9223372036854775807 : i64", 2**31 - 1),
         ("i64", "-9223372036854775807 : i64", -(2**31)),
         ("i1", "true", 1),
-        ("ui64", "4294967296 : i64", 2**32 - 1),
+        ("i64", "-9223372036854775808 : i64", -(2**31)),
+        ("i64", "-2147483648 : i64", -(2**31)),
+        ("ui64", "18446744073709551615 : ui64", 2**32 - 1),
         ("i32", "0x7F800000 : f32", 2**31 - 1),
         ("i32", "0xFF800000 : f32", -(2**31)),
         ("ui16", "1.0e+10 : f32", 2**16 - 1),
@@ -146,6 +148,49 @@ def test_numbers_saturate(element: str, value: str, expected: int) -> None:
         f"  return %0 : {t}\n}}\n"
     )
     assert result.op("full").parameter("fill_value") == expected
+
+
+LEFT_OUT = {
+    "ttir.full": "fill_value = VALUE : i64, shape = array<i32: 2>",
+    "ttir.constant": "value = dense<VALUE> : tensor<2xTYPE>",
+    "ttir.constant ": "value = dense<[1, VALUE]> : tensor<2xTYPE>",
+}
+
+
+@pytest.mark.parametrize("op", LEFT_OUT)
+@pytest.mark.parametrize(
+    ("element", "value", "limits"),
+    [
+        ("i64", "5000000000", "-2147483648 to 2147483647"),
+        ("i64", "2147483648", "-2147483648 to 2147483647"),
+        ("i64", "-2147483649", "-2147483648 to 2147483647"),
+        ("i64", "9223372036854775806", "-2147483648 to 2147483647"),
+        ("ui64", "4294967296", "0 to 4294967295"),
+    ],
+)
+def test_numbers_without_room_are_refused_where_they_stand(
+    op: str, element: str, value: str, limits: str
+) -> None:
+    attributes = LEFT_OUT[op].replace("VALUE", value).replace("TYPE", element)
+    t = f"tensor<2x{element}>"
+    text = (
+        f'func.func @f() -> {t} {{\n  %0 = "{op.strip()}"() <{{{attributes}}}> : () -> {t}\n'
+        f"  return %0 : {t}\n}}\n"
+    )
+    source = Source("in.mlir", text)
+    with pytest.raises(CompileError) as error:
+        apply(parse_module(source), TTIRElementTypeNormalizationPass())
+    assert error.value.render(source).startswith(
+        f"in.mlir:2:8: error: the constant holds {value}, and integers of the device are from "
+        f"{limits}\n"
+    )
+
+
+def test_bounds_without_room_bound_nothing() -> None:
+    bounds = "<{min = -5000000000 : i64, max = 7 : i64}>"
+    result = normalized(unary("clamp_scalar", "i64", "i64", bounds))
+    clamp = result.op("clamp_scalar")
+    assert (clamp.parameter("min"), clamp.parameter("max")) == (-(2**31), 7)
 
 
 def test_booleans_that_are_no_numbers_are_left_alone() -> None:

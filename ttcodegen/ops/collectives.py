@@ -78,6 +78,8 @@ def verify_mesh_shard(op: CatalogueOp) -> None:
     """The parts of all devices make up the whole tensor."""
     shape, shards = op.shape("input"), op.parameter("shard_shape")
     kind, direction = op.parameter("shard_type"), op.parameter("shard_direction")
+    if any(count == 0 for count in shards):
+        raise VerifyException(f"{op.name}: shard_shape says parts, found {tuple(shards)}")
     if kind in ("replicate", "manual", "maximal", "identity") or prod(shards) == 1:
         if kind != "replicate" or prod(shards) == 1:
             expect_shape(op, shape)

@@ -57,6 +57,12 @@ _EVOLVING = frozenset(
 """Attributes that differ from version to version of the dialect; what they say is of use, but no
 program depends on it."""
 
+_MOST_BITS = 2**24 - 1
+"""Of an integer type, as in MLIR."""
+_INTEGER = re.compile(r"[su]?i(\d+)")
+_NARROW = len(str(_MOST_BITS))
+"""Characters of integer types of which none has too many bits."""
+
 # Longer texts are constants and the like: they do not come twice, and looking for their end costs.
 _MEMO_LENGTH = 4096
 _SHORT_STRING = r'"[^"\\\n]{0,200}+"'
@@ -278,6 +284,13 @@ class AttributeParser(Parser):
                 self.raise_error(f"'{token.text}' is no type", token.start)
             return value
         return self._parse_optional_builtin_type()
+
+    def _parse_optional_integer_or_float_type(self) -> TypeAttribute | None:
+        token = self._current_token
+        match = _INTEGER.fullmatch(token.text) if len(token.text) > _NARROW else None
+        if match is not None and (len(match[1]) > _NARROW or int(match[1]) > _MOST_BITS):
+            self.raise_error(f"integers have at most {_MOST_BITS} bits", token.start)
+        return super()._parse_optional_integer_or_float_type()
 
     def parse_optional_function_type(self) -> FunctionType | None:
         if self._current_token.kind is not MLIRTokenKind.L_PAREN:

@@ -36,6 +36,7 @@ from ttcodegen.dialects.datatypes import (
     element_of,
     is_boolean,
     normalized_data_type,
+    numpy_name,
     shape_of,
 )
 from ttcodegen.dialects.functions import SOURCE_TYPES
@@ -242,7 +243,7 @@ def _normalized_attribute(
         case DenseIntOrFPElementsAttr():
             return _normalized_elements(op, attribute)
         case IntegerAttr() | FloatAttr() if element is not None and _is_number(op, key):
-            return _normalized_number(attribute, element)
+            return _normalized_number(op, key, attribute, element)
         case TypeAttribute():
             data_type = normalized_data_type(attribute)
             return attribute if data_type is None else data_type.element_type
@@ -254,8 +255,15 @@ def _is_number(op: CatalogueOp, key: str) -> bool:
     return any(spec.name == key and spec.kind is NUMBER for spec in op.definition.attributes)
 
 
-def _normalized_number(attribute: IntegerAttr | FloatAttr, element: Attribute) -> Attribute:
-    """A boolean as 0 or 1; beyond what integers of the result can hold, their limit."""
+_BOUNDS = frozenset(["min", "max", "low", "high"])
+"""Numbers that limit elements. Where the device's integers end, all of them are within."""
+
+
+def _normalized_number(
+    op: Operation, key: str, attribute: IntegerAttr | FloatAttr, element: Attribute
+) -> Attribute:
+    """A boolean as 0 or 1; of what is beyond the integers of the result, their limit. Refuses a
+    number that they hold and those of the device do not, as constants do."""
     value = attribute.value.data
     if is_boolean(element):
         truth = value != 0
@@ -265,6 +273,10 @@ def _normalized_number(attribute: IntegerAttr | FloatAttr, element: Attribute) -
     data_type = normalized_data_type(element)
     if data_type is None or data_type.is_float:
         return attribute
+    if isinstance(attribute, IntegerAttr) and key not in _BOUNDS:
+        own = np.iinfo(numpy_name(element) or data_type.numpy)
+        if own.min <= value <= own.max:
+            _require_representable(op, np.array([value], own.dtype), data_type)
     saturated = int(number_as(value, data_type.numpy))
     if isinstance(attribute, FloatAttr) and abs(value - saturated) < 1:
         # What it has after the point is for the op to say: a slope is one for integers too.
@@ -292,13 +304,14 @@ def _normalized_elements(op: Operation, attribute: DenseIntOrFPElementsAttr) -> 
 
 
 def _require_representable(op: Operation, values: numpy.ndarray, data_type: DataType) -> None:
-    """Refuses integers that the device has no room for. The limits of the source's type stand for
-    'no limit', and become those of the device's."""
+    """Refuses integers that the device has no room for. The limits of the source's type (and minus
+    the greatest, which is the least for some) stand for 'no limit', and become the device's."""
     if data_type.is_float or values.dtype.itemsize <= np.dtype(data_type.numpy).itemsize:
         return
     own, target = np.iinfo(values.dtype), np.iinfo(data_type.numpy)
     outside = (values < target.min) | (values > target.max)
-    outside &= (values != own.min) & (values != own.max)
+    lowest = -int(own.max) if own.min < 0 else 0
+    outside &= (values != own.min) & (values != lowest) & (values != own.max)
     if outside.any():
         raise CompileError(
             f"the constant holds {values[outside][0]}, and integers of the device are from "

@@ -67,3 +67,16 @@ def test_bytecode_needs_a_front_end() -> None:
     source = Source.from_bytes("in.mlirbc", BYTECODE_MAGIC + b"\x01\xff")
     with pytest.raises(CompileError, match="bytecode is not read"):
         read_module(source)
+
+
+@pytest.mark.parametrize("name", ["stablehlo.add", "tosa.add", "linalg.generic"])
+def test_functions_are_verified_in_every_dialect(name: str) -> None:
+    text = f"""module {{
+  "func.func"() ({{
+  ^bb0(%a: tensor<2xf32>):
+    %0 = "{name}"(%a, %a) : (tensor<2xf32>, tensor<2xf32>) -> tensor<2xf32>
+    "func.return"(%0) : (tensor<2xf32>) -> ()
+  }}) {{sym_name = "f"}} : () -> ()
+}}"""
+    with pytest.raises(CompileError, match="'function_type' expected"):
+        read_module(Source("in.mlir", text))

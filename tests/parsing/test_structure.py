@@ -146,16 +146,16 @@ def test_all_unknown_operations_are_listed_at_once() -> None:
     message = failure(
         body(
             f'%0 = "ttir.foo"(%a) : ({T}) -> {T}',
-            f'%1 = "stablehlo.add"(%a, %a) : ({T}, {T}) -> {T}',
+            f'%1 = "d2m.add"(%a, %a) : ({T}, {T}) -> {T}',
             f'%2 = "ttir.foo"(%a) : ({T}) -> {T}',
         )
     )
     errors = [line for line in message.splitlines() if ": error: " in line]
     assert errors == [
         "in.mlir:2:8: error: unknown operation 'ttir.foo' (2 times)",
-        "in.mlir:3:8: error: unknown operation 'stablehlo.add'",
+        "in.mlir:3:8: error: unknown operation 'd2m.add'",
     ]
-    assert message.splitlines()[-1].startswith("note: lower StableHLO to TTIR first")
+    assert message.splitlines()[-1].endswith("as it was before its lowering to D2M")
 
 
 def test_refused_operations_are_listed_with_their_reasons() -> None:

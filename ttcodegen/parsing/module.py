@@ -47,7 +47,6 @@ def parse_module(source: Source, diagnostics: Diagnostics | None = None) -> Modu
         diagnostics = Diagnostics()
     with _collector_paused():
         operations = parse_operations(source, diagnostics)
-        verify_definitions(operations)
         module = flatten(operations, diagnostics)
         other_years = ttnn_modules.is_of_other_years(source.text)
         if other_years:
@@ -77,7 +76,8 @@ def parse_operations(
         context: the dialects that the text may be in; those of the compiler if None.
 
     Raises:
-        CompileError: as `parse_module`.
+        CompileError: as `parse_module`; also with all functions, calls and returns that lack what
+            their kind has.
     """
     if not source.text.strip():
         raise CompileError("the input is empty", remedy="give a module of TTIR functions")
@@ -101,6 +101,7 @@ def parse_operations(
         raise _malformed(error, source, parser.offset) from error
     if not operations:
         raise CompileError("the input holds no operations", remedy="give a module of functions")
+    verify_definitions(operations)
     return operations
 
 

@@ -43,17 +43,12 @@ DEVICE = "ttcore.device"
 COMPOSITE = "ttcore.composite"
 
 _REMEDIES = {
-    "stablehlo": "lower StableHLO to TTIR first (ttmlir-opt --stablehlo-to-ttir-pipeline)",
-    "tosa": "lower TOSA to TTIR first (ttmlir-opt --convert-tosa-to-ttir)",
     "ttnn": "give the module as it was before its lowering to TTNN",
     "ttmetal": "give the module as it was before its lowering to TTMetal",
     "d2m": "give the module as it was before its lowering to D2M",
-    "linalg": "give the module as it was before its lowering to linalg",
 }
 for _dialect in ("ttkernel", "emitc"):
     _REMEDIES[_dialect] = "give the module as it was before its lowering"
-for _dialect in ("chlo", "mhlo", "vhlo"):
-    _REMEDIES[_dialect] = _REMEDIES["stablehlo"]
 
 
 def refused(name: str) -> str | None:

@@ -83,6 +83,72 @@ def test_listings_are_read() -> None:
     assert len(read) >= 10
 
 
+NO_MLIR = {
+    '"ttir.clamp"(%arg0)': "what a call computes is written where the types should be",
+    '"ttnn.clamp"(%arg0)': "what a call computes is written where the types should be",
+    "%result = tt.tuple": "a bracket is missing",
+}
+"""Examples that no tool reads as they are printed, and why."""
+_ALIASES = {
+    "#layout": "#tt.metal_layout<(d0, d1) -> (d0, d1), undef, <1x1>, "
+    "memref<64x128xf32, #tt.memory_space<l1>>>",
+    "#ttnn_layout": "#ttnn.ttnn_layout<(d0, d1) -> (d0, d1), <1x1>, "
+    "memref<2x4x!tt.tile<32x32, bf16>, #ttnn.buffer_type<dram>>, <interleaved>>",
+    **{
+        name: "#tt.operand_constraint<dram|l1|scalar|tile>"
+        for name in ("#any_device", "#any_device_tile")
+    },
+}
+
+
+def _examples() -> Iterator[tuple[str, str]]:
+    """The single operations that documents show, each in a function that takes its operands."""
+    pattern = r'\s*(?:%\w+ = )?"?(?:ttir|ttnn|ttmetal|ttkernel|tt|emitc)\.[a-z_0-9]+"? ?[(%"]'
+    found: set[str] = set()
+    for name, text in texts():
+        for line in text.splitlines():
+            example = line.strip().partition(" // ")[0]
+            if not re.match(pattern, line) or "..." in line or " : " not in line:
+                continue
+            # The introduction shows whole modules only: they are listings.
+            if not name.endswith("-zh") and example not in found:
+                found.add(example)
+                yield name, example
+
+
+def _function_of(example: str) -> str:
+    """A module with one function that holds the operation."""
+    before, _, signature = example.partition(" : (")
+    if not signature:
+        before, _, signature = example.rpartition(" : ")
+    operands = signature.partition(") -> ")[0].rstrip(")")
+    types = re.split(r",\s*(?![^<]*>)", operands)
+    if operands.startswith("tuple<"):
+        types = [operands]
+    values = list(dict.fromkeys(re.findall(r"%\w+(?! =)", re.sub(r"^%\w+ =", "", before))))
+    aliases = "".join(
+        f"{alias} = {_ALIASES[alias.rstrip('0123456789')]}\n"
+        for alias in sorted(set(re.findall(r"#\w+\b(?![.<\w])", example)))
+    )
+    arguments = ", ".join(f"{v}: {t}" for v, t in zip(values, types, strict=False))
+    return f"{aliases}func.func @f({arguments}) {{\n  {example}\n  return\n}}\n"
+
+
+def test_examples_of_operations_are_read() -> None:
+    read: list[str] = []
+    refused: dict[str, str] = {}
+    for name, example in _examples():
+        try:
+            source = Source(f"{name}.mlir", _function_of(example))
+            read_module(source, Diagnostics()).verify()
+            read.append(example)
+        except CompileError as error:
+            if not any(example.startswith(start) for start in NO_MLIR):
+                refused[example] = error.render()
+    assert not refused
+    assert len(read) >= 10
+
+
 def test_operations_have_names() -> None:
     """Every operation that the books list is one of ours, under today's name or an older one."""
     context = load_dialects()

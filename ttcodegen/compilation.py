@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from xdsl.dialects.builtin import ModuleOp
 
     from ttcodegen.conversions.cpp_interface import ConstantFile
-    from ttcodegen.conversions.interface import Entry, Port
+    from ttcodegen.conversions.interface import Entry, InterfaceTensor
     from ttcodegen.emission.description import (
         DataFile,
         FunctionDescription,
@@ -327,20 +327,20 @@ def _describe(
     )
 
 
-def _tensor(port: Port, source_dtype: str) -> TensorDescription:
+def _tensor(tensor: InterfaceTensor, source_dtype: str) -> TensorDescription:
     from ttcodegen.dialects.placement import placement_of
     from ttcodegen.emission.description import TensorDescription, TensorKind
     from ttcodegen.emission.tolerances import output_tolerance
 
-    placement = placement_of(port.value)
+    placement = placement_of(tensor.value)
     return TensorDescription(
-        port.name,
-        port.field,
-        TensorKind(port.kind),
+        tensor.name,
+        tensor.field,
+        TensorKind(tensor.kind),
         placement.shape,
         placement.data_type,
         placement.layout,
         placement.buffer_type,
         source_dtype,
-        tolerance=output_tolerance(port.value, source_dtype) if port.kind == "output" else None,
+        tolerance=output_tolerance(tensor.value, source_dtype) if tensor.kind == "output" else None,
     )

@@ -112,10 +112,10 @@ _STRUCT_COMMENTS = {
 
 def _structs(entry: Entry, types: HostTypes) -> list[tuple[str, list[tuple[str, str]]]]:
     fields = {
-        "Inputs": [port.field for port in entry.inputs],
-        "Weights": [port.field for port in entry.weights],
+        "Inputs": [tensor.field for tensor in entry.inputs],
+        "Weights": [tensor.field for tensor in entry.weights],
         "Constants": entry.constant_fields,
-        "Outputs": [port.field for port in entry.results],
+        "Outputs": [tensor.field for tensor in entry.results],
     }
     structs = {suffix: [(f, types.tensor) for f in names] for suffix, names in fields.items()}
     if entry.layers:

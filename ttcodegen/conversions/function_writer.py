@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from xdsl.ir import SSAValue
 
 from ttcodegen.conversions.cpp_interface import DEVICE, parameters
-from ttcodegen.conversions.interface import Entry, Port
+from ttcodegen.conversions.interface import Entry, InterfaceTensor
 from ttcodegen.conversions.naming import layer
 from ttcodegen.conversions.outlining import result_type
 from ttcodegen.conversions.recording import TENSOR, Recorder, SourceFacts, Statement
@@ -44,8 +44,8 @@ class Members:
     def of(cls, entry: Entry) -> Members:
         """The members that the functions of an entry share."""
         members = cls()
-        for port in entry.arguments:
-            members.bind_argument(port.value, port)
+        for tensor in entry.arguments:
+            members.bind_argument(tensor.value, tensor)
         if entry.load is not None:
             fields = dict(entry.constants)
             for value, name in zip(entry.load.results, entry.constant_names, strict=True):
@@ -61,12 +61,12 @@ class Members:
         """The layer of each statement."""
         return layers_of(statements, self.layer_of)
 
-    def bind_argument(self, value: SSAValue, port: Port) -> None:
-        """Makes a value what a port of the entry is."""
-        self.places[value] = ("weights" if port.is_weight else "inputs", port.field)
-        self.names[value] = port.name
-        if port.is_weight or "weight" in port.name or "bias" in port.name:
-            self.weight_names[value] = port.name
+    def bind_argument(self, value: SSAValue, tensor: InterfaceTensor) -> None:
+        """Makes a value a tensor of the entry."""
+        self.places[value] = ("weights" if tensor.is_weight else "inputs", tensor.field)
+        self.names[value] = tensor.name
+        if tensor.is_weight or "weight" in tensor.name or "bias" in tensor.name:
+            self.weight_names[value] = tensor.name
 
 
 @dataclass(frozen=True)

@@ -19,7 +19,7 @@ from ttcodegen.transforms.rebuilding import body_of
 
 
 @dataclass(frozen=True)
-class Port:
+class InterfaceTensor:
     """One argument or result of an entry function."""
 
     name: str
@@ -55,8 +55,8 @@ class Entry:
     const_eval: FuncOp | None
     name: str
     cpp_name: str
-    arguments: tuple[Port, ...]
-    results: tuple[Port, ...]
+    arguments: tuple[InterfaceTensor, ...]
+    results: tuple[InterfaceTensor, ...]
     constant_names: tuple[str, ...]
     """What the results of the const-eval function are called."""
     constant_fields: tuple[str, ...]
@@ -84,14 +84,14 @@ class Entry:
         return tuple(pair for pair in pairs if pair[0] not in self.layered)
 
     @cached_property
-    def inputs(self) -> tuple[Port, ...]:
+    def inputs(self) -> tuple[InterfaceTensor, ...]:
         """The arguments that differ from call to call."""
-        return tuple(port for port in self.arguments if not port.is_weight)
+        return tuple(tensor for tensor in self.arguments if not tensor.is_weight)
 
     @cached_property
-    def weights(self) -> tuple[Port, ...]:
+    def weights(self) -> tuple[InterfaceTensor, ...]:
         """The arguments that are the same in every call."""
-        return tuple(port for port in self.arguments if port.is_weight)
+        return tuple(tensor for tensor in self.arguments if tensor.is_weight)
 
     def struct(self, suffix: str) -> str:
         """The name of one of the structures of the function: Inputs, Weights, ..."""
@@ -118,7 +118,7 @@ def entries(module: ModuleOp) -> list[Entry]:
         cpp_name = "forward" if name == "main" else identifier(name)
         const_eval = const_evals.get(f"{name}_const_eval")
         arguments = tuple(arguments_of(function))
-        names = {port.value: port.name for port in arguments}
+        names = {tensor.value: tensor.name for tensor in arguments}
         constants = constant_names(load_of(function), const_eval, names)
         fields = NameScope()
         result.append(
@@ -136,22 +136,22 @@ def entries(module: ModuleOp) -> list[Entry]:
     return result
 
 
-def arguments_of(function: FuncOp) -> Iterator[Port]:
+def arguments_of(function: FuncOp) -> Iterator[InterfaceTensor]:
     """The arguments of an entry function."""
     scope = NameScope()
     for argument, name in zip(body_of(function).args, argument_names(function), strict=True):
         kind = argument_type(function, argument.index)
         declared = "input" if kind is ArgumentType.DEFAULT else kind.value
-        yield Port(name, scope.unique(identifier(name)), declared, argument)
+        yield InterfaceTensor(name, scope.unique(identifier(name)), declared, argument)
 
 
-def results_of(function: FuncOp) -> Iterator[Port]:
+def results_of(function: FuncOp) -> Iterator[InterfaceTensor]:
     """The results of an entry function."""
     terminator = body_of(function).last_op
     assert isinstance(terminator, ReturnOp)
     scope = NameScope()
     for value, name in zip(terminator.operands, result_names(function), strict=True):
-        yield Port(name, scope.unique(identifier(name)), "output", value)
+        yield InterfaceTensor(name, scope.unique(identifier(name)), "output", value)
 
 
 def module_name(module: ModuleOp) -> str | None:

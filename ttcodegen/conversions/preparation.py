@@ -24,16 +24,16 @@ def write_preparation(source: SourceFile, entry: Entry) -> None:
     """Defines the function that computes the constants of an entry: group by group of those that
     are computed together, and equal groups by one function."""
     members = Members()
-    for port in entry.arguments:
-        members.bind_argument(port.value, port)
+    for tensor in entry.arguments:
+        members.bind_argument(tensor.value, tensor)
     if entry.const_eval is None or entry.load is None:
         recorder = Recorder(source.facts, ValueNames([], {}, {}, {}))
         _write_function(source, Body(entry, members, recorder), [], {})
         return
     arguments = body_of(entry.const_eval).args
-    ports = {port.value: port for port in entry.arguments}
+    tensors = {tensor.value: tensor for tensor in entry.arguments}
     for argument, value in zip(arguments, entry.load.operands, strict=True):
-        members.bind_argument(argument, ports[value])
+        members.bind_argument(argument, tensors[value])
     ops = [op for op in body_of(entry.const_eval).ops if not is_deallocation(op)]
     constants = ops.pop().operands
     names = ValueNames(

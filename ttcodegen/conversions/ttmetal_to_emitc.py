@@ -237,10 +237,12 @@ class _Members:
     def __init__(self, entry: Entry) -> None:
         self.places: dict[SSAValue, tuple[str, str]] = {}
         """The structure and the field of arguments and constants."""
-        self._weights = {port.value: port.name for port in entry.arguments if port.is_weight}
+        self._weights = {
+            tensor.value: tensor.name for tensor in entry.arguments if tensor.is_weight
+        }
         self._names = _names_of_buffers(entry)
-        for port in entry.arguments:
-            self.places[port.value] = ("weights" if port.is_weight else "inputs", port.field)
+        for tensor in entry.arguments:
+            self.places[tensor.value] = ("weights" if tensor.is_weight else "inputs", tensor.field)
         constants = constants_of(entry.function)
         for op, field in zip(constants, entry.constant_fields, strict=True):
             self.places[op.results[0]] = ("constants", field)
@@ -407,7 +409,7 @@ class _FunctionWriter:
             self.body.return_()
             return
         fields = zip(self.entry.results, op.operands, strict=True)
-        outputs: dict[str, Argument] = {port.field: self[value] for port, value in fields}
+        outputs: dict[str, Argument] = {tensor.field: self[value] for tensor, value in fields}
         self.body.return_(self.body.aggregate(self.entry.struct("Outputs"), outputs))
 
     def _begin_layer(self, op: Operation) -> None:

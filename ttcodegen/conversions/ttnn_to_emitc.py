@@ -103,9 +103,9 @@ def _record(entry: Entry, facts: SourceFacts, function_names: NameScope) -> _Rec
     terminator = ops.pop()
     assert isinstance(terminator, ReturnOp)
     results = {
-        value: port.name
-        for value, port in zip(terminator.operands, entry.results, strict=True)
-        if not port.name.startswith("output")
+        value: tensor.name
+        for value, tensor in zip(terminator.operands, entry.results, strict=True)
+        if not tensor.name.startswith("output")
     }
     names = ValueNames(ops, members.names, members.weight_names, results)
     recorder = Recorder(facts, names)
@@ -115,7 +115,7 @@ def _record(entry: Entry, facts: SourceFacts, function_names: NameScope) -> _Rec
     known = layers.Body(
         names,
         {value: members.names[value] for value in members.places},
-        {port.value for port in entry.inputs},
+        {tensor.value for tensor in entry.inputs},
         members.layers,
         body.lines_of,
         returned,
@@ -181,7 +181,7 @@ def _write_function(
     function = source.open(body, builder)
     function.write(statements, returned=terminator.operands)
     if entry.results:
-        fields = [port.field for port in entry.results]
+        fields = [tensor.field for tensor in entry.results]
         function.return_struct(entry.struct("Outputs"), fields, terminator.operands)
     else:
         builder.return_()

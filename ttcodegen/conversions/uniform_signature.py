@@ -15,7 +15,7 @@ from xdsl.dialects.func import FuncOp
 from xdsl.ir import SSAValue
 from xdsl.passes import ModulePass
 
-from ttcodegen.conversions.interface import Entry, Port
+from ttcodegen.conversions.interface import Entry, InterfaceTensor
 from ttcodegen.diagnostics import CompileError
 from ttcodegen.emitc.builder import EmitCBuilder
 from ttcodegen.emitc.text import Text
@@ -80,9 +80,9 @@ def define_uniform(file: EmitCBuilder, entry: Entry) -> None:
     arguments, device = body.arguments[0], Text(_DEVICE)
     passed: list[SSAValue | Text] = []
     weights: list[SSAValue] = []
-    for suffix, ports in (("Inputs", entry.inputs), ("Weights", entry.weights)):
-        if ports:
-            struct = _structure(body, entry, suffix, ports, arguments)
+    for suffix, tensors in (("Inputs", entry.inputs), ("Weights", entry.weights)):
+        if tensors:
+            struct = _structure(body, entry, suffix, tensors, arguments)
             passed.append(struct)
             weights = [struct] if suffix == "Weights" else []
     if entry.has_constants:
@@ -100,18 +100,22 @@ def define_uniform(file: EmitCBuilder, entry: Entry) -> None:
         body.return_(body.braced(_TENSORS))
         return
     outputs = body.call(entry.cpp_name, *passed, type=entry.struct("Outputs"), name="outputs")
-    results = [body.member(outputs, port.field, _TENSOR) for port in entry.results]
+    results = [body.member(outputs, tensor.field, _TENSOR) for tensor in entry.results]
     body.return_(body.braced(_TENSORS, *results))
 
 
 def _structure(
-    body: EmitCBuilder, entry: Entry, suffix: str, ports: Sequence[Port], arguments: SSAValue
+    body: EmitCBuilder,
+    entry: Entry,
+    suffix: str,
+    tensors: Sequence[InterfaceTensor],
+    arguments: SSAValue,
 ) -> SSAValue:
     """A variable that holds the arguments that belong into one of the structures."""
     fields: dict[str, SSAValue] = {}
-    for port in ports:
-        place = Text(str(entry.arguments.index(port)))
+    for tensor in tensors:
+        place = Text(str(entry.arguments.index(tensor)))
         value = body.call_method(arguments, "at", place, type=_TENSOR, pure=True)
         assert value is not None
-        fields[port.field] = value
+        fields[tensor.field] = value
     return body.aggregate(entry.struct(suffix), fields, name=suffix.lower())

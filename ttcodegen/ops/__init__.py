@@ -30,6 +30,7 @@ FAMILIES = (
     "attention_heads",
     "sorting",
     "indexing",
+    "dynamic_slicing",
     "rearrangement",
     "training",
     "attention_latent",

@@ -24,7 +24,7 @@ from ttcodegen.ops.definition import (
     operand,
     register,
 )
-from ttcodegen.ops.indexing import reversed_along
+from ttcodegen.ops.dynamic_slicing import reversed_along
 from ttcodegen.ops.op_builder import OpBuilder
 from ttcodegen.ops.work import no_flops
 

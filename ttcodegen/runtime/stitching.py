@@ -125,7 +125,7 @@ class DeviceTensor:
 
 
 @dataclass(frozen=True)
-class Port:
+class ProgramTensor:
     """An input or an output of a program."""
 
     name: str
@@ -143,9 +143,9 @@ class StitchedProgram:
         self._index = index
         record = executable.entries[index]
         self.name = record.name
-        self.inputs = tuple(_port(record, entry) for entry in record.inputs)
+        self.inputs = tuple(_program_tensor(record, entry) for entry in record.inputs)
         """Inputs and weights, in order."""
-        self.outputs = tuple(_port(record, entry) for entry in record.outputs)
+        self.outputs = tuple(_program_tensor(record, entry) for entry in record.outputs)
 
     def submit(
         self, tensors: Sequence[DeviceTensor], named: Mapping[str, DeviceTensor] | None = None
@@ -162,11 +162,11 @@ class StitchedProgram:
                 program cannot be run.
         """
         ordered = self._ordered(tensors, named or {})
-        for tensor, port in zip(ordered, self.inputs, strict=True):
-            if tensor.layout != port.layout:
+        for tensor, declared in zip(ordered, self.inputs, strict=True):
+            if tensor.layout != declared.layout:
                 raise CompileError(
-                    f"the input '{port.name}' of '{self.name}' should lie as "
-                    f"{layout_text(port.layout)}, found {layout_text(tensor.layout)}",
+                    f"the input '{declared.name}' of '{self.name}' should lie as "
+                    f"{layout_text(declared.layout)}, found {layout_text(tensor.layout)}",
                     remedy="convert it with to_layout",
                 )
         device = ordered[0].device if ordered else Device()
@@ -178,8 +178,8 @@ class StitchedProgram:
         for position, array in overwritten.items():
             ordered[position].overwrite(array)
         return [
-            DeviceTensor(device, port.layout, array)
-            for port, array in zip(self.outputs, results, strict=True)
+            DeviceTensor(device, declared.layout, array)
+            for declared, array in zip(self.outputs, results, strict=True)
         ]
 
     def _ordered(
@@ -187,19 +187,19 @@ class StitchedProgram:
     ) -> list[DeviceTensor]:
         rest = dict(named)
         ordered = list(tensors)
-        for port in self.inputs[len(tensors) :]:
-            if port.name not in rest:
-                raise CompileError(f"'{self.name}' needs the input '{port.name}'")
-            ordered.append(rest.pop(port.name))
+        for declared in self.inputs[len(tensors) :]:
+            if declared.name not in rest:
+                raise CompileError(f"'{self.name}' needs the input '{declared.name}'")
+            ordered.append(rest.pop(declared.name))
         if rest or len(ordered) > len(self.inputs):
-            names = ", ".join(port.name for port in self.inputs) or "nothing"
+            names = ", ".join(declared.name for declared in self.inputs) or "nothing"
             raise CompileError(f"'{self.name}' has no further inputs; it takes {names}")
         return ordered
 
 
-def _port(record: ProgramRecord, entry: Input | Output) -> Port:
+def _program_tensor(record: ProgramRecord, entry: Input | Output) -> ProgramTensor:
     kind = entry.kind if isinstance(entry, Input) else "output"
-    return Port(entry.name, kind, record.tensors[entry.tensor].type.placement)
+    return ProgramTensor(entry.name, kind, record.tensors[entry.tensor].type.placement)
 
 
 class StitchedBinary:

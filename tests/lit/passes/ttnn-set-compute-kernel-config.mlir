@@ -11,12 +11,12 @@ func.func @wide(%x: tensor<64x128xf32>) -> tensor<64x128xf32> {
   return %0 : tensor<64x128xf32>
 }
 
-// Sums of integers travel as numbers of 32 bits.
+// Products of integers travel as numbers of 32 bits.
 // CHECK-LABEL: @integers
-// CHECK: "ttnn.sum"(%x) <{{.*}}math_fidelity = hifi3
-func.func @integers(%x: tensor<64x128xsi32>) -> tensor<64xsi32> {
-  %0 = "ttir.sum"(%x) <{dim_arg = [1 : i32], keep_dim = false}> : (tensor<64x128xsi32>) -> tensor<64xsi32>
-  return %0 : tensor<64xsi32>
+// CHECK: "ttnn.matmul"(%x, %y) <{{.*}}math_fidelity = hifi3
+func.func @integers(%x: tensor<64x128xsi32>, %y: tensor<128x32xsi32>) -> tensor<64x32xsi32> {
+  %0 = "ttir.matmul"(%x, %y) : (tensor<64x128xsi32>, tensor<128x32xsi32>) -> tensor<64x32xsi32>
+  return %0 : tensor<64x32xsi32>
 }
 
 // Sixteen bits are left to the library, and so is a call that takes no configuration.

@@ -34,6 +34,8 @@ if TYPE_CHECKING:
 
 PIPELINES = {"ttnn": "ttir-to-ttnn-common-pipeline", "ttmetal": "ttir-to-ttmetal-pipeline"}
 """What lowers a module, by target."""
+WEIGHT_TYPES = {"bfp8_b": "bfp_bf8", "bfp4_b": "bfp_bf4"}
+"""Block floats by the names of the library, and of the pipelines."""
 TTNN_PIPELINE = "ttnn-to-ttnn-pipeline"
 """What a module goes through that calls the library already."""
 
@@ -54,6 +56,8 @@ class CompileOptions:
     """The system; None for the default one of the architecture."""
     optimize: int = 0
     """How much is optimized: 0 nothing, 1 what never hurts, 2 with a search for layouts."""
+    weights: str = ""
+    """What weights of products become: bfp8_b, bfp4_b, or what they are if empty."""
     overrides: str = ""
     """Decisions for the optimizer, as the text of a JSON file."""
     golden_seed: int | None = None
@@ -111,6 +115,8 @@ def compile_module(
         source_dtypes = _source_dtypes(module)
     options = _for_system(module, options)
     chosen: dict[str, OptionValue] = {}
+    if options.weights and options.target == "ttnn":
+        chosen["experimental-weight-dtype"] = WEIGHT_TYPES[options.weights]
     if options.optimize and options.target == "ttnn":
         chosen["optimization-level"] = options.optimize
         chosen["record-decisions"] = True

@@ -112,14 +112,16 @@ def _config(kind: str, text: str) -> ProgramConfig | None:
     grid = re.search(r"(\d+)x(\d+)", text)
     if grid is None or not {"k", "sub", "pcM", "pcN"} <= fields.keys():
         return None
-    sub = [int(size) for size in fields["sub"].split("x")]
-    per_core = int(fields["pcM"]), int(fields["pcN"])
-    block = [int(size) for size in fields["ob"].split("x")] if "ob" in fields else per_core
-    cores = CoreGrid(int(grid[1]), int(grid[2]))
-    sizes = (cores, int(fields["k"]), *sub, *block, *per_core)
+    sub_h, sub_w = (int(size) for size in fields["sub"].split("x"))
+    per_m, per_n = int(fields["pcM"]), int(fields["pcN"])
+    high, wide = (int(size) for size in fields.get("ob", f"{per_m}x{per_n}").split("x"))
+    cores, k = CoreGrid(int(grid[1]), int(grid[2])), int(fields["k"])
     if kind == "MultiCast":
-        return MatmulMultiCast(*sizes)
-    return MatmulMultiCast1D(*sizes, mcast_in0="in0=False" not in text)
+        return MatmulMultiCast(cores, k, sub_h, sub_w, high, wide, per_m, per_n)
+    shares_left = "in0=False" not in text
+    return MatmulMultiCast1D(
+        cores, k, sub_h, sub_w, high, wide, per_m, per_n, mcast_in0=shares_left
+    )
 
 
 def placed(shape: str, data_type: str, layout: str, storage: str) -> TensorPlacement | None:

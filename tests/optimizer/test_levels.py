@@ -18,7 +18,7 @@ from tests.optimizer.modules import (
     names,
 )
 from tests.random_programs.checking import failures_in_numpy, seeded_module
-from ttcodegen.compilation import CompiledModule
+from ttcodegen.compilation import CompiledModule, CompileOptions, compile_module
 from ttcodegen.diagnostics import Source
 from ttcodegen.numerics.drawing import draw_inputs
 from ttcodegen.optimizer.calls import call_in_file
@@ -155,6 +155,16 @@ def test_peak_of_l1_is_below_its_size() -> None:
         if operation.callee is None:
             used += model.cost(call_in_file(program, operation)).circular_buffers
         assert used <= model.speed.usable_l1
+
+
+@pytest.mark.parametrize("level", [0, 2])
+def test_weights_become_block_floats_once(level: int) -> None:
+    options = CompileOptions("m", optimize=level, weights="bfp8_b")
+    program = entry(compile_module(Source("m.mlir", CHAIN), options))
+    products = [op for op in program.operations if op.name == "ttnn.matmul"]
+    types = [[program.tensors[t].type.data_type for t in op.operands] for op in products]
+    assert types == [["bf16", "bfp_bf8"]] * 2
+    assert "ttnn.typecast" not in {op.name for op in program.operations}
 
 
 @pytest.mark.parametrize("seed", range(12))

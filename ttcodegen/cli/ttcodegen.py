@@ -69,6 +69,8 @@ def argument_parser() -> argparse.ArgumentParser:
     add("--optimize", type=int, choices=(0, 1, 2), default=0, metavar="LEVEL", help="0: every "
         "tensor in DRAM, the library chooses (0); 1: what never hurts; 2: a search for where "
         "tensors lie and how calls spread over the cores")  # fmt: skip
+    add("--weights", choices=("bfp8_b", "bfp4_b"), help="make weights of products block floats; "
+        "the figures of --check say what that costs in accuracy")  # fmt: skip
     add("--explain", action="store_true", help="print what was decided for each call, and "
         "what the next best would have cost")  # fmt: skip
     add("--overrides", metavar="F.json", type=Path, help="decisions for the optimizer, by the "
@@ -187,6 +189,7 @@ def _compile(options: argparse.Namespace, source: Source) -> int:
                 options.tt_metal,
                 system=system,
                 optimize=options.optimize,
+                weights=options.weights or "",
                 overrides=_overrides(options),
                 golden_seed=options.seed if options.embed_goldens else None,
             ),

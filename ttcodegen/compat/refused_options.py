@@ -61,7 +61,6 @@ REFUSED_TTNN_OPTIONS: Refused = {
         "target-bit-width": 32,
         "enable-bfp8-conversion": False,
         "experimental-bfp8-weights": False,
-        "experimental-weight-dtype": "none",
         "experimental-kv-cache-dtype": "none",
         "enable-activation-dtype-lowering": False,
         "enable-quant-dequant-conversion-pass": True,

@@ -163,6 +163,15 @@ PASSES = (
         description="Activations become part of the products and convolutions before them.",
     ),
     PassEntry(
+        name="ttnn-weight-dtype-conversion",
+        group=Group.TTNN,
+        implementation="ttcodegen.optimizer.weight_types:WeightTypes",
+        description="Weights of products become block floats.",
+        options=(
+            Option("target", "What they become.", "none", choices=("none", "bfp_bf8", "bfp_bf4")),
+        ),
+    ),
+    PassEntry(
         name="ttnn-optimize",
         group=Group.TTNN,
         implementation="ttcodegen.optimizer.optimize:Optimize",

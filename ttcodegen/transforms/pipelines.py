@@ -62,6 +62,9 @@ def _placed(options: Values) -> Iterator[Step | str]:
     """What both ways to TTNN end with: how calls compute, where tensors lie and how long."""
     yield "ttnn-set-compute-kernel-config"
     yield "ttnn-layout"
+    if options["experimental-weight-dtype"] != "none":
+        target = options["experimental-weight-dtype"]
+        yield Step("ttnn-weight-dtype-conversion", {"target": target})
     if (level := _level(options)) > 0:
         asked = {"overrides": options["overrides"], "record": options["record-decisions"]}
         given = {name: value for name, value in asked.items() if value}
@@ -119,6 +122,12 @@ _TTNN_OPTIONS = (
     Option("optimization-level", "0: as written; 1: what never hurts; 2: a search.", 0),
     Option("enable-optimizer", "Level 1, whatever the level says.", False),
     Option("memory-layout-analysis-enabled", "Level 2 if there is an optimizer.", False),
+    Option(
+        "experimental-weight-dtype",
+        "What weights of products become.",
+        "none",
+        choices=("none", "bfp_bf8", "bfp_bf4"),
+    ),
     Option("overrides", "Decisions that are given, as JSON."),
     Option("record-decisions", "Leave what was decided in attributes of the module.", False),
     *fixed(REFUSED_TTNN_OPTIONS),

@@ -14,6 +14,8 @@ from ttcodegen.cost.roofline import Roofline, card_roofline, host_roofline
 from ttcodegen.cost.work import Cost
 from ttcodegen.diagnostics import CompileError
 from ttcodegen.numerics.execution import Observation
+from ttcodegen.optimizer.calls import call_in_file
+from ttcodegen.optimizer.cost import CallCost, CostModel
 from ttcodegen.rt.commands.artifacts import json_text
 from ttcodegen.rt.commands.command import Command, FileResult
 from ttcodegen.rt.commands.read import system_of
@@ -23,6 +25,7 @@ from ttcodegen.runtime.executable import (
     ENDINGS,
     Executable,
     FlatbufferExecutable,
+    TTNNExecutable,
     find_files,
     flatbuffer_beside,
     open_executable,
@@ -43,6 +46,9 @@ COLUMNS: tuple[str, ...] = (
     "bound",
     "roofline_share",
     "card_us",
+    "estimated_us",
+    "estimated_bound",
+    "l1_bytes",
 )
 """The columns of the table. Times, bytes and flops are those of all calls together."""
 
@@ -57,6 +63,8 @@ class OpTimes:
     location: str | None
     cost: Cost
     """Of one call."""
+    estimate: CallCost | None = None
+    """What the model of cost says of one call of the library."""
     spans: list[tuple[float, float]] = field(default_factory=list[tuple[float, float]])
     """Begin and duration of each call, in seconds."""
 
@@ -123,7 +131,8 @@ class Perf(Command):
         # computed in it.
         executable.run(index, inputs)
         if isinstance(executable, FlatbufferExecutable):
-            clock = _OpClock(executable)
+            chip = default_system(self.arguments["arch"] or system_of(executable.header).arch).chip
+            clock = _OpClock(executable, CostModel(chip))
             for loop in range(self.arguments["loops"]):
                 self._progress.loop(loop)
                 clock.start()
@@ -143,6 +152,9 @@ class Perf(Command):
     def _tell(self, path: Path, rows: Sequence[dict[str, Any]], table: Path, trace: Path) -> None:
         total = sum(row["time_us"] for row in rows)
         self.logger.info(f"{path}: {total / 1e3:.3f} ms")
+        estimates = [row["estimated_us"] for row in rows if row["estimated_us"] is not None]
+        if estimates:
+            self.logger.info(f"  estimated for the card: {sum(estimates) / 1e3:.3f} ms")
         longest = sorted(rows, key=lambda row: -row["time_us"])[:10]
         for row in longest:
             where = f" at {row['location']}" if row["location"] else ""
@@ -155,7 +167,9 @@ class Perf(Command):
 class _OpClock:
     """Measures the ops of a run from one observation to the next."""
 
-    def __init__(self, flatbuffer: FlatbufferExecutable) -> None:
+    def __init__(self, flatbuffer: FlatbufferExecutable, model: CostModel) -> None:
+        self._model = model
+        self._functions = {f.name: f for f in flatbuffer.functions}
         self._operations = {f.name: flatbuffer.operations(f) for f in flatbuffer.functions}
         self._flatbuffer = flatbuffer
         self._ops: dict[tuple[str, int], OpTimes] = {}
@@ -188,7 +202,10 @@ class _OpClock:
         if key not in self._ops:
             operation = self._operations[program][index]
             name, cost = self._flatbuffer.work(program, operation)
-            self._ops[key] = OpTimes(program, index, name, operation.location, cost)
+            estimate = None
+            if isinstance(self._flatbuffer, TTNNExecutable) and operation.callee is None:
+                estimate = self._model.cost(call_in_file(self._functions[program], operation))
+            self._ops[key] = OpTimes(program, index, name, operation.location, cost, estimate)
         return self._ops[key]
 
     def ops(self) -> list[OpTimes]:
@@ -222,6 +239,9 @@ def _rows(ops: Sequence[OpTimes], host: Roofline, card: Roofline) -> list[dict[s
             card.bound(op.cost),
             round(least / seconds, 6) if seconds > 0 else None,
             round(card.least_seconds(op.cost) * calls * 1e6, 3),
+            None if op.estimate is None else round(op.estimate.seconds * calls * 1e6, 3),
+            None if op.estimate is None else op.estimate.bound,
+            None if op.estimate is None else op.estimate.l1_bytes,
         )
         rows.append(dict(zip(COLUMNS, values, strict=True)))
     return rows

@@ -1,0 +1,85 @@
+"""The real library as a judge of programs."""
+
+from __future__ import annotations
+
+import os
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.optimizer.modules import CHAIN, CONVOLUTION, PADDED, PROJECTIONS, compiled, entry
+from ttcodegen.cli.rt import main
+from ttcodegen.rt.commands.validate import VARIABLE
+from ttcodegen.rt.judging.mocked_device import compile_nothing, executable
+from ttcodegen.rt.judging.python_calls import steps
+
+MODULES = {
+    "chain": CHAIN,
+    "padded": PADDED,
+    "projections": PROJECTIONS,
+    "convolution": CONVOLUTION,
+}
+
+
+def calls(text: str, level: int) -> dict[str, dict[str, Any]]:
+    """The calls of a program by their names."""
+    return {step["callee"]: step for step in steps(entry(compiled(text, level)))}
+
+
+def test_calls_are_told_what_the_program_says() -> None:
+    product = calls(CHAIN, 2)["matmul"]
+    (name, fields) = product["keywords"]["program_config"]["program"]
+    assert name.startswith("MatmulMultiCoreReuseMultiCast")
+    assert fields["compute_with_storage_grid_size"] == {"grid": [8, 8]}
+    assert product["keywords"]["compute_kernel_config"]["compute"]["math_fidelity"] == "HiFi2"
+    (result,) = product["results"]
+    assert result["type"]["dtype"] == "bf16"
+
+
+def test_what_lies_in_dram_only_is_told_no_memory() -> None:
+    assert "memory_config" not in calls(CHAIN, 0)["matmul"]["keywords"]
+
+
+def test_tensors_without_a_judge_are_made_as_they_should_be() -> None:
+    (inputs, *_) = steps(entry(compiled(CHAIN, 2)))
+    assert inputs["callee"] is None
+    assert inputs["results"][0]["type"]["shape"] == [2048, 1024]
+
+
+def test_the_compiler_that_compiles_nothing(tmp_path: Path) -> None:
+    made = tmp_path / "folder" / "kernel.elf"
+    compile_nothing(["-o", str(made), "kernel.o"])
+    assert made.read_bytes() == executable()
+    assert made.read_bytes()[:4] == b"\x7fELF"
+    compile_nothing(["-c", "-MMD", "-o", str(tmp_path / "kernel.o"), "kernel.cc"])
+    assert (tmp_path / "kernel.o").read_bytes() == b""
+    assert (tmp_path / "kernel.d").read_text().startswith(str(tmp_path / "kernel.o"))
+
+
+def test_a_python_without_the_package_is_told(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv(VARIABLE, raising=False)
+    monkeypatch.chdir(tmp_path)
+    program = tmp_path / "model.ttnn"
+    program.write_bytes(compiled(CONVOLUTION, 1).flatbuffer)
+    assert main(["validate", str(program)]) == 1
+    assert "there is no Python with the package 'ttnn'" in capsys.readouterr().err
+    assert main(["validate", str(program), "--python", sys.executable]) == 1
+    assert "the library ended with status 1" in capsys.readouterr().err
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("level", [0, 1, 2])
+@pytest.mark.parametrize("text", MODULES.values(), ids=MODULES)
+def test_the_library_takes_what_the_levels_make(
+    text: str, level: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if VARIABLE not in os.environ:
+        pytest.skip(f"needs a Python with the package ttnn 0.70.1: name it in {VARIABLE}")
+    monkeypatch.chdir(tmp_path)
+    program = tmp_path / "model.ttnn"
+    program.write_bytes(compiled(text, level).flatbuffer)
+    assert main(["validate", str(program)]) == 0

@@ -10,7 +10,6 @@ import pytest
 from tests.flatbuffer.programs import adding_program, tensor
 from ttcodegen.compilation import CompileOptions, compile_module
 from ttcodegen.cost.memory_use import Leak, memory_use
-from ttcodegen.cost.sizes import stored_bytes
 from ttcodegen.diagnostics import Source
 from ttcodegen.dialects.datatypes import DataType
 from ttcodegen.dialects.memory import Layout
@@ -18,6 +17,7 @@ from ttcodegen.dialects.placement import TensorPlacement
 from ttcodegen.dialects.shards import Shards
 from ttcodegen.flatbuffer import program as file
 from ttcodegen.flatbuffer.reader import read_ttnn
+from ttcodegen.layout.placements import stored_bytes
 
 EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
 BF16 = DataType.BFLOAT16

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from typing import Any
 
 import ttcodegen.ops as catalogue
-from ttcodegen.cost.sizes import stored_bytes
 from ttcodegen.flatbuffer.program import Operation, Program
 from ttcodegen.flatbuffer.ttm_program import DEALLOCATE_BUFFER, VIEW
+from ttcodegen.layout.placements import stored_bytes
 from ttcodegen.ops.definition import TTNN
 
 _DEALLOCATIONS = ("ttnn.deallocate", DEALLOCATE_BUFFER)

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from typing import Any
 
 import ttcodegen.ops as catalogue
-from ttcodegen.cost.sizes import stored_bytes
 from ttcodegen.dialects.placement import TensorPlacement
 from ttcodegen.flatbuffer import program as file
+from ttcodegen.layout.placements import stored_bytes
 from ttcodegen.ops.definition import TTNN
 from ttcodegen.ops.work import OpShapes, one_per_element
 

@@ -17,6 +17,7 @@ from ttcodegen.dialects.operation import CatalogueOp
 from ttcodegen.dialects.placement import TensorPlacement
 from ttcodegen.dialects.programs import CircularBuffer, Kernel, Processor, Program
 from ttcodegen.dialects.tile import TILE_FORMATS, TILE_SIDE
+from ttcodegen.layout.collapse import align_up
 from ttcodegen.transforms.rebuilding import body_of
 
 _PROCESSORS = {
@@ -40,11 +41,7 @@ def page_size(placement: TensorPlacement) -> int:
     if placement.layout is Layout.TILE:
         return format_.tile_bytes(TILE_SIDE, TILE_SIDE)
     row = max(1, (placement.shape[-1] if placement.shape else 1) * format_.bits // 8)
-    return _aligned(row, _ROW_ALIGNMENT)
-
-
-def _aligned(size: int, alignment: int) -> int:
-    return -(-size // alignment) * alignment
+    return align_up(row, _ROW_ALIGNMENT)
 
 
 def kernel_entries(
@@ -72,7 +69,7 @@ def _kernel(kernel: Kernel, device_program: DeviceProgram, path: str, arch: str)
     compile_args: list[int] = []
     for operand in kernel.accessors:
         size = page_size(device_program.operands[operand].placement)
-        compile_args += [_IS_DRAM, _aligned(size, _DRAM_ALIGNMENT[arch])]
+        compile_args += [_IS_DRAM, align_up(size, _DRAM_ALIGNMENT[arch])]
     entry: Entry = {
         "file": path,
         "processor": _PROCESSORS[kernel.processor],

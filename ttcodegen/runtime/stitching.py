@@ -22,12 +22,12 @@ from typing import Literal, Self
 
 import numpy as np
 
-from ttcodegen.cost.sizes import stored_bytes
 from ttcodegen.diagnostics import CompileError
 from ttcodegen.dialects.memory import Memory
 from ttcodegen.dialects.placement import TensorPlacement
 from ttcodegen.flatbuffer.program import Input, Output
 from ttcodegen.flatbuffer.program import Program as ProgramRecord
+from ttcodegen.layout.placements import stored_bytes
 from ttcodegen.numerics.rounding import in_storage_dtype, rounded_for_device
 from ttcodegen.runtime.executable import FlatbufferExecutable, open_flatbuffer
 

@@ -20,6 +20,7 @@ from ttcodegen.dialects.placement import TensorPlacement, TTNNLayoutAttr
 from ttcodegen.dialects.system import system_of
 from ttcodegen.dialects.tile import TILE_FORMATS
 from ttcodegen.dialects.ttcore import ArgumentType, LoadCachedOp
+from ttcodegen.layout.collapse import align_up
 from ttcodegen.systems.description import DEFAULT_ARCHITECTURE, ChipDescription, default_system
 from ttcodegen.transforms.const_eval_hoist import is_const_eval
 from ttcodegen.transforms.deallocate import buffer_owners
@@ -159,17 +160,13 @@ def banks_of(placement: TensorPlacement, chip: ChipDescription) -> Banks | None:
     height, width = placement.collapsed_shape()
     if placement.shards is not None:
         bits = prod(placement.shards.shape) * format_.bits
-        return Banks(placement.buffer_type, _aligned(bits // 8, alignment))
+        return Banks(placement.buffer_type, align_up(bits // 8, alignment))
     if placement.layout is Layout.TILE:
         pages, page = height * width, format_.tile_bytes()
     else:
         pages, page = height, width * format_.bits // 8
     banks = chip.num_dram_channels if in_dram else chip.cores
-    return Banks(placement.buffer_type, -(-pages // banks) * _aligned(page, alignment))
-
-
-def _aligned(size: int, alignment: int) -> int:
-    return -(-size // alignment) * alignment
+    return Banks(placement.buffer_type, -(-pages // banks) * align_up(page, alignment))
 
 
 @dataclass

@@ -11,11 +11,11 @@ from hypothesis import strategies as st
 
 from ttcodegen.conversions.ttir_to_ttmetal.geometry import (
     Broadcast,
-    TiledShape,
     broadcast_of,
     broadcast_strides,
 )
 from ttcodegen.conversions.ttir_to_ttmetal.loop_nests import LoopNest
+from ttcodegen.layout.tiled_shape import TiledShape
 
 SHAPES = st.tuples(
     st.lists(st.integers(1, 3), max_size=2),

@@ -12,10 +12,10 @@ from dataclasses import dataclass
 
 from xdsl.ir import Operation
 
-from ttcodegen.conversions.ttir_to_ttmetal.geometry import TiledShape, row_major_strides
 from ttcodegen.dialects.datatypes import shape_of
 from ttcodegen.dialects.operation import CatalogueOp
 from ttcodegen.dialects.tile import TILE_SIDE
+from ttcodegen.layout.tiled_shape import TiledShape, row_major_strides
 
 
 @dataclass(frozen=True)

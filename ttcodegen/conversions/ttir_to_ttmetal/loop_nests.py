@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from math import prod
 
-from ttcodegen.conversions.ttir_to_ttmetal.geometry import row_major_strides
+from ttcodegen.layout.tiled_shape import row_major_strides
 
 Coordinate = dict[str, str]
 """`name` and `value`, an expression of the tile's number or of the step's."""

@@ -16,12 +16,7 @@ from xdsl.ir import SSAValue
 
 from ttcodegen.conversions.ttir_to_ttmetal.blocking import Blocking
 from ttcodegen.conversions.ttir_to_ttmetal.compute import ComputeKernel
-from ttcodegen.conversions.ttir_to_ttmetal.geometry import (
-    TiledShape,
-    broadcast_of,
-    broadcast_strides,
-    row_major_strides,
-)
+from ttcodegen.conversions.ttir_to_ttmetal.geometry import broadcast_of, broadcast_strides
 from ttcodegen.conversions.ttir_to_ttmetal.groups import Group, lower_chain
 from ttcodegen.conversions.ttir_to_ttmetal.loop_nests import LoopNest
 from ttcodegen.conversions.ttir_to_ttmetal.program_parts import (
@@ -41,6 +36,7 @@ from ttcodegen.dialects.placement import declared_data_type
 from ttcodegen.dialects.programs import ComputeSettings, Costs, Kernel, Processor, RuntimeArgument
 from ttcodegen.dialects.tile import TILE_SIDE
 from ttcodegen.dialects.ttkernel.builder import Value
+from ttcodegen.layout.tiled_shape import TiledShape, row_major_strides
 from ttcodegen.ops.tile_lowering import Tile, TileBuilder
 
 

@@ -8,7 +8,6 @@ from math import prod
 from xdsl.ir import SSAValue
 
 from ttcodegen.conversions.ttir_to_ttmetal.compute import float_bits
-from ttcodegen.conversions.ttir_to_ttmetal.geometry import TiledShape, row_major_strides
 from ttcodegen.conversions.ttir_to_ttmetal.groups import Group
 from ttcodegen.conversions.ttir_to_ttmetal.index_maps import Piece, Term, pieces_of
 from ttcodegen.conversions.ttir_to_ttmetal.program_parts import (
@@ -25,6 +24,7 @@ from ttcodegen.dialects.operation import CatalogueOp
 from ttcodegen.dialects.placement import declared_data_type
 from ttcodegen.dialects.programs import ComputeSettings, Costs, Processor
 from ttcodegen.dialects.tile import TILE_FORMATS
+from ttcodegen.layout.tiled_shape import TiledShape, row_major_strides
 
 SLOTS = 32
 """Tiles that a kernel keeps of each of its sources."""

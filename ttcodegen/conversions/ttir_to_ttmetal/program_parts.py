@@ -16,7 +16,6 @@ from functools import cache
 from xdsl.dialects.func import FuncOp
 from xdsl.ir import SSAValue
 
-from ttcodegen.conversions.ttir_to_ttmetal.geometry import TiledShape
 from ttcodegen.conversions.ttir_to_ttmetal.groups import Group
 from ttcodegen.dialects.cores import CoreRange
 from ttcodegen.dialects.datatypes import DataType, shape_of
@@ -34,6 +33,7 @@ from ttcodegen.dialects.programs import (
 from ttcodegen.dialects.tile import TILE_FORMATS
 from ttcodegen.dialects.ttkernel.table import kernel_ops
 from ttcodegen.emitc.naming import NameScope, identifier
+from ttcodegen.layout.tiled_shape import TiledShape
 
 DOUBLE = 2
 """Tiles of a circular buffer, so that one is filled while the other is read."""

@@ -11,11 +11,7 @@ from xdsl.ir import SSAValue
 
 from ttcodegen.conversions.ttir_to_ttmetal.access_patterns import AccessPattern
 from ttcodegen.conversions.ttir_to_ttmetal.compute import ComputeKernel, float_bits
-from ttcodegen.conversions.ttir_to_ttmetal.geometry import (
-    TiledShape,
-    broadcast_of,
-    broadcast_strides,
-)
+from ttcodegen.conversions.ttir_to_ttmetal.geometry import broadcast_of, broadcast_strides
 from ttcodegen.conversions.ttir_to_ttmetal.groups import (
     Group,
     lower_chain,
@@ -50,6 +46,7 @@ from ttcodegen.dialects.programs import (
 from ttcodegen.dialects.tile import TILE_SIDE
 from ttcodegen.dialects.ttkernel.attributes import ReduceDim
 from ttcodegen.dialects.ttmetal import CIRCULAR_BUFFERS
+from ttcodegen.layout.tiled_shape import TiledShape
 from ttcodegen.ops.tile_lowering import Tile, TileBuilder
 
 MOST_KEPT_BYTES = 512 * 1024

@@ -9,30 +9,38 @@ from pathlib import Path
 
 import pytest
 import xdsl.ir.core
+import xdsl.irdl.attributes
+import xdsl.irdl.constraints
 from xdsl.dialects import test
-from xdsl.dialects.builtin import IntegerAttr, ModuleOp, i32
+from xdsl.dialects.builtin import FunctionType, IntegerAttr, ModuleOp, StringAttr, TensorType, i32
 from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
+from xdsl.irdl import AnyAttr, BaseAttr
+from xdsl.utils.exceptions import VerifyException
 
 from ttcodegen.dialects.fast_methods import REPLACED, replace_methods
 
 replace_methods()
 
-WRITTEN_FOR = "19eb34625425"
+WRITTEN_FOR = "32ba71748684"
 """The hash of what is replaced, in the release of xDSL that this package is pinned to."""
 
 
 def test_what_is_replaced_is_what_the_methods_were_written_for() -> None:
-    source = Path(xdsl.ir.core.__file__).read_text()
-    tree = ast.parse(source)
-    classes = {node.name: node for node in tree.body if isinstance(node, ast.ClassDef)}
+    classes: dict[str, tuple[str, ast.ClassDef]] = {}
+    for module in (xdsl.ir.core, xdsl.irdl.attributes, xdsl.irdl.constraints):
+        source = Path(module.__file__).read_text()
+        nodes = ast.parse(source).body
+        classes |= {node.name: (source, node) for node in nodes if isinstance(node, ast.ClassDef)}
     texts = list[str]()
-    for class_, methods in REPLACED.items():
+    constraints = dict.fromkeys((AnyAttr, BaseAttr), ("verify",))
+    for class_, methods in {**REPLACED, **constraints}.items():
         # Fields as well, whose defaults the methods rely on; methods may be inherited.
         names = [base.__name__ for base in class_.__mro__ if base.__name__ in classes]
-        for node in (node for name in names for node in classes[name].body):
-            method = isinstance(node, ast.FunctionDef) and node.name in methods
-            if method or isinstance(node, ast.AnnAssign):
-                texts.append(ast.get_source_segment(source, node) or "")
+        for source, owner in [classes[name] for name in names]:
+            for node in owner.body:
+                method = isinstance(node, ast.FunctionDef) and node.name in methods
+                if method or isinstance(node, ast.AnnAssign):
+                    texts.append(ast.get_source_segment(source, node) or "")
     assert hashlib.sha256("\n".join(texts).encode()).hexdigest()[:12] == WRITTEN_FOR
 
 
@@ -144,3 +152,10 @@ def test_attribute_is_data_or_has_parameters() -> None:
 
     with pytest.raises(TypeError, match="only be Data or ParametrizedAttribute"):
         Neither()
+
+
+def test_parameters_of_another_kind_are_refused() -> None:
+    with pytest.raises(VerifyException, match="parameter 'inputs' does not verify"):
+        FunctionType.new([StringAttr("no array"), StringAttr("no array")])
+    with pytest.raises(VerifyException, match="parameter 'shape' does not verify"):
+        TensorType.new([StringAttr("no shape"), i32, StringAttr("")])

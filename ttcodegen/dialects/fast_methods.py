@@ -28,6 +28,7 @@ from xdsl.ir import (
     Use,
 )
 from xdsl.ir.core import BlockOps, OpOperands, SSAValues, _IRNode
+from xdsl.irdl import AnyAttr, BaseAttr, ParamAttrDef
 
 _walk_in_any_order = Operation.walk
 _walk_block_in_any_order = Block.walk
@@ -130,6 +131,22 @@ def _attach(self: Block, operation: Operation) -> None:
     operation.parent = self
 
 
+_verify_all_parameters = ParamAttrDef.verify
+
+
+def _verify_parameters(self: ParamAttrDef, attr: ParametrizedAttribute) -> None:
+    """Without a context of variables where each parameter is only asked what it is."""
+    for field, definition in self.parameters:
+        constraint = definition.constr
+        kind = type(constraint)
+        if kind is AnyAttr:
+            continue
+        expected: Any = getattr(constraint, "attr", None)
+        if kind is not BaseAttr or not isinstance(getattr(attr, field), expected):
+            _verify_all_parameters(self, attr)
+            return
+
+
 _attribute_classes: set[Any] = set()
 """Those that are known to be data or parametrized."""
 
@@ -221,6 +238,7 @@ REPLACED: Mapping[type, Mapping[str, Any]] = {
         "prev_op": _property(Operation.prev_op, "_prev_op"),
         "walk": _walk,
     },
+    ParamAttrDef: {"verify": _verify_parameters},
     OpResult: {"__init__": _initialize_result},
     OpOperands: {"__setitem__": _set_operand},
     Region: {"walk": _walk_region},

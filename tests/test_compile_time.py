@@ -1,0 +1,64 @@
+"""Compiling stays as fast as it is: times against what numpy and xDSL take to start, as
+benchmarks/compile_time.py prints them, with a wide margin for machines that do other work."""
+
+from __future__ import annotations
+
+import cProfile
+from collections.abc import Sequence
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from ttcodegen.cli.ttcodegen import main
+
+ROOT = Path(__file__).parent.parent
+
+
+@pytest.fixture
+def benchmark(monkeypatch: pytest.MonkeyPatch) -> Any:
+    """Imports a module of benchmarks/, which are scripts."""
+    monkeypatch.syspath_prepend(ROOT / "benchmarks")
+    return import_module
+
+
+def module_of(size: int, benchmark: Any, folder: Path) -> Path:
+    path = folder / f"synthetic_{size}.mlir"
+    path.write_text(benchmark("synthetic").synthetic_module(size))
+    return path
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("size", "limit"), [(0, 4), (1000, 14)])
+def test_multiple_of_what_the_libraries_take_to_start(
+    benchmark: Any, tmp_path: Path, size: int, limit: float
+) -> None:
+    """Twice the multiples that an idle machine gives, or nearly so: 2.2 and 7."""
+    digits = ROOT / "examples" / "digits" / "digits.mlir"
+    path = module_of(size, benchmark, tmp_path) if size else digits
+    measure = benchmark("measure")
+    count = 0
+
+    def command() -> Sequence[str]:
+        nonlocal count
+        count += 1
+        return (*measure.TTCODEGEN, str(path), "-o", str(tmp_path / f"out{count}"))
+
+    _, times = measure.multiple(command, runs=3)
+    assert times <= limit
+
+
+@pytest.mark.slow
+def test_work_grows_with_the_number_of_ops(benchmark: Any, tmp_path: Path) -> None:
+    """Calls are counted, for they are the same in each run."""
+
+    def calls(size: int) -> int:
+        path = module_of(size, benchmark, tmp_path)
+        profile = cProfile.Profile()
+        assert profile.runcall(main, [str(path), "-o", str(tmp_path / f"out{size}")]) == 0
+        return sum(entry.callcount for entry in profile.getstats())
+
+    calls(100)  # What is imported and cached counts for none.
+    small, large = calls(300), calls(600)
+    assert large <= 2.1 * small

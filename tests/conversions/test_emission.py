@@ -36,11 +36,9 @@ def test_a_function_reads_like_one_that_a_person_wrote():
         "    ttnn::Tensor image = ttnn::to_layout(inputs.image, ttnn::Layout::TILE);",
         "",
         "    // head.proj",
-        "    ttnn::Tensor head_proj = ttnn::linear("
+        "    ttnn::Tensor head_proj = call::linear("
         "last_use(image), weights.head_proj_weight, weights.head_proj_bias, "
-        "/*transpose_a=*/false, /*transpose_b=*/false, /*memory_config=*/std::nullopt, "
-        "/*dtype=*/std::nullopt, /*program_config=*/std::nullopt, /*activation=*/std::nullopt, "
-        "/*compute_kernel_config=*/tuning::exact_compute);",
+        "{.compute_kernel_config = tuning::exact_compute});",
         "    head_proj = ttnn::relu(head_proj);",
         "    return ClassifyOutputs{.scores = head_proj};",
     ]

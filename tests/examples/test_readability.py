@@ -92,6 +92,26 @@ def test_arguments_of_long_calls_have_names(name: str) -> None:
         assert len(unnamed) <= MOST_UNNAMED, text[call.start() : call.end() + 200]
 
 
+@pytest.mark.parametrize("name", ["digits", "models__llama_attention"])
+def test_products_are_called_with_the_options_that_are_chosen(name: str) -> None:
+    text = cpp(name)
+    calls = re.findall(r"call::(?:matmul|linear)\(", text)
+    assert calls
+    assert text.count("struct MatmulOptions") <= 1
+    assert text.count("/*program_config=*/") == text.count("Options& options) {")
+    assert "=*/std::nullopt" not in text
+
+
+@pytest.mark.parametrize(
+    ("name", "function", "count"),
+    [("models__llama_attention", "rotate", 2), ("models__resnet_hf", "bottleneck", 11)],
+)
+def test_equal_layers_are_one_function(name: str, function: str, count: int) -> None:
+    text = cpp(name)
+    assert len(re.findall(rf"^static .* {function}\(", text, re.MULTILINE)) == 1
+    assert len(re.findall(rf"= {function}\(", text)) == count
+
+
 @pytest.mark.parametrize("name", ["digits", "cnn", "models__resnet_hf"])
 def test_equal_sequences_of_constants_are_one_function(name: str) -> None:
     wanted = {

@@ -23,17 +23,22 @@ _ACTIVATIONS = frozenset("relu gelu silu tanh sigmoid".split())
 _NORMS = frozenset("layer_norm rms_norm".split())
 
 
-def layer_function_name(group: Group, titles: Iterable[str | None]) -> str:
+def layer_function_name(
+    group: Group, titles: Iterable[str | None], result: str, *, has_weights: bool
+) -> str:
     """The name of a function that does what several layers do.
 
     Args:
         group: one of them.
         titles: what the source calls each of them.
+        result: what the value is called that it gives.
+        has_weights: whether it takes any.
     """
     counts = Counter(
         op.definition.short_name for s in group.statements if isinstance(op := s.op, CatalogueOp)
     )
-    return _meaning(counts, group) or _common_words([t for t in titles if t]) or _kind(counts)
+    named = _meaning(counts) or _common_words([title for title in titles if title])
+    return named or (_kind(counts) if has_weights else f"compute_{result}")
 
 
 def common_title(titles: Iterable[str | None]) -> str | None:
@@ -42,7 +47,7 @@ def common_title(titles: Iterable[str | None]) -> str | None:
     return common_layer(told) if told else None
 
 
-def _meaning(counts: Counter[str], group: Group) -> str:
+def _meaning(counts: Counter[str]) -> str:
     """The name that the field has for these ops, if it has one."""
     if counts["conv2d"] >= 3 and counts["add"]:
         has_shortcut = counts["conv2d"] > 3

@@ -10,6 +10,7 @@ from xdsl.ir import SSAValue
 from ttcodegen.conversions.cpp_interface import DEVICE, parameters
 from ttcodegen.conversions.interface import Entry, InterfaceTensor
 from ttcodegen.conversions.naming import layer
+from ttcodegen.conversions.option_wrappers import options_type, with_options
 from ttcodegen.conversions.outlining import result_type
 from ttcodegen.conversions.recording import TENSOR, Recorder, SourceFacts, Statement
 from ttcodegen.conversions.splitting import layers_of
@@ -104,6 +105,8 @@ class SourceFile:
     facts: SourceFacts = field(default_factory=SourceFacts)
     function_names: NameScope = field(default_factory=NameScope)
     uses_last_use: bool = False
+    wrappers: set[str] = field(default_factory=set[str])
+    """What is called with a structure of its options."""
 
     def open(
         self, body: Body, builder: EmitCBuilder, taken: Sequence[tuple[str, str]] | None = None
@@ -250,10 +253,21 @@ class FunctionWriter:
                 element = self.body.subscript(inner, call.index, TENSOR)
                 return self.body.call("std::move", element, type=TENSOR, name=name)
             case _:
-                made = self.body.call(
-                    call.callee, *map(self.value, call.arguments), type=TENSOR, name=name
-                )
-                return self._with_names(made, call)
+                return self._call(call, TENSOR, name)
+
+    def _call(self, call: Call, type_: str, name: str | None, pure: bool = False) -> SSAValue:
+        """A call, with a structure of its options if there is one for the function."""
+        wrapped = with_options(call)
+        if wrapped is None:
+            arguments = map(self.value, call.arguments)
+            made = self.body.call(call.callee, *arguments, type=type_, name=name, pure=pure)
+            return self._with_names(made, call)
+        wrapper, operands, chosen = wrapped
+        self.source.wrappers.add(wrapper)
+        values = [self.value(operand) for operand in operands]
+        given = {option: self.value(argument) for option, argument in chosen.items()}
+        options = self.body.aggregate(options_type(wrapper), given, typed=False)
+        return self.body.call(wrapper, *values, options, type=type_, name=name, pure=pure)
 
     def _with_names(self, made: SSAValue, call: Call) -> SSAValue:
         """Tells what the arguments of a long call are, but for tensors, which have names."""
@@ -311,14 +325,7 @@ class FunctionWriter:
             case "list":
                 return self.body.braced(call.type, *map(self.value, call.arguments))
             case "call":
-                made = self.body.call(
-                    call.callee,
-                    *map(self.value, call.arguments),
-                    type=call.type,
-                    name=call.variable,
-                    pure=call.variable is None,
-                )
-                return self._with_names(made, call)
+                return self._call(call, call.type, call.variable, pure=call.variable is None)
 
     def _begin_layer(self, statement: Statement) -> None:
         found = self.layer_of(statement)

@@ -300,7 +300,10 @@ def _function(found: _Equal, body: Body) -> OutlinedFunction:
     local = ValueNames([statement.op for statement in first.statements], parameters, {}, {})
     inner |= {value: local[value] for value, name in inner.items() if not name}
     texts = differing_texts(groups, inner, taken)
-    name = body.scope.unique(identifier(layer_function_name(first, titles)))
+    result = inner[first.live_out[0]]
+    has_weights = any(value in body.members and value not in body.inputs for value in first.live_in)
+    called = layer_function_name(first, titles, result, has_weights=has_weights)
+    name = body.scope.unique(identifier(called))
     common = common_title(titles)
     function = OutlinedFunction(
         name,

@@ -23,6 +23,7 @@ from ttcodegen.conversions.function_writer import LAST_USE_FUNCTION, Body, Membe
 from ttcodegen.conversions.interface import Entry
 from ttcodegen.conversions.layer_weights import hold_weights
 from ttcodegen.conversions.naming import ValueNames
+from ttcodegen.conversions.option_wrappers import definitions
 from ttcodegen.conversions.outlined_functions import write_outlined
 from ttcodegen.conversions.outlining import OutlinedFunction
 from ttcodegen.conversions.preparation import write_preparation
@@ -81,6 +82,11 @@ def convert_ttnn_to_emitc(
         facts.headers.add("utility")
         assert opening is not None
         source.file.block.insert_ops_after([VerbatimOp(LAST_USE_FUNCTION), VerbatimOp("")], opening)
+    if source.wrappers:
+        facts.headers.update(("optional", "string"))
+        assert opening is not None
+        text = definitions(sorted(source.wrappers))
+        source.file.block.insert_ops_after([VerbatimOp(text), VerbatimOp("")], opening)
     prepend(source.file, title, facts.own_headers, facts.headers)
     return CppProgram(module, facts.constants, entries=known)
 

@@ -74,7 +74,7 @@ from ttcodegen.emitc.statements import (
     VerbatimOp,
 )
 from ttcodegen.emitc.text import Text
-from ttcodegen.emitc.values import ARGUMENT_NAMES, INITIALIZERS, METHOD
+from ttcodegen.emitc.values import ARGUMENT_NAMES, INITIALIZERS, METHOD, UNTYPED
 
 __all__ = ["Argument", "EmitCBuilder", "Text", "open_file"]
 
@@ -193,10 +193,22 @@ class EmitCBuilder:
         return self.call("std::get", value, type=type, template_args=(index,), name=name, pure=True)
 
     def aggregate(
-        self, type: str, fields: Mapping[str, Argument], *, name: str | None = None
+        self,
+        type: str,
+        fields: Mapping[str, Argument],
+        *,
+        name: str | None = None,
+        typed: bool = True,
     ) -> SSAValue:
-        """`type{.field = value, ...}`; the fields in the order of their declaration."""
-        return self._initialized(type, tuple(fields), tuple(fields.values()), name)
+        """`type{.field = value, ...}`; the fields in the order of their declaration.
+
+        Unless `typed`, only the braces are written: where a call says what they initialise.
+        """
+        made = self._initialized(type, tuple(fields), tuple(fields.values()), name)
+        if not typed:
+            assert isinstance(made.owner, Operation)
+            made.owner.attributes[UNTYPED] = UnitAttr()
+        return made
 
     def braced(self, type: str, *items: Argument, name: str | None = None) -> SSAValue:
         """`type{item, ...}`."""

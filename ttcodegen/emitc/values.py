@@ -50,6 +50,8 @@ from ttcodegen.emitc.spelling import (
 
 METHOD = "ttcodegen.method"
 INITIALIZERS = "ttcodegen.initializers"
+UNTYPED = "ttcodegen.untyped"
+"""Marks an initialiser list whose type the parameter says that it is given to."""
 ARGUMENT_NAMES = "ttcodegen.argument_names"
 """Names of the parameters of a call, written as comments before its first arguments; an argument
 whose name is empty stands alone."""
@@ -228,7 +230,8 @@ def _call_opaque(values: ValueTable, op: CallOpaqueOp) -> Expression:
             if name and not texts[index].startswith("/*"):
                 texts[index] = f"/*{require_identifier(name, op)}=*/{texts[index]}"
     if INITIALIZERS in op.attributes:
-        return Expression(f"{callee}{braces(op, texts)}", Precedence.POSTFIX)
+        type_ = "" if UNTYPED in op.attributes else callee
+        return Expression(f"{type_}{braces(op, texts)}", Precedence.POSTFIX)
     if METHOD in op.attributes:
         if not expressions or not op.operands:
             raise CompileError(f"{op.name}: a member function needs an object", op)

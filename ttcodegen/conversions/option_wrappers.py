@@ -1,0 +1,102 @@
+"""Functions of the library with many options, called with a structure of those that are chosen.
+
+    call::matmul(queries, keys, {.transpose_b = true, .dtype = ttnn::DataType::FLOAT32})
+
+The structures and functions stand at the head of the source file, in a namespace of their own, so
+that no value of the program hides them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+from ttcodegen.emitc.naming import type_name
+from ttcodegen.emitc.text import Text
+from ttcodegen.ops.cpp_calls import Argument, Call
+from ttcodegen.ops.cpp_parameters import MOST_UNNAMED, PARAMETERS
+
+NAMESPACE = "call"
+
+
+@dataclass(frozen=True)
+class Option:
+    """An option of a function: its type, and what the function assumes."""
+
+    name: str
+    type: str
+    default: str = "std::nullopt"
+
+
+_PRODUCT = (
+    Option("transpose_a", "bool", "false"),
+    Option("transpose_b", "bool", "false"),
+    Option("memory_config", "std::optional<ttnn::MemoryConfig>"),
+    Option("dtype", "std::optional<ttnn::DataType>"),
+    Option("program_config", "std::optional<ttnn::operations::matmul::MatmulProgramConfig>"),
+    Option("activation", "std::optional<std::string>"),
+    Option("compute_kernel_config", "std::optional<ttnn::DeviceComputeKernelConfig>"),
+)
+_OPTIONS: Mapping[str, tuple[tuple[str, ...], tuple[Option, ...]]] = {
+    "ttnn::matmul": (("const ttnn::Tensor&", "const ttnn::Tensor&"), _PRODUCT),
+    "ttnn::linear": (
+        ("const ttnn::Tensor&", "const ttnn::Tensor&", "const std::optional<ttnn::Tensor>&"),
+        _PRODUCT,
+    ),
+}
+"""The types of the operands, and the options, of functions that take more than a reader counts."""
+
+
+def with_options(call: Call) -> tuple[str, Sequence[Argument], dict[str, Argument]] | None:
+    """The wrapper of a call, its operands and the options that are chosen; None if it has none."""
+    known = _OPTIONS.get(call.callee)
+    if known is None or len(call.arguments) <= MOST_UNNAMED:
+        return None
+    operands, options = known
+    given = call.arguments[len(operands) :]
+    if len(given) > len(options):
+        return None
+    chosen: dict[str, Argument] = {
+        option.name: argument
+        for option, argument in zip(options, given, strict=False)
+        if not (isinstance(argument, Text) and argument.text == option.default)
+    }
+    name = call.callee.rpartition("::")[2]
+    return f"{NAMESPACE}::{name}", call.arguments[: len(operands)], chosen
+
+
+def options_type(wrapper: str) -> str:
+    """The structure of the options of a wrapper."""
+    return f"{NAMESPACE}::{type_name(wrapper.rpartition('::')[2])}Options"
+
+
+def definitions(wrappers: Iterable[str]) -> str:
+    """The C++ of some wrappers."""
+    texts = [_definition(f"ttnn::{wrapper.rpartition('::')[2]}") for wrapper in wrappers]
+    return "\n".join([f"namespace {NAMESPACE} {{", *texts, "", f"}}  // namespace {NAMESPACE}"])
+
+
+def _definition(callee: str) -> str:
+    name = callee.rpartition("::")[2]
+    operands, options = _OPTIONS[callee]
+    names = PARAMETERS[name]
+    struct = f"{type_name(name)}Options"
+    fields = [f"    {option.type} {option.name} = {option.default};" for option in options]
+    taken = [f"{type_} {each}" for type_, each in zip(operands, names, strict=False)]
+    passed = [
+        *names[: len(operands)],
+        *(f"/*{option.name}=*/options.{option.name}" for option in options),
+    ]
+    return "\n".join(
+        [
+            "",
+            f"// What {callee} takes besides its operands.",
+            f"struct {struct} {{",
+            *fields,
+            "};",
+            "",
+            f"static ttnn::Tensor {name}({', '.join(taken)}, const {struct}& options) {{",
+            f"    return {callee}({', '.join(passed)});",
+            "}",
+        ]
+    )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 
 import pytest
@@ -10,6 +11,10 @@ from ttcodegen.compilation import CompileOptions, compile_module
 from ttcodegen.diagnostics import Source
 from ttcodegen.project.rendering import project_files
 from ttcodegen.project.writer import write_project
+
+sys.path.insert(0, str(Path(__file__).parents[2] / "examples" / "transformer"))
+
+from make import module_text
 
 MODEL = Path(__file__).parents[2] / "examples" / "transformer" / "transformer.mlir"
 BLOCK = "tensor<32x128xbf16>"
@@ -69,23 +74,47 @@ def write(text: str, out: Path) -> int:
     "change", [wider, other_epsilon, other_activation, one_op_more, one_layer_more]
 )
 def test_a_tuned_copy_has_no_conflicts(change, tmp_path: Path) -> None:
-    text = MODEL.read_text()
-    changed = change(text)
+    check_merge(MODEL.read_text(), change(MODEL.read_text()), EDITS, tmp_path)
+
+
+def check_merge(text: str, changed: str, edits, tmp_path: Path) -> None:
+    """Tunes the project of a model, generates that of a changed one into it, and looks for the
+    edits in what would have been generated afresh."""
     assert changed != text
     out = tmp_path / "out"
     write(text, out)
     source = out / "src" / "transformer.cpp"
     tuned = source.read_text()
-    for old, new in EDITS:
+    for old, new in edits:
         assert old in tuned, old
         tuned = tuned.replace(old, new, 1)
     source.write_text(tuned)
     assert write(changed, out) == 0
     merged = source.read_text()
-    assert all(new in merged for _, new in EDITS)
+    assert all(new in merged for _, new in edits)
     fresh = tmp_path / "fresh"
     write(changed, fresh)
     untuned = merged
-    for old, new in EDITS:
+    for old, new in edits:
         untuned = untuned.replace(new, old, 1)
     assert untuned == (fresh / "src" / "transformer.cpp").read_text()
+
+
+LAYER_EDITS = (
+    (
+        "weights.attention_key_weight)",
+        "weights.attention_key_weight, false, false, ttnn::L1_MEMORY_CONFIG)",
+    ),
+    ("    // feed_forward.up\n", "    // feed_forward.up, to be joined with the gate\n"),
+    ("namespace transformer {\n", "namespace transformer {\n\nconstexpr bool kTuned = true;\n"),
+    ("    // layers.1\n", "    // layers.1, whose activations are large\n"),
+)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [wider, other_epsilon, other_activation, lambda _: module_text(4), lambda _: module_text(6)],
+)
+def test_a_tuned_copy_of_layers_has_no_conflicts(change, tmp_path: Path) -> None:
+    text = module_text(3)
+    check_merge(text, change(text), LAYER_EDITS, tmp_path)

@@ -50,6 +50,12 @@ def test_what_is_not_known_is_refused() -> None:
     ]
 
 
+def test_sizes_of_run_time_are_refused() -> None:
+    text = MULTIPLY.replace("tensor<8x16xf32>", "tensor<?x16xf32>")
+    text = text.replace("tensor.empty()", "tensor.empty(%n)").replace("(%a:", "(%n: index, %a:")
+    assert any("tensors of unknown size" in message for message in refusals(text))
+
+
 RANDOM = np.random.default_rng(1)
 
 

@@ -239,6 +239,35 @@ def test_refusals_are_told_at_once_and_located() -> None:
     assert text.count("error:") == 3
 
 
+def test_shapes_of_run_time_are_refused_where_they_come_in() -> None:
+    text = refusal(
+        """func.func @main(%x: tensor<?x4xf32>, %y: tensor<4xf32>) -> tensor<?x4xf32> {
+  %0 = stablehlo.get_dimension_size %x, dim = 0 : (tensor<?x4xf32>) -> tensor<i32>
+  %1 = stablehlo.add %x, %x : tensor<?x4xf32>
+  return %1 : tensor<?x4xf32>
+}"""
+    )
+    assert "in.mlir:1:17: error: tensors of unknown size are not supported: tensor<?x4xf32>" in text
+    assert "note: export the model for inputs of fixed shapes" in text
+    assert text.count("error:") == 1
+
+
+def test_comparators_that_are_no_order_are_refused() -> None:
+    text = refusal(
+        """func.func @main(%x: tensor<4xf32>) -> tensor<4xf32> {
+  %0 = "stablehlo.sort"(%x) ({
+  ^bb0(%a: tensor<f32>, %b: tensor<f32>):
+    %1 = stablehlo.multiply %a, %b : tensor<f32>
+    %2 = stablehlo.compare GT, %1, %b : (tensor<f32>, tensor<f32>) -> tensor<i1>
+    stablehlo.return %2 : tensor<i1>
+  }) {dimension = 0 : i64, is_stable = true} : (tensor<4xf32>) -> tensor<4xf32>
+  return %0 : tensor<4xf32>
+}"""
+    )
+    assert "in.mlir:2:8: error: 'stablehlo.sort': the comparator is no order" in text
+    assert "note: compare elements of the operands themselves" in text
+
+
 def test_several_devices_are_refused() -> None:
     text = refusal("module attributes {mhlo.num_partitions = 2 : i32} { func.func @main() {"
                    " stablehlo.custom_call @x() : () -> ()\n return } }")  # fmt: skip

@@ -24,7 +24,12 @@ from ttcodegen.dialects.operation import CatalogueOp
 from ttcodegen.frontends.source_ops import SourceOp
 from ttcodegen.ops.op_builder import OpBuilder
 from ttcodegen.ops.ttir import ttir_op_classes
-from ttcodegen.parsing.structure import counted, unsupported
+from ttcodegen.parsing.structure import (
+    FIXED_SHAPES,
+    counted,
+    is_of_unknown_size,
+    unsupported,
+)
 from ttcodegen.transforms.rewriting import erase_dead
 
 
@@ -219,11 +224,9 @@ def _translate_op(translator: Translator, op: SourceOp, rules: Mapping[str, Rule
 
 def _require_known_sizes(op: Operation) -> None:
     for value in (*op.operands, *op.results):
-        type_: Attribute = value.type
-        if isinstance(type_, TensorType) and -1 in shape_of(cast("Attribute", type_)):
+        if is_of_unknown_size(value.type):
             raise CompileError(
-                f"tensors of unknown size are not supported: {type_}",
-                remedy="export the model for inputs of fixed shapes",
+                f"tensors of unknown size are not supported: {value.type}", remedy=FIXED_SHAPES
             )
 
 

@@ -28,9 +28,9 @@ class CustomForm:
 
 
 def _empty(parser: Parser, op_type: type[Operation]) -> Operation:
-    """`() {attributes} : type`; the documents of 2024 write `() -> type`."""
-    parser.parse_punctuation("(")
-    parser.parse_punctuation(")")
+    """`() {attributes} : type`; the documents of 2024 write `() -> type`. Sizes that are known at
+    run time stand between the brackets; the type says where, and is refused for it."""
+    parser.parse_comma_separated_list(parser.Delimiter.PAREN, parser.parse_unresolved_operand)
     attributes = parser.parse_optional_attr_dict()
     parser.parse_punctuation(":")
     result_type = parser.parse_type()

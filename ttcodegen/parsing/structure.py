@@ -75,7 +75,22 @@ def remedy_for_operation(name: str) -> str | None:
     return _REMEDIES.get(dialect)
 
 
+FIXED_SHAPES = "export the model for inputs of fixed shapes"
+"""What to do about sizes that are only known at run time."""
+
+
+def is_of_unknown_size(type_: Attribute) -> bool:
+    """Whether the type is that of tensors of which some size, or the rank, is not known."""
+    if isinstance(type_, UnrankedTensorType):
+        return True
+    if not isinstance(type_, TensorType):
+        return False
+    return any(size < 0 for size in cast("TensorType[Attribute]", type_).get_shape())
+
+
 def _remedy_for_type(type_: Attribute) -> str | None:
+    if is_of_unknown_size(type_):
+        return FIXED_SHAPES
     if "!quant." in str(type_):
         return (
             "quantize to integers of up to 32 bits with one scale for the tensor, or one for each "

@@ -103,18 +103,6 @@ def _index_form(parser: Parser, op_type: type[Operation]) -> Operation:
     return op_type.create(result_types=[parser.parse_type()], attributes={"dim": dim})
 
 
-def _empty_form(parser: Parser, op_type: type[Operation]) -> Operation:
-    """`() : type`; sizes that are known at run time only make the type unknown."""
-    parser.parse_punctuation("(")
-    sizes: list[UnresolvedOperand] = []
-    while (size := parser.parse_optional_unresolved_operand()) is not None:
-        sizes.append(size)
-        parser.parse_optional_punctuation(",")
-    parser.parse_punctuation(")")
-    parser.parse_punctuation(":")
-    return op_type.create(result_types=[parser.parse_type()])
-
-
 def _reshape_form(parser: Parser, op_type: type[Operation]) -> Operation:
     """`%a [[0, 1]] output_shape [2, 3] : type into type`."""
     operand = parser.parse_unresolved_operand()
@@ -177,7 +165,7 @@ TENSOR: dict[str, Form | None] = {
     "cast": _cast_form,
     "collapse_shape": _reshape_form,
     "concat": _concat_form,
-    "empty": _empty_form,
+    "empty": None,
     "expand_shape": _reshape_form,
     "extract_slice": _slice_form,
     "pad": _pad_form,

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from ttcodegen.diagnostics import CompileError, Diagnostics, Source
+from ttcodegen.diagnostics import CompileError, Diagnostic, Diagnostics, Source, place_of
 
 if TYPE_CHECKING:
     from xdsl.dialects.builtin import ModuleOp
+    from xdsl.dialects.func import FuncOp
     from xdsl.ir import Operation
 
 
@@ -38,12 +39,33 @@ def read(source: Source, diagnostics: Diagnostics) -> ModuleOp:
     module.sym_name = flat.sym_name
     for function in functions.values():
         private = function.sym_visibility is not None and function.sym_visibility.data == "private"
-        if not private and function.body.blocks:
+        if private or not function.body.blocks:
+            continue
+        unknown = _of_unknown_size(function)
+        if unknown:
+            # Everything that depends on them would only be refused for that.
+            conversion.findings += unknown
+        else:
             module.body.block.add_op(conversion.function(function))
     if conversion.findings:
         raise CompileError.from_diagnostics(conversion.findings)
     express_quantized(module)
     return module
+
+
+def _of_unknown_size(function: FuncOp) -> list[Diagnostic]:
+    """The arguments whose sizes are only known at run time."""
+    from ttcodegen.parsing.structure import FIXED_SHAPES, is_of_unknown_size
+
+    return [
+        Diagnostic(
+            f"tensors of unknown size are not supported: {argument.type}",
+            place_of(argument),
+            FIXED_SHAPES,
+        )
+        for argument in function.body.blocks[0].args
+        if is_of_unknown_size(argument.type)
+    ]
 
 
 def _operations(source: Source, diagnostics: Diagnostics) -> list[Operation]:

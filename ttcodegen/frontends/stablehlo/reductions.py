@@ -8,6 +8,7 @@ from typing import Any
 from xdsl.dialects.builtin import AnyFloat, IntegerType
 from xdsl.ir import Attribute, Block, SSAValue
 
+from ttcodegen.diagnostics import CompileError
 from ttcodegen.dialects.datatypes import element_of, f32, i1, is_boolean, shape_of, tensor_type
 from ttcodegen.dialects.operation import CatalogueOp
 from ttcodegen.frontends.stablehlo import complex_numbers
@@ -262,8 +263,10 @@ def _sort(conversion: Conversion, op: StableHLOOp) -> Results:
     dim = int(op.get("dimension", -1)) % max(rank, 1)
     keys = sort_keys(block_of(op))
     if keys is None:
-        raise ValueError(
-            "'stablehlo.sort': the comparator is no order of one operand after the other"
+        raise CompileError(
+            "'stablehlo.sort': the comparator is no order of one operand after the other",
+            remedy="compare elements of the operands themselves; sort by what else decides as an "
+            "operand of its own",
         )
     builder = conversion.builder
     stable = bool(op.get("is_stable", False)) or len(keys) > 1

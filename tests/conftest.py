@@ -24,6 +24,13 @@ from ttcodegen.project.toolchain import Toolchain, find_toolchain
 ROOT = Path(__file__).resolve().parent.parent
 
 
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """Adds --update-golden, for tests/golden."""
+    parser.addoption(
+        "--update-golden", action="store_true", help="write the files of tests/golden anew"
+    )
+
+
 @contextmanager
 def _locked(path: Path) -> Generator[None]:
     path.parent.mkdir(parents=True, exist_ok=True)

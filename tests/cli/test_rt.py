@@ -26,6 +26,7 @@ from ttcodegen.flatbuffer.system import read_ttsys_file, write_ttsys
 from ttcodegen.rt import API, Artifacts, Logger
 from ttcodegen.rt.commands import arguments
 from ttcodegen.rt.commands.perf import COLUMNS
+from ttcodegen.rt.profiler_table import COLUMNS as PROFILER_COLUMNS
 from ttcodegen.runtime import initialization
 from ttcodegen.systems.description import ARCHITECTURES, default_system
 
@@ -485,6 +486,17 @@ def test_perf_writes_a_table_and_a_trace(tmp_path: Path) -> None:
     assert float(linear["time_us"]) > 0
     assert sum(float(row["time_share"]) for row in rows) == pytest.approx(1, abs=1e-3)
     assert linear["bound"] == "memory"
+    with Path(result["perf_results"]).open() as table:
+        calls = list(csv.DictReader(table))
+    assert tuple(calls[0]) == PROFILER_COLUMNS
+    assert len(calls) == sum(int(row["calls"]) for row in rows)
+    assert [int(call["GLOBAL CALL COUNT"]) for call in calls] == list(range(1, len(calls) + 1))
+    linears = [call for call in calls if call["OP CODE"] == "ttnn.linear"]
+    host = sum(int(call["HOST DURATION [ns]"]) for call in linears)
+    everything = [row for row in rows if row["op"] == "ttnn.linear"]
+    told = sum(float(row["time_us"]) for row in everything)
+    assert host / 1e3 == pytest.approx(told, rel=1e-3)
+    assert all(call["DEVICE KERNEL DURATION [ns]"] == "" for call in calls)
     trace = json.loads(Path(result["trace"]).read_text())
     events = trace["traceEvents"]
     named = {e["args"]["name"] for e in events if e["ph"] == "M"}

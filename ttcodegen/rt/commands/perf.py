@@ -20,6 +20,7 @@ from ttcodegen.rt.commands.artifacts import json_text
 from ttcodegen.rt.commands.command import Command, FileResult
 from ttcodegen.rt.commands.read import system_of
 from ttcodegen.rt.commands.running import Progress, chosen_programs, program_inputs
+from ttcodegen.rt.profiler_table import OpCall, profiler_table
 from ttcodegen.rt.trace import Span, Trace
 from ttcodegen.runtime.executable import (
     ENDINGS,
@@ -31,7 +32,7 @@ from ttcodegen.runtime.executable import (
     open_executable,
     open_flatbuffer,
 )
-from ttcodegen.systems.description import default_system
+from ttcodegen.systems.description import ChipDescription, default_system
 
 COLUMNS: tuple[str, ...] = (
     "program",
@@ -77,7 +78,8 @@ class OpTimes:
 class Perf(Command):
     """Measures flatbuffers op by op, and shared objects function by function.
 
-    Writes `perf/<file>/ops_perf_results.csv` and `trace.json` into the folder of artifacts.
+    Writes `perf/<file>/op_times.csv`, `ops_perf_results.csv` and `trace.json` into the folder of
+    artifacts.
     """
 
     name: ClassVar[str] = "perf"
@@ -99,7 +101,7 @@ class Perf(Command):
         try:
             executable = open_executable(path)
             try:
-                card = self._card(executable)
+                chip = self._chip(executable)
                 ops = [
                     op
                     for index in chosen_programs(self.arguments, executable)
@@ -109,21 +111,29 @@ class Perf(Command):
                 executable.close()
         except CompileError as error:
             return self.failed(path, kind, error)
+        card = card_roofline(chip)
         rows = _rows(ops, self._host, card)
         folder = f"perf/{self.artifact_folder(path)}"
-        table = self.artifacts.write(f"{folder}/ops_perf_results.csv", _csv(rows))
+        table = self.artifacts.write(f"{folder}/op_times.csv", _csv(rows))
+        calls = profiler_table(_calls(ops, card), chip.arch, chip.cores)
+        results = self.artifacts.write(f"{folder}/ops_perf_results.csv", calls)
         trace = self.artifacts.write(f"{folder}/trace.json", json_text(_trace(path, ops).to_json()))
         self._progress.wipe()
-        self._tell(path, rows, table, trace)
-        content = {"ops": rows, "csv": str(table), "trace": str(trace)}
+        self._tell(path, rows, (table, results, trace))
+        content = {
+            "ops": rows,
+            "csv": str(table),
+            "perf_results": str(results),
+            "trace": str(trace),
+        }
         return FileResult(str(path), kind, content=content)
 
-    def _card(self, executable: Executable) -> Roofline:
+    def _chip(self, executable: Executable) -> ChipDescription:
         arch: str | None = self.arguments["arch"]
         flatbuffer = _flatbuffer_of(executable)
         if arch is not None or flatbuffer is None:
-            return card_roofline(default_system(arch or "wormhole_b0").chip)
-        return card_roofline(system_of(flatbuffer.header).chip)
+            return default_system(arch or "wormhole_b0").chip
+        return system_of(flatbuffer.header).chip
 
     def _measured(self, executable: Executable, index: int) -> list[OpTimes]:
         inputs = program_inputs(self.arguments, executable, index).arrays
@@ -149,7 +159,7 @@ class Perf(Command):
             whole.spans.append((start, time.perf_counter() - start))
         return [whole]
 
-    def _tell(self, path: Path, rows: Sequence[dict[str, Any]], table: Path, trace: Path) -> None:
+    def _tell(self, path: Path, rows: Sequence[dict[str, Any]], files: Sequence[Path]) -> None:
         total = sum(row["time_us"] for row in rows)
         self.logger.info(f"{path}: {total / 1e3:.3f} ms")
         estimates = [row["estimated_us"] for row in rows if row["estimated_us"] is not None]
@@ -161,7 +171,7 @@ class Perf(Command):
             self.logger.info(
                 f"  {row['time_share']:7.1%} {row['time_us'] / 1e3:10.3f} ms  {row['op']}{where}"
             )
-        self.logger.info(f"  {table}\n  {trace}")
+        self.logger.info("\n".join(f"  {file}" for file in files))
 
 
 class _OpClock:
@@ -245,6 +255,21 @@ def _rows(ops: Sequence[OpTimes], host: Roofline, card: Roofline) -> list[dict[s
         )
         rows.append(dict(zip(COLUMNS, values, strict=True)))
     return rows
+
+
+def _calls(ops: Sequence[OpTimes], card: Roofline) -> list[OpCall]:
+    return [
+        OpCall(
+            op.op,
+            op.location,
+            begin,
+            duration,
+            op.cost.flops / card.flops,
+            op.cost.moved / card.bandwidth,
+        )
+        for op in ops
+        for begin, duration in op.spans
+    ]
 
 
 def _csv(rows: Sequence[dict[str, Any]]) -> str:

@@ -1,0 +1,81 @@
+"""The table of op times in the columns of tt-metal's profiler, for tools that read its reports.
+
+Source: the header of tools/tracy/process_ops_logs.py in tt-metal; `LOC` is what ttrt adds to it.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+COLUMNS: tuple[str, ...] = (
+    "OP CODE",
+    "OP TYPE",
+    "GLOBAL CALL COUNT",
+    "DEVICE ID",
+    "DEVICE ARCH",
+    "MATH FIDELITY",
+    "CORE COUNT",
+    "AVAILABLE WORKER CORE COUNT",
+    "HOST START TS",
+    "HOST END TS",
+    "HOST DURATION [ns]",
+    "OP TO OP LATENCY [ns]",
+    "DEVICE FW DURATION [ns]",
+    "DEVICE KERNEL DURATION [ns]",
+    "PM IDEAL [ns]",
+    "PM COMPUTE [ns]",
+    "PM BANDWIDTH [ns]",
+    "LOC",
+)
+"""In the order of the profiler. Those that only a card can fill are empty."""
+
+
+@dataclass(frozen=True)
+class OpCall:
+    """A call of an op: when it began and how long it took here, and what a card would need."""
+
+    name: str
+    location: str | None
+    begin: float
+    """In seconds, as of `time.perf_counter`."""
+    duration: float
+    card_compute: float
+    """The seconds that the arithmetic takes a card at least."""
+    card_memory: float
+    """The seconds that the bytes take a card at least."""
+
+
+def profiler_table(calls: Sequence[OpCall], arch: str, cores: int) -> str:
+    """The text of the file: a row for each call, in the order in which they began."""
+    text = io.StringIO()
+    writer = csv.DictWriter(text, COLUMNS, restval="", lineterminator="\n")
+    writer.writeheader()
+    end: int | None = None
+    for number, call in enumerate(sorted(calls, key=lambda call: call.begin), 1):
+        start = _nanoseconds(call.begin)
+        row: Mapping[str, object] = {
+            "OP CODE": call.name,
+            "OP TYPE": "host",
+            "GLOBAL CALL COUNT": number,
+            "DEVICE ID": 0,
+            "DEVICE ARCH": arch,
+            "AVAILABLE WORKER CORE COUNT": cores,
+            "HOST START TS": start,
+            "HOST END TS": start + _nanoseconds(call.duration),
+            "HOST DURATION [ns]": _nanoseconds(call.duration),
+            "OP TO OP LATENCY [ns]": "" if end is None else max(start - end, 0),
+            "PM IDEAL [ns]": _nanoseconds(max(call.card_compute, call.card_memory)),
+            "PM COMPUTE [ns]": _nanoseconds(call.card_compute),
+            "PM BANDWIDTH [ns]": _nanoseconds(call.card_memory),
+            "LOC": call.location or "",
+        }
+        writer.writerow(row)
+        end = start + _nanoseconds(call.duration)
+    return text.getvalue()
+
+
+def _nanoseconds(seconds: float) -> int:
+    return round(seconds * 1e9)

@@ -6,6 +6,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 
 from xdsl.ir import SSAValue
 
@@ -153,8 +154,12 @@ def _texts(argument: Argument, parameter: str) -> Iterator[tuple[str, str]]:
     if isinstance(argument, Text):
         yield argument.text, parameter
     elif isinstance(argument, Call):
-        for inner, told in zip(argument.arguments, _parameters_of(argument), strict=False):
-            yield from _texts(inner, told)
+        parameters = _parameters_of(argument.callee, len(argument.arguments))
+        for inner, told in zip(argument.arguments, parameters, strict=True):
+            if isinstance(inner, Text):
+                yield inner.text, told
+            elif isinstance(inner, Call):
+                yield from _texts(inner, told)
 
 
 def signature(each: Group) -> object:
@@ -187,13 +192,16 @@ def shape_of_call(
         return kind_of(argument.text, parameter)[0] or argument.text
     if isinstance(argument, Use):
         return place(argument.value)
+    arguments = argument.arguments
+    parameters = _parameters_of(argument.callee, len(arguments))
     inner = tuple(
-        shape_of_call(each, place, told)
-        for each, told in zip(argument.arguments, _parameters_of(argument), strict=False)
+        [shape_of_call(each, place, told) for each, told in zip(arguments, parameters, strict=True)]
     )
     return argument.callee, argument.form, argument.index, argument.fields, inner
 
 
+# Asked for each piece of each run of statements that might be a function; few are different.
+@lru_cache(maxsize=1 << 14)
 def kind_of(text: str, parameter: str) -> tuple[str, str]:
     """The type of the parameter that a piece of C++ can be, and a name; empty if it cannot.
 
@@ -208,9 +216,8 @@ def kind_of(text: str, parameter: str) -> tuple[str, str]:
     return next(((t, noun) for pattern, t, noun in _TYPES if pattern.match(text)), ("", ""))
 
 
-def _parameters_of(call: Call) -> Iterator[str]:
-    """The name of the parameter of each argument, or ''."""
-    known = PARAMETERS.get(call.callee.partition("<")[0].rpartition("::")[2], ())
-    yield from known
-    while True:
-        yield ""
+@lru_cache(maxsize=1 << 12)
+def _parameters_of(callee: str, count: int) -> tuple[str, ...]:
+    """The names of the parameters of a number of arguments, '' where nobody knows it."""
+    known = PARAMETERS.get(callee.partition("<")[0].rpartition("::")[2], ())
+    return (*known[:count], *[""] * (count - len(known)))

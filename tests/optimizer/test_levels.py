@@ -157,6 +157,21 @@ def test_peak_of_l1_is_below_its_size() -> None:
         assert used <= model.speed.usable_l1
 
 
+WIDE = """
+func.func @main(%x: tensor<1x1x852800x3xbf16>, %y: tensor<32x4096xf32>, %g: tensor<4096xf32>) -> (tensor<1x800x1066x3xbf16>, tensor<32x4096xf32>) {
+  %0 = "ttir.exp"(%x) : (tensor<1x1x852800x3xbf16>) -> tensor<1x1x852800x3xbf16>
+  %1 = "ttir.reshape"(%0) <{shape = [1 : i32, 800 : i32, 1066 : i32, 3 : i32]}> : (tensor<1x1x852800x3xbf16>) -> tensor<1x800x1066x3xbf16>
+  %2 = "ttir.rms_norm"(%y, %g) <{normalized_shape = array<i64: 4096>, epsilon = 1.0e-5 : f32, operandSegmentSizes = array<i32: 1, 1, 0>}> : (tensor<32x4096xf32>, tensor<4096xf32>) -> tensor<32x4096xf32>
+  return %1, %2 : tensor<1x800x1066x3xbf16>, tensor<32x4096xf32>
+}
+"""  # noqa: E501
+
+
+@pytest.mark.parametrize("level", [1, 2])
+def test_what_fills_most_of_l1_is_placed_all_the_same(level: int) -> None:
+    assert names(entry(compiled(WIDE, level)))
+
+
 @pytest.mark.parametrize("level", [0, 2])
 def test_weights_become_block_floats_once(level: int) -> None:
     options = CompileOptions("m", optimize=level, weights="bfp8_b")

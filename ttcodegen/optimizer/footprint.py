@@ -118,10 +118,11 @@ def norm_buffers(source: TensorPlacement, vectors: list[TensorPlacement]) -> int
     """Bytes of the circular buffers of a normalisation of rows: they grow with the width up to
     where the release takes a row in parts."""
     width = source.collapsed_shape()[1]
+    most = 651_264
     if width > 64:
-        return 651_264
+        return most
     row = width * tile_bytes(source)
-    return 5 * row + 73_728 + len(vectors) * width * 2048
+    return min(5 * row + 73_728, most) + len(vectors) * width * 2048
 
 
 def softmax_buffers(source: TensorPlacement) -> int:

@@ -16,7 +16,7 @@ from xdsl.ir import Operation, SSAValue
 from ttcodegen.dialects.operation import CatalogueOp
 from ttcodegen.dialects.placement import TensorPlacement, TTNNLayoutAttr
 from ttcodegen.optimizer.calls import LibraryCall, call_of
-from ttcodegen.optimizer.cost import CostModel
+from ttcodegen.optimizer.cost import CallCost, CostModel
 from ttcodegen.optimizer.ways import Way, Ways, interleaved
 
 BEAM = 8
@@ -75,6 +75,10 @@ class Search:
     beam: int = BEAM
     _last_use: dict[SSAValue, int] = field(default_factory=dict[SSAValue, int])
     _costs: dict[object, float] = field(default_factory=dict[object, float])
+    _kinds: dict[Operation, object] = field(default_factory=dict[Operation, object])
+    _ways_known: dict[object, list[tuple[Way, CallCost]]] = field(
+        default_factory=dict[object, "list[tuple[Way, CallCost]]"]
+    )
 
     def run(self, arguments: Sequence[SSAValue], ops: Sequence[Operation]) -> list[Decision]:
         """The decisions of the cheapest sequence of ways."""
@@ -116,14 +120,38 @@ class Search:
         )
         fixed = self._fixed(op, values)
         tried: list[tuple[float, Way, _State]] = []
-        for way in self._ways(op, here, fixed):
-            made = self._made(state, index, op, here, values, way)
+        for way, cost in self._priced(op, here, fixed):
+            made = self._made(state, index, op, values, way, cost)
             if made is not None:
                 tried.append((made.seconds - state.seconds, way, made))
+        if not tried:
+            # What the source places in its own way fits none of ours.
+            return [self._left_alone(state, index, op)]
         tried.sort(key=lambda entry: entry[0])
         return [self._explained(entry, tried) for entry in tried]
 
-    def _ways(self, op: CatalogueOp, call: LibraryCall, fixed: Sequence[bool]) -> list[Way]:
+    def _priced(
+        self, op: CatalogueOp, call: LibraryCall, fixed: Sequence[bool]
+    ) -> list[tuple[Way, CallCost]]:
+        """The ways to make a call, with what they take: the same for all calls of its kind."""
+        if op not in self._kinds:
+            self._kinds[op] = (op.name, str(op.properties), call.results)
+        key = (self._kinds[op], call.operands, tuple(fixed))
+        if key not in self._ways_known:
+            self._ways_known[key] = self._with_costs(call, self._ways(call, fixed))
+        known = self._ways_known[key]
+        ways = [way for way, _ in known]
+        asked = self.forced(op, ways)
+        return known if asked is ways else self._with_costs(call, asked)
+
+    def _with_costs(self, call: LibraryCall, ways: Sequence[Way]) -> list[tuple[Way, CallCost]]:
+        return [
+            (way, self.model.cost(LibraryCall(call.name, way.operands, way.results,
+                                              {**call.attributes, **way.attributes})))
+            for way in ways
+        ]  # fmt: skip
+
+    def _ways(self, call: LibraryCall, fixed: Sequence[bool]) -> list[Way]:
         ways = list(self.ways.of(call, fixed))
         kept: list[Way] = []
         for way in ways:
@@ -133,7 +161,7 @@ class Search:
             )
             if stays and way not in kept:
                 kept.append(way)
-        return self.forced(op, kept)
+        return kept
 
     def _fixed(self, op: CatalogueOp, values: Sequence[SSAValue]) -> list[bool]:
         """Which operands cannot be moved: constants, and what is overwritten."""
@@ -178,9 +206,9 @@ class Search:
         state: _State,
         index: int,
         op: CatalogueOp,
-        call: LibraryCall,
         values: Sequence[SSAValue],
         way: Way,
+        cost: CallCost,
     ) -> _State | None:
         seconds = 0.0
         placements = dict(state.placements)
@@ -195,20 +223,16 @@ class Search:
             placements[value] != wanted for value, wanted in zip(values, way.operands, strict=True)
         ):
             return None  # One value cannot be in two places.
-        told = LibraryCall(
-            call.name, way.operands, way.results, {**call.attributes, **way.attributes}
-        )
-        cost = self.model.cost(told)
         for result, placement in zip(op.results, way.results, strict=True):
             placements[result] = placement
-        buffers = self.room if call.name in UNKNOWN else cost.circular_buffers
+        buffers = self.room if op.definition.short_name in UNKNOWN else cost.circular_buffers
         spilled = self._spill(placements, index, {*values, *op.results}, buffers)
         if spilled is None:
             return None
         for value, wanted in spilled:
             seconds += self._move_seconds(placements[value], wanted)
             placements[value] = wanted
-        taken = buffers if call.name not in UNKNOWN else 0
+        taken = buffers if op.definition.short_name not in UNKNOWN else 0
         used = taken + self._used(placements)
         self._forget(placements, index, op)
         seconds += cost.seconds

@@ -1,0 +1,201 @@
+"""What `ttcodegen-rt` measures, checks and compares."""
+
+from __future__ import annotations
+
+import csv
+import json
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from tests.cli.flatbuffers import EXAMPLES, SCHEMA, result_of, written
+from tests.flatbuffer.programs import adding_program, binary
+from ttcodegen.cli.rt import main
+from ttcodegen.cli.ttcodegen import main as compile_main
+from ttcodegen.diagnostics import CompileError
+from ttcodegen.flatbuffer.encoding import encode
+from ttcodegen.flatbuffer.system import read_ttsys_file, write_ttsys
+from ttcodegen.rt import Logger
+from ttcodegen.rt.commands import arguments
+from ttcodegen.rt.commands.perf import COLUMNS
+from ttcodegen.rt.profiler_table import COLUMNS as PROFILER_COLUMNS
+from ttcodegen.systems.description import ARCHITECTURES, default_system
+
+
+def test_perf_writes_a_table_and_a_trace(tmp_path: Path) -> None:
+    out = tmp_path / "digits"
+    source = EXAMPLES / "digits" / "digits.mlir"
+    assert compile_main([str(source), "-o", str(out), "--no-format"]) == 0
+    args = {"binary": out, "--loops": 3, "--artifact-dir": tmp_path / "f"}
+    code, result = result_of("Perf", args)
+    assert code == 0
+    with Path(result["csv"]).open() as table:
+        rows = list(csv.DictReader(table))
+    assert tuple(rows[0]) == COLUMNS
+    linear = next(row for row in rows if row["op"] == "ttnn.linear")
+    assert (linear["calls"], linear["program"]) == ("3", "classify")
+    assert int(linear["flops"]) == 3 * (2 * 360 * 64 * 64 + 360 * 64)
+    assert int(linear["bytes"]) == 3 * 4 * (384 * 64 + 64 * 64 + 32 * 64 + 384 * 64)
+    assert float(linear["time_us"]) > 0
+    assert sum(float(row["time_share"]) for row in rows) == pytest.approx(1, abs=1e-3)
+    assert linear["bound"] == "memory"
+    with Path(result["perf_results"]).open() as table:
+        calls = list(csv.DictReader(table))
+    assert tuple(calls[0]) == PROFILER_COLUMNS
+    assert len(calls) == sum(int(row["calls"]) for row in rows)
+    assert [int(call["GLOBAL CALL COUNT"]) for call in calls] == list(range(1, len(calls) + 1))
+    linears = [call for call in calls if call["OP CODE"] == "ttnn.linear"]
+    host = sum(int(call["HOST DURATION [ns]"]) for call in linears)
+    everything = [row for row in rows if row["op"] == "ttnn.linear"]
+    told = sum(float(row["time_us"]) for row in everything)
+    assert host / 1e3 == pytest.approx(told, rel=1e-3)
+    assert all(call["DEVICE KERNEL DURATION [ns]"] == "" for call in calls)
+    trace = json.loads(Path(result["trace"]).read_text())
+    events = trace["traceEvents"]
+    named = {e["args"]["name"] for e in events if e["ph"] == "M"}
+    assert {"model.ttnn", "classify"} <= named
+    spans = [e for e in events if e["ph"] == "X"]
+    for op in {row["op"] for row in rows}:
+        calls = [int(row["calls"]) for row in rows if row["op"] == op]
+        assert set(calls) == {3}
+        assert len([e for e in spans if e["name"] == op]) == sum(calls)
+    assert all({"ts", "dur", "pid", "tid", "name", "cat", "args"} <= e.keys() for e in spans)
+
+
+def test_perf_knows_the_card(adding: Path, tmp_path: Path) -> None:
+    times = {}
+    for arch in ARCHITECTURES:
+        args = {"binary": adding, "--arch": arch, "--artifact-dir": tmp_path / arch}
+        _, result = result_of("Perf", {**args, "--host-only": True})
+        times[arch] = result["ops"][0]["card_us"]
+    assert times["wormhole_b0"] == pytest.approx(3 * 4096 / 288e9 * 1e6, abs=1e-3)
+    assert times["blackhole"] < times["wormhole_b0"]
+
+
+# check and query
+
+
+def test_query_describes_the_device(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    out = tmp_path / "x.ttsys"
+    assert main(["query", "--output", str(out)]) == 0
+    assert json.loads(capsys.readouterr().out)["chips"][0]["arch"] == "wormhole_b0"
+    assert read_ttsys_file(out) == default_system("wormhole_b0")
+    args = {"--arch": "blackhole", "--save-artifacts": True, "--artifact-dir": tmp_path / "f"}
+    code, result = result_of("Query", args)
+    assert (code, result["device"]) == (0, "blackhole")
+    assert read_ttsys_file(tmp_path / "f" / "system_desc.ttsys").arch == "blackhole"
+
+
+def test_check_names_the_fields_that_differ(
+    adding: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["check", str(adding)]) == 0
+    assert "fits cpu" in capsys.readouterr().out
+    system = default_system("wormhole_b0")
+    smaller = replace(system, chips=(replace(system.chip, grid=(7, 8)),))
+    folder = tmp_path / "systems"
+    folder.mkdir()
+    (folder / "n150.ttsys").write_bytes(write_ttsys(system))
+    (folder / "small.ttsys").write_bytes(write_ttsys(smaller))
+    assert main(["check", str(adding), "--system-desc", str(folder)]) == 4
+    captured = capsys.readouterr()
+    assert f"fits {folder / 'n150.ttsys'}" in captured.out
+    assert "  grid: (8, 8) and (7, 8), of the file and of the system\n" in captured.err
+    assert main(["check", str(adding), "--arch", "blackhole"]) == 4
+    both = ["--arch", "blackhole", "--system-desc", str(folder)]
+    assert main(["check", str(adding), *both]) == 1
+
+
+def test_check_names_what_is_too_small(tmp_path: Path) -> None:
+    system = default_system("wormhole_b0")
+    huge = tuple(
+        replace(t, type=replace(t.type, shape=(2**17, 2**15))) for t in adding_program().tensors
+    )
+    path = written(tmp_path, "huge", tensors=huge)
+    code, result = result_of("Check", {"binary": path})
+    assert code == 4
+    (misfit,) = result["differences"]
+    assert misfit.startswith("dram_unreserved_end: 'main' needs 51539607552 bytes of dram")
+    few = replace(system, chips=(replace(system.chip, supported_data_types=("bf16",)),))
+    (tmp_path / "few.ttsys").write_bytes(write_ttsys(few))
+    small = written(tmp_path, "small")
+    args = {"binary": small, "--system-desc": tmp_path / "few.ttsys"}
+    code, result = result_of("Check", args)
+    assert "supported_data_types: the file needs f32" in result["differences"]
+
+
+def test_a_file_for_an_unknown_architecture(tmp_path: Path) -> None:
+    path = tmp_path / "x.ttnn"
+    path.write_bytes(encode(SCHEMA, replace(binary(adding_program()), arch="quasar")))
+    code, result = result_of("Check", {"binary": path})
+    assert code == 1
+    assert "'quasar', an architecture that nobody knows" in result["error"]
+
+
+def test_scripts_for_ttrt_need_another_name_only(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, adding: Path
+) -> None:
+    from ttcodegen.rt.common.api import API
+    from ttcodegen.rt.common.util import Artifacts, Logger
+
+    API.initialize_apis()
+    logger = Logger(tmp_path / "some_file_name.log")
+    artifacts = Artifacts(logger=logger, artifacts_folder_path=tmp_path / "artifacts")
+    query = API.Query(args={"--clean-artifacts": True}, logger=logger, artifacts=artifacts)
+    result_code, _ = query()
+    assert result_code == 0
+    read = API.Read(logger=logger)
+    # Without a file, those of the folder that it is called in are read.
+    monkeypatch.chdir(tmp_path)
+    result_code, results = read()
+    assert (result_code, [each["file"] for each in results["results"]]) == (0, [adding.name])
+    adding.unlink()
+    with pytest.raises(CompileError, match=r"there is no file in '\.'"):
+        read()
+
+
+def test_options_that_change_nothing_are_accepted() -> None:
+    given = {"--enable-async-ttnn": True, "--load-kernels-from-disk": True}
+    values = arguments.resolved("run", given)
+    assert values["enable_async_ttnn"]
+    assert values["load_kernels_from_disk"]
+
+
+def test_the_level_of_ttrt_counts_after_ours(monkeypatch, capsys) -> None:
+
+    monkeypatch.delenv("TTCODEGEN_RT_LOG_LEVEL", raising=False)
+    monkeypatch.setenv("TTRT_LOGGER_LEVEL", "ERROR")
+    Logger().info("quiet")
+    assert capsys.readouterr().out == ""
+    monkeypatch.setenv("TTCODEGEN_RT_LOG_LEVEL", "INFO")
+    Logger().info("told")
+    assert capsys.readouterr().out == "told\n"
+
+
+def test_compare_names_the_first_op_that_drifts(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    tensor = "tensor<32x32xf32>"
+    text = f"""
+    func.func @f(%x: {tensor}) -> {tensor} {{
+      %0 = "ttir.exp"(%x) : ({tensor}) -> {tensor}
+      %1 = "ttir.clamp_scalar"(%0) <{{min = 0.0 : f32, max = 1.0 : f32}}> : ({tensor}) -> {tensor}
+      %2 = "ttir.sin"(%1) : ({tensor}) -> {tensor}
+      return %2 : {tensor}
+    }}"""
+    folders: list[str] = []
+    for name, model in (("a", text), ("b", text.replace("max = 1.0", "max = 0.5"))):
+        path = tmp_path / f"{name}.mlir"
+        path.write_text(model)
+        folders.append(str(tmp_path / name))
+        assert compile_main([str(path), "-o", folders[-1], "--no-format"]) == 0
+    capsys.readouterr()
+    assert main(["compare", folders[0], folders[0]]) == 0
+    assert "no op drifts, of 5 that both have" in "".join(capsys.readouterr())
+    result = tmp_path / "result.json"
+    assert main(["compare", *folders, "--result-file", str(result)]) == 4
+    (entry,) = json.loads(result.read_text())["results"]
+    assert entry["programs"][0]["first_drift"]["op"] == "ttnn.clamp_scalar"
+    assert not entry["passed"]
+    assert main(["compare", folders[0], str(tmp_path / "absent")]) == 1

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from functools import cache
 
-from xdsl.ir import Dialect
+from xdsl.ir import Attribute, Dialect
 
 from ttcodegen.dialects.compute_config import ComputeConfigAttr
 from ttcodegen.dialects.operation import CatalogueOp
@@ -36,5 +36,9 @@ def _class_name(name: str) -> str:
 @cache
 def ttnn_dialect() -> Dialect:
     """The dialect with all ops of the catalogue."""
-    attributes = [TTNNLayoutAttr, ComputeConfigAttr, *PROGRAM_CONFIG_ATTRIBUTES]
+    attributes: list[type[Attribute]] = [
+        TTNNLayoutAttr,
+        ComputeConfigAttr,
+        *PROGRAM_CONFIG_ATTRIBUTES,
+    ]
     return Dialect("ttnn", list(ttnn_op_classes().values()), attributes)

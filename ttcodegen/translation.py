@@ -85,6 +85,19 @@ def ttnn_to_flatbuffer(source: Source | bytes) -> Translated:
     return Translated({"model.ttnn": data}, data)
 
 
+def with_golden_map(translated: Translated, folder: Path) -> Translated:
+    """What was made, a `.ttnn` file, with the golden values of a folder.
+
+    Raises:
+        CompileError: if a value cannot be read, or belongs to no tensor.
+    """
+    from ttcodegen.numerics.golden_map import embed_golden_map, read_golden_map
+
+    assert isinstance(translated.whole, bytes)
+    data = embed_golden_map(translated.whole, read_golden_map(folder))
+    return Translated({"model.ttnn": data}, data)
+
+
 def _origin(module: ModuleOp, source: Source | bytes) -> Origin:
     """Where a module comes from, as far as it says so; else from this text."""
     from ttcodegen.flatbuffer.module import origin_of

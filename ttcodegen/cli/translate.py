@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import sys
 from collections.abc import Sequence
+from pathlib import Path
 
 from ttcodegen.cli.arguments import (
     ArgumentParser,
@@ -62,6 +63,13 @@ def argument_parser() -> argparse.ArgumentParser:
         help="accepted: operations of other dialects are read in any case, and refused by name "
         "where they have no C++",
     )
+    parser.add_argument(
+        "--goldens",
+        metavar="DIR",
+        type=Path,
+        help="with --ttnn-to-flatbuffer: golden values for the file, in DIR/KEY.npy; KEY is the "
+        "name of an input or output, input_N, output_N, or the location of an op",
+    )
     add_message_options(parser)
     add_version_option(parser)
     return parser
@@ -82,11 +90,18 @@ def _run(invocation: Invocation) -> int:
     if options.translation is None:
         names = ", ".join(f"--{translation.name}" for translation in TRANSLATIONS)
         parser.error(f"one of these is needed: {names}")
+    if options.goldens is not None and options.translation.name != "ttnn-to-flatbuffer":
+        parser.error("--goldens needs --ttnn-to-flatbuffer")
     if options.translation.reads_text:
         content = invocation.read(options.file)
     else:
         content = read_input(options.file)
-    write_output(options.translation.translate(content), options.out)
+    translated = options.translation.translate(content)
+    if options.goldens is not None:
+        from ttcodegen.translation import with_golden_map
+
+        translated = with_golden_map(translated, options.goldens)
+    write_output(translated, options.out)
     return ExitStatus.DONE
 
 

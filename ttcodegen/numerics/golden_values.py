@@ -56,7 +56,7 @@ def embed_goldens(source: Source, lowered: ModuleOp, flatbuffer: bytes, seed: in
             program = binary.program(function.sym_name.data)
             if program.kind == "entry":
                 _add_values(_SourceRun(module, function, seed), lowered, binary, program, values)
-    return _with_goldens(binary, values)
+    return with_goldens(binary, values)
 
 
 class _SourceRun:
@@ -193,7 +193,8 @@ def _unrounded(
     return computed
 
 
-def _with_goldens(binary: file.Binary, values: Mapping[str, Mapping[int, np.ndarray]]) -> bytes:
+def with_goldens(binary: file.Binary, values: Mapping[str, Mapping[int, np.ndarray]]) -> bytes:
+    """The file with golden values, by program and number of the tensor."""
     constants = list(binary.constants)
     known: dict[tuple[str, tuple[int, ...], bytes], int] = {}
 

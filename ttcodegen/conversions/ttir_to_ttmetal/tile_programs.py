@@ -348,7 +348,7 @@ class _TileProgram:
         kernel.forget()
 
     def _pool(self, kernel: ComputeKernel, inner: Sequence[str]) -> None:
-        """Brings the elements of a tile together."""
+        """Reduces the elements of a tile."""
         reduction = self.reduction
         assert reduction is not None
         dimensions = {"row": ReduceDim.ROW, "column": ReduceDim.COL, "scalar": ReduceDim.SCALAR}
@@ -403,7 +403,7 @@ class _TileProgram:
         return self.parts.data_movement(
             f"read_{self.name}",
             Processor.READER,
-            f"Brings the tiles for {self.purpose}.",
+            f"Reads the input tiles of {self.purpose}.",
             self.cores,
             "read_tiles",
             context,

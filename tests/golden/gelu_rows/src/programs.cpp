@@ -76,7 +76,7 @@ Workload build(const DeviceTensor& x, const DeviceTensor& scale, const DeviceTen
     support::create_circular_buffer(program, cores, cb_scaler, DataFormat::Float16_b, 1, 2048);
     support::create_circular_buffer(program, cores, cb_partial, DataFormat::Float32, 2, 4096);
 
-    // Brings the tiles for gelu, sum, multiply.
+    // Reads the input tiles of gelu, sum, multiply.
     const KernelHandle reader_kernel =
         CreateKernel(program, kernel_path("read_gelu_sum_multiply.cpp"), cores,
                      ReaderDataMovementConfig(

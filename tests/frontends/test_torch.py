@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 torch = pytest.importorskip("torch", reason="torch is not installed: pip install torch")
 
 import ttcodegen.torch  # noqa: E402
+from tests.frontends.running import run  # noqa: E402
 from tests.frontends.torch_models import MLP, MODELS, model  # noqa: E402
 from ttcodegen.diagnostics import CompileError  # noqa: E402
 
@@ -39,6 +41,22 @@ def test_attention_and_norms_stay_whole() -> None:
     assert counts == expected
     assert 'loc("attention/output")' in text or 'loc("attention.output/output")' in text
     assert 'ttir.name = "attention.qkv.weight"' in text
+
+
+def test_places_that_count_from_the_end() -> None:
+    class Places(torch.nn.Module):
+        def forward(self, x: torch.Tensor, i: torch.Tensor, j: torch.Tensor) -> Any:
+            y = x.index_put((i,), torch.zeros(3, 5))
+            return x[i], x[i, j], y, x[torch.arange(2)]
+
+    x, i, j = torch.randn(4, 5), torch.tensor([-1, 0, -4]), torch.tensor([2, -5, -1])
+    module = Places().eval()
+    text = ttcodegen.torch.export(module, (x, i, j))
+    found = run(text, x.numpy(), i.numpy().astype("int32"), j.numpy().astype("int32"))
+    for first, second in zip(found, module(x, i, j), strict=True):
+        torch.testing.assert_close(torch.from_numpy(first), second, check_dtype=False)
+    # Each of the tensors of places is looked at once for each use; the counted one is not.
+    assert text.count('"ttir.lt"') == 4
 
 
 def test_weights_lie_under_their_names(tmp_path: Path) -> None:

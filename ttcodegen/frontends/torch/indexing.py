@@ -10,8 +10,9 @@ from xdsl.dialects.builtin import i32
 from xdsl.ir import SSAValue
 
 from ttcodegen.diagnostics import CompileError
-from ttcodegen.dialects.datatypes import element_of, shape_of, tensor_type
+from ttcodegen.dialects.datatypes import element_of, i1, shape_of, tensor_type
 from ttcodegen.frontends.torch.graph import Graph, Rule, Scalar, kind_of, unsupported_argument
+from ttcodegen.transforms.evaluation import known_elements
 
 
 def _embedding(graph: Graph, weight: SSAValue, index: SSAValue, *_: Any) -> SSAValue:
@@ -26,6 +27,18 @@ def _counted(graph: Graph, index: SSAValue) -> SSAValue:
             remedy="use torch.where, or masked_fill",
         )
     return graph.typecast(index, i32)
+
+
+def _from_front(graph: Graph, index: SSAValue, size: int) -> SSAValue:
+    """Places in a dimension of that size, where negative ones count from the end, as Python has it;
+    what is known not to be negative stays as it is."""
+    index = _counted(graph, index)
+    known = known_elements(index)
+    if known is not None and bool((known >= 0).all()):
+        return index
+    negative = graph.compare("lt", index, graph.number(0, index), i1)
+    wrapped = graph.like("add", index, graph.number(size, index))
+    return graph.emit("where", [negative, wrapped, index], index.type)
 
 
 def _rows(graph: Graph, x: SSAValue, dim: int, index: SSAValue) -> SSAValue:
@@ -75,15 +88,15 @@ def _index(graph: Graph, x: SSAValue, indices: Sequence[SSAValue | None]) -> SSA
     values = [index for index in indices if index is not None]
     if any(kind_of(element_of(v.type)) == "b" for v in values):
         _counted(graph, values[0])
+    shape = shape_of(x.type)
+    sizes = [shape[axis] for axis in named]
+    values = [_from_front(graph, v, size) for v, size in zip(values, sizes, strict=True)]
     if len(values) == 1:
         return _rows(graph, x, named[0], values[0])
     if named != list(range(named[0], named[0] + len(named))):
         raise CompileError("indices of dimensions that are not side by side are not supported")
-    shape = shape_of(x.type)
-    sizes = [shape[axis] for axis in named]
     flat: SSAValue | None = None
     for index, size in zip(values, sizes, strict=True):
-        index = graph.typecast(index, i32)
         if flat is not None:
             index = graph.broadcasting(
                 "add", graph.like("multiply", flat, graph.number(size, flat)), index
@@ -171,12 +184,13 @@ def _index_put(
     if len(named) != 1 or first is None or len(shape_of(first.type)) > 1:
         raise CompileError("index_put is supported for one list of places of one dimension only")
     axis = named[0]
+    first = _from_front(graph, first, shape[axis])
     (count,) = shape_of(first.type) or (1,)
     wanted = [count if other == axis else size for other, size in enumerate(shape)]
     spread = graph.repeat(graph.aligned(values, wanted), wanted)
     if accumulate:
         place_shape = [count if other == axis else 1 for other in range(len(shape))]
-        places = graph.reshape(graph.typecast(first, i32), place_shape)
+        places = graph.reshape(first, place_shape)
         return _scatter(graph, x, axis, graph.repeat(places, wanted), spread, "add")
     return _index_copy(graph, x, axis, first, spread)
 

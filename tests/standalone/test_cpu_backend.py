@@ -10,6 +10,7 @@ import pytest
 
 from scripts.kernel_check_toolchain import ToolchainError, device_headers
 from scripts.link_check import LinkCheckError
+from ttcodegen.project.cpu_backend import CPUBackend
 from ttcodegen.project.toolchain import Toolchain
 
 ROOT = Path(__file__).parents[2]
@@ -59,3 +60,19 @@ def test_the_tests_of_the_cpu_backend_pass_under_sanitizers(toolchain: Toolchain
         *(ctest, "--test-dir", BUILD, "--output-on-failure", "-j", "2"),
         environment=ttnn_operations(),
     )
+
+
+@pytest.mark.slow
+def test_stores_of_kernels_are_bounded_without_sanitizers(
+    cpu_backend: CPUBackend, toolchain: Toolchain, tmp_path: Path
+) -> None:
+    """As users' projects run: what bounds the stores there is not what the sanitizers do."""
+    [library] = cpu_backend.folder.rglob("libttcodegen_cpu.a")
+    tests = ROOT / "standalone" / "tests"
+    program = tmp_path / "device_stores_test"
+    run(
+        *(toolchain.compiler, "-std=c++20", tests / "device_stores_test.cpp"),
+        *("-I", tests, "-I", cpu_backend.folder / "include", "-I", ROOT / "standalone" / "src"),
+        *(library, "-pthread", "-ldl", "-o", program),
+    )
+    run(program)

@@ -95,10 +95,23 @@ std::string describe_circular_buffer(const ProcessorState& state, std::uint32_t 
     return "circular buffer " + std::to_string(index) + (name.empty() ? "" : " (" + name + ")");
 }
 
+namespace {
+
+std::string failure_at(const ProcessorState& state, const std::string& place,
+                       const std::string& what) {
+    return place + ": " + what + "\n  on " + describe_processor(state) + ", kernel " +
+           state.kernel->source.name;
+}
+
+}  // namespace
+
 std::string failure_message(const ProcessorState& state, const Location& here,
                             const std::string& what) {
-    return describe_line(state, here) + ": " + what + "\n  on " + describe_processor(state) +
-           ", kernel " + state.kernel->source.name;
+    return failure_at(state, describe_line(state, here), what);
+}
+
+std::string failure_message(const ProcessorState& state, const std::string& what) {
+    return failure_at(state, state.kernel->source.name, what);
 }
 
 std::string describe_wait(const ProcessorState& state) {

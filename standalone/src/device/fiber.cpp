@@ -7,20 +7,9 @@
 #include <utility>
 #include <vector>
 
+#include "device/sanitizer.hpp"
 #include "tt_stl/assert.hpp"
 #include "ttcodegen/device/processor.hpp"
-
-#if defined(__SANITIZE_ADDRESS__)
-#define TTCODEGEN_ASAN 1
-#elif defined(__has_feature)
-#if __has_feature(address_sanitizer)
-#define TTCODEGEN_ASAN 1
-#endif
-#endif
-#ifdef TTCODEGEN_ASAN
-#include <sanitizer/asan_interface.h>
-#include <sanitizer/common_interface_defs.h>
-#endif
 
 #if defined(__x86_64__)
 // Saves what a function must preserve, swaps stacks, restores. First argument: where to keep the

@@ -18,6 +18,7 @@
 #include <thread>
 
 #include "device/device_headers.hpp"
+#include "device/sanitizer.hpp"
 #include "tt_stl/assert.hpp"
 
 extern char** environ;
@@ -86,31 +87,6 @@ std::string compiler() {
     return fs::exists(TTCODEGEN_KERNEL_CXX, ignored) ? TTCODEGEN_KERNEL_CXX : "c++";
 }
 
-const std::vector<std::string>& compiler_flags() {
-    // Kernels were written for 32-bit RISC-V: addresses are integers, and memory is read as what
-    // the pointer says. Warnings would be of that only.
-    static const std::vector<std::string> flags = [] {
-        std::vector<std::string> all{"-std=c++20",
-                                     "-O2",
-                                     "-w",
-                                     "-shared",
-                                     "-fPIC",
-                                     "-nostartfiles",
-                                     "-fno-exceptions",
-                                     "-fasynchronous-unwind-tables",
-                                     "-fno-strict-aliasing",
-                                     "-fwrapv",
-                                     "-fstack-clash-protection",
-                                     "-fvisibility=hidden"};
-        std::istringstream more(TTCODEGEN_KERNEL_FLAGS);
-        for (std::string flag; more >> flag;) {
-            all.push_back(flag);
-        }
-        return all;
-    }();
-    return flags;
-}
-
 void write_file(const fs::path& path, std::string_view text) {
     std::ofstream file(path, std::ios::binary);
     file.write(text.data(), static_cast<std::streamsize>(text.size()));
@@ -133,6 +109,83 @@ std::string read_file(const fs::path& path) {
 fs::path scratch_name(const fs::path& path) {
     static std::atomic<unsigned> count = 0;
     return path.string() + "." + std::to_string(getpid()) + "." + std::to_string(count++);
+}
+
+int run_compiler(const std::vector<std::string>& command, const fs::path& log) {
+    std::vector<char*> arguments;
+    for (const std::string& argument : command) {
+        arguments.push_back(const_cast<char*>(argument.c_str()));
+    }
+    arguments.push_back(nullptr);
+    posix_spawn_file_actions_t actions;
+    posix_spawn_file_actions_init(&actions);
+    posix_spawn_file_actions_addopen(&actions, STDOUT_FILENO, log.c_str(),
+                                     O_WRONLY | O_CREAT | O_TRUNC, 0666);
+    posix_spawn_file_actions_adddup2(&actions, STDOUT_FILENO, STDERR_FILENO);
+    pid_t child = 0;
+    const int failed =
+        posix_spawnp(&child, arguments[0], &actions, nullptr, arguments.data(), environ);
+    posix_spawn_file_actions_destroy(&actions);
+    TT_FATAL(failed == 0,
+             "The compiler '{}' cannot be started; the environment variable TTCODEGEN_KERNEL_CXX "
+             "names another one",
+             command[0]);
+    int status = 0;
+    while (waitpid(child, &status, 0) < 0 && errno == EINTR) {
+    }
+    return WIFEXITED(status) ? WEXITSTATUS(status) : 1;
+}
+
+/// Whether the compiler is GCC. One that does not start is taken for it: what it has compiled
+/// before is used without it.
+bool compiler_is_gcc() {
+    const fs::path log = scratch_name(cache_folder() / "compiler");
+    std::error_code error;
+    try {
+        fs::create_directories(log.parent_path(), error);
+        run_compiler({compiler(), "--version"}, log);
+        const std::string version = read_file(log);
+        fs::remove(log, error);
+        return version.find("clang") == std::string::npos;
+    } catch (const std::exception&) {
+        return true;
+    }
+}
+
+const std::vector<std::string>& compiler_flags() {
+    // Kernels were written for 32-bit RISC-V: addresses are integers, and memory is read as what
+    // the pointer says. Warnings would be of that only.
+    static const std::vector<std::string> flags = [] {
+        std::vector<std::string> all{"-std=c++20",
+                                     "-O2",
+                                     "-w",
+                                     "-shared",
+                                     "-fPIC",
+                                     "-nostartfiles",
+                                     "-fno-exceptions",
+                                     "-fasynchronous-unwind-tables",
+                                     "-fno-strict-aliasing",
+                                     "-fwrapv",
+                                     "-fstack-clash-protection",
+                                     "-fvisibility=hidden"};
+        std::istringstream more(TTCODEGEN_KERNEL_FLAGS);
+        for (std::string flag; more >> flag;) {
+            all.push_back(flag);
+        }
+        if (!kAddressSanitizer && compiler_is_gcc()) {
+            // Each store becomes a call; see ttcodegen/device/kernel_stores.hpp. What stands there
+            // goes before the functions of the same names that the process has.
+            all.insert(all.end(), {"-DTTCODEGEN_CHECK_STORES", "-fsanitize=kernel-address",
+                                   "-Wl,-Bsymbolic-functions"});
+            for (const char* parameter :
+                 {"asan-instrumentation-with-call-threshold=0", "asan-instrument-reads=0",
+                  "asan-stack=0", "asan-globals=0"}) {
+                all.insert(all.end(), {"--param", parameter});
+            }
+        }
+        return all;
+    }();
+    return flags;
 }
 
 const std::string& headers_hash() {
@@ -268,31 +321,6 @@ void prune(const fs::path& folder, std::string_view prefix, std::size_t kept) {
     for (std::size_t i = 0; i + kept < entries.size(); ++i) {
         fs::remove_all(entries[i].second, error);
     }
-}
-
-int run_compiler(const std::vector<std::string>& command, const fs::path& log) {
-    std::vector<char*> arguments;
-    for (const std::string& argument : command) {
-        arguments.push_back(const_cast<char*>(argument.c_str()));
-    }
-    arguments.push_back(nullptr);
-    posix_spawn_file_actions_t actions;
-    posix_spawn_file_actions_init(&actions);
-    posix_spawn_file_actions_addopen(&actions, STDOUT_FILENO, log.c_str(),
-                                     O_WRONLY | O_CREAT | O_TRUNC, 0666);
-    posix_spawn_file_actions_adddup2(&actions, STDOUT_FILENO, STDERR_FILENO);
-    pid_t child = 0;
-    const int failed =
-        posix_spawnp(&child, arguments[0], &actions, nullptr, arguments.data(), environ);
-    posix_spawn_file_actions_destroy(&actions);
-    TT_FATAL(failed == 0,
-             "The compiler '{}' cannot be started; the environment variable TTCODEGEN_KERNEL_CXX "
-             "names another one",
-             command[0]);
-    int status = 0;
-    while (waitpid(child, &status, 0) < 0 && errno == EINTR) {
-    }
-    return WIFEXITED(status) ? WEXITSTATUS(status) : 1;
 }
 
 void compile(const KernelRequest& request, const std::string& unit, const fs::path& object) {

@@ -212,8 +212,7 @@ std::string SignalAccess::describe_fault() {
                        : format("it accesses address 0x%zx, which is not in the core's L1",
                                 static_cast<std::size_t>(fault_address));
     }
-    const std::string& kernel = state.kernel->source.name;
-    return kernel + ": " + what + "\n  on " + describe_processor(state) + ", kernel " + kernel;
+    return failure_message(state, what);
 }
 
 void SignalAccess::give_up() {

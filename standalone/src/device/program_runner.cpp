@@ -17,9 +17,16 @@ std::uint32_t round_up(std::uint32_t value, std::uint32_t step) {
     return (value + step - 1) / step * step;
 }
 
-/// Circular buffers lie behind one another from the start of the free L1 on; one that is on several
-/// cores lies at the same address on all of them.
-void place_circular_buffers(EmulatedDevice& device, tt::tt_metal::detail::ProgramImpl& program) {
+/// Bytes behind each circular buffer that belong to nothing, so that stores beyond its end are
+/// found; fewer where L1 is nearly full.
+constexpr std::uint32_t kGuardBytes = 1024;
+
+/// Puts circular buffers behind one another from the start of the free L1 on, `guard` bytes apart;
+/// one that is on several cores lies at the same address on all of them.
+/// @return The end of the last one.
+std::uint32_t place_circular_buffers(EmulatedDevice& device,
+                                     tt::tt_metal::detail::ProgramImpl& program,
+                                     std::uint32_t guard) {
     const Architecture& architecture = device.architecture();
     std::vector<std::uint32_t> end(architecture.num_workers(), architecture.l1_unreserved_base);
     for (const auto& buffer : program.circular_buffers) {
@@ -41,15 +48,30 @@ void place_circular_buffers(EmulatedDevice& device, tt::tt_metal::detail::Progra
             "max L1 size of {} B",
             buffer->cores.str(), after, architecture.l1_size);
         for (const CoreCoord& core : cores) {
-            end[device.worker_index(core)] = static_cast<std::uint32_t>(after);
+            end[device.worker_index(core)] = static_cast<std::uint32_t>(after) + guard;
         }
     }
+    return *std::max_element(end.begin(), end.end());
+}
+
+/// Places circular buffers as the release does, which decides whether there is room for them, and
+/// then again with what room is left between them.
+void place_circular_buffers(EmulatedDevice& device, tt::tt_metal::detail::ProgramImpl& program) {
+    const Architecture& architecture = device.architecture();
     const auto lowest = device.l1().lowest_used();
-    const std::uint32_t highest = *std::max_element(end.begin(), end.end());
+    const std::uint32_t highest = place_circular_buffers(device, program, 0);
     TT_FATAL(!lowest || highest == architecture.l1_unreserved_base || *lowest >= highest,
              "Statically allocated circular buffers in program clash with L1 buffers. L1 buffer "
              "allocated at {} and static circular buffer region ends at {}",
              lowest.value_or(0), highest);
+    const auto limit = static_cast<std::uint32_t>(lowest.value_or(device.l1().end()));
+    const auto count = static_cast<std::uint32_t>(program.circular_buffers.size());
+    if (count == 0 || limit <= highest) {
+        return;
+    }
+    const std::uint32_t alignment = architecture.dram_alignment;
+    const std::uint32_t room = (limit - highest) / count / alignment * alignment;
+    place_circular_buffers(device, program, std::min(kGuardBytes, room));
 }
 
 std::string list(const char* type, const char* name, const std::vector<std::uint32_t>& values) {

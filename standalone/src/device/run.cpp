@@ -9,6 +9,7 @@
 #include "device/compute/hooks.hpp"
 #include "device/diagnostics.hpp"
 #include "device/kernel_signals.hpp"
+#include "device/kernel_stores.hpp"
 
 namespace ttcodegen::device {
 
@@ -158,6 +159,9 @@ void Run::place_processors() {
             processor.noc_y = static_cast<std::uint8_t>(core.noc.y);
             processor.l1 = core.l1;
             processor.l1_size = architecture().l1_size;
+            const Mapping& arena = device_.memory().l1_arena();
+            processor.store_bounds.arena = reinterpret_cast<std::uintptr_t>(arena.data());
+            processor.store_bounds.arena_bytes = arena.size();
             processor.semaphores = architecture().kernel_config_base;
             processor.num_semaphores = core.num_semaphores;
             place_arguments(*state);
@@ -227,9 +231,8 @@ void Run::run_kernel(void* argument) {
     } catch (const KernelFailure& failure) {
         state.run->record_failure(failure.what());
     } catch (const std::exception& error) {
-        const std::string& kernel = state.kernel->source.name;
-        state.run->record_failure(kernel + ": it throws an exception: " + error.what() + "\n  on " +
-                                  describe_processor(state) + ", kernel " + kernel);
+        state.run->record_failure(
+            failure_message(state, std::string("it throws an exception: ") + error.what()));
     }
 }
 
@@ -331,6 +334,7 @@ void Run::switch_globals(ProcessorState& state) {
 
 void Run::run_queue() {
     KernelSignals signals(*this);
+    const PoisonedMemory poisoned(*this);
     do {
         while (!queue_.empty() && failure_.empty()) {
             ProcessorState& state = *queue_.front();

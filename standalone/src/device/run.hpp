@@ -24,7 +24,7 @@ class KernelFailure : public std::runtime_error {
 
 /// A part of a core's L1 that the program may use.
 struct Region {
-    enum class Kind { Zeros, Semaphores, CircularBuffer, Buffer };
+    enum class Kind { Zeros, Semaphores, CircularBuffer, Buffer, Arguments };
     std::uint32_t begin;
     std::uint32_t end;
     Kind kind;
@@ -174,6 +174,7 @@ const std::byte* front_page(Processor&, std::uint32_t cb, std::uint32_t page, st
                             Location);
 std::byte* back_page(Processor&, std::uint32_t cb, std::uint32_t page, std::uint32_t bytes,
                      Location);
+void check_store(Processor&, std::uintptr_t address, std::size_t bytes);
 void check_written(Processor&, const void* memory, std::size_t bytes, const char* what, Location);
 
 [[noreturn]] void fail(Processor&, Location, const char* format, ...)

@@ -103,6 +103,14 @@ struct Counters {
     std::uint64_t sfpu_tiles = 0;  ///< Results of the vector engine.
 };
 
+/// Where a kernel's pointers lead to L1; see kernel_stores.hpp.
+struct StoreBounds {
+    std::uintptr_t arena = 0;  ///< The L1 of all cores.
+    std::size_t arena_bytes = 0;
+    std::uintptr_t last = 0;  ///< Memory of the core's own that was stored to last.
+    std::size_t last_bytes = 0;
+};
+
 struct Processor;
 struct DeviceFunctions;
 /// The compute side's own table and state (DST, what pack and unpack are set to); defined in
@@ -153,6 +161,7 @@ struct Processor {
     };
     NocState noc_state[2];
 
+    StoreBounds store_bounds;
     Counters counters;
     void* run = nullptr;  ///< Of the backend only.
 };
@@ -217,6 +226,12 @@ struct DeviceFunctions {
     /// row).
     std::uint64_t (*bank_address)(Processor&, bool dram, std::uint32_t bank, std::uint32_t offset,
                                   std::uint8_t noc, Location);
+
+    /// Refuses a store through a pointer to L1 that the program does not have on this core.
+    void (*check_store)(Processor&, std::uintptr_t address, std::size_t bytes);
+    /// The memmove and memset of the C library: a kernel's own calls of them are checked first.
+    void* (*move_memory)(void* to, const void* from, std::size_t bytes);
+    void* (*fill_memory)(void* to, int value, std::size_t bytes);
 
     /// Prints for DPRINT; lines are prefixed with the core and the processor.
     void (*print)(Processor&, const char* text, std::size_t length);

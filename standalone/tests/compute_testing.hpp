@@ -136,8 +136,8 @@ inline double tolerance_of(DataType dtype) {
     }
 }
 
-/// As `tolerance_of`, for what the matrix engine computes by default: its operands are cut, and what
-/// is not float32 is summed up in 16 bits.
+/// As `tolerance_of`, for what the matrix engine computes by default: its operands are cut, and
+/// what is not float32 is summed up in 16 bits.
 inline double engine_tolerance_of(DataType dtype) {
     return dtype == DataType::FLOAT32 ? 0.005 : 0.02 + tolerance_of(dtype);
 }

@@ -25,10 +25,9 @@ constexpr Index face_start(Index face_row, Index face_column) {
     return (face_row * 2 + face_column) * kFaceElements;
 }
 
-/// By reference: without AVX-512, returning a vector of this width is outside the calling convention.
-void load_row(Row& row, const float* from) {
-    std::memcpy(&row, from, sizeof(Row));
-}
+/// By reference: without AVX-512, returning a vector of this width is outside the calling
+/// convention.
+void load_row(Row& row, const float* from) { std::memcpy(&row, from, sizeof(Row)); }
 
 /// kRowsAtOnce rows of a face of the result: over both faces of `a` in the row and of `b` in the
 /// column.

@@ -103,6 +103,8 @@ class _Reader:
                 yield from self._value(names[variable])
             case ast.Attribute(value=ast.Name(id=owner), attr=field) if owner in names:
                 yield from self._value(getattr(names[owner], field, None))
+            case ast.Subscript(value=ast.Name(id=table)) if isinstance(names.get(table), dict):
+                yield from self._value(names[table].get(self._own_name))
             case _:
                 yield from self._own()
 

@@ -43,7 +43,6 @@ _REASONS: dict[str, tuple[str, ...]] = {
         "ttnn-prepare-conv3d-weights",
         "ttnn-deduce-moe-compute-layouts",
         "ttnn-memory-management",
-        "ttnn-weight-dtype-conversion",
         "ttnn-kv-cache-dtype-conversion",
         "ttir-propagate-weight-dtype",
         "device-passes-wrapper",

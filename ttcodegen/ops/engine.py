@@ -27,7 +27,9 @@ def cut(array: Array, bits: int) -> Array:
     if bits >= 23 or array.dtype != np.float32:
         return array
     mask = np.uint32(0xFFFFFFFF ^ ((1 << (23 - bits)) - 1))
-    return np.asarray(np.ascontiguousarray(array).view(np.uint32) & mask).view(np.float32)
+    # Not ascontiguousarray, which gives scalars a dimension.
+    bits = np.asarray(array, order="C").view(np.uint32)
+    return np.asarray(bits & mask).view(np.float32)
 
 
 def first_factor(array: Array, arithmetic: Arithmetic | None) -> Array:
@@ -90,10 +92,10 @@ def matrix_product(a: Array, b: Array, arithmetic: Arithmetic | None) -> Array:
     products = a.size * (b.shape[-1] if b.ndim > 1 else 1)
     if a.dtype != np.float32 or not rounds_sums(arithmetic, products):
         return multiplied(a, b)
-    if a.ndim == 1:
-        return matrix_product(a[np.newaxis], b, arithmetic)[..., 0, :]
     if b.ndim == 1:
         return matrix_product(a, b[:, np.newaxis], arithmetic)[..., 0]
+    if a.ndim == 1:
+        return matrix_product(a[np.newaxis], b, arithmetic)[..., 0, :]
     if b.ndim == 2 and a.ndim > 2:
         rows = _narrow_product(a.reshape(-1, a.shape[-1]), b)
         return rows.reshape(*a.shape[:-1], b.shape[-1])

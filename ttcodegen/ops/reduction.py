@@ -185,10 +185,10 @@ def _reduce_integers(
     name = op.definition.short_name
     value = builder.typecast(value, op.result_type.element_type)
     for dim in dims:
-        if (scan := _SCANS.get(name)) is not None:
+        if name in _SCANS:
             size = shape_of(value.type)[dim]
             if size > 1:
-                value = builder.emit(scan, [value], value.type, dim=dim)
+                value = builder.emit(_SCANS[name], [value], value.type, dim=dim)
             value = builder.slice_dim(value, dim, size - 1, size)
             continue
         while (size := shape_of(value.type)[dim]) > 1:

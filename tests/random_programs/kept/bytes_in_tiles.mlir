@@ -1,8 +1,10 @@
 // The library makes no tiles of bytes in rows.
 // RUN: ttcodegen-opt --ttir-to-ttnn-backend-pipeline %s | filecheck %s
+// CHECK: #[[BYTES:.*]] = #ttnn.ttnn_layout<{{.*}}!ttcore.tile<32x32, u8>
+// CHECK: #[[WORDS:.*]] = #ttnn.ttnn_layout<{{.*}}!ttcore.tile<32x32, u32>
 // CHECK: "ttnn.typecast"(%x)
-// CHECK: "ttnn.to_layout"({{.*}}) : {{.*}} -> tensor<8xui32, {{.*}}!ttcore.tile
-// CHECK: "ttnn.typecast"({{.*}}) : {{.*}} -> tensor<8xui8, {{.*}}!ttcore.tile
+// CHECK: "ttnn.to_layout"({{.*}}) : {{.*}} -> tensor<8xui32, #[[WORDS]]>
+// CHECK: "ttnn.typecast"({{.*}}) : {{.*}} -> tensor<8xui8, #[[BYTES]]>
 func.func @bytes_in_tiles(
     %x: tensor<8xui8> {drawn.low = 0.0 : f64, drawn.high = 8.0 : f64, drawn.seed = 0 : i64,
                        ttcore.argument_type = #ttcore.argument_type<input>}) -> tensor<8xui8> {

@@ -37,14 +37,7 @@ _CACHE = "it overwrites an argument"
 _DECODE = "a step of decoding, whose operands have one shape only"
 _REWRITTEN = "it is rewritten with ops that have recipes"
 
-COLLECTIVE = "programs are made for one device"
-"""No target compiles it yet."""
-
 WITHOUT_RECIPE = {
-    "all_gather": COLLECTIVE,
-    "all_reduce": COLLECTIVE,
-    "collective_permute": COLLECTIVE,
-    "reduce_scatter": COLLECTIVE,
     "convolution": _REWRITTEN,
     "pooling": _REWRITTEN,
     "full": _SOURCE,

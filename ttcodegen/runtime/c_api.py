@@ -65,12 +65,30 @@ def array_argument(array: np.ndarray) -> CArray:
     return CArray(DTYPES.index(array.dtype), array.ndim, shape, array.ctypes.data, array.nbytes)
 
 
+_names: dict[tuple[int, int], str] = {}
+"""The names that shared objects were loaded by, by device and inode of their files."""
+
+
+def _name_to_load(path: Path) -> str:
+    """A name of the file that stands for no file that was loaded before: the loader goes by names
+    first, and would give what an earlier build of a project has left in this process."""
+    status = path.stat()
+    file = status.st_dev, status.st_ino
+    if file not in _names:
+        taken, builds = set(_names.values()), 0
+        # Other names of one place, which $ORIGIN means as well.
+        while (name := f"{path.parent}/{'./' * builds}{path.name}") in taken:
+            builds += 1
+        _names[file] = name
+    return _names[file]
+
+
 class Library:
     """The C API of one module."""
 
     def __init__(self, path: Path, module: str) -> None:
         try:
-            self._library = ctypes.CDLL(str(path))
+            self._library = ctypes.CDLL(_name_to_load(path))
         except OSError as error:
             raise ModuleError(f"cannot load '{path}': {error}") from None
         self._module = module

@@ -28,8 +28,8 @@ def cut(array: Array, bits: int) -> Array:
         return array
     mask = np.uint32(0xFFFFFFFF ^ ((1 << (23 - bits)) - 1))
     # Not ascontiguousarray, which gives scalars a dimension.
-    bits = np.asarray(array, order="C").view(np.uint32)
-    return np.asarray(bits & mask).view(np.float32)
+    words = np.asarray(array, order="C").view(np.uint32)
+    return np.asarray(words & mask).view(np.float32)
 
 
 def first_factor(array: Array, arithmetic: Arithmetic | None) -> Array:

@@ -19,6 +19,10 @@ MODULES = Path(__file__).parent / "modules"
 _LOCATED = {"block", "decoder"}
 """Models whose locations are kept; they are most of the text."""
 _LOCATION = re.compile(r"(^#loc.*\n)|( loc\((?:[^()\"]|\"[^\"]*\"|\([^()]*\))*\))", re.MULTILINE)
+_FOLDER = re.compile(
+    rf"(?<=loc\\(\")(?:[^\"]*/site-packages/|{re.escape(str(Path(__file__).parents[2]))}/)"
+)
+"""What the names of source files begin with on the machine that the text is made on."""
 
 
 def export_models() -> None:
@@ -33,6 +37,7 @@ def export_models() -> None:
     for name, text in texts.items():
         if name.partition("_")[2] not in _LOCATED:
             text = _LOCATION.sub("", text)
+        text = _FOLDER.sub("", text)
         kind = "stablehlo.mlir" if name.startswith("jax") else "ttir.mlir"
         MODULES.joinpath(f"{name}.bf16.{kind}").write_text(text)
 

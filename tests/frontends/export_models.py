@@ -19,9 +19,8 @@ MODULES = Path(__file__).parent / "modules"
 _LOCATED = {"block", "decoder"}
 """Models whose locations are kept; they are most of the text."""
 _LOCATION = re.compile(r"(^#loc.*\n)|( loc\((?:[^()\"]|\"[^\"]*\"|\([^()]*\))*\))", re.MULTILINE)
-_FOLDER = re.compile(
-    rf"(?<=loc\\(\")(?:[^\"]*/site-packages/|{re.escape(str(Path(__file__).parents[2]))}/)"
-)
+_ROOT = re.escape(str(Path(__file__).parents[2]))
+_FOLDER = re.compile(rf'(?<=loc\(")(?:[^"]*/site-packages|{_ROOT})/')
 """What the names of source files begin with on the machine that the text is made on."""
 
 

@@ -46,6 +46,11 @@ def function_of(module: ModuleOp) -> FuncOp:
     return public[-1]
 
 
+@pytest.mark.parametrize("name", MODELS)
+def test_locations_name_no_folder_of_a_machine(name: str) -> None:
+    assert 'loc("/' not in MODULES.joinpath(name).read_text()
+
+
 def ttir_ops(name: str) -> Counter[str]:
     """The ops that are left to run for each input; what weights alone decide is computed before."""
     ops = [op for op in after(name, "ttir-pipeline").body.block.ops if isinstance(op, CatalogueOp)]

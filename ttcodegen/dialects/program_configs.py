@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass, fields
+from types import new_class
 from typing import Any, ClassVar, TypeVar, cast, get_type_hints
 
 from xdsl.dialects.builtin import UnregisteredAttr
@@ -417,56 +418,27 @@ class ProgramConfigAttr(Data[ProgramConfig]):
         printer.print_string(str(self.data))
 
 
-@irdl_attr_definition
-class MatmulReuseAttr(ProgramConfigAttr):
-    name = f"ttnn.{MatmulReuse.mnemonic}"
-    config = MatmulReuse
+def _attribute_class(config: type[ProgramConfig]) -> type[ProgramConfigAttr]:
+    """The attribute of a kind of configuration, under the name that tt-mlir has for it."""
+    members = {"name": f"ttnn.{config.mnemonic}", "config": config, "__module__": __name__}
+    return irdl_attr_definition(
+        new_class(
+            f"{config.__name__}Attr", (ProgramConfigAttr,), exec_body=lambda ns: ns.update(members)
+        )
+    )
 
 
-@irdl_attr_definition
-class MatmulMultiCastAttr(ProgramConfigAttr):
-    name = f"ttnn.{MatmulMultiCast.mnemonic}"
-    config = MatmulMultiCast
-
-
-@irdl_attr_definition
-class MatmulMultiCast1DAttr(ProgramConfigAttr):
-    name = f"ttnn.{MatmulMultiCast1D.mnemonic}"
-    config = MatmulMultiCast1D
-
-
-@irdl_attr_definition
-class MatmulDRAMShardedAttr(ProgramConfigAttr):
-    name = f"ttnn.{MatmulDRAMSharded.mnemonic}"
-    config = MatmulDRAMSharded
-
-
-@irdl_attr_definition
-class LayerNormShardedAttr(ProgramConfigAttr):
-    name = f"ttnn.{LayerNormSharded.mnemonic}"
-    config = LayerNormSharded
-
-
-@irdl_attr_definition
-class Conv2dConfigAttr(ProgramConfigAttr):
-    name = f"ttnn.{Conv2dConfig.mnemonic}"
-    config = Conv2dConfig
-
-
-@irdl_attr_definition
-class SDPAAttr(ProgramConfigAttr):
-    name = f"ttnn.{SDPA.mnemonic}"
-    config = SDPA
-
-
-PROGRAM_CONFIG_ATTRIBUTES: tuple[type[ProgramConfigAttr], ...] = (
-    MatmulReuseAttr,
-    MatmulMultiCastAttr,
-    MatmulMultiCast1DAttr,
-    MatmulDRAMShardedAttr,
-    LayerNormShardedAttr,
-    SDPAAttr,
-    Conv2dConfigAttr,
+PROGRAM_CONFIG_ATTRIBUTES = tuple(
+    _attribute_class(config)
+    for config in (
+        MatmulReuse,
+        MatmulMultiCast,
+        MatmulMultiCast1D,
+        MatmulDRAMSharded,
+        LayerNormSharded,
+        SDPA,
+        Conv2dConfig,
+    )
 )
 """All attributes that configure a program."""
 

@@ -10,6 +10,11 @@ from math import prod
 from ttcodegen.dialects.tile import TILE_SIDE
 
 
+def tiles_along(size: int) -> int:
+    """The tiles that so many elements of a dimension take."""
+    return -(-size // TILE_SIDE)
+
+
 @dataclass(frozen=True)
 class TiledShape:
     """A tensor in pages of one tile, batch by batch, row of tiles by row of tiles.
@@ -37,12 +42,12 @@ class TiledShape:
     @property
     def rows(self) -> int:
         """Rows of tiles in each batch."""
-        return -(-self.height // TILE_SIDE)
+        return tiles_along(self.height)
 
     @property
     def columns(self) -> int:
         """Columns of tiles in each batch."""
-        return -(-self.width // TILE_SIDE)
+        return tiles_along(self.width)
 
     @cached_property
     def grid(self) -> tuple[int, ...]:

@@ -14,6 +14,7 @@ from ttcodegen.dialects.memory import Layout, Memory
 from ttcodegen.dialects.placement import TensorPlacement
 from ttcodegen.dialects.program_configs import CoreGrid, MatmulDRAMSharded
 from ttcodegen.dialects.tile import TILE_FORMATS, TILE_SIDE
+from ttcodegen.layout.tiled_shape import tiles_along
 from ttcodegen.optimizer import footprint, products
 from ttcodegen.optimizer.calls import LibraryCall
 from ttcodegen.optimizer.footprint import tile_bytes, tiles
@@ -136,8 +137,9 @@ def page_bytes(placement: TensorPlacement) -> int:
     return TILE_SIDE * TILE_SIDE * TILE_FORMATS[placement.data_type.mlir].bits // 8
 
 
-def stored_bytes(placement: TensorPlacement) -> int:
-    """Bytes of a tensor with the padding of its tiles."""
+def moved_bytes(placement: TensorPlacement) -> int:
+    """Bytes that a call reads or writes of a tensor: with the padding of its tiles, but not that of
+    its shards, which no program touches."""
     if placement.layout is Layout.TILE:
         return tiles(placement) * tile_bytes(placement)
     return prod(placement.shape) * TILE_FORMATS[placement.data_type.mlir].bits // 8
@@ -147,7 +149,7 @@ def _traffic(work: _Work, call: LibraryCall) -> None:
     """Counts every tensor once: from DRAM, or over the NoC unless it lies where it is used."""
     home = call.result.shards
     for placement in (*call.operands, *call.results):
-        size = stored_bytes(placement)
+        size = moved_bytes(placement)
         if placement.buffer_type == "dram":
             work.dram_bytes += size
             work.noc_bytes += size
@@ -287,13 +289,13 @@ def _sliced(model: CostModel, call: LibraryCall) -> _Work:
     work = _moving(model, call, whole_pages=aligned or call.result.layout is Layout.ROW_MAJOR)
     if call.name == "slice_static":
         # What is not taken is not read.
-        work.dram_bytes = min(work.dram_bytes, 2 * stored_bytes(call.result))
+        work.dram_bytes = min(work.dram_bytes, 2 * moved_bytes(call.result))
     return work
 
 
 def _gathered(model: CostModel, call: LibraryCall) -> _Work:
     """Rows that are looked up: of the table only those that are named."""
-    size = stored_bytes(call.result)
+    size = moved_bytes(call.result)
     cores = min(model.chip.cores, tiles(call.result))
     rows = prod(call.result.shape[:-1])
     work = _Work(cores, 4 * 2048, 2 * size, noc_bytes=2 * size)
@@ -305,7 +307,7 @@ def _written(model: CostModel, call: LibraryCall) -> _Work:
     """A cache of which only a part is overwritten."""
     taken = call.operands[1]
     cores = min(model.chip.cores, tiles(taken))
-    size = stored_bytes(taken)
+    size = moved_bytes(taken)
     work = _Work(cores, 6 * page_bytes(taken), 3 * size, noc_bytes=3 * size)
     work.movement_cycles = -(-tiles(taken) // cores) * 4 * model.speed.transaction
     return work
@@ -423,8 +425,8 @@ def _attended(model: CostModel, call: LibraryCall) -> _Work:
     query, key = call.operands[0], call.operands[1]
     passes = products.fidelity_passes(call)
     height = query.collapsed_shape()[0]
-    width = products.tiles_of(query.shape[-1])
-    keys = products.tiles_of(key.shape[-2])
+    width = tiles_along(query.shape[-1])
+    keys = tiles_along(key.shape[-2])
     if "decode" in call.name:
         height = max(1, prod(key.shape[:2]))
     cores = min(model.chip.cores, max(1, height))
@@ -448,9 +450,9 @@ def _convolved(model: CostModel, call: LibraryCall) -> _Work:
     groups = int(call.attributes.get("groups", 1))
     inner_elements = prod(weights.shape[1:]) if len(weights.shape) == 4 else weights.shape[-2]
     channels = result.shape[-1]
-    inner = products.tiles_of(inner_elements * groups) or 1
+    inner = tiles_along(inner_elements * groups) or 1
     rows = -(-prod(result.shape[:-1]) // TILE_SIDE)
-    columns = products.tiles_of(channels)
+    columns = tiles_along(channels)
     kernel = prod(weights.shape[2:]) if len(weights.shape) == 4 else 1
     in_place = image.shards is not None and result.shards is not None
     cores = result.shards.cores if result.shards is not None else min(model.chip.cores, rows)
@@ -468,7 +470,7 @@ def _convolved(model: CostModel, call: LibraryCall) -> _Work:
     _traffic(work, call)
     work.launches = 1 if in_place and kernel == 1 else 3 if in_place else 5 if kernel > 1 else 1
     if not in_place and kernel > 1:
-        work.noc_bytes += 2 * (stored_bytes(image) + stored_bytes(result))
+        work.noc_bytes += 2 * (moved_bytes(image) + moved_bytes(result))
     work.circular_buffers = min(
         inner * 2 * tile_bytes(result) + 4 * inner_elements * 64, model.speed.usable_l1 // 2
     )

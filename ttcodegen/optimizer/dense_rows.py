@@ -23,7 +23,7 @@ from ttcodegen.diagnostics import copy_source_offset
 from ttcodegen.dialects.attribute_kinds import INTEGER, INTEGERS
 from ttcodegen.dialects.datatypes import element_of, shape_of, tensor_type
 from ttcodegen.dialects.operation import CatalogueOp
-from ttcodegen.dialects.tile import TILE_SIDE
+from ttcodegen.layout.tiled_shape import TiledShape
 from ttcodegen.ops import elementwise_binary, elementwise_unary
 from ttcodegen.ops.data_movement import reshaped
 from ttcodegen.ops.op_builder import OpBuilder
@@ -71,19 +71,16 @@ def _return_rows(function: FuncOp) -> None:
         op = value.owner
         if isinstance(op, CatalogueOp) and op.definition.short_name == "reshape":
             source, result = op.shape("input"), op.result_shape
-            if padded(result) >= MUCH_PADDING * padded(source) and len(list(value.uses)) == 1:
+            if (
+                TiledShape(result).tiles >= MUCH_PADDING * TiledShape(source).tiles
+                and len(list(value.uses)) == 1
+            ):
                 in_rows = made.create(
                     operands=op.operands, result_types=[value.type], properties=op.properties
                 )
                 copy_source_offset(op, in_rows)
                 in_rows.results[0].name_hint = value.name_hint
                 Rewriter.replace_op(op, in_rows)
-
-
-def padded(shape: Shape) -> int:
-    """Elements of a tensor of that shape with the padding of its tiles."""
-    *outer, height, width = (1, 1, *shape)
-    return prod(outer) * -(-height // TILE_SIDE) * -(-width // TILE_SIDE)
 
 
 @dataclass
@@ -124,7 +121,7 @@ class _Rows:
         """`source` stands for `value` if it has the same rows and no more padding."""
         shape, other = shape_of(value.type), shape_of(source.type)
         if len(shape) > 1 and len(other) > 1 and shape[-1] == other[-1]:
-            if padded(other) <= padded(shape):
+            if TiledShape(other).tiles <= TiledShape(shape).tiles:
                 self.dense[value] = source
 
     def _works_on_rows(self, op: CatalogueOp) -> bool:
@@ -157,9 +154,11 @@ class _Rows:
         found = [v for v in found if prod(shape_of(v.type)[:-1]) == prod(shape[:-1])]
         if not found:
             return None
-        rows = min((shape_of(value.type)[:-1] for value in found), key=lambda s: padded((*s, 1)))
+        rows = min(
+            (shape_of(value.type)[:-1] for value in found), key=lambda s: TiledShape((*s, 1)).tiles
+        )
         dense_shape = (*rows, shape[-1])
-        if padded(dense_shape) > padded(shape):
+        if TiledShape(dense_shape).tiles > TiledShape(shape).tiles:
             return None
         taken: list[SSAValue] = []
         for value in operands:

@@ -12,7 +12,7 @@ from ttcodegen.dialects.program_configs import (
     MatmulReuse,
     ProgramConfig,
 )
-from ttcodegen.dialects.tile import TILE_SIDE
+from ttcodegen.layout.tiled_shape import tiles_along
 from ttcodegen.optimizer.calls import LibraryCall
 
 NARROW = 8
@@ -22,11 +22,6 @@ SUBBLOCKS = (
     *((1, 5), (2, 2), (4, 1), (1, 4), (3, 1), (1, 3), (2, 1), (1, 2), (1, 1)),
 )
 """Height and width of what the registers hold, the best first (matmul_program_config.cpp)."""
-
-
-def tiles_of(size: int) -> int:
-    """Tiles along a dimension."""
-    return -(-size // TILE_SIDE)
 
 
 class Product:
@@ -42,7 +37,11 @@ class Product:
         columns = b[-2] if call.attributes.get("transpose_b") else b[-1]
         self.batch_b = prod(b[:-2])
         self.batch = prod(a[:-2])
-        self.height, self.inner, self.width = tiles_of(rows), tiles_of(inner), tiles_of(columns)
+        self.height, self.inner, self.width = (
+            tiles_along(rows),
+            tiles_along(inner),
+            tiles_along(columns),
+        )
 
     @property
     def rows(self) -> int:

@@ -5,17 +5,18 @@ compute is an op of TTIR, which becomes a device program of today, or calls of t
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import cast
 
 from xdsl.context import Context
-from xdsl.dialects.builtin import FunctionType, ModuleOp, SymbolRefAttr, TensorType
+from xdsl.dialects.builtin import ModuleOp, SymbolRefAttr
 from xdsl.dialects.func import FuncOp
-from xdsl.ir import Attribute, Operation, SSAValue
+from xdsl.ir import Operation
 from xdsl.passes import ModulePass
 from xdsl.rewriter import Rewriter
 
 from ttcodegen.compat.ttir_buffers import MISSPELLED
 from ttcodegen.diagnostics import CompileError, copy_source_offset
+from ttcodegen.dialects.datatypes import without_encoding
+from ttcodegen.dialects.functions import change_types
 from ttcodegen.ops.ttir import ttir_op_classes
 
 DISPATCH = "ttmetal.dispatch"
@@ -66,15 +67,7 @@ def _lift(function: FuncOp) -> None:
         if op.name == "ttmetal.alloc" and not op.results[0].uses:
             op.detach()
             op.erase()
-    type_ = function.function_type
-    function.function_type = FunctionType.from_lists(
-        [_plain(each) for each in type_.inputs], [_plain(each) for each in type_.outputs]
-    )
-    values: list[SSAValue] = [*function.body.block.args]
-    values += [result for op in function.body.block.ops for result in op.results]
-    for value in values:
-        if (plain := _plain(value.type)) != value.type:
-            Rewriter.replace_value_with_new_type(value, plain)
+    change_types(function, without_encoding)
 
 
 def _lift_program(dispatch: Operation) -> None:
@@ -95,10 +88,3 @@ def _lift_program(dispatch: Operation) -> None:
     )
     copy_source_offset(dispatch, made)
     Rewriter.replace_op(dispatch, made)
-
-
-def _plain(type_: Attribute) -> Attribute:
-    if not isinstance(type_, TensorType):
-        return type_
-    tensor = cast("TensorType[Attribute]", type_)
-    return TensorType(tensor.element_type, tensor.get_shape())

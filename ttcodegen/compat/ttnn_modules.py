@@ -26,7 +26,8 @@ from xdsl.ir import Attribute, Operation, SSAValue
 from xdsl.rewriter import Rewriter
 
 from ttcodegen.diagnostics import Diagnostics, copy_source_offset
-from ttcodegen.dialects.datatypes import element_of, shape_of
+from ttcodegen.dialects.datatypes import element_of, shape_of, without_encoding
+from ttcodegen.dialects.functions import change_types
 from ttcodegen.dialects.memory import LAYOUTS_WANTED
 from ttcodegen.dialects.operation import CatalogueOp
 from ttcodegen.dialects.ttcore_device import Mesh, MeshesAttr
@@ -151,24 +152,10 @@ def _take_off_devices_and_layouts(function: FuncOp) -> None:
     for block in function.body.blocks:
         for argument in [value for value in block.args if is_device(value.type)]:
             block.erase_arg(argument)
-    function.function_type = FunctionType.from_lists(
-        [_plain(type_) for type_ in function.function_type.inputs if not is_device(type_)],
-        [_plain(type_) for type_ in function.function_type.outputs],
-    )
-    values: list[SSAValue] = [result for op in function.walk() for result in op.results]
-    for block in function.body.blocks:
-        values += block.args
-    for value in values:
-        plain = _plain(value.type)
-        if plain != value.type:
-            Rewriter.replace_value_with_new_type(value, plain)
-
-
-def _plain(type_: Attribute) -> Attribute:
-    if not isinstance(type_, TensorType):
-        return type_
-    tensor = cast("TensorType[Attribute]", type_)
-    return TensorType(tensor.element_type, tensor.get_shape())
+    type_ = function.function_type
+    kept = [each for each in type_.inputs if not is_device(each)]
+    function.function_type = FunctionType.from_lists(kept, type_.outputs.data)
+    change_types(function, without_encoding)
 
 
 def _builder(op: Operation) -> OpBuilder:
@@ -191,7 +178,7 @@ def _forget_move(op: Operation) -> None:
     """Where a tensor lies is decided anew; a change of its elements is not forgotten."""
     value = op.operands[0]
     if element_of(value.type) != element_of(op.results[0].type):
-        plain = cast("TensorType[Attribute]", _plain(op.results[0].type))
+        plain = cast("TensorType[Attribute]", without_encoding(op.results[0].type))
         value = _builder(op).emit("typecast", [value], plain)
     Rewriter.replace_op(op, [], [value])
 

@@ -189,6 +189,14 @@ def shape_of(type_: Attribute) -> tuple[int, ...]:
     return tuple([dim.data for dim in type_.shape.data])
 
 
+def without_encoding(type_: Attribute) -> Attribute:
+    """The type of a tensor that lies nowhere yet; other types as they are."""
+    if not isinstance(type_, TensorType):
+        return type_
+    tensor = cast("TensorType[Attribute]", type_)
+    return TensorType(tensor.element_type, tensor.get_shape())
+
+
 def element_of(type_: Attribute) -> Attribute:
     """The element type of a tensor type; raises CompileError for any other type."""
     if not isinstance(type_, TensorType):

@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from xdsl.dialects.builtin import (
     ArrayAttr,
     DictionaryAttr,
+    FunctionType,
     NameLoc,
     StringAttr,
     SymbolRefAttr,
     UnknownLoc,
 )
 from xdsl.dialects.func import FuncOp
-from xdsl.ir import Attribute, Block, Operation
+from xdsl.ir import Attribute, Block, Operation, SSAValue
+from xdsl.rewriter import Rewriter
 
 from ttcodegen.diagnostics import CompileError
 from ttcodegen.dialects.ttcore import ArgumentType, ArgumentTypeAttr
@@ -45,6 +47,24 @@ def body_of(function: FuncOp) -> Block:
             getattr(function, "source_offset", None),
         )
     return block
+
+
+def change_types(function: FuncOp, change: Callable[[Attribute], Attribute]) -> bool:
+    """Changes the types of a function and of all values in it; whether any became another."""
+    type_ = function.function_type
+    changed = FunctionType.from_lists(
+        [change(each) for each in type_.inputs], [change(each) for each in type_.outputs]
+    )
+    found = changed != type_
+    function.function_type = changed
+    values: list[SSAValue] = [result for op in function.walk() for result in op.results]
+    for block in function.body.blocks:
+        values += block.args
+    for value in values:
+        if (new := change(value.type)) != value.type:
+            found = True
+            Rewriter.replace_value_with_new_type(value, new)
+    return found
 
 
 def argument_names(function: FuncOp) -> list[str]:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any
 
 from xdsl.dialects.builtin import (
     ArrayAttr,
@@ -24,7 +23,7 @@ from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
 
 from ttcodegen.diagnostics import CompileError
 from ttcodegen.dialects.constants import elements
-from ttcodegen.dialects.datatypes import DataType, element_type_of
+from ttcodegen.dialects.datatypes import element_type_of
 from ttcodegen.dialects.functions import CONST_EVAL, SOURCE_TYPES
 from ttcodegen.dialects.placement import TensorPlacement, placed_type
 from ttcodegen.dialects.system import set_system, system_of
@@ -201,7 +200,7 @@ def _properties(
         spec = specs.get(attribute.name)
         if spec is None:
             raise CompileError(f"a '{operation.name}' of the file has no '{attribute.name}' here")
-        value = _value(attribute.value, constants)
+        value = file.plain_value(attribute.value, constants)
         if value is None or value == spec.default:
             continue
         try:
@@ -214,17 +213,3 @@ def _properties(
     if definition.needs_segments:
         properties["operandSegmentSizes"] = DenseArrayBase.from_list(i32, operation.operand_sizes)
     return properties
-
-
-def _value(value: file.AttributeValue | None, constants: Sequence[Attribute]) -> Any:
-    match value:
-        case None:
-            return None
-        case file.DataTypeName():
-            return DataType.from_mlir(value.value)
-        case file.ConstantReference():
-            return constants[value.index]
-        case file.Integers() | file.Floats() | file.Booleans():
-            return list(value.values)
-        case _:
-            return value.value

@@ -6,7 +6,9 @@ Enumerators are their names, vectors are tuples, an absent string or union is No
 from __future__ import annotations
 
 import struct
+from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from ttcodegen.diagnostics import CompileError
 from ttcodegen.dialects import compute_config, program_configs
@@ -229,6 +231,21 @@ AttributeValue = (
     | ComputeConfig
     | ProgramConfig
 )
+
+
+def plain_value(value: AttributeValue | None, constants: Sequence[object]) -> Any:
+    """What the value of an attribute says, with one of these for a constant of the file."""
+    match value:
+        case None:
+            return None
+        case DataTypeName():
+            return DataType.from_mlir(value.value)
+        case ConstantReference():
+            return constants[value.index]
+        case Integers() | Floats() | Booleans():
+            return list(value.values)
+        case _:
+            return value.value
 
 
 @dataclass(frozen=True, slots=True)

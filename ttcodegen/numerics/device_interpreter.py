@@ -156,13 +156,7 @@ class _FunctionReader:
 
     def _host_step(self, operation: file.Operation) -> Step:
         if operation.callee is not None:
-            return Step(
-                operation.name,
-                operation.location,
-                operation.operands,
-                operation.results,
-                callee=operation.callee,
-            )
+            return Step.of_call(operation)
         if operation.name == ENQUEUE_WRITE_BUFFER:
             source, target = operation.operands
             operation = replace(

@@ -10,6 +10,7 @@ import numpy as np
 
 from ttcodegen.diagnostics import CompileError
 from ttcodegen.dialects.arithmetic import Arithmetic
+from ttcodegen.flatbuffer import program as file
 from ttcodegen.ops.definition import Call, Definition, ResultInfo
 
 
@@ -55,6 +56,17 @@ class Step:
     arithmetic: Arithmetic | None = None
     released: tuple[int, ...] = ()
     """The tensors that no later step uses."""
+
+    @staticmethod
+    def of_call(operation: file.Operation) -> Step:
+        """The step of an operation that runs another function."""
+        return Step(
+            operation.name,
+            operation.location,
+            operation.operands,
+            operation.results,
+            callee=operation.callee,
+        )
 
     def groups(self) -> dict[str, tuple[int, ...]]:
         """The operands by the names of the definition."""

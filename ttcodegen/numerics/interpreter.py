@@ -219,13 +219,7 @@ def _step(
     operation: file.Operation, tensors: Sequence[DeviceTensor], constants: Sequence[np.ndarray]
 ) -> Step:
     if operation.callee is not None:
-        return Step(
-            operation.name,
-            operation.location,
-            operation.operands,
-            operation.results,
-            callee=operation.callee,
-        )
+        return Step.of_call(operation)
     dialect, _, name = operation.name.partition(".")
     definition = TTNN.get(name) if dialect == "ttnn" else None
     if definition is None or len(operation.operand_sizes) != len(definition.operands):
@@ -274,25 +268,11 @@ def attribute_values(
     """The Python values of the attributes, as the definition's meaning expects them."""
     values = {spec.name: spec.default for spec in definition.attributes}
     for attribute in operation.attributes:
-        values[attribute.name] = _value(attribute.value, constants)
+        values[attribute.name] = file.plain_value(attribute.value, constants)
     missing = [name for name, value in values.items() if value is REQUIRED]
     if missing:
         raise CompileError(f"a '{operation.name}' of the program has no '{missing[0]}'")
     return values
-
-
-def _value(value: file.AttributeValue | None, constants: Sequence[np.ndarray]) -> Any:
-    match value:
-        case None:
-            return None
-        case file.DataTypeName():
-            return DataType.from_mlir(value.value)
-        case file.ConstantReference():
-            return constants[value.index]
-        case file.Integers() | file.Floats() | file.Booleans():
-            return list(value.values)
-        case _:
-            return value.value
 
 
 def _check_memory(step: Step, definition: TTNNDefinition, tensors: Sequence[DeviceTensor]) -> None:

@@ -170,16 +170,7 @@ def _subscript(parser: Parser, op_type: type[Operation]) -> Operation:
     indices = parser.parse_comma_separated_list(
         parser.Delimiter.SQUARE, parser.parse_unresolved_operand
     )
-    attributes = parser.parse_optional_attr_dict()
-    parser.parse_punctuation(":")
-    type_ = parser.parse_type()
-    if not isinstance(type_, FunctionType):
-        parser.raise_error("expected the type of a function")
-    return op_type.create(
-        operands=_operands(parser, [value, *indices], type_.inputs.data),
-        result_types=type_.outputs.data,
-        attributes=attributes,
-    )
+    return _typed(parser, op_type, [value, *indices])
 
 
 def _cast(parser: Parser, op_type: type[Operation]) -> Operation:
@@ -199,6 +190,13 @@ def _operator(parser: Parser, op_type: type[Operation]) -> Operation:
     names = parser.parse_comma_separated_list(
         parser.Delimiter.NONE, parser.parse_unresolved_operand
     )
+    return _typed(parser, op_type, names)
+
+
+def _typed(
+    parser: Parser, op_type: type[Operation], names: Sequence[UnresolvedOperand]
+) -> Operation:
+    """What follows the operands of an op: attributes and `: (types) -> type`."""
     attributes = parser.parse_optional_attr_dict()
     parser.parse_punctuation(":")
     type_ = parser.parse_type()

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from typing import cast
 
-from xdsl.dialects.builtin import FunctionType, ModuleOp, TensorType
+from xdsl.dialects.builtin import ModuleOp
 from xdsl.dialects.func import FuncOp
-from xdsl.ir import Attribute, SSAValue
-from xdsl.rewriter import Rewriter
+from xdsl.ir import Attribute
 
 from ttcodegen.diagnostics import Diagnostics
+from ttcodegen.dialects.datatypes import without_encoding
+from ttcodegen.dialects.functions import change_types
 from ttcodegen.dialects.placement import TTNNLayoutAttr
 from ttcodegen.dialects.ttcore_device import TensorMeshAttr
 from ttcodegen.dialects.ttcore_layouts import BufferAttr, MetalLayoutAttr
@@ -40,30 +41,14 @@ def drop_layouts(module: ModuleOp, diagnostics: Diagnostics) -> None:
 
 
 def _drop(function: FuncOp, diagnostics: Diagnostics) -> None:
-    plain = FunctionType.from_lists(
-        [_plain(type_) for type_ in function.function_type.inputs.data],
-        [_plain(type_) for type_ in function.function_type.outputs.data],
-    )
-    values: list[SSAValue] = [result for op in function.walk() for result in op.results]
-    for block in function.body.blocks:
-        values += block.args
-    placed = [value for value in values if _plain(value.type) is not value.type]
-    if not placed and plain == function.function_type:
-        return
-    diagnostics.warn(
-        "tensor encodings such as #ttnn.ttnn_layout are ignored in TTIR: layouts are assigned by "
-        "the compiler",
-        function,
-    )
-    function.function_type = plain
-    for value in placed:
-        Rewriter.replace_value_with_new_type(value, _plain(value.type))
+    if change_types(function, _without_layout):
+        diagnostics.warn(
+            "tensor encodings such as #ttnn.ttnn_layout are ignored in TTIR: layouts are assigned "
+            "by the compiler",
+            function,
+        )
 
 
-def _plain(type_: Attribute) -> Attribute:
-    if not isinstance(type_, TensorType):
-        return type_
-    tensor = cast("TensorType[Attribute]", type_)
-    if not isinstance(tensor.encoding, _LAYOUTS):
-        return tensor
-    return TensorType(tensor.element_type, tensor.get_shape())
+def _without_layout(type_: Attribute) -> Attribute:
+    encoding = cast("Attribute | None", getattr(type_, "encoding", None))
+    return without_encoding(type_) if isinstance(encoding, _LAYOUTS) else type_

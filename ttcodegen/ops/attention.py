@@ -32,7 +32,6 @@ from ttcodegen.ops.cpp_calls import (
     output_memory,
     program_config,
 )
-from ttcodegen.ops.data_movement import expect_shape
 from ttcodegen.ops.definition import (
     Call,
     OperandSpec,
@@ -46,6 +45,7 @@ from ttcodegen.ops.definition import (
 )
 from ttcodegen.ops.engine import matrix_product
 from ttcodegen.ops.op_builder import OpBuilder
+from ttcodegen.ops.shape_checks import expect_shape
 from ttcodegen.ops.work import attention_flops
 
 TILE = 32

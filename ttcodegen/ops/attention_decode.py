@@ -54,7 +54,6 @@ from ttcodegen.ops.cpp_calls import (
     program_config,
 )
 from ttcodegen.ops.cpu_lowering import cpu_call
-from ttcodegen.ops.data_movement import expect_shape
 from ttcodegen.ops.definition import (
     Call,
     Layout,
@@ -67,6 +66,7 @@ from ttcodegen.ops.definition import (
     register,
 )
 from ttcodegen.ops.op_builder import OpBuilder
+from ttcodegen.ops.shape_checks import expect_shape
 from ttcodegen.ops.work import attention_flops
 
 # Meaning: the query is (1, users, heads, head size).

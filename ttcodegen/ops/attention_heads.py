@@ -12,7 +12,6 @@ from ttcodegen.dialects.datatypes import DataType, bf16, element_of, f32, shape_
 from ttcodegen.dialects.operation import CatalogueOp
 from ttcodegen.lazy_numpy import Array, np
 from ttcodegen.ops.cpp_calls import NULLOPT, CppCalls, Text, cpp_call, cpp_text, operand_
-from ttcodegen.ops.data_movement import expect_shape
 from ttcodegen.ops.definition import (
     Call,
     OperandSpec,
@@ -24,6 +23,7 @@ from ttcodegen.ops.definition import (
     register,
 )
 from ttcodegen.ops.op_builder import OpBuilder
+from ttcodegen.ops.shape_checks import expect_shape
 from ttcodegen.ops.work import no_flops
 
 TILE = 32

@@ -19,7 +19,6 @@ from ttcodegen.ops.attention_decode import (
     verify_sink,
 )
 from ttcodegen.ops.cpu_lowering import cpu_call
-from ttcodegen.ops.data_movement import expect_shape
 from ttcodegen.ops.definition import (
     Call,
     OperandSpec,
@@ -30,6 +29,7 @@ from ttcodegen.ops.definition import (
     register,
 )
 from ttcodegen.ops.op_builder import OpBuilder
+from ttcodegen.ops.shape_checks import expect_shape
 
 
 def _verify(op: CatalogueOp) -> None:

@@ -17,7 +17,6 @@ from ttcodegen.dialects.datatypes import shape_of
 from ttcodegen.dialects.operation import AttributeSpec, CatalogueOp
 from ttcodegen.dialects.ttcore_device import MeshesAttr
 from ttcodegen.lazy_numpy import Array
-from ttcodegen.ops.data_movement import expect_shape, normalized_dim
 from ttcodegen.ops.definition import (
     Call,
     ResultRule,
@@ -29,6 +28,7 @@ from ttcodegen.ops.definition import (
 )
 from ttcodegen.ops.op_builder import OpBuilder
 from ttcodegen.ops.refusals import SEVERAL_DEVICES
+from ttcodegen.ops.shape_checks import expect_shape, normalized_dim
 
 
 def _dim(op: CatalogueOp, *names: str) -> int:

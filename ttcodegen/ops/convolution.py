@@ -27,7 +27,7 @@ from ttcodegen.ops.cpp_calls import (
     program_config,
 )
 from ttcodegen.ops.cpu_lowering import cpu_call
-from ttcodegen.ops.data_movement import expect_shape
+from ttcodegen.ops.data_movement import inverse_permutation
 from ttcodegen.ops.definition import (
     AttributeSpec,
     Call,
@@ -44,6 +44,7 @@ from ttcodegen.ops.definition import (
 )
 from ttcodegen.ops.fused_activations import activated, verify_activation
 from ttcodegen.ops.op_builder import OpBuilder
+from ttcodegen.ops.shape_checks import expect_shape
 from ttcodegen.ops.sliding_window import (
     FLATTENED_ATTRIBUTE,
     IMAGE_DIMS,
@@ -562,7 +563,7 @@ def _decompose_conv1d(builder: OpBuilder, op: CatalogueOp) -> SSAValue:
         groups=op.parameter("groups"),
     )
     sequence = builder.reshape(image, [n, result_length, outputs])
-    return builder.permute(sequence, sorted(range(3), key=order.__getitem__))
+    return builder.permute(sequence, inverse_permutation(order))
 
 
 register(

@@ -32,7 +32,7 @@ from ttcodegen.ops.cpp_calls import (
     trimmed,
 )
 from ttcodegen.ops.cpu_lowering import cpu_call
-from ttcodegen.ops.data_movement import expect_shape
+from ttcodegen.ops.data_movement import inverse_permutation
 from ttcodegen.ops.definition import (
     Call,
     Layout,
@@ -45,6 +45,7 @@ from ttcodegen.ops.definition import (
     register,
 )
 from ttcodegen.ops.op_builder import OpBuilder
+from ttcodegen.ops.shape_checks import expect_shape
 from ttcodegen.ops.sliding_window import (
     Window,
     array_text,
@@ -129,7 +130,7 @@ def _lower_conv3d(builder: OpBuilder, op: CatalogueOp) -> SSAValue:
         result = _library_call(builder, op, volume, slice(None), groups)
     else:
         result = _group_by_group(builder, op, volume, groups)
-    return builder.permute(result, sorted(range(5), key=order.__getitem__))
+    return builder.permute(result, inverse_permutation(order))
 
 
 def _group_by_group(builder: OpBuilder, op: CatalogueOp, volume: SSAValue, groups: int) -> SSAValue:

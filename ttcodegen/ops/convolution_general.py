@@ -22,9 +22,9 @@ from ttcodegen.dialects.datatypes import element_of, shape_of
 from ttcodegen.dialects.operation import CatalogueOp
 from ttcodegen.lazy_numpy import np
 from ttcodegen.ops.convolution import with_bias
-from ttcodegen.ops.data_movement import expect_shape
 from ttcodegen.ops.definition import Call, TTIRDefinition, attribute, operand, optional, register
 from ttcodegen.ops.op_builder import OpBuilder
+from ttcodegen.ops.shape_checks import expect_shape
 from ttcodegen.ops.sliding_window import Window, convolution, surrounded
 
 if TYPE_CHECKING:

@@ -20,7 +20,7 @@ from ttcodegen.ops.cpp_calls import (
     small_vector_text,
 )
 from ttcodegen.ops.cpu_lowering import cpu_call
-from ttcodegen.ops.data_movement import MOVEMENT, expect_shape, normalized_dim
+from ttcodegen.ops.data_movement import MOVEMENT
 from ttcodegen.ops.definition import (
     Call,
     Layout,
@@ -34,6 +34,7 @@ from ttcodegen.ops.definition import (
 )
 from ttcodegen.ops.indexing import SCATTERED, gathered
 from ttcodegen.ops.op_builder import OpBuilder
+from ttcodegen.ops.shape_checks import expect_shape, normalized_dim
 from ttcodegen.ops.work import no_flops
 
 # reverse

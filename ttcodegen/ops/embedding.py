@@ -13,7 +13,6 @@ from ttcodegen.dialects.operation import CatalogueOp
 from ttcodegen.lazy_numpy import Array, np
 from ttcodegen.ops.cpp_calls import cpp_call, operand_
 from ttcodegen.ops.cpu_lowering import cpu_call
-from ttcodegen.ops.data_movement import expect_shape
 from ttcodegen.ops.definition import (
     Call,
     Layout,
@@ -26,6 +25,7 @@ from ttcodegen.ops.definition import (
 )
 from ttcodegen.ops.op_builder import OpBuilder
 from ttcodegen.ops.places import places
+from ttcodegen.ops.shape_checks import expect_shape
 from ttcodegen.ops.work import no_flops
 
 

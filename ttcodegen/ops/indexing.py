@@ -24,7 +24,7 @@ from ttcodegen.ops.cpp_calls import (
     operand_,
 )
 from ttcodegen.ops.cpu_lowering import counted_from_front, cpu_call, dimension
-from ttcodegen.ops.data_movement import MOVEMENT, expect_shape, normalized_dim
+from ttcodegen.ops.data_movement import MOVEMENT
 from ttcodegen.ops.definition import (
     Call,
     Layout,
@@ -38,6 +38,7 @@ from ttcodegen.ops.definition import (
 )
 from ttcodegen.ops.op_builder import OpBuilder
 from ttcodegen.ops.places import places
+from ttcodegen.ops.shape_checks import expect_shape, normalized_dim
 from ttcodegen.ops.slices_by_index import (
     GATHER_ATTRIBUTES,
     GENERAL_GATHER,

@@ -21,7 +21,6 @@ from ttcodegen.ops.cpp_calls import (
     trimmed,
 )
 from ttcodegen.ops.cpu_lowering import cpu_call
-from ttcodegen.ops.data_movement import expect_shape
 from ttcodegen.ops.definition import (
     Call,
     Memory,
@@ -35,6 +34,7 @@ from ttcodegen.ops.definition import (
     register,
 )
 from ttcodegen.ops.op_builder import OpBuilder
+from ttcodegen.ops.shape_checks import expect_shape
 from ttcodegen.ops.tile_lowering import Tile, TileBuilder
 from ttcodegen.ops.work import no_flops
 

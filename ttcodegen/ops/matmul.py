@@ -28,7 +28,6 @@ from ttcodegen.ops.cpp_calls import (
     program_config,
 )
 from ttcodegen.ops.cpu_lowering import cpu_call, same_attributes
-from ttcodegen.ops.data_movement import expect_shape
 from ttcodegen.ops.definition import (
     Call,
     OperandSpec,
@@ -43,6 +42,7 @@ from ttcodegen.ops.definition import (
 from ttcodegen.ops.engine import matrix_product
 from ttcodegen.ops.fused_activations import activated, verify_activation
 from ttcodegen.ops.op_builder import OpBuilder, broadcast_shapes
+from ttcodegen.ops.shape_checks import expect_shape
 from ttcodegen.ops.work import product_flops
 
 Shape = tuple[int, ...]

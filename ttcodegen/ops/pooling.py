@@ -25,7 +25,6 @@ from ttcodegen.ops.cpp_calls import (
     trimmed,
 )
 from ttcodegen.ops.cpu_lowering import cpu_call
-from ttcodegen.ops.data_movement import expect_shape
 from ttcodegen.ops.definition import (
     Call,
     Layout,
@@ -39,6 +38,7 @@ from ttcodegen.ops.definition import (
     variadic,
 )
 from ttcodegen.ops.op_builder import OpBuilder
+from ttcodegen.ops.shape_checks import expect_shape
 from ttcodegen.ops.sliding_window import (
     FLATTENED_ATTRIBUTE,
     FlattenedImage,

@@ -16,10 +16,10 @@ from ttcodegen.dialects.attribute_kinds import ENUMERATOR, INTEGERS, AttributeKi
 from ttcodegen.dialects.datatypes import element_of, numpy_name, shape_of
 from ttcodegen.dialects.operation import CatalogueOp
 from ttcodegen.lazy_numpy import np
-from ttcodegen.ops.data_movement import expect_shape
 from ttcodegen.ops.definition import Call, TTIRDefinition, attribute, register, variadic
 from ttcodegen.ops.op_builder import OpBuilder
 from ttcodegen.ops.pooling import lowest
+from ttcodegen.ops.shape_checks import expect_shape
 from ttcodegen.ops.sliding_window import surrounded
 
 if TYPE_CHECKING:

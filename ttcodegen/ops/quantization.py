@@ -37,7 +37,6 @@ from ttcodegen.ops.cpp_calls import (
     operand_,
 )
 from ttcodegen.ops.cpu_lowering import CpuAttributes, cpu_call
-from ttcodegen.ops.data_movement import expect_shape, normalized_dim
 from ttcodegen.ops.definition import (
     AttributeSpec,
     Call,
@@ -51,6 +50,7 @@ from ttcodegen.ops.definition import (
     register,
 )
 from ttcodegen.ops.op_builder import OpBuilder
+from ttcodegen.ops.shape_checks import expect_shape, normalized_dim
 
 HEADER = "ttnn/operations/eltwise/quantization/quantization.hpp"
 

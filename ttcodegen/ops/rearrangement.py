@@ -18,7 +18,6 @@ from ttcodegen.dialects.placement import declared_data_type
 from ttcodegen.lazy_numpy import Array, np
 from ttcodegen.ops.cpp_calls import Argument, CppCalls, Text, cpp_call, cpp_text, operand_
 from ttcodegen.ops.cpu_lowering import cpu_call
-from ttcodegen.ops.data_movement import expect_shape
 from ttcodegen.ops.definition import (
     Call,
     OperandSpec,
@@ -31,6 +30,7 @@ from ttcodegen.ops.definition import (
 )
 from ttcodegen.ops.elementwise import UNARY_HEADER
 from ttcodegen.ops.op_builder import OpBuilder
+from ttcodegen.ops.shape_checks import expect_shape
 from ttcodegen.ops.work import no_flops
 
 if TYPE_CHECKING:

@@ -29,7 +29,6 @@ from ttcodegen.ops.cpp_calls import (
     small_vector_text,
 )
 from ttcodegen.ops.cpu_lowering import cpu_call, dimension
-from ttcodegen.ops.data_movement import expect_shape, normalized_dim
 from ttcodegen.ops.definition import (
     Call,
     Layout,
@@ -44,6 +43,7 @@ from ttcodegen.ops.definition import (
 from ttcodegen.ops.elementwise import same_op
 from ttcodegen.ops.engine import cut, first_factor, in_destination, in_source, sum_along
 from ttcodegen.ops.op_builder import OpBuilder
+from ttcodegen.ops.shape_checks import expect_shape, normalized_dim
 
 REDUCED = (DataType.FLOAT32, DataType.BFLOAT16, DataType.BFLOAT8_B, DataType.UINT32)
 """What sum, mean, max and min take (docs/library-rules.md)."""

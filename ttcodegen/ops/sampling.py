@@ -12,7 +12,6 @@ from ttcodegen.lazy_numpy import Array, np
 from ttcodegen.ops.attention import LOWEST_MASKED, require
 from ttcodegen.ops.cpp_calls import attribute_, cpp_call, operand_
 from ttcodegen.ops.cpu_lowering import cpu_call
-from ttcodegen.ops.data_movement import expect_shape
 from ttcodegen.ops.definition import (
     Call,
     Layout,
@@ -25,6 +24,7 @@ from ttcodegen.ops.definition import (
     register,
 )
 from ttcodegen.ops.op_builder import OpBuilder
+from ttcodegen.ops.shape_checks import expect_shape
 from ttcodegen.ops.sorting import order
 
 USERS = 32

@@ -20,8 +20,8 @@ from ttcodegen.dialects.attribute_kinds import BOOLEAN, INTEGER, INTEGERS
 from ttcodegen.dialects.datatypes import bf16, element_of, shape_of, si32
 from ttcodegen.dialects.operation import AttributeSpec, Call, CatalogueOp, attribute
 from ttcodegen.lazy_numpy import Array, np
-from ttcodegen.ops.data_movement import expect_shape
 from ttcodegen.ops.op_builder import OpBuilder
+from ttcodegen.ops.shape_checks import expect_shape
 
 GATHER_ATTRIBUTES: tuple[AttributeSpec, ...] = (
     attribute("offset_dims", INTEGERS, []),

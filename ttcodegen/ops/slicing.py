@@ -13,7 +13,7 @@ from ttcodegen.dialects.operation import CatalogueOp
 from ttcodegen.lazy_numpy import Array, np
 from ttcodegen.ops.cpp_calls import CppCalls, Text, output_memory, small_vector_text, trimmed
 from ttcodegen.ops.cpu_lowering import cpu_call
-from ttcodegen.ops.data_movement import MOVED, MOVEMENT, expect_shape, normalized_dim
+from ttcodegen.ops.data_movement import MOVED, MOVEMENT
 from ttcodegen.ops.definition import (
     Call,
     OperandSpec,
@@ -26,6 +26,7 @@ from ttcodegen.ops.definition import (
 )
 from ttcodegen.ops.dynamic_slicing import reversed_along
 from ttcodegen.ops.op_builder import OpBuilder
+from ttcodegen.ops.shape_checks import expect_shape, normalized_dim
 from ttcodegen.ops.work import no_flops
 
 # slice_static

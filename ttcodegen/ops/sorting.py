@@ -24,7 +24,6 @@ from ttcodegen.dialects.operation import CatalogueOp
 from ttcodegen.lazy_numpy import Array, np
 from ttcodegen.ops.cpp_calls import Argument, CppCalls, Default, Text, cpp_text, trimmed
 from ttcodegen.ops.cpu_lowering import counted_from_front, cpu_call
-from ttcodegen.ops.data_movement import expect_shape, normalized_dim
 from ttcodegen.ops.definition import (
     Call,
     OperandSpec,
@@ -36,6 +35,7 @@ from ttcodegen.ops.definition import (
     register,
 )
 from ttcodegen.ops.op_builder import OpBuilder
+from ttcodegen.ops.shape_checks import expect_shape, normalized_dim
 
 TILE = 32
 MOST_UINT16 = 0xFFFF

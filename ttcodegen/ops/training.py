@@ -22,7 +22,6 @@ from ttcodegen.ops.cpp_calls import (
     operand_,
 )
 from ttcodegen.ops.cpu_lowering import cpu_call
-from ttcodegen.ops.data_movement import expect_shape
 from ttcodegen.ops.definition import (
     Call,
     OperandSpec,
@@ -35,6 +34,7 @@ from ttcodegen.ops.definition import (
 from ttcodegen.ops.elementwise import verify_broadcast
 from ttcodegen.ops.elementwise_unary import erf
 from ttcodegen.ops.op_builder import OpBuilder
+from ttcodegen.ops.shape_checks import expect_shape
 from ttcodegen.ops.tile_lowering import Tile, TileBuilder, require_float
 
 # gelu_bw

@@ -21,6 +21,7 @@ from xdsl.passes import ModulePass
 from ttcodegen.dialects.datatypes import element_of, shape_of, tensor_type
 from ttcodegen.dialects.operation import CatalogueOp
 from ttcodegen.ops.constant_values import splat_of
+from ttcodegen.ops.data_movement import inverse_permutation
 from ttcodegen.ops.definition import TTIR
 from ttcodegen.ops.elementwise import verify_broadcast
 from ttcodegen.ops.reduction import reduced_dims
@@ -104,7 +105,7 @@ def _before_permute(
 ) -> list[SSAValue] | None:
     """The operands in the order that they have before the permute. Those that are no permutes have
     to be numbers, weights, or small."""
-    inverse = _inverse(permutation)
+    inverse = inverse_permutation(permutation)
     operands: list[SSAValue] = []
     for operand in op.operands:
         producer = rewriter.defining(operand, "ttir.permute")
@@ -138,7 +139,7 @@ def _is_along_one(shape: Sequence[int]) -> bool:
 
 def _moved_attributes(op: CatalogueOp, permutation: Sequence[int]) -> dict[str, object]:
     """Attributes that name dimensions, for the dimensions before the permute."""
-    inverse = _inverse(permutation)
+    inverse = inverse_permutation(permutation)
     rank = len(permutation)
     match op.name:
         case "ttir.concat" | "ttir.repeat_interleave":
@@ -156,17 +157,10 @@ def _moved_attributes(op: CatalogueOp, permutation: Sequence[int]) -> dict[str, 
             return {}
 
 
-def _inverse(permutation: Sequence[int]) -> list[int]:
-    inverse = [0] * len(permutation)
-    for axis, source in enumerate(permutation):
-        inverse[source] = axis
-    return inverse
-
-
 def _meets_inverse(op: CatalogueOp, permutation: Sequence[int]) -> bool:
     """Whether the inverse permute is among the ops after that the permute can move over, and no
     more permutes would be left on other paths than it undoes."""
-    inverse = _inverse(permutation)
+    inverse = inverse_permutation(permutation)
     pending: deque[Operation] = deque([op])
     seen: set[Operation] = {op}
     cancelled = left = 0

@@ -1,0 +1,131 @@
+"""Softmax."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from xdsl.ir import SSAValue
+
+from ttcodegen.dialects.attribute_kinds import BOOLEAN, INTEGER
+from ttcodegen.dialects.datatypes import element_of
+from ttcodegen.dialects.operation import CatalogueOp
+from ttcodegen.lazy_numpy import np
+from ttcodegen.ops.cpp_calls import (
+    COMPUTE_CONFIG_ATTRIBUTE,
+    attribute_,
+    compute_config,
+    cpp_call,
+    operand_,
+    output_memory,
+)
+from ttcodegen.ops.definition import (
+    Call,
+    OperandSpec,
+    ResultRule,
+    TTIRDefinition,
+    TTNNDefinition,
+    attribute,
+    operand,
+    register,
+)
+from ttcodegen.ops.engine import (
+    fast_exponential,
+    first_factor,
+    in_destination,
+    in_source,
+    iterated_reciprocal,
+    second_factor,
+    sum_along,
+)
+from ttcodegen.ops.op_builder import OpBuilder
+from ttcodegen.ops.shape_checks import expect_shape, normalized_dim
+from ttcodegen.ops.work import per_element
+
+if TYPE_CHECKING:
+    import numpy
+
+from ttcodegen.ops.normalization import FLOATS, HEADERS
+
+
+def _verify_softmax(op: CatalogueOp) -> None:
+    """The dimension exists; the shape does not change."""
+    normalized_dim(op, op.parameter("dimension"), len(op.shape("input")))
+    expect_shape(op, op.shape("input"))
+
+
+def _softmax(call: Call) -> numpy.ndarray:
+    x = call.array("input")
+    axis = call["dimension"]
+    exponentials = np.exp(x - x.max(axis=axis, keepdims=True))
+    return exponentials / exponentials.sum(axis=axis, keepdims=True)
+
+
+def _library_softmax(call: Call) -> numpy.ndarray:
+    """The steps of the kernels. The one for attention, which the library takes for the last
+    dimension of rank 4, computes the exponential where the difference is, and lets it be an
+    approximation; the others send the difference through a source register."""
+    arithmetic, x = call.arithmetic, call.array("input")
+    if arithmetic is None:
+        return _softmax(call)
+    axis = call["dimension"] % x.ndim
+    x = in_source(x, arithmetic)
+    difference = in_destination(x - x.max(axis=axis, keepdims=True), arithmetic)
+    # The library compares the dimension of the tensor of rank 4 with that of the tensor itself.
+    if x.ndim <= 4 and axis + (4 - x.ndim) + 1 == x.ndim:
+        exponential = fast_exponential if arithmetic.approximate else np.exp
+    else:
+        exponential, difference = np.exp, in_source(difference, arithmetic)
+    powers = in_destination(exponential(difference), arithmetic)
+    factors = iterated_reciprocal(sum_along(powers, (axis,), arithmetic), arithmetic)
+    factors = first_factor(in_destination(factors, arithmetic), arithmetic)
+    return second_factor(powers, arithmetic) * factors
+
+
+def _softmax_primitives(builder: OpBuilder, op: CatalogueOp) -> SSAValue:
+    """Exponentials of the distance from the maximum, divided by their sum."""
+    value = builder.operand(op, "input")
+    axis = op.parameter("dimension") % len(op.result_shape)
+    greatest = builder.reduce("max", value, [axis])
+    exponentials = builder.like("exp", builder.broadcasting("subtract", value, greatest))
+    total = builder.reduce("sum", exponentials, [axis])
+    result = builder.broadcasting("div", exponentials, total)
+    return builder.typecast(result, op.result_type.element_type)
+
+
+register(
+    TTIRDefinition(
+        "ttir.softmax",
+        (operand("input"),),
+        (attribute("dimension", INTEGER), attribute("numericStable", BOOLEAN, False)),
+        verify=_verify_softmax,
+        numpy=_softmax,
+        primitives=_softmax_primitives,
+        # The library's default is the stable form, which is right in either case.
+        lower=lambda builder, op: builder.like(
+            "softmax",
+            builder.operand(op, "input"),
+            element=element_of(op.result_type),
+            dimension=op.parameter("dimension") % len(op.result_shape),
+        ),
+    )
+)
+
+register(
+    TTNNDefinition(
+        "ttnn.softmax",
+        (OperandSpec("input", data_types=FLOATS),),
+        (attribute("dimension", INTEGER), COMPUTE_CONFIG_ATTRIBUTE),
+        numpy=_library_softmax,
+        compute="softmax",
+        result_rules=(ResultRule(placed=True),),
+        cpp=cpp_call(
+            "ttnn::softmax",
+            f"{HEADERS}/softmax/softmax.hpp",
+            operand_("input"),
+            attribute_("dimension"),
+            output_memory,
+            compute_config,
+        ),
+        flops=per_element(5),
+    )
+)

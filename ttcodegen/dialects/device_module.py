@@ -228,10 +228,3 @@ def kernel_variables(program: Program) -> list[str]:
         )
         for role, kernel in zip(roles, program.kernels, strict=True)
     ]
-
-
-def kernels_of(programs: Iterable[DeviceProgram]) -> Iterator[tuple[DeviceProgram, Kernel]]:
-    """All kernels with the programs that they belong to."""
-    for program in programs:
-        for kernel in program.program.kernels:
-            yield program, kernel

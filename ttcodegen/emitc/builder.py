@@ -44,7 +44,6 @@ from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
 
 from ttcodegen.diagnostics import copy_source_offset
 from ttcodegen.emitc.expressions import (
-    CallOp,
     CallOpaqueOp,
     ConstantOp,
     DereferenceOp,
@@ -180,14 +179,6 @@ class EmitCBuilder:
             op.attributes[PURE] = UnitAttr()
         return None if type is None else self._named(op, name)
 
-    def call_function(
-        self, function: str, *args: SSAValue, type: str | None = None, name: str | None = None
-    ) -> SSAValue | None:
-        """Calls a function that is defined or declared in this file."""
-        op = CallOp(function, args, [] if type is None else [cpp_type(type)])
-        self.insert(op)
-        return None if type is None else self._named(op, name)
-
     def get(self, value: SSAValue, index: int, type: str, *, name: str | None = None) -> SSAValue:
         """`std::get<index>(value)`."""
         return self.call("std::get", value, type=type, template_args=(index,), name=name, pure=True)
@@ -313,10 +304,6 @@ class EmitCBuilder:
             place = EmitC_LValueType(cpp_type(type))
             return self._value(LoadOp(self._value(MemberOp(field, value, place))))
         return self._value(MemberOp(field, value, cpp_type(type)))
-
-    def member_place(self, variable: SSAValue, field: str, type: str) -> SSAValue:
-        """The field of a variable as a place that can be assigned to."""
-        return self._value(MemberOp(field, variable, EmitC_LValueType(cpp_type(type))))
 
     def subscript(
         self, value: SSAValue, index: int | SSAValue, type: str, *, name: str | None = None

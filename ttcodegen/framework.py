@@ -100,9 +100,9 @@ def _compile_to_project(
     model: FrameworkModel, out: Path, name: str, options: ProjectOptions
 ) -> Path:
     from ttcodegen.project.rendering import project_files
-    from ttcodegen.project.writer import refuse_foreign_folder, write_project
+    from ttcodegen.project.writer import refuse_unrelated_folder, write_project
 
-    refuse_foreign_folder(out, force=options.force)
+    refuse_unrelated_folder(out, force=options.force)
     compiled = compile_framework_model(model, name, options)
     conflicts = write_project(
         compiled.description, out, project_files(compiled, formatted=True), force=options.force

@@ -89,15 +89,15 @@ void expect_stray(const std::string& body, const std::string& part,
 void stores_beyond_a_circular_buffer_are_found() {
     // The next buffer does not begin where the first one ends.
     expect_stray("*at<uint32_t>(data + size) = 1;",
-                 "stores 4 bytes at L1 address 0x1a520, behind the end of circular buffer 0 "
+                 "stores 4 bytes at L1 address 0x1a520, beyond the end of circular buffer 0 "
                  "(cb_data)");
     expect_stray("for (uint32_t i = 0; i <= size; ++i) { *at<uint8_t>(data + i) = 7; }",
-                 "stores 1 bytes at L1 address 0x1a520, behind the end of circular buffer 0");
+                 "stores 1 bytes at L1 address 0x1a520, beyond the end of circular buffer 0");
     expect_stray("*at<uint64_t>(data + size + 96) = 1;",
-                 "stores 8 bytes at L1 address 0x1a580, 96 bytes behind the end of circular "
+                 "stores 8 bytes at L1 address 0x1a580, 96 bytes beyond the end of circular "
                  "buffer 0");
-    expect_stray("*at<uint16_t>(next - 2) = 1;", "in front of circular buffer 1 (cb_next)");
-    expect_stray("*at<uint32_t>(next + size) = 1;", "behind the end of circular buffer 1");
+    expect_stray("*at<uint16_t>(next - 2) = 1;", "before circular buffer 1 (cb_next)");
+    expect_stray("*at<uint32_t>(next + size) = 1;", "beyond the end of circular buffer 1");
     expect_stray("std::memset(reinterpret_cast<void*>(data + 2048), 0, size);",
                  "the end of circular buffer 0");
     expect_stray(
@@ -108,7 +108,7 @@ void stores_beyond_a_circular_buffer_are_found() {
     expect_stray(
         "Row row{}; row.words[3] = get_arg_val<uint32_t>(0);\n"
         "*reinterpret_cast<Row*>(data + size) = row;",
-        "behind the end of circular buffer 0", {64});
+        "beyond the end of circular buffer 0", {64});
 }
 
 void stores_to_other_cores_are_found() {
@@ -118,11 +118,11 @@ void stores_to_other_cores_are_found() {
 }
 
 void stores_elsewhere_are_found() {
-    expect_stray("*at<uint32_t>(get_semaphore(0) + 16) = 1;", "behind the end of semaphore 0");
-    expect_stray("*at<uint32_t>(data + 0x80000) = 1;", "behind the end of circular buffer 1");
+    expect_stray("*at<uint32_t>(get_semaphore(0) + 16) = 1;", "beyond the end of semaphore 0");
+    expect_stray("*at<uint32_t>(data + 0x80000) = 1;", "beyond the end of circular buffer 1");
 }
 
-void stores_behind_a_buffer_are_found() {
+void stores_beyond_a_buffer_are_found() {
     // The allocation of the parent is one of the child, too.
     const auto buffer = make_buffer(64 * 4096, 4096, BufferType::L1);
     const auto address = static_cast<std::uint32_t>(buffer->address());
@@ -130,13 +130,12 @@ void stores_behind_a_buffer_are_found() {
         "const uint32_t buffer = data / (1 << 21) * (1 << 21) + "
         "get_arg_val<uint32_t>(0);\n";
     run_kernel(base + "*at<uint32_t>(buffer + 4092) = 1;", {address});
-    expect_stray(base + "*at<uint32_t>(buffer - 4) = 1;", "in front of the L1 buffer at",
-                 {address});
+    expect_stray(base + "*at<uint32_t>(buffer - 4) = 1;", "before the L1 buffer at", {address});
 #ifndef TTCODEGEN_ASAN
     // Offsets, as the host knows them, are mapped while the core runs; what is read only is not
     // poisoned.
     run_kernel("*at<uint32_t>(get_arg_val<uint32_t>(0)) = 1;", {address});
-    expect_stray("*at<uint32_t>(get_arg_val<uint32_t>(0) - 8) = 1;", "4 bytes in front of the L1",
+    expect_stray("*at<uint32_t>(get_arg_val<uint32_t>(0) - 8) = 1;", "4 bytes before the L1",
                  {address});
     expect_stray("*at<uint32_t>(MEM_ZEROS_BASE) = 1;",
                  "within the zeros, which are there to be read");
@@ -175,7 +174,7 @@ int main() {
     stores_beyond_a_circular_buffer_are_found();
     stores_to_other_cores_are_found();
     stores_elsewhere_are_found();
-    stores_behind_a_buffer_are_found();
+    stores_beyond_a_buffer_are_found();
     stores_to_what_is_there_go_through();
     buffers_that_fill_the_memory_stand_side_by_side();
     return 0;

@@ -234,7 +234,7 @@ void test_fidelity() {
     std::vector<float> rest(kTileElements);
     const std::vector<float> values(kTileElements, 1.0F + 0x1p-4F + 0x1p-5F + 0x1p-7F);
     cut_mantissas(values.data(), kFirstBitsOfA, cut.data());
-    expect(cut[0] == 1.0F + 0x1p-4F, "4 bits behind the leading one");
+    expect(cut[0] == 1.0F + 0x1p-4F, "4 bits after the leading one");
     mantissa_rests(values.data(), kFirstBitsOfA, rest.data());
     expect(cut[0] + rest[0] == values[0], "and the rest");
 }

@@ -1,7 +1,7 @@
-"""Runs the passes behind the TTIR passes on small modules.
+"""Runs the passes after the TTIR passes on small modules.
 
 `lowered(text)` gives the TTNN module of TTIR text, `calls(module)` a line for each of its ops in
-short: the name and, behind an arrow, data type, layout and memory of the first result.
+short: the name and, after an arrow, data type, layout and memory of the first result.
 """
 
 from __future__ import annotations

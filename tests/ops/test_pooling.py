@@ -301,7 +301,7 @@ def test_upsample2d_refuses(refusal):
 
 def test_overhang_is_what_the_last_window_sees_behind_the_padding():
     window = Window((2, 2), (3, 3), ((0, 0), (1, 1)), (1, 1), ceil_mode=True)
-    # Windows at 0, 3 (and 6, which reaches one behind the end of 7 rows).
+    # Windows at 0, 3 (and 6, which reaches one beyond the end of 7 rows).
     assert window.output_size(0, 7) == 3
     assert window.overhang(0, 7) == 1
     assert window.overhang(0, 8) == 0

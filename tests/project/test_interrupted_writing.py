@@ -12,7 +12,7 @@ from tests.project.conftest import write
 from ttcodegen.compilation import CompiledModule, CompileOptions, compile_module
 from ttcodegen.diagnostics import CompileError, Source
 from ttcodegen.project.staging import PREFIX, recover, staging
-from ttcodegen.project.writer import refuse_foreign_folder
+from ttcodegen.project.writer import refuse_unrelated_folder
 
 TEXT = """func.func @forward(%x: tensor<2x3xf32>) -> tensor<2x3xf32> {
   %0 = "ttir.constant"() <{value = dense<[[1.5, 2.5, 3.5], [4.5, 5.5, 6.5]]> : tensor<2x3xf32>}>
@@ -63,7 +63,7 @@ def test_a_project_is_as_it_was_wherever_the_writing_was_cut_off(
     before = contents(out)
     rename = 0
     while write_killed(other, out, rename):
-        refuse_foreign_folder(out, force=False)
+        refuse_unrelated_folder(out, force=False)
         after = contents(out)
         assert before.items() <= after.items()
         assert not [name for name in os.listdir(out) if name.startswith(PREFIX)]
@@ -101,4 +101,4 @@ def test_edits_are_told_after_a_writing_that_was_cut_off(
     recover(out)
     (out / "src" / "tiny.cpp").write_text("edited")
     with pytest.raises(CompileError, match="were edited"):
-        refuse_foreign_folder(out, force=False, keep_edits="fail")
+        refuse_unrelated_folder(out, force=False, keep_edits="fail")

@@ -26,7 +26,7 @@ def _chain(name: str, height: int, width: int) -> str:
 
 
 def _scaled_sums() -> str:
-    """Operands that are kept in front of a reduction and behind it."""
+    """Operands that are kept before a reduction and after it."""
     a, scale, column = (tensor(s, "f32") for s in ((3, 512, 640), (1, 1, 640), (3, 512, 1)))
     bias = tensor((1, 1, 1), "f32")
     ops = [

@@ -161,7 +161,7 @@ def _print_edits(out: Path) -> int:
 def _compile(options: argparse.Namespace, source: Source) -> int:
     from ttcodegen.compilation import CompileOptions, compile_module
     from ttcodegen.ops.context import load_dialects
-    from ttcodegen.project.writer import refuse_foreign_folder
+    from ttcodegen.project.writer import refuse_unrelated_folder
     from ttcodegen.transforms.pass_runner import PassRunner
 
     system = None
@@ -170,7 +170,7 @@ def _compile(options: argparse.Namespace, source: Source) -> int:
 
         system = load_system(options.system_desc)
     # What cannot end well is refused before the work, and before anything is written.
-    refuse_foreign_folder(options.out, force=options.force, keep_edits=options.keep_edits)
+    refuse_unrelated_folder(options.out, force=options.force, keep_edits=options.keep_edits)
     toolchain = None
     if options.build or options.check:
         from ttcodegen.project.toolchain import find_toolchain

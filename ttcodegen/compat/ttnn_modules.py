@@ -87,13 +87,13 @@ def take_over(module: ModuleOp, diagnostics: Diagnostics) -> None:
     """Turns functions of TTNN with devices, destinations or names of other years into ours; leaves
     other functions alone. Destinations are marked; dropping them is up to whoever upgrades ops."""
     for function in list(module.walk()):
-        if isinstance(function, FuncOp) and _is_foreign(function):
+        if isinstance(function, FuncOp) and _is_of_other_years(function):
             _keep_mesh(module, function)
             _take_over(function, diagnostics)
             module.attributes[LAYOUTS_WANTED] = UnitAttr()
 
 
-def _is_foreign(function: FuncOp) -> bool:
+def _is_of_other_years(function: FuncOp) -> bool:
     ops = list(function.walk())
     return any(
         isinstance(op, UnregisteredOp) and name_of(op) in {*DEVICE_OPS, *RULES, *_WITHOUT_EFFECT}

@@ -26,7 +26,7 @@ _FIRST_PASS_OF_B = 6
 
 @dataclass(frozen=True)
 class Arithmetic:
-    """What is left of numbers in the engines. Bits of a mantissa are those behind the leading
+    """What is left of numbers in the engines. Bits of a mantissa are those after the leading
     one."""
 
     source_bits: int

@@ -67,13 +67,13 @@ def source_context(dialects: Mapping[str, Mapping[str, Form | None]]) -> Context
     context = load_dialects()
     for dialect, forms in dialects.items():
         classes: list[type[Operation]] = [
-            _foreign_class(f"{dialect}.{name}", form) for name, form in forms.items()
+            _source_class(f"{dialect}.{name}", form) for name, form in forms.items()
         ]
         context.load_dialect(Dialect(dialect, classes, []))
     return context
 
 
-def _foreign_class(name: str, form: Form | None) -> type[SourceOp]:
+def _source_class(name: str, form: Form | None) -> type[SourceOp]:
     members: dict[str, Any] = {"name": name}
     if form is not None:
 
@@ -81,7 +81,7 @@ def _foreign_class(name: str, form: Form | None) -> type[SourceOp]:
             return form(parser, cls)
 
         members["parse"] = classmethod(parse)
-    return type("ForeignOp_" + name.replace(".", "_"), (SourceOp,), members)
+    return type("SourceOp_" + name.replace(".", "_"), (SourceOp,), members)
 
 
 def functional_form(parser: Parser, op_type: type[Operation]) -> Operation:

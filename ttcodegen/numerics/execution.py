@@ -241,7 +241,7 @@ class _Run:
         for position, (tensor, argument) in enumerate(
             zip(step.operands, callee.arguments, strict=True)
         ):
-            if frame.is_foreign(tensor):
+            if frame.is_borrowed(tensor):
                 borrowed.append(position)
                 operands.append(frame.arrays[tensor])
             else:
@@ -274,7 +274,7 @@ class _Frame:
         # Arguments may be large and are converted when they are first used.
         self._borrowed = {function.arguments[position] for position in borrowed}
 
-    def is_foreign(self, tensor: int) -> bool:
+    def is_borrowed(self, tensor: int) -> bool:
         """Whether the array of a tensor was not converted yet."""
         return tensor in self._borrowed
 

@@ -65,7 +65,7 @@ class PerturbedTensor(DeviceTensor):
         data_type = self.placement.data_type
         if not data_type.is_float:
             return super().rounded(array)
-        strength = _F32_DISTURBANCE if data_type is DataType.FLOAT32 else _BF16_DISTURBANCE
+        strength = _F32_PERTURBATION if data_type is DataType.FLOAT32 else _BF16_PERTURBATION
         wide = np.asarray(array, dtype=np.float32)
         noise = self.generator.uniform(1.0 - strength, 1.0 + strength, wide.shape)
         moved = np.where(np.rint(wide) == wide, wide, wide * noise.astype(np.float32))
@@ -91,8 +91,8 @@ class UnroundedTensor(DeviceTensor):
         return self.dtype == moved.dtype
 
 
-_BF16_DISTURBANCE = 2.0**-10
-_F32_DISTURBANCE = 2.0**-20
+_BF16_PERTURBATION = 2.0**-10
+_F32_PERTURBATION = 2.0**-20
 
 
 class FileInterpreter:

@@ -131,7 +131,7 @@ def _sign(x: Array) -> Array:
 _APPROXIMATED = frozenset({"erf", "exp", "gelu", "log", "log1p", "mish", "rsqrt", "sqrt"})
 """Functions whose second argument asks for an approximation."""
 _UNPLACED = frozenset({"sigmoid", "isfinite"})
-"""Functions that have other arguments in front of the memory configuration."""
+"""Functions that have other arguments before the memory configuration."""
 
 ROWS = (
     Row(

@@ -23,7 +23,7 @@ well within the bounds of the comparison."""
 
 
 def cut(array: Array, bits: int) -> Array:
-    """float32 numbers with that many bits of mantissa behind the leading one, as float32."""
+    """float32 numbers with that many bits of mantissa after the leading one, as float32."""
     if bits >= 23 or array.dtype != np.float32:
         return array
     mask = np.uint32(0xFFFFFFFF ^ ((1 << (23 - bits)) - 1))

@@ -91,7 +91,7 @@ def _rms_norm(x: numpy.ndarray, axes: tuple[int, ...], epsilon: float) -> numpy.
 
 
 def _library_norm(call: Call, subtract_mean: bool) -> numpy.ndarray:
-    """The steps of the kernels: operands are cut in front of the matrix engine, and results pass
+    """The steps of the kernels: operands are cut before the matrix engine, and results pass
     the destination."""
     arithmetic = call.arithmetic
     assert arithmetic is not None

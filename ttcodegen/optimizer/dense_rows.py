@@ -49,7 +49,7 @@ def elementwise() -> frozenset[str]:
 
 @dataclass(frozen=True)
 class DenseRows(ModulePass):
-    """Moves reshapes behind ops that work row by row, and cancels them."""
+    """Moves reshapes after ops that work row by row, and cancels them."""
 
     name = "ttnn-dense-rows"
 
@@ -182,7 +182,7 @@ class _Rows:
         return result
 
     def _row_of_each(self, builder: OpBuilder, op: CatalogueOp, value: SSAValue) -> SSAValue | None:
-        """One row of each matrix of a batch, as rows of the matrices behind each other that are
+        """One row of each matrix of a batch, as rows of the matrices one after the other that are
         equally far apart; None if that is not what a slice takes."""
         shape, source = op.shape("input"), self.dense.get(value)
         if source is None or len(shape) != 3 or op.result_shape[1] != 1 or shape[1] == 1:

@@ -45,7 +45,7 @@ class Product:
 
     @property
     def rows(self) -> int:
-        """Rows of tiles, those of all batches behind each other."""
+        """Rows of tiles, those of all batches one after the other."""
         return self.batch * self.height
 
 

@@ -153,7 +153,7 @@ def _index(block: Block, op: Operation) -> int:
 
 
 def _move_before(block: Block, value: SSAValue, anchor: Operation) -> None:
-    """Moves what makes a constant in front of an op."""
+    """Moves what makes a constant before an op."""
     op = value.owner
     if not isinstance(op, Operation) or _index(block, op) < _index(block, anchor):
         return

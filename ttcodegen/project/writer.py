@@ -25,7 +25,7 @@ KeepEdits = Literal["merge", "fail"]
 """What happens to edits: they are merged with what is generated now, or nothing is written."""
 
 
-def refuse_foreign_folder(out: Path, *, force: bool, keep_edits: KeepEdits = "merge") -> None:
+def refuse_unrelated_folder(out: Path, *, force: bool, keep_edits: KeepEdits = "merge") -> None:
     """Makes sure that a project may be written to `out`.
 
     Without `force` that is a folder which does not exist, is empty, or was written by ttcodegen;
@@ -91,7 +91,7 @@ def write_project(
     Raises:
         CompileError: if the folder may not be written, or cannot be. It is then as it was.
     """
-    refuse_foreign_folder(out, force=force, keep_edits=keep_edits)
+    refuse_unrelated_folder(out, force=force, keep_edits=keep_edits)
     out = Path(os.path.realpath(out))
     with _reported(out), _created_parents(out):
         # Next to the place of the files: only there is renaming them a matter of one moment.

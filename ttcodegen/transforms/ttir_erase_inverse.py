@@ -55,11 +55,11 @@ def erasing_rules() -> PatternSet:
     simplifications = canonical_rules()
     rules = PatternSet()
     names = [d.name for d in TTIR.values() if d.verify is verify_broadcast]
-    rules.on(*names, *_MOVED, *_REDUCTIONS)(move_permute_behind)
+    rules.on(*names, *_MOVED, *_REDUCTIONS)(move_permute_after)
     return PatternSet.union(simplifications, rules)
 
 
-def move_permute_behind(rewriter: Rewriter, op: CatalogueOp) -> SSAValue | None:
+def move_permute_after(rewriter: Rewriter, op: CatalogueOp) -> SSAValue | None:
     """op(permute(x), ...) is permute(op(x, ...)), if an inverse of the permute follows."""
     permutation = _common_permutation(rewriter, op)
     if permutation is None or not _meets_inverse(op, permutation):

@@ -21,7 +21,7 @@ using ttnn::DeviceComputeKernelConfig;
 /// Keeps sign, exponent and the first bits of the mantissa of numbers.
 class MantissaCut {
   public:
-    /// `bits` are those behind the leading one; 23 keep a float as it is.
+    /// `bits` are those after the leading one; 23 keep a float as it is.
     explicit constexpr MantissaCut(int bits = 23)
         : mask_(~((std::uint32_t{1} << (23 - bits)) - 1)) {}
 

@@ -31,7 +31,7 @@ struct Attention {
     CacheLayout cache;
     /// How many keys each user has; none makes the user's output zero.
     std::vector<std::int64_t> keys;
-    /// Where set, query q sees no key behind `causal_from` + q: what is hidden is not computed.
+    /// Where set, query q sees no key after `causal_from` + q: what is hidden is not computed.
     std::optional<std::int64_t> causal_from = std::nullopt;
 };
 

@@ -52,9 +52,9 @@ std::string describe_place(const ProcessorState& state, std::uint64_t begin, std
     };
     for_each_region(*state.core, state.run->architecture(), [&](const Region& region) {
         if (begin >= region.end) {
-            consider(region, begin - region.end, "behind the end of ");
+            consider(region, begin - region.end, "beyond the end of ");
         } else if (end <= region.begin) {
-            consider(region, region.begin - end, "in front of ");
+            consider(region, region.begin - end, "before ");
         } else if (begin < region.begin) {
             consider(region, 0, "across the start of ");
         } else {

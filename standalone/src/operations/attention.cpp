@@ -187,7 +187,7 @@ void set_pages(CacheLayout& layout, const Tensor& page_table, int64_t users, int
     layout.pages.assign(table.begin(), table.end());
     layout.pages_per_user = shape[1];
     for (const int64_t page : layout.pages) {
-        // Entries behind a user's last page are often -1; they are looked at when they are used.
+        // Entries after a user's last page are often -1; they are looked at when they are used.
         TT_FATAL(page < pages, "Page {} is outside of a cache of {} pages", page, pages);
     }
 }

@@ -113,7 +113,7 @@ Tensor update_cache(const Tensor& cache, const Tensor& input, uint32_t update_id
     TT_FATAL(batch_offset + shape[0] <= users,
              "The input has tokens of {} users, {} from user {} on are asked for", users, shape[0],
              batch_offset);
-    // The card would write behind the end of the cache.
+    // The card would write beyond the end of the cache.
     TT_FATAL(update_idx < shape[2], "Update index {} is outside of a cache of {} positions",
              update_idx, shape[2]);
     RowWriter writer(input, cache);

@@ -82,7 +82,7 @@ struct RowParameter {
 };
 
 /// (value - mean) / deviation, step by step through the registers of the matrix engine: operands
-/// are cut in front of it, and results pass the destination.
+/// are cut before it, and results pass the destination.
 void normalize_row(float* values, std::size_t width, float epsilon, bool subtract_mean,
                    const Arithmetic& arithmetic) {
     const MantissaCut first = arithmetic.first();

@@ -52,7 +52,7 @@ _LOWERINGS = {
 class ConvertTTIRToTTMetal(ModulePass):
     """Divides each entry function into programs.
 
-    Behind the entry functions stand, for each program, a function that says in TTIR what it means
+    After the entry functions come, for each program, a function that says in TTIR what it means
     (`ttmetal.meaning`) and its compute kernels. Tensors lie in DRAM, in tiles.
 
     Raises CompileError that lists the ops that there is no program for.

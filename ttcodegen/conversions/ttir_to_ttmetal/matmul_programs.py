@@ -220,7 +220,7 @@ class _MatmulProgram:
         kernel.op("cb_pop_front", "partial", self._width)
 
     def _return_to_products(self, kernel: ComputeKernel) -> None:
-        """Behind copies the engines are set up for products again."""
+        """After copies the engines are set up for products again."""
         last = self.outer_names[-1] if self.outer_names else "right"
         old = "partial" if self.blocking.inner_blocks > 1 else last
         kernel.op("mm_block_init_short_with_dt", "left", "right", old, *self._block_shape)

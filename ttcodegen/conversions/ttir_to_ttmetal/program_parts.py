@@ -101,7 +101,7 @@ class ProgramParts:
 
     def __post_init__(self) -> None:
         self.inputs = list(dict.fromkeys(self.inputs))
-        self._scope = NameScope([*_OWN_BUFFERS, *_names_behind_cb()])
+        self._scope = NameScope([*_OWN_BUFFERS, *_names_after_cb()])
 
     def add_buffer(self, name: str, data_type: DataType, pages: int) -> str:
         """A circular buffer that holds no tensor; gives its name."""
@@ -227,7 +227,7 @@ class ProgramParts:
 
 
 @cache
-def _names_behind_cb() -> frozenset[str]:
+def _names_after_cb() -> frozenset[str]:
     """What may not follow `cb_` in the name of a circular buffer: functions begin in this way."""
     found = (name.removeprefix("cb_") for name in kernel_ops() if name.startswith("cb_"))
     return frozenset(found)

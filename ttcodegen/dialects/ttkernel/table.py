@@ -8,11 +8,11 @@ from functools import cache
 from ttcodegen.dialects.ttkernel.dataflow_table import DATAFLOW_ROWS
 from ttcodegen.dialects.ttkernel.definition import KernelOp, table
 from ttcodegen.dialects.ttkernel.matrix_table import MATRIX_ROWS
-from ttcodegen.dialects.ttkernel.unsupported_table import FOREIGN_ROWS
+from ttcodegen.dialects.ttkernel.unsupported_table import UNSUPPORTED_ROWS
 from ttcodegen.dialects.ttkernel.vector_table import VECTOR_ROWS
 
 
 @cache
 def kernel_ops() -> Mapping[str, KernelOp]:
     """All rows by the name of the op, without that of the dialect."""
-    return table(MATRIX_ROWS, VECTOR_ROWS, DATAFLOW_ROWS, FOREIGN_ROWS)
+    return table(MATRIX_ROWS, VECTOR_ROWS, DATAFLOW_ROWS, UNSUPPORTED_ROWS)

@@ -108,7 +108,7 @@ EXPERIMENTAL_DATAFLOW: tuple[KernelOp, ...] = (
     ),
 )
 
-FOREIGN_ROWS: tuple[KernelOp, ...] = (
+UNSUPPORTED_ROWS: tuple[KernelOp, ...] = (
     *FIRST_GENERATION,
     *EXPERIMENTAL_COMPUTE,
     *EXPERIMENTAL_DATAFLOW,

@@ -1,6 +1,6 @@
 """How operations of linalg and tensor are written.
 
-Named operations of linalg share one form, `ins(...) outs(...)` with attributes before or behind it,
+Named operations of linalg share one form, `ins(...) outs(...)` with attributes before or after it,
 and a region that computes elements where they have one.
 """
 

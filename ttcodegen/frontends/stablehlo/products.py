@@ -278,7 +278,7 @@ def _as_transposed(
         if low < 0 or high < 0 or low < high:
             return None
         padding.append((low, high))
-    # Behind the image the library adds rows; before it, it does not.
+    # After the image the library adds rows; before it, it does not.
     extra = [low - high for low, high in padding]
     if any(e >= s for e, s in zip(extra, window.lhs_dilation, strict=True)):
         return None

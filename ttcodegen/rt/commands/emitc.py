@@ -163,7 +163,7 @@ class _Comparison:
 
 def drawn_outputs(functions: Mapping[str, Program], program: Program) -> set[int]:
     """The outputs that random numbers took part in computing: no two generators draw the same."""
-    return _outputs_behind(functions, program, _draws)
+    return _outputs_computed_by(functions, program, _draws)
 
 
 def engine_outputs(functions: Mapping[str, Program], program: Program) -> set[int]:
@@ -173,10 +173,10 @@ def engine_outputs(functions: Mapping[str, Program], program: Program) -> set[in
         definition = TTNN.get(name.removeprefix("ttnn."))
         return definition is not None and COMPUTE_CONFIG_ATTRIBUTE in definition.attributes
 
-    return _outputs_behind(functions, program, is_in_engine)
+    return _outputs_computed_by(functions, program, is_in_engine)
 
 
-def _outputs_behind(
+def _outputs_computed_by(
     functions: Mapping[str, Program], program: Program, matters: Callable[[str], bool]
 ) -> set[int]:
     """The outputs that were computed with ops whose names matter."""
@@ -184,7 +184,7 @@ def _outputs_behind(
     for operation in program.operations:
         callee = None if operation.callee is None else functions[operation.callee]
         concerned = matters(operation.name) or (
-            callee is not None and bool(_outputs_behind(functions, callee, matters))
+            callee is not None and bool(_outputs_computed_by(functions, callee, matters))
         )
         if concerned or not found.isdisjoint(operation.operands):
             found.update(operation.results)

@@ -133,7 +133,7 @@ inline Tensor pad(const Type& type, const Tensor& input, const Padding& attribut
     Shape place(input.shape.size());
     return from_coordinates(type, [&](const Shape& coordinates) {
         for (std::size_t axis = 0; axis < place.size(); ++axis) {
-            // In front of the first element, the number wraps around and is too large as well.
+            // Before the first element, the number wraps around and is too large as well.
             place[axis] = coordinates[axis] - static_cast<std::uint64_t>(attributes.before[axis]);
             if (place[axis] >= input.shape[axis]) {
                 return attributes.value;

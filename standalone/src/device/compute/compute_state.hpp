@@ -139,7 +139,7 @@ struct ComputeState {
     compute::PackSetting pack;
     compute::SfpuState sfpu;
     compute::PendingReserve reserves[kMaxCircularBuffers];
-    /// The page behind the write pointer that the next tile goes to.
+    /// The page after the write pointer that the next tile goes to.
     std::uint32_t next_page[kMaxCircularBuffers] = {};
     /// Operands on their way through the source registers.
     compute::FloatTile source_a;

@@ -42,7 +42,7 @@ void push_back(Processor& processor, std::uint32_t cb, std::uint32_t pages, Loca
 void finish_reserve(Processor& processor, std::uint32_t cb);
 void pack(Processor& processor, std::uint32_t destination, std::uint32_t cb, bool out_of_order,
           std::uint32_t tile, Location here);
-/// Writes a tile, as packing does, to page `page` behind the write pointer.
+/// Writes a tile, as packing does, to page `page` after the write pointer.
 void pack_to_page(Processor& processor, const Tile& tile, Domain domain, std::uint32_t cb,
                   std::uint32_t page, const char* function, Location here);
 void pack_rows(Processor& processor, std::uint32_t destination, std::uint32_t cb,

@@ -45,7 +45,7 @@ DataFormat row_format(Processor& processor, std::uint32_t cb, const char* functi
     return format;
 }
 
-/// Memory behind the read pointer, over as many pages as it takes.
+/// Memory at the read pointer, over as many pages as it takes.
 const std::byte* front_bytes(Processor& processor, std::uint32_t cb, std::size_t bytes,
                              const char* function, Location here) {
     const CircularBuffer& buffer = processor.circular_buffers[cb];
@@ -58,7 +58,7 @@ const std::byte* front_bytes(Processor& processor, std::uint32_t cb, std::size_t
                                            here);
 }
 
-/// Memory behind the write pointer from page `page` on, over as many pages as it takes.
+/// Memory after the write pointer from page `page` on, over as many pages as it takes.
 std::byte* back_bytes(Processor& processor, std::uint32_t cb, std::uint32_t page, std::size_t bytes,
                       const char* function, Location here) {
     finish_reserve(processor, cb);

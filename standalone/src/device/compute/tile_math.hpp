@@ -25,7 +25,7 @@ void transpose_tile(const std::uint32_t* input, bool faces, bool within_faces,
 void broadcast_tile(const std::uint32_t* input, Broadcast broadcast, std::uint32_t row,
                     std::uint32_t* output);
 
-/// Cuts mantissas to `bits` bits behind the leading one.
+/// Cuts mantissas to `bits` bits after the leading one.
 void cut_mantissas(const float* input, int bits, float* output);
 /// What `cut_mantissas` cuts off.
 void mantissa_rests(const float* input, int bits, float* output);

@@ -11,7 +11,7 @@ namespace {
 
 static_assert(static_cast<std::size_t>(SfpuOperation::xlogy_binary) < kSfpuOperations);
 
-/// Initialisations that are not called as their operation with "_init" behind it.
+/// Initialisations that are not called as their operation with "_init" after it.
 struct InitName {
     SfpuOperation operation;
     const char* name;
@@ -105,7 +105,7 @@ void check_read_domain(Processor& processor, const SfpuRow& row, const SfpuCall&
     }
 }
 
-/// The mask stands behind the data, where the device looks for it.
+/// The mask comes after the data, where the device looks for it.
 void check_mask(Processor& processor, const SfpuRow& row, const SfpuCall& call, Location here) {
     if (row.init == SfpuOperation::mask && call.tiles[1] != call.tiles[0] + 1) {
         refuse(processor, here, "%s: the mask of tile %u has to be in tile %u, not %u", row.name,

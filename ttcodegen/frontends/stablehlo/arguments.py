@@ -14,6 +14,7 @@ from ttcodegen.frontends.stablehlo.names import argument_name, is_meaningful, is
 
 _NAME = "ttir.name"
 _KIND = "ttcore.argument_type"
+_WEIGHT_TYPE = "ttcore.weight_dtype"
 _RESULT = "jax.result_info"
 
 
@@ -25,7 +26,7 @@ def argument_attributes(
     for index, (old, new) in enumerate(zip(source.body.block.args, arguments, strict=True)):
         given = _dictionary(source.arg_attrs, index)
         found: dict[str, Attribute] = {
-            name: value for name, value in given.items() if name in (_NAME, _KIND)
+            name: value for name, value in given.items() if name in (_NAME, _KIND, _WEIGHT_TYPE)
         }
         for name, text in told.get(new, {}).items():
             kind = _kind(text) if name == _KIND else StringAttr(text)

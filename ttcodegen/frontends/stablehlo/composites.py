@@ -18,6 +18,14 @@ from xdsl.ir import BlockArgument, SSAValue
 from ttcodegen.diagnostics import CompileError
 from ttcodegen.dialects.datatypes import element_of, f32, shape_of, tensor_type
 from ttcodegen.dialects.operation import CatalogueOp
+from ttcodegen.frontends.stablehlo import sparse_attention
+from ttcodegen.frontends.stablehlo.call_options import (
+    flag,
+    integer,
+    integers,
+    like_result,
+    number,
+)
 from ttcodegen.frontends.stablehlo.control import identity, several_devices, side_effect
 from ttcodegen.frontends.stablehlo.conversion import Conversion, Results, Rule, Value
 from ttcodegen.frontends.stablehlo.dialect import StableHLOOp, operation_class
@@ -26,32 +34,6 @@ from ttcodegen.lazy_numpy import np
 Operands = Sequence[SSAValue]
 Build = Callable[[Conversion, StableHLOOp, Operands, Mapping[str, Any]], Results]
 """What an op of TTIR is made by: operands, and the attributes as Python values."""
-
-
-def _flag(attributes: Mapping[str, Any], name: str, default: bool = False) -> bool:
-    value = attributes.get(name, default)
-    return value.strip().lower() in ("true", "1") if isinstance(value, str) else bool(value)
-
-
-def _number(attributes: Mapping[str, Any], name: str) -> float | None:
-    value = attributes.get(name)
-    return None if value in (None, "", "None") else float(value)
-
-
-def _integer(attributes: Mapping[str, Any], name: str, default: int | None = None) -> int | None:
-    value = _number(attributes, name)
-    return default if value is None else int(value)
-
-
-def _integers(value: Any) -> list[int]:
-    if isinstance(value, str):
-        return [int(number) for number in re.findall(r"-?\d+", value)]
-    return [int(number) for number in np.asarray(value).flat]
-
-
-def _like_result(op: StableHLOOp, index: int = 0) -> Any:
-    type_ = op.results[index].type
-    return tensor_type(element_of(type_), shape_of(type_))
 
 
 # Attention
@@ -71,8 +53,8 @@ def _attention(
     conversion: Conversion, op: StableHLOOp, operands: Operands, attributes: Mapping[str, Any]
 ) -> Value:
     query, key, value, *more = operands
-    has_sink = _flag(attributes, "has_attention_sink")
-    has_mask = _flag(attributes, "has_attention_mask", len(more) > int(has_sink))
+    has_sink = flag(attributes, "has_attention_sink")
+    has_mask = flag(attributes, "has_attention_mask", len(more) > int(has_sink))
     if len(more) != int(has_sink) + int(has_mask):
         raise ValueError(f"{len(operands)} operands do not fit what the attributes say")
     mask = more.pop(0) if has_mask else None
@@ -83,10 +65,10 @@ def _attention(
     return conversion.builder.emit(
         "scaled_dot_product_attention",
         [query, key, value, mask, sink],
-        _like_result(op),
-        is_causal=_flag(attributes, "is_causal", mask is None),
-        scale=_number(attributes, "scale"),
-        sliding_window_size=_integer(attributes, "sliding_window_size"),
+        like_result(op),
+        is_causal=flag(attributes, "is_causal", mask is None),
+        scale=number(attributes, "scale"),
+        sliding_window_size=integer(attributes, "sliding_window_size"),
     )
 
 
@@ -99,10 +81,10 @@ def _decoding(name: str) -> Build:
         rest = list(operands)
         query, key = rest.pop(0), rest.pop(0)
         latent = name == "paged_flash_multi_latent_attention_decode"
-        value = rest.pop(0) if not latent or _flag(attributes, "has_value") else None
+        value = rest.pop(0) if not latent or flag(attributes, "has_value") else None
         table = [rest.pop(0)] if name.startswith("paged") else []
         optionals = [
-            rest.pop(0) if _flag(attributes, f"has_{kind}") and rest else None
+            rest.pop(0) if flag(attributes, f"has_{kind}") and rest else None
             for kind in ("attention_mask", "cur_pos_tensor", "attention_sink")
         ]
         if rest:
@@ -120,17 +102,17 @@ def _decoding(name: str) -> Build:
         if name == "paged_scaled_dot_product_attention_decode":
             output = conversion.filled(0, shape_of(query.type), element_of(query.type))
             given: list[Any] = [query, key, value, *table, output, *optionals]
-            extra["sliding_window_size"] = _integer(attributes, "sliding_window_size")
+            extra["sliding_window_size"] = integer(attributes, "sliding_window_size")
         else:
             given = [query, key, value, *table, *optionals]
         if latent:
-            extra["head_dim_v"] = _integer(attributes, "head_dim_v")
+            extra["head_dim_v"] = integer(attributes, "head_dim_v")
         return builder.emit(
             name,
             given,
-            _like_result(op),
-            is_causal=_flag(attributes, "is_causal", True),
-            scale=_number(attributes, "scale"),
+            like_result(op),
+            is_causal=flag(attributes, "is_causal", True),
+            scale=number(attributes, "scale"),
             **extra,
         )
 
@@ -145,8 +127,8 @@ def _chunked(
     return conversion.builder.emit(
         "chunked_scaled_dot_product_attention",
         [*operands, output],
-        _like_result(op),
-        scale=_number(attributes, "scale"),
+        like_result(op),
+        scale=number(attributes, "scale"),
     )
 
 
@@ -158,10 +140,10 @@ def _in_cache(name: str) -> Build:
     ) -> Value:
         given: dict[str, Any] = {}
         if name in ("fill_cache", "update_cache"):
-            given["batch_offset"] = _integer(attributes, "batch_offset", 0)
+            given["batch_offset"] = integer(attributes, "batch_offset", 0)
         if name == "paged_update_cache":
-            given["share_cache"] = _flag(attributes, "share_cache")
-        return conversion.builder.emit(name, list(operands), _like_result(op), **given)
+            given["share_cache"] = flag(attributes, "share_cache")
+        return conversion.builder.emit(name, list(operands), like_result(op), **given)
 
     return build
 
@@ -175,14 +157,14 @@ def _normalized(name: str) -> Build:
     ) -> Value:
         default = {"rms_norm": 1e-5, "layer_norm": 1e-5}[name]
         shape = attributes.get("normalized_shape")
-        sizes = [shape_of(operands[0].type)[-1]] if shape is None else _integers(shape)
-        epsilon = _number(attributes, "epsilon")
+        sizes = [shape_of(operands[0].type)[-1]] if shape is None else integers(shape)
+        epsilon = number(attributes, "epsilon")
         weight = operands[1] if len(operands) > 1 else None
         bias = operands[2] if len(operands) > 2 else None
         return conversion.builder.emit(
             name,
             [operands[0], weight, bias],
-            _like_result(op),
+            like_result(op),
             normalized_shape=sizes,
             epsilon=default if epsilon is None else epsilon,
         )
@@ -197,19 +179,19 @@ def _group_norm(
     builder = conversion.builder
     value, *rest = operands
     shape = shape_of(value.type)
-    channel = (_integer(attributes, "channel_dim", len(shape) - 1) or 0) % len(shape)
+    channel = (integer(attributes, "channel_dim", len(shape) - 1) or 0) % len(shape)
     order = [axis for axis in range(len(shape)) if axis != channel] + [channel]
     moved = builder.permute(value, order)
     extents = [shape[axis] for axis in order]
     image = builder.reshape(moved, [shape[order[0]], 1, prod(extents[1:-1]), extents[-1]])
     weight = rest[0] if rest else None
     bias = rest[1] if len(rest) > 1 else None
-    epsilon = _number(attributes, "epsilon")
+    epsilon = number(attributes, "epsilon")
     found = builder.emit(
         "group_norm",
         [image, None, weight, bias],
         image.type,
-        num_groups=_integer(attributes, "num_groups"),
+        num_groups=integer(attributes, "num_groups"),
         epsilon=1e-5 if epsilon is None else epsilon,
         channel_dim=3,
     )
@@ -222,7 +204,7 @@ def _batch_norm_inference(conversion: Conversion, op: StableHLOOp) -> Value:
     return conversion.builder.emit(
         "batch_norm_inference",
         operands,
-        _like_result(op),
+        like_result(op),
         epsilon=float(op["epsilon"]),
         dimension=int(op["feature_index"]),
     )
@@ -301,8 +283,8 @@ def _top_k(indices: bool | None) -> Build:
     ) -> list[Value]:
         value = operands[0]
         shape = list(shape_of(value.type))
-        dim = (_integer(attributes, "dim", -1) or 0) % len(shape)
-        k = _integer(attributes, "k", shape_of(op.results[0].type)[dim])
+        dim = (integer(attributes, "dim", -1) or 0) % len(shape)
+        k = integer(attributes, "k", shape_of(op.results[0].type)[dim])
         shape[dim] = k or 1
         element = IntegerType(32) if indices is False else element_of(op.results[-1].type)
         made = conversion.builder.emit_op(
@@ -311,8 +293,8 @@ def _top_k(indices: bool | None) -> Build:
             [tensor_type(element_of(value.type), shape), tensor_type(element, shape)],
             k=k,
             dim=dim,
-            largest=_flag(attributes, "largest", True),
-            sorted=_flag(attributes, "sorted", True),
+            largest=flag(attributes, "largest", True),
+            sorted=flag(attributes, "sorted", True),
         )
         if indices is None:
             return list(made.results)
@@ -324,8 +306,8 @@ def _top_k(indices: bool | None) -> Build:
 def _gather_along(
     conversion: Conversion, op: StableHLOOp, operands: Operands, attributes: Mapping[str, Any]
 ) -> Value:
-    dim = (_integer(attributes, "dim", 0) or 0) % len(shape_of(operands[0].type))
-    return conversion.builder.emit("gather", list(operands), _like_result(op), dim=dim)
+    dim = (integer(attributes, "dim", 0) or 0) % len(shape_of(operands[0].type))
+    return conversion.builder.emit("gather", list(operands), like_result(op), dim=dim)
 
 
 def _uniform(
@@ -339,7 +321,7 @@ def _uniform(
 
 
 def _random(conversion: Conversion, op: StableHLOOp, low: float, high: float) -> SSAValue:
-    type_ = _like_result(op)
+    type_ = like_result(op)
     return conversion.builder.emit(
         "rand", [], type_, size=list(shape_of(type_)), low=low, high=high, seed=0
     )
@@ -351,7 +333,7 @@ def _rng(conversion: Conversion, op: StableHLOOp) -> Value:
     if low is None or high is None:
         raise ValueError("random numbers need limits that are known")
     normal = "NORMAL" in str(op.get("distribution", op.get("rng_distribution", "UNIFORM"))).upper()
-    type_ = _like_result(op)
+    type_ = like_result(op)
     builder = conversion.builder
     if not normal:
         if not str(element_of(type_)).startswith(("f", "bf")):
@@ -418,7 +400,7 @@ def _quantized(name: str) -> Rule:
         if name == "quantize" and "!quant." in str(element_of(value.type)):
             made = "requantize"
         classes = conversion.builder._classes  # pyright: ignore[reportPrivateUsage]
-        created = classes[made].create(operands=[value], result_types=[_like_result(op)])
+        created = classes[made].create(operands=[value], result_types=[like_result(op)])
         created.location = op.location
         created.source_offset = op.source_offset
         conversion.builder.insert(created)
@@ -433,10 +415,13 @@ def _quantized(name: str) -> Rule:
 _BUILDS: dict[str, Build] = {
     "chunked_scaled_dot_product_attention": _chunked,
     "fill_cache": _in_cache("fill_cache"),
+    "flash_mla_prefill": sparse_attention.prefill,
     "gather_dim": _gather_along,
     "gelu": _gelu,
     "gelu_tanh": _gelu,
     "group_norm": _group_norm,
+    "indexer_score": sparse_attention.indexer_score,
+    "indexer_score_dsa": sparse_attention.indexer_score,
     "layer_norm": _normalized("layer_norm"),
     "paged_fill_cache": _in_cache("paged_fill_cache"),
     "paged_flash_mla_decode": _decoding("paged_flash_multi_latent_attention_decode"),
@@ -450,8 +435,11 @@ _BUILDS: dict[str, Build] = {
     "rms_norm": _normalized("rms_norm"),
     "scaled_dot_product_attention": _attention,
     "scaled_dot_product_attention_decode": _decoding("scaled_dot_product_attention_decode"),
+    "sparse_matmul": sparse_attention.sparse_matmul,
+    "sparse_sdpa": sparse_attention.sparse_attention,
     "topk": _top_k(None),
     "topk_indices": _top_k(True),
+    "topk_large_indices": sparse_attention.largest_indices,
     "topk_values": _top_k(False),
     "uniform": _uniform,
     "update_cache": _in_cache("update_cache"),
@@ -466,7 +454,7 @@ _IDENTITIES = frozenset(
 _SHARDINGS = frozenset(
     """
     Sharding SPMDFullToShardShape SPMDShardToFullShape xla.sdy.GlobalToLocalShape
-    xla.sdy.LocalToGlobalShape
+    xla.sdy.LocalToGlobalShape tt.sharding_constraint
     """.split()
 )
 _EFFECTS = re.compile(r"callback|print|infeed|outfeed|host_transfer", re.IGNORECASE)
@@ -476,7 +464,7 @@ def _custom_call(conversion: Conversion, op: StableHLOOp) -> Results:
     name = str(op["call_target_name"])
     if name in _SHARDINGS or name in _IDENTITIES:
         return identity(conversion, op)
-    if name == "tt.mark_argument":
+    if name in ("tt.mark_argument", "tt.weight_dtype_override"):
         return _marked(conversion, op)
     if name == "shape_assertion":
         raise CompileError(
@@ -532,7 +520,7 @@ def _nested(op: StableHLOOp, name: str) -> dict[str, Any]:
 
 
 def _marked(conversion: Conversion, op: StableHLOOp) -> Value:
-    """Names an argument, and tells whether it is a parameter."""
+    """Names an argument, and tells whether it is a parameter, or of which type a weight is kept."""
     (value,) = conversion.values(op)
     options = _nested(op, "mhlo.frontend_attributes")
     source = value
@@ -542,11 +530,10 @@ def _marked(conversion: Conversion, op: StableHLOOp) -> Value:
             break
         source = owner.operands[0]
     if isinstance(source, BlockArgument):
-        conversion.arguments[source] = {
-            name: str(options[name])
-            for name in ("ttir.name", "ttcore.argument_type")
-            if name in options
-        }
+        said = conversion.arguments.setdefault(source, {})
+        for name in ("ttir.name", "ttcore.argument_type", "ttcore.weight_dtype"):
+            if name in options:
+                said[name] = str(options[name])
     return value
 
 

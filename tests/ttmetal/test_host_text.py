@@ -5,13 +5,16 @@ from __future__ import annotations
 import dataclasses
 import json
 from collections.abc import Sequence
+from pathlib import Path
 
 import pytest
 from xdsl.dialects.builtin import ModuleOp
 
 from tests.ttmetal.exp_module import CORES, TILES, exp_module, exp_program
+from ttcodegen.compilation import CompileOptions, compile_module
 from ttcodegen.conversions.device_interface import device_entries
 from ttcodegen.conversions.splitting import LONGEST
+from ttcodegen.diagnostics import Source
 from ttcodegen.dialects.cores import CoreRange
 from ttcodegen.dialects.datatypes import DataType
 from ttcodegen.dialects.device_module import device_programs
@@ -237,6 +240,15 @@ def test_a_long_function_is_divided() -> None:
     assert "static support::DeviceTensor forward_part(const ForwardInputs& inputs, " in text
     assert "const support::DeviceTensor exp = forward_part(inputs, constants, device);" in text
     assert "forward_part_2(inputs, constants, device, exp);" in text
+
+
+def test_layers_are_those_of_weights_and_constants_as_in_programs_of_the_library() -> None:
+    digits = Path(__file__).parents[2] / "examples" / "digits" / "digits.mlir"
+    for target in ("ttnn", "ttmetal"):
+        compiled = compile_module(Source.read(str(digits)), CompileOptions("digits", target))
+        text = compiled.files["src/digits.cpp"].partition("\nClassifyOutputs classify(")[2]
+        comments = [line.strip() for line in text.splitlines() if line.startswith("    // ")]
+        assert comments == ["// layer0", "// layer1", "// layer2"], target
 
 
 def test_pages_of_rows_are_aligned_as_the_architecture_needs() -> None:

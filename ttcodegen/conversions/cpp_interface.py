@@ -33,6 +33,20 @@ class HostTypes:
     """Names and types of what `Constants` holds besides tensors."""
     has_prepare: bool = False
     """Whether every function has constants, be it only those of `kept`."""
+    fixed_names: tuple[str, ...] = (DEVICE,)
+    """The parameters that pieces of C++ refer to by their names."""
+    frees_by_scope: bool = True
+    """Whether the memory of a tensor is free when the last variable that holds it goes; else a
+    statement frees it, and each value has a constant of its own."""
+
+
+def returned_type(types: Sequence[str]) -> str | None:
+    """The C++ type of what a function returns that gives values of these types, None for void."""
+    if len(types) < 2:
+        return types[0] if types else None
+    if len(set(types)) > 1:
+        return f"std::tuple<{', '.join(types)}>"
+    return f"std::array<{types[0]}, {len(types)}>"
 
 
 TTNN = HostTypes("ttnn::Tensor", "ttnn::MeshDevice", ("ttnn/tensor/tensor.hpp", "ttnn/types.hpp"))

@@ -9,6 +9,7 @@ from xdsl.dialects.builtin import ModuleOp
 from xdsl.dialects.func import FuncOp, ReturnOp
 from xdsl.ir import Operation, SSAValue
 
+from ttcodegen.conversions.cpp_interface import returned_type
 from ttcodegen.conversions.cpu_calls import cpu_function_name, overwritten_arguments
 from ttcodegen.diagnostics import CompileError
 from ttcodegen.dialects.datatypes import shape_of
@@ -112,13 +113,11 @@ def _write_header(
             cpp = named[function.sym_name.data]
             header.blank()
             parameters = _parameters(function, cpp, HOST_TENSOR)
-            header.declare(cpp.name, parameters, result_type(function, HOST_TENSOR))
+            header.declare(cpp.name, parameters, _result_type(function, HOST_TENSOR))
 
 
-def result_type(function: FuncOp, tensor: str) -> str | None:
-    """The C++ type of what a function gives, None if that is nothing."""
-    count = len(function.function_type.outputs)
-    return {0: None, 1: tensor}.get(count, f"std::array<{tensor}, {count}>")
+def _result_type(function: FuncOp, tensor: str) -> str | None:
+    return returned_type([tensor] * len(function.function_type.outputs))
 
 
 def _parameters(function: FuncOp, cpp: CppFunction, tensor: str) -> list[tuple[str, str]]:
@@ -147,7 +146,7 @@ class _BodyWriter:
         body = self._source.function(
             self._cpp.name,
             _parameters(self._function, self._cpp, _TENSOR),
-            result_type(self._function, _TENSOR),
+            _result_type(self._function, _TENSOR),
         )
         block = body_of(self._function)
         self._values.update(zip(block.args, body.arguments, strict=True))
@@ -165,7 +164,7 @@ class _BodyWriter:
         elif len(values) == 1:
             body.return_(values[0])
         else:
-            body.return_(body.braced(result_type(self._function, _TENSOR) or "", *values))
+            body.return_(body.braced(_result_type(self._function, _TENSOR) or "", *values))
 
     def _call(self, body: EmitCBuilder, op: Operation) -> None:
         call = _call_of(op)

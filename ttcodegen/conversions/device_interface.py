@@ -20,7 +20,8 @@ def device_entries(module: ModuleOp) -> list[Entry]:
             continue
         name = function.sym_name.data
         arguments = tuple(arguments_of(function))
-        names = tuple(_constant_name(op) for op in constants_of(function))
+        constants = constants_of(function)
+        names = tuple(map(_constant_name, constants))
         # The programs are a member of the same structure.
         fields = NameScope(["programs"])
         entries.append(
@@ -31,6 +32,7 @@ def device_entries(module: ModuleOp) -> list[Entry]:
                 scope.unique("forward" if name == "main" else identifier(name)),
                 arguments,
                 tuple(results_of(function)),
+                tuple(op.results[0] for op in constants),
                 names,
                 tuple(fields.unique(identifier(constant)) for constant in names),
             )

@@ -1,4 +1,4 @@
-"""Writes statements as the body of a C++ function that calls the ttnn library."""
+"""Writes statements as the body of a C++ function on the host, for both targets."""
 
 from __future__ import annotations
 
@@ -7,14 +7,18 @@ from dataclasses import dataclass, field
 
 from xdsl.ir import SSAValue
 
-from ttcodegen.conversions.cpp_interface import DEVICE, parameters
+from ttcodegen.conversions.cpp_interface import DEVICE, TTNN, HostTypes, parameters
 from ttcodegen.conversions.interface import Entry, InterfaceTensor
 from ttcodegen.conversions.naming import layer
 from ttcodegen.conversions.option_wrappers import options_type, with_options
-from ttcodegen.conversions.outlining import result_type
-from ttcodegen.conversions.recording import TENSOR, Recorder, SourceFacts, Statement
+from ttcodegen.conversions.recording import (
+    TENSOR,
+    SourceFacts,
+    Statement,
+    StatementRecorder,
+)
 from ttcodegen.conversions.splitting import layers_of
-from ttcodegen.conversions.variables import Lifetime, Usage, plan_variables
+from ttcodegen.conversions.variables import Lifetime, Usage, constants_of, plan_variables
 from ttcodegen.emitc.builder import Argument as Value
 from ttcodegen.emitc.builder import EmitCBuilder
 from ttcodegen.emitc.naming import NameScope
@@ -47,16 +51,19 @@ class Members:
         members = cls()
         for tensor in entry.arguments:
             members.bind_argument(tensor.value, tensor)
-        if entry.load is not None:
-            fields = dict(entry.constants)
-            for value, name in zip(entry.load.results, entry.constant_names, strict=True):
-                members.places[value] = ("constants", fields.get(value, ""))
-                members.names[value] = members.weight_names[value] = name
+        fields = dict(entry.constants)
+        for value, name in zip(entry.constant_values, entry.constant_names, strict=True):
+            members.places[value] = ("constants", fields.get(value, ""))
+            members.names[value] = members.weight_names[value] = name
         return members
 
     def layer_of(self, statement: Statement) -> str | None:
         """The layer that a statement belongs to, or is."""
         return statement.title or layer(statement.op, self.weight_names)
+
+    def comment_of(self, statement: Statement) -> str | None:
+        """The layer that a comment before a statement may name."""
+        return self.layer_of(statement) if statement.results else None
 
     def layers(self, statements: Iterable[Statement]) -> list[str]:
         """The layer of each statement."""
@@ -76,7 +83,7 @@ class Body:
 
     entry: Entry
     members: Members
-    recorder: Recorder
+    recorder: StatementRecorder
 
     def lines_of(self, statement: Statement) -> int:
         """How many lines a statement takes, nearly."""
@@ -104,6 +111,7 @@ class SourceFile:
     file: EmitCBuilder
     facts: SourceFacts = field(default_factory=SourceFacts)
     function_names: NameScope = field(default_factory=NameScope)
+    types: HostTypes = TTNN
     uses_last_use: bool = False
     wrappers: set[str] = field(default_factory=set[str])
     """What is called with a structure of its options."""
@@ -115,7 +123,8 @@ class SourceFile:
 
         `taken` are names and types of its parameters, those of the entry if None.
         """
-        names = [name for name, _ in (parameters(body.entry) if taken is None else taken)]
+        taken = parameters(body.entry, self.types) if taken is None else taken
+        names = [name for name, _ in taken]
         structs = dict(zip(names, builder.arguments, strict=False))
         return FunctionWriter(self, builder, body.members, structs, body.recorder)
 
@@ -129,7 +138,7 @@ class FunctionWriter:
         body: EmitCBuilder,
         members: Members,
         structs: Mapping[str, SSAValue],
-        recorder: Recorder,
+        recorder: StatementRecorder,
     ) -> None:
         self.source = source
         self.body = body
@@ -141,7 +150,7 @@ class FunctionWriter:
         """Expressions that are no tensors, by identity: they are written once."""
         self._moved: set[SSAValue] = set()
         self.names = recorder.names
-        self.layer_of: Callable[[Statement], str | None] = members.layer_of
+        self.layer_of: Callable[[Statement], str | None] = members.comment_of
         """What is written before the statements of a layer."""
         self.inlines_calls = False
         """Whether calls of outlined functions are written where their results are wanted."""
@@ -163,13 +172,17 @@ class FunctionWriter:
         if self.inlines_calls and not fields:
             # They are written where the function returns, after all others.
             returned = [*returned, *(v for s in statements if s.runs_statements for v in s.uses)]
-        lifetimes = plan_variables(
-            [Usage(s.uses, s.results, s.runs_statements) for s in statements],
-            self.names,
-            owned=owned,
-            returned=[self.recorder.resolved(value) for value in returned],
-            reserved=[*self.structs, DEVICE, *reserved],
-        )
+        usages = [Usage(s.uses, s.results, s.runs_statements) for s in statements]
+        if self.source.types.frees_by_scope:
+            lifetimes = plan_variables(
+                usages,
+                self.names,
+                owned=owned,
+                returned=[self.recorder.resolved(value) for value in returned],
+                reserved=[*self.structs, DEVICE, *reserved],
+            )
+        else:
+            lifetimes = constants_of(usages, self.names)
         used = {value for statement in statements for value in statement.uses}
         for statement, lifetime in zip(statements, lifetimes, strict=True):
             self._begin_layer(statement)
@@ -221,7 +234,7 @@ class FunctionWriter:
             values = self.body.call_several(
                 call.callee,
                 *map(self.value, call.arguments),
-                types=[TENSOR] * len(statement.results),
+                types=self._types(statement),
                 names=[lifetime.declared[result] for result in statement.results],
             )
             self.values.update(zip(statement.results, values, strict=True))
@@ -238,6 +251,9 @@ class FunctionWriter:
         made = self._named(statement, name)
         self.values[result] = self.body.assigned(made, assigned) if assigned else made
 
+    def _types(self, statement: Statement) -> Sequence[str]:
+        return statement.types or [self.source.types.tensor] * len(statement.results)
+
     def _named(self, statement: Statement, name: str) -> SSAValue:
         call = statement.call
         assert isinstance(call, Call)
@@ -253,7 +269,7 @@ class FunctionWriter:
                 element = self.body.subscript(inner, call.index, TENSOR)
                 return self.body.call("std::move", element, type=TENSOR, name=name)
             case _:
-                return self._call(call, TENSOR, name)
+                return self._call(call, self._types(statement)[0], name)
 
     def _call(self, call: Call, type_: str, name: str | None, pure: bool = False) -> SSAValue:
         """A call, with a structure of its options if there is one for the function."""
@@ -299,7 +315,7 @@ class FunctionWriter:
         place = self.members.places.get(value)
         if place is not None:
             parameter, field = place
-            return self.body.member(self.structs[parameter], field, TENSOR)
+            return self.body.member(self.structs[parameter], field, self.source.types.tensor)
         found = self.values[value]
         if value in self._moved:
             self.source.uses_last_use = True
@@ -329,19 +345,19 @@ class FunctionWriter:
 
     def _begin_layer(self, statement: Statement) -> None:
         found = self.layer_of(statement)
-        if found is not None and found != self._layer and statement.results:
+        if found is not None and found != self._layer:
             if self._layer is not None or self.values:
                 self.body.blank()
             self.body.comment(found)
             self._layer = found
 
-    def return_values(self, values: Sequence[SSAValue]) -> None:
-        """Returns nothing, a tensor, or an array of tensors."""
+    def return_values(self, values: Sequence[SSAValue], type: str | None) -> None:
+        """Returns nothing, a tensor, or several as an array or a tuple of that type."""
         results = [self.value(Use(value)) for value in values]
         if len(results) == 1:
             self.body.return_(_only_value(results[0]))
         elif results:
-            self.body.return_(self.body.braced(result_type(values), *results))
+            self.body.return_(self.body.braced(type or "", *results))
         else:
             self.body.return_()
 

@@ -57,8 +57,10 @@ class Entry:
     cpp_name: str
     arguments: tuple[InterfaceTensor, ...]
     results: tuple[InterfaceTensor, ...]
+    constant_values: tuple[SSAValue, ...]
+    """The constants, as the function has them."""
     constant_names: tuple[str, ...]
-    """What the results of the const-eval function are called."""
+    """What they are called."""
     constant_fields: tuple[str, ...]
     """These names as C++ identifiers, unique among themselves."""
     layers: tuple[LayerArray, ...] = ()
@@ -78,9 +80,7 @@ class Entry:
     @cached_property
     def constants(self) -> tuple[tuple[SSAValue, str], ...]:
         """The constants as the function loads them, with their fields, but for those of layers."""
-        if self.load is None:
-            return ()
-        pairs = zip(self.load.results, self.constant_fields, strict=True)
+        pairs = zip(self.constant_values, self.constant_fields, strict=True)
         return tuple(pair for pair in pairs if pair[0] not in self.layered)
 
     @cached_property
@@ -119,7 +119,8 @@ def entries(module: ModuleOp) -> list[Entry]:
         const_eval = const_evals.get(f"{name}_const_eval")
         arguments = tuple(arguments_of(function))
         names = {tensor.value: tensor.name for tensor in arguments}
-        constants = constant_names(load_of(function), const_eval, names)
+        load = load_of(function)
+        constants = constant_names(load, const_eval, names)
         fields = NameScope()
         result.append(
             Entry(
@@ -129,6 +130,7 @@ def entries(module: ModuleOp) -> list[Entry]:
                 scope.unique(cpp_name),
                 arguments,
                 tuple(results_of(function)),
+                () if load is None else tuple(load.results),
                 constants,
                 tuple(fields.unique(identifier(constant)) for constant in constants),
             )

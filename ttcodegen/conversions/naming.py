@@ -25,7 +25,8 @@ from xdsl.dialects.builtin import (
 from xdsl.ir import Attribute, Operation, SSAValue
 
 from ttcodegen.dialects.datatypes import shape_of
-from ttcodegen.dialects.operation import CatalogueOp
+from ttcodegen.dialects.device_module import ENQUEUE_PROGRAM, VIEW, launch_of
+from ttcodegen.dialects.operation import CatalogueOp, operation_name
 from ttcodegen.ops.definition import TTIR, TTNN
 from ttcodegen.transforms.rebuilding import body_of
 
@@ -181,6 +182,21 @@ def noun_of(op: Operation) -> str:
     """What the result of an op is called that nothing else names."""
     short = op.name.rpartition(".")[2]
     return _NOUNS.get(short, short)
+
+
+def buffer_names(ops: Iterable[Operation]) -> dict[SSAValue, str]:
+    """What the tensors of a host function are called: as the lowering named them, else after the
+    program that computes them."""
+    names: dict[SSAValue, str] = {}
+    for op in ops:
+        if operation_name(op) == VIEW:
+            names[op.results[0]] = op.results[0].name_hint or "view"
+        if operation_name(op) != ENQUEUE_PROGRAM:
+            continue
+        launch = launch_of(op)
+        for value in launch.outputs:
+            names.setdefault(value, value.name_hint or launch.program.name)
+    return names
 
 
 def short_layer(name: str) -> str:

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from operator import attrgetter
 
+from ttcodegen.conversions.cpp_interface import returned_type
 from ttcodegen.conversions.function_writer import FunctionWriter, Members, SourceFile
-from ttcodegen.conversions.outlining import OutlinedFunction, body_of, result_type
-from ttcodegen.conversions.recording import TENSOR, Recorder
+from ttcodegen.conversions.outlining import OutlinedFunction, body_of
+from ttcodegen.conversions.recording import TENSOR, StatementRecorder
 
 
-def write_outlined(source: SourceFile, function: OutlinedFunction, recorder: Recorder) -> None:
+def write_outlined(
+    source: SourceFile, function: OutlinedFunction, recorder: StatementRecorder
+) -> None:
     """Defines an outlined function, with the structures that it takes.
 
     Args:
@@ -35,7 +38,7 @@ def write_outlined(source: SourceFile, function: OutlinedFunction, recorder: Rec
     names = [name for name, _ in taken]
     if function.comment:
         source.file.comment(function.comment)
-    result = result_type(first.live_out)
+    result = returned_type([TENSOR] * len(first.live_out))
     builder = source.file.function(
         function.name, taken, result, specifiers=["static"], fixed_names=names
     )
@@ -59,5 +62,5 @@ def write_outlined(source: SourceFile, function: OutlinedFunction, recorder: Rec
     reserved = [name for name in names if name not in freed]
     body = body_of(function)
     writer.write(body, owned=owned, returned=first.live_out, reserved=reserved)
-    writer.return_values(first.live_out)
+    writer.return_values(first.live_out, result)
     source.file.blank()

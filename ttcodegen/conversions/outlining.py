@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from xdsl.ir import SSAValue
 
-from ttcodegen.conversions.cpp_interface import DEVICE
+from ttcodegen.conversions.cpp_interface import DEVICE, returned_type
 from ttcodegen.conversions.naming import ValueNames
 from ttcodegen.conversions.recording import TENSOR, Statement
 from ttcodegen.conversions.statement_groups import Group, kind_of, signature, texts_of
@@ -210,9 +210,8 @@ def add_calls(function: OutlinedFunction) -> None:
         function.calls[each] = _call(function, each, title)
 
 
-def result_type(live_out: Collection[SSAValue]) -> str:
-    """The C++ type of what a function of tensors returns."""
-    return TENSOR if len(live_out) == 1 else f"std::array<{TENSOR}, {len(live_out)}>"
+def _result_type(group: Group) -> str:
+    return returned_type([TENSOR] * len(group.live_out)) or "void"
 
 
 def _call(function: OutlinedFunction, each: Group, title: str | None) -> Statement:
@@ -234,7 +233,7 @@ def _call(function: OutlinedFunction, each: Group, title: str | None) -> Stateme
     arguments += [given[p] for p in function.texts if p not in members]
     if function.uses_device:
         arguments.append(Text(DEVICE))
-    call = Call(function.name, tuple(arguments), result_type(each.live_out), outlined=True)
+    call = Call(function.name, tuple(arguments), _result_type(each), outlined=True)
     return Statement(each.statements[0].op, call, each.live_out, each.live_in, title)
 
 

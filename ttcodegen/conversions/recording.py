@@ -1,4 +1,5 @@
-"""What the catalogue says of the ops of a function, as statements that are written later."""
+"""The ops of a function as statements that are written later: what both targets share, and the
+statements of TTNN ops, which the catalogue describes."""
 
 from __future__ import annotations
 
@@ -42,6 +43,8 @@ class Statement:
     """The values that the expression uses, once for each time."""
     title: str | None = None
     """What the statement is, of one that stands for a layer."""
+    types: tuple[str, ...] | None = None
+    """The C++ types of the results; None if all are tensors of the target."""
 
     @property
     def runs_statements(self) -> bool:
@@ -60,8 +63,8 @@ class SourceFacts:
         self.tuning = Tuning()
 
 
-class Recorder:
-    """Records the statements of a function; implements `cpp_calls.CppCalls`."""
+class StatementRecorder:
+    """Records the statements of a function, whatever its ops are."""
 
     def __init__(self, facts: SourceFacts, names: ValueNames) -> None:
         self.facts = facts
@@ -70,6 +73,37 @@ class Recorder:
         self._op: Operation | None = None
         self._same: dict[SSAValue, SSAValue] = {}
         self._shared: set[int] = set()
+
+    def resolved(self, value: SSAValue) -> SSAValue:
+        """The value that a value is the same as in C++; itself in general."""
+        return self._same.get(value, value)
+
+    def type_of(self, value: SSAValue) -> str:
+        """The C++ type of a value."""
+        return TENSOR
+
+    def _add(
+        self, call: Argument, results: Sequence[SSAValue], types: tuple[str, ...] | None = None
+    ) -> None:
+        assert self._op is not None
+        uses = tuple(self._uses(call))
+        self.statements.append(Statement(self._op, call, tuple(results), uses, types=types))
+
+    def _uses(self, argument: Argument) -> Iterator[SSAValue]:
+        if isinstance(argument, Use):
+            yield argument.value
+        elif isinstance(argument, Call) and id(argument) not in self._shared:
+            if argument.type != TENSOR:
+                self._shared.add(id(argument))
+            for inner in argument.arguments:
+                yield from self._uses(inner)
+
+
+class Recorder(StatementRecorder):
+    """Records the statements of TTNN ops; implements `cpp_calls.CppCalls`."""
+
+    def __init__(self, facts: SourceFacts, names: ValueNames) -> None:
+        super().__init__(facts, names)
         self._memory_configs: dict[tuple[object, ...], Call] = {}
 
     def record(self, ops: Iterable[Operation]) -> list[Statement]:
@@ -87,24 +121,6 @@ class Recorder:
             self._op = op
             definition.cpp(self, op)
         return self.statements
-
-    def resolved(self, value: SSAValue) -> SSAValue:
-        """The value that a value is the same as in C++; itself in general."""
-        return self._same.get(value, value)
-
-    def _add(self, call: Argument, results: Sequence[SSAValue]) -> None:
-        assert self._op is not None
-        uses = tuple(self._uses(call))
-        self.statements.append(Statement(self._op, call, tuple(results), uses))
-
-    def _uses(self, argument: Argument) -> Iterator[SSAValue]:
-        if isinstance(argument, Use):
-            yield argument.value
-        elif isinstance(argument, Call) and id(argument) not in self._shared:
-            if argument.type != TENSOR:
-                self._shared.add(id(argument))
-            for inner in argument.arguments:
-                yield from self._uses(inner)
 
     # --- What the catalogue uses -----------------------------------------------------------------
 

@@ -8,9 +8,10 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import accumulate, pairwise, takewhile
-from typing import Generic, Protocol, TypeVar
 
-from xdsl.ir import Operation, SSAValue
+from xdsl.ir import SSAValue
+
+from ttcodegen.conversions.recording import Statement
 
 _PARTS = re.compile(r"[./]")
 
@@ -20,49 +21,24 @@ SHORTEST = 25
 """The fewest lines that a part has."""
 
 
-class Unit(Protocol):
-    """What is divided: a statement, or an op."""
-
-    @property
-    def op(self) -> Operation: ...
-
-    @property
-    def uses(self) -> Sequence[SSAValue]: ...
-
-    @property
-    def results(self) -> Sequence[SSAValue]: ...
-
-
-U = TypeVar("U", bound=Unit)
-T = TypeVar("T")
-
-
 @dataclass(frozen=True)
-class Part(Generic[U]):
+class Part:
     """Consecutive statements of a function that become a function of their own."""
 
-    statements: tuple[U, ...]
+    statements: tuple[Statement, ...]
     live_in: tuple[SSAValue, ...]
     live_out: tuple[SSAValue, ...]
     dying: frozenset[SSAValue]
     """Those that come in and that nothing after the part uses."""
     title: str | None
 
-    def result_type(self, tensor: str = "ttnn::Tensor") -> str | None:
-        """The C++ type of what the part returns, from that of a tensor."""
-        if not self.live_out:
-            return None
-        if len(self.live_out) == 1:
-            return tensor
-        return f"std::array<{tensor}, {len(self.live_out)}>"
-
 
 def split(
-    statements: Sequence[U],
+    statements: Sequence[Statement],
     layers_of: Callable[[], Sequence[str]],
     returned: Sequence[SSAValue],
-    lines_of: Callable[[U], int] = lambda _: 1,
-) -> list[Part[U]]:
+    lines_of: Callable[[Statement], int],
+) -> list[Part]:
     """Divides the statements of a function into parts; one part if they are few.
 
     Args:
@@ -77,15 +53,17 @@ def split(
     layers = layers_of()
     made_at = made_by(statements)
     last_use = last_uses(returned, statements, made_at)
-    joined = [False, *(unit.op is last.op for last, unit in pairwise(statements))]
+    joined = [False, *(statement.op is last.op for last, statement in pairwise(statements))]
     cuts = _cuts(layers, alive_counts(made_at, last_use, len(statements)), ends, joined)
-    parts: list[Part[U]] = []
+    parts: list[Part] = []
     start = 0
     for end in [*cuts, len(statements)]:
         inside = statements[start:end]
-        used = dict.fromkeys(value for unit in inside for value in unit.uses)
+        used = dict.fromkeys(value for statement in inside for value in statement.uses)
         live_in = [value for value in used if made_at.get(value, start) < start]
-        live_out = [r for unit in inside for r in unit.results if last_use.get(r, -1) >= end]
+        live_out = [
+            r for statement in inside for r in statement.results if last_use.get(r, -1) >= end
+        ]
         dying = frozenset(value for value in live_in if last_use[value] < end)
         title = common_layer(layers[start:end])
         parts.append(Part(tuple(inside), tuple(live_in), tuple(live_out), dying, title))
@@ -93,11 +71,13 @@ def split(
     return parts
 
 
-def layers_of(units: Iterable[T], found: Callable[[T], str | None]) -> list[str]:
-    """The layer of each unit; one that has none of its own belongs to the layer before it."""
+def layers_of(
+    statements: Iterable[Statement], found: Callable[[Statement], str | None]
+) -> list[str]:
+    """The layer of each statement; one that has none of its own belongs to the layer before it."""
     layers: list[str] = []
-    for unit in units:
-        layers.append(found(unit) or (layers[-1] if layers else ""))
+    for statement in statements:
+        layers.append(found(statement) or (layers[-1] if layers else ""))
     return layers
 
 
@@ -120,18 +100,22 @@ def common_layer(layers: Sequence[str]) -> str | None:
     return ".".join(_PARTS.split(first)[:shared]) or counts.most_common(1)[0][0]
 
 
-def made_by(units: Sequence[Unit]) -> dict[SSAValue, int]:
+def made_by(statements: Sequence[Statement]) -> dict[SSAValue, int]:
     """For each value the index of the statement that makes it."""
-    return {result: index for index, unit in enumerate(units) for result in unit.results}
+    return {
+        result: index for index, statement in enumerate(statements) for result in statement.results
+    }
 
 
 def last_uses(
-    returned: Sequence[SSAValue], units: Sequence[Unit], made_at: Mapping[SSAValue, int]
+    returned: Sequence[SSAValue], statements: Sequence[Statement], made_at: Mapping[SSAValue, int]
 ) -> dict[SSAValue, int]:
     """For each value the index of the last statement that uses it, their number if the function
     returns it."""
-    result = {value: index for index, unit in enumerate(units) for value in unit.uses}
-    result.update((value, len(units)) for value in returned if value in made_at)
+    result = {
+        value: index for index, statement in enumerate(statements) for value in statement.uses
+    }
+    result.update((value, len(statements)) for value in returned if value in made_at)
     return result
 
 

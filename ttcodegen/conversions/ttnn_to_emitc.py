@@ -10,15 +10,14 @@ from xdsl.dialects.func import ReturnOp
 
 from ttcodegen.conversions import layers
 from ttcodegen.conversions.cpp_interface import (
-    DEVICE,
     TTNN,
     ConstantFile,
     CppProgram,
-    parameters,
     prepend,
     title_of,
     write_header,
 )
+from ttcodegen.conversions.entry_functions import write_entry_function
 from ttcodegen.conversions.function_writer import LAST_USE_FUNCTION, Body, Members, SourceFile
 from ttcodegen.conversions.interface import Entry
 from ttcodegen.conversions.layer_weights import hold_weights
@@ -28,13 +27,11 @@ from ttcodegen.conversions.outlined_functions import write_outlined
 from ttcodegen.conversions.outlining import OutlinedFunction
 from ttcodegen.conversions.preparation import write_preparation
 from ttcodegen.conversions.recording import (
-    TENSOR,
     Recorder,
     SourceFacts,
     Statement,
     is_deallocation,
 )
-from ttcodegen.conversions.splitting import Part, split
 from ttcodegen.conversions.tuning import HEADER
 from ttcodegen.conversions.uniform_signature import (
     define_uniform,
@@ -42,10 +39,8 @@ from ttcodegen.conversions.uniform_signature import (
     uniform_name,
 )
 from ttcodegen.emitc.builder import open_file
-from ttcodegen.emitc.naming import NameScope, identifier
+from ttcodegen.emitc.naming import NameScope
 from ttcodegen.emitc.statements import VerbatimOp
-from ttcodegen.emitc.text import Text
-from ttcodegen.ops.cpp_calls import Call, Use
 from ttcodegen.transforms.rebuilding import body_of
 
 __all__ = ["ConstantFile", "convert_ttnn_to_emitc"]
@@ -134,61 +129,13 @@ def _record(entry: Entry, facts: SourceFacts, function_names: NameScope) -> _Rec
 
 def _write_entry(source: SourceFile, recorded: _Recorded) -> None:
     """Defines the functions of one entry."""
-    body, statements = recorded.body, recorded.statements
-    entry, members, recorder = body.entry, body.members, body.recorder
+    body = recorded.body
+    entry = body.entry
     if entry.has_constants:
         write_preparation(source, entry)
     for function in recorded.layers:
-        write_outlined(source, function, recorder)
-    returned = [recorder.resolved(value) for value in recorded.terminator.operands]
-    parts = split(statements, lambda: members.layers(statements), returned, body.lines_of)
-    if len(parts) > 1:
-        statements = [_write_part(source, body, part) for part in parts]
-    _write_function(source, body, statements, recorded.terminator)
+        write_outlined(source, function, body.recorder)
+    write_entry_function(source, body, recorded.statements, recorded.terminator.operands)
     if has_uniform_signature(entry):
         define_uniform(source.file, entry)
         source.file.blank()
-
-
-def _write_part(source: SourceFile, body: Body, part: Part[Statement]) -> Statement:
-    """Defines a function that holds a part of a body; the statement that calls it."""
-    entry, names = body.entry, body.recorder.names
-    name = source.function_names.unique(identifier(f"{entry.cpp_name}_{part.title or 'part'}"))
-    scope = NameScope(name for name, _ in parameters(entry))
-    taken = [scope.unique(identifier(names[value])) for value in part.live_in]
-    types = [TENSOR if value in part.dying else f"const {TENSOR}&" for value in part.live_in]
-    result = part.result_type()
-    source.file.comment(part.title or f"A part of {entry.cpp_name}.")
-    builder = source.file.function(
-        name,
-        [*parameters(entry), *zip(taken, types, strict=True)],
-        result,
-        specifiers=["static"],
-        fixed_names=[DEVICE],
-    )
-    function = source.open(body, builder)
-    start = len(parameters(entry))
-    function.values.update(zip(part.live_in, builder.arguments[start:], strict=True))
-    owned = [pair for pair in zip(part.live_in, taken, strict=True) if pair[0] in part.dying]
-    function.write(part.statements, owned=owned, returned=part.live_out, reserved=taken)
-    function.return_values(part.live_out)
-    source.file.blank()
-    arguments = [Text(name) for name, _ in parameters(entry)]
-    call = Call(name, (*arguments, *map(Use, part.live_in)), result or "void", outlined=True)
-    return Statement(part.statements[0].op, call, part.live_out, part.live_in)
-
-
-def _write_function(
-    source: SourceFile, body: Body, statements: Sequence[Statement], terminator: ReturnOp
-) -> None:
-    entry = body.entry
-    result = entry.struct("Outputs") if entry.results else None
-    builder = source.file.function(entry.cpp_name, parameters(entry), result, fixed_names=[DEVICE])
-    function = source.open(body, builder)
-    function.write(statements, returned=terminator.operands)
-    if entry.results:
-        fields = [tensor.field for tensor in entry.results]
-        function.return_struct(entry.struct("Outputs"), fields, terminator.operands)
-    else:
-        builder.return_()
-    source.file.blank()

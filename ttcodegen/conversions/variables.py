@@ -69,6 +69,11 @@ def plan_variables(
     return [planner.plan(index, usage) for index, usage in enumerate(statements)]
 
 
+def constants_of(statements: Sequence[Usage], names: ValueNames) -> list[Lifetime]:
+    """The variables of a function whose values are constants, each with one of its own."""
+    return [Lifetime(declared={r: names[r] for r in usage.results}) for usage in statements]
+
+
 class _Planner:
     def __init__(
         self,

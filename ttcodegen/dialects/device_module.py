@@ -97,6 +97,15 @@ def launch_of(op: Operation) -> Launch:
     return Launch(op, known[1], meaning.string_value())
 
 
+def filling_launch(value: SSAValue) -> Operation | None:
+    """The launch that writes a new tensor, None if none does."""
+    for use in value.uses:
+        if operation_name(use.operation) == ENQUEUE_PROGRAM:
+            if use.index >= launch_of(use.operation).program.inputs:
+                return use.operation
+    return None
+
+
 _DECODED: WeakKeyDictionary[Operation, tuple[Attribute, Program]] = WeakKeyDictionary()
 """The programs of ops that were asked for before, with the attributes that said them: every stage
 of emission asks for them again."""

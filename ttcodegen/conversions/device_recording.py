@@ -1,0 +1,135 @@
+"""The ops of a host function of device programs, as statements."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from typing import TYPE_CHECKING
+
+from xdsl.dialects.func import CallOp
+from xdsl.ir import Operation, SSAValue
+
+from ttcodegen.conversions.cpp_interface import DEVICE
+from ttcodegen.conversions.cpu_functions_to_emitc import HOST_TENSOR, CppFunction
+from ttcodegen.conversions.recording import SourceFacts, Statement, StatementRecorder
+from ttcodegen.diagnostics import CompileError
+from ttcodegen.dialects.device_module import (
+    CREATE_BUFFER,
+    DEALLOCATE_BUFFER,
+    ENQUEUE_PROGRAM,
+    ENQUEUE_READ_BUFFER,
+    ENQUEUE_WRITE_BUFFER,
+    VIEW,
+    launch_of,
+)
+from ttcodegen.dialects.functions import callee_of
+from ttcodegen.dialects.placement import TensorPlacement, TTNNLayoutAttr, placement_of
+from ttcodegen.emitc.naming import identifier
+from ttcodegen.emitc.text import Text
+from ttcodegen.ops.cpp_calls import Argument, Call, Use
+from ttcodegen.parsing.structure import operation_name
+
+if TYPE_CHECKING:
+    from ttcodegen.conversions.naming import ValueNames
+
+TENSOR = "support::DeviceTensor"
+PROGRAMS = "programs"
+"""The field of the constants that holds the programs."""
+
+
+def placement_arguments(placement: TensorPlacement) -> list[Text]:
+    """Shape, data type and layout as the support functions take them."""
+    sizes = ", ".join(str(size) for size in placement.shape)
+    return [
+        Text(f"{{{sizes}}}"),
+        Text(f"DataType::{placement.data_type.cpp}"),
+        Text(f"Layout::{placement.layout.name}"),
+    ]
+
+
+class DeviceRecorder(StatementRecorder):
+    """Records the statements of a host function."""
+
+    def __init__(
+        self, facts: SourceFacts, names: ValueNames, cpu_functions: Mapping[str, CppFunction]
+    ) -> None:
+        super().__init__(facts, names)
+        self.cpu_functions = cpu_functions
+
+    def record(self, ops: Iterable[Operation]) -> list[Statement]:
+        """The statements of ops in order.
+
+        Raises:
+            CompileError: if an op cannot run on the host.
+        """
+        for op in ops:
+            rule = _RULES.get(operation_name(op))
+            if rule is None:
+                raise CompileError(f"'{operation_name(op)}' cannot run on the host", op)
+            self._op = op
+            rule(self, op)
+        return self.statements
+
+    def type_of(self, value: SSAValue) -> str:
+        """A tensor of the device has a layout."""
+        on_device = isinstance(getattr(value.type, "encoding", None), TTNNLayoutAttr)
+        return TENSOR if on_device else HOST_TENSOR
+
+    def create(self, op: Operation) -> None:
+        """A new tensor."""
+        arguments = placement_arguments(placement_of(op.results[0]))
+        self._call(op, "support::create_tensor", *arguments, Text(DEVICE), type=f"const {TENSOR}")
+
+    def view(self, op: Operation) -> None:
+        """Another shape for the same memory."""
+        shape = placement_arguments(placement_of(op.results[0]))[0]
+        self._call(op, "support::view", Use(op.operands[0]), shape, type=f"const {TENSOR}")
+
+    def launch(self, op: Operation) -> None:
+        """A run of a program."""
+        name = f"run_{identifier(launch_of(op).program.name)}"
+        programs = Call(f"*constants.{PROGRAMS}", (), "Programs", "literal")
+        self._call(op, name, programs, *map(Use, op.operands), Text(DEVICE))
+
+    def read(self, op: Operation) -> None:
+        """A copy of a tensor on the host."""
+        is_overwritten = any(
+            isinstance(use.operation, CallOp)
+            and use.index in self._cpu_function(use.operation).overwritten
+            for use in op.results[0].uses
+        )
+        type_ = HOST_TENSOR if is_overwritten else f"const {HOST_TENSOR}"
+        self._call(op, "support::cpu::from_device", Use(op.operands[0]), type=type_)
+
+    def write_back(self, op: Operation) -> None:
+        """A tensor of the host, copied to the device."""
+        self._call(op, "support::cpu::to_device", *map(Use, op.operands))
+
+    def call(self, op: Operation) -> None:
+        """A function on the CPU."""
+        type_ = f"const {HOST_TENSOR}" if len(op.results) == 1 else HOST_TENSOR
+        self._call(op, self._cpu_function(op).name, *map(Use, op.operands), type=type_)
+
+    def deallocate(self, op: Operation) -> None:
+        """The end of a tensor."""
+        self._call(op, "support::deallocate", Use(op.operands[0]))
+
+    def _call(self, op: Operation, callee: str, *arguments: Argument, type: str = "void") -> None:
+        self._add(Call(callee, arguments, type), op.results, (type,) * len(op.results))
+
+    def _cpu_function(self, op: Operation) -> CppFunction:
+        function = self.cpu_functions.get(callee_of(op) or "")
+        if function is None:
+            raise CompileError("the host calls a function that is not one for the CPU", op)
+        return function
+
+
+_RULES: Mapping[str, Callable[[DeviceRecorder, Operation], None]] = {
+    CREATE_BUFFER: DeviceRecorder.create,
+    DEALLOCATE_BUFFER: DeviceRecorder.deallocate,
+    ENQUEUE_PROGRAM: DeviceRecorder.launch,
+    ENQUEUE_READ_BUFFER: DeviceRecorder.read,
+    ENQUEUE_WRITE_BUFFER: DeviceRecorder.write_back,
+    CallOp.name: DeviceRecorder.call,
+    VIEW: DeviceRecorder.view,
+}
+"""The statement of each op of a host function."""

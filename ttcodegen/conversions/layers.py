@@ -10,8 +10,9 @@ which memory is free.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cache
 from heapq import nlargest
 from itertools import accumulate, pairwise, zip_longest
 
@@ -43,10 +44,9 @@ from ttcodegen.conversions.splitting import (
 )
 from ttcodegen.conversions.statement_groups import (
     Group,
+    Links,
     group_of,
-    shape_of_call,
-    signature,
-    texts_of,
+    pieces_of,
 )
 from ttcodegen.emitc.naming import NameScope, identifier, type_name
 from ttcodegen.ops.cpp_calls import Call, Use
@@ -101,27 +101,29 @@ def outline_layers(
     statements: Sequence[Statement], body: Body
 ) -> tuple[list[Statement], list[OutlinedFunction]]:
     """The statements with calls for equal layers, and the functions that are called, in order."""
-    done = _ordered(statements, body)
+    body = replace(body, lines_of=cache(body.lines_of))
+    search, found = _ordered(statements, body)
     functions: list[OutlinedFunction] = []
-    for _ in range(MOST_FUNCTIONS):
-        search = _Search(done, body)
-        found = search.best()
-        if found is None:
-            break
+    while found is not None:
         function = _function(found, body)
         functions.append(function)
-        done = list(_replaced(done, function))
-    return done, functions
+        search = _Search(list(_replaced(search.statements, function)), body)
+        found = search.best() if len(functions) < MOST_FUNCTIONS else None
+    return list(search.statements), functions
 
 
-def _ordered(statements: Sequence[Statement], body: Body) -> list[Statement]:
-    """The statements, with what layers share at the start if that makes more of them equal."""
+def _ordered(statements: Sequence[Statement], body: Body) -> tuple[_Search, _Equal | None]:
+    """The statements with the best function that they have, with what layers share at the start if
+    that makes more of them equal."""
+    search = _Search(statements, body)
+    found = search.best()
     hoisted = shared_first(statements, body.returned)
     if hoisted is not None:
-        before, after = (_Search(each, body).best() for each in (statements, hoisted))
-        if after is not None and (before is None or after.score > before.score):
-            return hoisted
-    return list(statements)
+        other = _Search(hoisted, body)
+        after = other.best()
+        if after is not None and (found is None or after.score > found.score):
+            return other, after
+    return search, found
 
 
 def _replaced(statements: Sequence[Statement], function: OutlinedFunction) -> Iterator[Statement]:
@@ -155,14 +157,24 @@ class _Search:
     def __init__(self, statements: Sequence[Statement], body: Body) -> None:
         self.statements = statements
         self.body = body
+        self.weights = set(body.members).difference(body.inputs)
         self.ends = list(accumulate(map(body.lines_of, statements)))
         made_at = made_by(statements)
         self.last_use = last_uses(body.returned, statements, made_at)
         shared = shared_values(statements)
         counted = {value: index for value, index in made_at.items() if value not in shared}
-        self.alive = alive_counts(counted, self.last_use, len(statements))
+        self.own = [0, *accumulate([not each.runs_statements for each in statements])]
+        """How many statements before each are no calls of functions of layers."""
         # Several results of one call belong together.
         self.joined = [False, *(b.op is a.op for a, b in pairwise(statements)), False]
+        self.alive = alive_counts(counted, self.last_use, len(statements))
+        self.divided = [*map(self._continues, range(len(statements) + 1))]
+        self.until = [
+            max([self.last_use.get(result, -1) for result in statement.results], default=-1)
+            for statement in statements
+        ]
+        """Up to where results of each statement are used."""
+        self.links = Links(statements)
 
     def best(self) -> _Equal | None:
         """The groups that make the best function; None if none is worth it."""
@@ -177,15 +189,20 @@ class _Search:
             for candidate in self._candidates(run, tokens)
         )
         likely = nlargest(_TRIED, candidates, key=lambda each: each[0])
-        found = [equal for _, starts, length in likely for equal in self._equal(starts, length)]
-        return max(found, key=lambda each: each.score, default=None)
+        best: tuple[float, list[Group]] = 0, []
+        for _, starts, length in likely:
+            for groups in self._equal(starts, length):
+                best = self._better(groups, best)
+        score, groups = best
+        return _Equal(tuple(groups), score, self._dying(groups)) if groups else None
 
     def _token(self, statement: Statement) -> object:
-        members, inputs = self.body.members, self.body.inputs
-        shape = shape_of_call(
-            statement.call, lambda value: value in members and value not in inputs
+        weights, form = self.weights, statement.form
+        return (
+            form.skeleton,
+            len(statement.results),
+            tuple([value in weights for value in form.values]),
         )
-        return shape, len(statement.results)
 
     def _candidates(
         self, run: Run, tokens: Sequence[int]
@@ -196,15 +213,12 @@ class _Search:
         if any(self.joined[start] for start in starts):
             return
         before = self.ends[first - 1] if first else 0
-        own = list(
-            accumulate(not s.runs_statements for s in self.statements[first : first + run.length])
-        )
         for size in primitive_lengths(tokens[first : first + run.length]):
             end = first + size
             lines = self.ends[end - 1] - before
             if lines > LONGEST:
                 return
-            if lines < SHORTEST or own[size - 1] < FEWEST or self.joined[end]:
+            if lines < SHORTEST or self.own[end] - self.own[first] < FEWEST or self.joined[end]:
                 continue
             yield (count - 1) * lines * self._wholeness(first, end), starts, size
 
@@ -214,7 +228,7 @@ class _Search:
         Values that layers share, such as masks, do not count.
         """
         crossing = max(self.alive[start] + self.alive[end] - 2, 0)
-        divided = self._continues(start) + self._continues(end)
+        divided = self.divided[start] + self.divided[end]
         return 2 / (2 + crossing) * _DIVIDED**divided
 
     def _continues(self, position: int) -> bool:
@@ -227,40 +241,65 @@ class _Search:
         value, names = before.results[0], self.body.names
         return self.last_use.get(value) == position and names[value] == names[here.results[0]]
 
-    def _equal(self, starts: tuple[int, ...], length: int) -> Iterator[_Equal]:
-        """Of runs that look alike those whose values go alike."""
-        alike: dict[object, list[Group]] = {}
+    def _equal(self, starts: tuple[int, ...], length: int) -> Iterable[list[tuple[int, int]]]:
+        """Of runs that look alike those whose values go alike, as their starts and ends."""
+        alike: dict[object, list[tuple[int, int]]] = {}
         for start in starts:
             end = start + length
-            inside = self.statements[start:end]
-            results = (result for statement in inside for result in statement.results)
-            wanted = {result for result in results if self.last_use.get(result, -1) >= end}
-            each = group_of(inside, wanted)
-            if 0 < len(each.live_out) <= MOST_RETURNED:
-                alike.setdefault(signature(each), []).append(each)
-        starts_of = {id(self.statements[start]): start for start in starts}
-        for groups in alike.values():
-            saved = self._saved(groups)
-            if len(groups) > 1 and saved >= LEAST_SAVED:
-                dying = frozenset(
-                    index
-                    for each in groups
-                    for index, value in enumerate(each.live_in)
-                    if self.last_use.get(value, -1) < starts_of[id(each.statements[0])] + length
-                    and value not in self.body.members
-                )
-                places = [starts_of[id(each.statements[0])] for each in groups]
-                whole = min(self._wholeness(start, start + length) for start in places)
-                yield _Equal(tuple(groups), saved * whole, dying)
+            lasting = tuple(
+                [
+                    (row - start, column)
+                    for row in range(start, end)
+                    if self.until[row] >= end
+                    for column, result in enumerate(self.statements[row].results)
+                    if self.last_use.get(result, -1) >= end
+                ]
+            )
+            if 0 < len(lasting) <= MOST_RETURNED:
+                key = self.links.inside(start, end), lasting
+                alike.setdefault(key, []).append((start, end))
+        return [places for places in alike.values() if len(places) > 1]
 
-    def _saved(self, groups: Sequence[Group]) -> int:
-        """The lines that a function for these groups saves; negative if it takes too much."""
+    def _better(
+        self, places: Sequence[tuple[int, int]], best: tuple[float, list[Group]]
+    ) -> tuple[float, list[Group]]:
+        """The better of a function for the statements there, and of the best so far: the score,
+        and the groups."""
+        whole = min([self._wholeness(start, end) for start, end in places])
+        start, end = places[0]
+        lines = self.ends[end - 1] - (self.ends[start - 1] if start else 0)
+        if (len(places) - 1) * lines * whole <= best[0]:
+            return best
+        groups = [self._group(start, end) for start, end in places]
+        saved = self._saved(groups, lines)
+        if saved < LEAST_SAVED or saved * whole <= best[0]:
+            return best
+        return saved * whole, groups
+
+    def _group(self, start: int, end: int) -> Group:
+        inside = self.statements[start:end]
+        results = [result for statement in inside for result in statement.results]
+        return group_of(inside, {r for r in results if self.last_use.get(r, -1) >= end})
+
+    def _dying(self, groups: Sequence[Group]) -> frozenset[int]:
+        """Which of the values that come in are used for the last time in one of the groups."""
+        starts = {id(statement): index for index, statement in enumerate(self.statements)}
+        return frozenset(
+            index
+            for each in groups
+            for index, value in enumerate(each.live_in)
+            if self.last_use.get(value, -1) < starts[id(each.statements[0])] + len(each.statements)
+            and value not in self.body.members
+        )
+
+    def _saved(self, groups: Sequence[Group], lines: int) -> int:
+        """The lines that a function for these groups saves, of which the first takes some;
+        negative if it takes too much."""
         first = groups[0]
         computed = sum(not _all_members(groups, i, self.body) for i in range(len(first.live_in)))
         if computed > MOST_COMPUTED:
             return -1
-        lines = sum(map(self.body.lines_of, first.statements))
-        pieces = zip(*([text for text, _ in texts_of(g, {})] for g in groups), strict=True)
+        pieces = zip(*map(pieces_of, groups), strict=True)
         texts = len({column for column in pieces if len(set(column)) > 1})
         members = len(first.live_in) - computed
         # Weights are held apart; inputs are named at each call.
@@ -274,7 +313,8 @@ class _Search:
 
 def _all_members(groups: Sequence[Group], index: int, body: Body) -> bool:
     """Whether a value that comes in is a weight, a constant or an input of every group."""
-    return all(group.live_in[index] in body.members for group in groups)
+    members = body.members
+    return all([group.live_in[index] in members for group in groups])
 
 
 def _function(found: _Equal, body: Body) -> OutlinedFunction:
@@ -428,7 +468,7 @@ def _sizes(function: OutlinedFunction, body: Body) -> Iterator[NamedValue]:
         return
     alike: dict[tuple[str, ...], list[str | None]] = {}
     for group, title in zip(function.groups, function.titles, strict=True):
-        texts = [text for text, _ in texts_of(group, {})]
+        texts = pieces_of(group)
         found = tuple(texts[min(field.places)] for field in struct.fields)
         alike.setdefault(found, []).append(title)
     common = common_title(function.titles) or ""

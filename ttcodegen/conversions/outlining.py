@@ -9,9 +9,10 @@ from dataclasses import dataclass, field, replace
 from xdsl.ir import SSAValue
 
 from ttcodegen.conversions.cpp_interface import DEVICE, returned_type
+from ttcodegen.conversions.expression_forms import kind_of
 from ttcodegen.conversions.naming import ValueNames
 from ttcodegen.conversions.recording import TENSOR, Statement
-from ttcodegen.conversions.statement_groups import Group, kind_of, signature, texts_of
+from ttcodegen.conversions.statement_groups import Group, pieces_of, signature, texts_of
 from ttcodegen.emitc.naming import NameScope, identifier, type_name
 from ttcodegen.emitc.text import Text
 from ttcodegen.ops.cpp_calls import Argument, Call, Use
@@ -95,8 +96,7 @@ class OutlinedFunction:
     @property
     def uses_device(self) -> bool:
         """Whether the statements name the device."""
-        pieces = texts_of(self.groups[0], {})
-        return any(text in (DEVICE, f"&{DEVICE}") for text, _ in pieces)
+        return any(text in (DEVICE, f"&{DEVICE}") for text in pieces_of(self.groups[0]))
 
 
 def outline(
@@ -215,7 +215,7 @@ def _result_type(group: Group) -> str:
 
 
 def _call(function: OutlinedFunction, each: Group, title: str | None) -> Statement:
-    found = [text for text, _ in texts_of(each, {})]
+    found = pieces_of(each)
     given: dict[Parameter, Argument] = {
         parameter: Use(value)
         for parameter, value in zip(function.tensors, each.live_in, strict=True)

@@ -5,10 +5,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 from xdsl.ir import Operation, SSAValue
 
 from ttcodegen.conversions.cpp_interface import DEVICE, ConstantFile
+from ttcodegen.conversions.expression_forms import Form, form_of
 from ttcodegen.conversions.naming import ValueNames
 from ttcodegen.conversions.tuning import Tuning
 from ttcodegen.diagnostics import CompileError
@@ -50,6 +52,11 @@ class Statement:
     def runs_statements(self) -> bool:
         """Whether it calls a function of the program itself, which frees what it is given."""
         return isinstance(self.call, Call) and self.call.outlined
+
+    @cached_property
+    def form(self) -> Form:
+        """The expression taken apart, to be compared with others."""
+        return form_of(self.call)
 
 
 class SourceFacts:

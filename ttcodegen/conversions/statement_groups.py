@@ -3,33 +3,16 @@ they are called with."""
 
 from __future__ import annotations
 
-import re
-from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
+from itertools import chain
 
 from xdsl.ir import SSAValue
 
+from ttcodegen.conversions.expression_forms import form_of
 from ttcodegen.conversions.recording import TENSOR, Statement
 from ttcodegen.dialects.datatypes import shape_of
-from ttcodegen.emitc.text import Text
-from ttcodegen.ops.cpp_calls import Argument, Call, Use
-from ttcodegen.ops.cpp_parameters import PARAMETERS, SIZES
-
-_INTEGER = re.compile(r"\d+$")
-_TYPES: Sequence[tuple[re.Pattern[str], str, str]] = tuple(
-    (re.compile(pattern), type_, noun)
-    for pattern, type_, noun in (
-        (r"-?[\d.]+(?:e[+-]?\d+)?f$", "float", "factor"),
-        (r"(?:true|false)$", "bool", "flag"),
-        (r'"', "const char*", "name"),
-        (r"ttnn::Shape\(", "const ttnn::Shape&", "shape"),
-        (r"ttnn::DataType::", "ttnn::DataType", "data_type"),
-        (r"ttnn::Layout::", "ttnn::Layout", "layout"),
-    )
-)
-"""Pieces of C++ that a parameter can stand for: their form, the type and a name for it."""
-_ARRAY = re.compile(r"(std::array<\w+, \d+>)\{")
+from ttcodegen.ops.cpp_calls import Argument, Call
 
 
 @dataclass(frozen=True, eq=False)
@@ -56,9 +39,9 @@ def components(statements: Sequence[Statement], returned: Iterable[SSAValue]) ->
     for index, statement in enumerate(statements):
         # Several results of one call: the first statement writes it for all of them.
         for call in _calls(statement.call):
-            if call.type != TENSOR and any(True for _ in _uses(call)):
+            if call.type != TENSOR and form_of(call).values:
                 sets.join(calls.setdefault(id(call), index), index)
-        for value in _uses(statement.call):
+        for value in statement.form.values:
             made = maker.get(value)
             if made is not None and statements[made].uses:
                 sets.join(made, index)
@@ -105,32 +88,27 @@ def _calls(argument: Argument) -> Iterator[Call]:
             yield from _calls(inner)
 
 
-def _uses(argument: Argument) -> Iterator[SSAValue]:
-    """The values in an expression, also of a call that an earlier statement has written."""
-    if isinstance(argument, Use):
-        yield argument.value
-    for call in _calls(argument):
-        for inner in call.arguments:
-            if isinstance(inner, Use):
-                yield inner.value
-
-
 def group_of(inside: Sequence[Statement], wanted: Collection[SSAValue]) -> Group:
     """The group of some statements; `wanted` are the values that others use."""
     made = {result for statement in inside for result in statement.results}
-    used = dict.fromkeys(value for statement in inside for value in _uses(statement.call))
+    used = dict.fromkeys(chain.from_iterable([statement.form.used for statement in inside]))
     return Group(
         tuple(inside),
-        tuple(value for value in used if value not in made),
-        tuple(value for s in inside for value in s.results if value in wanted),
+        tuple([value for value in used if value not in made]),
+        tuple([value for s in inside for value in s.results if value in wanted]),
     )
+
+
+def pieces_of(each: Group) -> list[str]:
+    """The pieces of C++ of a group in order."""
+    return [text for statement in each.statements for text, _ in statement.form.texts]
 
 
 def texts_of(each: Group, names: Mapping[SSAValue, str]) -> list[tuple[str, str]]:
     """The pieces of C++ of a group in order, each with the name of a parameter for it, or ''."""
     found: list[tuple[str, str]] = []
     for statement in each.statements:
-        for text, told in _texts(statement.call, ""):
+        for text, told in statement.form.texts:
             if not told and text.startswith("ttnn::Shape(") and statement.results:
                 told = _shape_name(statement, names)
             found.append((text, told))
@@ -150,74 +128,49 @@ def _shape_name(statement: Statement, names: Mapping[SSAValue, str]) -> str:
     return f"flat_{name}" if is_flat else name
 
 
-def _texts(argument: Argument, parameter: str) -> Iterator[tuple[str, str]]:
-    if isinstance(argument, Text):
-        yield argument.text, parameter
-    elif isinstance(argument, Call):
-        parameters = _parameters_of(argument.callee, len(argument.arguments))
-        for inner, told in zip(argument.arguments, parameters, strict=True):
-            if isinstance(inner, Text):
-                yield inner.text, told
-            elif isinstance(inner, Call):
-                yield from _texts(inner, told)
+class Links:
+    """Where the values of statements come from, for groups of statements in a row to be compared
+    without looking at their values again.
+
+    Each place at which a statement makes or takes a value has the distance to the last place of
+    the same value before it. Where that lies before a group, a value comes in.
+    """
+
+    def __init__(self, statements: Iterable[Statement]) -> None:
+        self._distances: list[int] = []
+        self._starts = [0]
+        """The first place of each statement."""
+        last: dict[SSAValue, int] = {}
+        for statement in statements:
+            for value in (*statement.form.values, *statement.results):
+                place = len(self._distances)
+                # What is far away is outside of all groups.
+                self._distances.append(place - last.get(value, -_FAR))
+                last[value] = place
+            self._starts.append(len(self._distances))
+
+    def inside(self, start: int, end: int) -> tuple[int, ...]:
+        """The distances of a group, 0 where a value is seen first: alike in groups of equal
+        skeletons whose values go alike."""
+        places = self._distances[self._starts[start] : self._starts[end]]
+        return tuple([each if each <= place else 0 for place, each in enumerate(places)])
+
+
+_FAR = 1 << 62
 
 
 def signature(each: Group) -> object:
     """What two groups must have in common to be one function."""
-    places = {
-        result: (row, column)
-        for row, statement in enumerate(each.statements)
-        for column, result in enumerate(statement.results)
-    }
-    outer = {value: index for index, value in enumerate(each.live_in)}
-
-    def place(value: SSAValue) -> object:
-        return places.get(value) or outer[value]
-
-    rows = tuple((shape_of_call(s.call, place), len(s.results)) for s in each.statements)
-    return rows, tuple(places[value] for value in each.live_out)
-
-
-def shape_of_call(
-    argument: Argument, place: Callable[[SSAValue], object], parameter: str = ""
-) -> Hashable:
-    """An expression without what may differ where it is one function.
-
-    Args:
-        argument: the expression.
-        place: what stands for a value in it.
-        parameter: the name of the parameter that takes the expression, or ''.
-    """
-    if isinstance(argument, Text):
-        return kind_of(argument.text, parameter)[0] or argument.text
-    if isinstance(argument, Use):
-        return place(argument.value)
-    arguments = argument.arguments
-    parameters = _parameters_of(argument.callee, len(arguments))
-    inner = tuple(
-        [shape_of_call(each, place, told) for each, told in zip(arguments, parameters, strict=True)]
+    wanted = set(each.live_out)
+    return (
+        tuple([(statement.form.skeleton, len(statement.results)) for statement in each.statements]),
+        Links(each.statements).inside(0, len(each.statements)),
+        tuple(
+            [
+                (row, column)
+                for row, statement in enumerate(each.statements)
+                for column, result in enumerate(statement.results)
+                if result in wanted
+            ]
+        ),
     )
-    return argument.callee, argument.form, argument.index, argument.fields, inner
-
-
-# Asked for each piece of each run of statements that might be a function; few are different.
-@lru_cache(maxsize=1 << 14)
-def kind_of(text: str, parameter: str) -> tuple[str, str]:
-    """The type of the parameter that a piece of C++ can be, and a name; empty if it cannot.
-
-    `parameter` is the name of the parameter of the library that takes it: an integer is one only
-    where it is known that the library takes it as a size.
-    """
-    if _INTEGER.match(text):
-        return ("uint32_t", parameter) if parameter in SIZES else ("", "")
-    array = _ARRAY.match(text)
-    if array is not None:
-        return f"const {array[1]}&", "sizes"
-    return next(((t, noun) for pattern, t, noun in _TYPES if pattern.match(text)), ("", ""))
-
-
-@lru_cache(maxsize=1 << 12)
-def _parameters_of(callee: str, count: int) -> tuple[str, ...]:
-    """The names of the parameters of a number of arguments, '' where nobody knows it."""
-    known = PARAMETERS.get(callee.partition("<")[0].rpartition("::")[2], ())
-    return (*known[:count], *[""] * (count - len(known)))

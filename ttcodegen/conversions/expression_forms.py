@@ -1,0 +1,109 @@
+"""Expressions taken apart: what stays the same where equal statements become one function, and what
+such a function is called with."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+
+from xdsl.ir import SSAValue
+
+from ttcodegen.emitc.text import Text
+from ttcodegen.ops.cpp_calls import Argument, Call, Use
+from ttcodegen.ops.cpp_parameters import PARAMETERS, SIZES
+
+_INTEGER = re.compile(r"\d+$")
+_TYPES: Sequence[tuple[re.Pattern[str], str, str]] = tuple(
+    (re.compile(pattern), type_, noun)
+    for pattern, type_, noun in (
+        (r"-?[\d.]+(?:e[+-]?\d+)?f$", "float", "factor"),
+        (r"(?:true|false)$", "bool", "flag"),
+        (r'"', "const char*", "name"),
+        (r"ttnn::Shape\(", "const ttnn::Shape&", "shape"),
+        (r"ttnn::DataType::", "ttnn::DataType", "data_type"),
+        (r"ttnn::Layout::", "ttnn::Layout", "layout"),
+    )
+)
+"""Pieces of C++ that a parameter can stand for: their form, the type and a name for it."""
+_ARRAY = re.compile(r"(std::array<\w+, \d+>)\{")
+
+_VALUE = "\x1c"
+_OPEN = "\x1d"
+_CLOSE = "\x1e"
+_BETWEEN = "\x1f"
+"""What parts of a skeleton are marked by; none of them occurs in C++."""
+
+
+@dataclass(frozen=True, eq=False)
+class Form:
+    """An expression taken apart. It is asked for each time that a statement may be part of a
+    function, so it is made once for each statement."""
+
+    skeleton: str
+    """The expression without its values, and with the type of a parameter in the place of each
+    piece of C++ that one can stand for."""
+    values: tuple[SSAValue, ...]
+    """What the skeleton leaves out, also of a call that an earlier statement has written."""
+    used: tuple[SSAValue, ...]
+    """The same values once each, those of a call before those of the calls in it."""
+    texts: tuple[tuple[str, str], ...]
+    """The pieces of C++ in order, each with the parameter of the library that takes it, or ''."""
+
+
+def form_of(expression: Argument) -> Form:
+    """Takes an expression apart."""
+    skeleton: list[str] = []
+    values: list[SSAValue] = []
+    used: dict[SSAValue, None] = {}
+    texts: list[tuple[str, str]] = []
+
+    def take(argument: Argument, parameter: str) -> None:
+        if isinstance(argument, Text):
+            text = argument.text
+            texts.append((text, parameter))
+            skeleton.append(kind_of(text, parameter)[0] or text)
+        elif isinstance(argument, Use):
+            skeleton.append(_VALUE)
+            values.append(argument.value)
+        else:
+            take_call(argument)
+
+    def take_call(call: Call) -> None:
+        skeleton.extend((_OPEN, call.callee, call.form, str(call.index), *call.fields, _OPEN))
+        arguments = call.arguments
+        for each in arguments:
+            if isinstance(each, Use):
+                used[each.value] = None
+        for each, told in zip(arguments, _parameters_of(call.callee, len(arguments)), strict=True):
+            take(each, told)
+        skeleton.append(_CLOSE)
+
+    if isinstance(expression, Use):
+        used[expression.value] = None
+    take(expression, "")
+    return Form(_BETWEEN.join(skeleton), tuple(values), tuple(used), tuple(texts))
+
+
+# Asked for each piece of each statement; few are different.
+@lru_cache(maxsize=1 << 14)
+def kind_of(text: str, parameter: str) -> tuple[str, str]:
+    """The type of the parameter that a piece of C++ can be, and a name; empty if it cannot.
+
+    `parameter` is the name of the parameter of the library that takes it: an integer is one only
+    where it is known that the library takes it as a size.
+    """
+    if _INTEGER.match(text):
+        return ("uint32_t", parameter) if parameter in SIZES else ("", "")
+    array = _ARRAY.match(text)
+    if array is not None:
+        return f"const {array[1]}&", "sizes"
+    return next(((t, noun) for pattern, t, noun in _TYPES if pattern.match(text)), ("", ""))
+
+
+@lru_cache(maxsize=1 << 12)
+def _parameters_of(callee: str, count: int) -> tuple[str, ...]:
+    """The names of the parameters of a number of arguments, '' where nobody knows it."""
+    known = PARAMETERS.get(callee.partition("<")[0].rpartition("::")[2], ())
+    return (*known[:count], *[""] * (count - len(known)))

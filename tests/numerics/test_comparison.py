@@ -19,13 +19,12 @@ from ttcodegen.numerics.comparison import (
     OutputCheck,
     check_output,
     compare,
-    device_tolerance,
     golden_tolerance,
     report,
 )
+from ttcodegen.numerics.tolerances import EQUAL, SIXTEEN_BITS, VECTOR_ENGINE
 
-BF16, F32 = device_tolerance(DataType.BFLOAT16), device_tolerance(DataType.FLOAT32)
-EXACT = device_tolerance(DataType.INT32)
+BF16, F32 = SIXTEEN_BITS, VECTOR_ENGINE
 GOLDEN = golden_tolerance(DataType.BFLOAT16, False, True)
 GOLDEN_F32 = golden_tolerance(DataType.FLOAT32, False, True)
 WAVE = np.sin(np.arange(1000, dtype=np.float64)).astype(np.float32)
@@ -188,10 +187,10 @@ def test_bf16_arrays() -> None:
 
 def test_integers_are_exact() -> None:
     numbers = np.arange(100)
-    assert compare(numbers.astype(np.int32), numbers, EXACT).passed
+    assert compare(numbers.astype(np.int32), numbers, EQUAL).passed
     wrong = numbers.copy()
     wrong[50] = 51
-    agreement = compare(wrong, numbers, EXACT)
+    agreement = compare(wrong, numbers, EQUAL)
     assert not agreement.passed
     assert agreement.max_abs_err == 1
     assert "only 99.00% of the elements are equal" in agreement.reason
@@ -212,7 +211,7 @@ def test_large_arrays_are_compared_in_parts() -> None:
 
 
 def test_64_bit_integers_keep_their_bits() -> None:
-    assert not compare(np.array([2**62 + 1]), np.array([2**62]), EXACT).passed
+    assert not compare(np.array([2**62 + 1]), np.array([2**62]), EQUAL).passed
 
 
 @settings(deadline=None)

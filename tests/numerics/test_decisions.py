@@ -6,8 +6,9 @@ import numpy as np
 
 from ttcodegen.dialects.datatypes import DataType
 from ttcodegen.dialects.placement import TensorPlacement
-from ttcodegen.numerics.comparison import EXACT, compare_decided, compare_drawn
+from ttcodegen.numerics.comparison import compare_decided, compare_drawn
 from ttcodegen.numerics.interpreter import PerturbedTensor
+from ttcodegen.numerics.tolerances import EQUAL
 
 
 def perturbed(data_type, seed=0):
@@ -19,21 +20,21 @@ def test_an_undecided_element_is_excused():
     expected = np.array([3, 5, 7, 9, 11])
     actual = np.array([3, 6, 7, 9, 11])
     undecided = np.array([False, True, False, False, False])
-    assert compare_decided(actual, expected, EXACT, undecided).passed
-    assert not compare_decided(actual, expected, EXACT, np.zeros(5, dtype=bool)).passed
+    assert compare_decided(actual, expected, EQUAL, undecided).passed
+    assert not compare_decided(actual, expected, EQUAL, np.zeros(5, dtype=bool)).passed
 
 
 def test_a_decided_element_is_never_excused():
     expected = np.array([3, 5, 7, 9, 11])
     actual = np.array([4, 6, 7, 9, 11])
     undecided = np.array([False, True, False, False, False])
-    assert not compare_decided(actual, expected, EXACT, undecided).passed
+    assert not compare_decided(actual, expected, EQUAL, undecided).passed
 
 
 def test_an_output_that_hangs_on_rounding_as_a_whole_is_compared_as_it_is():
     expected = np.array([3, 5, 7, 9])
     actual = np.array([4, 5, 7, 9])
-    assert not compare_decided(actual, expected, EXACT, np.ones(4, dtype=bool)).passed
+    assert not compare_decided(actual, expected, EQUAL, np.ones(4, dtype=bool)).passed
 
 
 def test_what_a_data_type_holds_as_it_is_stays():

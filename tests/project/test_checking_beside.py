@@ -11,6 +11,7 @@ import pytest
 
 from ttcodegen.compilation import CompileOptions, compile_module
 from ttcodegen.diagnostics import CompileError, Source
+from ttcodegen.numerics.tolerances import VECTOR_ENGINE, Tolerance
 from ttcodegen.project import checking
 from ttcodegen.project.building import BuiltProject
 from ttcodegen.project.toolchain import BuildError, Toolchain
@@ -39,6 +40,9 @@ class Runs:
         assert self.executed.wait(WAIT)
         return self.result(inputs)
 
+    def output_tolerances(self, _: str) -> list[Tolerance]:
+        return [VECTOR_ENGINE]
+
 
 def test_the_cpp_runs_beside_numpy(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     compiled = compile_module(SOURCE, CompileOptions("double"))
@@ -57,6 +61,10 @@ def test_the_cpp_runs_beside_numpy(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     checks = checking.check_project(SOURCE, compiled, tmp_path, TOOLCHAIN)
     assert [check.passed for check in checks] == [True]
     assert checks[0].to_json()["bounds"] == {"correlation": 0.9999, "range_error": 0.001}
+    assert checking.output_lines(checks) == [
+        "  double, y: correlation 1.000000 (at least 0.9999), largest error 0 (at most 0.1% of the "
+        "range)"
+    ]
     summary = checking.check_summary(checks, Path("out"))
     assert summary == (
         "checked: 1 output agrees between C++, flatbuffer and source "

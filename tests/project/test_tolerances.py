@@ -6,13 +6,15 @@ import pytest
 
 from ttcodegen.compilation import CompileOptions, compile_module
 from ttcodegen.diagnostics import Source
-from ttcodegen.emission.tolerances import (
+from ttcodegen.flatbuffer.reader import read_ttnn
+from ttcodegen.numerics.interpreter import Interpreter
+from ttcodegen.numerics.tolerances import (
     EQUAL,
     FEW_BITS,
     MATRIX_ENGINE,
     SIXTEEN_BITS,
     VECTOR_ENGINE,
-    OutputTolerance,
+    Tolerance,
 )
 
 EXP = '%0 = "ttir.exp"(%x) : (tensor<32x32xf32>) -> tensor<32x32xf32>'
@@ -52,7 +54,7 @@ NARROWED = (
     ],
 )
 def test_tolerances_follow_from_what_an_output_is_computed_of(
-    body: str, result: str, expected: OutputTolerance
+    body: str, result: str, expected: Tolerance
 ) -> None:
     type_ = body.rpartition("-> ")[2]
     text = (
@@ -61,3 +63,44 @@ def test_tolerances_follow_from_what_an_output_is_computed_of(
     compiled = compile_module(Source("t.mlir", text), CompileOptions("m"))
     (output,) = compiled.description.functions[0].outputs
     assert output.tolerance == expected
+
+
+MATMUL = (
+    '{result} = "ttnn.matmul"({a}, %w) <{{compute_config = #ttnn.device_compute_kernel_config<'
+    "math_fidelity = lofi, math_approx_mode = false, fp32_dest_acc_en = true>}}> "
+    ": (tensor<32x32xf32>, tensor<32x32xf32>) -> tensor<32x32xf32>"
+)
+PERMUTE = (
+    '%p = "ttnn.permute"(%x) <{permutation = array<i64: 1, 0>}> '
+    ": (tensor<32x32xf32>) -> tensor<32x32xf32>"
+)
+
+
+def product(operand: str) -> str:
+    return MATMUL.format(result="%0", a=operand)
+
+
+@pytest.mark.parametrize(
+    ("body", "expected"),
+    [
+        (EXP, VECTOR_ENGINE),
+        # What is cut to few bits is the same in both runs, but for what was computed before.
+        (product("%x"), MATRIX_ENGINE),
+        (f"{PERMUTE}\n{product('%p')}", MATRIX_ENGINE),
+        (EXP.replace("%0", "%e") + "\n" + product("%e"), FEW_BITS),
+        (NARROWED, VECTOR_ENGINE),
+        (EXP.replace("%0", "%e") + "\n" + NARROWED.replace("%x", "%e"), SIXTEEN_BITS),
+    ],
+)
+def test_runs_of_one_program_are_held_together_as_closely_as_the_engines_let_them(
+    body: str, expected: Tolerance
+) -> None:
+    square = "tensor<32x32xf32>"
+    text = (
+        f"func.func @f(%x: {square}, %w: {square}) -> {square} {{\n"
+        f"{body.replace('ttir.', 'ttnn.')}\n"
+        f"return %0 : {square}\n}}\n"
+    )
+    compiled = compile_module(Source("t.mlir", text), CompileOptions("m"))
+    interpreter = Interpreter(read_ttnn(compiled.flatbuffer))
+    assert interpreter.output_tolerances("f") == [expected]

@@ -17,8 +17,9 @@ from xdsl.ir import SSAValue
 
 from ttcodegen.dialects.datatypes import element_of, normalized_data_type, numpy_name, shape_of
 from ttcodegen.dialects.operation import CatalogueOp
-from ttcodegen.numerics.comparison import Tolerance, compare
+from ttcodegen.numerics.comparison import compare
 from ttcodegen.numerics.rounding import in_compute_dtype, rounded_for_device
+from ttcodegen.numerics.tolerances import EQUAL, Tolerance
 from ttcodegen.ops.definition import Call, ResultInfo
 
 assert ml_dtypes is not None
@@ -39,7 +40,6 @@ _STABLE = {
     "bfloat16": Tolerance(0.998, 0.05, 0.01, spread=2.0**-6, rounding=2.0**-7),
     "float32": Tolerance(0.998, 0.05, 0.01, spread=2.0**-12, rounding=2.0**-7),
 }
-_EXACT = Tolerance(1.0, 0.0, 0.0, spread=0.0, rounding=0.0)
 
 MOVING = frozenset(
     """
@@ -212,7 +212,7 @@ def is_computable(op_name: str, array: np.ndarray) -> bool:
 
 
 def _require_stable(value: SSAValue, runs: Sequence[np.ndarray]) -> None:
-    tolerance = _STABLE[_device_dtype(value)] if runs[0].dtype.kind == "f" else _EXACT
+    tolerance = _STABLE[_device_dtype(value)] if runs[0].dtype.kind == "f" else EQUAL
     for other in runs[1:]:
         if other is not runs[0] and not compare(other, runs[0], tolerance).passed:
             raise Rejected("rounding decides about a result")

@@ -249,7 +249,7 @@ def _build_and_check(
         with runner.stage("build"):
             build_project(options.out, compiled.description.name, toolchain, options.kind or "both")
         return ExitStatus.DONE
-    from ttcodegen.project.checking import check_project, check_summary
+    from ttcodegen.project.checking import check_project, check_summary, output_lines
 
     reference = None
     if options.golden is not None:
@@ -269,6 +269,8 @@ def _build_and_check(
         )
     for reason in (reason for check in checks for reason in check.reasons):
         tell(Level.ERROR, f"error: {reason}")
+    for line in output_lines(checks):
+        tell(Level.INFO, line)
     tell(Level.INFO, check_summary(checks, options.out))
     if not all(check.passed for check in checks):
         return ExitStatus.MISMATCH

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     import numpy as np
 
     from ttcodegen.emission.structure import Structure
-    from ttcodegen.emission.tolerances import OutputTolerance
+    from ttcodegen.numerics.tolerances import Tolerance
 
 MAX_RANK = 8
 """The highest rank of a tensor of tt-metal (0.70.1: `MAX_NUM_DIMENSIONS`)."""
@@ -101,15 +101,15 @@ class TensorDescription:
     """The numpy dtype of the source's element type."""
     drawing: Drawing | None = None
     """None draws what suits the type and the kind."""
-    tolerance: OutputTolerance | None = None
+    tolerance: Tolerance | None = None
     """Of an output: how closely a card can meet it."""
 
     @property
-    def effective_tolerance(self) -> OutputTolerance:
+    def effective_tolerance(self) -> Tolerance:
         """How closely a card can meet an output; without better knowledge by its type."""
-        from ttcodegen.emission.tolerances import tolerance_of_type
+        from ttcodegen.emission.tolerances import source_tolerance
 
-        return self.tolerance or tolerance_of_type(self.data_type, self.source_dtype)
+        return self.tolerance or source_tolerance(self.data_type, self.source_dtype)
 
     @property
     def effective_drawing(self) -> Drawing:

@@ -22,36 +22,11 @@ from typing import Any, Literal
 import numpy as np
 
 from ttcodegen.dialects.datatypes import DataType
+from ttcodegen.numerics.tolerances import EQUAL, Tolerance, tolerance_of_type
 
 Measure = Literal["correlation", "relative error", "agreement", "statistics", "none"]
 
 
-@dataclass(frozen=True)
-class Tolerance:
-    """How far an output may be from what was expected."""
-
-    correlation: float
-    """The least correlation of outputs that vary."""
-    range_error: float
-    """The largest error, as a part of the range of the expected output; infinite for no bound."""
-    relative_error: float
-    """The largest error of outputs that do not vary, as a part of their magnitude."""
-    spread: float
-    """The standard deviation, as a part of the root mean square, up to which an output counts as
-    one that does not vary: so much that rounding is not what correlation sees."""
-    rounding: float
-    """An error, as a part of the magnitude, that is in order whatever the range."""
-    agreement: float = 1.0
-    """The least part of integers or booleans that has to be equal."""
-
-
-# Block floats are no results of programs; if one is, bf16 (to which it is read out) is its measure.
-_BF16 = Tolerance(0.999, 0.02, 0.02, spread=2.0**-6, rounding=2.0**-7)
-_F32 = Tolerance(0.9999, 0.001, 0.001, spread=2.0**-14, rounding=2.0**-20)
-# Operands of the matrix engine are cut, not rounded: what differs in the last bit of a float may
-# differ in the last of 11 bits then.
-_F32_IN_ENGINE = Tolerance(0.9995, 0.01, 0.01, spread=2.0**-10, rounding=2.0**-12)
-EXACT = Tolerance(1.0, 0.0, 0.0, spread=0.0, rounding=0.0)
 _GOLDEN_BF16 = Tolerance(0.99, math.inf, 0.05, spread=2.0**-6, rounding=0.0)
 _GOLDEN_F32 = Tolerance(0.99, math.inf, 0.05, spread=2.0**-12, rounding=0.0)
 # What a framework computes is rounded otherwise, but no less.
@@ -67,27 +42,17 @@ NEGLIGIBLE = 1e-6
 """An error below which even zero is met."""
 
 
-def device_tolerance(data_type: DataType, through_engine: bool = False) -> Tolerance:
-    """What the C++ run may differ from the flatbuffer run in an output of that data type, with the
-    matrix engine on the way or without it."""
-    if not data_type.is_float:
-        return EXACT
-    if data_type is not DataType.FLOAT32:
-        return _BF16
-    return _F32_IN_ENGINE if through_engine else _F32
-
-
 def golden_tolerance(data_type: DataType, exact: bool, depends_on_floats: bool) -> Tolerance:
     """What the flatbuffer run may differ from the golden; `exact` for integers and booleans."""
     if not exact:
         return _GOLDEN_F32 if data_type is DataType.FLOAT32 else _GOLDEN_BF16
-    return _GOLDEN_DECISIONS if depends_on_floats else EXACT
+    return _GOLDEN_DECISIONS if depends_on_floats else EQUAL
 
 
 def reference_tolerance(dtype: np.dtype[Any], depends_on_floats: bool) -> Tolerance:
     """What the C++ run may differ from what a framework computed, in results of that dtype."""
     if dtype.kind in "biu":
-        return _GOLDEN_DECISIONS if depends_on_floats else EXACT
+        return _GOLDEN_DECISIONS if depends_on_floats else EQUAL
     return _REFERENCE_F32 if dtype.name in ("float32", "float64") else _REFERENCE_BF16
 
 
@@ -416,7 +381,7 @@ def check_output(
     golden: np.ndarray,
     depends_on_floats: bool,
     drawn: bool = False,
-    through_engine: bool = False,
+    tolerance: Tolerance | None = None,
 ) -> OutputCheck:
     """Checks one output.
 
@@ -427,24 +392,25 @@ def check_output(
         golden: the output of the golden; its dtype tells integers and booleans from floats.
         depends_on_floats: whether floats took part in computing integers or booleans.
         drawn: whether random numbers took part in computing the output.
-        through_engine: whether the matrix engine took part in it.
+        tolerance: what the C++ run may differ from the interpreter; without one what suits the
+            data type.
     """
     if drawn:
         measured = None if cpp is None else compare_drawn(cpp, flatbuffer)
         return OutputCheck(function, name, measured, compare_drawn(flatbuffer, golden))
-    device, tolerance = None, None
+    device, bounds = None, None
     if cpp is not None:
-        tolerance = device_tolerance(data_type, through_engine)
+        bounds = tolerance or tolerance_of_type(data_type)
         # Booleans are exact although the device holds them as floats.
         expected = flatbuffer
         if golden.dtype.kind == "b" and not np.isnan(flatbuffer).any():
-            expected, tolerance = flatbuffer != 0, EXACT
-        device = compare(cpp, expected, tolerance)
+            expected, bounds = flatbuffer != 0, EQUAL
+        device = compare(cpp, expected, bounds)
     exact = _is_exact(golden)
     against_golden = compare(
         flatbuffer, golden, golden_tolerance(data_type, exact, depends_on_floats)
     )
-    return OutputCheck(function, name, device, against_golden, bounds=tolerance)
+    return OutputCheck(function, name, device, against_golden, bounds=bounds)
 
 
 def report(checks: Sequence[OutputCheck]) -> dict[str, Any]:

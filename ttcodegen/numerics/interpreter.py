@@ -22,7 +22,9 @@ from ttcodegen.dialects.placement import TensorPlacement
 from ttcodegen.flatbuffer import program as file
 from ttcodegen.numerics.execution import ExecutionError, Executor, Function, Observer, Step
 from ttcodegen.numerics.oversize import oversize_reason
+from ttcodegen.numerics.repeatability import output_tolerances
 from ttcodegen.numerics.rounding import in_storage_dtype, rounded_for_device
+from ttcodegen.numerics.tolerances import Tolerance
 from ttcodegen.ops.cpp_calls import COMPUTE_CONFIG_ATTRIBUTE, MATMUL_CONFIG_ATTRIBUTE
 from ttcodegen.ops.definition import REQUIRED, TTNN, Definition, TTNNDefinition
 
@@ -105,6 +107,7 @@ class FileInterpreter:
         observe: Observer | None,
         rounds: bool,
     ) -> None:
+        self._functions = functions
         self._executor = Executor(functions, observe)
         self._records = {record.name: record for record in records}
         self._rounds = rounds
@@ -128,6 +131,11 @@ class FileInterpreter:
             in_storage_dtype(array, DataType.from_mlir(type_.data_type))
             for array, type_ in zip(results, types, strict=True)
         ]
+
+    def output_tolerances(self, name: str) -> list[Tolerance]:
+        """How closely another run of a function that computes the same, in other orders of
+        summation, meets each output of `run`."""
+        return output_tolerances(self._functions, name)
 
     def run_carried(
         self, name: str, inputs: Sequence[np.ndarray]

@@ -14,6 +14,7 @@ from ttcodegen.flatbuffer.ttm_reader import is_ttm, read_ttm
 from ttcodegen.numerics.device_interpreter import DeviceInterpreter
 from ttcodegen.numerics.execution import Observer
 from ttcodegen.numerics.interpreter import Interpreter
+from ttcodegen.numerics.tolerances import Tolerance
 
 LoweredBinary = Binary | DeviceBinary
 
@@ -23,6 +24,11 @@ class LoweredInterpreter(Protocol):
 
     def run(self, name: str, inputs: Sequence[np.ndarray]) -> list[np.ndarray]:
         """The outputs of a function in the numpy dtypes of their data types."""
+        ...
+
+    def output_tolerances(self, name: str) -> list[Tolerance]:
+        """How closely another run of a function that computes the same, in other orders of
+        summation, meets each output."""
         ...
 
 

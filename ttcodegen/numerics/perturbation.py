@@ -6,9 +6,9 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 import numpy as np
 
-from ttcodegen.dialects.datatypes import DataType
-from ttcodegen.numerics.comparison import compare, device_tolerance
+from ttcodegen.numerics.comparison import compare
 from ttcodegen.numerics.lowered import LoweredBinary, interpreter_of
+from ttcodegen.numerics.tolerances import Tolerance
 
 PERTURBED_RUNS = 8
 """How often a program is run."""
@@ -52,15 +52,18 @@ def undecided_places(
 
 def coarse_outputs(
     expected: Sequence[np.ndarray],
-    outputs: Sequence[int],
+    outputs: Mapping[int, Tolerance],
     runs: Iterable[Sequence[np.ndarray]],
 ) -> set[int]:
-    """Those of the f32 outputs that were computed through bf16: other roundings move them further
-    than f32 is allowed to."""
-    tolerance = device_tolerance(DataType.FLOAT32)
+    """Those of the outputs that other roundings move further than their tolerances allow: decisions
+    that hang on rounding (an argmax, a comparison) took part in computing them."""
     found: set[int] = set()
     for results in runs:
-        found |= {i for i in outputs if not compare(results[i], expected[i], tolerance).passed}
+        found |= {
+            i
+            for i, tolerance in outputs.items()
+            if not compare(results[i], expected[i], tolerance).passed
+        }
         if len(found) == len(outputs):
             break
     return found

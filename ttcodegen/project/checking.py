@@ -18,11 +18,8 @@ import numpy as np
 from xdsl.dialects.func import FuncOp
 
 from ttcodegen.diagnostics import CompileError, Source
-from ttcodegen.dialects.datatypes import DataType
-from ttcodegen.emission.tolerances import EQUAL, VECTOR_ENGINE
 from ttcodegen.frontends import source_module
 from ttcodegen.numerics.comparison import (
-    EXACT,
     Agreement,
     OutputCheck,
     check_output,
@@ -35,6 +32,7 @@ from ttcodegen.numerics.golden import Golden
 from ttcodegen.numerics.lowered import LoweredInterpreter, interpreter_of, read_flatbuffer
 from ttcodegen.numerics.perturbation import coarse_outputs, perturbed_runs, undecided_places
 from ttcodegen.numerics.shared_conversions import shared_conversions
+from ttcodegen.numerics.tolerances import EQUAL, SIXTEEN_BITS, Tolerance
 from ttcodegen.numerics.usage import depends_on_draws, depends_on_floats
 from ttcodegen.project.background import Background
 from ttcodegen.project.building import BUILD_FOLDER, Kind, build_project
@@ -79,6 +77,8 @@ class FunctionRuns(FunctionInputs):
     flatbuffer: tuple[np.ndarray, ...]
     depends_on_floats: tuple[bool, ...]
     drawn: tuple[bool, ...]
+    tolerances: tuple[Tolerance, ...]
+    """What the C++ may differ from the flatbuffer run."""
 
 
 def check_project(
@@ -140,6 +140,35 @@ def check_project(
         checks = against_reference(checks, runs, outputs, reference)
     _write_report(out, {**report(checks), "seed": seed})
     return checks
+
+
+def output_lines(checks: Sequence[OutputCheck]) -> list[str]:
+    """A line for each of the first outputs: how far the C++ is from the flatbuffer run, and what
+    was allowed."""
+    measured = [
+        (check, check.device, check.bounds)
+        for check in checks
+        if check.device is not None and check.bounds is not None
+    ]
+    lines = [
+        f"  {check.function}, {check.name}: {_figures(device, bounds)}"
+        for check, device, bounds in measured[:_MOST_LINES]
+    ]
+    rest = len(measured) - len(lines)
+    return [*lines, f"  {_counted(rest, 'more output')}"] if rest else lines
+
+
+def _figures(agreement: Agreement, bounds: Tolerance) -> str:
+    if agreement.measure == "correlation":
+        return (
+            f"correlation {agreement.value:.6f} (at least {bounds.correlation:g}), largest error "
+            f"{agreement.max_abs_err:.3g} (at most {bounds.range_error:.1%} of the range)"
+        )
+    if agreement.measure == "relative error":
+        return f"relative error {agreement.value:.3g} (at most {bounds.relative_error:g})"
+    if agreement.measure == "agreement":
+        return f"{agreement.value:.1%} of the elements equal (at least {bounds.agreement:.0%})"
+    return "nothing to compare" if agreement.passed else "not comparable"
 
 
 def check_summary(checks: Sequence[OutputCheck], out: Path) -> str:
@@ -213,7 +242,12 @@ def run_in_numpy(
         expected, lowered = _run_both(golden, interpreter, each, op)
         decisions = tuple(depends_on_floats(module, op))
         drawn = tuple(depends_on_draws(module, op))
-        runs.append(FunctionRuns(each.function, each.inputs, expected, lowered, decisions, drawn))
+        tolerances = tuple(interpreter.output_tolerances(each.function.name))
+        runs.append(
+            FunctionRuns(
+                each.function, each.inputs, expected, lowered, decisions, drawn, tolerances
+            )
+        )
     return runs
 
 
@@ -342,14 +376,14 @@ def check_function(
         An entry for each output.
     """
     checks = _compare_outputs(run, outputs, failure)
-    imprecise = [
-        index
+    imprecise = {
+        index: run.tolerances[index]
         for index, check in enumerate(checks)
-        if run.function.outputs[index].data_type is DataType.FLOAT32
-        and check.device is not None
+        if check.device is not None
         and not check.device.passed
         and check.device.measure in ("correlation", "relative error")
-    ]
+        and run.tolerances[index].allows_less_than(SIXTEEN_BITS)
+    }
     if imprecise:
         perturbed = perturbed_runs(read_flatbuffer(flatbuffer), run.function.name, run.inputs)
         coarse = coarse_outputs(run.flatbuffer, imprecise, perturbed)
@@ -380,7 +414,7 @@ def _without(
     """The check of an output without the places that hang on rounding."""
     if actual is None:
         return check
-    agreement = compare_decided(actual, expected, EXACT, undecided)
+    agreement = compare_decided(actual, expected, EQUAL, undecided)
     return replace(check, device=agreement)
 
 
@@ -390,19 +424,19 @@ def _compare_outputs(
     failure: str | None,
     coarse: Container[int] = (),
 ) -> list[OutputCheck]:
-    """Compares the outputs; those that are `coarse` have been computed through bf16."""
+    """Compares the outputs; rounding moves those that are `coarse` as far as bf16 may differ."""
     checks: list[OutputCheck] = []
     for index, output in enumerate(run.function.outputs):
         check = check_output(
             run.function.name,
             output.name,
-            DataType.BFLOAT16 if index in coarse else output.data_type,
+            output.data_type,
             outputs.get(output.field),
             run.flatbuffer[index],
             run.golden[index],
             run.depends_on_floats[index],
             run.drawn[index],
-            output.effective_tolerance not in (EQUAL, VECTOR_ENGINE),
+            SIXTEEN_BITS if index in coarse else run.tolerances[index],
         )
         if check.device is None:
             reason = failure or "the program did not write it"

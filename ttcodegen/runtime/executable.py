@@ -20,6 +20,7 @@ from ttcodegen.numerics.device_interpreter import DeviceInterpreter
 from ttcodegen.numerics.execution import ExecutionError, Observer
 from ttcodegen.numerics.interpreter import Interpreter, constant_array
 from ttcodegen.numerics.perturbation import PERTURBED_RUNS
+from ttcodegen.numerics.tolerances import Tolerance
 from ttcodegen.project.manifest import read_manifest
 
 if TYPE_CHECKING:
@@ -44,6 +45,10 @@ class Runner(Protocol):
         self, name: str, inputs: Sequence[np.ndarray]
     ) -> tuple[list[np.ndarray], dict[int, np.ndarray]]:
         """The outputs, rounded for their tensors, and the inputs that were overwritten."""
+        ...
+
+    def output_tolerances(self, name: str) -> list[Tolerance]:
+        """How closely another run, in other orders of summation, meets each output."""
         ...
 
 
@@ -190,6 +195,18 @@ class FlatbufferExecutable(ABC):
             self._runner = self._guard(self._make_runner)
         runner, name = self._runner, self.entries[program].name
         return self._guard(lambda: runner.run_carried(name, arguments))
+
+    def output_tolerances(self, program: int) -> list[Tolerance]:
+        """How closely another run of a program that computes the same, in other orders of
+        summation, meets each output of `run`.
+
+        Raises:
+            CompileError: as `run`.
+        """
+        if self._runner is None:
+            self._runner = self._guard(self._make_runner)
+        runner, name = self._runner, self.entries[program].name
+        return self._guard(lambda: runner.output_tolerances(name))
 
     def perturbed_runs(
         self, program: int, arguments: Sequence[np.ndarray]

@@ -11,8 +11,9 @@ from typing import Any, ClassVar
 import numpy as np
 
 from ttcodegen.diagnostics import CompileError
-from ttcodegen.numerics.comparison import Agreement, compare, device_tolerance
+from ttcodegen.numerics.comparison import Agreement, compare
 from ttcodegen.numerics.op_events import OpEvent, observer
+from ttcodegen.numerics.tolerances import tolerance_of_type
 from ttcodegen.project.manifest import read_manifest
 from ttcodegen.rt.commands.command import Command, FileResult
 from ttcodegen.rt.commands.output_checks import device_data_type
@@ -89,7 +90,7 @@ class Compare(Command):
     def _output(
         self, tensor: TensorInfo, actual: np.ndarray, expected: np.ndarray
     ) -> dict[str, Any]:
-        found = compare(actual, expected, device_tolerance(device_data_type(tensor)))
+        found = compare(actual, expected, tolerance_of_type(device_data_type(tensor)))
         text = f"{tensor.name}: {_text(found)}"
         (self.logger.info if found.passed else self.logger.error)(text)
         return {"name": tensor.name, **_json(found)}
@@ -118,7 +119,7 @@ class Compare(Command):
                 for expected, actual in zip(
                     event.outputs, events[other + offset].outputs, strict=True
                 ):
-                    tolerance = device_tolerance(_data_type(expected))
+                    tolerance = tolerance_of_type(_data_type(expected))
                     found = compare(actual, expected, tolerance)
                     if not found.passed:
                         where = event.location or f"op {event.index}"

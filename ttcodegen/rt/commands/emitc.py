@@ -8,21 +8,14 @@ from typing import Any
 import numpy as np
 
 from ttcodegen.diagnostics import CompileError
-from ttcodegen.dialects.datatypes import DataType
 from ttcodegen.flatbuffer.program import Program
-from ttcodegen.numerics.comparison import (
-    EXACT,
-    compare_decided,
-    compare_drawn,
-    device_tolerance,
-)
+from ttcodegen.numerics.comparison import compare_decided, compare_drawn
 from ttcodegen.numerics.perturbation import coarse_outputs, undecided_places
-from ttcodegen.ops.cpp_calls import COMPUTE_CONFIG_ATTRIBUTE
+from ttcodegen.numerics.tolerances import EQUAL, SIXTEEN_BITS, Tolerance
 from ttcodegen.ops.definition import TTNN
 from ttcodegen.rt.commands.output_checks import (
     Check,
     check_against_flatbuffer,
-    device_data_type,
     has_element_bounds,
 )
 from ttcodegen.runtime.executable import (
@@ -117,8 +110,7 @@ class _Comparison:
             for tensor, array in zip(self._outputs, expected, strict=True)
         ]
         self._raw = expected
-        functions = {function.name: function for function in flatbuffer.functions}
-        self._engine = engine_outputs(functions, flatbuffer.entries[index])
+        self._tolerances = flatbuffer.output_tolerances(index)
 
     def checks(self, actual: Sequence[np.ndarray]) -> list[Check]:
         """A check of each output of another run."""
@@ -135,26 +127,26 @@ class _Comparison:
             [] if has_element_bounds(self._arguments) else [i for i in failed if i not in drawn]
         )
         exact = [i for i in doubtful if self._expected[i].dtype.kind in "biu"]
-        floats = [i for i in doubtful if i not in exact and self._is_f32(i)]
+        floats = {
+            i: self._tolerances[i]
+            for i in doubtful
+            if i not in exact and self._tolerances[i].allows_less_than(SIXTEEN_BITS)
+        }
         if floats:
             for i in coarse_outputs(self._raw, floats, self._perturbed()):
-                found[i] = self._check(i, actual[i], DataType.BFLOAT16)
+                found[i] = self._check(i, actual[i], SIXTEEN_BITS)
         if exact:
             written = {i: actual[i] for i in exact}
             for i, places in undecided_places(self._raw, written, self._perturbed()).items():
-                agreement = compare_decided(actual[i], self._expected[i], EXACT, places)
+                agreement = compare_decided(actual[i], self._expected[i], EQUAL, places)
                 found[i] = Check("flatbuffer", agreement)
         return found
 
-    def _is_f32(self, index: int) -> bool:
-        return device_data_type(self._outputs[index]) is DataType.FLOAT32
-
-    def _check(self, index: int, actual: np.ndarray, data_type: DataType | None = None) -> Check:
+    def _check(self, index: int, actual: np.ndarray, tolerance: Tolerance | None = None) -> Check:
         expected = self._expected[index]
-        data_type = data_type or device_data_type(self._outputs[index])
-        tolerance = device_tolerance(data_type, index in self._engine)
+        tolerance = tolerance or self._tolerances[index]
         if expected.dtype.kind == "b":
-            tolerance = EXACT
+            tolerance = EQUAL
         return check_against_flatbuffer(self._arguments, actual, expected, tolerance)
 
     def _perturbed(self) -> Iterator[list[np.ndarray]]:
@@ -164,16 +156,6 @@ class _Comparison:
 def drawn_outputs(functions: Mapping[str, Program], program: Program) -> set[int]:
     """The outputs that random numbers took part in computing: no two generators draw the same."""
     return _outputs_computed_by(functions, program, _draws)
-
-
-def engine_outputs(functions: Mapping[str, Program], program: Program) -> set[int]:
-    """The outputs that the matrix engine took part in computing."""
-
-    def is_in_engine(name: str) -> bool:
-        definition = TTNN.get(name.removeprefix("ttnn."))
-        return definition is not None and COMPUTE_CONFIG_ATTRIBUTE in definition.attributes
-
-    return _outputs_computed_by(functions, program, is_in_engine)
 
 
 def _outputs_computed_by(

@@ -1,0 +1,114 @@
+"""How closely two runs of a lowered program meet that sum up the same in other orders.
+
+What differs in the last bit of a float32 sum stays there until something is cut or rounded:
+operands in the source registers and in the multiplier, sums in narrow destination registers,
+tensors of 16 bits. Then it may make out the last of the bits that are left. What is only moved from
+an input is the same in both runs, and so is what is left of it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from functools import cache
+from typing import TYPE_CHECKING, cast
+
+from ttcodegen.dialects.arithmetic import Arithmetic
+from ttcodegen.dialects.datatypes import DataType
+from ttcodegen.numerics.execution import Function, Step
+from ttcodegen.numerics.tolerances import (
+    EQUAL,
+    FEW_BITS,
+    MATRIX_ENGINE,
+    SIXTEEN_BITS,
+    VECTOR_ENGINE,
+    Tolerance,
+    is_narrow,
+    loosest,
+    tolerance_of_type,
+)
+from ttcodegen.ops.cpp_calls import COMPUTE_CONFIG_ATTRIBUTE
+from ttcodegen.ops.definition import TTIRDefinition, TTNNDefinition
+
+if TYPE_CHECKING:
+    from ttcodegen.numerics.interpreter import DeviceTensor
+
+
+def output_tolerances(functions: Mapping[str, Function], name: str) -> list[Tolerance]:
+    """The tolerance of each output of the function `name`.
+
+    Args:
+        functions: of a program, by name: the function and what it calls.
+        name: of the function whose outputs are compared.
+    """
+
+    @cache
+    def of_calls(callee: str, arguments: tuple[Tolerance, ...]) -> tuple[Tolerance, ...]:
+        function = functions[callee]
+        found = dict(zip(function.arguments, arguments, strict=True))
+        for step in function.steps:
+            operands = [found.get(tensor, EQUAL) for tensor in step.operands]
+            if step.callee is not None:
+                results = of_calls(step.callee, tuple(operands))
+                found.update(zip(step.results, results, strict=True))
+                continue
+            tolerance = _of_step(step, operands)
+            for tensor in step.results:
+                found[tensor] = _rounded(tolerance, _data_type(function, tensor))
+        return tuple([found.get(tensor, EQUAL) for tensor in function.results])
+
+    function = functions[name]
+    inputs = tuple([EQUAL] * len(function.arguments))
+    types = [_data_type(function, tensor) for tensor in function.results]
+    return [
+        loosest(found, tolerance_of_type(type_)) if type_.is_float else EQUAL
+        for found, type_ in zip(of_calls(name, inputs), types, strict=True)
+    ]
+
+
+def _data_type(function: Function, tensor: int) -> DataType:
+    return cast("DeviceTensor", function.tensors[tensor]).placement.data_type
+
+
+def _rounded(tolerance: Tolerance, data_type: DataType) -> Tolerance:
+    """What becomes of a difference in a tensor of a type."""
+    if tolerance is EQUAL or not is_narrow(data_type):
+        return tolerance
+    return loosest(tolerance, SIXTEEN_BITS)
+
+
+def _of_step(step: Step, operands: Sequence[Tolerance]) -> Tolerance:
+    """How closely two runs meet in the results of an op, before they are rounded to their types."""
+    found = loosest(EQUAL, *operands)
+    if not _computes(step):
+        return found
+    return loosest(found, _of_engine(step, differs=found is not EQUAL))
+
+
+def _computes(step: Step) -> bool:
+    """Whether an op computes with floats rather than to move them."""
+    definition = step.definition
+    if isinstance(definition, TTIRDefinition):
+        return not definition.moves and not definition.fills
+    return isinstance(definition, TTNNDefinition) and definition.computes
+
+
+def _of_engine(step: Step, differs: bool) -> Tolerance:
+    """What an engine makes of operands that are the same in both runs or differ."""
+    if step.arithmetic is not None:
+        return _of_arithmetic(step.arithmetic, differs)
+    definition = step.definition
+    in_matrix_engine = (
+        definition.matrix_engine
+        if isinstance(definition, TTIRDefinition)
+        else definition is not None and COMPUTE_CONFIG_ATTRIBUTE in definition.attributes
+    )
+    return MATRIX_ENGINE if in_matrix_engine else VECTOR_ENGINE
+
+
+def _of_arithmetic(arithmetic: Arithmetic, differs: bool) -> Tolerance:
+    bits = min(arithmetic.first_bits, arithmetic.second_bits)
+    if differs and bits < 6:
+        return FEW_BITS
+    if arithmetic.narrow_sums or (differs and bits < 9):
+        return SIXTEEN_BITS
+    return MATRIX_ENGINE

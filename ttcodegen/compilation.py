@@ -27,6 +27,7 @@ if TYPE_CHECKING:
         DataFile,
         FunctionDescription,
         ModuleDescription,
+        ProjectKind,
         TensorDescription,
     )
     from ttcodegen.flatbuffer.writer import Origin
@@ -60,6 +61,8 @@ class CompileOptions:
     """What weights of products become: bfp8_b, bfp4_b, or what they are if empty."""
     overrides: str = ""
     """Decisions for the optimizer, as the text of a JSON file."""
+    kind: ProjectKind = "both"
+    """What the project is for: a shared object, an executable, or both."""
     golden_seed: int | None = None
     """The seed of the inputs whose golden values go into the flatbuffer; None for no values."""
 
@@ -256,6 +259,7 @@ def emit_module(
             emitted.kernels,
             emitted.programs,
             emitted.cpu_functions,
+            options.kind,
         )
     return CompiledModule(description, files, emitted.flatbuffer)
 

@@ -9,8 +9,6 @@
 #include "decoder/src/entry_points.hpp"
 #include "encoder/src/entry_points.hpp"
 #include "support/model.hpp"
-#include "support/npy.hpp"
-#include "support/tensors.hpp"
 
 namespace {
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import dataclasses
+import re
 import subprocess
 from pathlib import Path
 
@@ -79,6 +81,37 @@ def test_it_builds_by_hand_without_warnings(
     np.save(installed / "data" / "constant.npy", changed)
     done = run(installed / "bin" / "tiny_main", "--function", "forward")
     assert "expected the shape (2, 3), found (2, 2)" in done.stderr
+
+
+def test_modules_of_different_kinds_share_what_both_need(
+    compiled: CompiledModule, toolchain: Toolchain, cpu_backend: CPUBackend, tmp_path: Path
+) -> None:
+    """The first one lacks the functions of the C API, the second the command line."""
+    own = ""
+    for kind, name in (("exe", "first"), ("so", "second")):
+        described = dataclasses.replace(compiled.description, kind=kind, name=name)
+        write(dataclasses.replace(compiled, description=described), tmp_path / name)
+        own += f"add_subdirectory({name})\n"
+    head = "cmake_minimum_required(VERSION 3.20)\nproject(both LANGUAGES CXX)\n"
+    (tmp_path / "CMakeLists.txt").write_text(head + own)
+    options = [f"-DCMAKE_MAKE_PROGRAM={toolchain.ninja}"]
+    options += [f"-DCMAKE_CXX_COMPILER={toolchain.compiler}"]
+    options += [f"-DTTCODEGEN_CPU_DIR={cpu_backend.folder}"]
+    build = tmp_path / "build"
+    done = _cmake(toolchain, "-G", "Ninja", "-S", tmp_path, "-B", build, *options)
+    assert done.returncode == 0, done.stderr
+    (unity,) = build.rglob("ttcodegen_support_ttnn.dir/Unity/*.cxx")
+    included = re.findall(r'#include ".*/(\w+)\.cpp"', unity.read_text())
+    assert sorted(included) == ["array", "capi", "model", "npy", "program", "tensors"]
+
+
+def test_what_a_kind_lacks_is_not_built(
+    compiled: CompiledModule, toolchain: Toolchain, tmp_path: Path
+) -> None:
+    described = dataclasses.replace(compiled.description, kind="exe")
+    write(dataclasses.replace(compiled, description=described), tmp_path / "out")
+    with pytest.raises(BuildError, match="was written without a shared object"):
+        build_project(tmp_path / "out", "tiny", toolchain, "so")
 
 
 def test_the_backend_is_found_in_the_cache(

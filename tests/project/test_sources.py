@@ -11,7 +11,7 @@ import pytest
 
 from ttcodegen.compilation import CompiledModule
 from ttcodegen.emission import templates
-from ttcodegen.emission.description import ModuleDescription
+from ttcodegen.emission.description import ModuleDescription, ProjectKind
 from ttcodegen.emission.templates import clang_format_style
 from ttcodegen.emitc.formatting import format_files
 from ttcodegen.project.sources import (
@@ -79,6 +79,39 @@ def test_cmake_lists_the_compiled_files(compiled: CompiledModule) -> None:
     assert "tiny.hpp" not in text
     for path in support_files("ttnn"):
         assert (f"    {path}\n" in text) == path.endswith(".cpp")
+
+
+MOST_SUPPORT = {"both": (13, 2700), "exe": (11, 2250), "so": (11, 2200)}
+"""The most files of support/ and the most lines in them, by what a project is for."""
+_INCLUDE = re.compile(r'^#include "(support/[\w/]+\.hpp|include/ttcodegen/\w+\.h)"', re.MULTILINE)
+
+
+@pytest.mark.parametrize("kind", ["both", "exe", "so"])
+def test_support_is_what_the_kind_of_project_needs(
+    compiled: CompiledModule, kind: ProjectKind
+) -> None:
+    module = dataclasses.replace(compiled.description, kind=kind)
+    sources = render_sources(module)
+    others = render_project_files(module, ["src/tiny.cpp"])
+    assert ("src/main.cpp" in sources) == (kind != "so")
+    assert ("src/capi.cpp" in sources) == (kind != "exe")
+    assert any(path.startswith("include/") for path in others) == (kind != "exe")
+    support = {path: text for path, text in others.items() if path.startswith("support/")}
+    # Whatever is there is included by the sources, directly or not, and all of that is there.
+    pending = [header for text in sources.values() for header in _INCLUDE.findall(text)]
+    reached: set[str] = set()
+    while pending:
+        header = pending.pop()
+        if header not in reached:
+            reached.add(header)
+            pending += _INCLUDE.findall(others[header])
+            pending += _INCLUDE.findall(support.get(header.replace(".hpp", ".cpp"), ""))
+    assert {path for path in support if path.endswith(".hpp")} == {
+        header for header in reached if header.startswith("support/")
+    }
+    files, lines = MOST_SUPPORT[kind]
+    assert len(support) <= files
+    assert sum(text.count("\n") for text in support.values()) <= lines
 
 
 def test_no_path_of_this_machine_is_written(compiled: CompiledModule) -> None:

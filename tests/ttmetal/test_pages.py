@@ -82,7 +82,7 @@ def convert(toolchain: Toolchain, tmp_path_factory: pytest.TempPathFactory) -> C
         file = folder / path
         file.parent.mkdir(parents=True, exist_ok=True)
         file.write_text(text)
-    sources = [Path("support", name) for name in ("array.cpp", "description.cpp", "pages.cpp")]
+    sources = [Path("support", name) for name in ("array.cpp", "pages.cpp")]
     folder.joinpath("shim.cpp").write_text(
         "".join(f'#include "{path}"\n' for path in sources) + SHIM
     )

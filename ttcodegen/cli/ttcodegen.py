@@ -78,8 +78,8 @@ def argument_parser() -> argparse.ArgumentParser:
     add("--write-overrides", metavar="F.json", type=Path, help="write what the optimizer decided, "
         "to be edited and given back")  # fmt: skip
     add("--build", action="store_true", help="build the project for the CPU backend")
-    add("--kind", choices=("so", "exe", "both"), help="what to build: the shared object, the "
-        "executable or both (both; with --check alone, exe)")  # fmt: skip
+    add("--kind", choices=("so", "exe", "both"), help="what the project is for: a shared "
+        "object, an executable, or both (both); --check needs an executable")  # fmt: skip
     add("--check", action="store_true", help="build it, run it on drawn inputs and compare it with "
         "the flatbuffer and with the source, both run in numpy")  # fmt: skip
     add("--golden", metavar="DIR", type=Path, help="with --check: take arguments from DIR/inputs, "
@@ -191,6 +191,7 @@ def _compile(options: argparse.Namespace, source: Source) -> int:
                 optimize=options.optimize,
                 weights=options.weights or "",
                 overrides=_overrides(options),
+                kind="both" if options.kind == "so" and options.check else options.kind or "both",
                 golden_seed=options.seed if options.embed_goldens else None,
             ),
             runner,

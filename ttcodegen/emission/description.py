@@ -172,6 +172,9 @@ class DataFile:
     array: np.ndarray
 
 
+ProjectKind = Literal["so", "exe", "both"]
+
+
 @dataclass(frozen=True)
 class ModuleDescription:
     """A compiled module, as its project describes it."""
@@ -193,6 +196,8 @@ class ModuleDescription:
     """What the manifest says of the device programs."""
     cpu_functions: tuple[Mapping[str, Any], ...] = ()
     """What the manifest says of the functions that run on the CPU between them."""
+    kind: ProjectKind = "both"
+    """What the project is for: a shared object, an executable, or both."""
     weights: tuple[DataFile, ...] = ()
     """Weights whose values are known, under the names that `weight_file` gives."""
     structures: Mapping[str, tuple[Structure, Structure]] = field(
@@ -200,6 +205,16 @@ class ModuleDescription:
     )
     """By the name of a function: how its inputs hang together, as a tuple of what is given by
     place and a dictionary of what is given by name, and how its outputs do."""
+
+    @property
+    def has_library(self) -> bool:
+        """Whether the project has a shared object with a C API."""
+        return self.kind != "exe"
+
+    @property
+    def has_executable(self) -> bool:
+        """Whether the project has a program with a command line."""
+        return self.kind != "so"
 
     def weight_file(self, function: FunctionDescription, weight: TensorDescription) -> str:
         """The name, without folder and ending, of the file with the values of a weight.

@@ -164,7 +164,7 @@ register(
 def _cpp_constant(calls: CppCalls, op: CatalogueOp) -> None:
     result = op.results[0]
     file = calls.data_array(op, result.name_hint or "constant")
-    calls.include_support("tensors.hpp")
+    calls.include_support("tensor.hpp")
     data_type = _placement(op).data_type
     arguments: list[Argument] = [
         Text(cpp_text(file)),

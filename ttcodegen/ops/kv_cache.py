@@ -193,7 +193,7 @@ register(
 
 def _cpp_update(calls: CppCalls, op: CatalogueOp) -> None:
     calls.include(HEADER)
-    calls.include_support("tensors.hpp")
+    calls.include_support("tensor.hpp")
     cache, entry, index = (calls[value] for value in op.operands)
     # The position is an integer of the host, so the device is waited for.
     position = calls.call("support::read_index", index, type="uint32_t")

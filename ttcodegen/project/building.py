@@ -9,8 +9,8 @@ from collections.abc import Generator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal
 
+from ttcodegen.emission.description import ProjectKind
 from ttcodegen.project.build_steps import run_ninja, run_step
 from ttcodegen.project.compiler_facts import cmake_options
 from ttcodegen.project.cpu_backend import CPUBackend, ensure_cpu_backend
@@ -19,8 +19,6 @@ from ttcodegen.project.toolchain import BuildError, Toolchain, first_error
 
 BUILD_FOLDER = "build"
 """The folder in the project; the presets of the project have others."""
-
-Kind = Literal["so", "exe", "both"]
 
 _LOG = "ttcodegen.log"
 _LOCK = "ttcodegen.lock"
@@ -58,7 +56,9 @@ def wait_for_builds(build: Path) -> None:
         fcntl.flock(lock, fcntl.LOCK_SH)
 
 
-def build_project(out: Path, name: str, toolchain: Toolchain, kind: Kind = "both") -> BuiltProject:
+def build_project(
+    out: Path, name: str, toolchain: Toolchain, kind: ProjectKind = "both"
+) -> BuiltProject:
     """Configures and builds the project in `out`, or what changed since it was last built.
 
     Args:
@@ -68,9 +68,17 @@ def build_project(out: Path, name: str, toolchain: Toolchain, kind: Kind = "both
         kind: the shared object, the executable, or both.
 
     Raises:
-        BuildError: if it does not build; the message says where the log is.
+        BuildError: if it does not build; the message says where the log is. Or if the project was
+            written without what is to be built.
     """
     manifest = read_manifest(out) or {}
+    written = manifest.get("kind", "both")
+    if written not in ("both", kind):
+        lacking = "an executable" if written == "so" else "a shared object"
+        raise BuildError(
+            f"the project in '{out}' was written without {lacking}",
+            remedy="write it with --kind both",
+        )
     backend = ensure_cpu_backend(toolchain, str(manifest.get("target", "ttnn")))
     build = out.absolute() / BUILD_FOLDER
     try:
@@ -83,7 +91,7 @@ def build_project(out: Path, name: str, toolchain: Toolchain, kind: Kind = "both
 
 
 def _build(
-    out: Path, name: str, toolchain: Toolchain, kind: Kind, backend: CPUBackend
+    out: Path, name: str, toolchain: Toolchain, kind: ProjectKind, backend: CPUBackend
 ) -> BuiltProject:
     build = out.absolute() / BUILD_FOLDER
     log = build / _LOG

@@ -35,7 +35,7 @@ from ttcodegen.numerics.shared_conversions import shared_conversions
 from ttcodegen.numerics.tolerances import EQUAL, SIXTEEN_BITS, Tolerance
 from ttcodegen.numerics.usage import depends_on_draws, depends_on_floats
 from ttcodegen.project.background import Background
-from ttcodegen.project.building import BUILD_FOLDER, Kind, build_project
+from ttcodegen.project.building import BUILD_FOLDER, build_project
 from ttcodegen.project.reference import Reference, against_reference, given_arguments
 from ttcodegen.project.writer import CHECK_REPORT
 
@@ -43,7 +43,7 @@ if TYPE_CHECKING:
     from xdsl.dialects.builtin import ModuleOp
 
     from ttcodegen.compilation import CompiledModule
-    from ttcodegen.emission.description import FunctionDescription
+    from ttcodegen.emission.description import FunctionDescription, ProjectKind
     from ttcodegen.project.toolchain import Toolchain
 
 _MOST_LINES = 12
@@ -87,7 +87,7 @@ def check_project(
     out: Path,
     toolchain: Toolchain,
     *,
-    kind: Kind = "exe",
+    kind: ProjectKind = "exe",
     seed: int = 0,
     timeout: float = TIMEOUT,
     reference: Mapping[str, Reference] | None = None,
@@ -112,7 +112,7 @@ def check_project(
         BuildError: if the project does not build.
         CompileError: if the program cannot be run in numpy, or the report cannot be written.
     """
-    build_kind: Kind = "exe" if kind == "exe" else "both"
+    build_kind: ProjectKind = "exe" if kind == "exe" else "both"
     name = compiled.description.name
     given = given_arguments(compiled.description, reference or {})
     building = Background(lambda: build_project(out, name, toolchain, build_kind))

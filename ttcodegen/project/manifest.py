@@ -32,6 +32,7 @@ def manifest_text(module: ModuleDescription, hashes: Mapping[str, str]) -> str:
         "target": module.target,
         "arch": module.arch,
         "module": module.name,
+        "kind": module.kind,
         "input_sha256": module.input_hash,
         "functions": [_function(module, function) for function in module.functions],
         "kernels": list(module.kernels),

@@ -11,6 +11,7 @@ from typing import Any
 from ttcodegen.emission.description import (
     FunctionDescription,
     ModuleDescription,
+    ProjectKind,
     TensorDescription,
     TensorKind,
 )
@@ -28,6 +29,10 @@ FLATBUFFER_FILES = {"ttnn": "model.ttnn", "ttmetal": "model.ttm"}
 
 CPU_FUNCTIONS = "src/cpu_functions.cpp"
 _CAPI_TYPES = "include/ttcodegen/capi.h"
+_LIBRARY_SUPPORT = ("support/capi.hpp", "support/capi.cpp", _CAPI_TYPES)
+"""What a project has for its shared object alone."""
+_PROGRAM_SUPPORT = ("support/program.hpp", "support/program.cpp")
+"""What a project has for its executable alone."""
 _COPIED = (".clang-format", "CMakePresets.json")
 _HOST_TYPES: Mapping[str, Mapping[str, Any]] = {
     "ttnn": {
@@ -50,14 +55,19 @@ _MEMORIES = {"dram": "dram", "l1": "l1", "system_memory": "host"}
 
 
 @cache
-def support_files(target: str) -> dict[str, str]:
-    """The C++ files that are the same in each project of a target, with what CMake needs for them,
-    by path."""
+def support_files(target: str, kind: ProjectKind = "both") -> dict[str, str]:
+    """The C++ files that are the same in each project of a target and kind, with what CMake needs
+    for them, by path."""
     files: dict[str, str] = {}
     for folder in ("support", f"support_{target}"):
         for entry in TEMPLATES.joinpath(folder).iterdir():
             files[f"support/{entry.name}"] = entry.read_text("utf-8")
-    return {path: files[path] for path in sorted(files)} | {_CAPI_TYPES: template_text(_CAPI_TYPES)}
+    files = {path: files[path] for path in sorted(files)} | {
+        _CAPI_TYPES: template_text(_CAPI_TYPES)
+    }
+    for path in {"exe": _LIBRARY_SUPPORT, "so": _PROGRAM_SUPPORT, "both": ()}[kind]:
+        del files[path]
+    return files
 
 
 def render_sources(module: ModuleDescription) -> dict[str, str]:
@@ -65,7 +75,8 @@ def render_sources(module: ModuleDescription) -> dict[str, str]:
     environment = template_environment()
     context = _context(module)
     context["functions"] = [_function_context(module, function) for function in module.functions]
-    names = ("entry_points.hpp", "entry_points.cpp", "main.cpp", "capi.cpp")
+    names = ["entry_points.hpp", "entry_points.cpp"]
+    names += ["main.cpp"] * module.has_executable + ["capi.cpp"] * module.has_library
     return {
         f"src/{name}": environment.get_template(f"{name}.jinja").render(context) for name in names
     }
@@ -91,18 +102,19 @@ def render_project_files(
     )
     context["cpu_functions"] = CPU_FUNCTIONS
     context["has_tuning"] = "src/tuning.hpp" in module_sources
-    context["support_sources"] = [p for p in support_files(module.target) if p.endswith(".cpp")]
-    templates = {
-        "CMakeLists.txt": "CMakeLists.txt.jinja",
-        "README.md": "README.md.jinja",
-        f"include/{module.name}.h": "module_capi.h.jinja",
-    }
+    support = support_files(module.target, module.kind)
+    context["support_sources"] = [path for path in support if path.endswith(".cpp")]
+    binaries = [module.name] * module.has_library + [f"{module.name}_main"] * module.has_executable
+    context["binaries"] = " ".join(binaries)
+    templates = {"CMakeLists.txt": "CMakeLists.txt.jinja", "README.md": "README.md.jinja"}
+    if module.has_library:
+        templates[f"include/{module.name}.h"] = "module_capi.h.jinja"
     rendered = {
         path: environment.get_template(template).render(context)
         for path, template in templates.items()
     }
     copied = {path: template_text(path) for path in _COPIED}
-    return {**rendered, **copied, **support_files(module.target)}
+    return {**rendered, **copied, **support}
 
 
 def _context(module: ModuleDescription) -> dict[str, Any]:
@@ -117,6 +129,8 @@ def _context(module: ModuleDescription) -> dict[str, Any]:
         ),
         "version": __version__,
         "target": module.target,
+        "has_library": module.has_library,
+        "has_executable": module.has_executable,
         "support_target": f"ttcodegen_support_{module.target}",
         "types": _HOST_TYPES[module.target],
         "release": module.release,

@@ -6,6 +6,13 @@
 #include <string>
 #include <vector>
 
+// Declared, not included: arrays need no more of the library.
+namespace tt::tt_metal {
+
+enum class DataType;
+
+}  // namespace tt::tt_metal
+
 namespace support {
 
 /// The types that elements of an array on the host can have. The numbers are part of the C API.
@@ -28,8 +35,14 @@ enum class ElementType : std::int32_t {
 /// Bytes of one element.
 std::size_t element_size(ElementType type);
 
+/// The type of the elements that a tensor of that data type gives and takes on the host.
+ElementType element_type(tt::tt_metal::DataType data_type);
+
 /// The name that numpy (with ml_dtypes) has for the type, "float32" for instance.
 const char* element_name(ElementType type);
+
+/// The name of the data type, "bfloat16" or "bfloat8_b" for instance.
+const char* data_type_name(tt::tt_metal::DataType data_type);
 
 bool is_element_type(std::int32_t number);
 bool is_floating(ElementType type);
@@ -68,5 +81,17 @@ std::vector<std::byte> stored(std::span<const double> values, ElementType type);
 
 /// The element at `index` of row-major `data`, as a double.
 double element_at(ElementType type, const void* data, std::uint64_t index);
+
+/// Reads a .npy file (versions 1 to 3) of booleans, integers or floats of any byte order.
+///
+/// bfloat16 arrays of ml_dtypes, which numpy stores as two-byte records, are read as such.
+/// @throws std::runtime_error, with the path, if the file cannot be read or is not such a file.
+Array read_npy(const std::string& path);
+
+/// Writes a .npy file of version 1; bfloat16 is stored as float32, which loses nothing.
+/// @throws std::runtime_error, with the path, if the file cannot be written.
+void write_npy(const std::string& path, const ArrayView& array);
+
+bool file_exists(const std::string& path);
 
 }  // namespace support

@@ -10,7 +10,6 @@
 #include <vector>
 
 #include "support/model.hpp"
-#include "support/tensors.hpp"
 
 namespace support::capi {
 
@@ -179,6 +178,23 @@ void require_version(std::uint32_t api_version) {
                 " of the API, the library has version " + std::to_string(TTCODEGEN_API_VERSION));
 }
 
+std::span<const TensorDescription> tensors_of(const Module& module, std::size_t function,
+                                              Group group) noexcept {
+    if (function >= module.functions.size()) {
+        return {};
+    }
+    const Function& found = module.functions[function];
+    switch (group) {
+        case Group::inputs:
+            return found.inputs;
+        case Group::weights:
+            return found.weights;
+        case Group::outputs:
+            return found.outputs;
+    }
+    return {};
+}
+
 ttcodegen_model* opened(const Module& module, const char* data, Device device) {
     return new ttcodegen_model{{}, Model(module, data == nullptr ? "" : data, std::move(device))};
 }
@@ -224,30 +240,16 @@ const char* function_name(const Module& module, std::size_t function) noexcept {
     return function < module.functions.size() ? module.functions[function].name : nullptr;
 }
 
-std::span<const TensorDescription> inputs(const Module& module, std::size_t function) noexcept {
-    if (function >= module.functions.size()) {
-        return {};
-    }
-    return module.functions[function].inputs;
+std::size_t function_count(const Module& module) noexcept { return module.functions.size(); }
+
+std::size_t count(const Module& module, std::size_t function, Group group) noexcept {
+    return tensors_of(module, function, group).size();
 }
 
-std::span<const TensorDescription> weights(const Module& module, std::size_t function) noexcept {
-    if (function >= module.functions.size()) {
-        return {};
-    }
-    return module.functions[function].weights;
-}
-
-std::span<const TensorDescription> outputs(const Module& module, std::size_t function) noexcept {
-    if (function >= module.functions.size()) {
-        return {};
-    }
-    return module.functions[function].outputs;
-}
-
-int describe(std::span<const TensorDescription> tensors, std::size_t index,
+int describe(const Module& module, std::size_t function, Group group, std::size_t index,
              ttcodegen_tensor* result) noexcept {
     return guarded([&] {
+        const auto tensors = tensors_of(module, function, group);
         require(result != nullptr, "the place for the description is NULL");
         require(index < tensors.size(), "there is no tensor " + std::to_string(index) +
                                             ", the function has " + std::to_string(tensors.size()) +

@@ -1,10 +1,14 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <span>
 
 #include "include/ttcodegen/capi.h"
-#include "support/description.hpp"
+
+namespace support {
+struct Module;
+}  // namespace support
 
 /// What the C API of any module does; its functions have the module's name as prefix.
 ///
@@ -18,13 +22,15 @@ int open_beside(const Module& module, std::uint32_t api_version, const char* dat
 void close(ttcodegen_model* model) noexcept;
 const char* last_error() noexcept;
 
-/// Null or empty if there is no such function.
-const char* function_name(const Module& module, std::size_t function) noexcept;
-std::span<const TensorDescription> inputs(const Module& module, std::size_t function) noexcept;
-std::span<const TensorDescription> weights(const Module& module, std::size_t function) noexcept;
-std::span<const TensorDescription> outputs(const Module& module, std::size_t function) noexcept;
+/// The tensors at the door of a function, by what they are to the caller.
+enum class Group { inputs, weights, outputs };
 
-int describe(std::span<const TensorDescription> tensors, std::size_t index,
+std::size_t function_count(const Module& module) noexcept;
+/// Null if there is no such function.
+const char* function_name(const Module& module, std::size_t function) noexcept;
+/// 0 if there is no such function.
+std::size_t count(const Module& module, std::size_t function, Group group) noexcept;
+int describe(const Module& module, std::size_t function, Group group, std::size_t index,
              ttcodegen_tensor* result) noexcept;
 int set_weight(ttcodegen_model* model, std::size_t function, std::size_t weight,
                const ttcodegen_array* values) noexcept;

@@ -1,19 +1,95 @@
 #include "support/model.hpp"
 
+#include <dlfcn.h>
+#include <stdlib.h>
 #include <sys/stat.h>
 
+#include <algorithm>
 #include <chrono>
+#include <cmath>
+#include <numbers>
 #include <optional>
 #include <stdexcept>
 #include <utility>
 
-#include "support/data_directory.hpp"
-#include "support/npy.hpp"
-#include "support/tensors.hpp"
-
 namespace support {
 
 namespace {
+
+thread_local std::string chosen_directory;
+
+bool is_directory(const std::string& path) {
+    struct stat status{};
+    return stat(path.c_str(), &status) == 0 && S_ISDIR(status.st_mode);
+}
+
+/// The folder of the executable or shared object that holds this code; empty if nobody knows.
+std::string own_directory() {
+    Dl_info info{};
+    const char* path = nullptr;
+    if (dladdr(reinterpret_cast<const void*>(&own_directory), &info) != 0) {
+        path = info.dli_fname;
+    }
+    // An executable that was found on PATH is known to the loader without its folder.
+    if (path == nullptr || std::string(path).find('/') == std::string::npos) {
+        path = "/proc/self/exe";
+    }
+    const std::unique_ptr<char, decltype(&free)> real(realpath(path, nullptr), free);
+    if (real == nullptr) {
+        return "";
+    }
+    const std::string text(real.get());
+    return text.substr(0, text.rfind('/'));
+}
+
+constexpr std::uint64_t piece = 1 << 16;
+
+/// SplitMix64 (Steele, Lea, Flood 2014): small, and the same on every machine, unlike <random>'s
+/// distributions.
+class Generator {
+  public:
+    explicit Generator(std::uint64_t seed) : state_(seed) {}
+
+    std::uint64_t bits() {
+        std::uint64_t value = state_ += 0x9e3779b97f4a7c15;
+        value = (value ^ value >> 30) * 0xbf58476d1ce4e5b9;
+        value = (value ^ value >> 27) * 0x94d049bb133111eb;
+        return value ^ value >> 31;
+    }
+
+    /// Uniform in [0, 1).
+    double unit() { return static_cast<double>(bits() >> 11) * 0x1p-53; }
+
+    double next(const Drawing& drawing) {
+        switch (drawing.distribution) {
+            case Distribution::uniform:
+                return drawing.low + (drawing.high - drawing.low) * unit();
+            case Distribution::normal: {
+                // Box and Muller; 1 - unit() is never zero.
+                const double radius = std::sqrt(-2 * std::log(1 - unit()));
+                return drawing.low +
+                       drawing.high * radius * std::cos(2 * std::numbers::pi * unit());
+            }
+            case Distribution::integer:
+                return std::floor(drawing.low + (drawing.high - drawing.low + 1) * unit());
+            case Distribution::boolean:
+                return static_cast<double>(bits() >> 63);
+        }
+        return 0;
+    }
+
+  private:
+    std::uint64_t state_;
+};
+
+/// FNV-1a.
+std::uint64_t hash(std::string_view text) {
+    std::uint64_t value = 0xcbf29ce484222325;
+    for (const char character : text) {
+        value = (value ^ static_cast<unsigned char>(character)) * 0x100000001b3;
+    }
+    return value;
+}
 
 double seconds() {
     const auto now = std::chrono::steady_clock::now().time_since_epoch();
@@ -39,6 +115,48 @@ std::string chosen_data(const Module& module, std::string data) {
 }
 
 }  // namespace
+
+std::string installed_directory(const char* variable, const std::string& name) {
+    if (const char* chosen = getenv(variable); chosen != nullptr && *chosen != '\0') {
+        return chosen;
+    }
+    const std::string own = own_directory();
+    for (const char* relative : {"/", "/../"}) {
+        if (!own.empty() && is_directory(own + relative + name)) {
+            return own + relative + name;
+        }
+    }
+    return "";
+}
+
+std::string data_directory() {
+    return chosen_directory.empty() ? installed_directory("TTCODEGEN_DATA", "data")
+                                    : chosen_directory;
+}
+
+DataDirectory::DataDirectory(std::string path)
+    : previous_(std::exchange(chosen_directory, std::move(path))) {}
+
+DataDirectory::~DataDirectory() { chosen_directory = std::move(previous_); }
+
+Array draw(ElementType type, std::span<const std::uint64_t> shape, const Drawing& drawing,
+           std::uint64_t seed, std::string_view name) {
+    Array array{type, {shape.begin(), shape.end()}, {}};
+    const std::uint64_t count = element_count(shape);
+    array.bytes.reserve(count * element_size(type));
+    Generator generator(seed ^ hash(name));
+    std::vector<double> values;
+    // In pieces: as doubles, a large weight would take several times its memory.
+    for (std::uint64_t done = 0; done < count; done += values.size()) {
+        values.resize(std::min(count - done, piece));
+        for (double& value : values) {
+            value = generator.next(drawing);
+        }
+        const std::vector<std::byte> bytes = stored(values, type);
+        array.bytes.insert(array.bytes.end(), bytes.begin(), bytes.end());
+    }
+    return array;
+}
 
 /// What is kept for a function between runs.
 struct Model::State {

@@ -1,15 +1,66 @@
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
-#include "support/array.hpp"
-#include "support/description.hpp"
+#include "support/tensors.hpp"
 
 namespace support {
+
+/// An entry function of a module, and how to call it with tensors in the order of its descriptions.
+struct Function {
+    /// The name in the source model.
+    const char* name;
+    /// The name of the C++ function, and of the folder with its inputs and outputs.
+    const char* cpp_name;
+    std::span<const TensorDescription> inputs;
+    std::span<const TensorDescription> weights;
+    std::span<const TensorDescription> outputs;
+    /// Evaluates what depends on weights alone; the result is for `run`.
+    std::shared_ptr<const void> (*prepare)(std::span<const Tensor> weights,
+                                           tt::tt_metal::distributed::MeshDevice& device);
+    std::vector<Tensor> (*run)(std::span<const Tensor> inputs, const void* prepared,
+                               tt::tt_metal::distributed::MeshDevice& device);
+};
+
+struct Module {
+    const char* name;
+    std::span<const Function> functions;
+    /// Where the build found the data; used if the folder lies nowhere near the binary.
+    const char* build_data_directory;
+};
+
+/// The folder with the files of weights and constants.
+///
+/// That is what `DataDirectory` says; else the environment variable TTCODEGEN_DATA; else `data`
+/// next to the executable or shared object that this function is part of, or in the folder above
+/// it. Empty if there is none.
+std::string data_directory();
+
+/// The folder that the environment variable names; else `name` next to the executable or shared
+/// object that this function is part of, or in the folder above it. Empty if there is none.
+std::string installed_directory(const char* variable, const std::string& name);
+
+/// Makes `data_directory` name another folder for the calling thread, for as long as it lives.
+class DataDirectory {
+  public:
+    explicit DataDirectory(std::string path);
+    DataDirectory(const DataDirectory&) = delete;
+    DataDirectory& operator=(const DataDirectory&) = delete;
+    ~DataDirectory();
+
+  private:
+    std::string previous_;
+};
+
+/// An array of drawn values. It depends on nothing but the arguments.
+Array draw(ElementType type, std::span<const std::uint64_t> shape, const Drawing& drawing,
+           std::uint64_t seed, std::string_view name);
 
 /// Seconds of the parts of one run.
 struct RunTimes {

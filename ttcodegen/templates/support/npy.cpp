@@ -1,5 +1,3 @@
-#include "support/npy.hpp"
-
 #include <sys/stat.h>
 
 #include <algorithm>
@@ -11,6 +9,8 @@
 #include <memory>
 #include <stdexcept>
 #include <string_view>
+
+#include "support/array.hpp"
 
 namespace support {
 

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <span>
@@ -10,10 +11,55 @@
 #include <vector>
 
 #include "support/array.hpp"
-#include "support/description.hpp"
 #include "support/tensor.hpp"
 
 namespace support {
+
+enum class Distribution : std::int32_t { uniform, normal, integer, boolean };
+
+/// How values of a tensor are drawn: uniform in [low, high), normal with mean `low` and standard
+/// deviation `high`, whole numbers from `low` to `high` inclusive, or zeros and ones.
+struct Drawing {
+    Distribution distribution;
+    double low;
+    double high;
+};
+
+/// How far an array may be from the expected one.
+struct Tolerance {
+    /// The least Pearson correlation.
+    double correlation;
+    /// The greatest error, as a part of the range of the expected values.
+    double error;
+};
+
+/// What a tensor is to its function. The numbers are part of the C API.
+enum class Kind : std::int32_t { input = 0, parameter = 1, constant = 2, output = 3 };
+
+enum class Memory { host, dram, l1 };
+
+/// A tensor at the door of a function.
+struct TensorDescription {
+    /// The name in the source model.
+    const char* name;
+    /// The name in the C++ structs.
+    const char* field;
+    /// The name of its file, without ".npy": in the data folder for weights.
+    const char* file;
+    Kind kind;
+    std::uint32_t rank;
+    std::array<std::uint64_t, 8> sizes;
+    tt::tt_metal::DataType data_type;
+    tt::tt_metal::Layout layout;
+    Memory memory;
+    Drawing drawing;
+    /// How closely a card can meet an output.
+    Tolerance tolerance = {1, 0};
+
+    std::span<const std::uint64_t> shape() const { return {sizes.data(), rank}; }
+    /// Parameters and constants are weights: they stay from one run to the next.
+    bool is_weight() const { return kind == Kind::parameter || kind == Kind::constant; }
+};
 
 /// A tensor of the elements, converted to its data type, where the description wants it.
 /// @throws std::runtime_error if shape or elements do not fit the description.

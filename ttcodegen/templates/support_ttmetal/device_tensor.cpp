@@ -6,8 +6,7 @@
 #include <tt-metalium/mesh_device.hpp>
 #include <utility>
 
-#include "support/data_directory.hpp"
-#include "support/npy.hpp"
+#include "support/model.hpp"
 #include "support/pages.hpp"
 
 namespace support {

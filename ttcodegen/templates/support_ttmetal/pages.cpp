@@ -8,8 +8,6 @@
 #include <limits>
 #include <stdexcept>
 
-#include "support/description.hpp"
-
 namespace support {
 
 namespace {

@@ -1,4 +1,10 @@
 #pragma once
 
 #include "support/device_tensor.hpp"
-#include "support/tensor_declaration.hpp"
+
+namespace support {
+
+/// What functions of modules take and give.
+using Tensor = DeviceTensor;
+
+}  // namespace support

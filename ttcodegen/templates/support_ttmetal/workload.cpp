@@ -9,7 +9,7 @@
 #include <tt-metalium/tensor_accessor_args.hpp>
 #include <utility>
 
-#include "support/data_directory.hpp"
+#include "support/model.hpp"
 
 namespace support {
 

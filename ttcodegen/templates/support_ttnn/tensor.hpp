@@ -5,9 +5,10 @@
 #include <ttnn/tensor/tensor.hpp>
 #include <ttnn/tensor/types.hpp>
 
-#include "support/tensor_declaration.hpp"
-
 namespace support {
+
+/// What functions of modules take and give.
+using Tensor = tt::tt_metal::Tensor;
 
 /// A row-major tensor on the host (tiles for block floats) with the elements of `name`.npy of the
 /// data folder.

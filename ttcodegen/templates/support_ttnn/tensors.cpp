@@ -16,9 +16,7 @@
 #include <ttnn/tensor/tensor_spec.hpp>
 #include <utility>
 
-#include "support/data_directory.hpp"
 #include "support/model.hpp"
-#include "support/npy.hpp"
 
 namespace support {
 

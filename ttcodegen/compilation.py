@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from ttcodegen.diagnostics import CompileError, Diagnostics, Source
 from ttcodegen.dialects.system import set_system, system_of
@@ -112,7 +112,6 @@ def compile_module(
     with runner.stage("parse"):
         module = source_module(source, diagnostics)
         check_supported(module)
-    input_hash = source.digest
     with runner.stage("verify"):
         verify_module(module)
         source_dtypes = _source_dtypes(module)
@@ -127,12 +126,9 @@ def compile_module(
             chosen["overrides"] = options.overrides
     runner.run(module, passes_of(Step(_pipeline(module, options.target), chosen)))
     decisions, explanation = (_recorded(module, name) for name in _RECORDS)
-    compiled = emit_module(module, options, runner, input_hash, source_dtypes)
-    compiled = replace(compiled, decisions=decisions, explanation=explanation)
-    if options.golden_seed is None:
-        return compiled
-    with runner.stage("golden values"):
-        return _with_goldens(source, module, compiled, options.golden_seed)
+    embed = None if options.golden_seed is None else _embedding(source, module, options.golden_seed)
+    compiled = emit_module(module, options, runner, source.digest, source_dtypes, embed)
+    return replace(compiled, decisions=decisions, explanation=explanation)
 
 
 def _pipeline(module: ModuleOp, target: str) -> str:
@@ -147,13 +143,15 @@ def _pipeline(module: ModuleOp, target: str) -> str:
     return TTNN_PIPELINE
 
 
-def _with_goldens(
-    source: Source, module: ModuleOp, compiled: CompiledModule, seed: int
-) -> CompiledModule:
-    from ttcodegen.numerics.golden_values import embed_goldens
+def _embedding(source: Source, module: ModuleOp, seed: int) -> Callable[[bytes], bytes]:
+    """Puts golden values of the source into the flatbuffer of its lowered module."""
 
-    flatbuffer = embed_goldens(source, module, compiled.flatbuffer, seed)
-    return replace(compiled, flatbuffer=flatbuffer)
+    def embed(flatbuffer: bytes) -> bytes:
+        from ttcodegen.numerics.golden_values import embed_goldens
+
+        return embed_goldens(source, module, flatbuffer, seed)
+
+    return embed
 
 
 def _for_system(module: ModuleOp, options: CompileOptions) -> CompileOptions:
@@ -193,122 +191,118 @@ def _source_dtypes(module: ModuleOp) -> dict[str, tuple[list[str], list[str]]]:
     }
 
 
-@dataclass(frozen=True)
-class _Emitted:
-    """What a module was written as."""
-
-    functions: Sequence[Entry]
-    constants: Sequence[ConstantFile]
-    files: dict[str, str]
-    flatbuffer: bytes
-    kernels: tuple[Mapping[str, Any], ...] = ()
-    programs: tuple[Mapping[str, Any], ...] = ()
-    cpu_functions: tuple[Mapping[str, Any], ...] = ()
-
-
 def emit_module(
     module: ModuleOp,
     options: CompileOptions,
     runner: PassRunner,
     input_hash: str,
     source_dtypes: Mapping[str, tuple[Sequence[str], Sequence[str]]],
+    embed: Callable[[bytes], bytes] | None = None,
 ) -> CompiledModule:
-    """Writes a lowered module.
+    """Writes a lowered module; it is one of EmitC afterwards.
 
     Args:
         module: what the pipeline of the target left.
         options: with the system that it was lowered for.
-        runner: measures the stages.
+        runner: runs the passes, and measures the other stages.
         input_hash: identifies the text that was compiled.
         source_dtypes: the numpy dtypes of arguments and results of each function in that text.
+        embed: puts golden values into the flatbuffer, while the module is still the lowered one.
 
     Raises:
         CompileError: if something has no C++, or nothing can be called.
     """
-    from ttcodegen.emission.description import ModuleDescription, module_name
+    from ttcodegen.conversions.file_emission import constants_of, functions_in_files
+    from ttcodegen.emission.description import module_name
     from ttcodegen.emitc.formatting import format_files
-    from ttcodegen.flatbuffer.writer import Origin
+    from ttcodegen.emitc.printer import print_module
 
     name = module_name(options.module_name)
+    origin = _origin(options, input_hash)
+    given = {"module-name": name, "input-hash": input_hash, "release": options.release}
+    if options.target == "ttmetal":
+        runner.run(module, passes_of(Step("convert-ttkernel-to-emitc", given)))
+    with runner.stage("describe"):
+        description = _describe(module, options, name, input_hash, source_dtypes)
+    with runner.stage("flatbuffer"):
+        flatbuffer = _flatbuffer(module, options.target, origin)
+    if embed is not None:
+        with runner.stage("golden values"):
+            flatbuffer = embed(flatbuffer)
+    runner.run(module, passes_of(Step(f"convert-{options.target}-to-emitc", given)))
+    with runner.stage("print C++"):
+        files = print_module(module)
+    with runner.stage("clang-format"):
+        enabled = options.style is not None
+        files = format_files(files, options.style or "", enabled=enabled)
+    prepared = functions_in_files(module) - {each.cpp_name for each in description.functions}
+    description = replace(
+        description,
+        functions=tuple(
+            replace(function, has_constants=f"prepare_{function.cpp_name}" in prepared)
+            for function in description.functions
+        ),
+        data=tuple(_data_file(constant) for constant in constants_of(module)),
+    )
+    return CompiledModule(description, files, flatbuffer)
+
+
+def _origin(options: CompileOptions, input_hash: str) -> Origin:
+    from ttcodegen.flatbuffer.writer import Origin
+
     assert options.system is not None
-    # What an architecture has by default need not be told.
+    # The default system of an architecture is known by its name.
     system = b""
     if options.system != default_system(options.arch):
         from ttcodegen.flatbuffer.system import write_ttsys
 
         system = write_ttsys(options.system)
-    origin = Origin(input_hash, options.arch, options.release, system)
-    emit = _emit_ttmetal if options.target == "ttmetal" else _emit_ttnn
-    emitted = emit(module, name, origin, runner)
-    with runner.stage("clang-format"):
-        enabled = options.style is not None
-        files = format_files(emitted.files, options.style or "", enabled=enabled)
-    with runner.stage("describe"):
-        described = tuple(
-            _describe(entry, options.target, *source_dtypes[entry.name])
-            for entry in emitted.functions
-        )
-        description = ModuleDescription(
-            name,
-            described,
-            options.target,
-            options.arch,
-            options.release,
-            input_hash,
-            tuple(_data_file(constant) for constant in emitted.constants),
-            emitted.kernels,
-            emitted.programs,
-            emitted.cpu_functions,
-            options.kind,
-        )
-    return CompiledModule(description, files, emitted.flatbuffer)
+    return Origin(input_hash, options.arch, options.release, system)
 
 
-def _emit_ttnn(module: ModuleOp, name: str, origin: Origin, runner: PassRunner) -> _Emitted:
-    from ttcodegen.conversions.interface import entries
-    from ttcodegen.conversions.ttnn_to_emitc import convert_ttnn_to_emitc
-    from ttcodegen.emitc.printer import print_module
+def _flatbuffer(module: ModuleOp, target: str, origin: Origin) -> bytes:
+    if target == "ttmetal":
+        from ttcodegen.emission.convert_ttkernel_to_emitc import kernel_texts
+        from ttcodegen.flatbuffer.ttm_writer import write_ttm
+
+        return write_ttm(module, origin, kernel_texts(module))
     from ttcodegen.flatbuffer.writer import write_ttnn
 
-    functions = entries(module)
-    _require_functions(functions)
-    with runner.stage("flatbuffer"):
-        flatbuffer = write_ttnn(module, origin)
-    with runner.stage("convert-ttnn-to-emitc"):
-        program = convert_ttnn_to_emitc(name, functions, origin.input_hash, origin.release)
-    runner.dump_stage(program.module, "convert-ttnn-to-emitc")
-    with runner.stage("print C++"):
-        files = print_module(program.module)
-    return _Emitted(program.entries, program.constants, files, flatbuffer)
+    return write_ttnn(module, origin)
 
 
-def _emit_ttmetal(module: ModuleOp, name: str, origin: Origin, runner: PassRunner) -> _Emitted:
-    from ttcodegen.emission.device_sources import device_sources
-    from ttcodegen.flatbuffer.ttm_writer import write_ttm
+def _describe(
+    module: ModuleOp,
+    options: CompileOptions,
+    name: str,
+    input_hash: str,
+    source_dtypes: Mapping[str, tuple[Sequence[str], Sequence[str]]],
+) -> ModuleDescription:
+    """What a lowered module has for its users, but for what its C++ adds to that."""
+    from ttcodegen.conversions.device_interface import device_entries
+    from ttcodegen.conversions.interface import entries, required
+    from ttcodegen.emission.convert_ttkernel_to_emitc import kernel_paths
+    from ttcodegen.emission.description import ModuleDescription
+    from ttcodegen.emission.device_manifest import DeviceManifest, device_manifest
 
-    with runner.stage("write device sources"):
-        sources = device_sources(module, name, origin)
-    _require_functions(sources.entries)
-    runner.dump_stage(sources.host.module, "convert-ttmetal-to-emitc")
-    with runner.stage("flatbuffer"):
-        flatbuffer = write_ttm(module, origin, sources.kernel_texts)
-    return _Emitted(
-        sources.entries,
-        sources.host.constants,
-        sources.files,
-        flatbuffer,
-        sources.kernels,
-        sources.programs,
-        sources.cpu_functions,
+    on_device = options.target == "ttmetal"
+    functions = required(device_entries(module) if on_device else entries(module))
+    device = DeviceManifest()
+    if on_device:
+        device = device_manifest(module, kernel_paths(module), options.arch)
+    return ModuleDescription(
+        name,
+        tuple(_describe_function(entry, *source_dtypes[entry.name]) for entry in functions),
+        options.target,
+        options.arch,
+        options.release,
+        input_hash,
+        (),
+        device.kernels,
+        device.programs,
+        device.cpu_functions,
+        options.kind,
     )
-
-
-def _require_functions(functions: Sequence[Entry]) -> None:
-    if not functions:
-        raise CompileError(
-            "the module has no public function",
-            remedy="remove 'private' from the function that is to be called",
-        )
 
 
 def _data_file(constant: ConstantFile) -> DataFile:
@@ -322,8 +316,8 @@ def _data_file(constant: ConstantFile) -> DataFile:
     return DataFile(constant.name, array)
 
 
-def _describe(
-    entry: Entry, target: str, argument_dtypes: Sequence[str], result_dtypes: Sequence[str]
+def _describe_function(
+    entry: Entry, argument_dtypes: Sequence[str], result_dtypes: Sequence[str]
 ) -> FunctionDescription:
     from ttcodegen.emission.description import FunctionDescription
 
@@ -332,8 +326,7 @@ def _describe(
         entry.cpp_name,
         tuple(_tensor(p, d) for p, d in zip(entry.arguments, argument_dtypes, strict=True)),
         tuple(_tensor(p, d) for p, d in zip(entry.results, result_dtypes, strict=True)),
-        # Programs of the device are kept from call to call, as constants are.
-        entry.has_constants or target == "ttmetal",
+        has_constants=False,
     )
 
 

@@ -70,17 +70,12 @@ def ttnn_to_flatbuffer(source: Source | bytes) -> Translated:
     Raises:
         CompileError: if the text is no such module.
     """
-    from ttcodegen.conversions.convert_ttnn_to_emitc import require_ttnn
+    from ttcodegen.conversions.convert_ttnn_to_emitc import complete_layouts
     from ttcodegen.flatbuffer.writer import write_ttnn
     from ttcodegen.ops.context import load_dialects
-    from ttcodegen.transforms.decompose_layouts import DecomposeLayouts
-    from ttcodegen.transforms.ttnn_layout import assign_wanted_layouts
 
     module = _module(source)
-    assign_wanted_layouts(load_dialects(), module)
-    require_ttnn(module)
-    if any(op.name == "ttnn.composite_to_layout" for op in module.walk()):
-        DecomposeLayouts().apply(load_dialects(), module)
+    complete_layouts(load_dialects(), module)
     data = write_ttnn(module, _origin(module, source))
     return Translated({"model.ttnn": data}, data)
 
@@ -114,14 +109,12 @@ def ttmetal_to_flatbuffer(source: Source | bytes) -> Translated:
     Raises:
         CompileError: if the text is no such module.
     """
-    from ttcodegen.emission.device_sources import device_sources
+    from ttcodegen.emission.convert_ttkernel_to_emitc import kernel_texts
     from ttcodegen.flatbuffer.ttm_writer import write_ttm
 
-    module = _program_module(source)
-    _require_programs(module)
-    origin = _origin(module, source)
-    sources = device_sources(module, "model", origin)
-    data = write_ttm(module, origin, sources.kernel_texts)
+    module = _module(source)
+    origin = _write_kernels(module, source)
+    data = write_ttm(module, origin, kernel_texts(module))
     return Translated({"model.ttm": data}, data)
 
 
@@ -134,8 +127,13 @@ def ttkernel_to_cpp(source: Source | bytes) -> Translated:
     Raises:
         CompileError: if there are no kernels, or an op has no C++.
     """
-    module = _program_module(source)
-    files = _kernels_of_programs(module, source) or _kernels_alone(module)
+    from ttcodegen.compat.ttmetal_programs import DISPATCH
+    from ttcodegen.dialects.device_module import ENQUEUE_PROGRAM
+
+    module = _module(source)
+    runs = (ENQUEUE_PROGRAM, DISPATCH)
+    launches = any(op.name in runs for op in module.walk())
+    files = _kernels_of_programs(module, source) if launches else _kernels_alone(module)
     if not files:
         raise CompileError(
             "the module has no kernels",
@@ -145,28 +143,24 @@ def ttkernel_to_cpp(source: Source | bytes) -> Translated:
     return Translated(files, whole)
 
 
-def _launches_programs(module: ModuleOp) -> bool:
-    return any(op.name == "ttmetal.enqueue_program" for op in module.walk())
+def _write_kernels(module: ModuleOp, source: Source | bytes) -> Origin:
+    """Makes C++ files of the kernels of a module of device programs; where it comes from."""
+    from ttcodegen.emission.convert_ttkernel_to_emitc import ConvertTTKernelToEmitC
+    from ttcodegen.ops.context import load_dialects
 
-
-def _require_programs(module: ModuleOp) -> None:
-    if not _launches_programs(module):
-        raise CompileError(
-            "the module launches no programs of the device",
-            remedy="lower it with ttcodegen-opt --ttir-to-ttmetal-pipeline",
-        )
+    origin = _origin(module, source)
+    pass_ = ConvertTTKernelToEmitC("model", origin.input_hash, origin.release)
+    pass_.apply(load_dialects(), module)
+    return origin
 
 
 def _kernels_of_programs(module: ModuleOp, source: Source | bytes) -> dict[str, str]:
-    from ttcodegen.emission.device_sources import device_sources
+    from ttcodegen.emitc.printer import print_file
+    from ttcodegen.emitc.statements import FileOp
 
-    if not _launches_programs(module):
-        return {}
-    files = device_sources(module, "model", _origin(module, source)).files
-    folder = "kernels/"
-    return {
-        path.removeprefix(folder): text for path, text in files.items() if path.startswith(folder)
-    }
+    _write_kernels(module, source)
+    files = [op for op in module.ops if isinstance(op, FileOp)]
+    return {file.id.data.removeprefix("kernels/"): print_file(file) for file in files}
 
 
 def _kernels_alone(module: ModuleOp) -> dict[str, str]:
@@ -287,15 +281,6 @@ def _module(source: Source | bytes) -> ModuleOp:
     assert isinstance(source, Source)
     module = parse_module(source)
     verify_module(module)
-    return module
-
-
-def _program_module(source: Source | bytes) -> ModuleOp:
-    """The module of a text; programs of 2024 as those of today that compute the same."""
-    from ttcodegen.emission.convert_ttmetal_to_emitc import take_over_programs
-
-    module = _module(source)
-    take_over_programs(module)
     return module
 
 

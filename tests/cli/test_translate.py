@@ -14,13 +14,17 @@ from ttcodegen.cli.translate import main
 from ttcodegen.compilation import CompileOptions, compile_module
 from ttcodegen.conversions.convert_ttnn_to_emitc import ConvertTTNNToEmitC
 from ttcodegen.diagnostics import Source
+from ttcodegen.emitc.printer import print_module
 from ttcodegen.flatbuffer.module import module_of
 from ttcodegen.flatbuffer.reader import read_ttnn
 from ttcodegen.flatbuffer.ttm_reader import read_ttm
 from ttcodegen.ops.context import load_dialects
+from ttcodegen.parsing import parse_module
 from ttcodegen.project.cpu_backend import CPUBackend
 from ttcodegen.project.toolchain import Toolchain
 from ttcodegen.transforms.module_text import module_text
+from ttcodegen.transforms.pass_runner import PassRunner
+from ttcodegen.transforms.registry import Step, passes_of
 
 EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
 DECODER = EXAMPLES / "stitching" / "decoder.mlir"
@@ -32,6 +36,22 @@ def ttnn(tmp_path: Path) -> Path:
     out = tmp_path / "ttnn.mlir"
     assert opt(["--ttir-to-ttnn-common-pipeline", str(DECODER), "-o", str(out)]) == 0
     return out
+
+
+BODIES = {
+    "add": """func.func @f(%x: tensor<64x96xbf16>) -> tensor<64x96xbf16> {
+        %0 = "ttir.add"(%x, %x) : (tensor<64x96xbf16>, tensor<64x96xbf16>) -> tensor<64x96xbf16>
+        return %0 : tensor<64x96xbf16>
+    }""",
+    # No program of the device computes it: the host has functions for the CPU alone.
+    "max_pool2d": """
+    func.func @f(%x: tensor<1x8x8x32xbf16>) -> tensor<1x4x4x32xbf16> {
+        %0 = "ttir.max_pool2d"(%x) <{kernel = array<i32: 2, 2>, stride = array<i32: 2, 2>,
+            padding = array<i32: 0, 0, 0, 0>, dilation = array<i32: 1, 1>, ceil_mode = false}>
+            : (tensor<1x8x8x32xbf16>) -> tensor<1x4x4x32xbf16>
+        return %0 : tensor<1x4x4x32xbf16>
+    }""",
+}
 
 
 def emitc_text(name: str) -> str:
@@ -217,8 +237,33 @@ def test_kernels_without_what_launches_them(
 
 
 def test_modules_without_programs(ttnn: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert "launches no programs" in refused(["--ttmetal-to-flatbuffer", str(ttnn)], capsys)
+    assert "does not launch a program" in refused(["--ttmetal-to-flatbuffer", str(ttnn)], capsys)
     assert "the module has no kernels" in refused(["--ttkernel-to-cpp", str(ttnn)], capsys)
+
+
+@pytest.mark.parametrize(
+    ("target", "pipeline", "convert"),
+    [
+        ("ttnn", "ttir-to-ttnn-common-pipeline", ["convert-ttnn-to-emitc"]),
+        (
+            "ttmetal",
+            "ttir-to-ttmetal-pipeline",
+            ["convert-ttkernel-to-emitc", "convert-ttmetal-to-emitc"],
+        ),
+        ("ttmetal", "ttir-to-ttmetal-pipeline", ["convert-ttmetal-to-emitc"]),
+    ],
+)
+@pytest.mark.parametrize("body", ["add", "max_pool2d"])
+def test_the_compiler_is_its_passes_and_the_printer(
+    target: str, pipeline: str, convert: list[str], body: str
+) -> None:
+    source = Source("model.mlir", BODIES[body])
+    compiled = compile_module(source, CompileOptions("model", target))
+    module = parse_module(source)
+    given = {"module-name": "model", "input-hash": source.digest}
+    passes = passes_of(pipeline, *(Step(name, given) for name in convert))
+    PassRunner(load_dialects()).run(module, passes)
+    assert print_module(module) == compiled.files
 
 
 def test_modules_without_layouts(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -12,10 +12,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.flatbuffer.programs import ORIGIN
+from tests.ttmetal.emission import with_kernels_written
 from tests.ttmetal.exp_module import exp_module, exp_program
 from ttcodegen.diagnostics import CompileError
 from ttcodegen.dialects.datatypes import DataType
-from ttcodegen.emission.device_sources import device_sources
 from ttcodegen.flatbuffer import program as file
 from ttcodegen.flatbuffer import ttm_program as device
 from ttcodegen.flatbuffer.encoding import encode
@@ -30,7 +30,7 @@ SCHEMA = load_schema("ttm.fbs")
 def written(data_type: DataType = DataType.BFLOAT16) -> tuple[bytes, dict[tuple[str, str], str]]:
     """The file of the module, and the texts of its kernels."""
     module = exp_module(data_type)
-    texts = device_sources(module, "tiny", ORIGIN).kernel_texts
+    texts = with_kernels_written(module, ORIGIN)
     return write_ttm(module, ORIGIN, texts), texts
 
 

@@ -8,8 +8,8 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
-from xdsl.dialects.builtin import ModuleOp
 
+from tests.ttmetal.emission import emitted
 from tests.ttmetal.exp_module import CORES, TILES, exp_module, exp_program
 from ttcodegen.compilation import CompileOptions, compile_module
 from ttcodegen.conversions.device_interface import device_entries
@@ -22,16 +22,10 @@ from ttcodegen.dialects.memory import Layout
 from ttcodegen.dialects.placement import TensorPlacement
 from ttcodegen.dialects.programs import Kernel, NamedConstant, Program, RuntimeArgument
 from ttcodegen.emission.device_manifest import kernel_entries, page_size
-from ttcodegen.emission.device_sources import DeviceSources, device_sources
-from ttcodegen.emission.program_sources import PROGRAMS_IN_FILE, KernelFiles, render_programs
+from ttcodegen.emission.program_sources import PROGRAMS_IN_FILE, render_programs
 from ttcodegen.flatbuffer.writer import Origin
 
 ORIGIN = Origin("abc", "wormhole_b0", "0.70.1")
-
-
-def sources_of(module: ModuleOp) -> DeviceSources:
-    """All that is written for a module called tiny."""
-    return device_sources(module, "tiny", ORIGIN)
 
 
 def one_line(text: str) -> str:
@@ -52,12 +46,12 @@ def programs_text(program: Program) -> str:
     paths = {
         (program.name, kernel.name): f"kernels/{kernel.name}.cpp" for kernel in program.kernels
     }
-    texts = render_programs("tiny", found, KernelFiles({}, paths), "a title")
+    texts = render_programs("tiny", found, paths, "a title")
     return one_line(texts["src/programs.cpp"])
 
 
 def test_the_function_launches_the_program() -> None:
-    text = one_line(sources_of(exp_module()).files["src/tiny.cpp"])
+    text = one_line(emitted(exp_module(), ORIGIN).files["src/tiny.cpp"])
     assert (
         "const support::DeviceTensor exp = support::create_tensor({64, 96}, DataType::BFLOAT16, "
         "Layout::TILE, device); run_exp(*constants.programs, inputs.x, exp, device); "
@@ -67,7 +61,7 @@ def test_the_function_launches_the_program() -> None:
 
 
 def test_operands_are_called_as_kernels_call_them() -> None:
-    header = one_line(sources_of(exp_module()).files["src/programs.hpp"])
+    header = one_line(emitted(exp_module(), ORIGIN).files["src/programs.hpp"])
     assert (
         "void run_exp(Programs& programs, const support::DeviceTensor& x, "
         "const support::DeviceTensor& y, tt::tt_metal::distributed::MeshDevice& device);"
@@ -156,8 +150,8 @@ def test_kernels_of_other_cores_and_other_constants() -> None:
 
 
 def test_the_manifest_says_how_kernels_are_compiled() -> None:
-    sources = sources_of(exp_module(DataType.FLOAT32))
-    reader, compute, _ = sources.kernels
+    sources = emitted(exp_module(DataType.FLOAT32), ORIGIN)
+    reader, compute, _ = sources.manifest.kernels
     assert reader == {
         "file": "kernels/read_exp.cpp",
         "processor": "riscv_1",
@@ -177,18 +171,20 @@ def test_the_manifest_says_how_kernels_are_compiled() -> None:
         "unpack_to_dest_fp32": True,
     }
     assert (compute["math_fidelity"], compute["fp32_dest_acc_en"]) == ("HiFi4", True)
-    program = sources.programs[0]
+    program = sources.manifest.programs[0]
     assert (program["launches"], program["l1_bytes"]) == (1, 2 * 2 * 4096)
     assert program["costs"]["dram_read_bytes"] == TILES * 4096
-    json.dumps(sources.programs)
+    json.dumps(sources.manifest.programs)
 
 
 def test_kernels_with_the_same_text_share_a_file() -> None:
     reader, compute, writer = exp_program().kernels
     other = dataclasses.replace(reader, name="read_again", cores=CORES)
     module = exp_module(program=with_kernels([reader, other, compute, writer]))
-    sources = sources_of(module)
-    assert [kernel["file"] for kernel in sources.kernels].count("kernels/read_exp.cpp") == 2
+    sources = emitted(module, ORIGIN)
+    assert [kernel["file"] for kernel in sources.manifest.kernels].count(
+        "kernels/read_exp.cpp"
+    ) == 2
     assert "kernels/read_again.cpp" not in sources.files
 
 
@@ -201,7 +197,7 @@ def test_two_programs_of_one_name_are_a_bug() -> None:
 
 
 def test_the_same_module_gives_the_same_bytes() -> None:
-    first, second = sources_of(exp_module()), sources_of(exp_module())
+    first, second = emitted(exp_module(), ORIGIN), emitted(exp_module(), ORIGIN)
     assert first.files == second.files
     assert list(first.files) == list(second.files)
 
@@ -219,7 +215,7 @@ def test_many_programs_are_divided_among_files() -> None:
         for program in programs
         for kernel in program.program.kernels
     }
-    texts = render_programs("tiny", programs, KernelFiles({}, paths), "a title")
+    texts = render_programs("tiny", programs, paths, "a title")
     assert list(texts) == ["src/programs.hpp", "src/programs.cpp", "src/programs_2.cpp"]
     assert all(f"void run_{name}(" in texts["src/programs.hpp"] for name in names)
     assert f"namespace {names[-1]}_program" in texts["src/programs_2.cpp"]
@@ -236,7 +232,7 @@ def test_a_long_function_is_divided() -> None:
         function.body.block.insert_ops_before(copies, terminator)
         create, launch = copies
     terminator.operands = [launch.operands[1]]
-    text = one_line(sources_of(module).files["src/tiny.cpp"])
+    text = one_line(emitted(module, ORIGIN).files["src/tiny.cpp"])
     assert "static support::DeviceTensor forward_part(const ForwardInputs& inputs, " in text
     assert "const support::DeviceTensor exp = forward_part(inputs, constants, device);" in text
     assert "forward_part_2(inputs, constants, device, exp);" in text

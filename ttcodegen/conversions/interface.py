@@ -11,6 +11,7 @@ from xdsl.dialects.func import FuncOp, ReturnOp
 from xdsl.ir import Attribute, SSAValue
 
 from ttcodegen.conversions.naming import constant_names
+from ttcodegen.diagnostics import CompileError
 from ttcodegen.dialects.functions import argument_names, argument_type, result_names
 from ttcodegen.dialects.ttcore import ArgumentType, LoadCachedOp
 from ttcodegen.emitc.naming import NameScope, identifier, type_name
@@ -136,6 +137,16 @@ def entries(module: ModuleOp) -> list[Entry]:
             )
         )
     return result
+
+
+def required(functions: list[Entry]) -> list[Entry]:
+    """The entry functions; raises CompileError if there are none."""
+    if not functions:
+        raise CompileError(
+            "the module has no public function",
+            remedy="remove 'private' from the function that is to be called",
+        )
+    return functions
 
 
 def arguments_of(function: FuncOp) -> Iterator[InterfaceTensor]:

@@ -4,13 +4,21 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
 from typing import Any
 
+from xdsl.dialects.builtin import ModuleOp
 from xdsl.dialects.func import FuncOp
 
+from ttcodegen.conversions.cpu_calls import cpu_functions
 from ttcodegen.dialects.cores import CoreRange
-from ttcodegen.dialects.device_module import DeviceProgram
+from ttcodegen.dialects.device_module import (
+    DeviceProgram,
+    device_programs,
+    functions_of,
+    is_host_function,
+    launches,
+)
 from ttcodegen.dialects.functions import callee_of
 from ttcodegen.dialects.memory import Layout
 from ttcodegen.dialects.operation import CatalogueOp
@@ -42,6 +50,35 @@ def page_size(placement: TensorPlacement) -> int:
         return format_.tile_bytes(TILE_SIDE, TILE_SIDE)
     row = max(1, (placement.shape[-1] if placement.shape else 1) * format_.bits // 8)
     return align_up(row, _ROW_ALIGNMENT)
+
+
+@dataclass(frozen=True)
+class DeviceManifest:
+    """What manifest.json says of a module of device programs."""
+
+    kernels: tuple[Entry, ...] = ()
+    programs: tuple[Entry, ...] = ()
+    cpu_functions: tuple[Entry, ...] = ()
+
+
+def device_manifest(
+    module: ModuleOp, paths: Mapping[tuple[str, str], str], arch: str
+) -> DeviceManifest:
+    """The entries of a module of device programs.
+
+    Args:
+        module: host functions, and the functions for the CPU.
+        paths: the file of each kernel, by the names of its program and its own.
+        arch: the architecture that pages are aligned for.
+    """
+    hosts = [function for function in functions_of(module) if is_host_function(function)]
+    programs = device_programs(hosts)
+    counts = Counter(launch.program.name for launch in launches(hosts))
+    return DeviceManifest(
+        kernel_entries(programs, paths, arch),
+        tuple(program_entries(programs, counts)),
+        tuple(cpu_function_entries(hosts, cpu_functions(module))),
+    )
 
 
 def kernel_entries(

@@ -115,14 +115,15 @@ def _blocks(texts: Sequence[str]) -> Iterator[tuple[str, str]]:
 
 
 def render_programs(
-    name: str, programs: Sequence[DeviceProgram], kernels: KernelFiles, title: str
+    name: str, programs: Sequence[DeviceProgram], paths: Mapping[tuple[str, str], str], title: str
 ) -> dict[str, str]:
     """`src/programs.hpp` and `src/programs.cpp`: a function for each program, by path.
 
-    Many programs are divided among several files: `programs_2.cpp` and so on.
+    Many programs are divided among several files: `programs_2.cpp` and so on. `paths` are those of
+    the kernels, by the names of their programs and their own.
     """
     environment = template_environment()
-    rows = [_program(program, kernels) for program in programs]
+    rows = [_program(program, paths) for program in programs]
     context = {"name": name, "title": [comment_line(line) for line in title.splitlines()]}
     header = environment.get_template("ttmetal/programs.hpp.jinja")
     source = environment.get_template("ttmetal/programs.cpp.jinja")
@@ -140,12 +141,12 @@ def _uses_noc(program: Program) -> bool:
     return any(_NOC.fullmatch(value) is not None for value in values)
 
 
-def _program(device_program: DeviceProgram, kernels: KernelFiles) -> dict[str, Any]:
+def _program(device_program: DeviceProgram, paths: Mapping[tuple[str, str], str]) -> dict[str, Any]:
     program = device_program.program
     constants = _shared_constants(program)
     variables = kernel_variables(program)
     rows = [
-        _kernel(kernel, program, kernels.paths[program.name, kernel.name], variable, constants)
+        _kernel(kernel, program, paths[program.name, kernel.name], variable, constants)
         for kernel, variable in zip(program.kernels, variables, strict=True)
     ]
     names = [operand.name for operand in device_program.operands]

@@ -40,7 +40,11 @@ if TYPE_CHECKING:
     from xdsl.passes import ModulePass
 
 
-_NAMES_FILES = ("convert-ttnn-to-emitc", "convert-ttmetal-to-emitc")
+_NAMES_FILES = (
+    "convert-ttnn-to-emitc",
+    "convert-ttkernel-to-emitc",
+    "convert-ttmetal-to-emitc",
+)
 """The passes that make files and say what from."""
 
 

@@ -96,12 +96,6 @@ class PassRunner:
         yield
         self.times.append(PassTime(name, perf_counter() - start, None))
 
-    def dump_stage(self, module: ModuleOp, name: str) -> None:
-        """Writes the module that a stage made, if modules are dumped."""
-        if self.dump is not None:
-            self._number += 1
-            self._write(module, name)
-
     def _write(self, module: ModuleOp, name: str) -> None:
         text = module_text(module, elide_above=ELIDED_ELEMENTS)
         if self.dump is not None and text != self._last:

@@ -95,11 +95,18 @@ PASSES = (
         ),
     ),
     PassEntry(
+        name="convert-ttkernel-to-emitc",
+        group=Group.EMITC,
+        implementation="ttcodegen.emission.convert_ttkernel_to_emitc:ConvertTTKernelToEmitC",
+        description="Turns the kernels of programs of the device into C++ files.",
+        options=EMITC_OPTIONS,
+    ),
+    PassEntry(
         name="convert-ttmetal-to-emitc",
         group=Group.EMITC,
         implementation="ttcodegen.emission.convert_ttmetal_to_emitc:ConvertTTMetalToEmitC",
-        description="Turns programs of the device into C++ files: host functions and kernels.",
-        aliases=("convert-ttkernel-to-emitc",),
+        description="Turns programs of the device into C++ files: host functions, and kernels that "
+        "are no files yet.",
         options=EMITC_OPTIONS,
     ),
 )

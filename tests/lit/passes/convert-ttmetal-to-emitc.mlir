@@ -14,8 +14,8 @@
 // CHECK: "emitc.file"() <{id = "kernels/compute_add.cpp"}>
 // HOST: namespace sum {
 // KERNEL: void kernel_main() {
-// EARLY: error: the module launches no programs of the device
-// EARLY: note: run --ttir-to-ttmetal-pipeline first
+// EARLY: error: 'ttir.add' does not launch a program of the device
+// EARLY: note: run --ttir-to-ttmetal-pipeline on the module of TTIR first
 func.func @f(%x: tensor<64x96xbf16>, %y: tensor<64x96xbf16>) -> tensor<64x96xbf16> {
   %0 = "ttir.add"(%x, %y) : (tensor<64x96xbf16>, tensor<64x96xbf16>) -> tensor<64x96xbf16>
   return %0 : tensor<64x96xbf16>

@@ -1,0 +1,42 @@
+"""What modules of device programs are written as."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from xdsl.dialects.builtin import ModuleOp
+
+from ttcodegen.emission.convert_ttkernel_to_emitc import (
+    ConvertTTKernelToEmitC,
+    kernel_paths,
+    kernel_texts,
+)
+from ttcodegen.emission.convert_ttmetal_to_emitc import ConvertTTMetalToEmitC
+from ttcodegen.emission.device_manifest import DeviceManifest, device_manifest
+from ttcodegen.emitc.printer import print_module
+from ttcodegen.flatbuffer.writer import Origin
+from ttcodegen.ops.context import load_dialects
+
+
+@dataclass(frozen=True)
+class Emitted:
+    """The files of a module, and what the manifest says of it."""
+
+    files: dict[str, str]
+    manifest: DeviceManifest
+
+
+def with_kernels_written(module: ModuleOp, origin: Origin) -> dict[tuple[str, str], str]:
+    """Makes files of the kernels of a module; their texts."""
+    pass_ = ConvertTTKernelToEmitC("tiny", origin.input_hash, origin.release)
+    pass_.apply(load_dialects(), module)
+    return kernel_texts(module)
+
+
+def emitted(module: ModuleOp, origin: Origin) -> Emitted:
+    """All that is written for a module called tiny."""
+    with_kernels_written(module, origin)
+    manifest = device_manifest(module, kernel_paths(module), origin.arch)
+    pass_ = ConvertTTMetalToEmitC("tiny", origin.input_hash, origin.release)
+    pass_.apply(load_dialects(), module)
+    return Emitted(print_module(module), manifest)

@@ -1,0 +1,126 @@
+"""The conversion of the kernels of device programs to C++ files as a pass."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import cast
+
+from xdsl.context import Context
+from xdsl.dialects.builtin import DictionaryAttr, ModuleOp, StringAttr
+
+from ttcodegen.conversions.cpp_interface import title_of
+from ttcodegen.conversions.device_interface import device_entries
+from ttcodegen.conversions.file_emission import FileEmission
+from ttcodegen.conversions.interface import Entry
+from ttcodegen.conversions.ttkernel_to_emitc import write_compute_kernel
+from ttcodegen.diagnostics import CompileError
+from ttcodegen.dialects.device_module import (
+    CONSTANT,
+    DeviceProgram,
+    device_programs,
+    function_named,
+)
+from ttcodegen.dialects.operation import operation_name
+from ttcodegen.dialects.programs import Processor
+from ttcodegen.emission.program_sources import render_kernels
+from ttcodegen.emitc.builder import open_file
+from ttcodegen.emitc.printer import print_file, print_module
+from ttcodegen.emitc.statements import FileOp
+from ttcodegen.transforms.rebuilding import body_of
+
+KERNELS = "ttcodegen.kernels"
+"""Attribute of a module whose kernels are C++ files: their paths, by the names of their programs
+and their own."""
+
+
+@dataclass(frozen=True)
+class ConvertTTKernelToEmitC(FileEmission):
+    """Makes one `emitc.file` of each kernel that the programs of a module run, and of what they
+    include; host functions stay as they are.
+
+    Kernels of data movement are rendered from templates, so the text of a kernel is kept as it is.
+    Raises CompileError if no program is launched, or an op has no C++.
+    """
+
+    name = "convert-ttkernel-to-emitc"
+
+    def apply(self, ctx: Context, op: ModuleOp) -> None:
+        lift_programs_of_2024(op)
+        entries = device_entries(op)
+        for entry in entries:
+            _require_lowered(entry)
+        title = title_of(self.cpp_name(op), self.source_hash(op), self.release)
+        programs = device_programs(entry.function for entry in entries)
+        kernels = render_kernels(programs, _compute_kernels(op, programs, title), title)
+        paths: dict[str, dict[str, str]] = {}
+        for (program, kernel), path in kernels.paths.items():
+            paths.setdefault(program, {})[kernel] = path
+        for path, text in kernels.files.items():
+            open_file(op, path).verbatim(text.removesuffix("\n"))
+        op.attributes[KERNELS] = DictionaryAttr(
+            {
+                program: DictionaryAttr({kernel: StringAttr(p) for kernel, p in found.items()})
+                for program, found in paths.items()
+            }
+        )
+
+
+def _require_lowered(entry: Entry) -> None:
+    """Raises CompileError at an op that has not been lowered to programs of the device."""
+    for op in body_of(entry.function).ops:
+        if operation_name(op) != CONSTANT and op.dialect_name() in ("ttir", "ttnn"):
+            raise CompileError(
+                f"'{operation_name(op)}' does not launch a program of the device",
+                op,
+                remedy="run --ttir-to-ttmetal-pipeline on the module of TTIR first",
+            )
+
+
+def lift_programs_of_2024(module: ModuleOp) -> None:
+    """Makes programs of today of what dispatches those of 2024; leaves other modules alone.
+
+    Raises:
+        CompileError: at a program that computes no more or less than one builtin.
+    """
+    from ttcodegen.compat.ttmetal_programs import lift_programs
+    from ttcodegen.ops.context import load_dialects
+    from ttcodegen.transforms.pass_runner import PassRunner
+    from ttcodegen.transforms.registry import Step, passes_of
+
+    if lift_programs(module):
+        PassRunner(load_dialects()).run(module, passes_of(Step("ttir-to-ttmetal-pipeline")))
+
+
+def _compute_kernels(
+    module: ModuleOp, programs: Sequence[DeviceProgram], title: str
+) -> dict[str, str]:
+    """The texts of the compute kernels, by the symbols of their functions."""
+    holder = ModuleOp([])
+    symbols: dict[str, str] = {}
+    for program in (device_program.program for device_program in programs):
+        for kernel in program.kernels:
+            if kernel.processor is Processor.COMPUTE and kernel.source not in symbols:
+                path = f"kernels/{len(symbols)}.cpp"
+                file = open_file(holder, path)
+                function = function_named(module, kernel.source)
+                write_compute_kernel(file, function, kernel, program, title)
+                symbols[kernel.source] = path
+    texts = print_module(holder)
+    return {symbol: texts[path] for symbol, path in symbols.items()}
+
+
+def kernel_paths(module: ModuleOp) -> dict[tuple[str, str], str]:
+    """The file of each kernel of a module, by the names of its program and its own."""
+    paths: dict[tuple[str, str], str] = {}
+    kept = cast("DictionaryAttr", module.attributes[KERNELS])
+    for program, kernels in kept.data.items():
+        for kernel, path in cast("DictionaryAttr", kernels).data.items():
+            paths[program, kernel] = cast("StringAttr", path).data
+    return paths
+
+
+def kernel_texts(module: ModuleOp) -> dict[tuple[str, str], str]:
+    """The C++ of each kernel of a module, by the names of its program and its own."""
+    texts = {op.id.data: print_file(op) for op in module.ops if isinstance(op, FileOp)}
+    return {key: texts[path] for key, path in kernel_paths(module).items()}

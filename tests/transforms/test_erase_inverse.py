@@ -2,13 +2,14 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+import numpy as np
 import pytest
 from xdsl.dialects.builtin import TensorType
 from xdsl.ir import SSAValue
 
 from tests.transforms.programs import Program, transformed
 from ttcodegen.dialects.datatypes import bf16, element_of, shape_of
-from ttcodegen.transforms.ttir_erase_inverse import TTIREraseInversePass
+from ttcodegen.transforms.ttir_erase_inverse import TTIREraseInversePass, keeps_order
 
 FIRST, LAST = [0, 3, 1, 2], [0, 2, 3, 1]
 """Channels first, channels last."""
@@ -124,3 +125,42 @@ def test_a_chain_of_convolutions_in_the_other_order() -> None:
         value = p.make.permute(value, LAST)
     result = transformed(p.returns(value), TTIREraseInversePass())
     assert "permute" not in result.names
+
+
+def pixels_averaged(p: Program, value: SSAValue) -> SSAValue:
+    """The mean of the pixels of an image with channels first, as front ends write it."""
+    flat = p.make.permute(p.make.reshape(value, [2, 1, 3, 20]), [0, 1, 3, 2])
+    return p.make.reduce("mean", flat, [2])
+
+
+def test_a_reshape_stands_between_inverses() -> None:
+    p = Program()
+    value = p.make.like("relu", p.make.like("add", image(p), image(p)))
+    result = transformed(p.returns(pixels_averaged(p, value)), TTIREraseInversePass())
+    assert result.names == ["add", "relu", "reshape", "mean"]
+
+
+@pytest.mark.parametrize(
+    ("shape", "before", "reshaped", "after", "kept"),
+    [
+        ((2, 4, 5, 3), FIRST, (2, 1, 3, 20), (0, 1, 3, 2), True),
+        ((2, 4, 5, 3), FIRST, (2, 3, 20), (0, 2, 1), True),
+        ((2, 4, 5, 3), FIRST, (6, 20), (1, 0), False),
+        ((2, 4, 5, 3), FIRST, (2, 3, 5, 4), (0, 3, 2, 1), False),
+        ((4, 6), (1, 0), (6, 2, 2), (1, 2, 0), True),
+        ((4, 6), (1, 0), (6, 2, 2), (1, 0, 2), False),
+        ((4, 6), (1, 0), (2, 3, 4), (2, 0, 1), True),
+        ((4, 6), (1, 0), (3, 8), (1, 0), False),
+    ],
+)
+def test_order_of_elements(
+    shape: tuple[int, ...],
+    before: list[int],
+    reshaped: tuple[int, ...],
+    after: tuple[int, ...],
+    kept: bool,
+) -> None:
+    x = np.arange(np.prod(shape)).reshape(shape)
+    y = x.transpose(before).reshape(reshaped).transpose(after)
+    assert (y.ravel() == x.ravel()).all() == kept
+    assert keeps_order(shape, before, reshaped, after) == kept

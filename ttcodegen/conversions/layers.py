@@ -15,6 +15,7 @@ from dataclasses import dataclass, replace
 from functools import cache
 from heapq import nlargest
 from itertools import accumulate, pairwise, zip_longest
+from statistics import fmean
 
 from xdsl.ir import SSAValue
 
@@ -223,13 +224,20 @@ class _Search:
             yield (count - 1) * lines * self._wholeness(first, end), starts, size
 
     def _wholeness(self, start: int, end: int) -> float:
-        """1 for statements that take one value and give one, less for parts of a layer.
+        """1 for statements that are a layer, less for parts of one."""
+        return self._closedness(start, end) * self._unity(start, end)
+
+    def _closedness(self, start: int, end: int) -> float:
+        """1 for statements that take one value and give one, less for more.
 
         Values that layers share, such as masks, do not count.
         """
-        crossing = max(self.alive[start] + self.alive[end] - 2, 0)
-        divided = self.divided[start] + self.divided[end]
-        return 2 / (2 + crossing) * _DIVIDED**divided
+        return 2 / (2 + max(self.alive[start] + self.alive[end] - 2, 0))
+
+    def _unity(self, start: int, end: int) -> float:
+        """1 for statements that begin and end with something new, less if a value that is made
+        before or by them only gets another form after."""
+        return _DIVIDED ** (self.divided[start] + self.divided[end])
 
     def _continues(self, position: int) -> bool:
         """Whether the statement there only gives another form to what the one before it made."""
@@ -265,7 +273,9 @@ class _Search:
     ) -> tuple[float, list[Group]]:
         """The better of a function for the statements there, and of the best so far: the score,
         and the groups."""
-        whole = min([self._wholeness(start, end) for start, end in places])
+        # One that ends otherwise, as the last one before the head of a model, is a layer as well.
+        whole = min([self._closedness(*place) for place in places])
+        whole *= fmean([self._unity(*place) for place in places])
         start, end = places[0]
         lines = self.ends[end - 1] - (self.ends[start - 1] if start else 0)
         if (len(places) - 1) * lines * whole <= best[0]:

@@ -56,6 +56,7 @@ def erasing_rules() -> PatternSet:
     rules = PatternSet()
     names = [d.name for d in TTIR.values() if d.verify is verify_broadcast]
     rules.on(*names, *_MOVED, *_REDUCTIONS)(move_permute_after)
+    rules.on("ttir.permute")(undo_over_reshape)
     return PatternSet.union(simplifications, rules)
 
 
@@ -73,6 +74,50 @@ def move_permute_after(rewriter: Rewriter, op: CatalogueOp) -> SSAValue | None:
     result = tensor_type(op.result_type.element_type, shape)
     moved = rewriter.again(op, operands, result, **_moved_attributes(op, permutation))
     return rewriter.permute(moved, permutation)
+
+
+def undo_over_reshape(rewriter: Rewriter, op: CatalogueOp) -> SSAValue | None:
+    """permute(reshape(permute(x))) is reshape(x), if the elements are in the order of x again: a
+    mean over the pixels of an image that was permuted to channels first, for instance."""
+    reshape = rewriter.defining(op.operands[0], "ttir.reshape")
+    first = rewriter.defining(reshape.operands[0], "ttir.permute") if reshape is not None else None
+    if reshape is None or first is None:
+        return None
+    before, after = first.parameter("permutation"), op.parameter("permutation")
+    source = first.operands[0]
+    if not keeps_order(shape_of(source.type), before, reshape.result_shape, after):
+        return None
+    return rewriter.reshape(source, op.result_shape)
+
+
+def keeps_order(
+    shape: Sequence[int], before: Sequence[int], reshaped: Sequence[int], after: Sequence[int]
+) -> bool:
+    """Whether the elements of a tensor of that shape are in their order after a permute, a reshape
+    and another permute."""
+    # Runs of dimensions that the reshape turns into runs of others, elements of one left out.
+    sources = [axis for axis in before if shape[axis] != 1]
+    targets = [axis for axis, size in enumerate(reshaped) if size != 1]
+    run_of: dict[int, list[int]] = {}
+    while targets and sources:
+        source, target = [sources.pop(0)], [targets.pop(0)]
+        while (have := prod(shape[axis] for axis in source)) != (
+            want := prod(reshaped[axis] for axis in target)
+        ):
+            pending, run = (sources, source) if have < want else (targets, target)
+            if not pending:
+                return False
+            run.append(pending.pop(0))
+        run_of[target[0]] = source
+        run_of.update((axis, []) for axis in target[1:])
+        # Dimensions of a run have to stay together.
+        places = [after.index(axis) for axis in target]
+        between = range(places[0], places[-1] + 1)
+        kept = [place for place in between if reshaped[after[place]] != 1]
+        if kept != places:
+            return False
+    order = [axis for target in after for axis in run_of.get(target, ())]
+    return order == sorted(order)
 
 
 def _common_permutation(rewriter: Rewriter, op: CatalogueOp) -> list[int] | None:
@@ -172,6 +217,8 @@ def _meets_inverse(op: CatalogueOp, permutation: Sequence[int]) -> bool:
                 user = use.operation
                 if isinstance(user, CatalogueOp) and user.name == "ttir.permute":
                     cancelled += user.parameter("permutation") == inverse
+                elif _is_undone_after_reshape(user, permutation):
+                    cancelled += 1
                 elif not can_move(user) or len(seen) >= _SEARCHED_OPS:
                     stops = True
                 elif user not in seen:
@@ -179,3 +226,18 @@ def _meets_inverse(op: CatalogueOp, permutation: Sequence[int]) -> bool:
                     pending.append(user)
         left += stops
     return cancelled > 0 and cancelled >= left
+
+
+def _is_undone_after_reshape(reshape: Operation, permutation: Sequence[int]) -> bool:
+    """Whether the one op after a reshape is a permute that, over it, is an inverse."""
+    if not isinstance(reshape, CatalogueOp) or reshape.name != "ttir.reshape":
+        return False
+    (result,) = reshape.results
+    after = result.get_user_of_unique_use()
+    if not isinstance(after, CatalogueOp) or after.name != "ttir.permute":
+        return False
+    permuted = shape_of(reshape.operands[0].type)
+    shape = [permuted[place] for place in inverse_permutation(permutation)]
+    return len(permuted) == len(permutation) and keeps_order(
+        shape, permutation, reshape.result_shape, after.parameter("permutation")
+    )

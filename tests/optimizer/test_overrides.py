@@ -3,12 +3,27 @@
 from __future__ import annotations
 
 import json
+import re
 from typing import Any
 
 import pytest
 
-from tests.optimizer.modules import CHAIN, compiled, entry
+from tests.optimizer.modules import CHAIN, CONVOLUTION, PROJECTIONS, compiled, entry, names
+from ttcodegen.compilation import CompiledModule
 from ttcodegen.diagnostics import CompileError
+from ttcodegen.dialects.placement import TensorPlacement
+
+NORM = (
+    "#ttnn.layernorm_sharded_multicore_program_config<compute_with_storage_grid_size = "
+    "#ttnn.core_coord<8, 8>, subblock_w = 1, block_h = 1, block_w = 1, inplace = false>"
+)
+LOCATED = """
+func.func @main(%arg0: tensor<64x128xbf16>, %arg1: tensor<64x128xbf16>) -> tensor<64x128xbf16> {
+  %0 = "ttir.add"(%arg0, %arg1) : (tensor<64x128xbf16>, tensor<64x128xbf16>) -> tensor<64x128xbf16> loc("add_1"("model.py":3:1))
+  %1 = "ttir.add"(%0, %arg1) : (tensor<64x128xbf16>, tensor<64x128xbf16>) -> tensor<64x128xbf16> loc("add_2")
+  return %1 : tensor<64x128xbf16>
+}
+"""  # noqa: E501
 
 
 def given(**entries: dict[str, Any]) -> str:
@@ -50,7 +65,23 @@ def test_a_program_configuration_can_be_edited() -> None:
         (given(hiden={"memory": "l1"}), "makes nothing called 'hiden'"),
         (given(hidden={"memry": "l1"}), "has a field 'memry'"),
         (given(hidden={"op": "add"}), "is made by 'matmul', not 'add'"),
-        (given(hidden={"memory": "l2"}), "cannot be made as its override says"),
+        (given(hidden={"memory": "l2"}), "'memory': \"l2\""),
+        (given(hidden={"grid": [8]}), r"'grid': \[8\]"),
+        (given(hidden={"math_fidelity": "hifi9"}), "'math_fidelity': \"hifi9\""),
+        (given(hidden={"operands": {"left": {}}}), "names an operand 'left'"),
+        (given(hidden={"operands": {"7": {}}}), "has no operand 7"),
+        (given(hidden={"operands": {"0": {"data_type": "f32"}}}), "has a field 'data_type'"),
+        (given(hidden={"data_type": "si32"}), r"'hidden' \(matmul\) cannot give si32"),
+        (given(hidden={"fuse": True}), "has nothing fused into it"),
+        (given(squared={"program_config": NORM}), "takes no program configuration"),
+        (given(hidden={"program_config": NORM}), "the override of 'hidden'"),
+        (given(hidden={"sharding": "block_sharded", "grid": [9, 8]}), r"no 'grid': \[9, 8\]"),
+        (given(sum={"memory": "l1", "layout": "row_major"}), "no 'layout': \"row_major\""),
+        ("override-output-layout=hiden=dram", "nothing is called 'hiden'"),
+        ("override-output-layout=hidden=dramm", "'dramm' says nothing of the layout"),
+        ("override-output=hidden=dram", "no option 'override-output'"),
+        ("insert-memreconfig=hidden=a", "lists no operands of 'hidden'"),
+        ("override-conv2d-config=hidden=dtype", "does not say FIELD#VALUE"),
         (given(hidden={"program_config": "#ttnn.nothing<>"}), "the override of 'hidden'"),
         (json.dumps({"version": 1, "functions": {"other": {}}}), "no function 'other'"),
     ],
@@ -62,6 +93,150 @@ def test_what_cannot_be_is_refused(overrides: str, message: str) -> None:
 
 def test_a_refusal_says_what_is_legal() -> None:
     with pytest.raises(CompileError) as refused:
-        compiled(CHAIN, 2, given(hidden={"sharding": "height_sharded", "grid": [3, 3]}))
-    assert "the library takes" in str(refused.value.diagnostics[0])
-    assert "block_sharded" in str(refused.value.diagnostics[0])
+        compiled(CHAIN, 2, given(squared={"sharding": "height_sharded", "layout": "row_major"}))
+    (told,) = refused.value.diagnostics
+    assert "the shards of an operand" in told.message
+    assert told.remedy is not None
+    assert "the library takes" in told.remedy
+    assert '"height_sharded"' in told.remedy
+
+
+def placements(module: CompiledModule, op: str) -> list[TensorPlacement]:
+    """Where the results of these calls lie."""
+    program = entry(module)
+    found = [o for o in program.operations if o.name == f"ttnn.{op}"]
+    return [program.tensors[o.results[0]].type.placement for o in found]
+
+
+def test_a_product_is_spread_over_the_cores_that_are_named() -> None:
+    asked = {"memory": "l1", "sharding": "block_sharded", "grid": [4, 8]}
+    (hidden, _) = placements(compiled(CHAIN, 2, given(hidden=asked)), "matmul")
+    assert hidden.shards is not None
+    assert hidden.shards.shape == (256, 512)
+    assert hidden.shards.cores == 32
+
+
+def test_level_1_shards_what_it_is_told_to() -> None:
+    asked = {"memory": "l1", "sharding": "block_sharded"}
+    module = compiled(CHAIN, 1, given(hidden=asked))
+    (hidden, product) = placements(module, "matmul")
+    assert hidden.memory_layout == "block_sharded"
+    assert product.memory_layout == "interleaved"
+
+
+def test_a_data_type_is_that_of_the_call_only() -> None:
+    """A product takes it as a factor; what else uses it is given what it was given before."""
+    module = compiled(CHAIN, 2, given(squared={"data_type": "bfp_bf8"}))
+    (squared,) = placements(module, "multiply")
+    assert squared.data_type.mlir == "bfp_bf8"
+    assert "typecast" not in names(entry(module))
+    module = compiled(CHAIN, 2, given(hidden={"data_type": "f32"}))
+    assert placements(module, "matmul")[0].data_type.mlir == "f32"
+    assert placements(module, "multiply")[0].data_type.mlir == "bf16"
+    assert outputs_agree(module, compiled(CHAIN, 2))
+
+
+def outputs_agree(one: CompiledModule, other: CompiledModule) -> bool:
+    """Whether programs give tensors of the same types."""
+    types = [
+        [(p.tensors[o.tensor].type.shape, p.tensors[o.tensor].type.data_type) for o in p.outputs]
+        for p in (entry(one), entry(other))
+    ]
+    return types[0] == types[1]
+
+
+@pytest.mark.parametrize("name", ["0", "1"])
+def test_an_activation_is_kept_apart(name: str) -> None:
+    text = given(**{name: {"fuse": False}}).replace('"0"', '"conv2d"').replace('"1"', '"relu"')
+    assert "relu" in names(entry(compiled(CONVOLUTION, 1, text)))
+
+
+def test_projections_are_kept_apart() -> None:
+    made = names(entry(compiled(PROJECTIONS, 1, given(p1={"fuse": False}))))
+    assert made.count("linear") == 3
+
+
+def test_what_is_fused_is_written_and_may_be_asked_for() -> None:
+    decided = compiled(CONVOLUTION, 1).decisions
+    ((_, call),) = [
+        (name, told)
+        for name, told in json.loads(decided)["functions"]["main"].items()
+        if told["op"] == "conv2d"
+    ]
+    assert call["fuse"] is True
+    assert compiled(CONVOLUTION, 1, decided).files == compiled(CONVOLUTION, 1).files
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        given(sum={"operands": {"1": {"memory": "l1", "sharding": "height_sharded"}}}),
+        "insert-memreconfig=sum=1",
+    ],
+)
+def test_an_operand_is_brought_elsewhere_first(text: str) -> None:
+    program = entry(compiled(CHAIN, 2, text))
+    (added,) = [op for op in program.operations if op.name == "ttnn.add"]
+    placement = program.tensors[added.operands[1]].type.placement
+    assert placement.buffer_type == "l1" or placement.memory_layout != "interleaved"
+    assert "to_memory_config" in names(program)
+
+
+def test_the_options_of_the_reference_say_the_same() -> None:
+    text = "override-output-layout=hidden=8x4:l1:block_sharded:tile,squared=dram"
+    module = compiled(CHAIN, 2, text)
+    (hidden, _) = placements(module, "matmul")
+    assert hidden.shards is not None
+    assert hidden.shards.bounding_box().rows == 8
+    assert hidden.shards.bounding_box().columns == 4
+    assert placements(module, "multiply")[0].buffer_type == "dram"
+
+
+def test_calls_go_by_the_names_of_their_locations() -> None:
+    module = compiled(LOCATED, 2, "override-output-layout=add_1=dram")
+    assert json.loads(module.decisions)["functions"]["main"]["add_1"]["memory"] == "dram"
+    module = compiled(LOCATED, 2, given(add_1={"memory": "l1"}))
+    assert json.loads(module.decisions)["functions"]["main"]["add_1"]["memory"] == "l1"
+    with pytest.raises(CompileError) as refused:
+        compiled(LOCATED, 2, given(ad_1={"memory": "l1"}))
+    assert refused.value.diagnostics[0].remedy == "did you mean 'add_1'?"
+
+
+def test_convolutions_are_told_their_cores() -> None:
+    text = (
+        "override-conv2d-config=conv2d=core_grid#8x4:override_sharding_config#true:"
+        "shard_layout#height_sharded:act_block_h_override#32:enable_split_reader#false"
+    )
+    tuning = compiled(CONVOLUTION, 1, text).files["src/tuning.hpp"]
+    assert "CoreRange({0, 0}, {3, 7})" in tuning
+    assert "HEIGHT_SHARDED" in tuning
+    assert "UnaryOpType::RELU" in tuning
+    for wrong, message in (
+        ("activation#none", "its activation is relu, not none"),
+        ("act_block_h_override#8", "no multiple of 32"),
+        ("override_sharding_config#true", "needs a 'core_grid'"),
+    ):
+        with pytest.raises(CompileError, match=message):
+            compiled(CONVOLUTION, 1, f"override-conv2d-config=conv2d={wrong}")
+
+
+def test_what_does_not_fit_into_l1_is_refused() -> None:
+    asked = {"memory": "l1", "sharding": "height_sharded", "grid": [3, 3]}
+    with pytest.raises(CompileError, match="KiB of L1"):
+        compiled(CHAIN, 2, given(squared=asked))
+
+
+def test_a_configuration_that_no_program_of_the_product_has_is_refused() -> None:
+    decided = json.loads(compiled(CHAIN, 2).decisions)["functions"]["main"]["hidden"]
+    config = re.sub(r"per_core_m = \d+", "per_core_m = 1", decided["program_config"])
+    config = re.sub(r"out_(sub)?block_h = \d+", r"out_\1block_h = 1", config)
+    with pytest.raises(CompileError, match="blocks of 1x"):
+        compiled(CHAIN, 2, given(hidden={"program_config": config}))
+
+
+def test_an_override_is_measured_against_where_operands_lie_in_any_way() -> None:
+    """Shards of what is computed element by element are those of an operand: it is brought so."""
+    asked = {"memory": "l1", "sharding": "height_sharded"}
+    module = compiled(CHAIN, 2, given(squared=asked))
+    (squared,) = placements(module, "multiply")
+    assert squared.memory_layout == "height_sharded"

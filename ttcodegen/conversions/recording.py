@@ -21,7 +21,7 @@ from ttcodegen.dialects.program_configs import ProgramConfig
 from ttcodegen.dialects.shards import Orientation
 from ttcodegen.emitc.naming import NameScope, identifier
 from ttcodegen.emitc.text import Text
-from ttcodegen.ops.cpp_calls import Argument, Call, Use
+from ttcodegen.ops.cpp_calls import Argument, Call, Use, core_set_text
 from ttcodegen.ops.definition import TTNNDefinition
 
 TENSOR = "ttnn::Tensor"
@@ -191,14 +191,6 @@ class Recorder(StatementRecorder):
         assert shards is not None
         key = (placement.buffer_type, placement.memory_layout, shards)
         if key not in self._memory_configs:
-            ranges = [
-                f"ttnn::CoreRange({{{r.first_column}, {r.first_row}}}, "
-                f"{{{r.last_column}, {r.last_row}}})"
-                for r in shards.core_ranges
-            ]
-            cores = ranges[0]
-            if len(ranges) > 1:
-                cores = f"std::vector<ttnn::CoreRange>{{{', '.join(ranges)}}}"
             height, width = shards.shape
             orientation = ""
             if shards.orientation is Orientation.COL_MAJOR:
@@ -208,7 +200,7 @@ class Recorder(StatementRecorder):
                 Text(f"ttnn::TensorMemoryLayout::{placement.memory_layout.upper()}"),
                 Text(f"ttnn::BufferType::{placement.buffer_type.upper()}"),
                 Text(
-                    f"tt::tt_metal::ShardSpec(ttnn::CoreRangeSet({cores}), "
+                    f"tt::tt_metal::ShardSpec({core_set_text(shards.core_ranges)}, "
                     f"{{{height}, {width}}}{orientation})"
                 ),
             )

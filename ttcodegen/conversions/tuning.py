@@ -11,7 +11,13 @@ from ttcodegen.conversions.interface import Entry
 from ttcodegen.dialects.compute_config import ComputeConfig
 from ttcodegen.dialects.math_fidelity import MathFidelity
 from ttcodegen.dialects.operation import CatalogueOp
-from ttcodegen.dialects.program_configs import CoreGrid, FusedActivation, ProgramConfig, Word
+from ttcodegen.dialects.program_configs import (
+    CoreGrid,
+    CoreSet,
+    FusedActivation,
+    ProgramConfig,
+    Word,
+)
 from ttcodegen.emitc.builder import EmitCBuilder, open_file
 from ttcodegen.emitc.naming import NameScope, identifier
 from ttcodegen.ops.cpp_calls import (
@@ -20,6 +26,7 @@ from ttcodegen.ops.cpp_calls import (
     MATMUL_CONFIG_ATTRIBUTE,
     NORM_CONFIG_ATTRIBUTE,
     SDPA_CONFIG_ATTRIBUTE,
+    core_set_text,
 )
 from ttcodegen.transforms.rebuilding import body_of
 
@@ -192,6 +199,8 @@ def _program_value(value: object) -> str:
             return _WORDS.get(value.text) or f"ttnn::TensorMemoryLayout::{value.text.upper()}"
         case CoreGrid():
             return f"{{{value.columns}, {value.rows}}}"
+        case CoreSet():
+            return core_set_text(value.ranges)
         case FusedActivation():
             op_type = f"ttnn::operations::unary::UnaryOpType::{value.op_type.upper()}"
             params = "".join(f", {float(param)!r}F" for param in value.params)

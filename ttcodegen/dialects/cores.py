@@ -2,7 +2,15 @@
 
 from __future__ import annotations
 
+import re
+from collections.abc import Sequence
 from dataclasses import dataclass
+
+CORE_RANGE = re.compile(
+    r"(?:#ttnn\.core_range)?\s*<\s*\(\s*(\d+)\s*,\s*(\d+)\s*\)\s*,"
+    r"\s*\(\s*(\d+)\s*,\s*(\d+)\s*\)\s*>"
+)
+"""One range in the text of an attribute."""
 
 
 @dataclass(frozen=True)
@@ -26,3 +34,12 @@ class CoreRange:
     def cores(self) -> int:
         """How many cores there are."""
         return self.columns * self.rows
+
+
+def core_ranges_text(core_ranges: Sequence[CoreRange]) -> str:
+    """The text of an attribute that lists ranges of cores."""
+    ranges = [
+        f"#ttnn.core_range<({r.first_column}, {r.first_row}), ({r.last_column}, {r.last_row})>"
+        for r in core_ranges
+    ]
+    return f"#ttnn.core_range_set<[{', '.join(ranges)}]>"

@@ -21,7 +21,7 @@ from xdsl.irdl import irdl_attr_definition
 from xdsl.parser import AttrParser
 from xdsl.printer import Printer
 
-from ttcodegen.dialects.cores import CoreRange
+from ttcodegen.dialects.cores import CORE_RANGE, CoreRange, core_ranges_text
 from ttcodegen.dialects.datatypes import DataType, element_of, normalized_data_type
 from ttcodegen.dialects.memory import Layout, Memory
 from ttcodegen.dialects.shards import (
@@ -129,10 +129,6 @@ _TEXT = re.compile(
     r"(?:,\s*<?\s*(?P<orientation>row_major|col_major)\s*>?\s*)?"
     r"(?:,\s*ignorePhysicalLayout\s*=\s*\w+\s*)?>"
 )
-_RANGE = re.compile(
-    r"(?:#ttnn\.core_range)?\s*<\s*\(\s*(\d+)\s*,\s*(\d+)\s*\)\s*,"
-    r"\s*\(\s*(\d+)\s*,\s*(\d+)\s*\)\s*>"
-)
 _ALIAS = re.compile(r"#(\w+)\b(?!\.)")
 _SPACES = {"dram": "dram", "l1": "l1", "system_memory": "system_memory", "system": "system_memory"}
 _SCALARS = {
@@ -176,15 +172,6 @@ def layout_text(placement: TensorPlacement, buffer_type: str | None = None) -> s
         if placement.shards.orientation is not Orientation.ROW_MAJOR:
             text += f", <{placement.shards.orientation}>"
     return text + ">"
-
-
-def core_ranges_text(core_ranges: CoreRanges) -> str:
-    """The text of an attribute that lists ranges of cores."""
-    ranges = [
-        f"#ttnn.core_range<({r.first_column}, {r.first_row}), ({r.last_column}, {r.last_row})>"
-        for r in core_ranges
-    ]
-    return f"#ttnn.core_range_set<[{', '.join(ranges)}]>"
 
 
 def _collapsed_map(placement: TensorPlacement, dims: list[str]) -> str:
@@ -271,10 +258,10 @@ def parse_core_ranges(ranges: str, text: str) -> CoreRanges:
         LayoutTextError: if an alias is not defined, or something else stands there.
     """
     expanded = _ALIAS.sub(lambda alias: _alias_text(alias[1], text), ranges)
-    rest = _RANGE.sub("", expanded)
+    rest = CORE_RANGE.sub("", expanded)
     if rest.strip(" ,\t\n"):
         raise LayoutTextError(f"'{rest.strip(' ,')}' is no range of cores")
-    return tuple(CoreRange(*map(int, found)) for found in _RANGE.findall(expanded))
+    return tuple(CoreRange(*map(int, found)) for found in CORE_RANGE.findall(expanded))
 
 
 def _alias_text(alias: str, text: str) -> str:

@@ -19,6 +19,7 @@ from xdsl.parser import AttrParser
 from xdsl.printer import Printer
 
 from ttcodegen.dialects.attribute_kinds import AttributeKind
+from ttcodegen.dialects.cores import CORE_RANGE, CoreRange, core_ranges_text
 
 PROGRAM_CONFIGS = ("matmul_program_config", "program_config", "conv2d_config")
 """The properties of ops that hold a program configuration."""
@@ -38,6 +39,16 @@ class CoreGrid:
 
     def __str__(self) -> str:
         return f"#ttnn.core_coord<{self.columns}, {self.rows}>"
+
+
+@dataclass(frozen=True)
+class CoreSet:
+    """Cores, as rectangles of them."""
+
+    ranges: tuple[CoreRange, ...]
+
+    def __str__(self) -> str:
+        return core_ranges_text(self.ranges)
 
 
 @dataclass(frozen=True)
@@ -294,6 +305,7 @@ class Conv2dConfig(ProgramConfig):
     reshard_if_not_optimal: bool | None = None
     override_sharding_config: bool | None = None
     shard_layout: Word | None = None
+    core_grid: CoreSet | None = None
     transpose_shards: bool | None = None
     output_layout: Word | None = None
     enable_act_double_buffer: bool | None = None
@@ -304,6 +316,8 @@ class Conv2dConfig(ProgramConfig):
         """The rules that hold whatever the operands are (measured, tt-metal 0.70.1)."""
         if (self.act_block_h_override or 0) % 32:
             return f"'act_block_h_override' is {self.act_block_h_override}, no multiple of 32"
+        if self.override_sharding_config and self.core_grid is None:
+            return "'override_sharding_config' needs a 'core_grid'"
         return super().misfit()
 
 
@@ -322,6 +336,9 @@ def _value(parser: AttrParser, hint: object) -> object:
         if found is None:
             parser.raise_error("expected a grid of cores, as #ttnn.core_coord<8, 8>")
         return CoreGrid(int(found[1]), int(found[2]))
+    if "CoreSet" in text:
+        ranges = CORE_RANGE.findall(_nested(parser))
+        return CoreSet(tuple(CoreRange(*map(int, found)) for found in ranges)) if ranges else None
     if "FusedActivation" in text:
         if (quoted := parser.parse_optional_str_literal()) is not None:
             return FusedActivation(quoted) if quoted else None
@@ -378,8 +395,6 @@ def parse_config(parser: AttrParser, config: type[Config]) -> Config:
             if name == "hop_cores":
                 if _nested(parser).strip("<>[] "):
                     parser.raise_error("cores that are hopped over are not supported", position)
-            elif name == "core_grid" and "core_grid" not in known:
-                parser.raise_error("a grid of cores for the shards is not supported", position)
             elif name not in (*known, *hints) or name in found:
                 parser.raise_error(f"#ttnn.{config.mnemonic} has no other '{name}'", position)
             else:

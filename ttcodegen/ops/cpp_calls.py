@@ -14,6 +14,7 @@ from xdsl.dialects.builtin import i32
 from xdsl.ir import SSAValue
 
 from ttcodegen.dialects.compute_config import COMPUTE_CONFIG, ComputeConfig
+from ttcodegen.dialects.cores import CoreRange
 from ttcodegen.dialects.datatypes import DataType, ui32
 from ttcodegen.dialects.operation import AttributeSpec, CatalogueOp
 from ttcodegen.dialects.placement import TensorPlacement, TTNNLayoutAttr
@@ -251,6 +252,16 @@ def output_memory(calls: CppCalls, op: CatalogueOp) -> Argument:
     if all(p.buffer_type != "l1" and p.shards is None for p in placements):
         return NULLOPT
     return calls.memory_config(placements[-1])
+
+
+def core_set_text(ranges: Sequence[CoreRange]) -> str:
+    """Cores as a C++ expression."""
+    each = [
+        f"ttnn::CoreRange({{{r.first_column}, {r.first_row}}}, {{{r.last_column}, {r.last_row}}})"
+        for r in ranges
+    ]
+    cores = each[0] if len(each) == 1 else f"std::vector<ttnn::CoreRange>{{{', '.join(each)}}}"
+    return f"ttnn::CoreRangeSet({cores})"
 
 
 def cpp_text(value: bool | float | str | DataType | list[Any]) -> str:

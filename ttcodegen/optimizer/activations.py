@@ -15,6 +15,7 @@ from ttcodegen.dialects.attribute_kinds import STRING
 from ttcodegen.dialects.operation import CatalogueOp
 from ttcodegen.dialects.program_configs import Conv2dConfig, FusedActivation, config_attribute
 from ttcodegen.ops.fused_activations import ACTIVATIONS
+from ttcodegen.optimizer.overrides import FunctionOverrides, overrides_of
 
 PRODUCTS = ("matmul", "linear")
 PARAMETERS = {"gelu": (0.0,)}
@@ -27,21 +28,27 @@ class FuseActivations(ModulePass):
 
     name = "ttnn-fuse-activations"
 
+    overrides: str = ""
+    """The text of a file of overrides: some say that a call is to stay apart."""
+
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         for function in op.walk():
             if isinstance(function, FuncOp):
+                given = overrides_of(self.overrides, function)
                 for inner in list(function.walk()):
                     if isinstance(inner, CatalogueOp):
-                        _fuse(inner)
+                        _fuse(inner, given)
 
 
-def _fuse(op: CatalogueOp) -> None:
+def _fuse(op: CatalogueOp, given: FunctionOverrides) -> None:
     name = op.definition.short_name
     if name not in ACTIVATIONS or len(op.operands) != 1:
         return
     value = op.operands[0]
     made = value.owner
     if not isinstance(made, CatalogueOp) or len(list(value.uses)) != 1:
+        return
+    if given.keeps_apart(op, made):
         return
     if value.type != op.results[0].type or not _take(made, name):
         return

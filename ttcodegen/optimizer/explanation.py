@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-
-from xdsl.ir import Operation
+from collections.abc import Sequence
 
 from ttcodegen.dialects.operation import CatalogueOp
 from ttcodegen.dialects.placement import TensorPlacement
 from ttcodegen.dialects.program_configs import ProgramConfig
+from ttcodegen.optimizer.call_names import CallNames
 from ttcodegen.optimizer.calls import call_of
 from ttcodegen.optimizer.cost import CostModel
 from ttcodegen.optimizer.search import Decision
@@ -36,7 +35,7 @@ def _program(way: Way) -> str:
     return name.removeprefix("MatmulMultiCore") or name
 
 
-def table(decisions: Sequence[Decision], names: Mapping[Operation, str], model: CostModel) -> str:
+def table(decisions: Sequence[Decision], names: CallNames, model: CostModel) -> str:
     """A row for each call that runs on the device, and the sum of their times."""
     rows: list[tuple[str, ...]] = [HEADINGS]
     total = 0.0

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from xdsl.context import Context
@@ -17,20 +17,21 @@ from ttcodegen.dialects.system import system_of
 from ttcodegen.ops.definition import TTNNDefinition
 from ttcodegen.ops.op_builder import OpBuilder
 from ttcodegen.ops.ttnn import ttnn_op_classes
+from ttcodegen.optimizer.call_names import CallNames
 from ttcodegen.optimizer.cost import CostModel
 from ttcodegen.optimizer.explanation import table
 from ttcodegen.optimizer.fidelity import choose_fidelities
+from ttcodegen.optimizer.given_choices import GivenChoices
+from ttcodegen.optimizer.given_types import give_data_types
 from ttcodegen.optimizer.overrides import (
-    Entry,
+    FunctionOverrides,
     Overrides,
-    call_names,
     check_names,
-    chosen,
     read_overrides,
     written,
 )
 from ttcodegen.optimizer.search import Decision, Search, placement_of
-from ttcodegen.optimizer.ways import Way, Ways
+from ttcodegen.optimizer.ways import Ways
 from ttcodegen.systems.description import DEFAULT_ARCHITECTURE, default_system
 from ttcodegen.transforms.const_eval_hoist import constant_values, is_const_eval
 from ttcodegen.transforms.rebuilding import body_of
@@ -39,7 +40,6 @@ from ttcodegen.transforms.rewriting import set_type
 DECISIONS = "ttcodegen.decisions"
 EXPLANATION = "ttcodegen.explanation"
 """Attributes of a module that say what was decided."""
-NOTHING: Mapping[str, Entry] = {}
 NO_OVERRIDES: Overrides = {}
 
 
@@ -63,18 +63,19 @@ class Optimize(ModulePass):
         model = CostModel(system.chip)
         functions = [f for f in op.walk() if isinstance(f, FuncOp) and not is_const_eval(f)]
         given: Overrides = read_overrides(self.overrides) if self.overrides else NO_OVERRIDES
-        check_names(given, functions)
-        taken: dict[str, tuple[dict[Operation, str], list[Decision]]] = {}
+        named = [CallNames(function) for function in functions]
+        check_names(given, named)
+        taken: list[tuple[CallNames, list[Decision]]] = []
         told: list[str] = []
-        for function in functions:
+        for function, names in zip(functions, named, strict=True):
             choose_fidelities(function)
-            names = call_names(function)
-            name = function.sym_name.data
-            decisions = decide(function, model, self.level, given.get(name, {}))
-            taken[name] = (names, decisions)
+            overrides = FunctionOverrides(given, names)
+            give_data_types(function, overrides)
+            decisions = decide(function, model, self.level, overrides)
+            taken.append((names, decisions))
             _Writer(function).write(decisions)
             if self.record:
-                told.append(f"{name}\n{table(decisions, names, model)}")
+                told.append(f"{names.function}\n{table(decisions, names, model)}")
         if self.record:
             op.attributes[DECISIONS] = StringAttr(written(taken))
             op.attributes[EXPLANATION] = StringAttr("\n".join(told))
@@ -91,21 +92,17 @@ def placed_calls() -> frozenset[str]:
 
 
 def decide(
-    function: FuncOp, model: CostModel, level: int, given: Mapping[str, Entry] = NOTHING
+    function: FuncOp, model: CostModel, level: int, overrides: FunctionOverrides
 ) -> list[Decision]:
     """How each op of a function is to be made, those that are overridden as they are to be."""
-    names = call_names(function)
-
-    def forced(op: CatalogueOp, ways: list[Way]) -> list[Way]:
-        entry = given.get(names.get(op, ""))
-        return ways if entry is None else chosen(names[op], op, entry, ways)
-
     block = body_of(function)
     constants = constant_values(function)
     skipped: set[Operation] = {
         op for op in block.ops if op.results and all(r in constants for r in op.results)
     }
-    search = Search(model, Ways(model, level > 1, placed_calls()), skipped, forced)
+    placed = placed_calls()
+    choices = GivenChoices(overrides, Ways(model, True, placed))
+    search = Search(model, Ways(model, level > 1, placed), skipped, choices)
     return search.run(list(block.args), list(block.ops))
 
 

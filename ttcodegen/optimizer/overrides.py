@@ -2,16 +2,17 @@
 
     {"version": 1, "functions": {"main": {"scores": {"op": "matmul", "memory": "l1",
      "sharding": "block_sharded", "shard": [64, 128], "grid": [8, 4],
-     "program_config": "#ttnn....<...>", "math_fidelity": "hifi2"}}}}
+     "program_config": "#ttnn....<...>", "math_fidelity": "hifi2", "data_type": "bfp_bf8",
+     "fuse": false, "operands": {"0": {"memory": "l1", "sharding": "height_sharded"}}}}}}
 
-Calls go by the names of what they make. A file may say as little as it likes of each of them.
+Calls go by the names of what they make. A file may say as little as it likes of each of them. The
+options of the reference compiler (`override_strings`) may stand in its place.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, cast
 
 from xdsl.dialects.func import FuncOp
@@ -22,38 +23,71 @@ from ttcodegen.dialects.compute_config import ComputeConfig
 from ttcodegen.dialects.math_fidelity import MathFidelity
 from ttcodegen.dialects.operation import CatalogueOp
 from ttcodegen.dialects.placement import TensorPlacement
-from ttcodegen.dialects.program_configs import PROGRAM_CONFIGS, ProgramConfig, config_of_text
+from ttcodegen.dialects.program_configs import PROGRAM_CONFIGS, ProgramConfig
+from ttcodegen.optimizer.call_names import CallNames
+from ttcodegen.optimizer.override_strings import (
+    BUFFERS,
+    DATA_TYPES,
+    PAGES,
+    SHARDINGS,
+    entries_of_options,
+)
 from ttcodegen.optimizer.search import Decision
-from ttcodegen.optimizer.ways import Way
 from ttcodegen.suggestions import closest
-from ttcodegen.transforms.rebuilding import body_of
 
 VERSION = 1
-FIELDS = (*("op", "memory", "sharding", "shard", "grid", "program_config", "math_fidelity"),)
+ANY = "*"
+"""Stands for the function of entries that name none."""
 Entry = Mapping[str, Any]
 Overrides = Mapping[str, Mapping[str, Entry]]
+PLACES = ("memory", "sharding", "shard", "grid", "layout")
+"""The fields that say where a tensor lies."""
 
 
-def call_names(function: FuncOp) -> dict[Operation, str]:
-    """The calls of a function by the names of what they make; a name that occurs again is
-    numbered."""
-    seen: dict[str, int] = {}
-    names: dict[Operation, str] = {}
-    for op in body_of(function).ops:
-        if not isinstance(op, CatalogueOp) or not op.results:
-            continue
-        name = op.results[0].name_hint or op.definition.short_name
-        seen[name] = seen.get(name, 0) + 1
-        names[op] = name if seen[name] == 1 else f"{name}#{seen[name]}"
-    return names
+def _one_of(words: Sequence[str]) -> tuple[Callable[[Any], bool], str]:
+    return (lambda value: value in words), f"one of {', '.join(words)}"
+
+
+def _is_pair(value: Any) -> bool:
+    return (
+        isinstance(value, list)
+        and len(cast("list[Any]", value)) == 2
+        and all(type(size) is int and size > 0 for size in cast("list[Any]", value))
+    )
+
+
+def _is_text(value: Any) -> bool:
+    return isinstance(value, str)
+
+
+def _is_table(value: Any) -> bool:
+    return isinstance(value, dict)
+
+
+_FIELDS: Mapping[str, tuple[Callable[[Any], bool], str]] = {
+    "op": (_is_text, "the name of an op"),
+    "memory": _one_of(BUFFERS),
+    "sharding": _one_of(SHARDINGS),
+    "shard": (_is_pair, "height and width of each shard in elements"),
+    "grid": (_is_pair, "columns and rows of cores"),
+    "layout": _one_of(PAGES),
+    "data_type": _one_of(DATA_TYPES),
+    "program_config": (_is_text, "an attribute, as #ttnn.matmul_...<...>"),
+    "conv2d_config": (_is_table, "fields of a convolution's configuration"),
+    "math_fidelity": _one_of([fidelity.value for fidelity in MathFidelity]),
+    "fuse": ((lambda value: isinstance(value, bool)), "true or false"),
+    "operands": (_is_table, "operands by their places, and where each is to lie"),
+}
 
 
 def read_overrides(text: str) -> Overrides:
     """The decisions in a file.
 
     Raises:
-        CompileError: if it is no such file, or an entry has a field that there is not.
+        CompileError: if it is no such file, or an entry has a field or a value that there is not.
     """
+    if text.lstrip().startswith(("override-", "insert-", "--")):
+        return {ANY: entries_of_options(text)}
     try:
         data: Any = json.loads(text)
     except ValueError as error:
@@ -62,52 +96,109 @@ def read_overrides(text: str) -> Overrides:
     functions: Any = known.get("functions")
     if not isinstance(functions, dict) or known.get("version") != VERSION:
         raise CompileError(f'overrides have "version": {VERSION}, and "functions" by their names')
-    found = cast("dict[str, dict[str, dict[str, Any]]]", functions)
+    found = cast("dict[str, Any]", functions)
     for function, entries in found.items():
-        for name, entry in entries.items():
-            for field in entry:
-                if field not in FIELDS:
-                    raise CompileError(
-                        f"the override of '{name}' in '{function}' has a field '{field}'",
-                        remedy=f"there are {', '.join(FIELDS)}",
-                    )
+        if not isinstance(entries, dict):
+            raise CompileError(f"the overrides of '{function}' are no table of calls")
+        for name, entry in cast("dict[str, Any]", entries).items():
+            _check(f"the override of '{name}' in '{function}'", entry, tuple(_FIELDS))
     return found
 
 
-def check_names(overrides: Overrides, functions: Sequence[FuncOp]) -> None:
+def _check(whose: str, entry: Any, fields: Sequence[str]) -> None:
+    if not isinstance(entry, dict):
+        raise CompileError(f"{whose} is no table of fields")
+    for field, value in cast("dict[str, Any]", entry).items():
+        if field not in fields:
+            close = closest(field, fields)
+            hint = f"did you mean '{close}'? " if close else ""
+            raise CompileError(
+                f"{whose} has a field '{field}'", remedy=f"{hint}there are {', '.join(fields)}"
+            )
+        is_right, expected = _FIELDS[field]
+        if not is_right(value):
+            raise CompileError(f"{whose} has '{field}': {json.dumps(value)}", remedy=expected)
+        if field == "operands":
+            for place, wanted in cast("dict[str, Any]", value).items():
+                if not place.isdecimal():
+                    raise CompileError(f"{whose} names an operand '{place}'", remedy="0, 1, ...")
+                _check(f"operand {place} of {whose}", wanted, PLACES)
+
+
+class FunctionOverrides:
+    """What is given for the calls of one function."""
+
+    def __init__(self, overrides: Overrides, names: CallNames) -> None:
+        self.names = names
+        self._entries: dict[Operation, Entry] = {}
+        for name, entry in overrides.get(ANY, {}).items():
+            if (op := names.located(name)) is not None:
+                self._entries[op] = entry
+        for name, entry in overrides.get(names.function, {}).items():
+            if (op := names.named(name)) is not None:
+                self._entries[op] = {**self._entries.get(op, {}), **entry}
+
+    def __getitem__(self, op: Operation) -> Entry | None:
+        return self._entries.get(op)
+
+    def items(self) -> Iterable[tuple[CatalogueOp, Entry]]:
+        """All calls that something is given for."""
+        return [(op, e) for op, e in self._entries.items() if isinstance(op, CatalogueOp)]
+
+    def keeps_apart(self, *ops: Operation) -> bool:
+        """Whether one of these ops is not to become part of another call."""
+        return any(self._entries.get(op, {}).get("fuse") is False for op in ops)
+
+
+def overrides_of(text: str, function: FuncOp) -> FunctionOverrides:
+    """What a file gives for a function; nothing if the text is empty."""
+    return FunctionOverrides(read_overrides(text) if text else {}, CallNames(function))
+
+
+def check_names(overrides: Overrides, functions: Sequence[CallNames]) -> None:
     """Every override belongs to a call.
 
     Raises:
         CompileError: that names what there is instead.
     """
-    known = {f.sym_name.data: list(call_names(f).values()) for f in functions}
+    known = {names.function: names.known for names in functions}
     for function, entries in overrides.items():
-        if function not in known:
+        if function != ANY and function not in known:
+            close = closest(function, known)
             raise CompileError(
                 f"there is no function '{function}' to override calls of",
-                remedy=f"there are {', '.join(known)}",
+                remedy=f"did you mean '{close}'?" if close else f"there are {', '.join(known)}",
             )
+        there = known.get(function) or [name for names in known.values() for name in names]
         for name in entries:
-            if name not in known[function]:
-                close = closest(name, known[function])
+            if name not in there:
+                close = closest(name, there)
                 raise CompileError(
-                    f"'{function}' makes nothing called '{name}'",
+                    f"'{function}' makes nothing called '{name}'"
+                    if function != ANY
+                    else f"nothing is called '{name}'",
                     remedy=f"did you mean '{close}'?"
                     if close
                     else "--write-overrides lists all names",
                 )
 
 
-def choice(placement: TensorPlacement, attributes: Mapping[str, Any]) -> dict[str, Any]:
-    """A way as an entry of the file."""
-    entry: dict[str, Any] = {
+def place(placement: TensorPlacement) -> dict[str, Any]:
+    """Where a tensor lies, as fields of the file."""
+    fields: dict[str, Any] = {
         "memory": placement.buffer_type,
         "sharding": placement.memory_layout,
     }
     if placement.shards is not None:
         box = placement.shards.bounding_box()
-        entry["shard"] = list(placement.shards.shape)
-        entry["grid"] = [box.columns, box.rows]
+        fields["shard"] = list(placement.shards.shape)
+        fields["grid"] = [box.columns, box.rows]
+    return fields
+
+
+def choice(placement: TensorPlacement, attributes: Mapping[str, Any]) -> dict[str, Any]:
+    """A way as an entry of the file."""
+    entry = place(placement)
     for name in PROGRAM_CONFIGS:
         config = attributes.get(name)
         if isinstance(config, ProgramConfig):
@@ -115,13 +206,15 @@ def choice(placement: TensorPlacement, attributes: Mapping[str, Any]) -> dict[st
     compute = attributes.get("compute_config")
     if isinstance(compute, ComputeConfig):
         entry["math_fidelity"] = compute.math_fidelity.value
+    if attributes.get("dtype") is not None:
+        entry["data_type"] = placement.data_type.mlir
     return entry
 
 
-def written(decisions: Mapping[str, tuple[Mapping[Operation, str], Sequence[Decision]]]) -> str:
+def written(decisions: Sequence[tuple[CallNames, Sequence[Decision]]]) -> str:
     """The file with the decisions that were taken."""
     functions: dict[str, Any] = {}
-    for function, (names, taken) in decisions.items():
+    for names, taken in decisions:
         entries: dict[str, Any] = {}
         for decision in taken:
             op = decision.op
@@ -129,66 +222,16 @@ def written(decisions: Mapping[str, tuple[Mapping[Operation, str], Sequence[Deci
                 attributes = {**op.parameters(), **decision.way.attributes}
                 told = choice(decision.way.results[0], attributes)
                 entries[names[op]] = {"op": op.definition.short_name, **told}
-        functions[function] = entries
+                if is_fused(op):
+                    entries[names[op]]["fuse"] = True
+        functions[names.function] = entries
     return json.dumps({"version": VERSION, "functions": functions}, indent=2) + "\n"
 
 
-def chosen(name: str, op: CatalogueOp, entry: Entry, ways: Sequence[Way]) -> list[Way]:
-    """The ways that agree with an override.
-
-    Raises:
-        CompileError: if none does, with those that the library takes; or if the entry is of
-            another op, or names a configuration that no program can have.
-    """
-    asked = entry.get("op", op.definition.short_name)
-    if asked != op.definition.short_name:
-        raise CompileError(f"'{name}' is made by '{op.definition.short_name}', not '{asked}'", op)
-    config = _config(name, op, entry)
-    found = [way for way in ways if _agrees(op, way, entry, config)]
-    if not found:
-        legal = [json.dumps(_result(op, way)) for way in ways]
-        raise CompileError(
-            f"'{name}' ({op.definition.short_name}) cannot be made as its override says",
-            op,
-            remedy="the library takes " + "; ".join(dict.fromkeys(legal)),
-        )
-    return [_with(op, way, entry, config) for way in found]
-
-
-def _config(name: str, op: CatalogueOp, entry: Entry) -> ProgramConfig | None:
-    text = entry.get("program_config")
-    if text is None:
-        return None
-    try:
-        return config_of_text(text)
-    except ValueError as error:
-        raise CompileError(f"the override of '{name}': {error}", op) from error
-
-
-def _result(op: CatalogueOp, way: Way) -> dict[str, Any]:
-    return choice(way.results[0], way.attributes)
-
-
-def _agrees(op: CatalogueOp, way: Way, entry: Entry, config: ProgramConfig | None) -> bool:
-    if not way.results:
+def is_fused(op: CatalogueOp) -> bool:
+    """Whether a call applies an activation."""
+    names = {spec.name for spec in op.definition.attributes}
+    if "activation" in names and op.parameter("activation") is not None:
         return True
-    told = _result(op, way)
-    for field in ("memory", "sharding", "shard", "grid"):
-        if field in entry and entry[field] != told.get(field):
-            return False
-    given = next((c for c in way.attributes.values() if isinstance(c, ProgramConfig)), None)
-    return config is None or given is None or type(given) is type(config)
-
-
-def _with(op: CatalogueOp, way: Way, entry: Entry, config: ProgramConfig | None) -> Way:
-    """A way with the configuration and the fidelity of an override."""
-    attributes = dict(way.attributes)
-    for name, value in way.attributes.items():
-        if config is not None and isinstance(value, ProgramConfig):
-            attributes[name] = config
-    fidelity = entry.get("math_fidelity")
-    if fidelity is not None and any(s.name == "compute_config" for s in op.definition.attributes):
-        compute = attributes.get("compute_config") or op.parameter("compute_config")
-        compute = compute or ComputeConfig(math_approx_mode=False)
-        attributes["compute_config"] = replace(compute, math_fidelity=MathFidelity(fidelity))
-    return replace(way, attributes=attributes)
+    configs = [op.parameter(name) for name in PROGRAM_CONFIGS if name in names]
+    return any(config is not None and config.activation is not None for config in configs)

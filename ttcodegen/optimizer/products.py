@@ -4,14 +4,17 @@ from __future__ import annotations
 
 from math import prod
 
+from ttcodegen.dialects.placement import TensorPlacement
 from ttcodegen.dialects.program_configs import (
     CoreGrid,
     MatmulDRAMSharded,
     MatmulMultiCast,
     MatmulMultiCast1D,
+    MatmulProgramConfig,
     MatmulReuse,
     ProgramConfig,
 )
+from ttcodegen.dialects.tile import TILE_SIDE
 from ttcodegen.layout.tiled_shape import tiles_along
 from ttcodegen.optimizer.calls import LibraryCall
 
@@ -110,6 +113,52 @@ def config_cores(config: ProgramConfig | None, product: Product, grid: CoreGrid)
             return min(grid.cores, -(-product.width // config.per_core_n))
         case _:
             return min(grid.cores, product.rows * product.width)
+
+
+def config_misfit(
+    config: MatmulProgramConfig, product: Product, grid: CoreGrid, wide: bool
+) -> str | None:
+    """Why a product cannot have a configuration; None if it can (measured, tt-metal 0.70.1)."""
+    cores = getattr(config, "compute_with_storage_grid_size", grid)
+    if cores.columns > grid.columns or cores.rows > grid.rows:
+        return f"the chip has {grid.columns}x{grid.rows} cores"
+    if product.inner % getattr(config, "in0_block_w", 1):
+        return f"in0_block_w does not divide the {product.inner} tiles that are summed over"
+    most = 4 if wide else 8
+    if getattr(config, "out_subblock_h", 1) * getattr(config, "out_subblock_w", 1) > most:
+        return f"a subblock has {most} tiles at most"
+    per_m, per_n = getattr(config, "per_core_m", 1), getattr(config, "per_core_n", 1)
+    rows = product.rows if getattr(config, "fuse_batch", True) else product.height
+    down, across = -(-rows // per_m), -(-product.width // per_n)
+    match config:
+        case MatmulMultiCast():
+            fits = down <= cores.rows and across <= cores.columns
+        case MatmulMultiCast1D():
+            whole = per_m >= rows if config.mcast_in0 else per_n >= product.width
+            fits = whole and down * across <= cores.cores
+        case _:
+            fits = True
+    if not fits:
+        return f"{down}x{across} blocks of {per_m}x{per_n} tiles do not fit on the cores"
+    return None
+
+
+def config_takes_shards(config: MatmulProgramConfig, left: TensorPlacement) -> bool:
+    """Whether the left factor's shards are the blocks that a program reads."""
+    shards = left.shards
+    if shards is None:
+        return False
+    height, width = shards.shape[0] // TILE_SIDE, shards.shape[1] // TILE_SIDE
+    if height != getattr(config, "per_core_m", 0):
+        return False
+    match config:
+        case MatmulMultiCast():
+            kind = "block_sharded"
+        case MatmulMultiCast1D():
+            kind = "width_sharded" if config.mcast_in0 else "height_sharded"
+        case _:
+            return False
+    return left.memory_layout == kind and width % config.in0_block_w == 0
 
 
 def fidelity_passes(call: LibraryCall, wormhole: bool = True) -> int:

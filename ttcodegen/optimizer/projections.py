@@ -19,6 +19,7 @@ from ttcodegen.ops.data_movement import reshaped
 from ttcodegen.ops.op_builder import OpBuilder
 from ttcodegen.ops.ttnn import ttnn_op_classes
 from ttcodegen.optimizer.dense_rows import RESHAPES
+from ttcodegen.optimizer.overrides import overrides_of
 from ttcodegen.transforms.const_eval_hoist import constant_values
 from ttcodegen.transforms.rebuilding import body_of
 from ttcodegen.transforms.rewriting import erase_dead
@@ -32,11 +33,16 @@ class FuseProjections(ModulePass):
 
     name = "ttnn-fuse-projections"
 
+    overrides: str = ""
+    """The text of a file of overrides: some say that a call is to stay apart."""
+
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         for function in op.walk():
             if isinstance(function, FuncOp):
+                given = overrides_of(self.overrides, function)
                 for group in _groups(function):
-                    _fuse(body_of(function), group)
+                    if not given.keeps_apart(*(op for p in group for op in (p.heads, p.product))):
+                        _fuse(body_of(function), group)
                 erase_dead(function)
 
 

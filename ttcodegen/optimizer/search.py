@@ -8,11 +8,13 @@ Of states that agree on where tensors lie, the cheapest is kept, and of all the 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
+from typing import Protocol
 
 from xdsl.ir import Operation, SSAValue
 
+from ttcodegen.diagnostics import CompileError
 from ttcodegen.dialects.operation import CatalogueOp
 from ttcodegen.dialects.placement import TensorPlacement, TTNNLayoutAttr
 from ttcodegen.optimizer.calls import LibraryCall, call_of
@@ -62,6 +64,27 @@ class _State:
         return found[::-1]
 
 
+class Choices(Protocol):
+    """What is given for calls from outside."""
+
+    def concern(self, op: CatalogueOp) -> bool:
+        """Whether anything is given for a call."""
+        ...
+
+    def ways(self, op: CatalogueOp, call: LibraryCall, fixed: Sequence[bool]) -> list[Way]:
+        """The ways that agree, from operands that lie where `call` says; raises CompileError if
+        there are none."""
+        ...
+
+    def left_alone(self, op: CatalogueOp, call: LibraryCall) -> None:
+        """Raises CompileError if something else is given for a call that stays as it is."""
+        ...
+
+    def no_room(self, op: CatalogueOp, room: int) -> CompileError:
+        """That these take more bytes of each L1 than there are."""
+        ...
+
+
 @dataclass
 class Search:
     """The search for one function."""
@@ -70,8 +93,7 @@ class Search:
     ways: Ways
     skipped: set[Operation]
     """Ops that run once, whose results stay where they are."""
-    forced: Callable[[CatalogueOp, list[Way]], list[Way]] = lambda op, ways: ways
-    """Leaves those ways that were asked for."""
+    choices: Choices | None = None
     beam: int = BEAM
     _last_use: dict[SSAValue, int] = field(default_factory=dict[SSAValue, int])
     _costs: dict[object, float] = field(default_factory=dict[object, float])
@@ -96,21 +118,33 @@ class Search:
 
     def _step(self, states: list[_State], index: int, op: Operation) -> list[_State]:
         found: dict[object, _State] = {}
+        refused: CompileError | None = None
         for state in states:
-            for following in self._following(state, index, op):
+            try:
+                continued = self._following(state, index, op)
+            except CompileError as error:
+                # What is asked for may be possible from where tensors lie in another state.
+                refused = error
+                continue
+            for following in continued:
                 key = tuple(following.placements.items())
                 known = found.get(key)
                 if known is None or following.seconds < known.seconds:
                     found[key] = following
+        if not found:
+            assert refused is not None
+            raise refused
         ordered = sorted(found.values(), key=lambda state: state.seconds)
         return ordered[: self.beam]
 
     def _following(self, state: _State, index: int, op: Operation) -> list[_State]:
-        if not isinstance(op, CatalogueOp) or op in self.skipped:
+        if not isinstance(op, CatalogueOp):
             return [self._left_alone(state, index, op)]
         call = call_of(op)
         values = [value for value in op.operands if value in state.placements]
-        if len(values) != len(call.operands):
+        if op in self.skipped or len(values) != len(call.operands):
+            if self.choices is not None:
+                self.choices.left_alone(op, call)
             return [self._left_alone(state, index, op)]
         here = LibraryCall(
             call.name,
@@ -124,6 +158,9 @@ class Search:
             made = self._made(state, index, op, values, way, cost)
             if made is not None:
                 tried.append((made.seconds - state.seconds, way, made))
+        if not tried and self._asked(op):
+            assert self.choices is not None
+            raise self.choices.no_room(op, self.room)
         if not tried:
             # What the source places in its own way fits none of ours.
             return [self._left_alone(state, index, op)]
@@ -136,13 +173,16 @@ class Search:
         """The ways to make a call, with what they take: the same for all calls of its kind."""
         if op not in self._kinds:
             self._kinds[op] = (op.name, str(op.properties), call.results)
+        if self._asked(op):
+            assert self.choices is not None
+            return self._with_costs(call, self.choices.ways(op, call, fixed))
         key = (self._kinds[op], call.operands, tuple(fixed))
         if key not in self._ways_known:
             self._ways_known[key] = self._with_costs(call, self._ways(call, fixed))
-        known = self._ways_known[key]
-        ways = [way for way, _ in known]
-        asked = self.forced(op, ways)
-        return known if asked is ways else self._with_costs(call, asked)
+        return self._ways_known[key]
+
+    def _asked(self, op: CatalogueOp) -> bool:
+        return self.choices is not None and self.choices.concern(op)
 
     def _with_costs(self, call: LibraryCall, ways: Sequence[Way]) -> list[tuple[Way, CallCost]]:
         return [

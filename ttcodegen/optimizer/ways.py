@@ -21,13 +21,20 @@ from ttcodegen.dialects.program_configs import (
     MatmulMultiCast,
     MatmulMultiCast1D,
     MatmulProgramConfig,
+    ProgramConfig,
 )
-from ttcodegen.dialects.shards import Shards, filled_core_ranges
+from ttcodegen.dialects.shards import MemoryLayout, Shards, filled_core_ranges
 from ttcodegen.dialects.tile import TILE_SIDE
 from ttcodegen.optimizer.calls import LibraryCall
 from ttcodegen.optimizer.cost import CostModel, is_view
 from ttcodegen.optimizer.dense_rows import elementwise
-from ttcodegen.optimizer.products import Product, subblock, wide_sums
+from ttcodegen.optimizer.products import (
+    Product,
+    config_misfit,
+    config_takes_shards,
+    subblock,
+    wide_sums,
+)
 
 MOST_INNER = 8
 """Tiles along the summed dimension that a block has at most: more do not save time."""
@@ -49,9 +56,55 @@ class Way:
     """What changes of the call's attributes."""
 
 
+_RULES = {
+    "product": "the result of a product is interleaved, or has the blocks that its program "
+    "computes, per_core_m by per_core_n tiles on each core, as shards",
+    "elementwise": "what is computed element by element is interleaved, or has the shards of an "
+    "operand of its shape",
+    "rows": "what is computed along rows is interleaved, or has the shards of its operand, by "
+    "width or blocks that its tiles fill",
+    "view": "the call makes nothing: its result lies where its operand does",
+    "moved": "the library makes it of interleaved tensors, interleaved",
+    "plain": "the library decides where its result lies",
+}
+"""By kind of call, what its result may be."""
+
+
 def interleaved(placement: TensorPlacement, buffer: str) -> TensorPlacement:
     """The same tensor, dealt out to all banks."""
     return placement.with_(buffer_type=buffer, memory_layout="interleaved", shards=None)
+
+
+def sharded_as(
+    placement: TensorPlacement,
+    kind: MemoryLayout,
+    cores: CoreGrid,
+    grid: Sequence[int] | None = None,
+    shape: Sequence[int] | None = None,
+) -> TensorPlacement | None:
+    """The same tensor in shards of L1, over as many cores as it fills or over a grid of columns and
+    rows; None if it cannot be divided so."""
+    if placement.layout is not Layout.TILE or placement.memory is Memory.HOST:
+        return None
+    height, width = placement.collapsed_shape()
+    columns, rows = grid if grid is not None else (cores.columns, cores.rows)
+    if columns > cores.columns or rows > cores.rows or not height or not width:
+        return None
+    down = {"block_sharded": rows, "height_sharded": columns * rows, "width_sharded": 1}[kind]
+    across = {"block_sharded": columns, "height_sharded": 1, "width_sharded": columns * rows}[kind]
+    tall, wide = -(-height // down) * TILE_SIDE, -(-width // across) * TILE_SIDE
+    tall, wide = shape if shape is not None else (tall, wide)
+    used_down, used_across = -(-height * TILE_SIDE // tall), -(-width * TILE_SIDE // wide)
+    if kind == "block_sharded" or grid is not None:
+        box = (columns, rows) if grid is not None else (used_across, used_down)
+        ranges: tuple[CoreRange, ...] = (CoreRange(0, 0, box[0] - 1, box[1] - 1),)
+    else:
+        ranges = filled_core_ranges(used_down * used_across, cores.columns)
+    found = placement.sharded(kind, Shards((tall, wide), ranges))
+    padded = (height * TILE_SIDE, width * TILE_SIDE)
+    shards = found.shards
+    assert shards is not None
+    return found if shards.misfit(kind, *padded, in_tiles=True) is None else None
 
 
 def is_interleaved(placement: TensorPlacement) -> bool:
@@ -62,8 +115,16 @@ def is_interleaved(placement: TensorPlacement) -> bool:
 class Ways:
     """Enumerates the ways for one chip."""
 
-    def __init__(self, model: CostModel, shards: bool, placed: frozenset[str]) -> None:
+    def __init__(
+        self,
+        model: CostModel,
+        shards: bool,
+        placed: frozenset[str],
+        grid: CoreGrid | None = None,
+    ) -> None:
         self.model = model
+        self.grid = grid or model.grid
+        """The cores that products are spread over."""
         self.shards = shards
         """Whether tensors may be sharded."""
         self.placed = placed
@@ -71,21 +132,61 @@ class Ways:
 
     def of(self, call: LibraryCall, fixed: Sequence[bool]) -> Iterator[Way]:
         """The ways to make a call whose operands lie where `call` says; fixed ones stay there."""
+        match self._kind(call):
+            case "product":
+                yield from self._products(call)
+            case "elementwise":
+                yield from self._elementwise(call)
+            case "rows":
+                yield from self._rows(call)
+            case "view":
+                yield from self._views(call)
+            case "moved":
+                yield from self._moved(call)
+            case _:
+                yield from self._plain(call, fixed)
+
+    def on(self, grid: CoreGrid) -> Ways:
+        """The ways of products that are spread over these cores."""
+        return Ways(self.model, self.shards, self.placed, grid)
+
+    def rule(self, call: LibraryCall) -> str:
+        """Why there are no other ways to make a call."""
+        return _RULES[self._kind(call)]
+
+    def configured(self, call: LibraryCall, config: MatmulProgramConfig) -> Iterator[Way]:
+        """The ways to make a product with this configuration; none if it cannot have it."""
+        if self._kind(call) != "product" or self.misfit(call, config) is not None:
+            return
+        product = Product(call)
+        left, right, *bias = call.operands
+        rest = (interleaved(right, right.buffer_type), *bias)
+        sources = [left if left.shards is None else interleaved(left, "l1")]
+        if left.shards is not None and config_takes_shards(config, left):
+            sources.append(left)
+        for source in sources:
+            for result in self._product_results(call.result, config, product):
+                yield self._told(call, (source, *rest), result, config)
+
+    def misfit(self, call: LibraryCall, config: ProgramConfig) -> str | None:
+        """Why a product cannot have a configuration; None if it can, or is no product."""
+        if self._kind(call) != "product" or not isinstance(config, MatmulProgramConfig):
+            return None
+        return config_misfit(config, Product(call), self.model.grid, wide_sums(call))
+
+    def _kind(self, call: LibraryCall) -> str:
         name = call.name
         if not call.results or call.result.memory is Memory.HOST or call.is_on_host:
-            yield from self._plain(call, fixed)
-        elif name in ("matmul", "linear") and Product(call).batch_b == 1:
-            yield from self._products(call)
-        elif name in elementwise() and _in_tiles(call):
-            yield from self._elementwise(call)
-        elif name in NORMS or name == "softmax":
-            yield from self._rows(call)
-        elif is_view(call):
-            yield from self._views(call)
-        elif name in MOVED or name in ATTENTION:
-            yield from self._moved(call)
-        else:
-            yield from self._plain(call, fixed)
+            return "plain"
+        if name in ("matmul", "linear") and Product(call).batch_b == 1:
+            return "product"
+        if name in elementwise() and _in_tiles(call):
+            return "elementwise"
+        if name in NORMS or name == "softmax":
+            return "rows"
+        if is_view(call):
+            return "view"
+        return "moved" if name in MOVED or name in ATTENTION else "plain"
 
     def _plain(self, call: LibraryCall, fixed: Sequence[bool]) -> Iterator[Way]:
         """Everything in DRAM, as without an optimizer."""
@@ -203,7 +304,7 @@ class Ways:
     def _configs(
         self, call: LibraryCall, product: Product, left: TensorPlacement
     ) -> Iterator[MatmulProgramConfig]:
-        grid = self.model.grid
+        grid = self.grid
         rows, width = product.rows, product.width
         shards = left.shards
         kind = left.memory_layout
@@ -273,7 +374,7 @@ class Ways:
         per_n: int,
         shares_left: bool | None,
     ) -> MatmulProgramConfig:
-        grid = self.model.grid
+        grid = self.grid
         sizes = (grid, k, sub_h, sub_w, high, per_n, per_m, per_n)
         if shares_left is None:
             return MatmulMultiCast(*sizes)
@@ -293,10 +394,10 @@ class Ways:
             cores = (CoreRange(0, 0, across - 1, down - 1),)
             yield result.sharded("block_sharded", Shards(shape, cores))
         elif getattr(config, "mcast_in0", False):
-            ranges = filled_core_ranges(across, self.model.grid.columns)
+            ranges = filled_core_ranges(across, self.grid.columns)
             yield result.sharded("width_sharded", Shards(shape, ranges))
         else:
-            ranges = filled_core_ranges(down, self.model.grid.columns)
+            ranges = filled_core_ranges(down, self.grid.columns)
             yield result.sharded("height_sharded", Shards(shape, ranges))
 
 

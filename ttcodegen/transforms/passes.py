@@ -155,12 +155,14 @@ PASSES = (
         group=Group.TTNN,
         implementation="ttcodegen.optimizer.projections:FuseProjections",
         description="Queries, keys and values of one input become one product.",
+        options=(Option("overrides", "Decisions that are given: what stays apart."),),
     ),
     PassEntry(
         name="ttnn-fuse-activations",
         group=Group.TTNN,
         implementation="ttcodegen.optimizer.activations:FuseActivations",
         description="Activations become part of the products and convolutions before them.",
+        options=(Option("overrides", "Decisions that are given: what stays apart."),),
     ),
     PassEntry(
         name="ttnn-weight-dtype-conversion",

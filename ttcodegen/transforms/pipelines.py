@@ -44,8 +44,9 @@ def ttir_to_ttnn(options: Values) -> Iterator[Step | str]:
         yield "remove-dead-values"
     if _level(options) > 0:
         yield "ttnn-dense-rows"
-        yield "ttnn-fuse-projections"
-        yield "ttnn-fuse-activations"
+        given = _given(options)
+        yield Step("ttnn-fuse-projections", given) if given else "ttnn-fuse-projections"
+        yield Step("ttnn-fuse-activations", given) if given else "ttnn-fuse-activations"
     yield from _placed(options)
 
 
@@ -58,6 +59,14 @@ def _level(options: Values) -> int:
     return 2 if level == 1 and options["memory-layout-analysis-enabled"] else level
 
 
+def _given(options: Values) -> dict[str, OptionValue]:
+    """What is decided from outside, in the one form or the other."""
+    if options["overrides"]:
+        return {"overrides": options["overrides"]}
+    told = [f"{name}={options[name]}" for name in REFERENCE_OVERRIDES if options[name]]
+    return {"overrides": " ".join(told)} if told else {}
+
+
 def _placed(options: Values) -> Iterator[Step | str]:
     """What both ways to TTNN end with: how calls compute, where tensors lie and how long."""
     yield "ttnn-set-compute-kernel-config"
@@ -66,9 +75,8 @@ def _placed(options: Values) -> Iterator[Step | str]:
         target = options["experimental-weight-dtype"]
         yield Step("ttnn-weight-dtype-conversion", {"target": target})
     if (level := _level(options)) > 0:
-        asked = {"overrides": options["overrides"], "record": options["record-decisions"]}
-        given = {name: value for name, value in asked.items() if value}
-        yield Step("ttnn-optimize", {"level": level, **given})
+        record = {"record": True} if options["record-decisions"] else {}
+        yield Step("ttnn-optimize", {"level": level, **_given(options), **record})
     if options["enable-const-eval"]:
         yield "const-eval-hoist-transform"
     yield "ttnn-decompose-layouts"
@@ -108,6 +116,8 @@ def _chosen(options: Values, of: Sequence[Option]) -> dict[str, OptionValue]:
     return {o.name: options[o.name] for o in of if options[o.name] != o.default}
 
 
+REFERENCE_OVERRIDES = ("override-output-layout", "override-conv2d-config", "insert-memreconfig")
+"""The options in which the reference compiler is told decisions."""
 _TTIR_OPTIONS = (
     Option("enable-fusing-pass", "Recognise what the library has one op for.", True),
     Option("enable-implicit-broadcast-folding-pass", "Drop broadcasts that are implied.", True),
@@ -129,6 +139,9 @@ _TTNN_OPTIONS = (
         choices=("none", "bfp_bf8", "bfp_bf4"),
     ),
     Option("overrides", "Decisions that are given, as JSON."),
+    Option("override-output-layout", "Where results lie: name=8x8:l1:block_sharded:tile:bf16,..."),
+    Option("override-conv2d-config", "Convolutions: name=core_grid#8x4:weights_dtype#bf16,..."),
+    Option("insert-memreconfig", "Operands that are brought elsewhere first: name=0:1,..."),
     Option("record-decisions", "Leave what was decided in attributes of the module.", False),
     *fixed(REFUSED_TTNN_OPTIONS),
 )

@@ -36,13 +36,16 @@ class Judge:
         if not spec.get("shards"):
             return ttnn.MemoryConfig(layout, buffer)
         shards = spec["shards"]
-        ranges = {
-            ttnn.CoreRange(ttnn.CoreCoord(a, b), ttnn.CoreCoord(c, d))
-            for a, b, c, d in shards["ranges"]
-        }
         orientation = getattr(ttnn.ShardOrientation, shards["orientation"].upper())
-        shard = ttnn.ShardSpec(ttnn.CoreRangeSet(ranges), shards["shape"], orientation)
+        shard = ttnn.ShardSpec(self.cores(shards["ranges"]), shards["shape"], orientation)
         return ttnn.MemoryConfig(layout, buffer, shard)
+
+    def cores(self, ranges):
+        """A set of cores."""
+        ttnn = self.ttnn
+        return ttnn.CoreRangeSet(
+            {ttnn.CoreRange(ttnn.CoreCoord(a, b), ttnn.CoreCoord(c, d)) for a, b, c, d in ranges}
+        )
 
     def value(self, spec):
         """What an argument stands for."""
@@ -67,6 +70,8 @@ class Judge:
             return ttnn.WormholeComputeKernelConfig(**data)
         if kind == "grid":
             return ttnn.CoreCoord(*data)
+        if kind == "cores":
+            return self.cores(data)
         if kind == "activation":
             op, params = data
             op = getattr(ttnn.UnaryOpType, op.upper())

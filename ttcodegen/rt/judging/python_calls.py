@@ -7,8 +7,15 @@ from dataclasses import fields
 from typing import Any
 
 from ttcodegen.dialects.compute_config import ComputeConfig
+from ttcodegen.dialects.cores import CoreRange
 from ttcodegen.dialects.placement import TensorPlacement
-from ttcodegen.dialects.program_configs import CoreGrid, FusedActivation, ProgramConfig, Word
+from ttcodegen.dialects.program_configs import (
+    CoreGrid,
+    CoreSet,
+    FusedActivation,
+    ProgramConfig,
+    Word,
+)
 from ttcodegen.flatbuffer import program as file
 from ttcodegen.optimizer.calls import LibraryCall, call_in_file
 from ttcodegen.optimizer.dense_rows import elementwise
@@ -78,13 +85,15 @@ def memory_json(placement: TensorPlacement) -> Json:
     if placement.shards is not None:
         found["shards"] = {
             "shape": list(placement.shards.shape),
-            "ranges": sorted(
-                [r.first_column, r.first_row, r.last_column, r.last_row]
-                for r in placement.shards.core_ranges
-            ),
+            "ranges": ranges_json(placement.shards.core_ranges),
             "orientation": placement.shards.orientation.value,
         }
     return found
+
+
+def ranges_json(ranges: Sequence[CoreRange]) -> Json:
+    """Cores, as rectangles of them."""
+    return sorted([r.first_column, r.first_row, r.last_column, r.last_row] for r in ranges)
 
 
 def type_json(placement: TensorPlacement) -> Json:
@@ -121,6 +130,8 @@ def _field(value: object) -> Json:
     match value:
         case CoreGrid():
             return {"grid": [value.columns, value.rows]}
+        case CoreSet():
+            return {"cores": ranges_json(value.ranges)}
         case FusedActivation():
             return {"activation": [value.op_type, list(value.params)]}
         case Word(text) if text in ("tile", "row_major"):

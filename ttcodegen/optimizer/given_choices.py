@@ -1,0 +1,272 @@
+"""The ways to make a call that agree with what is given for it."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Sequence
+from dataclasses import fields, replace
+from itertools import product
+from typing import Any
+
+from ttcodegen.diagnostics import CompileError
+from ttcodegen.dialects.compute_config import ComputeConfig
+from ttcodegen.dialects.cores import CoreRange
+from ttcodegen.dialects.math_fidelity import MathFidelity
+from ttcodegen.dialects.memory import Memory
+from ttcodegen.dialects.operation import CatalogueOp
+from ttcodegen.dialects.placement import TensorPlacement
+from ttcodegen.dialects.program_configs import (
+    PROGRAM_CONFIGS,
+    Conv2dConfig,
+    CoreGrid,
+    CoreSet,
+    MatmulProgramConfig,
+    ProgramConfig,
+    Word,
+    config_of_text,
+)
+from ttcodegen.dialects.shards import SHARDED
+from ttcodegen.optimizer.calls import LibraryCall
+from ttcodegen.optimizer.overrides import PLACES, Entry, FunctionOverrides, is_fused, place
+from ttcodegen.optimizer.ways import Way, Ways, interleaved, sharded_as
+
+
+class GivenChoices:
+    """What is given for the calls of a function, against the ways that there are."""
+
+    def __init__(self, overrides: FunctionOverrides, ways: Ways) -> None:
+        self._overrides = overrides
+        self._ways = ways
+        """All ways, sharded ones too: what is asked for need not be found by the search."""
+
+    def concern(self, op: CatalogueOp) -> bool:
+        """Whether anything is given for a call."""
+        return self._overrides[op] is not None
+
+    def ways(self, op: CatalogueOp, call: LibraryCall, fixed: Sequence[bool]) -> list[Way]:
+        """The ways that agree, from operands that lie where `call` says.
+
+        Raises:
+            CompileError: if the library makes the call so from no operands, with the rule and with
+                what it takes; or if the entry is of another op, or names a configuration that no
+                program can have.
+        """
+        entry = self._overrides[op]
+        assert entry is not None
+        self._check(op, entry)
+        config = self._config(op, entry)
+        offered: list[Way] = []
+        for operands in self._brought(op, call, entry, fixed):
+            variant = replace(call, operands=operands)
+            for way in self._offered(variant, fixed, entry, config):
+                if self._takes(way, call, fixed, operands, entry) and way not in offered:
+                    offered.append(way)
+        if not offered:
+            told = self._ways.misfit(call, config) if config is not None else None
+            raise self._refused(op, told or "its operands cannot be brought there", call, [])
+        agreeing = offered
+        for field in PLACES:
+            if field not in entry or not op.results:
+                continue
+            kept = [way for way in agreeing if _told(way).get(field) == entry[field]]
+            if not kept:
+                told = f"its result has no '{field}': {json.dumps(entry[field])}"
+                raise self._refused(op, told, call, agreeing)
+            agreeing = kept
+        return [_with(op, way, entry, config) for way in agreeing]
+
+    def left_alone(self, op: CatalogueOp, call: LibraryCall) -> None:
+        """Raises CompileError if something else is given for a call that stays as it is."""
+        entry = self._overrides[op]
+        if entry is None or not call.results:
+            return
+        self._check(op, entry)
+        told = _told(Way((), call.results))
+        if any(entry.get(field, told.get(field)) != told.get(field) for field in PLACES):
+            raise CompileError(
+                f"'{self._overrides.names[op]}' ({op.definition.short_name}) stays as it is: it is "
+                "computed once, of weights alone, or on the host",
+                op,
+                remedy=f"its result lies at {json.dumps(told)}",
+            )
+
+    def no_room(self, op: CatalogueOp, room: int) -> CompileError:
+        """That what is asked for fits into L1 in no way."""
+        return CompileError(
+            f"'{self._overrides.names[op]}' ({op.definition.short_name}) cannot be made as its "
+            f"override says: its tensors and circular buffers take more than the {room // 1024} "
+            "KiB of L1 that each core has",
+            op,
+            remedy="keep its result or its operands in DRAM, or spread them over more cores",
+        )
+
+    def _check(self, op: CatalogueOp, entry: Entry) -> None:
+        name, made = self._overrides.names[op], op.definition.short_name
+        if entry.get("op", made) != made:
+            raise CompileError(f"'{name}' is made by '{made}', not '{entry['op']}'", op)
+        if entry.get("fuse") is True and not is_fused(op):
+            raise CompileError(
+                f"'{name}' ({made}) has nothing fused into it",
+                op,
+                remedy="products and convolutions take relu, gelu, silu or sigmoid, where nobody "
+                "else uses what they give",
+            )
+        for index in entry.get("operands", {}):
+            if int(index) >= len(op.operands):
+                raise CompileError(
+                    f"'{name}' ({made}) has no operand {index}",
+                    op,
+                    remedy=f"there are 0 to {len(op.operands) - 1}",
+                )
+
+    def _config(self, op: CatalogueOp, entry: Entry) -> ProgramConfig | None:
+        name = self._overrides.names[op]
+        there = [spec for spec in op.definition.attributes if spec.name in PROGRAM_CONFIGS]
+        text, of_convolution = entry.get("program_config"), entry.get("conv2d_config")
+        if text is None and of_convolution is None:
+            return None
+        if not there:
+            made = op.definition.short_name
+            raise CompileError(f"'{name}' ({made}) takes no program configuration", op)
+        (spec,) = there
+        try:
+            if text is not None:
+                config = config_of_text(text)
+            else:
+                config = _convolution(op.parameter(spec.name), of_convolution or {})
+            spec.kind.decode(spec.kind.encode(config))
+        except (ValueError, TypeError) as error:
+            told = str(error) or f"it should be {spec.kind.expected}, not {text}"
+            raise CompileError(f"the override of '{name}': {told}", op) from error
+        current = op.parameter(spec.name)
+        activation = current.activation if current is not None else None
+        if isinstance(config, Conv2dConfig) and config.activation != activation:
+            raise CompileError(
+                f"the override of '{name}' changes what the program computes: its activation",
+                op,
+                remedy='"fuse": false keeps an activation apart',
+            )
+        return config
+
+    def _brought(
+        self, op: CatalogueOp, call: LibraryCall, entry: Entry, fixed: Sequence[bool]
+    ) -> Iterator[tuple[TensorPlacement, ...]]:
+        """Where the operands may lie: as they do, or as is asked for, or as the result is to."""
+        asked = {int(index): wanted for index, wanted in entry.get("operands", {}).items()}
+        sharding = entry.get("sharding", "interleaved")
+        choices: list[list[TensorPlacement]] = []
+        for index, operand in enumerate(call.operands):
+            if index in asked:
+                choices.append(self._places(operand, asked[index]))
+            elif sharding != "interleaved" and not fixed[index] and op.results:
+                beside = self._places(operand, {f: entry[f] for f in PLACES if f in entry})
+                alike = operand.shape == call.result.shape
+                choices.append([operand, *(beside if alike else [])])
+            else:
+                choices.append([operand])
+        yield from product(*choices)
+
+    def _places(self, operand: TensorPlacement, wanted: Entry) -> list[TensorPlacement]:
+        """The places that agree with an entry, of one that says nothing all other places."""
+        grid = self._ways.model.grid
+        if operand.memory is Memory.HOST:
+            return [operand]
+        places = [interleaved(operand, buffer) for buffer in ("dram", "l1")]
+        for kind in SHARDED:
+            if found := sharded_as(operand, kind, grid, wanted.get("grid"), wanted.get("shard")):
+                places.append(found)
+        kept = [
+            found
+            for found in places
+            if all(place(found).get(field) == value for field, value in wanted.items())
+        ]
+        return kept if wanted else [found for found in kept if found != operand]
+
+    def _offered(
+        self,
+        call: LibraryCall,
+        fixed: Sequence[bool],
+        entry: Entry,
+        config: ProgramConfig | None,
+    ) -> Iterator[Way]:
+        ways, whole = self._ways, self._ways.model.grid
+        if "grid" in entry:
+            columns, rows = entry["grid"]
+            if columns <= whole.columns and rows <= whole.rows:
+                ways = ways.on(CoreGrid(columns, rows))
+        if isinstance(config, MatmulProgramConfig):
+            yield from ways.configured(call, config)
+        else:
+            yield from ways.of(call, fixed)
+
+    def _takes(
+        self,
+        way: Way,
+        call: LibraryCall,
+        fixed: Sequence[bool],
+        operands: Sequence[TensorPlacement],
+        entry: Entry,
+    ) -> bool:
+        """Whether a way leaves fixed operands where they are, and those that are spoken of where
+        they were brought."""
+        for index, (wanted, found) in enumerate(zip(way.operands, call.operands, strict=True)):
+            if fixed[index] and wanted != found:
+                return False
+            if str(index) in entry.get("operands", {}) and wanted != operands[index]:
+                return False
+        return True
+
+    def _refused(
+        self, op: CatalogueOp, told: str, call: LibraryCall, ways: Sequence[Way]
+    ) -> CompileError:
+        legal = [json.dumps(_told(way)) for way in ways if way.results]
+        return CompileError(
+            f"'{self._overrides.names[op]}' ({op.definition.short_name}) cannot be made as its "
+            f"override says: {told}; {self._ways.rule(call)}",
+            op,
+            remedy="the library takes " + "; ".join(dict.fromkeys(legal)) if legal else None,
+        )
+
+
+def _told(way: Way) -> dict[str, Any]:
+    if not way.results:
+        return {}
+    return {**place(way.results[0]), "layout": way.results[0].layout.value}
+
+
+def _convolution(current: ProgramConfig | None, given: Entry) -> Conv2dConfig:
+    """A convolution's configuration with some fields changed."""
+    config = current if isinstance(current, Conv2dConfig) else Conv2dConfig()
+    known = {field.name for field in fields(Conv2dConfig)} | {"activation"}
+    changes: dict[str, Any] = {}
+    for field, value in given.items():
+        if field not in known:
+            raise ValueError(f"a convolution's configuration has no '{field}'")
+        if field == "activation":
+            told = config.activation.op_type if config.activation is not None else None
+            if value != told:
+                raise ValueError(f"its activation is {told or 'none'}, not {value or 'none'}")
+        elif field == "core_grid":
+            columns, rows = value
+            changes[field] = CoreSet((CoreRange(0, 0, columns - 1, rows - 1),))
+        else:
+            changes[field] = Word(value) if isinstance(value, str) else value
+    made = replace(config, **changes)
+    if (misfit := made.misfit()) is not None:
+        raise ValueError(misfit)
+    return made
+
+
+def _with(op: CatalogueOp, way: Way, entry: Entry, config: ProgramConfig | None) -> Way:
+    """A way with the configuration and the fidelity of an override."""
+    attributes = dict(way.attributes)
+    there = {spec.name for spec in op.definition.attributes}
+    if config is not None and not isinstance(config, MatmulProgramConfig):
+        (name,) = there & set(PROGRAM_CONFIGS)
+        attributes[name] = config
+    fidelity = entry.get("math_fidelity")
+    if fidelity is not None and "compute_config" in there:
+        compute = attributes.get("compute_config") or op.parameter("compute_config")
+        compute = compute or ComputeConfig(math_approx_mode=False)
+        attributes["compute_config"] = replace(compute, math_fidelity=MathFidelity(fidelity))
+    return replace(way, attributes=attributes)

@@ -279,17 +279,20 @@ def _describe(
     source_dtypes: Mapping[str, tuple[Sequence[str], Sequence[str]]],
 ) -> ModuleDescription:
     """What a lowered module has for its users, but for what its C++ adds to that."""
-    from ttcodegen.conversions.device_interface import device_entries
     from ttcodegen.conversions.interface import entries, required
-    from ttcodegen.emission.convert_ttkernel_to_emitc import kernel_paths
     from ttcodegen.emission.description import ModuleDescription
-    from ttcodegen.emission.device_manifest import DeviceManifest, device_manifest
+    from ttcodegen.emission.device_manifest import DeviceManifest
 
-    on_device = options.target == "ttmetal"
-    functions = required(device_entries(module) if on_device else entries(module))
-    device = DeviceManifest()
-    if on_device:
+    if options.target == "ttmetal":
+        from ttcodegen.conversions.device_interface import device_entries
+        from ttcodegen.emission.convert_ttkernel_to_emitc import kernel_paths
+        from ttcodegen.emission.device_manifest import device_manifest
+
+        functions = required(device_entries(module))
         device = device_manifest(module, kernel_paths(module), options.arch)
+    else:
+        functions = required(entries(module))
+        device = DeviceManifest()
     return ModuleDescription(
         name,
         tuple(_describe_function(entry, *source_dtypes[entry.name]) for entry in functions),

@@ -7,7 +7,6 @@ gives the same bytes, whatever a checkout holds besides. `--version` and the ver
 
 from __future__ import annotations
 
-import subprocess
 from pathlib import Path
 
 __version__ = "0.1.0"
@@ -43,6 +42,9 @@ def package_version() -> str:
 
 
 def _git(folder: Path, command: str, *options: str) -> str | None:
+    # Only who asks for the commit waits for this.
+    import subprocess
+
     call = ["git", "-C", str(folder), command, f"--abbrev={_LENGTH}", *options]
     try:
         done = subprocess.run(call, capture_output=True, text=True, check=False)

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
 
 from ttcodegen.diagnostics import CompileError
-from ttcodegen.emitc import formatted_texts, formatting
+from ttcodegen.emitc import clang_format, formatted_texts, formatting
 from ttcodegen.emitc.formatting import format_files, start_formatting
+from ttcodegen.emitc.pieces import Piece
 
 STYLE = "BasedOnStyle: Google\nIndentWidth: 4\nAccessModifierOffset: -2\nColumnLimit: 100\n"
 
@@ -58,9 +60,9 @@ def test_formatting_can_be_switched_off(monkeypatch: pytest.MonkeyPatch) -> None
 
 def test_pieces_of_a_long_file_are_formatted_as_the_whole(monkeypatch: pytest.MonkeyPatch) -> None:
     text = long_text(30)
-    monkeypatch.setattr(formatting, "_PIECE_SIZE", 10**9)
+    monkeypatch.setattr(formatting, "PIECE_SIZE", 10**9)
     whole = format_files({"f.cpp": text}, STYLE)["f.cpp"]
-    monkeypatch.setattr(formatting, "_PIECE_SIZE", 8_000)
+    monkeypatch.setattr(formatting, "PIECE_SIZE", 8_000)
     assert format_files({"f.cpp": text}, STYLE)["f.cpp"] == whole
     assert len([piece for piece, format_it in formatting._split(text) if format_it]) > 3
 
@@ -108,7 +110,8 @@ def test_a_clang_format_that_does_not_run_is_said_so(
 
 def test_an_abandoned_formatting_leaves_nothing_behind() -> None:
     running = start_formatting({"f.cpp": long_text(3)}, STYLE)
-    folder = Path(running._folder.name)
+    assert running._formatted is not None
+    folder = Path(running._formatted._folder.name)
     assert folder.exists()
     running.close()
     assert not folder.exists()
@@ -135,13 +138,18 @@ def broken_binary(tmp_path: Path) -> str:
 def counted(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     """How many pieces each process that starts from now on formats."""
     counts: list[int] = []
-    start = formatting._Process.__init__
+    start = clang_format._Process.__init__
 
-    def started(self: formatting._Process, command: list[str], pieces: list[object]) -> None:
+    def started(
+        self: clang_format._Process,
+        command: Sequence[str],
+        pieces: Sequence[Piece],
+        files: Sequence[Path],
+    ) -> None:
         counts.append(len(pieces))
-        start(self, command, pieces)  # pyright: ignore[reportArgumentType]
+        start(self, command, pieces, files)
 
-    monkeypatch.setattr(formatting._Process, "__init__", started)
+    monkeypatch.setattr(clang_format._Process, "__init__", started)
     return counts
 
 

@@ -11,15 +11,12 @@ from __future__ import annotations
 import atexit
 import dataclasses
 import marshal
-import os
 import sys
-import tempfile
-import zlib
 from pathlib import Path
 from types import CodeType
 from typing import Any
 
-from ttcodegen.cache import cache_folder
+from ttcodegen.cache import cache_folder, checked, keep_file, with_checksum
 
 _MOST_TEXTS = 20_000
 """The most texts that are kept; a file that has more is started afresh."""
@@ -34,12 +31,12 @@ class ClassCache:
         self._codes: dict[str, bytes] = {}
         self._grown = False
         try:
-            data = path.read_bytes()
+            # marshal trusts what it is given: half a file could end the interpreter.
+            data = checked(path.read_bytes())
         except OSError:
             return
-        # marshal trusts what it is given: half a file could end the interpreter.
-        if data[:4] == _checksum(data[4:]):
-            content: dict[str, bytes] = marshal.loads(data[4:])
+        if data is not None:
+            content: dict[str, bytes] = marshal.loads(data)
             if len(content) <= _MOST_TEXTS:
                 self._codes = content
 
@@ -64,17 +61,9 @@ class ClassCache:
         if not self._grown:
             return
         try:
-            self._path.parent.mkdir(parents=True, exist_ok=True)
-            with tempfile.NamedTemporaryFile(dir=self._path.parent, delete=False) as file:
-                data = marshal.dumps(self._codes)
-                file.write(_checksum(data) + data)
-            os.replace(file.name, self._path)
+            keep_file(self._path, with_checksum(marshal.dumps(self._codes)))
         except OSError:
             pass
-
-
-def _checksum(data: bytes) -> bytes:
-    return zlib.crc32(data).to_bytes(4, "little")
 
 
 def keep_generated_methods() -> None:

@@ -6,10 +6,7 @@ import errno
 import gc
 import io
 import os
-import shlex
 import sys
-import tempfile
-import traceback
 from collections.abc import Callable, Sequence
 from enum import IntEnum
 from pathlib import Path
@@ -163,6 +160,9 @@ def _status_of(error: CompileError) -> ExitStatus:
 def _bug_report(error: Exception, invocation: Invocation) -> str:
     """Puts what reproduces an internal error into a folder; the message for the user."""
     import platform
+    import shlex
+    import tempfile
+    import traceback
 
     program = invocation.program
     message = f"{program}: internal error: {type(error).__name__}: {error}".splitlines()[0]

@@ -15,11 +15,10 @@ from xdsl.dialects.builtin import ModuleOp, SymbolRefAttr
 from xdsl.dialects.func import FuncOp
 from xdsl.ir import Attribute, Operation, SSAValue
 
-from ttcodegen.dialects.functions import body_of, is_cpu_function
+from ttcodegen.dialects.functions import KERNEL_THREAD, body_of, is_cpu_function
 from ttcodegen.dialects.operation import operation_name
 from ttcodegen.dialects.placement import TensorPlacement, placement_of
 from ttcodegen.dialects.programs import Kernel, Program, program_of
-from ttcodegen.dialects.ttkernel.operation import THREAD
 from ttcodegen.emitc.naming import NameScope, identifier
 
 CONSTANT = "ttir.constant"
@@ -134,7 +133,7 @@ def is_host_function(function: FuncOp) -> bool:
     the CPU computes between them."""
     if is_meaning(function) or is_cpu_function(function):
         return False
-    return THREAD not in function.attributes
+    return KERNEL_THREAD not in function.attributes
 
 
 def constants_of(function: FuncOp) -> list[Operation]:

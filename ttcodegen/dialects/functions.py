@@ -30,6 +30,8 @@ FUNCTION_TYPE = "tt.function_type"
 """The attribute of a function that says what it is for."""
 CPU_FUNCTION = StringAttr("forward_cpu")
 """`FUNCTION_TYPE` of a function that runs on the CPU, between programs of the device."""
+KERNEL_THREAD = "ttkernel.thread"
+"""The attribute of a function that makes it a device kernel: which processors run it."""
 CPU_CALL = "ttir.cpu_hoisted_call"
 """Marks a call of such a function."""
 

@@ -36,12 +36,13 @@ from xdsl.irdl import (
 )
 from xdsl.utils.exceptions import VerifyException
 
+from ttcodegen.dialects.functions import KERNEL_THREAD
 from ttcodegen.dialects.system import system_of
 from ttcodegen.dialects.ttcore_enumerations import MemorySpace, MemorySpaceAttr
 from ttcodegen.dialects.ttcore_layouts import LinearLayout, MetalLayoutAttr
 from ttcodegen.dialects.ttkernel.attributes import ThreadType, ThreadTypeAttr
 from ttcodegen.dialects.ttkernel.configurations import THREADS_OF_CONFIGURATIONS
-from ttcodegen.dialects.ttkernel.operation import THREAD, TTKernelOp, kernel_thread
+from ttcodegen.dialects.ttkernel.operation import TTKernelOp, kernel_thread
 from ttcodegen.dialects.ttmetal_attributes import (
     THREADS,
     TTMETAL_ATTRIBUTES,
@@ -364,8 +365,8 @@ def _kernel_faults(
     kernel = kernels.get(place.kernel)
     if kernel is None:
         faults.append(f"there is no kernel @{place.kernel}")
-    elif THREAD not in kernel.attributes:
-        faults.append(f"@{place.kernel} is no kernel: it has no attribute '{THREAD}'")
+    elif KERNEL_THREAD not in kernel.attributes:
+        faults.append(f"@{place.kernel} is no kernel: it has no attribute '{KERNEL_THREAD}'")
     elif (thread := kernel_thread(kernel)) is not THREADS[type(config)]:
         faults.append(
             f"@{place.kernel} is a kernel of the thread {thread.value}, not of the thread "

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import os
-import tempfile
 from pathlib import Path
 
 from jinja2 import BytecodeCache
 from jinja2.bccache import Bucket
 
-from ttcodegen.cache import cache_folder
+from ttcodegen.cache import cache_folder, keep_file
 from ttcodegen.version import __version__
 
 
@@ -28,12 +26,8 @@ class TemplateCache(BytecodeCache):
             bucket.reset()
 
     def dump_bytecode(self, bucket: Bucket) -> None:
-        path = _path(bucket)
         try:
-            path.parent.mkdir(parents=True, exist_ok=True)
-            with tempfile.NamedTemporaryFile(dir=path.parent, delete=False) as file:
-                file.write(bucket.bytecode_to_string())
-            os.replace(file.name, path)
+            keep_file(_path(bucket), bucket.bytecode_to_string())
         except OSError:
             pass
 

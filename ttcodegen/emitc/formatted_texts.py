@@ -5,11 +5,9 @@ from __future__ import annotations
 
 import hashlib
 import os
-import tempfile
-import zlib
 from pathlib import Path
 
-from ttcodegen.cache import cache_folder
+from ttcodegen.cache import cache_folder, checked, keep_file, with_checksum
 
 _MOST_BYTES = 64 << 20
 """Of all texts that are kept; beyond that the ones that were not used for longest go."""
@@ -47,24 +45,20 @@ class FormattedTexts:
             return None
         path = self._folder / key
         try:
-            data = path.read_bytes()
-            if data[:4] != _checksum(data[4:]):
+            data = checked(path.read_bytes())
+            if data is None:
                 return None
             os.utime(path)
         except OSError:
             return None
-        return data[4:].decode()
+        return data.decode()
 
     def keep(self, key: str, text: str) -> None:
         """Keeps a formatted text."""
         if self._folder is None:
             return
-        data = text.encode()
         try:
-            self._folder.mkdir(parents=True, exist_ok=True)
-            with tempfile.NamedTemporaryFile(dir=self._folder, delete=False) as file:
-                file.write(_checksum(data) + data)
-            os.replace(file.name, self._folder / key)
+            keep_file(self._folder / key, with_checksum(text.encode()))
         except OSError:
             self._folder = None
             return
@@ -87,7 +81,3 @@ class FormattedTexts:
                     return
         except OSError:
             pass
-
-
-def _checksum(data: bytes) -> bytes:
-    return zlib.crc32(data).to_bytes(4, "little")

@@ -12,20 +12,17 @@ from __future__ import annotations
 import importlib.util
 import os
 import re
-import shutil
-import subprocess
-import tempfile
-from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping
 from functools import cache
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from ttcodegen.diagnostics import CompileError
 from ttcodegen.emitc.formatted_texts import FormattedTexts
+from ttcodegen.emitc.pieces import PIECE_SIZE, REMEDY, Piece
 
-_PIECE_SIZE = 64_000
-"""Characters that are formatted at once: about 0.1 s of work, against 0.01 s for a process."""
+if TYPE_CHECKING:
+    from ttcodegen.emitc.clang_format import FormattedPieces
 
 _END_OF_FUNCTION = re.compile(r"^\}\n\n", re.MULTILINE)
 _UNFORMATTED = re.compile(
@@ -33,8 +30,6 @@ _UNFORMATTED = re.compile(
 )
 """Tables that are laid out already. clang-format would leave them as they are, but for a table of
 thousands of rows it takes hundreds of megabytes to do so."""
-
-_REMEDY = "install the Python package clang-format, or switch formatting off (--no-format)"
 
 
 @cache
@@ -51,9 +46,11 @@ def clang_format_binary() -> str:
         binary = Path(folder, "data", "bin", "clang-format")
         if os.access(binary, os.X_OK):
             return str(binary)
+    import shutil
+
     on_path = shutil.which("clang-format")
     if on_path is None:
-        raise CompileError("clang-format was not found", remedy=_REMEDY)
+        raise CompileError("clang-format was not found", remedy=REMEDY)
     return on_path
 
 
@@ -63,39 +60,25 @@ class Formatting:
     def __init__(self, files: Mapping[str, str], style: str) -> None:
         binary = clang_format_binary()
         self._kept = FormattedTexts(binary, style)
-        self._folder = tempfile.TemporaryDirectory(prefix="ttcodegen-format-")
-        self._numbers = Counter[str]()
-        self._pieces: dict[str, list[_Piece | str]] = {
+        self._pieces: dict[str, list[Piece | str]] = {
             path: [
                 self._piece(path, text) if format_it else text for text, format_it in _split(whole)
             ]
             for path, whole in files.items()
         }
-        pieces = [p for some in self._pieces.values() for p in some if isinstance(p, _Piece)]
-        style_file = Path(self._folder.name, ".clang-format")
-        style_file.write_text(style, encoding="utf-8")
-        command = [binary, "-i", f"--style=file:{style_file}"]
-        self._processes: list[_Process] = []
-        try:
-            for batch in _batches(pieces):
-                self._processes.append(_Process(command, batch))
-        except CompileError:
-            self.close()
-            raise
+        pieces = [p for some in self._pieces.values() for p in some if isinstance(p, Piece)]
+        self._formatted: FormattedPieces | None = None
+        if pieces:
+            from ttcodegen.emitc.clang_format import FormattedPieces
 
-    def _piece(self, path: str, text: str) -> _Piece | str:
+            self._formatted = FormattedPieces(binary, style, pieces)
+
+    def _piece(self, path: str, text: str) -> Piece | str:
         """A text that is to be formatted, or what was made of it before."""
-        # The name of the file stays: it tells the language, and which include comes first.
-        name = Path(path).name
-        key = self._kept.key(name, text)
-        if (known := self._kept.find(key)) is not None:
-            return known
-        folder = Path(self._folder.name, str(self._numbers[name]))
-        self._numbers[name] += 1
-        folder.mkdir(exist_ok=True)
-        file = folder / name
-        file.write_bytes(text.encode())
-        return _Piece(path, file, len(text), key)
+        # The name of the file tells the language, and which include comes first.
+        key = self._kept.key(Path(path).name, text)
+        known = self._kept.find(key)
+        return Piece(path, text, key) if known is None else known
 
     def result(self) -> dict[str, str]:
         """Waits for the formatted text of each file.
@@ -104,94 +87,21 @@ class Formatting:
             CompileError: if clang-format fails.
         """
         try:
-            for process in self._processes:
-                process.wait()
-            return {
-                path: "".join([self._text(piece) for piece in pieces])
-                for path, pieces in self._pieces.items()
-            }
+            formatted = {} if self._formatted is None else self._formatted.texts()
         finally:
             self.close()
-
-    def _text(self, piece: _Piece | str) -> str:
-        if isinstance(piece, str):
-            return piece
-        text = piece.text()
-        self._kept.keep(piece.key, text)
-        return text
+        for piece, text in formatted.items():
+            self._kept.keep(piece.key, text)
+        self._kept.close()
+        return {
+            path: "".join([p if isinstance(p, str) else formatted[p] for p in pieces])
+            for path, pieces in self._pieces.items()
+        }
 
     def close(self) -> None:
         """Ends the formatting, finished or not."""
-        for process in self._processes:
-            process.end()
-        self._kept.close()
-        self._folder.cleanup()
-
-
-@dataclass(frozen=True)
-class _Piece:
-    """A text that is formatted in a file of its own."""
-
-    path: str
-    """The path of the whole file in the project."""
-    file: Path
-    size: int
-    key: str
-    """What its formatted text is kept by."""
-
-    def text(self) -> str:
-        return self.file.read_bytes().decode()
-
-
-def _batches(pieces: Sequence[_Piece]) -> list[list[_Piece]]:
-    """What each process formats: as many as there are processors, unless there is little to do."""
-    total = sum(piece.size for piece in pieces)
-    count = max(1, min(os.cpu_count() or 1, -(-total // _PIECE_SIZE)))
-    batches: list[list[_Piece]] = [[] for _ in range(count)]
-    for piece in sorted(pieces, key=lambda piece: piece.size, reverse=True):
-        min(batches, key=lambda batch: sum(p.size for p in batch)).append(piece)
-    return [batch for batch in batches if batch]
-
-
-class _Process:
-    """A clang-format at work on some pieces."""
-
-    def __init__(self, command: Sequence[str], pieces: Sequence[_Piece]) -> None:
-        self._paths = ", ".join(dict.fromkeys(piece.path for piece in pieces))
-        self._folder = str(pieces[0].file.parent.parent)
-        # A file, not a pipe: nobody reads while it is written.
-        self._messages = tempfile.TemporaryFile()
-        try:
-            self._process = subprocess.Popen(
-                [*command, *(str(piece.file) for piece in pieces)],
-                stdin=subprocess.DEVNULL,
-                stdout=subprocess.DEVNULL,
-                stderr=self._messages,
-            )
-        except OSError as error:
-            self._messages.close()
-            raise self._did_not_run(error) from None
-
-    def wait(self) -> None:
-        """Raises CompileError if clang-format fails."""
-        try:
-            status = self._process.wait(timeout=600)
-        except subprocess.TimeoutExpired as error:
-            raise self._did_not_run(error) from None
-        if status != 0:
-            self._messages.seek(0)
-            output = self._messages.read().decode("utf-8", "replace").strip()
-            reason = output.replace(f"{self._folder}/", "") or f"exit status {status}"
-            raise CompileError(f"clang-format failed on {self._paths}: {reason}", remedy=_REMEDY)
-
-    def _did_not_run(self, error: Exception) -> CompileError:
-        return CompileError(f"clang-format did not run on {self._paths}: {error}", remedy=_REMEDY)
-
-    def end(self) -> None:
-        if self._process.poll() is None:
-            self._process.kill()
-            self._process.wait()
-        self._messages.close()
+        if self._formatted is not None:
+            self._formatted.close()
 
 
 def start_formatting(files: Mapping[str, str], style: str) -> Formatting:
@@ -229,7 +139,7 @@ def _split(text: str) -> Iterator[tuple[str, bool]]:
             continue
         start = 0
         for end in _END_OF_FUNCTION.finditer(part):
-            if end.end() - start >= _PIECE_SIZE:
+            if end.end() - start >= PIECE_SIZE:
                 yield part[start : end.end() - 1], True
                 yield "\n", False
                 start = end.end()

@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-import difflib
 import hashlib
 import os
-import subprocess
-import tempfile
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -113,6 +110,9 @@ def _merge_file(
 
 def _merged_text(edited: bytes, before: bytes, new: bytes) -> tuple[bytes, int]:
     """The merge of three texts as git makes it, and the number of its conflicts."""
+    import subprocess
+    import tempfile
+
     with tempfile.TemporaryDirectory(prefix="ttcodegen-merge-") as folder:
         names = ("edited", "before", "new")
         for name, text in zip(names, (edited, before, new), strict=True):
@@ -177,6 +177,8 @@ def edits_patch(out: Path) -> Iterator[str]:
 
 
 def _unified(path: str, before: str, after: str, *, deleted: bool = False) -> Iterator[str]:
+    import difflib
+
     target = "/dev/null" if deleted else f"b/{path}"
     # Lines end in line feeds only: that is what git counts.
     old, new = _lines(before), _lines(after)

@@ -27,10 +27,10 @@ from xdsl.dialects.func import FuncOp, ReturnOp
 from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
 from xdsl.rewriter import InsertPoint
 
+from ttcodegen.dialects.functions import KERNEL_THREAD
 from ttcodegen.dialects.ttkernel.attributes import CBType, ThreadType, ThreadTypeAttr
 from ttcodegen.dialects.ttkernel.operation import (
     DESTINATION_TILES,
-    THREAD,
     TTKernelOp,
     create,
     kernel_function_type,
@@ -50,7 +50,7 @@ class KernelBuilder:
     ) -> None:
         self._entry = Block()
         self.function = FuncOp(name, kernel_function_type(()), Region(self._entry))
-        self.function.attributes[THREAD] = ThreadTypeAttr(thread)
+        self.function.attributes[KERNEL_THREAD] = ThreadTypeAttr(thread)
         if destination_tiles is not None:
             self.function.attributes[DESTINATION_TILES] = IntegerAttr(destination_tiles, i64)
         self.thread = thread

@@ -20,13 +20,12 @@ from xdsl.printer import Printer
 from xdsl.traits import IsTerminator, NoTerminator, OpTrait, Pure
 from xdsl.utils.exceptions import VerifyException
 
+from ttcodegen.dialects.functions import KERNEL_THREAD
 from ttcodegen.dialects.ttkernel.attribute_kinds import ATTRIBUTE_KINDS
 from ttcodegen.dialects.ttkernel.attributes import ThreadType, ThreadTypeAttr
 from ttcodegen.dialects.ttkernel.definition import KernelOp, Signature
 from ttcodegen.dialects.ttkernel.table import kernel_ops
 
-THREAD = "ttkernel.thread"
-"""The attribute of a function that makes it a kernel."""
 DESTINATION_TILES = "ttkernel.dst_tiles"
 """The attribute (i64) of a compute kernel: how many tiles its destination registers hold."""
 MOST_DESTINATION_TILES = 16
@@ -102,7 +101,7 @@ class TTKernelOp(Operation):
         parent = self.parent_op()
         while parent is not None:
             if isinstance(parent, FuncOp):
-                return parent if THREAD in parent.attributes else None
+                return parent if KERNEL_THREAD in parent.attributes else None
             parent = parent.parent_op()
         return None
 
@@ -227,10 +226,11 @@ def _mismatch(specs: Signature, types: Sequence[Attribute], noun: str = "operand
 def kernel_thread(kernel: FuncOp) -> ThreadType:
     """The kind of thread that runs a kernel; raises VerifyException if the function is no
     kernel."""
-    attribute = kernel.attributes.get(THREAD)
+    attribute = kernel.attributes.get(KERNEL_THREAD)
     if not isinstance(attribute, ThreadTypeAttr):
         raise VerifyException(
-            f"@{kernel.sym_name.data}: attribute '{THREAD}' should be a #{ThreadTypeAttr.name}"
+            f"@{kernel.sym_name.data}: attribute '{KERNEL_THREAD}' should be a "
+            f"#{ThreadTypeAttr.name}"
         )
     return attribute.data.kind
 

@@ -17,6 +17,7 @@ from xdsl.dialects.builtin import (
     FloatAttr,
     IntegerAttr,
     IntegerType,
+    Signedness,
     StringAttr,
     i32,
     i64,
@@ -70,7 +71,7 @@ def _string(attribute: Attribute) -> str:
 def _numbers(attribute: Attribute) -> list[Any]:
     match attribute:
         case DenseArrayBase():
-            return list(attribute.elt_type.iter_unpack(attribute.data.data))
+            return list(elements_of(attribute))
         case ArrayAttr():
             return [_number(element) for element in attribute.data]
         case DenseIntOrFPElementsAttr():
@@ -81,9 +82,22 @@ def _numbers(attribute: Attribute) -> list[Any]:
             raise TypeError
 
 
+def elements_of(array: DenseArrayBase[Any]) -> Sequence[Any]:
+    """The elements of `array<i32: ...>` and the like; few arrays are different."""
+    type_, data = array.elt_type, array.data.data
+    if isinstance(type_, IntegerType) and type_.signedness.data is Signedness.SIGNLESS:
+        return _unpacked(type_.width.data, data)
+    return tuple(type_.iter_unpack(data))
+
+
+@lru_cache(maxsize=1 << 14)
+def _unpacked(width: int, data: bytes) -> tuple[int, ...]:
+    return tuple(IntegerType(width).iter_unpack(data))
+
+
 def _integers(attribute: Attribute) -> list[int]:
     values = _numbers(attribute)
-    if any(not isinstance(value, int) for value in values):
+    if any([not isinstance(value, int) for value in values]):
         raise TypeError
     return values
 

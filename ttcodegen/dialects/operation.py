@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import Enum
 from functools import cached_property
+from itertools import accumulate
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, cast
 
 from xdsl.dialects.builtin import DenseArrayBase, TensorType, UnregisteredOp
@@ -13,7 +14,7 @@ from xdsl.ir import Attribute, Operation, OpTraits, SSAValue
 from xdsl.utils.exceptions import VerifyException
 
 from ttcodegen.dialects.arithmetic import Arithmetic
-from ttcodegen.dialects.attribute_kinds import AttributeKind
+from ttcodegen.dialects.attribute_kinds import AttributeKind, elements_of
 from ttcodegen.dialects.datatypes import DataType, shape_of
 from ttcodegen.dialects.fast_methods import replace_methods
 from ttcodegen.dialects.memory import Layout, Memory
@@ -226,6 +227,30 @@ class Definition:
             extra -= take
         return sizes
 
+    def places(
+        self, count: int, explicit: tuple[int, ...] | None = None
+    ) -> Mapping[str, tuple[int, int]]:
+        """Where the operands of each operand begin among `count`, and how many there are, by name.
+
+        Asked for each operand that a pass looks at; there are few answers.
+        """
+        found = self._known_places.get((count, explicit))
+        if found is None:
+            sizes = self.segments(count, explicit)
+            starts = accumulate(sizes, initial=0)
+            found = {
+                spec.name: (start, size)
+                for spec, start, size in zip(self.operands, starts, sizes, strict=False)
+            }
+            self._known_places[count, explicit] = found
+        return found
+
+    @cached_property
+    def _known_places(
+        self,
+    ) -> dict[tuple[int, tuple[int, ...] | None], Mapping[str, tuple[int, int]]]:
+        return {}
+
     def verify_op(self, op: CatalogueOp) -> None:
         """Raises VerifyException that names what was expected and what was found."""
         op.segments()
@@ -288,32 +313,30 @@ class CatalogueOp(Operation):
 
         Raises VerifyException when the operands do not fit the definition.
         """
-        return self.definition.segments(len(self._operands), self._explicit_segments())
+        return [size for _, size in self._places().values()]
 
-    def _explicit_segments(self) -> list[int] | None:
+    def _places(self) -> Mapping[str, tuple[int, int]]:
+        """Where the operands of each operand of the definition begin, and how many there are."""
         sizes = self.properties.get(_SEGMENT_SIZES) or self.attributes.get(_SEGMENT_SIZES)
+        count = len(self._operands)
         if sizes is None or not isinstance(sizes, DenseArrayBase):
-            return None
-        return [int(n) for n in sizes.iter_values()]
+            return self.definition.places(count)
+        return self.definition.places(count, tuple([int(n) for n in elements_of(sizes)]))
 
     def operand_groups(self) -> dict[str, list[SSAValue]]:
         """The operands by the names of the definition; an absent optional is an empty list."""
-        groups: dict[str, list[SSAValue]] = {}
-        start = 0
         operands = list(self._operands)
-        for spec, size in zip(self.definition.operands, self.segments(), strict=True):
-            groups[spec.name] = operands[start : start + size]
-            start += size
-        return groups
+        return {
+            name: operands[start : start + size] for name, (start, size) in self._places().items()
+        }
 
     def optional_operand(self, name: str) -> SSAValue | None:
         """The operand of that name, None if it is absent."""
-        start = 0
-        for spec, size in zip(self.definition.operands, self.segments(), strict=True):
-            if spec.name == name:
-                return self._operands[start] if size else None
-            start += size
-        raise KeyError(f"{self.name} has no operand {name}")
+        place = self._places().get(name)
+        if place is None:
+            raise KeyError(f"{self.name} has no operand {name}")
+        start, size = place
+        return self._operands[start] if size else None
 
     def operand(self, name: str) -> SSAValue:
         """The operand of that name; raises VerifyException if it is absent."""

@@ -96,6 +96,8 @@ def _unpacked(width: int, data: bytes) -> tuple[int, ...]:
 
 
 def _integers(attribute: Attribute) -> list[int]:
+    if isinstance(attribute, DenseArrayBase) and isinstance(attribute.elt_type, IntegerType):
+        return list(elements_of(attribute))
     values = _numbers(attribute)
     if any([not isinstance(value, int) for value in values]):
         raise TypeError

@@ -210,6 +210,15 @@ def test_large_arrays_are_compared_in_parts() -> None:
     assert "+inf stands in other places (1 elements)" in compare(a, e, BF16).reason
 
 
+def test_limits_of_64_bit_integers_are_those_of_the_device() -> None:
+    own, device = np.iinfo(np.int64), np.iinfo(np.int32)
+    limits = np.array([own.min, -own.max, own.max, 7])
+    stored = np.array([device.min, device.min, device.max, 7])
+    assert compare(stored, limits, EXACT).passed
+    assert not compare(stored, np.array([device.max, device.min, own.max, 7]), EXACT).passed
+    assert not compare(np.array([5]), np.array([own.max]), EXACT).passed
+
+
 def test_64_bit_integers_keep_their_bits() -> None:
     assert not compare(np.array([2**62 + 1]), np.array([2**62]), EQUAL).passed
 

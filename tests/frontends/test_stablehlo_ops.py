@@ -354,3 +354,76 @@ def test_convolution(
         f"window_reversal = array<i1: {flags}>}}> : {{types}}"
     )
     check(generic, list(moved), np.moveaxis(expected, 1, -1))
+
+
+@pytest.mark.parametrize("known", [False, True])
+@pytest.mark.parametrize(
+    ("source", "target"), [("ui32", "ui16"), ("ui32", "ui8"), ("f32", "ui16"), ("ui16", "f32")]
+)
+def test_bitcast_between_sizes(source: str, target: str, known: bool) -> None:
+    dtypes = {"ui32": np.uint32, "ui16": np.uint16, "ui8": np.uint8, "f32": np.float32}
+    from_, to = (np.dtype(dtypes[name]) for name in (source, target))
+    floats = np.asarray([[1.5, -2.25, 3.0e5], [0.1, 7.0, -1.0e-3]], np.float32)
+    bits = floats.view(from_).reshape(2, 3, *([2] if from_.itemsize < 4 else []))
+    expected = bits.view(to)
+    expected = expected.reshape(*bits.shape, -1) if to.itemsize < from_.itemsize else expected
+    expected = expected.reshape(2, 3) if to.itemsize == 4 else expected
+
+    def type_of_bits(array: Array, name: str) -> str:
+        return f"tensor<{'x'.join(map(str, array.shape))}x{name}>"
+
+    types = type_of_bits(bits, source), type_of_bits(expected, target)
+    value = f"stablehlo.constant dense<{bits.tolist()}> : {types[0]}"
+    text = f"""
+    func.func @main(%x: {types[0]}) -> {types[1]} {{
+      %c = {value if known else f"stablehlo.optimization_barrier %x : {types[0]}"}
+      %r = stablehlo.bitcast_convert %c : ({types[0]}) -> {types[1]}
+      return %r : {types[1]}
+    }}"""
+    (found,) = run_text(text, [bits])
+    assert found.astype(to).tobytes() == expected.tobytes()
+
+
+def test_the_next_number_of_constants() -> None:
+    text = """
+    func.func @main() -> tensor<2xf32> {
+      %x = stablehlo.constant dense<[1.0, -2.0]> : tensor<2xf32>
+      %y = stablehlo.constant dense<[2.0, 0.0]> : tensor<2xf32>
+      %r = chlo.next_after %x, %y : tensor<2xf32>, tensor<2xf32> -> tensor<2xf32>
+      return %r : tensor<2xf32>
+    }"""
+    expected = np.nextafter(np.asarray([1, -2], np.float32), np.asarray([2, 0], np.float32))
+    np.testing.assert_array_equal(run_text(text, [])[0], expected)
+
+
+def test_tuples() -> None:
+    text = """
+    func.func @main(%x: tensor<2x3xf32>) -> (tensor<2x3xf32>, tensor<2x1xi32>) {
+      %t = stablehlo.tuple %x, %x : tuple<tensor<2x3xf32>, tensor<2x3xf32>>
+      %a = stablehlo.get_tuple_element %t[1] :
+        (tuple<tensor<2x3xf32>, tensor<2x3xf32>>) -> tensor<2x3xf32>
+      %k = stablehlo.custom_call @mhlo.topk(%a) {mhlo.attributes = {k = 1 : i64, largest = true}} :
+        (tensor<2x3xf32>) -> tuple<tensor<2x1xf32>, tensor<2x1xi32>>
+      %i = stablehlo.get_tuple_element %k[1] :
+        (tuple<tensor<2x1xf32>, tensor<2x1xi32>>) -> tensor<2x1xi32>
+      return %a, %i : tensor<2x3xf32>, tensor<2x1xi32>
+    }"""
+    x = FLOATS[:2, :3]
+    same, places = run_text(text, [x])
+    np.testing.assert_array_equal(same, x)
+    np.testing.assert_array_equal(places[:, 0], x.argmax(1))
+
+
+def test_shardings_over_a_mesh_of_one_device_change_nothing() -> None:
+    text = """
+    sdy.mesh @mesh = <["x"=1, "y"=1]>
+    func.func @main(%x: tensor<3x4xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"x"}, {?}]>})
+        -> (tensor<3x4xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"x"}, {}]>}) {
+      %0 = sdy.sharding_constraint %x <@mesh, [{"x"}, {}]> : tensor<3x4xf32>
+      %1 = sdy.reshard %0 <@mesh, [{}, {}]> : tensor<3x4xf32>
+      %2 = sdy.all_gather [{"x"}, {}] %1 out_sharding=<@mesh, [{}, {}]> : tensor<3x4xf32>
+      %3 = sdy.all_slice [{"x"}, {}] %2 out_sharding=<@mesh, [{"x"}, {}]> : tensor<3x4xf32>
+      %4 = sdy.all_reduce {"x"} %3 out_sharding=<@mesh, [{}, {}]> : tensor<3x4xf32>
+      return %4 : tensor<3x4xf32>
+    }"""
+    np.testing.assert_array_equal(run_text(text, [FLOATS])[0], FLOATS)

@@ -143,3 +143,17 @@ def test_annotations_change_nothing() -> None:
     np.testing.assert_array_equal(found, x)
     found = call("weight_dtype_override", 'ttcore.weight_dtype = "bfp_bf8"', "tensor<1x4x8xf32>", x)
     np.testing.assert_array_equal(found, x)
+
+
+def test_attention_of_rank_three() -> None:
+    query, key, value = drawn(4, 32, 64), drawn(4, 32, 64), drawn(4, 32, 64)
+    found = call(
+        "scaled_dot_product_attention",
+        'is_causal = "True", scale = "0.25"',
+        "tensor<4x32x64xf32>",
+        query,
+        key,
+        value,
+    )
+    scores = np.where(np.tril(np.ones((32, 32), bool)), query @ key.transpose(0, 2, 1) / 4, -np.inf)
+    np.testing.assert_allclose(found, softmax(scores) @ value, rtol=1e-3, atol=1e-3)

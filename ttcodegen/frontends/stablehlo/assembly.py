@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from xdsl.dialects.builtin import FunctionType
+from xdsl.dialects.builtin import FunctionType, TupleType
 from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
 from xdsl.parser import Parser, UnresolvedOperand
 
@@ -209,6 +209,8 @@ def _implied_types(
         return [types[0], types[1], types[1]], [types[1]]
     if short == "optimization_barrier":
         return types, list(types)
+    if short == "tuple" and len(types) == 1 and isinstance(tuple_type := types[0], TupleType):
+        return list(tuple_type.types.data), types
     if not operands:
         return [], types
     if short == "complex" and (part := _part_type(types[0])) is not None:
@@ -475,7 +477,8 @@ def _named_computation(cls: type[StableHLOOp], parser: Parser) -> StableHLOOp:
 
 
 def _placed(cls: type[StableHLOOp], parser: Parser) -> StableHLOOp:
-    """`[..] %a [..] name=<...> {attributes} : types`: a value, and how it is divided."""
+    """`[..] %a [..] name=<...> {attributes} : types`: a value, and how it is divided; axes of a
+    reduction come in braces before it."""
     operands: list[UnresolvedOperand] = []
     while True:
         if (operand := parser.parse_optional_unresolved_operand()) is not None:
@@ -485,6 +488,9 @@ def _placed(cls: type[StableHLOOp], parser: Parser) -> StableHLOOp:
             if parser.parse_optional_punctuation("=") is not None:
                 _skip_balanced(parser)
         elif _opens(parser, "<") or _opens(parser, "["):
+            _skip_balanced(parser)
+        elif not operands and _opens(parser, "{"):
+            # The axes of `sdy.all_reduce {"x"} %a`; after the value, attributes come in braces.
             _skip_balanced(parser)
         else:
             break

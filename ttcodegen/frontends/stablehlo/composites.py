@@ -1,5 +1,5 @@
-"""Operations that stand for something by a name: custom calls, composites, normalisations, random
-numbers, quantisation.
+"""Operations that stand for something by a name: custom calls, composites, normalisations,
+quantisation.
 
 The names are those that jax, torch_xla and tt-xla use (tt-mlir's conversion of StableHLO, 2026).
 """
@@ -12,13 +12,13 @@ from collections.abc import Callable, Mapping, Sequence
 from math import prod
 from typing import Any, cast
 
-from xdsl.dialects.builtin import IntegerType
+from xdsl.dialects.builtin import IntegerType, TupleType
 from xdsl.ir import BlockArgument, SSAValue
 
 from ttcodegen.diagnostics import CompileError
-from ttcodegen.dialects.datatypes import element_of, f32, shape_of, tensor_type
+from ttcodegen.dialects.datatypes import element_of, shape_of, tensor_type
 from ttcodegen.dialects.operation import CatalogueOp
-from ttcodegen.frontends.stablehlo import sparse_attention
+from ttcodegen.frontends.stablehlo import random_numbers, sparse_attention
 from ttcodegen.frontends.stablehlo.call_options import (
     flag,
     integer,
@@ -29,7 +29,6 @@ from ttcodegen.frontends.stablehlo.call_options import (
 from ttcodegen.frontends.stablehlo.control import identity, several_devices, side_effect
 from ttcodegen.frontends.stablehlo.conversion import Conversion, Results, Rule, Value
 from ttcodegen.frontends.stablehlo.dialect import StableHLOOp, operation_class
-from ttcodegen.lazy_numpy import np
 
 Operands = Sequence[SSAValue]
 Build = Callable[[Conversion, StableHLOOp, Operands, Mapping[str, Any]], Results]
@@ -58,18 +57,28 @@ def _attention(
     if len(more) != int(has_sink) + int(has_mask):
         raise ValueError(f"{len(operands)} operands do not fit what the attributes say")
     mask = more.pop(0) if has_mask else None
-    if mask is not None and len(shape_of(mask.type)) == 3:
-        batch, queries, keys = shape_of(mask.type)
-        mask = conversion.builder.reshape(mask, [batch, 1, queries, keys])
+    if mask is not None and len(shape_of(mask.type)) in (2, 3):
+        *batch, queries, keys = shape_of(mask.type)
+        mask = conversion.builder.reshape(mask, [*(batch or [1]), 1, queries, keys])
+    shape = shape_of(query.type)
+    if len(shape) == 3:
+        query, key, value = (_as_one_head(conversion, each) for each in (query, key, value))
     sink = _sink(conversion, more.pop(0)) if has_sink else None
-    return conversion.builder.emit(
+    found = conversion.builder.emit(
         "scaled_dot_product_attention",
         [query, key, value, mask, sink],
-        like_result(op),
+        query.type,
         is_causal=flag(attributes, "is_causal", mask is None),
         scale=number(attributes, "scale"),
         sliding_window_size=integer(attributes, "sliding_window_size"),
     )
+    return conversion.builder.reshape(found, shape)
+
+
+def _as_one_head(conversion: Conversion, value: SSAValue) -> SSAValue:
+    """[batch, places, elements] as [batch, 1, places, elements]."""
+    batch, places, elements = shape_of(value.type)
+    return conversion.builder.reshape(value, [batch, 1, places, elements])
 
 
 def _decoding(name: str) -> Build:
@@ -310,84 +319,6 @@ def _gather_along(
     return conversion.builder.emit("gather", list(operands), like_result(op), dim=dim)
 
 
-def _uniform(
-    conversion: Conversion, op: StableHLOOp, operands: Operands, attributes: Mapping[str, Any]
-) -> Value:
-    """Random numbers between two known ones."""
-    limits = [conversion.number(operand) for operand in operands[-2:]]
-    low, high = (float(limit) if limit is not None else default
-                 for limit, default in zip(limits, (0.0, 1.0), strict=True))  # fmt: skip
-    return _random(conversion, op, low, high)
-
-
-def _random(conversion: Conversion, op: StableHLOOp, low: float, high: float) -> SSAValue:
-    type_ = like_result(op)
-    return conversion.builder.emit(
-        "rand", [], type_, size=list(shape_of(type_)), low=low, high=high, seed=0
-    )
-
-
-def _rng(conversion: Conversion, op: StableHLOOp) -> Value:
-    """Uniform numbers, or normal ones by the method of Box and Muller."""
-    low, high = (conversion.number(value) for value in conversion.tensors(op)[:2])
-    if low is None or high is None:
-        raise ValueError("random numbers need limits that are known")
-    normal = "NORMAL" in str(op.get("distribution", op.get("rng_distribution", "UNIFORM"))).upper()
-    type_ = like_result(op)
-    builder = conversion.builder
-    if not normal:
-        if not str(element_of(type_)).startswith(("f", "bf")):
-            real = tensor_type(f32, shape_of(type_))
-            drawn = builder.emit(
-                "rand", [], real, size=list(shape_of(type_)), low=float(low), high=float(high)
-            )
-            return builder.typecast(builder.like("floor", drawn), element_of(type_))
-        return _random(conversion, op, float(low), float(high))
-    shape = shape_of(type_)
-    real = tensor_type(f32, shape)
-    first, second = (
-        builder.emit("rand", [], real, size=list(shape), low=2.0**-24, high=1.0, seed=seed)
-        for seed in (1, 2)
-    )
-    radius = builder.like("multiply", builder.like("log", first), conversion.filled(-2, shape, f32))
-    angle = builder.like("multiply", second, conversion.filled(2 * np.pi, shape, f32))
-    drawn = builder.like("multiply", builder.like("sqrt", radius), builder.like("cos", angle))
-    drawn = builder.like("multiply", drawn, conversion.filled(high, shape, f32))
-    drawn = builder.like("add", drawn, conversion.filled(low, shape, f32))
-    return builder.typecast(drawn, element_of(type_))
-
-
-def _rng_bits(conversion: Conversion, op: StableHLOOp) -> list[Value]:
-    """Random bits; which ones is free where the algorithm is the default one
-    (https://openxla.org/stablehlo/spec#rng_bit_generator)."""
-    state = conversion.tensor(op.operands[0])
-    type_ = op.results[1].type
-    shape, element = shape_of(type_), element_of(type_)
-    builder = conversion.builder
-    half = 2.0**16
-    parts = [
-        builder.typecast(
-            builder.like(
-                "floor",
-                builder.emit(
-                    "rand",
-                    [],
-                    tensor_type(f32, shape),
-                    size=list(shape),
-                    low=0.0,
-                    high=half,
-                    seed=seed,
-                ),
-            ),
-            element,
-        )
-        for seed in (1, 2)
-    ]
-    width = conversion.filled(16, shape, element)
-    high = builder.like("logical_left_shift", parts[0], width)
-    return [state, builder.like("bitwise_or", high, parts[1])]
-
-
 # Quantisation
 
 
@@ -441,7 +372,7 @@ _BUILDS: dict[str, Build] = {
     "topk_indices": _top_k(True),
     "topk_large_indices": sparse_attention.largest_indices,
     "topk_values": _top_k(False),
-    "uniform": _uniform,
+    "uniform": random_numbers.uniform,
     "update_cache": _in_cache("update_cache"),
 }
 """What `tt.*` custom calls and `tenstorrent.*` composites of that name are."""
@@ -461,6 +392,27 @@ _EFFECTS = re.compile(r"callback|print|infeed|outfeed|host_transfer", re.IGNOREC
 
 
 def _custom_call(conversion: Conversion, op: StableHLOOp) -> Results:
+    """The op that the name stands for; its results may come as one tuple."""
+    type_ = op.results[0].type if len(op.results) == 1 else None
+    if not isinstance(type_, TupleType):
+        return _called(conversion, op)
+    apart = type(op).create(
+        operands=op.operands,
+        result_types=type_.types.data,
+        properties=dict(op.properties),
+        attributes=dict(op.attributes),
+        location=op.location,
+    )
+    apart.source_offset = op.source_offset
+    apart.given.update(op.given)
+    try:
+        found = _called(conversion, apart)
+    finally:
+        apart.drop_all_references()
+    return tuple(found) if isinstance(found, list) else (found,)
+
+
+def _called(conversion: Conversion, op: StableHLOOp) -> Results:
     name = str(op["call_target_name"])
     if name in _SHARDINGS or name in _IDENTITIES:
         return identity(conversion, op)
@@ -561,8 +513,6 @@ RULES: dict[str, Rule] = {
     "batch_norm_training": _batch_norm_training,
     "composite": _composite,
     "custom_call": _custom_call,
-    "rng": _rng,
-    "rng_bit_generator": _rng_bits,
     "uniform_dequantize": _quantized("dequantize"),
     "uniform_quantize": _quantized("quantize"),
 }

@@ -164,7 +164,12 @@ def several_devices(conversion: Conversion, op: Operation) -> Value:
 
 
 def collective(conversion: Conversion, op: StableHLOOp) -> Results:
-    """A collective operation: among groups of one device each it changes nothing."""
+    """A collective operation: among groups of one device each it changes nothing.
+
+    Those of sdy name axes of the mesh, which has one device if the program came this far.
+    """
+    if op.name.startswith("sdy."):
+        return conversion.values(op)
     groups = op.get("replica_groups")
     single = groups is not None and all(size == 1 for size in _group_sizes(groups))
     same = all(
@@ -187,11 +192,12 @@ RULES: dict[str, Rule] = {
     "after_all": token,
     "all_gather": collective,
     "all_reduce": collective,
+    "all_slice": collective,
     "all_to_all": collective,
     "call": _call,
     "case": _case,
     "collective_broadcast": collective,
-    "collective_permute": several_devices,
+    "collective_permute": collective,
     "create_token": token,
     "cross_replica_sum": collective,
     "cross-replica-sum": collective,

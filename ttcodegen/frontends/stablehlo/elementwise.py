@@ -10,11 +10,17 @@ from xdsl.dialects.builtin import (
     BFloat16Type,
     Float16Type,
     Float32Type,
-    IntegerType,
 )
 from xdsl.ir import Attribute, SSAValue
 
-from ttcodegen.dialects.datatypes import element_of, f32, i1, is_boolean, shape_of, tensor_type
+from ttcodegen.dialects.datatypes import (
+    element_of,
+    f32,
+    i1,
+    is_boolean,
+    shape_of,
+    tensor_type,
+)
 from ttcodegen.frontends.stablehlo import complex_numbers
 from ttcodegen.frontends.stablehlo.conversion import (
     Complex,
@@ -189,16 +195,6 @@ def _convert(conversion: Conversion, op: StableHLOOp) -> Value:
     return conversion.builder.typecast(conversion.tensor(op.operands[0]), target)
 
 
-def _bitcast(conversion: Conversion, op: StableHLOOp) -> Value:
-    operand = conversion.tensor(op.operands[0])
-    result = op.results[0].type
-    if element_of(result) == element_of(operand.type):
-        return operand
-    if shape_of(result) != shape_of(operand.type):
-        raise ValueError("a bitcast between elements of different size is not supported")
-    return conversion.builder.emit("bitcast_convert", [operand], result)
-
-
 # What is made of several ops
 
 
@@ -344,39 +340,6 @@ def _infinite(sign: int) -> Rule:
     return rule
 
 
-def _population_count(conversion: Conversion, op: StableHLOOp) -> Value:
-    """Each bit shifted to the last place, and all of them added."""
-    builder = conversion.builder
-    (x,) = conversion.tensors(op)
-    one = _same(conversion, 1, x)
-    total = builder.like("bitwise_and", x, one)
-    for place in range(1, _width(x)):
-        bit = builder.like("logical_right_shift", x, _same(conversion, place, x))
-        total = builder.like("add", total, builder.like("bitwise_and", bit, one))
-    return total
-
-
-def _leading_zeros(conversion: Conversion, op: StableHLOOp) -> Value:
-    """The bits after which nothing but zeros stands, counted from the top."""
-    builder = conversion.builder
-    (x,) = conversion.tensors(op)
-    zero = _zero(conversion, x)
-    total = zero
-    for place in range(_width(x)):
-        rest = builder.like("logical_right_shift", x, _same(conversion, place, x))
-        empty = builder.like("eq", rest, zero, element=i1)
-        total = builder.like("add", total, builder.typecast(empty, element_of(x.type)))
-    return total
-
-
-def _width(x: SSAValue) -> int:
-    element = element_of(x.type)
-    width: int = element.bitwidth if isinstance(element, IntegerType) else 64
-    if width > 32:
-        raise ValueError("bits of integers of up to 32 bits only can be counted")
-    return width
-
-
 def _reduce_precision(conversion: Conversion, op: StableHLOOp) -> Value:
     """Rounds to a type that the device has, and back."""
     (x,) = conversion.tensors(op)
@@ -403,13 +366,11 @@ RULES: dict[str, Rule] = {
     **{name: _binary(*made) for name, made in _BINARY.items()},
     "acosh": _acosh,
     "atanh": _atanh,
-    "bitcast_convert": _bitcast,
     "clamp": _clamp,
     "compare": _compare,
     "convert": _convert,
     "copy": _identity,
     "cosh": _exponentials(True),
-    "count_leading_zeros": _leading_zeros,
     "domain": _identity,
     "erf_inv": _erf_inv,
     "is_inf": _infinite(0),
@@ -418,7 +379,6 @@ RULES: dict[str, Rule] = {
     "lgamma": _lgamma,
     "not": _not,
     "optimization_barrier": _identity,
-    "popcnt": _population_count,
     "reduce_precision": _reduce_precision,
     "remainder": _remainder,
     "round_nearest_afz": _round(False),

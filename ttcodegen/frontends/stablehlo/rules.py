@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from ttcodegen.dialects.datatypes import shape_of
 from ttcodegen.frontends.stablehlo import (
+    bits,
     complex_numbers,
     composites,
     control,
@@ -11,6 +12,7 @@ from ttcodegen.frontends.stablehlo import (
     indexing,
     movement,
     products,
+    random_numbers,
     reductions,
     windows,
 )
@@ -47,6 +49,7 @@ def _broadcasting(rule: Rule) -> Rule:
 
 _PLAIN: dict[str, Rule] = {
     **elementwise.RULES,
+    **bits.RULES,
     **complex_numbers.RULES,
     **movement.RULES,
     **products.RULES,
@@ -55,6 +58,7 @@ _PLAIN: dict[str, Rule] = {
     **indexing.RULES,
     **control.RULES,
     **composites.RULES,
+    **random_numbers.RULES,
 }
 RULES: dict[str, Rule] = {
     **{f"broadcast_{name}": _broadcasting(rule) for name, rule in elementwise.RULES.items()},

@@ -6,10 +6,14 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from xdsl.dialects.func import FuncOp
 
 from ttcodegen.cli.ttcodegen import main
 from ttcodegen.compilation import CompiledModule, CompileOptions, compile_module
 from ttcodegen.diagnostics import CompileError, Diagnostics, Source
+from ttcodegen.frontends.ttnn import normalize_ttnn
+from ttcodegen.numerics.drawing import draw_inputs
+from ttcodegen.parsing import parse_module
 
 LAYOUTS = """
 #dram = #ttnn.buffer_type<dram>
@@ -135,6 +139,73 @@ def test_given_compute_configurations_are_kept() -> None:
     assert "MathFidelity::HiFi2" in given
     exact = compiled(module.replace("CONFIG", "")).files["src/tuning.hpp"]
     assert "MathFidelity::HiFi3" in exact
+
+
+PAGED = """
+func.func @f(%q: tensor<1x1x4x32xbf16>, %k: tensor<8x4x32x32xbf16>, %v: tensor<8x4x32x32xbf16>, %pages: tensor<1x4xi32>, %at: tensor<1xi32>) -> tensor<1x1x4x32xbf16> {
+  %0 = "ttnn.paged_scaled_dot_product_attention_decode"(%q, %k, %v, %pages, %at) <{is_causal = true, operandSegmentSizes = array<i32: 1, 1, 1, 1, 0, 1, 0>}> : (tensor<1x1x4x32xbf16>, tensor<8x4x32x32xbf16>, tensor<8x4x32x32xbf16>, tensor<1x4xi32>, tensor<1xi32>) -> tensor<1x1x4x32xbf16>
+  return %0 : tensor<1x1x4x32xbf16>
+}
+"""
+
+
+def test_inputs_are_drawn_by_what_the_ops_mean_that_calls_stand_for() -> None:
+    source = Source("m.mlir", PAGED)
+    module = parse_module(source)
+    normalize_ttnn(module, Diagnostics())
+    (function,) = [op for op in module.ops if isinstance(op, FuncOp)]
+    drawn = list(draw_inputs(module, function, seed=0).values())
+    assert 0 <= drawn[3].min() <= drawn[3].max() < 8
+    assert 0 <= drawn[4].min() <= drawn[4].max() < 128
+
+
+PADDED = """
+func.func @f(%x: tensor<1x30x30xf32>) -> tensor<1x32x32xf32> {
+  %0 = "ttnn.pad"(%x) <{padding = array<i32: 0, 0, 1, 1, 1, 1>, use_multicore = false, value = 0.0 : f32}> : (tensor<1x30x30xf32>) -> tensor<1x32x32xf32>
+  return %0 : tensor<1x32x32xf32>
+}
+"""
+
+
+def test_what_is_padded_in_front_is_padded_in_rows() -> None:
+    written = "".join(compiled(PADDED).files.values())
+    assert "ttnn::to_layout" in written
+    assert "ROW_MAJOR" in written
+
+
+BATCHES = """
+func.func @f(%a: tensor<1x32x64xbf16>, %b: tensor<4x64x32xbf16>) -> tensor<4x32x32xbf16> {
+  %0 = "ttnn.matmul"(%a, %b) : (tensor<1x32x64xbf16>, tensor<4x64x32xbf16>) -> tensor<4x32x32xbf16>
+  return %0 : tensor<4x32x32xbf16>
+}
+"""
+
+
+def test_batches_that_the_library_does_not_multiply_are_refused() -> None:
+    with pytest.raises(CompileError, match="only if they are the same"):
+        compiled(BATCHES)
+    single = BATCHES.replace("tensor<4x64x32xbf16>", "tensor<64x32xbf16>")
+    compiled(single.replace("1x32x64", "4x32x64"))
+
+
+def test_a_convolution_is_told_its_cores() -> None:
+    config = (
+        "conv2d_config = #ttnn.conv2d_config<shard_layout = height_sharded, core_grid = "
+        "#ttnn.core_range_set<[#ttnn.core_range<(0,0), (7,3)>]>>"
+    )
+    sizes = "in_channels = 32 : i32, out_channels = 32 : i32, batch_size = 1 : i32, "
+    sizes += "input_height = 8 : i32, input_width = 8 : i32, kernel_size = array<i32: 3, 3>, "
+    sizes += "stride = array<i32: 1, 1>, padding = array<i32: 1, 1>, dilation = array<i32: 1, 1>, "
+    module = f"""
+func.func @f(%x: tensor<1x1x64x32xbf16>, %w: tensor<32x32x3x3xbf16>) -> tensor<1x1x64x32xbf16> {{
+  %0 = "ttnn.conv2d"(%x, %w) <{{{sizes}groups = 1 : i32, {config}}}> : (tensor<1x1x64x32xbf16>, tensor<32x32x3x3xbf16>) -> tensor<1x1x64x32xbf16>
+  return %0 : tensor<1x1x64x32xbf16>
+}}
+"""
+    tuning = compiled(module).files["src/tuning.hpp"]
+    assert ".core_grid = ttnn::CoreRangeSet(ttnn::CoreRange({0, 0}, {7, 3}))" in tuning
+    none = module.replace("<[#ttnn.core_range<(0,0), (7,3)>]>", "<>")
+    assert "core_grid" not in compiled(none).files["src/tuning.hpp"]
 
 
 def test_other_targets_are_refused() -> None:

@@ -17,13 +17,22 @@ from tests.optimizer.modules import (
     entry,
     names,
 )
-from tests.random_programs.checking import failures_in_numpy, seeded_module
+from tests.random_programs.checking import (
+    failures_built_together,
+    failures_in_numpy,
+    functions_of,
+    module_of,
+    seeded_module,
+)
 from ttcodegen.compilation import CompiledModule, CompileOptions, compile_module
 from ttcodegen.diagnostics import Source
 from ttcodegen.numerics.drawing import draw_inputs
 from ttcodegen.optimizer.calls import call_in_file
 from ttcodegen.optimizer.cost import CostModel
+from ttcodegen.parsing import parse_module
 from ttcodegen.project.checking import run_in_numpy
+from ttcodegen.project.cpu_backend import CPUBackend
+from ttcodegen.project.toolchain import Toolchain
 from ttcodegen.systems.description import default_system
 
 MODULES = {
@@ -186,3 +195,18 @@ def test_weights_become_block_floats_once(level: int) -> None:
 def test_random_programs_mean_at_level_2_what_they_mean_at_level_0(seed: int) -> None:
     text = seeded_module([1000 + seed])
     assert failures_in_numpy(text, optimize=2) == failures_in_numpy(text)
+
+
+@pytest.mark.slow
+def test_random_programs_mean_at_level_2_what_they_mean_in_cpp(
+    toolchain: Toolchain, cpu_backend: CPUBackend
+) -> None:
+    functions = [
+        function
+        for seed in range(2000, 2040)
+        for function in functions_of(
+            parse_module(Source("random.mlir", seeded_module([seed])))
+        ).values()
+        if not failures_in_numpy(module_of([function]))
+    ]
+    assert failures_built_together(module_of(functions), toolchain, optimize=2) == {}

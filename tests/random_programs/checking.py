@@ -152,7 +152,7 @@ def _failures_in_cpp(functions: Sequence[FuncOp], toolchain: Toolchain) -> dict[
 
 
 def failures_built_together(
-    text: str, toolchain: Toolchain, target: str = "ttnn"
+    text: str, toolchain: Toolchain, target: str = "ttnn", optimize: int = 0
 ) -> dict[str, list[str]]:
     """What is wrong with the functions of a module, by their names, in all three meanings.
 
@@ -160,7 +160,7 @@ def failures_built_together(
         BuildError: if the C++ does not build.
         CompileError: if the module does not compile or run in numpy.
     """
-    checked = run_module(text, target)
+    checked = run_module(text, target, optimize)
     description = checked.compiled.description
     with tempfile.TemporaryDirectory(prefix="random-programs-") as folder:
         out = Path(folder, "out")

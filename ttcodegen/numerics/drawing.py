@@ -261,6 +261,8 @@ def _integer_range(
 def _exact_bound(use: Use) -> int:
     """The largest integer that the use computes with exactly in 32 bits, if what it computes goes
     to the outputs as it is; 0 if it does not, or if floats may stand for the integers."""
+    if not use.op.results:
+        return 0
     result = use.op.results[0]
     element = element_of(result.type)
     exact = use.name in _EXACT and isa(element, IntegerType) and element.width.data >= _WIDE
@@ -271,8 +273,10 @@ def _exact_bound(use: Use) -> int:
 
 
 def _becomes_unsigned(use: Use) -> bool:
+    if use.name != "typecast":
+        return False
     data_type = normalized_data_type(element_of(use.op.result_type))
-    return use.name == "typecast" and data_type in _UNSIGNED
+    return data_type in _UNSIGNED
 
 
 def _places(use: Use) -> int:

@@ -13,13 +13,17 @@ from ttcodegen.dialects.datatypes import element_of, is_boolean, normalized_data
 from ttcodegen.dialects.functions import callee_of
 from ttcodegen.dialects.operation import CatalogueOp
 from ttcodegen.ops.constant_values import splat_of
-from ttcodegen.ops.definition import OperandSpec, TTIRDefinition
+from ttcodegen.ops.definition import TTIR, Definition, OperandSpec, TTIRDefinition, TTNNDefinition
 
 INDEX_ARITHMETIC = frozenset(
     "add clamp_scalar clamp_tensor maximum minimum remainder subtract where".split()
 )
 """Ops that frontends compute one index from another with: wrapping of negative ones, offsets."""
 
+_PLACING = frozenset(
+    "to_layout to_device from_device to_memory_config composite_to_layout typecast".split()
+)
+"""Ops of TTNN that say where a tensor lies and in what type, not what is in it."""
 _NEGLIGIBLE = 0.01
 
 
@@ -87,21 +91,32 @@ def _is_float(value: SSAValue) -> bool:
 
 
 def _spec_of(op: CatalogueOp, index: int) -> OperandSpec:
+    """What is said of an operand: what a call of the library is given, the op of the source tells
+    that it stands for."""
     for spec, size in zip(op.definition.operands, op.segments(), strict=True):
         if index < size:
-            return spec
+            meant = _meant(op)
+            return next((other for other in meant.operands if other.name == spec.name), spec)
         index -= size
     raise IndexError(f"{op.name} has no operand {index}")
 
 
+def _meant(op: CatalogueOp) -> Definition:
+    """The op of TTIR of that name; the op itself if there is none."""
+    return TTIR.get(_short_name(op)) or op.definition
+
+
 def _moves(use: Use) -> bool:
     if _is_movement(use.op):
-        return use.spec is use.op.definition.operands[0]
+        return use.spec.name == use.op.definition.operands[0].name
     return use.name == "add" and any(map(_is_negligible, use.op.operands))
 
 
 def _is_movement(op: CatalogueOp) -> bool:
-    return isinstance(op.definition, TTIRDefinition) and op.definition.moves
+    meant = _meant(op)
+    if _short_name(op) in _PLACING:
+        return True
+    return isinstance(meant, TTIRDefinition) and meant.moves
 
 
 def _is_negligible(value: SSAValue) -> bool:
@@ -121,9 +136,8 @@ def comes_from_argument(value: SSAValue) -> bool:
 
 def weights_of(op: CatalogueOp) -> list[SSAValue]:
     """The operands that are weights of the op."""
-    specs = {spec.name: spec for spec in op.definition.operands}
-    groups = op.operand_groups().items()
-    return [v for name, group in groups if specs[name].input_kind == "weight" for v in group]
+    weights = {spec.name for spec in _meant(op).operands if spec.input_kind == "weight"}
+    return [v for name, group in op.operand_groups().items() if name in weights for v in group]
 
 
 def _shifts_index(use: Use) -> bool:
@@ -144,7 +158,8 @@ def _is_drawn(value: SSAValue) -> bool:
     owner = value.owner
     if not isinstance(owner, CatalogueOp):
         return False
-    return isinstance(owner.definition, TTIRDefinition) and owner.definition.draws
+    meant = _meant(owner)
+    return isinstance(meant, TTIRDefinition | TTNNDefinition) and meant.draws
 
 
 def _reaching(module: ModuleOp, function: FuncOp, wanted: Callable[[SSAValue], bool]) -> list[bool]:

@@ -270,6 +270,19 @@ def _activation(calls: CppCalls, op: CatalogueOp) -> Argument:
     return NULLOPT if name is None else Text(cpp_text(name))
 
 
+def _verify_library_product(op: CatalogueOp) -> None:
+    """The batch of the right factor is one for all, or that of the left one."""
+    verify_activation(op)
+    a, b = (op.shape(name)[:-2] for name in ("a", "b"))
+    rank = max(len(a), len(b))
+    batches = [(1,) * (rank - len(batch)) + batch for batch in (a, b)]
+    if prod(b) != 1 and batches[0] != batches[1]:
+        raise VerifyException(
+            f"{op.name}: the library multiplies batches {a} and {b} only if they are the same, or "
+            "the right one is a single matrix"
+        )
+
+
 _FACTORS = (OperandSpec("a", data_types=MULTIPLIED), OperandSpec("b"))
 _OUTPUT = (
     attribute("dtype", DATA_TYPE, None),
@@ -293,7 +306,7 @@ register(
         _FACTORS,
         (*_TRANSPOSES, *_OUTPUT),
         numpy=_product,
-        verify=verify_activation,
+        verify=_verify_library_product,
         compute="matmul",
         result_rules=(ResultRule("attribute", placed=True),),
         cpp=cpp_call("ttnn::matmul", HEADER, operand_("a"), operand_("b"), *_TAIL),
@@ -307,7 +320,7 @@ register(
         (*_FACTORS, optional("bias")),
         (*_TRANSPOSES, *_OUTPUT),
         numpy=_product,
-        verify=verify_activation,
+        verify=_verify_library_product,
         compute="matmul",
         result_rules=(ResultRule("attribute", placed=True),),
         cpp=cpp_call(

@@ -129,6 +129,13 @@ register(
 
 _SETTING = Layout.ROW_MAJOR
 
+
+def _verify_library(op: CatalogueOp) -> None:
+    """The library takes values and indices of rank 4."""
+    shape = op.shape("input_values")
+    require(op, len(shape) == 4, "input_values of rank 4, as (1, 1, users, candidates)", shape)
+
+
 register(
     TTNNDefinition(
         "ttnn.sampling",
@@ -145,6 +152,7 @@ register(
         ),
         (_SEED,),
         numpy=_sampling,
+        verify=_verify_library,
         result_rules=(ResultRule(DataType.UINT32, Layout.ROW_MAJOR),),
         cpp=cpp_call(
             "ttnn::sampling",

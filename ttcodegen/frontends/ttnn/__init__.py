@@ -133,7 +133,7 @@ def _respell(op: Operation, name: str) -> None:
         properties = {key: value for key, value in op.properties.items() if key not in _IMPLIED}
         properties = {key: value for key, value in properties.items() if key not in _TUNING}
         _keep_activation(properties)
-        name = _RENAMED.get(name, name)
+        name = "pad_row_major" if _pads_in_front(name, properties) else _RENAMED.get(name, name)
         if (spell := _SPELLINGS.get(name)) is not None:
             spell(op, properties)
     cls = ttnn_op_classes().get(name)
@@ -170,6 +170,12 @@ def _replace(op: Operation, made: TTNNOp | CallOp) -> None:
 # Ops and properties that have other names here
 
 _RENAMED = {"zeros": "full", "ones": "full", "empty": "full"}
+
+
+def _pads_in_front(name: str, properties: Properties) -> bool:
+    """Whether anything is put before the elements of a tensor, which the library does in rows."""
+    padding = properties.get("padding")
+    return name == "pad" and padding is not None and any(INTEGERS.decode(padding)[::2])
 
 
 def _spell_full(op: Operation, properties: Properties) -> None:

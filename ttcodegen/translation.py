@@ -171,7 +171,7 @@ def _kernels_alone(module: ModuleOp) -> dict[str, str]:
 
     from ttcodegen.conversions.ttkernel_to_emitc import write_compute_kernel
     from ttcodegen.emitc.builder import open_file
-    from ttcodegen.emitc.naming import file_stem
+    from ttcodegen.emitc.identifiers import file_stem
     from ttcodegen.emitc.printer import print_module
 
     holder = ModuleOp([])

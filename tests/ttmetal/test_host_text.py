@@ -252,11 +252,11 @@ def test_pages_of_rows_are_aligned_as_the_architecture_needs() -> None:
     assert page_size(rows) == 64
     assert page_size(rows.with_(shape=(4, 3))) == 32
     (found,) = device_programs([device_entries(exp_module())[0].function])
-    operands = (
-        dataclasses.replace(found.operands[0], placement=rows.with_(shape=(4, 3))),
-        found.operands[1],
+    placements = (
+        rows.with_(shape=(4, 3)),
+        found.placements[1],
     )
-    program = dataclasses.replace(found, operands=operands)
+    program = dataclasses.replace(found, placements=placements)
     paths = {("exp", kernel.name): "kernels/kernel.cpp" for kernel in program.program.kernels}
     args = {
         arch: kernel_entries([program], paths, arch)[0]["compile_args"]

@@ -13,12 +13,12 @@ from ttcodegen.conversions.cpp_interface import returned_type
 from ttcodegen.conversions.cpu_calls import cpu_function_name, overwritten_arguments
 from ttcodegen.diagnostics import CompileError
 from ttcodegen.dialects.datatypes import shape_of
-from ttcodegen.dialects.functions import argument_names
 from ttcodegen.dialects.operation import CatalogueOp
 from ttcodegen.dialects.placement import declared_data_type
 from ttcodegen.emitc.builder import Argument, EmitCBuilder, open_file
-from ttcodegen.emitc.naming import NameScope, identifier
+from ttcodegen.emitc.identifiers import NameScope, identifier
 from ttcodegen.emitc.text import Text
+from ttcodegen.naming.interface import argument_names
 from ttcodegen.ops.cpu_lowering import CpuCall, CpuOperand, element_type
 from ttcodegen.ops.definition import TTIRDefinition
 from ttcodegen.parsing.structure import operation_name

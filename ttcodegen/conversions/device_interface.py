@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from xdsl.dialects.builtin import ModuleOp
-from xdsl.ir import Operation
 
 from ttcodegen.conversions.interface import Entry, arguments_of, results_of
 from ttcodegen.dialects.device_module import constants_of, functions_of, is_host_function
-from ttcodegen.emitc.naming import NameScope, identifier
+from ttcodegen.emitc.identifiers import NameScope, identifier
+from ttcodegen.naming.interface import entry_name
+from ttcodegen.naming.values import name_or_kind
 
 
 def device_entries(module: ModuleOp) -> list[Entry]:
@@ -21,7 +22,7 @@ def device_entries(module: ModuleOp) -> list[Entry]:
         name = function.sym_name.data
         arguments = tuple(arguments_of(function))
         constants = constants_of(function)
-        names = tuple(map(_constant_name, constants))
+        names = tuple(map(name_or_kind, constants))
         # The programs are a member of the same structure.
         fields = NameScope(["programs"])
         entries.append(
@@ -29,7 +30,7 @@ def device_entries(module: ModuleOp) -> list[Entry]:
                 function,
                 None,
                 name,
-                scope.unique("forward" if name == "main" else identifier(name)),
+                scope.unique(entry_name(name)),
                 arguments,
                 tuple(results_of(function)),
                 tuple(op.results[0] for op in constants),
@@ -38,7 +39,3 @@ def device_entries(module: ModuleOp) -> list[Entry]:
             )
         )
     return entries
-
-
-def _constant_name(op: Operation) -> str:
-    return op.results[0].name_hint or "constant"

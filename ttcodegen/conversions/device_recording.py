@@ -23,13 +23,13 @@ from ttcodegen.dialects.device_module import (
 )
 from ttcodegen.dialects.functions import callee_of
 from ttcodegen.dialects.placement import TensorPlacement, TTNNLayoutAttr, placement_of
-from ttcodegen.emitc.naming import identifier
+from ttcodegen.emitc.identifiers import identifier
 from ttcodegen.emitc.text import Text
 from ttcodegen.ops.cpp_calls import Argument, Call, Use
 from ttcodegen.parsing.structure import operation_name
 
 if TYPE_CHECKING:
-    from ttcodegen.conversions.naming import ValueNames
+    from ttcodegen.naming.values import ValueNames
 
 TENSOR = "support::DeviceTensor"
 PROGRAMS = "programs"

@@ -11,7 +11,7 @@ from ttcodegen.conversions.cpp_interface import parameters, returned_type
 from ttcodegen.conversions.function_writer import Body, SourceFile
 from ttcodegen.conversions.recording import Statement
 from ttcodegen.conversions.splitting import Part, split
-from ttcodegen.emitc.naming import NameScope, identifier
+from ttcodegen.emitc.identifiers import NameScope, identifier
 from ttcodegen.emitc.text import Text
 from ttcodegen.ops.cpp_calls import Call, Use
 

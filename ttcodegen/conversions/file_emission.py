@@ -15,7 +15,7 @@ from ttcodegen.conversions.cpp_interface import ConstantFile
 from ttcodegen.conversions.interface import module_name
 from ttcodegen.dialects.datatypes import DataType
 from ttcodegen.dialects.ttcore import DataTypeAttr
-from ttcodegen.emitc.naming import identifier
+from ttcodegen.emitc.identifiers import identifier
 from ttcodegen.emitc.statements import FileOp, FuncOp
 from ttcodegen.systems.releases import DEFAULT_RELEASE
 from ttcodegen.transforms.module_text import module_text

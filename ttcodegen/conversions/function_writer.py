@@ -9,7 +9,6 @@ from xdsl.ir import SSAValue
 
 from ttcodegen.conversions.cpp_interface import DEVICE, TTNN, HostTypes, parameters
 from ttcodegen.conversions.interface import Entry, InterfaceTensor
-from ttcodegen.conversions.naming import layer
 from ttcodegen.conversions.option_wrappers import options_type, with_options
 from ttcodegen.conversions.recording import (
     TENSOR,
@@ -21,9 +20,10 @@ from ttcodegen.conversions.splitting import layers_of
 from ttcodegen.conversions.variables import Lifetime, Usage, constants_of, plan_variables
 from ttcodegen.emitc.builder import Argument as Value
 from ttcodegen.emitc.builder import EmitCBuilder
-from ttcodegen.emitc.naming import NameScope
+from ttcodegen.emitc.identifiers import NameScope
 from ttcodegen.emitc.statements import VerbatimOp
 from ttcodegen.emitc.text import Text
+from ttcodegen.naming.layers import layer
 from ttcodegen.ops.cpp_calls import Argument, Call, Use
 from ttcodegen.ops.cpp_parameters import parameter_names
 

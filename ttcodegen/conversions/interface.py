@@ -10,11 +10,12 @@ from xdsl.dialects.builtin import ModuleOp, StringAttr
 from xdsl.dialects.func import FuncOp, ReturnOp
 from xdsl.ir import Attribute, SSAValue
 
-from ttcodegen.conversions.naming import constant_names
 from ttcodegen.diagnostics import CompileError
-from ttcodegen.dialects.functions import argument_names, argument_type, result_names
+from ttcodegen.dialects.functions import argument_type
 from ttcodegen.dialects.ttcore import ArgumentType, LoadCachedOp
-from ttcodegen.emitc.naming import NameScope, identifier, type_name
+from ttcodegen.emitc.identifiers import NameScope, identifier, type_name
+from ttcodegen.naming.interface import argument_names, entry_name, result_names
+from ttcodegen.naming.values import constant_names
 from ttcodegen.transforms.const_eval_hoist import is_const_eval
 from ttcodegen.transforms.rebuilding import body_of
 
@@ -116,7 +117,6 @@ def entries(module: ModuleOp) -> list[Entry]:
         if is_const_eval(function):
             continue
         name = function.sym_name.data
-        cpp_name = "forward" if name == "main" else identifier(name)
         const_eval = const_evals.get(f"{name}_const_eval")
         arguments = tuple(arguments_of(function))
         names = {tensor.value: tensor.name for tensor in arguments}
@@ -128,7 +128,7 @@ def entries(module: ModuleOp) -> list[Entry]:
                 function,
                 const_eval,
                 name,
-                scope.unique(cpp_name),
+                scope.unique(entry_name(name)),
                 arguments,
                 tuple(results_of(function)),
                 () if load is None else tuple(load.results),

@@ -11,7 +11,7 @@ from xdsl.ir import SSAValue
 from ttcodegen.conversions.interface import Entry, LayerArray
 from ttcodegen.conversions.outlining import OutlinedFunction
 from ttcodegen.conversions.recording import Statement
-from ttcodegen.emitc.naming import NameScope
+from ttcodegen.emitc.identifiers import NameScope
 from ttcodegen.emitc.text import Text
 from ttcodegen.ops.cpp_calls import Argument, Call
 

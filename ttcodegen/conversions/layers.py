@@ -20,9 +20,7 @@ from statistics import fmean
 from xdsl.ir import SSAValue
 
 from ttcodegen.conversions.cpp_interface import DEVICE
-from ttcodegen.conversions.function_names import common_title, layer_function_name
 from ttcodegen.conversions.layer_weights import WEIGHTS
-from ttcodegen.conversions.naming import ValueNames
 from ttcodegen.conversions.outlining import (
     NamedValue,
     OutlinedFunction,
@@ -39,7 +37,6 @@ from ttcodegen.conversions.shared_values import shared_first, shared_values
 from ttcodegen.conversions.splitting import (
     LONGEST,
     alive_counts,
-    common_layer,
     last_uses,
     made_by,
 )
@@ -49,7 +46,10 @@ from ttcodegen.conversions.statement_groups import (
     group_of,
     pieces_of,
 )
-from ttcodegen.emitc.naming import NameScope, identifier, type_name
+from ttcodegen.emitc.identifiers import NameScope, identifier, type_name
+from ttcodegen.naming.functions import common_title, layer_function_name
+from ttcodegen.naming.layers import common_layer
+from ttcodegen.naming.values import ValueNames
 from ttcodegen.ops.cpp_calls import Call, Use
 from ttcodegen.ops.cpp_parameters import PARAMETERS
 
@@ -352,7 +352,9 @@ def _function(found: _Equal, body: Body) -> OutlinedFunction:
     texts = differing_texts(groups, inner, taken)
     result = inner[first.live_out[0]]
     has_weights = any(value in body.members and value not in body.inputs for value in first.live_in)
-    called = layer_function_name(first, titles, result, has_weights=has_weights)
+    called = layer_function_name(
+        [s.op for s in first.statements], titles, result, has_weights=has_weights
+    )
     name = body.scope.unique(identifier(called))
     common = common_title(titles)
     function = OutlinedFunction(

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from ttcodegen.emitc.naming import type_name
+from ttcodegen.emitc.identifiers import type_name
 from ttcodegen.emitc.text import Text
 from ttcodegen.ops.cpp_calls import Argument, Call
 from ttcodegen.ops.cpp_parameters import MOST_UNNAMED, PARAMETERS

@@ -10,11 +10,11 @@ from xdsl.ir import SSAValue
 
 from ttcodegen.conversions.cpp_interface import DEVICE, returned_type
 from ttcodegen.conversions.expression_forms import kind_of
-from ttcodegen.conversions.naming import ValueNames
 from ttcodegen.conversions.recording import TENSOR, Statement
 from ttcodegen.conversions.statement_groups import Group, pieces_of, signature, texts_of
-from ttcodegen.emitc.naming import NameScope, identifier, type_name
+from ttcodegen.emitc.identifiers import NameScope, identifier, type_name
 from ttcodegen.emitc.text import Text
+from ttcodegen.naming.values import ValueNames
 from ttcodegen.ops.cpp_calls import Argument, Call, Use
 from ttcodegen.ops.cpp_parameters import MOST_UNNAMED
 

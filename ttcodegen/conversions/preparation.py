@@ -9,14 +9,15 @@ from xdsl.ir import SSAValue
 from ttcodegen.conversions.cpp_interface import DEVICE, prepare_parameters
 from ttcodegen.conversions.function_writer import Body, Members, SourceFile
 from ttcodegen.conversions.interface import Entry
-from ttcodegen.conversions.naming import ValueNames
 from ttcodegen.conversions.outlined_functions import write_outlined
 from ttcodegen.conversions.outlining import outline
 from ttcodegen.conversions.recording import Recorder, Statement, is_deallocation
-from ttcodegen.conversions.splitting import LONGEST, common_layer
+from ttcodegen.conversions.splitting import LONGEST
 from ttcodegen.conversions.statement_groups import components
-from ttcodegen.emitc.naming import identifier
+from ttcodegen.emitc.identifiers import identifier
 from ttcodegen.emitc.statements import VerbatimOp
+from ttcodegen.naming.layers import common_layer
+from ttcodegen.naming.values import ValueNames
 from ttcodegen.transforms.rebuilding import body_of
 
 

@@ -11,7 +11,6 @@ from xdsl.ir import Operation, SSAValue
 
 from ttcodegen.conversions.cpp_interface import DEVICE, ConstantFile
 from ttcodegen.conversions.expression_forms import Form, form_of
-from ttcodegen.conversions.naming import ValueNames
 from ttcodegen.conversions.tuning import Tuning
 from ttcodegen.diagnostics import CompileError
 from ttcodegen.dialects.compute_config import ComputeConfig
@@ -19,8 +18,9 @@ from ttcodegen.dialects.operation import CatalogueOp
 from ttcodegen.dialects.placement import TensorPlacement, placement_of
 from ttcodegen.dialects.program_configs import ProgramConfig
 from ttcodegen.dialects.shards import Orientation
-from ttcodegen.emitc.naming import NameScope, identifier
+from ttcodegen.emitc.identifiers import NameScope, identifier
 from ttcodegen.emitc.text import Text
+from ttcodegen.naming.values import ValueNames
 from ttcodegen.ops.cpp_calls import Argument, Call, Use, core_set_text
 from ttcodegen.ops.definition import TTNNDefinition
 

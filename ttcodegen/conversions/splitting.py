@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-import re
 from bisect import bisect_left, bisect_right
-from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import accumulate, pairwise, takewhile
+from itertools import accumulate, pairwise
 
 from xdsl.ir import SSAValue
 
 from ttcodegen.conversions.recording import Statement
-
-_PARTS = re.compile(r"[./]")
+from ttcodegen.naming.layers import common_layer, common_parts
 
 LONGEST = 95
 """The most lines that a function is left with before it is divided."""
@@ -81,25 +78,6 @@ def layers_of(
     return layers
 
 
-def _common_parts(first: str, second: str) -> int:
-    """How many of their first parts two layers share."""
-    pairs = zip(_PARTS.split(first), _PARTS.split(second), strict=False)
-    return sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1] != "", pairs))
-
-
-def common_layer(layers: Sequence[str]) -> str | None:
-    """What the layers of most ops have in common, None if nothing."""
-    counts = Counter(layer for layer in layers if layer)
-    if not counts:
-        return None
-    named = [name for name, count in counts.items() if count * 20 >= len(layers)]
-    first, *others = named or list(counts)
-    shared = min((_common_parts(first, other) for other in others), default=None)
-    if shared is None:
-        return first
-    return ".".join(_PARTS.split(first)[:shared]) or counts.most_common(1)[0][0]
-
-
 def made_by(statements: Sequence[Statement]) -> dict[SSAValue, int]:
     """For each value the index of the statement that makes it."""
     return {
@@ -147,7 +125,7 @@ def _cuts(
         window = range(max(low, start + 1), max(high, low, start + 1) + 1)
 
         def cost(position: int) -> tuple[int, int, int]:
-            shared = _common_parts(layers[position], layers[position - 1])
+            shared = common_parts(layers[position], layers[position - 1])
             return widths[position], shared, -position
 
         inside = [position for position in window if position < len(ends) and not joined[position]]

@@ -26,7 +26,7 @@ from ttcodegen.dialects.ttkernel.cpp_calls import cpp_type, fill_in, kernel_call
 from ttcodegen.dialects.ttkernel.definition import CallForm
 from ttcodegen.dialects.ttkernel.operation import TTKernelOp
 from ttcodegen.emitc.builder import Argument, EmitCBuilder
-from ttcodegen.emitc.naming import NameScope, identifier
+from ttcodegen.emitc.identifiers import NameScope, identifier
 from ttcodegen.emitc.operators import ComparisonPredicate
 from ttcodegen.emitc.spelling import float_value, string_literal
 from ttcodegen.emitc.standard_headers import standard_headers

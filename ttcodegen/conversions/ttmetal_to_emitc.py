@@ -33,7 +33,6 @@ from ttcodegen.conversions.device_recording import (
 from ttcodegen.conversions.entry_functions import write_entry_function
 from ttcodegen.conversions.function_writer import Body, Members, SourceFile
 from ttcodegen.conversions.interface import Entry
-from ttcodegen.conversions.naming import ValueNames, buffer_names, layer
 from ttcodegen.conversions.recording import Statement
 from ttcodegen.dialects.device_module import (
     CONSTANT,
@@ -47,9 +46,12 @@ from ttcodegen.dialects.device_module import (
 )
 from ttcodegen.dialects.placement import placement_of
 from ttcodegen.emitc.builder import Argument, open_file
-from ttcodegen.emitc.naming import identifier
+from ttcodegen.emitc.identifiers import identifier
 from ttcodegen.emitc.spelling import string_literal
 from ttcodegen.emitc.text import Text
+from ttcodegen.naming.layers import layer
+from ttcodegen.naming.programs import buffer_names
+from ttcodegen.naming.values import ValueNames
 from ttcodegen.parsing.structure import operation_name
 from ttcodegen.transforms.rebuilding import body_of
 

@@ -21,7 +21,6 @@ from ttcodegen.conversions.entry_functions import write_entry_function
 from ttcodegen.conversions.function_writer import LAST_USE_FUNCTION, Body, Members, SourceFile
 from ttcodegen.conversions.interface import Entry
 from ttcodegen.conversions.layer_weights import hold_weights
-from ttcodegen.conversions.naming import ValueNames
 from ttcodegen.conversions.option_wrappers import definitions
 from ttcodegen.conversions.outlined_functions import write_outlined
 from ttcodegen.conversions.outlining import OutlinedFunction
@@ -39,8 +38,9 @@ from ttcodegen.conversions.uniform_signature import (
     uniform_name,
 )
 from ttcodegen.emitc.builder import open_file
-from ttcodegen.emitc.naming import NameScope
+from ttcodegen.emitc.identifiers import NameScope
 from ttcodegen.emitc.statements import VerbatimOp
+from ttcodegen.naming.values import ValueNames
 from ttcodegen.transforms.rebuilding import body_of
 
 __all__ = ["ConstantFile", "convert_ttnn_to_emitc"]

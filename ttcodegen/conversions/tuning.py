@@ -19,7 +19,8 @@ from ttcodegen.dialects.program_configs import (
     Word,
 )
 from ttcodegen.emitc.builder import EmitCBuilder, open_file
-from ttcodegen.emitc.naming import NameScope, identifier
+from ttcodegen.emitc.identifiers import NameScope, identifier
+from ttcodegen.naming.values import name_or_kind
 from ttcodegen.ops.cpp_calls import (
     COMPUTE_CONFIG_ATTRIBUTE,
     CONV2D_CONFIG_ATTRIBUTE,
@@ -98,7 +99,7 @@ class Tuning:
                 if isinstance(config, ComputeConfig) and config not in self._computes:
                     self._computes[config] = scope.unique(_name(config))
                 elif isinstance(config, ProgramConfig) and config not in self._programs:
-                    made = op.results[0].name_hint or op.definition.short_name
+                    made = name_or_kind(op)
                     self._programs[config] = scope.unique(identifier(f"{made}_program"))
 
     def write(self, module: ModuleOp, name: str, title: str) -> bool:

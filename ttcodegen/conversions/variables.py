@@ -15,8 +15,8 @@ from dataclasses import dataclass, field
 
 from xdsl.ir import SSAValue
 
-from ttcodegen.conversions.naming import ValueNames
-from ttcodegen.emitc.naming import NameScope, identifier
+from ttcodegen.emitc.identifiers import NameScope, identifier
+from ttcodegen.naming.values import ValueNames
 
 
 @dataclass(frozen=True)

@@ -18,8 +18,7 @@ from xdsl.ir import Attribute, Operation, SSAValue
 from ttcodegen.dialects.functions import KERNEL_THREAD, body_of, is_cpu_function
 from ttcodegen.dialects.operation import operation_name
 from ttcodegen.dialects.placement import TensorPlacement, placement_of
-from ttcodegen.dialects.programs import Kernel, Program, program_of
-from ttcodegen.emitc.naming import NameScope, identifier
+from ttcodegen.dialects.programs import Program, program_of
 
 CONSTANT = "ttir.constant"
 CREATE_BUFFER = "ttmetal.create_buffer"
@@ -31,8 +30,6 @@ VIEW = "ttmetal.view"
 
 MEANING = "ttmetal.meaning"
 """Marks a function that says what a program computes."""
-
-_ADDRESS = "_address"
 
 
 @dataclass(frozen=True)
@@ -56,21 +53,12 @@ class Launch:
 
 
 @dataclass(frozen=True)
-class Operand:
-    """A tensor that a program reads or writes."""
-
-    name: str
-    """An identifier, unique among the operands of the program."""
-    placement: TensorPlacement
-    is_output: bool
-
-
-@dataclass(frozen=True)
 class DeviceProgram:
     """A program with the layouts of what it is launched on."""
 
     program: Program
-    operands: tuple[Operand, ...]
+    placements: tuple[TensorPlacement, ...]
+    """Those of what it reads, then of what it writes."""
     meaning: str
 
 
@@ -159,80 +147,17 @@ def device_programs(functions: Iterable[FuncOp]) -> list[DeviceProgram]:
     known: dict[str, DeviceProgram] = {}
     for launch in launches(functions):
         program = launch.program
-        names = _operand_names(program, len(launch.op.operands))
-        operands = tuple(
-            Operand(name, placement_of(value), index >= program.inputs)
-            for index, (name, value) in enumerate(zip(names, launch.op.operands, strict=True))
-        )
-        described = DeviceProgram(program, operands, launch.meaning)
+        placements = tuple(placement_of(value) for value in launch.op.operands)
+        described = DeviceProgram(program, placements, launch.meaning)
         first = known.setdefault(program.name, described)
         if (first.program, first.meaning) != (program, launch.meaning):
             raise ValueError(f"two programs are called '{program.name}'")
-        if not _same_pages(first.operands, operands):
+        if not _same_pages(first.placements, placements):
             raise ValueError(f"'{program.name}' is launched on tensors of different layouts")
     return list(known.values())
 
 
-def _same_pages(first: Iterable[Operand], second: Iterable[Operand]) -> bool:
+def _same_pages(first: Iterable[TensorPlacement], second: Iterable[TensorPlacement]) -> bool:
     """Whether tensors lie in pages of the same kind; their logical shapes may differ."""
     pairs = zip(first, second, strict=True)
-    return all(
-        (a.placement.data_type, a.placement.layout) == (b.placement.data_type, b.placement.layout)
-        for a, b in pairs
-    )
-
-
-def address_operand(value: str) -> int | None:
-    """The operand whose address a run-time argument is, None if it is something else."""
-    if not value.startswith("address("):
-        return None
-    return int(value.removeprefix("address(").removesuffix(")"))
-
-
-def tensor_names(kernel: Kernel) -> dict[int, str]:
-    """What a kernel calls the operands whose addresses it is told, by their numbers."""
-    return {
-        operand: argument.name.removesuffix(_ADDRESS)
-        for argument in kernel.arguments
-        if (operand := address_operand(argument.value)) is not None
-        and argument.name.endswith(_ADDRESS)
-    }
-
-
-def _operand_names(program: Program, count: int) -> list[str]:
-    """What the operands are called: as the kernels call their addresses."""
-    names: dict[int, str] = {}
-    for kernel in program.kernels:
-        names = tensor_names(kernel) | names
-    scope = NameScope(_names_around(program))
-    for index in range(count):
-        is_output = index >= program.inputs
-        number = index - program.inputs if is_output else index
-        fallback = f"{'output' if is_output else 'input'}_{number}"
-        names[index] = scope.unique(identifier(names.get(index, fallback)))
-    return [names[index] for index in range(count)]
-
-
-def _names_around(program: Program) -> Iterator[str]:
-    """What the C++ that builds a program and sets its arguments calls its own things."""
-    yield from "core cores device program programs share workload".split()
-    yield from ("build", "kernel_path", "set_arguments", f"{identifier(program.work_unit)}s")
-    yield from (f"cb_{buffer.name}" for buffer in program.circular_buffers)
-    yield from (f"{semaphore}_semaphore" for semaphore in program.semaphores)
-    yield from (constant.name for kernel in program.kernels for constant in kernel.constants)
-    for variable in kernel_variables(program):
-        yield from (variable, f"{variable}_config", f"{variable}_kernel")
-
-
-def kernel_variables(program: Program) -> list[str]:
-    """What the kernels are called in the C++ that builds the program: by what they do, if that is
-    enough."""
-    roles = [kernel.processor.value for kernel in program.kernels]
-    scope = NameScope(["cores", "program", "workload", "device"])
-    ending = f"_{program.name}"
-    return [
-        scope.unique(
-            role if roles.count(role) == 1 else identifier(kernel.name.removesuffix(ending))
-        )
-        for role, kernel in zip(roles, program.kernels, strict=True)
-    ]
+    return all((a.data_type, a.layout) == (b.data_type, b.layout) for a, b in pairs)

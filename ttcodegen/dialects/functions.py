@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 
 from xdsl.dialects.builtin import (
     ArrayAttr,
@@ -69,30 +69,9 @@ def change_types(function: FuncOp, change: Callable[[Attribute], Attribute]) -> 
     return found
 
 
-def argument_names(function: FuncOp) -> list[str]:
-    """The names of the arguments, as `ttir.name` or the text has them; all different."""
-    names = [
-        _declared_name(function.arg_attrs, index) or argument.name_hint or f"arg{index}"
-        for index, argument in enumerate(function.args)
-    ]
-    return _unique(names)
-
-
-def result_names(function: FuncOp) -> list[str]:
-    """The names of the results, as `ttir.name` has them; all different."""
-    count = len(function.function_type.outputs)
-    return _unique(
-        [
-            _declared_name(function.res_attrs, index)
-            or ("output" if count == 1 else f"output{index}")
-            for index in range(count)
-        ]
-    )
-
-
 def argument_type(function: FuncOp, index: int) -> ArgumentType:
     """What an argument is declared as."""
-    declared = _attributes(function.arg_attrs, index).get("ttcore.argument_type")
+    declared = attributes_at(function.arg_attrs, index).get("ttcore.argument_type")
     if not isinstance(declared, ArgumentTypeAttr):
         return ArgumentType.DEFAULT
     return ArgumentType(declared.data)  # pyright: ignore[reportUnknownArgumentType, reportUnknownMemberType]
@@ -100,7 +79,7 @@ def argument_type(function: FuncOp, index: int) -> ArgumentType:
 
 def argument_attribute(function: FuncOp, index: int, name: str) -> Attribute | None:
     """What an argument says under a name, None if it says nothing."""
-    return _attributes(function.arg_attrs, index).get(name)
+    return attributes_at(function.arg_attrs, index).get(name)
 
 
 def callee_of(op: Operation) -> str | None:
@@ -126,26 +105,10 @@ def location_text(op: Operation) -> str | None:
     return str(location).removeprefix("loc(").removesuffix(")")
 
 
-def _attributes(dictionaries: ArrayAttr[DictionaryAttr] | None, index: int) -> dict[str, Attribute]:
+def attributes_at(
+    dictionaries: ArrayAttr[DictionaryAttr] | None, index: int
+) -> dict[str, Attribute]:
+    """The attributes of the argument or the result of that index."""
     if dictionaries is None or index >= len(dictionaries.data):
         return {}
     return dict(dictionaries.data[index].data)
-
-
-def _declared_name(dictionaries: ArrayAttr[DictionaryAttr] | None, index: int) -> str | None:
-    name = _attributes(dictionaries, index).get("ttir.name")
-    return name.data if isinstance(name, StringAttr) else None
-
-
-def _unique(names: Sequence[str]) -> list[str]:
-    """The names, later ones with a number where an earlier one is the same."""
-    taken = set(names)
-    seen: set[str] = set()
-    unique: list[str] = []
-    for name in names:
-        candidate, number = name, 2
-        while candidate in seen or (candidate != name and candidate in taken):
-            candidate, number = f"{name}_{number}", number + 1
-        seen.add(candidate)
-        unique.append(candidate)
-    return unique

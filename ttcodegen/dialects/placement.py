@@ -362,6 +362,11 @@ class TTNNLayoutAttr(Data[TensorPlacement]):
         printer.print_string(layout_text(self.data))
 
 
+def has_placement(value: SSAValue) -> bool:
+    """Whether the layout of a tensor is decided."""
+    return isinstance(getattr(value.type, "encoding", None), TTNNLayoutAttr)
+
+
 def placement_of(value: SSAValue) -> TensorPlacement:
     """Where and how a TTNN tensor lies; only valid after layouts were assigned."""
     type_ = value.type

@@ -10,7 +10,7 @@ from enum import StrEnum
 from typing import TYPE_CHECKING, Any, Literal
 
 from ttcodegen.dialects.datatypes import DataType
-from ttcodegen.emitc.naming import file_stem, type_name
+from ttcodegen.emitc.identifiers import file_stem, type_name
 from ttcodegen.ops.definition import Layout
 
 if TYPE_CHECKING:

@@ -105,7 +105,7 @@ def _kernel(kernel: Kernel, device_program: DeviceProgram, path: str, arch: str)
     named |= {f"{name}_semaphore": program.semaphores.index(name) for name in kernel.semaphores}
     compile_args: list[int] = []
     for operand in kernel.accessors:
-        size = page_size(device_program.operands[operand].placement)
+        size = page_size(device_program.placements[operand])
         compile_args += [_IS_DRAM, align_up(size, _DRAM_ALIGNMENT[arch])]
     entry: Entry = {
         "file": path,

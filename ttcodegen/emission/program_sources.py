@@ -17,15 +17,18 @@ from typing import Any
 from ttcodegen.dialects.cores import CoreRange
 from ttcodegen.dialects.device_module import (
     DeviceProgram,
-    address_operand,
-    kernel_variables,
-    tensor_names,
 )
 from ttcodegen.dialects.programs import CircularBuffer, Kernel, NamedConstant, Processor, Program
 from ttcodegen.dialects.tile import TILE_FORMATS
 from ttcodegen.emission.templates import template_environment
-from ttcodegen.emitc.naming import NameScope, identifier
+from ttcodegen.emitc.identifiers import NameScope, identifier
 from ttcodegen.emitc.spelling import comment_line, string_literal
+from ttcodegen.naming.programs import (
+    address_operand,
+    kernel_variables,
+    operand_names,
+    tensor_names,
+)
 
 KERNELS = "kernels"
 """The folder of the kernels in a project."""
@@ -149,7 +152,7 @@ def _program(device_program: DeviceProgram, paths: Mapping[tuple[str, str], str]
         _kernel(kernel, program, paths[program.name, kernel.name], variable, constants)
         for kernel, variable in zip(program.kernels, variables, strict=True)
     ]
-    names = [operand.name for operand in device_program.operands]
+    names = operand_names(program, len(device_program.placements))
     for row, kernel in zip(rows, program.kernels, strict=True):
         row["accessors"] = ", ".join(f"&{names[operand]}" for operand in kernel.accessors)
     return {

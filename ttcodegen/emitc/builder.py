@@ -53,8 +53,8 @@ from ttcodegen.emitc.expressions import (
     SubscriptOp,
     YieldOp,
 )
+from ttcodegen.emitc.identifiers import identifier, is_identifier
 from ttcodegen.emitc.inlining import ASSIGNS, FIXED_NAME, NAME, NAMES, PURE
-from ttcodegen.emitc.naming import identifier, is_identifier
 from ttcodegen.emitc.operators import BINARY_OPS, UNARY_OPS, CastOp, CmpOp, ComparisonPredicate
 from ttcodegen.emitc.spelling import comment_line, cpp_type, type_text
 from ttcodegen.emitc.statements import (

@@ -22,6 +22,7 @@ from xdsl.ir import Attribute, Block, Operation, SSAValue
 
 from ttcodegen.diagnostics import CompileError
 from ttcodegen.emitc.expressions import CallOp, CallOpaqueOp, YieldOp
+from ttcodegen.emitc.identifiers import NameScope, identifier, snake_case
 from ttcodegen.emitc.inlining import (
     ASSIGNS,
     FIXED_NAME,
@@ -31,7 +32,6 @@ from ttcodegen.emitc.inlining import (
     constant_globals,
     has_effects,
 )
-from ttcodegen.emitc.naming import NameScope, identifier, snake_case
 from ttcodegen.emitc.operators import (
     COMPARISON_SYNTAX,
     OPERATOR_SYNTAX,

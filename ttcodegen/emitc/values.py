@@ -27,7 +27,7 @@ from ttcodegen.emitc.expressions import (
     SubscriptOp,
     YieldOp,
 )
-from ttcodegen.emitc.naming import is_identifier
+from ttcodegen.emitc.identifiers import is_identifier
 from ttcodegen.emitc.operators import (
     BINARY_OPS,
     COMPARISON_SYNTAX,

@@ -14,19 +14,13 @@ from xdsl.ir import Block, Operation, SSAValue
 from ttcodegen.diagnostics import CompileError
 from ttcodegen.dialects.compute_config import ComputeConfig
 from ttcodegen.dialects.datatypes import DataType, element_of, numpy_name, shape_of
-from ttcodegen.dialects.functions import (
-    SOURCE_TYPES,
-    argument_names,
-    argument_type,
-    callee_of,
-    location_text,
-    result_names,
-)
+from ttcodegen.dialects.functions import SOURCE_TYPES, argument_type, callee_of, location_text
 from ttcodegen.dialects.operation import CatalogueOp, operation_name
 from ttcodegen.dialects.placement import TTNNLayoutAttr, declared_data_type, placement_of
 from ttcodegen.dialects.program_configs import PROGRAM_CONFIGS, ProgramConfig
 from ttcodegen.dialects.ttcore import ArgumentType
 from ttcodegen.flatbuffer import program
+from ttcodegen.naming.interface import argument_names, result_names
 
 if TYPE_CHECKING:
     import numpy as np

@@ -103,7 +103,7 @@ def _program(found: DeviceProgram, kernels: Mapping[tuple[str, str], str]) -> de
         program.name,
         program.purpose,
         program.inputs,
-        len(found.operands) - program.inputs,
+        len(found.placements) - program.inputs,
         program.cores,
         tuple(
             device.CircularBuffer(b.index, b.name, b.data_type.mlir, b.pages, b.page_size)

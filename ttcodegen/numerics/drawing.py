@@ -29,7 +29,7 @@ from ttcodegen.dialects.datatypes import (
     numpy_name,
     shape_of,
 )
-from ttcodegen.dialects.functions import argument_names
+from ttcodegen.naming.interface import argument_names
 from ttcodegen.numerics.usage import Usage, Use, comes_from_argument, weights_of
 
 Draw = Callable[[np.random.Generator, int], np.ndarray]

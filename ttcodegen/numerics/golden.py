@@ -19,8 +19,9 @@ from xdsl.utils.exceptions import VerifyException
 
 from ttcodegen.diagnostics import CompileError
 from ttcodegen.dialects.datatypes import numpy_name
-from ttcodegen.dialects.functions import argument_names, callee_of, location_text
+from ttcodegen.dialects.functions import callee_of, location_text
 from ttcodegen.dialects.operation import CatalogueOp, operation_name
+from ttcodegen.naming.interface import argument_names
 from ttcodegen.numerics.execution import Executor, Function, Observer, Step
 from ttcodegen.numerics.rounding import in_compute_dtype
 from ttcodegen.transforms.rebuilding import body_of

@@ -7,8 +7,8 @@ from collections.abc import Iterator
 from xdsl.dialects.func import FuncOp
 from xdsl.ir import Operation
 
-from ttcodegen.conversions.naming import location_name
 from ttcodegen.dialects.operation import CatalogueOp
+from ttcodegen.naming.layers import location_name
 from ttcodegen.transforms.rebuilding import body_of
 
 

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from ttcodegen.diagnostics import CompileError
-from ttcodegen.emitc.naming import identifier
+from ttcodegen.emitc.identifiers import identifier
 from ttcodegen.numerics.comparison import Agreement, OutputCheck, compare, reference_tolerance
 from ttcodegen.project.writer import save_array
 

@@ -22,18 +22,18 @@ from ttcodegen.conversions.ttir_to_ttmetal.groups import (
 )
 from ttcodegen.conversions.ttir_to_ttmetal.matmul_programs import lower_matmul
 from ttcodegen.conversions.ttir_to_ttmetal.movement_programs import lower_embedding, lower_movement
-from ttcodegen.conversions.ttir_to_ttmetal.program_parts import Lowered, tensor_name
-from ttcodegen.conversions.ttir_to_ttmetal.tile_programs import lower_tiles, program_name
+from ttcodegen.conversions.ttir_to_ttmetal.program_parts import Lowered
+from ttcodegen.conversions.ttir_to_ttmetal.tile_programs import lower_tiles
 from ttcodegen.dialects.cores import CoreRange
 from ttcodegen.dialects.datatypes import shape_of
 from ttcodegen.dialects.device_module import MEANING
-from ttcodegen.dialects.functions import argument_names
 from ttcodegen.dialects.memory import Layout
 from ttcodegen.dialects.operation import CatalogueOp, operation_name
 from ttcodegen.dialects.placement import TensorPlacement, declared_data_type, placed_type
 from ttcodegen.dialects.programs import program_attribute
 from ttcodegen.dialects.system import system_of
-from ttcodegen.emitc.naming import NameScope, identifier
+from ttcodegen.emitc.identifiers import NameScope, identifier
+from ttcodegen.naming.programs import program_name, tensor_names_of
 from ttcodegen.ops.constant_values import splat_of
 from ttcodegen.systems.description import DEFAULT_ARCHITECTURE, default_system
 from ttcodegen.transforms.inline import is_entry
@@ -143,14 +143,13 @@ class _FunctionConverter:
         return self._made
 
     def _name_values(self, block: Block) -> None:
-        scope = NameScope()
-        arguments = zip(block.args, argument_names(self.function), strict=True)
-        hints: list[tuple[SSAValue, str]] = list(arguments)
-        for op in block.ops:
-            for result in op.results:
-                hints.append((result, result.name_hint or _short_name(op)))
-        for value, hint in hints:
-            self._names[value] = scope.unique(tensor_name(hint))
+        called: dict[SSAValue, str] = {
+            result: cpu_function_name(op.callee.string_value())
+            for op in block.ops
+            if isinstance(op, CallOp)
+            for result in op.results
+        }
+        self._names = tensor_names_of(self.function, called)
 
     def _keep_constant(self, op: Operation) -> None:
         made = op.clone()
@@ -235,7 +234,7 @@ class _FunctionConverter:
                 del self._on_host[value]
 
     def _launch(self, group: Group) -> None:
-        name = self.programs.unique(identifier(program_name(group)))
+        name = self.programs.unique(identifier(program_name(group.ops)))
         lowered = _LOWERINGS[group.kind](group, self._names, name, self.cores)
         inputs = [self._value(value) for value in lowered.inputs]
         outputs: list[SSAValue] = []
@@ -283,13 +282,6 @@ class _FunctionConverter:
         op.location = origin.location
         op.source_offset = getattr(origin, "source_offset", -1)  # pyright: ignore
         self._ops.append(op)
-
-
-def _short_name(op: Operation) -> str:
-    """What an op computes."""
-    if isinstance(op, CallOp):
-        return cpu_function_name(op.callee.string_value())
-    return op.name.rpartition(".")[2]
 
 
 def _with_deallocations(

@@ -8,7 +8,6 @@ begins: so none collides with what the kernel or the device's API calls somethin
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
@@ -32,7 +31,7 @@ from ttcodegen.dialects.programs import (
 )
 from ttcodegen.dialects.tile import TILE_FORMATS
 from ttcodegen.dialects.ttkernel.table import kernel_ops
-from ttcodegen.emitc.naming import NameScope, identifier
+from ttcodegen.emitc.identifiers import NameScope
 from ttcodegen.layout.tiled_shape import TiledShape
 
 DOUBLE = 2
@@ -41,12 +40,6 @@ SHARE = (RuntimeArgument("first", "first"), RuntimeArgument("count", "count"))
 """A core's share of the program's work."""
 _OWN_BUFFERS = ("left", "partial", "right", "scaler")
 """Circular buffers that hold no tensor as it lies in DRAM."""
-
-
-def tensor_name(hint: str) -> str:
-    """An identifier that reads like `hint` and that kernels can make their names of."""
-    # Two underscores in a row, as after `class_`, are not for programs.
-    return identifier(re.sub("^(cb_)+", "", identifier(hint))).rstrip("_")
 
 
 def tile_bytes(data_type: DataType) -> int:

@@ -70,14 +70,6 @@ class _Input:
         return declared_data_type(self.value)
 
 
-def program_name(group: Group) -> str:
-    """What the program is called: after its first ops and its last one."""
-    kinds = [op.name.partition(".")[2] for op in group.ops]
-    if len(kinds) > 3:
-        kinds = [*kinds[:2], kinds[-1]]
-    return "_".join(kinds)
-
-
 def lower_tiles(
     group: Group, names: Mapping[SSAValue, str], name: str, cores: CoreRange
 ) -> Lowered:

@@ -7,18 +7,18 @@
 #include "api/dataflow/dataflow_api.h"
 
 void kernel_main() {
-    const uint32_t multiply_address = get_arg_val<uint32_t>(0);
+    const uint32_t sum_scaled_address = get_arg_val<uint32_t>(0);
     const uint32_t first = get_arg_val<uint32_t>(1);
     const uint32_t count = get_arg_val<uint32_t>(2);
 
-    constexpr uint32_t cb_multiply = get_named_compile_time_arg_val("cb_multiply");
-    constexpr auto multiply_layout = TensorAccessorArgs<0>();
-    const auto multiply_tensor = TensorAccessor(multiply_layout, multiply_address);
+    constexpr uint32_t cb_sum_scaled = get_named_compile_time_arg_val("cb_sum_scaled");
+    constexpr auto sum_scaled_layout = TensorAccessorArgs<0>();
+    const auto sum_scaled_tensor = TensorAccessor(sum_scaled_layout, sum_scaled_address);
 
     for (uint32_t tile = first; tile < first + count; ++tile) {
-        cb_wait_front(cb_multiply, 1);
-        noc_async_write_page(tile, multiply_tensor, get_read_ptr(cb_multiply));
+        cb_wait_front(cb_sum_scaled, 1);
+        noc_async_write_page(tile, sum_scaled_tensor, get_read_ptr(cb_sum_scaled));
         noc_async_write_barrier();
-        cb_pop_front(cb_multiply, 1);
+        cb_pop_front(cb_sum_scaled, 1);
     }
 }

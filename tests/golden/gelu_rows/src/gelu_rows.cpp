@@ -20,10 +20,10 @@ ForwardConstants prepare_forward(tt::tt_metal::distributed::MeshDevice& /*device
 
 ForwardOutputs forward(const ForwardInputs& inputs, const ForwardConstants& constants,
                        tt::tt_metal::distributed::MeshDevice& device) {
-    const support::DeviceTensor multiply =
+    const support::DeviceTensor sum_scaled =
         support::create_tensor({64, 1}, DataType::FLOAT32, Layout::TILE, device);
-    run_gelu_sum_multiply(*constants.programs, inputs.x, inputs.scale, multiply, device);
-    return ForwardOutputs{.output = multiply};
+    run_gelu_sum_multiply(*constants.programs, inputs.x, inputs.scale, sum_scaled, device);
+    return ForwardOutputs{.output = sum_scaled};
 }
 
 }  // namespace gelu_rows

@@ -59,20 +59,20 @@ constexpr std::uint32_t output_tiles = 2;
 enum CircularBuffers : std::uint8_t {
     cb_x = 0,
     cb_scale = 1,
-    cb_multiply = 2,
+    cb_sum_scaled = 2,
     cb_scaler = 3,
     cb_partial = 4,
 };
 enum Kernels : std::size_t { reader, compute, writer };
 
-Workload build(const DeviceTensor& x, const DeviceTensor& scale, const DeviceTensor& multiply,
+Workload build(const DeviceTensor& x, const DeviceTensor& scale, const DeviceTensor& sum_scaled,
                const MeshDevice& device) {
     Program program = tt::tt_metal::CreateProgram();
 
     // Circular buffers: their format, their pages and the bytes of a page.
     support::create_circular_buffer(program, cores, cb_x, DataFormat::Float32, 2, 4096);
     support::create_circular_buffer(program, cores, cb_scale, DataFormat::Float32, 2, 4096);
-    support::create_circular_buffer(program, cores, cb_multiply, DataFormat::Float32, 2, 4096);
+    support::create_circular_buffer(program, cores, cb_sum_scaled, DataFormat::Float32, 2, 4096);
     support::create_circular_buffer(program, cores, cb_scaler, DataFormat::Float16_b, 1, 2048);
     support::create_circular_buffer(program, cores, cb_partial, DataFormat::Float32, 2, 4096);
 
@@ -90,7 +90,7 @@ Workload build(const DeviceTensor& x, const DeviceTensor& scale, const DeviceTen
     compute_config.unpack_to_dest_mode = support::unpack_to_fp32({cb_x, cb_scale});
     compute_config.named_compile_args = {{"cb_x", cb_x},
                                          {"cb_scale", cb_scale},
-                                         {"cb_multiply", cb_multiply},
+                                         {"cb_sum_scaled", cb_sum_scaled},
                                          {"cb_scaler", cb_scaler},
                                          {"cb_partial", cb_partial}};
     const KernelHandle compute_kernel =
@@ -99,21 +99,21 @@ Workload build(const DeviceTensor& x, const DeviceTensor& scale, const DeviceTen
     // Writes the output tiles of gelu, sum, multiply.
     const KernelHandle writer_kernel =
         CreateKernel(program, kernel_path("write_gelu_sum_multiply.cpp"), cores,
-                     WriterDataMovementConfig(support::accessor_args({&multiply}), {},
-                                              {{"cb_multiply", cb_multiply}}));
+                     WriterDataMovementConfig(support::accessor_args({&sum_scaled}), {},
+                                              {{"cb_sum_scaled", cb_sum_scaled}}));
 
     return {device, std::move(program), {reader_kernel, compute_kernel, writer_kernel}};
 }
 
 void set_arguments(Workload& workload, const DeviceTensor& x, const DeviceTensor& scale,
-                   const DeviceTensor& multiply) {
+                   const DeviceTensor& sum_scaled) {
     Program& program = workload.program();
     for (const support::CoreWork& share : support::split_work(cores, output_tiles)) {
         SetRuntimeArgs(program, workload.kernel(reader), share.core,
                        {x.address(), scale.address(), share.first, share.count});
         SetRuntimeArgs(program, workload.kernel(compute), share.core, {share.count});
         SetRuntimeArgs(program, workload.kernel(writer), share.core,
-                       {multiply.address(), share.first, share.count});
+                       {sum_scaled.address(), share.first, share.count});
     }
 }
 
@@ -122,12 +122,12 @@ void set_arguments(Workload& workload, const DeviceTensor& x, const DeviceTensor
 }  // namespace gelu_sum_multiply_program
 
 void run_gelu_sum_multiply(Programs& programs, const DeviceTensor& x, const DeviceTensor& scale,
-                           const DeviceTensor& multiply, MeshDevice& device) {
+                           const DeviceTensor& sum_scaled, MeshDevice& device) {
     Workload& workload = programs.gelu_sum_multiply;
     if (!workload.is_built()) {
-        workload = gelu_sum_multiply_program::build(x, scale, multiply, device);
+        workload = gelu_sum_multiply_program::build(x, scale, sum_scaled, device);
     }
-    gelu_sum_multiply_program::set_arguments(workload, x, scale, multiply);
+    gelu_sum_multiply_program::set_arguments(workload, x, scale, sum_scaled);
     workload.enqueue(device);
 }
 

@@ -20,7 +20,7 @@ struct Programs {
 /// gelu_sum_multiply: gelu, sum, multiply.
 void run_gelu_sum_multiply(Programs& programs, const support::DeviceTensor& x,
                            const support::DeviceTensor& scale,
-                           const support::DeviceTensor& multiply,
+                           const support::DeviceTensor& sum_scaled,
                            tt::tt_metal::distributed::MeshDevice& device);
 
 }  // namespace gelu_rows

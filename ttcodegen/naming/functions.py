@@ -6,9 +6,10 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Sequence
 
-from ttcodegen.conversions.splitting import common_layer
-from ttcodegen.conversions.statement_groups import Group
+from xdsl.ir import Operation
+
 from ttcodegen.dialects.operation import CatalogueOp
+from ttcodegen.naming.layers import common_layer
 
 _WORDS = re.compile(r"[./_]+")
 _PLURALS = {"layers": "layer", "blocks": "block", "stages": "stage", "heads": "head"}
@@ -24,19 +25,17 @@ _NORMS = frozenset("layer_norm rms_norm".split())
 
 
 def layer_function_name(
-    group: Group, titles: Iterable[str | None], result: str, *, has_weights: bool
+    ops: Iterable[Operation], titles: Iterable[str | None], result: str, *, has_weights: bool
 ) -> str:
     """The name of a function that does what several layers do.
 
     Args:
-        group: one of them.
+        ops: those of one of them.
         titles: what the source calls each of them.
         result: what the value is called that it gives.
         has_weights: whether it takes any.
     """
-    counts = Counter(
-        op.definition.short_name for s in group.statements if isinstance(op := s.op, CatalogueOp)
-    )
+    counts = Counter(op.definition.short_name for op in ops if isinstance(op, CatalogueOp))
     named = _meaning(counts) or _common_words([title for title in titles if title])
     return named or (_kind(counts) if has_weights else f"compute_{result}")
 

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ttcodegen.emitc.naming import (
+from ttcodegen.emitc.identifiers import (
     NameScope,
     constant_name,
     file_stem,

@@ -1,11 +1,4 @@
-"""The naming room: what values are called, and which layer an op belongs to.
-
-One rule for both targets and the flatbuffer. A value is named for what it is, by the first of these
-that says something: what the source calls it (the name of the SSA value, of the location), the
-value that it is another form of (moved, laid out anew, activated, scaled), its role (queries,
-scores, the bias of a layer), the layer whose weights compute it, and the noun of its op. Names that
-the source's tools make of the op itself (`%relu_3`) say nothing.
-"""
+"""What the values and the constants of a function are called."""
 
 from __future__ import annotations
 
@@ -14,21 +7,17 @@ from collections.abc import Iterable, Mapping, Sequence
 from copy import copy
 from functools import cache
 from math import prod
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING
 
-from xdsl.dialects.builtin import (
-    ArrayAttr,
-    CallSiteLoc,
-    FusedLoc,
-    NameLoc,
-)
-from xdsl.ir import Attribute, Operation, SSAValue
+from xdsl.ir import Operation, SSAValue
 
 from ttcodegen.dialects.datatypes import shape_of
-from ttcodegen.dialects.device_module import ENQUEUE_PROGRAM, VIEW, launch_of
+from ttcodegen.dialects.functions import body_of
+from ttcodegen.dialects.memory import Layout
 from ttcodegen.dialects.operation import CatalogueOp, operation_name
+from ttcodegen.dialects.placement import declared_data_type, has_placement, placement_of
+from ttcodegen.naming.layers import layer, location_name, short_layer, stem_of_weight
 from ttcodegen.ops.definition import TTIR, TTNN
-from ttcodegen.transforms.rebuilding import body_of
 
 if TYPE_CHECKING:
     from xdsl.dialects.func import FuncOp
@@ -37,8 +26,6 @@ if TYPE_CHECKING:
 
 # A frontend's counters (`dot.31`, `add_5`) say nothing that the order of the code does not.
 _COUNTER = re.compile(r"[._]\d+$")
-_WEIGHT = re.compile(r"(?i)[._/]*(weights?|bias|kernel|gamma|beta|scale|running_mean|running_var)$")
-_ROOT = re.compile(r"^(?:l__self_+|self_+|model\.)")
 _GENERIC = frozenset(
     "arg input output out result res tmp val value v x y cst const constant".split()
 )
@@ -112,50 +99,6 @@ _QUALIFIERS: Mapping[str, str] = {
     "minimum": "clamped",
 }
 
-_LOCATION_PARTS = 1000
-
-
-def location_name(location: Attribute) -> str | None:
-    """The name in a location, the first one in its text; None if it has none.
-
-    Of a location with more parts than a person looks at, the first ones count.
-    """
-    rest: list[Attribute] = [location]
-    for _ in range(_LOCATION_PARTS):
-        if not rest:
-            return None
-        match part := rest.pop():
-            case NameLoc() if part.desc.data:
-                return part.desc.data
-            case CallSiteLoc():
-                rest.append(part.callee)
-            case FusedLoc():
-                inner = cast("ArrayAttr[Attribute]", part.locations)
-                rest.extend(reversed(inner.data))
-            case _:
-                pass
-    return None
-
-
-def layer_of_weight(name: str) -> str | None:
-    """The layer that a weight belongs to by its name: `layer1.conv1.weight` -> `layer1.conv1`."""
-    stripped = _WEIGHT.sub("", name)
-    if stripped == name or not stripped:
-        return None
-    return _ROOT.sub("", stripped)
-
-
-def layer(op: Operation, weight_names: Mapping[SSAValue, str]) -> str | None:
-    """The layer an op belongs to: the scope of its location, or else that of a weight it uses."""
-    name = location_name(op.location)
-    if name is not None and "/" in name:
-        return name.rpartition("/")[0]
-    for operand in op.operands:
-        weight = weight_names.get(operand)
-        if weight is not None and (found := layer_of_weight(weight)) is not None:
-            return found
-    return None
-
 
 @cache
 def _op_names() -> frozenset[str]:
@@ -178,38 +121,16 @@ def given_name(value: SSAValue) -> str | None:
     return last if said else None
 
 
+def name_or_kind(op: Operation) -> str:
+    """What the source calls the result of an op, else what the op is."""
+    hint = op.results[0].name_hint if op.results else None
+    return hint or operation_name(op).rpartition(".")[2]
+
+
 def noun_of(op: Operation) -> str:
     """What the result of an op is called that nothing else names."""
     short = op.name.rpartition(".")[2]
     return _NOUNS.get(short, short)
-
-
-def buffer_names(ops: Iterable[Operation]) -> dict[SSAValue, str]:
-    """What the tensors of a host function are called: as the lowering named them, else after the
-    program that computes them."""
-    names: dict[SSAValue, str] = {}
-    for op in ops:
-        if operation_name(op) == VIEW:
-            names[op.results[0]] = op.results[0].name_hint or "view"
-        if operation_name(op) != ENQUEUE_PROGRAM:
-            continue
-        launch = launch_of(op)
-        for value in launch.outputs:
-            names.setdefault(value, value.name_hint or launch.program.name)
-    return names
-
-
-def short_layer(name: str) -> str:
-    """The end of a layer's path that tells it from its neighbours: two parts of it, and those
-    before that if the first of them is a number. A number at the end, the position in a sequence,
-    says nothing of what the layer is."""
-    parts = name.split(".")
-    if len(parts) > 1 and parts[-1].isdigit():
-        parts.pop()
-    start = max(len(parts) - 2, 0)
-    while start and parts[start][:1].isdigit():
-        start -= 1
-    return ".".join(parts[start:])
 
 
 class ValueNames:
@@ -390,14 +311,13 @@ def _only_product(value: SSAValue) -> CatalogueOp | None:
 def _qualifier(op: CatalogueOp) -> str:
     short = op.definition.short_name
     match short:
-        case "to_layout":
-            from ttcodegen.dialects.placement import placement_of
-
-            return "tiled" if placement_of(op.results[0]).layout.value == "tile" else "row_major"
+        case "to_layout" if has_placement(op.results[0]):
+            return "tiled" if placement_of(op.results[0]).layout is Layout.TILE else "row_major"
         case "typecast":
-            from ttcodegen.dialects.placement import placement_of
-
-            return placement_of(op.results[0]).data_type.name.lower()
+            value = op.results[0]
+            placed = has_placement(value)
+            data_type = placement_of(value).data_type if placed else declared_data_type(value)
+            return data_type.name.lower()
         case "permute":
             order = list(op.parameter("permutation"))
             last = [*range(len(order) - 2), len(order) - 1, len(order) - 2]
@@ -456,6 +376,6 @@ def _bias_name(value: SSAValue, names: Mapping[SSAValue, str]) -> str | None:
             continue
         weight = next((names[o] for o in op.operands[: use.index] if o in names), None)
         if use.index >= 2 and weight is not None:
-            stem = _WEIGHT.sub("", weight)
+            stem = stem_of_weight(weight)
             return f"{stem or weight}_bias"
     return None

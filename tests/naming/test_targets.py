@@ -1,0 +1,39 @@
+"""Values have the same names in programs of the library and in programs of the device."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+
+from ttcodegen.compilation import CompileOptions, compile_module
+from ttcodegen.diagnostics import Source
+
+LAYER = """
+func.func @forward(%x: tensor<32x64xf32>,
+    %w: tensor<64x64xf32> {ttcore.argument_type = #ttcore.argument_type<parameter>,
+                           ttir.name = "encoder.dense.weight"}) -> tensor<32x64xf32> {
+  %3 = "ttir.matmul"(%x, %w) : (tensor<32x64xf32>, tensor<64x64xf32>) -> tensor<32x64xf32>
+  %relu_7 = "ttir.sum"(%3) <{dim_arg = [1 : i32], keep_dim = true}>
+    : (tensor<32x64xf32>) -> tensor<32x1xf32>
+  %5 = "ttir.matmul"(%relu_7, %relu_7) <{transpose_b = true}>
+    : (tensor<32x1xf32>, tensor<32x1xf32>) -> tensor<32x32xf32>
+  %6 = "ttir.matmul"(%5, %3) : (tensor<32x32xf32>, tensor<32x64xf32>) -> tensor<32x64xf32>
+  return %6 : tensor<32x64xf32>
+}
+"""
+
+
+def names(text: str, target: str) -> set[str]:
+    """The variables of tensors in the source file of a module."""
+    source = Source("model.mlir", text)
+    files = compile_module(source, CompileOptions("model", target)).files
+    type_ = {"ttnn": r"ttnn::Tensor", "ttmetal": r"const support::DeviceTensor"}[target]
+    return set(re.findall(rf"^    {type_} (\w+) =", files["src/model.cpp"], re.MULTILINE))
+
+
+@pytest.mark.parametrize("target", ["ttnn", "ttmetal"])
+def test_layers_and_nouns(target: str) -> None:
+    found = names(LAYER, target)
+    assert {"encoder_dense", "product"} <= found
+    assert not any(name.startswith(("matmul", "relu")) for name in found)

@@ -1,0 +1,96 @@
+"""The layer that an op belongs to, and what layers have in common."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from itertools import takewhile
+from typing import cast
+
+from xdsl.dialects.builtin import ArrayAttr, CallSiteLoc, FusedLoc, NameLoc
+from xdsl.ir import Attribute, Operation, SSAValue
+
+_PARTS = re.compile(r"[./]")
+_WEIGHT = re.compile(r"(?i)[._/]*(weights?|bias|kernel|gamma|beta|scale|running_mean|running_var)$")
+_ROOT = re.compile(r"^(?:l__self_+|self_+|model\.)")
+_LOCATION_PARTS = 1000
+
+
+def location_name(location: Attribute) -> str | None:
+    """The name in a location, the first one in its text; None if it has none.
+
+    Of a location with more parts than a person looks at, the first ones count.
+    """
+    rest: list[Attribute] = [location]
+    for _ in range(_LOCATION_PARTS):
+        if not rest:
+            return None
+        match part := rest.pop():
+            case NameLoc() if part.desc.data:
+                return part.desc.data
+            case CallSiteLoc():
+                rest.append(part.callee)
+            case FusedLoc():
+                inner = cast("ArrayAttr[Attribute]", part.locations)
+                rest.extend(reversed(inner.data))
+            case _:
+                pass
+    return None
+
+
+def stem_of_weight(name: str) -> str:
+    """The name of a weight without what says that it is one: `conv1.weight` -> `conv1`."""
+    return _WEIGHT.sub("", name)
+
+
+def layer_of_weight(name: str) -> str | None:
+    """The layer that a weight belongs to by its name: `layer1.conv1.weight` -> `layer1.conv1`."""
+    stripped = stem_of_weight(name)
+    if stripped == name or not stripped:
+        return None
+    return _ROOT.sub("", stripped)
+
+
+def layer(op: Operation, weight_names: Mapping[SSAValue, str]) -> str | None:
+    """The layer an op belongs to: the scope of its location, or else that of a weight it uses."""
+    name = location_name(op.location)
+    if name is not None and "/" in name:
+        return name.rpartition("/")[0]
+    for operand in op.operands:
+        weight = weight_names.get(operand)
+        if weight is not None and (found := layer_of_weight(weight)) is not None:
+            return found
+    return None
+
+
+def short_layer(name: str) -> str:
+    """The end of a layer's path that tells it from its neighbours: two parts of it, and those
+    before that if the first of them is a number. A number at the end, the position in a sequence,
+    says nothing of what the layer is."""
+    parts = name.split(".")
+    if len(parts) > 1 and parts[-1].isdigit():
+        parts.pop()
+    start = max(len(parts) - 2, 0)
+    while start and parts[start][:1].isdigit():
+        start -= 1
+    return ".".join(parts[start:])
+
+
+def common_parts(first: str, second: str) -> int:
+    """How many of their first parts two layers share."""
+    pairs = zip(_PARTS.split(first), _PARTS.split(second), strict=False)
+    return sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1] != "", pairs))
+
+
+def common_layer(layers: Sequence[str]) -> str | None:
+    """What the layers of most ops have in common, None if nothing."""
+    counts = Counter(layer for layer in layers if layer)
+    if not counts:
+        return None
+    named = [name for name, count in counts.items() if count * 20 >= len(layers)]
+    first, *others = named or list(counts)
+    shared = min((common_parts(first, other) for other in others), default=None)
+    if shared is None:
+        return first
+    return ".".join(_PARTS.split(first)[:shared]) or counts.most_common(1)[0][0]

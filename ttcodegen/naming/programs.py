@@ -1,0 +1,139 @@
+"""What programs of the device, their kernels and tensors are called."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Sequence
+
+from xdsl.dialects.func import FuncOp
+from xdsl.ir import Operation, SSAValue
+
+from ttcodegen.dialects.device_module import CONSTANT, ENQUEUE_PROGRAM, VIEW, launch_of
+from ttcodegen.dialects.functions import argument_type, body_of
+from ttcodegen.dialects.operation import operation_name
+from ttcodegen.dialects.programs import Kernel, Program
+from ttcodegen.emitc.identifiers import NameScope, identifier
+from ttcodegen.naming.interface import argument_names, result_names
+from ttcodegen.naming.values import ValueNames, name_or_kind
+
+_ADDRESS = "_address"
+
+
+def program_name(ops: Sequence[Operation]) -> str:
+    """What the program of some ops is called: after the first ones and the last one."""
+    kinds = [operation_name(op).partition(".")[2] for op in ops]
+    if len(kinds) > 3:
+        kinds = [*kinds[:2], kinds[-1]]
+    return "_".join(kinds)
+
+
+def tensor_name(hint: str) -> str:
+    """An identifier that reads like `hint` and that kernels can make their names of."""
+    # Two underscores in a row, as after `class_`, are not for programs.
+    return identifier(re.sub("^(cb_)+", "", identifier(hint))).rstrip("_")
+
+
+def tensor_names_of(function: FuncOp, called: dict[SSAValue, str]) -> dict[SSAValue, str]:
+    """What the values of a function that becomes programs are called: identifiers that kernels can
+    make their names of, all different.
+
+    `called` are names of values that are no results of ops of the catalogue.
+    """
+    block = body_of(function)
+    arguments = dict(zip(block.args, argument_names(function), strict=True))
+    weights = {
+        value: name
+        for value, name in arguments.items()
+        if argument_type(function, value.index).value in ("parameter", "constant")
+    }
+    constants = {
+        op.results[0]: name_or_kind(op) for op in block.ops if operation_name(op) == CONSTANT
+    }
+    members: dict[SSAValue, str] = {**arguments, **constants, **called}
+    terminator = block.last_op
+    assert terminator is not None
+    pairs = zip(terminator.operands, result_names(function), strict=True)
+    results = {value: name for value, name in pairs if not name.startswith("output")}
+    names = ValueNames(block.ops, members, {**weights, **constants}, results)
+    scope = NameScope()
+    found: dict[SSAValue, str] = {}
+    for value in [*block.args, *(result for op in block.ops for result in op.results)]:
+        name = called.get(value) or names[value]
+        longer = names.qualified(value)
+        # What is called after its op alone, as several values are, is numbered.
+        if scope.is_taken(tensor_name(name)) and longer != f"{name}_{name}":
+            name = longer
+        found[value] = scope.unique(tensor_name(name))
+    return found
+
+
+def buffer_names(ops: Iterable[Operation]) -> dict[SSAValue, str]:
+    """What the tensors of a host function are called: as the lowering named them, else after the
+    program that computes them."""
+    names: dict[SSAValue, str] = {}
+    for op in ops:
+        if operation_name(op) == VIEW:
+            names[op.results[0]] = op.results[0].name_hint or "view"
+        if operation_name(op) != ENQUEUE_PROGRAM:
+            continue
+        launch = launch_of(op)
+        for value in launch.outputs:
+            names.setdefault(value, value.name_hint or launch.program.name)
+    return names
+
+
+def address_operand(value: str) -> int | None:
+    """The operand whose address a run-time argument is, None if it is something else."""
+    if not value.startswith("address("):
+        return None
+    return int(value.removeprefix("address(").removesuffix(")"))
+
+
+def tensor_names(kernel: Kernel) -> dict[int, str]:
+    """What a kernel calls the operands whose addresses it is told, by their numbers."""
+    return {
+        operand: argument.name.removesuffix(_ADDRESS)
+        for argument in kernel.arguments
+        if (operand := address_operand(argument.value)) is not None
+        and argument.name.endswith(_ADDRESS)
+    }
+
+
+def operand_names(program: Program, count: int) -> list[str]:
+    """What the tensors are called that a program reads and writes: as the kernels call their
+    addresses; identifiers, all different."""
+    names: dict[int, str] = {}
+    for kernel in program.kernels:
+        names = tensor_names(kernel) | names
+    scope = NameScope(_names_around(program))
+    for index in range(count):
+        is_output = index >= program.inputs
+        number = index - program.inputs if is_output else index
+        fallback = f"{'output' if is_output else 'input'}_{number}"
+        names[index] = scope.unique(identifier(names.get(index, fallback)))
+    return [names[index] for index in range(count)]
+
+
+def _names_around(program: Program) -> Iterator[str]:
+    """What the C++ that builds a program and sets its arguments calls its own things."""
+    yield from "core cores device program programs share workload".split()
+    yield from ("build", "kernel_path", "set_arguments", f"{identifier(program.work_unit)}s")
+    yield from (f"cb_{buffer.name}" for buffer in program.circular_buffers)
+    yield from (f"{semaphore}_semaphore" for semaphore in program.semaphores)
+    yield from (constant.name for kernel in program.kernels for constant in kernel.constants)
+    for variable in kernel_variables(program):
+        yield from (variable, f"{variable}_config", f"{variable}_kernel")
+
+
+def kernel_variables(program: Program) -> list[str]:
+    """What the kernels are called in the C++ that builds the program: by what they do, if that is
+    enough."""
+    roles = [kernel.processor.value for kernel in program.kernels]
+    scope = NameScope(["cores", "program", "workload", "device"])
+    ending = f"_{program.name}"
+    return [
+        scope.unique(
+            role if roles.count(role) == 1 else identifier(kernel.name.removesuffix(ending))
+        )
+        for role, kernel in zip(roles, program.kernels, strict=True)
+    ]

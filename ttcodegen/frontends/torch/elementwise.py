@@ -253,6 +253,35 @@ def _isinf(graph: Graph, x: SSAValue) -> SSAValue:
     return graph.compare("eq", graph.like("abs", x), graph.number(inf, x), i1)
 
 
+def _infinite(limit: float) -> Rule:
+    def rule(graph: Graph, x: SSAValue) -> SSAValue:
+        return graph.compare("eq", x, graph.number(limit, x), i1)
+
+    return rule
+
+
+def _hypot(graph: Graph, x: Scalar, y: Scalar) -> SSAValue:
+    x, y = graph.value(x), graph.value(y)
+    total = graph.broadcasting("add", graph.like("square", x), graph.like("square", y))
+    return graph.like("sqrt", total)
+
+
+def _distances(
+    graph: Graph, x: SSAValue, y: SSAValue, power: float = 2.0, _: Any = None
+) -> SSAValue:
+    """How far each row of one matrix is from each of the other."""
+    if power not in (1.0, 2.0):
+        raise unsupported_argument("cdist", "p", power)
+    *batch, rows, width = shape_of(x.type)
+    columns = shape_of(y.type)[-2]
+    x = graph.reshape(x, [*batch, rows, 1, width])
+    y = graph.reshape(y, [*shape_of(y.type)[:-2], 1, columns, width])
+    apart = graph.broadcasting("subtract", x, y)
+    size = graph.like("abs" if power == 1.0 else "square", apart)
+    total = graph.reduce("sum", size, [len(shape_of(size.type)) - 1], False)
+    return total if power == 1.0 else graph.like("sqrt", total)
+
+
 def _round(graph: Graph, x: SSAValue, decimals: int = 0) -> SSAValue:
     """To the nearest integer, halves to the even one."""
     if decimals:
@@ -300,6 +329,11 @@ RULES: dict[str, Rule] = {
     "log10": _logarithm(10),
     "isnan": _isnan,
     "isinf": _isinf,
+    "isposinf": _infinite(inf),
+    "isneginf": _infinite(-inf),
+    "hypot": _hypot,
+    "cdist": _distances,
+    "_cdist_forward": _distances,
     "round": _round,
     "add": _add,
     "sub": _sub,

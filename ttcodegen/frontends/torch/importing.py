@@ -41,6 +41,9 @@ Node = Any
 Tensor = Any
 
 _FRAME = re.compile(r'File "([^"]+)", line (\d+), in (\S+)')
+_CHECKS = frozenset({"_assert_async", "_assert_scalar", "_assert_tensor_metadata",
+                     "sym_constrain_range", "sym_constrain_range_for_size"})  # fmt: skip
+"""What a program of torch makes sure of, and a graph of fixed shapes knows."""
 _DROPPED = frozenset({"device", "layout", "pin_memory", "memory_format", "dtype", "copy",
                       "non_blocking", "generator"})  # fmt: skip
 
@@ -154,6 +157,8 @@ class _Importer:
                 raise CompileError(f"result {node.args[1]} of {node.args[0].name} is not computed")
             return values[node.args[1]]
         name, overload = operation_name(node.target)
+        if name in _CHECKS:
+            return None
         rule = rule_of(name, overload)
         if rule is None:
             raise CompileError(f"there is no rule for the operation '{_spelled(name, overload)}'")

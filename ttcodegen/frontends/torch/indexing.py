@@ -6,11 +6,12 @@ from collections.abc import Sequence
 from math import prod
 from typing import Any
 
+import numpy as np
 from xdsl.dialects.builtin import i32
 from xdsl.ir import SSAValue
 
 from ttcodegen.diagnostics import CompileError
-from ttcodegen.dialects.datatypes import element_of, i1, shape_of, tensor_type
+from ttcodegen.dialects.datatypes import element_of, f32, i1, shape_of, tensor_type
 from ttcodegen.frontends.torch.graph import Graph, Rule, Scalar, kind_of, unsupported_argument
 from ttcodegen.transforms.evaluation import known_elements
 
@@ -207,8 +208,97 @@ def _masked_put(
     return graph.emit("where", [mask, value, x], x.type)
 
 
+def _diagonal(
+    graph: Graph, x: SSAValue, offset: int = 0, first: int = 0, second: int = 1
+) -> SSAValue:
+    """The elements at equal places of two dimensions, as a last dimension."""
+    rank = len(shape_of(x.type))
+    axes = [graph.dim(first, rank), graph.dim(second, rank)]
+    x = graph.permute(x, [*(axis for axis in range(rank) if axis not in axes), *axes])
+    *rest, rows, columns = shape_of(x.type)
+    count = graph.shape[-1]
+    begin = offset if offset >= 0 else -offset * columns
+    places = begin + np.arange(count) * (columns + 1)
+    flat = graph.reshape(x, [*rest, rows * columns])
+    return _rows(graph, flat, rank - 2, graph.constant(places, i32))
+
+
+def _unfold(graph: Graph, x: SSAValue, dim: int, size: int, step: int) -> SSAValue:
+    """Windows over a dimension: their number stands in its place, their elements come last."""
+    rank = len(shape_of(x.type))
+    axis = graph.dim(dim, rank)
+    count = graph.shape[axis]
+    places = np.arange(count)[:, None] * step + np.arange(size)
+    found = _rows(graph, x, axis, graph.constant(places, i32))
+    order = [other for other in range(rank + 1) if other != axis + 1]
+    return graph.permute(found, [*order, axis + 1])
+
+
+def _embedding_bag(
+    graph: Graph,
+    weight: SSAValue,
+    index: SSAValue,
+    offsets: SSAValue,
+    _scale_by_frequency: bool = False,
+    mode: int = 0,
+    _sparse: bool = False,
+    weights: SSAValue | None = None,
+    include_last_offset: bool = False,
+    padding: int = -1,
+) -> list[SSAValue]:
+    """Sums, means or maxima of rows of a table, over bags of one length each."""
+    (total,) = shape_of(index.type)
+    bags, width = graph.shape
+    begins = known_elements(offsets)
+    length = total // max(bags, 1)
+    expected = np.arange(bags + int(include_last_offset)) * length
+    if begins is None or length * bags != total or not np.array_equal(begins, expected):
+        raise CompileError(
+            "bags of different lengths are not supported",
+            remedy="give the indices of the bags as a matrix, a row for each",
+        )
+    if padding >= 0:
+        raise unsupported_argument("embedding_bag", "padding_idx", padding)
+    element = element_of(weight.type)
+    rows = tensor_type(element, [bags, length, width])
+    places = graph.reshape(_counted(graph, index), [bags, length])
+    found = graph.emit("embedding", [places, weight], rows)
+    if weights is not None:
+        factors = graph.reshape(graph.typecast(weights, element), [bags, length, 1])
+        found = graph.like("multiply", found, factors)
+    return [graph.reduce(("sum", "mean", "max")[mode], found, [1], False)]
+
+
+def _bucketize(
+    graph: Graph, x: SSAValue, limits: SSAValue, *, right: bool = False, **_: Any
+) -> SSAValue:
+    """How many limits lie below each element, and with `right`, or at it."""
+    shape = shape_of(x.type)
+    (count,) = shape_of(limits.type)
+    x, limits = graph.together(graph.reshape(x, [*shape, 1]), limits)
+    x = graph.repeat(x, [*shape, count])
+    limits = graph.repeat(graph.aligned(limits, [*shape, count]), [*shape, count])
+    below = graph.compare("ge" if right else "gt", x, limits, i1)
+    counts = graph.reduce("sum", graph.typecast(below, f32), [len(shape)], False)
+    return graph.typecast(counts, i32)
+
+
+def _searchsorted(
+    graph: Graph, limits: SSAValue, x: SSAValue, *, right: bool = False, **_: Any
+) -> SSAValue:
+    if len(shape_of(limits.type)) != 1:
+        raise CompileError("searchsorted is supported for one list of limits only")
+    return _bucketize(graph, x, limits, right=right)
+
+
 RULES: dict[str, Rule] = {
     "embedding": _embedding,
+    "_embedding_bag": _embedding_bag,
+    "_embedding_bag_forward_only": _embedding_bag,
+    "bucketize": _bucketize,
+    "diagonal": _diagonal,
+    "searchsorted": _searchsorted,
+    "unfold": _unfold,
     "index_select": _index_select,
     "index": _index,
     "gather": _gather,

@@ -114,7 +114,7 @@ def _channels_first(graph: Graph, x: SSAValue) -> SSAValue:
     return graph.permute(x, [0, rank - 1, *range(1, rank - 1)])
 
 
-def _conv_transpose2d(
+def _conv_transpose(
     graph: Graph,
     x: SSAValue,
     weight: SSAValue,
@@ -125,7 +125,18 @@ def _conv_transpose2d(
     groups: int = 1,
     dilation: Any = 1,
 ) -> SSAValue:
-    batch, channels, height, width = graph.shape
+    columns = shape_of(weight.type)[-1]
+    if len(shape_of(x.type)) == 3:
+        # A signal is an image of one row.
+        batch, inner, length = shape_of(x.type)
+        x = graph.reshape(x, [batch, inner, 1, length])
+        weight = graph.reshape(weight, [*shape_of(weight.type)[:2], 1, columns])
+        stride, padding, dilation = (
+            [each, _each(value, 1)[0]] for each, value in ((1, stride), (0, padding), (1, dilation))
+        )
+        output_padding = [0, _each(output_padding, 1)[0]]
+    batch, channels, *sizes = graph.shape
+    height, width = [1, *sizes][-2:]
     before = _each(padding, 2)
     result = graph.emit(
         "conv_transpose2d",
@@ -137,7 +148,7 @@ def _conv_transpose2d(
         output_padding=_each(output_padding, 2),
         groups=groups,
     )
-    return _channels_first(graph, result)
+    return graph.reshape(_channels_first(graph, result), graph.shape)
 
 
 def _any_convolution(
@@ -155,9 +166,9 @@ def _any_convolution(
 ) -> SSAValue:
     if not transposed:
         return _convolution(graph, x, weight, bias, stride, padding, dilation, groups)
-    if len(shape_of(weight.type)) != 4:
-        raise CompileError("transposed convolutions are supported over two dimensions only")
-    return _conv_transpose2d(
+    if len(shape_of(weight.type)) > 4:
+        raise CompileError("transposed convolutions are supported over one or two dimensions")
+    return _conv_transpose(
         graph, x, weight, bias, stride, padding, output_padding, groups, dilation
     )
 
@@ -484,32 +495,6 @@ def _spelled_out(
 # Resizing
 
 
-def _nearest(graph: Graph, x: SSAValue, *_: Any) -> SSAValue:
-    return _resized(graph, x, "nearest")
-
-
-def _bilinear(graph: Graph, x: SSAValue, _: Any, align_corners: bool = False, *__: Any) -> SSAValue:
-    if align_corners:
-        raise unsupported_argument("upsampling", "align_corners", True)
-    return _resized(graph, x, "bilinear")
-
-
-def _resized(graph: Graph, x: SSAValue, mode: str) -> SSAValue:
-    batch, channels, height, width = graph.shape
-    found = shape_of(x.type)[2:]
-    if height % found[0] or width % found[1]:
-        raise CompileError(f"images are enlarged by whole factors only, not from {found} to "
-                           f"{(height, width)}")  # fmt: skip
-    result = graph.emit(
-        "upsample2d",
-        [_channels_last(graph, x)],
-        tensor_type(graph.element, [batch, height, width, channels]),
-        scale_factor=[height // found[0], width // found[1]],
-        mode=mode,
-    )
-    return _channels_first(graph, result)
-
-
 RULES: dict[str, Rule] = {
     "linear": _linear,
     **dict.fromkeys("matmul mm bmm mv dot".split(), _matmul),
@@ -520,7 +505,8 @@ RULES: dict[str, Rule] = {
     "conv3d": _convolution,
     "convolution": _any_convolution,
     "_convolution": _any_convolution,
-    "conv_transpose2d": _conv_transpose2d,
+    "conv_transpose1d": _conv_transpose,
+    "conv_transpose2d": _conv_transpose,
     "max_pool1d": _max_pool(1),
     "max_pool2d": _max_pool(2),
     "max_pool2d_with_indices": _first(_max_pool(2)),
@@ -540,7 +526,5 @@ RULES: dict[str, Rule] = {
     "native_group_norm": _native_group_norm,
     "instance_norm": _instance_norm,
     "scaled_dot_product_attention": _attention,
-    "upsample_nearest2d": _nearest,
-    "upsample_bilinear2d": _bilinear,
 }
 """Operations by their names, for all their overloads."""

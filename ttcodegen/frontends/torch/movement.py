@@ -51,6 +51,11 @@ def _expand(graph: Graph, x: SSAValue, *_: Any, **__: Any) -> SSAValue:
     return graph.expanded(x, graph.shape)
 
 
+def _copy(graph: Graph, _: SSAValue, source: SSAValue, *__: Any) -> SSAValue:
+    """What is written over all of a tensor."""
+    return graph.expanded(source, graph.shape)
+
+
 def _cat(graph: Graph, parts: Sequence[SSAValue], dim: int = 0) -> SSAValue:
     # Tensors without elements may have any shape here.
     full = [graph.value(part) for part in parts if shape_of(part.type) != (0,)]
@@ -266,10 +271,13 @@ RULES: dict[str, Rule] = {
     "cat": _cat,
     "concat": _cat,
     "stack": _stack,
-    "split": _split,
-    "split_with_sizes": _split,
-    "chunk": _split,
-    "tensor_split": _split,
+    "copy": _copy,
+    **dict.fromkeys(
+        """
+        split split_with_sizes chunk tensor_split unsafe_split unsafe_split_with_sizes unsafe_chunk
+        """.split(),
+        _split,
+    ),
     "unbind": _unbind,
     "select": _select,
     "slice": _slice,

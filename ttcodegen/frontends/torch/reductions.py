@@ -208,6 +208,26 @@ def _argsort(graph: Graph, x: SSAValue, dim: int = -1, descending: bool = False)
     return _sorted(graph, x, dim, descending)[1]
 
 
+def _median(graph: Graph, x: SSAValue, dim: int, keep: bool = False) -> list[SSAValue]:
+    """The lower of the two in the middle, and where it stood."""
+    axis = graph.dim(dim, len(shape_of(x.type)))
+    return _nth(graph, x, (shape_of(x.type)[axis] - 1) // 2, axis, keep)
+
+
+def _kth_value(
+    graph: Graph, x: SSAValue, k: int, dim: int = -1, keep: bool = False
+) -> list[SSAValue]:
+    return _nth(graph, x, k - 1, graph.dim(dim, len(shape_of(x.type))), keep)
+
+
+def _nth(graph: Graph, x: SSAValue, place: int, axis: int, keep: bool) -> list[SSAValue]:
+    found = [graph.part(each, axis, place, place + 1) for each in _sorted(graph, x, axis, False)]
+    if keep:
+        return found
+    shape = shape_of(x.type)
+    return [graph.reshape(each, [*shape[:axis], *shape[axis + 1 :]]) for each in found]
+
+
 def _mean(graph: Graph, x: SSAValue, dim: Dims = None, keep: bool = False, **_: Any) -> SSAValue:
     x = graph.value(x)
     return graph.reduced("mean", x, graph.dims(dim, x), keep)
@@ -253,6 +273,8 @@ RULES: dict[str, Rule] = {
     "sort": _sort,
     "sort.stable": _stable_sort,
     "argsort": _argsort,
+    "median.dim": _median,
+    "kthvalue": _kth_value,
 }
 """Operations by their names, for all their overloads or for one."""
 

@@ -9,6 +9,7 @@ from ttcodegen.frontends.torch import (
     layers,
     movement,
     reductions,
+    resizing,
 )
 from ttcodegen.frontends.torch.graph import Rule
 
@@ -19,6 +20,7 @@ RULES: dict[str, Rule] = {
     **creation.RULES,
     **indexing.RULES,
     **layers.RULES,
+    **resizing.RULES,
 }
 
 

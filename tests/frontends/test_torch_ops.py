@@ -1,0 +1,100 @@
+"""Operations of PyTorch one by one: what the import makes of them, against torch itself."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+torch = pytest.importorskip("torch", reason="torch is not installed: pip install torch")
+
+import ttcodegen.torch  # noqa: E402
+from tests.frontends.running import run  # noqa: E402
+
+pytestmark = [pytest.mark.frameworks, pytest.mark.filterwarnings("ignore")]
+F = torch.nn.functional
+
+MATRIX = torch.linspace(-2, 2, 32).reshape(4, 8).sin()
+IMAGE = torch.linspace(-3, 3, 216).reshape(1, 4, 6, 9).cos()
+PLACES = torch.tensor([[0, 5, 2], [7, 7, 1], [3, 0, 4], [6, 2, 5]])
+
+CASES: dict[str, tuple[Callable[..., Any], tuple[Any, ...]]] = {
+    "diagonal": (lambda x: (x.diagonal(), x.diagonal(2), torch.diagonal(x, -1)), (MATRIX,)),
+    "diagonal of a batch": (lambda x: x.diagonal(1, 1, 3), (IMAGE,)),
+    "unfold": (lambda x: (x.unfold(1, 3, 2), x.unfold(0, 2, 1)), (MATRIX,)),
+    "median": (lambda x: (*x.median(1), *x.median(0, keepdim=True), *x.kthvalue(3, 1)), (MATRIX,)),
+    "bucketize": (
+        lambda x: (
+            torch.bucketize(x, torch.tensor([-0.5, 0.0, 0.5])),
+            torch.bucketize(x, torch.tensor([-0.5, 0.0, 0.5]), right=True),
+            torch.searchsorted(torch.tensor([-0.5, 0.0, 0.5]), x),
+        ),
+        (MATRIX,),
+    ),
+    "limits": (lambda x: (x.isposinf(), x.isneginf(), x.nan_to_num()), (MATRIX / 0.0,)),
+    "distances": (lambda x, y: (torch.cdist(x, y), torch.hypot(x, x)), (MATRIX, MATRIX[:3] + 1)),
+    "copies into parts": (lambda x, y: torch.cat([_put(x, y), x]), (MATRIX, MATRIX[:, 2:3])),
+    "parts": (lambda x: (x.unsafe_split(3, 1), x.unsafe_chunk(2, 0)), (MATRIX,)),
+    "bags": (
+        lambda i, w: [F.embedding_bag(i, w, mode=mode) for mode in ("sum", "mean", "max")],
+        (PLACES, torch.linspace(-1, 1, 80).reshape(8, 10).sin()),
+    ),
+    "weighted bags": (
+        lambda i, w, s: F.embedding_bag(i, w, mode="sum", per_sample_weights=s),
+        (PLACES, torch.linspace(-1, 1, 80).reshape(8, 10).sin(), MATRIX[:, :3]),
+    ),
+    "resized": (
+        lambda x: (
+            F.interpolate(x, scale_factor=2, mode="nearest"),
+            F.interpolate(x, scale_factor=2, mode="bilinear"),
+            F.interpolate(x, size=(9, 12), mode="nearest"),
+            F.interpolate(x, size=(9, 12), mode="bilinear"),
+            F.interpolate(x, size=(9, 12), mode="bilinear", align_corners=True),
+            F.interpolate(x, size=(4, 5), mode="bilinear"),
+            F.interpolate(x, scale_factor=1.5, mode="bilinear"),
+            F.interpolate(x, scale_factor=2, mode="bicubic"),
+            F.interpolate(x, size=(7, 5), mode="bicubic", align_corners=True),
+        ),
+        (IMAGE,),
+    ),
+    "transposed convolutions": (
+        lambda x, w: (
+            F.conv_transpose1d(x[:, :, 0], w[:, :, 0], stride=2, padding=1),
+            F.conv_transpose1d(x[:, :, 0], w[:, :, 0], stride=3, output_padding=1, dilation=2),
+            F.conv_transpose2d(x, w, stride=2),
+        ),
+        (IMAGE, torch.linspace(-1, 1, 72).reshape(4, 2, 3, 3).sin()),
+    ),
+    "gates of a GRU": (
+        lambda x, h, w: torch._VF.gru_cell(x, h, w, w),
+        (MATRIX, MATRIX * 0.5, torch.linspace(-1, 1, 192).reshape(24, 8).cos()),
+    ),
+}
+
+
+def _put(x: Any, y: Any) -> Any:
+    x = x.clone()
+    x[:, 3:4] = y
+    return x
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_operations(name: str) -> None:
+    function, arguments = CASES[name]
+
+    class Module(torch.nn.Module):
+        def forward(self, *values: torch.Tensor) -> Any:
+            return function(*values)
+
+    module = Module().eval()
+    text = ttcodegen.torch.export(module, arguments)
+    inputs = [each.numpy() for each in arguments]
+    inputs = [each.astype(np.int32) if each.dtype == np.int64 else each for each in inputs]
+    found = run(text, *inputs)
+    expected = torch.utils._pytree.tree_leaves(module(*arguments))
+    for got, want in zip(found, expected, strict=True):
+        torch.testing.assert_close(
+            torch.from_numpy(got), want, rtol=1e-4, atol=1e-4, check_dtype=False
+        )

@@ -1,0 +1,121 @@
+"""Images in another size."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from xdsl.ir import SSAValue
+
+from ttcodegen.dialects.datatypes import element_of, shape_of, tensor_type
+from ttcodegen.frontends.torch.graph import Graph, Rule
+
+_CUBIC = -0.75
+"""The slope of PyTorch's cubic kernel (R. Keys, 1981)."""
+
+
+def _nearest(
+    graph: Graph, x: SSAValue, _: Any = None, factors: Sequence[float] | None = None, *__: Any
+) -> SSAValue:
+    return _resized(graph, x, "nearest", False, factors)
+
+
+def _bilinear(
+    graph: Graph,
+    x: SSAValue,
+    _: Any = None,
+    align_corners: bool = False,
+    factors: Sequence[float] | None = None,
+    *__: Any,
+) -> SSAValue:
+    return _resized(graph, x, "bilinear", align_corners, factors)
+
+
+def _bicubic(
+    graph: Graph,
+    x: SSAValue,
+    _: Any = None,
+    align_corners: bool = False,
+    factors: Sequence[float] | None = None,
+    *__: Any,
+) -> SSAValue:
+    return _resized(graph, x, "bicubic", align_corners, factors)
+
+
+def _resized(
+    graph: Graph, x: SSAValue, mode: str, align_corners: bool, factors: Sequence[float] | None
+) -> SSAValue:
+    """The op for whole factors; else rows and columns are sums of those of the image, which a
+    product with a matrix of weights is."""
+    batch, channels, *sizes = graph.shape
+    found = shape_of(x.type)[2:]
+    whole = all(size % old == 0 for size, old in zip(sizes, found, strict=True))
+    if whole and not align_corners and mode != "bicubic":
+        result = graph.emit(
+            "upsample2d",
+            [graph.permute(x, [0, 2, 3, 1])],
+            tensor_type(graph.element, [batch, *sizes, channels]),
+            scale_factor=[size // old for size, old in zip(sizes, found, strict=True)],
+            mode=mode,
+        )
+        return graph.permute(result, [0, 3, 1, 2])
+    given = list(factors) if factors else [None, None]
+    for axis in (1, 0):
+        steps = given[axis] if isinstance(given[axis], float) else None
+        weights = resizing_weights(mode, found[axis], sizes[axis], align_corners, steps)
+        x = _along_last(graph, x, weights) if axis else _along_rows(graph, x, weights)
+    return x
+
+
+def _along_last(graph: Graph, x: SSAValue, weights: np.ndarray) -> SSAValue:
+    element = element_of(x.type)
+    matrix = graph.constant(weights, element)
+    result = tensor_type(element, [*shape_of(x.type)[:-1], weights.shape[1]])
+    return graph.emit("matmul", [x, matrix], result)
+
+
+def _along_rows(graph: Graph, x: SSAValue, weights: np.ndarray) -> SSAValue:
+    turned = _along_last(graph, graph.permute(x, [0, 1, 3, 2]), weights)
+    return graph.permute(turned, [0, 1, 3, 2])
+
+
+def resizing_weights(
+    mode: str, size: int, wanted: int, align_corners: bool, factor: float | None = None
+) -> np.ndarray:
+    """How much each of `size` elements counts in each of `wanted` ones, [size, wanted], as
+    PyTorch's `interpolate` has it."""
+    places = np.arange(wanted)
+    if align_corners:
+        step = (size - 1) / (wanted - 1) if wanted > 1 else 0.0
+        at = places * step
+    else:
+        step = 1 / factor if factor else size / wanted
+        at = places * step if mode == "nearest" else (places + 0.5) * step - 0.5
+    if mode != "bicubic":
+        at = np.maximum(at, 0)
+    first = np.minimum(np.floor(at), size - 1 if mode != "bicubic" else np.inf).astype(int)
+    part = at - first
+    taps = {
+        "nearest": [(0, np.ones(wanted))],
+        "bilinear": [(0, 1 - part), (1, part)],
+        "bicubic": [(tap, _cubic(np.abs(part - tap))) for tap in (-1, 0, 1, 2)],
+    }[mode]
+    weights = np.zeros((size, wanted))
+    for tap, share in taps:
+        np.add.at(weights, (np.clip(first + tap, 0, size - 1), places), share)
+    return weights
+
+
+def _cubic(distance: np.ndarray) -> np.ndarray:
+    near = ((_CUBIC + 2) * distance - (_CUBIC + 3)) * distance**2 + 1
+    far = _CUBIC * (((distance - 5) * distance + 8) * distance - 4)
+    return np.where(distance <= 1, near, far)
+
+
+RULES: dict[str, Rule] = {
+    "upsample_nearest2d": _nearest,
+    "upsample_bilinear2d": _bilinear,
+    "upsample_bicubic2d": _bicubic,
+}
+"""Operations by their names, for all their overloads."""

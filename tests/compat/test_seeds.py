@@ -45,7 +45,7 @@ _IS_IR = re.compile(
 )
 
 
-def _listings() -> Iterator[tuple[str, str]]:
+def listings() -> Iterator[tuple[str, str]]:
     """Modules and functions from their first alias to their last brace."""
     for name, text in texts():
         lines = text.splitlines()
@@ -71,7 +71,7 @@ REFUSED = ("linalg.generic", "ml_program.global")
 
 def test_listings_are_read() -> None:
     read, refused = [], {}
-    for name, text in _listings():
+    for name, text in listings():
         try:
             module = read_module(Source(f"{name}.mlir", text), Diagnostics())
             module.verify()

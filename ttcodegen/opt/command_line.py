@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from difflib import get_close_matches
 from typing import Literal
 
+from ttcodegen.compat.printed_spellings import SPELLINGS
 from ttcodegen.messages import Level
 from ttcodegen.suggestions import did_you_mean
 from ttcodegen.transforms.pass_options import OptionError
@@ -66,6 +67,13 @@ OPTIONS = (
     DriverOption("dump-pass-pipeline", "flag", "Write the passes that run to standard error."),
     DriverOption("mlir-print-op-generic", "flag", "Print all operations in generic form."),
     DriverOption("mlir-print-debuginfo", "flag", "Print locations."),
+    DriverOption(
+        "print-spelling",
+        "text",
+        "Print as tt-mlir spelled modules in YEAR, 2024 or 2025; TTCODEGEN_PRINT_SPELLING without "
+        "it.",
+        "YEAR",
+    ),
     DriverOption(
         "mlir-elide-elementsattrs-if-larger",
         "integer",
@@ -129,6 +137,7 @@ class Request:
     dump_pass_pipeline: bool = False
     mlir_print_op_generic: bool = False
     mlir_print_debuginfo: bool = False
+    print_spelling: str | None = None
     mlir_elide_elementsattrs_if_larger: int | None = None
     mlir_print_ir_before_all: bool = False
     mlir_print_ir_after_all: bool = False
@@ -199,6 +208,8 @@ def _set(request: Request, option: DriverOption, value: str | None, rest: Iterat
             request.steps += parse_pipeline(value or "")
         case "text" if option.name == "log-level":
             request.log_level = _level_name(value or "")
+        case "text" if option.name == "print-spelling":
+            request.print_spelling = spelling(value or "", f"--{option.name}")
         case "text":
             setattr(request, option.field, value)
 
@@ -209,6 +220,13 @@ def _level_name(text: str) -> str:
         hint = did_you_mean(text, Level.__members__)
         raise OptionError(f"--log-level is one of {known}, found '{text}'{hint}")
     return text.upper()
+
+
+def spelling(year: str, where: str) -> str:
+    """A year whose spelling is known; raises OptionError if it is not."""
+    if year not in SPELLINGS:
+        raise OptionError(f"{where} is one of {', '.join(SPELLINGS)}, found '{year}'")
+    return year
 
 
 def _pass_name(text: str) -> str:

@@ -24,7 +24,7 @@ from ttcodegen.dialects.verification import verify_module
 from ttcodegen.frontends import read_module
 from ttcodegen.ops.context import load_dialects
 from ttcodegen.opt.chunks import SEPARATOR, split, unmet
-from ttcodegen.opt.command_line import Request
+from ttcodegen.opt.command_line import Request, spelling
 from ttcodegen.opt.reproducer import reproduced_steps, write_reproducer
 from ttcodegen.parsing.structure import (
     counted,
@@ -40,6 +40,8 @@ if TYPE_CHECKING:
     from xdsl.passes import ModulePass
 
 
+SPELLING_VARIABLE = "TTCODEGEN_PRINT_SPELLING"
+"""The environment variable that chooses a spelling where no option does."""
 _NAMES_FILES = (
     "convert-ttnn-to-emitc",
     "convert-ttkernel-to-emitc",
@@ -204,12 +206,20 @@ class _Run:
         )
 
     def _text(self, module: ModuleOp) -> str:
-        return module_text(
+        text = module_text(
             module,
             elide_above=self.request.mlir_elide_elementsattrs_if_larger,
             generic=self.request.mlir_print_op_generic,
             locations=self.request.mlir_print_debuginfo,
         )
+        year = self.request.print_spelling
+        if year is None and (wanted := os.environ.get(SPELLING_VARIABLE)):
+            year = spelling(wanted, SPELLING_VARIABLE)
+        if year is None:
+            return text
+        from ttcodegen.compat.printed_spellings import respelled
+
+        return respelled(text, year)
 
 
 def _refuse_unregistered(module: ModuleOp) -> None:

@@ -62,10 +62,12 @@ default after `=`; without one it has to be there.
   computes these as integers. The matrix engine has floats of 11 bits only, so that sums of integers
   become the last of their running sums, and extremes are found pair by pair; up to 8 bits are
   reduced by it.
-- Integers go through float32 in `div`, and in ops for which ttnn takes no integers: above 2^24
-  their last bits are lost (4294967295 / 2 gives 2147483648). In `matmul`, convolutions and pools
-  they go through the matrix engine: those above 1024 lose theirs. Integers of 64 bits have 32 on
-  the device.
+- `div` of integers cuts the fraction off, towards zero; by zero it gives 0 here, anything on
+  a card. Signed integers are divided as such, to the last bit.
+- Unsigned integers go through float32 in `div`, and all integers in ops for which ttnn takes none:
+  above 2^24 their last bits are lost (4294967295 / 2 gives 2147483648). In `matmul`, convolutions
+  and pools they go through the matrix engine: those above 1024 lose theirs. Integers of 64 bits
+  have 32 on the device.
 - Arithmetic of booleans is that of 0 and 1; as a boolean, everything but 0 is true.
 - What is no number: `sign` gives 1 or -1 by its sign bit, `clamp_tensor` the upper or lower bound
   by that bit; `argmax` of float32 passes over it, of bfloat16 it is the greatest; it is the

@@ -199,3 +199,12 @@ def test_check_inputs_tell_integers_of_32_bits_from_floats() -> None:
     assert np.abs(drawn("max", "dim_arg = [0 : i32], keep_dim = false")).max() > 2**28
     assert np.abs(drawn("abs")).max() > 2**28
     assert np.abs(drawn("relu")).max() < 2**24
+
+
+def test_quotients_of_signed_integers_are_exact_on_the_device() -> None:
+    source = source_of("div", ["6xi32", "6xi32"], "6xi32")
+    values = np.array([2**31 - 1, -(2**31) + 1, 123456789, -7, 7, 5], np.int32)
+    divisors = np.array([2, 3, 7, 2, -2, 0], np.int32)
+    expected = [2**30 - 1, -((2**31 - 1) // 3), 123456789 // 7, -3, -3, 0]
+    np.testing.assert_array_equal(golden(source, values, divisors), expected)
+    np.testing.assert_array_equal(on_device(source, values, divisors), expected)

@@ -48,6 +48,7 @@ _NOUNS: Mapping[str, str] = {
     "subtract": "difference",
     "multiply": "product",
     "divide": "quotient",
+    "div_trunc": "quotient",
     "matmul": "product",
     "linear": "projection",
     "conv2d": "convolution",

@@ -71,7 +71,8 @@ SHIFTED: dict[str, Any] = {
 @dataclass(frozen=True)
 class Row:
     """An elementwise binary op: TTIR name and meaning; where they differ from the usual the TTNN
-    name, its header, the data types that the library computes with, whether the call takes an
+    name, its header, the data types that the library computes with, the TTNN op for integers of 32
+    bits where the library has one of their own, whether the call takes an
     output data type, and whether a number may stand for the second tensor."""
 
     name: str
@@ -79,6 +80,7 @@ class Row:
     ttnn: str = ""
     header: str = BINARY_HEADER
     data_types: tuple[DataType, ...] | None = None
+    of_integers: str = ""
     dtype: bool = True
     scalar: bool = True
     commutes: bool = False
@@ -144,8 +146,10 @@ def _typed_tiles(name: str) -> TileLowering:
 
 def _quotient(a: Array, b: Array) -> Array:
     if np.issubdtype(a.dtype, np.integer):
+        # Division by zero, which the card leaves open, gives 0 as in the CPU backend.
         safe = np.where(b == 0, 1, b)
-        return np.trunc(a.astype(np.float64) / safe).astype(a.dtype)
+        found = np.trunc(a.astype(np.float64) / safe).astype(a.dtype)
+        return np.where(b == 0, 0, found).astype(a.dtype)
     return a / b
 
 
@@ -205,6 +209,7 @@ ROWS = (
         _quotient,
         "divide",
         data_types=FLOATS,
+        of_integers="div_trunc",
         dtype=False,
         domains=(None, (0.25, 4.0)),
         tile=_quotient_tiles,
@@ -357,6 +362,9 @@ def _lowering(row: Row) -> Callable[[OpBuilder, CatalogueOp], SSAValue]:
             return builder.emit(ttnn, [builder[lhs], None], result, scalar=splat)
         if row.scalar and row.commutes and (splat := _foldable(op, lhs, rhs)) is not None:
             return builder.emit(ttnn, [builder[rhs], None], result, scalar=splat)
+        if row.of_integers and data_type is declared_data_type(rhs) is DataType.INT32:
+            found = builder.broadcasting(row.of_integers, builder[lhs], builder[rhs])
+            return builder.typecast(found, result.element_type)
         if not data_type.is_float and _computes_floats(row):
             # Declared as f32, so that the fraction is cut off after the call rather than in it.
             operands = [builder.typecast(builder[value], f32) for value in op.operands]
@@ -440,3 +448,20 @@ def _output_data_type(calls: CppCalls, op: CatalogueOp) -> Argument:
 
 for _row in ROWS:
     _register(_row)
+
+
+def _truncating(calls: CppCalls, op: CatalogueOp) -> Argument:
+    """Not as floats, which lose the last bits of large integers."""
+    return Text('/*fast_and_approximate_mode=*/false, "trunc"')
+
+
+_INTEGERS = (DataType.INT32,)
+
+register(
+    TTNNDefinition(
+        "ttnn.div_trunc",
+        (OperandSpec("lhs", data_types=_INTEGERS), OperandSpec("rhs", data_types=_INTEGERS)),
+        numpy=on_inputs(_quotient),
+        cpp=cpp_call("ttnn::div", COMPOSITE_HEADER, operand_("lhs"), operand_("rhs"), _truncating),
+    )
+)

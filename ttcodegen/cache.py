@@ -32,10 +32,14 @@ def keep_file(path: Path, data: bytes) -> None:
 
 def with_checksum(data: bytes) -> bytes:
     """What `checked` gives the data of, unless it was damaged."""
-    return zlib.crc32(data).to_bytes(4, "little") + data
+    return _checksum(data) + data
 
 
 def checked(kept: bytes) -> bytes | None:
     """The data of a file of the cache; None if it is not what was written."""
     data = kept[4:]
-    return data if with_checksum(data) == kept else None
+    return data if _checksum(data) == kept[:4] else None
+
+
+def _checksum(data: bytes) -> bytes:
+    return zlib.crc32(data).to_bytes(4, "little")

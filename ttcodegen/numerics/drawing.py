@@ -31,6 +31,7 @@ from ttcodegen.dialects.datatypes import (
 )
 from ttcodegen.naming.interface import argument_names
 from ttcodegen.numerics.usage import Usage, Use, comes_from_argument, weights_of
+from ttcodegen.ops.traits import Trait
 
 Draw = Callable[[np.random.Generator, int], np.ndarray]
 """Draws a number of elements."""
@@ -49,14 +50,6 @@ _VARIANCE_NAME = re.compile(r"(^|[^a-z])(running_)?var(iance)?$")
 _INVERSE_FREQUENCY_NAME = re.compile(r"inv_?freq")
 _WIDE = 32
 """Bits of integers that are more than float32, or the matrix engine, has."""
-_SUMS = frozenset("sum cumsum".split())
-_EXACT = _SUMS | frozenset(
-    """
-    add subtract maximum minimum max min abs bitwise_and bitwise_or bitwise_xor bitwise_not
-    """.split()
-)
-"""Ops that the device computes exactly of integers of 32 bits."""
-_COMPARISONS = frozenset("eq ne lt le gt ge where".split())
 
 
 def draw_inputs(module: ModuleOp, function: FuncOp, seed: int) -> dict[str, np.ndarray]:
@@ -254,8 +247,12 @@ def _integer_range(
         return (-bound if signed else 0), bound
     # What is compared or becomes a float is a position or a count more often than not; what becomes
     # unsigned has no sign.
-    counts = any(use.as_float or use.name in _COMPARISONS or _becomes_unsigned(use) for use in uses)
+    counts = any(use.as_float or _compares(use) or _becomes_unsigned(use) for use in uses)
     return (-8, 8) if signed and uses and not counts else (0, 8)
+
+
+def _compares(use: Use) -> bool:
+    return Trait.COMPARES in use.traits or use.name == "where"
 
 
 def _exact_bound(use: Use) -> int:
@@ -265,10 +262,11 @@ def _exact_bound(use: Use) -> int:
         return 0
     result = use.op.results[0]
     element = element_of(result.type)
-    exact = use.name in _EXACT and isa(element, IntegerType) and element.width.data >= _WIDE
+    is_wide = isa(element, IntegerType) and element.width.data >= _WIDE
+    exact = Trait.EXACT_ON_INTEGERS in use.traits and is_wide
     if not exact or not all(isinstance(each.operation, ReturnOp) for each in result.uses):
         return 0
-    summands = math.prod(shape_of(use.op.operands[0].type)) if use.name in _SUMS else 2
+    summands = math.prod(shape_of(use.op.operands[0].type)) if Trait.SUMS in use.traits else 2
     return _LARGEST // max(summands, 1)
 
 

@@ -13,17 +13,16 @@ from ttcodegen.dialects.datatypes import element_of, is_boolean, normalized_data
 from ttcodegen.dialects.functions import callee_of
 from ttcodegen.dialects.operation import CatalogueOp
 from ttcodegen.ops.constant_values import splat_of
-from ttcodegen.ops.definition import TTIR, Definition, OperandSpec, TTIRDefinition, TTNNDefinition
-
-INDEX_ARITHMETIC = frozenset(
-    "add clamp_scalar clamp_tensor maximum minimum remainder subtract where".split()
+from ttcodegen.ops.definition import (
+    TTIR,
+    Definition,
+    OperandSpec,
+    TTIRDefinition,
+    TTNNDefinition,
+    traits_of,
 )
-"""Ops that frontends compute one index from another with: wrapping of negative ones, offsets."""
+from ttcodegen.ops.traits import Trait
 
-_PLACING = frozenset(
-    "to_layout to_device from_device to_memory_config composite_to_layout typecast".split()
-)
-"""Ops of TTNN that say where a tensor lies and in what type, not what is in it."""
 _NEGLIGIBLE = 0.01
 
 
@@ -40,6 +39,11 @@ class Use:
     def name(self) -> str:
         """The op without its dialect."""
         return _short_name(self.op)
+
+    @property
+    def traits(self) -> Trait:
+        """Those of the op, or of the op of TTIR that it stands for."""
+        return traits_of(_meant(self.op))
 
 
 def _short_name(op: Operation) -> str:
@@ -114,7 +118,7 @@ def _moves(use: Use) -> bool:
 
 def _is_movement(op: CatalogueOp) -> bool:
     meant = _meant(op)
-    if _short_name(op) in _PLACING:
+    if traits_of(op.definition) & Trait.PLACES:
         return True
     return isinstance(meant, TTIRDefinition) and meant.moves
 
@@ -141,7 +145,7 @@ def weights_of(op: CatalogueOp) -> list[SSAValue]:
 
 
 def _shifts_index(use: Use) -> bool:
-    return use.name in INDEX_ARITHMETIC and use.spec.name != "condition"
+    return Trait.INDEX_ARITHMETIC in use.traits and use.spec.name != "condition"
 
 
 def depends_on_floats(module: ModuleOp, function: FuncOp) -> list[bool]:

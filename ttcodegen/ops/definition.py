@@ -35,6 +35,7 @@ from ttcodegen.ops.cpp_calls import CppEmission
 from ttcodegen.ops.cpu_lowering import CpuLowering
 from ttcodegen.ops.op_builder import OpBuilder
 from ttcodegen.ops.tile_lowering import TileLowering
+from ttcodegen.ops.traits import Trait
 from ttcodegen.ops.work import FlopRule, no_flops, one_per_element
 
 __all__ = [
@@ -98,6 +99,9 @@ class TTIRDefinition(Definition):
     perhaps a constant or what becomes of them in another type."""
     draws: bool = False
     """The op draws random numbers, so that two equal ops are not one."""
+    traits: Trait = Trait.NONE
+    on_booleans: str | None = None
+    """The op of TTIR that this one is if operands and result are booleans."""
 
     @property
     def fills(self) -> bool:
@@ -140,6 +144,7 @@ class TTNNDefinition(Definition):
     """Equal calls give equal results, so that they can be merged, hoisted or dropped."""
     flops: FlopRule = one_per_element
     """How many operations the op takes."""
+    traits: Trait = Trait.NONE
 
     @property
     def computes(self) -> bool:
@@ -162,6 +167,20 @@ TTNN: dict[str, TTNNDefinition] = {}
 """All TTNN ops by short name."""
 
 D = TypeVar("D", bound=Definition)
+
+
+def traits_of(definition: Definition) -> Trait:
+    """What is true of an op."""
+    known = isinstance(definition, TTIRDefinition | TTNNDefinition)
+    return definition.traits if known else Trait.NONE
+
+
+def with_trait(trait: Trait) -> list[str]:
+    """The names of all TTIR ops that have a trait."""
+    import ttcodegen.ops as catalogue
+
+    catalogue.load()
+    return [definition.name for definition in TTIR.values() if trait in definition.traits]
 
 
 def register(definition: D) -> D:

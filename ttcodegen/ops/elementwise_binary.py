@@ -54,6 +54,7 @@ from ttcodegen.ops.tile_lowering import (
     binary_tiles,
     require_float,
 )
+from ttcodegen.ops.traits import COMPARISON, Trait
 
 COMPOSITE_HEADER = "ttnn/operations/eltwise/binary/binary_composite.hpp"
 FLOATS = (DataType.BFLOAT16, DataType.FLOAT32, DataType.BFLOAT8_B, DataType.BFLOAT4_B)
@@ -87,6 +88,8 @@ class Row:
     domains: tuple[tuple[float, float] | None, tuple[float, float] | None] = (None, None)
     verify: Verifier = verify_broadcast
     tile: TileLowering | None = None
+    traits: Trait = Trait.NONE
+    on_booleans: str | None = None
 
 
 def _comparison_tiles(name: str) -> TileLowering:
@@ -191,17 +194,22 @@ ROWS = (
         lambda a, b: counted(a) + counted(b),
         commutes=True,
         tile=binary_tiles("add_binary_tile", "add_unary_tile", typed="add_int_tile"),
+        traits=Trait.EXACT_ON_INTEGERS | Trait.INDEX_ARITHMETIC,
+        on_booleans="logical_or",
     ),
     Row(
         "subtract",
         lambda a, b: counted(a) - counted(b),
         tile=binary_tiles("sub_binary_tile", "sub_unary_tile", typed="sub_int_tile"),
+        traits=Trait.EXACT_ON_INTEGERS | Trait.INDEX_ARITHMETIC,
+        on_booleans="logical_xor",
     ),
     Row(
         "multiply",
         lambda a, b: a * b,
         commutes=True,
         tile=binary_tiles("mul_binary_tile", "mul_unary_tile", typed="mul_int_tile"),
+        on_booleans="logical_and",
     ),
     # What it does to integers depends on their type; some become f32, some are cut off.
     Row(
@@ -222,6 +230,7 @@ ROWS = (
         dtype=False,
         commutes=True,
         tile=binary_tiles("binary_max_tile", int32="binary_max_int32_tile"),
+        traits=Trait.EXACT_ON_INTEGERS | Trait.INDEX_ARITHMETIC,
     ),
     Row(
         "minimum",
@@ -231,6 +240,7 @@ ROWS = (
         dtype=False,
         commutes=True,
         tile=binary_tiles("binary_min_tile", int32="binary_min_int32_tile"),
+        traits=Trait.EXACT_ON_INTEGERS | Trait.INDEX_ARITHMETIC,
     ),
     Row(
         "pow",
@@ -248,6 +258,7 @@ ROWS = (
         data_types=(*FLOATS, DataType.INT32),  # unsigned integers are refused
         domains=(None, (0.5, 4.0)),
         tile=binary_tiles("remainder_binary_tile", int32="remainder_int32_tile"),
+        traits=Trait.INDEX_ARITHMETIC,
     ),
     Row(
         "atan2",
@@ -257,18 +268,19 @@ ROWS = (
         scalar=False,
         tile=binary_tiles("atan2_binary_tile"),
     ),
-    Row("eq", lambda a, b: a == b, commutes=True, tile=_comparison_tiles("eq")),
-    Row("ne", lambda a, b: a != b, commutes=True, tile=_comparison_tiles("ne")),
-    Row("lt", lambda a, b: a < b, tile=_comparison_tiles("lt")),
-    Row("le", lambda a, b: a <= b, tile=_comparison_tiles("le")),
-    Row("gt", lambda a, b: a > b, tile=_comparison_tiles("gt")),
-    Row("ge", lambda a, b: a >= b, tile=_comparison_tiles("ge")),
+    Row("eq", lambda a, b: a == b, commutes=True, tile=_comparison_tiles("eq"), traits=COMPARISON),
+    Row("ne", lambda a, b: a != b, commutes=True, tile=_comparison_tiles("ne"), traits=COMPARISON),
+    Row("lt", lambda a, b: a < b, tile=_comparison_tiles("lt"), traits=COMPARISON),
+    Row("le", lambda a, b: a <= b, tile=_comparison_tiles("le"), traits=COMPARISON),
+    Row("gt", lambda a, b: a > b, tile=_comparison_tiles("gt"), traits=COMPARISON),
+    Row("ge", lambda a, b: a >= b, tile=_comparison_tiles("ge"), traits=COMPARISON),
     Row(
         "logical_and",
         lambda a, b: np.logical_and(a, b),
         scalar=False,
         commutes=True,
         tile=_logical_tiles("mul_binary_tile"),
+        traits=Trait.TRUTH,
     ),
     Row(
         "logical_or",
@@ -276,6 +288,7 @@ ROWS = (
         scalar=False,
         commutes=True,
         tile=_logical_tiles("binary_max_tile"),
+        traits=Trait.TRUTH,
     ),
     Row(
         "logical_xor",
@@ -283,6 +296,7 @@ ROWS = (
         scalar=False,
         commutes=True,
         tile=_logical_tiles("ne_binary_tile"),
+        traits=Trait.TRUTH,
     ),
     Row(
         "bitwise_and",
@@ -291,6 +305,8 @@ ROWS = (
         scalar=False,
         tile=_typed_tiles("bitwise_and_binary_tile"),
         **BITWISE,
+        traits=Trait.EXACT_ON_INTEGERS,
+        on_booleans="logical_and",
     ),
     Row(
         "bitwise_or",
@@ -299,6 +315,8 @@ ROWS = (
         scalar=False,
         tile=_typed_tiles("bitwise_or_binary_tile"),
         **BITWISE,
+        traits=Trait.EXACT_ON_INTEGERS,
+        on_booleans="logical_or",
     ),
     Row(
         "bitwise_xor",
@@ -307,6 +325,8 @@ ROWS = (
         scalar=False,
         tile=_typed_tiles("bitwise_xor_binary_tile"),
         **BITWISE,
+        traits=Trait.EXACT_ON_INTEGERS,
+        on_booleans="logical_xor",
     ),
     Row(
         "logical_left_shift",
@@ -418,6 +438,8 @@ def _register(row: Row) -> None:
             lower=_lowering(row),
             tile=row.tile,
             cpu=cpu_call("elementwise"),
+            traits=row.traits,
+            on_booleans=row.on_booleans,
         )
     )
     attributes = [attribute("scalar", NUMBER, None)] if row.scalar else []

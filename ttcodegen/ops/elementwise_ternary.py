@@ -36,6 +36,7 @@ from ttcodegen.ops.definition import (
 from ttcodegen.ops.elementwise import same_op, verify_broadcast
 from ttcodegen.ops.op_builder import OpBuilder, broadcast_shapes
 from ttcodegen.ops.tile_lowering import Tile, TileBuilder, require_float, tile_function_with
+from ttcodegen.ops.traits import Trait
 
 # where
 
@@ -87,6 +88,7 @@ register(
         lower=_lower_where,
         tile=_where_tiles,
         cpu=cpu_call("elementwise"),
+        traits=Trait.INDEX_ARITHMETIC,
     )
 )
 
@@ -173,6 +175,7 @@ register(
             "clamp_tile", lambda op: (op.parameter("min"), op.parameter("max")), "clamp_tile_int32"
         ),
         cpu=cpu_call("elementwise", _bounds_on_cpu),
+        traits=Trait.INDEX_ARITHMETIC,
     )
 )
 
@@ -238,6 +241,7 @@ register(
         lower=same_op("clamp_tensor"),
         tile=_clamp_tiles,
         cpu=cpu_call("elementwise"),
+        traits=Trait.INDEX_ARITHMETIC,
     )
 )
 

@@ -48,6 +48,7 @@ from ttcodegen.ops.tile_lowering import (
     tile_function,
     tile_function_with,
 )
+from ttcodegen.ops.traits import Trait
 
 INTEGERS = (DataType.INT32, DataType.UINT32, DataType.UINT16)
 FLOATS = (DataType.BFLOAT16, DataType.FLOAT32, DataType.BFLOAT8_B, DataType.BFLOAT4_B)
@@ -117,6 +118,8 @@ class Row:
     verify: Verifier = verify_broadcast
     tile: TileLowering | None = None
     """The function `<name>_tile` of floats unless another is given."""
+    traits: Trait = Trait.NONE
+    on_booleans: str | None = None
 
 
 def _sign(x: Array) -> Array:
@@ -139,6 +142,7 @@ ROWS = (
         lambda x: np.abs(x),
         data_types=None,
         tile=tile_function("abs_tile", "abs_tile_int32"),
+        traits=Trait.EXACT_ON_INTEGERS | Trait.IDEMPOTENT,
     ),
     Row("acos", lambda x: np.arccos(x), domain=(-0.95, 0.95)),
     Row("asin", lambda x: np.arcsin(x), domain=(-0.95, 0.95)),
@@ -150,20 +154,22 @@ ROWS = (
         data_types=INTEGERS,
         verify=verify_bits,
         tile=bitwise_not_tile,
+        traits=Trait.EXACT_ON_INTEGERS | Trait.SELF_INVERSE,
+        on_booleans="logical_not",
     ),
     Row("cbrt", lambda x: np.cbrt(x)),
-    Row("ceil", lambda x: np.ceil(x)),
+    Row("ceil", lambda x: np.ceil(x), traits=Trait.IDEMPOTENT),
     Row("cos", lambda x: np.cos(x)),
     Row("erf", erf, tile=tile_function("erf_tile", fast_and_approx=False)),
     Row("erfc", lambda x: 1.0 - erf(x)),
     Row("exp", lambda x: np.exp(x), domain=(-4.0, 4.0)),
     Row("exp2", lambda x: np.exp2(x), domain=(-4.0, 4.0)),
     Row("expm1", lambda x: np.expm1(x), domain=(-4.0, 4.0)),
-    Row("floor", lambda x: np.floor(x)),
+    Row("floor", lambda x: np.floor(x), traits=Trait.IDEMPOTENT),
     Row("frac", lambda x: x - np.trunc(x)),
     Row("gelu", gelu, tile=tile_function("gelu_tile", fast_and_approx=False)),
     Row("hardsigmoid", lambda x: np.clip(x / 6.0 + 0.5, 0.0, 1.0)),
-    Row("isfinite", lambda x: np.isfinite(x), data_types=None),
+    Row("isfinite", lambda x: np.isfinite(x), data_types=None, traits=Trait.TRUTH),
     Row("log", lambda x: np.log(x), domain=(0.05, 4.0)),
     Row("log1p", lambda x: np.log1p(x), domain=(-0.9, 4.0)),
     # Bytes are refused.
@@ -172,6 +178,7 @@ ROWS = (
         lambda x: np.logical_not(x),
         data_types=(*INTEGERS, *FLOATS),
         tile=logical_not_tile,
+        traits=Trait.TRUTH,
     ),
     Row("mish", lambda x: x * np.tanh(softplus(x)), tile=mish_tile),
     Row(
@@ -179,23 +186,32 @@ ROWS = (
         lambda x: np.negative(counted(x)),
         data_types=None,
         tile=tile_function("negative_tile", "negative_tile_int32"),
+        traits=Trait.SELF_INVERSE,
     ),
-    Row("reciprocal", lambda x: 1.0 / x, domain=(0.25, 4.0), tile=tile_function("recip_tile")),
+    Row(
+        "reciprocal",
+        lambda x: 1.0 / x,
+        domain=(0.25, 4.0),
+        tile=tile_function("recip_tile"),
+        traits=Trait.SELF_INVERSE,
+    ),
     Row(
         "relu",
         lambda x: np.maximum(x, 0),
         data_types=None,
         tile=tile_function("relu_tile", "relu_tile_int32"),
+        traits=Trait.IDEMPOTENT,
     ),
     Row(
         "relu6",
         lambda x: np.clip(x, 0, 6),
         data_types=None,
         tile=tile_function_with("relu_max_tile", lambda _: (6.0,)),
+        traits=Trait.IDEMPOTENT,
     ),
     Row("rsqrt", lambda x: 1.0 / np.sqrt(x), domain=(0.05, 4.0)),
     Row("sigmoid", sigmoid),
-    Row("sign", _sign, data_types=None),
+    Row("sign", _sign, data_types=None, traits=Trait.IDEMPOTENT),
     Row(
         "signbit",
         lambda x: np.signbit(x),
@@ -209,7 +225,7 @@ ROWS = (
     Row("square", lambda x: np.square(x), data_types=None),
     Row("tan", lambda x: np.tan(x), domain=(-1.2, 1.2)),
     Row("tanh", lambda x: np.tanh(x)),
-    Row("trunc", lambda x: np.trunc(x)),
+    Row("trunc", lambda x: np.trunc(x), traits=Trait.IDEMPOTENT),
 )
 
 
@@ -236,6 +252,8 @@ def _register(row: Row) -> None:
             lower=same_op(ttnn),
             tile=row.tile or tile_function(f"{row.name}_tile"),
             cpu=cpu_call("elementwise"),
+            traits=row.traits,
+            on_booleans=row.on_booleans,
         )
     )
     register(

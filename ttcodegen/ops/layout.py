@@ -36,6 +36,7 @@ from ttcodegen.ops.definition import (
 from ttcodegen.ops.op_builder import OpBuilder
 from ttcodegen.ops.shape_checks import expect_shape
 from ttcodegen.ops.tile_lowering import Tile, TileBuilder
+from ttcodegen.ops.traits import Trait
 from ttcodegen.ops.work import no_flops
 
 if TYPE_CHECKING:
@@ -119,6 +120,7 @@ register(
         cpp=_cpp_typecast,
         flops=no_flops,
         rearranges=True,
+        traits=Trait.PLACES,
     )
 )
 
@@ -151,6 +153,7 @@ register(
         result_rules=(ResultRule("declared", None, placed=True),),
         flops=no_flops,
         rearranges=True,
+        traits=Trait.PLACES,
     )
 )
 
@@ -204,6 +207,7 @@ for _name, _memory, _cpp in (
             cpp=_cpp,
             flops=no_flops,
             rearranges=True,
+            traits=Trait.PLACES,
         )
     )
 

@@ -44,6 +44,7 @@ from ttcodegen.ops.elementwise import same_op
 from ttcodegen.ops.engine import cut, first_factor, in_destination, in_source, sum_along
 from ttcodegen.ops.op_builder import OpBuilder
 from ttcodegen.ops.shape_checks import expect_shape, normalized_dim
+from ttcodegen.ops.traits import Trait
 
 REDUCED = (DataType.FLOAT32, DataType.BFLOAT16, DataType.BFLOAT8_B, DataType.UINT32)
 """What sum, mean, max and min take (docs/library-rules.md)."""
@@ -248,6 +249,13 @@ _REDUCTIONS: dict[str, Callable[..., Array]] = {
     "min": _minimum,
 }
 
+_TRAITS = {
+    "sum": Trait.SUMS | Trait.EXACT_ON_INTEGERS,
+    "mean": Trait.NONE,
+    "max": Trait.EXACT_ON_INTEGERS,
+    "min": Trait.EXACT_ON_INTEGERS,
+}
+
 for _name, _function in _REDUCTIONS.items():
     _meaning = _reduce(_function)
     register(
@@ -262,6 +270,8 @@ for _name, _function in _REDUCTIONS.items():
             primitives=_reduction_primitives,
             lower=_lower_reduction,
             cpu=cpu_call("reduction", _dims_on_cpu),
+            traits=_TRAITS[_name],
+            on_booleans="reduce_or" if _name == "sum" else None,
         )
     )
     register(
@@ -337,6 +347,7 @@ register(
         primitives=_prod_primitives,
         lower=_lower_prod,
         cpu=cpu_call("reduction", _dims_on_cpu),
+        on_booleans="reduce_and",
     )
 )
 
@@ -514,6 +525,7 @@ for _name in ("cumsum", "cumprod"):
             verify=_verify_scan,
             numpy=_scan(_name),
             counts=_name == "cumsum",
+            traits=Trait.SUMS | Trait.EXACT_ON_INTEGERS if _name == "cumsum" else Trait.NONE,
             lower=same_op(_name, "dim"),
             cpu=cpu_call("reduction", dimension("dim")),
         )

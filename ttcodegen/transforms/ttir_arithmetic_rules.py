@@ -11,8 +11,9 @@ from ttcodegen.dialects.datatypes import DataType, element_of, normalized_data_t
 from ttcodegen.dialects.operation import CatalogueOp
 from ttcodegen.lazy_numpy import np
 from ttcodegen.ops.constant_values import splat_of
-from ttcodegen.ops.definition import TTIR, TTIRDefinition
+from ttcodegen.ops.definition import TTIR, TTIRDefinition, traits_of, with_trait
 from ttcodegen.ops.elementwise import verify_broadcast
+from ttcodegen.ops.traits import Trait
 from ttcodegen.transforms.evaluation import evaluate, rounded
 from ttcodegen.transforms.rewriting import PatternSet, Rewriter
 from ttcodegen.transforms.ttir_patterns import (
@@ -43,15 +44,7 @@ _LOSSLESS: dict[DataType, frozenset[DataType]] = {
 }
 """Which data types hold every value of another one."""
 
-_TRUTHS = frozenset(
-    f"ttir.{name}"
-    for name in ("eq", "ne", "lt", "le", "gt", "ge", "logical_and", "logical_or", "logical_xor")
-) | {"ttir.logical_not", "ttir.isfinite"}
 _PRODUCTS = ("ttir.matmul", "ttir.linear")
-_SELF_INVERSE = ("ttir.neg", "ttir.reciprocal", "ttir.bitwise_not")
-_IDEMPOTENT = tuple(
-    f"ttir.{name}" for name in ("abs", "relu", "relu6", "sign", "ceil", "floor", "trunc", "round")
-)
 
 
 def is_truth(value: SSAValue) -> bool:
@@ -59,7 +52,7 @@ def is_truth(value: SSAValue) -> bool:
     owner = value.owner
     if not isinstance(owner, CatalogueOp):
         return splat_of(value) in (0, 1)
-    return owner.name in _TRUTHS or splat_of(value) in (0, 1)
+    return Trait.TRUTH in traits_of(owner.definition) or splat_of(value) in (0, 1)
 
 
 def is_lossless(source: Attribute, target: Attribute) -> bool:
@@ -146,7 +139,7 @@ def expand_power(rewriter: Rewriter, op: CatalogueOp) -> SSAValue | None:
     return _POWERS[splat](rewriter, base)
 
 
-@ARITHMETIC.on(*_SELF_INVERSE)
+@ARITHMETIC.on(*with_trait(Trait.SELF_INVERSE))
 def cancel_inverse(rewriter: Rewriter, op: CatalogueOp) -> SSAValue | None:
     """An op applied twice that is its own inverse."""
     producer = rewriter.defining(op.operands[0], op.name)
@@ -155,7 +148,7 @@ def cancel_inverse(rewriter: Rewriter, op: CatalogueOp) -> SSAValue | None:
     return producer.operands[0]
 
 
-@ARITHMETIC.on(*_IDEMPOTENT)
+@ARITHMETIC.on(*with_trait(Trait.IDEMPOTENT))
 def drop_repetition(rewriter: Rewriter, op: CatalogueOp) -> SSAValue | None:
     """An op applied twice that does nothing the second time."""
     producer = rewriter.defining(op.operands[0], op.name)

@@ -8,7 +8,6 @@ integers mean (`ttir_narrow_integers`).
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, cast
 
@@ -56,19 +55,6 @@ from ttcodegen.transforms.ttir_narrow_integers import concerns_narrow_bits, expr
 
 if TYPE_CHECKING:
     import numpy
-
-_ON_BOOLEANS: Mapping[str, str] = {
-    "ttir.add": "logical_or",
-    "ttir.subtract": "logical_xor",
-    "ttir.multiply": "logical_and",
-    "ttir.bitwise_and": "logical_and",
-    "ttir.bitwise_or": "logical_or",
-    "ttir.bitwise_xor": "logical_xor",
-    "ttir.bitwise_not": "logical_not",
-    "ttir.sum": "reduce_or",
-    "ttir.prod": "reduce_and",
-}
-"""What ops of the two-element field mean when their result is a boolean."""
 
 
 @dataclass(frozen=True)
@@ -147,10 +133,14 @@ def _refuse(diagnostics: Diagnostics, place: Operation, what: str, type_: Attrib
 
 
 def _concerns_booleans(op: CatalogueOp) -> bool:
-    known = op.name in _ON_BOOLEANS or _counts(op)
+    known = _on_booleans(op) is not None or _counts(op)
     if not known and op.name not in ("ttir.typecast", "ttir.pad"):
         return False
     return is_boolean(op.result_type.element_type)
+
+
+def _on_booleans(op: CatalogueOp) -> str | None:
+    return op.definition.on_booleans if isinstance(op.definition, TTIRDefinition) else None
 
 
 def _counts(op: CatalogueOp) -> bool:
@@ -170,7 +160,8 @@ def _express_booleans(rewriter: Rewriter, op: CatalogueOp) -> Replacement | None
         if not all(is_boolean(element_of(operand.type)) for operand in op.operands):
             return None
         parameters = {spec.name: op.parameter(spec.name) for spec in op.definition.attributes}
-        name = _ON_BOOLEANS[op.name]
+        name = _on_booleans(op)
+        assert name is not None
         return rewriter.emit(name, list(op.operands), op.result_type, **parameters)
     source = op.operands[0]
     return source if is_boolean(element_of(source.type)) else _nonzero(rewriter, source, op)

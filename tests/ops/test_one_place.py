@@ -1,0 +1,94 @@
+"""One op, one place: what is true of an op is in the catalogue, not in sets of names."""
+
+from __future__ import annotations
+
+import ast
+from collections import Counter
+from pathlib import Path
+
+import pytest
+
+from ttcodegen.ops.context import load_dialects
+from ttcodegen.ops.definition import TTIR, TTNN
+
+PACKAGE = Path(__file__).parents[2] / "ttcodegen"
+OTHER_NAMES = ("ops", "frontends", "emitc", "parsing", "dialects/ttkernel", "rt", "runtime")
+"""Folders with the catalogue itself, and with other names: of source dialects, of C++ operators, of
+functions on tiles, of Python functions, of ways to make inputs."""
+KNOWN = {
+    "compat/ttnn_modules.py": 2,
+    "conversions/layers.py": 1,
+    "conversions/ttir_to_ttmetal/index_maps.py": 1,
+    "conversions/ttir_to_ttmetal/movement_programs.py": 1,
+    "conversions/ttir_to_ttmetal/reductions.py": 1,
+    "dialects/arithmetic.py": 1,
+    "naming/functions.py": 4,
+    "naming/values.py": 6,
+    "optimizer/cost.py": 14,
+    "optimizer/dense_rows.py": 1,
+    "optimizer/search.py": 1,
+    "optimizer/ways.py": 1,
+    "transforms/ttir_empty_rules.py": 1,
+    "transforms/ttir_erase_inverse.py": 2,
+    "transforms/ttir_fusing_activations.py": 1,
+    "transforms/ttir_fusing_attention.py": 2,
+}
+"""What there is: measured costs of calls, words for names, and patterns. The numbers only go down;
+what is true of an op is a trait (`ttcodegen.ops.traits`) or a field of its definition."""
+FEW = 3
+
+
+def texts(node: ast.AST) -> list[str | None]:
+    """The elements of a collection of texts; None for one that is no text."""
+    match node:
+        case ast.Set(elements) | ast.List(elements) | ast.Tuple(elements):
+            return [e.value if isinstance(e, ast.Constant) else None for e in elements]  # type: ignore[misc]
+        case ast.Dict(keys):
+            return [e.value if isinstance(e, ast.Constant) else None for e in keys]  # type: ignore[misc]
+        case ast.Call(ast.Attribute(ast.Constant(str() as text), "split"), []):
+            return list(text.split())
+        case _:
+            return []
+
+
+def stray_sets(source: str) -> int:
+    """How many collections in a source file are mostly names of ops, three or more."""
+    names = {*TTIR, *TTNN}
+    found = 0
+    for node in ast.walk(ast.parse(source)):
+        elements = texts(node)
+        ops = [
+            text
+            for text in elements
+            if isinstance(text, str) and text.removeprefix("ttir.").removeprefix("ttnn.") in names
+        ]
+        found += len(ops) >= FEW and 2 * len(ops) > len(elements)
+    return found
+
+
+@pytest.fixture(autouse=True, scope="module")
+def catalogue() -> None:
+    """Loads the catalogue."""
+    load_dialects()
+
+
+@pytest.mark.parametrize(
+    ("source", "count"),
+    [
+        ('x = frozenset("relu gelu silu".split())', 1),
+        ('x = {"ttir.add": 1, "ttir.subtract": 2, "ttir.multiply": 3}', 1),
+        ('x = ("ttnn.sum", "ttnn.max", "width", "height", "depth")', 0),
+        ('x = ["relu", "gelu"]', 0),
+    ],
+)
+def test_sets_of_ops_are_found(source: str, count: int) -> None:
+    assert stray_sets(source) == count
+
+
+def test_there_are_no_new_sets_of_ops() -> None:
+    found: Counter[str] = Counter()
+    for path in PACKAGE.rglob("*.py"):
+        name = path.relative_to(PACKAGE).as_posix()
+        if not name.startswith(OTHER_NAMES):
+            found[name] = stray_sets(path.read_text("utf-8"))
+    assert {name: count for name, count in found.items() if count} == KNOWN

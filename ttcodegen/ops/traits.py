@@ -1,0 +1,30 @@
+"""Traits: facts about an op that passes and other readers of the catalogue ask for."""
+
+from __future__ import annotations
+
+from enum import Flag, auto
+
+
+class Trait(Flag):
+    """What is true of an op; an op may have several traits."""
+
+    NONE = 0
+    COMPARES = auto()
+    """The op compares its operands."""
+    TRUTH = auto()
+    """All elements of the result are 0 or 1."""
+    SELF_INVERSE = auto()
+    """Applied twice, the op gives its operand."""
+    IDEMPOTENT = auto()
+    """Applied twice, the op gives what it gives once."""
+    SUMS = auto()
+    """An element of the result is a sum of elements of the operand."""
+    EXACT_ON_INTEGERS = auto()
+    """The device computes the op exactly on integers of 32 bits."""
+    INDEX_ARITHMETIC = auto()
+    """Frontends compute one index from another with the op: wrapping of negative ones, offsets."""
+    PLACES = auto()
+    """The op says where a tensor lies and in what type, not what is in it."""
+
+
+COMPARISON = Trait.COMPARES | Trait.TRUTH

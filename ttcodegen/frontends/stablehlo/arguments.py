@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
-from xdsl.dialects.builtin import ArrayAttr, DictionaryAttr, StringAttr
+from xdsl.dialects.builtin import ArrayAttr, DictionaryAttr, IntegerAttr, StringAttr
 from xdsl.dialects.func import FuncOp
 from xdsl.ir import Attribute, SSAValue
 
@@ -42,6 +42,15 @@ def argument_attributes(
                 found[_KIND] = ArgumentTypeAttr(ArgumentType.PARAMETER)
         made.append(DictionaryAttr(found))
     return made
+
+
+def donated_arguments(source: FuncOp) -> Iterator[int]:
+    """The places of arguments whose memory jax's caller gives up (`donate_argnums`)."""
+    for index in range(len(source.body.block.args)):
+        given = _dictionary(source.arg_attrs, index)
+        donor = given.get("jax.buffer_donor")
+        if "tf.aliasing_output" in given or (isinstance(donor, IntegerAttr) and donor.value.data):
+            yield index
 
 
 def _kind(text: str) -> Attribute | None:

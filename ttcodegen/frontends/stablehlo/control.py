@@ -93,7 +93,12 @@ def _case(conversion: Conversion, op: StableHLOOp) -> list[Value]:
 
 
 def _branch(conversion: Conversion, block: Block) -> list[Value]:
-    return conversion.run(block, [])
+    """What a branch gives that may not be the one taken: it writes nothing where it lies."""
+    donated, conversion.donated = conversion.donated, set()
+    try:
+        return conversion.run(block, [])
+    finally:
+        conversion.donated = donated
 
 
 def _chosen(conversion: Conversion, predicate: SSAValue, first: Value, second: Value) -> Value:

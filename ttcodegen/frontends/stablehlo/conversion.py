@@ -33,7 +33,11 @@ from ttcodegen.diagnostics import (
 from ttcodegen.dialects.constants import constant_array, elements
 from ttcodegen.dialects.datatypes import element_of, numpy_name, shape_of, tensor_type
 from ttcodegen.dialects.operation import CatalogueOp, operation_name
-from ttcodegen.frontends.stablehlo.arguments import argument_attributes, result_attributes
+from ttcodegen.frontends.stablehlo.arguments import (
+    argument_attributes,
+    donated_arguments,
+    result_attributes,
+)
 from ttcodegen.frontends.stablehlo.dialect import StableHLOOp, part_element
 from ttcodegen.frontends.stablehlo.names import (
     is_meaningful,
@@ -86,6 +90,8 @@ class Conversion:
         default_factory=dict[SSAValue, dict[str, str]]
     )
     """What the program says of its arguments while it runs: attributes by name."""
+    donated: set[SSAValue] = field(default_factory=set[SSAValue])
+    """Arguments whose memory the caller gives up: results may be written there."""
     _values: dict[SSAValue, Value] = field(default_factory=dict[SSAValue, Value])
     _known: dict[SSAValue, Array | None] = field(default_factory=dict[SSAValue, Array | None])
     _calls: list[str] = field(default_factory=list[str])
@@ -116,6 +122,7 @@ class Conversion:
         body = source.body.block
         self._block = Block(arg_types=[real_type(argument.type) for argument in body.args])
         self._known.clear()
+        self.donated = {self._block.args[index] for index in donated_arguments(source)}
         arguments: list[Value] = []
         for old, new in zip(body.args, self._block.args, strict=True):
             new.name_hint = old.name_hint
@@ -308,6 +315,11 @@ class Conversion:
         if found is None and not is_token(value.type):
             raise Refused
         return found
+
+    def is_only_read(self, value: SSAValue) -> bool:
+        """Whether nothing has read an argument of TTIR yet, and one operation will."""
+        aliases = [source for source, made in self._values.items() if made is value]
+        return not value.uses and all(len(tuple(alias.uses)) <= 1 for alias in aliases)
 
     def values(self, op: Operation) -> list[Value]:
         """What the operands of an operation became."""

@@ -18,6 +18,7 @@ from ttcodegen.dialects.datatypes import (
     tensor_type,
 )
 from ttcodegen.frontends.stablehlo import complex_numbers
+from ttcodegen.frontends.stablehlo.caches import cached
 from ttcodegen.frontends.stablehlo.conversion import (
     Complex,
     Conversion,
@@ -275,6 +276,8 @@ def _dynamic_update_slice(
     starts = _single_starts(conversion, values[2:], len(shape))
     found = _clamped_starts(conversion, starts, shape, sizes)
     if 0 in sizes:
+        return value
+    if cached(conversion, value, update, found):
         return value
     known = [start for start in found if isinstance(start, int)]
     if len(known) == len(found):

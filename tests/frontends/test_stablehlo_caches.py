@@ -61,7 +61,7 @@ def test_one_position(attribute: str, place: int) -> None:
     cache, row = drawn(2, 4, 64, 32), drawn(2, 4, 1, 32)
     expected = cache.copy()
     expected[:, :, place] = row[:, :, 0]
-    new, total = run(text, cache.copy(), row, np.int32(place))
+    new, total = run(text, cache.copy(), row, np.array(place, np.int32))
     np.testing.assert_array_equal(new, expected)
     np.testing.assert_allclose(total, expected.sum(2), rtol=1e-4, atol=1e-4)
     assert counts(text)["update_cache"] == (1 if attribute else 0)
@@ -79,7 +79,7 @@ def test_the_first_positions(attribute: str) -> None:
 def test_a_cache_that_is_read_again_is_kept() -> None:
     text = READ_AGAIN.replace("ATTRIBUTE", DONATED[0])
     cache, row = drawn(2, 4, 64, 32), drawn(2, 4, 1, 32)
-    new, total = run(text, cache.copy(), row, np.int32(7))
+    new, total = run(text, cache.copy(), row, np.array(7, np.int32))
     np.testing.assert_allclose(total, cache.sum(2), rtol=1e-4, atol=1e-4)
     np.testing.assert_array_equal(new[:, :, 7], row[:, :, 0])
     assert counts(text)["update_cache"] == 0
@@ -103,7 +103,7 @@ def test_a_branch_that_is_not_taken_writes_nothing(taken: int) -> None:
       return %new : tensor<1x4x64x32xf32>
     }"""
     cache, rows = drawn(1, 4, 64, 32), drawn(1, 4, 32, 32)
-    (new,) = run(text, cache.copy(), rows, np.int32(taken))
+    (new,) = run(text, cache.copy(), rows, np.array(taken, np.int32))
     filled = np.concatenate([rows, cache[:, :, 32:]], 2)
     np.testing.assert_array_equal(new, filled if taken else np.full_like(cache, 2))
     assert counts(text)["fill_cache"] == 0
@@ -111,7 +111,7 @@ def test_a_branch_that_is_not_taken_writes_nothing(taken: int) -> None:
 
 @pytest.mark.slow
 def test_the_program_writes_where_the_cache_lies(tmp_path: Path) -> None:
-    from ttcodegen.cli import main
+    from ttcodegen.cli.ttcodegen import main
 
     source = tmp_path / "step.mlir"
     source.write_text(STEP.replace("ATTRIBUTE", DONATED[0]))

@@ -16,10 +16,13 @@ import pytest
 
 from scripts.kernel_check import KernelCheck
 from scripts.kernel_check_toolchain import ToolchainError, device_headers, find_clang
-from scripts.link_check import LinkCheckError, wheel_libraries
+from scripts.link_check import LinkCheckError, wheel_file, wheel_libraries
+from scripts.ttnn_environment import NoEnvironment
+from scripts.ttnn_environment import ttnn_python as environment_python
 from ttcodegen.cli.ttcodegen import main
 from ttcodegen.project.cpu_backend import CPUBackend, ensure_cpu_backend
 from ttcodegen.project.toolchain import Toolchain, find_toolchain
+from ttcodegen.rt.commands.validate import VARIABLE as TTNN_PYTHON
 
 ROOT = Path(__file__).resolve().parent.parent
 
@@ -93,6 +96,22 @@ def ttnn_libraries() -> Path:
         if os.environ.get("CI"):
             raise
         pytest.skip(f"the ttnn wheel cannot be had: {error}")
+
+
+@pytest.fixture(scope="session")
+def ttnn_python() -> str:
+    """A Python with the released package of ttnn: $TTCODEGEN_TTNN_PYTHON, or an environment that is
+    made for it."""
+    if named := os.environ.get(TTNN_PYTHON):
+        return named
+    wheels = ROOT / "build" / "wheels"
+    try:
+        with _locked(wheels / "lock"):
+            wheel = wheel_file(wheels)
+        with _locked(ROOT / "build" / "ttnn-python.lock"):
+            return str(environment_python(ROOT / "build" / "ttnn-python", wheel))
+    except (LinkCheckError, NoEnvironment) as error:
+        pytest.skip(f"there is no Python with ttnn: {error}")
 
 
 @pytest.fixture(scope="session")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import sys
 from pathlib import Path
 from typing import Any
@@ -11,6 +10,7 @@ import pytest
 
 from tests.optimizer.modules import CHAIN, CONVOLUTION, PADDED, PROJECTIONS, compiled, entry
 from ttcodegen.cli.rt import main
+from ttcodegen.cli.ttcodegen import main as ttcodegen
 from ttcodegen.rt.commands.validate import VARIABLE
 from ttcodegen.rt.judging.mocked_device import compile_nothing, executable
 from ttcodegen.rt.judging.python_calls import steps
@@ -21,6 +21,21 @@ MODULES = {
     "projections": PROJECTIONS,
     "convolution": CONVOLUTION,
 }
+
+ROOT = Path(__file__).parents[2]
+EXAMPLES = ("digits", "cnn", "transformer")
+MODELS = (
+    *("jax_block", "jax_decoder", "jax_llama", "jax_resnet18", "torch_block", "torch_cnn"),
+    *("torch_decoder", "torch_mobilenet", "torch_resnet18", "torch_vit"),
+)
+PROGRAMS = [
+    *(ROOT / "examples" / name / f"{name}.mlir" for name in EXAMPLES),
+    *(
+        path
+        for name in MODELS
+        for path in sorted((ROOT / "tests" / "frontends" / "modules").glob(f"{name}.bf16.*.mlir"))
+    ),
+]
 
 
 def calls(text: str, level: int) -> dict[str, dict[str, Any]]:
@@ -75,11 +90,19 @@ def test_a_python_without_the_package_is_told(
 @pytest.mark.parametrize("level", [0, 1, 2])
 @pytest.mark.parametrize("text", MODULES.values(), ids=MODULES)
 def test_the_library_takes_what_the_levels_make(
-    text: str, level: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    text: str, level: int, ttnn_python: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    if VARIABLE not in os.environ:
-        pytest.skip(f"needs a Python with the package ttnn 0.70.1: name it in {VARIABLE}")
     monkeypatch.chdir(tmp_path)
     program = tmp_path / "model.ttnn"
     program.write_bytes(compiled(text, level).flatbuffer)
-    assert main(["validate", str(program)]) == 0
+    assert main(["validate", str(program), "--python", ttnn_python]) == 0
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("path", PROGRAMS, ids=[path.stem for path in PROGRAMS])
+def test_the_library_takes_what_models_become(
+    path: Path, ttnn_python: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert ttcodegen([str(path), "-o", "out", "--optimize", "2", "-q"]) == 0
+    assert main(["validate", "out/model.ttnn", "--python", ttnn_python]) == 0

@@ -7,6 +7,9 @@ from ttcodegen.compilation import CompiledModule, CompileOptions, compile_module
 from ttcodegen.diagnostics import Source
 from ttcodegen.flatbuffer.program import Program
 from ttcodegen.flatbuffer.reader import read_ttnn
+from ttcodegen.optimizer.calls import call_in_file
+from ttcodegen.optimizer.cost import CostModel
+from ttcodegen.systems.description import default_system
 
 _INPUT = "ttcore.argument_type = #ttcore.argument_type<input>"
 _WEIGHT = "ttcore.argument_type = #ttcore.argument_type<parameter>"
@@ -98,3 +101,29 @@ def names(program: Program) -> list[str]:
     """The ops of a program that are no deallocations, without their dialect."""
     short = [operation.name.partition(".")[2] for operation in program.operations]
     return [name for name in short if name not in ("deallocate", "load_cached")]
+
+
+def seconds(module: CompiledModule) -> float:
+    """The estimated time of the program that is called."""
+    program, model = entry(module), CostModel(default_system("wormhole_b0").chip)
+    calls = [call_in_file(program, op) for op in program.operations if op.callee is None]
+    return sum(model.cost(call).seconds for call in calls)
+
+
+def most_l1(module: CompiledModule) -> int:
+    """Bytes of each L1 that tensors and circular buffers take at most, while the program runs."""
+    model = CostModel(default_system("wormhole_b0").chip)
+    program = entry(module)
+    live: set[int] = set()
+    most = 0
+    for operation in program.operations:
+        if operation.name == "ttnn.deallocate":
+            live.discard(operation.operands[0])
+            continue
+        live.update(operation.results)
+        placements = [program.tensors[tensor].type.placement for tensor in live]
+        used = sum(model.bank_bytes(placement) for placement in placements)
+        if operation.callee is None:
+            used += model.cost(call_in_file(program, operation)).circular_buffers
+        most = max(most, used)
+    return most

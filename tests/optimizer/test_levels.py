@@ -15,7 +15,9 @@ from tests.optimizer.modules import (
     PROJECTIONS,
     compiled,
     entry,
+    most_l1,
     names,
+    seconds,
 )
 from tests.random_programs.checking import (
     failures_built_together,
@@ -27,7 +29,6 @@ from tests.random_programs.checking import (
 from ttcodegen.compilation import CompiledModule, CompileOptions, compile_module
 from ttcodegen.diagnostics import Source
 from ttcodegen.numerics.drawing import draw_inputs
-from ttcodegen.optimizer.calls import call_in_file
 from ttcodegen.optimizer.cost import CostModel
 from ttcodegen.parsing import parse_module
 from ttcodegen.project.checking import run_in_numpy
@@ -42,13 +43,6 @@ MODULES = {
     "projections": PROJECTIONS,
     "convolution": CONVOLUTION,
 }
-
-
-def seconds(module: CompiledModule) -> float:
-    """The estimated time of the program that is called."""
-    program, model = entry(module), CostModel(default_system("wormhole_b0").chip)
-    calls = [call_in_file(program, op) for op in program.operations if op.callee is None]
-    return sum(model.cost(call).seconds for call in calls)
 
 
 def outputs(text: str, level: int) -> list[list[np.ndarray]]:
@@ -150,20 +144,10 @@ def test_activations_become_part_of_convolutions() -> None:
     assert "UnaryOpType::RELU" in module.files["src/tuning.hpp"]
 
 
-def test_peak_of_l1_is_below_its_size() -> None:
+@pytest.mark.parametrize("text", MODULES.values(), ids=MODULES)
+def test_peak_of_l1_is_below_its_size(text: str) -> None:
     model = CostModel(default_system("wormhole_b0").chip)
-    program = entry(compiled(CHAIN, 2))
-    live: set[int] = set()
-    for operation in program.operations:
-        if operation.name == "ttnn.deallocate":
-            live.discard(operation.operands[0])
-            continue
-        live.update(operation.results)
-        placements = [program.tensors[tensor].type.placement for tensor in live]
-        used = sum(model.bank_bytes(placement) for placement in placements)
-        if operation.callee is None:
-            used += model.cost(call_in_file(program, operation)).circular_buffers
-        assert used <= model.speed.usable_l1
+    assert 0 < most_l1(compiled(text, 2)) <= model.speed.usable_l1
 
 
 WIDE = """

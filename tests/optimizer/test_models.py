@@ -1,0 +1,30 @@
+"""What level 2 makes of models: less time, by the model of cost, and no core out of memory."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.optimizer.modules import compiled, most_l1, seconds
+from ttcodegen.optimizer.cost import CostModel
+from ttcodegen.systems.description import default_system
+
+LAYERS = "models__single_blocks_and_layers__"
+SPEEDUPS = {
+    f"{LAYERS}llama_3_2_1b_decode_layer": 2.9,
+    f"{LAYERS}llama_3_2_1b_prefill_layer": 2.1,
+    "models__resnet_hf": 3.3,
+    f"{LAYERS}bert_encoder_layer": 2.4,
+    "models__yolo_v8": 2.4,
+}
+"""How many times faster than level 0 each has to be, by the estimates: no less than it was."""
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", SPEEDUPS)
+def test_models_take_less_time_and_fit_into_l1(name: str, corpus: Path) -> None:
+    text = (corpus / f"{name}.mlir").read_text()
+    optimized = compiled(text, 2)
+    assert seconds(compiled(text, 0)) >= SPEEDUPS[name] * seconds(optimized)
+    assert most_l1(optimized) <= CostModel(default_system("wormhole_b0").chip).speed.usable_l1

@@ -82,12 +82,21 @@ def _numbers(attribute: Attribute) -> list[Any]:
             raise TypeError
 
 
-def elements_of(array: DenseArrayBase[Any]) -> Sequence[Any]:
-    """The elements of `array<i32: ...>` and the like; few arrays are different."""
-    type_, data = array.elt_type, array.data.data
-    if isinstance(type_, IntegerType) and type_.signedness.data is Signedness.SIGNLESS:
-        return _unpacked(type_.width.data, data)
-    return tuple(type_.iter_unpack(data))
+def elements_of(array: Attribute) -> Sequence[Any]:
+    """The elements of `array<i32: ...>` and the like; few arrays are different.
+
+    Raises:
+        TypeError: for another attribute.
+    """
+    match array:
+        case DenseArrayBase(elt_type=IntegerType(width=width, signedness=signedness)):
+            if signedness.data is Signedness.SIGNLESS:
+                return _unpacked(width.data, array.data.data)
+            return tuple(array.elt_type.iter_unpack(array.data.data))
+        case DenseArrayBase():
+            return tuple(array.elt_type.iter_unpack(array.data.data))
+        case _:
+            raise TypeError
 
 
 @lru_cache(maxsize=1 << 14)
@@ -96,9 +105,11 @@ def _unpacked(width: int, data: bytes) -> tuple[int, ...]:
 
 
 def _integers(attribute: Attribute) -> list[int]:
-    if isinstance(attribute, DenseArrayBase) and isinstance(attribute.elt_type, IntegerType):
-        return list(elements_of(attribute))
-    values = _numbers(attribute)
+    match attribute:
+        case DenseArrayBase(elt_type=IntegerType()):
+            return list(elements_of(attribute))
+        case _:
+            values = _numbers(attribute)
     if any([not isinstance(value, int) for value in values]):
         raise TypeError
     return values

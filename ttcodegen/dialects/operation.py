@@ -319,9 +319,11 @@ class CatalogueOp(Operation):
         """Where the operands of each operand of the definition begin, and how many there are."""
         sizes = self.properties.get(_SEGMENT_SIZES) or self.attributes.get(_SEGMENT_SIZES)
         count = len(self._operands)
-        if sizes is None or not isinstance(sizes, DenseArrayBase):
-            return self.definition.places(count)
-        return self.definition.places(count, tuple([int(n) for n in elements_of(sizes)]))
+        match sizes:
+            case DenseArrayBase():
+                return self.definition.places(count, tuple([int(n) for n in elements_of(sizes)]))
+            case _:
+                return self.definition.places(count)
 
     def operand_groups(self) -> dict[str, list[SSAValue]]:
         """The operands by the names of the definition; an absent optional is an empty list."""

@@ -11,7 +11,7 @@ from xdsl.ir import BlockArgument, Operation, SSAValue
 
 from ttcodegen.dialects.datatypes import element_of, is_boolean, normalized_data_type
 from ttcodegen.dialects.functions import callee_of
-from ttcodegen.dialects.operation import CatalogueOp
+from ttcodegen.dialects.operation import CatalogueOp, Required
 from ttcodegen.ops.constant_values import splat_of
 from ttcodegen.ops.definition import (
     TTIR,
@@ -106,8 +106,14 @@ def _spec_of(op: CatalogueOp, index: int) -> OperandSpec:
 
 
 def _meant(op: CatalogueOp) -> Definition:
-    """The op of TTIR of that name; the op itself if there is none."""
-    return TTIR.get(_short_name(op)) or op.definition
+    """The op of TTIR of that name; the op itself if there is none, or if that one is another op,
+    which has to be told what the call is not told."""
+    meant = TTIR.get(_short_name(op))
+    if meant is None:
+        return op.definition
+    known = {spec.name for spec in op.definition.attributes}
+    needed = {spec.name for spec in meant.attributes if spec.default is Required.REQUIRED}
+    return meant if needed <= known else op.definition
 
 
 def _moves(use: Use) -> bool:

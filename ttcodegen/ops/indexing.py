@@ -155,7 +155,12 @@ register(
         "ttnn.gather",
         (
             OperandSpec("input", data_types=GATHERED),
-            OperandSpec("index", data_types=(DataType.UINT32,)),
+            OperandSpec(
+                "index",
+                data_types=(DataType.UINT32,),
+                input_kind="index",
+                places=lambda op: op.shape("input")[op.parameter("dim")],
+            ),
         ),
         (_DIM,),
         numpy=_gather,

@@ -7,13 +7,13 @@ from collections.abc import Sequence
 from ttcodegen.dialects.operation import CatalogueOp
 from ttcodegen.dialects.placement import TensorPlacement
 from ttcodegen.dialects.program_configs import ProgramConfig
-from ttcodegen.optimizer.call_names import CallNames
 from ttcodegen.optimizer.calls import call_of
 from ttcodegen.optimizer.cost import CostModel
+from ttcodegen.optimizer.overrides import FunctionOverrides
 from ttcodegen.optimizer.search import Decision
 from ttcodegen.optimizer.ways import Way
 
-HEADINGS = ("call", "op", "result", "program", "us", "bound", "L1 KiB", "next best")
+HEADINGS = ("call", "op", "result", "program", "us", "bound", "L1 KiB", "why", "next best")
 
 
 def placement_text(placement: TensorPlacement) -> str:
@@ -35,10 +35,20 @@ def _program(way: Way) -> str:
     return name.removeprefix("MatmulMultiCore") or name
 
 
-def table(decisions: Sequence[Decision], names: CallNames, model: CostModel) -> str:
+def reason(decision: Decision, overridden: bool) -> str:
+    """Why a call is made so."""
+    if overridden:
+        return "override"
+    if decision.next_best is None:
+        return "only way"
+    # The search looks at what follows: a layout that costs more here may save more there.
+    return "cheapest" if decision.seconds <= decision.next_best[0] else "saves later"
+
+
+def table(decisions: Sequence[Decision], overrides: FunctionOverrides, model: CostModel) -> str:
     """A row for each call that runs on the device, and the sum of their times."""
     rows: list[tuple[str, ...]] = [HEADINGS]
-    total = 0.0
+    total, names = 0.0, overrides.names
     for decision in decisions:
         op = decision.op
         total += decision.seconds
@@ -59,6 +69,7 @@ def table(decisions: Sequence[Decision], names: CallNames, model: CostModel) -> 
                 f"{decision.seconds * 1e6:.1f}",
                 bound,
                 f"{decision.l1_bytes / 1024:.0f}",
+                reason(decision, overrides[op] is not None),
                 other,
             )
         )

@@ -75,7 +75,7 @@ class Optimize(ModulePass):
             taken.append((names, decisions))
             _Writer(function).write(decisions)
             if self.record:
-                told.append(f"{names.function}\n{table(decisions, names, model)}")
+                told.append(f"{names.function}\n{table(decisions, overrides, model)}")
         if self.record:
             op.attributes[DECISIONS] = StringAttr(written(taken))
             op.attributes[EXPLANATION] = StringAttr("\n".join(told))

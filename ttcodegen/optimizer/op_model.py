@@ -1,0 +1,110 @@
+"""What one op takes, for those who choose layouts themselves.
+
+The interface of op models that tt-mlir's compilers ask, `getOpConstraints` and `getOpRuntime`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from ttcodegen.diagnostics import CompileError, Source
+from ttcodegen.dialects.operation import CatalogueOp
+from ttcodegen.dialects.placement import TensorPlacement
+from ttcodegen.optimizer.calls import LibraryCall, call_of
+from ttcodegen.optimizer.cost import CostModel
+from ttcodegen.optimizer.optimize import placed_calls
+from ttcodegen.optimizer.ways import Ways
+from ttcodegen.systems.description import DEFAULT_ARCHITECTURE, default_system
+
+
+@dataclass(frozen=True)
+class OpConstraints:
+    """What a call needs. Bytes are those of each L1."""
+
+    circular_buffers: int
+    """Of its programs."""
+    tensors: int
+    """Of its operands and results."""
+    output_bytes: int
+    """Of its results alone."""
+    output: TensorPlacement | None
+    """Where its first result lies; None if it has none."""
+
+
+def ops_of(text: str) -> list[CatalogueOp]:
+    """The ops of a module of TTNN, in their order.
+
+    Raises:
+        CompileError: if the text is no module.
+    """
+    from ttcodegen.parsing import parse_module
+
+    module = parse_module(Source("module", text))
+    return [op for op in module.walk() if isinstance(op, CatalogueOp)]
+
+
+def op_constraints(
+    op: CatalogueOp,
+    inputs: Sequence[TensorPlacement] | None = None,
+    output: TensorPlacement | None = None,
+    arch: str = DEFAULT_ARCHITECTURE,
+) -> OpConstraints:
+    """What an op needs with operands and a result that lie so; as its types say by default.
+
+    Raises:
+        CompileError: if the library makes no such call, or it does not fit into L1.
+    """
+    model = CostModel(default_system(arch).chip)
+    call = _call(op, model, inputs, output)
+    cost = model.cost(call)
+    if cost.l1_bytes > model.speed.usable_l1:
+        raise CompileError(
+            f"{op.name} takes {cost.l1_bytes} bytes of each L1, of which there are "
+            f"{model.speed.usable_l1}",
+            op,
+        )
+    made = sum(model.bank_bytes(placement) for placement in call.results)
+    output = call.results[0] if call.results else None
+    return OpConstraints(cost.circular_buffers, cost.tensors, made, output)
+
+
+def op_runtime(
+    op: CatalogueOp,
+    inputs: Sequence[TensorPlacement] | None = None,
+    output: TensorPlacement | None = None,
+    arch: str = DEFAULT_ARCHITECTURE,
+) -> float:
+    """The estimated nanoseconds of an op, with the launch of its programs.
+
+    Raises:
+        CompileError: if the library makes no such call.
+    """
+    model = CostModel(default_system(arch).chip)
+    return model.cost(_call(op, model, inputs, output)).seconds * 1e9
+
+
+def _call(
+    op: CatalogueOp,
+    model: CostModel,
+    inputs: Sequence[TensorPlacement] | None,
+    output: TensorPlacement | None,
+) -> LibraryCall:
+    """The call, with the program configuration of the cheapest way where tensors lie elsewhere."""
+    call = call_of(op)
+    if inputs is None and output is None:
+        return call
+    if inputs is not None:
+        if len(inputs) != len(call.operands):
+            raise CompileError(f"{op.name} has {len(call.operands)} operands", op)
+        call = replace(call, operands=tuple(inputs))
+    ways = Ways(model, True, placed_calls())
+    found: list[LibraryCall] = []
+    for way in ways.of(call, [True] * len(call.operands)):
+        stays = way.operands == call.operands
+        if stays and (output is None or way.results[:1] == (output,)):
+            attributes = {**call.attributes, **way.attributes}
+            found.append(LibraryCall(call.name, way.operands, way.results, attributes))
+    if not found:
+        raise CompileError(f"the library makes no such {op.name}: {ways.rule(call)}", op)
+    return min(found, key=lambda made: model.cost(made).seconds)

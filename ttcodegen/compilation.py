@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
@@ -20,6 +20,7 @@ from ttcodegen.transforms.registry import Step, passes_of
 
 if TYPE_CHECKING:
     from xdsl.dialects.builtin import ModuleOp
+    from xdsl.ir import SSAValue
 
     from ttcodegen.conversions.cpp_interface import ConstantFile
     from ttcodegen.conversions.interface import Entry, InterfaceTensor
@@ -280,6 +281,7 @@ def _describe(
 ) -> ModuleDescription:
     """What a lowered module has for its users, but for what its C++ adds to that."""
     from ttcodegen.conversions.interface import entries, required
+    from ttcodegen.conversions.tuning import product_weights
     from ttcodegen.emission.description import ModuleDescription
     from ttcodegen.emission.device_manifest import DeviceManifest
 
@@ -289,13 +291,15 @@ def _describe(
         from ttcodegen.emission.device_manifest import device_manifest
 
         functions = required(device_entries(module))
+        tuned: Collection[SSAValue] = ()
         device = device_manifest(module, kernel_paths(module), options.arch)
     else:
         functions = required(entries(module))
+        tuned = product_weights(functions).arguments
         device = DeviceManifest()
     return ModuleDescription(
         name,
-        tuple(_describe_function(entry, *source_dtypes[entry.name]) for entry in functions),
+        tuple(_describe_function(entry, tuned, *source_dtypes[entry.name]) for entry in functions),
         options.target,
         options.arch,
         options.release,
@@ -320,20 +324,34 @@ def _data_file(constant: ConstantFile) -> DataFile:
 
 
 def _describe_function(
-    entry: Entry, argument_dtypes: Sequence[str], result_dtypes: Sequence[str]
+    entry: Entry,
+    tuned: Collection[SSAValue],
+    argument_dtypes: Sequence[str],
+    result_dtypes: Sequence[str],
 ) -> FunctionDescription:
+    """Describes an entry function.
+
+    Args:
+        entry: the function.
+        tuned: the weights whose data type is a constant of src/tuning.hpp.
+        argument_dtypes: the numpy dtypes of its arguments in the source.
+        result_dtypes: those of its results.
+    """
     from ttcodegen.emission.description import FunctionDescription
 
     return FunctionDescription(
         entry.name,
         entry.cpp_name,
-        tuple(_tensor(p, d) for p, d in zip(entry.arguments, argument_dtypes, strict=True)),
+        tuple(_tensor(p, d, tuned) for p, d in zip(entry.arguments, argument_dtypes, strict=True)),
         tuple(_tensor(p, d) for p, d in zip(entry.results, result_dtypes, strict=True)),
         has_constants=False,
     )
 
 
-def _tensor(tensor: InterfaceTensor, source_dtype: str) -> TensorDescription:
+def _tensor(
+    tensor: InterfaceTensor, source_dtype: str, tuned: Collection[SSAValue] = ()
+) -> TensorDescription:
+    from ttcodegen.conversions.tuning import PRODUCT_WEIGHTS, qualified
     from ttcodegen.dialects.placement import placement_of
     from ttcodegen.emission.description import TensorDescription, TensorKind
     from ttcodegen.emission.tolerances import output_tolerance
@@ -349,4 +367,5 @@ def _tensor(tensor: InterfaceTensor, source_dtype: str) -> TensorDescription:
         placement.buffer_type,
         source_dtype,
         tolerance=output_tolerance(tensor.value, source_dtype) if tensor.kind == "output" else None,
+        tuned_type=qualified(PRODUCT_WEIGHTS) if tensor.value in tuned else "",
     )

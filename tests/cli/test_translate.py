@@ -88,7 +88,7 @@ def test_cpp_in_the_files_of_the_module(emitc: Path, tmp_path: Path) -> None:
     folder = tmp_path / "cpp"
     assert main(["--mlir-to-cpp", str(emitc), "-o", f"{folder}/"]) == 0
     files = {str(p.relative_to(folder)) for p in folder.rglob("*") if p.is_file()}
-    assert files == {"src/decoder.hpp", "src/decoder.cpp"}
+    assert files == {"src/decoder.hpp", "src/decoder.cpp", "src/tuning.hpp"}
     assert '#include "decoder.hpp"' in (folder / "src" / "decoder.cpp").read_text()
     assert main(["--mlir-to-cpp", str(emitc), "-o", str(folder)]) == 0
 

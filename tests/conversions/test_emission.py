@@ -37,8 +37,7 @@ def test_a_function_reads_like_one_that_a_person_wrote():
         "",
         "    // head.proj",
         "    ttnn::Tensor head_proj = call::linear("
-        "last_use(image), weights.head_proj_weight, weights.head_proj_bias, "
-        "{.compute_kernel_config = tuning::exact_compute});",
+        "last_use(image), weights.head_proj_weight, weights.head_proj_bias);",
         "    head_proj = ttnn::relu(head_proj);",
         "    return ClassifyOutputs{.scores = head_proj};",
     ]
@@ -53,8 +52,9 @@ def test_the_compute_configuration_is_a_constant_with_short_names():
 
 def test_programs_of_16_bit_floats_leave_the_computing_to_the_library():
     module = MODULE.replace("xf32", "xbf16")
-    files = emit(module).files
-    assert not any("ComputeKernelConfig" in text for text in files.values())
+    tuning = emit(module).files["src/tuning.hpp"]
+    (compute,) = re.findall(r"DeviceComputeKernelConfig\S* (\w+) = (\S+);", tuning)
+    assert compute == ("product_compute", "std::nullopt")
 
 
 def test_edits_have_the_short_name_of_the_fidelity():

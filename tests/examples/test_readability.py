@@ -98,7 +98,7 @@ def test_products_are_called_with_the_options_that_are_chosen(name: str) -> None
     calls = re.findall(r"call::(?:matmul|linear)\(", text)
     assert calls
     assert text.count("struct MatmulOptions") <= 1
-    assert text.count("/*program_config=*/") == text.count("Options& options) {")
+    assert text.count("/*program_config=*/") == text.count("Options& options = {}) {")
     assert "=*/std::nullopt" not in text
 
 

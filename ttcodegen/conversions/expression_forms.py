@@ -22,7 +22,7 @@ _TYPES: Sequence[tuple[re.Pattern[str], str, str]] = tuple(
         (r"(?:true|false)$", "bool", "flag"),
         (r'"', "const char*", "name"),
         (r"ttnn::Shape\(", "const ttnn::Shape&", "shape"),
-        (r"ttnn::DataType::", "ttnn::DataType", "data_type"),
+        (r"ttnn::DataType::|tuning::\w+_type$", "ttnn::DataType", "data_type"),
         (r"ttnn::Layout::", "ttnn::Layout", "layout"),
     )
 )

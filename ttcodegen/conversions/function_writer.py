@@ -273,7 +273,7 @@ class FunctionWriter:
 
     def _call(self, call: Call, type_: str, name: str | None, pure: bool = False) -> SSAValue:
         """A call, with a structure of its options if there is one for the function."""
-        wrapped = with_options(call)
+        wrapped = with_options(call, self.source.facts.tuning.shared)
         if wrapped is None:
             arguments = map(self.value, call.arguments)
             made = self.body.call(call.callee, *arguments, type=type_, name=name, pure=pure)
@@ -282,8 +282,9 @@ class FunctionWriter:
         self.source.wrappers.add(wrapper)
         values = [self.value(operand) for operand in operands]
         given = {option: self.value(argument) for option, argument in chosen.items()}
-        options = self.body.aggregate(options_type(wrapper), given, typed=False)
-        return self.body.call(wrapper, *values, options, type=type_, name=name, pure=pure)
+        if given:
+            values.append(self.body.aggregate(options_type(wrapper), given, typed=False))
+        return self.body.call(wrapper, *values, type=type_, name=name, pure=pure)
 
     def _with_names(self, made: SSAValue, call: Call) -> SSAValue:
         """Tells what the arguments of a long call are, but for tensors, which have names."""

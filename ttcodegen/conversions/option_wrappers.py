@@ -2,19 +2,27 @@
 
     call::matmul(queries, keys, {.transpose_b = true, .dtype = ttnn::DataType::FLOAT32})
 
-The structures and functions stand at the head of the source file, in a namespace of their own, so
-that no value of the program hides them.
+What a call does not choose is that of all products, from src/tuning.hpp. The structures and
+functions stand at the head of the source file, in a namespace of their own, so that no value of
+the program hides them.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import zip_longest
 
+from ttcodegen.conversions.tuning import (
+    PRODUCT_COMPUTE,
+    PRODUCT_MEMORY,
+    PRODUCT_PROGRAM,
+    qualified,
+)
 from ttcodegen.emitc.identifiers import type_name
 from ttcodegen.emitc.text import Text
-from ttcodegen.ops.cpp_calls import Argument, Call
-from ttcodegen.ops.cpp_parameters import MOST_UNNAMED, PARAMETERS
+from ttcodegen.ops.cpp_calls import NULLOPT, Argument, Call
+from ttcodegen.ops.cpp_parameters import PARAMETERS
 
 NAMESPACE = "call"
 
@@ -26,16 +34,26 @@ class Option:
     name: str
     type: str
     default: str = "std::nullopt"
+    tuned: str = ""
+    """The constant of src/tuning.hpp that all calls share, if there is one."""
 
 
 _PRODUCT = (
     Option("transpose_a", "bool", "false"),
     Option("transpose_b", "bool", "false"),
-    Option("memory_config", "std::optional<ttnn::MemoryConfig>"),
+    Option("memory_config", "std::optional<ttnn::MemoryConfig>", tuned=PRODUCT_MEMORY),
     Option("dtype", "std::optional<ttnn::DataType>"),
-    Option("program_config", "std::optional<ttnn::operations::matmul::MatmulProgramConfig>"),
+    Option(
+        "program_config",
+        "std::optional<ttnn::operations::matmul::MatmulProgramConfig>",
+        tuned=PRODUCT_PROGRAM,
+    ),
     Option("activation", "std::optional<std::string>"),
-    Option("compute_kernel_config", "std::optional<ttnn::DeviceComputeKernelConfig>"),
+    Option(
+        "compute_kernel_config",
+        "std::optional<ttnn::DeviceComputeKernelConfig>",
+        tuned=PRODUCT_COMPUTE,
+    ),
 )
 _OPTIONS: Mapping[str, tuple[tuple[str, ...], tuple[Option, ...]]] = {
     "ttnn::matmul": (("const ttnn::Tensor&", "const ttnn::Tensor&"), _PRODUCT),
@@ -47,22 +65,35 @@ _OPTIONS: Mapping[str, tuple[tuple[str, ...], tuple[Option, ...]]] = {
 """The types of the operands, and the options, of functions that take more than a reader counts."""
 
 
-def with_options(call: Call) -> tuple[str, Sequence[Argument], dict[str, Argument]] | None:
-    """The wrapper of a call, its operands and the options that are chosen; None if it has none."""
+def with_options(
+    call: Call, shared: Mapping[str, str]
+) -> tuple[str, Sequence[Argument], dict[str, Argument]] | None:
+    """The wrapper of a call, its operands and the options that are chosen; None if it has none.
+
+    Args:
+        call: the call as the library takes it.
+        shared: what constants of src/tuning.hpp that all calls share are, if not left to the
+            library.
+    """
     known = _OPTIONS.get(call.callee)
-    if known is None or len(call.arguments) <= MOST_UNNAMED:
+    if known is None:
         return None
     operands, options = known
     given = call.arguments[len(operands) :]
     if len(given) > len(options):
         return None
-    chosen: dict[str, Argument] = {
-        option.name: argument
-        for option, argument in zip(options, given, strict=False)
-        if not (isinstance(argument, Text) and argument.text == option.default)
-    }
+    chosen: dict[str, Argument] = {}
+    for option, argument in zip_longest(options, given, fillvalue=None):
+        assert option is not None
+        value = Text(option.default) if argument is None else argument
+        assumed = shared.get(option.tuned, option.default)
+        if not (isinstance(value, Text) and value.text == assumed):
+            chosen[option.name] = value
     name = call.callee.rpartition("::")[2]
-    return f"{NAMESPACE}::{name}", call.arguments[: len(operands)], chosen
+    # What is left out at the end of the operands is none.
+    taken = [*call.arguments[: len(operands)]]
+    taken += [NULLOPT] * (len(operands) - len(taken))
+    return f"{NAMESPACE}::{name}", taken, chosen
 
 
 def options_type(wrapper: str) -> str:
@@ -81,7 +112,10 @@ def _definition(callee: str) -> str:
     operands, options = _OPTIONS[callee]
     names = PARAMETERS[name]
     struct = f"{type_name(name)}Options"
-    fields = [f"    {option.type} {option.name} = {option.default};" for option in options]
+    fields = [
+        f"    {option.type} {option.name} = {qualified(option.tuned) or option.default};"
+        for option in options
+    ]
     taken = [f"{type_} {each}" for type_, each in zip(operands, names, strict=False)]
     passed = [
         *names[: len(operands)],
@@ -90,12 +124,12 @@ def _definition(callee: str) -> str:
     return "\n".join(
         [
             "",
-            f"// What {callee} takes besides its operands.",
+            f"// What {callee} takes besides its operands; tuning.hpp has what all calls share.",
             f"struct {struct} {{",
             *fields,
             "};",
             "",
-            f"static ttnn::Tensor {name}({', '.join(taken)}, const {struct}& options) {{",
+            f"static ttnn::Tensor {name}({', '.join(taken)}, const {struct}& options = {{}}) {{",
             f"    return {callee}({', '.join(passed)});",
             "}",
         ]

@@ -14,6 +14,7 @@ from ttcodegen.conversions.expression_forms import Form, form_of
 from ttcodegen.conversions.tuning import Tuning
 from ttcodegen.diagnostics import CompileError
 from ttcodegen.dialects.compute_config import ComputeConfig
+from ttcodegen.dialects.datatypes import DataType
 from ttcodegen.dialects.operation import CatalogueOp
 from ttcodegen.dialects.placement import TensorPlacement, placement_of
 from ttcodegen.dialects.program_configs import ProgramConfig
@@ -21,7 +22,7 @@ from ttcodegen.dialects.shards import Orientation
 from ttcodegen.emitc.identifiers import NameScope, identifier
 from ttcodegen.emitc.text import Text
 from ttcodegen.naming.values import ValueNames
-from ttcodegen.ops.cpp_calls import Argument, Call, Use, core_set_text
+from ttcodegen.ops.cpp_calls import Argument, Call, Use, core_set_text, cpp_text
 from ttcodegen.ops.definition import TTNNDefinition
 
 TENSOR = "ttnn::Tensor"
@@ -212,6 +213,12 @@ class Recorder(StatementRecorder):
 
     def compute_config(self, config: ComputeConfig) -> Argument:
         return Text(self.facts.tuning.compute(config))
+
+    def data_type(self, op: CatalogueOp, data_type: DataType) -> Argument:
+        return Text(self.facts.tuning.data_type(op) or cpp_text(data_type))
+
+    def tuned(self, name: str) -> Argument:
+        return Text(self.facts.tuning.undecided(name))
 
     def program_config(self, config: ProgramConfig) -> Argument:
         self.facts.headers.add(config.header)

@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import fields
+from dataclasses import dataclass, fields
 
 from xdsl.dialects.builtin import ModuleOp
+from xdsl.ir import Operation, OpResult, SSAValue
 
 from ttcodegen.conversions.interface import Entry
 from ttcodegen.dialects.compute_config import ComputeConfig
+from ttcodegen.dialects.datatypes import DataType
 from ttcodegen.dialects.math_fidelity import MathFidelity
+from ttcodegen.dialects.memory import Layout
 from ttcodegen.dialects.operation import CatalogueOp
+from ttcodegen.dialects.placement import placement_of
 from ttcodegen.dialects.program_configs import (
     CoreGrid,
     CoreSet,
@@ -24,6 +29,8 @@ from ttcodegen.naming.values import name_or_kind
 from ttcodegen.ops.cpp_calls import (
     COMPUTE_CONFIG_ATTRIBUTE,
     CONV2D_CONFIG_ATTRIBUTE,
+    CONVOLUTION_COMPUTE,
+    CONVOLUTION_CONFIG,
     MATMUL_CONFIG_ATTRIBUTE,
     NORM_CONFIG_ATTRIBUTE,
     SDPA_CONFIG_ATTRIBUTE,
@@ -62,6 +69,144 @@ _COMPUTE_ALTERNATIVES = (
 )
 
 
+PRODUCT_MEMORY = "product_memory"
+PRODUCT_PROGRAM = "product_program"
+PRODUCT_COMPUTE = "product_compute"
+_PRODUCTS = ("ttnn.matmul", "ttnn.linear")
+_MATMUL_CONFIG = "ttnn::operations::matmul::MatmulProgramConfig"
+_MATMUL_HEADER = "ttnn/operations/matmul/device/config/matmul_program_config_types.hpp"
+
+
+@dataclass(frozen=True)
+class _Undecided:
+    """A decision that all calls of a kind share, and that is left to the library at first."""
+
+    type: str
+    """Of the value, if there is one."""
+    header: str
+    comment: tuple[str, ...]
+
+
+PRODUCT_WEIGHTS = "product_weights_type"
+_WEIGHTS_COMMENT = (
+    "What weights of products are held as: ttnn::DataType::FLOAT32, BFLOAT16, BFLOAT8_B (half the "
+    "bytes of that, less exact) or BFLOAT4_B (a quarter)."
+)
+_KEEP_TYPE = ("ttnn.to_layout", "ttnn.to_device", "ttnn.to_memory_config")
+_COMPUTE_EXAMPLE = (
+    "std::nullopt leaves it to the library; or for instance ttnn::DeviceComputeKernelConfig{"
+    ".math_fidelity = MathFidelity::HiFi2, .fp32_dest_acc_en = true, .packer_l1_acc = true}."
+)
+_UNDECIDED = {
+    PRODUCT_MEMORY: _Undecided(
+        "ttnn::MemoryConfig",
+        "ttnn/types.hpp",
+        (
+            "Where products of matrices (matmul, linear) put their results: std::nullopt, where "
+            "the library likes; ttnn::DRAM_MEMORY_CONFIG or ttnn::L1_MEMORY_CONFIG.",
+            "A call decides otherwise for its layer with an option: {.memory_config = ...}; so for "
+            "the next two.",
+        ),
+    ),
+    PRODUCT_PROGRAM: _Undecided(
+        _MATMUL_CONFIG,
+        _MATMUL_HEADER,
+        (
+            "How products spread over the cores: std::nullopt leaves it to the library; or one of "
+            "ttnn::operations::matmul::MatmulMultiCoreReuseProgramConfig, "
+            "MatmulMultiCoreReuseMultiCastProgramConfig, "
+            "MatmulMultiCoreReuseMultiCast1DProgramConfig, whose blocks have to fit the shapes.",
+        ),
+    ),
+    PRODUCT_COMPUTE: _Undecided(
+        _COMPUTE_TYPE, "", ("How products compute.", _COMPUTE_EXAMPLE, _COMPUTE_ALTERNATIVES)
+    ),
+    CONVOLUTION_CONFIG: _Undecided(
+        "ttnn::prim::Conv2dConfig",
+        "ttnn/operations/conv/conv2d/device/conv2d_device_operation_types.hpp",
+        (
+            "How convolutions work: std::nullopt leaves it to the library; or for instance "
+            "ttnn::prim::Conv2dConfig{.weights_dtype = ttnn::DataType::BFLOAT8_B, "
+            ".act_block_h_override = 64, "
+            ".shard_layout = ttnn::TensorMemoryLayout::HEIGHT_SHARDED}.",
+            "To divide it by layers, add constants and name them in the calls.",
+        ),
+    ),
+    CONVOLUTION_COMPUTE: _Undecided(
+        _COMPUTE_TYPE, "", ("How convolutions compute.", _COMPUTE_EXAMPLE, _COMPUTE_ALTERNATIVES)
+    ),
+}
+"""In the order of the file."""
+
+
+@dataclass(frozen=True)
+class ProductWeights:
+    """The weights of products of matrices whose data type is one constant."""
+
+    data_type: DataType | None
+    """What they are held as; None if there are none."""
+    arguments: frozenset[SSAValue]
+    """Those that functions are given."""
+    makers: frozenset[Operation]
+    """Ops of the preparation that give others their data type: constants and conversions."""
+
+
+def product_weights(entries: Sequence[Entry]) -> ProductWeights:
+    """The weights that nothing but products use, as their second operand.
+
+    If they are of several data types, those of the type that most are of.
+    """
+    arguments: list[tuple[DataType, SSAValue]] = []
+    makers: list[tuple[DataType, Operation]] = []
+    for entry in entries:
+        for tensor in entry.weights:
+            placement = placement_of(tensor.value)
+            if _is_product_weight(tensor.value) and placement.layout is Layout.TILE:
+                arguments.append((placement.data_type, tensor.value))
+        if entry.load is None or entry.const_eval is None:
+            continue
+        returned = body_of(entry.const_eval).last_op
+        assert returned is not None
+        for held, value in zip(entry.load.results, returned.operands, strict=True):
+            maker = _maker(value)
+            if maker is not None and _is_product_weight(held):
+                makers.append((placement_of(held).data_type, maker))
+    counts = Counter(data_type for data_type, _ in [*arguments, *makers])
+    if not counts:
+        return ProductWeights(None, frozenset(), frozenset())
+    ((most, _),) = counts.most_common(1)
+    return ProductWeights(
+        most,
+        frozenset(value for data_type, value in arguments if data_type is most),
+        frozenset(op for data_type, op in makers if data_type is most),
+    )
+
+
+def _is_product_weight(value: SSAValue) -> bool:
+    uses = list(value.uses)
+    return bool(uses) and all(use.operation.name in _PRODUCTS and use.index == 1 for use in uses)
+
+
+def _maker(value: SSAValue) -> Operation | None:
+    """The op that gives a value its data type, if it is one that can give it another."""
+    while isinstance(value, OpResult) and _is_used_once(value):
+        if value.op.name in ("ttnn.constant", "ttnn.typecast"):
+            return value.op
+        if value.op.name not in _KEEP_TYPE:
+            return None
+        value = value.op.operands[0]
+    return None
+
+
+def _is_used_once(value: SSAValue) -> bool:
+    return sum(use.operation.name != "ttnn.deallocate" for use in value.uses) == 1
+
+
+def qualified(name: str) -> str:
+    """A constant as the program names it; empty for no name."""
+    return f"{_NAMESPACE}::{name}" if name else ""
+
+
 class Tuning:
     """Names the decisions that a program takes, in the order of their first use."""
 
@@ -69,6 +214,15 @@ class Tuning:
         self._computes: dict[ComputeConfig, str] = {}
         self._programs: dict[ProgramConfig, str] = {}
         self._memories: dict[tuple[str, str], str] = {}
+        self._undecided: set[str] = set()
+        self._weights = ProductWeights(None, frozenset(), frozenset())
+        self.shared: dict[str, str] = {}
+        """The value of constants that all calls of a kind share, if it is not the library's."""
+
+    def undecided(self, name: str) -> str:
+        """A constant that all calls of a kind share, for a decision that is the library's."""
+        self._undecided.add(name)
+        return qualified(name)
 
     def compute(self, config: ComputeConfig) -> str:
         """The constant that holds a compute kernel configuration."""
@@ -77,6 +231,10 @@ class Tuning:
     def program(self, config: ProgramConfig) -> str:
         """The constant that holds a program configuration."""
         return f"{_NAMESPACE}::{self._programs[config]}"
+
+    def data_type(self, op: Operation) -> str | None:
+        """The constant for the data type that an op gives its result, if there is one."""
+        return qualified(PRODUCT_WEIGHTS) if op in self._weights.makers else None
 
     def memory(self, kind: str, buffer: str) -> str:
         """The constant that holds an interleaved memory configuration.
@@ -92,8 +250,13 @@ class Tuning:
     def collect(self, entries: Sequence[Entry]) -> None:
         """Names all configurations that the functions of these entries use: those of kernels by
         how they compute, those of programs by what the first call with them makes."""
-        scope = NameScope()
+        self._weights = product_weights(entries)
+        scope = NameScope([*_UNDECIDED, PRODUCT_WEIGHTS])
+        products: Counter[ComputeConfig | None] = Counter()
         for op in _calls(entries):
+            if op.name in _PRODUCTS:
+                config = op.parameter(COMPUTE_CONFIG_ATTRIBUTE.name)
+                products[config if isinstance(config, ComputeConfig) else None] += 1
             for spec in op.definition.attributes:
                 config = op.parameter(spec.name) if spec in _CONFIGURATIONS else None
                 if isinstance(config, ComputeConfig) and config not in self._computes:
@@ -101,18 +264,28 @@ class Tuning:
                 elif isinstance(config, ProgramConfig) and config not in self._programs:
                     made = name_or_kind(op)
                     self._programs[config] = scope.unique(identifier(f"{made}_program"))
+        if products:
+            self._undecided |= {PRODUCT_MEMORY, PRODUCT_PROGRAM, PRODUCT_COMPUTE}
+            ((most, _),) = products.most_common(1)
+            if most is not None:
+                self.shared[PRODUCT_COMPUTE] = self.compute(most)
 
     def write(self, module: ModuleOp, name: str, title: str) -> bool:
         """Writes the file of the module of that C++ name; whether there is anything in it."""
-        if not self._computes and not self._memories and not self._programs:
+        found = self._computes or self._memories or self._programs or self._undecided
+        if not (found or self._weights.data_type):
             return False
         file = open_file(module, f"src/{HEADER}")
         file.comment(title)
         file.comment("What may be turned: change a constant and build again; see README.md.")
         file.verbatim("#pragma once")
         file.blank()
+        if self._undecided:
+            file.include("optional")
         file.include("ttnn/operations/core/compute_kernel/compute_kernel_config.hpp")
-        for header in sorted({config.header for config in self._programs}):
+        headers = {config.header for config in self._programs}
+        headers |= {_UNDECIDED[name].header for name in self._undecided}
+        for header in sorted(headers - {"", "ttnn/types.hpp"}):
             file.include(header)
         file.include("ttnn/types.hpp")
         file.blank()
@@ -132,6 +305,13 @@ class Tuning:
             is_first = False
             file.comment(_MEMORY_COMMENTS[kind].format(*_BUFFERS))
             file.global_constant(name, _MEMORY_TYPE, f"ttnn::{buffer}_MEMORY_CONFIG")
+        if self._weights.data_type is not None:
+            if not is_first:
+                file.blank()
+            is_first = False
+            file.comment(_WEIGHTS_COMMENT)
+            data_type = self._weights.data_type.cpp
+            file.global_constant(PRODUCT_WEIGHTS, "ttnn::DataType", f"ttnn::DataType::{data_type}")
         for config, name in self._computes.items():
             if not is_first:
                 file.blank()
@@ -139,6 +319,15 @@ class Tuning:
             file.comment(_comment(config))
             file.comment(_COMPUTE_ALTERNATIVES)
             file.global_constant(name, _COMPUTE_TYPE, initializer(config))
+        for name in [name for name in _UNDECIDED if name in self._undecided]:
+            if not is_first:
+                file.blank()
+            is_first = False
+            undecided = _UNDECIDED[name]
+            for line in undecided.comment:
+                file.comment(line)
+            value = self.shared.get(name, "std::nullopt").removeprefix(f"{_NAMESPACE}::")
+            file.global_constant(name, f"std::optional<{undecided.type}>", value)
         for config, name in self._programs.items():
             if not is_first:
                 file.blank()

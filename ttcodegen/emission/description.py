@@ -103,6 +103,8 @@ class TensorDescription:
     """None draws what suits the type and the kind."""
     tolerance: Tolerance | None = None
     """Of an output: how closely a card can meet it."""
+    tuned_type: str = ""
+    """The constant of src/tuning.hpp that is the data type, if a person may choose another."""
 
     @property
     def effective_tolerance(self) -> Tolerance:

@@ -18,6 +18,8 @@ from ttcodegen.lazy_numpy import np
 from ttcodegen.ops.cpp_calls import (
     COMPUTE_CONFIG_ATTRIBUTE,
     CONV2D_CONFIG_ATTRIBUTE,
+    CONVOLUTION_COMPUTE,
+    CONVOLUTION_CONFIG,
     NULLOPT,
     Argument,
     CppCalls,
@@ -313,6 +315,10 @@ def _bind_image_convolution(
     data_type, config = op.parameter("dtype"), compute_config(calls, op)
     has_config = CONV2D_CONFIG_ATTRIBUTE in op.definition.attributes
     window_config = program_config("conv2d_config")(calls, op) if has_config else NULLOPT
+    if window_config == NULLOPT:
+        window_config = calls.tuned(CONVOLUTION_CONFIG)
+    if config == NULLOPT:
+        config = calls.tuned(CONVOLUTION_COMPUTE)
     optionals: list[tuple[Argument, bool]] = [
         (NULLOPT if data_type is None else Text(cpp_text(data_type)), data_type is None),
         (NULLOPT if bias is None else calls[bias], bias is None),

@@ -58,6 +58,9 @@ Argument = Use | Call | Text
 """A C++ expression."""
 
 NULLOPT = Text("std::nullopt")
+CONVOLUTION_CONFIG = "convolution_config"
+CONVOLUTION_COMPUTE = "convolution_compute"
+"""Names of decisions about convolutions that all of them share."""
 
 
 class Default(Text):
@@ -130,6 +133,15 @@ class CppCalls(Protocol):
 
     def compute_config(self, config: ComputeConfig) -> Argument:
         """A compute kernel configuration, by the name of its constant."""
+        ...
+
+    def data_type(self, op: CatalogueOp, data_type: DataType) -> Argument:
+        """The data type that an op gives its result; by name, if a person may choose another."""
+        ...
+
+    def tuned(self, name: str) -> Argument:
+        """A decision that is left to the library unless a person takes it: the constant of
+        src/tuning.hpp with that name, which all calls of a kind share."""
         ...
 
     def program_config(self, config: ProgramConfig) -> Argument:

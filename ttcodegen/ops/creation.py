@@ -165,11 +165,10 @@ def _cpp_constant(calls: CppCalls, op: CatalogueOp) -> None:
     result = op.results[0]
     file = calls.data_array(op, result.name_hint or "constant")
     calls.include_support("tensor.hpp")
-    data_type = _placement(op).data_type
     arguments: list[Argument] = [
         Text(cpp_text(file)),
         Text(shape_text(op.result_shape)),
-        Text(cpp_text(data_type)),
+        calls.data_type(op, _placement(op).data_type),
     ]
     calls.bind(result, calls.call("support::load_tensor", *arguments))
 

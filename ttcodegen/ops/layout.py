@@ -16,7 +16,6 @@ from ttcodegen.ops.cpp_calls import (
     Argument,
     CppCalls,
     Text,
-    cpp_text,
     output_memory,
     trimmed,
 )
@@ -102,7 +101,7 @@ register(
 
 def _cpp_typecast(calls: CppCalls, op: CatalogueOp) -> None:
     calls.include("ttnn/operations/copy/typecast/typecast.hpp")
-    data_type = Text(cpp_text(_placement(op).data_type))
+    data_type = calls.data_type(op, _placement(op).data_type)
     calls.bind(
         op.results[0],
         calls.call(

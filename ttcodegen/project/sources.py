@@ -75,6 +75,8 @@ def render_sources(module: ModuleDescription) -> dict[str, str]:
     environment = template_environment()
     context = _context(module)
     context["functions"] = [_function_context(module, function) for function in module.functions]
+    weights = [tensor for function in module.functions for tensor in function.weights]
+    context["uses_tuning"] = any(tensor.tuned_type for tensor in weights)
     names = ["entry_points.hpp", "entry_points.cpp"]
     names += ["main.cpp"] * module.has_executable + ["capi.cpp"] * module.has_library
     return {
@@ -219,9 +221,12 @@ def _table_row(
     if tensor.kind is TensorKind.OUTPUT:
         tolerance = tensor.effective_tolerance
         accepted = f", {{{tolerance.correlation}, {tolerance.range_error}}}"
+    data_type = f"DataType::{tensor.data_type.cpp}"
+    if tensor.tuned_type:
+        data_type = f"{module.name}::{tensor.tuned_type}"
     return (
         f"{{{texts}, Kind::{tensor.kind}, {len(tensor.shape)}, {{{sizes}}}, "
-        f"DataType::{tensor.data_type.cpp}, Layout::{tensor.layout.name}, "
+        f"{data_type}, Layout::{tensor.layout.name}, "
         f"Memory::{_MEMORIES[tensor.buffer_type]}, "
         f"{{Distribution::{drawing.distribution}, {bounds}}}{accepted}}}"
     )

@@ -2,13 +2,64 @@
 // from TTIR with SHA-256 685f1782b021aa8cd7ddb3b73ee38895c49be09aaa09a13dfcc2506bdbb188ae
 #include "mlp.hpp"
 
+#include <optional>
+#include <string>
 #include <ttnn/operations/core/to_layout/to_layout_op.hpp>
 #include <ttnn/operations/eltwise/unary/unary.hpp>
 #include <ttnn/operations/matmul/matmul.hpp>
 #include <ttnn/operations/normalization/softmax/softmax.hpp>
 #include <utility>
 
+#include "tuning.hpp"
+
 namespace mlp {
+
+namespace call {
+
+// What ttnn::linear takes besides its operands; tuning.hpp has what all calls share.
+struct LinearOptions {
+    bool transpose_a = false;
+    bool transpose_b = false;
+    std::optional<ttnn::MemoryConfig> memory_config = tuning::product_memory;
+    std::optional<ttnn::DataType> dtype = std::nullopt;
+    std::optional<ttnn::operations::matmul::MatmulProgramConfig> program_config =
+        tuning::product_program;
+    std::optional<std::string> activation = std::nullopt;
+    std::optional<ttnn::DeviceComputeKernelConfig> compute_kernel_config = tuning::product_compute;
+};
+
+static ttnn::Tensor linear(const ttnn::Tensor& input_tensor_a, const ttnn::Tensor& input_tensor_b,
+                           const std::optional<ttnn::Tensor>& bias,
+                           const LinearOptions& options = {}) {
+    return ttnn::linear(
+        input_tensor_a, input_tensor_b, bias, /*transpose_a=*/options.transpose_a,
+        /*transpose_b=*/options.transpose_b, /*memory_config=*/options.memory_config,
+        /*dtype=*/options.dtype, /*program_config=*/options.program_config,
+        /*activation=*/options.activation, /*compute_kernel_config=*/options.compute_kernel_config);
+}
+
+// What ttnn::matmul takes besides its operands; tuning.hpp has what all calls share.
+struct MatmulOptions {
+    bool transpose_a = false;
+    bool transpose_b = false;
+    std::optional<ttnn::MemoryConfig> memory_config = tuning::product_memory;
+    std::optional<ttnn::DataType> dtype = std::nullopt;
+    std::optional<ttnn::operations::matmul::MatmulProgramConfig> program_config =
+        tuning::product_program;
+    std::optional<std::string> activation = std::nullopt;
+    std::optional<ttnn::DeviceComputeKernelConfig> compute_kernel_config = tuning::product_compute;
+};
+
+static ttnn::Tensor matmul(const ttnn::Tensor& input_tensor_a, const ttnn::Tensor& input_tensor_b,
+                           const MatmulOptions& options = {}) {
+    return ttnn::matmul(
+        input_tensor_a, input_tensor_b, /*transpose_a=*/options.transpose_a,
+        /*transpose_b=*/options.transpose_b, /*memory_config=*/options.memory_config,
+        /*dtype=*/options.dtype, /*program_config=*/options.program_config,
+        /*activation=*/options.activation, /*compute_kernel_config=*/options.compute_kernel_config);
+}
+
+}  // namespace call
 
 // The tensor of a variable that is not used any more: its memory is free after the statement.
 static ttnn::Tensor last_use(ttnn::Tensor& tensor) { return std::move(tensor); }
@@ -18,11 +69,11 @@ ForwardOutputs forward(const ForwardInputs& inputs, const ForwardWeights& weight
     ttnn::Tensor x = ttnn::to_layout(inputs.x, ttnn::Layout::TILE);
 
     // fc1
-    ttnn::Tensor fc1 = ttnn::linear(last_use(x), weights.fc1_weight, weights.fc1_bias);
+    ttnn::Tensor fc1 = call::linear(last_use(x), weights.fc1_weight, weights.fc1_bias);
     fc1 = ttnn::relu(fc1);
 
     // fc2
-    ttnn::Tensor fc2 = ttnn::matmul(last_use(fc1), weights.fc2_weight);
+    ttnn::Tensor fc2 = call::matmul(last_use(fc1), weights.fc2_weight);
     ttnn::Tensor scores = ttnn::softmax(fc2, 1);
     return ForwardOutputs{.scores = scores};
 }

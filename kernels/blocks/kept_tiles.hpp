@@ -4,6 +4,7 @@
 #include <cstdint>
 
 #include "api/dataflow/dataflow_api.h"
+#include "tile_elements.hpp"
 #include "tile_slots.hpp"
 
 namespace blocks {
@@ -16,9 +17,31 @@ class KeptTiles {
     KeptTiles(const Tensor& tensor, uint32_t memory, uint32_t target)
         : tiles_(tensor, memory), target_(target) {}
 
-    /// Hands a page of the tensor over; `prepare` is done to it once, when it comes from DRAM.
-    template <void (*prepare)(uint32_t address) = as_it_is>
-    void push(uint32_t page) {
+    /// Pushes a page of the tensor as it is.
+    void push(uint32_t page) { push_prepared<as_it_is>(page); }
+
+    /// Pushes a page of the tensor whose first row stands for all.
+    template <typename Element>
+    void push_first_row(uint32_t page) {
+        push_prepared<repeat_first_row<Element>>(page);
+    }
+
+    /// Pushes a page of the tensor whose first column stands for all.
+    template <typename Element>
+    void push_first_column(uint32_t page) {
+        push_prepared<repeat_first_column<Element>>(page);
+    }
+
+    /// Pushes a page of the tensor whose first element stands for all.
+    template <typename Element>
+    void push_first_element(uint32_t page) {
+        push_prepared<repeat_first_element<Element>>(page);
+    }
+
+  private:
+    /// `prepare` is done to a page once, when it comes from DRAM.
+    template <void (*prepare)(uint32_t address)>
+    void push_prepared(uint32_t page) {
         const uint32_t kept = tiles_.template address<prepare>(page);
         cb_reserve_back(target_, 1);
         noc_async_read(get_noc_addr(kept), get_write_ptr(target_), tiles_.tile_bytes());
@@ -26,9 +49,14 @@ class KeptTiles {
         cb_push_back(target_, 1);
     }
 
-  private:
     TileSlots<slots, Tensor> tiles_;
     uint32_t target_;
 };
+
+/// The last `slots` tiles of `tensor`, in the pages of `memory`, for the circular buffer `target`.
+template <uint32_t slots, typename Tensor>
+KeptTiles<slots, Tensor> keep_tiles(const Tensor& tensor, uint32_t memory, uint32_t target) {
+    return {tensor, memory, target};
+}
 
 }  // namespace blocks

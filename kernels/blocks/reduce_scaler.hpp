@@ -7,15 +7,16 @@
 
 namespace blocks {
 
-/// Gives the compute kernel a bf16 tile whose faces have `value` in their first row and 0 below.
-inline void push_reduce_scaler(uint32_t cb_scaler, uint16_t value) {
+/// Gives the compute kernel a bf16 tile whose faces have 1 in their first row and 0 below.
+inline void push_reduce_scaler(uint32_t cb_scaler) {
+    constexpr uint16_t one = 0x3f80;  // as bf16
     constexpr uint32_t faces = 4;
     constexpr uint32_t face_side = 16;
     cb_reserve_back(cb_scaler, 1);
     auto elements = reinterpret_cast<volatile tt_l1_ptr uint16_t*>(get_write_ptr(cb_scaler));
     for (uint32_t face = 0; face < faces; ++face) {
         for (uint32_t index = 0; index < face_side * face_side; ++index) {
-            elements[face * face_side * face_side + index] = index < face_side ? value : 0;
+            elements[face * face_side * face_side + index] = index < face_side ? one : 0;
         }
     }
     cb_push_back(cb_scaler, 1);

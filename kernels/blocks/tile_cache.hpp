@@ -19,11 +19,17 @@ class TileCache {
     TileCache(const Tensor& tensor, uint32_t circular_buffer) : tiles_(tensor, circular_buffer) {}
 
     /// An element by its number.
-    Element operator[](uint32_t number) {
+    Element element(uint32_t number) {
         const uint32_t row = number / width;
         const uint32_t column = number % width;
         return tile(
             row, column / tile_side)[element_offset(row % height % tile_side, column % tile_side)];
+    }
+
+    /// Copies an element into a tile.
+    void copy_element(uint32_t number, volatile tt_l1_ptr Element* target, uint32_t row,
+                      uint32_t column) {
+        target[element_offset(row, column)] = element(number);
     }
 
     /// Copies elements `stride` apart into a row of a tile, from `column` on.
@@ -31,7 +37,7 @@ class TileCache {
                   volatile tt_l1_ptr Element* target, uint32_t row, uint32_t column) {
         if (stride != 1) {
             for (uint32_t index = 0; index < count; ++index) {
-                target[element_offset(row, column + index)] = (*this)[number + index * stride];
+                target[element_offset(row, column + index)] = element(number + index * stride);
             }
             return;
         }
@@ -70,5 +76,12 @@ class TileCache {
 
     TileSlots<slots, Tensor> tiles_;
 };
+
+/// The elements of `tensor`, whose tiles the pages of a circular buffer keep.
+template <typename Element, uint32_t height, uint32_t width, uint32_t slots, typename Tensor>
+TileCache<Element, height, width, slots, Tensor> cache_tiles(const Tensor& tensor,
+                                                             uint32_t circular_buffer) {
+    return {tensor, circular_buffer};
+}
 
 }  // namespace blocks

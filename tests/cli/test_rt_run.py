@@ -198,7 +198,7 @@ def test_programs_of_the_device(tmp_path: Path) -> None:
     program = results["results"][0]["programs"][0]
     assert (code, program["golden"]) == (0, "unrounded")
     assert program["memory"]["peak_bytes"]["dram"] > 0
-    assert "ttmetal.enqueue_program matmul" in seen
+    assert "ttmetal.run_program matmul" in seen
     assert "ttir.matmul" in seen
     _, result = result_of("Perf", {"binary": path, "--artifact-dir": tmp_path / "f"})
     rows = {row["op"]: row for row in result["ops"]}

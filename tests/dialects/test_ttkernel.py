@@ -19,6 +19,7 @@ from ttcodegen.dialects.ttkernel.attributes import (
     EltwiseBinaryType,
     FabricConnectionManagerType,
     InputClamping,
+    KeptTilesType,
     L1AddressType,
     L1PointerType,
     NocAddressType,
@@ -29,6 +30,7 @@ from ttcodegen.dialects.ttkernel.attributes import (
     TensorAccessorType,
     ThreadType,
     ThreadTypeAttr,
+    TileCacheType,
 )
 from ttcodegen.dialects.ttkernel.builder import KernelBuilder
 from ttcodegen.dialects.ttkernel.cpp_calls import fill_in, kernel_call
@@ -55,6 +57,8 @@ TYPES: dict[str, Attribute] = {
     "accessor_args": TensorAccessorArgsType(),
     "page_mapping": PageMappingType(),
     "data_format": DataFormatType(),
+    "kept_tiles": KeptTilesType(),
+    "tile_cache": TileCacheType(),
     "fabric": FabricConnectionManagerType(),
     "any": IntegerType(32),
 }
@@ -63,6 +67,7 @@ VALUES: dict[str, object] = {
     "i32": 4,
     "i64": 1,
     "text": "name",
+    "element": IntegerType(16),
     "dtype": "bf16",
     "integer_dtype": "si32",
     "dtype_number": "f32",
@@ -127,7 +132,7 @@ def test_every_function_has_a_call(name: str) -> None:
     thread = next(t for t in ThreadType if t in definition.threads)
     _, ops = kernel_with(definition)
     call = kernel_call(ops[-1], thread)
-    assert call.header.startswith("api/")
+    assert call.header.startswith(("api/", "blocks/"))
     assert definition.cpp is not None
     assert len(call.template_arguments) <= len(definition.cpp.template)
     if call.form is CallForm.TEXT:

@@ -60,9 +60,13 @@ def test_the_program_with_its_kernels() -> None:
         assert kernel.source == texts["exp", kernel.name]
         assert kernel.processor == source.processor
         assert kernel.accessors == source.accessors
-        assert [(a.name, a.value) for a in kernel.arguments] == [
-            (a.name, a.value) for a in source.arguments
-        ]
+        assert [a.name for a in kernel.arguments] == [a.name for a in source.arguments]
+    share = [device.Coordinate("first"), device.Coordinate("count")]
+    reader = program.kernels[0].arguments
+    assert [(a.kind, a.coordinates[0]) for a in reader] == [
+        ("address", device.Coordinate("number", 0)),
+        *(("plain", place) for place in share),
+    ]
 
 
 def test_functions_of_the_host_and_meanings() -> None:
@@ -73,7 +77,7 @@ def test_functions_of_the_host_and_meanings() -> None:
     assert (forward.name, forward.kind) == ("forward", "entry")
     assert [port.name for port in (*forward.inputs, *forward.outputs)] == ["x", "y"]
     create, launch = forward.operations
-    assert (create.name, launch.name) == (device.CREATE_BUFFER, device.ENQUEUE_PROGRAM)
+    assert (create.name, launch.name) == (device.CREATE_BUFFER, device.RUN_PROGRAM)
     assert launch.operands == (forward.inputs[0].tensor, create.results[0])
     assert launch.attributes == (file.Attribute("program", file.Integer(0)),)
 

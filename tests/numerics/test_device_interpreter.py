@@ -69,7 +69,7 @@ def binary_of(
         (
             file.Operation(device.CREATE_BUFFER, results=(inputs,)),
             file.Operation(
-                device.ENQUEUE_PROGRAM,
+                device.RUN_PROGRAM,
                 tuple(range(inputs + 1)),
                 (inputs + 1,),
                 attributes=(file.Attribute("program", file.Integer(0)),),

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import json
 
 from xdsl.dialects.builtin import (
     ArrayAttr,
@@ -18,19 +17,23 @@ from xdsl.dialects.builtin import (
 from xdsl.dialects.func import FuncOp, ReturnOp
 from xdsl.ir import Block, Operation, Region
 
+from ttcodegen.conversions.ttir_to_ttmetal.data_movement import MovementKernel
 from ttcodegen.dialects.cores import CoreRange
 from ttcodegen.dialects.datatypes import DataType
+from ttcodegen.dialects.math_fidelity import MathFidelity
 from ttcodegen.dialects.placement import TensorPlacement, placed_type
 from ttcodegen.dialects.programs import (
+    BufferAddress,
     CircularBuffer,
     ComputeSettings,
     Costs,
     Kernel,
     NamedConstant,
+    Place,
     Processor,
     Program,
+    ProgramAttr,
     RuntimeArgument,
-    program_attribute,
 )
 from ttcodegen.dialects.tile import TileType
 from ttcodegen.dialects.ttkernel.attributes import ThreadType
@@ -42,29 +45,7 @@ TILES = 6
 CORES = CoreRange(0, 0, 1, 1)
 TILE_BYTES = {DataType.BFLOAT16: 2048, DataType.FLOAT32: 4096}
 
-_SHARE = (RuntimeArgument("first", "first"), RuntimeArgument("count", "count"))
-
-
-def _walk(name: str, data_type: DataType) -> tuple[tuple[str, str], ...]:
-    element = "uint32_t" if data_type is DataType.FLOAT32 else "uint16_t"
-    operand = {
-        "name": name,
-        "tensor": name,
-        "page": "tile",
-        "element": element,
-        "broadcast": "none",
-        "padding": None,
-        "kept": None,
-    }
-    context = {
-        "tile_coordinates": [],
-        "step_coordinates": [],
-        "steps": 1,
-        "inner": [operand],
-        "outer": [],
-        "scaler": "",
-    }
-    return tuple((key, json.dumps(value)) for key, value in context.items())
+_SHARE = (RuntimeArgument("first", Place.FIRST), RuntimeArgument("count", Place.COUNT))
 
 
 def exp_program(data_type: DataType = DataType.BFLOAT16) -> Program:
@@ -86,11 +67,10 @@ def exp_program(data_type: DataType = DataType.BFLOAT16) -> Program:
                 Processor.READER,
                 "Brings the tiles of x.",
                 CORES,
-                "read_tiles",
-                context=_walk("x", data_type),
+                "read_exp",
                 constants=(NamedConstant("cb_x", 0),),
                 accessors=(0,),
-                arguments=(RuntimeArgument("x_address", "address(0)"), *_SHARE),
+                arguments=(RuntimeArgument("x_address", BufferAddress(0)), *_SHARE),
             ),
             Kernel(
                 "compute_exp",
@@ -99,24 +79,23 @@ def exp_program(data_type: DataType = DataType.BFLOAT16) -> Program:
                 CORES,
                 "compute_exp",
                 constants=(NamedConstant("cb_x", 0), NamedConstant("cb_y", 1)),
-                arguments=(RuntimeArgument("count", "count"),),
+                arguments=(RuntimeArgument("count", Place.COUNT),),
             ),
             Kernel(
                 "write_exp",
                 Processor.WRITER,
                 "Writes the tiles of y.",
                 CORES,
-                "write_tiles",
-                context=(("outputs", '[{"name": "y", "tensor": "y"}]'),),
+                "write_exp",
                 constants=(NamedConstant("cb_y", 1),),
                 accessors=(1,),
-                arguments=(RuntimeArgument("y_address", "address(1)"), *_SHARE),
+                arguments=(RuntimeArgument("y_address", BufferAddress(1)), *_SHARE),
             ),
         ),
         costs=Costs(TILES, 2 * TILES * size, *(TILES * size,) * 4, 2 * TILES * size),
         work_units=TILES,
         work_unit="tile",
-        compute=ComputeSettings("HiFi4", wide, (0,) if wide else ()),
+        compute=ComputeSettings(MathFidelity.HIFI4, wide, (0,) if wide else ()),
     )
 
 
@@ -140,6 +119,36 @@ def compute_kernel(data_type: DataType) -> FuncOp:
     return kernel.finish()
 
 
+def movement_kernels(program: Program) -> list[FuncOp]:
+    """The functions of the kernels that read and write, as the program of `exp` has them."""
+    functions: list[FuncOp] = []
+    x, y = program.circular_buffers
+    for name, buffer, operand in (("read_exp", x, 0), ("write_exp", y, 1)):
+        is_reader = operand == 0
+        kernel = MovementKernel(
+            name,
+            Processor.READER if is_reader else Processor.WRITER,
+            "",
+            CORES,
+            (RuntimeArgument(f"{buffer.name}_address", BufferAddress(operand)), *_SHARE),
+            accessors=(operand,),
+        )
+        kernel.begin([buffer], [buffer.name])
+        with kernel.share("tile") as tile:
+            if is_reader:
+                kernel.builder.op("cb_reserve_back", kernel.buffer("x"), 1)
+                kernel.read_page(tile, "x", kernel.write_pointer("x"))
+                kernel.builder.op("noc_async_read_barrier")
+                kernel.builder.op("cb_push_back", kernel.buffer("x"), 1)
+            else:
+                kernel.builder.op("cb_wait_front", kernel.buffer("y"), 1)
+                kernel.write_page(tile, "y", "y")
+                kernel.builder.op("noc_async_write_barrier")
+                kernel.builder.op("cb_pop_front", kernel.buffer("y"), 1)
+        functions.append(kernel.finish()[1])
+    return functions
+
+
 def _create(name: str, operands: list[Operation], result: object = None, **attributes: object):
     op_type = load_dialects().get_op(name)
     values = [operand.results[0] for operand in operands]
@@ -152,16 +161,17 @@ def _create(name: str, operands: list[Operation], result: object = None, **attri
 
 def exp_module(data_type: DataType = DataType.BFLOAT16, program: Program | None = None) -> ModuleOp:
     """`forward(x) = exp(x)` of a tensor with 64 rows and 96 columns."""
+    program = program or exp_program(data_type)
     type_ = placed_type(TensorPlacement(SHAPE, data_type))
     plain = TensorType(data_type.element_type, SHAPE)
     context = load_dialects()
     entry = Block(arg_types=[type_])
     entry.args[0].name_hint = "x"
     create = context.get_op("ttmetal.create_buffer").create(result_types=[type_])
-    launch = context.get_op("ttmetal.enqueue_program").create(
+    launch = context.get_op("ttmetal.run_program").create(
         operands=[entry.args[0], create.results[0]],
-        attributes={
-            "program": program_attribute(program or exp_program(data_type)),
+        properties={
+            "program": ProgramAttr(program),
             "meaning": SymbolRefAttr("m_exp"),
         },
     )
@@ -174,7 +184,7 @@ def exp_module(data_type: DataType = DataType.BFLOAT16, program: Program | None 
     body.add_ops([exp, ReturnOp(exp.results[0])])
     meaning = FuncOp("m_exp", FunctionType.from_lists([plain], [plain]), Region(body), "private")
     meaning.attributes["ttmetal.meaning"] = UnitAttr()
-    return ModuleOp([forward, meaning, compute_kernel(data_type)])
+    return ModuleOp([forward, meaning, *movement_kernels(program), compute_kernel(data_type)])
 
 
 def renamed(program: Program, **changes: object) -> Program:

@@ -20,7 +20,16 @@ from ttcodegen.dialects.datatypes import DataType
 from ttcodegen.dialects.device_module import device_programs
 from ttcodegen.dialects.memory import Layout
 from ttcodegen.dialects.placement import TensorPlacement
-from ttcodegen.dialects.programs import Kernel, NamedConstant, Program, RuntimeArgument
+from ttcodegen.dialects.programs import (
+    BufferAddress,
+    Kernel,
+    NamedConstant,
+    NocX,
+    NocY,
+    Place,
+    Program,
+    RuntimeArgument,
+)
 from ttcodegen.emission.device_manifest import kernel_entries, page_size
 from ttcodegen.emission.program_sources import PROGRAMS_IN_FILE, render_programs
 from ttcodegen.flatbuffer.writer import Origin
@@ -97,16 +106,16 @@ def test_linear_work_is_divided() -> None:
 def test_cores_of_a_grid_know_their_place() -> None:
     reader, compute, writer = exp_program().kernels
     places = (
-        RuntimeArgument("x_address", "address(0)"),
-        RuntimeArgument("sender_x", "noc_x(0, row)"),
-        RuntimeArgument("sender_y", "noc_y(column, 1)"),
-        RuntimeArgument("column", "column"),
-        RuntimeArgument("rows", "2"),
+        RuntimeArgument("x_address", BufferAddress(0)),
+        RuntimeArgument("sender_x", NocX(0, Place.ROW)),
+        RuntimeArgument("sender_y", NocY(Place.COLUMN, 1)),
+        RuntimeArgument("column", Place.COLUMN),
+        RuntimeArgument("rows", 2),
     )
     kernels = [
         dataclasses.replace(reader, arguments=places, semaphores=("sent",)),
         dataclasses.replace(compute, arguments=()),
-        dataclasses.replace(writer, arguments=(RuntimeArgument("y_address", "address(1)"),)),
+        dataclasses.replace(writer, arguments=(RuntimeArgument("y_address", BufferAddress(1)),)),
     ]
     text = programs_text(with_kernels(kernels, work_units=0, semaphores=("sent", "free")))
     for expected in (

@@ -1,4 +1,4 @@
-"""The C++ of compute kernels."""
+"""The C++ of kernels."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from xdsl.dialects.builtin import ModuleOp, StringAttr, i32
 from xdsl.dialects.func import FuncOp
 
 from tests.ttmetal.exp_module import compute_kernel, exp_program
-from ttcodegen.conversions.ttkernel_to_emitc import write_compute_kernel
+from ttcodegen.conversions.ttkernel_to_emitc import write_kernel
 from ttcodegen.diagnostics import CompileError
 from ttcodegen.dialects.datatypes import DataType
 from ttcodegen.dialects.programs import Kernel, NamedConstant
@@ -28,7 +28,7 @@ def text_of(function: FuncOp, kernel: Kernel | None = None) -> str:
     program = exp_program()
     module = ModuleOp([])
     file = open_file(module, "kernels/kernel.cpp")
-    write_compute_kernel(file, function, kernel or program.kernels[1], program, "a title")
+    write_kernel(file, function, kernel or program.kernels[1], program, "a title")
     return print_module(module)["kernels/kernel.cpp"]
 
 

@@ -15,9 +15,9 @@ from ttcodegen.diagnostics import CompileError
 from ttcodegen.dialects.device_module import (
     CREATE_BUFFER,
     DEALLOCATE_BUFFER,
-    ENQUEUE_PROGRAM,
     ENQUEUE_READ_BUFFER,
     ENQUEUE_WRITE_BUFFER,
+    RUN_PROGRAM,
     VIEW,
     launch_of,
 )
@@ -126,7 +126,7 @@ class DeviceRecorder(StatementRecorder):
 _RULES: Mapping[str, Callable[[DeviceRecorder, Operation], None]] = {
     CREATE_BUFFER: DeviceRecorder.create,
     DEALLOCATE_BUFFER: DeviceRecorder.deallocate,
-    ENQUEUE_PROGRAM: DeviceRecorder.launch,
+    RUN_PROGRAM: DeviceRecorder.launch,
     ENQUEUE_READ_BUFFER: DeviceRecorder.read,
     ENQUEUE_WRITE_BUFFER: DeviceRecorder.write_back,
     CallOp.name: DeviceRecorder.call,

@@ -1,4 +1,4 @@
-"""A compute kernel's function becomes C++ that a person can tune: one file, `kernel_main`.
+"""A kernel's function becomes C++ that a person can tune: one file, `kernel_main`.
 
 What the C++ of each op is stands in the table of the dialect; here are the frame of the file, loops
 and arithmetic, and how attributes are spelled.
@@ -7,25 +7,32 @@ and arithmetic, and how attributes are spelled.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, cast
 
 from xdsl.dialects import arith, scf
-from xdsl.dialects.builtin import (
-    FloatAttr,
-    IntegerAttr,
-    StringAttr,
-)
+from xdsl.dialects.builtin import FloatAttr, IndexType, IntegerAttr, StringAttr, i1
 from xdsl.dialects.func import FuncOp, ReturnOp
 from xdsl.ir import Block, Operation, SSAValue
 
 from ttcodegen.diagnostics import CompileError
 from ttcodegen.dialects.programs import CircularBuffer, Kernel, Program
-from ttcodegen.dialects.ttkernel.attributes import CBType, CircularBufferPlaceAttr, ThreadType
-from ttcodegen.dialects.ttkernel.cpp_calls import cpp_type, fill_in, kernel_call
+from ttcodegen.dialects.ttkernel.attributes import (
+    CBType,
+    CircularBufferPlaceAttr,
+    KeptTilesType,
+    L1AddressType,
+    L1PointerType,
+    NocAddressType,
+    ThreadType,
+    TileCacheType,
+)
+from ttcodegen.dialects.ttkernel.cpp_calls import KernelCall, cpp_type, fill_in, kernel_call
+from ttcodegen.dialects.ttkernel.dataflow_table import DATAFLOW_HEADER
 from ttcodegen.dialects.ttkernel.definition import CallForm
-from ttcodegen.dialects.ttkernel.operation import TTKernelOp
+from ttcodegen.dialects.ttkernel.operation import BITS, COMMENT, TTKernelOp, kernel_thread
 from ttcodegen.emitc.builder import Argument, EmitCBuilder
+from ttcodegen.emitc.expressions import LiteralOp
 from ttcodegen.emitc.identifiers import NameScope, identifier
 from ttcodegen.emitc.operators import ComparisonPredicate
 from ttcodegen.emitc.spelling import float_value, string_literal
@@ -33,14 +40,12 @@ from ttcodegen.emitc.standard_headers import standard_headers
 from ttcodegen.emitc.text import Text
 from ttcodegen.transforms.rebuilding import body_of
 
-COMMENT = "ttkernel.comment"
-"""The attribute of an op with what stands above it as a comment."""
-
 COMPILE_TIME_HEADER = "api/compile_time_args.h"
 ARGUMENTS_HEADER = "api/compute/common.h"
 
 NAMED_ARGUMENT = "ttkernel.get_named_compile_time_arg_val"
 RUN_TIME_ARGUMENT = "ttkernel.get_arg_val"
+ACCESSOR_ARGUMENTS = "ttkernel.TensorAccessorArgs"
 
 _REGISTER = "dst"
 _CALL_TEXT = re.compile(r"(\w+)\(([^()]*)\)")
@@ -75,6 +80,7 @@ _CASTS = (
     arith.UIToFPOp,
     arith.SIToFPOp,
 )
+_LOGICAL_OPERATORS = {"bitwise_and": "logical_and", "bitwise_or": "logical_or"}
 _ORDERS = (
     ComparisonPredicate.LT,
     ComparisonPredicate.LE,
@@ -85,14 +91,14 @@ _PREDICATES = (ComparisonPredicate.EQ, ComparisonPredicate.NE, *_ORDERS, *_ORDER
 """By the number of the predicate in `arith.cmpi`; kernels count with unsigned numbers."""
 
 
-def write_compute_kernel(
+def write_kernel(
     file: EmitCBuilder,
     function: FuncOp,
     kernel: Kernel,
     program: Program,
     title: str,
 ) -> None:
-    """Writes the file of a compute kernel.
+    """Writes the file of a kernel.
 
     Args:
         file: where to.
@@ -106,7 +112,7 @@ def write_compute_kernel(
         ValueError: if the function uses arguments that the kernel has not.
     """
     body = file.function("kernel_main", [])
-    writer = _KernelWriter(body, kernel, program)
+    writer = _KernelWriter(body, kernel, program, kernel_thread(function))
     writer.write_arguments(function)
     writer.write_ops(body_of(function).ops)
     body.return_()
@@ -146,8 +152,11 @@ CIRCULAR_BUFFER = "ttkernel.cb"
 class _KernelWriter:
     """Writes the body of a kernel."""
 
-    def __init__(self, body: EmitCBuilder, kernel: Kernel, program: Program) -> None:
+    def __init__(
+        self, body: EmitCBuilder, kernel: Kernel, program: Program, thread: ThreadType
+    ) -> None:
         self.body = body
+        self.thread = thread
         self.kernel = kernel
         self.program = program
         self.headers: set[str] = set()
@@ -168,7 +177,10 @@ class _KernelWriter:
                 known.setdefault(name, []).append(op.results[0])
             elif op.name == RUN_TIME_ARGUMENT:
                 passed.setdefault(_number(op.operands[0], op), []).append(op.results[0])
-        if known:
+        is_compute = self.thread is ThreadType.COMPUTE
+        if not is_compute:
+            self.headers.add(DATAFLOW_HEADER)
+        if known and is_compute:
             self.headers.add(COMPILE_TIME_HEADER)
         self._check(set(known))
         buffers = {f"cb_{buffer.name}": buffer for buffer in self.program.circular_buffers}
@@ -176,8 +188,9 @@ class _KernelWriter:
             remark = describe_pages(buffers[name]) if name in buffers else ""
             call = f"get_named_compile_time_arg_val({string_literal(name)})"
             self._define(values, name, f"constexpr uint32_t {name} = {call}", remark)
-        if passed:
+        if passed and is_compute:
             self.headers.add(ARGUMENTS_HEADER)
+        if passed:
             self.body.comment("Runtime arguments.")
         for index, values in sorted(passed.items()):
             name = self.kernel.arguments[index].name
@@ -250,7 +263,7 @@ class _KernelWriter:
             elif isinstance(op, TTKernelOp):
                 self._call(op)
             else:
-                raise CompileError(f"a compute kernel cannot run '{op.name}'", op)
+                raise CompileError(f"a kernel cannot run '{op.name}'", op)
 
     def _set_off(self, op: Operation) -> None:
         """An empty line where another step begins, and the comment that the op has."""
@@ -277,8 +290,9 @@ class _KernelWriter:
         result = op.result
         type_ = cpp_type(result.type)
         value = cast("IntegerAttr[Any] | FloatAttr[Any]", op.value).value.data
+        spelled = _spelled_bits if BITS in op.attributes else _spelled
         if type_ == "uint32_t":
-            literal = self.body.literal(_spelled(int(value)), type_)
+            literal = self.body.literal(spelled(int(value)), type_)
         elif type_ == "float":
             literal = self.body.literal(float_value(value).text, type_)
         else:
@@ -290,21 +304,46 @@ class _KernelWriter:
     def operator(self, op: Operation) -> None:
         """Arithmetic."""
         left, right = (self[operand] for operand in op.operands)
-        type_ = cpp_type(op.results[0].type)
-        self.values[op.results[0]] = self.body.binary(_OPERATORS[type(op)], left, right, type_)
+        operator = _OPERATORS[type(op)]
+        if _is_flag(op.results[0]):
+            operator = _LOGICAL_OPERATORS.get(operator, operator)
+        self._set(op, lambda type_: self.body.binary(operator, left, right, type_))
 
     def function(self, op: Operation) -> None:
         """Arithmetic that has no operator."""
-        type_ = cpp_type(op.results[0].type)
+        plain = cpp_type(op.results[0].type)
         operands = [self[operand] for operand in op.operands]
-        self.values[op.results[0]] = self.body.call(
-            _FUNCTIONS[type(op)], *operands, type=type_, template_args=(type_,), pure=True
-        )
+
+        def call(type_: str) -> SSAValue:
+            function = _FUNCTIONS[type(op)]
+            return self.body.call(
+                function, *operands, type=type_, template_args=(plain,), pure=True
+            )
+
+        self._set(op, call)
+
+    def _set(self, op: Operation, make: Callable[[str], SSAValue]) -> None:
+        """The value of an op; one that has a name becomes a constant of that name."""
+        result = op.results[0]
+        name = result.name_hint
+        type_ = cpp_type(result.type)
+        if name is None:
+            self.values[result] = make(type_)
+            return
+        value = make(f"const {type_}")
+        self.values[result] = self.body.named(value, self._variable(name))
+
+    def _variable(self, name: str) -> str:
+        """What a variable is called: not as an argument is, whose name is only text to the printer,
+        which tells variables apart from each other."""
+        name = identifier(name)
+        return self.names.unique(name) if self.names.is_taken(name) else name
 
     def compare(self, op: arith.CmpiOp) -> None:
         """A comparison of unsigned numbers."""
         predicate = _PREDICATES[op.predicate.value.data]
-        self.values[op.result] = self.body.compare(predicate, self[op.lhs], self[op.rhs])
+        left, right = self[op.lhs], self[op.rhs]
+        self._set(op, lambda type_: self.body.compare(predicate, left, right, type_))
 
     def cast(self, op: Operation) -> None:
         """A conversion; between index and i32 nothing is written, both are uint32_t."""
@@ -316,17 +355,19 @@ class _KernelWriter:
     def for_(self, op: scf.ForOp) -> None:
         """A counting loop."""
         if op.iter_args:
-            raise CompileError("a loop of a compute kernel carries no values", op)
+            raise CompileError("a loop of a kernel carries no values", op)
         block = op.body.block
         counter = block.args[0]
-        inner = self.body.for_(self[op.lb], self[op.ub], self[op.step], name=counter.name_hint)
+        bounds = self[op.lb], self[op.ub], self[op.step]
+        # The start may be a constant with a name; the counter is none.
+        inner = self.body.for_(*bounds, type=cpp_type(counter.type), name=counter.name_hint)
         self.values[counter] = inner.arguments[0]
         self._nested(inner, block)
 
     def if_(self, op: scf.IfOp) -> None:
         """A branch without values."""
         if op.results:
-            raise CompileError("a branch of a compute kernel yields no values", op)
+            raise CompileError("a branch of a kernel yields no values", op)
         otherwise = op.false_region.blocks.first
         bodies = self.body.if_(self[op.cond], otherwise=otherwise is not None)
         blocks = [op.true_region.block] + ([otherwise] if otherwise is not None else [])
@@ -352,7 +393,10 @@ class _KernelWriter:
     def _call(self, op: TTKernelOp) -> None:
         if op.name in (NAMED_ARGUMENT, RUN_TIME_ARGUMENT) or op.definition.is_terminator:
             return
-        call = kernel_call(op, ThreadType.COMPUTE)
+        if op.name == ACCESSOR_ARGUMENTS:
+            self._accessor_arguments(op)
+            return
+        call = kernel_call(op, self.thread)
         self.headers.add(call.header)
         self.body.origin = op
         callee = call.callee
@@ -365,21 +409,55 @@ class _KernelWriter:
         ]
         if call.form is CallForm.TEXT:
             callee, arguments = self._text_call(op, callee)
-        elif call.form is CallForm.METHOD:
-            raise CompileError(f"a compute kernel cannot call '{op.name}'", op)
-        template = call.template_arguments
+        if call.form is CallForm.METHOD:
+            self._method(op, call, arguments)
+        else:
+            self._function_call(op, callee, arguments, call.template_arguments)
+
+    def _function_call(
+        self, op: TTKernelOp, callee: str, arguments: Sequence[Argument], template: Sequence[str]
+    ) -> None:
         if not op.results:
             self.body.call_void(callee, *arguments, template_args=template)
             return
         result = op.results[0]
+        name = None if result.name_hint is None else self._variable(result.name_hint)
         self.values[result] = self.body.call(
             callee,
             *arguments,
-            type=cpp_type(result.type),
+            type=_declared_type(result),
             template_args=template,
-            name=result.name_hint,
-            pure=op.definition.pure,
+            name=name,
+            pure=op.definition.pure or (name is None and _is_written_at_use(op)),
         )
+
+    def _method(self, op: TTKernelOp, call: KernelCall, arguments: Sequence[Argument]) -> None:
+        receiver, *others = arguments
+        assert isinstance(receiver, SSAValue)
+        type_ = _declared_type(op.results[0]) if op.results else None
+        value = self.body.call_method(
+            receiver,
+            call.callee,
+            *others,
+            type=type_,
+            template_args=call.template_arguments,
+            name=self._variable(op.results[0].name_hint or call.callee) if op.results else None,
+        )
+        if value is not None:
+            self.values[op.results[0]] = value
+
+    def _accessor_arguments(self, op: TTKernelOp) -> None:
+        """Where the arguments of a tensor's accessor begin, after those of the one before."""
+        before = op.operand_named("prev_args")
+        base = op.properties.get("cta_base")
+        begin = str(cast("IntegerAttr[Any]", base).value.data) if base is not None else "0"
+        if before is not None:
+            owner = self.values[before].owner
+            assert isinstance(owner, LiteralOp)
+            begin = f"{owner.value.data}.next_compile_time_args_offset()"
+        name = self.names.unique(identifier(op.results[0].name_hint or "layout"))
+        self.body.verbatim(f"constexpr auto {name} = TensorAccessorArgs<{begin}>();")
+        self.values[op.results[0]] = self.body.literal(name, "auto")
 
     def _operand(self, value: SSAValue, *, is_register: bool) -> SSAValue:
         number = _constant_number(value)
@@ -391,7 +469,7 @@ class _KernelWriter:
         """Function and arguments of an expression of the table that is written as a call."""
         call = _CALL_TEXT.fullmatch(fill_in(op, text, lambda _: "{}").rstrip(";"))
         if call is None:
-            raise CompileError(f"a compute kernel cannot run '{op.name}'", op)
+            raise CompileError(f"a kernel cannot run '{op.name}'", op)
         operands = iter(op.operands)
         words = [word.strip() for word in call[2].split(",")] if call[2] else []
         arguments: list[Argument] = [
@@ -448,6 +526,40 @@ def _spelled(number: int) -> str:
     """An unsigned number as it is written: large ones, masks as a rule, to the base of 16."""
     number %= 2**32
     return str(number) if number < 1 << 16 else f"0x{number:08x}"
+
+
+def _spelled_bits(number: int) -> str:
+    return f"0x{number % 2**32:x}"
+
+
+def _is_flag(value: SSAValue) -> bool:
+    return value.type == i1
+
+
+def _is_written_at_use(op: Operation) -> bool:
+    """Whether an address may be computed where it is used: nothing with an effect runs before."""
+    result = op.results[0]
+    uses = list(result.uses)
+    if len(uses) != 1 or not isinstance(result.type, IndexType | NocAddressType | L1AddressType):
+        return False
+    following = op.next_op
+    while following is not None and following is not uses[0].operation:
+        if isinstance(following, TTKernelOp) and not following.results:
+            return False
+        if following.regions:
+            return False
+        following = following.next_op
+    return following is not None
+
+
+def _declared_type(value: SSAValue) -> str:
+    """How a variable for the result of a call is declared: what changes inside is not const."""
+    if isinstance(value.type, L1PointerType):
+        return "const auto"
+    type_ = cpp_type(value.type)
+    if isinstance(value.type, KeptTilesType | TileCacheType) or value.name_hint is None:
+        return type_
+    return f"const {type_}"
 
 
 def describe_pages(buffer: CircularBuffer) -> str:

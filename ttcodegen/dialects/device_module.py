@@ -7,23 +7,25 @@ own. A program may be launched several times, on buffers of the same layouts.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from weakref import WeakKeyDictionary
 
 from xdsl.dialects.builtin import ModuleOp, SymbolRefAttr
 from xdsl.dialects.func import FuncOp
 from xdsl.ir import Attribute, Operation, SSAValue
 
+from ttcodegen.diagnostics import Diagnostics
 from ttcodegen.dialects.functions import KERNEL_THREAD, body_of, is_cpu_function
 from ttcodegen.dialects.operation import operation_name
 from ttcodegen.dialects.placement import TensorPlacement, placement_of
-from ttcodegen.dialects.programs import Program, program_of
+from ttcodegen.dialects.programs import Kernel, Processor, Program, ProgramAttr
+from ttcodegen.dialects.ttkernel.attributes import ThreadType
+from ttcodegen.dialects.ttkernel.operation import kernel_thread
 
 CONSTANT = "ttir.constant"
 CREATE_BUFFER = "ttmetal.create_buffer"
 DEALLOCATE_BUFFER = "ttmetal.deallocate_buffer"
-ENQUEUE_PROGRAM = "ttmetal.enqueue_program"
+RUN_PROGRAM = "ttmetal.run_program"
 ENQUEUE_READ_BUFFER = "ttmetal.enqueue_read_buffer"
 ENQUEUE_WRITE_BUFFER = "ttmetal.enqueue_write_buffer"
 VIEW = "ttmetal.view"
@@ -69,46 +71,30 @@ def attribute_of(op: Operation, name: str) -> Attribute | None:
 
 
 def launch_of(op: Operation) -> Launch:
-    """What an `enqueue_program` runs.
+    """What an `run_program` runs.
 
     Raises:
         ValueError: if its attributes say nothing that can be run.
     """
-    attribute = attribute_of(op, "program")
+    program = attribute_of(op, "program")
     meaning = attribute_of(op, "meaning")
-    if attribute is None or not isinstance(meaning, SymbolRefAttr):
+    if not isinstance(program, ProgramAttr) or not isinstance(meaning, SymbolRefAttr):
         raise ValueError(f"{op.name} has no program or no meaning")
-    known = _DECODED.get(op)
-    if known is None or known[0] is not attribute:
-        known = _DECODED[op] = (attribute, program_of(attribute))
-    return Launch(op, known[1], meaning.string_value())
+    return Launch(op, program.data, meaning.string_value())
 
 
 def filling_launch(value: SSAValue) -> Operation | None:
     """The launch that writes a new tensor, None if none does."""
     for use in value.uses:
-        if operation_name(use.operation) == ENQUEUE_PROGRAM:
+        if operation_name(use.operation) == RUN_PROGRAM:
             if use.index >= launch_of(use.operation).program.inputs:
                 return use.operation
     return None
 
 
-_DECODED: WeakKeyDictionary[Operation, tuple[Attribute, Program]] = WeakKeyDictionary()
-"""The programs of ops that were asked for before, with the attributes that said them: every stage
-of emission asks for them again."""
-
-
 def functions_of(module: ModuleOp) -> Iterator[FuncOp]:
     """All functions of a module."""
     return (op for op in module.body.block.ops if isinstance(op, FuncOp))
-
-
-def function_named(module: ModuleOp, symbol: str) -> FuncOp:
-    """The function of that symbol; raises ValueError if there is none."""
-    for function in functions_of(module):
-        if function.sym_name.data == symbol:
-            return function
-    raise ValueError(f"there is no function @{symbol}")
 
 
 def is_meaning(function: FuncOp) -> bool:
@@ -133,7 +119,7 @@ def launches(functions: Iterable[FuncOp]) -> Iterator[Launch]:
     """The launches of some host functions, in order."""
     for function in functions:
         for op in body_of(function).ops:
-            if operation_name(op) == ENQUEUE_PROGRAM:
+            if operation_name(op) == RUN_PROGRAM:
                 yield launch_of(op)
 
 
@@ -155,6 +141,51 @@ def device_programs(functions: Iterable[FuncOp]) -> list[DeviceProgram]:
         if not _same_pages(first.placements, placements):
             raise ValueError(f"'{program.name}' is launched on tensors of different layouts")
     return list(known.values())
+
+
+def verify_programs(module: ModuleOp) -> None:
+    """Checks that the module has the functions which its programs name, and that they fit.
+
+    Raises:
+        CompileError: with all faults, each at the op that runs the program.
+    """
+    known = {function.sym_name.data: function for function in functions_of(module)}
+    hosts = [function for function in known.values() if is_host_function(function)]
+    diagnostics = Diagnostics()
+    for launch in launches(hosts):
+        for fault in _symbol_faults(launch, known):
+            diagnostics.error(fault, launch.op)
+    diagnostics.raise_errors()
+
+
+def _symbol_faults(launch: Launch, functions: Mapping[str, FuncOp]) -> Iterator[str]:
+    program = launch.program
+    meaning = functions.get(launch.meaning)
+    if meaning is None:
+        yield f"there is no function @{launch.meaning} with the meaning of '{program.name}'"
+    else:
+        type_ = meaning.function_type
+        if (len(type_.inputs), len(type_.outputs)) != (len(launch.inputs), len(launch.outputs)):
+            yield (
+                f"'{program.name}' has {len(launch.inputs)} inputs and {len(launch.outputs)} "
+                f"outputs, its meaning @{launch.meaning} has {len(type_.inputs)} and "
+                f"{len(type_.outputs)}"
+            )
+    for kernel in program.kernels:
+        function = functions.get(kernel.function)
+        thread = kernel_thread_of(kernel)
+        if function is None:
+            yield f"there is no function @{kernel.function} for the kernel '{kernel.name}'"
+        elif KERNEL_THREAD not in function.attributes or kernel_thread(function) is not thread:
+            yield (
+                f"the {kernel.processor.value} '{kernel.name}' of '{program.name}' needs a kernel "
+                f"of the thread {thread.value}, which @{kernel.function} is not"
+            )
+
+
+def kernel_thread_of(kernel: Kernel) -> ThreadType:
+    """The thread that runs a kernel."""
+    return ThreadType.COMPUTE if kernel.processor is Processor.COMPUTE else ThreadType.NOC
 
 
 def _same_pages(first: Iterable[TensorPlacement], second: Iterable[TensorPlacement]) -> bool:

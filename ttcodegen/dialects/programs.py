@@ -1,24 +1,30 @@
 """What a program of a device is made of: circular buffers, semaphores, kernels and their arguments.
 
-`ttmetal.enqueue_program` carries one of these as its attribute `program`, in the form that
-`program_attribute` gives. Operands of the op are counted inputs first, then outputs.
+`ttmetal.run_program` carries one of these as its attribute `program`, `#ttmetal.program<...>`. Its
+text has the fields of the classes below (`dialects.records`). Operands of the op are counted inputs
+first, then outputs.
 """
 
 from __future__ import annotations
 
-import dataclasses
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass, field
-from enum import Enum, StrEnum
-from functools import cache
-from types import UnionType
-from typing import Any, Union, cast, get_args, get_origin, get_type_hints
+from enum import StrEnum
+from typing import ClassVar
 
-from xdsl.dialects.builtin import ArrayAttr, DictionaryAttr, IntegerAttr, StringAttr, UnitAttr, i64
-from xdsl.ir import Attribute
+from xdsl.ir import Data
+from xdsl.irdl import irdl_attr_definition
+from xdsl.parser import AttrParser
+from xdsl.printer import Printer
+from xdsl.utils.exceptions import VerifyException
 
 from ttcodegen.dialects.cores import CoreRange
 from ttcodegen.dialects.datatypes import DataType
+from ttcodegen.dialects.math_fidelity import MathFidelity
+from ttcodegen.dialects.records import parse_record, print_record
+
+CIRCULAR_BUFFERS = 32
+"""Circular buffers of a core (tt-metal 0.70.1, circular_buffer_constants.h)."""
 
 
 class Processor(StrEnum):
@@ -59,18 +65,56 @@ class NamedConstant:
     value: int
 
 
+class Place(StrEnum):
+    """What the host knows of the core that it passes a run-time argument to."""
+
+    FIRST = "first"
+    """The first unit of the core's share of the program's linear work."""
+    COUNT = "count"
+    """How many units the share has."""
+    COLUMN = "column"
+    ROW = "row"
+    LAST_COLUMN = "last_column"
+    """Of the program's cores."""
+    LAST_ROW = "last_row"
+
+
+@dataclass(frozen=True)
+class BufferAddress:
+    """Where the buffer of an operand lies."""
+
+    mnemonic: ClassVar[str] = "address"
+    operand: int
+
+
+@dataclass(frozen=True)
+class NocX:
+    """The NoC coordinate x of the worker core in a column and a row."""
+
+    mnemonic: ClassVar[str] = "noc_x"
+    column: int | Place
+    row: int | Place
+
+
+@dataclass(frozen=True)
+class NocY:
+    """The NoC coordinate y of the worker core in a column and a row."""
+
+    mnemonic: ClassVar[str] = "noc_y"
+    column: int | Place
+    row: int | Place
+
+
+RuntimeValue = int | Place | BufferAddress | NocX | NocY
+"""What the host passes to a core."""
+
+
 @dataclass(frozen=True)
 class RuntimeArgument:
-    """A run-time argument, in the order of its index, with what the host passes to each core.
-
-    The value is one of: an integer; `address(i)`, where the buffer of operand i lies; `first` and
-    `count`, the core's share of the program's linear work; `column` and `row` of the core;
-    `noc_x(c, r)` and `noc_y(c, r)`, the NoC coordinates of the worker core in column c and row r,
-    each of them an integer, `column` or `row`.
-    """
+    """A run-time argument, in the order of its index."""
 
     name: str
-    value: str
+    value: RuntimeValue
 
 
 @dataclass(frozen=True)
@@ -83,10 +127,8 @@ class Kernel:
     purpose: str
     """A sentence for the head of the file."""
     cores: CoreRange
-    source: str
-    """Of a data-movement kernel the template, of a compute kernel the symbol of its function."""
-    context: tuple[tuple[str, str], ...] = ()
-    """What the template is rendered with: names, and values as JSON."""
+    function: str
+    """The symbol of its function, of `ttkernel` ops."""
     constants: tuple[NamedConstant, ...] = ()
     semaphores: tuple[str, ...] = ()
     """The semaphores that it uses; it knows their ids as the named constants `<name>_semaphore`."""
@@ -100,7 +142,7 @@ class Kernel:
 class ComputeSettings:
     """How the compute kernels of a program calculate."""
 
-    fidelity: str = "HiFi4"
+    fidelity: MathFidelity = MathFidelity.HIFI4
     fp32_destination: bool = False
     unpack_to_fp32: tuple[int, ...] = ()
     """Circular buffers whose 32-bit values reach the destination registers unshortened."""
@@ -113,13 +155,13 @@ class Costs:
     What one core sends to several at once goes over the NoC once.
     """
 
-    tiles_computed: int
-    noc_bytes: int
-    dram_read_bytes: int
-    dram_write_bytes: int
-    least_dram_read_bytes: int
-    least_dram_write_bytes: int
-    least_noc_bytes: int
+    tiles_computed: int = 0
+    noc_bytes: int = 0
+    dram_read_bytes: int = 0
+    dram_write_bytes: int = 0
+    least_dram_read_bytes: int = 0
+    least_dram_write_bytes: int = 0
+    least_noc_bytes: int = 0
 
 
 @dataclass(frozen=True)
@@ -135,7 +177,7 @@ class Program:
     cores: CoreRange
     circular_buffers: tuple[CircularBuffer, ...]
     kernels: tuple[Kernel, ...]
-    costs: Costs
+    costs: Costs = Costs()
     work_units: int = 0
     """Of linear work: the units that are divided among the cores, row by row of the core range, as
     evenly as whole units allow, the first cores getting one more. 0 if each core finds its part
@@ -147,80 +189,64 @@ class Program:
     compute: ComputeSettings = field(default_factory=ComputeSettings)
 
 
-def program_attribute(program: Program) -> DictionaryAttr:
-    """The program as a dictionary that is printed, parsed and turned back by `program_of`."""
-    return cast(DictionaryAttr, _encode(program))
+@irdl_attr_definition
+class ProgramAttr(Data[Program]):
+    """`#ttmetal.program<name = "exp", ...>`."""
+
+    name = "ttmetal.program"
+
+    @classmethod
+    def parse_parameter(cls, parser: AttrParser) -> Program:
+        return parse_record(parser, Program)
+
+    def print_parameter(self, printer: Printer) -> None:
+        printer.print_string(print_record(self.data))
+
+    def verify(self) -> None:
+        for fault in _faults(self.data):
+            raise VerifyException(f"the program '{self.data.name}' {fault}")
 
 
-def program_of(attribute: Attribute) -> Program:
-    """The program that a dictionary says.
-
-    Raises:
-        ValueError: if a field is missing, unknown or of another type.
-    """
-    return _decode(Program, attribute, "program")
-
-
-def _encode(value: object) -> Attribute:
-    if dataclasses.is_dataclass(value):
-        fields = dataclasses.fields(value)
-        return DictionaryAttr({f.name: _encode(getattr(value, f.name)) for f in fields})
-    if isinstance(value, Enum):
-        return StringAttr(value.name.lower())
-    if isinstance(value, bool):
-        return IntegerAttr.from_bool(value)
-    if isinstance(value, int):
-        return IntegerAttr(value, i64)
-    if isinstance(value, str):
-        return StringAttr(value)
-    if value is None:
-        return UnitAttr()
-    return ArrayAttr([_encode(item) for item in cast(Sequence[object], value)])
-
-
-def _decode(type_: Any, attribute: Attribute, where: str) -> Any:
-    if dataclasses.is_dataclass(type_):
-        return _decode_fields(cast(type[Any], type_), attribute, where)
-    if get_origin(type_) in (Union, UnionType):
-        if isinstance(attribute, UnitAttr):
-            return None
-        return _decode(get_args(type_)[0], attribute, where)
-    if get_origin(type_) is tuple and isinstance(attribute, ArrayAttr):
-        items = cast(ArrayAttr[Attribute], attribute).data
-        inner = get_args(type_)
-        kinds = [inner[0]] * len(items) if inner[-1] is Ellipsis else list(inner)
-        if len(kinds) == len(items):
-            pairs = zip(kinds, items, strict=True)
-            return tuple(
-                _decode(kind, item, f"{where}[{i}]") for i, (kind, item) in enumerate(pairs)
+def _faults(program: Program) -> Iterator[str]:
+    """What is wrong with a program, whatever it is run on."""
+    yield from _duplicates("circular buffers", [b.name for b in program.circular_buffers])
+    yield from _duplicates("kernels", [kernel.name for kernel in program.kernels])
+    yield from _duplicates("semaphores", list(program.semaphores))
+    indices = [buffer.index for buffer in program.circular_buffers]
+    yield from _duplicates("circular buffers with index", [str(index) for index in indices])
+    for buffer in program.circular_buffers:
+        if not 0 <= buffer.index < CIRCULAR_BUFFERS:
+            yield (
+                f"has a circular buffer {buffer.index}, but a core has {CIRCULAR_BUFFERS}, "
+                "counted from 0"
             )
-    if isinstance(attribute, IntegerAttr) and type_ in (int, bool):
-        return type_(cast(IntegerAttr[Any], attribute).value.data)
-    if isinstance(attribute, StringAttr) and type_ is str:
-        return attribute.data
-    if isinstance(attribute, StringAttr) and isinstance(type_, type) and issubclass(type_, Enum):
-        members: list[Enum] = list(type_)
-        for member in members:
-            if member.name.lower() == attribute.data:
-                return member
-    raise ValueError(f"{where} is {attribute}, which is not a {type_}")
+        if buffer.pages < 1 or buffer.page_size < 1:
+            yield f"has a circular buffer '{buffer.name}' without room for a page"
+    for index in program.compute.unpack_to_fp32:
+        if index not in indices:
+            yield f"unpacks the circular buffer {index}, which it does not have"
+    for kernel in program.kernels:
+        yield from _kernel_faults(kernel, program)
 
 
-def _decode_fields(type_: type[Any], attribute: Attribute, where: str) -> Any:
-    if not isinstance(attribute, DictionaryAttr):
-        raise ValueError(f"{where} is {attribute}, which is not a dictionary")
-    entries: Mapping[str, Attribute] = attribute.data
-    hints = _hints(type_)
-    if unknown := sorted(set(entries) - set(hints)):
-        raise ValueError(f"{where} has no field {', '.join(unknown)}")
-    required = {f.name for f in dataclasses.fields(type_)} - set(entries)
-    if required:
-        raise ValueError(f"{where} lacks {', '.join(sorted(required))}")
-    return type_(
-        **{key: _decode(hints[key], value, f"{where}.{key}") for key, value in entries.items()}
+def _kernel_faults(kernel: Kernel, program: Program) -> Iterator[str]:
+    what = f"has a kernel '{kernel.name}' that"
+    for name in kernel.semaphores:
+        if name not in program.semaphores:
+            yield f"{what} uses the semaphore '{name}', which the program does not have"
+    yield from _duplicates(f"constants of '{kernel.name}'", [c.name for c in kernel.constants])
+    inner, outer = kernel.cores, program.cores
+    inside = (
+        outer.first_column <= inner.first_column <= inner.last_column <= outer.last_column
+        and outer.first_row <= inner.first_row <= inner.last_row <= outer.last_row
     )
+    if not inside:
+        yield f"{what} runs outside the cores of the program"
+    shares = any(a.value in (Place.FIRST, Place.COUNT) for a in kernel.arguments)
+    if shares and not program.work_units:
+        yield f"{what} takes a share of the work, but the program has no work_units"
 
 
-@cache
-def _hints(type_: type[Any]) -> dict[str, Any]:
-    return get_type_hints(type_)
+def _duplicates(what: str, names: list[str]) -> Iterator[str]:
+    for name in sorted({name for name in names if names.count(name) > 1}):
+        yield f"has two {what} '{name}'"

@@ -1,13 +1,14 @@
 """The `ttmetal` dialect: buffers of a device, and programs that run on its cores.
 
 Operands are tensors with a layout or memrefs in a memory space. The ops of 2024 (`alloc`,
-`dispatch`, ...) are read as well. A program says its kernels in `kernelConfigs`, as the reference
-dialect does, or in `program`, as the lowering of this compiler does (`dialects.programs`).
+`dispatch`, ...) are read as well. `enqueue_program` says its kernels in `kernelConfigs`, as the
+reference dialect does. What this compiler makes is `run_program`, whose program is one attribute
+with typed fields (`dialects.programs`).
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from functools import cache
 from typing import Any, cast
 
@@ -17,6 +18,7 @@ from xdsl.dialects.builtin import (
     IntegerAttr,
     MemRefType,
     ModuleOp,
+    SymbolRefAttr,
     TensorType,
 )
 from xdsl.dialects.func import FuncOp
@@ -37,6 +39,7 @@ from xdsl.irdl import (
 from xdsl.utils.exceptions import VerifyException
 
 from ttcodegen.dialects.functions import KERNEL_THREAD
+from ttcodegen.dialects.programs import CIRCULAR_BUFFERS, BufferAddress, Kernel, ProgramAttr
 from ttcodegen.dialects.system import system_of
 from ttcodegen.dialects.ttcore_enumerations import MemorySpace, MemorySpaceAttr
 from ttcodegen.dialects.ttcore_layouts import LinearLayout, MetalLayoutAttr
@@ -54,9 +57,6 @@ from ttcodegen.dialects.ttmetal_attributes import (
     ProgramSemaphoreType,
 )
 from ttcodegen.systems.description import Pair
-
-CIRCULAR_BUFFERS = 32
-"""Circular buffers of a core (tt-metal 0.70.1, circular_buffer_constants.h)."""
 
 _DEVICE_MEMORY = (MemorySpace.DRAM, MemorySpace.L1)
 _HOST_MEMORY = (MemorySpace.SYSTEM, MemorySpace.MMIO)
@@ -282,9 +282,7 @@ class EnqueueProgramOp(IRDLOperation):
         for operand in self.arguments:
             _require_space(self, "operand of a program", operand, _DEVICE_MEMORY)
         if self.kernel_configs is None:
-            if "program" not in self.attributes:
-                raise VerifyException(f"{self.name} needs the attribute 'kernelConfigs'")
-            return
+            raise VerifyException(f"{self.name} needs the attribute 'kernelConfigs'")
         self._verify_ports()
         if self.kernels:
             configs = self.kernel_configs.data
@@ -436,6 +434,45 @@ class DispatchOp(IRDLOperation):
 
 
 @irdl_op_definition
+class RunProgramOp(IRDLOperation):
+    """Runs a program of the device on buffers: those that it reads, then those that it writes.
+
+    `meaning` is the symbol of a function that says in TTIR what the program computes. That the
+    module has this function, and those of the kernels, `device_module.verify_programs` checks.
+    """
+
+    name = "ttmetal.run_program"
+    buffers = var_operand_def()
+    program = prop_def(ProgramAttr)
+    meaning = prop_def(SymbolRefAttr)
+
+    def verify_(self) -> None:
+        for operand in self.buffers:
+            _require_space(self, "operand of a program", operand, _DEVICE_MEMORY)
+        program = self.program.data
+        count = len(self.buffers)
+        if not 0 <= program.inputs <= count:
+            raise VerifyException(
+                f"{self.name} has {count} operands, but '{program.name}' has {program.inputs} "
+                "inputs"
+            )
+        for kernel in program.kernels:
+            for operand in (*kernel.accessors, *_addressed(kernel)):
+                if not 0 <= operand < count:
+                    raise VerifyException(
+                        f"{self.name}: kernel '{kernel.name}' of '{program.name}' uses operand "
+                        f"{operand}, but there are {count}"
+                    )
+
+
+def _addressed(kernel: Kernel) -> Iterator[int]:
+    """The operands whose addresses a kernel gets."""
+    for argument in kernel.arguments:
+        if isinstance(argument.value, BufferAddress):
+            yield argument.value.operand
+
+
+@irdl_op_definition
 class FinishOp(IRDLOperation):
     """Waits until all commands have ended."""
 
@@ -500,6 +537,7 @@ TTMETAL_OPS: list[type[Operation]] = [
     HostWriteOp,
     MeshShardOp,
     ResetGlobalSemaphoreOp,
+    RunProgramOp,
     ViewOp,
 ]
 
@@ -507,4 +545,4 @@ TTMETAL_OPS: list[type[Operation]] = [
 @cache
 def ttmetal_dialect() -> Dialect:
     """The dialect."""
-    return Dialect("ttmetal", TTMETAL_OPS, TTMETAL_ATTRIBUTES)
+    return Dialect("ttmetal", TTMETAL_OPS, [*TTMETAL_ATTRIBUTES, ProgramAttr])

@@ -13,17 +13,17 @@ from ttcodegen.conversions.cpp_interface import title_of
 from ttcodegen.conversions.device_interface import device_entries
 from ttcodegen.conversions.file_emission import FileEmission
 from ttcodegen.conversions.interface import Entry
-from ttcodegen.conversions.ttkernel_to_emitc import write_compute_kernel
+from ttcodegen.conversions.ttkernel_to_emitc import write_kernel
 from ttcodegen.diagnostics import CompileError
 from ttcodegen.dialects.device_module import (
     CONSTANT,
     DeviceProgram,
     device_programs,
-    function_named,
+    functions_of,
+    verify_programs,
 )
 from ttcodegen.dialects.operation import operation_name
-from ttcodegen.dialects.programs import Processor
-from ttcodegen.emission.program_sources import render_kernels
+from ttcodegen.emission.program_sources import kernel_files
 from ttcodegen.emitc.builder import open_file
 from ttcodegen.emitc.printer import print_file, print_module
 from ttcodegen.emitc.statements import FileOp
@@ -37,9 +37,8 @@ and their own."""
 @dataclass(frozen=True)
 class ConvertTTKernelToEmitC(FileEmission):
     """Makes one `emitc.file` of each kernel that the programs of a module run, and of what they
-    include; host functions stay as they are.
+    include; host functions stay as they are. Kernels with the same text share a file.
 
-    Kernels of data movement are rendered from templates, so the text of a kernel is kept as it is.
     Raises CompileError if no program is launched, or an op has no C++.
     """
 
@@ -47,12 +46,13 @@ class ConvertTTKernelToEmitC(FileEmission):
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         lift_programs_of_2024(op)
+        verify_programs(op)
         entries = device_entries(op)
         for entry in entries:
             _require_lowered(entry)
         title = title_of(self.cpp_name(op), self.source_hash(op), self.release)
         programs = device_programs(entry.function for entry in entries)
-        kernels = render_kernels(programs, _compute_kernels(op, programs, title), title)
+        kernels = kernel_files(programs, _kernel_texts(op, programs, title))
         paths: dict[str, dict[str, str]] = {}
         for (program, kernel), path in kernels.paths.items():
             paths.setdefault(program, {})[kernel] = path
@@ -92,22 +92,21 @@ def lift_programs_of_2024(module: ModuleOp) -> None:
         PassRunner(load_dialects()).run(module, passes_of(Step("ttir-to-ttmetal-pipeline")))
 
 
-def _compute_kernels(
+def _kernel_texts(
     module: ModuleOp, programs: Sequence[DeviceProgram], title: str
 ) -> dict[str, str]:
-    """The texts of the compute kernels, by the symbols of their functions."""
+    """The C++ of the kernels, by the symbols of their functions."""
     holder = ModuleOp([])
-    symbols: dict[str, str] = {}
+    paths: dict[str, str] = {}
+    functions = {function.sym_name.data: function for function in functions_of(module)}
     for program in (device_program.program for device_program in programs):
         for kernel in program.kernels:
-            if kernel.processor is Processor.COMPUTE and kernel.source not in symbols:
-                path = f"kernels/{len(symbols)}.cpp"
+            if kernel.function not in paths:
+                path = paths[kernel.function] = f"kernels/{len(paths)}.cpp"
                 file = open_file(holder, path)
-                function = function_named(module, kernel.source)
-                write_compute_kernel(file, function, kernel, program, title)
-                symbols[kernel.source] = path
+                write_kernel(file, functions[kernel.function], kernel, program, title)
     texts = print_module(holder)
-    return {symbol: texts[path] for symbol, path in symbols.items()}
+    return {symbol: texts[path] for symbol, path in paths.items()}
 
 
 def kernel_paths(module: ModuleOp) -> dict[tuple[str, str], str]:

@@ -121,7 +121,7 @@ def _kernel(kernel: Kernel, device_program: DeviceProgram, path: str, arch: str)
         ],
     }
     if kernel.processor is Processor.COMPUTE:
-        entry["math_fidelity"] = program.compute.fidelity
+        entry["math_fidelity"] = program.compute.fidelity.cpp
         entry["fp32_dest_acc_en"] = program.compute.fp32_destination
     return entry
 

@@ -1,12 +1,10 @@
 """The files of a project that have to do with its device programs.
 
-Kernels of data movement and the functions that build and run programs come from templates; compute
-kernels were printed before.
+The functions that build and run programs come from templates; kernels were printed before.
 """
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -15,20 +13,24 @@ from pathlib import Path
 from typing import Any
 
 from ttcodegen.dialects.cores import CoreRange
-from ttcodegen.dialects.device_module import (
-    DeviceProgram,
+from ttcodegen.dialects.device_module import DeviceProgram
+from ttcodegen.dialects.programs import (
+    BufferAddress,
+    CircularBuffer,
+    Kernel,
+    NamedConstant,
+    NocX,
+    NocY,
+    Place,
+    Processor,
+    Program,
+    RuntimeValue,
 )
-from ttcodegen.dialects.programs import CircularBuffer, Kernel, NamedConstant, Processor, Program
 from ttcodegen.dialects.tile import TILE_FORMATS
 from ttcodegen.emission.templates import template_environment
 from ttcodegen.emitc.identifiers import NameScope, identifier
 from ttcodegen.emitc.spelling import comment_line, string_literal
-from ttcodegen.naming.programs import (
-    address_operand,
-    kernel_variables,
-    operand_names,
-    tensor_names,
-)
+from ttcodegen.naming.programs import kernel_variables, operand_names
 
 KERNELS = "kernels"
 """The folder of the kernels in a project."""
@@ -37,7 +39,6 @@ PROGRAMS_IN_FILE = 24
 """The most programs of one file."""
 
 _BLOCK = re.compile(r'^#include "(blocks/[\w/]+\.hpp)"', re.MULTILINE)
-_NOC = re.compile(r"(noc_[xy])\((\w+), (\w+)\)")
 
 
 @dataclass(frozen=True)
@@ -50,27 +51,20 @@ class KernelFiles:
     """The file of each kernel, by the names of its program and its own."""
 
 
-def render_kernels(
-    programs: Sequence[DeviceProgram], compute: Mapping[str, str], title: str
-) -> KernelFiles:
+def kernel_files(programs: Sequence[DeviceProgram], texts: Mapping[str, str]) -> KernelFiles:
     """The files of all kernels; kernels with the same text share one.
 
     Args:
         programs: the programs with their kernels.
-        compute: the texts of the compute kernels, by the symbols of their functions.
-        title: lines for the head of each file.
+        texts: the C++ of the kernels, by the symbols of their functions.
     """
     files: dict[str, str] = {}
     paths: dict[tuple[str, str], str] = {}
     known: dict[str, str] = {}
     names = NameScope()
-    for device_program in programs:
-        program = device_program.program
+    for program in (device_program.program for device_program in programs):
         for kernel in program.kernels:
-            if kernel.processor is Processor.COMPUTE:
-                text = compute[kernel.source]
-            else:
-                text = _data_movement(kernel, program, title)
+            text = texts[kernel.function]
             path = known.get(text)
             if path is None:
                 path = f"{KERNELS}/{names.unique(identifier(kernel.name))}.cpp"
@@ -80,16 +74,6 @@ def render_kernels(
     for path, text in _blocks(list(files.values())):
         files[path] = text
     return KernelFiles(files, paths)
-
-
-def _data_movement(kernel: Kernel, program: Program, title: str) -> str:
-    template = template_environment().get_template(f"ttmetal/kernels/{kernel.source}.cpp.jinja")
-    context = {name: json.loads(value) for name, value in kernel.context}
-    named = tensor_names(kernel)
-    context["tensors"] = [named[operand] for operand in kernel.accessors]
-    text = template.render({"kernel": kernel, "program": program, **context})
-    head = "".join(f"{comment_line(line)}\n" for line in title.splitlines())
-    return f"{head}//\n{text.lstrip()}"
 
 
 @cache
@@ -141,7 +125,7 @@ def render_programs(
 
 def _uses_noc(program: Program) -> bool:
     values = (a.value for kernel in program.kernels for a in kernel.arguments)
-    return any(_NOC.fullmatch(value) is not None for value in values)
+    return any(isinstance(value, NocX | NocY) for value in values)
 
 
 def _program(device_program: DeviceProgram, paths: Mapping[tuple[str, str], str]) -> dict[str, Any]:
@@ -253,7 +237,7 @@ def _kernel(
         }[kernel.processor],
         "cores": own_cores,
         "named": named,
-        "fidelity": program.compute.fidelity,
+        "fidelity": program.compute.fidelity.cpp,
         "fp32_destination": program.compute.fp32_destination,
         "unpack_to_fp32": [names[index] for index in program.compute.unpack_to_fp32],
     }
@@ -282,34 +266,50 @@ def _loop_cores(kernel: Kernel, program: Program) -> str:
     return "cores" if kernel.cores == program.cores else f"CoreRange({_core_range(kernel.cores)})"
 
 
-def _loop_kind(values: Iterable[str]) -> str:
+def _loop_kind(values: Iterable[RuntimeValue]) -> str:
     """`work` where cores have parts of linear work, `grid` where their place matters, `all` where
     all get the same."""
-    found = list(values)
-    if any(value in ("first", "count") for value in found):
+    places = {place for value in values for place in _places(value)}
+    if not places.isdisjoint((Place.FIRST, Place.COUNT)):
         return "work"
-    if any(value in ("column", "row") or "column" in value or "row" in value for value in found):
-        return "grid"
-    return "all"
+    return "all" if places.isdisjoint((Place.COLUMN, Place.ROW)) else "grid"
 
 
-def _argument_text(value: str, kind: str, operands: Sequence[str]) -> str:
+def _places(value: RuntimeValue) -> Iterator[int | Place | BufferAddress]:
+    """What a value is computed from."""
+    if isinstance(value, NocX | NocY):
+        yield from (value.column, value.row)
+    else:
+        yield value
+
+
+def _argument_text(value: RuntimeValue, kind: str, operands: Sequence[str]) -> str:
     """The C++ of a run-time argument."""
-    operand = address_operand(value)
-    if operand is not None:
-        return f"{operands[operand]}.address()"
-    if value in ("first", "count"):
-        return f"share.{value}"
-    if (noc := _NOC.fullmatch(value)) is not None:
-        places = [_place(word, kind) for word in noc.groups()[1:]]
-        return f"support::{noc[1]}(device, {places[0]}, {places[1]})"
-    if value in ("column", "row"):
-        return f"static_cast<std::uint32_t>({_place(value, kind)})"
-    return str(int(value))
+    match value:
+        case BufferAddress(operand):
+            return f"{operands[operand]}.address()"
+        case NocX(column, row) | NocY(column, row):
+            places = f"{_coordinate(column, kind)}, {_coordinate(row, kind)}"
+            return f"support::{value.mnemonic}(device, {places})"
+        case Place.FIRST | Place.COUNT:
+            return f"share.{value}"
+        case Place():
+            return f"static_cast<std::uint32_t>({_coordinate(value, kind)})"
+        case _:
+            return str(value)
 
 
-def _place(word: str, kind: str) -> str:
-    if word.isdigit():
-        return word
-    coordinate = {"column": "x", "row": "y"}[word]
-    return f"share.core.{coordinate}" if kind == "work" else f"core.{coordinate}"
+def _coordinate(place: int | Place, kind: str) -> str:
+    """The C++ of the column or the row of a core."""
+    core = "share.core" if kind == "work" else "core"
+    match place:
+        case Place.COLUMN:
+            return f"{core}.x"
+        case Place.ROW:
+            return f"{core}.y"
+        case Place.LAST_COLUMN:
+            return "cores.end_coord.x"
+        case Place.LAST_ROW:
+            return "cores.end_coord.y"
+        case _:
+            return str(int(place))

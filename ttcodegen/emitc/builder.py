@@ -256,6 +256,11 @@ class EmitCBuilder:
                 op.attributes[NAME] = StringAttr(name)
         return result
 
+    def named(self, value: SSAValue, name: str) -> SSAValue:
+        """Gives a computed value a variable of that name."""
+        assert isinstance(value.owner, Operation)
+        return self._named(value.owner, name)
+
     def assigned(self, value: SSAValue, variable: str) -> SSAValue:
         """`variable = ...;` instead of a declaration, where the value is written.
 
@@ -324,9 +329,11 @@ class EmitCBuilder:
         """A unary operator by its EmitC mnemonic: `unary_minus`, `logical_not`, ..."""
         return self._value(UNARY_OPS[operator](operand, cpp_type(type)))
 
-    def compare(self, predicate: ComparisonPredicate, lhs: SSAValue, rhs: SSAValue) -> SSAValue:
+    def compare(
+        self, predicate: ComparisonPredicate, lhs: SSAValue, rhs: SSAValue, type: str = "bool"
+    ) -> SSAValue:
         """A comparison; its value is a bool."""
-        return self._value(CmpOp(predicate, lhs, rhs, cpp_type("bool")))
+        return self._value(CmpOp(predicate, lhs, rhs, cpp_type(type)))
 
     def cast(self, value: SSAValue, type: str) -> SSAValue:
         """An explicit conversion."""
@@ -360,10 +367,17 @@ class EmitCBuilder:
         return tuple(self._nested(block) for block in blocks)
 
     def for_(
-        self, start: SSAValue, bound: SSAValue, step: SSAValue, *, name: str | None = None
+        self,
+        start: SSAValue,
+        bound: SSAValue,
+        step: SSAValue,
+        *,
+        type: str | None = None,
+        name: str | None = None,
     ) -> EmitCBuilder:
-        """A counting loop: the builder of its body, whose first argument is the counter."""
-        block = Block(arg_types=[start.type])
+        """A counting loop: the builder of its body, whose first argument is the counter, of `type`
+        or of that of the start."""
+        block = Block(arg_types=[start.type if type is None else cpp_type(type)])
         if name is not None:
             block.args[0].name_hint = identifier(name)
         self.insert(ForOp(start, bound, step, block))

@@ -15,6 +15,8 @@ _HEADERS = {
     "int32_t": "cstdint",
     "int64_t": "cstdint",
     "make_tuple": "tuple",
+    "max": "algorithm",
+    "min": "algorithm",
     "move": "utility",
     "nullopt": "optional",
     "numeric_limits": "limits",

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from typing import Any, cast
 
 from xdsl.dialects.builtin import ArrayAttr, StringAttr
-from xdsl.dialects.emitc import EmitC_PointerType
+from xdsl.dialects.emitc import EmitC_OpaqueAttr, EmitC_PointerType
 from xdsl.ir import Attribute, Block, Operation, SSAValue, TypeAttribute
 
 from ttcodegen.diagnostics import CompileError
@@ -210,6 +210,9 @@ def _constant(_: ValueTable, op: ConstantOp) -> Expression:
 def _template_argument(attribute: Attribute, op: Operation) -> str:
     if isinstance(attribute, TypeAttribute):
         return spelled_type(attribute, op)
+    if isinstance(attribute, EmitC_OpaqueAttr) and attribute.value.data.endswith(("*", "&")):
+        # No expression ends so: it is a type.
+        return attribute.value.data
     return spelled_value(attribute, op).at_least(Precedence.ADDITIVE)
 
 

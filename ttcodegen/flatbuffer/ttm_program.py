@@ -9,22 +9,22 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from ttcodegen.dialects.cores import CoreRange
-from ttcodegen.dialects.programs import Costs, NamedConstant, RuntimeArgument
+from ttcodegen.dialects.programs import Costs, NamedConstant
 from ttcodegen.flatbuffer import program
 
-MAJOR = 1
+MAJOR = 2
 MINOR = 0
 VERSION = (MAJOR, MINOR)
 """The version of the files that are written and read."""
 
 CREATE_BUFFER = "ttmetal.create_buffer"
 DEALLOCATE_BUFFER = "ttmetal.deallocate_buffer"
-ENQUEUE_PROGRAM = "ttmetal.enqueue_program"
+RUN_PROGRAM = "ttmetal.run_program"
 ENQUEUE_READ_BUFFER = "ttmetal.enqueue_read_buffer"
 ENQUEUE_WRITE_BUFFER = "ttmetal.enqueue_write_buffer"
 VIEW = "ttmetal.view"
 PROGRAM = "program"
-"""The attribute of an `enqueue_program` with the index of what it runs."""
+"""The attribute of a `run_program` with the index of what it runs."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,6 +43,23 @@ class Semaphore:
     """A semaphore of a program."""
 
     name: str
+
+
+@dataclass(frozen=True, slots=True)
+class Coordinate:
+    """A number, or what the host knows of a core."""
+
+    place: str
+    number: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class RuntimeArgument:
+    """A run-time argument."""
+
+    name: str
+    kind: str
+    coordinates: tuple[Coordinate, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,6 +127,7 @@ RECORDS: tuple[type, ...] = (
     CircularBuffer,
     NamedConstant,
     Semaphore,
+    Coordinate,
     RuntimeArgument,
     Kernel,
     Costs,

@@ -61,7 +61,7 @@ class _HostChecks(FunctionChecks):
 
     def check_own(self, operation: Operation, function: Program) -> None:
         match operation.name:
-            case device.ENQUEUE_PROGRAM:
+            case device.RUN_PROGRAM:
                 program = self._program_of(operation, function)
                 count = program.inputs + program.outputs
                 if len(operation.operands) != count or operation.results:

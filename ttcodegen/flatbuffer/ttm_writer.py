@@ -17,7 +17,15 @@ from ttcodegen.dialects.device_module import (
 )
 from ttcodegen.dialects.functions import is_cpu_function, location_text
 from ttcodegen.dialects.operation import operation_name
-from ttcodegen.dialects.programs import Kernel, Program
+from ttcodegen.dialects.programs import (
+    BufferAddress,
+    Kernel,
+    NocX,
+    NocY,
+    Place,
+    Program,
+    RuntimeArgument,
+)
 from ttcodegen.flatbuffer import program as file
 from ttcodegen.flatbuffer import ttm_program as device
 from ttcodegen.flatbuffer.encoding import encode
@@ -29,7 +37,7 @@ from ttcodegen.version import __version__
 _HOST_OPERATIONS = (
     device.CREATE_BUFFER,
     device.DEALLOCATE_BUFFER,
-    device.ENQUEUE_PROGRAM,
+    device.RUN_PROGRAM,
     device.ENQUEUE_READ_BUFFER,
     device.ENQUEUE_WRITE_BUFFER,
     device.VIEW,
@@ -87,7 +95,7 @@ def _host_operation(
     if name not in _HOST_OPERATIONS:
         return None
     attributes: tuple[file.Attribute, ...] = ()
-    if name == device.ENQUEUE_PROGRAM:
+    if name == device.RUN_PROGRAM:
         index = programs[launch_of(op).program.name]
         attributes = (file.Attribute(device.PROGRAM, file.Integer(index)),)
     operands = tuple(tensors.index[value] for value in op.operands)
@@ -113,7 +121,7 @@ def _program(found: DeviceProgram, kernels: Mapping[tuple[str, str], str]) -> de
         tuple(_kernel(k, program, kernels[program.name, k.name]) for k in program.kernels),
         program.work_units,
         program.work_unit or None,
-        program.compute.fidelity,
+        program.compute.fidelity.cpp,
         program.compute.fp32_destination,
         program.compute.unpack_to_fp32,
         program.costs,
@@ -131,5 +139,24 @@ def _kernel(kernel: Kernel, program: Program, source: str) -> device.Kernel:
         kernel.constants,
         tuple(program.semaphores.index(name) for name in kernel.semaphores),
         kernel.accessors,
-        kernel.arguments,
+        tuple(_argument(argument) for argument in kernel.arguments),
     )
+
+
+def _argument(argument: RuntimeArgument) -> device.RuntimeArgument:
+    match argument.value:
+        case BufferAddress(operand) as value:
+            kind, coordinates = value.mnemonic, (operand,)
+        case NocX(column, row) | NocY(column, row) as value:
+            kind, coordinates = value.mnemonic, (column, row)
+        case value:
+            kind, coordinates = "plain", (value,)
+    return device.RuntimeArgument(
+        argument.name, kind, tuple(_coordinate(value) for value in coordinates)
+    )
+
+
+def _coordinate(value: int | Place) -> device.Coordinate:
+    if isinstance(value, Place):
+        return device.Coordinate(value.value)
+    return device.Coordinate("number", value)

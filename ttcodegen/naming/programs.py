@@ -8,10 +8,10 @@ from collections.abc import Iterable, Iterator, Sequence
 from xdsl.dialects.func import FuncOp
 from xdsl.ir import Operation, SSAValue
 
-from ttcodegen.dialects.device_module import CONSTANT, ENQUEUE_PROGRAM, VIEW, launch_of
+from ttcodegen.dialects.device_module import CONSTANT, RUN_PROGRAM, VIEW, launch_of
 from ttcodegen.dialects.functions import argument_type, body_of
 from ttcodegen.dialects.operation import operation_name
-from ttcodegen.dialects.programs import Kernel, Program
+from ttcodegen.dialects.programs import BufferAddress, Kernel, Program
 from ttcodegen.emitc.identifiers import NameScope, identifier
 from ttcodegen.naming.interface import argument_names, result_names
 from ttcodegen.naming.values import ValueNames, name_or_kind
@@ -74,7 +74,7 @@ def buffer_names(ops: Iterable[Operation]) -> dict[SSAValue, str]:
     for op in ops:
         if operation_name(op) == VIEW:
             names[op.results[0]] = op.results[0].name_hint or "view"
-        if operation_name(op) != ENQUEUE_PROGRAM:
+        if operation_name(op) != RUN_PROGRAM:
             continue
         launch = launch_of(op)
         for value in launch.outputs:
@@ -82,20 +82,12 @@ def buffer_names(ops: Iterable[Operation]) -> dict[SSAValue, str]:
     return names
 
 
-def address_operand(value: str) -> int | None:
-    """The operand whose address a run-time argument is, None if it is something else."""
-    if not value.startswith("address("):
-        return None
-    return int(value.removeprefix("address(").removesuffix(")"))
-
-
 def tensor_names(kernel: Kernel) -> dict[int, str]:
     """What a kernel calls the operands whose addresses it is told, by their numbers."""
     return {
-        operand: argument.name.removesuffix(_ADDRESS)
+        argument.value.operand: argument.name.removesuffix(_ADDRESS)
         for argument in kernel.arguments
-        if (operand := address_operand(argument.value)) is not None
-        and argument.name.endswith(_ADDRESS)
+        if isinstance(argument.value, BufferAddress) and argument.name.endswith(_ADDRESS)
     }
 
 

@@ -22,10 +22,10 @@ from ttcodegen.flatbuffer import program as file
 from ttcodegen.flatbuffer.ttm_program import (
     CREATE_BUFFER,
     DEALLOCATE_BUFFER,
-    ENQUEUE_PROGRAM,
     ENQUEUE_READ_BUFFER,
     ENQUEUE_WRITE_BUFFER,
     PROGRAM,
+    RUN_PROGRAM,
     VIEW,
     DeviceBinary,
     DeviceProgram,
@@ -162,7 +162,7 @@ class _FunctionReader:
             operation = replace(
                 operation, operands=(source,), operand_sizes=(1,), results=(target,)
             )
-        if operation.name == ENQUEUE_PROGRAM:
+        if operation.name == RUN_PROGRAM:
             program = self._programs[_index(operation)]
             meaning = self._meanings[program.meaning]
             inputs = operation.operands[: program.inputs]

@@ -20,6 +20,7 @@ from ttcodegen.dialects.placement import TensorPlacement, TTNNLayoutAttr
 from ttcodegen.dialects.system import system_of
 from ttcodegen.dialects.tile import TILE_FORMATS
 from ttcodegen.dialects.ttcore import ArgumentType, LoadCachedOp
+from ttcodegen.dialects.ttmetal import RunProgramOp
 from ttcodegen.layout.collapse import align_up
 from ttcodegen.systems.description import DEFAULT_ARCHITECTURE, ChipDescription, default_system
 from ttcodegen.transforms.const_eval_hoist import is_const_eval
@@ -198,8 +199,8 @@ class _Usage:
                     self._take(result, kind, op)
             if op.name in _DEALLOCATIONS and owners[op.operands[0]] is op.operands[0]:
                 self._give_back(op.operands[0])
-            if (program := op.attributes.get("program")) is not None:
-                self._run(program, op)
+            if isinstance(op, RunProgramOp):
+                self._run(op)
 
     def _banks(self, value: SSAValue) -> Banks | None:
         placement = _placement(value.type)
@@ -218,12 +219,9 @@ class _Usage:
         if sum(kinds.values()) > self._limit(banks.memory):
             raise self._full(banks.memory, kinds, op)
 
-    def _run(self, attribute: Attribute, op: Operation) -> None:
+    def _run(self, op: RunProgramOp) -> None:
         """Counts the circular buffers of a program, which go when it ends."""
-        # Only programs of the device know these records.
-        from ttcodegen.dialects.programs import program_of
-
-        program = program_of(attribute)
+        program = op.program.data
         kinds = self.taken.setdefault("l1", {})
         kinds["circular buffers"] = sum(buffer.size for buffer in program.circular_buffers)
         if sum(kinds.values()) > self._limit("l1"):

@@ -24,11 +24,12 @@ SHAPES = st.tuples(
 
 
 def _page(nest: LoopNest, index: int, **numbers: int) -> int:
-    """The page of an operand, computed as C++ would."""
+    """The page of an operand, computed as kernels do."""
     values = dict(numbers)
     for coordinate in [*nest.tile_coordinates, *nest.step_coordinates]:
-        values[coordinate["name"]] = eval(coordinate["value"].replace("/", "//"), {}, values)
-    return int(eval(nest.pages[index].replace("/", "//"), {}, values))
+        value = values[coordinate.counter] // coordinate.divisor
+        values[coordinate.name] = value % coordinate.modulus if coordinate.modulus else value
+    return sum(values[name] * step for name, step in nest.pages[index])
 
 
 @settings(deadline=None, max_examples=60)

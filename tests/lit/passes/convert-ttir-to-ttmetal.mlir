@@ -6,7 +6,7 @@
 
 // CHECK-LABEL: func.func @f
 // CHECK: %[[B:.*]] = "ttmetal.create_buffer"()
-// CHECK: "ttmetal.enqueue_program"(%x, %y, %[[B]])
+// CHECK: "ttmetal.run_program"(%x, %y, %[[B]])
 // CHECK: func.func @compute_add() attributes {ttkernel.thread = #ttkernel.thread<compute>
 // CHECK: ttkernel.cb_wait_front
 // CHECK: ttkernel.add_binary_tile

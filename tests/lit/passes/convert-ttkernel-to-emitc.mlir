@@ -5,11 +5,11 @@
 
 // CHECK: ttcodegen.kernels = {
 // CHECK-SAME: compute_add = "kernels/compute_add.cpp"
-// CHECK: ttmetal.enqueue_program
+// CHECK: ttmetal.run_program
 // CHECK: "emitc.file"() <{id = "kernels/compute_add.cpp"}>
 // HOST-NOT: ttcodegen.kernels
 // HOST: "emitc.file"() <{id = "src/sum.hpp"}>
-// HOST-NOT: ttmetal.enqueue_program
+// HOST-NOT: ttmetal.run_program
 // HOST: "emitc.file"() <{id = "kernels/compute_add.cpp"}>
 func.func @f(%x: tensor<64x96xbf16>, %y: tensor<64x96xbf16>) -> tensor<64x96xbf16> {
   %0 = "ttir.add"(%x, %y) : (tensor<64x96xbf16>, tensor<64x96xbf16>) -> tensor<64x96xbf16>

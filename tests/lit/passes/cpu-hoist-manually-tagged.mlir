@@ -15,7 +15,7 @@
 
 // METAL: func.call @cpu_hoisted_ttir_softmax
 // METAL: "ttmetal.enqueue_write_buffer"
-// METAL: "ttmetal.enqueue_program"
+// METAL: "ttmetal.run_program"
 // METAL: ttcore.cpu_module
 // METAL: "ttir.exp"
 

@@ -17,7 +17,7 @@
 // CHECK-NEXT: "ttir.cumsum"(%input)
 // CHECK-NEXT: func.return
 
-// METAL: "ttmetal.enqueue_program"
+// METAL: "ttmetal.run_program"
 // METAL: "ttmetal.enqueue_read_buffer"
 // METAL: func.call @cpu_hoisted_ttir_cumsum
 // METAL: func.call @cpu_hoisted_ttir_cumsum

@@ -10,7 +10,7 @@
 // CHECK: func.func @forward(%x: tensor<64x128xf32>, %y: tensor<64x128xf32>) -> tensor<64x128xf32> attributes
 // CHECK-NEXT: "ttir.multiply"(%x, %y)
 // CHECK-NEXT: func.return
-// PROGRAM: "ttmetal.enqueue_program"
+// PROGRAM: "ttmetal.run_program"
 // CALL: "ttnn.multiply"
 // HOST: namespace listing {
 // KERNEL: void kernel_main() {

@@ -86,12 +86,8 @@ class Blocking:
         """Blocks that each core computes."""
         return self.batches * self.row_blocks * self.column_blocks
 
-    def template_arguments(self) -> dict[str, int]:
-        """The sizes that kernels are instantiated with."""
-        names = (
-            "batches rows columns inner block_rows block_columns block_inner grid_rows "
-            "grid_columns row_blocks column_blocks inner_blocks"
-        )
+    def constants(self, names: str) -> dict[str, int]:
+        """Compile-time arguments of kernels: some of the sizes above, by name."""
         return {name: getattr(self, name) for name in names.split()}
 
 

@@ -30,7 +30,7 @@ from ttcodegen.dialects.device_module import MEANING
 from ttcodegen.dialects.memory import Layout
 from ttcodegen.dialects.operation import CatalogueOp, operation_name
 from ttcodegen.dialects.placement import TensorPlacement, declared_data_type, placed_type
-from ttcodegen.dialects.programs import program_attribute
+from ttcodegen.dialects.programs import ProgramAttr
 from ttcodegen.dialects.system import system_of
 from ttcodegen.emitc.identifiers import NameScope, identifier
 from ttcodegen.naming.programs import program_name, tensor_names_of
@@ -245,9 +245,9 @@ class _FunctionConverter:
             self._mapping[value] = buffer.results[0]
             outputs.append(buffer.results[0])
         meaning = self._meaning(group, lowered, name)
-        launch = self._create("ttmetal.enqueue_program", [*inputs, *outputs], [])
-        launch.attributes["program"] = program_attribute(lowered.program)
-        launch.attributes["meaning"] = SymbolRefAttr(meaning.sym_name.data)
+        launch = self._create("ttmetal.run_program", [*inputs, *outputs], [])
+        launch.properties["program"] = ProgramAttr(lowered.program)
+        launch.properties["meaning"] = SymbolRefAttr(meaning.sym_name.data)
         self._add(launch, group.root or group.ops[-1])
         self._made += [meaning, *lowered.kernels]
 

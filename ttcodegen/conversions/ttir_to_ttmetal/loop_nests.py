@@ -1,15 +1,36 @@
-"""C++ expressions for the page that a kernel needs for each tile that it works on."""
+"""The page that a kernel needs for each tile that it works on."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from math import prod
 
+from xdsl.ir import SSAValue
+
+from ttcodegen.dialects.ttkernel.builder import KernelBuilder
 from ttcodegen.layout.tiled_shape import row_major_strides
 
-Coordinate = dict[str, str]
-"""`name` and `value`, an expression of the tile's number or of the step's."""
+Page = tuple[tuple[str, int], ...]
+"""The number of a page: a sum of coordinates, by name, times numbers."""
+
+
+@dataclass(frozen=True)
+class Coordinate:
+    """A part of a counter: `counter / divisor % modulus`."""
+
+    name: str
+    counter: str
+    divisor: int = 1
+    modulus: int = 0
+    """0 for none."""
+
+    def value(self, builder: KernelBuilder, counters: Mapping[str, SSAValue]) -> SSAValue:
+        """The coordinate, computed from its counter."""
+        value = counters[self.counter]
+        if self.divisor != 1:
+            value = builder.quotient(value, self.divisor)
+        return builder.remainder(value, self.modulus) if self.modulus else value
 
 
 @dataclass(frozen=True)
@@ -27,7 +48,7 @@ class LoopNest:
 
     tile_coordinates: list[Coordinate]
     step_coordinates: list[Coordinate]
-    pages: list[str]
+    pages: list[Page]
 
     @classmethod
     def of(
@@ -46,14 +67,13 @@ class LoopNest:
                 step, in each dimension.
             tile: what the number of the result's tile is called.
         """
-        names = [f"batch_{i}" for i in range(len(grid) - 2)] + ["row", "column"]
+        names = [f"batch{i}" for i in range(len(grid) - 2)] + ["row", "column"]
         outer = _merged(names, grid, [moves for moves, _ in strides])
         inner = _merged([f"step_{n}" for n in names], steps, [moves for _, moves in strides])
         tile_names = _used(outer, tile)
         step_names = _used(inner, "step")
         pages = [
-            " + ".join([*_terms(outer, tile_names, index), *_terms(inner, step_names, index)])
-            or "0"
+            (*_terms(outer, tile_names, index), *_terms(inner, step_names, index))
             for index in range(len(strides))
         ]
         return cls(
@@ -85,12 +105,12 @@ def _used(dimensions: Sequence[_Dimension], whole: str) -> list[str]:
     return [whole] if len(dimensions) == 1 else [dimension.name for dimension in dimensions]
 
 
-def _terms(dimensions: Sequence[_Dimension], names: Sequence[str], operand: int) -> list[str]:
-    return [
-        name if dimension.moves[operand] == 1 else f"{name} * {dimension.moves[operand]}"
+def _terms(dimensions: Sequence[_Dimension], names: Sequence[str], operand: int) -> Page:
+    return tuple(
+        (name, dimension.moves[operand])
         for dimension, name in zip(dimensions, names, strict=True)
         if dimension.moves[operand]
-    ]
+    )
 
 
 def _coordinates(
@@ -105,8 +125,6 @@ def _coordinates(
     for dimension, name, size, stride in zip(dimensions, names, sizes, strides, strict=True):
         if not any(dimension.moves):
             continue
-        value = whole if stride == 1 else f"{whole} / {stride}"
-        if size * stride != total:
-            value += f" % {size}"
-        found.append({"name": name, "value": value})
+        is_first = size * stride == total
+        found.append(Coordinate(name, whole, stride, 0 if is_first else size))
     return found

@@ -7,15 +7,17 @@ part of the inner dimension after the other.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from math import prod
 
+from xdsl.dialects.builtin import IntegerType
 from xdsl.dialects.func import FuncOp
 from xdsl.ir import SSAValue
 
 from ttcodegen.conversions.ttir_to_ttmetal.blocking import Blocking
 from ttcodegen.conversions.ttir_to_ttmetal.compute import ComputeKernel
+from ttcodegen.conversions.ttir_to_ttmetal.data_movement import MovementKernel, element_word
 from ttcodegen.conversions.ttir_to_ttmetal.geometry import broadcast_of, broadcast_strides
 from ttcodegen.conversions.ttir_to_ttmetal.groups import Group, lower_chain
 from ttcodegen.conversions.ttir_to_ttmetal.loop_nests import LoopNest
@@ -23,7 +25,6 @@ from ttcodegen.conversions.ttir_to_ttmetal.program_parts import (
     DOUBLE,
     Lowered,
     ProgramParts,
-    element_word,
     has_32_bits,
     purpose_of,
     tensor_bytes,
@@ -33,8 +34,18 @@ from ttcodegen.conversions.ttir_to_ttmetal.registers import allocate, capacity
 from ttcodegen.dialects.cores import CoreRange
 from ttcodegen.dialects.datatypes import DataType, shape_of
 from ttcodegen.dialects.placement import declared_data_type
-from ttcodegen.dialects.programs import ComputeSettings, Costs, Kernel, Processor, RuntimeArgument
+from ttcodegen.dialects.programs import (
+    ComputeSettings,
+    Costs,
+    Kernel,
+    NocX,
+    NocY,
+    Place,
+    Processor,
+    RuntimeArgument,
+)
 from ttcodegen.dialects.tile import TILE_SIDE
+from ttcodegen.dialects.ttkernel.attributes import NocAddressType
 from ttcodegen.dialects.ttkernel.builder import Value
 from ttcodegen.layout.tiled_shape import TiledShape, row_major_strides
 from ttcodegen.ops.tile_lowering import Tile, TileBuilder
@@ -59,15 +70,13 @@ class _MatmulProgram:
         self._divide()
         self._collect()
         self._declare()
-        described, function = self._compute()
         return self.parts.program(
             self.name,
             purpose_of(self.group),
             self.cores,
-            (*self._left_kernels(), described, *self._right_kernels()),
+            (*self._left_kernels(), self._compute(), *self._right_kernels()),
             self._costs(),
-            ComputeSettings("HiFi4", True, tuple(self._full_width())),
-            function=function,
+            ComputeSettings(fp32_destination=True, unpack_to_fp32=tuple(self._full_width())),
             semaphores=self._semaphores("left") + self._semaphores("right"),
         )
 
@@ -264,106 +273,271 @@ class _MatmulProgram:
         shared = self.blocking.grid_columns if side == "left" else self.blocking.grid_rows
         return (f"{side}_ready", f"{side}_sent") if shared > 1 else ()
 
-    def _left_kernels(self) -> list[Kernel]:
+    def _left_kernels(self) -> list[tuple[Kernel, FuncOp]]:
         b = self.blocking
-        nest = self._batch_loops(self.left)
-        context: dict[str, object] = {
-            "tensor": self.names[self.left],
-            "page": nest.pages[0],
-            "coordinates": nest.tile_coordinates,
-            "sizes": b.template_arguments(),
-            "element": element_word(declared_data_type(self.left)),
-            "padding": self.inner % TILE_SIDE,
-        }
         last = b.grid_columns - 1
-        sends = _rectangle("1", "row", str(last), "row") if last else ()
+        operand = self.names[self.left]
+        sends = _rectangle(1, Place.ROW, Place.LAST_COLUMN, Place.ROW) if last else ()
         reader = self.parts.data_movement(
             f"read_left_{self.name}",
             Processor.READER,
-            f"Reads blocks of {self.names[self.left]}"
-            + (" and sends them along the row of cores." if last else "."),
+            f"Reads blocks of {operand}"
+            + (" and multicasts them along the row of cores." if last else "."),
             CoreRange(0, 0, 0, b.grid_rows - 1),
-            "matmul_left",
-            {**context, "receivers": last, "is_receiver": False},
             tensors=[self.left],
             buffers=["left"],
-            arguments=(RuntimeArgument("row", "row"), *sends),
+            arguments=(RuntimeArgument("row", Place.ROW), *sends),
             semaphores=self._semaphores("left"),
-        )
+            constants=b.constants("batches rows inner block_rows block_inner grid_rows row_blocks "
+                                  "column_blocks inner_blocks" + " grid_columns" * bool(last)),
+        )  # fmt: skip
+        self._read_left(reader)
         if not last:
-            return [reader]
+            return [reader.finish()]
         receiver = self.parts.data_movement(
             f"receive_left_{self.name}",
             Processor.READER,
-            f"Receives blocks of {self.names[self.left]} from the first core of the row.",
+            f"Receives blocks of {operand} from the first core of the row.",
             CoreRange(1, 0, last, b.grid_rows - 1),
-            "matmul_left",
-            {**context, "receivers": 0, "is_receiver": True},
             tensors=[],
             buffers=["left"],
-            arguments=_place("sender", "0", "row"),
+            arguments=_place("sender", 0, Place.ROW),
             semaphores=self._semaphores("left"),
-        )
-        return [reader, receiver]
+            constants=b.constants("batches block_rows block_inner row_blocks column_blocks "
+                                  "inner_blocks"),
+        )  # fmt: skip
+        self._receive_left(receiver)
+        return [reader.finish(), receiver.finish()]
 
-    def _right_kernels(self) -> list[Kernel]:
+    def _read_left(self, kernel: MovementKernel) -> None:
+        """All blocks of the left operand that a row of cores needs."""
+        builder = kernel.builder
+        stream = _Stream(kernel, "left", self._block_tiles(kernel, "left"), "grid_columns")
+        stream.prepare()
+        nest = self._batch_loops(self.left)
+        with builder.loop(kernel["batches"], name_hint="batch") as batch:
+            known = kernel.coordinates(nest.tile_coordinates, {"batch": batch})
+            matrix = kernel.page(nest.pages[0], known)
+            with builder.loop(_passes(kernel), name_hint="pass") as number:
+                first_row = self._first(kernel, number, "row")
+                with builder.loop(kernel["inner_blocks"], name_hint="inner_block") as inner_block:
+                    stream.begin_reading()
+                    with builder.loop(kernel["block_rows"], name_hint="i") as i:
+                        builder.comment("Rows beyond the last are computed from it, not kept.")
+                        row = _limited(kernel, first_row, i, "rows", "tile_row")
+                        line = kernel.sum([matrix, builder.product(row, kernel["inner"])])
+                        line = builder.sum(
+                            line, builder.product(inner_block, kernel["block_inner"])
+                        )
+                        with builder.loop(kernel["block_inner"], name_hint="j") as j:
+                            place = builder.sum(builder.product(i, kernel["block_inner"]), j)
+                            stream.read(builder.sum(line, j), self.names[self.left], place)
+                    stream.end_reading()
+                    self._pad_left(kernel, stream, inner_block)
+                    stream.send()
+
+    def _pad_left(self, kernel: MovementKernel, stream: _Stream, inner_block: SSAValue) -> None:
+        """Zeros after the last column of the left operand."""
+        columns = self.inner % TILE_SIDE
+        if not columns:
+            return
+        builder = kernel.builder
+        with builder.when(_is_last(kernel, inner_block)):
+            with builder.loop(kernel["block_rows"], name_hint="i") as i:
+                next_row = builder.product(builder.sum(i, 1), kernel["block_inner"])
+                stream.pad(builder.difference(next_row, 1), (TILE_SIDE, columns),
+                           element_word(declared_data_type(self.left)))  # fmt: skip
+
+    def _receive_left(self, kernel: MovementKernel) -> None:
+        builder = kernel.builder
+        stream = _Stream(kernel, "left", self._block_tiles(kernel, "left"), "", "sender")
+        stream.prepare()
+        total = builder.product(kernel["batches"], _passes(kernel))
+        with builder.loop(builder.product(total, kernel["inner_blocks"]), name_hint="block"):
+            stream.receive()
+        builder.op("noc_async_atomic_barrier")
+
+    def _right_kernels(self) -> list[tuple[Kernel, FuncOp]]:
         b = self.blocking
-        nest = self._batch_loops(self.right, *self.outer)
-        context: dict[str, object] = {
-            "tensor": self.names[self.right],
-            "page": nest.pages[0],
-            "coordinates": nest.tile_coordinates,
-            "sizes": b.template_arguments(),
-            "element": element_word(declared_data_type(self.right)),
-            "padding": self.inner % TILE_SIDE,
-            "transposed": self.transposed,
-            "outer": [
-                self._described(value, name, page)
-                for value, name, page in zip(
-                    self.outer, self.outer_names, nest.pages[1:], strict=True
-                )
-            ],
-            "outputs": [
-                {"name": name, "tensor": self.names[value]}
-                for value, name in zip(self.parts.outputs, self.output_names, strict=True)
-            ],
-        }
+        last = b.grid_rows - 1
+        operand = self.names[self.right]
         others = [*self.outer, *self.parts.outputs]
         buffers = ["right", *self.outer_names, *self.output_names]
-        place = (RuntimeArgument("row", "row"), RuntimeArgument("column", "column"))
-        last = b.grid_rows - 1
+        place = (RuntimeArgument("row", Place.ROW), RuntimeArgument("column", Place.COLUMN))
+        words = (
+            "batches rows columns block_rows block_columns block_inner grid_rows grid_columns "
+            "row_blocks column_blocks inner_blocks"
+        )
         # NoC 1 goes the other way: its rectangles begin at their last core.
-        sends = _rectangle("column", str(last), "column", "1") if last else ()
+        sends = _rectangle(Place.COLUMN, Place.LAST_ROW, Place.COLUMN, 1) if last else ()
         reader = self.parts.data_movement(
             f"read_right_{self.name}",
             Processor.WRITER,
-            f"Reads blocks of {self.names[self.right]}"
-            + (", sends them along the column of cores," if last else "")
-            + " and takes the result away.",
+            f"Reads blocks of {operand}"
+            + (", multicasts them along the column of cores," if last else "")
+            + " and writes the result.",
             CoreRange(0, 0, b.grid_columns - 1, 0),
-            "matmul_right",
-            {**context, "receivers": last, "is_receiver": False},
             tensors=[self.right, *others],
             buffers=buffers,
             arguments=(*place, *sends),
             semaphores=self._semaphores("right"),
+            constants=b.constants(words + " inner" * self.transposed),
         )
+        self._write_right(reader, _Stream(
+            reader, "right", self._block_tiles(reader, "right"), "grid_rows"
+        ))  # fmt: skip
         if not last:
-            return [reader]
+            return [reader.finish()]
         receiver = self.parts.data_movement(
             f"receive_right_{self.name}",
             Processor.WRITER,
-            f"Receives blocks of {self.names[self.right]} from the first core of the column and "
-            "takes the result away.",
+            f"Receives blocks of {operand} from the first core of the column and writes the "
+            "result.",
             CoreRange(0, 1, b.grid_columns - 1, last),
-            "matmul_right",
-            {**context, "receivers": 0, "is_receiver": True},
             tensors=others,
             buffers=buffers,
-            arguments=(*place, *_place("sender", "column", "0")),
+            arguments=(*place, *_place("sender", Place.COLUMN, 0)),
             semaphores=self._semaphores("right"),
+            constants=b.constants(words),
         )
-        return [reader, receiver]
+        self._write_right(receiver, _Stream(
+            receiver, "right", self._block_tiles(receiver, "right"), "", "sender"
+        ))  # fmt: skip
+        return [reader.finish(), receiver.finish()]
+
+    def _write_right(self, kernel: MovementKernel, stream: _Stream) -> None:
+        """Brings all blocks of the right operand that a column of cores needs, and writes what they
+        compute."""
+        builder = kernel.builder
+        stream.prepare()
+        nest = self._batch_loops(self.right, *self.outer)
+        with builder.loop(kernel["batches"], name_hint="batch") as batch:
+            known = kernel.coordinates(nest.tile_coordinates, {"batch": batch})
+            pages = [kernel.page(page, known) for page in nest.pages]
+            with builder.loop(_passes(kernel), name_hint="pass") as number:
+                first_row = self._first(kernel, number, "row")
+                first_column = self._first(kernel, number, "column")
+                with builder.loop(kernel["inner_blocks"], name_hint="inner_block") as inner_block:
+                    if stream.sender:
+                        stream.receive()
+                    else:
+                        self._read_right(kernel, stream, pages[0], first_column, inner_block)
+                self._write_block(kernel, batch, pages[1:], first_row, first_column)
+        if stream.sender:
+            builder.op("noc_async_atomic_barrier")
+
+    def _read_right(
+        self,
+        kernel: MovementKernel,
+        stream: _Stream,
+        matrix: Value,
+        first_column: SSAValue,
+        inner_block: SSAValue,
+    ) -> None:
+        builder = kernel.builder
+        stream.begin_reading()
+        with builder.loop(kernel["block_inner"], name_hint="i") as i:
+            line = builder.sum(builder.product(inner_block, kernel["block_inner"]), i)
+            with builder.loop(kernel["block_columns"], name_hint="j") as j:
+                builder.comment("Columns beyond the last are computed from it, not kept.")
+                column = _limited(kernel, first_column, j, "columns", "tile_column")
+                if self.transposed:
+                    terms = [matrix, builder.product(column, kernel["inner"]), line]
+                else:
+                    terms = [matrix, builder.product(line, kernel["columns"]), column]
+                place = builder.sum(builder.product(i, kernel["block_columns"]), j)
+                stream.read(kernel.sum(terms), self.names[self.right], place)
+        stream.end_reading()
+        self._pad_right(kernel, stream, inner_block)
+        stream.send()
+
+    def _pad_right(self, kernel: MovementKernel, stream: _Stream, inner_block: SSAValue) -> None:
+        """Zeros after the last row of the right operand."""
+        rows = self.inner % TILE_SIDE
+        if not rows:
+            return
+        builder = kernel.builder
+        element = element_word(declared_data_type(self.right))
+        kept = (TILE_SIDE, rows) if self.transposed else (rows, TILE_SIDE)
+        with builder.when(_is_last(kernel, inner_block)):
+            with builder.loop(kernel["block_columns"], name_hint="j") as j:
+                last_row = builder.difference(kernel["block_inner"], 1)
+                place = builder.sum(builder.product(last_row, kernel["block_columns"]), j)
+                stream.pad(place, kept, element)
+
+    def _write_block(
+        self,
+        kernel: MovementKernel,
+        batch: SSAValue,
+        pages: Sequence[Value],
+        first_row: SSAValue,
+        first_column: SSAValue,
+    ) -> None:
+        """Writes the tiles of a block of the result, after reading what their epilogue needs."""
+        builder = kernel.builder
+        with (
+            builder.loop(kernel["block_rows"], name_hint="i") as i,
+            builder.loop(kernel["block_columns"], name_hint="j") as j,
+        ):
+            row = builder.named(builder.sum(first_row, i), "tile_row")
+            column = builder.named(builder.sum(first_column, j), "tile_column")
+            inside = builder.both(
+                builder.compare("ult", row, kernel["rows"]),
+                builder.compare("ult", column, kernel["columns"]),
+            )
+            builder.named(inside, "is_inside")
+            self._read_outer(kernel, pages, row, column)
+            for name, value in zip(self.output_names, self.parts.outputs, strict=True):
+                builder.op("cb_wait_front", kernel.buffer(name), 1)
+                with builder.when(inside):
+                    matrix = builder.product(batch, kernel["rows"])
+                    line = builder.product(builder.sum(matrix, row), kernel["columns"])
+                    kernel.write_page(builder.sum(line, column), self.names[value], name)
+                    builder.op("noc_async_write_barrier")
+                builder.op("cb_pop_front", kernel.buffer(name), 1)
+
+    def _read_outer(
+        self, kernel: MovementKernel, pages: Sequence[Value], row: SSAValue, column: SSAValue
+    ) -> None:
+        """Reads the tiles of the operands of the epilogue that belong to a tile of the result."""
+        builder = kernel.builder
+        if not self.outer:
+            return
+        row = builder.smaller(row, builder.difference(kernel["rows"], 1))
+        column = builder.smaller(column, builder.difference(kernel["columns"], 1))
+        builder.named(row, "source_row")
+        builder.named(column, "source_column")
+        for value, name, page in zip(self.outer, self.outer_names, pages, strict=True):
+            rows, columns = broadcast_strides(TiledShape(shape_of(value.type)), self.result)[-2:]
+            terms = [page]
+            if rows:
+                terms.append(builder.product(row, rows) if rows != 1 else row)
+            if columns:
+                terms.append(column)
+            builder.op("cb_reserve_back", kernel.buffer(name), 1)
+            address = kernel.write_pointer(name)
+            kernel.read_page(kernel.sum(terms), self.names[value], address)
+        builder.op("noc_async_read_barrier")
+        for value, name in zip(self.outer, self.outer_names, strict=True):
+            broadcast = broadcast_of(TiledShape(shape_of(value.type)), self.result).word
+            kernel.repeat_first(name, broadcast, element_word(declared_data_type(value)))
+            builder.op("cb_push_back", kernel.buffer(name), 1)
+
+    def _block_tiles(self, kernel: MovementKernel, side: str) -> SSAValue:
+        """The tiles of a block of an operand."""
+        lines = "block_rows" if side == "left" else "block_columns"
+        tiles = kernel.builder.product(kernel[lines], kernel["block_inner"])
+        return kernel.builder.named(tiles, "block_tiles")
+
+    def _first(self, kernel: MovementKernel, number: SSAValue, side: str) -> SSAValue:
+        """The first row or column of tiles that this core computes in a pass."""
+        builder = kernel.builder
+        blocks = kernel["column_blocks"]
+        is_row = side == "row"
+        block = builder.quotient(number, blocks) if is_row else builder.remainder(number, blocks)
+        core = builder.sum(builder.product(block, kernel[f"grid_{side}s"]), kernel[side])
+        first = builder.product(core, kernel[f"block_{side}s"])
+        return builder.named(first, f"first_{side}")
 
     def _batch_loops(self, *values: SSAValue) -> LoopNest:
         """The first page of each operand's matrix, by the number of the result's matrix."""
@@ -379,21 +553,6 @@ class _MatmulProgram:
         strides = row_major_strides(shape.grid)[:-2]
         found = [0 if n == 1 else s for n, s in zip(shape.batch, strides, strict=True)]
         return [0] * (rank - len(found)) + found + [0, 0]
-
-    def _described(self, value: SSAValue, name: str, page: str) -> dict[str, object]:
-        """What the kernel has to know of an operand of the epilogue."""
-        shape = TiledShape(shape_of(value.type))
-        row, column = broadcast_strides(shape, self.result)[-2:]
-        terms = [page] if page != "0" else []
-        terms += [f"tile_row * {row}"] if row > 1 else ["tile_row"] if row else []
-        terms += ["tile_column"] if column else []
-        return {
-            "name": name,
-            "tensor": self.names[value],
-            "page": " + ".join(terms) or "0",
-            "element": element_word(declared_data_type(value)),
-            "broadcast": broadcast_of(shape, self.result).word,
-        }
 
     def _costs(self) -> Costs:
         """The first core of each row and column reads and sends; the least is each operand read
@@ -427,16 +586,128 @@ class _MatmulProgram:
         )
 
 
+@dataclass
+class _Stream:
+    """The blocks of an operand, `left` or `right`, on their way to all cores of a row or a column:
+    the first of them reads each and multicasts it."""
+
+    kernel: MovementKernel
+    side: str
+    tiles: SSAValue
+    """Of a block."""
+    cores: str
+    """The constant with the number of cores of the row or column; of the core that reads."""
+    sender: str = ""
+    """Where blocks come from, of the cores that receive: a prefix of arguments."""
+
+    def prepare(self) -> None:
+        """What stands before the loop over the blocks."""
+        kernel, builder = self.kernel, self.kernel.builder
+        self.sends = not self.sender and bool(kernel.semaphores)
+        if not self.sender:
+            size = builder.get("get_tile_size", kernel.buffer(self.side), name_hint="tile_bytes")
+            self.tile_bytes = size
+        if self.sends:
+            receivers = builder.difference(kernel[self.cores], 1)
+            self.receivers = builder.named(receivers, "receivers")
+            self.ready = kernel.semaphore_pointer(f"{self.side}_ready")
+            self.sent = kernel.semaphore_pointer(f"{self.side}_sent")
+            builder.comment("The others' semaphores are set to the value of this core's.")
+            builder.op("noc_semaphore_set", self.sent, 1)
+        elif self.sender:
+            self.sent = kernel.semaphore_pointer(f"{self.side}_sent")
+            ready = kernel.semaphore(f"{self.side}_ready")
+            self.ready = kernel.noc_address(self.sender, ready, f"{self.side}_ready")
+
+    def begin_reading(self) -> None:
+        """Waits for room for a block."""
+        builder = self.kernel.builder
+        builder.op("cb_reserve_back", self.kernel.buffer(self.side), self.tiles)
+        self.block = self.kernel.write_pointer(self.side, "block")
+
+    def read(self, page: Value, tensor: str, place: Value) -> None:
+        """Begins to read a tile of the block."""
+        self.kernel.read_page(page, tensor, self._address(place))
+
+    def end_reading(self) -> None:
+        """Waits until all tiles of the block are there."""
+        self.kernel.builder.op("noc_async_read_barrier")
+
+    def pad(self, place: Value, kept: tuple[int, int], element: IntegerType) -> None:
+        """Zeros in a tile of the block from row and column `kept` on; reading has ended."""
+        address = self._address(place)
+        self.kernel.builder.op("blocks.fill_padding", address, *kept, 0, element=element)
+
+    def _address(self, place: Value) -> SSAValue:
+        builder = self.kernel.builder
+        return builder.sum(self.block, builder.product(place, self.tile_bytes))
+
+    def send(self) -> None:
+        """Hands the block that was read to this core and the others."""
+        kernel, builder = self.kernel, self.kernel.builder
+        if self.sends:
+            builder.comment("The others have room for the block once each has incremented this.")
+            builder.op("noc_semaphore_wait", self.ready, self.receivers)
+            builder.op("noc_semaphore_set", self.ready, 0)
+            size = builder.product(self.tiles, self.tile_bytes)
+            target = self._multicast_address(self.block)
+            builder.op("noc_async_write_multicast", self.block, target, size, self.receivers)
+            builder.op("noc_async_write_barrier")
+            sent = kernel.semaphore(f"{self.side}_sent", "sent_address")
+            target = self._multicast_address(sent)
+            builder.op("noc_semaphore_set_multicast", sent, target, self.receivers)
+            builder.op("noc_async_write_barrier")
+        builder.op("cb_push_back", kernel.buffer(self.side), self.tiles)
+
+    def _multicast_address(self, address: SSAValue) -> SSAValue:
+        corners = [self.kernel[name] for name in ("first_x", "first_y", "last_x", "last_y")]
+        return self.kernel.builder.get(
+            "get_noc_multicast_addr", *corners, address, result_type=NocAddressType()
+        )
+
+    def receive(self) -> None:
+        """Takes a block that another core has read."""
+        builder = self.kernel.builder
+        buffer = self.kernel.buffer(self.side)
+        builder.op("cb_reserve_back", buffer, self.tiles)
+        builder.op("noc_semaphore_set", self.sent, 0)
+        builder.op("noc_semaphore_inc", self.ready, 1)
+        builder.op("noc_semaphore_wait", self.sent, 1)
+        builder.op("cb_push_back", buffer, self.tiles)
+
+
+def _passes(kernel: MovementKernel) -> SSAValue:
+    """The blocks of the result that each core computes."""
+    return kernel.builder.product(kernel["row_blocks"], kernel["column_blocks"])
+
+
+def _limited(
+    kernel: MovementKernel, first: SSAValue, step: SSAValue, count: str, name: str
+) -> SSAValue:
+    """A row or column of tiles; the last one instead of those beyond it."""
+    builder = kernel.builder
+    last = builder.difference(kernel[count], 1)
+    return builder.named(builder.smaller(builder.sum(first, step), last), name)
+
+
+def _is_last(kernel: MovementKernel, inner_block: SSAValue) -> SSAValue:
+    builder = kernel.builder
+    return builder.compare("eq", builder.sum(inner_block, 1), kernel["inner_blocks"])
+
+
 def _rectangle(
-    first_column: str, first_row: str, last_column: str, last_row: str
+    first_column: int | Place,
+    first_row: int | Place,
+    last_column: int | Place,
+    last_row: int | Place,
 ) -> tuple[RuntimeArgument, ...]:
     """The cores that a block is sent to."""
     return (*_place("first", first_column, first_row), *_place("last", last_column, last_row))
 
 
-def _place(name: str, column: str, row: str) -> tuple[RuntimeArgument, ...]:
+def _place(name: str, column: int | Place, row: int | Place) -> tuple[RuntimeArgument, ...]:
     """Where a core is on the NoC."""
     return (
-        RuntimeArgument(f"{name}_x", f"noc_x({column}, {row})"),
-        RuntimeArgument(f"{name}_y", f"noc_y({column}, {row})"),
+        RuntimeArgument(f"{name}_x", NocX(column, row)),
+        RuntimeArgument(f"{name}_y", NocY(column, row)),
     )

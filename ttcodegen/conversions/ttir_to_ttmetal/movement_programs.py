@@ -3,18 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass
+from functools import reduce
 from math import prod
 
+from xdsl.dialects.builtin import IntegerType
 from xdsl.ir import SSAValue
 
 from ttcodegen.conversions.ttir_to_ttmetal.compute import float_bits
+from ttcodegen.conversions.ttir_to_ttmetal.data_movement import MovementKernel, element_word
 from ttcodegen.conversions.ttir_to_ttmetal.groups import Group
 from ttcodegen.conversions.ttir_to_ttmetal.index_maps import Piece, Term, pieces_of
+from ttcodegen.conversions.ttir_to_ttmetal.loop_nests import Coordinate
 from ttcodegen.conversions.ttir_to_ttmetal.program_parts import (
     SHARE,
     Lowered,
     ProgramParts,
-    element_word,
     tensor_bytes,
     tile_bytes,
 )
@@ -23,13 +28,26 @@ from ttcodegen.dialects.datatypes import DataType, shape_of
 from ttcodegen.dialects.operation import CatalogueOp
 from ttcodegen.dialects.placement import declared_data_type
 from ttcodegen.dialects.programs import ComputeSettings, Costs, Processor
-from ttcodegen.dialects.tile import TILE_FORMATS
+from ttcodegen.dialects.tile import TILE_FORMATS, TILE_SIDE
+from ttcodegen.dialects.ttkernel.attributes import L1PointerType, TileCacheType
+from ttcodegen.dialects.ttkernel.builder import Value
 from ttcodegen.layout.tiled_shape import TiledShape, row_major_strides
 
 SLOTS = 32
 """Tiles that a kernel keeps of each of its sources."""
 MOST_CACHED_BYTES = 512 * 1024
 """Of L1, for the tiles kept of all sources."""
+
+
+@dataclass(frozen=True)
+class _Source:
+    """A tensor that single elements are read of."""
+
+    tensor: str
+    buffer: str
+    """The circular buffer with the tiles that the kernel keeps."""
+    shape: TiledShape
+    slots: int
 
 
 def lower_movement(
@@ -39,23 +57,17 @@ def lower_movement(
     op = group.root
     assert op is not None
     parts = ProgramParts(names, op.operands, op.results)
-    pieces = pieces_of(op)
-    shape = (1,) * (2 - len(op.result_shape)) + op.result_shape
-    data_type = declared_data_type(op.results[0])
+    element = element_word(declared_data_type(op.results[0]))
+    slots = _slots(len(parts.inputs), declared_data_type(op.results[0]))
+    sources = [_source(parts, value, slots) for value in parts.inputs]
+    output = parts.add_tensor_buffer(op.results[0])
+    reader = _reader(op, parts, name, cores)
+    caches = [_cache(reader, source, element) for source in sources]
     order = [parts.inputs.index(value) for value in op.operands]
-    slots = _slots(len(parts.inputs), data_type)
-    inputs = [_described(parts, value, slots) for value in parts.inputs]
-    context = {
-        "inputs": inputs,
-        "element": element_word(data_type),
-        "slots": slots,
-        "output": parts.add_tensor_buffer(op.results[0]),
-        "shape": shape,
-        "pieces": [_piece(piece, order[piece.source], shape) for piece in pieces],
-        "indices": _indices(shape, pieces),
-        "fill": _fill(op, data_type),
-    }
-    return _program(op, parts, "move_elements", context, name, cores)
+    _TileAssembly(op, reader, output, element).write(
+        [(piece, caches[order[piece.source]]) for piece in pieces_of(op)]
+    )
+    return _program(op, parts, reader, name, cores)
 
 
 def lower_embedding(
@@ -66,31 +78,289 @@ def lower_embedding(
     assert op is not None
     parts = ProgramParts(names, op.operands, op.results)
     slots = _slots(2, DataType.FLOAT32)
-    indices, table = [_described(parts, value, slots) for value in op.operands]
-    context = {
-        "indices": indices,
-        "table": table,
-        "element": element_word(declared_data_type(op.results[0])),
-        "slots": slots,
-        "output": parts.add_tensor_buffer(op.results[0]),
-        "height": TiledShape(op.result_shape).height,
-    }
-    return _program(op, parts, "gather_rows", context, name, cores)
+    element = element_word(declared_data_type(op.results[0]))
+    indices, table = [_source(parts, value, slots) for value in op.operands]
+    output = parts.add_tensor_buffer(op.results[0])
+    reader = _reader(op, parts, name, cores)
+    rows = _cache(reader, indices, element_word(DataType.INT32))
+    elements = _cache(reader, table, element)
+    _TileAssembly(op, reader, output, element).gather(rows, elements, table.shape.width)
+    return _program(op, parts, reader, name, cores)
+
+
+@dataclass
+class _TileAssembly:
+    """Puts the tiles of a result together from single elements, row by row."""
+
+    op: CatalogueOp
+    kernel: MovementKernel
+    output: str
+    element: IntegerType
+
+    def __post_init__(self) -> None:
+        self.builder = self.kernel.builder
+        shape = self.op.result_shape
+        self.shape = (1,) * (2 - len(shape)) + shape
+        self.height, self.width = self.shape[-2:]
+        self.tiles = TiledShape(self.shape)
+
+    def write(self, pieces: Sequence[tuple[Piece, SSAValue]]) -> None:
+        """The loop over the tiles of a movement; pieces come with the cache of their source."""
+        with self.kernel.share("tile") as tile:
+            self._begin(tile)
+            known = self._batch_indices(tile, [piece for piece, _ in pieces])
+            fill = _fill(self.op, declared_data_type(self.op.results[0]))
+            self._reserve(fill)
+            with self.builder.loop(self.rows, name_hint="tile_row") as tile_row:
+                known["row"] = tile_row
+                if isinstance(self.first_row, SSAValue):
+                    row = self.builder.sum(self.first_row, tile_row)
+                    known["row"] = self.builder.named(row, "row")
+                for piece, cache in pieces:
+                    self._copy(piece, cache, known, tile_row)
+            self._push()
+
+    def gather(self, indices: SSAValue, table: SSAValue, width: int) -> None:
+        """The loop over the tiles of an embedding: each row is one of the table's."""
+        builder = self.builder
+        height = TiledShape(self.op.result_shape).height
+        with self.kernel.share("tile") as tile:
+            self._begin(tile)
+            matrix = builder.quotient(tile, self.tiles.rows * self.tiles.columns)
+            builder.named(matrix, "matrix")
+            self._reserve(None)
+            with builder.loop(self.rows, name_hint="row") as row:
+                number = builder.sum(builder.product(matrix, height), self.first_row)
+                index = builder.get(
+                    "blocks.tile_cache.element",
+                    indices,
+                    builder.sum(number, row),
+                    name_hint="index",
+                )
+                start = self._sum(builder.product(index, width), self.first_column)
+                self._copy_row(table, start, 1, self.columns, row, 0)
+            self._push()
+
+    def _begin(self, tile: SSAValue) -> None:
+        """Where the tile lies in the matrices of the result, and how much of it they fill."""
+        builder = self.builder
+        self.first_row: Value = 0
+        self.first_column: Value = 0
+        place = tile
+        if self.tiles.columns > 1:
+            column = builder.product(builder.remainder(tile, self.tiles.columns), TILE_SIDE)
+            self.first_column = builder.named(column, "first_column")
+            place = builder.quotient(tile, self.tiles.columns)
+        if self.tiles.rows > 1:
+            row = builder.product(builder.remainder(place, self.tiles.rows), TILE_SIDE)
+            self.first_row = builder.named(row, "first_row")
+        self.rows = self._filled(self.first_row, self.height, "rows")
+        self.columns = self._filled(self.first_column, self.width, "columns")
+
+    def _filled(self, first: Value, size: int, name: str) -> Value:
+        """How many of the tile's rows or columns hold elements."""
+        if size % TILE_SIDE == 0:
+            return TILE_SIDE
+        if isinstance(first, int):
+            return size
+        builder = self.builder
+        left = builder.difference(size, first)
+        return builder.named(builder.smaller(left, TILE_SIDE), name)
+
+    def _sum(self, *terms: Value) -> Value:
+        return self.kernel.sum(terms)
+
+    def _batch_indices(self, tile: SSAValue, pieces: Sequence[Piece]) -> dict[str, Value]:
+        """The coordinates of a tile's batch, those that the pieces ask for."""
+        strides = row_major_strides(self.tiles.grid)
+        coordinates = [
+            Coordinate(
+                f"batch{axis}",
+                "tile",
+                strides[axis],
+                0 if strides[axis] * size == self.tiles.tiles else size,
+            )
+            for axis, size in enumerate(self.shape[:-2])
+            if size > 1 and any(_asks_for(piece, axis, self.shape) for piece in pieces)
+        ]
+        return {**self.kernel.coordinates(coordinates, {"tile": tile})}
+
+    def _reserve(self, fill: int | None) -> None:
+        """Room for a tile of the result; what holds no elements is zero, or `fill`."""
+        builder = self.builder
+        builder.op("cb_reserve_back", self.kernel.buffer(self.output), 1)
+        address = self.kernel.write_pointer(self.output)
+        self.target = builder.get(
+            "blocks.elements_at",
+            address,
+            element=self.element,
+            result_type=L1PointerType(self.element.width.data),
+            name_hint="target",
+        )
+        if fill is not None:
+            self._fill_padding(0, 0, fill)
+        elif self.rows != TILE_SIDE or self.columns != TILE_SIDE:
+            self._fill_padding(self.rows, self.columns, 0)
+
+    def _fill_padding(self, rows: Value, columns: Value, bits: int) -> None:
+        address = self.kernel.write_pointer(self.output)
+        value = self.builder.pattern(bits) if bits else 0
+        self.builder.op("blocks.fill_padding", address, rows, columns, value, element=self.element)
+
+    def _push(self) -> None:
+        self.builder.op("cb_push_back", self.kernel.buffer(self.output), 1)
+
+    def _copy_row(
+        self, cache: SSAValue, start: Value, stride: int, count: Value, row: Value, column: Value
+    ) -> None:
+        step = stride if stride >= 0 else self.builder.pattern(stride % 2**32)
+        self.builder.op(
+            "blocks.tile_cache.copy_row", cache, start, step, count, self.target, row, column
+        )
+
+    def _copy(
+        self, piece: Piece, cache: SSAValue, known: Mapping[str, Value], tile_row: SSAValue
+    ) -> None:
+        """Copies what a row of the tile has of a piece."""
+        builder = self.builder
+        missing = len(self.shape) - len(piece.low)
+        low = (0,) * missing + piece.low
+        high = (1,) * missing + piece.high
+        terms = ((),) * missing + piece.terms
+        conditions = self._conditions(low, high, known)
+        is_whole = (low[-1], high[-1]) == (0, self.width)
+        end: Value = self._sum(self.first_column, self.columns)
+        if not is_whole:
+            if isinstance(self.first_column, SSAValue):
+                conditions.append(builder.compare("ult", self.first_column, high[-1]))
+            if isinstance(end, SSAValue):
+                conditions.append(builder.compare("ugt", end, low[-1]))
+        with ExitStack() as stack:
+            if conditions:
+                stack.enter_context(builder.when(reduce(builder.both, conditions)))
+            begin = self.first_column
+            if not is_whole:
+                begin, end = self._limits(begin, end, low[-1], high[-1])
+            outer = [
+                term
+                for axis in range(len(self.shape) - 1)
+                for term in self._terms(known.get(_index_name(axis, len(self.shape)), 0), low[axis],
+                                        self.shape[axis], terms[axis])
+            ]  # fmt: skip
+            base: list[Value] = [builder.pattern(piece.base % 2**32)] if piece.base < 0 else []
+            base += [piece.base] if piece.base > 0 else []
+            self._copy_columns(cache, [*base, *outer], terms[-1], low[-1], begin, end, tile_row)
+
+    def _copy_columns(
+        self,
+        cache: SSAValue,
+        start: Sequence[Value],
+        last: Sequence[Term],
+        low: int,
+        begin: Value,
+        end: Value,
+        tile_row: SSAValue,
+    ) -> None:
+        """Copies the columns from `begin` to `end`, whose elements lie as the terms say."""
+        builder = self.builder
+        is_even = not last or (len(last) == 1 and last[0].divisor == 1 and last[0].modulus == 0)
+        if is_even:
+            number = self._sum(*start, *self._terms(begin, low, self.width, last))
+            stride = last[0].stride if last else 0
+            count = self._difference(end, begin)
+            column = self._difference(begin, self.first_column)
+            self._copy_row(cache, number, stride, count, tile_row, column)
+            return
+        with builder.loop(end, start=begin, name_hint="column") as column:
+            number = self._sum(*start, *self._terms(column, low, self.width, last))
+            builder.op(
+                "blocks.tile_cache.copy_element",
+                cache,
+                number,
+                self.target,
+                tile_row,
+                self._difference(column, self.first_column),
+            )
+
+    def _conditions(
+        self, low: Sequence[int], high: Sequence[int], known: Mapping[str, Value]
+    ) -> list[SSAValue]:
+        """That a row lies in a piece."""
+        found: list[SSAValue] = []
+        rank = len(self.shape)
+        for axis in range(rank - 1):
+            index = known.get(_index_name(axis, rank), 0)
+            if low[axis] > 0:
+                found.append(self.builder.compare("uge", index, low[axis]))
+            if high[axis] < self.shape[axis]:
+                found.append(self.builder.compare("ult", index, high[axis]))
+        return found
+
+    def _limits(self, begin: Value, end: Value, low: int, high: int) -> tuple[Value, Value]:
+        """The columns of the tile that lie in a piece."""
+        builder = self.builder
+        if isinstance(begin, int):
+            begin = max(begin, low)
+        elif low > 0:
+            begin = builder.named(builder.larger(begin, low), "begin")
+        if isinstance(end, int):
+            end = min(end, high)
+        elif high < self.width:
+            end = builder.named(builder.smaller(end, high), "end")
+        return begin, end
+
+    def _difference(self, a: Value, b: Value) -> Value:
+        if isinstance(b, int) and isinstance(a, int):
+            return a - b
+        if a is b:
+            return 0
+        return a if b == 0 and isinstance(b, int) else self.builder.difference(a, b)
+
+    def _terms(self, index: Value, low: int, size: int, terms: Sequence[Term]) -> list[Value]:
+        builder = self.builder
+        index = self._difference(index, low)
+        found: list[Value] = []
+        for term in terms:
+            if not term.stride or size == 1:
+                continue
+            if isinstance(index, int):
+                place = index // term.divisor % (term.modulus or size)
+                found += [place * term.stride % 2**32] if place else []
+                continue
+            value = index if term.divisor == 1 else builder.quotient(index, term.divisor)
+            if term.modulus:
+                value = builder.remainder(value, term.modulus)
+            if term.stride == 1:
+                found.append(value)
+            else:
+                # Numbers of elements are unsigned and wrap around: a step back is a very long one.
+                step = term.stride if term.stride > 0 else builder.pattern(term.stride % 2**32)
+                found.append(builder.product(value, step))
+        return found
 
 
 def _slots(sources: int, data_type: DataType) -> int:
     return max(1, min(SLOTS, MOST_CACHED_BYTES // (sources * tile_bytes(data_type))))
 
 
-def _described(parts: ProgramParts, value: SSAValue, slots: int) -> dict[str, object]:
-    """What a kernel has to know of a source, for which it gets a circular buffer."""
-    shape = TiledShape(shape_of(value.type))
-    return {
-        "name": parts.add_tensor_buffer(value, slots),
-        "tensor": parts.names[value],
-        "height": shape.height,
-        "width": shape.width,
-    }
+def _source(parts: ProgramParts, value: SSAValue, slots: int) -> _Source:
+    """A tensor that the kernel reads elements of; it gets a circular buffer for its tiles."""
+    buffer = parts.add_tensor_buffer(value, slots)
+    return _Source(parts.names[value], buffer, TiledShape(shape_of(value.type)), slots)
+
+
+def _cache(kernel: MovementKernel, source: _Source, element: IntegerType) -> SSAValue:
+    return kernel.builder.get(
+        "blocks.cache_tiles",
+        kernel.tensor(source.tensor),
+        kernel.buffer(source.buffer),
+        element=element,
+        height=source.shape.height,
+        width=source.shape.width,
+        slots=source.slots,
+        result_type=TileCacheType(),
+        name_hint=f"{source.tensor}_elements",
+    )
 
 
 def _fill(op: CatalogueOp, data_type: DataType) -> int | None:
@@ -107,24 +377,9 @@ def _fill(op: CatalogueOp, data_type: DataType) -> int | None:
     return (bits + 0x7FFF + (bits >> 16 & 1)) >> 16 & 0xFFFF
 
 
-def _index_names(rank: int) -> list[str]:
-    return [*(f"batch_{axis}" for axis in range(rank - 2)), "row", "column"]
-
-
-def _indices(shape: Sequence[int], pieces: Sequence[Piece]) -> list[dict[str, str]]:
-    """The coordinates of a tile's batch, those that the pieces ask for."""
-    tiles = TiledShape(tuple(shape))
-    strides = row_major_strides(tiles.grid)
-    total = tiles.tiles
-    found: list[dict[str, str]] = []
-    for axis, size in enumerate(shape[:-2]):
-        if size == 1 or not any(_asks_for(piece, axis, shape) for piece in pieces):
-            continue
-        value = f"tile / {strides[axis]}"
-        if strides[axis] * size != total:
-            value += f" % {size}"
-        found.append({"name": f"batch_{axis}", "value": value})
-    return found
+def _index_name(axis: int, rank: int) -> str:
+    """What the coordinate in a dimension of the result is called."""
+    return "row" if axis == rank - 2 else f"batch{axis}"
 
 
 def _asks_for(piece: Piece, axis: int, shape: Sequence[int]) -> bool:
@@ -136,91 +391,30 @@ def _asks_for(piece: Piece, axis: int, shape: Sequence[int]) -> bool:
     return limited or any(term.stride for term in piece.terms[axis])
 
 
-def _piece(piece: Piece, source: int, shape: Sequence[int]) -> dict[str, object]:
-    missing = len(shape) - len(piece.low)
-    low = (0,) * missing + piece.low
-    high = (1,) * missing + piece.high
-    terms = ((),) * missing + piece.terms
-    names = _index_names(len(shape))
-    conditions: list[str] = []
-    for axis in range(len(shape) - 1):
-        if low[axis] > 0:
-            conditions.append(f"{names[axis]} >= {low[axis]}")
-        if high[axis] < shape[axis]:
-            conditions.append(f"{names[axis]} < {high[axis]}")
-    outer = [
-        text
-        for axis in range(len(shape) - 1)
-        for text in _terms(names[axis], low[axis], shape[axis], terms[axis])
-    ]
-    last = terms[-1]
-    simple = not last or (len(last) == 1 and last[0].divisor == 1 and last[0].modulus == 0)
-    begin = "first_column" if (low[-1], high[-1]) == (0, shape[-1]) else "begin"
-    base = [str(piece.base)] if piece.base else []
-    start = _terms(begin, low[-1], shape[-1], last) if simple else []
-    number = _terms("column", low[-1], shape[-1], last)
-    return {
-        "source": source,
-        "column_low": low[-1],
-        "column_high": high[-1],
-        "condition": " && ".join(conditions),
-        "start": _sum([*base, *outer, *start]),
-        "stride": (_unsigned(last[0].stride) if last else "0") if simple else None,
-        "number": _sum([*base, *outer, *number]),
-    }
-
-
-def _sum(terms: Sequence[str]) -> str:
-    return " + ".join(terms) or "0"
-
-
-def _unsigned(stride: int) -> str:
-    """Numbers of elements are unsigned and wrap around; so a step back is a very long one."""
-    return str(stride) if stride >= 0 else f"static_cast<uint32_t>({stride})"
-
-
-def _terms(name: str, low: int, size: int, terms: Sequence[Term]) -> list[str]:
-    index = name if low == 0 else f"({name} - {low})"
-    texts: list[str] = []
-    for term in terms:
-        if not term.stride or size == 1:
-            continue
-        text = index if term.divisor == 1 else f"{index} / {term.divisor}"
-        if term.modulus:
-            text = f"{text} % {term.modulus}"
-        texts.append(text if term.stride == 1 else f"{text} * {term.stride}")
-    return texts
+def _reader(op: CatalogueOp, parts: ProgramParts, name: str, cores: CoreRange) -> MovementKernel:
+    """The kernel that puts the tiles of the result together."""
+    return parts.data_movement(
+        f"read_{name}",
+        Processor.READER,
+        f"Assembles the tiles of {parts.names[op.results[0]]} ({op.name.partition('.')[2]}).",
+        cores,
+        tensors=parts.inputs,
+        buffers=[buffer.name for buffer in parts.buffers],
+        arguments=SHARE,
+    )
 
 
 def _program(
-    op: CatalogueOp,
-    parts: ProgramParts,
-    template: str,
-    context: Mapping[str, object],
-    name: str,
-    cores: CoreRange,
+    op: CatalogueOp, parts: ProgramParts, reader: MovementKernel, name: str, cores: CoreRange
 ) -> Lowered:
-    result = parts.names[op.results[0]]
     kind = op.name.partition(".")[2]
-    buffers = [buffer.name for buffer in parts.buffers]
-    reader = parts.data_movement(
-        f"read_{name}",
-        Processor.READER,
-        f"Puts the tiles of {result} together ({kind}).",
-        cores,
-        template,
-        context,
-        tensors=parts.inputs,
-        buffers=buffers,
-        arguments=SHARE,
-    )
-    purpose = f"Writes the output tiles of {result} ({kind})."
-    writer = parts.tile_writer(name, purpose, cores, buffers[-1:])
+    purpose = f"Writes the output tiles of {parts.names[op.results[0]]} ({kind})."
+    writer = parts.tile_writer(name, purpose, cores, [parts.buffers[-1].name])
     return parts.program(
         name,
         kind,
         cores,
-        (reader, writer),
+        (reader.finish(), writer),
         _costs(op, parts.inputs),
         # Nothing is computed, so that nothing is rounded.
         ComputeSettings(fp32_destination=True),

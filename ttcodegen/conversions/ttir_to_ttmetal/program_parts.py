@@ -7,7 +7,6 @@ begins: so none collides with what the kernel or the device's API calls somethin
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
@@ -15,16 +14,19 @@ from functools import cache
 from xdsl.dialects.func import FuncOp
 from xdsl.ir import SSAValue
 
+from ttcodegen.conversions.ttir_to_ttmetal.data_movement import MovementKernel
 from ttcodegen.conversions.ttir_to_ttmetal.groups import Group
 from ttcodegen.dialects.cores import CoreRange
 from ttcodegen.dialects.datatypes import DataType, shape_of
 from ttcodegen.dialects.placement import declared_data_type
 from ttcodegen.dialects.programs import (
+    BufferAddress,
     CircularBuffer,
     ComputeSettings,
     Costs,
     Kernel,
     NamedConstant,
+    Place,
     Processor,
     Program,
     RuntimeArgument,
@@ -36,7 +38,7 @@ from ttcodegen.layout.tiled_shape import TiledShape
 
 DOUBLE = 2
 """Tiles of a circular buffer, so that one is filled while the other is read."""
-SHARE = (RuntimeArgument("first", "first"), RuntimeArgument("count", "count"))
+SHARE = (RuntimeArgument("first", Place.FIRST), RuntimeArgument("count", Place.COUNT))
 """A core's share of the program's work."""
 _OWN_BUFFERS = ("left", "partial", "right", "scaler")
 """Circular buffers that hold no tensor as it lies in DRAM."""
@@ -52,11 +54,6 @@ def tensor_bytes(value: SSAValue) -> int:
     return TiledShape(shape_of(value.type)).tiles * tile_bytes(declared_data_type(value))
 
 
-def element_word(data_type: DataType) -> str:
-    """The C++ type of an element's bits; not of block floats, which have no elements alone."""
-    return {8: "uint8_t", 32: "uint32_t"}.get(TILE_FORMATS[data_type.mlir].bits, "uint16_t")
-
-
 def has_32_bits(data_type: DataType) -> bool:
     """Whether elements fill a register of 32 bits."""
     return TILE_FORMATS[data_type.mlir].bits == 32
@@ -69,10 +66,11 @@ def purpose_of(group: Group) -> str:
 
 @dataclass(frozen=True)
 class Lowered:
-    """A program with its compute kernel and the values that are its operands."""
+    """A program with its kernels and the values that are its operands."""
 
     program: Program
     kernels: tuple[FuncOp, ...]
+    """The functions of its kernels."""
     inputs: tuple[SSAValue, ...]
     outputs: tuple[SSAValue, ...]
 
@@ -126,96 +124,90 @@ class ProgramParts:
         processor: Processor,
         purpose: str,
         cores: CoreRange,
-        template: str,
-        context: Mapping[str, object],
         *,
         tensors: Sequence[SSAValue],
         buffers: Iterable[str],
         arguments: Sequence[RuntimeArgument] = (),
         semaphores: tuple[str, ...] = (),
-    ) -> Kernel:
-        """A kernel from a template, which also finds the names of its tensors as `tensors`.
+        constants: Mapping[str, int] | None = None,
+    ) -> MovementKernel:
+        """A kernel of data movement, which has declared all that it uses.
 
         Args:
             name: the stem of its file.
             processor: which processor it runs on.
             purpose: a sentence on what it does.
             cores: where it runs.
-            template: the stem of the template.
-            context: what else the template is rendered with.
             tensors: the operands that it reads or writes.
             buffers: the circular buffers that it uses.
             arguments: its run-time arguments after the addresses of the tensors.
             semaphores: those that it uses.
+            constants: its compile-time arguments besides circular buffers and semaphores.
         """
         tensors = list(dict.fromkeys(tensors))
         operands = [*self.inputs, *self.outputs]
-        places = tuple(operands.index(value) for value in tensors)
+        accessors = tuple(operands.index(value) for value in tensors)
+        names = [self.names[value] for value in tensors]
         addresses = [
-            RuntimeArgument(f"{self.names[value]}_address", f"address({place})")
-            for value, place in zip(tensors, places, strict=True)
+            RuntimeArgument(f"{tensor}_address", BufferAddress(operand))
+            for tensor, operand in zip(names, accessors, strict=True)
         ]
-        return Kernel(
-            name,
-            processor,
-            purpose,
-            cores,
-            template,
-            tuple((key, json.dumps(value)) for key, value in context.items()),
-            self.constants(buffers),
-            semaphores,
-            accessors=places,
-            arguments=(*addresses, *arguments),
+        kernel = MovementKernel(
+            name, processor, purpose, cores, (*addresses, *arguments), semaphores, accessors
         )
+        used = set(buffers)
+        kernel.begin([b for b in self.buffers if b.name in used], names, constants)
+        return kernel
 
     def tile_writer(
         self, name: str, purpose: str, cores: CoreRange, buffers: Sequence[str]
-    ) -> Kernel:
-        """The kernel that takes the tiles of all outputs away, from one circular buffer each."""
-        outputs = [
-            {"name": buffer, "tensor": self.names[value]}
-            for buffer, value in zip(buffers, self.outputs, strict=True)
-        ]
-        return self.data_movement(
+    ) -> tuple[Kernel, FuncOp]:
+        """The kernel that writes the tiles of all outputs, from one circular buffer each."""
+        kernel = self.data_movement(
             f"write_{name}",
             Processor.WRITER,
             purpose,
             cores,
-            "write_tiles",
-            {"outputs": outputs},
             tensors=self.outputs,
             buffers=buffers,
             arguments=SHARE,
         )
+        with kernel.share("tile") as tile:
+            for buffer, value in zip(buffers, self.outputs, strict=True):
+                kernel.builder.op("cb_wait_front", kernel.buffer(buffer), 1)
+                kernel.write_page(tile, self.names[value], buffer)
+            kernel.builder.op("noc_async_write_barrier")
+            for buffer in buffers:
+                kernel.builder.op("cb_pop_front", kernel.buffer(buffer), 1)
+        return kernel.finish()
 
     def program(
         self,
         name: str,
         purpose: str,
         cores: CoreRange,
-        kernels: Sequence[Kernel],
+        kernels: Sequence[tuple[Kernel, FuncOp]],
         costs: Costs,
         compute: ComputeSettings,
         *,
-        function: FuncOp | None = None,
         work_units: int = 0,
         semaphores: tuple[str, ...] = (),
     ) -> Lowered:
-        """The program of these parts; `function` is its compute kernel, `work_units` are tiles."""
+        """The program of these parts; kernels come with their functions, work units are tiles."""
         program = Program(
             name,
             purpose,
             len(self.inputs),
             cores,
             tuple(self.buffers),
-            tuple(kernels),
+            tuple(kernel for kernel, _ in kernels),
             costs,
             work_units,
             "output tile" if work_units else "",
             semaphores,
             compute,
         )
-        functions = () if function is None else (function,)
+        functions = tuple(function for _, function in kernels)
         return Lowered(program, functions, tuple(self.inputs), tuple(self.outputs))
 
 

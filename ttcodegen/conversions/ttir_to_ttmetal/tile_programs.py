@@ -6,24 +6,25 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from math import prod
 
+from xdsl.dialects.builtin import IntegerType
 from xdsl.dialects.func import FuncOp
 from xdsl.ir import SSAValue
 
 from ttcodegen.conversions.ttir_to_ttmetal.access_patterns import AccessPattern
 from ttcodegen.conversions.ttir_to_ttmetal.compute import ComputeKernel, float_bits
+from ttcodegen.conversions.ttir_to_ttmetal.data_movement import MovementKernel, element_word
 from ttcodegen.conversions.ttir_to_ttmetal.geometry import broadcast_of, broadcast_strides
 from ttcodegen.conversions.ttir_to_ttmetal.groups import (
     Group,
     lower_chain,
     needs_fp32,
 )
-from ttcodegen.conversions.ttir_to_ttmetal.loop_nests import LoopNest
+from ttcodegen.conversions.ttir_to_ttmetal.loop_nests import LoopNest, Page
 from ttcodegen.conversions.ttir_to_ttmetal.program_parts import (
     DOUBLE,
     SHARE,
     Lowered,
     ProgramParts,
-    element_word,
     has_32_bits,
     purpose_of,
     tensor_bytes,
@@ -36,16 +37,18 @@ from ttcodegen.dialects.datatypes import DataType, shape_of
 from ttcodegen.dialects.operation import CatalogueOp
 from ttcodegen.dialects.placement import declared_data_type
 from ttcodegen.dialects.programs import (
+    CIRCULAR_BUFFERS,
     CircularBuffer,
     ComputeSettings,
     Costs,
     Kernel,
+    Place,
     Processor,
     RuntimeArgument,
 )
 from ttcodegen.dialects.tile import TILE_SIDE
-from ttcodegen.dialects.ttkernel.attributes import ReduceDim
-from ttcodegen.dialects.ttmetal import CIRCULAR_BUFFERS
+from ttcodegen.dialects.ttkernel.attributes import KeptTilesType, ReduceDim
+from ttcodegen.dialects.ttkernel.builder import Value
 from ttcodegen.layout.tiled_shape import TiledShape
 from ttcodegen.ops.tile_lowering import Tile, TileBuilder
 
@@ -68,6 +71,10 @@ class _Input:
     @property
     def data_type(self) -> DataType:
         return declared_data_type(self.value)
+
+    @property
+    def element(self) -> IntegerType:
+        return element_word(self.data_type)
 
 
 def lower_tiles(
@@ -100,7 +107,6 @@ class _TileProgram:
         self.purpose = purpose_of(group)
         self._collect()
         settings = self._settings()
-        compute, function = self._compute(settings)
         writer = self.parts.tile_writer(
             self.name, f"Writes the output tiles of {self.purpose}.", self.cores, self.output_names
         )
@@ -108,10 +114,9 @@ class _TileProgram:
             self.name,
             self.purpose,
             self.cores,
-            (self._reader(), compute, writer),
+            (self._reader(), self._compute(settings), writer),
             self._costs(),
             settings,
-            function=function,
             work_units=self.result.tiles,
         )
 
@@ -203,7 +208,7 @@ class _TileProgram:
 
     def _settings(self) -> ComputeSettings:
         full = [b.index for b in self.parts.buffers if self._keeps_32_bits(b)]
-        return ComputeSettings("HiFi4", self.wide, tuple(full))
+        return ComputeSettings(fp32_destination=self.wide, unpack_to_fp32=tuple(full))
 
     def _keeps_32_bits(self, buffer: CircularBuffer) -> bool:
         """Whether its tiles reach the registers by `copy_tile`, at full width; what the matrix
@@ -261,7 +266,7 @@ class _TileProgram:
             self.cores,
             symbol,
             constants=self.parts.constants(b.name for b in buffers),
-            arguments=(RuntimeArgument("count", "count"),),
+            arguments=(RuntimeArgument("count", Place.COUNT),),
         )
         return described, kernel.builder.finish()
 
@@ -373,36 +378,102 @@ class _TileProgram:
 
     # Data movement
 
-    def _reader(self) -> Kernel:
+    def _reader(self) -> tuple[Kernel, FuncOp]:
         operands = self.operands
         steps = self._step_counts
         nest = LoopNest.of(
             self.result.grid, steps, [self._strides(operand) for operand in operands]
         )
-        described = [
-            self._described(operand, page)
-            for operand, page in zip(operands, nest.pages, strict=True)
-        ]
-        pool = "scaler" if self.reduction is not None and self.pooled else ""
-        context: dict[str, object] = {
-            "tile_coordinates": nest.tile_coordinates,
-            "step_coordinates": nest.step_coordinates,
-            "steps": prod(steps),
-            "inner": described[: len(self.inner)],
-            "outer": described[len(self.inner) :],
-            "scaler": pool,
-        }
-        return self.parts.data_movement(
+        pages = dict(zip((operand.name for operand in operands), nest.pages, strict=True))
+        scaler = ["scaler"] if self.reduction is not None and self.pooled else []
+        kernel = self.parts.data_movement(
             f"read_{self.name}",
             Processor.READER,
             f"Reads the input tiles of {self.purpose}.",
             self.cores,
-            "read_tiles",
-            context,
             tensors=self.parts.inputs,
-            buffers=[*self.reads, *(name for name, _ in self.kept.values()), pool],
+            buffers=[*self.reads, *(name for name, _ in self.kept.values()), *scaler],
             arguments=SHARE,
         )
+        self._keep_tiles(kernel)
+        for name in scaler:
+            kernel.builder.op("blocks.push_reduce_scaler", kernel.buffer(name))
+        if operands:
+            with kernel.share("tile") as tile:
+                known = kernel.coordinates(nest.tile_coordinates, {"tile": tile})
+                self._read_inner(kernel, nest, pages, known)
+                self._read(kernel, self.outer, pages, known)
+        return kernel.finish()
+
+    def _keep_tiles(self, kernel: MovementKernel) -> None:
+        """Declares the tiles that the reader keeps."""
+        self._kept_values: dict[str, SSAValue] = {}
+        for operand in self.operands:
+            if operand.name in self.kept:
+                memory, slots = self.kept[operand.name]
+                self._kept_values[operand.name] = kernel.builder.get(
+                    "blocks.keep_tiles",
+                    kernel.tensor(self.names[operand.value]),
+                    kernel.buffer(memory),
+                    kernel.buffer(operand.name),
+                    slots=slots,
+                    result_type=KeptTilesType(),
+                    name_hint=f"{operand.name}_kept",
+                )
+
+    def _read_inner(
+        self,
+        kernel: MovementKernel,
+        nest: LoopNest,
+        pages: Mapping[str, Page],
+        known: Mapping[str, SSAValue],
+    ) -> None:
+        """Reads what comes in for each step of a reduction, or once if there is none."""
+        steps = prod(self._step_counts)
+        if not self.inner:
+            return
+        if steps == 1:
+            self._read(kernel, self.inner, pages, known)
+            return
+        with kernel.builder.loop(steps, name_hint="step") as step:
+            inside = kernel.coordinates(nest.step_coordinates, {**known, "step": step})
+            self._read(kernel, self.inner, pages, inside)
+
+    def _read(
+        self,
+        kernel: MovementKernel,
+        operands: Sequence[_Input],
+        pages: Mapping[str, Page],
+        known: Mapping[str, SSAValue],
+    ) -> None:
+        """Pushes one tile of each operand."""
+        builder = kernel.builder
+        once = [operand for operand in operands if operand.name not in self.kept]
+        for operand in once:
+            builder.op("cb_reserve_back", kernel.buffer(operand.name), 1)
+            page = kernel.page(pages[operand.name], known)
+            address = kernel.write_pointer(operand.name)
+            kernel.read_page(page, self.names[operand.value], address)
+        if once:
+            builder.op("noc_async_read_barrier")
+        for operand in once:
+            if self._is_padded(operand):
+                self._fill_padding(kernel, operand, kernel.page(pages[operand.name], known))
+            kernel.repeat_first(operand.name, self._broadcast(operand), operand.element)
+            builder.op("cb_push_back", kernel.buffer(operand.name), 1)
+        for operand in operands:
+            if operand.name in self.kept:
+                broadcast = self._broadcast(operand)
+                is_whole = broadcast == "none"
+                builder.op(
+                    f"blocks.kept_tiles.push{'' if is_whole else f'_first_{broadcast}'}",
+                    self._kept_values[operand.name],
+                    kernel.page(pages[operand.name], known),
+                    **({} if is_whole else {"element": operand.element}),
+                )
+
+    def _broadcast(self, operand: _Input) -> str:
+        return broadcast_of(operand.shape, operand.domain).word
 
     def _strides(self, operand: _Input) -> tuple[list[int], list[int]]:
         """How far the operand's page moves with each dimension of the result's tiles, and of the
@@ -412,18 +483,6 @@ class _TileProgram:
             return strides, [0] * len(strides)
         moves = [stride * step for stride, step in zip(strides, self.steps, strict=True)]
         return moves, strides
-
-    def _described(self, operand: _Input, page: str) -> dict[str, object]:
-        """What the reader has to know of an operand."""
-        return {
-            "name": operand.name,
-            "tensor": self.names[operand.value],
-            "page": page,
-            "element": element_word(operand.data_type),
-            "broadcast": broadcast_of(operand.shape, operand.domain).word,
-            "padding": self._padding(operand, page) if self._is_padded(operand) else None,
-            "kept": self.kept.get(operand.name),
-        }
 
     def _last_elements(self, operand: _Input) -> tuple[int, int]:
         """Rows and columns of the operand's last tiles that are reduced."""
@@ -438,8 +497,8 @@ class _TileProgram:
             return False
         return self._last_elements(operand) != (TILE_SIDE, TILE_SIDE)
 
-    def _padding(self, operand: _Input, page: str) -> dict[str, object]:
-        """What the reader fills the padding of the operand's last tiles with."""
+    def _fill_padding(self, kernel: MovementKernel, operand: _Input, page: Value) -> None:
+        """Fills the padding of the operand's last tiles with what the reduction ignores."""
         reduction = self.reduction
         assert reduction is not None
         shape = operand.shape
@@ -448,26 +507,39 @@ class _TileProgram:
         bits = float_bits(value)
         if operand.data_type is not DataType.FLOAT32:
             bits >>= 16
+        builder = kernel.builder
         # Which of the operand's tiles it is follows from its page, whatever the nest is.
-        conditions = [
-            *(
-                [f"({page}) % {shape.columns} == {shape.columns - 1}"]
-                if columns != TILE_SIDE
-                else []
-            ),
-            *(
-                [f"({page}) / {shape.columns} % {shape.rows} == {shape.rows - 1}"]
-                if rows != TILE_SIDE
-                else []
-            ),
-        ]
-        return {
-            "rows": rows,
-            "columns": columns,
-            "value": bits,
-            "last_column": conditions[0] if columns != TILE_SIDE else "",
-            "last_row": conditions[-1] if rows != TILE_SIDE else "",
-        }
+        if columns != TILE_SIDE:
+            column = builder.remainder(page, shape.columns) if shape.columns > 1 else None
+            self._fill(kernel, operand, column, shape.columns, (TILE_SIDE, columns), bits)
+        if rows != TILE_SIDE:
+            row = builder.quotient(page, shape.columns) if shape.columns > 1 else page
+            is_single = shape.rows == 1
+            row = None if is_single else builder.remainder(row, shape.rows)
+            self._fill(kernel, operand, row, shape.rows, (rows, TILE_SIDE), bits)
+
+    def _fill(
+        self,
+        kernel: MovementKernel,
+        operand: _Input,
+        position: SSAValue | None,
+        count: int,
+        kept: tuple[int, int],
+        bits: int,
+    ) -> None:
+        """Fills a tile from row and column `kept` on, if it is the last of `count`."""
+        builder = kernel.builder
+
+        def fill() -> None:
+            address = kernel.write_pointer(operand.name)
+            value = builder.pattern(bits)
+            builder.op("blocks.fill_padding", address, *kept, value, element=operand.element)
+
+        if position is None:
+            fill()
+        else:
+            with builder.when(builder.compare("eq", position, count - 1)):
+                fill()
 
     # Figures
 

@@ -12,6 +12,8 @@ from xdsl.dialects.builtin import (
     IntegerType,
     StringAttr,
     i1,
+    i8,
+    i16,
     i32,
     i64,
 )
@@ -144,6 +146,14 @@ ATTRIBUTE_KINDS: dict[str, AttributeKind] = {
     "i32": _integer(32),
     "i64": _integer(64),
     "text": _text(),
+    "element": AttributeKind(
+        "i8, i16 or i32",
+        lambda attribute: attribute in (i8, i16, i32),
+        lambda value: value,
+        lambda parser: parser.parse_type(),
+        lambda printer, attribute: printer.print_attribute(attribute),
+        lambda attribute: f"uint{attribute.width.data}_t",
+    ),
     "dtype": _data_type(str),
     "integer_dtype": _data_type(
         str, ("si32", "u32", "u16"), "a #ttcore.supportedDataTypes of si32, u32 or u16"

@@ -384,6 +384,20 @@ class TensorAccessorType(ParametrizedAttribute, TypeAttribute):
 
 
 @irdl_attr_definition
+class KeptTilesType(ParametrizedAttribute, TypeAttribute):
+    """`!ttkernel.KeptTiles`: tiles that go through a circular buffer again and again."""
+
+    name = "ttkernel.KeptTiles"
+
+
+@irdl_attr_definition
+class TileCacheType(ParametrizedAttribute, TypeAttribute):
+    """`!ttkernel.TileCache`: single elements of a tensor in tiles."""
+
+    name = "ttkernel.TileCache"
+
+
+@irdl_attr_definition
 class PageMappingType(ParametrizedAttribute, TypeAttribute):
     """`!ttkernel.PageMapping`: the bank of a page and its offset there."""
 
@@ -527,6 +541,7 @@ TTKERNEL_ATTRIBUTES: list[type[Attribute]] = [
     InputClampingAttr,
     KernelArgumentAttr,
     KernelArgumentTypeAttr,
+    KeptTilesType,
     L1AddressType,
     L1PointerType,
     LocalSemaphoreType,
@@ -539,4 +554,5 @@ TTKERNEL_ATTRIBUTES: list[type[Attribute]] = [
     TensorAccessorArgsType,
     TensorAccessorType,
     ThreadTypeAttr,
+    TileCacheType,
 ]

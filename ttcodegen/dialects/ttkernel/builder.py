@@ -19,10 +19,20 @@ from __future__ import annotations
 
 from collections.abc import Generator, Mapping, Sequence
 from contextlib import contextmanager
+from typing import TypeVar
 
 from xdsl.builder import Builder
 from xdsl.dialects import arith, scf
-from xdsl.dialects.builtin import Float32Type, FloatAttr, IndexType, IntegerAttr, i32, i64
+from xdsl.dialects.builtin import (
+    Float32Type,
+    FloatAttr,
+    IndexType,
+    IntegerAttr,
+    StringAttr,
+    UnitAttr,
+    i32,
+    i64,
+)
 from xdsl.dialects.func import FuncOp, ReturnOp
 from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
 from xdsl.rewriter import InsertPoint
@@ -30,11 +40,15 @@ from xdsl.rewriter import InsertPoint
 from ttcodegen.dialects.functions import KERNEL_THREAD
 from ttcodegen.dialects.ttkernel.attributes import CBType, ThreadType, ThreadTypeAttr
 from ttcodegen.dialects.ttkernel.operation import (
+    BITS,
+    COMMENT,
     DESTINATION_TILES,
     TTKernelOp,
     create,
     kernel_function_type,
 )
+
+Inserted = TypeVar("Inserted", bound=Operation)
 
 Value = SSAValue | int | float
 """A value of the kernel, or a number."""
@@ -55,9 +69,10 @@ class KernelBuilder:
             self.function.attributes[DESTINATION_TILES] = IntegerAttr(destination_tiles, i64)
         self.thread = thread
         self._builder = Builder(InsertPoint.at_end(self._entry))
-        self._constants: dict[tuple[int | float, bool], SSAValue] = {}
+        self._constants: dict[tuple[int | float, bool | str], SSAValue] = {}
         self._bits: dict[float, SSAValue] = {}
         self._last_constant: Operation | None = None
+        self._comment: str | None = None
 
     def op(self, name: str, *operands: Value, **attributes: object) -> TTKernelOp:
         """Adds `ttkernel.<name>`, which has no result; attributes are Python values."""
@@ -85,7 +100,17 @@ class KernelBuilder:
     ) -> TTKernelOp:
         """Adds `ttkernel.<name>`; raises KeyError if there is no such op or attribute."""
         values = [self.value(operand) for operand in operands]
-        return self._builder.insert(create(name, values, attributes, result_types))
+        return self._insert(create(name, values, attributes, result_types))
+
+    def comment(self, text: str) -> None:
+        """What stands as a comment above the next op."""
+        self._comment = text
+
+    def _insert(self, op: Inserted) -> Inserted:
+        if self._comment is not None:
+            op.attributes[COMMENT] = StringAttr(self._comment)
+            self._comment = None
+        return self._builder.insert(op)
 
     # Arguments
 
@@ -147,30 +172,57 @@ class KernelBuilder:
             self._bits[number] = op.result
         return self._bits[number]
 
+    def pattern(self, bits: int) -> SSAValue:
+        """A constant of the type index that C++ shows as a pattern of bits."""
+        key = (bits, "bits")
+        if key not in self._constants:
+            op = arith.ConstantOp(IntegerAttr(bits, index))
+            op.attributes[BITS] = UnitAttr()
+            self._add_constant(op)
+            self._constants[key] = op.result
+        return self._constants[key]
+
+    def smaller(self, lhs: Value, rhs: Value) -> SSAValue:
+        """The smaller of two unsigned integers."""
+        return self._insert(arith.MinUIOp(self.value(lhs), self.value(rhs))).result
+
+    def larger(self, lhs: Value, rhs: Value) -> SSAValue:
+        """The larger of two unsigned integers."""
+        return self._insert(arith.MaxUIOp(self.value(lhs), self.value(rhs))).result
+
+    def both(self, lhs: SSAValue, rhs: SSAValue) -> SSAValue:
+        """Whether two conditions hold."""
+        return self._insert(arith.AndIOp(lhs, rhs)).result
+
+    def named(self, value: SSAValue, name: str) -> SSAValue:
+        """A computed value that C++ declares under that name."""
+        value.name_hint = name
+        return value
+
     def sum(self, lhs: Value, rhs: Value) -> SSAValue:
         """lhs + rhs."""
-        return self._builder.insert(arith.AddiOp(self.value(lhs), self.value(rhs))).result
+        return self._insert(arith.AddiOp(self.value(lhs), self.value(rhs))).result
 
     def difference(self, lhs: Value, rhs: Value) -> SSAValue:
         """lhs - rhs."""
-        return self._builder.insert(arith.SubiOp(self.value(lhs), self.value(rhs))).result
+        return self._insert(arith.SubiOp(self.value(lhs), self.value(rhs))).result
 
     def product(self, lhs: Value, rhs: Value) -> SSAValue:
         """lhs * rhs."""
-        return self._builder.insert(arith.MuliOp(self.value(lhs), self.value(rhs))).result
+        return self._insert(arith.MuliOp(self.value(lhs), self.value(rhs))).result
 
     def quotient(self, lhs: Value, rhs: Value) -> SSAValue:
         """lhs / rhs of unsigned integers."""
-        return self._builder.insert(arith.DivUIOp(self.value(lhs), self.value(rhs))).result
+        return self._insert(arith.DivUIOp(self.value(lhs), self.value(rhs))).result
 
     def remainder(self, lhs: Value, rhs: Value) -> SSAValue:
         """lhs % rhs of unsigned integers."""
-        return self._builder.insert(arith.RemUIOp(self.value(lhs), self.value(rhs))).result
+        return self._insert(arith.RemUIOp(self.value(lhs), self.value(rhs))).result
 
     def compare(self, predicate: str, lhs: Value, rhs: Value) -> SSAValue:
         """lhs `predicate` rhs: eq, ne, ult, ule, ugt, uge."""
         op = arith.CmpiOp(self.value(lhs), self.value(rhs), predicate)
-        return self._builder.insert(op).result
+        return self._insert(op).result
 
     @contextmanager
     def loop(
@@ -180,7 +232,7 @@ class KernelBuilder:
         body = Block(arg_types=[index])
         body.args[0].name_hint = name_hint
         bounds = (self.value(start), self.value(end), self.value(step))
-        self._builder.insert(scf.ForOp(*bounds, [], Region(body)))
+        self._insert(scf.ForOp(*bounds, [], Region(body)))
         with self._inside(body):
             yield body.args[0]
 
@@ -188,7 +240,7 @@ class KernelBuilder:
     def when(self, condition: SSAValue) -> Generator[None]:
         """if (condition)."""
         body = Block()
-        self._builder.insert(scf.IfOp(condition, [], Region(body)))
+        self._insert(scf.IfOp(condition, [], Region(body)))
         with self._inside(body):
             yield
 

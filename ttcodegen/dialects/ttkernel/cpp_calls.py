@@ -21,12 +21,16 @@ from ttcodegen.dialects.ttkernel.attribute_kinds import ATTRIBUTE_KINDS
 from ttcodegen.dialects.ttkernel.attributes import (
     CBType,
     DataFormatType,
+    KeptTilesType,
     L1AddressType,
     L1PointerType,
     LocalSemaphoreType,
     NocAddressType,
     SemaphoreType,
+    TensorAccessorArgsType,
+    TensorAccessorType,
     ThreadType,
+    TileCacheType,
 )
 from ttcodegen.dialects.ttkernel.dataflow_table import DATAFLOW_HEADER
 from ttcodegen.dialects.ttkernel.definition import ANY_THREAD, CallForm, KernelFunction
@@ -153,6 +157,8 @@ def cpp_type(type_: Attribute) -> str:
             return "uint64_t"
         case L1PointerType():
             return f"volatile tt_l1_ptr uint{type_.width.data}_t*"
+        case TensorAccessorArgsType() | TensorAccessorType() | KeptTilesType() | TileCacheType():
+            return "auto"
         case DataFormatType():
             return "DataFormat"
         case IndexType() | CBType() | L1AddressType() | LocalSemaphoreType() | SemaphoreType():

@@ -22,6 +22,7 @@ from ttcodegen.dialects.ttkernel.attributes import (
     CBType,
     DataFormatType,
     FabricConnectionManagerType,
+    KeptTilesType,
     L1AddressType,
     L1PointerType,
     LocalSemaphoreType,
@@ -31,6 +32,7 @@ from ttcodegen.dialects.ttkernel.attributes import (
     TensorAccessorArgsType,
     TensorAccessorType,
     ThreadType,
+    TileCacheType,
 )
 
 COMPUTE = frozenset({ThreadType.COMPUTE})
@@ -89,6 +91,8 @@ OPERAND_KINDS: dict[str, OperandKind] = {
     "page_mapping": OperandKind("!ttkernel.PageMapping", _is(PageMappingType)),
     "data_format": OperandKind("!ttkernel.DataFormat", _is(DataFormatType)),
     "fabric": OperandKind("!ttkernel.fabric_connection_manager", _is(FabricConnectionManagerType)),
+    "kept_tiles": OperandKind("!ttkernel.KeptTiles", _is(KeptTilesType)),
+    "tile_cache": OperandKind("!ttkernel.TileCache", _is(TileCacheType)),
     "any": OperandKind("a value", lambda _: True),
 }
 """The kinds that rows name."""

@@ -28,6 +28,10 @@ from ttcodegen.dialects.ttkernel.table import kernel_ops
 
 DESTINATION_TILES = "ttkernel.dst_tiles"
 """The attribute (i64) of a compute kernel: how many tiles its destination registers hold."""
+COMMENT = "ttkernel.comment"
+"""The attribute of an op with what stands above it as a comment."""
+BITS = "ttkernel.bits"
+"""Marks a constant that is a pattern of bits, which C++ writes to the base of 16."""
 MOST_DESTINATION_TILES = 16
 """16-bit tiles in the destination registers when one thread has them all (tt-metal 0.70.1)."""
 

@@ -5,23 +5,27 @@
 #include <cstdint>
 
 #include "api/dataflow/dataflow_api.h"
+#include "api/tensor/tensor_accessor.h"
 #include "blocks/reduce_scaler.hpp"
 
 void kernel_main() {
+    // Circular buffer: 2 pages of 4096 bytes, f32.
+    constexpr uint32_t cb_x = get_named_compile_time_arg_val("cb_x");
+    // Circular buffer: 2 pages of 4096 bytes, f32.
+    constexpr uint32_t cb_scale = get_named_compile_time_arg_val("cb_scale");
+    // Circular buffer: 1 page of 2048 bytes, bf16.
+    constexpr uint32_t cb_scaler = get_named_compile_time_arg_val("cb_scaler");
+    // Runtime arguments.
     const uint32_t x_address = get_arg_val<uint32_t>(0);
     const uint32_t scale_address = get_arg_val<uint32_t>(1);
     const uint32_t first = get_arg_val<uint32_t>(2);
     const uint32_t count = get_arg_val<uint32_t>(3);
 
-    constexpr uint32_t cb_x = get_named_compile_time_arg_val("cb_x");
-    constexpr uint32_t cb_scale = get_named_compile_time_arg_val("cb_scale");
-    constexpr uint32_t cb_scaler = get_named_compile_time_arg_val("cb_scaler");
     constexpr auto x_layout = TensorAccessorArgs<0>();
     const auto x_tensor = TensorAccessor(x_layout, x_address);
     constexpr auto scale_layout = TensorAccessorArgs<x_layout.next_compile_time_args_offset()>();
     const auto scale_tensor = TensorAccessor(scale_layout, scale_address);
-    constexpr uint16_t one = 0x3f80;  // as bf16
-    blocks::push_reduce_scaler(cb_scaler, one);
+    blocks::push_reduce_scaler(cb_scaler);
 
     for (uint32_t tile = first; tile < first + count; ++tile) {
         for (uint32_t step = 0; step < 3; ++step) {
@@ -30,6 +34,7 @@ void kernel_main() {
             noc_async_read_barrier();
             cb_push_back(cb_x, 1);
         }
+
         cb_reserve_back(cb_scale, 1);
         noc_async_read_page(tile, scale_tensor, get_write_ptr(cb_scale));
         noc_async_read_barrier();

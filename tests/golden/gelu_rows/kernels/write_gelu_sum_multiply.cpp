@@ -5,13 +5,16 @@
 #include <cstdint>
 
 #include "api/dataflow/dataflow_api.h"
+#include "api/tensor/tensor_accessor.h"
 
 void kernel_main() {
+    // Circular buffer: 2 pages of 4096 bytes, f32.
+    constexpr uint32_t cb_sum_scaled = get_named_compile_time_arg_val("cb_sum_scaled");
+    // Runtime arguments.
     const uint32_t sum_scaled_address = get_arg_val<uint32_t>(0);
     const uint32_t first = get_arg_val<uint32_t>(1);
     const uint32_t count = get_arg_val<uint32_t>(2);
 
-    constexpr uint32_t cb_sum_scaled = get_named_compile_time_arg_val("cb_sum_scaled");
     constexpr auto sum_scaled_layout = TensorAccessorArgs<0>();
     const auto sum_scaled_tensor = TensorAccessor(sum_scaled_layout, sum_scaled_address);
 

@@ -1,0 +1,99 @@
+"""Programs of the device as attributes of `ttmetal.run_program`."""
+
+from __future__ import annotations
+
+import dataclasses
+
+import pytest
+from xdsl.dialects.builtin import SymbolRefAttr
+
+from tests.dialects.texts import parse, refusal, text_of
+from tests.ttmetal.exp_module import exp_module, exp_program
+from ttcodegen.diagnostics import CompileError
+from ttcodegen.dialects.device_module import (
+    functions_of,
+    is_host_function,
+    launches,
+    verify_programs,
+)
+from ttcodegen.dialects.programs import NocX, Place, Program, ProgramAttr, RuntimeArgument
+from ttcodegen.dialects.records import print_record
+
+
+def program_in(text: str) -> Program:
+    """The program that the only launch of a module runs."""
+    functions = [f for f in functions_of(parse(text)) if is_host_function(f)]
+    (launch,) = launches(functions)
+    return launch.program
+
+
+def test_a_program_reads_back() -> None:
+    reader, *others = exp_program().kernels
+    places = (
+        RuntimeArgument("x", NocX(Place.LAST_COLUMN, 3)),
+        RuntimeArgument("n", -7),
+        RuntimeArgument("row", Place.ROW),
+    )
+    reader = dataclasses.replace(
+        reader, purpose='A "name" \\ and\nmore.', arguments=(*reader.arguments, *places)
+    )
+    program = dataclasses.replace(exp_program(), kernels=(reader, *others))
+    assert program_in(text_of(exp_module(program=program))) == program
+
+
+def test_what_is_as_by_default_is_left_out() -> None:
+    text = print_record(exp_program())
+    assert "semaphores" not in text
+    assert "fidelity" not in text
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "expected"),
+    [
+        (
+            "processor = reader",
+            "processor = riscv",
+            "'processor' is one of reader, writer, compute",
+        ),
+        ("inputs = 1", "input = 1", "there is no field 'input'; the fields are name, purpose"),
+        ("inputs = 1, ", "", "'inputs' is missing"),
+        ("inputs = 1", "inputs = 1, inputs = 1", "'inputs' is given twice"),
+        ("inputs = 1", "inputs = 9", "has 2 operands, but 'exp' has 9 inputs"),
+        ("value = address<operand = 0>", "value = address<operand = 5>", "uses operand 5"),
+        ("value = address<operand = 0>", "value = place", "'value' is one of an integer, first"),
+        ("index = 1,", "index = 0,", "has two circular buffers with index '0'"),
+        ("index = 1,", "index = 32,", "a core has 32, counted from 0"),
+        ("work_units = 6, ", "", "takes a share of the work, but the program has no work_units"),
+        ("unpack_to_fp32 = [0]", "unpack_to_fp32 = [4]", "unpacks the circular buffer 4"),
+    ],
+)
+def test_malformed_programs_are_refused_at_their_place(old: str, new: str, expected: str) -> None:
+    from ttcodegen.dialects.datatypes import DataType
+
+    text = text_of(exp_module(DataType.FLOAT32))
+    assert old in text
+    message = refusal(text.replace(old, new, 1))
+    assert expected in message
+    assert message.startswith("in.mlir:")
+
+
+def test_symbols_have_to_be_in_the_module() -> None:
+    module = exp_module()
+    (launch,) = launches([f for f in functions_of(module) if is_host_function(f)])
+    launch.op.properties["meaning"] = SymbolRefAttr("nobody")
+    reader, compute, writer = exp_program().kernels
+    kernels = (
+        dataclasses.replace(reader, function="nothing"),
+        dataclasses.replace(compute, function=writer.function),
+        writer,
+    )
+    changed = dataclasses.replace(exp_program(), kernels=kernels)
+    launch.op.properties["program"] = ProgramAttr(changed)
+    with pytest.raises(CompileError) as error:
+        verify_programs(module)
+    for expected in (
+        "there is no function @nobody with the meaning of 'exp'",
+        "there is no function @nothing for the kernel 'read_exp'",
+        "needs a kernel of the thread compute, which @write_exp is not",
+    ):
+        assert expected in "\n".join(d.message for d in error.value.diagnostics)

@@ -1,0 +1,210 @@
+"""Kernels that move data: what readers and writers do between DRAM, other cores and circular
+buffers."""
+
+from __future__ import annotations
+
+from collections.abc import Generator, Iterable, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+
+from xdsl.dialects.builtin import IntegerType
+from xdsl.dialects.func import FuncOp
+from xdsl.ir import SSAValue
+
+from ttcodegen.conversions.ttir_to_ttmetal.loop_nests import Coordinate, Page
+from ttcodegen.dialects.cores import CoreRange
+from ttcodegen.dialects.datatypes import DataType
+from ttcodegen.dialects.programs import (
+    CircularBuffer,
+    Kernel,
+    NamedConstant,
+    Processor,
+    RuntimeArgument,
+)
+from ttcodegen.dialects.tile import TILE_FORMATS, TileType
+from ttcodegen.dialects.ttkernel.attributes import (
+    L1PointerType,
+    NocAddressType,
+    TensorAccessorArgsType,
+    TensorAccessorType,
+    ThreadType,
+)
+from ttcodegen.dialects.ttkernel.builder import KernelBuilder, Value
+
+
+def element_word(data_type: DataType) -> IntegerType:
+    """The integer with the bits of an element; not of block floats, whose elements have none of
+    their own."""
+    return IntegerType({8: 8, 32: 32}.get(TILE_FORMATS[data_type.mlir].bits, 16))
+
+
+@dataclass
+class MovementKernel:
+    """A data-movement kernel under construction.
+
+    Circular buffers, arguments and accessors are known by name; the C++ declares them first.
+    """
+
+    name: str
+    processor: Processor
+    purpose: str
+    """A sentence for the head of the file."""
+    cores: CoreRange
+    arguments: Sequence[RuntimeArgument] = ()
+    semaphores: tuple[str, ...] = ()
+    accessors: tuple[int, ...] = ()
+    """The operands that it has accessors of."""
+    builder: KernelBuilder = field(init=False)
+    _buffers: dict[str, SSAValue] = field(default_factory=dict[str, SSAValue])
+    _constants: dict[str, int] = field(default_factory=dict[str, int])
+    _known: dict[str, SSAValue] = field(default_factory=dict[str, SSAValue])
+    _tensors: dict[str, SSAValue] = field(default_factory=dict[str, SSAValue])
+
+    def __post_init__(self) -> None:
+        self.builder = KernelBuilder(self.name, ThreadType.NOC)
+
+    def begin(
+        self,
+        buffers: Iterable[CircularBuffer],
+        tensors: Sequence[str] = (),
+        constants: Mapping[str, int] | None = None,
+    ) -> None:
+        """Declares what the kernel uses; nothing else may come before.
+
+        Args:
+            buffers: the circular buffers.
+            tensors: the names of the tensors that it has accessors of, in the order of `accessors`.
+            constants: other compile-time arguments, by name.
+        """
+        for buffer in buffers:
+            name = f"cb_{buffer.name}"
+            self._constants[name] = buffer.index
+            self._buffers[buffer.name] = self.builder.circular_buffer(
+                name, buffer.pages, TileType(buffer.data_type)
+            )
+        self._constants.update(constants or {})
+        for name in (*(constants or {}), *(f"{name}_semaphore" for name in self.semaphores)):
+            self._known[name] = self.builder.compile_time_argument(name)
+        for position, argument in enumerate(self.arguments):
+            self._known[argument.name] = self.builder.argument(position, argument.name)
+        self._declare_accessors(tensors)
+
+    def _declare_accessors(self, names: Sequence[str]) -> None:
+        before: SSAValue | None = None
+        for name in names:
+            place = {"cta_base": 0} if before is None else {}
+            before = self.builder.get(
+                "TensorAccessorArgs",
+                *(() if before is None else (before,)),
+                result_type=TensorAccessorArgsType(),
+                name_hint=f"{name}_layout",
+                **place,
+            )
+            self._tensors[name] = self.builder.get(
+                "TensorAccessor",
+                before,
+                self[f"{name}_address"],
+                result_type=TensorAccessorType(),
+                name_hint=f"{name}_tensor",
+            )
+
+    def __getitem__(self, name: str) -> SSAValue:
+        """An argument by its name: compile-time, run-time, or `<name>_semaphore`."""
+        return self._known[name]
+
+    def buffer(self, name: str) -> SSAValue:
+        """A circular buffer."""
+        return self._buffers[name]
+
+    def tensor(self, name: str) -> SSAValue:
+        """The accessor of a tensor."""
+        return self._tensors[name]
+
+    def semaphore(self, name: str, name_hint: str | None = None) -> SSAValue:
+        """Where a semaphore of this core lies."""
+        known = self[f"{name}_semaphore"]
+        return self.builder.get("get_semaphore", known, name_hint=name_hint)
+
+    def semaphore_pointer(self, name: str) -> SSAValue:
+        """A semaphore of this core, to set it and to wait for it."""
+        return self.builder.get(
+            "reinterpret_cast", self.semaphore(name), result_type=L1PointerType(), name_hint=name
+        )
+
+    def noc_address(self, place: str, address: SSAValue, name_hint: str | None = None) -> SSAValue:
+        """An address on the core that the arguments `<place>_x` and `<place>_y` name."""
+        return self.builder.get(
+            "get_noc_addr",
+            self[f"{place}_x"],
+            self[f"{place}_y"],
+            address,
+            result_type=NocAddressType(),
+            name_hint=name_hint,
+        )
+
+    # What it does
+
+    @contextmanager
+    def share(self, counter: str) -> Generator[SSAValue]:
+        """A loop over the core's share of the program's work; gives its counter."""
+        end = self.builder.sum(self["first"], self["count"])
+        with self.builder.loop(end, start=self["first"], name_hint=counter) as value:
+            yield value
+
+    def read_page(self, page: Value, tensor: str, address: Value) -> None:
+        """Begins to read a page of a tensor."""
+        self.builder.op("noc_async_read_page", page, self.tensor(tensor), address)
+
+    def write_page(self, page: Value, tensor: str, buffer: str) -> None:
+        """Begins to write the first tile of a circular buffer to a page of a tensor."""
+        address = self.builder.get("get_read_ptr", self.buffer(buffer))
+        self.builder.op("noc_async_write_page", page, self.tensor(tensor), address)
+
+    def write_pointer(self, buffer: str, name_hint: str | None = None) -> SSAValue:
+        """Where the next tile of a circular buffer goes."""
+        return self.builder.get("get_write_ptr", self.buffer(buffer), name_hint=name_hint)
+
+    def coordinates(
+        self, coordinates: Iterable[Coordinate], known: Mapping[str, SSAValue]
+    ) -> dict[str, SSAValue]:
+        """Coordinates computed from the counters that are known, and these."""
+        found = dict(known)
+        for coordinate in coordinates:
+            value = coordinate.value(self.builder, found)
+            value.name_hint = coordinate.name
+            found[coordinate.name] = value
+        return found
+
+    def page(self, page: Page, known: Mapping[str, SSAValue]) -> Value:
+        """The number of a page, from coordinates."""
+        return self.sum(self.builder.product(known[name], step) if step != 1 else known[name]
+                        for name, step in page)  # fmt: skip
+
+    def sum(self, terms: Iterable[Value]) -> Value:
+        """The sum of values that are not written where they are 0."""
+        total: Value = 0
+        for term in terms:
+            is_none = isinstance(total, int) and total == 0
+            total = term if is_none else self.builder.sum(total, term)
+        return total
+
+    def repeat_first(self, buffer: str, broadcast: str, element: IntegerType) -> None:
+        """Repeats a part of the tile that was read: row, column or element; none for nothing."""
+        if broadcast != "none":
+            name = f"blocks.repeat_first_{broadcast}"
+            self.builder.op(name, self.write_pointer(buffer), element=element)
+
+    def finish(self) -> tuple[Kernel, FuncOp]:
+        """What the program says of the kernel, and its function."""
+        described = Kernel(
+            self.name,
+            self.processor,
+            self.purpose,
+            self.cores,
+            self.name,
+            tuple(NamedConstant(name, value) for name, value in self._constants.items()),
+            self.semaphores,
+            self.accessors,
+            tuple(self.arguments),
+        )
+        return described, self.builder.finish()

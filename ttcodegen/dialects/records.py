@@ -1,0 +1,174 @@
+"""Frozen dataclasses as the text of an attribute: `<name = "gate", cores = <...>, pages = 2>`.
+
+What a field may hold follows from its type: integers, booleans, texts, enumerations (a bare word),
+other records, tuples of those (`[a, b]`), and alternatives of records, which begin with a word of
+their own (`address<operand = 0>`; only the word where a record has no fields). Fields with the
+value that they have by default are left out.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+from collections.abc import Iterator, Sequence
+from enum import Enum
+from functools import cache
+from types import UnionType
+from typing import Any, TypeVar, Union, cast, get_args, get_origin, get_type_hints
+
+from xdsl.parser import AttrParser
+from xdsl.utils.exceptions import ParseError
+
+Record = TypeVar("Record")
+
+WORD = "mnemonic"
+"""The class attribute of a record with the word that it begins with among alternatives."""
+
+
+def print_record(record: object) -> str:
+    """The text of a record, with the brackets around it."""
+    return f"<{', '.join(_fields(record))}>"
+
+
+def parse_record(parser: AttrParser, kind: type[Record]) -> Record:
+    """A record from its text.
+
+    Raises:
+        ParseError: at a field that is unknown, missing, or of another type.
+    """
+    position = parser.pos
+    hints = _hints(kind)
+    parser.parse_punctuation("<")
+    values: dict[str, Any] = {}
+    while parser.parse_optional_punctuation(">") is None:
+        if values:
+            parser.parse_punctuation(",")
+        start = parser.pos
+        name = parser.parse_identifier("the name of a field")
+        if name not in hints:
+            known = ", ".join(hints)
+            parser.raise_error(f"there is no field '{name}'; the fields are {known}", start)
+        if name in values:
+            parser.raise_error(f"'{name}' is given twice", start)
+        parser.parse_punctuation("=")
+        values[name] = _parse(parser, hints[name], name)
+    missing = sorted(_required(kind) - set(values))
+    if missing:
+        parser.raise_error(f"'{missing[0]}' is missing", position)
+    try:
+        return kind(**values)
+    except ValueError as error:
+        raise ParseError(parser_span(parser, position), str(error)) from error
+
+
+def parser_span(parser: AttrParser, start: int) -> Any:
+    """What the parser has read since `start`, for an error."""
+    from xdsl.utils.lexer import Span
+
+    return Span(start, parser.pos, parser.lexer.input)
+
+
+def _fields(record: object) -> Iterator[str]:
+    for field in dataclasses.fields(cast(Any, record)):
+        value = getattr(record, field.name)
+        if value == field.default:
+            continue
+        if (
+            field.default_factory is not dataclasses.MISSING
+            and value == cast(Any, field.default_factory)()
+        ):
+            continue
+        hint = _hints(type(record))[field.name]
+        yield f"{field.name} = {_text(value, _is_alternative(hint))}"
+
+
+def _text(value: object, is_alternative: bool = False) -> str:
+    match value:
+        case Enum():
+            return value.name.lower()
+        case bool():
+            return "true" if value else "false"
+        case int():
+            return str(value)
+        case str():
+            return json.dumps(value)
+        case tuple():
+            items = cast(Sequence[object], value)
+            return f"[{', '.join(_text(item) for item in items)}]"
+        case _:
+            if not is_alternative:
+                return print_record(value)
+            fields = print_record(value)
+            return getattr(value, WORD) + ("" if fields == "<>" else fields)
+
+
+def _parse(parser: AttrParser, kind: Any, what: str) -> Any:
+    if get_origin(kind) is tuple:
+        item = get_args(kind)[0]
+        return tuple(
+            parser.parse_comma_separated_list(
+                parser.Delimiter.SQUARE, lambda: _parse(parser, item, what)
+            )
+        )
+    if _is_alternative(kind):
+        return _parse_alternative(parser, get_args(kind), what)
+    if kind is bool:
+        return parser.parse_boolean()
+    if kind is int:
+        return parser.parse_integer(allow_boolean=False)
+    if kind is str:
+        return parser.parse_str_literal()
+    if issubclass(kind, Enum):
+        return _parse_word(parser, kind, what)
+    return parse_record(parser, kind)
+
+
+def _parse_word(parser: AttrParser, kind: type[Enum], what: str) -> Enum:
+    position = parser.pos
+    word = parser.parse_identifier()
+    members = {member.name.lower(): member for member in kind}
+    if word not in members:
+        parser.raise_error(f"'{what}' is one of {', '.join(members)}, not '{word}'", position)
+    return members[word]
+
+
+def _parse_alternative(parser: AttrParser, kinds: Sequence[Any], what: str) -> Any:
+    if int in kinds:
+        number = parser.parse_optional_integer(allow_boolean=False)
+        if number is not None:
+            return number
+    position = parser.pos
+    word = parser.parse_identifier()
+    names: list[str] = []
+    for kind in kinds:
+        if kind is int:
+            names.append("an integer")
+        elif issubclass(kind, Enum):
+            members = {member.name.lower(): member for member in kind}
+            if word in members:
+                return members[word]
+            names += members
+        else:
+            if word == getattr(kind, WORD):
+                return parse_record(parser, kind)
+            names.append(getattr(kind, WORD))
+    return parser.raise_error(f"'{what}' is one of {', '.join(names)}, not '{word}'", position)
+
+
+def _is_alternative(kind: Any) -> bool:
+    return get_origin(kind) in (Union, UnionType)
+
+
+@cache
+def _hints(kind: type[Any]) -> dict[str, Any]:
+    return get_type_hints(kind)
+
+
+@cache
+def _required(kind: type[Any]) -> frozenset[str]:
+    """The fields without a default."""
+    return frozenset(
+        field.name
+        for field in dataclasses.fields(kind)
+        if field.default is dataclasses.MISSING and field.default_factory is dataclasses.MISSING
+    )

@@ -1,0 +1,104 @@
+"""Rows of the building blocks of data-movement kernels, which come with a project
+(kernels/blocks)."""
+
+from __future__ import annotations
+
+from ttcodegen.dialects.ttkernel.definition import (
+    DATA_MOVEMENT,
+    CallForm,
+    KernelFunction,
+    KernelOp,
+    calls,
+    row,
+)
+
+_ELEMENTS = "blocks/tile_elements.hpp"
+_CACHE = "blocks/tile_cache.hpp"
+_KEPT = "blocks/kept_tiles.hpp"
+
+
+def _block(
+    name: str,
+    operands: str,
+    cpp: KernelFunction,
+    *,
+    attributes: str = "",
+    results: str = "",
+    pure: bool = False,
+) -> KernelOp:
+    return row(
+        f"blocks.{name}",
+        operands,
+        cpp,
+        threads=DATA_MOVEMENT,
+        attributes=attributes,
+        results=results,
+        pure=pure,
+    )
+
+
+def _on_elements(name: str, operands: str = "", results: str = "") -> KernelOp:
+    """What is done to the elements of the tile at an address."""
+    return _block(
+        name,
+        f"address:l1_addr {operands}",
+        calls(_ELEMENTS, f"blocks::{name}", template_words="element"),
+        attributes="element:element",
+        results=results,
+    )
+
+
+def _push(name: str, attributes: str = "") -> KernelOp:
+    """How a page comes to the circular buffer that kept tiles are for."""
+    return _block(
+        f"kept_tiles.{name}",
+        "kept_tiles:kept_tiles page:int",
+        calls(_KEPT, name, template_words=attributes.partition(":")[0], form=CallForm.METHOD),
+        attributes=attributes,
+    )
+
+
+def _of_cache(name: str, operands: str, results: str = "") -> KernelOp:
+    return _block(
+        f"tile_cache.{name}",
+        f"tile_cache:tile_cache {operands}",
+        calls(_CACHE, name, form=CallForm.METHOD),
+        results=results,
+    )
+
+
+BLOCK_ROWS: tuple[KernelOp, ...] = (
+    _on_elements("elements_at", results="elements:l1_ptr"),
+    _on_elements("fill_padding", "first_row:int first_column:int value:int"),
+    _on_elements("repeat_first_row"),
+    _on_elements("repeat_first_column"),
+    _on_elements("repeat_first_element"),
+    _block(
+        "push_reduce_scaler",
+        "cb_scaler:cb",
+        calls("blocks/reduce_scaler.hpp", "blocks::push_reduce_scaler"),
+    ),
+    _block(
+        "keep_tiles",
+        "tensor:accessor memory:cb target:cb",
+        calls(_KEPT, "blocks::keep_tiles", template_words="slots"),
+        attributes="slots:i32",
+        results="kept_tiles:kept_tiles",
+    ),
+    _push("push"),
+    _push("push_first_row", "element:element"),
+    _push("push_first_column", "element:element"),
+    _push("push_first_element", "element:element"),
+    _block(
+        "cache_tiles",
+        "tensor:accessor memory:cb",
+        calls(_CACHE, "blocks::cache_tiles", template_words="element height width slots"),
+        attributes="element:element height:i32 width:i32 slots:i32",
+        results="tile_cache:tile_cache",
+    ),
+    _of_cache("element", "number:int", "value:int"),
+    _of_cache("copy_element", "number:int target:l1_ptr row:int column:int"),
+    _of_cache(
+        "copy_row", "number:int stride:int count:int target:l1_ptr row:int column:int"
+    ),
+)  # fmt: skip

@@ -72,6 +72,8 @@ def test_a_program_configuration_can_be_edited() -> None:
         (given(hidden={"operands": {"7": {}}}), "has no operand 7"),
         (given(hidden={"operands": {"0": {"data_type": "f32"}}}), "has a field 'data_type'"),
         (given(hidden={"data_type": "si32"}), r"'hidden' \(matmul\) cannot give si32"),
+        (given(squared={"weights": "bfp_bf8"}), "has no weights that could become bfp_bf8"),
+        (given(hidden={"weights": "bf16"}), "'weights': \"bf16\""),
         (given(hidden={"fuse": True}), "has nothing fused into it"),
         (given(squared={"program_config": NORM}), "takes no program configuration"),
         (given(hidden={"program_config": NORM}), "the override of 'hidden'"),
@@ -240,3 +242,11 @@ def test_an_override_is_measured_against_where_operands_lie_in_any_way() -> None
     module = compiled(CHAIN, 2, given(squared=asked))
     (squared,) = placements(module, "multiply")
     assert squared.memory_layout == "height_sharded"
+
+
+@pytest.mark.parametrize("level", [1, 2])
+def test_weights_of_one_product_become_block_floats(level: int) -> None:
+    program = entry(compiled(CHAIN, level, given(scores={"weights": "bfp_bf4"})))
+    products = [op for op in program.operations if op.name == "ttnn.matmul"]
+    types = [program.tensors[op.operands[1]].type.data_type for op in products]
+    assert types == ["bf16", "bfp_bf4"]

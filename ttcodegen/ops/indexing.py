@@ -150,6 +150,12 @@ register(
 # Integers of fewer bits can be gathered, but not the padding of their tiles be filled.
 GATHERED = (DataType.BFLOAT16, DataType.FLOAT32, DataType.INT32, DataType.UINT32)
 
+
+def _places_along(op: CatalogueOp) -> int:
+    dim: int = op.parameter("dim")
+    return op.shape("input")[dim]
+
+
 register(
     TTNNDefinition(
         "ttnn.gather",
@@ -159,7 +165,7 @@ register(
                 "index",
                 data_types=(DataType.UINT32,),
                 input_kind="index",
-                places=lambda op: op.shape("input")[op.parameter("dim")],
+                places=_places_along,
             ),
         ),
         (_DIM,),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from xdsl.dialects.func import FuncOp
-from xdsl.ir import Block
+from xdsl.ir import Block, SSAValue
 
 from ttcodegen.diagnostics import CompileError
 from ttcodegen.dialects.datatypes import DataType
@@ -14,10 +14,11 @@ from ttcodegen.ops.definition import TTNNDefinition
 from ttcodegen.ops.op_builder import OpBuilder
 from ttcodegen.ops.ttnn import ttnn_op_classes
 from ttcodegen.optimizer.overrides import FunctionOverrides
+from ttcodegen.optimizer.weight_types import PRODUCTS, TYPES, narrow
+from ttcodegen.transforms.const_eval_hoist import constant_values
 from ttcodegen.transforms.rebuilding import body_of
 from ttcodegen.transforms.rewriting import set_type
 
-PRODUCTS = frozenset({"matmul", "linear"})
 _FLOATS = ("bf16", "f32", "bfp_bf8", "bfp_bf4")
 
 
@@ -35,6 +36,27 @@ def give_data_types(function: FuncOp, overrides: FunctionOverrides) -> None:
         if placement.data_type.mlir != name:
             _check(overrides.names[op], op, name)
             _give(body_of(function), op, DataType.from_mlir(name))
+
+
+def give_weight_types(function: FuncOp, overrides: FunctionOverrides) -> None:
+    """Makes weights of products the block floats that overrides name.
+
+    Raises:
+        CompileError: if the call is no product of weights.
+    """
+    asked = [(op, entry["weights"]) for op, entry in overrides.items() if "weights" in entry]
+    constants = constant_values(function) if asked else set[SSAValue]()
+    made: dict[str, dict[SSAValue, SSAValue]] = {name: {} for name in TYPES}
+    for op, name in asked:
+        product = op.definition.short_name in PRODUCTS
+        if not product or not narrow(op, TYPES[name], constants, made[name]):
+            raise CompileError(
+                f"'{overrides.names[op]}' ({op.definition.short_name}) has no weights that could "
+                f"become {name}",
+                op,
+                remedy="products have them whose right factor depends on weights alone, of bf16 "
+                "or f32, in tiles",
+            )
 
 
 def _check(called: str, op: CatalogueOp, name: str) -> None:

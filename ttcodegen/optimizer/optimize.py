@@ -22,7 +22,7 @@ from ttcodegen.optimizer.cost import CostModel
 from ttcodegen.optimizer.explanation import table
 from ttcodegen.optimizer.fidelity import choose_fidelities
 from ttcodegen.optimizer.given_choices import GivenChoices
-from ttcodegen.optimizer.given_types import give_data_types
+from ttcodegen.optimizer.given_types import give_data_types, give_weight_types
 from ttcodegen.optimizer.overrides import (
     FunctionOverrides,
     Overrides,
@@ -70,6 +70,7 @@ class Optimize(ModulePass):
         for function, names in zip(functions, named, strict=True):
             choose_fidelities(function)
             overrides = FunctionOverrides(given, names)
+            give_weight_types(function, overrides)
             give_data_types(function, overrides)
             decisions = decide(function, model, self.level, overrides)
             taken.append((names, decisions))

@@ -72,6 +72,7 @@ _FIELDS: Mapping[str, tuple[Callable[[Any], bool], str]] = {
     "grid": (_is_pair, "columns and rows of cores"),
     "layout": _one_of(PAGES),
     "data_type": _one_of(DATA_TYPES),
+    "weights": _one_of(("bfp_bf8", "bfp_bf4")),
     "program_config": (_is_text, "an attribute, as #ttnn.matmul_...<...>"),
     "conv2d_config": (_is_table, "fields of a convolution's configuration"),
     "math_fidelity": _one_of([fidelity.value for fidelity in MathFidelity]),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Container
 from dataclasses import dataclass
 
 from xdsl.context import Context
@@ -21,6 +22,7 @@ from ttcodegen.transforms.rebuilding import body_of
 
 TYPES = {"bfp_bf8": DataType.BFLOAT8_B, "bfp_bf4": DataType.BFLOAT4_B}
 """What weights can become, as the pipelines spell it."""
+PRODUCTS = frozenset({"matmul", "linear"})
 _WIDER = (DataType.FLOAT32, DataType.BFLOAT16)
 
 
@@ -42,26 +44,45 @@ class WeightTypes(ModulePass):
 
 
 def _convert(function: FuncOp, data_type: DataType) -> None:
-    block = body_of(function)
     constants = constant_values(function)
     made: dict[SSAValue, SSAValue] = {}
-    for op in list(block.ops):
-        if not isinstance(op, CatalogueOp) or op.definition.short_name not in ("matmul", "linear"):
-            continue
-        value = op.operands[1]
-        if value not in constants:
-            continue
-        placement = placement_of(value)
-        narrowed = placement.with_(data_type=data_type)
-        if placement.data_type not in _WIDER or placement.layout is not Layout.TILE:
-            continue
-        if placement.memory is Memory.HOST:
-            continue
-        if value not in made:
-            builder = OpBuilder(
-                ttnn_op_classes(), lambda new, op=op: block.insert_op_before(new, op)
-            )
-            builder.origin = op
-            made[value] = builder.emit("composite_to_layout", [value], placed_type(narrowed))
-            made[value].name_hint = value.name_hint
-        op.operands[1] = made[value]
+    for op in list(body_of(function).ops):
+        if isinstance(op, CatalogueOp) and op.definition.short_name in PRODUCTS:
+            narrow(op, data_type, constants, made)
+
+
+def narrow(
+    op: CatalogueOp,
+    data_type: DataType,
+    constants: Container[SSAValue],
+    made: dict[SSAValue, SSAValue],
+) -> bool:
+    """Makes the right factor of a product one of a narrower type, if it depends on weights alone.
+
+    Args:
+        op: the product.
+        data_type: what the factor becomes.
+        constants: the values that depend on weights alone.
+        made: the factors that were converted already, by what they were.
+
+    Returns:
+        Whether the product has such a factor.
+    """
+    value = op.operands[1]
+    if value not in constants:
+        return False
+    placement = placement_of(value)
+    if placement.data_type not in _WIDER or placement.layout is not Layout.TILE:
+        return False
+    if placement.memory is Memory.HOST:
+        return False
+    if value not in made:
+        block = op.parent_block()
+        assert block is not None
+        builder = OpBuilder(ttnn_op_classes(), lambda new: block.insert_op_before(new, op))
+        builder.origin = op
+        narrowed = placed_type(placement.with_(data_type=data_type))
+        made[value] = builder.emit("composite_to_layout", [value], narrowed)
+        made[value].name_hint = value.name_hint
+    op.operands[1] = made[value]
+    return True

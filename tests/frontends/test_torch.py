@@ -94,3 +94,23 @@ def test_flow_of_control_that_depends_on_values_is_refused() -> None:
 
     with pytest.raises(CompileError, match="cannot export"):
         ttcodegen.torch.export(Branches().eval(), (torch.randn(4),))
+
+
+def test_buffers_of_complex_numbers_are_refused() -> None:
+    class Rotated(torch.nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            angles = torch.linspace(0, 1, 8)
+            self.register_buffer("turns", torch.polar(torch.ones(8), angles))
+
+        def forward(self, x: torch.Tensor) -> torch.Tensor:
+            return torch.view_as_real(torch.view_as_complex(x) * self.turns)
+
+    with pytest.raises(CompileError) as caught:
+        ttcodegen.torch.export(Rotated().eval(), (torch.randn(3, 8, 2),))
+    told = [
+        (each.message.partition("\n")[0], each.remedy or "") for each in caught.value.diagnostics
+    ]
+    message, remedy = next(pair for pair in told if "turns" in pair[0])
+    assert "'turns': elements of type complex64 are not supported" in message
+    assert "pairs of real tensors" in remedy

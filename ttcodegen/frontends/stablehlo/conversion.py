@@ -235,7 +235,12 @@ class Conversion:
         if rule is None and isinstance(op, CatalogueOp):
             return self._copied(op)
         if rule is None:
-            raise CompileError(f"'{operation_name(op)}' is not supported", op)
+            raise CompileError(
+                f"'{operation_name(op)}' is not supported",
+                op,
+                remedy="compute it in the program that calls the model, or of other ops; "
+                "docs/frontends.md says what is not read",
+            )
         found = rule(self, cast(StableHLOOp, op))
         # A tensor, or a tuple of the dialect, is one value; a list holds one for each result.
         values: list[Value] = list(found) if isinstance(found, list) else [found]

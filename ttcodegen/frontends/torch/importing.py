@@ -133,9 +133,14 @@ class _Importer:
         held = self.program.state_dict.get(spec.target)
         if held is None:
             held = self.program.constants[spec.target]
-        array = tensor_array(held)
+        try:
+            element = element_of_dtype(held.dtype)
+        except CompileError as error:
+            self.failed.add(node.name)
+            self._refuse(node, f"'{spec.target}': {error}", error.diagnostics[0].remedy)
+            return
         self.graph.origin = _origin(spec.target)
-        value = self.graph.constant(array, element_type_of(array.dtype.name))
+        value = self.graph.constant(tensor_array(held), element)
         value.name_hint = _hint(spec.target)
         self.values[node.name] = value
 
@@ -292,7 +297,9 @@ def element_of_dtype(dtype: Any) -> Attribute:
     except KeyError:
         raise CompileError(
             f"elements of type {name} are not supported",
-            remedy="convert the model to float32 or bfloat16",
+            remedy="compute with cosines and sines, as pairs of real tensors"
+            if name.startswith("complex")
+            else "convert the model to float32 or bfloat16",
         ) from None
 
 

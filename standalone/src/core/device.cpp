@@ -1,8 +1,10 @@
 #include "core/device.hpp"
 
+#include <algorithm>
 #include <utility>
 
 #include "core/describe.hpp"
+#include "core/l1.hpp"
 #include "device/architecture.hpp"
 #include "device/command_queue.hpp"
 #include "device/emulated_device.hpp"
@@ -13,11 +15,19 @@
 namespace tt::tt_metal::distributed {
 
 MeshDeviceImpl::MeshDeviceImpl(MeshShape shape_, std::size_t l1_small_size_,
-                               std::size_t num_command_queues_)
+                               std::size_t num_command_queues_, std::size_t worker_l1_size)
     : shape(std::move(shape_)),
       l1_small_size(l1_small_size_),
       num_command_queues(num_command_queues_),
-      architecture(ttcodegen::device::default_architecture()) {}
+      architecture(ttcodegen::device::default_architecture()) {
+    const std::size_t size = architecture.l1_size;
+    const std::size_t base = worker_l1_size > 0
+                                 ? size - std::min(worker_l1_size, size)
+                                 : static_cast<std::size_t>(architecture.l1_unreserved_base);
+    TT_FATAL(base + l1_small_size <= size, "l1_small_size of {} B leaves nothing of L1",
+             l1_small_size);
+    l1 = std::make_shared<ttcodegen::cpu::L1Banks>(base, size - l1_small_size);
+}
 
 MeshDeviceImpl::~MeshDeviceImpl() = default;
 
@@ -40,13 +50,13 @@ MeshDevice::~MeshDevice() = default;
 std::shared_ptr<MeshDevice> MeshDevice::create_unit_mesh(
     int device_id, std::size_t l1_small_size, std::size_t /*trace_region_size*/,
     std::size_t num_command_queues, const DispatchCoreConfig& /*dispatch_core_config*/,
-    ttsl::Span<const std::uint32_t> /*l1_bank_remap*/, std::size_t /*worker_l1_size*/) {
+    ttsl::Span<const std::uint32_t> /*l1_bank_remap*/, std::size_t worker_l1_size) {
     TT_FATAL(device_id == 0, "Device {} does not exist: the CPU backend has device 0", device_id);
     TT_FATAL(num_command_queues == 1 || num_command_queues == 2,
              "A device has one or two command queues, not {}", num_command_queues);
     std::shared_ptr<MeshDevice> device(new MeshDevice());
-    device->pimpl_ =
-        std::make_unique<MeshDeviceImpl>(MeshShape(1, 1), l1_small_size, num_command_queues);
+    device->pimpl_ = std::make_unique<MeshDeviceImpl>(MeshShape(1, 1), l1_small_size,
+                                                      num_command_queues, worker_l1_size);
     for (std::size_t id = 0; id < num_command_queues; ++id) {
         device->pimpl_->command_queues.push_back(
             ttcodegen::device::make_command_queue(device.get(), static_cast<std::uint32_t>(id)));

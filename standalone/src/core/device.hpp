@@ -6,6 +6,10 @@
 
 #include "ttnn/distributed/types.hpp"
 
+namespace ttcodegen::cpu {
+class L1Banks;
+}  // namespace ttcodegen::cpu
+
 namespace ttcodegen::device {
 struct Architecture;
 class EmulatedDevice;
@@ -18,7 +22,10 @@ class MeshCommandQueue;
 /// The state of the CPU backend's one device.
 class MeshDeviceImpl {
   public:
-    MeshDeviceImpl(MeshShape shape_, std::size_t l1_small_size_, std::size_t num_command_queues);
+    /// @param worker_l1_size Bytes of each L1 for tensors, circular buffers and L1_SMALL; 0 for
+    /// all.
+    MeshDeviceImpl(MeshShape shape_, std::size_t l1_small_size_, std::size_t num_command_queues,
+                   std::size_t worker_l1_size);
     ~MeshDeviceImpl();
 
     MeshShape shape;
@@ -27,6 +34,9 @@ class MeshDeviceImpl {
     std::size_t num_command_queues;
     bool open = true;
     const ttcodegen::device::Architecture& architecture;
+
+    /// What tensors take of the L1 of the cores; they may outlive the device.
+    std::shared_ptr<ttcodegen::cpu::L1Banks> l1;
 
     /// Memories and registers, which programs of the ttnn library never need.
     ttcodegen::device::EmulatedDevice& emulated();

@@ -3,6 +3,7 @@
 #include <cstring>
 
 #include "core/conversion.hpp"
+#include "core/l1.hpp"
 #include "core/tensor_data.hpp"
 
 namespace tt::tt_metal {
@@ -32,6 +33,7 @@ void Tensor::deallocate_impl(bool force) {
     for (const auto& allocation : {self.root, self.allocation}) {
         allocation->allocated = false;
         allocation->buffer.reset();
+        allocation->l1.reset();
     }
 }
 

@@ -4,7 +4,9 @@
 #include <cstring>
 
 #include "core/conversion.hpp"
+#include "core/l1.hpp"
 #include "core/parallel.hpp"
+#include "core/shard_rules.hpp"
 
 namespace ttcodegen::cpu {
 
@@ -29,15 +31,6 @@ std::size_t shards_along_height(const TensorSpec& spec) {
     }
     const std::size_t shard_height = memory_config.shard_spec()->shape[0];
     return (spec.physical_shape().height() + shard_height - 1) / shard_height;
-}
-
-void check_shard_count(const TensorSpec& spec) {
-    if (const std::size_t shards = shards_along_height(spec); shards > 0) {
-        const std::size_t cores = spec.memory_config().shard_spec()->num_cores();
-        TT_FATAL(shards <= cores,
-                 "Number of shards along height {} must not exceed number of cores {}", shards,
-                 cores);
-    }
 }
 
 Tensor wrap(TensorAttributes attributes) {
@@ -70,10 +63,11 @@ MemoryConfig with_fitting_shards(const MemoryConfig& memory_config, const Shape&
 
 Tensor allocate(const TensorSpec& spec, MeshDevice* device) {
     TT_FATAL(device == nullptr || device->is_initialized(), "The device has been closed");
-    if (device != nullptr) {
-        check_shard_count(spec);
-    }
     auto allocation = std::make_shared<Allocation>();
+    if (device != nullptr) {
+        check_shards(spec);
+        allocation->l1 = take_l1(spec, device);
+    }
     allocation->buffer =
         std::make_shared<Buffer>(spec.logical_shape().volume() * stored_size(spec.data_type()));
     return wrap({spec, device, allocation, allocation});
@@ -90,6 +84,7 @@ Tensor make_view(const Tensor& tensor, const TensorSpec& spec) {
     const TensorAttributes& source = attributes(tensor);
     buffer_of(tensor);
     auto allocation = std::make_shared<Allocation>(*source.allocation);
+    allocation->l1.reset();
     return wrap({spec, source.device, allocation, source.root});
 }
 

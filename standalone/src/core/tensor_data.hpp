@@ -100,9 +100,13 @@ class Buffer {
     mutable std::uint64_t derived_key_ = 0;
 };
 
+class L1Part;
+
 /// The allocation of a tensor or of a view; `Tensor::deallocate` ends it.
 struct Allocation {
     std::shared_ptr<Buffer> buffer;
+    /// What the tensor takes of the L1 banks; null in DRAM, on the host and for views.
+    std::shared_ptr<L1Part> l1;
     bool allocated = true;
 };
 

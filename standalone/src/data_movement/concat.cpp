@@ -81,6 +81,41 @@ Tensor concat(const std::vector<Tensor>& tensors, std::size_t axis,
     return output;
 }
 
+/// Which shards can be joined (measured; docs/library-rules.md).
+void check_placement(const std::vector<Tensor>& tensors, std::size_t axis,
+                     const MemoryConfig& output) {
+    const MemoryConfig& first = tensors.front().memory_config();
+    for (const Tensor& tensor : tensors) {
+        const MemoryConfig& memory = tensor.memory_config();
+        TT_FATAL(memory.is_sharded() == first.is_sharded(),
+                 "All tensors must be sharded or all must be interleaved");
+        TT_FATAL(!memory.is_sharded() || memory.shard_spec()->grid == first.shard_spec()->grid,
+                 "Sharded tensors must have the same grid.");
+        TT_FATAL(memory.memory_layout() == first.memory_layout(),
+                 "Sharded tensors must have the same memory layout.");
+    }
+    if (!first.is_sharded()) {
+        TT_FATAL(!output.is_sharded(),
+                 "Cannot concat interleaved inputs into a sharded output. Either shard the inputs "
+                 "first or use an interleaved output memory config");
+        return;
+    }
+    const TensorMemoryLayout kind = first.memory_layout();
+    TT_FATAL(kind != TensorMemoryLayout::BLOCK_SHARDED, "Block sharded inputs are not supported");
+    TT_FATAL(kind != TensorMemoryLayout::WIDTH_SHARDED || tensors.size() > 2,
+             "Width sharded inputs are not supported for two tensors concat yet");
+    TT_FATAL(output.memory_layout() == kind,
+             "Sharded output and inputs must have the same memory layout.");
+    TT_FATAL(output.shard_spec() && output.shard_spec()->grid == first.shard_spec()->grid,
+             "Sharded output and inputs must have the same grid.");
+    const std::size_t rank = tensors.front().logical_shape().rank();
+    TT_FATAL(axis + 2 >= rank, "Only width or height concat on sharded tensors");
+    TT_FATAL(axis + 1 == rank || kind == TensorMemoryLayout::WIDTH_SHARDED,
+             "Only support height concat on width-sharded tensors.");
+    TT_FATAL(axis + 2 == rank || kind == TensorMemoryLayout::HEIGHT_SHARDED,
+             "Only support width concat on height-sharded tensors.");
+}
+
 }  // namespace
 
 }  // namespace ttcodegen::cpu
@@ -98,6 +133,9 @@ Tensor concat(const std::vector<Tensor>& input_tensors, int dim,
     const Tensor& first = input_tensors.front();
     const std::size_t axis = cpu::normalize_dim(dim, first.logical_shape().rank());
     cpu::check(input_tensors, axis, memory_config);
+    if (input_tensors.size() > 1) {
+        cpu::check_placement(input_tensors, axis, memory_config.value_or(MemoryConfig{}));
+    }
     if (input_tensors.size() == 1 && !optional_output_tensor &&
         memory_config.value_or(MemoryConfig{}) == first.memory_config()) {
         return first;

@@ -3,6 +3,7 @@
 #include "ttnn/operations/data_movement/copy/copy.hpp"
 
 #include "core/convert.hpp"
+#include "core/result_shards.hpp"
 #include "core/tensor_data.hpp"
 #include "data_movement/slice.hpp"
 #include "ttnn/operations/core/core.hpp"
@@ -49,7 +50,7 @@ Tensor in_tiles(const Tensor& input, const std::optional<MemoryConfig>& memory_c
     TT_FATAL(input.dtype() != DataType::UINT8 && !cpu::is_block(input.dtype()),
              "Can only tilize bfloat16/float32 or int32/uint32/uint16 tensors");
     return cpu::convert(input, dtype.value_or(input.dtype()), Layout::TILE,
-                        cpu::output_memory_config(input, memory_config), cpu::device_of(input));
+                        cpu::tilized_memory(input, memory_config), cpu::device_of(input));
 }
 
 }  // namespace
@@ -61,6 +62,10 @@ Tensor clone(const Tensor& input, const std::optional<DataType>& dtype,
     const DataType target = dtype.value_or(input.dtype());
     TT_FATAL(target == input.dtype() || input.layout() == Layout::TILE,
              "Clone: data type conversion is only supported with tile layout");
+    TT_FATAL(
+        !memory_config || memory_config->memory_layout() == input.memory_config().memory_layout(),
+        "Clone: mixed sharded/interleaved layout not currently supported. Both input and "
+        "output must have the same layout.");
     return cpu::convert(input, target, input.layout(),
                         cpu::output_memory_config(input, memory_config), cpu::device_of(input));
 }
@@ -83,6 +88,8 @@ Tensor assign(const Tensor& input, const MemoryConfig& output_mem_config,
 }
 
 Tensor move(const Tensor& input_tensor, const std::optional<MemoryConfig>& output_mem_config) {
+    TT_FATAL(!input_tensor.is_sharded() || !output_mem_config || output_mem_config->is_sharded(),
+             "Expected output tensor memory config to be sharded");
     return reallocate(input_tensor, output_mem_config);
 }
 
@@ -160,7 +167,10 @@ Tensor interleaved_to_sharded(const Tensor& input_tensor, const MemoryConfig& sh
                               const std::optional<DataType>& data_type_arg,
                               const std::optional<bool>& /*keep_l1_aligned*/,
                               const std::optional<Tensor>& preallocated_output) {
-    TT_FATAL(sharded_memory_config.is_sharded(), "The memory config must be sharded");
+    TT_FATAL(!input_tensor.is_sharded(),
+             "Input tensor memory layout must be INTERLEAVED, but got {}",
+             input_tensor.memory_config().memory_layout());
+    TT_FATAL(sharded_memory_config.is_sharded(), "Output memory config must be sharded");
     const DataType dtype = data_type_arg.value_or(input_tensor.dtype());
     TT_FATAL(!cpu::is_block(dtype) || input_tensor.layout() == Layout::TILE,
              "Output dtype BFLOAT8_B/BFLOAT4_B requires TILE layout, but input tensor layout is "
@@ -171,10 +181,11 @@ Tensor interleaved_to_sharded(const Tensor& input_tensor, const MemoryConfig& sh
 
 Tensor sharded_to_interleaved(const Tensor& input_tensor, const MemoryConfig& memory_config,
                               const std::optional<DataType>& output_dtype) {
-    TT_FATAL(!memory_config.is_sharded(), "The memory config must be interleaved");
     if (!input_tensor.is_sharded()) {
         return input_tensor;
     }
+    TT_FATAL(!memory_config.is_sharded(), "The memory config must be interleaved");
+    TT_FATAL(input_tensor.memory_config().is_l1(), "Input tensor must be in L1");
     return to_memory_config(input_tensor, memory_config, output_dtype);
 }
 

@@ -1,6 +1,7 @@
 #include "ttnn/operations/data_movement/pad/pad.hpp"
 
 #include "core/convert.hpp"
+#include "core/result_shards.hpp"
 #include "data_movement/strided_copy.hpp"
 
 namespace ttcodegen::cpu {
@@ -58,6 +59,21 @@ void check_on_device(const Tensor& input, const Padding& padding) {
              "Cannot pad {} tensor with specified format: {}", tiles ? "tilized" : "RM", dtype);
 }
 
+/// A sharded tensor that grows in width is divided by height.
+MemoryConfig padded_memory(const Tensor& input, const Shape& result,
+                           const std::optional<MemoryConfig>& asked) {
+    const MemoryConfig& own = input.memory_config();
+    const bool bare = asked && asked->is_sharded() && !asked->shard_spec();
+    if (!own.shard_spec() || (asked && !bare)) {
+        return output_memory_config(input, asked);
+    }
+    const bool grows_in_width = result[-1] != input.logical_shape()[-1];
+    return grows_in_width
+               ? spread_over(MemoryConfig(own.memory_layout(), BufferType::L1, own.shard_spec()),
+                             TensorMemoryLayout::HEIGHT_SHARDED, result, input.layout())
+               : own;
+}
+
 Tensor pad(const Tensor& input, const Padding& requested, float value,
            const std::optional<MemoryConfig>& memory_config) {
     const Shape& shape = input.logical_shape();
@@ -86,7 +102,7 @@ Tensor pad(const Tensor& input, const Padding& requested, float value,
     const DataType dtype = by_rows ? DataType::BFLOAT16 : input.dtype();
     const Shape result(std::move(sizes));
     const Tensor output = allocate_like(input, result, dtype, input.layout(),
-                                        output_memory_config(input, memory_config));
+                                        padded_memory(input, result, memory_config));
     std::byte* target = buffer_of(output).data();
     fill_elements(target, result.volume(), dtype, value);
     const Strides strides = signed_strides(result);

@@ -1,5 +1,6 @@
 #include "ttnn/operations/data_movement/permute/permute.hpp"
 
+#include "core/result_shards.hpp"
 #include "data_movement/strided_copy.hpp"
 #include "ttnn/operations/data_movement/transpose/transpose.hpp"
 
@@ -25,12 +26,15 @@ Tensor permute(const Tensor& input, const Extents& dims,
         sizes.push_back(from.view()[dims[i]]);
         identity = identity && dims[i] == i;
     }
+    const std::size_t rank = dims.size();
+    const bool turned = rank > 1 && dims[rank - 1] + 2 == rank && dims[rank - 2] + 1 == rank;
     if (identity && (!memory_config || *memory_config == input.memory_config())) {
         return input;
     }
     TT_FATAL(from.volume() != 0, "A tensor without elements cannot be permuted: {}", from);
-    const Tensor output = allocate_like(input, Shape(std::move(sizes)), input.dtype(),
-                                        input.layout(), output_memory_config(input, memory_config));
+    const Shape shape(std::move(sizes));
+    const Tensor output = allocate_like(input, shape, input.dtype(), input.layout(),
+                                        moved_memory(input, shape, memory_config, turned));
     const Strides strides = signed_strides(from);
     Strides permuted;
     for (const std::size_t dim : dims) {

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "core/convert.hpp"
+#include "core/result_shards.hpp"
 #include "core/tensor_data.hpp"
 #include "ttnn/operations/copy/typecast/typecast.hpp"
 #include "ttnn/operations/core/core.hpp"
@@ -85,12 +86,17 @@ Tensor to_layout(const Tensor& tensor, Layout layout, const std::optional<DataTy
     }
     const DataType from = tensor.dtype();
     DataType to = from == DataType::BFLOAT8_B ? DataType::BFLOAT16 : from;
-    if (layout == Layout::TILE) {
+    if (layout == Layout::ROW_MAJOR) {
+        TT_FATAL(!tensor.is_sharded() || tensor.memory_config().is_l1(),
+                 "Multicore implementation doesn't support DRAM sharding");
+    } else {
         TT_FATAL(cpu::can_be_tilized(from),
                  "Can only tilize bfloat16/float32 or int32/uint32/uint16 tensors, not {}", from);
         to = dtype.value_or(from);
     }
-    return cpu::convert(tensor, to, layout, cpu::output_memory_config(tensor, memory_config),
+    return cpu::convert(tensor, to, layout,
+                        layout == Layout::TILE ? cpu::tilized_memory(tensor, memory_config)
+                                               : cpu::output_memory_config(tensor, memory_config),
                         cpu::device_of(tensor));
 }
 
@@ -144,6 +150,9 @@ Tensor typecast(const Tensor& input, const DataType& output_dtype,
         cpu::convert_into(input, *optional_output_tensor);
         return *optional_output_tensor;
     }
+    TT_FATAL(!device || !memory_config ||
+                 memory_config->memory_layout() == input.memory_config().memory_layout(),
+             "Typecast operation requires Input and Output memory layout to match.");
     return cpu::convert(input, output_dtype, to_tiles ? Layout::TILE : input.layout(),
                         cpu::output_memory_config(input, memory_config), cpu::device_of(input));
 }

@@ -89,7 +89,7 @@ Tensor repeat(const Tensor& input_tensor, const Shape& repeat_dims) {
 }
 
 Tensor repeat_interleave(const Tensor& input, std::uint32_t repeats, std::int32_t dim,
-                         const std::optional<MemoryConfig>& memory_config) {
+                         const std::optional<MemoryConfig>& /*memory_config*/) {
     cpu::require_on_device(input, "Tensor to repeat");
     const std::size_t rank = input.logical_shape().rank();
     const std::size_t axis = cpu::normalize_dim(dim, rank);
@@ -102,9 +102,9 @@ Tensor repeat_interleave(const Tensor& input, std::uint32_t repeats, std::int32_
              "Sharded output and inputs must have the same memory layout.");
     cpu::Extents inner(rank, 1);
     inner[axis] = repeats;
-    // As of a concatenation, the result is in DRAM by default.
-    return cpu::repeated(input, cpu::Extents(rank, 1), inner,
-                         memory_config.value_or(MemoryConfig{}));
+    // As that of a concatenation without a memory configuration the result is in DRAM: that of
+    // tiles or rows of 16 bits whatever is asked for.
+    return cpu::repeated(input, cpu::Extents(rank, 1), inner, MemoryConfig{});
 }
 
 Tensor expand(const Tensor& tensor, ttsl::Span<const std::int32_t> shape_vector,

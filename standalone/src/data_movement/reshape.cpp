@@ -1,6 +1,7 @@
 #include "ttnn/operations/data_movement/reshape_view/reshape.hpp"
 
 #include "core/convert.hpp"
+#include "core/result_shards.hpp"
 #include "core/tensor_data.hpp"
 #include "data_movement/reshape.hpp"
 #include "ttnn/operations/core/core.hpp"
@@ -46,10 +47,14 @@ Tensor reshape(const Tensor& tensor, const Shape& shape,
     if (shape == tensor.logical_shape() && !memory_config) {
         return tensor;
     }
-    const MemoryConfig target =
-        with_fitting_shards(output_memory_config(tensor, memory_config), shape, tensor.layout());
-    const TensorSpec spec = make_spec(shape, tensor.dtype(), tensor.layout(), target);
     const bool device = on_device(tensor);
+    const bool keeps =
+        !memory_config || *memory_config == tensor.memory_config() ||
+        (tensor.is_sharded() && !memory_config->shard_spec() && memory_config->is_sharded());
+    const MemoryConfig target = !device || (keeps && is_view(tensor, shape))
+                                    ? (keeps ? tensor.memory_config() : *memory_config)
+                                    : moved_memory(tensor, shape, memory_config, false);
+    const TensorSpec spec = make_spec(shape, tensor.dtype(), tensor.layout(), target);
     if (target == tensor.memory_config() && (!device || is_view(tensor, shape))) {
         return make_view(tensor, spec);
     }

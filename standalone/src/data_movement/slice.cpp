@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "core/convert.hpp"
+#include "core/result_shards.hpp"
 #include "data_movement/slice.hpp"
 #include "data_movement/strided_copy.hpp"
 #include "ttnn/operations/data_movement/chunk/chunk.hpp"
@@ -50,6 +51,21 @@ DataType sliced_type(const Tensor& input, const Extents& begins, const Extents& 
     return dtype == DataType::BFLOAT8_B ? DataType::BFLOAT16 : dtype;
 }
 
+MemoryConfig sliced_memory(const Tensor& input, const Shape& result,
+                           const std::optional<MemoryConfig>& asked, bool whole, bool strided) {
+    if (asked || whole || !input.is_sharded()) {
+        return output_memory_config(input, asked);
+    }
+    TT_FATAL(!strided, "Strided slice is not supported for sharded tensor");
+    TT_FATAL(input.memory_config().memory_layout() != TensorMemoryLayout::BLOCK_SHARDED,
+             "ttnn::slice does not support implicit memory_config inheritance for BLOCK_SHARDED "
+             "tensors");
+    TT_FATAL(input.layout() == Layout::ROW_MAJOR ||
+                 (result[-1] % kTileEdge == 0 && result[-2] % kTileEdge == 0),
+             "Physical shards of a slice must be tile {32, 32} sized!");
+    return moved_memory(input, result, std::nullopt, false);
+}
+
 }  // namespace
 
 Tensor slice(const Tensor& input, const Extents& begins, const Extents& ends, const Extents& steps,
@@ -68,13 +84,14 @@ Tensor slice(const Tensor& input, const Extents& begins, const Extents& ends, co
         stepped.push_back(strides[i] * static_cast<std::ptrdiff_t>(steps[i]));
         first += strides[i] * static_cast<std::ptrdiff_t>(begins[i]);
     }
-    const MemoryConfig& target = output_memory_config(input, memory_config);
     buffer_of(input);
+    const Shape result(std::move(sizes));
+    const MemoryConfig target =
+        sliced_memory(input, result, memory_config, whole, is_strided(steps));
     if (whole && !output_tensor && target == input.memory_config()) {
         return input;
     }
     TT_FATAL(on_device(input), "Device Operations expect tensor with Device storage in inputs");
-    const Shape result(std::move(sizes));
     const DataType dtype = sliced_type(input, begins, steps, result.volume() == 0);
     const Tensor output = output_tensor
                               ? *output_tensor

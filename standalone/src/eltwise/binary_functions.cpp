@@ -4,7 +4,9 @@
 #include <cmath>
 #include <numbers>
 #include <numeric>
+#include <span>
 
+#include "core/result_shards.hpp"
 #include "eltwise/evaluate.hpp"
 #include "eltwise/smooth_functions.hpp"
 
@@ -228,12 +230,13 @@ Tensor binary_output(const Tensor& first, const Tensor* second, const Shape& sha
     const bool row_major = first.layout() == Layout::ROW_MAJOR &&
                            (second == nullptr || second->layout() == Layout::ROW_MAJOR);
     if (!options.output) {
-        const bool second_decides = second != nullptr && second->memory_config().is_sharded() &&
-                                    !first.memory_config().is_sharded();
-        const MemoryConfig& memory_config =
-            output_memory_config(second_decides ? *second : first, options.memory_config);
-        return allocate_like(first, shape, options.dtype.value_or(first.dtype()),
-                             row_major ? Layout::ROW_MAJOR : Layout::TILE, memory_config);
+        const Layout layout = row_major ? Layout::ROW_MAJOR : Layout::TILE;
+        const std::array operands{&first, second};
+        const MemoryConfig memory_config =
+            elementwise_memory(std::span(operands).first(second != nullptr ? 2 : 1), shape, layout,
+                               options.memory_config);
+        return allocate_like(first, shape, options.dtype.value_or(first.dtype()), layout,
+                             memory_config);
     }
     const Tensor& output = *options.output;
     require_on_device(output, "Output tensor");

@@ -1,9 +1,13 @@
 #include "ttnn/operations/eltwise/ternary/ternary.hpp"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
+#include <span>
 #include <variant>
+#include <vector>
 
+#include "core/result_shards.hpp"
 #include "eltwise/evaluate.hpp"
 #include "eltwise/unary_functions.hpp"
 #include "ttnn/operations/eltwise/ternary/ternary_composite_op.hpp"
@@ -45,12 +49,12 @@ void require_lerp_tiles(const Tensor& first) {
     }
 }
 
-Tensor ternary_output(const Tensor& first, const Shape& shape, DataType dtype, Layout layout,
-                      const std::optional<MemoryConfig>& memory_config,
+Tensor ternary_output(std::span<const Tensor* const> operands, const Shape& shape, DataType dtype,
+                      Layout layout, const std::optional<MemoryConfig>& memory_config,
                       const std::optional<Tensor>& output) {
     if (!output) {
-        return allocate_like(first, shape, dtype, layout,
-                             output_memory_config(first, memory_config));
+        return allocate_like(*operands.front(), shape, dtype, layout,
+                             elementwise_memory(operands, shape, layout, memory_config));
     }
     require_on_device(*output, "Output tensor");
     TT_FATAL(output->logical_shape() == shape,
@@ -105,8 +109,18 @@ Tensor where(const Tensor& predicate, const TensorScalarVariant& value_true,
     if (on_true != nullptr && on_false != nullptr) {
         require_tiles(predicate);
     }
+    // With one tensor of values, that alone says where the result lies.
+    std::vector<const Tensor*> placing;
+    for (const Tensor* value : {on_true, on_false}) {
+        if (value != nullptr) {
+            placing.push_back(value);
+        }
+    }
+    if (placing.size() != 1) {
+        placing.insert(placing.begin(), &predicate);
+    }
     const Tensor output =
-        ternary_output(predicate, shape, where_type(predicate, on_true, on_false),
+        ternary_output(placing, shape, where_type(predicate, on_true, on_false),
                        row_major ? Layout::ROW_MAJOR : Layout::TILE, memory_config, output_tensor);
     if (is_integer(output.dtype()) && is_whole(value_true) && is_whole(value_false)) {
         // A fraction is true, too: it must not be truncated to 0.
@@ -132,7 +146,8 @@ Tensor ternary_operation(const Tensor& a, const Tensor& b, const Tensor& c,
     require_on_device(c, "Input tensor C");
     const Shape shape =
         broadcast_shape(broadcast_shape(a.logical_shape(), b.logical_shape()), c.logical_shape());
-    const Tensor output = ternary_output(a, shape, dtype, a.layout(), memory_config, output_tensor);
+    const Tensor output = ternary_output(std::array{&a, &b, &c}, shape, dtype, a.layout(),
+                                         memory_config, output_tensor);
     evaluate(std::array{OperandReader<float>(a, shape), OperandReader<float>(b, shape),
                         OperandReader<float>(c, shape)},
              output, [&](const auto& inputs, float* values, std::size_t count) {

@@ -8,6 +8,7 @@
 #include <variant>
 
 #include "core/numeric.hpp"
+#include "core/result_shards.hpp"
 #include "eltwise/evaluate.hpp"
 #include "eltwise/unary_functions.hpp"
 
@@ -77,7 +78,7 @@ Tensor unary_output(const Tensor& input, const std::optional<MemoryConfig>& memo
     require_on_device(input, "Unary: Input tensor");
     if (!output_tensor) {
         return allocate_like(input, input.logical_shape(), input.dtype(), input.layout(),
-                             output_memory_config(input, memory_config));
+                             unary_memory(input, memory_config));
     }
     require_on_device(*output_tensor, "Unary: Output tensor");
     TT_FATAL(

@@ -3,6 +3,7 @@
 #include <cstring>
 
 #include "core/convert.hpp"
+#include "core/result_shards.hpp"
 #include "indexing/lanes.hpp"
 #include "ttnn/operations/data_movement/scatter/scatter.hpp"
 
@@ -154,6 +155,8 @@ Tensor gather(const Tensor& input, int dim, const Tensor& index,
               const std::optional<Tensor>& output_tensor) {
     TT_FATAL(on_device(input) && on_device(index),
              "Device Operations expect tensor with Device storage in inputs");
+    require_interleaved(input, memory_config);
+    require_interleaved(index, memory_config);
     const Shape& shape = input.logical_shape();
     check_dim("gather", dim, shape.rank());
     TT_FATAL(index.dtype() == DataType::UINT32 || index.dtype() == DataType::UINT16,

@@ -5,6 +5,7 @@
 #include <type_traits>
 #include <vector>
 
+#include "core/result_shards.hpp"
 #include "indexing/lanes.hpp"
 #include "ttnn/operations/data_movement/sort/sort.hpp"
 #include "ttnn/operations/reduction/argmax/argmax.hpp"
@@ -196,6 +197,7 @@ std::vector<Tensor> sort(const Tensor& input, std::int8_t dim, bool descending, 
                          const std::optional<MemoryConfig>& memory_config,
                          std::optional<std::tuple<Tensor&, Tensor&>> optional_output_tensors) {
     cpu::require_on_device(input, "Tensor to sort");
+    cpu::require_interleaved(input, memory_config);
     const std::size_t rank = input.logical_shape().rank();
     const std::size_t axis = cpu::normalize_dim(dim, rank);
     TT_FATAL(input.layout() == Layout::TILE ||
@@ -216,6 +218,8 @@ std::vector<Tensor> topk(const Tensor& input, std::uint32_t k, std::int8_t dim, 
                          const std::optional<Tensor>& indices_tensor,
                          std::optional<std::tuple<Tensor&, Tensor&>> preallocated_output_tensors) {
     TT_FATAL(cpu::on_device(input), "Input tensor must be on device");
+    TT_FATAL(!cpu::output_memory_config(input, memory_config).is_sharded(),
+             "Sharded implementation not supported yet");
     TT_FATAL(input.layout() == Layout::TILE, "The input must be in tiled format");
     const DataType dtype = input.dtype();
     TT_FATAL(dtype == DataType::BFLOAT16 || dtype == DataType::BFLOAT8_B,
@@ -241,9 +245,13 @@ std::vector<Tensor> topk(const Tensor& input, std::uint32_t k, std::int8_t dim, 
 }
 
 Tensor argmax(const Tensor& input_tensor, const std::optional<int>& dim, bool keepdim,
-              const std::optional<CoreRangeSet>& /*sub_core_grids*/, bool /*use_multicore*/,
+              const std::optional<CoreRangeSet>& /*sub_core_grids*/, bool use_multicore,
               const std::optional<MemoryConfig>& memory_config,
               std::optional<Tensor> optional_output_tensor) {
+    cpu::require_interleaved(input_tensor, memory_config);
+    TT_FATAL(!use_multicore || input_tensor.layout() == Layout::ROW_MAJOR,
+             "Multicore argmax only supports ROW_MAJOR layout for inputs, got {}",
+             input_tensor.layout());
     return cpu::argmax(input_tensor, dim, keepdim, memory_config, optional_output_tensor);
 }
 

@@ -66,6 +66,12 @@ Tensor embedding(const Tensor& input_tensor, const Tensor& weight_arg,
              "Device Operations expect tensor with Device storage in inputs");
     TT_FATAL(embeddings_type != prim::EmbeddingsType::PADDED || pad_token,
              "Pad token must be specified when PADDED Embeddings Type is specified");
+    TT_FATAL(!input_tensor.is_sharded() && !weight_arg.is_sharded(),
+             "Embedding does not currently support sharded inputs");
+    TT_FATAL(layout.value_or(weight_arg.layout()) == Layout::TILE || !memory_config ||
+                 !memory_config->is_sharded() ||
+                 memory_config->memory_layout() == TensorMemoryLayout::HEIGHT_SHARDED,
+             "Embedding only supports height sharded Row Major outputs");
     check_table(weight_arg);
     const Shape& table_shape = weight_arg.logical_shape();
     const std::size_t rows = table_shape.rank() > 1 ? table_shape[-2] : 1;

@@ -4,7 +4,9 @@
 #include <cstring>
 
 #include "compute/product.hpp"
+#include "core/l1.hpp"
 #include "core/tensor_data.hpp"
+#include "operations/product_program.hpp"
 
 namespace ttnn::operations::matmul {
 namespace {
@@ -119,12 +121,6 @@ void check_operands(const Tensor& a, const Tensor& b) {
     TT_FATAL(a.layout() == Layout::TILE && b.layout() == Layout::TILE,
              "Inputs to matmul must be tilized");
     TT_FATAL(tt::tt_metal::is_floating_point(a.dtype()), "Unsupported data format {}", a.dtype());
-    TT_FATAL(!b.is_sharded() || a.is_sharded(),
-             "Input B memory layout must be INTERLEAVED, got: {}",
-             b.memory_config().memory_layout());
-    TT_FATAL(b.memory_config().memory_layout() != TensorMemoryLayout::HEIGHT_SHARDED,
-             "Input tensor B must have INTERLEAVED memory layout, got: {}",
-             b.memory_config().memory_layout());
 }
 
 /// Refuses the biases that ttnn cannot add, and says how to read the others.
@@ -181,6 +177,14 @@ std::optional<UnaryWithParam> activation_of(
     return std::nullopt;
 }
 
+const MatmulProgramConfig* program_in(const std::optional<const MatmulProgramConfig>& config) {
+    return config ? &*config : nullptr;
+}
+
+std::optional<CoreCoord> grid_of(const std::optional<const CoreGrid>& grid) {
+    return grid ? std::optional(CoreCoord(grid->x, grid->y)) : std::nullopt;
+}
+
 template <typename Element>
 void multiply_into(const Tensor& a, const Tensor& b, const Product& product,
                    const Arithmetic& arithmetic, const ProductOutput& output) {
@@ -213,40 +217,82 @@ void multiply_into(const Tensor& a, const Tensor& b, const Product& product,
 /// Everything the products share after their arguments are checked.
 struct ProductOptions {
     std::optional<UnaryWithParam> activation;
+    /// Whether it is an argument of the call, and not of its program.
+    bool activation_is_apart = false;
     std::optional<MemoryConfig> memory_config;
     std::optional<DataType> dtype;
     std::optional<Tensor> output;
     std::optional<DeviceComputeKernelConfig> compute;
-    /// Whether the caller chose cores or a program, which lowers the fidelity of the default.
-    bool has_program = false;
+    std::optional<CoreCoord> grid;
+    const MatmulProgramConfig* program = nullptr;
+    bool transpose_a = false;
+    bool transpose_b = false;
+    /// Which lowers the fidelity of the default.
+    bool has_program() const { return program != nullptr || grid; }
 };
 
 Arithmetic arithmetic_of_product(const Tensor& a, const Tensor& b, DataType result,
                                  const ProductOptions& options) {
     return arithmetic_of(
         options.compute,
-        options.has_program ? ComputeDefault::matmul_with_program : ComputeDefault::matmul,
+        options.has_program() ? ComputeDefault::matmul_with_program : ComputeDefault::matmul,
         std::array{a.dtype(), b.dtype()}, result == DataType::FLOAT32);
+}
+
+/// Where the result lies, in which layout, and what its program takes of each L1.
+struct Placed {
+    MemoryConfig memory_config;
+    Layout layout;
+    std::size_t circular_buffers;
+};
+
+bool is_untilized(const MatmulProgramConfig& config) {
+    const auto* shared = std::get_if<MatmulMultiCoreReuseMultiCast1DProgramConfig>(&config);
+    return shared != nullptr && shared->untilize_out;
+}
+
+Placed place(const Tensor& a, const Tensor& b, const Tensor* bias, DataType dtype,
+             const MemoryConfig& memory_config, const ProductOptions& options) {
+    TT_FATAL(!options.activation_is_apart || (!a.is_sharded() && !b.is_sharded()),
+             "Sharded matmul run with an activation: this should be placed in the program config's "
+             "fused_activation field");
+    ProductCall call{a, b};
+    call.transpose_a = options.transpose_a;
+    call.transpose_b = options.transpose_b;
+    call.bias = bias;
+    call.memory_config = memory_config;
+    call.dtype = dtype;
+    call.wide_sums =
+        options.compute ? options.compute->fp32_dest_acc_en : dtype == DataType::FLOAT32;
+    call.full_sync = options.compute && options.compute->dst_full_sync_en;
+    call.grid = options.grid;
+    call.config = options.program;
+    const MatmulProgramConfig config = program_of(call);
+    check_program(call, config);
+    return {result_memory(call, config), is_untilized(config) ? Layout::ROW_MAJOR : Layout::TILE,
+            circular_buffer_bytes(call, config)};
 }
 
 /// `finish` sets bias and activation of the output.
 Tensor compute(const Tensor& a, const Tensor& b, const Product& product, const Shape& shape,
-               const ProductOptions& options, ProductOutput output) {
+               const ProductOptions& options, ProductOutput output, const Tensor* bias = nullptr) {
     if (options.output) {
         TT_FATAL(options.output->logical_shape() == shape, "Invalid optional output tensor");
         TT_FATAL(!options.dtype || *options.dtype == options.output->dtype(),
                  "Type mismatch between optional output tensor & output dtype");
     }
     const bool is_empty = a.logical_volume() == 0 || b.logical_volume() == 0;
-    if (!is_empty) {
-        check_operands(a, b);
-    }
     const DataType dtype =
         options.output ? options.output->dtype() : options.dtype.value_or(a.dtype());
-    const Tensor result =
-        allocate_like(a, shape, dtype, is_empty ? a.layout() : Layout::TILE,
-                      options.output ? options.output->memory_config()
-                                     : options.memory_config.value_or(MemoryConfig{}));
+    const MemoryConfig asked = options.output ? options.output->memory_config()
+                                              : options.memory_config.value_or(MemoryConfig{});
+    Placed placed{asked, is_empty ? a.layout() : Layout::TILE, 0};
+    if (!is_empty) {
+        check_operands(a, b);
+        placed = place(a, b, bias, dtype, asked, options);
+    }
+    const Tensor result = allocate_like(a, shape, dtype, placed.layout, placed.memory_config);
+    require_circular_buffers(a.device(), placed.circular_buffers);
     output.data = buffer_of(result).data();
     output.dtype = dtype;
     output.stride = product.right.columns;
@@ -283,8 +329,9 @@ Tensor matmul(const Tensor& input_tensor_a, const Tensor& input_tensor_b, bool t
               const std::optional<tt::tt_metal::SubDeviceId>&) {
     const Product product = plan(input_tensor_a, input_tensor_b, transpose_a, transpose_b);
     return compute(input_tensor_a, input_tensor_b, product, product.shape,
-                   {activation_of(activation, program_config), memory_config, dtype,
-                    optional_output_tensor, compute_kernel_config, program_config || core_grid},
+                   {activation_of(activation, program_config), activation.has_value(),
+                    memory_config, dtype, optional_output_tensor, compute_kernel_config,
+                    grid_of(core_grid), program_in(program_config), transpose_a, transpose_b},
                    {});
 }
 
@@ -302,11 +349,15 @@ Tensor linear(const Tensor& input_tensor_a, const Tensor& input_tensor_b,
               const std::optional<tt::tt_metal::SubDeviceId>&) {
     const Product product = plan(input_tensor_a, input_tensor_b, transpose_a, transpose_b);
     const ProductOptions options{activation_of(activation, program_config),
+                                 activation.has_value(),
                                  memory_config,
                                  dtype,
                                  optional_output_tensor,
                                  compute_kernel_config,
-                                 program_config || core_grid};
+                                 grid_of(core_grid),
+                                 program_in(program_config),
+                                 transpose_a,
+                                 transpose_b};
     if (!bias) {
         return compute(input_tensor_a, input_tensor_b, product, product.shape, options, {});
     }
@@ -317,7 +368,7 @@ Tensor linear(const Tensor& input_tensor_a, const Tensor& input_tensor_b,
     // Leading ones of the bias stay: the sum has the rank of the longer operand.
     const std::size_t rank = std::max(product.shape.rank(), bias->logical_shape().rank());
     return compute(input_tensor_a, input_tensor_b, product, product.shape.to_rank(rank), options,
-                   output);
+                   output, &*bias);
 }
 
 Tensor addmm(const Tensor& input_tensor, const Tensor& mat1_tensor, const Tensor& mat2_tensor,
@@ -353,8 +404,9 @@ Tensor addmm(const Tensor& input_tensor, const Tensor& mat1_tensor, const Tensor
     output.bias_rows = std::max<std::int64_t>(1, product.left.batches * product.left.rows);
     output.bias_row_stride = product.right.columns;
     return compute(mat1_tensor, mat2_tensor, product, product.shape,
-                   {activation_of(std::nullopt, program_config), memory_config, dtype,
-                    optional_output_tensor, compute_kernel_config, program_config || core_grid},
+                   {activation_of(std::nullopt, program_config), false, memory_config, dtype,
+                    optional_output_tensor, compute_kernel_config, grid_of(core_grid),
+                    program_in(program_config)},
                    output);
 }
 

@@ -6,6 +6,7 @@
 
 #include "compute/arithmetic.hpp"
 #include "compute/reduce.hpp"
+#include "core/result_shards.hpp"
 #include "core/tensor_data.hpp"
 #include "ttnn/operations/reduction/generic/generic_reductions.hpp"
 #include "ttnn/operations/reduction/prod/prod.hpp"
@@ -149,6 +150,13 @@ void run(Kind kind, const ReductionPlan& plan, const Value* input, Value* output
     }
 }
 
+MemoryConfig reduced_memory_of(const Tensor& input, const std::vector<bool>& is_reduced,
+                               const std::optional<MemoryConfig>& memory_config) {
+    const std::size_t rank = is_reduced.size();
+    return reduced_memory(input, rank > 1 && is_reduced[rank - 2], rank > 0 && is_reduced[rank - 1],
+                          memory_config);
+}
+
 /// `arithmetic` is that of the matrix engine, for what it computes.
 Tensor reduce_tensor(Kind kind, const Tensor& input, const std::vector<bool>& is_reduced,
                      bool keepdim, const std::optional<MemoryConfig>& memory_config, float scalar,
@@ -168,7 +176,7 @@ Tensor reduce_tensor(Kind kind, const Tensor& input, const std::vector<bool>& is
     const bool is_degenerate = shape.rank() == 0 || input.logical_volume() == 0;
     const Tensor result = allocate_like(input, reduced_shape(shape, is_reduced, keepdim), dtype,
                                         is_degenerate ? input.layout() : Layout::TILE,
-                                        output_memory_config(input, memory_config));
+                                        reduced_memory_of(input, is_reduced, memory_config));
     std::byte* stored = buffer_of(result).data();
     if (is_integer(dtype)) {
         std::vector<int64_t> values(plan.outputs());

@@ -111,13 +111,81 @@ void normalize_row(float* values, std::size_t width, float epsilon, bool subtrac
     }
 }
 
+using NormProgram = std::optional<const ttnn::prim::LayerNormProgramConfig>;
+
+constexpr std::size_t kTileSide = 32;
+
+/// A kind of sharding without shards takes those of the input.
+MemoryConfig normalized_memory(const Tensor& input, const std::optional<MemoryConfig>& asked) {
+    if (asked && asked->is_sharded() && !asked->shard_spec() && input.is_sharded()) {
+        return asked->with_shard_spec(input.memory_config().shard_spec());
+    }
+    return output_memory_config(input, asked);
+}
+
+/// Refuses what tt-metal 0.70.1 refuses of a program of sharded rows
+/// (layernorm_device_operation.cpp).
+void check_norm_program(const Tensor& input,
+                        const ttnn::prim::LayerNormShardedMultiCoreProgramConfig& config,
+                        const MemoryConfig& target) {
+    TT_FATAL(!config.inplace || target.is_sharded(),
+             "Output memory config must be sharded for inplace operation");
+    TT_FATAL(config.block_h > 0 && config.block_w > 0 && config.subblock_w > 0,
+             "block_h, block_w and subblock_w must be greater than 0");
+    TT_FATAL(config.block_w % config.subblock_w == 0, "block_w must be divisible by subblock_w.");
+    TT_FATAL(input.is_sharded(), "A program of sharded rows needs a sharded input");
+    const auto& shards = *input.shard_spec();
+    const auto grid = shards.grid.bounding_box().grid_size();
+    const auto asked = config.compute_with_storage_grid_size;
+    TT_FATAL(grid.x <= asked.x && grid.y <= asked.y,
+             "Bounding box dimensions must be smaller than compute grid size, got {}x{} vs {}x{}",
+             grid.x, grid.y, asked.x, asked.y);
+    const Shape& padded = input.padded_shape();
+    const std::size_t height = padded.volume() / padded[-1] / kTileSide;
+    const std::size_t width = padded[-1] / kTileSide;
+    const auto check = [&](std::size_t rows, std::size_t columns) {
+        const std::size_t high = height / rows;
+        const std::size_t wide = (width + columns - 1) / columns;
+        TT_FATAL(wide == config.block_w, "block_w ({}) must equal to K (in tiles) / num_cores ({})",
+                 config.block_w, wide);
+        TT_FATAL(high == config.block_h, "block_h ({}) must equal to M (in tiles) / num_cores ({})",
+                 config.block_h, high);
+    };
+    if (height == config.block_h) {
+        check(1, shards.num_cores());
+    } else if (shards.orientation == tt::tt_metal::ShardOrientation::ROW_MAJOR) {
+        check(grid.y, grid.x);
+    } else {
+        check(grid.x, grid.y);
+    }
+}
+
+void check_norm_placement(const Tensor& input, const OptionalTensor& residual,
+                          const MemoryConfig& target, const NormProgram& program) {
+    if (input.is_sharded()) {
+        TT_FATAL(input.memory_config().memory_layout() != TensorMemoryLayout::HEIGHT_SHARDED,
+                 "Height sharded inputs are not supported.");
+        TT_FATAL(
+            target.is_sharded() && target.memory_layout() == input.memory_config().memory_layout(),
+            "Sharded inputs require sharded outputs.");
+        TT_FATAL(!residual || residual->memory_config() == input.memory_config(),
+                 "Both a and b should have the same memory config");
+    }
+    if (const auto* config =
+            program ? std::get_if<ttnn::prim::LayerNormShardedMultiCoreProgramConfig>(&*program)
+                    : nullptr) {
+        check_norm_program(input, *config, target);
+    }
+}
+
 Tensor normalize_rows(const Tensor& input, float epsilon, const OptionalTensor& weight,
                       const OptionalTensor& bias, const OptionalTensor& residual,
                       const std::optional<MemoryConfig>& memory_config, bool subtract_mean,
-                      const Arithmetic& arithmetic) {
+                      const Arithmetic& arithmetic, const NormProgram& program) {
     const Shape& shape = input.logical_shape();
-    const Tensor output = allocate_like(input, shape, input.dtype(), input.layout(),
-                                        output_memory_config(input, memory_config));
+    const MemoryConfig target = normalized_memory(input, memory_config);
+    check_norm_placement(input, residual, target, program);
+    const Tensor output = allocate_like(input, shape, input.dtype(), input.layout(), target);
     const std::size_t width = shape.rank() > 0 ? shape[-1] : 1;
     const RowParameter scale(weight);
     const RowParameter offset(bias);
@@ -154,7 +222,7 @@ Tensor layer_norm(const Tensor& input_tensor, float epsilon,
                   const std::optional<const Tensor>& bias,
                   const std::optional<const Tensor>& residual_input_tensor,
                   const std::optional<MemoryConfig>& memory_config,
-                  const std::optional<const prim::LayerNormProgramConfig>&,
+                  const std::optional<const prim::LayerNormProgramConfig>& program_config,
                   std::optional<const DeviceComputeKernelConfig> compute_kernel_config,
                   const std::optional<const Tensor>&) {
     TT_FATAL(input_tensor.logical_shape().rank() > 0,
@@ -166,14 +234,15 @@ Tensor layer_norm(const Tensor& input_tensor, float epsilon,
     return normalize_rows(input_tensor, epsilon, weight, bias, residual_input_tensor, memory_config,
                           true,
                           arithmetic_of(compute_kernel_config, ComputeDefault::layer_norm,
-                                        std::array{input_tensor.dtype()}, false));
+                                        std::array{input_tensor.dtype()}, false),
+                          program_config);
 }
 
 Tensor rms_norm(const Tensor& input_tensor, float epsilon,
                 const std::optional<const Tensor>& weight, const std::optional<const Tensor>& bias,
                 const std::optional<const Tensor>& residual_input_tensor,
                 const std::optional<MemoryConfig>& memory_config,
-                const std::optional<const prim::LayerNormProgramConfig>&,
+                const std::optional<const prim::LayerNormProgramConfig>& program_config,
                 std::optional<const DeviceComputeKernelConfig> compute_kernel_config) {
     TT_FATAL(input_tensor.layout() == Layout::TILE,
              "ttnn::rms_norm does not support ROW_MAJOR input tensors. Use TILE layout.");
@@ -181,7 +250,8 @@ Tensor rms_norm(const Tensor& input_tensor, float epsilon,
     return normalize_rows(input_tensor, epsilon, weight, bias, residual_input_tensor, memory_config,
                           false,
                           arithmetic_of(compute_kernel_config, ComputeDefault::rms_norm,
-                                        std::array{input_tensor.dtype()}, false));
+                                        std::array{input_tensor.dtype()}, false),
+                          program_config);
 }
 
 }  // namespace ttnn

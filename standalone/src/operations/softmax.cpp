@@ -183,6 +183,27 @@ void scale_mask_softmax_into(const Tensor& input, const Tensor& output, std::opt
     });
 }
 
+/// Refuses what tt-metal 0.70.1 refuses of a program of sharded rows
+/// (softmax_device_operation.cpp).
+void check_softmax_program(const Tensor& input, const SoftmaxProgramConfig& program) {
+    const auto* config = std::get_if<SoftmaxShardedMultiCoreProgramConfig>(&program);
+    if (config == nullptr) {
+        return;
+    }
+    TT_FATAL(input.memory_config().shard_spec().has_value(),
+             "output_mem_config must have a shard_spec when using "
+             "SoftmaxShardedMultiCoreProgramConfig");
+    constexpr std::size_t tile_side = 32;
+    const auto& shape = input.memory_config().shard_spec()->shape;
+    TT_FATAL(config->subblock_w > 0, "subblock_w must be greater than 0");
+    TT_FATAL(config->block_h == shape[0] / tile_side,
+             "block_h ({}) must match the shard height in tiles ({})", config->block_h,
+             shape[0] / tile_side);
+    TT_FATAL(config->block_w == shape[1] / tile_side,
+             "block_w ({}) must match the shard width in tiles ({})", config->block_w,
+             shape[1] / tile_side);
+}
+
 }  // namespace
 
 Tensor softmax(const Tensor& input_tensor, int dim,
@@ -225,7 +246,8 @@ Tensor scale_mask_softmax(const Tensor& input_tensor, std::optional<float> scale
     return output;
 }
 
-Tensor softmax_in_place(const Tensor& input_tensor, int dim, const SoftmaxProgramConfig&,
+Tensor softmax_in_place(const Tensor& input_tensor, int dim,
+                        const SoftmaxProgramConfig& program_config,
                         std::optional<const DeviceComputeKernelConfig> compute_kernel_config,
                         bool) {
     const std::size_t rank = input_tensor.logical_shape().rank();
@@ -235,6 +257,7 @@ Tensor softmax_in_place(const Tensor& input_tensor, int dim, const SoftmaxProgra
     }
     TT_FATAL(position == 3 || input_tensor.logical_volume() == 0,
              "Invalid dimension: {}. Currently softmax inplace supports dim -1.", position);
+    check_softmax_program(input_tensor, program_config);
     scale_mask_softmax_into(input_tensor, input_tensor, std::nullopt, std::nullopt,
                             compute_kernel_config);
     return input_tensor;
@@ -242,9 +265,10 @@ Tensor softmax_in_place(const Tensor& input_tensor, int dim, const SoftmaxProgra
 
 Tensor scale_mask_softmax_in_place(
     const Tensor& input_tensor, std::optional<float> scale, const std::optional<const Tensor>& mask,
-    const SoftmaxProgramConfig&, bool,
+    const SoftmaxProgramConfig& program_config, bool,
     std::optional<const DeviceComputeKernelConfig> compute_kernel_config, bool) {
     TT_FATAL(!mask || mask->layout() == Layout::TILE, "Mask must have TILE layout");
+    check_softmax_program(input_tensor, program_config);
     scale_mask_softmax_into(input_tensor, input_tensor, scale, mask, compute_kernel_config);
     return input_tensor;
 }

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <regex>
 #include <utility>
 
 #include "ttnn/operations/creation/creation.hpp"
@@ -117,6 +118,97 @@ MemoryConfig memory_of(const std::string& storage, const Shape& shape, Layout la
     return storage == "l1" || storage == "L1" ? ttnn::L1_MEMORY_CONFIG : ttnn::DRAM_MEMORY_CONFIG;
 }
 
+namespace {
+
+using tt::tt_metal::CoreCoord;
+using tt::tt_metal::CoreRange;
+using tt::tt_metal::CoreRangeSet;
+using tt::tt_metal::ShardOrientation;
+using tt::tt_metal::TensorMemoryLayout;
+
+constexpr std::size_t kGridColumns = 8;
+const std::map<std::string, TensorMemoryLayout> kSchemes{
+    {"hs", TensorMemoryLayout::HEIGHT_SHARDED},
+    {"ws", TensorMemoryLayout::WIDTH_SHARDED},
+    {"bs", TensorMemoryLayout::BLOCK_SHARDED},
+};
+
+/// The first cores of the grid, row by row.
+CoreRangeSet first_cores(std::size_t count) {
+    std::vector<CoreRange> ranges;
+    if (const std::size_t rows = count / kGridColumns; rows > 0) {
+        ranges.emplace_back(CoreCoord(0, 0), CoreCoord(kGridColumns - 1, rows - 1));
+    }
+    if (const std::size_t rest = count % kGridColumns; rest > 0) {
+        ranges.emplace_back(CoreCoord(0, count / kGridColumns),
+                            CoreCoord(rest - 1, count / kGridColumns));
+    }
+    return CoreRangeSet(std::move(ranges));
+}
+
+std::string text_of(const std::ssub_match& match) { return match.str(); }
+
+}  // namespace
+
+MemoryConfig placement_of(const std::string& text) {
+    if (text == "dram") {
+        return ttnn::DRAM_MEMORY_CONFIG;
+    }
+    if (text == "l1") {
+        return ttnn::L1_MEMORY_CONFIG;
+    }
+    static const std::regex form(
+        R"((d?)(hs|ws|bs)(?:(?:n(\d+)|(\d+)x(\d+))(?:@(\d+)-(\d+))?\[(\d+)x(\d+)\](c?))?)");
+    std::smatch found;
+    if (!std::regex_match(text, found, form)) {
+        throw Unmapped{"no memory is called " + text};
+    }
+    const auto number = [&found](std::size_t group) -> std::uint32_t {
+        return found[group].matched ? static_cast<std::uint32_t>(std::stoul(found[group])) : 0;
+    };
+    const auto buffer_type =
+        found[1].length() > 0 ? tt::tt_metal::BufferType::DRAM : tt::tt_metal::BufferType::L1;
+    const TensorMemoryLayout scheme = kSchemes.at(text_of(found[2]));
+    if (!found[8].matched) {
+        return MemoryConfig(scheme, buffer_type);
+    }
+    const CoreCoord origin(number(6), number(7));
+    const CoreRangeSet cores =
+        found[3].matched
+            ? first_cores(number(3))
+            : CoreRangeSet(CoreRange(origin, {origin.x + number(4) - 1, origin.y + number(5) - 1}));
+    const auto orientation =
+        found[10].length() > 0 ? ShardOrientation::COL_MAJOR : ShardOrientation::ROW_MAJOR;
+    return MemoryConfig(scheme, buffer_type,
+                        tt::tt_metal::ShardSpec(cores, {number(8), number(9)}, orientation));
+}
+
+std::string placement_name(const MemoryConfig& memory_config) {
+    if (!memory_config.is_sharded()) {
+        return memory_config.is_dram() ? "dram" : "l1";
+    }
+    std::string text = memory_config.is_dram() ? "d" : "";
+    for (const auto& [name, scheme] : kSchemes) {
+        text += scheme == memory_config.memory_layout() ? name : "";
+    }
+    if (!memory_config.shard_spec()) {
+        return text;
+    }
+    const tt::tt_metal::ShardSpec& spec = *memory_config.shard_spec();
+    const CoreRange box = spec.grid.bounding_box();
+    if (box.size() == spec.grid.num_cores()) {
+        text += std::to_string(box.grid_size().x) + "x" + std::to_string(box.grid_size().y);
+        if (box.start_coord.x > 0 || box.start_coord.y > 0) {
+            text +=
+                "@" + std::to_string(box.start_coord.x) + "-" + std::to_string(box.start_coord.y);
+        }
+    } else {
+        text += "n" + std::to_string(spec.grid.num_cores());
+    }
+    text += "[" + std::to_string(spec.shape[0]) + "x" + std::to_string(spec.shape[1]) + "]";
+    return text + (spec.orientation == ShardOrientation::COL_MAJOR ? "c" : "");
+}
+
 std::vector<std::int64_t> numbers_of(const std::string& text) {
     std::vector<std::int64_t> numbers;
     std::size_t i = 0;
@@ -149,7 +241,9 @@ Tensor make_tensor(const Input& input, ttnn::MeshDevice* device) {
         return ttnn::zeros(shape, dtype_of(input.dtype), layout);
     }
     const DataType dtype = dtype_of(input.dtype);
-    const MemoryConfig memory_config = memory_of(input.storage, shape, layout);
+    const MemoryConfig memory_config = input.storage == "hs" || input.storage == "L1"
+                                           ? memory_of(input.storage, shape, layout)
+                                           : placement_of(input.storage);
     // Zeros are valid indices. Block floats in rows can be had without values only.
     if (layout == Layout::ROW_MAJOR && tt::tt_metal::is_block_float(dtype)) {
         return ttnn::empty(shape, dtype, layout, device, memory_config);
@@ -164,31 +258,66 @@ Results::Results(const std::vector<Tensor>& tensors) {
 }
 
 void Results::add(const Tensor& tensor) {
-    append({name_of(tensor.dtype()), tensor.layout() == Layout::TILE ? "T" : "R",
-            name_of(tensor.logical_shape()), memory_name(tensor)});
+    const Shape& shape = tensor.logical_shape();
+    const bool tiles = tensor.layout() == Layout::TILE;
+    Part part{{name_of(tensor.dtype()), tiles ? "T" : "R", name_of(shape), memory_name(tensor)},
+              name_of(shape),
+              memory_name(tensor)};
+    if (part.placement != "host" && part.placement != "dealloc") {
+        part.placement = placement_name(tensor.memory_config());
+    }
+    const Shape padded = tensor.padded_shape();
+    const tt::tt_metal::TensorSpec plain(
+        shape, tt::tt_metal::TensorLayout(tensor.dtype(), tt::tt_metal::PageConfig(tensor.layout()),
+                                          MemoryConfig{}));
+    if (padded != plain.padded_shape()) {
+        part.shape += "(p" + name_of(padded) + ")";
+    }
+    parts_.push_back(part);
 }
 
 void Results::add(const std::string& type, const std::string& text) {
-    append({type, "", text, ""});
+    parts_.push_back({{type, "", text, ""}, text, ""});
 }
 
-void Results::append(const Result& result) {
-    const std::string separator = first_ ? "" : ";";
-    first_ = false;
-    joined_.dtype += separator + result.dtype;
-    joined_.layout += separator + result.layout;
-    joined_.shape += separator + result.shape;
-    joined_.memory += separator + result.memory;
+Result Results::joined(bool tells_shards) const {
+    const auto column = [&](const auto& word_of) {
+        std::string text;
+        bool alike = tells_shards;
+        for (const Part& part : parts_) {
+            text += (&part == parts_.data() ? "" : ";") + word_of(part);
+            alike = alike && word_of(part) == word_of(parts_.front());
+        }
+        return alike && !parts_.empty() ? word_of(parts_.front()) : text;
+    };
+    std::string shapes;
+    for (const Part& part : parts_) {
+        shapes += (shapes.empty() ? "" : ";") + (tells_shards ? part.shape : part.result.shape);
+    }
+    return {column([](const Part& part) { return part.result.dtype; }),
+            column([](const Part& part) { return part.result.layout; }), shapes,
+            column([&](const Part& part) {
+                return tells_shards ? part.placement : part.result.memory;
+            })};
 }
 
 Tensor Call::input(std::size_t i) {
     if (row_.variant == kWideRows) {
         i = 0;
     }
+    // Where rows tell shards, a call whose columns have one value has as many such inputs as it
+    // takes.
+    if (row_.tells_shards && inputs() == 1 && i > 0) {
+        inputs_.resize(std::max(inputs_.size(), i + 1));
+        if (!inputs_[i]) {
+            inputs_[i] = make_tensor(row_.inputs[0], device_);
+        }
+        return *inputs_[i];
+    }
     if (i >= inputs()) {
         throw Unmapped{"the row names fewer inputs than the call takes"};
     }
-    inputs_.resize(inputs());
+    inputs_.resize(std::max(inputs_.size(), inputs()));
     if (!inputs_[i]) {
         inputs_[i] = make_tensor(row_.inputs[i], device_);
     }
@@ -271,11 +400,19 @@ std::optional<Layout> Call::layout(const std::string& key) {
 }
 
 std::optional<MemoryConfig> Call::memory_config() {
+    if (row_.tells_shards) {
+        const auto placement = value("mc");
+        return placement ? std::optional(placement_of(*placement)) : std::nullopt;
+    }
     const auto name = value("memory_config");
     if (!name) {
         return std::nullopt;
     }
     return memory_of(*name, input(0).logical_shape(), input(0).layout());
+}
+
+std::optional<Tensor> Call::given_output() {
+    return value("out") ? std::optional(input(inputs() - 1)) : std::nullopt;
 }
 
 std::string Call::unread() const {

@@ -41,6 +41,12 @@ Shape shape_of(const std::string& text);
 std::string name_of(const Shape& shape);
 /// Memory of a tensor by the table's name (dram, l1, hs); shards of 'hs' are on one or two cores.
 MemoryConfig memory_of(const std::string& storage, const Shape& shape, Layout layout);
+/// Memory in the words of a table that tells shards: "bs8x8[32x64]c", "dws12x1[256x64]",
+/// "hsn11[32x64]" (11 cores, row by row), "hs2x2@1-1[64x512]"; a bare "hs" says nothing about
+/// shards.
+MemoryConfig placement_of(const std::string& text);
+/// The same words for a memory configuration.
+std::string placement_name(const MemoryConfig& memory_config);
 /// "(1, 2)", "[1,2]", "1x2" or "1" as numbers.
 std::vector<std::int64_t> numbers_of(const std::string& text);
 
@@ -64,13 +70,18 @@ class Results {
     /// A result that is no tensor: its Python type and its text.
     void add(const std::string& type, const std::string& text);
     void add_none() { add("none", ""); }
-    const Result& joined() const { return joined_; }
+    /// The columns; with shards in full where `tells_shards`, and once where all results agree.
+    Result joined(bool tells_shards) const;
 
   private:
-    void append(const Result& result);
+    struct Part {
+        Result result;
+        /// Shape and memory in the words of a table that tells shards.
+        std::string shape;
+        std::string placement;
+    };
 
-    Result joined_;
-    bool first_ = true;
+    std::vector<Part> parts_;
 };
 
 /// Reads a row's variant piece by piece; what is left at the end was not understood.
@@ -99,8 +110,10 @@ class Call {
     std::optional<DataType> dtype(const std::string& key = "dtype");
     /// layout=...
     std::optional<Layout> layout(const std::string& key = "layout");
-    /// memory_config=...
+    /// memory_config=..., or mc=... where rows tell shards
     std::optional<MemoryConfig> memory_config();
+    /// out=...: the last input, which the result is written to.
+    std::optional<Tensor> given_output();
 
     ttnn::MeshDevice* on_device() const { return device_; }
     void use_device_without_l1_small() { device_ = device_without_l1_small(); }
@@ -136,5 +149,13 @@ void add_reduction(Operations& operations);
 void add_tensors(Operations& operations);
 void add_ternary(Operations& operations);
 void add_unary(Operations& operations);
+
+/// The same for the table of sharded tensors, whose variants have words of their own.
+void add_placed_creation(Operations& operations);
+void add_placed_elementwise(Operations& operations);
+void add_placed_matmul(Operations& operations);
+void add_placed_moves(Operations& operations);
+void add_placed_rows(Operations& operations);
+void add_placed_shapes(Operations& operations);
 
 }  // namespace rules

@@ -1,5 +1,6 @@
 #include "row.hpp"
 
+#include <algorithm>
 #include <fstream>
 #include <stdexcept>
 
@@ -8,6 +9,8 @@ namespace rules {
 namespace {
 
 constexpr std::size_t kColumns = 12;
+/// Those of sharded tensors also tell what a call took of L1.
+constexpr std::size_t kColumnsWithShards = 15;
 
 /// The value of the i-th input: a column with one value holds for all inputs.
 std::string value_of(const std::vector<std::string>& column, std::size_t i) {
@@ -23,13 +26,18 @@ Row parse_row(std::size_t line, const std::vector<std::string>& fields) {
     const auto dtypes = split(fields[3], ',');
     const auto layouts = split(fields[4], ',');
     const auto storages = split(fields[5], ',');
-    for (std::size_t i = 0; i < shapes.size(); ++i) {
-        row.inputs.push_back(
-            {shapes[i], value_of(dtypes, i), value_of(layouts, i), value_of(storages, i)});
+    row.tells_shards = fields.size() == kColumnsWithShards;
+    std::size_t inputs = shapes.size();
+    if (row.tells_shards && inputs > 0) {
+        inputs = std::max({inputs, dtypes.size(), layouts.size(), storages.size()});
+    }
+    for (std::size_t i = 0; i < inputs; ++i) {
+        row.inputs.push_back({row.tells_shards ? value_of(shapes, i) : shapes[i],
+                              value_of(dtypes, i), value_of(layouts, i), value_of(storages, i)});
     }
     row.status = fields[6];
     row.result = {fields[7], fields[8], fields[9], fields[10]};
-    row.message = fields[11];
+    row.message = fields.back();
     return row;
 }
 
@@ -61,7 +69,7 @@ std::vector<Row> read_rows(const std::filesystem::path& file) {
     std::getline(stream, text);
     for (std::size_t line = 2; std::getline(stream, text); ++line) {
         const auto fields = split(text, '\t');
-        if (fields.size() != kColumns) {
+        if (fields.size() != kColumns && fields.size() != kColumnsWithShards) {
             throw std::runtime_error(file.string() + ":" + std::to_string(line) + ": " +
                                      std::to_string(fields.size()) + " columns instead of " +
                                      std::to_string(kColumns));

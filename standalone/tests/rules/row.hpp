@@ -16,7 +16,8 @@ struct Input {
     std::string dtype;
     /// T (tile) or R (row-major)
     std::string layout;
-    /// host, dram, l1 (both interleaved) or hs (height-sharded in L1)
+    /// host, dram, l1 (both interleaved) or hs (height-sharded in L1); where rows tell shards,
+    /// "bs8x8[32x64]" and the like
     std::string storage;
 };
 
@@ -42,6 +43,8 @@ struct Row {
     std::string status;
     Result result;
     std::string message;
+    /// Whether the table tells shards in full: that of sharded tensors does.
+    bool tells_shards = false;
 
     bool accepted() const { return status == "ok"; }
 };

@@ -1,10 +1,10 @@
 // Replays measured calls of ttnn 0.70.1 against the CPU backend: both accept or refuse the same
 // calls, and what they return has the same data types, layouts, shapes and memory.
 //
-//     rules_replay <table> <differences> [<operation>...]
+//     rules_replay <table> <differences> [--selection] [<operation>...]
 //
 // Ends with status 1 if a row differs that <differences> does not list, or if a line there matches
-// no row that differs.
+// no row that differs, which is not asked of a selection of rows or operations.
 
 #include <unistd.h>
 
@@ -96,6 +96,15 @@ bool is_listed(Replay& replay, const Row& row) {
     return listed;
 }
 
+Operations placed_operations() {
+    Operations operations;
+    for (const auto& add : {add_placed_creation, add_placed_elementwise, add_placed_matmul,
+                            add_placed_moves, add_placed_rows, add_placed_shapes}) {
+        add(operations);
+    }
+    return operations;
+}
+
 Operations all_operations() {
     Operations operations;
     for (const auto& add :
@@ -135,7 +144,7 @@ Outcome replay_row(Replay& replay, const Row& row) {
     }
     const auto operation = replay.operations.find(row.op);
     if (operation == replay.operations.end()) {
-        return skip(replay, "the CPU backend has no " + row.op);
+        return skip(replay, "no call is made of " + row.op);
     }
     current_row = std::to_string(row.line) + ": " + describe(row);
     Call call(row);
@@ -146,8 +155,9 @@ Outcome replay_row(Replay& replay, const Row& row) {
         if (!call.unread().empty()) {
             return skip(replay, row.op + ": no C++ call for '" + call.unread() + "'");
         }
-        same = row.accepted() && results.joined() == row.result;
-        found = describe(results.joined());
+        const Result returned = results.joined(row.tells_shards);
+        same = row.accepted() && returned == row.result;
+        found = describe(returned);
     } catch (const Unmapped& unmapped) {
         return skip(replay, row.op + ": " + unmapped.reason);
     } catch (const std::exception& refusal) {
@@ -212,14 +222,16 @@ int run(int argc, char** argv) {
     Replay replay;
     const auto rows = read_rows(argv[1]);
     replay.differences = read_differences(argv[2]);
-    replay.operations = all_operations();
-    const std::set<std::string> wanted(argv + 3, argv + argc);
+    const bool tells_shards = !rows.empty() && rows.front().tells_shards;
+    replay.operations = tells_shards ? placed_operations() : all_operations();
+    std::set<std::string> wanted(argv + 3, argv + argc);
+    const bool is_selection = wanted.erase("--selection") > 0;
     for (const Row& row : rows) {
         if (wanted.empty() || wanted.contains(row.op)) {
             count(replay.counts[row.op], replay_row(replay, row));
         }
     }
-    return report(replay, wanted.empty()) ? 0 : 1;
+    return report(replay, wanted.empty() && !is_selection) ? 0 : 1;
 }
 
 }  // namespace

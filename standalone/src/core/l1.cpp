@@ -1,0 +1,121 @@
+#include "core/l1.hpp"
+
+#include <algorithm>
+
+#include "core/device.hpp"
+#include "core/tensor_data.hpp"
+#include "device/architecture.hpp"
+
+namespace ttcodegen::cpu {
+
+namespace {
+
+constexpr std::size_t kAlignment = 32;
+constexpr std::size_t kRowAlignment = 16;
+constexpr std::size_t kTileSide = 32;
+
+std::size_t round_up(std::size_t size, std::size_t unit) { return (size + unit - 1) / unit * unit; }
+
+}  // namespace
+
+std::optional<std::size_t> L1Banks::allocate(std::size_t bytes) {
+    const std::lock_guard lock(mutex_);
+    // From the highest part down: what is free above it.
+    std::size_t end = top_;
+    for (auto part = taken_.rbegin(); part != taken_.rend(); ++part) {
+        if (end - (part->first + part->second) >= bytes) {
+            break;
+        }
+        end = part->first;
+    }
+    if (end < base_ + bytes) {
+        return std::nullopt;
+    }
+    taken_[end - bytes] = bytes;
+    return end - bytes;
+}
+
+void L1Banks::free(std::size_t address) {
+    const std::lock_guard lock(mutex_);
+    taken_.erase(address);
+}
+
+std::optional<std::size_t> L1Banks::lowest() const {
+    const std::lock_guard lock(mutex_);
+    return taken_.empty() ? std::nullopt : std::optional(taken_.begin()->first);
+}
+
+std::size_t L1Banks::allocated() const {
+    const std::lock_guard lock(mutex_);
+    std::size_t sum = 0;
+    for (const auto& [address, bytes] : taken_) {
+        sum += bytes;
+    }
+    return sum;
+}
+
+std::size_t l1_bank_bytes(const TensorSpec& spec, std::size_t banks) {
+    const MemoryConfig& memory = spec.memory_config();
+    if (!memory.is_l1()) {
+        return 0;
+    }
+    std::size_t height = spec.physical_shape().height();
+    std::size_t width = spec.physical_shape().width();
+    const bool sharded = memory.shard_spec().has_value();
+    if (sharded) {
+        height = memory.shard_spec()->shape[0];
+        width = memory.shard_spec()->shape[1];
+    }
+    std::size_t pages = height;
+    std::size_t page = 0;
+    if (spec.layout() == Layout::TILE) {
+        pages = height / kTileSide * (width / kTileSide);
+        page = tt::tt_metal::Tile().get_tile_size(
+            tt::tt_metal::datatype_to_dataformat_converter(spec.data_type()));
+    } else {
+        const std::size_t element = is_block(spec.data_type()) ? 1 : stored_size(spec.data_type());
+        page = round_up(width * element, kRowAlignment);
+    }
+    return round_up((sharded ? pages : (pages + banks - 1) / banks) * page, kAlignment);
+}
+
+std::unique_ptr<L1Part> take_l1(const TensorSpec& spec, MeshDevice* device) {
+    const auto grid = device->compute_with_storage_grid_size();
+    const std::size_t cores = grid.x * grid.y;
+    const std::size_t bytes = l1_bank_bytes(spec, cores);
+    if (bytes == 0) {
+        return nullptr;
+    }
+    const std::shared_ptr<L1Banks>& banks = device->impl().l1;
+    const auto address = banks->allocate(bytes);
+    TT_FATAL(address.has_value(),
+             "Out of Memory: Not enough space to allocate {} B L1 buffer across {} banks, where "
+             "each bank needs to store {} B, but bank size is {} B (allocated: {} B, free: {} B)",
+             bytes * cores, cores, bytes, banks->capacity(), banks->allocated(),
+             banks->capacity() - banks->allocated());
+    return std::make_unique<L1Part>(banks, *address);
+}
+
+std::size_t l1_below_tensors(MeshDevice* device) {
+    const L1Banks& banks = *device->impl().l1;
+    return banks.lowest().value_or(device->l1_size_per_core()) - banks.base();
+}
+
+void require_circular_buffers(MeshDevice* device, std::size_t bytes) {
+    const L1Banks& banks = *device->impl().l1;
+    const std::size_t end = banks.base() + bytes;
+    if (end > device->l1_size_per_core()) {
+        TT_THROW(
+            "Statically allocated circular buffers grow to {} B which is beyond max L1 size of {} "
+            "B",
+            end, device->l1_size_per_core());
+    }
+    if (const auto lowest = banks.lowest(); lowest && end > *lowest) {
+        TT_THROW(
+            "Statically allocated circular buffers clash with L1 buffers. L1 buffer allocated at "
+            "{} and static circular buffer region ends at {}",
+            *lowest, end);
+    }
+}
+
+}  // namespace ttcodegen::cpu

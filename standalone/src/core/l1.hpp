@@ -1,0 +1,71 @@
+#pragma once
+
+// The L1 of the cores as tt-metal's allocator keeps it: one address space for all banks, tensors
+// from the top down, the circular buffers of a program from the bottom up (measured, tt-metal
+// 0.70.1; docs/library-rules.md).
+
+#include <cstddef>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <optional>
+
+#include "tt-metalium/mesh_device.hpp"
+#include "ttnn/types.hpp"
+
+namespace ttcodegen::cpu {
+
+/// What is taken of each bank, by address.
+class L1Banks {
+  public:
+    /// @param base Where programs' memory begins.
+    /// @param top Where that of tensors ends.
+    L1Banks(std::size_t base, std::size_t top) : base_(base), top_(top) {}
+
+    /// The address of a new part, the highest that is free; nothing if none is large enough.
+    std::optional<std::size_t> allocate(std::size_t bytes);
+    void free(std::size_t address);
+    /// The lowest address that a tensor has, if there is one.
+    std::optional<std::size_t> lowest() const;
+    std::size_t base() const { return base_; }
+    std::size_t capacity() const { return top_ - base_; }
+    std::size_t allocated() const;
+
+  private:
+    std::size_t base_;
+    std::size_t top_;
+    mutable std::mutex mutex_;
+    /// Bytes by address.
+    std::map<std::size_t, std::size_t> taken_;
+};
+
+/// The part of the banks that a tensor has as long as it is allocated.
+class L1Part {
+  public:
+    L1Part(std::shared_ptr<L1Banks> banks, std::size_t address)
+        : banks_(std::move(banks)), address_(address) {}
+    ~L1Part() { banks_->free(address_); }
+    L1Part(const L1Part&) = delete;
+    L1Part& operator=(const L1Part&) = delete;
+    L1Part(L1Part&&) = delete;
+    L1Part& operator=(L1Part&&) = delete;
+
+  private:
+    std::shared_ptr<L1Banks> banks_;
+    std::size_t address_;
+};
+
+/// Bytes of each L1 bank that a tensor takes; none if it lies in DRAM.
+std::size_t l1_bank_bytes(const tt::tt_metal::TensorSpec& spec, std::size_t banks);
+
+/// Takes L1 for a tensor; null if it lies in DRAM. Refuses what does not fit.
+std::unique_ptr<L1Part> take_l1(const tt::tt_metal::TensorSpec& spec,
+                                tt::tt_metal::distributed::MeshDevice* device);
+
+/// Bytes between where programs' memory begins and the lowest tensor.
+std::size_t l1_below_tensors(tt::tt_metal::distributed::MeshDevice* device);
+
+/// Refuses a program whose circular buffers do not fit below the tensors.
+void require_circular_buffers(tt::tt_metal::distributed::MeshDevice* device, std::size_t bytes);
+
+}  // namespace ttcodegen::cpu

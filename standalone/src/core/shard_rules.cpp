@@ -1,0 +1,74 @@
+#include "core/shard_rules.hpp"
+
+namespace ttcodegen::cpu {
+
+namespace {
+
+using tt::tt_metal::ShardOrientation;
+using tt::tt_metal::ShardSpec;
+
+constexpr std::uint32_t kTileSide = 32;
+
+std::size_t parts(std::size_t size, std::size_t part) { return (size + part - 1) / part; }
+
+void check_blocks(const ShardSpec& shards, std::size_t down, std::size_t across) {
+    const auto grid = shards.grid.bounding_box().grid_size();
+    const bool turned = shards.orientation == ShardOrientation::COL_MAJOR;
+    const std::size_t rows = turned ? grid.x : grid.y;
+    const std::size_t columns = turned ? grid.y : grid.x;
+    const char* const order = turned ? "column" : "row";
+    TT_FATAL(down <= rows,
+             "Number of shards along height {} must not exceed number of rows {} for {} major "
+             "orientation!",
+             down, rows, order);
+    TT_FATAL(across <= columns,
+             "Number of shards along width {} must not exceed number of columns {} for {} major "
+             "orientation!",
+             across, columns, order);
+}
+
+}  // namespace
+
+void check_shards(const TensorSpec& spec) {
+    const MemoryConfig& memory = spec.memory_config();
+    if (!memory.is_sharded() || memory.nd_shard_spec()) {
+        return;
+    }
+    TT_FATAL(memory.shard_spec().has_value(),
+             "MemoryConfig must have Shard Spec specified for sharded memory layout");
+    const ShardSpec& shards = *memory.shard_spec();
+    const auto [shard_height, shard_width] = shards.shape;
+    TT_FATAL(shard_height > 0 && shard_width > 0, "Shard shape ({}, {}) has no elements",
+             shard_height, shard_width);
+    TT_FATAL(spec.layout() != Layout::TILE ||
+                 (shard_height % kTileSide == 0 && shard_width % kTileSide == 0),
+             "Physical shard shape ({}, {}) must be tile {32, 32} sized!", shard_height,
+             shard_width);
+    const std::size_t height = spec.physical_shape().height();
+    const std::size_t width = spec.physical_shape().width();
+    const std::size_t down = parts(height, shard_height);
+    const std::size_t across = parts(width, shard_width);
+    const std::size_t cores = shards.num_cores();
+    switch (memory.memory_layout()) {
+        case TensorMemoryLayout::HEIGHT_SHARDED:
+            TT_FATAL(shard_width == width,
+                     "Shard width {} must match physical width {} for height sharded", shard_width,
+                     width);
+            TT_FATAL(down <= cores,
+                     "Number of shards along height {} must not exceed number of cores {}", down,
+                     cores);
+            return;
+        case TensorMemoryLayout::WIDTH_SHARDED:
+            TT_FATAL(shard_height == height,
+                     "Shard height {} must match physical height {} for width sharded",
+                     shard_height, height);
+            TT_FATAL(across <= cores,
+                     "Number of shards along width {} must not exceed number of cores {}", across,
+                     cores);
+            return;
+        default:
+            check_blocks(shards, down, across);
+    }
+}
+
+}  // namespace ttcodegen::cpu

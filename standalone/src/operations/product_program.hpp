@@ -1,0 +1,71 @@
+#pragma once
+
+// How tt-metal divides a product of matrices among the cores, by itself or as it is told: which
+// programs it refuses, where the result lies, and what its circular buffers take of each L1.
+
+#include <cstddef>
+#include <optional>
+
+#include "core/tensor_data.hpp"
+#include "ttnn/operations/matmul/device/config/matmul_program_config_types.hpp"
+
+namespace ttcodegen::cpu {
+
+using tt::tt_metal::CoreCoord;
+using ttnn::operations::matmul::MatmulProgramConfig;
+
+/// A call of ttnn::matmul or linear as far as it concerns the placement of its parts.
+struct ProductCall {
+    ProductCall(const Tensor& left, const Tensor& right) : a(left), b(right) {}
+
+    const Tensor& a;
+    const Tensor& b;
+    bool transpose_a = false;
+    bool transpose_b = false;
+    const Tensor* bias = nullptr;
+    MemoryConfig memory_config;
+    DataType dtype = DataType::BFLOAT16;
+    /// Whether sums have 32 bits in the registers, and whether these are used as a whole.
+    bool wide_sums = false;
+    bool full_sync = false;
+    /// The grid that the caller asks for, and the program.
+    std::optional<CoreCoord> grid;
+    const MatmulProgramConfig* config = nullptr;
+    bool has_activation = false;
+};
+
+/// The sizes of a product in tiles.
+struct ProductTiles {
+    explicit ProductTiles(const ProductCall& call);
+
+    std::size_t batch;
+    std::size_t height;
+    std::size_t inner;
+    std::size_t width;
+    std::size_t batch_b;
+
+    /// Rows of tiles, those of all batches one after the other.
+    std::size_t rows() const { return batch * height; }
+};
+
+/// Bytes of a 32x32 tile.
+std::size_t tile_bytes(DataType dtype);
+/// The part of a tensor that each core has, in tiles.
+CoreCoord shard_tiles(const Tensor& tensor);
+std::size_t div_up(std::size_t size, std::size_t part);
+
+/// The program that the call asks for, else that which tt-metal 0.70.1 chooses
+/// (matmul_program_config.cpp).
+MatmulProgramConfig program_of(const ProductCall& call);
+
+/// Refuses what tt-metal 0.70.1 refuses of a program (matmul_device_operation.cpp).
+void check_program(const ProductCall& call, const MatmulProgramConfig& config);
+
+/// Where the result of the program lies: a shard specification that is asked for is replaced by
+/// that of the program.
+MemoryConfig result_memory(const ProductCall& call, const MatmulProgramConfig& config);
+
+/// Bytes of the circular buffers of the program, in each L1.
+std::size_t circular_buffer_bytes(const ProductCall& call, const MatmulProgramConfig& config);
+
+}  // namespace ttcodegen::cpu

@@ -18,9 +18,11 @@ from ttcodegen.dialects.datatypes import DataType
 from ttcodegen.dialects.memory import Layout
 from ttcodegen.dialects.placement import TensorPlacement
 from ttcodegen.dialects.program_configs import (
+    SDPA,
     CoreGrid,
     MatmulMultiCast,
     MatmulMultiCast1D,
+    MatmulReuse,
     ProgramConfig,
 )
 from ttcodegen.dialects.shards import Orientation, Shards, filled_core_ranges
@@ -33,9 +35,31 @@ DATA_TYPES = {
 }  # fmt: skip
 KINDS = {"hs": "height_sharded", "ws": "width_sharded", "bs": "block_sharded"}
 _STORAGE = re.compile(r"(hs|ws|bs)(?:n(\d+)|(\d+)x(\d+))\[(\d+)x(\d+)\](c?)")
-OPERANDS = {"add": 2, "mul": 2, "where": 3, "matmul": 2, "relu": 1, "typecast": 1, "layer_norm": 1}
+OPERANDS = {
+    **dict.fromkeys(("add", "multiply", "pow", "matmul"), 2),
+    "where": 3,
+    "scaled_dot_product_attention": 3,
+}
 """How many tensors calls take whose table names one shape for all."""
-_CONFIG = re.compile(r"(MultiCast|1D)\(([^)]*)\)")
+NAMES = {
+    **dict.fromkeys(
+        ("to_memory_config other", "reshard", "interleaved_to_sharded"), "to_memory_config"
+    ),
+    **dict.fromkeys(("sharded_to_interleaved", "to_memory_config dram"), "to_memory_config"),
+    **dict.fromkeys(("to_layout other", "tilize", "untilize", "to_layout R"), "to_layout"),
+    **dict.fromkeys(("typecast bf16->f32", "typecast ->bf16", "typecast f32"), "typecast"),
+    **dict.fromkeys(("sum -1", "sum -2"), "sum"),
+    "max -1": "max",
+    "where TTT": "where",
+    "slice": "slice_static",
+    "mul scalar": "multiply",
+    "mul": "multiply",
+    "transformer.scaled_dot_product_attention": "scaled_dot_product_attention",
+    "experimental.nlp_create_qkv_heads_decode": "nlp_create_qkv_heads_decode",
+}
+"""Our names of the calls that the table has under others."""
+_CONFIG = re.compile(r"(MultiCast|1D|Reuse)\(([^)]*)\)")
+_CHUNKS = re.compile(r"SDPA\((?:grid=)?(\d+)x(\d+),q=(\d+),k=(\d+)\)")
 _FIELD = re.compile(r"(grid|k|sub|ob|pcM|pcN|in0)=(\w+)")
 
 
@@ -64,28 +88,44 @@ def rows(path: Path, ops: frozenset[str]) -> Iterator[Measured]:
         names = next(file).rstrip("\n").split("\t")
         for line in file:
             row = dict(zip(names, line.rstrip("\n").split("\t"), strict=False))
-            if row["op"] in ops and row["status"] == "ok" and row.get("cb_bytes"):
-                call = _call(row)
+            name = NAMES.get(row["op"], row["op"])
+            if name in ops and row["status"] == "ok" and row.get("cb_bytes"):
+                call = _call(name, row)
                 if call is not None:
                     yield Measured(
-                        row["op"], row["variant"], call, int(row["cb_bytes"]), int(row["peak_l1"])
+                        name, row["variant"], call, int(row["cb_bytes"]), int(row["peak_l1"])
                     )
 
 
-def _call(row: dict[str, str]) -> LibraryCall | None:
-    shapes = _each(row["in_shapes"], OPERANDS.get(row["op"], 1))
+def _operands(name: str, row: dict[str, str]) -> int:
+    several = re.search(r"n=(\d+)", row["variant"])
+    if name == "concat":
+        return int(several[1]) if several else 2
+    with_number = re.fullmatch(r"-?\d+(\.\d+)?", row["variant"]) or row["op"] == "mul scalar"
+    return 1 if with_number else OPERANDS.get(name, 1)
+
+
+def _call(name: str, row: dict[str, str]) -> LibraryCall | None:
+    shapes = _each(row["in_shapes"], _operands(name, row))
     described = [_each(row[name], len(shapes)) for name in ("in_dtype", "in_layout", "in_storage")]
     if any(len(told) != len(shapes) for told in described):
         return None  # An output tensor that is given is listed as well.
     operands = [placed(*told) for told in zip(shapes, *described, strict=True)]
-    result = placed(
-        row["out_shape"].split(" ")[0], row["out_dtype"], row["out_layout"], row["out_mem"]
-    )
-    if result is None or None in operands:
+    shapes_of_results = row["out_shape"].split(";")
+    told = [
+        _each(row[key].replace(";", ","), len(shapes_of_results))
+        for key in ("out_dtype", "out_layout", "out_mem")
+    ]
+    if any(len(column) != len(shapes_of_results) for column in told):
+        return None
+    results = [placed(*each) for each in zip(shapes_of_results, *told, strict=True)]
+    if None in results or None in operands:
+        return None
+    attributes = _attributes(name, row["variant"], len(shapes[0].split("x")))
+    if attributes is None:
         return None
     known = tuple(operand for operand in operands if operand is not None)
-    attributes = _attributes(row["variant"])
-    return None if attributes is None else LibraryCall(row["op"], known, (result,), attributes)
+    return LibraryCall(name, known, tuple(r for r in results if r is not None), attributes)
 
 
 def _each(text: str, count: int) -> list[str]:
@@ -93,11 +133,30 @@ def _each(text: str, count: int) -> list[str]:
     return words * count if len(words) == 1 else words
 
 
-def _attributes(variant: str) -> dict[str, Any] | None:
+def _attributes(name: str, variant: str, rank: int) -> dict[str, Any] | None:
     attributes: dict[str, Any] = {}
-    if (compute := re.search(r"ck=(\w+)(\+\S+)?", variant)) is not None:
-        wide = "fp32acc" in (compute[2] or "")
+    if name == "permute":
+        order = re.match(r"\(([0-9, ]+)\)", variant)
+        attributes["permutation"] = [int(d) for d in order[1].split(",")] if order else []
+    if name == "transpose":
+        axes = re.match(r"(-?\d),(-?\d)", variant)
+        order = list(range(rank))
+        a, b = (int(axes[1]) % rank, int(axes[2]) % rank) if axes else (rank - 2, rank - 1)
+        order[a], order[b] = order[b], order[a]
+        attributes["permutation"] = order
+    if (dimension := re.search(r"dim=(-?\d)", variant)) is not None:
+        attributes["dimension"] = int(dimension[1])
+    attributes["is_causal"] = variant.startswith(("causal,", "causal=True"))
+    if (chunks := _CHUNKS.search(variant)) is not None:
+        grid, q, k = CoreGrid(int(chunks[1]), int(chunks[2])), int(chunks[3]), int(chunks[4])
+        attributes["program_config"] = SDPA(grid, q, k)
+    if compute := re.search(r"(?:ck=|, )(HiFi\d|LoFi|fp32acc)(\+\S+)?", variant):
+        wide = "fp32acc" in compute[0]
         attributes["compute_config"] = ComputeConfig(fp32_dest_acc_en=wide)
+    if "core_grid=" in variant or "bias, Reuse(" in variant:
+        return None  # The choice for a grid that is asked for is not ours.
+    if re.search(r"MultiCast(1D)? k=\d", variant):
+        return None  # The row does not tell the blocks.
     if (found := _CONFIG.search(variant)) is not None:
         config = _config(found[1], found[2])
         if config is None:
@@ -116,9 +175,11 @@ def _config(kind: str, text: str) -> ProgramConfig | None:
     per_m, per_n = int(fields["pcM"]), int(fields["pcN"])
     high, wide = (int(size) for size in fields.get("ob", f"{per_m}x{per_n}").split("x"))
     cores, k = CoreGrid(int(grid[1]), int(grid[2])), int(fields["k"])
+    if kind == "Reuse":
+        return MatmulReuse(cores, k, sub_h, sub_w, per_m, per_n)
     if kind == "MultiCast":
         return MatmulMultiCast(cores, k, sub_h, sub_w, high, wide, per_m, per_n)
-    shares_left = "in0=False" not in text
+    shares_left = "in0=False" not in text and "in1" not in text.split(",")
     return MatmulMultiCast1D(
         cores, k, sub_h, sub_w, high, wide, per_m, per_n, mcast_in0=shares_left
     )

@@ -10,9 +10,17 @@ from ttcodegen.optimizer.cost import CostModel
 from ttcodegen.systems.description import default_system
 
 TOLERANCE = 0.05
-BUFFERS = {"matmul": 0.9, "relu": 0.9, "add": 0.9, "where": 0.9}
-"""The calls whose circular buffers the optimizer relies on, and for what part of the measured rows
-they are right; products only with a program configuration, which the optimizer always gives."""
+BUFFERS = {
+    "matmul": 0.9, "linear": 0.9, "relu": 0.9, "add": 0.9, "where": 0.9, "multiply": 0.65,
+    "typecast": 0.8, "to_memory_config": 0.89, "to_layout": 0.95, "reshape": 0.9, "sum": 0.9,
+    "slice_static": 0.75, "concat": 0.95, "pad": 0.8, "softmax": 0.85, "layer_norm": 0.9,
+    "scaled_dot_product_attention": 0.9, "nlp_create_qkv_heads_decode": 1.0, "max": 0.9,
+    "transpose": 0.35, "permute": 0.35,
+}  # fmt: skip
+"""The calls whose circular buffers are modelled, and for what part of the measured rows they are
+right. Of transposes those of rows are not modelled."""
+ALL_BUFFERS = 0.87
+"""The same for all of them together."""
 TENSORS = {"matmul": 0.95, "relu": 0.95, "add": 0.9, "layer_norm": 0.9, "softmax": 0.9}
 """The same for the tensors, in tiles: others have intermediate ones."""
 
@@ -27,24 +35,33 @@ def measured() -> list[Measured]:
     return [row for row in found if "resident" not in row.variant and "out=" not in row.variant]
 
 
-def share(model: CostModel, found: list[tuple[int, int]]) -> float:
+def share(found: list[tuple[int, int]]) -> float:
     """The part of pairs of estimate and measurement that agree."""
     right = sum(abs(guess - truth) <= TOLERANCE * truth for guess, truth in found)
     return right / len(found)
 
 
-@pytest.mark.parametrize("op", BUFFERS)
-def test_circular_buffers_are_those_of_the_release(op: str, measured: list[Measured]) -> None:
+def buffers(measured: list[Measured], op: str) -> list[tuple[int, int]]:
+    """Estimates and measurements."""
     model = CostModel(default_system("wormhole_b0").chip)
-    found = [
+    return [
         (model.cost(row.call).circular_buffers, row.circular_buffers)
         for row in measured
-        if row.op == op
-        and (op != "matmul" or row.call.program_config is not None)
-        and all(p.layout is Layout.TILE for p in row.call.operands)
+        if row.op == op and "same tensor" not in row.variant
     ]
-    assert len(found) > 100
-    assert share(model, found) >= BUFFERS[op]
+
+
+@pytest.mark.parametrize("op", BUFFERS)
+def test_circular_buffers_are_those_of_the_release(op: str, measured: list[Measured]) -> None:
+    found = buffers(measured, op)
+    assert len(found) > 30
+    assert share(found) >= BUFFERS[op]
+
+
+def test_circular_buffers_of_all_calls(measured: list[Measured]) -> None:
+    found = [pair for op in BUFFERS for pair in buffers(measured, op)]
+    print(f"{share(found):.1%} of {len(found)} calls within {TOLERANCE:.0%}")
+    assert share(found) >= ALL_BUFFERS
 
 
 @pytest.mark.parametrize("op", TENSORS)
@@ -56,4 +73,4 @@ def test_tensors_take_what_they_take_on_the_release(op: str, measured: list[Meas
         if row.op == op and all(p.layout is Layout.TILE for p in row.call.operands)
     ]
     assert len(found) > 50
-    assert share(model, found) >= TENSORS[op]
+    assert share(found) >= TENSORS[op]

@@ -12,11 +12,13 @@ from math import prod
 
 from ttcodegen.dialects.memory import Layout, Memory
 from ttcodegen.dialects.placement import TensorPlacement
-from ttcodegen.dialects.program_configs import CoreGrid, MatmulDRAMSharded
+from ttcodegen.dialects.program_configs import CoreGrid, MatmulDRAMSharded, MatmulReuse
 from ttcodegen.dialects.tile import TILE_FORMATS, TILE_SIDE
 from ttcodegen.layout.tiled_shape import tiles_along
 from ttcodegen.optimizer import footprint, products
+from ttcodegen.optimizer.automatic_products import automatic_config
 from ttcodegen.optimizer.calls import LibraryCall
+from ttcodegen.optimizer.circular_buffers import circular_buffers
 from ttcodegen.optimizer.footprint import tile_bytes, tiles
 from ttcodegen.systems.description import ChipDescription
 from ttcodegen.systems.performance import Performance, performance
@@ -84,7 +86,11 @@ class CostModel:
         if call.is_on_host or call.name in _FREE or is_view(call):
             return CallCost(tensors=self._tensors(call))
         rule = _RULES.get(call.name, _elementwise)
-        return self._finish(call, rule(self, call))
+        work = rule(self, call)
+        known = circular_buffers(call)
+        if known is not None:
+            work.circular_buffers = known
+        return self._finish(call, work)
 
     def bank_bytes(self, placement: TensorPlacement) -> int:
         """Bytes of each L1 that a tensor takes."""
@@ -180,6 +186,8 @@ def is_view(call: LibraryCall) -> bool:
         order = list(call.attributes.get("permutation", ()))
         return order == sorted(order)
     if call.name not in _VIEWS:
+        return False
+    if source.buffer_type != target.buffer_type or source.memory_layout != target.memory_layout:
         return False
     a, b = (1, 1, *source.shape), (1, 1, *target.shape)
     if a[-1] != b[-1]:
@@ -352,7 +360,7 @@ def _reduced(model: CostModel, call: LibraryCall) -> _Work:
 
 def _multiplied(model: CostModel, call: LibraryCall) -> _Work:
     product = products.Product(call)
-    config = call.program_config or products.automatic_config(call, model.grid)
+    config = call.program_config or automatic_config(call, model.grid)
     passes = products.fidelity_passes(call, model.chip.arch == "wormhole_b0")
     left, right, result = call.operands[0], call.operands[1], call.result
     cores = min(products.config_cores(config, product, model.grid), model.chip.cores)
@@ -390,14 +398,18 @@ def _multiplied(model: CostModel, call: LibraryCall) -> _Work:
         work.vector_cycles = out * TILE_SIDE * 8
     bias = call.operands[2] if len(call.operands) > 2 else None
     multicast = left.memory_layout != "height_sharded"
+    steps = blocks * (repeats if not isinstance(config, MatmulReuse) else product.batch)
+    adds_up = compute is None or compute.packer_l1_acc
+    gathered = adds_up and blocks > (1 if bias is not None else 2)
     work.circular_buffers = footprint.product_buffers(
-        footprint.Blocks(cores, height, width, k, k == product.inner, rows * columns),
+        footprint.Blocks(cores, height, width, k, steps == 1, rows * columns),
         left,
         right,
         result,
         products.wide_sums(call),
         bias,
         multicast,
+        gathered,
     )
     return work
 

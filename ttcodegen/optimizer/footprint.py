@@ -19,6 +19,7 @@ ALIGNMENT = 32
 ROW_ALIGNMENT = 16
 """Bytes that rows of row-major tensors are padded to."""
 F32_TILE = 4096
+BF16_TILE = 2048
 
 
 def tile_bytes(placement: TensorPlacement) -> int:
@@ -80,9 +81,11 @@ def product_buffers(
     wide_sums: bool,
     bias: TensorPlacement | None = None,
     multicast: bool = True,
+    gathered_sums: bool = False,
 ) -> int:
     """Bytes of the circular buffers of a product.
 
+    `gathered_sums`: whether those of several steps are added up in L1.
     A sharded result is computed in place. The blocks of the left factor stay where they are sharded
     and not multicast.
     """
@@ -96,6 +99,9 @@ def product_buffers(
         size += out * tile_bytes(result)
     if wide_sums and result.data_type.mlir != "f32":
         size += out * F32_TILE
+    elif gathered_sums and result.data_type.mlir.startswith("bfp"):
+        # Block floats cannot be added to in L1.
+        size += out * BF16_TILE
     if bias is not None:
         size += blocks.width * tile_bytes(bias)
     return size

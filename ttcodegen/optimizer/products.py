@@ -63,37 +63,6 @@ def subblock(height: int, width: int, most: int = 8, whole_rows: bool = False) -
     return 1, 1
 
 
-def automatic_config(call: LibraryCall, grid: CoreGrid) -> ProgramConfig | None:
-    """The configuration that tt-metal 0.70.1 chooses for tensors in interleaved memory; None for
-    the one that has no blocks at all."""
-    product = Product(call)
-    left = call.operands[0]
-    if product.batch_b > 1:
-        return None
-    inner = product.inner
-    two = 2 if inner % 2 == 0 else 1
-    high, wide = product.height, product.width
-    ratio = max(high, wide) / max(1, min(high, wide))
-    in_dram = all(p.buffer_type == "dram" for p in (left, call.operands[1], call.result))
-    if left.shards is not None or ratio > NARROW or (in_dram and min(high, wide) == 1):
-        rows = product.rows
-        across = left.memory_layout == "width_sharded" or (left.shards is None and wide > high)
-        if across:
-            per_core = -(-wide // grid.cores)
-            h, w = subblock(rows, per_core)
-            return MatmulMultiCast1D(grid, two, h, w, rows, per_core, rows, per_core)
-        per_core = -(-rows // grid.cores)
-        h, w = subblock(per_core, wide)
-        return MatmulMultiCast1D(grid, two, h, w, per_core, wide, per_core, wide, mcast_in0=False)
-    per_core_m = -(-high // grid.rows)
-    per_core_n = -(-wide // grid.columns)
-    k = inner // grid.columns if inner % grid.columns == 0 else 1
-    h, w = subblock(per_core_m, per_core_n)
-    return MatmulMultiCast(
-        grid, max(1, k), h, w, per_core_m, per_core_n, per_core_m, per_core_n, fuse_batch=False
-    )
-
-
 def config_cores(config: ProgramConfig | None, product: Product, grid: CoreGrid) -> int:
     """How many cores a product is computed on."""
     match config:

@@ -1,0 +1,394 @@
+"""What the programs of calls take of each L1 for circular buffers, in bytes.
+
+The sizes are those of the program factories of tt-metal 0.70, held against measured calls. Products
+have a module of their own for their blocks: see `footprint.product_buffers`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from math import prod
+
+from ttcodegen.dialects.memory import Layout
+from ttcodegen.dialects.placement import TensorPlacement
+from ttcodegen.dialects.program_configs import SDPA
+from ttcodegen.dialects.shards import Orientation
+from ttcodegen.dialects.tile import TILE_FORMATS, TILE_SIDE
+from ttcodegen.layout.tiled_shape import tiles_along
+from ttcodegen.optimizer.calls import LibraryCall
+from ttcodegen.optimizer.footprint import BF16_TILE, F32_TILE, ROW_ALIGNMENT, tile_bytes
+
+BF4_TILE = 576
+STREAM_TAIL = 128
+"""Bytes at the end of the buffer that pages are streamed through into shards."""
+ROW_LIMIT = 524_288
+"""Bytes that tilizing and untilizing take at most for each of their buffers."""
+L1_CORE = 1_499_136
+"""Bytes of the L1 of a core of Wormhole, of which the factories leave a part free."""
+
+
+def circular_buffers(call: LibraryCall) -> int | None:
+    """Bytes of the largest program of a call; None of those whose factories are not modelled."""
+    rule = _RULES.get(call.name)
+    if rule is None or not call.operands or not (call.results or call.name in _IN_PLACE):
+        return None
+    return rule(call)
+
+
+def _element_bytes(placement: TensorPlacement) -> int:
+    name = placement.data_type.mlir
+    # Rows of block floats are counted as floats.
+    return 4 if name.startswith("bfp") else TILE_FORMATS[name].bits // 8
+
+
+def _row(placement: TensorPlacement, alignment: int = 1) -> int:
+    """Bytes of a row, or of that of a shard."""
+    shards = placement.shards
+    width = placement.shape[-1] if shards is None else shards.shape[1]
+    size = width * _element_bytes(placement)
+    return -(-size // alignment) * alignment
+
+
+def _page(placement: TensorPlacement) -> int:
+    """Bytes of a page: a tile, or a row."""
+    return tile_bytes(placement) if placement.layout is Layout.TILE else _row(placement)
+
+
+def _shard_bytes(placement: TensorPlacement) -> int:
+    assert placement.shards is not None
+    height, width = placement.shards.shape
+    if placement.layout is Layout.TILE:
+        return tiles_along(height) * tiles_along(width) * tile_bytes(placement)
+    return height * _row(placement, ROW_ALIGNMENT)
+
+
+def _in_l1_shards(placement: TensorPlacement) -> bool:
+    return placement.shards is not None and placement.buffer_type == "l1"
+
+
+def _alike(a: TensorPlacement, b: TensorPlacement) -> bool:
+    """Whether both lie in the same shards of L1, where a program can use them as buffers."""
+    return _in_l1_shards(a) and a.shards == b.shards and a.memory_layout == b.memory_layout
+
+
+def moved(source: TensorPlacement, target: TensorPlacement) -> int:
+    """A tensor that is brought to another place."""
+    if source.shards is None and target.shards is not None:
+        page = _page(source) if source.layout is Layout.TILE else _row(target)
+        size = 4 * -(-page // 32) * 32 + STREAM_TAIL
+        # Shards in DRAM are gathered in L1 first; what is converted comes there as it was.
+        gathered = source.data_type != target.data_type or target.buffer_type == "dram"
+        as_it_was = target.with_(data_type=source.data_type)
+        return size + (_shard_bytes(as_it_was) if gathered else 0)
+    if _in_l1_shards(source) and target.shards is None:
+        same = source.data_type == target.data_type
+        return 0 if same else _shard_bytes(source.with_(data_type=target.data_type))
+    if source.shards is not None and target.shards is not None:
+        return _resharded(source, target)
+    if source.layout is Layout.TILE:
+        double = 2 * tile_bytes(source)
+        return double + (2 * tile_bytes(target) if source.data_type != target.data_type else 0)
+    return _row(source) + 2 * _row(target)
+
+
+def _resharded(source: TensorPlacement, target: TensorPlacement) -> int:
+    if source.buffer_type == target.buffer_type == "dram":
+        return _page(source)
+    if source.layout is Layout.TILE or _row(source) == _row(target):
+        return 0
+    if source.buffer_type == "dram" or _row(source) % ROW_ALIGNMENT or _row(target) % ROW_ALIGNMENT:
+        return _row(source) + 2 * _row(target)
+    size = 4 * -(-_row(target) // 32) * 32 + STREAM_TAIL
+    return size + (_shard_bytes(target) if target.buffer_type == "dram" else 0)
+
+
+def _moved(call: LibraryCall) -> int:
+    return moved(call.operands[0], call.result)
+
+
+def _tiles_across(placement: TensorPlacement) -> int:
+    return tiles_along(placement.shape[-1]) if placement.shape else 1
+
+
+def _changed_layout(call: LibraryCall) -> int:
+    """Rows of tiles on both sides, as far as there is room; shards stay where they are."""
+    source, target = call.operands[0], call.result
+    if source.layout is target.layout:
+        return 0
+    if _alike(source, target) and (
+        target.layout is Layout.ROW_MAJOR or source.memory_layout == "height_sharded"
+    ):
+        return 0
+    return sorted_rows(source, target)
+
+
+def sorted_rows(source: TensorPlacement, target: TensorPlacement) -> int:
+    """Tilizing or untilizing from one place to another."""
+    out_tiles = target.with_(layout=Layout.TILE)
+    in_tiles = source.with_(layout=Layout.TILE)
+    if target.layout is Layout.TILE:
+        across = _tiles_across(source)
+        return sum(min(across * tile_bytes(p), ROW_LIMIT) for p in (in_tiles, out_tiles))
+    if _in_l1_shards(source):
+        assert source.shards is not None
+        height, width = (tiles_along(size) for size in source.shards.shape)
+        return width * tile_bytes(out_tiles) * (2 if height > 1 else 1)
+    across = _tiles_across(source)
+    return sum(min(across * tile_bytes(p), ROW_LIMIT) for p in (in_tiles, out_tiles))
+
+
+def _typecast(call: LibraryCall) -> int:
+    source, target = call.operands[0], call.result
+    sizes = _page(source), _page(target)
+    if _alike(source, target) and sizes[0] == sizes[1]:
+        return 0
+    return 2 * sum(sizes)
+
+
+def _turned(call: LibraryCall) -> int | None:
+    """Transposing the last two dimensions, in tiles: none where shards by height are turned."""
+    source, target = call.operands[0], call.result
+    if source.layout is not Layout.TILE:
+        return None if call.name == "transpose" else _permuted_rows(call)
+    order = list(call.attributes.get("permutation", ()))
+    rank = len(source.shape)
+    if order and order[-2:] != [rank - 1, rank - 2]:
+        return 2 * tile_bytes(source)
+    if source.memory_layout == "height_sharded" and _in_l1_shards(source) and _in_l1_shards(target):
+        return 0
+    return 2 * tile_bytes(source) + 2 * tile_bytes(target)
+
+
+def _permuted_rows(call: LibraryCall) -> int | None:
+    """Rows are copied whole, unless the last dimension moves."""
+    source = call.operands[0]
+    order = list(call.attributes.get("permutation", ()))
+    if not order or order[-1] != len(source.shape) - 1:
+        return None
+    return 2 * _row(source.with_(shards=None))
+
+
+def _reshaped(call: LibraryCall) -> int | None:
+    """Tiles by way of a table of their parts, rows through buffers of both lengths."""
+    source, target = call.operands[0], call.result
+    if source.layout is Layout.TILE:
+        # What is turned to rows on the way is sharded.
+        return 2 * tile_bytes(source) + 2 * BF4_TILE
+    rows = [_row(p.with_(shards=None)) for p in (source, target)]
+    return 2 * (2 * rows[0] + STREAM_TAIL) + 2 * (rows[1] + ROW_ALIGNMENT)
+
+
+def _is_aligned(placement: TensorPlacement) -> bool:
+    return all(size % TILE_SIDE == 0 for size in placement.shape[-2:])
+
+
+def _sliced(call: LibraryCall) -> int:
+    """Pages that are copied; parts that begin or end inside of tiles by way of rows."""
+    source, result = call.operands[0], call.result
+    if source.shape == result.shape:
+        return 0
+    if source.layout is Layout.ROW_MAJOR:
+        rows = source.shards is not None and result.shards is not None
+        return 0 if rows else 2 * _row(result.with_(shards=None))
+    if _is_aligned(result):
+        return 2 * tile_bytes(source)
+    as_rows = source.with_(layout=Layout.ROW_MAJOR)
+    return max(
+        sorted_rows(source, as_rows), sorted_rows(result.with_(layout=Layout.ROW_MAJOR), result)
+    )
+
+
+def _joined(call: LibraryCall) -> int:
+    source, result = call.operands[0], call.result
+    if _in_l1_shards(result):
+        # Of more than two tensors the shards themselves are the buffers, and of rows.
+        if result.layout is Layout.ROW_MAJOR or len(call.operands) > 2:
+            return 0
+        return sum(_shard_bytes(operand) for operand in call.operands) + 2 * _shard_bytes(result)
+    if source.layout is Layout.TILE:
+        return 2 * tile_bytes(source)
+    return 2 * _row(result)
+
+
+def _padded(call: LibraryCall) -> int:
+    source, result = call.operands[0], call.result
+    if source.layout is Layout.TILE:
+        # Block floats are padded as 16 bits.
+        return 5 * max(tile_bytes(source), BF16_TILE)
+    row = -(-_row(result.with_(shards=None)) // ROW_ALIGNMENT) * ROW_ALIGNMENT
+    if _in_l1_shards(source) and source.shape[:-1] == result.shape[:-1]:
+        return row
+    rows = TILE_SIDE if row <= 1152 else TILE_SIDE // 2
+    return (rows + 1) * row
+
+
+def _reduced(call: LibraryCall) -> int | None:
+    source, result = call.operands[0], call.result
+    scaler = F32_TILE if source.data_type.mlir == "f32" else BF16_TILE
+    in_tiles = source.with_(layout=Layout.TILE)
+    size = 2 * tile_bytes(in_tiles) + scaler + 2 * tile_bytes(result)
+    axis = call.attributes.get("dimension")
+    if axis is not None and axis % len(source.shape) < len(source.shape) - 2:
+        size += 2 * tile_bytes(result)
+    if source.layout is Layout.TILE:
+        return size
+    return max(size, sorted_rows(source, in_tiles))
+
+
+def elementwise(call: LibraryCall) -> int | None:
+    """Two tiles of each tensor, and one of a number; none where all lie in the same shards."""
+    result, operands = call.result, call.operands
+    scalar = len(operands) == 1 and call.name in _BINARY
+    in_shards = any(p.shards is not None for p in operands)
+    alike = all(_alike(p, result) for p in operands) and len({p.shape for p in operands}) == 1
+    if result.layout is Layout.ROW_MAJOR and in_shards and len(operands) == 2:
+        in_tiles = result.with_(layout=Layout.TILE)
+        return 2 * _tiles_across(result) * tile_bytes(in_tiles)
+    one = tile_bytes(result)
+    if alike and (result.layout is Layout.TILE or _shard_bytes(result) % one == 0):
+        return one if scalar else 0
+    size = sum(2 * tile_bytes(p) for p in (*operands, result)) + (one if scalar else 0)
+    tall = max(((1, 1, *p.shape)[-2] for p in operands), default=1)
+    if any((1, 1, *p.shape)[-2] == 1 < tall for p in operands):
+        size += 2 * tile_bytes(operands[-1])
+    return size
+
+
+def _largest_divisor(size: int, most: int) -> int:
+    return next(part for part in range(most, 0, -1) if size % part == 0)
+
+
+def softmax(call: LibraryCall) -> int | None:
+    """softmax_program_factory_attention_optimized.cpp: rows that do not fit are taken in parts."""
+    source = call.operands[0]
+    rank = len(source.shape)
+    axis = call.attributes.get("dimension", -1) % rank
+    wide = source.data_type.mlir == "f32"
+    between = F32_TILE if wide else BF16_TILE
+    if rank > 1 and axis == rank - 2:
+        return _softmax_of_columns(call, between)
+    if axis != rank - 1:
+        return None
+    across = _tiles_across(source)
+    block = _largest_divisor(across, 4 if wide else 8)
+    rows = across
+    size = rows * (tile_bytes(source) + 2 * between) + 2 * block * tile_bytes(call.result)
+    if size + 5 * between > 0.9 * L1_CORE:
+        rows = 80 // block * block
+        size = rows * (tile_bytes(source) + 2 * between) + 2 * block * tile_bytes(call.result)
+        size += 3 * between
+    return size + (3 * between + BF16_TILE + between)
+
+
+def _softmax_of_columns(call: LibraryCall, between: int) -> int:
+    """softmax_program_factory_general_h_small.cpp; _h_large.cpp for columns that do not fit."""
+    source, result = call.operands[0], call.result
+    high = tiles_along(source.shape[-2])
+    each = tile_bytes(source) + tile_bytes(result) + 2 * between
+    if high * each + 6 * between <= ROW_LIMIT + 6 * BF16_TILE:
+        return high * each + 6 * between
+    return 2 * (tile_bytes(source) + tile_bytes(result)) + 9 * between
+
+
+def norm(call: LibraryCall) -> int | None:
+    """layernorm_op_multi_core.cpp: sums have 32 bits by default; vectors in tiles."""
+    source = call.operands[0]
+    if source.layout is not Layout.TILE:
+        return None
+    vectors = call.operands[1:]
+    config = call.compute_config
+    wide = config is None or config.fp32_dest_acc_en
+    between = F32_TILE if wide else BF16_TILE
+    if source.shards is not None:
+        return _sharded_norm(call, between)
+    block = 4 if wide else 8
+    across = -(-_tiles_across(source) // block) * block
+    is_rms = call.name == "rms_norm"
+
+    def size(row: int) -> int:
+        total = row * tile_bytes(source) + 2 * block * tile_bytes(call.result)
+        total += sum(row * tile_bytes(vector) for vector in vectors)
+        total += (2 * block * between if vectors else 0) + (6 + 8) * between
+        return total + row * between * (1 if is_rms else 2)
+
+    whole = size(across) + 4 * between
+    if whole < 0.95 * L1_CORE:
+        return size(across)
+    most = 56 if vectors or source.data_type.mlir == "f32" else 112
+    return size(most * BF16_TILE // between) + F32_TILE
+
+
+def _sharded_norm(call: LibraryCall, between: int) -> int:
+    """sharded_layernorm_factory_helpers.cpp, without stages."""
+    source = call.operands[0]
+    assert source.shards is not None
+    high, wide = (tiles_along(size) for size in source.shards.shape)
+    box = source.shards.bounding_box()
+    columns, rows = box.columns, box.rows
+    if source.memory_layout == "block_sharded":
+        turned = source.shards.orientation is Orientation.COL_MAJOR
+        blocks, workers = (rows, rows) if turned else (columns, columns)
+    else:
+        # On several rows of cores means are gathered in two stages.
+        blocks = columns + rows - 1 if rows > 1 else columns
+        workers = columns
+    vectors = sum(wide * max(tile_bytes(vector), BF16_TILE) for vector in call.operands[1:])
+    if any(vector.shape == source.shape for vector in call.operands[1:]):
+        vectors = 0
+    partial, external = high * between, blocks * between
+    each = -(-high // workers) * between
+    return (
+        vectors + 2 * high * wide * between + 5 * partial + 2 * external
+        + 2 * BF16_TILE + 2 * each
+    )  # fmt: skip
+
+
+def attention(call: LibraryCall) -> int:
+    """sdpa_program_factory.cpp: chunks of queries and keys, of 32 rows by default."""
+    config = call.program_config
+    q = k = 1
+    cores = 64
+    if isinstance(config, SDPA):
+        q, k = (max(size // TILE_SIDE, 1) for size in (config.q_chunk_size, config.k_chunk_size))
+        cores = config.compute_with_storage_grid_size.cores
+    query, key, value = call.operands[:3]
+    depth, scores = _tiles_across(query), q * k
+    chunks = prod(query.shape[:-2]) * -(-tiles_along(query.shape[-2]) // q)
+    size = q * depth * tile_bytes(query) * (2 if chunks > cores else 1)
+    size += 2 * k * depth * (tile_bytes(key) + tile_bytes(value))
+    size += scores * BF16_TILE + 2 * q * depth * BF16_TILE + 5 * q * BF16_TILE
+    size += q * depth * tile_bytes(call.result) + 2 * BF16_TILE
+    if len(call.operands) > 3:
+        return size + 2 * scores * tile_bytes(call.operands[3])
+    if call.attributes.get("is_causal", True):
+        return size + 2 * BF16_TILE
+    is_whole = tiles_along(key.shape[-2]) % k == 0
+    return size + (0 if is_whole else 2 * scores * BF4_TILE)
+
+
+def _none(call: LibraryCall) -> int:
+    return 0
+
+
+_IN_PLACE = frozenset({"paged_update_cache", "update_cache", "fill_cache"})
+
+_BINARY = frozenset({"add", "subtract", "multiply", "divide", "pow", "maximum", "minimum"})
+
+_Rule = Callable[[LibraryCall], int | None]
+_RULES: dict[str, _Rule] = {
+    **dict.fromkeys(("to_memory_config", "to_device"), _moved),
+    "to_layout": _changed_layout,
+    "typecast": _typecast,
+    **dict.fromkeys(("permute", "transpose"), _turned),
+    "slice_static": _sliced,
+    "concat": _joined,
+    "pad": _padded,
+    "reshape": _reshaped,
+    **dict.fromkeys(("relu", "where"), elementwise),
+    **dict.fromkeys(("sum", "mean", "max", "min"), _reduced),
+    "softmax": softmax,
+    **dict.fromkeys(("layer_norm", "rms_norm"), norm),
+    "scaled_dot_product_attention": attention,
+    "nlp_create_qkv_heads_decode": _none,
+    **dict.fromkeys(_BINARY, elementwise),
+}

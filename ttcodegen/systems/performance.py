@@ -24,8 +24,8 @@ class Performance:
     noc_bytes: int
     """Bytes that a core takes from or puts on one NoC per cycle (a flit; 256 and 512 bits)."""
     l1_bank: int
-    """Bytes of each L1 that tensors and circular buffers share (measured: rules of 0.70.1; for
-    blackhole its larger L1 less the same reserve)."""
+    """Bytes of each L1 that tensors and circular buffers share: its size less what firmware and
+    kernels take (dev_mem_map.h of 0.70.1; for wormhole_b0 measured as well)."""
     dram_interleaved: float = 190 / 288
     """What part of the bandwidth interleaved tensors are read with (LLMs/llms.md: 190 GB/s)."""
     dram_sharded: float = 240 / 288
@@ -55,8 +55,8 @@ class Performance:
 
 
 _CHIPS = {
-    "wormhole_b0": Performance(1.0e9, 288e9, 32, 1_395_424),
-    "blackhole": Performance(1.35e9, 512e9, 64, 1_468_128 - 8704),
+    "wormhole_b0": Performance(1.0e9, 288e9, 32, 1_499_136 - 103_712),
+    "blackhole": Performance(1.35e9, 512e9, 64, 1_572_864 - 109_952),
 }
 
 

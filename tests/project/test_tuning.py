@@ -83,6 +83,15 @@ def test_names_of_constants_are_not_taken_by_those_of_calls() -> None:
     assert tuning.count(" product_program =") == 1
 
 
+def test_references_are_defined_once() -> None:
+    """Two files of a project include tuning.hpp."""
+    source = Source.read(str(EXAMPLES / "cnn" / "cnn.mlir"))
+    tuning = compile_module(source, CompileOptions("cnn")).files["src/tuning.hpp"]
+    references = re.findall(r"^.*&\s*\w+ = .*;$", tuning, re.MULTILINE)
+    assert references
+    assert all(line.startswith("inline ") for line in references)
+
+
 def test_weights_with_other_uses_keep_their_type() -> None:
     text = LAYERS.replace("(%2, %v)", "(%2, %e)").replace(
         "  %3 =",

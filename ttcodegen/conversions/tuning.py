@@ -42,7 +42,7 @@ HEADER = "tuning.hpp"
 _NAMESPACE = "tuning"
 """Where the constants stand, so that no value of the program can have the name of one."""
 _COMPUTE_TYPE = "ttnn::DeviceComputeKernelConfig"
-_MEMORY_TYPE = "ttnn::MemoryConfig&"
+_MEMORY_TYPE = "const ttnn::MemoryConfig&"
 _MEMORY_COMMENTS = {
     "weights": "Where weights and constants lie: {} or {}.",
     "activations": "Where what is passed from call to call lies: {} or {}.",
@@ -304,7 +304,9 @@ class Tuning:
                 file.blank()
             is_first = False
             file.comment(_MEMORY_COMMENTS[kind].format(*_BUFFERS))
-            file.global_constant(name, _MEMORY_TYPE, f"ttnn::{buffer}_MEMORY_CONFIG")
+            # A reference is no constant by itself: without inline each file that includes this
+            # one would define it.
+            file.verbatim(f"inline {_MEMORY_TYPE} {name} = ttnn::{buffer}_MEMORY_CONFIG;")
         if self._weights.data_type is not None:
             if not is_first:
                 file.blank()

@@ -110,7 +110,8 @@ void test_rotary() {
         }
         const Tensor result = ttnn::experimental::rotary_embedding(input, cosines, sines, token);
         expect_shape(result, Shape({1, 3, 32, 64}));
-        expect_close(values_of(result), expected, 1e-6);
+        // Sums have 16 bits by default, whatever the operands have.
+        expect_close(values_of(result), expected, 0.01);
     }
     expect_refused([&] { ttnn::experimental::rotary_embedding(input, cosines, sines, 40); },
                    "40 positions");

@@ -200,7 +200,8 @@ void test_group_norm() {
     const Tensor result =
         ttnn::group_norm(input, 4, 1e-5F, std::nullopt, weight, std::nullopt, std::nullopt,
                          std::nullopt, std::nullopt, std::nullopt, false);
-    expect_close(values_of(result), expected, 0.005);
+    // Each step goes through bfloat16.
+    expect_close(values_of(result), expected, 0.02);
     expect_refused([&] { ttnn::group_norm(input, 4, 1e-5F); }, "In-place operation not supported");
     expect_refused(
         [&] {

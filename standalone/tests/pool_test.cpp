@@ -115,9 +115,28 @@ void test_average() {
             expect_close(values_of(ttnn::avg_pool2d(input, kBatch, c.height, c.width, kChannels,
                                                     c.kernel, c.stride, Pair{c.padding, c.padding},
                                                     c.ceil_mode, count_padding)),
-                         expected, 0.005);
+                         expected, 0.01);
         }
     }
+}
+
+void test_shares() {
+    const auto mean_of_ones = [](std::uint32_t kernel,
+                                 const std::optional<ttnn::DeviceComputeKernelConfig>& config) {
+        const Tensor ones = make_tensor(Shape({1, kernel, kernel, 32}),
+                                        std::vector<float>(std::size_t{kernel} * kernel * 32, 1.0F),
+                                        DataType::BFLOAT16, Layout::ROW_MAJOR);
+        return values_of(ttnn::avg_pool2d(ones, 1, kernel, kernel, 32, {kernel, kernel}, {1, 1},
+                                          Pair{0, 0}, false, true, std::nullopt, std::nullopt,
+                                          std::nullopt, std::nullopt, config))[0];
+    };
+    expect(mean_of_ones(3, std::nullopt) == 0.99609375F, "a ninth is cut to bfloat16");
+    expect(mean_of_ones(4, std::nullopt) == 1.0F, "a sixteenth is exact");
+    const float wide = mean_of_ones(17, std::nullopt);
+    const ttnn::DeviceComputeKernelConfig narrow{.math_fidelity = tt::tt_metal::MathFidelity::HiFi4,
+                                                 .fp32_dest_acc_en = false};
+    expect(wide == 0.99609375F, "large windows have sums of 32 bits");
+    expect(mean_of_ones(17, narrow) != wide, "sums of 16 bits lose some");
 }
 
 void test_dilation() {
@@ -166,6 +185,7 @@ void test_refusals() {
 int main() {
     test_max();
     test_average();
+    test_shares();
     test_dilation();
     test_global_and_adaptive();
     test_refusals();

@@ -32,6 +32,13 @@ def configured(fidelity: str, wide_sums: bool) -> str:
     )
 
 
+ATTENTION = (
+    '%q = "ttnn.reshape"(%x) <{shape = [1 : i32, 1 : i32, 32 : i32, 32 : i32]}> '
+    ": (tensor<32x32xbf16>) -> tensor<1x1x32x32xbf16>\n"
+    '%0 = "ttnn.scaled_dot_product_attention"(%q, %q, %q) <{is_causal = false, '
+    "operandSegmentSizes = array<i32: 1, 1, 1, 0, 0>}> : (tensor<1x1x32x32xbf16>, "
+    "tensor<1x1x32x32xbf16>, tensor<1x1x32x32xbf16>) -> tensor<1x1x32x32xbf16>"
+)
 NARROWED = (
     '%n = "ttir.typecast"(%x) : (tensor<32x32xf32>) -> tensor<32x32xbf16>\n'
     '%0 = "ttir.typecast"(%n) : (tensor<32x32xbf16>) -> tensor<32x32xf32>'
@@ -51,6 +58,7 @@ NARROWED = (
         (configured("hifi3", True), "f32", MATRIX_ENGINE),
         (NARROWED, "f32", SIXTEEN_BITS),
         (EXP.replace("exp", "abs").replace("f32", "i32"), "i32", EQUAL),
+        (ATTENTION, "bf16", FEW_BITS),
     ],
 )
 def test_tolerances_follow_from_what_an_output_is_computed_of(

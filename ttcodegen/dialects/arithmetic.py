@@ -39,11 +39,12 @@ class Arithmetic:
     """Whether a sum is rounded to bfloat16 whenever a tile was added to it."""
     approximate: bool
     """Whether exponentials and reciprocals are approximations."""
+    drops_low_product: bool
+    """Whether what the first pass leaves of either operand is not multiplied with each other."""
 
     @staticmethod
     def of(config: ComputeConfig) -> Arithmetic:
-        """The arithmetic of a configuration. What HiFi4 adds to HiFi3, the product of what the
-        first passes leave of either side, is less than 2^-11 of a product and not told apart."""
+        """The arithmetic of a configuration."""
         source = _TF32_BITS if config.fp32_dest_acc_en else _BFLOAT16_BITS
         cuts_a = config.math_fidelity is MathFidelity.LOFI
         cuts_b = cuts_a or config.math_fidelity is MathFidelity.HIFI2
@@ -53,8 +54,12 @@ class Arithmetic:
             second_bits=_FIRST_PASS_OF_A if cuts_a else min(source, _BOTH_PASSES_OF_A),
             narrow_sums=not config.fp32_dest_acc_en,
             approximate=config.math_approx_mode,
+            drops_low_product=config.math_fidelity is MathFidelity.HIFI3,
         )
 
+
+FIRST_PASS_BITS = (_FIRST_PASS_OF_A, _FIRST_PASS_OF_B)
+"""Bits of source A and source B that the first pass multiplies."""
 
 FACTORS = 2
 """The first operands of an op are those whose types decide on its default configuration."""
@@ -109,6 +114,13 @@ COMPUTE_DEFAULTS = {
     "softmax": ComputeDefault("HiFi4", "HiFi4", "EXACT", True, "OPERANDS"),
     "layer_norm": ComputeDefault("HiFi4", "HiFi4", "HiFi4", False, "ALWAYS"),
     "rms_norm": ComputeDefault("HiFi4", "HiFi4", "HiFi4", True, "NEVER"),
+    "batch_norm": ComputeDefault("EXACT", "EXACT", "EXACT", False, "ALWAYS"),
+    "group_norm": ComputeDefault("HiFi4", "HiFi4", "HiFi4", True, "NEVER"),
+    "pool": ComputeDefault("HiFi4", "HiFi4", "HiFi4", False, "NEVER"),
+    "large_pool": ComputeDefault("HiFi4", "HiFi4", "HiFi4", False, "ALWAYS"),
+    "upsample": ComputeDefault("HiFi4", "HiFi4", "HiFi4", True, "NEVER"),
+    "rotary": ComputeDefault("HiFi4", "HiFi4", "HiFi4", True, "NEVER"),
+    "cache": ComputeDefault("LoFi", "LoFi", "LoFi", True, "NEVER"),
 }
 """By families of ops. Source: the calls of init_device_compute_kernel_config in
 ttnn/cpp/ttnn/operations of tt-metal 0.70.1."""
@@ -116,7 +128,6 @@ ttnn/cpp/ttnn/operations of tt-metal 0.70.1."""
 
 def default_config(
     row: str,
-    has_program: bool,
     operands: Sequence[DataType],
     result: DataType,
     architecture: str,
@@ -125,11 +136,8 @@ def default_config(
 
     Args:
         row: of `COMPUTE_DEFAULTS`.
-        has_program: whether the call chooses a program for a product, which lowers its fidelity.
         operands: the data types of all operands; the first ones decide.
         result: the data type of the first result.
         architecture: such as `wormhole_b0`.
     """
-    if has_program and row == "matmul":
-        row = "matmul_with_program"
     return COMPUTE_DEFAULTS[row].config(operands[:FACTORS], result, architecture)

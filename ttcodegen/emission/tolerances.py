@@ -18,7 +18,7 @@ from ttcodegen.numerics.tolerances import (
     loosest,
     tolerance_of_type,
 )
-from ttcodegen.ops.cpp_calls import COMPUTE_CONFIG_ATTRIBUTE, MATMUL_CONFIG_ATTRIBUTE
+from ttcodegen.ops.cpp_calls import COMPUTE_CONFIG_ATTRIBUTE
 from ttcodegen.ops.definition import TTNNDefinition
 from ttcodegen.ops.ttnn import TTNNOp
 
@@ -53,19 +53,20 @@ def _engine_tolerance(op: TTNNOp) -> Tolerance:
         return VECTOR_ENGINE
     name = COMPUTE_CONFIG_ATTRIBUTE.name
     config = op.parameter(name) if COMPUTE_CONFIG_ATTRIBUTE in definition.attributes else None
-    if definition.compute is None:
+    row = definition.compute_row(op.parameter)
+    if row is None:
         return MATRIX_ENGINE if COMPUTE_CONFIG_ATTRIBUTE in definition.attributes else VECTOR_ENGINE
     if config is None:
-        program = MATMUL_CONFIG_ATTRIBUTE
         config = default_config(
-            definition.compute,
-            program in definition.attributes and op.parameter(program.name) is not None,
+            row,
             [declared_data_type(operand) for operand in op.operands],
             declared_data_type(op.results[0]),
             _ARCHITECTURE,
         )
     arithmetic = Arithmetic.of(config)
-    if arithmetic.second_bits < 7 or (definition.compute == "softmax" and arithmetic.approximate):
+    # The exponentials of attention are approximations whatever is configured.
+    approximates = row == "attention" or (row == "softmax" and arithmetic.approximate)
+    if arithmetic.second_bits < 7 or approximates:
         return FEW_BITS
     if arithmetic.first_bits < 7 or arithmetic.narrow_sums:
         return SIXTEEN_BITS

@@ -25,7 +25,7 @@ from ttcodegen.numerics.oversize import oversize_reason
 from ttcodegen.numerics.repeatability import output_tolerances
 from ttcodegen.numerics.rounding import in_storage_dtype, rounded_for_device
 from ttcodegen.numerics.tolerances import Tolerance
-from ttcodegen.ops.cpp_calls import COMPUTE_CONFIG_ATTRIBUTE, MATMUL_CONFIG_ATTRIBUTE
+from ttcodegen.ops.cpp_calls import COMPUTE_CONFIG_ATTRIBUTE
 from ttcodegen.ops.definition import REQUIRED, TTNN, Definition, TTNNDefinition
 
 assert ml_dtypes is not None
@@ -255,16 +255,18 @@ def _step(
 def _arithmetic(step: Step, tensors: Sequence[DeviceTensor], arch: str) -> Arithmetic | None:
     """How the engines of an architecture compute an op, None if the matrix engine does not."""
     definition = step.definition
-    if not isinstance(definition, TTNNDefinition) or definition.compute is None:
-        return None
     attributes = step.attributes or {}
+    if not isinstance(definition, TTNNDefinition):
+        return None
+    row = definition.compute_row(attributes.__getitem__)
+    if row is None:
+        return None
     config: ComputeConfig | None = attributes.get(COMPUTE_CONFIG_ATTRIBUTE.name)
     if config is None:
         config = default_config(
-            definition.compute,
-            attributes.get(MATMUL_CONFIG_ATTRIBUTE.name) is not None,
+            row,
             [tensors[tensor].placement.data_type for tensor in step.operands],
-            tensors[step.results[0]].placement.data_type,
+            tensors[(*step.results, *step.operands)[0]].placement.data_type,
             arch,
         )
     return Arithmetic.of(config)

@@ -52,7 +52,7 @@ def output_tolerances(functions: Mapping[str, Function], name: str) -> list[Tole
                 found.update(zip(step.results, results, strict=True))
                 continue
             tolerance = _of_step(step, operands)
-            for tensor in step.results:
+            for tensor in (*step.results, *_overwritten(step)):
                 found[tensor] = _rounded(tolerance, _data_type(function, tensor))
         return tuple([found.get(tensor, EQUAL) for tensor in function.results])
 
@@ -63,6 +63,13 @@ def output_tolerances(functions: Mapping[str, Function], name: str) -> list[Tole
         loosest(found, tolerance_of_type(type_)) if type_.is_float else EQUAL
         for found, type_ in zip(of_calls(name, inputs), types, strict=True)
     ]
+
+
+def _overwritten(step: Step) -> tuple[int, ...]:
+    """The tensors that an op overwrites."""
+    if step.definition is None or step.definition.in_place is None:
+        return ()
+    return step.groups()[step.definition.in_place]
 
 
 def _data_type(function: Function, tensor: int) -> DataType:

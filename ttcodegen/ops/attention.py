@@ -43,7 +43,14 @@ from ttcodegen.ops.definition import (
     optional,
     register,
 )
-from ttcodegen.ops.engine import matrix_product
+from ttcodegen.ops.engine import (
+    element_product,
+    fast_exponential,
+    in_destination,
+    iterated_reciprocal,
+    matrix_product,
+    rounded_sums,
+)
 from ttcodegen.ops.op_builder import OpBuilder
 from ttcodegen.ops.shape_checks import expect_shape
 from ttcodegen.ops.work import attention_flops
@@ -91,11 +98,13 @@ def attend(
         added: broadcasts to (batch, heads, queries, keys); minus infinity hides a key.
         sink: broadcasts to (batch, heads, queries, 1); one more score in the sum that the
             exponentials are divided by, to which no value belongs.
-        arithmetic: that of the matrix engine, for the two products.
+        arithmetic: that of the matrix engine; None for exact ones.
     """
+    if arithmetic is not None:
+        return _attend_in_engine(query, key, value, scale, added, sink, arithmetic)
     batch, heads, queries, size = query.shape
     grouped = query.reshape(batch, key.shape[1], -1, size)
-    scores = matrix_product(grouped, np.swapaxes(key, -1, -2), arithmetic)
+    scores = np.matmul(grouped, np.swapaxes(key, -1, -2))
     scores = scores.reshape(batch, heads, queries, -1) * scale
     if added is not None:
         scores = scores + added
@@ -107,7 +116,57 @@ def attend(
     if sink is not None:
         total = total + np.exp(sink - top)
     weights = (exponentials / total).reshape(batch, key.shape[1], -1, key.shape[2])
-    return matrix_product(weights, value, arithmetic).reshape(batch, heads, queries, -1)
+    return np.matmul(weights, value).reshape(batch, heads, queries, -1)
+
+
+def _attend_in_engine(
+    query: Array,
+    key: Array,
+    value: Array,
+    scale: float,
+    added: Array | None,
+    sink: Array | None,
+    arithmetic: Arithmetic,
+) -> Array:
+    """As the kernels attend, with all keys in one chunk: the scale is left to the exponent, the sum
+    of the exponentials divides at the end, and what goes from step to step is bfloat16."""
+    batch, heads, queries, size = query.shape
+    grouped = query.reshape(batch, key.shape[1], -1, size)
+    scores = matrix_product(grouped, np.swapaxes(key, -1, -2), arithmetic)
+    scores = rounded_sums(scores.reshape(batch, heads, queries, -1))
+    if added is not None:
+        unscaled = rounded_sums(np.asarray(added, np.float32) / np.float32(scale))
+        scores = rounded_sums(scores + unscaled)
+    top = scores.max(axis=-1, keepdims=True)
+    if sink is not None:
+        sink = np.asarray(sink, np.float32) / np.float32(scale)
+        top = np.maximum(top, sink)
+    weights = _power(scores, top, scale, arithmetic)
+    total = _sum_of_lanes(weights)
+    if sink is not None:
+        total = rounded_sums(total + _power(sink, top, scale, arithmetic))
+    factor = in_destination(iterated_reciprocal(total, arithmetic), arithmetic)
+    weights = weights.reshape(batch, key.shape[1], -1, key.shape[2])
+    found = rounded_sums(matrix_product(weights, value, arithmetic))
+    return element_product(found.reshape(batch, heads, queries, -1), factor, arithmetic)
+
+
+def _power(scores: Array, top: Array, scale: float, arithmetic: Arithmetic) -> Array:
+    """The exponentials of scores below the maximum, approximations whatever is configured; what the
+    approximation makes of large negative numbers is turned into zero by the packer."""
+    difference = in_destination(scores - top, arithmetic) * np.float32(scale)
+    return np.where(difference < -88, np.float32(0), rounded_sums(fast_exponential(difference)))
+
+
+def _sum_of_lanes(weights: Array) -> Array:
+    """The sums along the last dimension: the columns of a tile are summed up over the tiles, then
+    with each other."""
+    *outer, keys = weights.shape
+    lanes = np.zeros((*outer, TILE), np.float32)
+    for begin in range(0, keys, TILE):
+        part = weights[..., begin : begin + TILE]
+        lanes[..., : part.shape[-1]] = rounded_sums(lanes[..., : part.shape[-1]] + part)
+    return rounded_sums(lanes.sum(axis=-1, keepdims=True))
 
 
 def hidden(visible: Array) -> Array:

@@ -33,6 +33,7 @@ from ttcodegen.ops.definition import (
     operand,
     register,
 )
+from ttcodegen.ops.engine import element_product, in_destination, in_source, rounded_sums
 from ttcodegen.ops.op_builder import OpBuilder
 from ttcodegen.ops.shape_checks import expect_shape, normalized_dim
 from ttcodegen.ops.work import per_element
@@ -212,9 +213,36 @@ register(
 
 
 def _library_batch_norm(call: Call) -> numpy.ndarray:
-    normalized = call.array("operand") - call.array("mean")
-    normalized = normalized / np.sqrt(call.array("variance") + np.float32(call["epsilon"]))
-    return normalized * call.array("scale") + call.array("offset")
+    """The steps of the kernels. The vector engine computes where sums have 32 bits or anything is
+    float32, the matrix engine elsewhere; what goes from step to step is float32 if anything is."""
+    x, epsilon = call.array("operand"), np.float32(call["epsilon"])
+    arithmetic = call.arithmetic
+    if arithmetic is None:
+        normalized = (x - call.array("mean")) / np.sqrt(call.array("variance") + epsilon)
+        return normalized * call.array("scale") + call.array("offset")
+    wide = "float32" in [dtype for dtypes in call.operand_dtypes.values() for dtype in dtypes]
+    in_matrix_engine = arithmetic.narrow_sums and not wide
+
+    def read(array: numpy.ndarray) -> numpy.ndarray:
+        return in_source(array, arithmetic) if arithmetic.narrow_sums else array
+
+    def times(a: numpy.ndarray, b: numpy.ndarray) -> numpy.ndarray:
+        found = element_product(a, b, arithmetic) if in_matrix_engine else a * b
+        return in_destination(found, arithmetic)
+
+    def packed(array: numpy.ndarray) -> numpy.ndarray:
+        return array if wide else rounded_sums(array)
+
+    mean, variance, scale, offset = (
+        read(call.array(name)) for name in ("mean", "variance", "scale", "offset")
+    )
+    if not wide:
+        epsilon = np.float32(rounded_sums(np.full(1, epsilon))[0])
+    widened = in_destination(variance + epsilon, arithmetic)
+    factor = read(packed(in_destination(1 / np.sqrt(widened), arithmetic)))
+    centered = in_destination(read(x) - mean, arithmetic)
+    scaled = times(read(packed(times(centered, factor))), scale)
+    return in_destination(read(packed(scaled)) + offset, arithmetic)
 
 
 def _text(text: str) -> ArgumentRule:
@@ -232,6 +260,7 @@ register(
         ),
         (attribute("epsilon", NUMBER), COMPUTE_CONFIG_ATTRIBUTE),
         numpy=_library_batch_norm,
+        compute="batch_norm",
         cpp=cpp_call(
             "ttnn::batch_norm",
             f"{HEADERS}/batch_norm/batch_norm.hpp",

@@ -127,6 +127,11 @@ class ResultRule:
     """Whether the call is told where its result is to lie."""
 
 
+ComputeRow = Callable[[Callable[[str], Any]], str]
+"""Picks a row of `COMPUTE_DEFAULTS` by the attributes of a call, which it is given a way to ask
+for."""
+
+
 @dataclass(frozen=True)
 class TTNNDefinition(Definition):
     """A call of the ttnn library."""
@@ -137,7 +142,7 @@ class TTNNDefinition(Definition):
     may_alias: bool = False
     """The result may share its buffer with the first operand. Calls that always do, because they
     change nothing, are not made at all."""
-    compute: str | None = None
+    compute: str | ComputeRow | None = None
     """Where the matrix engine computes the op: the row of `COMPUTE_DEFAULTS` that says how, where
     no configuration does."""
     pure: bool = True
@@ -145,6 +150,10 @@ class TTNNDefinition(Definition):
     flops: FlopRule = one_per_element
     """How many operations the op takes."""
     traits: Trait = Trait.NONE
+
+    def compute_row(self, attribute_of: Callable[[str], Any]) -> str | None:
+        """The row of `COMPUTE_DEFAULTS` for a call with these attributes, if there is any."""
+        return self.compute(attribute_of) if callable(self.compute) else self.compute
 
     @property
     def computes(self) -> bool:

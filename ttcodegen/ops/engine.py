@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from math import prod
 
-from ttcodegen.dialects.arithmetic import Arithmetic
+from ttcodegen.dialects.arithmetic import FIRST_PASS_BITS, Arithmetic
 from ttcodegen.lazy_numpy import Array, np
 
 TILE = 32
@@ -40,6 +40,20 @@ def first_factor(array: Array, arithmetic: Arithmetic | None) -> Array:
 def second_factor(array: Array, arithmetic: Arithmetic | None) -> Array:
     """What is multiplied, or summed up, of source A."""
     return array if arithmetic is None else cut(array, arithmetic.second_bits)
+
+
+def element_product(a: Array, b: Array, arithmetic: Arithmetic | None) -> Array:
+    """The products of elements, of which `a` is in source A and `b` in source B."""
+    a, b = second_factor(a, arithmetic), first_factor(b, arithmetic)
+    result = a * b
+    if arithmetic is not None and arithmetic.drops_low_product and result.dtype == np.float32:
+        result -= _low(a, FIRST_PASS_BITS[0]) * _low(b, FIRST_PASS_BITS[1])
+    return result
+
+
+def _low(array: Array, bits: int) -> Array:
+    """What the first pass of the multiplier leaves of numbers."""
+    return array - cut(array, bits)
 
 
 def in_source(array: Array, arithmetic: Arithmetic | None) -> Array:

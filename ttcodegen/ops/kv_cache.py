@@ -29,7 +29,7 @@ from ttcodegen.ops.definition import (
     operand,
     register,
 )
-from ttcodegen.ops.kv_cache_paged import write_rows
+from ttcodegen.ops.kv_cache_paged import write_row, write_rows
 from ttcodegen.ops.op_builder import OpBuilder
 from ttcodegen.ops.work import no_flops
 
@@ -149,12 +149,12 @@ def _verify_update(op: CatalogueOp) -> None:
 
 
 def _update(call: Call) -> Sequence[Array]:
-    cache, entry = call.array("cache"), call.array("input")
+    entry = call.array("input")
     positions = call.array("update_index").reshape(-1).astype(np.int64)
     first = call.attributes.get("batch_offset", 0)
     for row in range(entry.shape[2]):
         position = positions[row if len(positions) > 1 else 0]
-        cache[first + row, :, position] = entry[0, :, row]
+        write_row(call, first + row, int(position), entry[0, :, row])
     return []
 
 
@@ -212,6 +212,7 @@ register(
         (COMPUTE_CONFIG_ATTRIBUTE,),
         results=0,
         numpy=_update,
+        compute="cache",
         in_place="cache",
         cpp=_cpp_update,
         flops=no_flops,

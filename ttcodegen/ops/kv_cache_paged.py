@@ -33,6 +33,7 @@ from ttcodegen.ops.definition import (
     optional,
     register,
 )
+from ttcodegen.ops.engine import in_source
 from ttcodegen.ops.op_builder import OpBuilder
 from ttcodegen.ops.work import no_flops
 
@@ -102,8 +103,18 @@ def _update(call: Call) -> Sequence[Array]:
         if table is not None:
             page = int(table[user, position // page_size])
             position %= page_size
-        cache[page, :, position] = entry[0, user, :heads]
+        write_row(call, page, int(position), entry[0, user, :heads])
     return []
+
+
+def write_row(call: Call, owner: int, position: int, rows: Array) -> None:
+    """Writes one row for each head to a position of a cache. On the device the tiles that hold the
+    position go through the source registers, and all of their rows with them."""
+    cache = call.array("cache")
+    cache[owner, :, position] = in_source(rows, call.arithmetic)
+    first = position // TILE * TILE
+    tiles = cache[owner, :, first : first + TILE]
+    tiles[...] = in_source(tiles, call.arithmetic)
 
 
 def _lower_update(builder: OpBuilder, op: CatalogueOp) -> Sequence[SSAValue]:
@@ -242,6 +253,7 @@ register(
         (_SHARED, COMPUTE_CONFIG_ATTRIBUTE),
         results=0,
         numpy=_update,
+        compute="cache",
         in_place="cache",
         cpp=_cpp_update,
         flops=no_flops,

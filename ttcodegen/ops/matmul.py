@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from math import prod
+from typing import Any
 
 from xdsl.dialects.builtin import TensorType
 from xdsl.ir import SSAValue
@@ -283,6 +285,12 @@ def _verify_library_product(op: CatalogueOp) -> None:
         )
 
 
+def _compute_row(attribute_of: Callable[[str], Any]) -> str:
+    """A call that chooses a program multiplies with less fidelity by default."""
+    chosen = attribute_of(MATMUL_CONFIG_ATTRIBUTE.name) is not None
+    return "matmul_with_program" if chosen else "matmul"
+
+
 _FACTORS = (OperandSpec("a", data_types=MULTIPLIED), OperandSpec("b"))
 _OUTPUT = (
     attribute("dtype", DATA_TYPE, None),
@@ -307,7 +315,7 @@ register(
         (*_TRANSPOSES, *_OUTPUT),
         numpy=_product,
         verify=_verify_library_product,
-        compute="matmul",
+        compute=_compute_row,
         result_rules=(ResultRule("attribute", placed=True),),
         cpp=cpp_call("ttnn::matmul", HEADER, operand_("a"), operand_("b"), *_TAIL),
         flops=product_flops,
@@ -321,7 +329,7 @@ register(
         (*_TRANSPOSES, *_OUTPUT),
         numpy=_product,
         verify=_verify_library_product,
-        compute="matmul",
+        compute=_compute_row,
         result_rules=(ResultRule("attribute", placed=True),),
         cpp=cpp_call(
             "ttnn::linear", HEADER, operand_("a"), operand_("b"), operand_("bias"), *_TAIL

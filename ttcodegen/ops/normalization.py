@@ -37,7 +37,7 @@ from ttcodegen.ops.definition import (
     register,
 )
 from ttcodegen.ops.engine import (
-    first_factor,
+    element_product,
     in_destination,
     in_source,
     second_factor,
@@ -97,9 +97,7 @@ def _library_norm(call: Call, subtract_mean: bool) -> numpy.ndarray:
     assert arithmetic is not None
 
     def product(a: numpy.ndarray, b: numpy.ndarray) -> numpy.ndarray:
-        return in_destination(
-            second_factor(a, arithmetic) * first_factor(b, arithmetic), arithmetic
-        )
+        return in_destination(element_product(a, b, arithmetic), arithmetic)
 
     def mean(a: numpy.ndarray) -> numpy.ndarray:
         total = second_factor(a, arithmetic).sum(axis=-1, keepdims=True)

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+import math
+from collections.abc import Callable, Iterator, Sequence
 from itertools import product
 from typing import TYPE_CHECKING, Any
 
@@ -37,6 +38,7 @@ from ttcodegen.ops.definition import (
     register,
     variadic,
 )
+from ttcodegen.ops.engine import cut, element_product, in_destination
 from ttcodegen.ops.op_builder import OpBuilder
 from ttcodegen.ops.shape_checks import expect_shape
 from ttcodegen.ops.sliding_window import (
@@ -474,9 +476,35 @@ def _library_max_pool2d_with_indices(call: Call) -> list[numpy.ndarray]:
     return [_rows(array) for array in max_pool_indices(_library_image(call), window)]
 
 
+def _reduced_at_once(channels: int) -> int:
+    """How many elements of a window the library reduces at a time."""
+    return 16 if 1 <= channels % 32 <= 16 else 32
+
+
+def _pool_row(attribute_of: Callable[[str], Any]) -> str:
+    """Means of large windows have sums of 32 bits by default."""
+    elements = math.prod(attribute_of("kernel_size"))
+    return "large_pool" if elements > _reduced_at_once(attribute_of("channels")) else "pool"
+
+
 def _library_avg_pool2d(call: Call) -> numpy.ndarray:
-    window = library_window(call, call["kernel_size"])
-    return _rows(avg_pool(_library_image(call), window, call["count_include_pad"]))
+    """Each element is multiplied with one by their number, which is cut to bfloat16."""
+    image, window = _library_image(call), library_window(call, call["kernel_size"])
+    padding, arithmetic = call["count_include_pad"], call.arithmetic
+    if arithmetic is None:
+        return _rows(avg_pool(image, window, padding))
+    _, height, width, channels = image.shape
+    counts = window_counts(window, height, width, padding)
+    shares = np.where(counts > 0, 1 / np.maximum(counts, 1), 0).astype(np.float32)
+    shares = cut(shares, 7)
+    at_once = _reduced_at_once(channels)
+    sums = np.float32(0)
+    views = _seen(padded(image, window), window, _output_sizes(image, window))
+    for number, view in enumerate(views, 1):
+        sums = sums + element_product(view, shares, arithmetic)
+        if number % at_once == 0:
+            sums = in_destination(sums, arithmetic)
+    return _rows(in_destination(np.asarray(sums), arithmetic))
 
 
 def _arguments(calls: CppCalls, op: CatalogueOp, *arrays: str) -> list[Argument]:
@@ -551,6 +579,7 @@ register(
         _INPUT,
         (*_LIBRARY, attribute("count_include_pad", BOOLEAN, True), COMPUTE_CONFIG_ATTRIBUTE),
         numpy=_library_avg_pool2d,
+        compute=_pool_row,
         result_rules=(_POOLED,),
         cpp=_cpp_avg_pool2d,
         flops=window_flops,

@@ -29,12 +29,11 @@ from ttcodegen.ops.definition import (
     register,
 )
 from ttcodegen.ops.engine import (
+    element_product,
     fast_exponential,
-    first_factor,
     in_destination,
     in_source,
     iterated_reciprocal,
-    second_factor,
     sum_along,
 )
 from ttcodegen.ops.op_builder import OpBuilder
@@ -77,8 +76,7 @@ def _library_softmax(call: Call) -> numpy.ndarray:
         exponential, difference = np.exp, in_source(difference, arithmetic)
     powers = in_destination(exponential(difference), arithmetic)
     factors = iterated_reciprocal(sum_along(powers, (axis,), arithmetic), arithmetic)
-    factors = first_factor(in_destination(factors, arithmetic), arithmetic)
-    return second_factor(powers, arithmetic) * factors
+    return element_product(powers, in_destination(factors, arithmetic), arithmetic)
 
 
 def _softmax_primitives(builder: OpBuilder, op: CatalogueOp) -> SSAValue:

@@ -11,7 +11,7 @@ from xdsl.utils.exceptions import VerifyException
 from ttcodegen.dialects.attribute_kinds import INTEGERS, STRING
 from ttcodegen.dialects.datatypes import DataType, element_of, shape_of
 from ttcodegen.dialects.operation import CatalogueOp
-from ttcodegen.lazy_numpy import np
+from ttcodegen.lazy_numpy import Array, np
 from ttcodegen.ops.cpp_calls import (
     COMPUTE_CONFIG_ATTRIBUTE,
     NULLOPT,
@@ -34,6 +34,7 @@ from ttcodegen.ops.definition import (
     operand,
     register,
 )
+from ttcodegen.ops.engine import cut, element_product, in_destination
 from ttcodegen.ops.op_builder import OpBuilder
 from ttcodegen.ops.shape_checks import expect_shape
 from ttcodegen.ops.sliding_window import per_dimension
@@ -82,6 +83,38 @@ def _interpolated(x: numpy.ndarray, axis: int, factor: int) -> numpy.ndarray:
     dtype = np.result_type(x.dtype, np.float32)
     share = (position - below).astype(dtype).reshape([-1] + [1] * (x.ndim - 1 - axis))
     return np.take(x, below, axis=axis) * (1 - share) + np.take(x, above, axis=axis) * share
+
+
+def _mixed(call: Call) -> numpy.ndarray:
+    """As the kernel interpolates: the weights of the four neighbours are computed with 16 bits of
+    fraction and cut to bfloat16, and the neighbours are reduced at once."""
+    x, factors = call.array("input"), tuple(call["scale_factor"])
+    arithmetic = call.arithmetic
+    if arithmetic is None:
+        return bilinear(x, factors)
+    rows, columns = (_neighbours(x.shape[axis], factors[axis - 1]) for axis in (1, 2))
+    total = np.float32(0)
+    for row, row_share in rows:
+        for column, column_share in columns:
+            shares = (row_share[:, np.newaxis] * column_share >> _FRACTION).astype(np.float32)
+            weights = cut(shares / np.float32(1 << _FRACTION), 7)[..., np.newaxis]
+            pixels = np.take(np.take(x, row, axis=1), column, axis=2)
+            total = total + element_product(pixels, weights, arithmetic)
+    return in_destination(np.asarray(total), arithmetic)
+
+
+_FRACTION = 16
+"""Bits of the fixed-point numbers that the kernel computes weights in."""
+
+
+def _neighbours(size: int, factor: int) -> list[tuple[Array, Array]]:
+    """The two source positions of each result position, and their shares as fixed-point
+    numbers."""
+    place = np.arange(size * factor, dtype=np.float64)
+    position = np.clip((place + 0.5) / factor - 0.5, 0, size - 1)
+    below = np.floor(position).astype(np.int64)
+    share = np.floor((position - below) * (1 << _FRACTION)).astype(np.int64)
+    return [(below, (1 << _FRACTION) - share), (np.minimum(below + 1, size - 1), share)]
 
 
 def _upsampling_on_cpu(op: CatalogueOp) -> dict[str, Any]:
@@ -170,7 +203,8 @@ register(
         "ttnn.upsample_bilinear",
         (OperandSpec("input", layout=Layout.ROW_MAJOR, data_types=(DataType.BFLOAT16,)),),
         (_FACTORS, COMPUTE_CONFIG_ATTRIBUTE),
-        numpy=lambda call: bilinear(call.array("input"), tuple(call["scale_factor"])),
+        numpy=_mixed,
+        compute="upsample",
         result_rules=(ResultRule("first", Layout.ROW_MAJOR),),
         cpp=_cpp_bilinear,
     )

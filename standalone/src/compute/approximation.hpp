@@ -16,6 +16,9 @@ namespace ttcodegen::cpu {
 inline float fast_exponential(float x) {
     constexpr float steps = 256.0F * 1.4426950408889634F;
     constexpr float bias = 32500.818359375F;  // 127 * 2^8, less what halves the largest error
+    if (x != x) {
+        return x;
+    }
     const float scaled = (x < -88.5F ? -88.5F : x) * steps + bias;
     const float clamped = scaled < 0.0F ? 0.0F : scaled > 65535.0F ? 65535.0F : scaled;
     return std::bit_cast<float>(static_cast<std::uint32_t>(clamped + 0.5F) << 15);

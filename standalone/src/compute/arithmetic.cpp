@@ -11,9 +11,7 @@ constexpr int kTf32Bits = 10;
 constexpr int kBfloat16Bits = 7;
 // Passes of the multiplier take 4 + 5 bits of source A and 6 + 4 of source B; the last bit of TF32
 // in source A takes part in no pass.
-constexpr int kFirstPassOfA = 4;
 constexpr int kBothPassesOfA = 9;
-constexpr int kFirstPassOfB = 6;
 
 enum class Wide : std::uint8_t { ALWAYS, NEVER, OPERANDS, RESULT };
 
@@ -76,6 +74,7 @@ Arithmetic Arithmetic::of(const DeviceComputeKernelConfig& config) {
         .second_bits = cuts_a ? kFirstPassOfA : std::min(source, kBothPassesOfA),
         .narrow_sums = !config.fp32_dest_acc_en,
         .approximate = config.math_approx_mode,
+        .drops_low_product = config.math_fidelity == MathFidelity::HiFi3,
     };
 }
 

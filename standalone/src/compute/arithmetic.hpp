@@ -38,6 +38,10 @@ class MantissaCut {
     std::uint32_t mask_;
 };
 
+/// Bits that the first pass of the multiplier takes of source A and source B.
+inline constexpr int kFirstPassOfA = 4;
+inline constexpr int kFirstPassOfB = 6;
+
 /// What is left of numbers in the engines.
 struct Arithmetic {
     /// Mantissa bits of a float in a source register: TF32, or bfloat16 where sums have 16 bits.
@@ -50,18 +54,30 @@ struct Arithmetic {
     bool narrow_sums = false;
     /// Whether exponentials and reciprocals are approximations.
     bool approximate = false;
+    /// Whether what the first pass leaves of either operand is not multiplied with each other.
+    bool drops_low_product = false;
 
     static Arithmetic of(const DeviceComputeKernelConfig& config);
 
     MantissaCut source() const { return MantissaCut(source_bits); }
     MantissaCut first() const { return MantissaCut(first_bits); }
     MantissaCut second() const { return MantissaCut(second_bits); }
+    /// The product of an element in source A and one in source B.
+    float product(float a, float b) const {
+        const float left = second()(a);
+        const float right = first()(b);
+        if (!drops_low_product) {
+            return left * right;
+        }
+        return left * right - (left - MantissaCut(kFirstPassOfA)(left)) *
+                                  (right - MantissaCut(kFirstPassOfB)(right));
+    }
     /// A number on its way through the destination registers.
     float in_destination(float value) const { return narrow_sums ? round_to_bf16(value) : value; }
 };
 
 /// What calls get that pass no configuration. The numpy run has the same table
-/// (ttcodegen/ops/arithmetic.py).
+/// (ttcodegen/dialects/arithmetic.py).
 enum class ComputeDefault : std::uint8_t {
 #define TTCODEGEN_COMPUTE_DEFAULT(name, fidelity, approximate, wide) name,
 #include "compute/compute_defaults.inc"

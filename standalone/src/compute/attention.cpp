@@ -103,6 +103,7 @@ void attend_group(const Tensor& queries, const Tensor& keys, const Tensor& value
                                  .pack<Element>(width, count, {0, 1, width}, arithmetic.second());
     const auto packed_values = CacheRows(values, attention.cache, width, user, cache_head, count)
                                    .pack<Element>(count, width, {0, width, 1}, arithmetic.second());
+    std::vector<float> factors(static_cast<std::size_t>(std::min(kBlockQueries, total)));
     std::vector<float> scores(static_cast<std::size_t>(std::min(kBlockQueries, total) * count));
     for (std::int64_t block = 0; block < total; block += kBlockQueries) {
         const std::int64_t rows = std::min(kBlockQueries, total - block);
@@ -119,9 +120,9 @@ void attend_group(const Tensor& queries, const Tensor& keys, const Tensor& value
                 }
             });
         for (std::int64_t r = 0; r < rows; ++r) {
-            weigh(user, first_head + (block + r) / attention.queries,
-                  (block + r) % attention.queries, scores.data() + r * seen,
-                  static_cast<std::size_t>(seen));
+            factors[static_cast<std::size_t>(r)] = weigh(
+                user, first_head + (block + r) / attention.queries, (block + r) % attention.queries,
+                scores.data() + r * seen, static_cast<std::size_t>(seen));
         }
         multiply_serially<Element>(
             0, rows,
@@ -130,6 +131,13 @@ void attend_group(const Tensor& queries, const Tensor& keys, const Tensor& value
             packed_values.leading(seen, width), sums_of(arithmetic),
             [&](std::int64_t, std::int64_t row, std::int64_t block_rows, std::int64_t column,
                 std::int64_t columns, float* products, std::int64_t stride) {
+                for (std::int64_t r = 0; r < block_rows; ++r) {
+                    const float factor = factors[static_cast<std::size_t>(row + r)];
+                    for (std::int64_t c = 0; c < columns; ++c) {
+                        float& product = products[r * stride + c];
+                        product = arithmetic.product(round_to_bf16(product), factor);
+                    }
+                }
                 ProductOutput result;
                 result.data = output + bytes_of(first_row + block);
                 result.dtype = output_type;

@@ -35,9 +35,10 @@ struct Attention {
     std::optional<std::int64_t> causal_from = std::nullopt;
 };
 
-/// Turns the dot products of one query with `count` keys into weights, in place.
-using ScoreFunction = std::function<void(std::int64_t user, std::int64_t head, std::int64_t query,
-                                         float* scores, std::size_t count)>;
+/// Turns the dot products of one query with `count` keys into weights, in place; gives what the sum
+/// of the weighted values is multiplied with.
+using ScoreFunction = std::function<float(std::int64_t user, std::int64_t head, std::int64_t query,
+                                          float* scores, std::size_t count)>;
 
 /// Attends from queries (users, heads, queries, width) to `keys` and `values`; `output` has the
 /// shape of the queries.

@@ -53,25 +53,6 @@ inline float square_sum_of(const float* values, std::size_t count, float center)
         [](float a, float b) { return a + b; });
 }
 
-/// softmax of a row in place. `extra_logit`, where given, takes part in the sum only.
-inline void softmax_row(float* values, std::size_t count, const float* extra_logit = nullptr) {
-    float maximum = maximum_of(values, count);
-    if (extra_logit != nullptr) {
-        maximum = std::max(maximum, *extra_logit);
-    }
-    for (std::size_t i = 0; i < count; ++i) {
-        values[i] = exponential(values[i] - maximum);
-    }
-    float sum = sum_of(values, count);
-    if (extra_logit != nullptr) {
-        sum += exponential(*extra_logit - maximum);
-    }
-    const float factor = 1.0F / sum;
-    for (std::size_t i = 0; i < count; ++i) {
-        values[i] *= factor;
-    }
-}
-
 /// Calls `change(row, values)` for each row of `width` elements of `input` and stores the values to
 /// the same row of `output`, which may be `input` itself.
 template <typename Change>

@@ -1,9 +1,11 @@
 #include "ttnn/operations/pool/upsample/upsample.hpp"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <cstring>
 
+#include "compute/arithmetic.hpp"
 #include "compute/sharding.hpp"
 #include "core/convert.hpp"
 #include "core/parallel.hpp"
@@ -103,9 +105,24 @@ struct Neighbours {
     std::size_t low;
     std::size_t high;
     float weight;
+
+    /// The shares of both as fixed-point numbers, in which the kernel computes.
+    std::array<std::uint32_t, 2> shares() const {
+        const auto second = static_cast<std::uint32_t>(weight * kOne);
+        return {kOne - second, second};
+    }
+    static constexpr int kFraction = 16;
+    static constexpr std::uint32_t kOne = 1U << kFraction;
 };
 
-void bilinear(const Tensor& input, const Tensor& output, const std::array<float, 2>& scales) {
+/// What a neighbour is multiplied with, cut to bfloat16.
+float weight_of(std::uint32_t row, std::uint32_t column) {
+    const auto share = std::uint64_t{row} * column >> Neighbours::kFraction;
+    return MantissaCut(7)(static_cast<float>(share) / static_cast<float>(Neighbours::kOne));
+}
+
+void bilinear(const Tensor& input, const Tensor& output, const std::array<float, 2>& scales,
+              const Arithmetic& arithmetic) {
     const Shape& shape = input.logical_shape();
     const Shape& result = output.logical_shape();
     const std::size_t channels = shape[3];
@@ -118,12 +135,18 @@ void bilinear(const Tensor& input, const Tensor& output, const std::array<float,
         for (std::size_t column = 0; column < result[2]; ++column) {
             const Neighbours x(column, scales[1], shape[2]);
             std::uint16_t* pixel = target.data() + (flat * result[2] + column) * channels;
+            const auto [above, below] = y.shares();
+            const auto [before, after] = x.shares();
+            const std::array weights{weight_of(above, before), weight_of(above, after),
+                                     weight_of(below, before), weight_of(below, after)};
+            const std::array sources{top + x.low * channels, top + x.high * channels,
+                                     bottom + x.low * channels, bottom + x.high * channels};
             for (std::size_t c = 0; c < channels; ++c) {
-                const float left = top[x.low * channels + c] * (1.0F - y.weight) +
-                                   bottom[x.low * channels + c] * y.weight;
-                const float right = top[x.high * channels + c] * (1.0F - y.weight) +
-                                    bottom[x.high * channels + c] * y.weight;
-                pixel[c] = bf16_bits(left * (1.0F - x.weight) + right * x.weight);
+                float sum = 0.0F;
+                for (std::size_t i = 0; i < weights.size(); ++i) {
+                    sum += arithmetic.product(sources[i][c], weights[i]);
+                }
+                pixel[c] = bf16_bits(sum);
             }
         }
     });
@@ -140,7 +163,7 @@ namespace cpu = ttcodegen::cpu;
 Tensor upsample(const Tensor& input,
                 std::variant<int, std::array<int, 2>, float, std::array<float, 2>> scale_factor,
                 const std::string& mode, const std::optional<MemoryConfig>& output_mem_config,
-                const std::optional<DeviceComputeKernelConfig>& /*compute_kernel_config*/) {
+                const std::optional<DeviceComputeKernelConfig>& compute_kernel_config) {
     cpu::require_on_device(input, "Tensor to upsample");
     const Shape& shape = input.logical_shape();
     TT_FATAL(shape.rank() == 4, "upsample takes a tensor (N, H, W, C), not {}", shape);
@@ -164,13 +187,17 @@ Tensor upsample(const Tensor& input,
         return output;
     }
     cpu::check_bilinear(input, scales);
+    TT_FATAL(!compute_kernel_config || !compute_kernel_config->fp32_dest_acc_en,
+             "fp32_dest_acc_en as true not supported for upsample bilinear");
     cpu::require_l1_small(cpu::device_of(input));
     const Tensor output = cpu::allocate_like(
         input, result, DataType::BFLOAT16, Layout::ROW_MAJOR,
         output_mem_config ? *output_mem_config
                           : cpu::sharded_l1(TensorMemoryLayout::HEIGHT_SHARDED,
                                             result[0] * result[1] * result[2], result[3], 1));
-    cpu::bilinear(input, output, scales);
+    cpu::bilinear(input, output, scales,
+                  cpu::arithmetic_of(compute_kernel_config, cpu::ComputeDefault::upsample,
+                                     std::array{input.dtype()}, false));
     return output;
 }
 

@@ -1,8 +1,12 @@
 #include "compute/attention.hpp"
 
+#include <algorithm>
+#include <array>
 #include <cmath>
 #include <limits>
+#include <numeric>
 
+#include "compute/approximation.hpp"
 #include "compute/rows.hpp"
 #include "ttnn/operations/transformer/sdpa/sdpa.hpp"
 #include "ttnn/operations/transformer/sdpa_decode/sdpa_decode.hpp"
@@ -35,6 +39,7 @@ Arithmetic arithmetic_of_attention(const Tensor& queries, const Tensor& keys,
 /// Everything that happens between the dot products and the weights of a query.
 struct Weighting {
     float scale = 1.0F;
+    Arithmetic arithmetic;
     /// Position of query 0 in the sequence; queries see keys up to their own position.
     std::optional<int64_t> causal_from;
     /// Keys of the sliding window; 0 is no window.
@@ -49,29 +54,48 @@ struct Weighting {
     std::optional<FloatElements> sinks;
     int64_t sink_stride = 1;
 
-    void operator()(int64_t user, int64_t head, int64_t query, float* scores,
-                    std::size_t count) const {
+    /// The kernels leave the scale to the exponent, and divide by the sum of the exponentials at
+    /// the end; what goes from step to step is bfloat16.
+    float operator()(int64_t user, int64_t head, int64_t query, float* scores,
+                     std::size_t count) const {
         for (std::size_t i = 0; i < count; ++i) {
-            scores[i] *= scale;
+            scores[i] = round_to_bf16(scores[i]);
         }
         if (mask) {
             const float* added =
                 mask->data() + user * mask_strides[0] + head * mask_strides[1] + query * mask_width;
             for (std::size_t i = 0; i < count; ++i) {
-                scores[i] += added[i] * mask_scale;
+                scores[i] = round_to_bf16(scores[i] + round_to_bf16(added[i] * mask_scale / scale));
             }
         }
         const auto [first, last] = visible(query, static_cast<int64_t>(count));
         std::fill(scores, scores + first, kMinusInfinity);
         std::fill(scores + last, scores + count, kMinusInfinity);
-        if (sinks) {
-            // The kernels scale a sink like the scores that it stands next to.
-            const float sink = (*sinks)[static_cast<std::size_t>(head * sink_stride)] * scale;
-            softmax_row(scores, count, &sink);
-        } else {
-            softmax_row(scores, count);
+        float maximum = maximum_of(scores, count);
+        // The kernels scale a sink like the scores that it stands next to.
+        const float sink =
+            sinks ? (*sinks)[static_cast<std::size_t>(head * sink_stride)] : kMinusInfinity;
+        maximum = std::max(maximum, sink);
+        std::array<float, kTile> sums{};
+        for (std::size_t i = 0; i < count; ++i) {
+            scores[i] = power(scores[i], maximum);
+            sums[i % kTile] = round_to_bf16(sums[i % kTile] + scores[i]);
         }
+        float sum = round_to_bf16(std::accumulate(sums.begin(), sums.end(), 0.0F));
+        if (sinks) {
+            sum = round_to_bf16(sum + power(sink, maximum));
+        }
+        return arithmetic.in_destination(iterated_reciprocal(sum, arithmetic));
     }
+
+    /// The exponential of a score below the maximum, an approximation whatever is configured.
+    float power(float score, float maximum) const {
+        const float difference = arithmetic.in_destination(score - maximum) * scale;
+        // The packer turns what the approximation makes of large negative numbers into zero.
+        return difference < -88.0F ? 0.0F : round_to_bf16(fast_exponential(difference));
+    }
+
+    static constexpr std::size_t kTile = 32;
 
     /// The keys [first, last) that a query sees.
     std::pair<int64_t, int64_t> visible(int64_t query, int64_t count) const {
@@ -239,8 +263,8 @@ Tensor chunked(const Tensor& q, const Tensor& k, const Tensor& v, const Tensor& 
     weighting.causal_from = chunk_start;
     attention.causal_from = chunk_start;
     const Tensor output = make_output(q, memory_config);
-    attend(q, k, v, attention, arithmetic_of_attention(q, k, compute), std::cref(weighting),
-           output);
+    weighting.arithmetic = arithmetic_of_attention(q, k, compute);
+    attend(q, k, v, attention, weighting.arithmetic, std::cref(weighting), output);
     return output;
 }
 
@@ -292,8 +316,9 @@ Tensor scaled_dot_product_attention(const Tensor& input_tensor_q, const Tensor& 
                               std::vector<int64_t>(q[0], k[2]),
                               weighting.causal_from};
     const Tensor output = make_output(input_tensor_q, memory_config);
-    attend(input_tensor_q, input_tensor_k, input_tensor_v, attention,
-           arithmetic_of_attention(input_tensor_q, input_tensor_k, compute_kernel_config),
+    weighting.arithmetic =
+        arithmetic_of_attention(input_tensor_q, input_tensor_k, compute_kernel_config);
+    attend(input_tensor_q, input_tensor_k, input_tensor_v, attention, weighting.arithmetic,
            std::cref(weighting), output);
     return output;
 }
@@ -458,7 +483,7 @@ Tensor decode(const DecodeArguments& arguments, const Attention& attention) {
         if (arguments.window > 0 && hidden > 0) {
             std::fill_n(scores, hidden, kMinusInfinity);
         }
-        weighting(user, head, 0, scores, count);
+        return weighting(user, head, 0, scores, count);
     };
     attend(arguments.q, arguments.k, arguments.v, attention,
            arithmetic_of_attention(arguments.q, arguments.k, arguments.compute), weigh, output);

@@ -1,8 +1,10 @@
 // Normalisations of channels or groups of channels.
 
+#include <array>
 #include <cmath>
 #include <vector>
 
+#include "compute/arithmetic.hpp"
 #include "compute/reduce.hpp"
 #include "compute/rows.hpp"
 #include "core/tensor_data.hpp"
@@ -85,6 +87,33 @@ void update_running(const std::optional<Tensor>& running, const std::vector<floa
     store_floats(values.data(), values.size(), running->dtype(), buffer.data());
 }
 
+/// The steps of ttnn's kernels for (x - mean) / deviation * scale + offset.
+///
+/// The vector engine computes where sums have 32 bits or anything is Float32, the matrix engine
+/// elsewhere. What goes from step to step through memory is Float32 if anything is, else bfloat16.
+struct ChannelSteps {
+    Arithmetic arithmetic;
+    bool has_float32 = false;
+
+    float read(float value) const {
+        return arithmetic.narrow_sums ? arithmetic.source()(value) : value;
+    }
+    float packed(float value) const { return has_float32 ? value : round_to_bf16(value); }
+    float times(float a, float b) const {
+        const bool in_matrix_engine = arithmetic.narrow_sums && !has_float32;
+        return arithmetic.in_destination(in_matrix_engine ? arithmetic.product(a, b) : a * b);
+    }
+    float factor(float variance, float epsilon) const {
+        const float widened = arithmetic.in_destination(read(variance) + packed(epsilon));
+        return read(packed(arithmetic.in_destination(1.0F / std::sqrt(widened))));
+    }
+    float operator()(float value, float mean, float factor, float scale, float offset) const {
+        const float centered = arithmetic.in_destination(read(value) - read(mean));
+        const float scaled = times(read(packed(times(centered, factor))), read(scale));
+        return arithmetic.in_destination(read(packed(scaled)) + read(offset));
+    }
+};
+
 }  // namespace
 
 Tensor batch_norm(const Tensor& input, std::optional<Tensor> running_mean,
@@ -92,7 +121,7 @@ Tensor batch_norm(const Tensor& input, std::optional<Tensor> running_mean,
                   const std::optional<Tensor>& weight, const std::optional<Tensor>& bias,
                   const std::optional<Tensor>& output,
                   const std::optional<MemoryConfig>& memory_config,
-                  const std::optional<DeviceComputeKernelConfig>&) {
+                  const std::optional<DeviceComputeKernelConfig>& compute_kernel_config) {
     check_batch_norm_input(input);
     TT_FATAL(training || (running_mean && running_var),
              "running_mean and running_var must be defined in evaluation mode");
@@ -136,17 +165,36 @@ Tensor batch_norm(const Tensor& input, std::optional<Tensor> running_mean,
                                  : allocate_like(input, shape, input.dtype(), Layout::TILE,
                                                  output_memory_config(input, memory_config));
     const std::size_t pixels = std::size_t{shape[2]} * shape[3];
+    const ChannelSteps steps{arithmetic_of(compute_kernel_config, ComputeDefault::batch_norm,
+                                           std::array{input.dtype()}, false),
+                             input.dtype() == DataType::FLOAT32 || common == DataType::FLOAT32};
     map_rows(input, result, pixels, [&](std::size_t row, float* values) {
         const std::size_t statistic = row % means.size();
-        const float factor = scales[row] / std::sqrt(variances[statistic] + eps);
+        const float factor = steps.factor(variances[statistic], eps);
         for (std::size_t i = 0; i < pixels; ++i) {
-            values[i] = (values[i] - means[statistic]) * factor + offsets[row];
+            values[i] = steps(values[i], means[statistic], factor, scales[row], offsets[row]);
         }
     });
     return result;
 }
 
 namespace {
+
+/// The steps of ttnn's kernel for (x - mean) / deviation * scale + offset: all in the matrix
+/// engine, and each through bfloat16.
+struct GroupSteps {
+    Arithmetic arithmetic;
+
+    float packed(float value) const { return round_to_bf16(arithmetic.in_destination(value)); }
+    float factor(float variance, float epsilon) const {
+        const float widened = packed(variance) + round_to_bf16(epsilon);
+        return packed(1.0F / std::sqrt(arithmetic.in_destination(widened)));
+    }
+    float operator()(float value, float mean, float factor, float scale, float offset) const {
+        const float normalized = packed(arithmetic.product(packed(value - mean), factor));
+        return packed(packed(arithmetic.product(normalized, scale)) + offset);
+    }
+};
 
 void check_group_norm(const Tensor& input, int num_groups, bool inplace) {
     TT_FATAL(on_device(input),
@@ -207,7 +255,8 @@ Tensor group_norm(const Tensor& input_tensor, int num_groups, float epsilon,
                   const std::optional<MemoryConfig>& memory_config, std::optional<DataType>,
                   std::optional<CoreGrid>, std::optional<bool> inplace,
                   std::optional<Layout> output_layout, std::optional<int>,
-                  std::optional<DeviceComputeKernelConfig>, const std::optional<Tensor>&, bool) {
+                  std::optional<DeviceComputeKernelConfig> compute_kernel_config,
+                  const std::optional<Tensor>&, bool use_welford) {
     const bool in_place = inplace.value_or(true);
     check_group_norm(input_tensor, num_groups, in_place);
     const Shape& shape = input_tensor.logical_shape();
@@ -227,6 +276,10 @@ Tensor group_norm(const Tensor& input_tensor, int num_groups, float epsilon,
     const auto groups = static_cast<std::size_t>(num_groups);
     const Shape grouped({shape[0], shape[2], static_cast<uint32_t>(groups),
                          static_cast<uint32_t>(channels / groups)});
+    const GroupSteps steps{
+        arithmetic_of(compute_kernel_config,
+                      use_welford ? ComputeDefault::batch_norm : ComputeDefault::group_norm,
+                      std::array{input_tensor.dtype()}, false)};
     const FloatElements elements(input_tensor);
     const ReductionPlan plan(grouped, {false, true, false, true});
     const auto count = static_cast<float>(plan.inputs_of_each());
@@ -234,10 +287,10 @@ Tensor group_norm(const Tensor& input_tensor, int num_groups, float epsilon,
     std::vector<float> factors(plan.outputs());
     reduce<float>(plan, elements.data(), nullptr, means.data(), SumOperation{});
     std::transform(means.begin(), means.end(), means.begin(),
-                   [count](float sum) { return sum / count; });
+                   [&](float sum) { return steps.packed(sum / count); });
     reduce<float>(plan, elements.data(), means.data(), factors.data(), SquareSumOperation{});
     std::transform(factors.begin(), factors.end(), factors.begin(),
-                   [&](float sum) { return 1.0F / std::sqrt(sum / count + epsilon); });
+                   [&](float sum) { return steps.factor(sum / count, epsilon); });
     const auto per_channel_of = [&](const std::optional<Tensor>& tensor, float fallback) {
         std::vector<float> values(channels, fallback);
         if (tensor) {
@@ -257,8 +310,8 @@ Tensor group_norm(const Tensor& input_tensor, int num_groups, float epsilon,
         const std::size_t image = row / shape[2];
         for (std::size_t channel = 0; channel < channels; ++channel) {
             const std::size_t group = image * groups + channel / (channels / groups);
-            values[channel] = (values[channel] - means[group]) * factors[group] * scales[channel] +
-                              offsets[channel];
+            values[channel] = steps(values[channel], means[group], factors[group], scales[channel],
+                                    offsets[channel]);
         }
     });
     return output;

@@ -1,8 +1,11 @@
 #include "ttnn/operations/kv_cache/kv_cache.hpp"
 
+#include <algorithm>
+#include <array>
 #include <cstring>
 #include <vector>
 
+#include "compute/arithmetic.hpp"
 #include "core/tensor_data.hpp"
 #include "ttnn/operations/experimental/paged_cache/paged_cache.hpp"
 
@@ -46,7 +49,36 @@ class RowWriter {
         }
     }
 
+    /// Writes one row to a position of a head whose rows begin at `head`. The tiles that hold the
+    /// position go through the source registers, and all of their rows with them.
+    void update(std::size_t source_row, std::size_t head, std::size_t position,
+                std::size_t positions, const Arithmetic& arithmetic) {
+        write(source_row, head + position, 1);
+        if (source_type_ == DataType::FLOAT32 && target_type_ == DataType::BFLOAT16) {
+            const std::byte* from = source_ + source_row * width_ * sizeof(float);
+            load_floats(from, source_type_, width_, values_.data());
+            cut(arithmetic.source());
+            store_floats(values_.data(), width_, target_type_,
+                         target_ + (head + position) * width_ * stored_size(target_type_));
+        }
+        if (target_type_ != DataType::FLOAT32) {
+            return;
+        }
+        constexpr std::size_t tile = 32;
+        const std::size_t first = position / tile * tile;
+        for (std::size_t row = first; row < std::min(first + tile, positions); ++row) {
+            std::byte* place = target_ + (head + row) * width_ * sizeof(float);
+            load_floats(place, target_type_, width_, values_.data());
+            cut(arithmetic.source());
+            store_floats(values_.data(), width_, target_type_, place);
+        }
+    }
+
   private:
+    void cut(MantissaCut keep) {
+        std::transform(values_.begin(), values_.end(), values_.begin(), keep);
+    }
+
     std::size_t width_;
     DataType source_type_;
     DataType target_type_;
@@ -54,6 +86,11 @@ class RowWriter {
     std::byte* target_;
     std::vector<float> values_;
 };
+
+Arithmetic arithmetic_of_update(const std::optional<const DeviceComputeKernelConfig>& compute,
+                                const Tensor& cache) {
+    return arithmetic_of(compute, ComputeDefault::cache, std::array{cache.dtype()}, false);
+}
 
 bool is_cache_type(DataType dtype) {
     return dtype == DataType::FLOAT32 || dtype == DataType::BFLOAT16 ||
@@ -103,7 +140,8 @@ Tensor fill_cache(const Tensor& cache_tensor, const Tensor& input_tensor, uint32
 }
 
 Tensor update_cache(const Tensor& cache, const Tensor& input, uint32_t update_idx,
-                    uint32_t batch_offset, std::optional<const DeviceComputeKernelConfig>) {
+                    uint32_t batch_offset,
+                    std::optional<const DeviceComputeKernelConfig> compute_kernel_config) {
     check_cache_arguments(cache, input);
     const Shape& shape = cache.logical_shape();
     const std::size_t users = input.logical_shape()[2];
@@ -116,11 +154,12 @@ Tensor update_cache(const Tensor& cache, const Tensor& input, uint32_t update_id
     // The card would write beyond the end of the cache.
     TT_FATAL(update_idx < shape[2], "Update index {} is outside of a cache of {} positions",
              update_idx, shape[2]);
+    const Arithmetic arithmetic = arithmetic_of_update(compute_kernel_config, cache);
     RowWriter writer(input, cache);
     for (std::size_t user = 0; user < shape[0]; ++user) {
         for (std::size_t head = 0; head < shape[1]; ++head) {
-            writer.write(head * users + batch_offset + user,
-                         (user * shape[1] + head) * shape[2] + update_idx, 1);
+            writer.update(head * users + batch_offset + user, (user * shape[1] + head) * shape[2],
+                          update_idx, shape[2], arithmetic);
         }
     }
     return cache;
@@ -227,13 +266,13 @@ std::vector<int64_t> update_positions(const std::vector<uint32_t>& list,
 
 }  // namespace
 
-Tensor paged_update_cache(const Tensor& cache_tensor, const Tensor& input_tensor,
-                          const std::vector<uint32_t>& update_idxs,
-                          const std::optional<const Tensor>& update_idxs_tensor,
-                          std::optional<bool> share_cache,
-                          const std::optional<const Tensor>& page_table, uint32_t batch_offset,
-                          std::optional<const ttnn::DeviceComputeKernelConfig>,
-                          const std::optional<const std::set<ttnn::MeshCoordinate>>&) {
+Tensor paged_update_cache(
+    const Tensor& cache_tensor, const Tensor& input_tensor,
+    const std::vector<uint32_t>& update_idxs, const std::optional<const Tensor>& update_idxs_tensor,
+    std::optional<bool> share_cache, const std::optional<const Tensor>& page_table,
+    uint32_t batch_offset,
+    std::optional<const ttnn::DeviceComputeKernelConfig> compute_kernel_config,
+    const std::optional<const std::set<ttnn::MeshCoordinate>>&) {
     check_paged_cache(cache_tensor);
     const Shape& cache = cache_tensor.logical_shape();
     check_update_input(input_tensor, cache);
@@ -252,6 +291,7 @@ Tensor paged_update_cache(const Tensor& cache_tensor, const Tensor& input_tensor
         TT_FATAL(cache[0] == (is_shared ? 1 : users), "The cache holds {} users, the input has {}",
                  cache[0], users);
     }
+    const Arithmetic arithmetic = arithmetic_of_update(compute_kernel_config, cache_tensor);
     RowWriter writer(input_tensor, cache_tensor);
     for (std::size_t user = 0; user < users; ++user) {
         if (positions[user] < 0) {
@@ -263,8 +303,8 @@ Tensor paged_update_cache(const Tensor& cache_tensor, const Tensor& input_tensor
                  cache[2]);
         const std::size_t block = table ? table->page(user, position) : is_shared ? 0 : user;
         for (std::size_t head = 0; head < cache[1]; ++head) {
-            writer.write(user * shape[2] + head,
-                         (block * cache[1] + head) * cache[2] + position % cache[2], 1);
+            writer.update(user * shape[2] + head, (block * cache[1] + head) * cache[2],
+                          position % cache[2], cache[2], arithmetic);
         }
     }
     return cache_tensor;

@@ -1,6 +1,8 @@
 #include <algorithm>
+#include <array>
 #include <limits>
 
+#include "compute/arithmetic.hpp"
 #include "compute/sharding.hpp"
 #include "core/parallel.hpp"
 #include "core/tensor_data.hpp"
@@ -29,6 +31,9 @@ struct Window {
     int64_t dilation;
     /// Positions that the window has within input and padding, for averages.
     int64_t padded_size;
+    /// The size of the kernel, and which of its elements stands at `begin`.
+    int64_t kernel;
+    int64_t first = 0;
 };
 
 struct PoolAxis {
@@ -55,7 +60,7 @@ struct PoolAxis {
             const int64_t start = i * stride - before;
             const int64_t skipped = start < 0 ? (-start + dilation - 1) / dilation : 0;
             result.push_back({start + skipped * dilation, std::min(start + reach, input), dilation,
-                              std::min(start + reach, input + after) - start});
+                              std::min(start + reach, input + after) - start, kernel, skipped});
         }
         return result;
     }
@@ -239,10 +244,45 @@ std::vector<Tensor> run_max_pool(const Tensor& input, const Pool& pool, const Po
     return indices ? std::vector<Tensor>{output, *indices} : std::vector<Tensor>{output};
 }
 
+/// How many elements of a window ttnn reduces at a time.
+int64_t reduced_at_once(uint32_t channels) {
+    return channels % 32 >= 1 && channels % 32 <= 16 ? 16 : 32;
+}
+
+/// What each element of a window is multiplied with: one by their number, cut to bfloat16.
+float share_of(const Window& row, const Window& column, bool count_include_pad,
+               std::optional<int32_t> divisor_override) {
+    int64_t count =
+        std::max<int64_t>(row.end - row.begin, 0) * std::max<int64_t>(column.end - column.begin, 0);
+    if (divisor_override) {
+        count = *divisor_override;
+    } else if (count_include_pad) {
+        count = row.padded_size * column.padded_size;
+    }
+    return count == 0 ? 0.0F : MantissaCut(7)(1.0F / static_cast<float>(count));
+}
+
+Arithmetic arithmetic_of_average(const Tensor& input, const Pool& pool,
+                                 const std::optional<DeviceComputeKernelConfig>& compute) {
+    const auto kernel = [](const std::vector<Window>& windows) {
+        int64_t largest = 0;
+        for (const Window& window : windows) {
+            largest = std::max(largest, window.kernel);
+        }
+        return largest;
+    };
+    const bool is_large = kernel(pool.rows) * kernel(pool.columns) > reduced_at_once(pool.channels);
+    return arithmetic_of(compute, is_large ? ComputeDefault::large_pool : ComputeDefault::pool,
+                         std::array{input.dtype()}, false);
+}
+
 Tensor run_avg_pool(const Tensor& input, const Pool& pool, const PoolOptions& options,
-                    bool count_include_pad, std::optional<int32_t> divisor_override) {
+                    bool count_include_pad, std::optional<int32_t> divisor_override,
+                    const std::optional<DeviceComputeKernelConfig>& compute) {
     check_input(input, pool);
     TT_FATAL(!divisor_override || *divisor_override != 0, "divisor_override must not be 0");
+    const Arithmetic arithmetic = arithmetic_of_average(input, pool, compute);
+    const int64_t at_once = reduced_at_once(pool.channels);
     const Tensor output = make_output(input, pool, options, options.dtype);
     const FloatElements elements(input);
     std::byte* stored = buffer_of(output).data();
@@ -252,23 +292,20 @@ Tensor run_avg_pool(const Tensor& input, const Pool& pool, const PoolOptions& op
         std::fill_n(sums, channels, 0.0F);
         const float* source =
             elements.data() + image * static_cast<std::size_t>(pool.image()) * channels;
-        int64_t count = 0;
+        const float share = share_of(row, column, count_include_pad, divisor_override);
+        int64_t reduced = 0;
         for_each_input(pool, row, column, [&](int64_t position) {
             const float* pixel = source + static_cast<std::size_t>(position) * channels;
+            const int64_t element =
+                (row.first + position / pool.width - row.begin) * column.kernel + column.first +
+                position % pool.width - column.begin;
+            const bool is_next = arithmetic.narrow_sums && element / at_once != reduced;
+            reduced = element / at_once;
             for (std::size_t c = 0; c < channels; ++c) {
-                sums[c] += pixel[c];
+                const float sum = is_next ? round_to_bf16(sums[c]) : sums[c];
+                sums[c] = sum + arithmetic.product(pixel[c], share);
             }
-            ++count;
         });
-        if (divisor_override) {
-            count = *divisor_override;
-        } else if (count_include_pad) {
-            count = row.padded_size * column.padded_size;
-        }
-        const auto divisor = static_cast<float>(count);
-        for (std::size_t c = 0; c < channels; ++c) {
-            sums[c] /= divisor;
-        }
         store_floats(sums, channels, options.dtype,
                      stored + i * channels * stored_size(options.dtype));
     });
@@ -298,7 +335,7 @@ std::vector<Window> adaptive_windows(uint32_t input, uint32_t output) {
     for (int64_t i = 0; i < output; ++i) {
         const int64_t begin = i * input / output;
         const int64_t end = ((i + 1) * input + output - 1) / output;
-        windows.push_back({begin, end, 1, end - begin});
+        windows.push_back({begin, end, 1, end - begin, end - begin});
         kernel = std::max(kernel, end - begin);
     }
     const int64_t padding = kernel - (windows[0].end - windows[0].begin);
@@ -360,8 +397,9 @@ Tensor avg_pool2d(const Tensor& input_tensor, uint32_t batch_size, uint32_t inpu
                   const std::optional<const MemoryConfig>& memory_config,
                   const std::optional<Op2DSliceConfig>&,
                   std::optional<const TensorMemoryLayout> applied_shard_scheme,
-                  const std::optional<DeviceComputeKernelConfig>&, bool deallocate_input, bool,
-                  DataType dtype, Layout output_layout, bool config_tensor_in_dram) {
+                  const std::optional<DeviceComputeKernelConfig>& compute_kernel_config,
+                  bool deallocate_input, bool, DataType dtype, Layout output_layout,
+                  bool config_tensor_in_dram) {
     const PoolOptions options{dtype, output_layout, memory_config, applied_shard_scheme,
                               deallocate_input};
     check_options(input_tensor, options, config_tensor_in_dram);
@@ -372,7 +410,8 @@ Tensor avg_pool2d(const Tensor& input_tensor, uint32_t batch_size, uint32_t inpu
                     input_w,
                     axes[0].windows(ceil_mode),
                     axes[1].windows(ceil_mode)};
-    return run_avg_pool(input_tensor, pool, options, count_include_pad, divisor_override);
+    return run_avg_pool(input_tensor, pool, options, count_include_pad, divisor_override,
+                        compute_kernel_config);
 }
 
 Tensor global_avg_pool2d(const Tensor& input, const std::optional<MemoryConfig>& memory_config_arg,
@@ -400,13 +439,13 @@ Tensor adaptive_avg_pool2d(const Tensor& input_tensor, uint32_t batch_size, uint
                            const std::optional<const MemoryConfig>& memory_config,
                            const std::optional<op_slicing::Op2DSliceConfig>&,
                            std::optional<const TensorMemoryLayout> applied_shard_scheme,
-                           const std::optional<DeviceComputeKernelConfig>&, bool deallocate_input,
-                           bool) {
+                           const std::optional<DeviceComputeKernelConfig>& compute_kernel_config,
+                           bool deallocate_input, bool) {
     const PoolOptions options{DataType::BFLOAT16, Layout::ROW_MAJOR, memory_config,
                               applied_shard_scheme, deallocate_input};
     check_options(input_tensor, options, false);
     const Pool pool = ttnn::adaptive_pool(batch_size, input_h, input_w, channels, output_size);
-    return run_avg_pool(input_tensor, pool, options, false, std::nullopt);
+    return run_avg_pool(input_tensor, pool, options, false, std::nullopt, compute_kernel_config);
 }
 
 Tensor adaptive_max_pool2d(const Tensor& input_tensor, uint32_t batch_size, uint32_t input_h,

@@ -1,3 +1,6 @@
+#include <array>
+
+#include "compute/arithmetic.hpp"
 #include "compute/rows.hpp"
 #include "core/tensor_data.hpp"
 #include "ttnn/operations/experimental/transformer/rotary_embedding/rotary_embedding.hpp"
@@ -19,20 +22,43 @@ void check_tables(const Tensor& cosines, const Tensor& sines) {
     TT_FATAL(cosines.logical_shape() == sines.logical_shape(), "Cos and Sin dims must match");
 }
 
-/// A row of x turned by its angles: x * cos + rotated * sin, `rotated` given.
-void turn(float* values, const float* rotated, const float* cosines, const float* sines,
-          std::size_t width) {
-    for (std::size_t i = 0; i < width; ++i) {
-        values[i] = values[i] * cosines[i] + rotated[i] * sines[i];
+/// Turns a row of x by its angles: x * cos + rotated * sin, `rotated` given. The products go
+/// through memory in the type of the angles.
+class Turn {
+  public:
+    Turn(const std::optional<const ttnn::DeviceComputeKernelConfig>& config, const Tensor& input,
+         const Tensor& angles)
+        : arithmetic_(
+              arithmetic_of(config, ComputeDefault::rotary, std::array{input.dtype()}, false)),
+          is_wide_(angles.dtype() == DataType::FLOAT32) {}
+
+    const Arithmetic& arithmetic() const { return arithmetic_; }
+
+    void operator()(float* values, const float* rotated, const float* cosines, const float* sines,
+                    std::size_t width) const {
+        const MantissaCut source = arithmetic_.source();
+        for (std::size_t i = 0; i < width; ++i) {
+            const float straight = packed(arithmetic_.product(values[i], cosines[i]));
+            const float across = packed(arithmetic_.product(rotated[i], sines[i]));
+            values[i] = arithmetic_.in_destination(source(straight) + source(across));
+        }
     }
-}
+
+  private:
+    float packed(float product) const {
+        return is_wide_ ? arithmetic_.in_destination(product) : round_to_bf16(product);
+    }
+
+    Arithmetic arithmetic_;
+    bool is_wide_;
+};
 
 }  // namespace
 
-Tensor rotary_embedding(const Tensor& input_tensor, const Tensor& cos_cache,
-                        const Tensor& sin_cache, std::optional<uint32_t> token_index,
-                        const std::optional<MemoryConfig>& memory_config,
-                        std::optional<const ttnn::DeviceComputeKernelConfig>) {
+Tensor rotary_embedding(
+    const Tensor& input_tensor, const Tensor& cos_cache, const Tensor& sin_cache,
+    std::optional<uint32_t> token_index, const std::optional<MemoryConfig>& memory_config,
+    std::optional<const ttnn::DeviceComputeKernelConfig> compute_kernel_config) {
     TT_FATAL(on_device(input_tensor), "Input tensor must be on device");
     check_tables(cos_cache, sin_cache);
     TT_FATAL(input_tensor.layout() == Layout::TILE || input_tensor.dtype() != DataType::UINT8,
@@ -56,6 +82,7 @@ Tensor rotary_embedding(const Tensor& input_tensor, const Tensor& cos_cache,
     const Tensor output = allocate_like(
         input_tensor, Shape({shape[0], shape[1], static_cast<uint32_t>(padded), shape[3]}),
         input_tensor.dtype(), Layout::TILE, output_memory_config(input_tensor, memory_config));
+    const Turn turn(compute_kernel_config, input_tensor, cos_cache);
     const FloatElements elements(input_tensor);
     const FloatElements cosines(cos_cache);
     const FloatElements sines(sin_cache);
@@ -87,10 +114,10 @@ Tensor rotary_embedding(const Tensor& input_tensor, const Tensor& cos_cache,
     return output;
 }
 
-Tensor rotary_embedding_llama(const Tensor& input_tensor, const Tensor& cos_cache,
-                              const Tensor& sin_cache, const Tensor& trans_mat, bool is_decode_mode,
-                              const std::optional<MemoryConfig>& memory_config,
-                              std::optional<const ttnn::DeviceComputeKernelConfig>) {
+Tensor rotary_embedding_llama(
+    const Tensor& input_tensor, const Tensor& cos_cache, const Tensor& sin_cache,
+    const Tensor& trans_mat, bool is_decode_mode, const std::optional<MemoryConfig>& memory_config,
+    std::optional<const ttnn::DeviceComputeKernelConfig> compute_kernel_config) {
     for (const Tensor* operand : {&input_tensor, &cos_cache, &sin_cache, &trans_mat}) {
         require_on_device(*operand, "input tensor to rotary embedding");
         TT_FATAL(operand->layout() == Layout::TILE,
@@ -124,12 +151,16 @@ Tensor rotary_embedding_llama(const Tensor& input_tensor, const Tensor& cos_cach
     const FloatElements transform(trans_mat);
     const Tensor output = allocate_like(input_tensor, shape, DataType::BFLOAT16, Layout::TILE,
                                         output_memory_config(input_tensor, memory_config));
+    const Turn turn(compute_kernel_config, input_tensor, cos_cache);
     map_rows(input_tensor, output, width, [&](std::size_t row, float* values) {
         std::array<float, 256> rotated{};
         for (std::size_t i = 0; i < width; ++i) {
             for (std::size_t k = 0; k < 32; ++k) {
-                rotated[i] += values[i / 32 * 32 + k] * transform[k * 32 + i % 32];
+                // Of a product of matrices, the first operand is in source B.
+                rotated[i] +=
+                    turn.arithmetic().product(transform[k * 32 + i % 32], values[i / 32 * 32 + k]);
             }
+            rotated[i] = round_to_bf16(rotated[i]);
         }
         // Prefill: a row of angles for each position. Decode: one for each user.
         const std::size_t position = is_decode_mode ? 0 : row % shape[2];

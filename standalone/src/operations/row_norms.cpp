@@ -85,7 +85,6 @@ struct RowParameter {
 /// are cut before it, and results pass the destination.
 void normalize_row(float* values, std::size_t width, float epsilon, bool subtract_mean,
                    const Arithmetic& arithmetic) {
-    const MantissaCut first = arithmetic.first();
     const MantissaCut second = arithmetic.second();
     const MantissaCut source = arithmetic.source();
     const auto count = static_cast<float>(width);
@@ -99,15 +98,14 @@ void normalize_row(float* values, std::size_t width, float epsilon, bool subtrac
         }
     }
     const auto add_square = [&](float sum, float value) {
-        return sum + second(arithmetic.in_destination(second(value) * first(value)));
+        return sum + second(arithmetic.in_destination(arithmetic.product(value, value)));
     };
     const auto add = [](float a, float b) { return a + b; };
     const float variance =
         arithmetic.in_destination(fold_lanes(values, width, 0.0F, add_square, add) / count);
-    const float factor =
-        first(arithmetic.in_destination(1.0F / std::sqrt(source(variance) + epsilon)));
+    const float factor = arithmetic.in_destination(1.0F / std::sqrt(source(variance) + epsilon));
     for (std::size_t i = 0; i < width; ++i) {
-        values[i] = arithmetic.in_destination(second(values[i]) * factor);
+        values[i] = arithmetic.in_destination(arithmetic.product(values[i], factor));
     }
 }
 
@@ -198,12 +196,10 @@ Tensor normalize_rows(const Tensor& input, float epsilon, const OptionalTensor& 
             }
         }
         normalize_row(values, width, epsilon, subtract_mean, arithmetic);
-        const MantissaCut first = arithmetic.first();
-        const MantissaCut second = arithmetic.second();
         const MantissaCut source = arithmetic.source();
         if (const float* scales = scale.data()) {
             for (std::size_t i = 0; i < width; ++i) {
-                values[i] = arithmetic.in_destination(second(values[i]) * first(scales[i]));
+                values[i] = arithmetic.in_destination(arithmetic.product(values[i], scales[i]));
             }
         }
         if (const float* offsets = offset.data()) {

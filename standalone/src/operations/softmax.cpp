@@ -73,10 +73,9 @@ struct SoftmaxSteps {
         for (std::size_t i = 0; i < count; ++i) {
             values[i] = power(values[i], largest);
         }
-        const float multiplier = arithmetic.first()(factor(sum(values, count)));
-        const MantissaCut cut = arithmetic.second();
+        const float multiplier = factor(sum(values, count));
         for (std::size_t i = 0; i < count; ++i) {
-            values[i] = cut(values[i]) * multiplier;
+            values[i] = arithmetic.product(values[i], multiplier);
         }
     }
 

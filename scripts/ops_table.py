@@ -86,7 +86,7 @@ default after `=`; without one it has to be there.
   attributes; in brackets the ops of this table that it is rewritten with first;
 - ttmetal: what `--target ttmetal` makes of the op. tiles: an operation on tiles in
   registers, so that chains share a program. program: kernels of its own, with such chains
-  before or after. movement: a program that puts elements elsewhere, or nothing at all.
+  before or after. movement: a program that moves elements, or nothing at all.
   number: kernels know it. rewritten: other ops of this table. cpu: a function in plain C++
   ([ttmetal.md](ttmetal.md#on-the-cpu)), as of any op here whose data types kernels do not take.
 

@@ -1,4 +1,4 @@
-"""What the compiler tells a user: one exception type, one place where it becomes text.
+"""What the compiler reports to a user: one exception type, one place where it becomes text.
 
 The stage that knows a fact raises `CompileError` (or adds a warning to a `Diagnostics` collector)
 with the operation or the text offset it is about. Offsets become `file:line:column` only when a

@@ -199,7 +199,7 @@ def _numbered(jax: Any, tree: Any, first: int = 0) -> Structure:
 
 
 class _Leaf(int):
-    """The place of a leaf, told apart from integers of the tree."""
+    """The place of a leaf, distinct from integers of the tree."""
 
 
 def _leaf(value: Any) -> Structure:

@@ -1,7 +1,7 @@
-"""How much the tools tell on standard error, and how far a long step is.
+"""How much the tools write to standard error, and how far a long step is.
 
 The levels are those of Python's `logging`, by name and number. A program sets the level of its
-process once; a library that sets nothing is told of warnings and errors only.
+process once; a library that sets nothing gets warnings and errors only.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ _SECONDS_BETWEEN_LINES = 10.0
 
 
 class Level(IntEnum):
-    """What a message is about; a program tells those of its level and above."""
+    """What a message is about; a program writes those of its level and above."""
 
     DEBUG = 10
     INFO = 20
@@ -29,18 +29,18 @@ _level = Level.WARNING
 
 
 def set_level(level: Level) -> None:
-    """Sets from which level on messages are told, for this process."""
+    """Sets the lowest level of messages that are written, for this process."""
     global _level
     _level = level
 
 
 def is_told(level: Level) -> bool:
-    """Whether messages of that level are told."""
+    """Whether messages of that level are written."""
     return level >= _level
 
 
 def tell(level: Level, text: str) -> None:
-    """Writes a message to standard error, if messages of that level are told."""
+    """Writes a message to standard error, if messages of that level are written."""
     if is_told(level):
         _write(text + "\n")
 

@@ -193,7 +193,7 @@ def _structures(torch: Any, program: Any) -> tuple[Structure, Structure]:
 
 
 class _Leaf(int):
-    """The place of a leaf, told apart from integers of the model."""
+    """The place of a leaf, distinct from integers of the model."""
 
 
 def _leaf(arguments: Sequence[Any], leaf: Any) -> Structure:

@@ -2,7 +2,7 @@
 
 What ttcodegen writes into projects and names its cache by is the version alone: the same version
 gives the same bytes, whatever a checkout holds besides. `--version` and the version of the package
-(`pip show ttcodegen`) also tell the commit.
+(`pip show ttcodegen`) also show the commit.
 """
 
 from __future__ import annotations

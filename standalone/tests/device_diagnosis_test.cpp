@@ -77,7 +77,8 @@ void deadlocks_name_who_waits_for_what() {
             run(std::move(program));
         },
         {"deadlock: 1 processor waits", "Kernel_Source_Code:5", "polls"});
-    // Who is stuck alike is told once; a core that waits for another count stands apart.
+    // Cores that are stuck alike are reported once; a core that waits for another count stands
+    // apart.
     const CoreRange cores{{0, 0}, {3, 2}};
     expect_diagnosis(
         [&] {

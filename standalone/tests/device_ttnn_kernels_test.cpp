@@ -201,7 +201,7 @@ const std::vector<KernelRow> kKernels{
      {},
      kTiles,
      0.05},
-    // Rows of four tiles: element `row * 128 + column` of the memory behind the buffer.
+    // Rows of four tiles: element `row * 128 + column` of the buffer's memory.
     {"data_movement/tilize/device/kernels/compute/tilize.cpp",
      {},
      2,

@@ -85,7 +85,7 @@ def add_message_options(parser: argparse.ArgumentParser) -> None:
         const="WARNING",
         dest="log_level",
         default="INFO",
-        help="tell warnings and errors only, as --log-level WARNING does",
+        help="write warnings and errors only, as --log-level WARNING does",
     )
     chosen.add_argument(
         "--log-level",
@@ -93,7 +93,7 @@ def add_message_options(parser: argparse.ArgumentParser) -> None:
         choices=LEVELS,
         default="INFO",
         metavar="LEVEL",
-        help=f"what to tell on standard error, from this level on: {', '.join(LEVELS)} (INFO)",
+        help=f"which messages go to standard error, from this level on: {', '.join(LEVELS)} (INFO)",
     )
 
 
@@ -117,5 +117,5 @@ def add_version_option(parser: argparse.ArgumentParser) -> None:
 
 
 def apply_message_options(options: argparse.Namespace) -> None:
-    """Sets from which level on messages are told."""
+    """Sets the lowest level of messages that are written."""
     set_level(Level[options.log_level])

@@ -68,7 +68,7 @@ def argument_parser() -> argparse.ArgumentParser:
     )  # fmt: skip
     add("--optimize", type=int, choices=(0, 1, 2), default=0, metavar="LEVEL", help="0: every "
         "tensor in DRAM, the library chooses (0); 1: what never hurts; 2: a search for where "
-        "tensors lie and how calls spread over the cores")  # fmt: skip
+        "tensors lie and how calls are distributed over the cores")  # fmt: skip
     add("--weights", choices=("bfp8_b", "bfp4_b"), help="make weights of products block floats; "
         "the figures of --check say what that costs in accuracy")  # fmt: skip
     add("--explain", action="store_true", help="print what was decided for each call, and "

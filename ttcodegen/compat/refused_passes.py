@@ -7,7 +7,7 @@ from __future__ import annotations
 
 _WRAPPED = "functions stand in the module itself; wrappers are taken off when a module is read"
 _CPU = "what runs once is computed on the device; functions for the CPU are C++, see --cpu-hoist"
-_OPTIMIZER = "ttnn-optimize decides where tensors lie and how calls spread over the cores"
+_OPTIMIZER = "ttnn-optimize decides where tensors lie and how calls are distributed over the cores"
 _CALLS = "what the library asks of operands stands at each op of the catalogue, so that the " \
     "conversion to TTNN and ttnn-layout do this"  # fmt: skip
 _DECOMPOSED = "the decompositions of the catalogue do this: use --ttir-decompose"

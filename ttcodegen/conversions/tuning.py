@@ -334,7 +334,7 @@ class Tuning:
             if not is_first:
                 file.blank()
             is_first = False
-            file.comment(f"How {name.removesuffix('_program')} is spread over the cores.")
+            file.comment(f"How {name.removesuffix('_program')} is distributed over the cores.")
             file.global_constant(name, config.cpp, program_initializer(config))
 
 

@@ -1,4 +1,4 @@
-"""How the programs of a call spread over the cores: `#ttnn.matmul_..._program_config<...>`.
+"""How the programs of a call are distributed over cores: `#ttnn.matmul_..._program_config<...>`.
 
 The fields are those of the structures of tt-metal 0.70.1, in their order and with their defaults;
 names of fields are spelled as tt-mlir prints them (`per_core_m` for `per_core_M`).
@@ -286,7 +286,7 @@ class SDPA(ProgramConfig):
 
 @dataclass(frozen=True)
 class Conv2dConfig(ProgramConfig):
-    """What a convolution may be told about its activation, its weights and its shards."""
+    """What a convolution may be given about its activation, its weights and its shards."""
 
     mnemonic: ClassVar[str] = "conv2d_config"
     cpp: ClassVar[str] = "ttnn::prim::Conv2dConfig"

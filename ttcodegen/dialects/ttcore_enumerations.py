@@ -48,7 +48,7 @@ class OutOfBounds(StrEnum):
 
 
 class TensorMemoryLayout(StrEnum):
-    """How the shards of a tensor are spread over memories."""
+    """How the shards of a tensor are distributed over memories."""
 
     NONE = "none"
     INTERLEAVED = "interleaved"

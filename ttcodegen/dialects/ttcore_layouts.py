@@ -437,7 +437,7 @@ class HostLayoutAttr(Data[HostStrides], StridedBufferLayout):
         printer.print_string(">")
 
     def strides_in_bytes(self) -> Shape:
-        raise VerifyException("a host layout tells elements, not bytes")
+        raise VerifyException("a host layout counts elements, not bytes")
 
     def get_affine_map(self) -> AffineMap:
         """From the index in the tensor to the element of the buffer."""

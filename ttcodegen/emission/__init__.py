@@ -1,1 +1,1 @@
-"""From lowered modules to the sources of a project, and what the project tells about them."""
+"""From lowered modules to the sources of a project, and how the project describes them."""

@@ -75,7 +75,7 @@ class Formatting:
 
     def _piece(self, path: str, text: str) -> Piece | str:
         """A text that is to be formatted, or what was made of it before."""
-        # The name of the file tells the language, and which include comes first.
+        # The name of the file determines the language, and which include comes first.
         key = self._kept.key(Path(path).name, text)
         known = self._kept.find(key)
         return Piece(path, text, key) if known is None else known
@@ -108,7 +108,7 @@ def start_formatting(files: Mapping[str, str], style: str) -> Formatting:
     """Begins to format `files`, texts by path.
 
     Args:
-        files: the paths only serve to tell the language and appear in messages.
+        files: the paths only determine the language and appear in messages.
         style: the text of a .clang-format file.
 
     Raises:

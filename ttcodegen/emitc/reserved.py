@@ -20,7 +20,7 @@ from ttcodegen.emitc.statements import (
     VerbatimOp,
 )
 
-# Members and names after `::` are found elsewhere than in the scope of the function.
+# Members and names after `::` are not looked up in the scope of the function.
 _UNQUALIFIED_NAME = re.compile(r"(?<![\w.])(?<!->)(?<!::)[A-Za-z_]\w*")
 _NO_CODE = re.compile(r'//[^\n]*|"(?:[^"\\\n]|\\.)*"|namespace [\w:]*')
 """Comments and string literals; and namespaces, which functions that they hold may hide."""

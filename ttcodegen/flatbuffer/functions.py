@@ -225,7 +225,7 @@ def _operation(op: Operation, tensors: Tensors, constants: Constants) -> program
             [
                 program.Attribute(name, _attribute_value(name, value, op, constants))
                 for name, value in op.parameters().items()
-                # What few calls have is told of those that have it.
+                # Rare attributes are only written where a call has them.
                 if value is not None or name not in PROGRAM_CONFIGS
             ]
         )

@@ -205,7 +205,7 @@ class ComputeConfig:
 
 @dataclass(frozen=True, slots=True)
 class ProgramConfig:
-    """How the programs of a call spread over the cores."""
+    """How the programs of a call are distributed over the cores."""
 
     text: str
 

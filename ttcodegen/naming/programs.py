@@ -83,7 +83,7 @@ def buffer_names(ops: Iterable[Operation]) -> dict[SSAValue, str]:
 
 
 def tensor_names(kernel: Kernel) -> dict[int, str]:
-    """What a kernel calls the operands whose addresses it is told, by their numbers."""
+    """What a kernel calls the operands whose addresses it is passed, by their numbers."""
     return {
         argument.value.operand: argument.name.removesuffix(_ADDRESS)
         for argument in kernel.arguments

@@ -126,7 +126,7 @@ def compare_drawn(actual: np.ndarray, expected: np.ndarray) -> Agreement:
     spread = float(e.std())
     room = 6.0 / math.sqrt(a.size)
     scale = max(float(np.abs(a).max()), float(np.abs(e).max()))
-    # Few elements say little of the spread: one may have been dropped, or not.
+    # Few elements say little of the deviation: one may have been dropped, or not.
     margin = spread + scale / a.size + 1e-9 * max(1.0, scale)
     distance = abs(float(a.mean()) - float(e.mean())) / margin
     if a.min() < e.min() - 2 * margin or a.max() > e.max() + 2 * margin:

@@ -1,4 +1,4 @@
-"""What a callback is told of an op: where it comes from, what it gave, what would be right."""
+"""What a callback gets of an op: where it comes from, what it gave, what would be right."""
 
 from __future__ import annotations
 

@@ -242,7 +242,7 @@ MATMUL_CONFIG_ATTRIBUTE = AttributeSpec("matmul_program_config", MATMUL_CONFIG, 
 NORM_CONFIG_ATTRIBUTE = AttributeSpec("program_config", NORM_CONFIG, None)
 CONV2D_CONFIG_ATTRIBUTE = AttributeSpec("conv2d_config", CONV2D_CONFIG, None)
 SDPA_CONFIG_ATTRIBUTE = AttributeSpec("program_config", SDPA_CONFIG, None)
-"""How the programs of a call spread over the cores; None leaves it to the library."""
+"""How the programs of a call are distributed over the cores; None leaves it to the library."""
 
 
 def program_config(name: str) -> ArgumentRule:

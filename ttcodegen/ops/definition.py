@@ -124,7 +124,7 @@ class ResultRule:
     like: tuple[str, ...] = ()
     """For "first": the operands of which the first that is present counts."""
     placed: bool = False
-    """Whether the call is told where its result is to lie."""
+    """Whether the call takes the memory configuration of its result."""
 
 
 ComputeRow = Callable[[Callable[[str], Any]], str]

@@ -518,7 +518,7 @@ def _arguments(calls: CppCalls, op: CatalogueOp, *arrays: str) -> list[Argument]
 
 
 def _memory(calls: CppCalls, op: CatalogueOp) -> Argument:
-    """Without being told so the library leaves its result in L1, in shards."""
+    """By default the library leaves its result in L1, in shards."""
     from ttcodegen.dialects.placement import placement_of
 
     return calls.memory_config(placement_of(op.results[0]))

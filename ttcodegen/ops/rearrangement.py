@@ -109,7 +109,7 @@ def arrangement(pattern: str, shape: tuple[int, ...], result: tuple[int, ...]) -
         _learn(sizes, left, shape)
         _learn(sizes, right, result)
     if missing := [axis for axis in names[0] if axis not in sizes]:
-        raise ValueError(f"the shapes do not tell the sizes of {', '.join(missing)}")
+        raise ValueError(f"the shapes do not determine the sizes of {', '.join(missing)}")
     return Arrangement(
         [sizes[axis] for axis in names[0]],
         [names[0].index(axis) for axis in names[1]],

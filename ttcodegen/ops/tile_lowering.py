@@ -50,7 +50,7 @@ class TileBuilder:
     _filled: dict[Tile, float] = field(default_factory=dict[Tile, float])
 
     def new_tile(self, data_type: DataType) -> Tile:
-        """A tile whose value comes from elsewhere."""
+        """A tile whose value is no result of the program."""
         self.tiles += 1
         return Tile(self.tiles - 1, data_type)
 
@@ -151,7 +151,7 @@ def binary_tiles(name: str, scalar: str = "", int32: str = "", typed: str = "") 
         name: the op on floats.
         scalar: the op on one register of floats and the bits of a number, if there is one.
         int32: the op on signed integers.
-        typed: the op on integers that is told their data type.
+        typed: the op on integers that takes their data type.
     """
 
     def lower(builder: TileBuilder, op: CatalogueOp, tiles: Sequence[Tile]) -> Tile:

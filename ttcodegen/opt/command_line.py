@@ -105,7 +105,7 @@ OPTIONS = (
     DriverOption(
         "log-level",
         "text",
-        f"What to tell on standard error, from this level on: {', '.join(Level.__members__)} "
+        f"Which messages go to standard error, from this level on: {', '.join(Level.__members__)} "
         "(INFO).",
         "LEVEL",
     ),

@@ -1,1 +1,1 @@
-"""Decides where tensors lie and how programs spread over the cores, under a model of cost."""
+"""Decides where tensors lie and how programs are distributed over cores, under a model of cost."""

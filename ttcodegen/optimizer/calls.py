@@ -34,7 +34,7 @@ class LibraryCall:
 
     @property
     def program_config(self) -> ProgramConfig | None:
-        """How its programs spread over the cores, if that is said."""
+        """How its programs are distributed over the cores, if that is given."""
         for name in PROGRAM_CONFIGS:
             if (config := self.attributes.get(name)) is not None:
                 return config

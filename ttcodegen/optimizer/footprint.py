@@ -34,7 +34,7 @@ def tiles(placement: TensorPlacement) -> int:
 
 
 def bank_bytes(placement: TensorPlacement, banks: int) -> int:
-    """Bytes of each L1 that a tensor takes; none if it lies elsewhere."""
+    """Bytes of each L1 that a tensor takes; none if it is not in L1."""
     if placement.buffer_type != "l1":
         return 0
     if placement.shards is not None:

@@ -97,7 +97,7 @@ class GivenChoices:
             f"override says: its tensors and circular buffers take more than the {room // 1024} "
             "KiB of L1 that each core has",
             op,
-            remedy="keep its result or its operands in DRAM, or spread them over more cores",
+            remedy="keep its result or its operands in DRAM, or distribute them over more cores",
         )
 
     def _check(self, op: CatalogueOp, entry: Entry) -> None:

@@ -70,7 +70,7 @@ def _check(called: str, op: CatalogueOp, name: str) -> None:
         legal = tuple(word for word in legal if not word.startswith("bfp"))
     if name not in legal:
         rule = (
-            "the library's call is not told a data type: it follows from its operands"
+            "the library's call takes no data type: it follows from its operands"
             if not takes
             else "numbers stay floats or integers, and block floats lie in tiles"
         )

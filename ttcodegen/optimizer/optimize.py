@@ -1,4 +1,4 @@
-"""Chooses how calls compute, how they spread over the cores and where their tensors lie."""
+"""Chooses how calls compute, how they are distributed over cores and where their tensors lie."""
 
 from __future__ import annotations
 
@@ -83,7 +83,7 @@ class Optimize(ModulePass):
 
 
 def placed_calls() -> frozenset[str]:
-    """The calls that are told where their result is to lie."""
+    """The calls that take the memory configuration of their result."""
     found: set[str] = set()
     for name, cls in ttnn_op_classes().items():
         definition = cls.definition
@@ -116,7 +116,7 @@ class _Writer:
     """What stands for a value after it was moved."""
 
     def write(self, decisions: Sequence[Decision]) -> None:
-        """Moves operands, tells calls what they are told, and types results."""
+        """Moves operands, sets the configurations of calls, and types results."""
         block = body_of(self.function)
         classes = ttnn_op_classes()
         for decision in decisions:

@@ -1,4 +1,4 @@
-"""The options with which the reference compiler is told decisions, as entries of overrides.
+"""The options that give decisions to the reference compiler, as entries of overrides.
 
     override-output-layout=add_1=8x8:l1:block_sharded:tile:bf16,relu=dram
     override-conv2d-config=conv2d_1=core_grid#8x4:shard_layout#height_sharded

@@ -1,4 +1,4 @@
-"""How the library divides products of matrices among the cores, by itself or as it is told."""
+"""How the library divides products of matrices among the cores, by itself or by a configuration."""
 
 from __future__ import annotations
 

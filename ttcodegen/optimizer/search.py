@@ -38,7 +38,7 @@ class Decision:
     op: Operation
     way: Way
     moves: tuple[tuple[SSAValue, TensorPlacement], ...]
-    """What is brought elsewhere before it."""
+    """What is moved before it."""
     seconds: float
     """What the call and these take."""
     l1_bytes: int

@@ -1,4 +1,4 @@
-"""The ways to make a call: where its operands may lie, where its result, and what it is told.
+"""The ways to make a call: where its operands may lie, where its result, and its configuration.
 
 Each way is one that tt-metal 0.70.1 was measured to accept.
 """
@@ -39,7 +39,7 @@ from ttcodegen.optimizer.products import (
 MOST_INNER = 8
 """Tiles along the summed dimension that a block has at most: more do not save time."""
 MOVED = frozenset({"permute", "slice_static", "concat", "reshape", "composite_to_layout"})
-"""Calls that move interleaved tensors and are told where to."""
+"""Calls that move interleaved tensors and take the target."""
 ATTENTION = frozenset({"scaled_dot_product_attention"})
 NORMS = frozenset({"rms_norm", "layer_norm"})
 APPROXIMATE = {"gelu": (0.0,)}
@@ -124,11 +124,11 @@ class Ways:
     ) -> None:
         self.model = model
         self.grid = grid or model.grid
-        """The cores that products are spread over."""
+        """The cores that products are distributed over."""
         self.shards = shards
         """Whether tensors may be sharded."""
         self.placed = placed
-        """The calls that are told where their result is to lie."""
+        """The calls that take the memory configuration of their result."""
 
     def of(self, call: LibraryCall, fixed: Sequence[bool]) -> Iterator[Way]:
         """The ways to make a call whose operands lie where `call` says; fixed ones stay there."""
@@ -147,7 +147,7 @@ class Ways:
                 yield from self._plain(call, fixed)
 
     def on(self, grid: CoreGrid) -> Ways:
-        """The ways of products that are spread over these cores."""
+        """The ways of products that are distributed over these cores."""
         return Ways(self.model, self.shards, self.placed, grid)
 
     def rule(self, call: LibraryCall) -> str:
@@ -402,7 +402,7 @@ class Ways:
 
 
 def product_compute(call: LibraryCall) -> ComputeConfig:
-    """How a product computes that is told how it spreads: as the library lets it otherwise, with
+    """How a product with a program configuration computes: as the library lets it otherwise, with
     partial sums added up in L1."""
     narrow = all(p.data_type.mlir in ("bfp_bf8", "bfp_bf4") for p in call.operands[:2])
     fidelity = MathFidelity.LOFI if narrow else MathFidelity.HIFI2

@@ -226,7 +226,7 @@ class AttributeParser(Parser):
         return self.attribute_aliases[name]
 
     def _read_at(self, offset: int, parse: Callable[[], None]) -> None:
-        """Reads what stands elsewhere in the text and comes back."""
+        """Reads another place in the text and comes back."""
         position, token = self.lexer.pos, self._current_token
         self._resume_from(offset)
         parse()

@@ -224,7 +224,7 @@ class ConstantParser(AttributeParser):
         blob = self._decode(self.source.text[extent[0] : extent[1]], extent[0])
         if len(blob) < 4:
             self.raise_error("expected a blob that starts with its alignment", extent[0])
-        # The first four bytes tell the alignment of the buffer.
+        # The first four bytes are the alignment of the buffer.
         data = self._buffer(blob[4:], type.element_type, prod(type.get_shape()), start)
         return DenseIntOrFPElementsAttr(type, BytesAttr(data))
 

@@ -246,7 +246,7 @@ def has_shape(body: str, count: int, shape: Sequence[int]) -> bool:
         return False
     if count != prod(shape):
         return False
-    # As many numbers as places for them: none is elsewhere if no place is empty.
+    # As many numbers as places for them: each is in its place if no place is empty.
     compact = body.translate(_WITHOUT_SPACE)
     return count == 0 or not any(empty in compact for empty in ("[,", "[]", ",,", ",]"))
 

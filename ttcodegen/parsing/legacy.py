@@ -101,7 +101,7 @@ def _upgrade_broadcast(op: CatalogueOp) -> None:
 
 
 def _drop_destinations(op: CatalogueOp) -> Sequence[Operation]:
-    """Takes away the operands that are destinations; the operations that made them."""
+    """Removes the operands that are destinations, and returns the operations that made them."""
     operands = op.operands
     count = _destination_count(op, operands)
     if count == 0:
@@ -134,7 +134,7 @@ def _destination_count(op: CatalogueOp, operands: Sequence[SSAValue]) -> int:
     least, most = _arity(definition)
     if most is not None and len(operands) > most:
         return results
-    # An operand may be left out, so that the count tells nothing; an uninitialised tensor of the
+    # An operand may be left out, so that the count says nothing; an uninitialised tensor of the
     # type of the result is no bias and no mask, though.
     flexible = most is None or least < most
     if flexible and len(operands) - results >= least and all(map(_is_empty, last)):

@@ -37,7 +37,7 @@ def parse_module(source: Source, diagnostics: Diagnostics | None = None) -> Modu
     """The module that a text holds: functions only, in today's spelling.
 
     Operations that no dialect of ours has are kept; `check_supported` lists them. What is ignored
-    is told in `diagnostics`.
+    is reported in `diagnostics`.
 
     Raises:
         CompileError: at the first place that is not MLIR as we understand it; for values, all that

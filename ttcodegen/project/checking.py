@@ -341,7 +341,7 @@ def _run(command: list[str], timeout: float) -> str | None:
     if done.returncode == 0:
         return None
     lines = [line.rstrip() for line in done.stderr.splitlines() if line.strip()]
-    # The emulated device tells which processors are concerned, and where their kernels are.
+    # The emulated device reports which processors are concerned, and where their kernels are.
     told = "\n".join(lines[:_MOST_LINES]).removeprefix("error: ") or "it said nothing"
     if done.returncode < 0:
         return f"the program ended with signal {_signal_name(-done.returncode)}: {told}"

@@ -155,7 +155,7 @@ def edits_patch(out: Path) -> Iterator[str]:
     before = read_pristine(out)
     if manifest is None or before is None:
         raise CompileError(
-            f"'{out}' has no texts that edits could be told from",
+            f"'{out}' has no texts that edits could be compared with",
             remedy="give the folder of a project that this version of ttcodegen wrote",
         )
     for path in sorted(manifest_hashes(manifest)):

@@ -28,7 +28,7 @@ _PACKAGE_REMEDY = "install it with 'pip install cmake ninja' or from your distri
 
 
 class BuildError(CompileError):
-    """The C++ did not build: no tools, or an error that a log tells of."""
+    """The C++ did not build: no tools, or an error that a log describes."""
 
 
 @dataclass(frozen=True)

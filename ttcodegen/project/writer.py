@@ -86,7 +86,7 @@ def write_project(
         keep_edits: what happens to edits otherwise.
 
     Returns:
-        The files whose edits could not be merged; markers tell where.
+        The files whose edits could not be merged; markers show where.
 
     Raises:
         CompileError: if the folder may not be written, or cannot be. It is then as it was.

@@ -427,7 +427,7 @@ def load(
 
 
 def load_library(path: Path) -> LoadedModule:
-    """Loads a shared object by itself. What the manifest of its project tells beyond the C API is
+    """Loads a shared object by itself. What the manifest of its project has beyond the C API is
     used if it is there: the order of arguments, and the dtypes of the source.
 
     Raises:
@@ -473,7 +473,7 @@ def _signature(tensor: CTensor, row: Mapping[str, Any] | None) -> TensorSignatur
 
 
 def _structure_of(row: Mapping[str, Any] | None) -> tuple[Structure, Structure] | None:
-    """How inputs and outputs of a function hang together, if its manifest tells."""
+    """How inputs and outputs of a function hang together, if its manifest has it."""
     content = row.get("structure") if row is not None else None
     if content is None:
         return None

@@ -1,7 +1,7 @@
 """Descriptions of systems: the chips of a machine, and what a program may use of them.
 
 The fields and their names are those of `#ttcore.system_desc` (tt-mlir, 2026), so that its text is
-read and written; `noc_grid` and the harvested rows and columns are told in addition. The figures of
+read and written; `noc_grid` and the harvested rows and columns are added. The figures of
 the two architectures are those that tt-mlir assumes where no card is queried, the layouts of the
 NoC those of the descriptors in tt-metal 0.70.1 (tt_metal/soc_descriptors).
 """

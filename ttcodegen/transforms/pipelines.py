@@ -117,7 +117,7 @@ def _chosen(options: Values, of: Sequence[Option]) -> dict[str, OptionValue]:
 
 
 REFERENCE_OVERRIDES = ("override-output-layout", "override-conv2d-config", "insert-memreconfig")
-"""The options in which the reference compiler is told decisions."""
+"""The options that give decisions to the reference compiler."""
 _TTIR_OPTIONS = (
     Option("enable-fusing-pass", "Recognise what the library has one op for.", True),
     Option("enable-implicit-broadcast-folding-pass", "Drop broadcasts that are implied.", True),
@@ -141,7 +141,7 @@ _TTNN_OPTIONS = (
     Option("overrides", "Decisions that are given, as JSON."),
     Option("override-output-layout", "Where results lie: name=8x8:l1:block_sharded:tile:bf16,..."),
     Option("override-conv2d-config", "Convolutions: name=core_grid#8x4:weights_dtype#bf16,..."),
-    Option("insert-memreconfig", "Operands that are brought elsewhere first: name=0:1,..."),
+    Option("insert-memreconfig", "Operands that are moved first: name=0:1,..."),
     Option("record-decisions", "Leave what was decided in attributes of the module.", False),
     *fixed(REFUSED_TTNN_OPTIONS),
 )

@@ -199,7 +199,7 @@ def _scores(rewriter: Rewriter, value: SSAValue) -> _Scores | None:
 
 
 def _chosen_scores(rewriter: Rewriter, choice: CatalogueOp) -> _Scores | None:
-    """Scores where a condition holds, elsewhere a number that hides them; or the other way."""
+    """Scores where a condition holds, else a number that hides them; or the other way."""
     condition, first, second = choice.operands
     for scores, other, inverted in ((first, second, False), (second, first, True)):
         number = splat_of(other)

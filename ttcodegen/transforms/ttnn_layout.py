@@ -149,7 +149,8 @@ def _deciding(op: CatalogueOp, rule: ResultRule, operands: Sequence[SSAValue]) -
 
 
 def _as_asked(placement: TensorPlacement, asked: TensorPlacement | None) -> TensorPlacement:
-    """Where a call puts its result that is told where: on the device, in the same pages."""
+    """Where a call puts its result if it takes a memory configuration: on the device, in the same
+    pages."""
     if asked is None or asked.memory is Memory.HOST:
         return placement
     return placement.with_(

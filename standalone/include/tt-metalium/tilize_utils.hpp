@@ -15,7 +15,7 @@ enum class TensorLayoutType {
 
 using PhysicalSize = std::array<std::uint32_t, 2>;
 
-/// Matrices of `shape` behind one another, from one layout to another.
+/// Matrices of `shape` one after another, from one layout to another.
 /// @throws std::runtime_error if tiles do not divide the shape.
 template <typename T>
 std::vector<T> convert_layout(tt::stl::Span<const T> inp, const PhysicalSize& shape,

@@ -20,7 +20,7 @@ struct ConvolutionAxis {
     std::int64_t dilation = 1;
     /// Positions before the first input; negative ones are cut off.
     std::int64_t padding = 0;
-    /// Distance at which inputs are spread, with zeros between them: a transposed convolution's
+    /// Distance between inputs, with zeros between them: a transposed convolution's
     /// stride.
     std::int64_t spread = 1;
 };

@@ -18,7 +18,7 @@ namespace ttcodegen::cpu {
 /// others are offsets of runs.
 class ReductionPlan {
   public:
-    /// `is_reduced` tells for each dimension of `shape` whether it is reduced.
+    /// `is_reduced` says for each dimension of `shape` whether it is reduced.
     ReductionPlan(const Shape& shape, const std::vector<bool>& is_reduced);
 
     /// Offsets of the kept and of the reduced positions, without the run.

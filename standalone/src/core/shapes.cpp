@@ -165,7 +165,7 @@ MeshCoordinateRange::MeshCoordinateRange(const MeshCoordinate& start, const Mesh
     TT_FATAL(start.dims() == end.dims(), "The corners of a range have {} and {} dimensions",
              start.dims(), end.dims());
     for (std::size_t i = 0; i < start.dims(); ++i) {
-        TT_FATAL(start.coords()[i] <= end.coords()[i], "The start of a range lies behind its end");
+        TT_FATAL(start.coords()[i] <= end.coords()[i], "The start of a range is after its end");
     }
 }
 MeshCoordinateRange::MeshCoordinateRange(const MeshShape& shape)

@@ -76,7 +76,7 @@ class Buffer {
 
     /// What was derived from the elements under `key`, made by `make()` the first time.
     ///
-    /// `key` tells forms apart (a transposed weight is not a plain one). Writing to the buffer
+    /// `key` distinguishes forms (a transposed weight is not a plain one). Writing to the buffer
     /// (`Tensor` access through `mutable_elements`) forgets what was derived.
     template <typename Form, typename Make>
     std::shared_ptr<const Form> derived(std::uint64_t key, const Make& make) const {

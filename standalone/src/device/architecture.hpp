@@ -12,7 +12,7 @@ namespace ttcodegen::device {
 
 using tt::tt_metal::CoreCoord;
 
-/// Where a DRAM bank answers on each NoC, and where in the channel behind it the bank begins.
+/// Where a DRAM bank answers on each NoC, and where in its channel the bank begins.
 struct DramBank {
     CoreCoord noc[2];
     std::uint32_t channel;

@@ -87,7 +87,7 @@ std::vector<CoreCoord> grid_cores(const Shape& tensor, const Shape& shard,
     return cores_in_order(CoreRangeSet(used), orientation);
 }
 
-/// Dimensions that no shard divides are folded into the one behind them, as the release does: what
+/// Dimensions that no shard divides are folded into the one after them, as the release does: what
 /// kernels are given is the folded shapes.
 std::pair<Shape, Shape> fold_shapes(const Shape& tensor_shape, const Shape& shard_shape) {
     TT_FATAL(tensor_shape.rank() >= 1, "Tensor rank must be at least 1!");

@@ -8,7 +8,7 @@
 
 namespace ttcodegen::device {
 
-/// @throws std::runtime_error if the device behind a buffer is not a mesh device of this backend.
+/// @throws std::runtime_error if the device of a buffer is not a mesh device of this backend.
 EmulatedDevice& emulated_device(tt::tt_metal::IDevice* device);
 
 /// Bytes `offset` to `offset + size` of the buffer; both multiples of the page size.

@@ -4,7 +4,7 @@ namespace ttcodegen::device {
 
 /// A header of the kernel API, as it was when the backend was built.
 struct DeviceHeader {
-    const char* path;  ///< As kernels include it; null behind the last.
+    const char* path;  ///< As kernels include it; null after the last.
     const char* text;
 };
 

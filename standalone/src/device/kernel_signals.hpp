@@ -10,7 +10,8 @@ namespace ttcodegen::device {
 /// the environment variable TTCODEGEN_KERNEL_SECONDS says.
 ///
 /// A kernel that dereferences the plain offset of its own L1, which the host knows but this process
-/// has elsewhere, is served: the core's L1 is mapped at its offsets until another core runs.
+/// has at another address, is served: the core's L1 is mapped at its offsets until another core
+/// runs.
 class KernelSignals {
   public:
     explicit KernelSignals(Run& run);

@@ -115,7 +115,8 @@ namespace {
 
 thread_local Run* poisoned_run = nullptr;
 
-/// AddressSanitizer has told where in the kernel; this is who, and what was next to it.
+/// AddressSanitizer has reported where in the kernel; this adds which core, and what was next to
+/// it.
 void tell_who(const char*) {
     if (poisoned_run == nullptr || poisoned_run->running() == nullptr) {
         return;

@@ -24,7 +24,7 @@ std::uint64_t round_up(std::uint64_t value, std::uint64_t step) {
     return (value + step - 1) / step * step;
 }
 
-/// Shared memory behind a file, since a core's L1 may have to be mapped a second time.
+/// Shared memory backed by a file, since a core's L1 may have to be mapped a second time.
 Mapping map_arena(std::size_t bytes) {
     const int file = memfd_create("ttcodegen-l1", MFD_CLOEXEC);
     TT_FATAL(file >= 0 && ftruncate(file, static_cast<off_t>(bytes)) == 0,

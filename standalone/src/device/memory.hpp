@@ -23,7 +23,7 @@ class Mapping {
 
     std::byte* data() const { return memory_; }
     std::size_t size() const { return bytes_; }
-    /// The file behind a shared mapping, so that it can be mapped a second time; -1 if there is
+    /// The file that backs a shared mapping, so that it can be mapped a second time; -1 if there is
     /// none.
     int file() const { return file_; }
 

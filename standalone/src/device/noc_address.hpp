@@ -9,7 +9,7 @@ namespace ttcodegen::device {
 
 enum class Access { Read, Write };
 
-/// Memory behind a NoC address.
+/// The memory at a NoC address.
 struct NocTarget {
     std::byte* memory = nullptr;
     bool dram = false;

@@ -17,12 +17,12 @@ std::uint32_t round_up(std::uint32_t value, std::uint32_t step) {
     return (value + step - 1) / step * step;
 }
 
-/// Bytes behind each circular buffer that belong to nothing, so that stores beyond its end are
+/// Guard bytes after each circular buffer that belong to nothing, so that stores beyond its end are
 /// found; fewer where L1 is nearly full.
 constexpr std::uint32_t kGuardBytes = 1024;
 
-/// Puts circular buffers behind one another from the start of the free L1 on, `guard` bytes apart;
-/// one that is on several cores lies at the same address on all of them.
+/// Lays out circular buffers one after another from the start of the free L1 on, `guard` bytes
+/// apart; one that is on several cores lies at the same address on all of them.
 /// @return The end of the last one.
 std::uint32_t place_circular_buffers(EmulatedDevice& device,
                                      tt::tt_metal::detail::ProgramImpl& program,
@@ -82,7 +82,7 @@ std::string list(const char* type, const char* name, const std::vector<std::uint
     return text + "};\n";
 }
 
-/// What the generated header chlkc_descriptors.h tells kernels: formats and tiles by index.
+/// What the generated header chlkc_descriptors.h gives kernels: formats and tiles by index.
 std::string descriptors(const tt::tt_metal::detail::ProgramImpl& program, const Kernel& kernel,
                         std::uint32_t count) {
     std::vector<std::uint32_t> formats(count, 255);

@@ -378,7 +378,7 @@ void Run::execute() {
 
 std::string Run::deadlock_report() const {
     // Most cores run the same kernels and are stuck alike: who waits for the same at the same line
-    // is told once, in the order of the first of them.
+    // is reported once, in the order of the first of them.
     struct Group {
         const ProcessorState* first;
         std::string wait;

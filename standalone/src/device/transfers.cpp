@@ -162,7 +162,7 @@ void noc_write(Processor& processor, std::uint32_t source, std::uint64_t destina
     check_alignment(processor, far, own, Access::Write, here);
     check_data(processor, processor.l1 + own, bytes, nullptr, own, here);
     check_room(processor, far, bytes, here);
-    // Data arrives at once: what follows on the same NoC, as a semaphore, comes behind it.
+    // Data arrives at once: what follows on the same NoC, as a semaphore, comes after it.
     std::memmove(far.memory, processor.l1 + own, bytes);
     ProcessorState& state = ProcessorState::of(processor);
     state.writes.push_back({own, own + bytes, transaction, noc, posted, here});

@@ -40,7 +40,7 @@ inline float complementary_error(float x) {
     return t * exponential(fit - x * x);
 }
 
-/// x times the normal distribution function, as accurate for very negative x as elsewhere.
+/// x times the normal distribution function, as accurate for very negative x as for others.
 inline float gelu_of(float x) {
     constexpr float kHalfSqrt2 = 0.70710678F;
     const float tail = 0.5F * complementary_error(std::fabs(x) * kHalfSqrt2);

@@ -20,8 +20,8 @@ void check_dim(const char* operation, int dim, std::size_t rank) {
 /// What to do with an index that names no place; the release's scatter leaves it out.
 enum class Outside { kRefuse, kSkip };
 
-/// Visits every element of `index`: `body(position in index, position in a tensor of `shape`)`, the
-/// latter with the index instead of the coordinate along `axis`.
+/// Iterates over the elements of `index`: `body(position in index, position in a tensor of
+/// `shape`)`, the latter with the index instead of the coordinate along `axis`.
 template <typename Body>
 void for_each_indexed(const Tensor& index, const Shape& shape, std::size_t axis, Outside outside,
                       const Body& body) {

@@ -67,7 +67,7 @@ Tensor output_for(const Tensor& values, const std::optional<Tensor>& output_tens
         output_tensor ? *output_tensor
                       : allocate_like(values, Shape({1, 1, 1, values.logical_shape()[2]}),
                                       DataType::UINT32, Layout::ROW_MAJOR, values.memory_config());
-    // The card would write the other users' indices behind the end.
+    // The card would write the other users' indices past the end.
     TT_FATAL(output.logical_volume() == kUsers,
              "The output must have one element for each of the {} users, got shape {}", kUsers,
              output.logical_shape());

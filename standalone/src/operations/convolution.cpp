@@ -60,7 +60,7 @@ ConvolutionAxis forward_axis(int64_t input, int64_t kernel, int64_t stride, int6
     return {input, room / stride + 1, kernel, stride, dilation, before, 1};
 }
 
-/// The axis of the convolution over spread inputs that equals the transposed convolution.
+/// The axis of the convolution over dilated inputs that equals the transposed convolution.
 ConvolutionAxis transposed_axis(int64_t input, int64_t kernel, int64_t stride, int64_t dilation,
                                 int64_t before, int64_t after, int64_t output_padding) {
     TT_FATAL(kernel > 0 && stride > 0 && dilation > 0,

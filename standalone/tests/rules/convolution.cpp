@@ -168,7 +168,7 @@ std::optional<const ttnn::DeviceComputeKernelConfig> compute_config_of(Call& cal
     return config;
 }
 
-/// What is told apart by its inputs alone.
+/// What differs in its inputs alone.
 void take_remarks(Call& call) {
     for (const char* words :
          {"bias dtype/layout/storage", "weight dtype/layout/storage", "bias shape", "weight shape",

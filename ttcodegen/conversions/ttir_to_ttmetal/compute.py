@@ -116,7 +116,7 @@ class ComputeKernel:
         self.op("copy_tile", name, 0, register)
 
     def run(self, allocation: Allocation, sources: Mapping[Tile, str]) -> None:
-        """The steps of a section; `sources` tells which circular buffer a tile comes from."""
+        """The steps of a section; `sources` gives the circular buffer that a tile comes from."""
         for step in allocation.steps:
             match step:
                 case Load(tile, register):

@@ -42,7 +42,7 @@ class Kind(Enum):
     MATMUL = auto()
     """A matrix product, perhaps with elementwise ops after it."""
     MOVEMENT = auto()
-    """An op that puts elements elsewhere."""
+    """An op that moves elements."""
     EMBEDDING = auto()
     """Rows of a table, by index."""
     CPU = auto()

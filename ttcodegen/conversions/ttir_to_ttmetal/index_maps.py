@@ -1,4 +1,4 @@
-"""What ops that put elements elsewhere do, as affine maps from the result to its sources.
+"""Ops that move elements, as affine maps from the result to its sources.
 
 Elements of a tensor are counted row by row over its logical shape. A piece of the result is a box;
 the element with local index i in it comes from `base` plus, for every dimension d and each of its
@@ -152,7 +152,7 @@ MOVEMENTS: Mapping[str, Callable[[CatalogueOp], list[Piece]]] = {
 
 
 def is_movement(op: Operation) -> bool:
-    """Whether device kernels are made for an op that puts elements elsewhere."""
+    """Whether device kernels are made for an op that moves elements."""
     return op.name in MOVEMENTS
 
 

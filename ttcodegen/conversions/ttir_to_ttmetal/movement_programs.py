@@ -1,4 +1,4 @@
-"""Programs that put elements elsewhere: the reader puts each tile of the result together."""
+"""Programs that move elements: the reader puts each tile of the result together."""
 
 from __future__ import annotations
 

@@ -114,7 +114,7 @@ class ProgramParts:
         return name
 
     def constants(self, buffers: Iterable[str]) -> tuple[NamedConstant, ...]:
-        """The compile-time arguments that tell a kernel its circular buffers."""
+        """The compile-time arguments for a kernel's circular buffers."""
         used = set(buffers)
         return tuple(NamedConstant(f"cb_{b.name}", b.index) for b in self.buffers if b.name in used)
 

@@ -1,7 +1,7 @@
 """The `ttkernel` dialect: one op per function of the kernel API.
 
 `table.kernel_ops()` is the table that everything is made from; `builder.KernelBuilder` writes
-kernels, `cpp_calls.kernel_call` tells the C++ of an op.
+kernels, `cpp_calls.kernel_call` gives the C++ of an op.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """What the body of a linalg.generic computes: elements at one place, sums, products, extremes.
 
-The loops of a generic are the dimensions of tensors here: each operand is spread over all loops, an
-operation on elements is an op on tensors, and what accumulates over loops is a reduction.
+The loops of a generic are the dimensions of tensors here: each operand is broadcast over all of
+them, an operation on elements is an op on tensors, and what accumulates over loops is a reduction.
 """
 
 from __future__ import annotations
@@ -133,7 +133,7 @@ def places_of(map_: Any) -> list[int | None]:
 
 
 class Body:
-    """The operations of a body, carried out on tensors."""
+    """The operations of a body, applied to tensors."""
 
     def __init__(self, loops: Loops, values: dict[SSAValue, Value]) -> None:
         self.loops = loops

@@ -158,7 +158,7 @@ def _typed(
     given: dict[str, Any],
     regions: Sequence[Region] = (),
 ) -> StableHLOOp:
-    """The operation, whose types come next; some forms leave out what can be told."""
+    """The operation, whose types come next; some forms leave out what can be inferred."""
     types: list[Attribute] = []
     results: list[Attribute] | None = None
     short = cls.short_name

@@ -1,7 +1,7 @@
 """What the small functions compute that reductions, sorts and scatters are given.
 
 A body of one op says what it is. Others (the pairs of value and place of an argmax, comparators)
-are told by what they give: such a body only compares and selects, so that the order of its
+are recognised by what they give: such a body only compares and selects, so that the order of its
 arguments among each other and to its constants decides, and trying each order once is a proof.
 """
 

@@ -67,7 +67,7 @@ class Complex:
 
 
 class Refused(Exception):
-    """A value cannot be had, for a reason that was told where it comes from."""
+    """A value cannot be had, for a reason that was reported where it comes from."""
 
 
 Value = SSAValue | Complex | tuple[Any, ...] | None
@@ -201,7 +201,7 @@ class Conversion:
         raise CompileError("the region does not return anything", block.parent_op())
 
     def _convert(self, op: Operation) -> None:
-        """Makes what stands for one operation; what cannot be is told and left out."""
+        """Makes what stands for one operation; what cannot be made is reported and left out."""
         before = self.builder.origin
         try:
             with self._origin(op):

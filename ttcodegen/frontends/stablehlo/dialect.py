@@ -1,7 +1,7 @@
 """The operations of StableHLO and of the dialects that come with it, as they are read.
 
 `mhlo` and `chlo` spell many operations of StableHLO under names of their own; all of them are
-`StableHLOOp`s here, and `short_name` tells what they compute. What an operation says besides its
+`StableHLOOp`s here, and `short_name` says what they compute. What an operation says besides its
 operands is read by name, whichever of its forms it was written in (`StableHLOOp.get`).
 """
 
@@ -202,7 +202,7 @@ def convolution_dimensions(text: str) -> dict[str, list[str]]:
     """`[b, 0, 1, f]x[0, 1, i, o]->[b, 0, 1, f]`: what each dimension of each tensor is."""
     lists = re.findall(r"\[([^\]]*)\]", text)
     if len(lists) != 3:
-        raise ValueError(f"'{text}' does not tell the dimensions of a convolution")
+        raise ValueError(f"'{text}' does not give the dimensions of a convolution")
     names = ("input", "kernel", "output")
     return {
         name: [each.strip() for each in listed.split(",") if each.strip()]

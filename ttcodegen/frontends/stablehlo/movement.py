@@ -1,4 +1,4 @@
-"""Ops that make elements or put them elsewhere, and compute none."""
+"""Ops that create or move elements, and compute none."""
 
 from __future__ import annotations
 

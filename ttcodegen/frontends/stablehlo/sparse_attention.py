@@ -169,7 +169,7 @@ def sparse_attention(
 def _listed(conversion: Conversion, indices: SSAValue, keys: SSAValue, element: Any) -> SSAValue:
     """The additive mask [B, 1, S, T] that hides all keys but those listed.
 
-    What is no place of a key, a sentinel of -1 or of 2^32 - 1, is written behind the last one.
+    What is no place of a key, a sentinel of -1 or of 2^32 - 1, is written after the last one.
     """
     builder = conversion.builder
     batch, _, queries, count = shape_of(indices.type)

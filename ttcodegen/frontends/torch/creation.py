@@ -50,7 +50,7 @@ def _eye(graph: Graph, *_: Any, **__: Any) -> SSAValue:
 
 
 def _triangle(upper: bool) -> Rule:
-    """What is on one side of a diagonal; zero elsewhere."""
+    """What is on one side of a diagonal; zero on the other."""
 
     def rule(graph: Graph, x: SSAValue, diagonal: int = 0) -> SSAValue:
         rows, columns = shape_of(x.type)[-2:]

@@ -1,4 +1,4 @@
-"""Operations that put elements elsewhere: views, joins, parts, repetitions."""
+"""Operations that move elements: views, joins, parts, repetitions."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Operations that put elements elsewhere, and look them up."""
+"""Operations that move elements, and look them up."""
 
 from __future__ import annotations
 

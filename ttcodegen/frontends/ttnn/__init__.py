@@ -58,7 +58,7 @@ def normalize_ttnn(module: ModuleOp, diagnostics: Diagnostics) -> None:
     """Spells every op of TTNN in a module as the catalogue does.
 
     What cannot be spelled so stays, for `check_supported` to list. What is left to the library is
-    told in `diagnostics`.
+    reported in `diagnostics`.
     """
     told: set[str] = set()
     for function in module.ops:

@@ -107,10 +107,10 @@ _COMMON = (
     Argument(
         "--log-level",
         "text",
-        f"what to tell, from this level on (INFO): {', '.join(LOG_LEVELS)}",
+        f"which messages to write, from this level on (INFO): {', '.join(LOG_LEVELS)}",
         choices=LOG_LEVELS,
     ),
-    _flag("--quiet", "tell errors only"),
+    _flag("--quiet", "write errors only"),
 )
 _HERE = Path(".")
 _BINARY = Argument(
@@ -190,7 +190,7 @@ COMMANDS: Mapping[str, tuple[Argument, ...]] = {
         _flag("--save-golden-tensors", "keep the golden values, as artifacts"),
         _flag("--emitc", "run flatbuffers and the shared objects that belong to them; compare"),
         _flag("--print-input-output-tensors", "show the elements of inputs and outputs"),
-        _flag("--memory", "tell the memory that programs take, op by op as an artifact"),
+        _flag("--memory", "show the memory that programs take, op by op as an artifact"),
         _flag("--check-memory-leak", "check that programs leave nothing on the device"),
         _flag("--debugger", "stop in Python's debugger after each op; needs a terminal"),
         *_COMMON,

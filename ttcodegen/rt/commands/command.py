@@ -113,7 +113,7 @@ class Command(ABC):
         return str(relative.with_suffix(""))
 
     def failed(self, path: Path, kind: str, error: CompileError) -> FileResult:
-        """The result of a file that cannot be used; its message is told."""
+        """The result of a file that cannot be used; its message is reported."""
         text = error.render()
         self.logger.error(f"{path}: {text}")
         message = "; ".join(diagnostic.message for diagnostic in error.diagnostics)

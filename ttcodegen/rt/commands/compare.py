@@ -44,8 +44,8 @@ class Compare(Command):
     """Runs two programs on the same values: projects, shared objects or flatbuffers.
 
     A project is its shared object if that is built, else its flatbuffer. Ops are compared if a
-    flatbuffer belongs to each side: as the flatbuffers have them, for shared objects tell nothing
-    of their ops.
+    flatbuffer belongs to each side: as the flatbuffers have them, for shared objects have nothing
+    on their ops.
     """
 
     name: ClassVar[str] = "compare"
@@ -104,7 +104,7 @@ class Compare(Command):
         theirs: Sequence[np.ndarray],
     ) -> dict[str, Any] | None:
         if first.flatbuffer is None or second.flatbuffer is None:
-            self.logger.info("ops are not compared: a side has no flatbuffer that tells them")
+            self.logger.info("ops are not compared: a side has no flatbuffer with them")
             return None
         ours = _events(first.flatbuffer, program, inputs)
         events = _events(second.flatbuffer, program, theirs)

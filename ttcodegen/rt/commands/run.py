@@ -100,7 +100,7 @@ class Run(Command):
     """Runs flatbuffers and shared objects. The folder of a project is built first, as it is now,
     and its C++ is compared with its flatbuffer.
 
-    `callback` is told of each op of a flatbuffer: its location, its outputs, and their golden
+    `callback` is called for each op of a flatbuffer: its location, its outputs, and their golden
     values where the file has them. If it returns False the run ends there; so it does if it raises,
     and what it raises reaches the caller.
     """

@@ -56,6 +56,6 @@ def refuse_other_system(executable: Executable, systems: Mapping[str, SystemDesc
         raise CompileError(
             f"'{executable.path}' was compiled for another system than {', '.join(systems)}: "
             f"{found[0][0]}",
-            remedy="name its system with --arch or --system-desc; ttcodegen-rt check tells all "
+            remedy="name its system with --arch or --system-desc; ttcodegen-rt check shows all "
             "differences",
         )

@@ -313,7 +313,7 @@ void write_npy(const std::string& path, const ArrayView& array) {
         std::fwrite(start, 1, sizeof start, file.get()) == sizeof start &&
         std::fwrite(header.data(), 1, header.size(), file.get()) == header.size() &&
         std::fwrite(array.data, 1, bytes, file.get()) == bytes;
-    // Only closing tells whether the last block reached the disk.
+    // Only closing shows whether the last block reached the disk.
     if (!written || std::fclose(file.release()) != 0) {
         fail(path, std::string("cannot write: ") + std::strerror(errno));
     }

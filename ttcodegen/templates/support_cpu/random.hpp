@@ -19,7 +19,7 @@ struct Rand {
     std::uint64_t seed = 0;
 };
 
-/// Numbers that are evenly spread.
+/// Uniformly distributed numbers.
 inline Tensor rand(const Type& type, const Rand& attributes) {
     std::mt19937_64 generator(attributes.seed);
     std::vector<double> values(count_of(type.shape));

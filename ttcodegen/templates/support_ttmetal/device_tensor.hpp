@@ -13,7 +13,7 @@
 
 namespace support {
 
-/// A tensor in the DRAM of a device, its pages spread over the banks. Copies share the memory.
+/// A tensor in the DRAM of a device, its pages interleaved over the banks. Copies share the memory.
 struct DeviceTensor {
     std::shared_ptr<tt::tt_metal::distributed::MeshBuffer> buffer;
     /// Logical, without padding.

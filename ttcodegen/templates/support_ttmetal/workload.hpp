@@ -19,7 +19,7 @@
 namespace support {
 
 /// A program of the device that is kept for further runs. It is built once; its run-time arguments
-/// are set anew for each run, since tensors may lie elsewhere then.
+/// are set anew for each run, since tensors may have other addresses then.
 class Workload {
   public:
     /// One that is not built yet.
@@ -59,7 +59,7 @@ void create_circular_buffer(tt::tt_metal::Program& program, const tt::tt_metal::
                             std::uint8_t index, tt::DataFormat data_format, std::uint32_t pages,
                             std::uint32_t page_size);
 
-/// The compile-time arguments that tell a kernel's TensorAccessorArgs where the pages of tensors
+/// The compile-time arguments that give a kernel's TensorAccessorArgs where the pages of tensors
 /// lie, one tensor after the other.
 std::vector<std::uint32_t> accessor_args(std::initializer_list<const DeviceTensor*> tensors);
 

@@ -43,7 +43,7 @@ TTCODEGEN_SFPU_UNARY_PAIR(sign);
 TTCODEGEN_SFPU_UNARY_PAIR(square);
 TTCODEGEN_SFPU_UNARY_PAIR(exp2);
 TTCODEGEN_SFPU_UNARY_PAIR(silu);
-/// Elements at even columns and the ones behind them become the product with the imaginary
+/// Elements at even columns and the ones after them become the product with the imaginary
 /// unit.
 TTCODEGEN_SFPU_UNARY_PAIR(alt_complex_rotate90);
 

@@ -14,7 +14,7 @@ struct InterleavedSpec {
     static constexpr bool is_dram = IsDram;
 };
 
-/// Shards dealt out to the banks one by one, each with its pages behind one another.
+/// Shards assigned to the banks in turn, each with its pages one after another.
 template <bool IsDram>
 class DistributionSpec {
   public:

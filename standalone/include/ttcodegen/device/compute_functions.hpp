@@ -1,7 +1,7 @@
 /// What api/compute, the compute side of the kernel API, calls in the backend.
 ///
 /// The headers of api/compute turn each call of tt-metal's API into one call through this table;
-/// tiles, registers and all checks live behind it. See processor.hpp for how kernels run.
+/// tiles, registers and all checks are its implementation. See processor.hpp for how kernels run.
 #pragma once
 
 #include <cstdint>

@@ -148,7 +148,7 @@ struct Processor {
     CircularBuffer* circular_buffers = nullptr;  ///< Of the core, by index.
     CircularBufferView views[kMaxCircularBuffers];
 
-    /// What the functions that end in _set_state and _set_trid leave for those behind them.
+    /// What the functions that end in _set_state and _set_trid leave for the calls after them.
     struct NocState {
         std::uint64_t read_address = 0;
         std::uint32_t read_bytes = 0;
@@ -178,12 +178,12 @@ struct DeviceFunctions {
     void (*cb_wait_front)(Processor&, std::uint32_t cb, std::uint32_t pages, Location);
     void (*cb_pop_front)(Processor&, std::uint32_t cb, std::uint32_t pages, Location);
 
-    /// The page `page` pages behind the read pointer, for reading `bytes` from it.
+    /// The page `page` pages after the read pointer, for reading `bytes` from it.
     /// Refused: pages not waited for, memory beyond the buffer's end, no such buffer, and bytes
     /// that nobody wrote or a read has not brought yet.
     const std::byte* (*front_page)(Processor&, std::uint32_t cb, std::uint32_t page,
                                    std::uint32_t bytes, Location);
-    /// The page `page` pages behind the write pointer, for writing `bytes` to it.
+    /// The page `page` pages after the write pointer, for writing `bytes` to it.
     /// Refused: pages not reserved, memory beyond the buffer's end, no such buffer.
     std::byte* (*back_page)(Processor&, std::uint32_t cb, std::uint32_t page, std::uint32_t bytes,
                             Location);
@@ -249,7 +249,7 @@ inline std::uint32_t l1_address(const Processor& processor, std::uint32_t offset
     return static_cast<std::uint32_t>(reinterpret_cast<std::uintptr_t>(processor.l1)) + offset;
 }
 
-/// The memory behind an L1 address of the core's own, given as address or as offset.
+/// The memory at an L1 address of the core's own, given as address or as offset.
 /// @throws what `fail` throws, if `bytes` from there on do not lie in the core's L1.
 inline std::byte* l1_pointer(Processor& processor, std::uint32_t address, std::size_t bytes,
                              Location here) {
@@ -257,7 +257,7 @@ inline std::byte* l1_pointer(Processor& processor, std::uint32_t address, std::s
     const std::uint32_t offset = address >= base ? address - base : address;
     if (offset > processor.l1_size || bytes > processor.l1_size - offset) {
         processor.functions->fail(
-            processor, here, "address 0x%x and the %zu bytes behind it are not in the core's L1",
+            processor, here, "address 0x%x and the %zu bytes after it are not in the core's L1",
             offset, bytes);
     }
     return processor.l1 + offset;

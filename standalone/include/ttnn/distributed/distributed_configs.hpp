@@ -8,7 +8,7 @@
 
 namespace tt::tt_metal::distributed {
 
-/// How a tensor is spread over the devices of a mesh.
+/// How a tensor is distributed over the devices of a mesh.
 struct MeshMapperConfig {
     struct Replicate {
         bool operator==(const Replicate&) const = default;

@@ -1,6 +1,6 @@
 #pragma once
 
-// The functions behind ComputeFunctions, by the engine that they belong to.
+// The implementation of ComputeFunctions, by the engine that they belong to.
 
 #include "device/compute/operands.hpp"
 

@@ -5,7 +5,7 @@
 
 namespace ttcodegen::device {
 
-/// The functions behind api/compute.
+/// The implementation of api/compute.
 const ComputeFunctions* compute_functions();
 
 /// The registers of one core's compute processor; kept from program to program.

@@ -7,7 +7,7 @@
 /* Goes up when a type below or the meaning of a function changes. */
 #define TTCODEGEN_API_VERSION 2u
 
-/* What functions return. After anything but TTCODEGEN_OK, last_error tells what happened. */
+/* What functions return. After anything but TTCODEGEN_OK, last_error describes what happened. */
 enum {
     TTCODEGEN_OK = 0,
     TTCODEGEN_WRONG_ARGUMENT = 1, /* the caller's mistake: nothing has changed */

@@ -1,6 +1,6 @@
 #pragma once
 
-// Kernels that are told by defines which operations they use include this.
+// Included by kernels whose defines select the operations that they use.
 
 #if SFPU_OP_ISINF_ISNAN_INCLUDE
 #include "api/compute/eltwise_unary/isinf_isnan.h"

@@ -28,7 +28,7 @@ ttnn::Tensor from_device(const ttnn::Tensor& tensor, bool blocking = true,
                          std::optional<QueueId> queue_id = std::nullopt);
 /// Frees the device memory, with `force` also where other tensors share it.
 void deallocate(Tensor& tensor, bool force = true);
-/// The tensor moved elsewhere in memory.
+/// The tensor, moved to another place in memory.
 Tensor reallocate(const Tensor& input_tensor, const std::optional<MemoryConfig>& memory_config);
 
 }  // namespace operations::core

@@ -7,7 +7,7 @@
 
 namespace tt::tt_metal {
 
-/// Where a tensor lives and how it is spread; interleaved DRAM by default.
+/// Where a tensor is and how it is distributed; interleaved DRAM by default.
 class MemoryConfig final {
   public:
     MemoryConfig() = default;

@@ -7,7 +7,7 @@
 
 #include "ttnn/operations/eltwise/unary/common/unary_op_types.hpp"
 
-// How a product is spread over the card's cores. The CPU backend accepts these and places work
+// How a product is distributed over the card's cores. The CPU backend accepts these and places work
 // itself.
 namespace ttnn::operations::matmul {
 

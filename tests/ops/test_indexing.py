@@ -228,7 +228,7 @@ def flat(group, at, sizes):
         ("h w) -> h w", "unexpected ')'"),
         ("h ? -> h ?", "unexpected '?'"),
         ("a b c -> a b c", "3 dimensions are described"),
-        ("(a b) (c d) -> (a c) (b d)", "do not tell the sizes"),
+        ("(a b) (c d) -> (a c) (b d)", "do not determine the sizes"),
     ],
 )
 def test_rearrange_refuses_patterns(refusal, pattern, message):

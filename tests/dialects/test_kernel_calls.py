@@ -18,11 +18,13 @@ from tests.dialects.test_ttkernel import kernel_with
 from ttcodegen.diagnostics import CompileError
 from ttcodegen.dialects.ttkernel.attributes import (
     CBType,
+    KeptTilesType,
     L1PointerType,
     NocAddressType,
     TensorAccessorArgsType,
     TensorAccessorType,
     ThreadType,
+    TileCacheType,
 )
 from ttcodegen.dialects.ttkernel.cpp_calls import fill_in, kernel_call
 from ttcodegen.dialects.ttkernel.definition import CallForm, KernelOp
@@ -46,7 +48,9 @@ NOT_EMULATED = {
 }
 """What no kernel of this compiler calls, and the CPU backend has not."""
 
-INCLUDE = Path(__file__).resolve().parents[2] / "standalone" / "include"
+ROOT = Path(__file__).resolve().parents[2]
+INCLUDE = ROOT / "standalone" / "include"
+BLOCKS = ROOT / "kernels"
 
 # What the build of a program defines for its kernels (standalone/src/device/kernel_compiler.cpp).
 PROLOGUE = """
@@ -83,6 +87,8 @@ NAMES = {
     TensorAccessorType: "accessor",
     TensorAccessorArgsType: "accessor_args",
     Float32Type: "0.5f",
+    KeptTilesType: "kept_tiles",
+    TileCacheType: "tile_cache",
 }
 
 
@@ -136,12 +142,15 @@ def kernel_of_all_calls(thread: ThreadType, without: Collection[str]) -> str:
             "    volatile tt_l1_ptr uint32_t* pointer = nullptr;",
             "    constexpr auto accessor_args = TensorAccessorArgs<0>();",
             "    auto accessor = TensorAccessor(accessor_args, number);",
+            "    auto kept_tiles = blocks::keep_tiles<1>(accessor, cb, cb);",
+            "    auto tile_cache = blocks::cache_tiles<uint32_t, 32, 32, 1>(accessor, cb);",
         ]
     return "\n".join([*lines, *sorted(f"    {text}" for _, text in found), "}", ""])
 
 
 @pytest.mark.parametrize("thread", [ThreadType.COMPUTE, ThreadType.NOC])
 def test_every_call_compiles(kernel_check: KernelCheck, tmp_path: Path, thread: ThreadType) -> None:
+    shutil.copytree(BLOCKS, tmp_path, dirs_exist_ok=True)
     kernel = tmp_path / "kernel.cpp"
     kernel.write_text(kernel_of_all_calls(thread, ONLY_ELSEWHERE))
     configuration = KernelConfiguration(
@@ -165,7 +174,8 @@ def test_every_call_is_emulated(tmp_path: Path, thread: ThreadType) -> None:
     ending = '#include "ttcodegen/device/kernel_entry.hpp"\n'
     unit = tmp_path / "kernel.cpp"
     unit.write_text("\n".join([*defines, PROLOGUE, kernel, ending]))
-    command = [compiler, "-std=c++20", "-fsyntax-only", "-w", "-I", str(INCLUDE), str(unit)]
+    command = [compiler, "-std=c++20", "-fsyntax-only", "-w"]
+    command += ["-I", str(INCLUDE), "-I", str(BLOCKS), str(unit)]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
 

@@ -67,7 +67,7 @@ VALUES: dict[str, object] = {
     "i32": 4,
     "i64": 1,
     "text": "name",
-    "element": IntegerType(16),
+    "element": IntegerType(32),
     "dtype": "bf16",
     "integer_dtype": "si32",
     "dtype_number": "f32",

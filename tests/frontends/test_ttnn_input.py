@@ -173,6 +173,22 @@ def test_what_is_padded_in_front_is_padded_in_rows() -> None:
     assert "ROW_MAJOR" in written
 
 
+UPSAMPLED = """
+func.func @f(%x: tensor<1x8x8x32xbf16>) -> tensor<1x16x16x32xbf16> {
+  %0 = "ttnn.upsample"(%x) <{mode = "bilinear", scale_factor = 2 : si32}> : (tensor<1x8x8x32xbf16>) -> tensor<1x16x16x32xbf16>
+  return %0 : tensor<1x16x16x32xbf16>
+}
+"""
+
+
+def test_upsampling_has_one_factor_or_two() -> None:
+    assert "bilinear" in "".join(compiled(UPSAMPLED).files.values())
+    nearest = UPSAMPLED.replace("bilinear", "nearest").replace("2 : si32", "array<i32: 2, 2>")
+    assert "bilinear" not in "".join(compiled(nearest).files.values())
+    with pytest.raises(CompileError, match="takes channels by 32, and there are 30"):
+        compiled(UPSAMPLED.replace("x32xbf16", "x30xbf16"))
+
+
 BATCHES = """
 func.func @f(%a: tensor<1x32x64xbf16>, %b: tensor<4x64x32xbf16>) -> tensor<4x32x32xbf16> {
   %0 = "ttnn.matmul"(%a, %b) : (tensor<1x32x64xbf16>, tensor<4x64x32xbf16>) -> tensor<4x32x32xbf16>

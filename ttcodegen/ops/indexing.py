@@ -151,6 +151,12 @@ register(
 GATHERED = (DataType.BFLOAT16, DataType.FLOAT32, DataType.INT32, DataType.UINT32)
 
 
+def _verify_library_gather(op: CatalogueOp) -> None:
+    """The library gathers along dimensions of matrices and batches of them."""
+    if len(op.shape("input")) < 2:
+        raise VerifyException(f"{op.name}: the library takes no tensors of rank 1")
+
+
 def _places_along(op: CatalogueOp) -> int:
     dim: int = op.parameter("dim")
     return op.shape("input")[dim]
@@ -169,6 +175,7 @@ register(
             ),
         ),
         (_DIM,),
+        verify=_verify_library_gather,
         numpy=_gather,
         cpp=cpp_call(
             "ttnn::gather",

@@ -522,7 +522,8 @@ def decompose_scatter(builder: OpBuilder, op: CatalogueOp) -> SSAValue:
 def is_general(op: CatalogueOp) -> bool:
     """Whether a gather or scatter of TTIR has the general form."""
     name = GENERAL_GATHER if op.definition.short_name == "gather" else GENERAL_SCATTER
-    return op.parameter(name) is not None
+    known = any(spec.name == name for spec in op.definition.attributes)
+    return known and op.parameter(name) is not None
 
 
 def slices_of(op: CatalogueOp) -> Slices:

@@ -11,6 +11,7 @@ from xdsl.utils.exceptions import VerifyException
 from ttcodegen.dialects.attribute_kinds import INTEGERS, STRING
 from ttcodegen.dialects.datatypes import DataType, element_of, shape_of
 from ttcodegen.dialects.operation import CatalogueOp
+from ttcodegen.dialects.tile import TILE_SIDE
 from ttcodegen.lazy_numpy import Array, np
 from ttcodegen.ops.cpp_calls import (
     COMPUTE_CONFIG_ATTRIBUTE,
@@ -185,6 +186,16 @@ def _cpp_bilinear(calls: CppCalls, op: CatalogueOp) -> None:
 
 _FACTORS = attribute("scale_factor", INTEGERS)
 
+
+def _verify_bilinear(op: CatalogueOp) -> None:
+    """The library mixes channels by the tile."""
+    channels = op.shape("input")[-1]
+    if channels % TILE_SIDE:
+        raise VerifyException(
+            f"{op.name}: the library takes channels by {TILE_SIDE}, and there are {channels}"
+        )
+
+
 # Rows of channels are copied or mixed, so tiles are refused unless they hold no padding.
 register(
     TTNNDefinition(
@@ -203,6 +214,7 @@ register(
         "ttnn.upsample_bilinear",
         (OperandSpec("input", layout=Layout.ROW_MAJOR, data_types=(DataType.BFLOAT16,)),),
         (_FACTORS, COMPUTE_CONFIG_ATTRIBUTE),
+        verify=_verify_bilinear,
         numpy=_mixed,
         compute="upsample",
         result_rules=(ResultRule("first", Layout.ROW_MAJOR),),

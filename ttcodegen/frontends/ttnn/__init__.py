@@ -133,7 +133,7 @@ def _respell(op: Operation, name: str) -> None:
         properties = {key: value for key, value in op.properties.items() if key not in _IMPLIED}
         properties = {key: value for key, value in properties.items() if key not in _TUNING}
         _keep_activation(properties)
-        name = "pad_row_major" if _pads_in_front(name, properties) else _RENAMED.get(name, name)
+        name = _name_here(name, properties)
         if (spell := _SPELLINGS.get(name)) is not None:
             spell(op, properties)
     cls = ttnn_op_classes().get(name)
@@ -172,10 +172,20 @@ def _replace(op: Operation, made: TTNNOp | CallOp) -> None:
 _RENAMED = {"zeros": "full", "ones": "full", "empty": "full"}
 
 
-def _pads_in_front(name: str, properties: Properties) -> bool:
+def _name_here(name: str, properties: Properties) -> str:
+    """The name of a call in the catalogue, which may have several for the ways to make it."""
+    if name == "pad" and _pads_in_front(properties):
+        return "pad_row_major"
+    mode = properties.get("mode")
+    if name == "upsample" and isinstance(mode, StringAttr) and mode.data == "bilinear":
+        return "upsample_bilinear"
+    return _RENAMED.get(name, name)
+
+
+def _pads_in_front(properties: Properties) -> bool:
     """Whether anything is put before the elements of a tensor, which the library does in rows."""
     padding = properties.get("padding")
-    return name == "pad" and padding is not None and any(INTEGERS.decode(padding)[::2])
+    return padding is not None and any(INTEGERS.decode(padding)[::2])
 
 
 def _spell_full(op: Operation, properties: Properties) -> None:
@@ -200,6 +210,12 @@ def _spell_prod(op: Operation, properties: Properties) -> None:
         properties["dim"] = dimension
 
 
+def _spell_upsample(op: Operation, properties: Properties) -> None:
+    factor = properties.get("scale_factor")
+    if isinstance(factor, IntegerAttr):
+        properties["scale_factor"] = INTEGERS.encode([factor.value.data] * 2)
+
+
 def _shape_attribute(attribute: Attribute) -> list[int]:
     """The sizes in `#ttnn.shape<2x1x3>`, or in an array of integers."""
     if isinstance(attribute, UnregisteredAttr):
@@ -213,4 +229,6 @@ _SPELLINGS: dict[str, Spell] = {
     "rand": _spell_rand,
     "repeat": _spell_repeat,
     "prod": _spell_prod,
+    "upsample": _spell_upsample,
+    "upsample_bilinear": _spell_upsample,
 }

@@ -25,7 +25,7 @@ from ttcodegen.project.manifest import read_manifest
 
 if TYPE_CHECKING:
     from ttcodegen.flatbuffer.program import Binary, Operation, Program
-    from ttcodegen.flatbuffer.ttm_program import DeviceBinary
+    from ttcodegen.flatbuffer.ttm_program import DeviceBinary, DeviceProgram
     from ttcodegen.runtime.library import LoadedFunction, TensorSignature
 
 Result = TypeVar("Result")
@@ -309,14 +309,20 @@ class TTMExecutable(FlatbufferExecutable):
     def work(self, function: str, operation: Operation) -> tuple[str, Cost]:
         """The program that an operation launches, and what that has to do."""
         name, cost = super().work(function, operation)
+        program = self.launched(operation)
+        if program is None:
+            return name, cost
+        meaning = self.binary.function(program.meaning)
+        flops = sum(cost_of(meaning, op).flops for op in meaning.operations)
+        return program.name, Cost(cost.moved, flops)
+
+    def launched(self, operation: Operation) -> DeviceProgram | None:
+        """The program that an operation launches, if it launches one."""
         for attribute in operation.attributes:
             value = attribute.value
             if attribute.name == PROGRAM and isinstance(value, Integer):
-                program = self.binary.programs[value.value]
-                meaning = self.binary.function(program.meaning)
-                flops = sum(cost_of(meaning, op).flops for op in meaning.operations)
-                return program.name, Cost(cost.moved, flops)
-        return name, cost
+                return self.binary.programs[value.value]
+        return None
 
 
 def _program_info(program: Program) -> ProgramInfo:

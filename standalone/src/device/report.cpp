@@ -69,7 +69,14 @@ std::string report_json(const ProgramReport& report) {
         text += std::string(i == 0 ? "\n" : ",\n") + "    {\"kernel\": " + quoted(kernel.kernel) +
                 ", \"processor\": " + quoted(kernel.processor) +
                 ", \"cores\": " + std::to_string(kernel.cores) +
-                ", \"counters\": " + counters_json(kernel.counters) + "}";
+                ", \"counters\": " + counters_json(kernel.counters) + ",\n     \"places\": [";
+        for (std::size_t place = 0; place < kernel.places.size(); ++place) {
+            const CoreReport& core = kernel.places[place];
+            text += std::string(place == 0 ? "\n" : ",\n") +
+                    format("      {\"noc\": [%u, %u], \"counters\": ", core.noc_x, core.noc_y) +
+                    counters_json(core.counters) + "}";
+        }
+        text += "]}";
     }
     return text + "]}";
 }
@@ -86,12 +93,15 @@ void Run::report(double seconds) {
     for (const auto& kernel : program_.kernels) {
         index[kernel.get()] = report.kernels.size();
         report.kernels.push_back(
-            {kernel->source.name, processor_name(kernel->processor()), 0, Counters{}});
+            {kernel->source.name, processor_name(kernel->processor()), 0, Counters{}, {}});
     }
     for (const auto& state : processors_) {
         KernelReport& kernel = report.kernels[index[state->kernel]];
         ++kernel.cores;
         add(kernel.counters, state->processor.counters);
+        kernel.places.push_back({static_cast<std::uint32_t>(state->core->noc.x),
+                                 static_cast<std::uint32_t>(state->core->noc.y),
+                                 state->processor.counters});
         add(report.total, state->processor.counters);
     }
     write_report(report);

@@ -204,7 +204,7 @@ COMMANDS: Mapping[str, tuple[Argument, ...]] = {
             "the card of the roofline (that of the file)",
             choices=ARCHITECTURES,
         ),
-        _flag("--host-only", "accepted: without a card nothing else is measured"),
+        _flag("--host-only", "no counts of the emulated device"),
         *_COMMON,
     ),
     "compare": (

@@ -52,6 +52,27 @@ def compare_with_flatbuffer(
     Raises:
         CompileError: if the shared object has no such function, or the run fails.
     """
+    actual = run_library(flatbuffer, library, index, inputs)
+    return _Comparison(arguments, flatbuffer, index, inputs, expected).checks(actual)
+
+
+def run_library(
+    flatbuffer: FlatbufferExecutable,
+    library: Executable,
+    index: int,
+    inputs: Sequence[np.ndarray],
+) -> list[np.ndarray]:
+    """The outputs of the function of a shared object that is a program of a flatbuffer.
+
+    Args:
+        flatbuffer: the file.
+        library: the shared object that belongs to it.
+        index: the program in the flatbuffer.
+        inputs: those of that program, in its order.
+
+    Raises:
+        CompileError: if the shared object has no such function, or the run fails.
+    """
     program = flatbuffer.entries[index]
     names = [p.name for p in library.programs]
     if program.name not in names:
@@ -60,8 +81,7 @@ def compare_with_flatbuffer(
     if not _same_signature(flatbuffer.programs[index], function):
         raise CompileError(f"'{library.path}' and '{flatbuffer.path}' are not the same program")
     ordered = [inputs[place] for place in _places(flatbuffer.programs[index], function)]
-    actual = library.run(names.index(program.name), ordered)
-    return _Comparison(arguments, flatbuffer, index, inputs, expected).checks(actual)
+    return library.run(names.index(program.name), ordered)
 
 
 def _same_signature(program: ProgramInfo, function: ProgramInfo) -> bool:

@@ -10,6 +10,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, ClassVar
 
+import numpy as np
+
 from ttcodegen.cost.roofline import Roofline, card_roofline, host_roofline
 from ttcodegen.cost.work import Cost
 from ttcodegen.diagnostics import CompileError
@@ -18,21 +20,26 @@ from ttcodegen.optimizer.calls import call_in_file
 from ttcodegen.optimizer.cost import CallCost, CostModel
 from ttcodegen.rt.commands.artifacts import json_text
 from ttcodegen.rt.commands.command import Command, FileResult
+from ttcodegen.rt.commands.emitc import run_library
 from ttcodegen.rt.commands.read import system_of
 from ttcodegen.rt.commands.running import Progress, chosen_programs, program_inputs
-from ttcodegen.rt.profiler_table import OpCall, profiler_table
+from ttcodegen.rt.device_profile import DeviceCounts, ProgramCounts, device_log
+from ttcodegen.rt.profiler_table import DeviceCall, OpCall, profiler_table
 from ttcodegen.rt.trace import Span, Trace
 from ttcodegen.runtime.executable import (
     ENDINGS,
     Executable,
     FlatbufferExecutable,
+    TTMExecutable,
     TTNNExecutable,
     find_files,
     flatbuffer_beside,
+    library_beside,
     open_executable,
     open_flatbuffer,
 )
 from ttcodegen.systems.description import ChipDescription, default_system
+from ttcodegen.systems.performance import Performance, performance
 
 COLUMNS: tuple[str, ...] = (
     "program",
@@ -66,6 +73,10 @@ class OpTimes:
     """Of one call."""
     estimate: CallCost | None = None
     """What the model of cost says of one call of the library."""
+    fidelity: str | None = None
+    """Of a program of kernels."""
+    counts: ProgramCounts | None = None
+    """What the emulated device counted of one call of a program of kernels."""
     spans: list[tuple[float, float]] = field(default_factory=list[tuple[float, float]])
     """Begin and duration of each call, in seconds."""
 
@@ -79,7 +90,7 @@ class Perf(Command):
     """Measures flatbuffers op by op, and shared objects function by function.
 
     Writes `perf/<file>/op_times.csv`, `ops_perf_results.csv` and `trace.json` into the folder of
-    artifacts.
+    artifacts, and `profile_log_device.csv` if the emulated device ran programs of kernels.
     """
 
     name: ClassVar[str] = "perf"
@@ -115,17 +126,18 @@ class Perf(Command):
         rows = _rows(ops, self._host, card)
         folder = f"perf/{self.artifact_folder(path)}"
         table = self.artifacts.write(f"{folder}/op_times.csv", _csv(rows))
-        calls = profiler_table(_calls(ops, card), chip.arch, chip.cores)
+        speed = performance(chip.arch)
+        calls = profiler_table(_calls(ops, card, speed), chip.arch, chip.cores)
         results = self.artifacts.write(f"{folder}/ops_perf_results.csv", calls)
         trace = self.artifacts.write(f"{folder}/trace.json", json_text(_trace(path, ops).to_json()))
+        files = {"csv": table, "perf_results": results, "trace": trace}
+        programs = [(op.counts, op.fidelity) for op in ops if op.counts and op.fidelity]
+        if programs:
+            log = device_log(programs, chip.arch, chip.cores, speed)
+            files["device_log"] = self.artifacts.write(f"{folder}/profile_log_device.csv", log)
         self._progress.wipe()
-        self._tell(path, rows, (table, results, trace))
-        content = {
-            "ops": rows,
-            "csv": str(table),
-            "perf_results": str(results),
-            "trace": str(trace),
-        }
+        self._tell(path, rows, list(files.values()))
+        content = {"ops": rows, **{name: str(file) for name, file in files.items()}}
         return FileResult(str(path), kind, content=content)
 
     def _chip(self, executable: Executable) -> ChipDescription:
@@ -147,7 +159,7 @@ class Perf(Command):
                 self._progress.loop(loop)
                 clock.start()
                 executable.run(index, inputs, clock.observe)
-            return clock.ops()
+            return self._counted(executable, index, inputs, clock.ops())
         name = executable.programs[index].name
         flatbuffer = _flatbuffer_of(executable)
         cost = Cost(0, 0) if flatbuffer is None else flatbuffer.cost(name)
@@ -158,6 +170,36 @@ class Perf(Command):
             executable.run(index, inputs)
             whole.spans.append((start, time.perf_counter() - start))
         return [whole]
+
+    def _counted(
+        self,
+        flatbuffer: FlatbufferExecutable,
+        index: int,
+        inputs: Sequence[np.ndarray],
+        ops: list[OpTimes],
+    ) -> list[OpTimes]:
+        """Adds what the emulated device counts in a run of the shared object that belongs to the
+        file, if there is one."""
+        library = library_beside(flatbuffer.path)
+        launches = [op for op in ops if op.fidelity is not None]
+        if not launches or library is None or self.arguments["host_only"]:
+            return ops
+        executable = open_executable(library)
+        try:
+            with DeviceCounts() as counts:
+                # What depends on weights alone is computed in the first run.
+                run_library(flatbuffer, executable, index, inputs)
+                counts.take()
+                run_library(flatbuffer, executable, index, inputs)
+                programs = counts.take()
+        finally:
+            executable.close()
+        if len(programs) != len(launches):
+            self.logger.warning(f"'{library}' runs other programs than '{flatbuffer.path}'")
+            return ops
+        for op, counted in zip(launches, programs, strict=True):
+            op.counts = counted
+        return ops
 
     def _tell(self, path: Path, rows: Sequence[dict[str, Any]], files: Sequence[Path]) -> None:
         total = sum(row["time_us"] for row in rows)
@@ -215,7 +257,11 @@ class _OpClock:
             estimate = None
             if isinstance(self._flatbuffer, TTNNExecutable) and operation.callee is None:
                 estimate = self._model.cost(call_in_file(self._functions[program], operation))
-            self._ops[key] = OpTimes(program, index, name, operation.location, cost, estimate)
+            times = OpTimes(program, index, name, operation.location, cost, estimate)
+            if isinstance(self._flatbuffer, TTMExecutable):
+                launched = self._flatbuffer.launched(operation)
+                times.fidelity = None if launched is None else launched.fidelity
+            self._ops[key] = times
         return self._ops[key]
 
     def ops(self) -> list[OpTimes]:
@@ -257,7 +303,7 @@ def _rows(ops: Sequence[OpTimes], host: Roofline, card: Roofline) -> list[dict[s
     return rows
 
 
-def _calls(ops: Sequence[OpTimes], card: Roofline) -> list[OpCall]:
+def _calls(ops: Sequence[OpTimes], card: Roofline, speed: Performance) -> list[OpCall]:
     return [
         OpCall(
             op.op,
@@ -266,6 +312,9 @@ def _calls(ops: Sequence[OpTimes], card: Roofline) -> list[OpCall]:
             duration,
             op.cost.flops / card.flops,
             op.cost.moved / card.bandwidth,
+            None
+            if op.counts is None or op.fidelity is None
+            else DeviceCall(op.counts, op.fidelity, speed),
         )
         for op in ops
         for begin, duration in op.spans

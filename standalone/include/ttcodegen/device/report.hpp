@@ -14,11 +14,19 @@ class Program;
 
 namespace ttcodegen::device {
 
+/// What one core did for a kernel.
+struct CoreReport {
+    std::uint32_t noc_x = 0;
+    std::uint32_t noc_y = 0;
+    Counters counters;
+};
+
 struct KernelReport {
     std::string kernel;     ///< As given to CreateKernel.
     std::string processor;  ///< BRISC, NCRISC or TRISC.
     std::uint32_t cores = 0;
     Counters counters;  ///< Summed over its cores.
+    std::vector<CoreReport> places;
 };
 
 struct ProgramReport {

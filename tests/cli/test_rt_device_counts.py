@@ -1,0 +1,98 @@
+"""`perf` of programs of kernels: what the emulated device counts, in the columns of tt-metal."""
+
+from __future__ import annotations
+
+import csv
+from pathlib import Path
+
+import pytest
+
+from tests.cli.flatbuffers import result_of
+from ttcodegen.cli.ttcodegen import main
+from ttcodegen.project.cpu_backend import CPUBackend
+from ttcodegen.rt.device_profile import CoreCounts, KernelCounts, ProgramCounts, device_log
+from ttcodegen.rt.profiler_table import DeviceCall
+from ttcodegen.systems.performance import performance
+
+PRODUCT = """
+func.func @product(%a: tensor<64x96xbf16>, %b: tensor<96x32xbf16>) -> tensor<64x32xbf16> {
+  %0 = "ttir.matmul"(%a, %b) : (tensor<64x96xbf16>, tensor<96x32xbf16>) -> tensor<64x32xbf16>
+  return %0 : tensor<64x32xbf16>
+}
+"""
+COUNTERS = (
+    "noc_read_bytes noc_written_bytes dram_read_bytes dram_written_bytes unpacked_tiles "
+    "packed_tiles matmul_tiles fpu_tiles sfpu_tiles"
+).split()
+
+
+def counted(**counters: int) -> dict[str, int]:
+    return dict.fromkeys(COUNTERS, 0) | counters
+
+
+PROGRAM = ProgramCounts(
+    (
+        KernelCounts(
+            "kernels/read.cpp",
+            "NCRISC",
+            tuple(CoreCounts((x, 18), counted(noc_read_bytes=3200 * x)) for x in (1, 2)),
+        ),
+        KernelCounts(
+            "kernels/multiply.cpp", "TRISC", (CoreCounts((2, 18), counted(matmul_tiles=10)),)
+        ),
+    ),
+    0.5,
+    counted(noc_read_bytes=9600, dram_read_bytes=9600, matmul_tiles=10),
+)
+
+
+def test_counts_become_durations_of_the_slowest_core() -> None:
+    """At 32 bytes and 1 cycle a nanosecond, and 16 cycles for each of two passes."""
+    columns = DeviceCall(PROGRAM, "HiFi2", performance("wormhole_b0")).columns()
+    assert columns["DEVICE NCRISC KERNEL DURATION [ns]"] == 200
+    assert columns["DEVICE TRISC1 KERNEL DURATION [ns]"] == 320
+    assert columns["DEVICE KERNEL DURATION [ns]"] == 320
+    assert (columns["CORE COUNT"], columns["MATH FIDELITY"]) == (2, "HiFi2")
+    assert columns["COMPUTE KERNEL SOURCE"] == "kernels/multiply.cpp"
+    assert columns["NOC UTIL (%)"] == round(100 * 9600 / (2 * 2 * 32 * 320), 1)
+    assert columns["DRAM BW UTIL (%)"] == round(100 * 9600 / (288 * 320), 1)
+
+
+def test_the_log_of_the_device_has_the_zones_of_each_processor() -> None:
+    programs = [(PROGRAM, "LoFi"), (PROGRAM, "LoFi")]
+    lines = device_log(programs, "wormhole_b0", 64, performance("wormhole_b0")).splitlines()
+    assert lines[0] == "ARCH: wormhole_b0, CHIP_FREQ[MHz]: 1000, Max Compute Cores: 64"
+    columns = len(lines[1].split(","))
+    assert columns == 15
+    assert all(len(line.split(",")) == columns for line in lines[2:])
+    assert "0,2,18,NCRISC,0,0,0,1,,,NCRISC-KERNEL,ZONE_START,0,kernels/read.cpp," in lines
+    assert "0,2,18,NCRISC,0,200,0,1,,,NCRISC-KERNEL,ZONE_END,0,kernels/read.cpp," in lines
+    # The second program begins when the slowest core of the first one is done.
+    assert "0,1,18,NCRISC,0,300,0,2,,,NCRISC-KERNEL,ZONE_END,0,kernels/read.cpp," in lines
+
+
+@pytest.mark.slow
+def test_perf_fills_the_columns_of_the_device(cpu_backend: CPUBackend, tmp_path: Path) -> None:
+    source, out = tmp_path / "product.mlir", tmp_path / "out"
+    source.write_text(PRODUCT)
+    arguments = [str(source), "-o", str(out), "--target", "ttmetal", "--build", "--kind", "so"]
+    assert main(arguments) == 0
+    args = {"binary": out / "model.ttm", "--loops": 2, "--artifact-dir": tmp_path / "perf"}
+    code, result = result_of("Perf", args)
+    assert code == 0
+    with Path(result["perf_results"]).open() as table:
+        rows = list(csv.DictReader(table))
+    launches = [row for row in rows if row["OP TYPE"] == "tt_dnn_device"]
+    assert len(launches) == 2
+    for row in launches:
+        # 2 x 1 tiles of a product of depth 3, each in four passes of 16 cycles.
+        assert int(row["CORE COUNT"]) in (1, 2)
+        passes = {"LoFi": 1, "HiFi2": 2, "HiFi3": 3, "HiFi4": 4}[row["MATH FIDELITY"]]
+        products = 6 // int(row["CORE COUNT"])
+        assert int(row["DEVICE TRISC1 KERNEL DURATION [ns]"]) == products * 16 * passes
+        assert int(row["DEVICE KERNEL DURATION [ns]"]) > 0
+        assert "matmul" in row["COMPUTE KERNEL SOURCE"]
+    log = Path(result["device_log"]).read_text().splitlines()
+    assert sum("TRISC_1" in line for line in log) == 2 * int(launches[0]["CORE COUNT"])
+    _, result = result_of("Perf", {**args, "--host-only": True})
+    assert "device_log" not in result

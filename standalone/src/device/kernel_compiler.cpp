@@ -136,9 +136,9 @@ int run_compiler(const std::vector<std::string>& command, const fs::path& log) {
     return WIFEXITED(status) ? WEXITSTATUS(status) : 1;
 }
 
-/// Whether the compiler is GCC. One that does not start is taken for it: what it has compiled
+/// Whether the compiler is Clang. One that does not start is taken for GCC: what it has compiled
 /// before is used without it.
-bool compiler_is_gcc() {
+bool compiler_is_clang() {
     const fs::path log = scratch_name(cache_folder() / "compiler");
     std::error_code error;
     try {
@@ -146,10 +146,25 @@ bool compiler_is_gcc() {
         run_compiler({compiler(), "--version"}, log);
         const std::string version = read_file(log);
         fs::remove(log, error);
-        return version.find("clang") == std::string::npos;
+        return version.find("clang") != std::string::npos;
     } catch (const std::exception&) {
-        return true;
+        return false;
     }
+}
+
+/// What makes a call of each store, wherever it goes to; see ttcodegen/device/kernel_stores.hpp.
+/// What stands there goes before the functions of the same names that the process has.
+std::vector<std::string> store_check_flags() {
+    std::vector<std::string> flags{"-DTTCODEGEN_CHECK_STORES", "-fsanitize=kernel-address",
+                                   "-Wl,-Bsymbolic-functions"};
+    const bool is_clang = compiler_is_clang();
+    for (const std::string parameter :
+         {"asan-instrumentation-with-call-threshold=0", "asan-instrument-reads=0", "asan-stack=0",
+          "asan-globals=0"}) {
+        flags.emplace_back(is_clang ? "-mllvm" : "--param");
+        flags.push_back(is_clang ? "-" + parameter : parameter);
+    }
+    return flags;
 }
 
 const std::vector<std::string>& compiler_flags() {
@@ -172,16 +187,9 @@ const std::vector<std::string>& compiler_flags() {
         for (std::string flag; more >> flag;) {
             all.push_back(flag);
         }
-        if (!kAddressSanitizer && compiler_is_gcc()) {
-            // Each store becomes a call; see ttcodegen/device/kernel_stores.hpp. What stands there
-            // goes before the functions of the same names that the process has.
-            all.insert(all.end(), {"-DTTCODEGEN_CHECK_STORES", "-fsanitize=kernel-address",
-                                   "-Wl,-Bsymbolic-functions"});
-            for (const char* parameter :
-                 {"asan-instrumentation-with-call-threshold=0", "asan-instrument-reads=0",
-                  "asan-stack=0", "asan-globals=0"}) {
-                all.insert(all.end(), {"--param", parameter});
-            }
+        if (!kAddressSanitizer) {
+            const std::vector<std::string> checks = store_check_flags();
+            all.insert(all.end(), checks.begin(), checks.end());
         }
         return all;
     }();

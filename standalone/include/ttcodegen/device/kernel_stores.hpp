@@ -1,8 +1,8 @@
 /// What a kernel's own stores go through, so that those beyond its memory are found.
 ///
-/// Where the compiler is GCC the backend compiles kernels with -fsanitize=kernel-address: it makes
-/// each store call one of the functions below, which stand in for the runtime of the kernel that
-/// the option is meant for. Stores to what is no L1, the stack mostly, are let through.
+/// The backend compiles kernels with -fsanitize=kernel-address: GCC and Clang make each store call
+/// one of the functions below, which stand in for the runtime of the kernel that the option is
+/// meant for. Stores to what is no L1, the stack mostly, are let through.
 #pragma once
 
 #ifdef TTCODEGEN_CHECK_STORES
@@ -57,7 +57,7 @@ TTCODEGEN_UNCHECKED void __asan_storeN_noabort(std::uintptr_t address, std::size
 TTCODEGEN_UNCHECKED void __asan_loadN_noabort(std::uintptr_t, std::size_t) {}
 TTCODEGEN_UNCHECKED void __asan_handle_no_return() {}
 
-// GCC leaves calls of these to the runtime, too.
+// Calls of these are left to the runtime, too.
 TTCODEGEN_UNCHECKED void* memcpy(void* to, const void* from, std::size_t bytes) noexcept {
     ttcodegen::device::check_store(reinterpret_cast<std::uintptr_t>(to), bytes);
     return ttcodegen::device::storing_processor().functions->move_memory(to, from, bytes);

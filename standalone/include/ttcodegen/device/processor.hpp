@@ -171,7 +171,7 @@ struct Processor {
 /// Each function reports misuse with `fail`. Waiting functions suspend the fiber.
 struct DeviceFunctions {
     /// Throws; `format` is that of printf. The message is completed with core, kernel and line.
-    [[noreturn]] void (*fail)(Processor&, Location, const char* format, ...);
+    __attribute__((noreturn)) void (*fail)(Processor&, Location, const char* format, ...);
 
     void (*cb_reserve_back)(Processor&, std::uint32_t cb, std::uint32_t pages, Location);
     void (*cb_push_back)(Processor&, std::uint32_t cb, std::uint32_t pages, Location);

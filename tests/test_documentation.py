@@ -129,7 +129,7 @@ def test_the_options_of_rt_are_documented() -> None:
     text = (ROOT / "docs" / "rt.md").read_text()
     told = {name for name in re.findall(r"(--\w[\w-]*)", text)}
     known = {a.name: a for table in COMMANDS.values() for a in table if a.name.startswith("--")}
-    others = {"--build", "--embed-goldens", "--help"}
+    others = {"--build", "--embed-goldens", "--help", "--kind", "--target"}
     others |= {option for option in told if is_known(option.lstrip("-"))}
     others |= {f"--{translation.name}" for translation in TRANSLATIONS}
     refused = {name for name, argument in known.items() if argument.refusal is not None}

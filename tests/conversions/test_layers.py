@@ -66,7 +66,9 @@ def chain(widths: list[int], activation: str = "gelu") -> str:
 
 def test_blocks_of_a_transformer_are_one_function():
     header, cpp = sources(module_text(5))
-    assert re.findall(r"^static ttnn::Tensor (\w+)\(", cpp, re.MULTILINE)[1:] == ["layer"]
+    assert re.findall(r"^static ttnn::Tensor (\w+)\(", cpp, re.MULTILINE) == [
+        *("matmul", "last_use", "layer")
+    ]
     assert re.findall(r"constants\.layers\[(\d)\]\)", cpp) == ["0", "1", "2", "3", "4"]
     assert "std::array<LayerWeights, 5> layers;" in header
     assert "    ttnn::Tensor attention_query_weight;" in header
@@ -87,7 +89,7 @@ def test_a_layer_frees_what_it_is_given_for_the_last_time():
 def test_two_blocks_are_worth_a_function_and_one_is_not():
     assert "static ttnn::Tensor layer(" in sources(module_text(2))[1]
     header, cpp = sources(module_text(1))
-    assert cpp.count("static ttnn::Tensor") == 1
+    assert "static ttnn::Tensor layer(" not in cpp
     assert "Constants" not in header
 
 

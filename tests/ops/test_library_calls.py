@@ -37,6 +37,11 @@ def calls_as(call: str, text: str) -> bool:
     return re.search(re.escape(call).replace("@", r"[\w.]+"), text) is not None
 
 
+CONVOLUTION = (
+    "std::array<uint32_t, 2>{1, 1}, 1, std::nullopt, std::nullopt, tuning::convolution_config, "
+    "tuning::convolution_compute)"
+)
+"""Dilation, groups, and what follows."""
 ONE_OP = [
     (
         f'%r = "ttir.softmax"(%x) <{{dimension = -1 : si32}}> : ({IMAGE}) -> {IMAGE}',
@@ -61,7 +66,8 @@ ONE_OP = [
         f'%r = "ttir.conv2d"(%x, %w) <{{{NUMBERS}, groups = 1 : i32}}> : '
         f"({IMAGE}, tensor<4x32x3x3xbf16>) -> tensor<1x6x6x4xbf16>",
         "tensor<1x6x6x4xbf16>",
-        "std::get<0>(ttnn::conv2d(@, @, &device, 32, 4, 1, 8, 8, std::array<uint32_t, 2>{3, 3}))",
+        "std::get<0>(ttnn::conv2d(@, @, &device, 32, 4, 1, 8, 8, std::array<uint32_t, 2>{3, 3}, "
+        "std::array<uint32_t, 2>{1, 1}, std::array<uint32_t, 2>{0, 0}, " + CONVOLUTION + ")",
     ),
     (
         f'%r = "ttir.conv2d"(%x, %w) <{{stride = 1 : i32, padding = array<i32: 0, 1, 2, 3>, '
@@ -69,7 +75,7 @@ ONE_OP = [
         f"({IMAGE}, tensor<4x32x3x3xbf16>) -> tensor<1x8x10x4xbf16>",
         "tensor<1x8x10x4xbf16>",
         "std::array<uint32_t, 2>{3, 3}, std::array<uint32_t, 2>{1, 1}, "
-        "std::array<uint32_t, 4>{0, 2, 1, 3}))",
+        "std::array<uint32_t, 4>{0, 2, 1, 3}, " + CONVOLUTION + ")",
     ),
     (
         f'%r = "ttir.conv_transpose2d"(%x, %t) <{{stride = 2 : i32, padding = 0 : i32, '
@@ -78,7 +84,7 @@ ONE_OP = [
         "tensor<1x17x17x4xbf16>",
         "ttnn::conv_transpose2d(@, @, &device, 32, 4, 1, 8, 8, "
         "std::array<uint32_t, 2>{2, 2}, std::array<uint32_t, 2>{2, 2}, "
-        "std::array<uint32_t, 2>{0, 0}, std::array<uint32_t, 2>{1, 1}))",
+        "std::array<uint32_t, 2>{0, 0}, std::array<uint32_t, 2>{1, 1}, " + CONVOLUTION,
     ),
     (
         f'%r = "ttir.max_pool2d"(%x) <{{{POOL}}}> : ({IMAGE}) -> tensor<1x7x7x32xbf16>',

@@ -1,6 +1,6 @@
-// The library divides integers as floats, or cuts off differently for each of their types.
+// The library divides unsigned integers as floats, signed ones exactly if it is told to cut off.
 // RUN: ttcodegen-opt --ttir-to-ttnn-backend-pipeline %s | filecheck %s
-// CHECK: "ttnn.divide"(%{{.*}}) : (tensor<64x32xf32
+// CHECK: "ttnn.div_trunc"(%{{.*}}) : (tensor<64x32xsi32
 // CHECK: "ttnn.divide"(%{{.*}}) : (tensor<5xf32
 func.func @quotient_of_integers(
     %x: tensor<64x32xi32> {drawn.low = -8.0 : f64, drawn.high = 8.0 : f64, drawn.seed = 0 : i64},

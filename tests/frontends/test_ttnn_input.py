@@ -224,6 +224,18 @@ func.func @f(%x: tensor<1x1x64x32xbf16>, %w: tensor<32x32x3x3xbf16>) -> tensor<1
     assert "core_grid" not in compiled(none).files["src/tuning.hpp"]
 
 
+def test_functions_that_are_half_lowered_are_refused() -> None:
+    module = """
+func.func @f(%a: tensor<32x32xbf16>) -> tensor<32x32xbf16> {
+  %0 = "ttir.exp"(%a) : (tensor<32x32xbf16>) -> tensor<32x32xbf16>
+  %1 = "ttnn.relu"(%0) : (tensor<32x32xbf16>) -> tensor<32x32xbf16>
+  return %1 : tensor<32x32xbf16>
+}
+"""
+    with pytest.raises(CompileError, match=r"'ttir\.exp' is an op of TTIR in a function that"):
+        compiled(module)
+
+
 def test_other_targets_are_refused() -> None:
     with pytest.raises(CompileError, match="there is no way from it to ttmetal"):
         compiled(SHARDED, "ttmetal")

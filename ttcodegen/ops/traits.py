@@ -23,6 +23,8 @@ class Trait(Flag):
     """The device computes the op exactly on integers of 32 bits."""
     INDEX_ARITHMETIC = auto()
     """Frontends compute one index from another with the op: wrapping of negative ones, offsets."""
+    NARROW_DESTINATION = auto()
+    """The library computes the op with destination registers of 16 bits only."""
     PLACES = auto()
     """The op says where a tensor lies and in what type, not what is in it."""
 

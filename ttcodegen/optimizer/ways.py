@@ -273,7 +273,14 @@ class Ways:
             yield Way((interleaved(left, "dram"), *rest), (interleaved(call.result, "dram"),))
             return
         plain = left if left.shards is None else interleaved(left, "l1")
-        yield Way((plain, *rest), (interleaved(call.result, "dram"),))
+        if bias and call.attributes.get("transpose_b"):
+            # A program without blocks gets the transposed operand, and tt-metal 0.70.1 then checks
+            # the bias against the shape of the other one (matmul.cpp, bound_matmul); in DRAM the
+            # program that it chooses has blocks.
+            in_dram = (interleaved(left, "dram"), interleaved(right, "dram"), *bias)
+            yield Way(in_dram, (interleaved(call.result, "dram"),))
+        else:
+            yield Way((plain, *rest), (interleaved(call.result, "dram"),))
         for config in self._configs(call, product, plain):
             for result in self._product_results(call.result, config, product):
                 yield self._told(call, (plain, *rest), result, config)

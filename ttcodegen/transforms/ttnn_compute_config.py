@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
@@ -13,6 +13,8 @@ from ttcodegen.dialects.datatypes import DataType
 from ttcodegen.dialects.placement import declared_data_type
 from ttcodegen.dialects.system import system_of
 from ttcodegen.ops.cpp_calls import COMPUTE_CONFIG_ATTRIBUTE
+from ttcodegen.ops.definition import traits_of
+from ttcodegen.ops.traits import Trait
 from ttcodegen.ops.ttnn import TTNNOp
 from ttcodegen.transforms.ttnn_layout import operand_specs
 
@@ -34,6 +36,7 @@ class SetComputeKernelConfig(ModulePass):
         system = system_of(op)
         exact = ComputeConfig.exact(_ARCHITECTURE if system is None else system.arch)
         attribute = ComputeConfigAttr(exact)
+        narrow = ComputeConfigAttr(replace(exact, fp32_dest_acc_en=False))
         name = COMPUTE_CONFIG_ATTRIBUTE.name
         for call in op.walk():
             if (
@@ -42,7 +45,8 @@ class SetComputeKernelConfig(ModulePass):
                 and call.parameter(name) is None
                 and _has_wide_numbers(call)
             ):
-                call.properties[name] = attribute
+                is_narrow = Trait.NARROW_DESTINATION in traits_of(call.definition)
+                call.properties[name] = narrow if is_narrow else attribute
 
 
 def _has_wide_numbers(op: TTNNOp) -> bool:

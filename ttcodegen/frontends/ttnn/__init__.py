@@ -22,7 +22,7 @@ from xdsl.ir import Attribute, Operation
 from xdsl.rewriter import Rewriter
 
 from ttcodegen.compat.ttnn_modules import is_device, keep_local_collectives, name_of
-from ttcodegen.diagnostics import Diagnostics, copy_source_offset
+from ttcodegen.diagnostics import CompileError, Diagnostics, copy_source_offset
 from ttcodegen.dialects.attribute_kinds import INTEGERS, NUMBER
 from ttcodegen.dialects.datatypes import shape_of
 from ttcodegen.dialects.program_configs import ProgramConfigAttr
@@ -63,6 +63,7 @@ def normalize_ttnn(module: ModuleOp, diagnostics: Diagnostics) -> None:
     told: set[str] = set()
     for function in module.ops:
         if isinstance(function, FuncOp):
+            _refuse_half_lowered(function)
             keep_local_collectives(function)
     for op in list(module.walk()):
         if isinstance(op, LoadCachedOp):
@@ -87,6 +88,21 @@ def normalize_ttnn(module: ModuleOp, diagnostics: Diagnostics) -> None:
             _drop_devices(function)
             if _is_const_eval(function):
                 function.sym_visibility = StringAttr("private")
+
+
+def _refuse_half_lowered(function: FuncOp) -> None:
+    """Raises CompileError at the first op of TTIR in a function that calls the library, too: such
+    an op has not decided where its result lies, and those around it have."""
+    ops = list(function.walk())
+    if not any(_short_name(op) for op in ops):
+        return
+    for op in ops:
+        if name_of(op).startswith("ttir.") and name_of(op) != "ttir.constant":
+            raise CompileError(
+                f"'{name_of(op)}' is an op of TTIR in a function that calls TTNN",
+                op,
+                remedy="give the function as it was before it was lowered, or lower all of it",
+            )
 
 
 def _short_name(op: Operation) -> str | None:

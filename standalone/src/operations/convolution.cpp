@@ -184,9 +184,12 @@ MemoryConfig result_memory(const ConvolutionArguments& arguments) {
     if (!stays_in_l1) {
         return MemoryConfig{};
     }
+    // Shards of tiles hold whole tiles, whatever number of channels there is.
+    const auto channels = static_cast<uint32_t>(arguments.convolution.out_channels);
+    const bool has_tiles = arguments.config.output_layout == Layout::TILE;
     return sharded_l1(result_scheme(arguments),
                       static_cast<uint32_t>(arguments.convolution.pixels()),
-                      static_cast<uint32_t>(arguments.convolution.out_channels), 32);
+                      has_tiles ? (channels + 31) / 32 * 32 : channels, 32);
 }
 
 Tensor run(const ConvolutionArguments& arguments) {

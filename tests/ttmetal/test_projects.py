@@ -220,4 +220,6 @@ def test_kernels_that_were_cut_off_in_the_cache_are_compiled_again(
         for file in kernels:
             os.truncate(file, length)
         assert run(built, TTCODEGEN_CACHE=str(tmp_path)).returncode == 0
-        assert {file: file.stat().st_size for file in kernels} == kernels
+        # The name of a temporary file, whose length differs from run to run, is in the library.
+        sizes = {file: file.stat().st_size for file in kernels}
+        assert all(sizes[file] > 0.9 * kernels[file] > length for file in kernels)

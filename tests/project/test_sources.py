@@ -116,7 +116,7 @@ def test_support_is_what_the_kind_of_project_needs(
 
 def test_no_path_of_this_machine_is_written(compiled: CompiledModule) -> None:
     files = {
-        **render_sources(compiled.description, compiled.files),
+        **render_sources(compiled.description),
         **render_project_files(compiled.description, ["src/tiny.cpp"]),
     }
     for path, text in files.items():
@@ -150,15 +150,15 @@ def test_compiled_templates_are_kept(
     compiled: CompiledModule, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("TTCODEGEN_CACHE", str(tmp_path))
-    expected = render_sources(compiled.description, compiled.files)
+    expected = render_sources(compiled.description)
     for content in (None, b"", b"j2\0damaged"):
         templates.template_environment.cache_clear()
         for file in tmp_path.rglob("*"):
             if content is not None and file.is_file():
                 file.write_bytes(content)
-        assert render_sources(compiled.description, compiled.files) == expected
+        assert render_sources(compiled.description) == expected
         assert any(file.stat().st_size > 100 for file in tmp_path.rglob("*") if file.is_file())
     (tmp_path / "file").write_text("")
     monkeypatch.setenv("TTCODEGEN_CACHE", str(tmp_path / "file"))
     templates.template_environment.cache_clear()
-    assert render_sources(compiled.description, compiled.files) == expected
+    assert render_sources(compiled.description) == expected

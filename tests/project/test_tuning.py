@@ -48,7 +48,7 @@ def sources(text: str) -> dict[str, str]:
     """All files in src/ of a module."""
     options = CompileOptions("layers", style=clang_format_style())
     compiled = compile_module(Source("layers.mlir", text), options)
-    return {**compiled.files, **render_sources(compiled.description, compiled.files)}
+    return {**compiled.files, **render_sources(compiled.description)}
 
 
 def turned(tuning: str, constant: str, value: str) -> str:

@@ -30,7 +30,7 @@ def project_files(compiled: CompiledModule, *, formatted: bool) -> dict[str, str
         CompileError: if clang-format is missing or fails.
     """
     module = compiled.description
-    sources = _together(compiled.files, render_sources(module, compiled.files))
+    sources = _together(compiled.files, render_sources(module))
     # clang-format works in other processes while the other templates are rendered here.
     formatting = start_formatting(sources, clang_format_style()) if formatted else None
     try:

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import html
-from collections.abc import Container, Iterable, Iterator, Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
@@ -28,7 +28,6 @@ FLATBUFFER_FILES = {"ttnn": "model.ttnn", "ttmetal": "model.ttm"}
 """The flatbuffer's path in the project, by target."""
 
 CPU_FUNCTIONS = "src/cpu_functions.cpp"
-_TUNING = "src/tuning.hpp"
 _CAPI_TYPES = "include/ttcodegen/capi.h"
 _LIBRARY_SUPPORT = ("support/capi.hpp", "support/capi.cpp", _CAPI_TYPES)
 """What a project has for its shared object alone."""
@@ -71,33 +70,18 @@ def support_files(target: str, kind: ProjectKind = "both") -> dict[str, str]:
     return files
 
 
-def render_sources(
-    module: ModuleDescription, module_sources: Container[str] = ()
-) -> dict[str, str]:
-    """The C++ files in src/ that follow from the description, by path; not formatted yet.
-
-    Args:
-        module: the compiled module.
-        module_sources: the paths of the files that the compiler wrote.
-    """
+def render_sources(module: ModuleDescription) -> dict[str, str]:
+    """The C++ files in src/ that follow from the description, by path; not formatted yet."""
     environment = template_environment()
     context = _context(module)
+    context["functions"] = [_function_context(module, function) for function in module.functions]
     weights = [tensor for function in module.functions for tensor in function.weights]
-    tuned = any(tensor.tuned_type for tensor in weights) and _TUNING in module_sources
-    context["uses_tuning"] = tuned
-    functions = module.functions if tuned else [_untuned(each) for each in module.functions]
-    context["functions"] = [_function_context(module, function) for function in functions]
+    context["uses_tuning"] = any(tensor.tuned_type for tensor in weights)
     names = ["entry_points.hpp", "entry_points.cpp"]
     names += ["main.cpp"] * module.has_executable + ["capi.cpp"] * module.has_library
     return {
         f"src/{name}": environment.get_template(f"{name}.jinja").render(context) for name in names
     }
-
-
-def _untuned(function: FunctionDescription) -> FunctionDescription:
-    """A function in a file of its own, without constants to turn: weights have their types."""
-    arguments = tuple(replace(tensor, tuned_type="") for tensor in function.arguments)
-    return replace(function, arguments=arguments)
 
 
 def render_project_files(
@@ -119,7 +103,7 @@ def render_project_files(
         path for path in module_sources if path.startswith("src/") and path.endswith(".cpp")
     )
     context["cpu_functions"] = CPU_FUNCTIONS
-    context["has_tuning"] = _TUNING in module_sources
+    context["has_tuning"] = "src/tuning.hpp" in module_sources
     support = support_files(module.target, module.kind)
     context["support_sources"] = [path for path in support if path.endswith(".cpp")]
     binaries = [module.name] * module.has_library + [f"{module.name}_main"] * module.has_executable

@@ -12,6 +12,7 @@ from pathlib import Path
 
 from ttcodegen.compilation import CompiledModule, CompileOptions, emit_module
 from ttcodegen.diagnostics import CompileError
+from ttcodegen.emission.description import ModuleDescription
 from ttcodegen.flatbuffer.module import module_of
 from ttcodegen.flatbuffer.program import Program
 from ttcodegen.flatbuffer.reader import read_ttnn_file
@@ -49,13 +50,23 @@ def build_translated(flatbuffer: Path, source: Path, out: Path) -> Path:
     # One file of the project includes the C++; that which usually holds it stays empty.
     header, body = f"src/{namespace[1]}.hpp", f"src/{namespace[1]}.cpp"
     files = {header: f"#pragma once\n{text}", body: f"// {source.name} is in the header.\n"}
-    compiled = replace(compiled, files=files)
+    description = _without_tuning(compiled.description)
+    compiled = replace(compiled, description=description, files=files)
     out.mkdir(parents=True, exist_ok=True)
     made = project_files(compiled, formatted=False)
     write_project(compiled.description, out, made, force=True)
     built = build_project(out, compiled.description.name, find_toolchain(), "so").library
     assert built is not None
     return built
+
+
+def _without_tuning(module: ModuleDescription) -> ModuleDescription:
+    """A module whose C++ has no src/tuning.hpp that the types of weights could come from."""
+    functions = tuple(
+        replace(function, arguments=tuple(replace(a, tuned_type="") for a in function.arguments))
+        for function in module.functions
+    )
+    return replace(module, functions=functions)
 
 
 def _compiled(flatbuffer: Path, name: str) -> CompiledModule:

@@ -1,0 +1,440 @@
+"""The kernels of a product of matrices that move data.
+
+The first core of a row reads the blocks of the left operand and multicasts them to the others, the
+first core of a column those of the right operand; all write their blocks of the result.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from xdsl.dialects.builtin import IntegerType
+from xdsl.dialects.func import FuncOp
+from xdsl.ir import SSAValue
+
+from ttcodegen.conversions.ttir_to_ttmetal.data_movement import MovementKernel, element_word
+from ttcodegen.conversions.ttir_to_ttmetal.geometry import broadcast_of, broadcast_strides
+from ttcodegen.conversions.ttir_to_ttmetal.matmul_plan import MatmulPlan
+from ttcodegen.dialects.cores import CoreRange
+from ttcodegen.dialects.datatypes import shape_of
+from ttcodegen.dialects.placement import declared_data_type
+from ttcodegen.dialects.programs import (
+    Kernel,
+    NocX,
+    NocY,
+    Place,
+    Processor,
+    RuntimeArgument,
+)
+from ttcodegen.dialects.tile import TILE_SIDE
+from ttcodegen.dialects.ttkernel.attributes import NocAddressType
+from ttcodegen.dialects.ttkernel.builder import Value
+from ttcodegen.layout.tiled_shape import TiledShape
+
+
+@dataclass(frozen=True)
+class MatmulMovement:
+    """Writes the readers and writers."""
+
+    plan: MatmulPlan
+
+    def left_kernels(self) -> list[tuple[Kernel, FuncOp]]:
+        """The kernels that bring blocks of the left operand."""
+        b = self.plan.blocking
+        last = b.grid_columns - 1
+        operand = self.plan.names[self.plan.left]
+        sends = _rectangle(1, Place.ROW, Place.LAST_COLUMN, Place.ROW) if last else ()
+        reader = self.plan.parts.data_movement(
+            f"read_left_{self.plan.name}",
+            Processor.READER,
+            f"Reads blocks of {operand}"
+            + (" and multicasts them along the row of cores." if last else "."),
+            CoreRange(0, 0, 0, b.grid_rows - 1),
+            tensors=[self.plan.left],
+            buffers=["left"],
+            arguments=(RuntimeArgument("row", Place.ROW), *sends),
+            semaphores=self.plan.semaphores("left"),
+            constants=b.constants("batches rows inner block_rows block_inner grid_rows row_blocks "
+                                  "column_blocks inner_blocks" + " grid_columns" * bool(last)),
+        )  # fmt: skip
+        self._read_left(reader)
+        if not last:
+            return [reader.finish()]
+        receiver = self.plan.parts.data_movement(
+            f"receive_left_{self.plan.name}",
+            Processor.READER,
+            f"Receives blocks of {operand} from the first core of the row.",
+            CoreRange(1, 0, last, b.grid_rows - 1),
+            tensors=[],
+            buffers=["left"],
+            arguments=_place("sender", 0, Place.ROW),
+            semaphores=self.plan.semaphores("left"),
+            constants=b.constants("batches block_rows block_inner row_blocks column_blocks "
+                                  "inner_blocks"),
+        )  # fmt: skip
+        self._receive_left(receiver)
+        return [reader.finish(), receiver.finish()]
+
+    def _read_left(self, kernel: MovementKernel) -> None:
+        """All blocks of the left operand that a row of cores needs."""
+        builder = kernel.builder
+        stream = _BlockStream(kernel, "left", self._block_tiles(kernel, "left"), "grid_columns")
+        nest = self.plan.batch_loops(self.plan.left)
+        with builder.loop(kernel["batches"], name_hint="batch") as batch:
+            known = kernel.coordinates(nest.tile_coordinates, {"batch": batch})
+            matrix = kernel.page(nest.pages[0], known)
+            with builder.loop(_passes(kernel), name_hint="pass") as number:
+                first_row = self._first(kernel, number, "row")
+                with builder.loop(kernel["inner_blocks"], name_hint="inner_block") as inner_block:
+                    stream.begin_reading()
+                    with builder.loop(kernel["block_rows"], name_hint="i") as i:
+                        builder.comment("Rows beyond the last are computed from it, not kept.")
+                        row = _limited(kernel, first_row, i, "rows", "tile_row")
+                        line = kernel.sum([matrix, builder.product(row, kernel["inner"])])
+                        line = builder.sum(
+                            line, builder.product(inner_block, kernel["block_inner"])
+                        )
+                        with builder.loop(kernel["block_inner"], name_hint="j") as j:
+                            place = builder.sum(builder.product(i, kernel["block_inner"]), j)
+                            stream.read(
+                                builder.sum(line, j), self.plan.names[self.plan.left], place
+                            )
+                    stream.end_reading()
+                    self._pad_left(kernel, stream, inner_block)
+                    stream.send()
+
+    def _pad_left(
+        self, kernel: MovementKernel, stream: _BlockStream, inner_block: SSAValue
+    ) -> None:
+        """Zeros after the last column of the left operand."""
+        columns = self.plan.inner % TILE_SIDE
+        if not columns:
+            return
+        builder = kernel.builder
+        with builder.when(_is_last(kernel, inner_block)):
+            with builder.loop(kernel["block_rows"], name_hint="i") as i:
+                next_row = builder.product(builder.sum(i, 1), kernel["block_inner"])
+                stream.pad(builder.difference(next_row, 1), (TILE_SIDE, columns),
+                           element_word(declared_data_type(self.plan.left)))  # fmt: skip
+
+    def _receive_left(self, kernel: MovementKernel) -> None:
+        builder = kernel.builder
+        stream = _BlockStream(kernel, "left", self._block_tiles(kernel, "left"), "", "sender")
+        total = builder.product(kernel["batches"], _passes(kernel))
+        with builder.loop(builder.product(total, kernel["inner_blocks"]), name_hint="block"):
+            stream.receive()
+        builder.op("noc_async_atomic_barrier")
+
+    def right_kernels(self) -> list[tuple[Kernel, FuncOp]]:
+        """The kernels that bring blocks of the right operand, and write the result."""
+        b = self.plan.blocking
+        last = b.grid_rows - 1
+        operand = self.plan.names[self.plan.right]
+        others = [*self.plan.outer, *self.plan.parts.outputs]
+        buffers = ["right", *self.plan.outer_names, *self.plan.output_names]
+        place = (RuntimeArgument("row", Place.ROW), RuntimeArgument("column", Place.COLUMN))
+        words = (
+            "batches rows columns block_rows block_columns block_inner grid_rows grid_columns "
+            "row_blocks column_blocks inner_blocks"
+        )
+        # NoC 1 goes the other way: its rectangles begin at their last core.
+        sends = _rectangle(Place.COLUMN, Place.LAST_ROW, Place.COLUMN, 1) if last else ()
+        reader = self.plan.parts.data_movement(
+            f"read_right_{self.plan.name}",
+            Processor.WRITER,
+            f"Reads blocks of {operand}"
+            + (", multicasts them along the column of cores," if last else "")
+            + " and writes the result.",
+            CoreRange(0, 0, b.grid_columns - 1, 0),
+            tensors=[self.plan.right, *others],
+            buffers=buffers,
+            arguments=(*place, *sends),
+            semaphores=self.plan.semaphores("right"),
+            constants=b.constants(words + " inner" * self.plan.transposed),
+        )
+        self._write_right(reader, _BlockStream(
+            reader, "right", self._block_tiles(reader, "right"), "grid_rows"
+        ))  # fmt: skip
+        if not last:
+            return [reader.finish()]
+        receiver = self.plan.parts.data_movement(
+            f"receive_right_{self.plan.name}",
+            Processor.WRITER,
+            f"Receives blocks of {operand} from the first core of the column and writes the "
+            "result.",
+            CoreRange(0, 1, b.grid_columns - 1, last),
+            tensors=others,
+            buffers=buffers,
+            arguments=(*place, *_place("sender", Place.COLUMN, 0)),
+            semaphores=self.plan.semaphores("right"),
+            constants=b.constants(words),
+        )
+        self._write_right(receiver, _BlockStream(
+            receiver, "right", self._block_tiles(receiver, "right"), "", "sender"
+        ))  # fmt: skip
+        return [reader.finish(), receiver.finish()]
+
+    def _write_right(self, kernel: MovementKernel, stream: _BlockStream) -> None:
+        """Brings all blocks of the right operand that a column of cores needs, and writes what they
+        compute."""
+        builder = kernel.builder
+        nest = self.plan.batch_loops(self.plan.right, *self.plan.outer)
+        with builder.loop(kernel["batches"], name_hint="batch") as batch:
+            known = kernel.coordinates(nest.tile_coordinates, {"batch": batch})
+            pages = [kernel.page(page, known) for page in nest.pages]
+            with builder.loop(_passes(kernel), name_hint="pass") as number:
+                first_row = self._first(kernel, number, "row")
+                first_column = self._first(kernel, number, "column")
+                with builder.loop(kernel["inner_blocks"], name_hint="inner_block") as inner_block:
+                    if stream.sender:
+                        stream.receive()
+                    else:
+                        self._read_right(kernel, stream, pages[0], first_column, inner_block)
+                self._write_block(kernel, batch, pages[1:], first_row, first_column)
+        if stream.sender:
+            builder.op("noc_async_atomic_barrier")
+
+    def _read_right(
+        self,
+        kernel: MovementKernel,
+        stream: _BlockStream,
+        matrix: Value,
+        first_column: SSAValue,
+        inner_block: SSAValue,
+    ) -> None:
+        builder = kernel.builder
+        stream.begin_reading()
+        with builder.loop(kernel["block_inner"], name_hint="i") as i:
+            line = builder.sum(builder.product(inner_block, kernel["block_inner"]), i)
+            with builder.loop(kernel["block_columns"], name_hint="j") as j:
+                builder.comment("Columns beyond the last are computed from it, not kept.")
+                column = _limited(kernel, first_column, j, "columns", "tile_column")
+                if self.plan.transposed:
+                    terms = [matrix, builder.product(column, kernel["inner"]), line]
+                else:
+                    terms = [matrix, builder.product(line, kernel["columns"]), column]
+                place = builder.sum(builder.product(i, kernel["block_columns"]), j)
+                stream.read(kernel.sum(terms), self.plan.names[self.plan.right], place)
+        stream.end_reading()
+        self._pad_right(kernel, stream, inner_block)
+        stream.send()
+
+    def _pad_right(
+        self, kernel: MovementKernel, stream: _BlockStream, inner_block: SSAValue
+    ) -> None:
+        """Zeros after the last row of the right operand."""
+        rows = self.plan.inner % TILE_SIDE
+        if not rows:
+            return
+        builder = kernel.builder
+        element = element_word(declared_data_type(self.plan.right))
+        kept = (TILE_SIDE, rows) if self.plan.transposed else (rows, TILE_SIDE)
+        with builder.when(_is_last(kernel, inner_block)):
+            with builder.loop(kernel["block_columns"], name_hint="j") as j:
+                last_row = builder.difference(kernel["block_inner"], 1)
+                place = builder.sum(builder.product(last_row, kernel["block_columns"]), j)
+                stream.pad(place, kept, element)
+
+    def _write_block(
+        self,
+        kernel: MovementKernel,
+        batch: SSAValue,
+        pages: Sequence[Value],
+        first_row: SSAValue,
+        first_column: SSAValue,
+    ) -> None:
+        """Writes the tiles of a block of the result, after reading what their epilogue needs."""
+        builder = kernel.builder
+        with (
+            builder.loop(kernel["block_rows"], name_hint="i") as i,
+            builder.loop(kernel["block_columns"], name_hint="j") as j,
+        ):
+            row = builder.named(builder.sum(first_row, i), "tile_row")
+            column = builder.named(builder.sum(first_column, j), "tile_column")
+            inside = builder.both(
+                builder.compare("ult", row, kernel["rows"]),
+                builder.compare("ult", column, kernel["columns"]),
+            )
+            builder.named(inside, "is_inside")
+            self._read_outer(kernel, pages, row, column)
+            for name, value in zip(self.plan.output_names, self.plan.parts.outputs, strict=True):
+                builder.op("cb_wait_front", kernel.buffer(name), 1)
+                with builder.when(inside):
+                    matrix = builder.product(batch, kernel["rows"])
+                    line = builder.product(builder.sum(matrix, row), kernel["columns"])
+                    kernel.write_page(builder.sum(line, column), self.plan.names[value], name)
+                    builder.op("noc_async_write_barrier")
+                builder.op("cb_pop_front", kernel.buffer(name), 1)
+
+    def _read_outer(
+        self, kernel: MovementKernel, pages: Sequence[Value], row: SSAValue, column: SSAValue
+    ) -> None:
+        """Reads the tiles of the operands of the epilogue that belong to a tile of the result."""
+        builder = kernel.builder
+        if not self.plan.outer:
+            return
+        row = builder.smaller(row, builder.difference(kernel["rows"], 1))
+        column = builder.smaller(column, builder.difference(kernel["columns"], 1))
+        builder.named(row, "source_row")
+        builder.named(column, "source_column")
+        for value, name, page in zip(self.plan.outer, self.plan.outer_names, pages, strict=True):
+            rows, columns = broadcast_strides(TiledShape(shape_of(value.type)), self.plan.result)[
+                -2:
+            ]
+            terms = [page]
+            if rows:
+                terms.append(builder.product(row, rows) if rows != 1 else row)
+            if columns:
+                terms.append(column)
+            builder.op("cb_reserve_back", kernel.buffer(name), 1)
+            address = kernel.write_pointer(name)
+            kernel.read_page(kernel.sum(terms), self.plan.names[value], address)
+        builder.op("noc_async_read_barrier")
+        for value, name in zip(self.plan.outer, self.plan.outer_names, strict=True):
+            broadcast = broadcast_of(TiledShape(shape_of(value.type)), self.plan.result).word
+            kernel.repeat_first(name, broadcast, element_word(declared_data_type(value)))
+            builder.op("cb_push_back", kernel.buffer(name), 1)
+
+    def _block_tiles(self, kernel: MovementKernel, side: str) -> SSAValue:
+        """The tiles of a block of an operand."""
+        lines = "block_rows" if side == "left" else "block_columns"
+        tiles = kernel.builder.product(kernel[lines], kernel["block_inner"])
+        return kernel.builder.named(tiles, "block_tiles")
+
+    def _first(self, kernel: MovementKernel, number: SSAValue, side: str) -> SSAValue:
+        """The first row or column of tiles that this core computes in a pass."""
+        builder = kernel.builder
+        blocks = kernel["column_blocks"]
+        is_row = side == "row"
+        block = builder.quotient(number, blocks) if is_row else builder.remainder(number, blocks)
+        core = builder.sum(builder.product(block, kernel[f"grid_{side}s"]), kernel[side])
+        first = builder.product(core, kernel[f"block_{side}s"])
+        return builder.named(first, f"first_{side}")
+
+
+@dataclass
+class _BlockStream:
+    """The blocks of an operand, `left` or `right`, on their way to all cores of a row or a column:
+    the first of them reads each and multicasts it."""
+
+    kernel: MovementKernel
+    side: str
+    tiles: SSAValue
+    """Of a block."""
+    cores: str
+    """The constant with the number of cores of the row or column; of the core that reads."""
+    sender: str = ""
+    """Where blocks come from, of the cores that receive: a prefix of arguments."""
+
+    def __post_init__(self) -> None:
+        """Writes what comes before the loop over the blocks."""
+        kernel, builder = self.kernel, self.kernel.builder
+        self.sends = not self.sender and bool(kernel.semaphores)
+        if not self.sender:
+            size = builder.get("get_tile_size", kernel.buffer(self.side), name_hint="tile_bytes")
+            self.tile_bytes = size
+        if self.sends:
+            receivers = builder.difference(kernel[self.cores], 1)
+            self.receivers = builder.named(receivers, "receivers")
+            self.ready = kernel.semaphore_pointer(f"{self.side}_ready")
+            self.sent = kernel.semaphore_pointer(f"{self.side}_sent")
+            builder.comment("The others' semaphores are set to the value of this core's.")
+            builder.op("noc_semaphore_set", self.sent, 1)
+        elif self.sender:
+            self.sent = kernel.semaphore_pointer(f"{self.side}_sent")
+            ready = kernel.semaphore(f"{self.side}_ready")
+            self.ready = kernel.noc_address(self.sender, ready, f"{self.side}_ready")
+
+    def begin_reading(self) -> None:
+        """Waits for room for a block."""
+        builder = self.kernel.builder
+        builder.op("cb_reserve_back", self.kernel.buffer(self.side), self.tiles)
+        self.block = self.kernel.write_pointer(self.side, "block")
+
+    def read(self, page: Value, tensor: str, place: Value) -> None:
+        """Begins to read a tile of the block."""
+        self.kernel.read_page(page, tensor, self._address(place))
+
+    def end_reading(self) -> None:
+        """Waits until all tiles of the block are there."""
+        self.kernel.builder.op("noc_async_read_barrier")
+
+    def pad(self, place: Value, kept: tuple[int, int], element: IntegerType) -> None:
+        """Zeros in a tile of the block from row and column `kept` on; reading has ended."""
+        address = self._address(place)
+        self.kernel.builder.op("blocks.fill_padding", address, *kept, 0, element=element)
+
+    def _address(self, place: Value) -> SSAValue:
+        builder = self.kernel.builder
+        return builder.sum(self.block, builder.product(place, self.tile_bytes))
+
+    def send(self) -> None:
+        """Hands the block that was read to this core and the others."""
+        kernel, builder = self.kernel, self.kernel.builder
+        if self.sends:
+            builder.comment("The others have room for the block once each has incremented this.")
+            builder.op("noc_semaphore_wait", self.ready, self.receivers)
+            builder.op("noc_semaphore_set", self.ready, 0)
+            size = builder.product(self.tiles, self.tile_bytes)
+            target = self._multicast_address(self.block)
+            builder.op("noc_async_write_multicast", self.block, target, size, self.receivers)
+            builder.op("noc_async_write_barrier")
+            sent = kernel.semaphore(f"{self.side}_sent", "sent_address")
+            target = self._multicast_address(sent)
+            builder.op("noc_semaphore_set_multicast", sent, target, self.receivers)
+            builder.op("noc_async_write_barrier")
+        builder.op("cb_push_back", kernel.buffer(self.side), self.tiles)
+
+    def _multicast_address(self, address: SSAValue) -> SSAValue:
+        corners = [self.kernel[name] for name in ("first_x", "first_y", "last_x", "last_y")]
+        return self.kernel.builder.get(
+            "get_noc_multicast_addr", *corners, address, result_type=NocAddressType()
+        )
+
+    def receive(self) -> None:
+        """Takes a block that another core has read."""
+        builder = self.kernel.builder
+        buffer = self.kernel.buffer(self.side)
+        builder.op("cb_reserve_back", buffer, self.tiles)
+        builder.op("noc_semaphore_set", self.sent, 0)
+        builder.op("noc_semaphore_inc", self.ready, 1)
+        builder.op("noc_semaphore_wait", self.sent, 1)
+        builder.op("cb_push_back", buffer, self.tiles)
+
+
+def _passes(kernel: MovementKernel) -> SSAValue:
+    """The blocks of the result that each core computes."""
+    return kernel.builder.product(kernel["row_blocks"], kernel["column_blocks"])
+
+
+def _limited(
+    kernel: MovementKernel, first: SSAValue, step: SSAValue, count: str, name: str
+) -> SSAValue:
+    """A row or column of tiles; the last one instead of those beyond it."""
+    builder = kernel.builder
+    last = builder.difference(kernel[count], 1)
+    return builder.named(builder.smaller(builder.sum(first, step), last), name)
+
+
+def _is_last(kernel: MovementKernel, inner_block: SSAValue) -> SSAValue:
+    builder = kernel.builder
+    return builder.compare("eq", builder.sum(inner_block, 1), kernel["inner_blocks"])
+
+
+def _rectangle(
+    first_column: int | Place,
+    first_row: int | Place,
+    last_column: int | Place,
+    last_row: int | Place,
+) -> tuple[RuntimeArgument, ...]:
+    """The cores that a block is sent to."""
+    return (*_place("first", first_column, first_row), *_place("last", last_column, last_row))
+
+
+def _place(name: str, column: int | Place, row: int | Place) -> tuple[RuntimeArgument, ...]:
+    """Where a core is on the NoC."""
+    return (
+        RuntimeArgument(f"{name}_x", NocX(column, row)),
+        RuntimeArgument(f"{name}_y", NocY(column, row)),
+    )

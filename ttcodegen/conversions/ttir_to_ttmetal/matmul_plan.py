@@ -1,0 +1,168 @@
+"""A product of matrices and what is computed after it: how it is divided over the cores, the
+circular buffers of its kernels, and what it costs."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from math import prod
+
+from xdsl.ir import SSAValue
+
+from ttcodegen.conversions.ttir_to_ttmetal.blocking import Blocking
+from ttcodegen.conversions.ttir_to_ttmetal.groups import Group, lower_chain
+from ttcodegen.conversions.ttir_to_ttmetal.loop_nests import LoopNest
+from ttcodegen.conversions.ttir_to_ttmetal.program_parts import (
+    DOUBLE,
+    ProgramParts,
+    has_32_bits,
+    tensor_bytes,
+    tile_bytes,
+)
+from ttcodegen.conversions.ttir_to_ttmetal.registers import capacity
+from ttcodegen.dialects.cores import CoreRange
+from ttcodegen.dialects.datatypes import DataType, shape_of
+from ttcodegen.dialects.placement import declared_data_type
+from ttcodegen.dialects.programs import Costs
+from ttcodegen.dialects.tile import TILE_SIDE
+from ttcodegen.layout.tiled_shape import TiledShape, row_major_strides
+from ttcodegen.ops.tile_lowering import Tile, TileBuilder
+
+
+@dataclass
+class MatmulPlan:
+    """What the kernels of a product have in common.
+
+    Args:
+        group: the product, and elementwise ops after it.
+        names: what values are called: identifiers, all different.
+        name: what the program is called.
+        device: the cores that there are.
+    """
+
+    group: Group
+    names: Mapping[SSAValue, str]
+    name: str
+    device: CoreRange
+    builder: TileBuilder = field(default_factory=TileBuilder)
+    """The ops after the product, on tiles."""
+
+    def __post_init__(self) -> None:
+        self._divide()
+        self._collect()
+        self._declare()
+
+    def _divide(self) -> None:
+        root = self.group.root
+        assert root is not None
+        self.left, self.right = root.operands
+        self.transposed = bool(root.parameter("transpose_b"))
+        self.result = TiledShape(root.result_shape)
+        self.inner = TiledShape(shape_of(self.left.type)).width
+        self.blocking = Blocking.of(
+            prod(self.result.batch),
+            self.result.rows,
+            self.result.columns,
+            -(-self.inner // TILE_SIDE),
+            self.device,
+            (
+                tile_bytes(declared_data_type(self.left)),
+                tile_bytes(declared_data_type(self.right)),
+            ),
+        )
+        blocking = self.blocking
+        self.cores = CoreRange(0, 0, blocking.grid_columns - 1, blocking.grid_rows - 1)
+
+    def _collect(self) -> None:
+        root = self.group.root
+        assert root is not None
+        self.product = self.builder.new_tile(DataType.FLOAT32)
+        known: dict[SSAValue, Tile] = {root.results[0]: self.product}
+        self.outer: dict[SSAValue, Tile] = {}
+        lower_chain(self.builder, self.group.epilogue, known, self.outer)
+        outputs = self.group.outputs()
+        self.results = [known[value] for value in outputs]
+        self.parts = ProgramParts(self.names, [self.left, self.right, *self.outer], outputs)
+
+    @property
+    def is_plain(self) -> bool:
+        """Whether the product is the result, as it is."""
+        return not self.outer and self.results == [self.product]
+
+    @property
+    def width(self) -> int:
+        """Tiles of a row that are computed at a time."""
+        if not self.is_plain:
+            return 1
+        columns = self.blocking.block_columns
+        return max(n for n in range(1, capacity(True) + 1) if columns % n == 0)
+
+    def _declare(self) -> None:
+        b = self.blocking
+        parts = self.parts
+        left, right = declared_data_type(self.left), declared_data_type(self.right)
+        parts.add_buffer("left", left, DOUBLE * b.block_rows * b.block_inner)
+        parts.add_buffer("right", right, DOUBLE * b.block_inner * b.block_columns)
+        self.outer_names = [parts.add_tensor_buffer(value) for value in self.outer]
+        self.output_names = [
+            parts.add_tensor_buffer(value, DOUBLE * self.width) for value in parts.outputs
+        ]
+        if b.inner_blocks > 1:
+            parts.add_buffer("partial", DataType.FLOAT32, b.block_rows * b.block_columns)
+
+    def full_width(self) -> list[int]:
+        """Circular buffers whose tiles are copied to the registers and are wider than 16 bits."""
+        copied = {"partial", *self.outer_names}
+        found = (b for b in self.parts.buffers if b.name in copied)
+        return [b.index for b in found if has_32_bits(b.data_type)]
+
+    def semaphores(self, side: str) -> tuple[str, ...]:
+        """Those that blocks of the left or the right operand go on with, if they are multicast."""
+        shared = self.blocking.grid_columns if side == "left" else self.blocking.grid_rows
+        return (f"{side}_ready", f"{side}_sent") if shared > 1 else ()
+
+    def batch_loops(self, *values: SSAValue) -> LoopNest:
+        """The first page of each operand's matrix, by the number of the result's matrix."""
+        batch = self.result.batch or (1,)
+        moves = [
+            (self._batch_strides(value, len(batch)), (0,) * (len(batch) + 2)) for value in values
+        ]
+        grid = (*batch, 1, 1)
+        return LoopNest.of(grid, (1,) * len(grid), moves, "batch")
+
+    def _batch_strides(self, value: SSAValue, rank: int) -> list[int]:
+        shape = TiledShape(shape_of(value.type))
+        strides = row_major_strides(shape.grid)[:-2]
+        found = [0 if n == 1 else s for n, s in zip(shape.batch, strides, strict=True)]
+        return [0] * (rank - len(found)) + found + [0, 0]
+
+    def costs(self) -> Costs:
+        """The first core of each row and column reads and sends; the least is each operand read
+        once, and sent once if there is another core to send it to."""
+        b = self.blocking
+        held = {value: tensor_bytes(value) for value in self.parts.inputs}
+        read = sent = 0
+        least = least_noc = sum(held.values())
+        for value, lines, block, others in (
+            (self.left, b.grid_rows, b.block_rows, b.grid_columns - 1),
+            (self.right, b.grid_columns, b.block_columns, b.grid_rows - 1),
+        ):
+            brought = b.passes * lines * block * b.inner * tile_bytes(declared_data_type(value))
+            read += brought
+            if others:
+                sent += brought
+                least_noc += held[value]
+        for value in self.outer:
+            read += self.result.tiles * tile_bytes(declared_data_type(value))
+        written = sum(tensor_bytes(value) for value in self.parts.outputs)
+        products = b.batches * b.rows * b.columns * b.inner
+        epilogue = len(self.group.epilogue) * self.result.tiles
+        return Costs(
+            tiles_computed=products + epilogue,
+            noc_bytes=read + sent + written,
+            dram_read_bytes=read,
+            dram_write_bytes=written,
+            least_dram_read_bytes=least,
+            least_dram_write_bytes=written,
+            least_noc_bytes=least_noc + written,
+        )

@@ -281,7 +281,7 @@ def _describe(
 ) -> ModuleDescription:
     """What a lowered module has for its users, but for what its C++ adds to that."""
     from ttcodegen.conversions.interface import entries, required
-    from ttcodegen.conversions.tuning import product_weights
+    from ttcodegen.conversions.product_weights import product_weights
     from ttcodegen.emission.description import ModuleDescription
     from ttcodegen.emission.device_manifest import DeviceManifest
 

@@ -22,7 +22,6 @@ KNOWN = {
     "conversions/ttir_to_ttmetal/index_maps.py": 1,
     "conversions/ttir_to_ttmetal/movement_programs.py": 1,
     "conversions/ttir_to_ttmetal/reductions.py": 1,
-    "conversions/tuning.py": 1,
     "naming/functions.py": 4,
     "naming/values.py": 6,
     "optimizer/circular_buffers.py": 4,

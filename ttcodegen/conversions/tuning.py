@@ -7,15 +7,13 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, fields
 
 from xdsl.dialects.builtin import ModuleOp
-from xdsl.ir import Operation, OpResult, SSAValue
+from xdsl.ir import Operation
 
 from ttcodegen.conversions.interface import Entry
+from ttcodegen.conversions.product_weights import PRODUCTS, ProductWeights, product_weights
 from ttcodegen.dialects.compute_config import ComputeConfig
-from ttcodegen.dialects.datatypes import DataType
 from ttcodegen.dialects.math_fidelity import MathFidelity
-from ttcodegen.dialects.memory import Layout
 from ttcodegen.dialects.operation import CatalogueOp
-from ttcodegen.dialects.placement import placement_of
 from ttcodegen.dialects.program_configs import (
     CoreGrid,
     CoreSet,
@@ -72,7 +70,6 @@ _COMPUTE_ALTERNATIVES = (
 PRODUCT_MEMORY = "product_memory"
 PRODUCT_PROGRAM = "product_program"
 PRODUCT_COMPUTE = "product_compute"
-_PRODUCTS = ("ttnn.matmul", "ttnn.linear")
 _MATMUL_CONFIG = "ttnn::operations::matmul::MatmulProgramConfig"
 _MATMUL_HEADER = "ttnn/operations/matmul/device/config/matmul_program_config_types.hpp"
 
@@ -92,7 +89,6 @@ _WEIGHTS_COMMENT = (
     "What weights of products are held as: ttnn::DataType::FLOAT32, BFLOAT16, BFLOAT8_B (half the "
     "bytes of that, less exact) or BFLOAT4_B (a quarter)."
 )
-_KEEP_TYPE = ("ttnn.to_layout", "ttnn.to_device", "ttnn.to_memory_config")
 _COMPUTE_EXAMPLE = (
     "std::nullopt leaves it to the library; or for instance ttnn::DeviceComputeKernelConfig{"
     ".math_fidelity = MathFidelity::HiFi2, .fp32_dest_acc_en = true, .packer_l1_acc = true}."
@@ -137,69 +133,6 @@ _UNDECIDED = {
     ),
 }
 """In the order of the file."""
-
-
-@dataclass(frozen=True)
-class ProductWeights:
-    """The weights of products of matrices whose data type is one constant."""
-
-    data_type: DataType | None
-    """What they are held as; None if there are none."""
-    arguments: frozenset[SSAValue]
-    """Those that functions are given."""
-    makers: frozenset[Operation]
-    """Ops of the preparation that give others their data type: constants and conversions."""
-
-
-def product_weights(entries: Sequence[Entry]) -> ProductWeights:
-    """The weights that nothing but products use, as their second operand.
-
-    If they are of several data types, those of the type that most are of.
-    """
-    arguments: list[tuple[DataType, SSAValue]] = []
-    makers: list[tuple[DataType, Operation]] = []
-    for entry in entries:
-        for tensor in entry.weights:
-            placement = placement_of(tensor.value)
-            if _is_product_weight(tensor.value) and placement.layout is Layout.TILE:
-                arguments.append((placement.data_type, tensor.value))
-        if entry.load is None or entry.const_eval is None:
-            continue
-        returned = body_of(entry.const_eval).last_op
-        assert returned is not None
-        for held, value in zip(entry.load.results, returned.operands, strict=True):
-            maker = _maker(value)
-            if maker is not None and _is_product_weight(held):
-                makers.append((placement_of(held).data_type, maker))
-    counts = Counter(data_type for data_type, _ in [*arguments, *makers])
-    if not counts:
-        return ProductWeights(None, frozenset(), frozenset())
-    ((most, _),) = counts.most_common(1)
-    return ProductWeights(
-        most,
-        frozenset(value for data_type, value in arguments if data_type is most),
-        frozenset(op for data_type, op in makers if data_type is most),
-    )
-
-
-def _is_product_weight(value: SSAValue) -> bool:
-    uses = list(value.uses)
-    return bool(uses) and all(use.operation.name in _PRODUCTS and use.index == 1 for use in uses)
-
-
-def _maker(value: SSAValue) -> Operation | None:
-    """The op that gives a value its data type, if it is one that can give it another."""
-    while isinstance(value, OpResult) and _is_used_once(value):
-        if value.op.name in ("ttnn.constant", "ttnn.typecast"):
-            return value.op
-        if value.op.name not in _KEEP_TYPE:
-            return None
-        value = value.op.operands[0]
-    return None
-
-
-def _is_used_once(value: SSAValue) -> bool:
-    return sum(use.operation.name != "ttnn.deallocate" for use in value.uses) == 1
 
 
 def qualified(name: str) -> str:
@@ -254,7 +187,7 @@ class Tuning:
         scope = NameScope([*_UNDECIDED, PRODUCT_WEIGHTS])
         products: Counter[ComputeConfig | None] = Counter()
         for op in _calls(entries):
-            if op.name in _PRODUCTS:
+            if op.name in PRODUCTS:
                 config = op.parameter(COMPUTE_CONFIG_ATTRIBUTE.name)
                 products[config if isinstance(config, ComputeConfig) else None] += 1
             for spec in op.definition.attributes:

@@ -177,6 +177,22 @@ def test_a_file_for_each_kernel(ttmetal: Path, tmp_path: Path) -> None:
     assert all("void kernel_main() {" in text for text in files.values())
 
 
+MOVE = """
+func.func @move(%cb: !ttkernel.cb<2, !ttcore.tile<32x32, bf16>>)
+    attributes {ttkernel.thread = #ttkernel.thread<noc>} {
+  %c0 = arith.constant 0 : i32
+  %c1 = arith.constant 1 : i32
+  ttkernel.cb_reserve_back(%cb, %c1) : (!ttkernel.cb<2, !ttcore.tile<32x32, bf16>>, i32) -> ()
+  %p = ttkernel.get_write_ptr(%cb) : (!ttkernel.cb<2, !ttcore.tile<32x32, bf16>>) -> i32
+  %q = ttkernel.reinterpret_cast(%p) : (i32) -> !ttkernel.l1_addr_ptr
+  %v = ttkernel.load_from_l1(%q, %c0) : (!ttkernel.l1_addr_ptr, i32) -> i32
+  %x = ttkernel.my_x() : () -> i32
+  %s = arith.addi %v, %x : i32
+  ttkernel.store_to_l1(%s, %q, %c1) : (i32, !ttkernel.l1_addr_ptr, i32) -> ()
+  ttkernel.cb_push_back(%cb, %c1) : (!ttkernel.cb<2, !ttcore.tile<32x32, bf16>>, i32) -> ()
+  func.return
+}
+"""
 KERNEL = """
 func.func @scale() attributes {ttkernel.thread = #ttkernel.thread<THREAD>} {
   %0 = arith.constant 0 : index
@@ -219,6 +235,22 @@ def test_circular_buffers_have_the_ports_that_they_were_given(
     module.write_text(module.read_text().replace("cb_out0", "cb_top0"))
     assert main(["--ttkernel-to-cpp", str(module)]) == 1
     assert "there is no circular buffer 'cb_top0'" in capsys.readouterr().err
+
+
+def test_elements_of_arrays_in_kernels_that_move_data(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    module = tmp_path / "move.mlir"
+    module.write_text(MOVE)
+    assert main(["--ttkernel-to-cpp", str(module)]) == 0
+    text = capsys.readouterr().out
+    for line in (
+        "const auto q = reinterpret_cast<volatile tt_l1_ptr uint32_t*>(p);",
+        "uint32_t v = q[c0];",
+        "const uint32_t s = v + (my_x[noc_index]);",
+        "q[c1] = s;",
+    ):
+        assert f"    {line}\n" in text
 
 
 def test_kernels_without_what_launches_them(

@@ -48,6 +48,7 @@ RUN_TIME_ARGUMENT = "ttkernel.get_arg_val"
 ACCESSOR_ARGUMENTS = "ttkernel.TensorAccessorArgs"
 
 _REGISTER = "dst"
+_ELEMENT_TEXT = re.compile(r"\{?(\w+)\}?\[\{(\w+)(?:=\w+)?\}\](?: = \{(\w+)\};)?")
 _CALL_TEXT = re.compile(r"(\w+)\(([^()]*)\)")
 
 _OPERATORS: Mapping[type[Operation], str] = {
@@ -399,6 +400,8 @@ class _KernelWriter:
         call = kernel_call(op, self.thread)
         self.headers.add(call.header)
         self.body.origin = op
+        if call.form is CallForm.TEXT and self._element(op, call.callee):
+            return
         callee = call.callee
         kinds = _argument_kinds(op)
         arguments: list[Argument] = [
@@ -464,6 +467,25 @@ class _KernelWriter:
         if is_register and number is not None and value.name_hint is None:
             return self.registers[number]
         return self[value]
+
+    def _element(self, op: TTKernelOp, text: str) -> bool:
+        """Writes an op whose C++ is an element of an array, or is stored to one; whether it is."""
+        element = _ELEMENT_TEXT.fullmatch(text)
+        if element is None:
+            return False
+        array, index, stored = (op.operand_named(name or "") for name in element.groups())
+        if array is None or index is None:
+            # An array of the firmware, at a place that is known.
+            literal = self.body.literal(fill_in(op, text, lambda _: ""), "uint32_t")
+            self.values[op.results[0]] = literal
+        elif stored is None:
+            result = op.results[0]
+            name = self._variable(result.name_hint or op.definition.name)
+            type_ = cpp_type(result.type)
+            self.values[result] = self.body.subscript(self[array], self[index], type_, name=name)
+        else:
+            self.body.store(self[array], self[index], self[stored], cpp_type(stored.type))
+        return True
 
     def _text_call(self, op: TTKernelOp, text: str) -> tuple[str, list[Argument]]:
         """Function and arguments of an expression of the table that is written as a call."""

@@ -321,6 +321,11 @@ class EmitCBuilder:
             load.attributes[NAME] = StringAttr(name)
         return self._value(load)
 
+    def store(self, value: SSAValue, index: SSAValue, element: SSAValue, type: str) -> None:
+        """`value[index] = element;`."""
+        place = self._value(SubscriptOp(value, [index], cpp_type(type)))
+        self.assign(place, element)
+
     def binary(self, operator: str, lhs: SSAValue, rhs: SSAValue, type: str) -> SSAValue:
         """A binary operator by its EmitC mnemonic: `add`, `bitwise_and`, ..."""
         return self._value(BINARY_OPS[operator](lhs, rhs, cpp_type(type)))

@@ -26,8 +26,13 @@ def keep_file(path: Path, data: bytes) -> None:
 
     path.parent.mkdir(parents=True, exist_ok=True)
     with tempfile.NamedTemporaryFile(dir=path.parent, delete=False) as file:
-        file.write(data)
-    os.replace(file.name, path)
+        try:
+            file.write(data)
+            file.flush()
+            os.replace(file.name, path)
+        except OSError:
+            os.unlink(file.name)
+            raise
 
 
 def with_checksum(data: bytes) -> bytes:

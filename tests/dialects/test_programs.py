@@ -35,7 +35,7 @@ def test_a_program_reads_back() -> None:
         RuntimeArgument("row", Place.ROW),
     )
     reader = dataclasses.replace(
-        reader, purpose='A "name" \\ and\nmore.', arguments=(*reader.arguments, *places)
+        reader, purpose='A "näme" \\ and\nmore.', arguments=(*reader.arguments, *places)
     )
     program = dataclasses.replace(exp_program(), kernels=(reader, *others))
     assert program_in(text_of(exp_module(program=program))) == program

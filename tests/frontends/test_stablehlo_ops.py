@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from tests.frontends.running import refusals
 from tests.frontends.stablehlo import run_text
 
 Array = np.ndarray
@@ -382,6 +383,16 @@ def test_bitcast_between_sizes(source: str, target: str, known: bool) -> None:
     }}"""
     (found,) = run_text(text, [bits])
     assert found.astype(to).tobytes() == expected.tobytes()
+
+
+def test_a_bitcast_keeps_all_bits() -> None:
+    text = """
+    func.func @main(%x: tensor<4x3xui16>) -> tensor<4xui32> {
+      %r = stablehlo.bitcast_convert %x : (tensor<4x3xui16>) -> tensor<4xui32>
+      return %r : tensor<4xui32>
+    }"""
+    (message,) = refusals(text)
+    assert "(4, 3) elements of 16 bits are not (4,) of 32" in message
 
 
 def test_the_next_number_of_constants() -> None:

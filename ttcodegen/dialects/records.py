@@ -9,19 +9,18 @@ value that they have by default are left out.
 from __future__ import annotations
 
 import dataclasses
-import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from enum import Enum
 from functools import cache
 from types import UnionType
 from typing import Any, TypeVar, Union, cast, get_args, get_origin, get_type_hints
 
+from xdsl.dialects.builtin import StringAttr
 from xdsl.parser import AttrParser
-from xdsl.utils.exceptions import ParseError
 
 Record = TypeVar("Record")
 
-WORD = "mnemonic"
+_MNEMONIC = "mnemonic"
 """The class attribute of a record with the word that it begins with among alternatives."""
 
 
@@ -55,17 +54,7 @@ def parse_record(parser: AttrParser, kind: type[Record]) -> Record:
     missing = sorted(_required(kind) - set(values))
     if missing:
         parser.raise_error(f"'{missing[0]}' is missing", position)
-    try:
-        return kind(**values)
-    except ValueError as error:
-        raise ParseError(parser_span(parser, position), str(error)) from error
-
-
-def parser_span(parser: AttrParser, start: int) -> Any:
-    """What the parser has read since `start`, for an error."""
-    from xdsl.utils.lexer import Span
-
-    return Span(start, parser.pos, parser.lexer.input)
+    return kind(**values)
 
 
 def _fields(record: object) -> Iterator[str]:
@@ -85,13 +74,13 @@ def _fields(record: object) -> Iterator[str]:
 def _text(value: object, is_alternative: bool = False) -> str:
     match value:
         case Enum():
-            return value.name.lower()
+            return _word(value)
         case bool():
             return "true" if value else "false"
         case int():
             return str(value)
         case str():
-            return json.dumps(value)
+            return str(StringAttr(value))
         case tuple():
             items = cast(Sequence[object], value)
             return f"[{', '.join(_text(item) for item in items)}]"
@@ -99,7 +88,7 @@ def _text(value: object, is_alternative: bool = False) -> str:
             if not is_alternative:
                 return print_record(value)
             fields = print_record(value)
-            return getattr(value, WORD) + ("" if fields == "<>" else fields)
+            return getattr(value, _MNEMONIC) + ("" if fields == "<>" else fields)
 
 
 def _parse(parser: AttrParser, kind: Any, what: str) -> Any:
@@ -126,7 +115,7 @@ def _parse(parser: AttrParser, kind: Any, what: str) -> Any:
 def _parse_word(parser: AttrParser, kind: type[Enum], what: str) -> Enum:
     position = parser.pos
     word = parser.parse_identifier()
-    members = {member.name.lower(): member for member in kind}
+    members = _members(kind)
     if word not in members:
         parser.raise_error(f"'{what}' is one of {', '.join(members)}, not '{word}'", position)
     return members[word]
@@ -144,15 +133,25 @@ def _parse_alternative(parser: AttrParser, kinds: Sequence[Any], what: str) -> A
         if kind is int:
             names.append("an integer")
         elif issubclass(kind, Enum):
-            members = {member.name.lower(): member for member in kind}
+            members = _members(kind)
             if word in members:
                 return members[word]
             names += members
         else:
-            if word == getattr(kind, WORD):
+            if word == getattr(kind, _MNEMONIC):
                 return parse_record(parser, kind)
-            names.append(getattr(kind, WORD))
+            names.append(getattr(kind, _MNEMONIC))
     return parser.raise_error(f"'{what}' is one of {', '.join(names)}, not '{word}'", position)
+
+
+@cache
+def _members(kind: type[Enum]) -> Mapping[str, Enum]:
+    """The members of an enumeration by the words for them."""
+    return {_word(member): member for member in kind}
+
+
+def _word(member: Enum) -> str:
+    return member.name.lower()
 
 
 def _is_alternative(kind: Any) -> bool:

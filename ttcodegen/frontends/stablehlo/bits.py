@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from xdsl.dialects.builtin import IntegerType, Signedness
 from xdsl.ir import Attribute, SSAValue
 
@@ -11,9 +13,8 @@ from ttcodegen.frontends.stablehlo.dialect import StableHLOOp
 from ttcodegen.frontends.stablehlo.number_types import numpy_dtype
 from ttcodegen.lazy_numpy import np
 
-
-def _same(conversion: Conversion, number: float, like: SSAValue) -> SSAValue:
-    return conversion.filled(number, shape_of(like.type), element_of(like.type))
+if TYPE_CHECKING:
+    import numpy
 
 
 def _bitcast(conversion: Conversion, op: StableHLOOp) -> Value:
@@ -29,49 +30,62 @@ def _bitcast(conversion: Conversion, op: StableHLOOp) -> Value:
 def _other_size(conversion: Conversion, value: SSAValue, result: Attribute) -> SSAValue:
     """The bits of each element as several smaller ones in a last dimension, the lowest first, or of
     several as one larger."""
-    builder = conversion.builder
-    target = element_of(result)
-    found, wanted = _bits(element_of(value.type)), _bits(target)
+    source, target = element_of(value.type), element_of(result)
+    found, wanted = _bits(source), _bits(target)
+    more, fewer = shape_of(result), shape_of(value.type)
+    if found < wanted:
+        more, fewer = fewer, more
+    width = min(found, wanted)
+    ratio = max(found, wanted) // width
+    if more != (*fewer, ratio):
+        raise ValueError(f"{shape_of(value.type)} elements of {found} bits are not "
+                         f"{shape_of(result)} of {wanted}")  # fmt: skip
     known = conversion.known(value)
     if known is not None:
-        own = numpy_dtype(numpy_name(element_of(value.type)) or "")
-        bits = np.ascontiguousarray(known.astype(own))
-        viewed = bits.view(numpy_dtype(numpy_name(target) or "")).reshape(shape_of(result))
-        return conversion.constant(viewed, target)
-    if max(found, wanted) > 32:
+        bits = np.ascontiguousarray(known.astype(_dtype(source)))
+        return conversion.constant(bits.view(_dtype(target)).reshape(shape_of(result)), target)
+    if ratio * width > 32:
         raise ValueError("integers of the device have 32 bits: a bitcast to or from 64 is "
                          "supported of constants only")  # fmt: skip
-    ratio = max(found, wanted) // min(found, wanted)
-    width = min(found, wanted)
     long_, short = (IntegerType(size, Signedness.UNSIGNED) for size in (ratio * width, width))
     if found > wanted:
-        bits = _as_bits(conversion, value, long_)
-        shape = shape_of(bits.type)
-        low = _same(conversion, (1 << width) - 1, bits)
-        parts = [
-            builder.like(
-                "bitwise_and",
-                builder.like("logical_right_shift", bits, _same(conversion, place * width, bits))
-                if place
-                else bits,
-                low,
-            )
-            for place in range(ratio)
-        ]
-        narrow = [builder.reshape(builder.typecast(part, short), [*shape, 1]) for part in parts]
-        return _as_bits(conversion, builder.concat(narrow, len(shape)), target)
-    bits = builder.typecast(_as_bits(conversion, value, short), long_)
-    rank = len(shape_of(bits.type))
+        parts = _divided(conversion, _as_bits(conversion, value, long_), ratio, width, short)
+        return _as_bits(conversion, parts, target)
+    bits = conversion.builder.typecast(_as_bits(conversion, value, short), long_)
+    return _as_bits(conversion, _joined(conversion, bits, ratio, width), target)
+
+
+def _divided(
+    conversion: Conversion, bits: SSAValue, ratio: int, width: int, short: Attribute
+) -> SSAValue:
+    """Each element as `ratio` elements of `width` bits, in a last dimension."""
+    builder = conversion.builder
+    shape = shape_of(bits.type)
+    low = conversion.filled_like((1 << width) - 1, bits)
+    parts: list[SSAValue] = []
+    for place in range(ratio):
+        part = bits
+        if place:
+            shift = conversion.filled_like(place * width, bits)
+            part = builder.like("logical_right_shift", bits, shift)
+        part = builder.typecast(builder.like("bitwise_and", part, low), short)
+        parts.append(builder.reshape(part, [*shape, 1]))
+    return builder.concat(parts, len(shape))
+
+
+def _joined(conversion: Conversion, bits: SSAValue, ratio: int, width: int) -> SSAValue:
+    """The `ratio` elements of the last dimension, of `width` bits each, as one."""
+    builder = conversion.builder
+    *shape, _ = shape_of(bits.type)
     total: SSAValue | None = None
     for place in range(ratio):
-        part = builder.slice_dim(bits, rank - 1, place, place + 1)
-        part = builder.reshape(part, shape_of(result))
+        part = builder.reshape(builder.slice_dim(bits, len(shape), place, place + 1), shape)
         if place:
-            shift = _same(conversion, place * width, part)
+            shift = conversion.filled_like(place * width, part)
             part = builder.like("logical_left_shift", part, shift)
         total = part if total is None else builder.like("bitwise_or", total, part)
     assert total is not None
-    return _as_bits(conversion, total, target)
+    return total
 
 
 def _as_bits(conversion: Conversion, value: SSAValue, element: Attribute) -> SSAValue:
@@ -80,32 +94,37 @@ def _as_bits(conversion: Conversion, value: SSAValue, element: Attribute) -> SSA
     return conversion.builder.like("bitcast_convert", value, element=element)
 
 
+def _dtype(element: Attribute) -> numpy.dtype:
+    name = numpy_name(element)
+    if name is None:
+        raise ValueError(f"the bits of elements of type {element} are not known")
+    return numpy_dtype(name)
+
+
 def _bits(element: Attribute) -> int:
     """How many bits an element has."""
-    return numpy_dtype(numpy_name(element) or "").itemsize * 8
+    return _dtype(element).itemsize * 8
 
 
 def _next_after(conversion: Conversion, op: StableHLOOp) -> Value:
     """The next number towards another one; the device has none that fine, so of constants only."""
     x, towards = conversion.tensors(op)
-    known = conversion.known(x), conversion.known(towards)
-    if known[0] is None or known[1] is None:
+    known = [each for each in map(conversion.known, (x, towards)) if each is not None]
+    if len(known) < 2:
         raise ValueError("the next number after one is supported of constants only")
     element = element_of(x.type)
-    dtype = numpy_dtype(numpy_name(element) or "")
-    return conversion.constant(
-        np.nextafter(known[0].astype(dtype), known[1].astype(dtype)), element
-    )
+    first, second = (each.astype(_dtype(element)) for each in known)
+    return conversion.constant(np.nextafter(first, second), element)
 
 
 def _population_count(conversion: Conversion, op: StableHLOOp) -> Value:
     """Each bit shifted to the last place, and all of them added."""
     builder = conversion.builder
     (x,) = conversion.tensors(op)
-    one = _same(conversion, 1, x)
+    one = conversion.filled_like(1, x)
     total = builder.like("bitwise_and", x, one)
     for place in range(1, _width(x)):
-        bit = builder.like("logical_right_shift", x, _same(conversion, place, x))
+        bit = builder.like("logical_right_shift", x, conversion.filled_like(place, x))
         total = builder.like("add", total, builder.like("bitwise_and", bit, one))
     return total
 
@@ -114,10 +133,10 @@ def _leading_zeros(conversion: Conversion, op: StableHLOOp) -> Value:
     """The bits after which nothing but zeros stands, counted from the top."""
     builder = conversion.builder
     (x,) = conversion.tensors(op)
-    zero = _same(conversion, 0, x)
+    zero = conversion.filled_like(0, x)
     total = zero
     for place in range(_width(x)):
-        rest = builder.like("logical_right_shift", x, _same(conversion, place, x))
+        rest = builder.like("logical_right_shift", x, conversion.filled_like(place, x))
         empty = builder.like("eq", rest, zero, element=i1)
         total = builder.like("add", total, builder.typecast(empty, element_of(x.type)))
     return total

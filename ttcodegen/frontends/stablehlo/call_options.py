@@ -31,7 +31,7 @@ def number(attributes: Mapping[str, Any], name: str) -> float | None:
 def integer(attributes: Mapping[str, Any], name: str, default: int | None = None) -> int | None:
     """An integer, `default` if there is none; raises ValueError for what is none."""
     value = number(attributes, name)
-    if value is not None and value != int(value):
+    if value is not None and not value.is_integer():
         raise ValueError(f"'{name}' has to be an integer, found '{attributes[name]}'")
     return default if value is None else int(value)
 

@@ -24,7 +24,7 @@ def as_complex(conversion: Conversion, value: Value) -> Complex:
         return value
     if not isinstance(value, SSAValue):
         raise ValueError("a tensor is needed")
-    return Complex(value, conversion.filled(0, shape_of(value.type), element_of(value.type)))
+    return Complex(value, conversion.filled_like(0, value))
 
 
 def unary(conversion: Conversion, name: str, value: Complex) -> Value:
@@ -82,7 +82,7 @@ def _circular(conversion: Conversion, value: Complex, name: str) -> Complex:
     """`sin(x) cosh(y) + i cos(x) sinh(y)`, `cos(x) cosh(y) - i sin(x) sinh(y)`."""
     b, x, y = conversion.builder, value.real, value.imag
     grown, shrunk = b.like("exp", y), b.like("exp", b.like("neg", y))
-    half = conversion.filled(0.5, shape_of(x.type), element_of(x.type))
+    half = conversion.filled_like(0.5, x)
     cosh = b.like("multiply", b.like("add", grown, shrunk), half)
     sinh = b.like("multiply", b.like("subtract", grown, shrunk), half)
     other = "cos" if name == "sin" else "sin"

@@ -109,7 +109,7 @@ def _decoding(name: str) -> Build:
             optionals[0] = builder.permute(mask, [0, 2, 1, 3])
         extra: dict[str, Any] = {}
         if name == "paged_scaled_dot_product_attention_decode":
-            output = conversion.filled(0, shape_of(query.type), element_of(query.type))
+            output = conversion.filled_like(0, query)
             given: list[Any] = [query, key, value, *table, output, *optionals]
             extra["sliding_window_size"] = integer(attributes, "sliding_window_size")
         else:
@@ -132,7 +132,7 @@ def _chunked(
     conversion: Conversion, op: StableHLOOp, operands: Operands, attributes: Mapping[str, Any]
 ) -> Value:
     query = operands[0]
-    output = conversion.filled(0, shape_of(query.type), element_of(query.type))
+    output = conversion.filled_like(0, query)
     return conversion.builder.emit(
         "chunked_scaled_dot_product_attention",
         [*operands, output],
@@ -370,7 +370,7 @@ _BUILDS: dict[str, Build] = {
     "sparse_sdpa": sparse_attention.sparse_attention,
     "topk": _top_k(None),
     "topk_indices": _top_k(True),
-    "topk_large_indices": sparse_attention.largest_indices,
+    "topk_large_indices": _top_k(True),
     "topk_values": _top_k(False),
     "uniform": random_numbers.uniform,
     "update_cache": _in_cache("update_cache"),

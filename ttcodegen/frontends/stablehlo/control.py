@@ -83,7 +83,7 @@ def _case(conversion: Conversion, op: StableHLOOp) -> list[Value]:
     found = _branch(conversion, block_of(op, last))
     for place in range(last):
         branch = _branch(conversion, block_of(op, place))
-        at = conversion.filled(place, shape_of(index.type), element_of(index.type))
+        at = conversion.filled_like(place, index)
         taken = conversion.builder.like("eq", index, at, element=i1)
         found = [
             _chosen(conversion, taken, first, second)

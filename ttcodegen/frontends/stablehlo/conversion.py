@@ -238,7 +238,7 @@ class Conversion:
             raise CompileError(
                 f"'{operation_name(op)}' is not supported",
                 op,
-                remedy="compute it in the program that calls the model, or of other ops; "
+                remedy="compute it in the program that calls the model, or with other ops; "
                 "docs/frontends.md says what is not read",
             )
         found = rule(self, cast(StableHLOOp, op))
@@ -457,6 +457,10 @@ class Conversion:
         data = np.asarray(number).astype(numpy_dtype(dtype)).tobytes()
         value = elements(element, shape, data)
         return self.builder.emit("constant", [], tensor_type(element, shape), value=value)
+
+    def filled_like(self, number: float, like: SSAValue) -> SSAValue:
+        """A tensor of one number, of the type of another one."""
+        return self.filled(number, shape_of(like.type), element_of(like.type))
 
 
 _RETURNS = frozenset({"stablehlo.return", "mhlo.return", "sdy.return"})

@@ -204,28 +204,20 @@ def _round(to_even: bool) -> Rule:
     def rule(conversion: Conversion, op: StableHLOOp) -> Value:
         builder = conversion.builder
         (x,) = conversion.tensors(op)
-        half = conversion.filled(0.5, shape_of(x.type), element_of(x.type))
+        half = conversion.filled_like(0.5, x)
         size = builder.like("abs", x)
         up = builder.like("floor", builder.like("add", size, half))
         if to_even:
             # Between two integers, `up` is one too many where it is odd.
-            two = conversion.filled(2.0, shape_of(x.type), element_of(x.type))
+            two = conversion.filled_like(2.0, x)
             between = builder.like("eq", builder.like("subtract", up, size), half, element=i1)
-            odd = builder.like("ne", builder.like("remainder", up, two), _zero(conversion, x),
-                               element=i1)  # fmt: skip
+            zero = conversion.filled_like(0, x)
+            odd = builder.like("ne", builder.like("remainder", up, two), zero, element=i1)
             both = builder.like("logical_and", between, odd)
             up = builder.like("subtract", up, builder.typecast(both, element_of(x.type)))
         return builder.like("multiply", builder.like("sign", x), up)
 
     return rule
-
-
-def _zero(conversion: Conversion, like: SSAValue) -> SSAValue:
-    return conversion.filled(0, shape_of(like.type), element_of(like.type))
-
-
-def _same(conversion: Conversion, number: float, like: SSAValue) -> SSAValue:
-    return conversion.filled(number, shape_of(like.type), element_of(like.type))
 
 
 def _exponentials(plus: bool) -> Rule:
@@ -236,7 +228,7 @@ def _exponentials(plus: bool) -> Rule:
         (x,) = conversion.tensors(op)
         both = [builder.like("exp", x), builder.like("exp", builder.like("neg", x))]
         total = builder.like("add" if plus else "subtract", *both)
-        return builder.like("multiply", total, _same(conversion, 0.5, x))
+        return builder.like("multiply", total, conversion.filled_like(0.5, x))
 
     return rule
 
@@ -245,7 +237,7 @@ def _acosh(conversion: Conversion, op: StableHLOOp) -> Value:
     """`log(x + sqrt((x + 1) * (x - 1)))`."""
     builder = conversion.builder
     (x,) = conversion.tensors(op)
-    one = _same(conversion, 1, x)
+    one = conversion.filled_like(1, x)
     root = builder.like("multiply", builder.like("add", x, one), builder.like("subtract", x, one))
     return builder.like("log", builder.like("add", x, builder.like("sqrt", root)))
 
@@ -256,7 +248,7 @@ def _atanh(conversion: Conversion, op: StableHLOOp) -> Value:
     (x,) = conversion.tensors(op)
     minus = builder.like("log1p", builder.like("neg", x))
     both = builder.like("subtract", builder.like("log1p", x), minus)
-    return builder.like("multiply", both, _same(conversion, 0.5, x))
+    return builder.like("multiply", both, conversion.filled_like(0.5, x))
 
 
 _ERF_INV_CENTRAL = (2.81022636e-08, 3.43273939e-07, -3.5233877e-06, -4.39150654e-06,
@@ -274,9 +266,9 @@ def _erf_inv(conversion: Conversion, op: StableHLOOp) -> Value:
     x = builder.typecast(x, f32)
     square = builder.like("neg", builder.like("multiply", x, x))
     w = builder.like("neg", builder.like("log1p", square))
-    central = builder.like("subtract", w, _same(conversion, 2.5, w))
-    tail = builder.like("subtract", builder.like("sqrt", w), _same(conversion, 3.0, w))
-    small = builder.like("lt", w, _same(conversion, 5.0, w), element=i1)
+    central = builder.like("subtract", w, conversion.filled_like(2.5, w))
+    tail = builder.like("subtract", builder.like("sqrt", w), conversion.filled_like(3.0, w))
+    small = builder.like("lt", w, conversion.filled_like(5.0, w), element=i1)
     polynomials = [
         _polynomial(conversion, coefficients, at)
         for coefficients, at in ((_ERF_INV_CENTRAL, central), (_ERF_INV_TAIL, tail))
@@ -286,10 +278,10 @@ def _erf_inv(conversion: Conversion, op: StableHLOOp) -> Value:
 
 
 def _polynomial(conversion: Conversion, coefficients: Sequence[float], x: SSAValue) -> SSAValue:
-    total = _same(conversion, coefficients[0], x)
+    total = conversion.filled_like(coefficients[0], x)
     for coefficient in coefficients[1:]:
         product = conversion.builder.like("multiply", total, x)
-        total = conversion.builder.like("add", product, _same(conversion, coefficient, x))
+        total = conversion.builder.like("add", product, conversion.filled_like(coefficient, x))
     return total
 
 
@@ -304,25 +296,25 @@ def _lgamma(conversion: Conversion, op: StableHLOOp) -> Value:
     (x,) = conversion.tensors(op)
     result = element_of(x.type)
     x = builder.typecast(x, f32)
-    half, one = _same(conversion, 0.5, x), _same(conversion, 1.0, x)
+    half, one = conversion.filled_like(0.5, x), conversion.filled_like(1.0, x)
     reflected = builder.like("lt", x, half, element=i1)
     z = builder.emit(
         "where", [reflected, builder.like("neg", x), builder.like("subtract", x, one)], x.type
     )
-    total = _same(conversion, _LANCZOS[0], x)
+    total = conversion.filled_like(_LANCZOS[0], x)
     for index, coefficient in enumerate(_LANCZOS[1:], start=1):
-        place = builder.like("add", z, _same(conversion, index, x))
-        term = builder.like("div", _same(conversion, coefficient, x), place)
+        place = builder.like("add", z, conversion.filled_like(index, x))
+        term = builder.like("div", conversion.filled_like(coefficient, x), place)
         total = builder.like("add", total, term)
-    t = builder.like("add", z, _same(conversion, 7.5, x))
+    t = builder.like("add", z, conversion.filled_like(7.5, x))
     log_t = builder.like("log", t)
     power = builder.like("multiply", builder.like("add", z, half), log_t)
     found = builder.like("subtract", builder.like("log", total), t)
-    found = builder.like("add", builder.like("add", found, power), _same(
-        conversion, 0.5 * 1.8378770664093453, x))  # fmt: skip
-    angle = builder.like("multiply", builder.like("abs", x), _same(conversion, pi, x))
+    found = builder.like("add", builder.like("add", found, power), conversion.filled_like(
+        0.5 * 1.8378770664093453, x))  # fmt: skip
+    angle = builder.like("multiply", builder.like("abs", x), conversion.filled_like(pi, x))
     sine = builder.like("log", builder.like("abs", builder.like("sin", angle)))
-    other = builder.like("subtract", _same(conversion, 1.1447298858494002, x), sine)
+    other = builder.like("subtract", conversion.filled_like(1.1447298858494002, x), sine)
     other = builder.like("subtract", other, found)
     return builder.typecast(builder.emit("where", [reflected, other, found], x.type), result)
 
@@ -334,7 +326,7 @@ def _infinite(sign: int) -> Rule:
         builder = conversion.builder
         (x,) = conversion.tensors(op)
         size = builder.like("abs", x) if sign == 0 else x
-        limit = _same(conversion, float("-inf") if sign < 0 else float("inf"), x)
+        limit = conversion.filled_like(float("-inf") if sign < 0 else float("inf"), x)
         return builder.like("eq", size, limit, element=i1)
 
     return rule

@@ -120,28 +120,6 @@ def _places(conversion: Conversion, start: int, count: int, dim: int) -> SSAValu
     )
 
 
-def largest_indices(
-    conversion: Conversion, op: StableHLOOp, operands: Operands, attributes: Mapping[str, Any]
-) -> Value:
-    """Where the `k` largest elements of the last dimension stand, the largest first."""
-    (value,) = _operands(op, operands, "input")
-    shape = list(shape_of(value.type))
-    shape[-1] = integer(attributes, "k") or shape_of(op.results[0].type)[-1]
-    made = conversion.builder.emit_op(
-        "topk",
-        [value],
-        [
-            tensor_type(element_of(value.type), shape),
-            tensor_type(element_of(op.results[0].type), shape),
-        ],
-        k=shape[-1],
-        dim=-1,
-        largest=True,
-        sorted=True,
-    )
-    return made.results[1]
-
-
 def sparse_attention(
     conversion: Conversion, op: StableHLOOp, operands: Operands, attributes: Mapping[str, Any]
 ) -> Value:

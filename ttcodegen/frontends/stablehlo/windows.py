@@ -222,7 +222,7 @@ def _pooled_image(
     name = "avg_pool2d" if kind == "sum" else "max_pool2d"
     pooled = builder.emit(name, [image], result, **attributes)
     if kind == "sum":
-        count = conversion.filled(prod(kernel), shape_of(pooled.type), element_of(pooled.type))
+        count = conversion.filled_like(prod(kernel), pooled)
         pooled = builder.like("multiply", pooled, count)
     pooled = builder.reshape(
         pooled,

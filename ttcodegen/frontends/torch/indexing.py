@@ -270,25 +270,34 @@ def _embedding_bag(
 
 
 def _bucketize(
-    graph: Graph, x: SSAValue, limits: SSAValue, *, right: bool = False, **_: Any
+    graph: Graph, x: Scalar, limits: SSAValue, *, right: bool = False, **_: Any
 ) -> SSAValue:
     """How many limits lie below each element, and with `right`, or at it."""
-    shape = shape_of(x.type)
+    shape = graph.shape
     (count,) = shape_of(limits.type)
-    x, limits = graph.together(graph.reshape(x, [*shape, 1]), limits)
-    x = graph.repeat(x, [*shape, count])
-    limits = graph.repeat(graph.aligned(limits, [*shape, count]), [*shape, count])
+    x, limits = graph.together(x, limits)
+    x = graph.repeat(graph.reshape(x, [*shape, 1]), [*shape, count])
+    limits = graph.expanded(limits, [*shape, count])
     below = graph.compare("ge" if right else "gt", x, limits, i1)
     counts = graph.reduce("sum", graph.typecast(below, f32), [len(shape)], False)
     return graph.typecast(counts, i32)
 
 
 def _searchsorted(
-    graph: Graph, limits: SSAValue, x: SSAValue, *, right: bool = False, **_: Any
+    graph: Graph,
+    limits: SSAValue,
+    x: Scalar,
+    *,
+    right: bool = False,
+    side: str | None = None,
+    sorter: SSAValue | None = None,
+    **_: Any,
 ) -> SSAValue:
     if len(shape_of(limits.type)) != 1:
         raise CompileError("searchsorted is supported for one list of limits only")
-    return _bucketize(graph, x, limits, right=right)
+    if sorter is not None:
+        raise CompileError("searchsorted is supported for limits in order, without a sorter")
+    return _bucketize(graph, x, limits, right=right or side == "right")
 
 
 RULES: dict[str, Rule] = {

@@ -125,23 +125,26 @@ def _conv_transpose(
     groups: int = 1,
     dilation: Any = 1,
 ) -> SSAValue:
-    columns = shape_of(weight.type)[-1]
-    if len(shape_of(x.type)) == 3:
+    spatial = len(shape_of(weight.type)) - 2
+    if len(shape_of(x.type)) == spatial + 1:
+        x = graph.reshape(x, [1, *shape_of(x.type)])
+    channels, *sizes = graph.shape[-spatial - 1 :]
+    if spatial == 1:
         # A signal is an image of one row.
         batch, inner, length = shape_of(x.type)
         x = graph.reshape(x, [batch, inner, 1, length])
-        weight = graph.reshape(weight, [*shape_of(weight.type)[:2], 1, columns])
+        inputs, outputs, columns = shape_of(weight.type)
+        weight = graph.reshape(weight, [inputs, outputs, 1, columns])
         stride, padding, dilation = (
             [each, _each(value, 1)[0]] for each, value in ((1, stride), (0, padding), (1, dilation))
         )
         output_padding = [0, _each(output_padding, 1)[0]]
-    batch, channels, *sizes = graph.shape
-    height, width = [1, *sizes][-2:]
+        sizes = [1, *sizes]
     before = _each(padding, 2)
     result = graph.emit(
         "conv_transpose2d",
         [_channels_last(graph, x), weight, _bias(graph, bias, 2)],
-        tensor_type(graph.element, [batch, height, width, channels]),
+        tensor_type(graph.element, [shape_of(x.type)[0], *sizes, channels]),
         stride=_each(stride, 2),
         padding=[*before, *before],
         dilation=_each(dilation, 2),

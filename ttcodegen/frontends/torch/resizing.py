@@ -15,42 +15,32 @@ _CUBIC = -0.75
 """The slope of PyTorch's cubic kernel (R. Keys, 1981)."""
 
 
-def _nearest(
-    graph: Graph, x: SSAValue, _: Any = None, factors: Sequence[float] | None = None, *__: Any
-) -> SSAValue:
+def _nearest(graph: Graph, x: SSAValue, _: Any = None, *factors: Any) -> SSAValue:
     return _resized(graph, x, "nearest", False, factors)
 
 
-def _bilinear(
-    graph: Graph,
-    x: SSAValue,
-    _: Any = None,
-    align_corners: bool = False,
-    factors: Sequence[float] | None = None,
-    *__: Any,
-) -> SSAValue:
-    return _resized(graph, x, "bilinear", align_corners, factors)
+def _interpolated(mode: str) -> Rule:
+    def rule(
+        graph: Graph, x: SSAValue, _: Any = None, align_corners: bool = False, *factors: Any
+    ) -> SSAValue:
+        return _resized(graph, x, mode, align_corners, factors)
 
-
-def _bicubic(
-    graph: Graph,
-    x: SSAValue,
-    _: Any = None,
-    align_corners: bool = False,
-    factors: Sequence[float] | None = None,
-    *__: Any,
-) -> SSAValue:
-    return _resized(graph, x, "bicubic", align_corners, factors)
+    return rule
 
 
 def _resized(
-    graph: Graph, x: SSAValue, mode: str, align_corners: bool, factors: Sequence[float] | None
+    graph: Graph, x: SSAValue, mode: str, align_corners: bool, factors: Sequence[Any]
 ) -> SSAValue:
     """The op for whole factors; else rows and columns are sums of those of the image, which a
     product with a matrix of weights is."""
     batch, channels, *sizes = graph.shape
     found = shape_of(x.type)[2:]
-    whole = all(size % old == 0 for size, old in zip(sizes, found, strict=True))
+    given = _given_factors(factors)
+    # A size is rounded down, and places in the image still follow the factor that was given.
+    whole = all(
+        size % old == 0 and factor in (None, size // old)
+        for size, old, factor in zip(sizes, found, given, strict=True)
+    )
     if whole and not align_corners and mode != "bicubic":
         result = graph.emit(
             "upsample2d",
@@ -60,12 +50,18 @@ def _resized(
             mode=mode,
         )
         return graph.permute(result, [0, 3, 1, 2])
-    given = list(factors) if factors else [None, None]
     for axis in (1, 0):
-        steps = given[axis] if isinstance(given[axis], float) else None
-        weights = resizing_weights(mode, found[axis], sizes[axis], align_corners, steps)
+        weights = resizing_weights(mode, found[axis], sizes[axis], align_corners, given[axis])
         x = _along_last(graph, x, weights) if axis else _along_rows(graph, x, weights)
     return x
+
+
+def _given_factors(factors: Sequence[Any]) -> tuple[float | None, float | None]:
+    """Those of rows and columns: one overload lists them, the other one has two arguments."""
+    if len(factors) == 1 and not isinstance(factors[0], float):
+        factors = factors[0] or ()
+    rows, columns, *_ = (*factors, None, None)
+    return rows, columns
 
 
 def _along_last(graph: Graph, x: SSAValue, weights: np.ndarray) -> SSAValue:
@@ -76,8 +72,7 @@ def _along_last(graph: Graph, x: SSAValue, weights: np.ndarray) -> SSAValue:
 
 
 def _along_rows(graph: Graph, x: SSAValue, weights: np.ndarray) -> SSAValue:
-    turned = _along_last(graph, graph.permute(x, [0, 1, 3, 2]), weights)
-    return graph.permute(turned, [0, 1, 3, 2])
+    return graph.swapped(_along_last(graph, graph.swapped(x, 2, 3), weights), 2, 3)
 
 
 def resizing_weights(
@@ -115,7 +110,7 @@ def _cubic(distance: np.ndarray) -> np.ndarray:
 
 RULES: dict[str, Rule] = {
     "upsample_nearest2d": _nearest,
-    "upsample_bilinear2d": _bilinear,
-    "upsample_bicubic2d": _bicubic,
+    "upsample_bilinear2d": _interpolated("bilinear"),
+    "upsample_bicubic2d": _interpolated("bicubic"),
 }
 """Operations by their names, for all their overloads."""

@@ -1,4 +1,4 @@
-"""Modules printed as tt-mlir spelled them in former years, for tools that compare texts of then.
+"""Modules printed as tt-mlir spelled them in 2024 and 2025, for tools that compare such texts.
 
 Only the spelling changes: `tt` for `ttcore`, names of ops that were renamed, tensors that TTIR ops
 write their results to. What is printed is read back as the module that it was.

@@ -71,7 +71,7 @@ def attribute_of(op: Operation, name: str) -> Attribute | None:
 
 
 def launch_of(op: Operation) -> Launch:
-    """What an `run_program` runs.
+    """What a `run_program` runs.
 
     Raises:
         ValueError: if its attributes say nothing that can be run.
@@ -173,7 +173,7 @@ def _symbol_faults(launch: Launch, functions: Mapping[str, FuncOp]) -> Iterator[
             )
     for kernel in program.kernels:
         function = functions.get(kernel.function)
-        thread = kernel_thread_of(kernel)
+        thread = _thread_of(kernel)
         if function is None:
             yield f"there is no function @{kernel.function} for the kernel '{kernel.name}'"
         elif KERNEL_THREAD not in function.attributes or kernel_thread(function) is not thread:
@@ -183,7 +183,7 @@ def _symbol_faults(launch: Launch, functions: Mapping[str, FuncOp]) -> Iterator[
             )
 
 
-def kernel_thread_of(kernel: Kernel) -> ThreadType:
+def _thread_of(kernel: Kernel) -> ThreadType:
     """The thread that runs a kernel."""
     return ThreadType.COMPUTE if kernel.processor is Processor.COMPUTE else ThreadType.NOC
 

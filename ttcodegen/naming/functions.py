@@ -42,8 +42,7 @@ def layer_function_name(
 
 def common_title(titles: Iterable[str | None]) -> str | None:
     """The path that several layers have in common."""
-    told = [title for title in titles if title]
-    return common_layer(told) if told else None
+    return common_layer([title for title in titles if title])
 
 
 def _meaning(counts: Counter[str]) -> str:

@@ -45,8 +45,8 @@ def ttir_to_ttnn(options: Values) -> Iterator[Step | str]:
     if _level(options) > 0:
         yield "ttnn-dense-rows"
         given = _given(options)
-        yield Step("ttnn-fuse-projections", given) if given else "ttnn-fuse-projections"
-        yield Step("ttnn-fuse-activations", given) if given else "ttnn-fuse-activations"
+        yield Step("ttnn-fuse-projections", given)
+        yield Step("ttnn-fuse-activations", given)
     yield from _placed(options)
 
 

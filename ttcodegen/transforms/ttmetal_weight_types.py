@@ -2,8 +2,8 @@
 
 A block float takes half the memory of a bf16 or a quarter of it, and as much less time to bring.
 Which weights are kept so is said by their argument, `ttcore.weight_dtype = "bfp_bf8"`, or for all
-of them by the option `target-dtype`, as in the reference compiler (tt-mlir, 2026). Kernels that put
-single elements to another place cannot read them: such weights stay what they are.
+of them by the option `target-dtype`, as in the reference compiler (tt-mlir, 2026). Kernels
+that move single elements cannot read them: such weights stay what they are.
 """
 
 from __future__ import annotations

@@ -8,9 +8,8 @@ from xdsl.dialects.builtin import BFloat16Type, Float32Type
 from xdsl.ir import SSAValue
 
 from ttcodegen.dialects.datatypes import element_of, shape_of
+from ttcodegen.dialects.tile import TILE_SIDE
 from ttcodegen.frontends.stablehlo.conversion import Conversion
-
-_TILE = 32
 
 
 def cached(
@@ -28,12 +27,11 @@ def cached(
     if cache not in conversion.donated or not conversion.is_only_read(cache):
         return False
     shape, sizes = shape_of(cache.type), shape_of(update.type)
-    if len(shape) != 4 or shape[2] % _TILE or shape[3] % _TILE:
+    if len(shape) != 4 or shape[2] % TILE_SIDE or shape[3] % TILE_SIDE:
         return False
     if element_of(cache.type) not in (BFloat16Type(), Float32Type()):
         return False
-    rest = [axis for axis in (0, 1, 3) if sizes[axis] != shape[axis] or starts[axis] != 0]
-    if rest:
+    if any(sizes[axis] != shape[axis] or starts[axis] != 0 for axis in (0, 1, 3)):
         return False
     builder = conversion.builder
     place = starts[2]
@@ -42,7 +40,7 @@ def cached(
         index = builder.reshape(place, [1])
         builder.emit_op("update_cache", [cache, row, index], [], batch_offset=0)
         return True
-    if place == 0 and sizes[2] % _TILE == 0:
+    if place == 0 and sizes[2] % TILE_SIDE == 0:
         builder.emit_op("fill_cache", [cache, update], [], batch_offset=0)
         return True
     return False

@@ -58,4 +58,4 @@ def tolerance_of_type(data_type: DataType) -> Tolerance:
 
 def loosest(first: Tolerance, *others: Tolerance) -> Tolerance:
     """The one of several tolerances that allows most."""
-    return max(first, *others, key=lambda each: each.range_error) if others else first
+    return max((first, *others), key=lambda each: each.range_error)

@@ -34,14 +34,13 @@ from ttcodegen.ops.definition import (
     register,
 )
 from ttcodegen.ops.engine import element_product, in_destination, in_source, rounded_sums
+from ttcodegen.ops.normalization import HEADERS, channels_second, layer_normalized
 from ttcodegen.ops.op_builder import OpBuilder
 from ttcodegen.ops.shape_checks import expect_shape, normalized_dim
 from ttcodegen.ops.work import per_element
 
 if TYPE_CHECKING:
     import numpy
-
-from ttcodegen.ops.normalization import HEADERS, channels_second, layer_normalized
 
 _STATISTICS = ("mean", "variance")
 _RUNNING = ("running_mean", "running_variance")

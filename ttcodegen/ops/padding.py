@@ -13,15 +13,8 @@ from ttcodegen.dialects.operation import CatalogueOp
 from ttcodegen.dialects.placement import declared_data_type
 from ttcodegen.lazy_numpy import Array, np
 from ttcodegen.ops.constant_values import number_as
-from ttcodegen.ops.cpp_calls import (
-    CppCalls,
-    Text,
-    cpp_text,
-)
-from ttcodegen.ops.cpu_lowering import (
-    cpu_call,
-    number_of,
-)
+from ttcodegen.ops.cpp_calls import CppCalls, Text, cpp_text
+from ttcodegen.ops.cpu_lowering import cpu_call, number_of
 from ttcodegen.ops.data_movement import MOVED_ROWS, MOVEMENT
 from ttcodegen.ops.definition import (
     Call,

@@ -36,14 +36,13 @@ from ttcodegen.ops.engine import (
     iterated_reciprocal,
     sum_along,
 )
+from ttcodegen.ops.normalization import FLOATS, HEADERS
 from ttcodegen.ops.op_builder import OpBuilder
 from ttcodegen.ops.shape_checks import expect_shape, normalized_dim
 from ttcodegen.ops.work import per_element
 
 if TYPE_CHECKING:
     import numpy
-
-from ttcodegen.ops.normalization import FLOATS, HEADERS
 
 
 def _verify_softmax(op: CatalogueOp) -> None:

@@ -1,7 +1,7 @@
 """What the programs of calls take of each L1 for circular buffers, in bytes.
 
 The sizes are those of the program factories of tt-metal 0.70, held against measured calls. Products
-have a module of their own for their blocks: see `footprint.product_buffers`.
+have blocks, and a rule of their own: `footprint.product_buffers`.
 """
 
 from __future__ import annotations
@@ -126,10 +126,7 @@ def sorted_rows(source: TensorPlacement, target: TensorPlacement) -> int:
     """Tilizing or untilizing from one place to another."""
     out_tiles = target.with_(layout=Layout.TILE)
     in_tiles = source.with_(layout=Layout.TILE)
-    if target.layout is Layout.TILE:
-        across = _tiles_across(source)
-        return sum(min(across * tile_bytes(p), ROW_LIMIT) for p in (in_tiles, out_tiles))
-    if _in_l1_shards(source):
+    if target.layout is not Layout.TILE and _in_l1_shards(source):
         assert source.shards is not None
         height, width = (tiles_along(size) for size in source.shards.shape)
         return width * tile_bytes(out_tiles) * (2 if height > 1 else 1)

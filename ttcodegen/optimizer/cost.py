@@ -402,7 +402,7 @@ def _multiplied(model: CostModel, call: LibraryCall) -> _Work:
     adds_up = compute is None or compute.packer_l1_acc
     gathered = adds_up and blocks > (1 if bias is not None else 2)
     work.circular_buffers = footprint.product_buffers(
-        footprint.Blocks(cores, height, width, k, steps == 1, rows * columns),
+        footprint.Blocks(height, width, k, steps == 1),
         left,
         right,
         result,

@@ -8,7 +8,6 @@ program runs if they do not meet.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from math import prod
 
 from ttcodegen.dialects.memory import Layout
 from ttcodegen.dialects.placement import TensorPlacement
@@ -61,7 +60,6 @@ def _row(placement: TensorPlacement, width: int) -> int:
 class Blocks:
     """What each core of a product of matrices has, in tiles."""
 
-    cores: int
     height: int
     """Rows of tiles of the output that are computed at a time."""
     width: int
@@ -69,8 +67,6 @@ class Blocks:
     """Tiles along the summed dimension that are taken at a time."""
     whole_inner: bool
     """Whether these are all."""
-    per_core: int
-    """Tiles of the output that each core has."""
 
 
 def product_buffers(
@@ -135,8 +131,3 @@ def softmax_buffers(source: TensorPlacement) -> int:
     """Bytes of the circular buffers of a softmax along rows."""
     width = source.collapsed_shape()[1]
     return 540_672 if width >= 256 else 3 * width * tile_bytes(source) + 43_008
-
-
-def padded_volume(placement: TensorPlacement) -> int:
-    """Elements of a tensor with the padding of its pages."""
-    return prod(placement.padded_shape())

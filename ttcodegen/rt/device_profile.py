@@ -18,14 +18,15 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
+from ttcodegen.dialects.tile import TILE_FORMATS, TILE_SIDE
 from ttcodegen.systems.performance import FIDELITY_PASSES, Performance
 
 REPORT_VARIABLE = "TTCODEGEN_DEVICE_REPORT"
 """Names the file that the CPU backend writes its counts to."""
 
-_TILE_BYTES = 2048
-"""Of a tile of bfloat16; the counts do not tell formats."""
-_TILE_ELEMENTS = 1024
+_TILE_BYTES = TILE_FORMATS["bf16"].tile_bytes()
+"""Whatever the format of a tile: the counts do not have it."""
+_TILE_ELEMENTS = TILE_SIDE * TILE_SIDE
 _HEADER = (
     "PCIe slot, core_x, core_y, RISC processor type, timer_id, time[cycles since reset], data, "
     "run host ID, trace id, trace id counter, zone name, type, source line, source file, meta data"

@@ -177,9 +177,7 @@ class FlatbufferExecutable(ABC):
         """
         if observe is not None:
             return self._run(lambda: self._make_runner(observe), program, arguments)
-        if self._runner is None:
-            self._runner = self._guard(self._make_runner)
-        runner = self._runner
+        runner = self._reused_runner()
         return self._run(lambda: runner, program, arguments)
 
     def run_carried(
@@ -191,9 +189,7 @@ class FlatbufferExecutable(ABC):
         Raises:
             CompileError: as `run`.
         """
-        if self._runner is None:
-            self._runner = self._guard(self._make_runner)
-        runner, name = self._runner, self.entries[program].name
+        runner, name = self._reused_runner(), self.entries[program].name
         return self._guard(lambda: runner.run_carried(name, arguments))
 
     def output_tolerances(self, program: int) -> list[Tolerance]:
@@ -203,10 +199,13 @@ class FlatbufferExecutable(ABC):
         Raises:
             CompileError: as `run`.
         """
+        runner, name = self._reused_runner(), self.entries[program].name
+        return self._guard(lambda: runner.output_tolerances(name))
+
+    def _reused_runner(self) -> Runner:
         if self._runner is None:
             self._runner = self._guard(self._make_runner)
-        runner, name = self._runner, self.entries[program].name
-        return self._guard(lambda: runner.output_tolerances(name))
+        return self._runner
 
     def perturbed_runs(
         self, program: int, arguments: Sequence[np.ndarray]

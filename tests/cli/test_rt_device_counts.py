@@ -96,3 +96,18 @@ def test_perf_fills_the_columns_of_the_device(cpu_backend: CPUBackend, tmp_path:
     assert sum("TRISC_1" in line for line in log) == 2 * int(launches[0]["CORE COUNT"])
     _, result = result_of("Perf", {**args, "--host-only": True})
     assert "device_log" not in result
+
+
+def test_perf_goes_on_without_the_counts_of_a_shared_object_that_does_not_run(
+    tmp_path: Path,
+) -> None:
+    source, out = tmp_path / "product.mlir", tmp_path / "out"
+    source.write_text(PRODUCT)
+    assert main([str(source), "-o", str(out), "--target", "ttmetal"]) == 0
+    library = out / "build" / "libproduct.so"
+    library.parent.mkdir()
+    library.write_bytes(b"of another machine")
+    code, result = result_of("Perf", {"binary": out / "model.ttm", "--artifact-dir": tmp_path})
+    assert code == 0
+    assert result["ops"]
+    assert "device_log" not in result

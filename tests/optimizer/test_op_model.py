@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from ttcodegen.diagnostics import CompileError
 from ttcodegen.dialects.operation import CatalogueOp
-from ttcodegen.dialects.program_configs import CoreGrid
+from ttcodegen.dialects.program_configs import CoreGrid, MatmulMultiCast
+from ttcodegen.optimizer.automatic_products import automatic_config
 from ttcodegen.optimizer.calls import call_of
+from ttcodegen.optimizer.cost import CostModel
 from ttcodegen.optimizer.op_model import op_constraints, op_runtime, ops_of
-from ttcodegen.optimizer.ways import interleaved, sharded_as
+from ttcodegen.optimizer.optimize import placed_calls
+from ttcodegen.optimizer.ways import Ways, interleaved, sharded_as
+from ttcodegen.systems.description import default_system
 
 LAYOUT = (
     "#ttnn.ttnn_layout<(d0, d1) -> (d0, d1), <1x1>, memref<32x32x!ttcore.tile<32x32, bf16>, "
@@ -65,3 +71,40 @@ def test_what_the_library_does_not_make_is_refused() -> None:
     assert alone is not None
     with pytest.raises(CompileError, match="bytes of each L1"):
         op_constraints(op, [alone], alone)
+
+
+def test_what_has_no_layouts_is_refused() -> None:
+    plain = MODULE.replace(f", {LAYOUT}", "")
+    with pytest.raises(CompileError, match="tensors without a layout"):
+        op_constraints(ops_of(plain)[0])
+    with pytest.raises(CompileError, match="no architecture 'grayskull'"):
+        op_runtime(op_named("exp"), arch="grayskull")
+
+
+def test_blocks_of_a_product_are_as_large_as_the_l1_of_the_chip_allows() -> None:
+    call = call_of(op_named("matmul"))
+    sizes: list[int] = []
+    for l1 in (200_000, 1_400_000):
+        config = automatic_config(call, CoreGrid(2, 2), l1)
+        assert isinstance(config, MatmulMultiCast)
+        sizes.append(config.out_block_h * config.out_block_w)
+    assert sizes[0] < sizes[1]
+
+
+@pytest.mark.parametrize("turns_left", [False, True])
+def test_a_transposed_product_with_a_bias_has_a_configuration_or_is_in_dram(
+    turns_left: bool,
+) -> None:
+    """Of a right factor in L1 the library may make a program that refuses the bias."""
+    call = call_of(op_named("matmul"))
+    left, right = call.operands
+    bias = right.with_(shape=(1, 1024))
+    call = replace(
+        call,
+        operands=(left, interleaved(right, "l1"), bias),
+        attributes={**call.attributes, "transpose_a": turns_left, "transpose_b": True},
+    )
+    ways = Ways(CostModel(default_system("wormhole_b0").chip), True, placed_calls())
+    for way in ways.of(call, [False] * 3):
+        configured = "matmul_program_config" in way.attributes
+        assert configured or all(p.buffer_type == "dram" for p in (*way.operands, *way.results))

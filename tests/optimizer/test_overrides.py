@@ -70,6 +70,8 @@ def test_a_program_configuration_can_be_edited() -> None:
         (given(hidden={"math_fidelity": "hifi9"}), "'math_fidelity': \"hifi9\""),
         (given(hidden={"operands": {"left": {}}}), "names an operand 'left'"),
         (given(hidden={"operands": {"7": {}}}), "has no operand 7"),
+        (given(hidden={"operands": {"00": {}}}), "names an operand '00'"),
+        (given(hidden={"conv2d_config": {}}), "not that of a convolution"),
         (given(hidden={"operands": {"0": {"data_type": "f32"}}}), "has a field 'data_type'"),
         (given(hidden={"data_type": "si32"}), r"'hidden' \(matmul\) cannot give si32"),
         (given(squared={"weights": "bfp_bf8"}), "has no weights that could become bfp_bf8"),
@@ -81,6 +83,7 @@ def test_a_program_configuration_can_be_edited() -> None:
         (given(sum={"memory": "l1", "layout": "row_major"}), "no 'layout': \"row_major\""),
         ("override-output-layout=hiden=dram", "nothing is called 'hiden'"),
         ("override-output-layout=hidden=dramm", "'dramm' says nothing of the layout"),
+        ("override-output-layout=hidden=0x8:l1:block_sharded", r"'grid': \[8, 0\]"),
         ("override-output=hidden=dram", "no option 'override-output'"),
         ("insert-memreconfig=hidden=a", "lists no operands of 'hidden'"),
         ("override-conv2d-config=hidden=dtype", "does not say FIELD#VALUE"),
@@ -217,6 +220,11 @@ def test_convolutions_are_told_their_cores() -> None:
         ("activation#none", "its activation is relu, not none"),
         ("act_block_h_override#8", "no multiple of 32"),
         ("override_sharding_config#true", "needs a 'core_grid'"),
+        ("core_grid#8x9", "the chip has 8x8 cores"),
+        ("core_grid#0x8", r"'core_grid': \[8, 0\]"),
+        ("core_grid#8", "says nothing of the convolution"),
+        ("shard_layout#heigth_sharded", "'shard_layout': \"heigth_sharded\""),
+        ("weights_dtype#bf17", "'weights_dtype': \"bf17\""),
     ):
         with pytest.raises(CompileError, match=message):
             compiled(CONVOLUTION, 1, f"override-conv2d-config=conv2d={wrong}")

@@ -153,8 +153,10 @@ GATHERED = (DataType.BFLOAT16, DataType.FLOAT32, DataType.INT32, DataType.UINT32
 
 def _verify_library_gather(op: CatalogueOp) -> None:
     """The library gathers along dimensions of matrices and batches of them."""
-    if len(op.shape("input")) < 2:
-        raise VerifyException(f"{op.name}: the library takes no tensors of rank 1")
+    rank = len(op.shape("input"))
+    if rank < 2:
+        raise VerifyException(f"{op.name}: the library takes no tensors of rank {rank}")
+    normalized_dim(op, op.parameter("dim"), rank)
 
 
 def _places_along(op: CatalogueOp) -> int:

@@ -19,8 +19,6 @@ from ttcodegen.optimizer.calls import LibraryCall
 from ttcodegen.optimizer.footprint import BF16_TILE, F32_TILE, bank_bytes, tile_bytes
 from ttcodegen.optimizer.products import NARROW, SUBBLOCKS, Product, wide_sums
 
-L1_FOR_PROGRAMS = 1_395_424
-"""Bytes of each L1 that programs and tensors share, with what windowed operations set aside."""
 MOST_WIDE = 4
 """Tiles of sums of 32 bits that the registers hold."""
 LARGEST_BLOCK = 16
@@ -29,7 +27,7 @@ LARGEST_BLOCK = 16
 class _Choice:
     """What the choice looks at."""
 
-    def __init__(self, call: LibraryCall, grid: CoreGrid) -> None:
+    def __init__(self, call: LibraryCall, grid: CoreGrid, l1: int) -> None:
         self.call, self.grid = call, grid
         self.product = Product(call)
         self.left, self.right, self.result = call.operands[0], call.operands[1], call.result
@@ -37,7 +35,7 @@ class _Choice:
         self.wide = wide_sums(call)
         self.sums = F32_TILE if self.wide else max(BF16_TILE, tile_bytes(self.result))
         taken = sum(bank_bytes(p, grid.cores) for p in call.operands)
-        self.space = L1_FOR_PROGRAMS - taken
+        self.space = l1 - taken
 
     def fits(self, height: int, width: int, inner: int) -> bool:
         """Whether an estimate of the buffers, which is not what they take in the end, has room."""
@@ -93,9 +91,16 @@ def _is_narrow(height: int, width: int, in_dram: bool) -> bool:
     return ratio > NARROW or (in_dram and min(height, width) <= 1)
 
 
-def automatic_config(call: LibraryCall, grid: CoreGrid) -> ProgramConfig | None:
-    """The configuration; None for the program that has no blocks at all."""
-    choice = _Choice(call, grid)
+def automatic_config(call: LibraryCall, grid: CoreGrid, l1: int) -> ProgramConfig | None:
+    """The configuration; None for the program that has no blocks at all.
+
+    Args:
+        call: the product.
+        grid: the cores of the chip.
+        l1: bytes of each L1 that programs and tensors share, with what windowed operations set
+            aside.
+    """
+    choice = _Choice(call, grid, l1)
     if not (choice.product.height and choice.product.width and choice.product.inner):
         return None
     if choice.left.shards is not None:

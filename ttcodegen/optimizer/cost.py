@@ -360,7 +360,7 @@ def _reduced(model: CostModel, call: LibraryCall) -> _Work:
 
 def _multiplied(model: CostModel, call: LibraryCall) -> _Work:
     product = products.Product(call)
-    config = call.program_config or automatic_config(call, model.grid)
+    config = call.program_config or automatic_config(call, model.grid, model.speed.l1_bank)
     passes = products.fidelity_passes(call, model.chip.arch == "wormhole_b0")
     left, right, result = call.operands[0], call.operands[1], call.result
     cores = min(products.config_cores(config, product, model.grid), model.chip.cores)

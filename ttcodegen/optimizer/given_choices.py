@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Sequence
-from dataclasses import fields, replace
+from dataclasses import replace
 from itertools import product
 from typing import Any
 
@@ -133,10 +133,13 @@ class GivenChoices:
             if text is not None:
                 config = config_of_text(text)
             else:
-                config = _convolution(op.parameter(spec.name), of_convolution or {})
+                grid = self._ways.model.grid
+                config = _convolution(op.parameter(spec.name), of_convolution or {}, grid)
             spec.kind.decode(spec.kind.encode(config))
         except (ValueError, TypeError) as error:
-            told = str(error) or f"it should be {spec.kind.expected}, not {text}"
+            told = str(error) or (
+                f"it should be {spec.kind.expected}, not {text or 'that of a convolution'}"
+            )
             raise CompileError(f"the override of '{name}': {told}", op) from error
         current = op.parameter(spec.name)
         activation = current.activation if current is not None else None
@@ -234,20 +237,19 @@ def _told(way: Way) -> dict[str, Any]:
     return {**place(way.results[0]), "layout": way.results[0].layout.value}
 
 
-def _convolution(current: ProgramConfig | None, given: Entry) -> Conv2dConfig:
+def _convolution(current: ProgramConfig | None, given: Entry, cores: CoreGrid) -> Conv2dConfig:
     """A convolution's configuration with some fields changed."""
     config = current if isinstance(current, Conv2dConfig) else Conv2dConfig()
-    known = {field.name for field in fields(Conv2dConfig)} | {"activation"}
     changes: dict[str, Any] = {}
     for field, value in given.items():
-        if field not in known:
-            raise ValueError(f"a convolution's configuration has no '{field}'")
         if field == "activation":
             told = config.activation.op_type if config.activation is not None else None
             if value != told:
                 raise ValueError(f"its activation is {told or 'none'}, not {value or 'none'}")
         elif field == "core_grid":
             columns, rows = value
+            if columns > cores.columns or rows > cores.rows:
+                raise ValueError(f"the chip has {cores.columns}x{cores.rows} cores")
             changes[field] = CoreSet((CoreRange(0, 0, columns - 1, rows - 1),))
         else:
             changes[field] = Word(value) if isinstance(value, str) else value

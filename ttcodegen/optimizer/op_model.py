@@ -8,6 +8,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
+from xdsl.dialects.builtin import TensorType
+
 from ttcodegen.diagnostics import CompileError, Source
 from ttcodegen.dialects.operation import CatalogueOp
 from ttcodegen.dialects.placement import TensorPlacement
@@ -15,7 +17,7 @@ from ttcodegen.optimizer.calls import LibraryCall, call_of
 from ttcodegen.optimizer.cost import CostModel
 from ttcodegen.optimizer.optimize import placed_calls
 from ttcodegen.optimizer.ways import Ways
-from ttcodegen.systems.description import DEFAULT_ARCHITECTURE, default_system
+from ttcodegen.systems.description import ARCHITECTURES, DEFAULT_ARCHITECTURE, default_system
 
 
 @dataclass(frozen=True)
@@ -53,9 +55,10 @@ def op_constraints(
     """What an op needs with operands and a result that lie so; as its types say by default.
 
     Raises:
-        CompileError: if the library makes no such call, or it does not fit into L1.
+        CompileError: if the library makes no such call, if it does not fit into L1, if the op has
+            no layouts, or if there is no such architecture.
     """
-    model = CostModel(default_system(arch).chip)
+    model = _model(arch)
     call = _call(op, model, inputs, output)
     cost = model.cost(call)
     if cost.l1_bytes > model.speed.usable_l1:
@@ -78,10 +81,19 @@ def op_runtime(
     """The estimated nanoseconds of an op, with the launch of its programs.
 
     Raises:
-        CompileError: if the library makes no such call.
+        CompileError: if the library makes no such call, if the op has no layouts, or if there is
+            no such architecture.
     """
-    model = CostModel(default_system(arch).chip)
+    model = _model(arch)
     return model.cost(_call(op, model, inputs, output)).seconds * 1e9
+
+
+def _model(arch: str) -> CostModel:
+    if arch not in ARCHITECTURES:
+        raise CompileError(
+            f"there is no architecture '{arch}'", remedy=f"there are {', '.join(ARCHITECTURES)}"
+        )
+    return CostModel(default_system(arch).chip)
 
 
 def _call(
@@ -92,6 +104,9 @@ def _call(
 ) -> LibraryCall:
     """The call, with the program configuration of the cheapest way where tensors lie elsewhere."""
     call = call_of(op)
+    tensors = [value for value in (*op.operands, *op.results) if isinstance(value.type, TensorType)]
+    if len(tensors) != len(call.operands) + len(call.results):
+        raise CompileError(f"{op.name} has tensors without a layout of TTNN", op)
     if inputs is None and output is None:
         return call
     if inputs is not None:

@@ -23,7 +23,7 @@ SHARDINGS = ("interleaved", "height_sharded", "width_sharded", "block_sharded")
 PAGES = ("tile", "row_major")
 DATA_TYPES = tuple(data_type.mlir for data_type in DataType)
 
-_GRID = re.compile(r"(\d+)x(\d+)")
+_GRID = re.compile(r"([0-9]{1,9})x([0-9]{1,9})")
 _FLAGS = (
     *("deallocate_activation", "reallocate_halo_output", "config_tensors_in_dram"),
     *("reshard_if_not_optimal", "override_sharding_config", "transpose_shards"),
@@ -106,9 +106,8 @@ def _conv2d_config(name: str, text: str) -> dict[str, Any]:
             entry["data_type"] = value
         elif field == "activation":
             config[field] = None if value == "none" else value
-        elif field == "core_grid":
-            if (grid := _GRID.fullmatch(value)) is not None:
-                config[field] = [int(grid[2]), int(grid[1])]
+        elif field == "core_grid" and (grid := _GRID.fullmatch(value)) is not None:
+            config[field] = [int(grid[2]), int(grid[1])]
         elif field in _FLAGS and value in ("true", "false"):
             config[field] = value == "true"
         elif field in ("act_block_h_override", "act_block_w_div") and value.isdecimal():

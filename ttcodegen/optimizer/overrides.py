@@ -12,8 +12,9 @@ options of the reference compiler (`override_strings`) may stand in its place.
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any, cast
+from typing import Any, cast, get_type_hints
 
 from xdsl.dialects.func import FuncOp
 from xdsl.ir import Operation
@@ -23,7 +24,8 @@ from ttcodegen.dialects.compute_config import ComputeConfig
 from ttcodegen.dialects.math_fidelity import MathFidelity
 from ttcodegen.dialects.operation import CatalogueOp
 from ttcodegen.dialects.placement import TensorPlacement
-from ttcodegen.dialects.program_configs import PROGRAM_CONFIGS, ProgramConfig
+from ttcodegen.dialects.program_configs import PROGRAM_CONFIGS, Conv2dConfig, ProgramConfig
+from ttcodegen.dialects.shards import SHARDED
 from ttcodegen.optimizer.call_names import CallNames
 from ttcodegen.optimizer.override_strings import (
     BUFFERS,
@@ -44,7 +46,11 @@ PLACES = ("memory", "sharding", "shard", "grid", "layout")
 """The fields that say where a tensor lies."""
 
 
-def _one_of(words: Sequence[str]) -> tuple[Callable[[Any], bool], str]:
+_Rule = tuple[Callable[[Any], bool], str]
+"""Whether a value is right, and what it should be."""
+
+
+def _one_of(words: Sequence[str]) -> _Rule:
     return (lambda value: value in words), f"one of {', '.join(words)}"
 
 
@@ -64,21 +70,48 @@ def _is_table(value: Any) -> bool:
     return isinstance(value, dict)
 
 
-_FIELDS: Mapping[str, tuple[Callable[[Any], bool], str]] = {
+def _is_size(value: Any) -> bool:
+    return type(value) is int and 0 <= value < 2**32
+
+
+_TRUTH: _Rule = ((lambda value: isinstance(value, bool)), "true or false")
+_CORES: _Rule = (_is_pair, "columns and rows of cores")
+_FIELDS: Mapping[str, _Rule] = {
     "op": (_is_text, "the name of an op"),
     "memory": _one_of(BUFFERS),
     "sharding": _one_of(SHARDINGS),
     "shard": (_is_pair, "height and width of each shard in elements"),
-    "grid": (_is_pair, "columns and rows of cores"),
+    "grid": _CORES,
     "layout": _one_of(PAGES),
     "data_type": _one_of(DATA_TYPES),
     "weights": _one_of(("bfp_bf8", "bfp_bf4")),
     "program_config": (_is_text, "an attribute, as #ttnn.matmul_...<...>"),
     "conv2d_config": (_is_table, "fields of a convolution's configuration"),
     "math_fidelity": _one_of([fidelity.value for fidelity in MathFidelity]),
-    "fuse": ((lambda value: isinstance(value, bool)), "true or false"),
+    "fuse": _TRUTH,
     "operands": (_is_table, "operands by their places, and where each is to lie"),
 }
+_OF_OPERAND = {field: _FIELDS[field] for field in PLACES}
+
+
+def _of_convolution() -> dict[str, _Rule]:
+    """The fields of a convolution's configuration, as they are in C++."""
+    rules: dict[str, _Rule] = {
+        "weights_dtype": _one_of(DATA_TYPES),
+        "activation": ((lambda value: value is None or isinstance(value, str)), "its name or null"),
+        "shard_layout": _one_of(SHARDED),
+        "core_grid": _CORES,
+        "output_layout": _one_of(PAGES),
+    }
+    for field, hint in get_type_hints(Conv2dConfig).items():
+        if hint == bool | None:
+            rules[field] = _TRUTH
+        elif hint == int | None:
+            rules[field] = (_is_size, "a number that is not negative")
+    return rules
+
+
+_OF_CONVOLUTION = _of_convolution()
 
 
 def read_overrides(text: str) -> Overrides:
@@ -88,7 +121,10 @@ def read_overrides(text: str) -> Overrides:
         CompileError: if it is no such file, or an entry has a field or a value that there is not.
     """
     if text.lstrip().startswith(("override-", "insert-", "--")):
-        return {ANY: entries_of_options(text)}
+        entries = entries_of_options(text)
+        for name, entry in entries.items():
+            _check(f"the override of '{name}'", entry, _FIELDS)
+        return {ANY: entries}
     try:
         data: Any = json.loads(text)
     except ValueError as error:
@@ -102,11 +138,11 @@ def read_overrides(text: str) -> Overrides:
         if not isinstance(entries, dict):
             raise CompileError(f"the overrides of '{function}' are no table of calls")
         for name, entry in cast("dict[str, Any]", entries).items():
-            _check(f"the override of '{name}' in '{function}'", entry, tuple(_FIELDS))
+            _check(f"the override of '{name}' in '{function}'", entry, _FIELDS)
     return found
 
 
-def _check(whose: str, entry: Any, fields: Sequence[str]) -> None:
+def _check(whose: str, entry: Any, fields: Mapping[str, _Rule]) -> None:
     if not isinstance(entry, dict):
         raise CompileError(f"{whose} is no table of fields")
     for field, value in cast("dict[str, Any]", entry).items():
@@ -116,14 +152,16 @@ def _check(whose: str, entry: Any, fields: Sequence[str]) -> None:
             raise CompileError(
                 f"{whose} has a field '{field}'", remedy=f"{hint}there are {', '.join(fields)}"
             )
-        is_right, expected = _FIELDS[field]
+        is_right, expected = fields[field]
         if not is_right(value):
             raise CompileError(f"{whose} has '{field}': {json.dumps(value)}", remedy=expected)
+        if field == "conv2d_config":
+            _check(f"the configuration in {whose}", value, _OF_CONVOLUTION)
         if field == "operands":
             for place, wanted in cast("dict[str, Any]", value).items():
-                if not place.isdecimal():
+                if not re.fullmatch("0|[1-9][0-9]{0,8}", place):
                     raise CompileError(f"{whose} names an operand '{place}'", remedy="0, 1, ...")
-                _check(f"operand {place} of {whose}", wanted, PLACES)
+                _check(f"operand {place} of {whose}", wanted, _OF_OPERAND)
 
 
 class FunctionOverrides:

@@ -269,18 +269,19 @@ class Ways:
         if left.layout is not Layout.TILE or left.memory is Memory.HOST:
             yield Way(call.operands, call.results)
             return
-        if call.attributes.get("transpose_a") or product.inner == 0:
-            yield Way((interleaved(left, "dram"), *rest), (interleaved(call.result, "dram"),))
-            return
         plain = left if left.shards is None else interleaved(left, "l1")
+        in_dram = interleaved(left, "dram"), interleaved(right, "dram"), *bias
+        result = interleaved(call.result, "dram")
+        takes_no_config = call.attributes.get("transpose_a") or product.inner == 0
         if bias and call.attributes.get("transpose_b"):
             # A program without blocks gets the transposed operand, and tt-metal 0.70.1 then checks
             # the bias against the shape of the other one (matmul.cpp, bound_matmul); in DRAM the
             # program that it chooses has blocks.
-            in_dram = (interleaved(left, "dram"), interleaved(right, "dram"), *bias)
-            yield Way(in_dram, (interleaved(call.result, "dram"),))
+            yield Way(in_dram, (result,))
         else:
-            yield Way((plain, *rest), (interleaved(call.result, "dram"),))
+            yield Way((in_dram[0] if takes_no_config else plain, *rest), (result,))
+        if takes_no_config:
+            return
         for config in self._configs(call, product, plain):
             for result in self._product_results(call.result, config, product):
                 yield self._told(call, (plain, *rest), result, config)

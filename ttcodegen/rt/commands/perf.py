@@ -184,16 +184,11 @@ class Perf(Command):
         launches = [op for op in ops if op.fidelity is not None]
         if not launches or library is None or self.arguments["host_only"]:
             return ops
-        executable = open_executable(library)
         try:
-            with DeviceCounts() as counts:
-                # What depends on weights alone is computed in the first run.
-                run_library(flatbuffer, executable, index, inputs)
-                counts.take()
-                run_library(flatbuffer, executable, index, inputs)
-                programs = counts.take()
-        finally:
-            executable.close()
+            programs = _device_counts(flatbuffer, library, index, inputs)
+        except CompileError as error:
+            self.logger.warning(f"no counts of the emulated device: {error.render()}")
+            return ops
         if len(programs) != len(launches):
             self.logger.warning(f"'{library}' runs other programs than '{flatbuffer.path}'")
             return ops
@@ -267,6 +262,26 @@ class _OpClock:
     def ops(self) -> list[OpTimes]:
         """What was measured, in the order of the first calls."""
         return list(self._ops.values())
+
+
+def _device_counts(
+    flatbuffer: FlatbufferExecutable, library: Path, index: int, inputs: Sequence[np.ndarray]
+) -> list[ProgramCounts]:
+    """The programs of kernels that a shared object runs for a program of a flatbuffer.
+
+    Raises:
+        CompileError: if the shared object cannot be run, or is of another program.
+    """
+    executable = open_executable(library)
+    try:
+        with DeviceCounts() as counts:
+            # What depends on weights alone is computed in the first run.
+            run_library(flatbuffer, executable, index, inputs)
+            counts.take()
+            run_library(flatbuffer, executable, index, inputs)
+            return counts.take()
+    finally:
+        executable.close()
 
 
 def _flatbuffer_of(executable: Executable) -> FlatbufferExecutable | None:

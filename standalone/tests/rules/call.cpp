@@ -146,8 +146,6 @@ CoreRangeSet first_cores(std::size_t count) {
     return CoreRangeSet(std::move(ranges));
 }
 
-std::string text_of(const std::ssub_match& match) { return match.str(); }
-
 }  // namespace
 
 MemoryConfig placement_of(const std::string& text) {
@@ -168,7 +166,7 @@ MemoryConfig placement_of(const std::string& text) {
     };
     const auto buffer_type =
         found[1].length() > 0 ? tt::tt_metal::BufferType::DRAM : tt::tt_metal::BufferType::L1;
-    const TensorMemoryLayout scheme = kSchemes.at(text_of(found[2]));
+    const TensorMemoryLayout scheme = kSchemes.at(found[2].str());
     if (!found[8].matched) {
         return MemoryConfig(scheme, buffer_type);
     }
@@ -281,22 +279,20 @@ void Results::add(const std::string& type, const std::string& text) {
 }
 
 Result Results::joined(bool tells_shards) const {
-    const auto column = [&](const auto& word_of) {
+    const auto column = [&](bool once, const auto& word_of) {
         std::string text;
-        bool alike = tells_shards;
+        bool alike = once;
         for (const Part& part : parts_) {
             text += (&part == parts_.data() ? "" : ";") + word_of(part);
             alike = alike && word_of(part) == word_of(parts_.front());
         }
         return alike && !parts_.empty() ? word_of(parts_.front()) : text;
     };
-    std::string shapes;
-    for (const Part& part : parts_) {
-        shapes += (shapes.empty() ? "" : ";") + (tells_shards ? part.shape : part.result.shape);
-    }
-    return {column([](const Part& part) { return part.result.dtype; }),
-            column([](const Part& part) { return part.result.layout; }), shapes,
-            column([&](const Part& part) {
+    return {column(tells_shards, [](const Part& part) { return part.result.dtype; }),
+            column(tells_shards, [](const Part& part) { return part.result.layout; }),
+            column(false,
+                   [&](const Part& part) { return tells_shards ? part.shape : part.result.shape; }),
+            column(tells_shards, [&](const Part& part) {
                 return tells_shards ? part.placement : part.result.memory;
             })};
 }
@@ -413,6 +409,14 @@ std::optional<MemoryConfig> Call::memory_config() {
 
 std::optional<Tensor> Call::given_output() {
     return value("out") ? std::optional(input(inputs() - 1)) : std::nullopt;
+}
+
+std::optional<Tensor> Call::take_resident() {
+    if (!row_.variant.starts_with("with resident")) {
+        return std::nullopt;
+    }
+    rest();
+    return input(2);
 }
 
 std::string Call::unread() const {

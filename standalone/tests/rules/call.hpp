@@ -70,7 +70,8 @@ class Results {
     /// A result that is no tensor: its Python type and its text.
     void add(const std::string& type, const std::string& text);
     void add_none() { add("none", ""); }
-    /// The columns; with shards in full where `tells_shards`, and once where all results agree.
+    /// The columns; where `tells_shards`, with shards in full, and all but the shapes once where
+    /// all results agree.
     Result joined(bool tells_shards) const;
 
   private:
@@ -114,6 +115,9 @@ class Call {
     std::optional<MemoryConfig> memory_config();
     /// out=...: the last input, which the result is written to.
     std::optional<Tensor> given_output();
+    /// "with resident ...": the tensor that lies in L1 while the call runs. Such a variant says
+    /// nothing else.
+    std::optional<Tensor> take_resident();
 
     ttnn::MeshDevice* on_device() const { return device_; }
     void use_device_without_l1_small() { device_ = device_without_l1_small(); }

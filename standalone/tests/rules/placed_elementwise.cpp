@@ -19,11 +19,7 @@ using ttnn::operations::unary::UnaryOpType;
 
 /// Remarks about how a row came about, and the tensor that lies in L1 while the call runs.
 struct Surroundings {
-    explicit Surroundings(Call& call) {
-        if (call.row().variant.starts_with("with resident")) {
-            call.rest();
-            resident = call.input(2);
-        }
+    explicit Surroundings(Call& call) : resident(call.take_resident()) {
         for (const char* remark : {"size", "1-core shard growth", "same tensor twice",
                                    "same tensor thrice", "hs + dram"}) {
             call.take(remark);

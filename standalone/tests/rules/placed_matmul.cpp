@@ -170,17 +170,8 @@ std::optional<const ttnn::Activation> take_activation(Call& call) {
     return name ? std::optional<const ttnn::Activation>(*name) : std::nullopt;
 }
 
-/// The tensor that lies in L1 while the call runs.
-std::optional<Tensor> take_resident(Call& call) {
-    if (!call.row().variant.starts_with("with resident")) {
-        return std::nullopt;
-    }
-    call.rest();
-    return call.input(2);
-}
-
 Results product(Call& call, bool with_bias) {
-    const auto resident = take_resident(call);
+    const auto resident = call.take_resident();
     const auto program = take_config(call);
     const auto compute = take_compute_config(call);
     const auto grid = take_core_grid(call);

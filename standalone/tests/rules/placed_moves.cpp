@@ -2,7 +2,6 @@
 
 #include "call.hpp"
 #include "ttnn/operations/core/core.hpp"
-#include "ttnn/operations/creation/creation.hpp"
 #include "ttnn/operations/data_movement/clone/clone.hpp"
 #include "ttnn/operations/data_movement/copy/copy.hpp"
 #include "ttnn/operations/data_movement/move/move.hpp"
@@ -12,7 +11,6 @@
 #include "ttnn/operations/data_movement/tilize/tilize.hpp"
 #include "ttnn/operations/data_movement/tilize_with_val_padding/tilize_with_val_padding.hpp"
 #include "ttnn/operations/data_movement/untilize/untilize.hpp"
-#include "ttnn/operations/data_movement/untilize_with_unpadding/untilize_with_unpadding.hpp"
 
 namespace rules {
 
@@ -68,11 +66,7 @@ Results to_other_layout(Call& call) {
 
 /// Beside a tensor that lies in L1.
 Results to_rows(Call& call) {
-    std::optional<Tensor> resident;
-    if (call.row().variant.starts_with("with resident")) {
-        call.rest();
-        resident = call.input(2);
-    }
+    const auto resident = call.take_resident();
     return ttnn::to_layout(call.input(0), Layout::ROW_MAJOR);
 }
 

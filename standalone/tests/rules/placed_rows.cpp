@@ -72,18 +72,10 @@ std::optional<const ttnn::prim::LayerNormProgramConfig> layer_norm_program(
     return std::optional<const ttnn::prim::LayerNormProgramConfig>(config);
 }
 
-std::optional<Tensor> take_resident(Call& call) {
-    if (!call.row().variant.starts_with("with resident")) {
-        return std::nullopt;
-    }
-    call.rest();
-    return call.input(2);
-}
-
 template <typename Function>
 Operation normalisation(Function function) {
     return [function](Call& call) -> Results {
-        const auto resident = take_resident(call);
+        const auto resident = call.take_resident();
         const auto program = ShardedProgram::take(call);
         const auto compute = take_compute_config(call);
         const auto memory_config = call.memory_config();
@@ -117,7 +109,7 @@ ttnn::SoftmaxProgramConfig softmax_program(const std::optional<ShardedProgram>& 
 }
 
 Results softmax(Call& call) {
-    const auto resident = take_resident(call);
+    const auto resident = call.take_resident();
     call.take("size");
     const auto dim = static_cast<int>(call.integer("dim").value_or(-1));
     const auto memory_config = call.memory_config();
@@ -172,7 +164,7 @@ void reduction(Operations& operations, const std::string& name, Function functio
     };
     for (const int dim : {-1, -2}) {
         operations[name + " " + std::to_string(dim)] = [function, dim](Call& call) -> Results {
-            const auto resident = take_resident(call);
+            const auto resident = call.take_resident();
             call.take("size");
             return function(call.input(0), Dimensions(dim), false, std::nullopt);
         };
@@ -180,7 +172,7 @@ void reduction(Operations& operations, const std::string& name, Function functio
 }
 
 Results argmax(Call& call) {
-    const auto resident = take_resident(call);
+    const auto resident = call.take_resident();
     call.take("size");
     const auto memory_config = call.memory_config();
     std::optional<int> dim = -1;
@@ -193,7 +185,7 @@ Results argmax(Call& call) {
 }
 
 Results topk(Call& call) {
-    const auto resident = take_resident(call);
+    const auto resident = call.take_resident();
     call.take("size");
     const auto k = static_cast<std::uint32_t>(call.integer("k").value_or(32));
     const auto memory_config = call.memory_config();

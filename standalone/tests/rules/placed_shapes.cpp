@@ -10,7 +10,6 @@
 #include "ttnn/operations/data_movement/permute/permute.hpp"
 #include "ttnn/operations/data_movement/repeat/repeat.hpp"
 #include "ttnn/operations/data_movement/repeat_interleave/repeat_interleave.hpp"
-#include "ttnn/operations/data_movement/roll/roll.hpp"
 #include "ttnn/operations/data_movement/slice/slice.hpp"
 #include "ttnn/operations/data_movement/sort/sort.hpp"
 #include "ttnn/operations/data_movement/split/split.hpp"
@@ -26,15 +25,6 @@ namespace {
 
 using Positions = ttnn::SmallVector<std::int32_t>;
 
-/// What lies in L1 while the call runs.
-std::optional<Tensor> take_resident(Call& call) {
-    if (!call.row().variant.starts_with("with resident")) {
-        return std::nullopt;
-    }
-    call.rest();
-    return call.input(2);
-}
-
 Positions positions_of(const std::string& text) {
     Positions positions;
     for (const std::int64_t number : numbers_of(text)) {
@@ -44,7 +34,7 @@ Positions positions_of(const std::string& text) {
 }
 
 Results reshape(Call& call) {
-    if (take_resident(call) || call.take("size")) {
+    if (call.take_resident() || call.take("size")) {
         throw Unmapped{"the row does not tell the shape"};
     }
     const auto memory_config = call.memory_config();
@@ -54,7 +44,7 @@ Results reshape(Call& call) {
 }
 
 Results permute(Call& call) {
-    if (take_resident(call)) {
+    if (call.take_resident()) {
         throw Unmapped{"the row does not tell the order"};
     }
     const auto memory_config = call.memory_config();
@@ -74,7 +64,7 @@ Results transpose(Call& call) {
 
 Results concat(Call& call) {
     const auto memory_config = call.memory_config();
-    if (const auto resident = take_resident(call); resident || call.take("size")) {
+    if (const auto resident = call.take_resident(); resident || call.take("size")) {
         throw Unmapped{"the row does not tell the dimension"};
     }
     const auto groups = call.integer("groups").value_or(1);

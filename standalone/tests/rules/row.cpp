@@ -72,7 +72,8 @@ std::vector<Row> read_rows(const std::filesystem::path& file) {
         if (fields.size() != kColumns && fields.size() != kColumnsWithShards) {
             throw std::runtime_error(file.string() + ":" + std::to_string(line) + ": " +
                                      std::to_string(fields.size()) + " columns instead of " +
-                                     std::to_string(kColumns));
+                                     std::to_string(kColumns) + " or " +
+                                     std::to_string(kColumnsWithShards));
         }
         rows.push_back(parse_row(line, fields));
     }

@@ -35,22 +35,9 @@ float fold_lanes(const float* values, std::size_t count, float identity, const F
     return result;
 }
 
-inline float sum_of(const float* values, std::size_t count) {
-    const auto add = [](float a, float b) { return a + b; };
-    return fold_lanes(values, count, 0.0F, add, add);
-}
-
 inline float maximum_of(const float* values, std::size_t count) {
     const auto larger = [](float a, float b) { return b > a ? b : a; };
     return fold_lanes(values, count, -std::numeric_limits<float>::infinity(), larger, larger);
-}
-
-/// Sum of (value - center)^2.
-inline float square_sum_of(const float* values, std::size_t count, float center) {
-    return fold_lanes(
-        values, count, 0.0F,
-        [center](float sum, float value) { return sum + (value - center) * (value - center); },
-        [](float a, float b) { return a + b; });
 }
 
 /// Calls `change(row, values)` for each row of `width` elements of `input` and stores the values to

@@ -24,7 +24,7 @@ MeshDeviceImpl::MeshDeviceImpl(MeshShape shape_, std::size_t l1_small_size_,
     const std::size_t base = worker_l1_size > 0
                                  ? size - std::min(worker_l1_size, size)
                                  : static_cast<std::size_t>(architecture.l1_unreserved_base);
-    TT_FATAL(base + l1_small_size <= size, "l1_small_size of {} B leaves nothing of L1",
+    TT_FATAL(l1_small_size <= size - base, "l1_small_size of {} B leaves nothing of L1",
              l1_small_size);
     l1 = std::make_shared<ttcodegen::cpu::L1Banks>(base, size - l1_small_size);
 }

@@ -12,7 +12,6 @@ namespace {
 
 constexpr std::size_t kAlignment = 32;
 constexpr std::size_t kRowAlignment = 16;
-constexpr std::size_t kTileSide = 32;
 
 std::size_t round_up(std::size_t size, std::size_t unit) { return (size + unit - 1) / unit * unit; }
 
@@ -54,6 +53,11 @@ std::size_t L1Banks::allocated() const {
     return sum;
 }
 
+std::size_t tile_bytes(DataType dtype) {
+    return tt::tt_metal::Tile().get_tile_size(
+        tt::tt_metal::datatype_to_dataformat_converter(dtype));
+}
+
 std::size_t l1_bank_bytes(const TensorSpec& spec, std::size_t banks) {
     const MemoryConfig& memory = spec.memory_config();
     if (!memory.is_l1()) {
@@ -70,8 +74,7 @@ std::size_t l1_bank_bytes(const TensorSpec& spec, std::size_t banks) {
     std::size_t page = 0;
     if (spec.layout() == Layout::TILE) {
         pages = height / kTileSide * (width / kTileSide);
-        page = tt::tt_metal::Tile().get_tile_size(
-            tt::tt_metal::datatype_to_dataformat_converter(spec.data_type()));
+        page = tile_bytes(spec.data_type());
     } else {
         const std::size_t element = is_block(spec.data_type()) ? 1 : stored_size(spec.data_type());
         page = round_up(width * element, kRowAlignment);

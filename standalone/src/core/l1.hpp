@@ -55,6 +55,9 @@ class L1Part {
     std::size_t address_;
 };
 
+/// Bytes of a 32x32 tile.
+std::size_t tile_bytes(tt::tt_metal::DataType dtype);
+
 /// Bytes of each L1 bank that a tensor takes; none if it lies in DRAM.
 std::size_t l1_bank_bytes(const tt::tt_metal::TensorSpec& spec, std::size_t banks);
 

@@ -12,8 +12,6 @@ using tt::tt_metal::CoreRangeSet;
 using tt::tt_metal::ShardOrientation;
 using tt::tt_metal::ShardSpec;
 
-constexpr std::uint32_t kTileSide = 32;
-
 struct Extent {
     std::size_t height;
     std::size_t width;
@@ -33,10 +31,6 @@ std::uint32_t part(std::size_t size, std::size_t parts, std::size_t unit) {
     return std::max(round_up((size + parts - 1) / parts, unit), static_cast<std::uint32_t>(unit));
 }
 
-bool is_bare(const std::optional<MemoryConfig>& asked) {
-    return asked && asked->is_sharded() && !asked->shard_spec() && !asked->nd_shard_spec();
-}
-
 bool has_shards(const Tensor& tensor) { return tensor.memory_config().shard_spec().has_value(); }
 
 MemoryConfig spread_over_all(const MemoryConfig& kind, const Tensor& tensor, const Shape& shape,
@@ -47,6 +41,10 @@ MemoryConfig spread_over_all(const MemoryConfig& kind, const Tensor& tensor, con
 }
 
 }  // namespace
+
+bool is_bare(const std::optional<MemoryConfig>& asked) {
+    return asked && asked->is_sharded() && !asked->shard_spec() && !asked->nd_shard_spec();
+}
 
 MemoryConfig spread_over(const MemoryConfig& like, TensorMemoryLayout kind, const Shape& shape,
                          Layout layout) {

@@ -10,6 +10,9 @@
 
 namespace ttcodegen::cpu {
 
+/// Whether a kind of sharding is asked for, without shards.
+bool is_bare(const std::optional<MemoryConfig>& asked);
+
 /// Shards of that kind on the cores of `like` for a tensor of this shape: as even as whole tiles or
 /// rows allow.
 MemoryConfig spread_over(const MemoryConfig& like, TensorMemoryLayout kind, const Shape& shape,

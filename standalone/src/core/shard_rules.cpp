@@ -7,8 +7,6 @@ namespace {
 using tt::tt_metal::ShardOrientation;
 using tt::tt_metal::ShardSpec;
 
-constexpr std::uint32_t kTileSide = 32;
-
 std::size_t parts(std::size_t size, std::size_t part) { return (size + part - 1) / part; }
 
 void check_blocks(const ShardSpec& shards, std::size_t down, std::size_t across) {

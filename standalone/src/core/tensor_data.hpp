@@ -34,6 +34,8 @@ using tt::tt_metal::TensorMemoryLayout;
 using tt::tt_metal::TensorSpec;
 using tt::tt_metal::distributed::MeshDevice;
 
+inline constexpr std::uint32_t kTileSide = 32;
+
 /// Bytes of one stored element.
 constexpr std::size_t stored_size(DataType dtype) {
     switch (dtype) {

@@ -89,6 +89,8 @@ void check_placement(const std::vector<Tensor>& tensors, std::size_t axis,
         const MemoryConfig& memory = tensor.memory_config();
         TT_FATAL(memory.is_sharded() == first.is_sharded(),
                  "All tensors must be sharded or all must be interleaved");
+        TT_FATAL(!memory.is_sharded() || memory.shard_spec(),
+                 "Sharded tensors must have a shard_spec, got: {}", memory.memory_layout());
         TT_FATAL(!memory.is_sharded() || memory.shard_spec()->grid == first.shard_spec()->grid,
                  "Sharded tensors must have the same grid.");
         TT_FATAL(memory.memory_layout() == first.memory_layout(),

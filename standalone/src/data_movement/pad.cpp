@@ -63,8 +63,7 @@ void check_on_device(const Tensor& input, const Padding& padding) {
 MemoryConfig padded_memory(const Tensor& input, const Shape& result,
                            const std::optional<MemoryConfig>& asked) {
     const MemoryConfig& own = input.memory_config();
-    const bool bare = asked && asked->is_sharded() && !asked->shard_spec();
-    if (!own.shard_spec() || (asked && !bare)) {
+    if (!own.shard_spec() || (asked && !is_bare(asked))) {
         return output_memory_config(input, asked);
     }
     const bool grows_in_width = result[-1] != input.logical_shape()[-1];

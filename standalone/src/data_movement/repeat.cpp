@@ -102,8 +102,8 @@ Tensor repeat_interleave(const Tensor& input, std::uint32_t repeats, std::int32_
              "Sharded output and inputs must have the same memory layout.");
     cpu::Extents inner(rank, 1);
     inner[axis] = repeats;
-    // As that of a concatenation without a memory configuration the result is in DRAM: that of
-    // tiles or rows of 16 bits whatever is asked for.
+    // The result is in DRAM whatever is asked for, as that of a concatenation without a memory
+    // configuration.
     return cpu::repeated(input, cpu::Extents(rank, 1), inner, MemoryConfig{});
 }
 

@@ -48,9 +48,8 @@ Tensor reshape(const Tensor& tensor, const Shape& shape,
         return tensor;
     }
     const bool device = on_device(tensor);
-    const bool keeps =
-        !memory_config || *memory_config == tensor.memory_config() ||
-        (tensor.is_sharded() && !memory_config->shard_spec() && memory_config->is_sharded());
+    const bool keeps = !memory_config || *memory_config == tensor.memory_config() ||
+                       (tensor.is_sharded() && is_bare(memory_config));
     const MemoryConfig target = !device || (keeps && is_view(tensor, shape))
                                     ? (keeps ? tensor.memory_config() : *memory_config)
                                     : moved_memory(tensor, shape, memory_config, false);

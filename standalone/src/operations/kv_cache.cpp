@@ -53,14 +53,13 @@ class RowWriter {
     /// position go through the source registers, and all of their rows with them.
     void update(std::size_t source_row, std::size_t head, std::size_t position,
                 std::size_t positions, const Arithmetic& arithmetic) {
-        write(source_row, head + position, 1);
         if (source_type_ == DataType::FLOAT32 && target_type_ == DataType::BFLOAT16) {
-            const std::byte* from = source_ + source_row * width_ * sizeof(float);
-            load_floats(from, source_type_, width_, values_.data());
-            cut(arithmetic.source());
-            store_floats(values_.data(), width_, target_type_,
-                         target_ + (head + position) * width_ * stored_size(target_type_));
+            cut_row(source_ + source_row * width_ * sizeof(float),
+                    target_ + (head + position) * width_ * stored_size(target_type_),
+                    arithmetic.source());
+            return;
         }
+        write(source_row, head + position, 1);
         if (target_type_ != DataType::FLOAT32) {
             return;
         }
@@ -68,15 +67,16 @@ class RowWriter {
         const std::size_t first = position / tile * tile;
         for (std::size_t row = first; row < std::min(first + tile, positions); ++row) {
             std::byte* place = target_ + (head + row) * width_ * sizeof(float);
-            load_floats(place, target_type_, width_, values_.data());
-            cut(arithmetic.source());
-            store_floats(values_.data(), width_, target_type_, place);
+            cut_row(place, place, arithmetic.source());
         }
     }
 
   private:
-    void cut(MantissaCut keep) {
+    /// Stores a row of floats in the type of the target, cut as `keep` does.
+    void cut_row(const std::byte* from, std::byte* to, MantissaCut keep) {
+        load_floats(from, DataType::FLOAT32, width_, values_.data());
         std::transform(values_.begin(), values_.end(), values_.begin(), keep);
+        store_floats(values_.data(), width_, target_type_, to);
     }
 
     std::size_t width_;

@@ -121,6 +121,11 @@ void check_operands(const Tensor& a, const Tensor& b) {
     TT_FATAL(a.layout() == Layout::TILE && b.layout() == Layout::TILE,
              "Inputs to matmul must be tilized");
     TT_FATAL(tt::tt_metal::is_floating_point(a.dtype()), "Unsupported data format {}", a.dtype());
+    for (const Tensor* operand : {&a, &b}) {
+        TT_FATAL(!operand->is_sharded() || operand->shard_spec(),
+                 "Inputs to matmul need a shard_spec if they are sharded, got: {}",
+                 operand->memory_config().memory_layout());
+    }
 }
 
 /// Refuses the biases that ttnn cannot add, and says how to read the others.
@@ -291,7 +296,9 @@ Tensor compute(const Tensor& a, const Tensor& b, const Product& product, const S
         check_operands(a, b);
         placed = place(a, b, bias, dtype, asked, options);
     }
-    const Tensor result = allocate_like(a, shape, dtype, placed.layout, placed.memory_config);
+    // If the caller gives the output, this is copied to it, and must take nothing of L1 itself.
+    const Tensor result = allocate_like(a, shape, dtype, placed.layout,
+                                        options.output ? MemoryConfig{} : placed.memory_config);
     require_circular_buffers(a.device(), placed.circular_buffers);
     output.data = buffer_of(result).data();
     output.dtype = dtype;

@@ -7,7 +7,6 @@ namespace {
 using namespace ttnn::operations::matmul;
 using tt::tt_metal::ShardOrientation;
 
-constexpr std::size_t kTileSide = 32;
 /// Tiles of 16 bits in half of the registers.
 constexpr std::size_t kRegisterTiles = 8;
 
@@ -38,7 +37,6 @@ class ProgramCheck {
     void check_registers(const Config& config) const;
     template <typename Config>
     void check_result_blocks(const Config& config) const;
-    void check_same_kind() const;
     void check_orientation(ShardOrientation expected) const;
     void check_in_grid(const Tensor& tensor, CoreCoord grid) const;
     void check_device_grid(CoreCoord grid) const;
@@ -109,18 +107,6 @@ void ProgramCheck::check_result_blocks(const Config& config) const {
     }
 }
 
-void ProgramCheck::check_same_kind() const {
-    if (!out_.is_sharded()) {
-        return;
-    }
-    TT_FATAL(a_.buffer_type() == out_.buffer_type(),
-             "Input A and output buffer types must match, got input: {} vs output: {}",
-             a_.buffer_type(), out_.buffer_type());
-    TT_FATAL(a_.memory_layout() == out_.memory_layout(),
-             "Input A and output memory layouts must match, got input: {} vs output: {}",
-             a_.memory_layout(), out_.memory_layout());
-}
-
 void ProgramCheck::check_orientation(ShardOrientation expected) const {
     TT_FATAL(call_.a.shard_spec()->orientation == expected,
              "Input tensor A must have {} shard orientation",
@@ -186,7 +172,7 @@ void ProgramCheck::operator()(const MatmulMultiCoreReuseProgramConfig& config) c
                      "Input tensors A and B must have matching memory layouts, grids and "
                      "orientations");
         }
-        check_same_kind();
+        check_result_kind(call_);
     }
     TT_FATAL(tiles_.batch == 1 || tiles_.batch_b > 1,
              "Batch broadcasting is not supported for the chosen program config");
@@ -222,7 +208,7 @@ void ProgramCheck::check_blocks_of_left(
     if (kind == TensorMemoryLayout::BLOCK_SHARDED) {
         check_orientation(config.transpose_mcast ? ShardOrientation::COL_MAJOR
                                                  : ShardOrientation::ROW_MAJOR);
-        check_same_kind();
+        check_result_kind(call_);
     } else {
         TT_FATAL(!config.transpose_mcast, "Transpose MCAST not supported with {} layout", kind);
         TT_FATAL(tiles_.inner == config.in0_block_w, "K ({}) must equal in0_block_w ({})",
@@ -291,8 +277,7 @@ void ProgramCheck::operator()(const MatmulMultiCoreReuseMultiCastProgramConfig& 
         check_result_blocks(config);
     }
     check_registers(config);
-    const std::size_t down =
-        div_up(config.fuse_batch ? tiles_.rows() : tiles_.height, config.per_core_M);
+    const std::size_t down = div_up(tiles_.divided_rows(config.fuse_batch), config.per_core_M);
     const std::size_t across = div_up(tiles_.width, config.per_core_N);
     const CoreCoord cores =
         config.transpose_mcast ? CoreCoord(grid.y, grid.x) : CoreCoord(grid.x, grid.y);
@@ -308,13 +293,13 @@ void ProgramCheck::operator()(const MatmulMultiCoreReuseMultiCastProgramConfig& 
 
 void ProgramCheck::check_shared_left(
     const MatmulMultiCoreReuseMultiCast1DProgramConfig& config) const {
-    const std::size_t rows = config.fuse_batch ? tiles_.rows() : tiles_.height;
+    const std::size_t rows = tiles_.divided_rows(config.fuse_batch);
     if (call_.a.is_sharded()) {
         TT_FATAL(config.fuse_batch, "Error: Batch fusion must be enabled.");
         TT_FATAL(a_.memory_layout() == TensorMemoryLayout::WIDTH_SHARDED,
                  "Error: input_tensor_a must be width sharded. Provided tensor memory layout: {}",
                  a_.memory_layout());
-        check_same_kind();
+        check_result_kind(call_);
         check_orientation(ShardOrientation::ROW_MAJOR);
         const CoreCoord shard = shard_tiles(call_.a);
         TT_FATAL(rows == config.per_core_M && config.per_core_M == shard.y,
@@ -343,12 +328,12 @@ void ProgramCheck::check_shared_left(
 
 void ProgramCheck::check_shared_right(
     const MatmulMultiCoreReuseMultiCast1DProgramConfig& config) const {
-    const std::size_t rows = config.fuse_batch ? tiles_.rows() : tiles_.height;
+    const std::size_t rows = tiles_.divided_rows(config.fuse_batch);
     if (call_.a.is_sharded()) {
         TT_FATAL(config.fuse_batch, "Error: Batch fusion must be enabled.");
         TT_FATAL(a_.memory_layout() == TensorMemoryLayout::HEIGHT_SHARDED,
                  "Error: input_tensor_a must be height sharded.");
-        check_same_kind();
+        check_result_kind(call_);
         check_orientation(ShardOrientation::ROW_MAJOR);
         const CoreCoord shard = shard_tiles(call_.a);
         TT_FATAL(div_up(rows, config.per_core_M) <= call_.a.shard_spec()->num_cores(),
@@ -393,8 +378,7 @@ void ProgramCheck::operator()(const MatmulMultiCoreReuseMultiCast1DProgramConfig
         check_shared_right(config);
     }
     check_registers(config);
-    const std::size_t down =
-        div_up(config.fuse_batch ? tiles_.rows() : tiles_.height, config.per_core_M);
+    const std::size_t down = div_up(tiles_.divided_rows(config.fuse_batch), config.per_core_M);
     const std::size_t blocks = down * div_up(tiles_.width, config.per_core_N);
     TT_FATAL(blocks <= grid.x * grid.y,
              "Number of blocks exceeds number of cores: {} blocks > {} cores", blocks,
@@ -409,7 +393,7 @@ void ProgramCheck::operator()(
              "Output memory config must be sharded for DRAM sharded program config");
     TT_FATAL(a_.memory_layout() == TensorMemoryLayout::WIDTH_SHARDED,
              "Input A memory layout must be WIDTH_SHARDED, got: {}", a_.memory_layout());
-    check_same_kind();
+    check_result_kind(call_);
     check_orientation(ShardOrientation::ROW_MAJOR);
     TT_FATAL(config.in0_block_w > 0 && config.per_core_M > 0 && config.per_core_N > 0,
              "in0_block_w, per_core_M and per_core_N must be greater than 0");
@@ -442,7 +426,7 @@ void ProgramCheck::operator()(
                  "Memory layout must be HEIGHT_SHARDED for batch-sharded DRAM matmul, got: {}",
                  memory->memory_layout());
     }
-    check_same_kind();
+    check_result_kind(call_);
     check_orientation(ShardOrientation::ROW_MAJOR);
     TT_FATAL(config.in0_block_w > 0 && tiles_.inner % config.in0_block_w == 0,
              "N dimension ({}) must be divisible by in0_block_w ({})", tiles_.inner,
@@ -450,6 +434,20 @@ void ProgramCheck::operator()(
 }
 
 }  // namespace
+
+void check_result_kind(const ProductCall& call) {
+    const MemoryConfig& out = call.memory_config;
+    if (!out.is_sharded()) {
+        return;
+    }
+    const MemoryConfig& a = call.a.memory_config();
+    TT_FATAL(a.buffer_type() == out.buffer_type(),
+             "Input A and output buffer types must match, got input: {} vs output: {}",
+             a.buffer_type(), out.buffer_type());
+    TT_FATAL(a.memory_layout() == out.memory_layout(),
+             "Input A and output memory layouts must match, got input: {} vs output: {}",
+             a.memory_layout(), out.memory_layout());
+}
 
 void check_program(const ProductCall& call, const MatmulProgramConfig& config) {
     std::visit(ProgramCheck(call), config);

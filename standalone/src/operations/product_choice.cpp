@@ -54,8 +54,9 @@ class Choice {
   private:
     bool fits(Block block, std::size_t inner) const;
     BlockWithInner fitting(Block most, std::size_t inner, bool smaller_inner) const;
-    /// The same, wide first: as the generators that know the grid have it.
+    /// The part of a block that the registers hold; `whole_rows` for results in shards.
     Block subblock(Block block, bool whole_rows) const;
+    /// The same, wide ones first, where the caller gives the grid.
     Block wide_subblock(Block block) const;
 
     MatmulProgramConfig along_one_side(bool shares_left) const;
@@ -65,7 +66,6 @@ class Choice {
     MatmulProgramConfig of_blocks(CoreCoord grid) const;
     MatmulProgramConfig of_batched_shards(CoreCoord grid) const;
     MatmulMultiCoreReuseMultiCastProgramConfig in_two_dimensions(CoreCoord grid) const;
-    void check_result_kind() const;
 
     const ProductCall& call_;
     ProductTiles tiles_;
@@ -76,7 +76,7 @@ class Choice {
     std::size_t bias_bytes_;
 };
 
-/// An estimate of its own, which is not what the buffers take in the end.
+/// tt-metal's estimate for this choice, which is not what the buffers take in the end.
 bool Choice::fits(Block block, std::size_t inner) const {
     const std::size_t shard = call_.a.is_sharded() ? shard_tiles(call_.a).x : 0;
     const std::size_t left = block.height * inner * kBuffers * left_bytes_;
@@ -164,7 +164,7 @@ bool is_narrow(std::size_t height, std::size_t width, bool in_dram) {
 
 bool interleaved(const MemoryConfig& memory) { return !memory.is_sharded(); }
 
-/// Which of its forms one of the multicast kinds takes.
+/// Sets what the kinds that divide the result into blocks have in common.
 template <typename Config>
 void set_blocks(Config& config, CoreCoord grid, std::size_t inner, Block per_core, Block block,
                 Block subblock) {
@@ -332,25 +332,11 @@ MatmulProgramConfig Choice::on_grid(CoreCoord asked) const {
     return config;
 }
 
-void Choice::check_result_kind() const {
-    const MemoryConfig& out = call_.memory_config;
-    if (!out.is_sharded()) {
-        return;
-    }
-    const MemoryConfig& a = call_.a.memory_config();
-    TT_FATAL(a.buffer_type() == out.buffer_type(),
-             "Input A and output buffer types must match, got input: {} vs output: {}",
-             a.buffer_type(), out.buffer_type());
-    TT_FATAL(a.memory_layout() == out.memory_layout(),
-             "Input A and output memory layouts must match, got input: {} vs output: {}",
-             a.memory_layout(), out.memory_layout());
-}
-
 MatmulProgramConfig Choice::of_rows_or_columns(CoreCoord grid) const {
     TT_FATAL(
         call_.a.shard_spec()->orientation == tt::tt_metal::ShardOrientation::ROW_MAJOR,
         "Input tensor A must have ROW_MAJOR shard orientation, got: ShardOrientation::COL_MAJOR");
-    check_result_kind();
+    check_result_kind(call_);
     const CoreCoord shard = shard_tiles(call_.a);
     const bool by_width =
         call_.a.memory_config().memory_layout() == TensorMemoryLayout::WIDTH_SHARDED;
@@ -370,7 +356,7 @@ MatmulProgramConfig Choice::of_rows_or_columns(CoreCoord grid) const {
 MatmulProgramConfig Choice::of_blocks(CoreCoord grid) const {
     const bool turned =
         call_.a.shard_spec()->orientation == tt::tt_metal::ShardOrientation::COL_MAJOR;
-    check_result_kind();
+    check_result_kind(call_);
     const CoreCoord shard = shard_tiles(call_.a);
     const CoreCoord turned_grid = turned ? CoreCoord(grid.y, grid.x) : grid;
     TT_FATAL(
@@ -395,7 +381,7 @@ MatmulProgramConfig Choice::of_batched_shards(CoreCoord grid) const {
     TT_FATAL(call_.a.memory_config().memory_layout() != TensorMemoryLayout::WIDTH_SHARDED,
              "Input A memory layout must not be WIDTH_SHARDED, got: {}",
              call_.a.memory_config().memory_layout());
-    check_result_kind();
+    check_result_kind(call_);
     if (call_.b.is_sharded()) {
         TT_FATAL(call_.a.memory_config().memory_layout() == call_.b.memory_config().memory_layout(),
                  "Input A and B memory layouts must match, got A: {} vs B: {}",
@@ -438,6 +424,7 @@ MatmulProgramConfig program_of(const ProductCall& call) {
     }
     const Choice choice(call);
     if (call.grid) {
+        TT_FATAL(call.grid->x > 0 && call.grid->y > 0, "The compute grid of a matmul has no cores");
         return choice.on_grid(*call.grid);
     }
     return call.a.is_sharded() ? choice.of_sharded() : choice.of_interleaved();

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "core/l1.hpp"
 #include "tt-metalium/work_split.hpp"
 
 namespace ttcodegen::cpu {
@@ -15,7 +16,6 @@ using tt::tt_metal::CoreRangeSet;
 using tt::tt_metal::ShardOrientation;
 using tt::tt_metal::ShardSpec;
 
-constexpr std::size_t kTileSide = 32;
 /// What the senders of a multicast of shards keep.
 constexpr std::size_t kShardSignals = 64;
 
@@ -78,9 +78,9 @@ struct ResultShards {
         if (config.gather_in0) {
             return call.memory_config;
         }
-        const std::size_t rows = config.fuse_batch ? tiles.rows() : tiles.height;
         const std::size_t blocks =
-            div_up(rows, config.per_core_M) * div_up(tiles.width, config.per_core_N);
+            div_up(tiles.divided_rows(config.fuse_batch), config.per_core_M) *
+            div_up(tiles.width, config.per_core_N);
         return with_shards(call, config,
                            cores_of(blocks, config.compute_with_storage_grid_size, true),
                            ShardOrientation::ROW_MAJOR);
@@ -154,11 +154,6 @@ ProductTiles::ProductTiles(const ProductCall& call)
     }
     // A vector is a column.
     width = b.rank() == 1 ? 1 : in_tiles(call.transpose_b ? b[-2] : b[-1]);
-}
-
-std::size_t tile_bytes(DataType dtype) {
-    return tt::tt_metal::Tile().get_tile_size(
-        tt::tt_metal::datatype_to_dataformat_converter(dtype));
 }
 
 CoreCoord shard_tiles(const Tensor& tensor) {

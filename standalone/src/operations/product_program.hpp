@@ -31,7 +31,6 @@ struct ProductCall {
     /// The grid that the caller asks for, and the program.
     std::optional<CoreCoord> grid;
     const MatmulProgramConfig* config = nullptr;
-    bool has_activation = false;
 };
 
 /// The sizes of a product in tiles.
@@ -46,10 +45,10 @@ struct ProductTiles {
 
     /// Rows of tiles, those of all batches one after the other.
     std::size_t rows() const { return batch * height; }
+    /// Those that a program divides among the cores: of all batches if it fuses them, else of one.
+    std::size_t divided_rows(bool fuse_batch) const { return fuse_batch ? rows() : height; }
 };
 
-/// Bytes of a 32x32 tile.
-std::size_t tile_bytes(DataType dtype);
 /// The part of a tensor that each core has, in tiles.
 CoreCoord shard_tiles(const Tensor& tensor);
 std::size_t div_up(std::size_t size, std::size_t part);
@@ -57,6 +56,9 @@ std::size_t div_up(std::size_t size, std::size_t part);
 /// The program that the call asks for, else that which tt-metal 0.70.1 chooses
 /// (matmul_program_config.cpp).
 MatmulProgramConfig program_of(const ProductCall& call);
+
+/// Refuses a sharded result that is not divided as the first input is.
+void check_result_kind(const ProductCall& call);
 
 /// Refuses what tt-metal 0.70.1 refuses of a program (matmul_device_operation.cpp).
 void check_program(const ProductCall& call, const MatmulProgramConfig& config);

@@ -5,6 +5,7 @@
 
 #include "compute/arithmetic.hpp"
 #include "compute/rows.hpp"
+#include "core/result_shards.hpp"
 #include "core/tensor_data.hpp"
 #include "ttnn/operations/normalization/layernorm/layernorm.hpp"
 #include "ttnn/operations/normalization/rmsnorm/rmsnorm.hpp"
@@ -111,11 +112,9 @@ void normalize_row(float* values, std::size_t width, float epsilon, bool subtrac
 
 using NormProgram = std::optional<const ttnn::prim::LayerNormProgramConfig>;
 
-constexpr std::size_t kTileSide = 32;
-
 /// A kind of sharding without shards takes those of the input.
 MemoryConfig normalized_memory(const Tensor& input, const std::optional<MemoryConfig>& asked) {
-    if (asked && asked->is_sharded() && !asked->shard_spec() && input.is_sharded()) {
+    if (is_bare(asked) && input.is_sharded()) {
         return asked->with_shard_spec(input.memory_config().shard_spec());
     }
     return output_memory_config(input, asked);
@@ -131,16 +130,16 @@ void check_norm_program(const Tensor& input,
     TT_FATAL(config.block_h > 0 && config.block_w > 0 && config.subblock_w > 0,
              "block_h, block_w and subblock_w must be greater than 0");
     TT_FATAL(config.block_w % config.subblock_w == 0, "block_w must be divisible by subblock_w.");
-    TT_FATAL(input.is_sharded(), "A program of sharded rows needs a sharded input");
+    TT_FATAL(input.shard_spec(), "A program of sharded rows needs a sharded input");
     const auto& shards = *input.shard_spec();
     const auto grid = shards.grid.bounding_box().grid_size();
     const auto asked = config.compute_with_storage_grid_size;
     TT_FATAL(grid.x <= asked.x && grid.y <= asked.y,
              "Bounding box dimensions must be smaller than compute grid size, got {}x{} vs {}x{}",
              grid.x, grid.y, asked.x, asked.y);
-    const Shape& padded = input.padded_shape();
-    const std::size_t height = padded.volume() / padded[-1] / kTileSide;
-    const std::size_t width = padded[-1] / kTileSide;
+    const auto physical = input.tensor_spec().physical_shape();
+    const std::size_t height = physical.height() / kTileSide;
+    const std::size_t width = physical.width() / kTileSide;
     const auto check = [&](std::size_t rows, std::size_t columns) {
         const std::size_t high = height / rows;
         const std::size_t wide = (width + columns - 1) / columns;

@@ -192,15 +192,14 @@ void check_softmax_program(const Tensor& input, const SoftmaxProgramConfig& prog
     TT_FATAL(input.memory_config().shard_spec().has_value(),
              "output_mem_config must have a shard_spec when using "
              "SoftmaxShardedMultiCoreProgramConfig");
-    constexpr std::size_t tile_side = 32;
     const auto& shape = input.memory_config().shard_spec()->shape;
     TT_FATAL(config->subblock_w > 0, "subblock_w must be greater than 0");
-    TT_FATAL(config->block_h == shape[0] / tile_side,
+    TT_FATAL(config->block_h == shape[0] / kTileSide,
              "block_h ({}) must match the shard height in tiles ({})", config->block_h,
-             shape[0] / tile_side);
-    TT_FATAL(config->block_w == shape[1] / tile_side,
+             shape[0] / kTileSide);
+    TT_FATAL(config->block_w == shape[1] / kTileSide,
              "block_w ({}) must match the shard width in tiles ({})", config->block_w,
-             shape[1] / tile_side);
+             shape[1] / kTileSide);
 }
 
 }  // namespace

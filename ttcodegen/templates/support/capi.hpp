@@ -22,7 +22,7 @@ int open_beside(const Module& module, std::uint32_t api_version, const char* dat
 void close(ttcodegen_model* model) noexcept;
 const char* last_error() noexcept;
 
-/// The tensors at the door of a function, by what they are to the caller.
+/// The tensors that a function takes or gives, by what they are to the caller.
 enum class Group { inputs, weights, outputs };
 
 std::size_t function_count(const Module& module) noexcept;

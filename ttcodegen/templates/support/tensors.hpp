@@ -38,7 +38,7 @@ enum class Kind : std::int32_t { input = 0, parameter = 1, constant = 2, output 
 
 enum class Memory { host, dram, l1 };
 
-/// A tensor at the door of a function.
+/// A tensor that a function takes or gives.
 struct TensorDescription {
     /// The name in the source model.
     const char* name;

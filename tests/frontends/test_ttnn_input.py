@@ -222,6 +222,8 @@ func.func @f(%x: tensor<1x1x64x32xbf16>, %w: tensor<32x32x3x3xbf16>) -> tensor<1
     assert ".core_grid = ttnn::CoreRangeSet(ttnn::CoreRange({0, 0}, {7, 3}))" in tuning
     none = module.replace("<[#ttnn.core_range<(0,0), (7,3)>]>", "<>")
     assert "core_grid" not in compiled(none).files["src/tuning.hpp"]
+    with pytest.raises(CompileError, match="expected a set of cores"):
+        compiled(module.replace("(0,0), (7,3)", "(0,0)"))
 
 
 def test_functions_that_are_half_lowered_are_refused() -> None:

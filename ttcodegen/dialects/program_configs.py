@@ -324,6 +324,8 @@ class Conv2dConfig(ProgramConfig):
 # The text
 
 _COORDINATES = re.compile(r"\D*(\d+)\s*[,x]\s*(\d+)\D*")
+_OTHER_CORES = re.compile(r"\w+(?<!\bttnn)(?<!\bcore_range_set)\b")
+"""What is left of a set of cores when its ranges are taken out, if it is no set."""
 _OP_TYPE = re.compile(r"op_type\s*=\s*(?:#ttnn\.unary_op_type<\s*)?(\w+)")
 _PARAMS = re.compile(r"params\s*=\s*\[([^\]]*)\]")
 
@@ -337,7 +339,12 @@ def _value(parser: AttrParser, hint: object) -> object:
             parser.raise_error("expected a grid of cores, as #ttnn.core_coord<8, 8>")
         return CoreGrid(int(found[1]), int(found[2]))
     if "CoreSet" in text:
-        ranges = CORE_RANGE.findall(_nested(parser))
+        nested = _nested(parser)
+        if _OTHER_CORES.search(CORE_RANGE.sub("", nested)) is not None:
+            parser.raise_error(
+                "expected a set of cores, as #ttnn.core_range_set<[#ttnn.core_range<(0,0), (7,3)>]>"
+            )
+        ranges = CORE_RANGE.findall(nested)
         return CoreSet(tuple(CoreRange(*map(int, found)) for found in ranges)) if ranges else None
     if "FusedActivation" in text:
         if (quoted := parser.parse_optional_str_literal()) is not None:

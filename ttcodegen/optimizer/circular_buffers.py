@@ -17,22 +17,25 @@ from ttcodegen.dialects.tile import TILE_FORMATS, TILE_SIDE
 from ttcodegen.layout.tiled_shape import tiles_along
 from ttcodegen.optimizer.calls import LibraryCall
 from ttcodegen.optimizer.footprint import BF16_TILE, F32_TILE, ROW_ALIGNMENT, tile_bytes
+from ttcodegen.optimizer.reordering_buffers import reordering_buffers
+from ttcodegen.systems.description import ChipDescription
+from ttcodegen.systems.performance import performance
 
 BF4_TILE = 576
 STREAM_TAIL = 128
 """Bytes at the end of the buffer that pages are streamed through into shards."""
 ROW_LIMIT = 524_288
 """Bytes that tilizing and untilizing take at most for each of their buffers."""
-L1_CORE = 1_499_136
-"""Bytes of the L1 of a core of Wormhole, of which the factories leave a part free."""
 
 
-def circular_buffers(call: LibraryCall) -> int | None:
+def circular_buffers(call: LibraryCall, chip: ChipDescription) -> int | None:
     """Bytes of the largest program of a call; None of those whose factories are not modelled."""
-    rule = _RULES.get(call.name)
-    if rule is None or not call.operands or not (call.results or call.name in _IN_PLACE):
+    if not call.operands or not (call.results or call.name in _IN_PLACE):
         return None
-    return rule(call)
+    if (rule := _RULES.get(call.name)) is not None:
+        return rule(call)
+    of_chip = _RULES_OF_CHIPS.get(call.name)
+    return None if of_chip is None else of_chip(call, chip)
 
 
 def _element_bytes(placement: TensorPlacement) -> int:
@@ -142,29 +145,6 @@ def _typecast(call: LibraryCall) -> int:
     return 2 * sum(sizes)
 
 
-def _turned(call: LibraryCall) -> int | None:
-    """Transposing the last two dimensions, in tiles: none where shards by height are turned."""
-    source, target = call.operands[0], call.result
-    if source.layout is not Layout.TILE:
-        return None if call.name == "transpose" else _permuted_rows(call)
-    order = list(call.attributes.get("permutation", ()))
-    rank = len(source.shape)
-    if order and order[-2:] != [rank - 1, rank - 2]:
-        return 2 * tile_bytes(source)
-    if source.memory_layout == "height_sharded" and _in_l1_shards(source) and _in_l1_shards(target):
-        return 0
-    return 2 * tile_bytes(source) + 2 * tile_bytes(target)
-
-
-def _permuted_rows(call: LibraryCall) -> int | None:
-    """Rows are copied whole, unless the last dimension moves."""
-    source = call.operands[0]
-    order = list(call.attributes.get("permutation", ()))
-    if not order or order[-1] != len(source.shape) - 1:
-        return None
-    return 2 * _row(source.with_(shards=None))
-
-
 def _reshaped(call: LibraryCall) -> int | None:
     """Tiles by way of a table of their parts, rows through buffers of both lengths."""
     source, target = call.operands[0], call.result
@@ -232,7 +212,7 @@ def _reduced(call: LibraryCall) -> int | None:
     return max(size, sorted_rows(source, in_tiles))
 
 
-def elementwise(call: LibraryCall) -> int | None:
+def elementwise(call: LibraryCall) -> int:
     """Two tiles of each tensor, and one of a number; none where all lie in the same shards."""
     result, operands = call.result, call.operands
     scalar = len(operands) == 1 and call.name in _BINARY
@@ -245,9 +225,11 @@ def elementwise(call: LibraryCall) -> int | None:
     if alike and (result.layout is Layout.TILE or _shard_bytes(result) % one == 0):
         return one if scalar else 0
     size = sum(2 * tile_bytes(p) for p in (*operands, result)) + (one if scalar else 0)
-    tall = max(((1, 1, *p.shape)[-2] for p in operands), default=1)
-    if any((1, 1, *p.shape)[-2] == 1 < tall for p in operands):
-        size += 2 * tile_bytes(operands[-1])
+    for axis in (-2, -1):
+        most = max(((1, 1, *p.shape)[axis] for p in operands), default=1)
+        if any((1, 1, *p.shape)[axis] == 1 < most for p in operands):
+            # What is repeated within tiles is spread out first.
+            return size + 2 * tile_bytes(operands[-1])
     return size
 
 
@@ -255,7 +237,7 @@ def _largest_divisor(size: int, most: int) -> int:
     return next(part for part in range(most, 0, -1) if size % part == 0)
 
 
-def softmax(call: LibraryCall) -> int | None:
+def softmax(call: LibraryCall, chip: ChipDescription) -> int | None:
     """softmax_program_factory_attention_optimized.cpp: rows that do not fit are taken in parts."""
     source = call.operands[0]
     rank = len(source.shape)
@@ -270,7 +252,7 @@ def softmax(call: LibraryCall) -> int | None:
     block = _largest_divisor(across, 4 if wide else 8)
     rows = across
     size = rows * (tile_bytes(source) + 2 * between) + 2 * block * tile_bytes(call.result)
-    if size + 5 * between > 0.9 * L1_CORE:
+    if size + 5 * between > 0.9 * chip.l1_size:
         rows = 80 // block * block
         size = rows * (tile_bytes(source) + 2 * between) + 2 * block * tile_bytes(call.result)
         size += 3 * between
@@ -287,7 +269,7 @@ def _softmax_of_columns(call: LibraryCall, between: int) -> int:
     return 2 * (tile_bytes(source) + tile_bytes(result)) + 9 * between
 
 
-def norm(call: LibraryCall) -> int | None:
+def norm(call: LibraryCall, chip: ChipDescription) -> int | None:
     """layernorm_op_multi_core.cpp: sums have 32 bits by default; vectors in tiles."""
     source = call.operands[0]
     if source.layout is not Layout.TILE:
@@ -309,7 +291,7 @@ def norm(call: LibraryCall) -> int | None:
         return total + row * between * (1 if is_rms else 2)
 
     whole = size(across) + 4 * between
-    if whole < 0.95 * L1_CORE:
+    if whole < 0.95 * chip.l1_size:
         return size(across)
     most = 56 if vectors or source.data_type.mlir == "f32" else 112
     return size(most * BF16_TILE // between) + F32_TILE
@@ -340,11 +322,11 @@ def _sharded_norm(call: LibraryCall, between: int) -> int:
     )  # fmt: skip
 
 
-def attention(call: LibraryCall) -> int:
+def attention(call: LibraryCall, chip: ChipDescription) -> int:
     """sdpa_program_factory.cpp: chunks of queries and keys, of 32 rows by default."""
     config = call.program_config
     q = k = 1
-    cores = 64
+    cores = chip.cores
     if isinstance(config, SDPA):
         q, k = (max(size // TILE_SIDE, 1) for size in (config.q_chunk_size, config.k_chunk_size))
         cores = config.compute_with_storage_grid_size.cores
@@ -363,6 +345,21 @@ def attention(call: LibraryCall) -> int:
     return size + (0 if is_whole else 2 * scores * BF4_TILE)
 
 
+def _reordered(call: LibraryCall, chip: ChipDescription) -> int:
+    return reordering_buffers(call, chip.cores, performance(chip.arch).l1_bank)
+
+
+def _relaid(call: LibraryCall) -> int:
+    """A call that changes layout, place and data type, as far as they differ."""
+    source, target = call.operands[0], call.result
+    return _moved(call) if source.layout is target.layout else sorted_rows(source, target)
+
+
+def _five_pages(call: LibraryCall) -> int:
+    """An estimate for reductions that were not measured."""
+    return 5 * _page(call.operands[0])
+
+
 def _none(call: LibraryCall) -> int:
     return 0
 
@@ -375,17 +372,22 @@ _Rule = Callable[[LibraryCall], int | None]
 _RULES: dict[str, _Rule] = {
     **dict.fromkeys(("to_memory_config", "to_device"), _moved),
     "to_layout": _changed_layout,
+    "composite_to_layout": _relaid,
     "typecast": _typecast,
-    **dict.fromkeys(("permute", "transpose"), _turned),
     "slice_static": _sliced,
     "concat": _joined,
     "pad": _padded,
     "reshape": _reshaped,
     **dict.fromkeys(("relu", "where"), elementwise),
     **dict.fromkeys(("sum", "mean", "max", "min"), _reduced),
-    "softmax": softmax,
-    **dict.fromkeys(("layer_norm", "rms_norm"), norm),
-    "scaled_dot_product_attention": attention,
+    **dict.fromkeys(("prod", "argmax"), _five_pages),
     "nlp_create_qkv_heads_decode": _none,
     **dict.fromkeys(_BINARY, elementwise),
+}
+_RuleOfChip = Callable[[LibraryCall, ChipDescription], int | None]
+_RULES_OF_CHIPS: dict[str, _RuleOfChip] = {
+    **dict.fromkeys(("permute", "transpose"), _reordered),
+    "softmax": softmax,
+    **dict.fromkeys(("layer_norm", "rms_norm", "group_norm"), norm),
+    "scaled_dot_product_attention": attention,
 }

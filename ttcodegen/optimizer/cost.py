@@ -18,7 +18,7 @@ from ttcodegen.layout.tiled_shape import tiles_along
 from ttcodegen.optimizer import footprint, products
 from ttcodegen.optimizer.automatic_products import automatic_config
 from ttcodegen.optimizer.calls import LibraryCall
-from ttcodegen.optimizer.circular_buffers import circular_buffers
+from ttcodegen.optimizer.circular_buffers import circular_buffers, elementwise
 from ttcodegen.optimizer.footprint import tile_bytes, tiles
 from ttcodegen.systems.description import ChipDescription
 from ttcodegen.systems.performance import Performance, performance
@@ -87,7 +87,7 @@ class CostModel:
             return CallCost(tensors=self._tensors(call))
         rule = _RULES.get(call.name, _elementwise)
         work = rule(self, call)
-        known = circular_buffers(call)
+        known = circular_buffers(call, self.chip)
         if known is not None:
             work.circular_buffers = known
         return self._finish(call, work)
@@ -214,11 +214,7 @@ def _elementwise(model: CostModel, call: LibraryCall) -> _Work:
     units = max((tiles(placement) for placement in placements), default=1)
     cores = _spread(model, call, units)
     each = -(-units // cores)
-    broadcasts = len({placement.shape for placement in call.operands}) > 1
-    buffers = footprint.elementwise_buffers(list(call.operands), call.result, broadcasts)
-    if call.name == "typecast":
-        buffers = 2 * sum(tile_bytes(placement) for placement in placements)
-    work = _Work(cores, buffers)
+    work = _Work(cores, elementwise(call))
     _traffic(work, call)
     work.engine_cycles = each * model.pass_cycles(placements)
     wide = any(placement.data_type.mlir == "f32" for placement in call.operands)
@@ -256,19 +252,10 @@ def _changed_layout(model: CostModel, call: LibraryCall) -> _Work:
         work.engine_cycles = -(-units // work.cores) * model.pass_cycles(
             [*call.operands, *call.results]
         )
-        strip = tiles_in_row(call) * page_bytes(call.result)
-        work.circular_buffers = 2 * min(2 * strip, 524_288)
         # Rows of tensors that are a single tile wide are small pieces.
         narrow = max(1, 512 // max(1, rows * 2))
         work.movement_cycles *= narrow
     return work
-
-
-def tiles_in_row(call: LibraryCall) -> int:
-    """Tiles side by side in the widest tensor of a call."""
-    return max(
-        p.with_(layout=Layout.TILE).collapsed_shape()[1] for p in (*call.operands, *call.results)
-    )
 
 
 def _reshaped(model: CostModel, call: LibraryCall) -> _Work:
@@ -332,12 +319,7 @@ def _normalised(model: CostModel, call: LibraryCall) -> _Work:
     if source.shards is None:
         each = -(-height // cores) * width
     softmax = call.name == "softmax"
-    buffers = (
-        footprint.softmax_buffers(source)
-        if softmax
-        else footprint.norm_buffers(source, list(call.operands[1:]))
-    )
-    work = _Work(cores, buffers)
+    work = _Work(cores)
     _traffic(work, call)
     passes = 4 if softmax else 5
     work.engine_cycles = each * passes * model.pass_cycles([source])
@@ -349,7 +331,7 @@ def _reduced(model: CostModel, call: LibraryCall) -> _Work:
     source = call.operands[0]
     units = tiles(source)
     cores = _spread(model, call, max(1, tiles(call.result)))
-    work = _Work(cores, 5 * page_bytes(source))
+    work = _Work(cores)
     _traffic(work, call)
     work.engine_cycles = -(-units // cores) * model.pass_cycles([source])
     return work

@@ -101,33 +101,3 @@ def product_buffers(
     if bias is not None:
         size += blocks.width * tile_bytes(bias)
     return size
-
-
-def elementwise_buffers(
-    operands: list[TensorPlacement], result: TensorPlacement, broadcasts: bool = False
-) -> int:
-    """Bytes of the circular buffers of an elementwise call: two tiles of each tensor, and two more
-    of what broadcasts; none if all are sharded alike."""
-    everything = [*operands, result]
-    alike = {(p.memory_layout, p.shards) for p in everything}
-    if result.shards is not None and len(alike) == 1 and not broadcasts:
-        return 0
-    size = sum(2 * tile_bytes(placement) for placement in everything)
-    return size + (2 * tile_bytes(operands[-1]) if broadcasts else 0)
-
-
-def norm_buffers(source: TensorPlacement, vectors: list[TensorPlacement]) -> int:
-    """Bytes of the circular buffers of a normalisation of rows: they grow with the width up to
-    where the release takes a row in parts."""
-    width = source.collapsed_shape()[1]
-    most = 651_264
-    if width > 64:
-        return most
-    row = width * tile_bytes(source)
-    return min(5 * row + 73_728, most) + len(vectors) * width * 2048
-
-
-def softmax_buffers(source: TensorPlacement) -> int:
-    """Bytes of the circular buffers of a softmax along rows."""
-    width = source.collapsed_shape()[1]
-    return 540_672 if width >= 256 else 3 * width * tile_bytes(source) + 43_008

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 
     from ttcodegen.conversions.cpp_interface import ConstantFile
     from ttcodegen.conversions.interface import Entry, InterfaceTensor
+    from ttcodegen.cost.estimates import FunctionEstimate
     from ttcodegen.emission.description import (
         DataFile,
         FunctionDescription,
@@ -285,6 +286,7 @@ def _describe(
     from ttcodegen.emission.description import ModuleDescription
     from ttcodegen.emission.device_manifest import DeviceManifest
 
+    estimates: dict[str, FunctionEstimate] = {}
     if options.target == "ttmetal":
         from ttcodegen.conversions.device_interface import device_entries
         from ttcodegen.emission.convert_ttkernel_to_emitc import kernel_paths
@@ -297,9 +299,16 @@ def _describe(
         functions = required(entries(module))
         tuned = product_weights(functions).arguments
         device = DeviceManifest()
+        estimates = _estimates(functions, options)
     return ModuleDescription(
         name,
-        tuple(_describe_function(entry, tuned, *source_dtypes[entry.name]) for entry in functions),
+        tuple(
+            replace(
+                _describe_function(entry, tuned, *source_dtypes[entry.name]),
+                estimate=estimates.get(entry.name),
+            )
+            for entry in functions
+        ),
         options.target,
         options.arch,
         options.release,
@@ -310,6 +319,14 @@ def _describe(
         device.cpu_functions,
         options.kind,
     )
+
+
+def _estimates(entries: Sequence[Entry], options: CompileOptions) -> dict[str, FunctionEstimate]:
+    """What each function takes on the chip, by the model of cost."""
+    from ttcodegen.cost.estimates import function_estimate
+
+    assert options.system is not None
+    return {e.name: function_estimate(e.function, options.system.chip) for e in entries}
 
 
 def _data_file(constant: ConstantFile) -> DataFile:

@@ -8,8 +8,11 @@ from pathlib import Path
 
 import pytest
 
+from tests.optimizer.modules import CHAIN
 from ttcodegen import __version__
-from ttcodegen.project.manifest import MANIFEST, manifest_hashes, read_manifest
+from ttcodegen.compilation import CompileOptions, compile_module
+from ttcodegen.diagnostics import Source
+from ttcodegen.project.manifest import MANIFEST, manifest_hashes, manifest_text, read_manifest
 
 
 def test_it_describes_the_module(project: Path) -> None:
@@ -55,3 +58,18 @@ def test_paths_that_lead_out_of_the_folder_are_ignored(path: str) -> None:
     rows = [{"path": path, "sha256": "0"}, {"path": "src/a.cpp", "sha256": "1"}, 7, {"path": 1}]
     assert manifest_hashes({"files": rows}) == {"src/a.cpp": "1"}
     assert manifest_hashes({"files": 3}) == {}
+
+
+@pytest.mark.parametrize("level", [0, 2])
+@pytest.mark.parametrize("arch", ["wormhole_b0", "blackhole"])
+def test_estimates_of_calls_add_up(level: int, arch: str) -> None:
+    options = CompileOptions("m", arch=arch, optimize=level)
+    description = compile_module(Source("m.mlir", CHAIN), options).description
+    (function,) = json.loads(manifest_text(description, {}))["functions"]
+    estimate = function["estimate"]
+    calls = estimate["ops"]
+    assert [c["op"] for c in calls].count("ttnn.matmul") == 2
+    assert all(0 <= c["least_us"] <= c["time_us"] for c in calls)
+    assert estimate["time_us"] == pytest.approx(sum(c["time_us"] for c in calls), abs=0.01)
+    assert sum(estimate["bound_us"].values()) == pytest.approx(estimate["time_us"], abs=0.01)
+    assert estimate["l1_bytes"] == max(c["l1_bytes"] for c in calls)

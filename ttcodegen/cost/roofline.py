@@ -9,15 +9,13 @@ import numpy as np
 
 from ttcodegen.cost.work import Cost
 from ttcodegen.systems.description import ChipDescription
+from ttcodegen.systems.performance import performance
 
 # Multiplications and additions of the matrix engine of a Tensix core in a cycle, 2 x 8 x 16 x 16,
 # in the lowest fidelity (tt-metal, tech_reports/GEMM_FLOPS); HiFi4, in which all bits of bfloat16
 # take part, needs four cycles for them.
 _FLOPS_PER_CYCLE = 4096
 _HIFI4_CYCLES = 4
-_CLOCKS = {"wormhole_b0": 1.0e9, "blackhole": 1.35e9}
-_DRAM_BANDWIDTHS = {"wormhole_b0": 288e9, "blackhole": 512e9}
-"""Hz, and bytes per second, of an n150 and a p150 (data sheets of the cards)."""
 
 
 @dataclass(frozen=True)
@@ -41,10 +39,14 @@ class Roofline:
         return "compute" if computes else "memory"
 
 
-def card_roofline(chip: ChipDescription) -> Roofline:
-    """That of a card: all of its cores in HiFi4, all of its DRAM channels."""
-    flops = chip.cores * _FLOPS_PER_CYCLE / _HIFI4_CYCLES * _CLOCKS[chip.arch]
-    return Roofline(flops, _DRAM_BANDWIDTHS[chip.arch])
+def card_roofline(chip: ChipDescription, passes: int = _HIFI4_CYCLES) -> Roofline:
+    """That of a card: all of its cores, all of its DRAM channels.
+
+    `passes`: how often the matrix engine multiplies in the fidelity; HiFi4 by default.
+    """
+    speed = performance(chip.arch)
+    flops = chip.cores * _FLOPS_PER_CYCLE / passes * speed.clock
+    return Roofline(flops, speed.dram_bandwidth)
 
 
 def host_roofline() -> Roofline:

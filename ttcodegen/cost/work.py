@@ -34,25 +34,25 @@ def cost_of(program: file.Program, operation: file.Operation) -> Cost:
         return Cost(0, 0)
     operands = [program.tensors[tensor].type.placement for tensor in operation.operands]
     results = [program.tensors[tensor].type.placement for tensor in operation.results]
-    moved = sum(stored_bytes(placement) for placement in (*operands, *results))
-    return Cost(moved, _flops(name, operation, operands, results))
+    return call_work(name, operands, results, _attributes(operation))
 
 
-def _flops(
+def call_work(
     name: str,
-    operation: file.Operation,
     operands: Sequence[TensorPlacement],
     results: Sequence[TensorPlacement],
-) -> int:
+    attributes: Mapping[str, Any],
+) -> Cost:
+    """The work of a call of the library; `attributes`: at least those that are numbers, booleans
+    and lists of integers."""
+    moved = sum(stored_bytes(placement) for placement in (*operands, *results))
     if not operands or not results:
-        return 0
+        return Cost(moved, 0)
     catalogue.load()
     definition = TTNN.get(name)
     rule = one_per_element if definition is None else definition.flops
-    shapes = OpShapes(
-        _attributes(operation), [o.shape for o in operands], [r.shape for r in results]
-    )
-    return rule(shapes)
+    shapes = OpShapes(attributes, [o.shape for o in operands], [r.shape for r in results])
+    return Cost(moved, rule(shapes))
 
 
 def _attributes(operation: file.Operation) -> Mapping[str, Any]:

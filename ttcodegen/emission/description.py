@@ -16,6 +16,7 @@ from ttcodegen.ops.definition import Layout
 if TYPE_CHECKING:
     import numpy as np
 
+    from ttcodegen.cost.estimates import FunctionEstimate
     from ttcodegen.emission.structure import Structure
     from ttcodegen.numerics.tolerances import Tolerance
 
@@ -149,6 +150,8 @@ class FunctionDescription:
     outputs: tuple[TensorDescription, ...]
     has_constants: bool
     """Whether there is a function `prepare_<cpp_name>` whose result the function takes."""
+    estimate: FunctionEstimate | None = None
+    """What its calls take on the chip, by the model of cost."""
 
     @property
     def inputs(self) -> tuple[TensorDescription, ...]:

@@ -83,6 +83,7 @@ def _function(module: ModuleDescription, function: FunctionDescription) -> dict[
         "inputs": [_tensor(module, function, tensor) for tensor in function.arguments],
         "outputs": [_tensor(module, function, tensor) for tensor in function.outputs],
         **_structure(module, function),
+        **({"estimate": function.estimate.to_json()} if function.estimate else {}),
     }
 
 

@@ -89,7 +89,7 @@ def test_the_options_of_opt_are_documented() -> None:
 @pytest.mark.parametrize(
     "name",
     [
-        *("opt.md", "translate.md", "rt.md", "stitching.md"),
+        *("opt.md", "translate.md", "rt.md", "stitching.md", "tt-lang.md"),
         *("optimizer.md", "overrides.md"),
     ],
 )

@@ -214,10 +214,11 @@ def _run_command(tokens: Sequence[str], stdin: bytes) -> _Done:
 
 
 def _programs() -> dict[str, Callable[[list[str]], int | None]]:
-    from ttcodegen.cli import opt, rt, translate, ttcodegen
+    from ttcodegen.cli import lang, opt, rt, translate, ttcodegen
 
     return {
         "ttcodegen": ttcodegen.main,
+        "ttcodegen-lang": lang.main,
         "ttcodegen-opt": opt.main,
         "ttcodegen-translate": translate.main,
         "ttcodegen-rt": rt.main,

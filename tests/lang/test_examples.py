@@ -1,0 +1,77 @@
+"""The examples of the specification in the simulator, compared with numpy."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from tests.lang.running import run_file
+from ttcodegen.lang.places import ProgramError
+
+
+def check(name: str, *arguments: object, tolerance: float) -> None:
+    results = run_file(name, *arguments)["results"]
+    assert isinstance(results, dict)
+    for found, expected in results.values():
+        scale = np.abs(expected).max() or 1
+        np.testing.assert_allclose(found, expected, atol=tolerance * scale)
+
+
+@pytest.mark.parametrize("grid", [(1, 1), (3, 5)])
+@pytest.mark.parametrize("sizes", [(64, 32, 2), (64, 96, 1), (256, 64, 4)])
+def test_elementwise_with_broadcast_and_reduce(
+    sizes: tuple[int, ...], grid: tuple[int, ...]
+) -> None:
+    check("elementwise", *sizes, *grid, tolerance=1e-5)
+
+
+def test_elementwise_with_more_blocks_than_y_has_room_for_is_a_deadlock() -> None:
+    with pytest.raises(ProgramError) as raised:
+        run_file("elementwise", 96, 32, 1, 1, 1)
+    (diagnostic,) = raised.value.diagnostics
+    assert diagnostic.message == "deadlock: no kernel can go on"
+    notes = [note.message for note in diagnostic.notes]
+    assert notes == [
+        "the compute kernel 'elwise_compute' on node (0, 0) waits for a free block of 'y_dfb'",
+        "the data movement kernel 'elwise_write' on node (0, 0) waits for a filled block of "
+        "'z_dfb'",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("blocks", "block"),
+    [("1,1,1,1", "1,1,1,1"), ("2,1,2,3", "1,2,1,2"), ("1,2,1,2", "2,1,3,1")],
+)
+def test_batched_matmul_with_bias(blocks: str, block: str) -> None:
+    check("matmul", blocks, block, tolerance=2**-8)
+
+
+@pytest.mark.parametrize("grid", [(1, 2), (8, 8), (3, 5)])
+@pytest.mark.parametrize("kind", ["scatter", "scatter-gather", "forward"])
+def test_nets_of_pipes(kind: str, grid: tuple[int, int]) -> None:
+    check("pipes", kind, *grid, tolerance=0)
+
+
+@pytest.mark.parametrize("grid", [(2, 1), (8, 8), (3, 5)])
+def test_gather(grid: tuple[int, int]) -> None:
+    check("pipes", "gather", *grid, tolerance=0)
+
+
+@pytest.mark.parametrize("sizes", [(1, 2, 3, 4, 2, 2), (2, 3, 2, 33, 3, 1)])
+def test_upsample_with_group_transfers(sizes: tuple[int, ...]) -> None:
+    check("upsample", *sizes, tolerance=0)
+
+
+@pytest.mark.parametrize("sizes", [(4, 5, 2, 1, 1), (2, 16, 1, 8, 8), (6, 31, 3, 3, 5)])
+def test_tensor_slices(sizes: tuple[int, ...]) -> None:
+    check("columns", *sizes, tolerance=0)
+
+
+@pytest.mark.parametrize("grid", [(1, 1), (8, 8), (3, 5)])
+def test_barriers_of_semaphores(grid: tuple[int, int]) -> None:
+    check("barriers", *grid, tolerance=0)
+
+
+@pytest.mark.parametrize("sizes", [(1, 1, 1, 1), (3, 2, 3, 2)])
+def test_attention(sizes: tuple[int, ...]) -> None:
+    check("attention", *sizes, tolerance=1e-5)

@@ -1,0 +1,184 @@
+"""Functions of whole blocks: broadcasting, reduction, transposition, masks and shapes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+import numpy as np
+
+from ttcodegen.dialects.tile import TILE_SIDE
+from ttcodegen.lang.context import KernelKind, running_kernel
+from ttcodegen.lang.expressions import Array, BlockExpr, element_shape, elementwise, operand
+from ttcodegen.lang.places import error
+from ttcodegen.lang.shapes import Shape, checked_dims, checked_shape, shape_text
+
+
+def _target_shape(what: str, target: BlockExpr | None, shape: object) -> Shape:
+    """The shape of a result, which programs for older releases give as the block it is for."""
+    if target is not None and not isinstance(target, BlockExpr):  # pyright: ignore
+        raise error(f"the target of {what} is a block, not a {type(target).__name__}")
+    if (target is None) == (shape is None):
+        raise error(f"{what} needs the shape of its result")
+    return target.shape if target is not None else checked_shape(what, shape)
+
+
+def _same_rank(what: str, expr: BlockExpr, shape: Shape) -> None:
+    if not expr.is_tiled:
+        raise error(f"{what} is not supported for row-major blocks")
+    if len(shape) != len(expr.shape):
+        raise error(
+            f"{what} of a block of the shape {shape_text(expr.shape)} to {shape_text(shape)}: both "
+            "need the same number of dimensions"
+        )
+
+
+def broadcast(
+    expr: BlockExpr,
+    target: BlockExpr | None = None,
+    dims: Sequence[int] = (),
+    shape: int | Shape | None = None,
+) -> BlockExpr:
+    """Repeats a block along dimensions, which have the size 1 in it.
+
+    In the last two dimensions it is the first row, column or element of each tile that is repeated.
+    """
+    what = "ttl.block.broadcast"
+    given = operand(what, expr)
+    sizes = _target_shape(what, target, shape)
+    _same_rank(what, given, sizes)
+    axes = checked_dims(what, dims, len(sizes))
+    for axis, (size, wanted) in enumerate(zip(given.shape, sizes, strict=True)):
+        if axis in axes and size != 1:
+            raise error(
+                f"{what} along dimension {axis}, in which the block has the size {size}, not 1"
+            )
+        if axis not in axes and size != wanted:
+            raise error(
+                f"{what} from {shape_text(given.shape)} to {shape_text(sizes)} changes dimension "
+                f"{axis}, which is not among its dims"
+            )
+    array = given.value()
+    first = tuple(slice(1) if axis in axes else slice(None) for axis in range(len(sizes)))
+    return BlockExpr(np.broadcast_to(array[first], element_shape(sizes, True)).copy(), sizes, True)
+
+
+def _reduce(
+    name: str, function: Callable[..., Array], expr: BlockExpr, dims: Sequence[int], shape: object
+) -> BlockExpr:
+    what = f"ttl.math.{name}"
+    given = operand(what, expr)
+    sizes = checked_shape(what, shape)
+    _same_rank(what, given, sizes)
+    axes = checked_dims(what, dims, len(sizes))
+    for axis, (size, wanted) in enumerate(zip(given.shape, sizes, strict=True)):
+        if wanted != (1 if axis in axes else size):
+            raise error(
+                f"{what} of {shape_text(given.shape)} over dimensions {list(axes)} does not give "
+                f"{shape_text(sizes)}"
+            )
+    with np.errstate(all="ignore"):
+        reduced = function(given.value(), axis=axes, keepdims=True)
+    # What is left stands in the first row, column or element of the tiles.
+    array = np.zeros(element_shape(sizes, True), reduced.dtype)
+    array[tuple(slice(size) for size in reduced.shape)] = reduced
+    return BlockExpr(array, sizes, True)
+
+
+def reduce_sum(expr: BlockExpr, dims: Sequence[int], shape: int | Shape) -> BlockExpr:
+    """The sum over dimensions, which have the size 1 in `shape`."""
+    return _reduce("reduce_sum", np.sum, expr, dims, shape)
+
+
+def reduce_max(expr: BlockExpr, dims: Sequence[int], shape: int | Shape) -> BlockExpr:
+    """The maximum over dimensions, which have the size 1 in `shape`."""
+    return _reduce("reduce_max", np.max, expr, dims, shape)
+
+
+def transpose(expr: BlockExpr) -> BlockExpr:
+    """The transposed block, of two dimensions."""
+    given = operand("ttl.block.transpose", expr)
+    if len(given.shape) != 2:
+        raise error("ttl.block.transpose is supported only for two-dimensional blocks")
+    return BlockExpr(given.value().T.copy(), given.shape[::-1], given.is_tiled)
+
+
+def fill(*arguments: object, value: object = None, shape: int | Shape | None = None) -> BlockExpr:
+    """A block of one value: `fill(0, shape=(1, 2))`; programs for older releases give the block
+    that it is for, before the value."""
+    what = "ttl.block.fill"
+    running_kernel(what, KernelKind.COMPUTE)
+    rest = list(arguments)
+    target = rest.pop(0) if rest and isinstance(rest[0], BlockExpr) else None
+    value = rest.pop(0) if value is None and rest else value
+    given = rest.pop(0) if shape is None and rest else shape
+    if rest or not isinstance(value, int | float):
+        raise error(f"{what} takes a number and a shape")
+    sizes = _target_shape(what, target, given)
+    is_tiled = target.is_tiled if target is not None else len(sizes) >= 2
+    array = np.full(element_shape(sizes, is_tiled), value, np.float32)
+    return BlockExpr(array, sizes, is_tiled)
+
+
+def mask(expr: BlockExpr, mask: BlockExpr) -> BlockExpr:
+    """0 where the mask is 1."""
+    return elementwise(
+        "ttl.block.mask", lambda x, m: np.where(m == 1, np.float32(0), x), expr, mask
+    )
+
+
+def mask_posinf(expr: BlockExpr, mask: BlockExpr) -> BlockExpr:
+    """Positive infinity where the mask is 1."""
+    return elementwise(
+        "ttl.block.mask_posinf", lambda x, m: np.where(m == 1, np.float32(np.inf), x), expr, mask
+    )
+
+
+def where(condition: BlockExpr, true_value: BlockExpr, false_value: BlockExpr) -> BlockExpr:
+    """The element of `true_value` where the condition is 1, that of `false_value` where it is 0."""
+    return elementwise(
+        "ttl.block.where",
+        lambda c, t, f: np.where(c != 0, t, f),
+        condition,
+        true_value,
+        false_value,
+    )
+
+
+def _reshaped(given: BlockExpr, shape: Shape, what: str) -> BlockExpr:
+    """The same elements in a shape that has dimensions of 1 more or less."""
+    if not given.is_tiled:
+        return BlockExpr(given.value().reshape(shape).copy(), shape, False)
+    if len(shape) < 2:
+        raise error(
+            f"{what} leaves {shape_text(shape)}, but tiled blocks have two dimensions or more"
+        )
+    grid = (*given.shape[:-2], given.shape[-2], TILE_SIDE, given.shape[-1], TILE_SIDE)
+    tiles = np.moveaxis(given.value().reshape(grid), -3, -2)
+    laid = np.moveaxis(tiles.reshape(*shape, TILE_SIDE, TILE_SIDE), -2, -3)
+    return BlockExpr(laid.reshape(element_shape(shape, True)).copy(), shape, True)
+
+
+def squeeze(expr: BlockExpr, dims: Sequence[int]) -> BlockExpr:
+    """The block without dimensions, which have the size 1."""
+    what = "ttl.block.squeeze"
+    given = operand(what, expr)
+    axes = checked_dims(what, dims, len(given.shape))
+    for axis in axes:
+        if given.shape[axis] != 1:
+            raise error(
+                f"{what} removes dimension {axis}, which has the size {given.shape[axis]}, not 1"
+            )
+    left = tuple(size for axis, size in enumerate(given.shape) if axis not in axes)
+    return _reshaped(given, left, what)
+
+
+def unsqueeze(expr: BlockExpr, dims: Sequence[int]) -> BlockExpr:
+    """The block with further dimensions of the size 1, at positions in the new shape."""
+    what = "ttl.block.unsqueeze"
+    given = operand(what, expr)
+    axes = checked_dims(what, dims, len(given.shape) + len(dims))
+    sizes = iter(given.shape)
+    shape = tuple(
+        1 if axis in axes else next(sizes) for axis in range(len(given.shape) + len(axes))
+    )
+    return _reshaped(given, shape, what)

@@ -1,0 +1,68 @@
+"""The states of a block between its acquisition and its release, and what leads from one to another
+(TT-Lang specification 0.17, "Block states")."""
+
+from __future__ import annotations
+
+from enum import Enum
+
+from ttcodegen.lang.context import KernelKind
+
+
+class BlockState(Enum):
+    """A state, with the name and the words of the specification."""
+
+    MW = "Must be Written: the block was reserved and contains garbage data and therefore must be written to"  # noqa: E501
+    MR = "Must be Read: the block was waited on or written to and never read and therefore must be read from or pushed"  # noqa: E501
+    RW = "Read-Write: the block was waited on or written to (MR) and then read from and therefore can be either read from more times or overwritten"  # noqa: E501
+    ROR = "Read Only while Reading: the block is being asynchronously read from by ttl.copy"
+    NAW = "No Access while Writing: the block is being asynchronously written to"
+    OS = "Out of Scope: the block was pushed or popped"
+
+
+class Acquisition(Enum):
+    """How a block was acquired."""
+
+    RESERVE = "reserve"
+    WAIT = "wait"
+
+
+class Event(Enum):
+    """What happens to a block, as the messages say it."""
+
+    READ = "read"
+    """By a block expression, at once."""
+    STORE = "store to"
+    BEGIN_COPY_FROM = "copy from"
+    END_COPY_FROM = "end the copy from"
+    BEGIN_COPY_TO = "copy to"
+    END_COPY_TO = "end the copy to"
+    PUSH = "push"
+    POP = "pop"
+
+
+FIRST = {Acquisition.RESERVE: BlockState.MW, Acquisition.WAIT: BlockState.MR}
+
+_S, _E = BlockState, Event
+_EXPRESSIONS = {(_S.MR, _E.READ): _S.RW, (_S.RW, _E.READ): _S.RW, (_S.RW, _E.STORE): _S.MR}
+_COPIES = {
+    (_S.MR, _E.BEGIN_COPY_FROM): _S.ROR,
+    (_S.RW, _E.BEGIN_COPY_FROM): _S.ROR,
+    (_S.ROR, _E.BEGIN_COPY_FROM): _S.ROR,
+    (_S.ROR, _E.END_COPY_FROM): _S.RW,
+    (_S.RW, _E.BEGIN_COPY_TO): _S.NAW,
+    (_S.NAW, _E.END_COPY_TO): _S.MR,
+}
+_PUSH = {(_S.MR, _E.PUSH): _S.OS, (_S.RW, _E.PUSH): _S.OS}
+_POP = {(_S.RW, _E.POP): _S.OS}
+
+TRANSITIONS = {
+    (KernelKind.COMPUTE, Acquisition.RESERVE): {
+        (_S.MW, _E.STORE): _S.MR, **_EXPRESSIONS, **_PUSH,
+    },
+    (KernelKind.COMPUTE, Acquisition.WAIT): {**_EXPRESSIONS, **_POP},
+    (KernelKind.DATA_MOVEMENT, Acquisition.RESERVE): {
+        (_S.MW, _E.BEGIN_COPY_TO): _S.NAW, **_COPIES, **_PUSH,
+    },
+    (KernelKind.DATA_MOVEMENT, Acquisition.WAIT): {**_COPIES, **_POP},
+}  # fmt: skip
+"""One table for each diagram of the specification. `ROR` is left with the last copy that reads."""

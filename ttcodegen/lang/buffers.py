@@ -1,0 +1,271 @@
+"""Dataflow buffers and their blocks."""
+
+from __future__ import annotations
+
+from collections import deque
+from types import TracebackType
+from typing import Self
+
+import numpy as np
+
+from ttcodegen.diagnostics import Note, plural
+from ttcodegen.dialects.programs import CIRCULAR_BUFFERS
+from ttcodegen.dialects.tile import TILE_FORMATS, TILE_SIDE
+from ttcodegen.lang.block_states import FIRST, TRANSITIONS, Acquisition, BlockState, Event
+from ttcodegen.lang.context import Kernel, KernelKind, Node, building_node, running_kernel
+from ttcodegen.lang.expressions import Array, BlockExpr, element_shape, elementwise
+from ttcodegen.lang.places import Instruction, assigned_name, error, here, place
+from ttcodegen.lang.scheduling import Awaitable
+from ttcodegen.lang.shapes import Shape, checked_shape, is_integer, shape_text
+from ttcodegen.lang.tensors import Tensor
+from ttcodegen.numerics.rounding import rounded_for_device
+
+L1_BYTES = 1464 * 1024
+"""L1 of a node (TT-Lang specification 0.17, "Platform limitations")."""
+
+
+class DataflowBuffer(Awaitable):
+    """A queue of blocks between kernels of a node.
+
+    Attributes:
+        shape: of its blocks, in tiles if it is in the likeness of a tiled tensor, else in elements.
+        block_count: how many blocks it has room for.
+    """
+
+    def __init__(self, likeness: Tensor, shape: Shape, block_count: int, node: Node) -> None:
+        super().__init__()
+        self.data_type = likeness.data_type
+        self.is_tiled = likeness.is_tiled
+        self.shape = shape
+        self.block_count = block_count
+        self.node = node
+        self.number = len(node.buffers)
+        self.name = assigned_name() or f"dfb{self.number}"
+        sizes = element_shape(shape, self.is_tiled)
+        self._free = deque(np.zeros(sizes, likeness.compute_dtype) for _ in range(block_count))
+        self._filled: deque[Array] = deque()
+        self._held: dict[Acquisition, Block | None] = dict.fromkeys(Acquisition)
+        self._pushed = self._popped = 0
+
+    @property
+    def page_bytes(self) -> int:
+        """Bytes of a page: of a tile, or of a row of elements."""
+        format_ = TILE_FORMATS[self.data_type.mlir]
+        return format_.tile_bytes() if self.is_tiled else self.shape[-1] * format_.bits // 8
+
+    @property
+    def pages(self) -> int:
+        """Pages of a block."""
+        count = 1
+        for size in self.shape if self.is_tiled else self.shape[:-1]:
+            count *= size
+        return count
+
+    @property
+    def bytes(self) -> int:
+        """Bytes of L1."""
+        return self.pages * self.page_bytes * self.block_count
+
+    def reserve(self) -> Block:
+        """A free block, to be written and pushed; waits until there is one."""
+        return self._acquire(Acquisition.RESERVE, self._free, "free")
+
+    def wait(self) -> Block:
+        """A block that was pushed, to be read and popped; waits until there is one."""
+        return self._acquire(Acquisition.WAIT, self._filled, "filled")
+
+    def _acquire(self, acquisition: Acquisition, source: deque[Array], kind: str) -> Block:
+        kernel = running_kernel(f"ttl.DataflowBuffer.{acquisition.value}")
+        held = self._held[acquisition]
+        if held is not None:
+            release = "pushed" if acquisition is Acquisition.RESERVE else "popped"
+            raise error(
+                f"{acquisition.value} of '{self.name}' while a block of it is acquired and not "
+                f"{release} yet",
+                notes=[Note("it was acquired here", place(held.acquired))],
+            )
+        if not source:
+            kernel.node.launch.scheduler.wait_until(
+                self, lambda: bool(source), lambda: f"a {kind} block of '{self.name}'"
+            )
+        block = Block(self, source.popleft(), acquisition, kernel, here())
+        self._held[acquisition] = block
+        return block
+
+    def release(self, block: Block, array: Array) -> None:
+        """Takes a block back: the next filled one after a push, a free one after a pop."""
+        if block.acquisition is Acquisition.RESERVE:
+            self._filled.append(array)
+            self._pushed += 1
+        else:
+            self._free.append(array)
+            self._popped += 1
+        self._held[block.acquisition] = None
+        self.node.launch.scheduler.changed(self)
+
+    def unreleased(self) -> list[Block]:
+        """Blocks that are still acquired."""
+        return [block for block in self._held.values() if block is not None]
+
+    def describe(self) -> str:
+        """Its state, for debug printing; pointers count pages from the start of its memory."""
+        turn = self.pages * self.block_count
+        held = self._held[Acquisition.RESERVE] is not None
+        write = self._pushed * self.pages % turn
+        return (
+            f"DataflowBuffer {self.name}: shape={shape_text(self.shape)}, "
+            f"block_count={self.block_count}, size={self.bytes}, page_size={self.page_bytes}, "
+            f"rd_ptr={self._popped * self.pages % turn}, wr_ptr={write}, "
+            f"wr_tile_ptr={0 if not held else write}, filled={len(self._filled)}"
+        )
+
+
+class Block(BlockExpr):
+    """Memory acquired from a dataflow buffer."""
+
+    def __init__(
+        self,
+        buffer: DataflowBuffer,
+        array: Array,
+        acquisition: Acquisition,
+        kernel: Kernel,
+        acquired: Instruction | None,
+    ) -> None:
+        super().__init__(array, buffer.shape, buffer.is_tiled)
+        self.buffer = buffer
+        self.acquisition = acquisition
+        self.acquired = acquired
+        self.state = FIRST[acquisition]
+        self.readers = 0
+        """Copies that are reading."""
+        self._kernel = kernel
+        self._transitions = TRANSITIONS[kernel.kind, acquisition]
+        self._last_copy: Instruction | None = None
+
+    def happens(self, event: Event) -> None:
+        """Goes to the next state; raises ProgramError if the event is not allowed in this one."""
+        after = self._transitions.get((self.state, event))
+        if after is None:
+            raise self._refusal(event)
+        if event is Event.BEGIN_COPY_FROM:
+            self.readers += 1
+        elif event is Event.END_COPY_FROM:
+            self.readers -= 1
+            after = BlockState.ROR if self.readers else after
+        self.state = after
+        if event in (Event.BEGIN_COPY_FROM, Event.BEGIN_COPY_TO):
+            self._last_copy = here()
+
+    def _refusal(self, event: Event) -> Exception:
+        state = f"ROR({self.readers})" if self.state is BlockState.ROR else self.state.name
+        notes = [Note(f"it was acquired by {self.acquisition.value} here", place(self.acquired))]
+        if self.state in (BlockState.ROR, BlockState.NAW):
+            notes.append(Note("the copy began here", place(self._last_copy)))
+        remedy = None
+        wrong_release = {Event.PUSH: Acquisition.WAIT, Event.POP: Acquisition.RESERVE}
+        if wrong_release.get(event) is self.acquisition:
+            remedy = "reserve is followed by push, wait by pop"
+        elif self.state in (BlockState.ROR, BlockState.NAW):
+            remedy = "wait for the transfer that ttl.copy returned"
+        return error(
+            f"cannot {event.value} a block of '{self.buffer.name}' in the state {state} "
+            f"({self.state.value})",
+            notes=notes,
+            remedy=remedy,
+        )
+
+    def value(self) -> Array:
+        running_kernel("a block expression", KernelKind.COMPUTE)
+        self.happens(Event.READ)
+        return self._array
+
+    def store(self, expr: BlockExpr) -> None:
+        """Computes a block expression into the block, rounded to the data type of its buffer."""
+        running_kernel("ttl.Block.store", KernelKind.COMPUTE)
+        if not isinstance(expr, BlockExpr):  # pyright: ignore[reportUnnecessaryIsInstance]
+            raise error(
+                f"store takes a block expression, not a {type(expr).__name__}",
+                remedy="ttl.block.fill makes a block expression of a number",
+            )
+        if (expr.shape, expr.is_tiled) != (self.shape, self.is_tiled):
+            raise error(
+                f"an expression of the shape {shape_text(expr.shape)} does not fit into a block of "
+                f"'{self.buffer.name}', which has the shape {shape_text(self.shape)}"
+            )
+        array = expr.value()
+        self.happens(Event.STORE)
+        self._array[...] = rounded_for_device(array, self.buffer.data_type)
+
+    def __iadd__(self, other: BlockExpr) -> BlockExpr:
+        self.store(elementwise("+=", np.add, self, other))
+        return self
+
+    def content(self) -> Array:
+        """The memory of the block, whatever its state: for copies, which tell its states
+        themselves, and for debug printing."""
+        return self._array
+
+    def push(self) -> None:
+        """Hands the block to the consumer of the buffer."""
+        self.happens(Event.PUSH)
+        self.buffer.release(self, self._array)
+
+    def pop(self) -> None:
+        """Gives the block back to the producer of the buffer."""
+        self.happens(Event.POP)
+        self.buffer.release(self, self._array)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        raised: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        if kind is None:
+            self.push() if self.acquisition is Acquisition.RESERVE else self.pop()
+
+
+def make_dataflow_buffer_like(
+    likeness_tensor: Tensor, shape: int | Shape, block_count: int = 2
+) -> DataflowBuffer:
+    """A dataflow buffer with the data type and the layout of a tensor.
+
+    Args:
+        likeness_tensor: the tensor.
+        shape: of a block: in tiles if the tensor is tiled, then of at least two dimensions.
+        block_count: how many blocks it has room for.
+    """
+    node = building_node("ttl.make_dataflow_buffer_like")
+    if not isinstance(likeness_tensor, Tensor):  # pyright: ignore[reportUnnecessaryIsInstance]
+        raise error(
+            "a dataflow buffer is made in the likeness of a TT-NN tensor, not of a "
+            f"{type(likeness_tensor).__name__}"
+        )
+    sizes = checked_shape("a dataflow buffer", shape)
+    if likeness_tensor.is_tiled and len(sizes) < 2:
+        raise error(
+            f"the shape {shape_text(sizes)} has one dimension, but blocks of tiled tensors have at "
+            "least two",
+            remedy=f"sizes are counted in tiles of {TILE_SIDE}x{TILE_SIDE}",
+        )
+    if not is_integer(block_count) or block_count < 1:
+        raise error(f"block_count is a positive integer, not {block_count!r}")
+    buffer = DataflowBuffer(likeness_tensor, sizes, int(block_count), node)
+    node.buffers.append(buffer)
+    _check_room(node)
+    return buffer
+
+
+def _check_room(node: Node) -> None:
+    if len(node.buffers) > CIRCULAR_BUFFERS:
+        raise error(f"a node has at most {CIRCULAR_BUFFERS} dataflow buffers")
+    taken = sum(buffer.bytes for buffer in node.buffers)
+    if taken > L1_BYTES:
+        sizes = ", ".join(f"'{buffer.name}' {buffer.bytes}" for buffer in node.buffers)
+        raise error(
+            f"the dataflow buffers take {plural(taken, 'byte')} of L1, but a node has {L1_BYTES}",
+            remedy=f"make blocks smaller, or fewer; bytes by buffer: {sizes}",
+        )

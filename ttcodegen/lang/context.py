@@ -1,0 +1,146 @@
+"""What runs now: the launch of an operation, the node, and the kernel."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from enum import Enum
+from math import prod
+from typing import TYPE_CHECKING
+
+from ttcodegen.lang.places import Instruction, error
+
+if TYPE_CHECKING:
+    from ttcodegen.lang.buffers import DataflowBuffer
+    from ttcodegen.lang.pipes import PipeNet
+    from ttcodegen.lang.scheduling import Scheduler
+    from ttcodegen.lang.semaphores import Semaphore
+
+Coordinates = tuple[int, ...]
+
+
+class KernelKind(Enum):
+    """What a kernel function does, by the decorator that says so."""
+
+    COMPUTE = "compute"
+    DATA_MOVEMENT = "data movement"
+
+
+@dataclass
+class Node:
+    """A node of the grid, with what the body of the operation made on it."""
+
+    coordinates: Coordinates
+    launch: Launch
+    kernels: list[Kernel] = field(default_factory=list["Kernel"])
+    buffers: list[DataflowBuffer] = field(default_factory=list["DataflowBuffer"])
+    nets: list[PipeNet] = field(default_factory=list["PipeNet"])
+    semaphores: list[Semaphore] = field(default_factory=list["Semaphore"])
+
+    def __str__(self) -> str:
+        return f"({', '.join(map(str, self.coordinates))})"
+
+
+@dataclass
+class Kernel:
+    """A kernel function on a node."""
+
+    name: str
+    kind: KernelKind
+    function: Callable[[], None]
+    node: Node
+    defined: Instruction | None = None
+
+    def __str__(self) -> str:
+        return f"the {self.kind.value} kernel '{self.name}' on node {self.node}"
+
+
+@dataclass
+class Launch:
+    """One call of an operation."""
+
+    name: str
+    grid: Coordinates
+    scheduler: Scheduler
+    nodes: dict[Coordinates, Node] = field(default_factory=dict[Coordinates, Node])
+    traffic: dict[object, object] = field(default_factory=dict[object, object])
+    """What pipes and semaphores keep between nodes."""
+
+
+@dataclass
+class _Current:
+    node: Node | None = None
+    kernel: Kernel | None = None
+
+
+current = _Current()
+
+
+def current_node(what: str) -> Node:
+    """The node that runs; raises ProgramError if no operation does."""
+    if current.node is None:
+        raise error(f"{what} can be used inside an operation function only")
+    return current.node
+
+
+def building_node(what: str) -> Node:
+    """The node whose operation body runs; raises ProgramError inside of a kernel, and outside."""
+    node = current_node(what)
+    if current.kernel is not None:
+        raise error(
+            f"{what} can be used in the scope of the operation function only, not in a kernel"
+        )
+    return node
+
+
+def running_kernel(what: str, kind: KernelKind | None = None) -> Kernel:
+    """The kernel that runs; raises ProgramError if there is none, or one of another kind."""
+    kernel = current.kernel
+    if kernel is None:
+        raise error(f"{what} can only be used inside of a kernel function")
+    if kind is not None and kernel.kind is not kind:
+        raise error(f"{what} can only be used inside of a {kind.value} kernel function")
+    return kernel
+
+
+def in_dimensions(values: Coordinates, sizes: Coordinates, dims: int, padding: int) -> Coordinates:
+    """Coordinates in another number of dimensions: the last ones flattened into one, or others
+    added."""
+    if dims >= len(values):
+        return values + (padding,) * (dims - len(values))
+    last = 0
+    for value, size in zip(values[dims - 1 :], sizes[dims - 1 :], strict=True):
+        last = last * size + value
+    return (*values[: dims - 1], last)
+
+
+def grid_in_dimensions(grid: Coordinates, dims: int) -> Coordinates:
+    """The size of a grid in another number of dimensions."""
+    if dims >= len(grid):
+        return grid + (1,) * (dims - len(grid))
+    return (*grid[: dims - 1], prod(grid[dims - 1 :]))
+
+
+def _checked_dims(dims: object, default: int) -> int:
+    if dims is None:
+        return default
+    if not isinstance(dims, int) or dims < 1:
+        raise error(f"dims is a positive integer, not {dims!r}")
+    return dims
+
+
+def grid_size(dims: int | None = None) -> int | Coordinates:
+    """The size of the grid in `dims` dimensions, those that it has if not given: an integer for
+    one, else a tuple."""
+    grid = current_node("ttl.grid_size").launch.grid
+    sizes = grid_in_dimensions(grid, _checked_dims(dims, len(grid)))
+    return sizes[0] if len(sizes) == 1 else sizes
+
+
+def node(dims: int | None = None) -> int | Coordinates:
+    """The coordinates of the current node in `dims` dimensions, counted from 0: an integer for one,
+    else a tuple."""
+    here = current_node("ttl.node")
+    grid = here.launch.grid
+    found = in_dimensions(here.coordinates, grid, _checked_dims(dims, len(grid)), 0)
+    return found[0] if len(found) == 1 else found

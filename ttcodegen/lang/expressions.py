@@ -1,0 +1,167 @@
+"""Block expressions: what kernels compute with, and their operators."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from math import prod
+
+import numpy as np
+
+from ttcodegen.dialects.tile import TILE_SIDE
+from ttcodegen.lang.context import KernelKind, running_kernel
+from ttcodegen.lang.places import error
+from ttcodegen.lang.shapes import Shape, shape_text
+
+Array = np.ndarray
+
+
+class BlockExpr:
+    """The value of a block expression.
+
+    Attributes:
+        shape: in tiles for tiled expressions (the last two dimensions), else in elements.
+        is_tiled: which of both.
+    """
+
+    def __init__(self, array: Array, shape: Shape, is_tiled: bool) -> None:
+        self._array = array
+        self.shape = shape
+        self.is_tiled = is_tiled
+
+    def value(self) -> Array:
+        """The elements, float32 or integers; reading a block is an event in its life."""
+        return self._array
+
+    def __add__(self, other: BlockExpr) -> BlockExpr:
+        return elementwise("+", np.add, self, other)
+
+    def __sub__(self, other: BlockExpr) -> BlockExpr:
+        return elementwise("-", np.subtract, self, other)
+
+    def __mul__(self, other: BlockExpr) -> BlockExpr:
+        return elementwise("*", np.multiply, self, other)
+
+    def __truediv__(self, other: BlockExpr) -> BlockExpr:
+        return elementwise("/", np.divide, self, other)
+
+    def __mod__(self, other: BlockExpr) -> BlockExpr:
+        return elementwise("%", np.mod, self, other)
+
+    def __floordiv__(self, other: BlockExpr) -> BlockExpr:
+        return elementwise("//", np.floor_divide, self, other)
+
+    def __xor__(self, other: BlockExpr) -> BlockExpr:
+        return elementwise("^", np.bitwise_xor, self, other)
+
+    def __matmul__(self, other: BlockExpr) -> BlockExpr:
+        return matmul(self, other)
+
+    def __iadd__(self, other: BlockExpr) -> BlockExpr:  # noqa: PYI034
+        return elementwise("+=", np.add, self, other)
+
+    def __neg__(self) -> BlockExpr:
+        return mapped("-", np.negative, self)
+
+    def __abs__(self) -> BlockExpr:
+        return mapped("abs", np.abs, self)
+
+    def __pow__(self, exponent: int) -> BlockExpr:
+        return power(self, exponent)
+
+    def __radd__(self, other: object) -> BlockExpr:
+        raise _no_operand("+", other)
+
+    __rsub__ = __rmul__ = __rtruediv__ = __rmatmul__ = __radd__
+
+    def __bool__(self) -> bool:
+        raise error("a block expression is no condition: kernels cannot branch on its elements",
+                    remedy="choose element by element with ttl.block.where")  # fmt: skip
+
+
+def element_shape(shape: Shape, is_tiled: bool) -> Shape:
+    """The elements that a shape in tiles, or in elements, holds."""
+    if not is_tiled:
+        return shape
+    return (*shape[:-2], shape[-2] * TILE_SIDE, shape[-1] * TILE_SIDE)
+
+
+def _no_operand(what: str, value: object) -> Exception:
+    remedy = None
+    if isinstance(value, int | float):
+        remedy = "ttl.block.fill makes a block expression of a number"
+    return error(
+        f"an operand of {what} is a {type(value).__name__}, not a block expression", remedy=remedy
+    )
+
+
+def operand(what: str, value: object) -> BlockExpr:
+    """Raises ProgramError unless a value is a block expression in a compute kernel."""
+    running_kernel(f"{what} of block expressions", KernelKind.COMPUTE)
+    if not isinstance(value, BlockExpr):
+        raise _no_operand(what, value)
+    return value
+
+
+def mapped(what: str, function: Callable[[Array], Array], value: object) -> BlockExpr:
+    """A function of each element."""
+    given = operand(what, value)
+    with np.errstate(all="ignore"):
+        return BlockExpr(_computed(function(given.value())), given.shape, given.is_tiled)
+
+
+def _computed(array: Array) -> Array:
+    """The device computes in float32, or integers."""
+    return array.astype(np.float32, copy=False) if array.dtype.kind in "fb" else array
+
+
+def same_shape(what: str, *values: BlockExpr) -> None:
+    """Raises ProgramError if shapes differ."""
+    first = values[0]
+    for value in values[1:]:
+        if (value.shape, value.is_tiled) != (first.shape, first.is_tiled):
+            raise error(
+                f"operands of {what} have the shapes {shape_text(first.shape)} and "
+                f"{shape_text(value.shape)}",
+                remedy="ttl.block.broadcast gives a block the shape of another",
+            )
+
+
+def elementwise(what: str, function: Callable[..., Array], *values: object) -> BlockExpr:
+    """A function of the elements of several expressions of the same shape."""
+    given = [operand(what, value) for value in values]
+    same_shape(what, *given)
+    with np.errstate(all="ignore"):
+        array = function(*(each.value() for each in given))
+    return BlockExpr(_computed(array), given[0].shape, given[0].is_tiled)
+
+
+def power(value: object, exponent: object) -> BlockExpr:
+    """A power with an exponent that is a natural number."""
+    if not isinstance(exponent, int) or exponent < 0:
+        raise error(f"the exponent of a power is an unsigned integer, not {exponent!r}")
+    return mapped("**", lambda x: x**exponent, value)
+
+
+def matmul(left: object, right: object) -> BlockExpr:
+    """The product of two blocks, [..., M, K] and [..., K, N]."""
+    a, b = operand("@", left), operand("@", right)
+    fits = (
+        len(a.shape) == len(b.shape) >= 2
+        and a.shape[:-2] == b.shape[:-2]
+        and a.shape[-1] == b.shape[-2]
+    )
+    if not fits:
+        raise error(
+            f"operands of @ have the shapes {shape_text(a.shape)} and {shape_text(b.shape)}; "
+            "they are [..., M, K] and [..., K, N] with the same outer dimensions"
+        )
+    if not (a.is_tiled and b.is_tiled):
+        raise error("@ is not supported for row-major blocks")
+    shape = (*a.shape[:-1], b.shape[-1])
+    with np.errstate(all="ignore"):
+        return BlockExpr(np.matmul(a.value(), b.value()), shape, True)
+
+
+def elements(value: BlockExpr) -> int:
+    """How many elements an expression has."""
+    return prod(element_shape(value.shape, value.is_tiled))

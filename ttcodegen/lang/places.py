@@ -1,0 +1,92 @@
+"""Where in the user's program something happens."""
+
+from __future__ import annotations
+
+import dis
+import linecache
+import sys
+from collections.abc import Iterable
+from functools import cache
+from itertools import islice
+from pathlib import Path
+from types import CodeType, FrameType
+
+from ttcodegen.diagnostics import CompileError, Note, SourceLocation
+
+_HERE = str(Path(__file__).parent)
+
+Instruction = tuple[CodeType, int]
+"""An instruction by its code and offset: all that is kept until somebody asks where it stands."""
+
+
+class ProgramError(CompileError):
+    """A program breaks a rule of the language."""
+
+
+def is_of_user(frame: FrameType) -> bool:
+    """Whether a frame runs the user's code, not that of the language."""
+    return not frame.f_code.co_filename.startswith((_HERE, "<frozen"))
+
+
+def user_frame(frame: FrameType | None = None) -> FrameType | None:
+    """The innermost frame of the user's code, from `frame` or the caller on outwards."""
+    frame = frame if frame is not None else sys._getframe(1)  # pyright: ignore[reportPrivateUsage]
+    while frame is not None and not is_of_user(frame):
+        frame = frame.f_back
+    return frame
+
+
+def here() -> Instruction | None:
+    """The instruction of the user's program that is being carried out."""
+    frame = user_frame(sys._getframe(1))  # pyright: ignore[reportPrivateUsage]
+    return (frame.f_code, frame.f_lasti) if frame is not None else None
+
+
+@cache
+def place(instruction: Instruction | None) -> SourceLocation | None:
+    """The line and column of an instruction."""
+    if instruction is None:
+        return None
+    code, offset = instruction
+    line, _, column, _ = next(islice(code.co_positions(), offset // 2, None))
+    line = line or code.co_firstlineno
+    text = linecache.getline(code.co_filename, line).encode()
+    return SourceLocation(
+        code.co_filename, line, len(text[: column or 0].decode(errors="replace")) + 1
+    )
+
+
+def line_of(instruction: Instruction | None) -> str:
+    """`program.py:12`, for messages."""
+    found = place(instruction)
+    return "an unknown line" if found is None else f"{Path(found.file).name}:{found.line}"
+
+
+def error(
+    message: str,
+    *,
+    remedy: str | None = None,
+    at: Instruction | None = None,
+    notes: Iterable[Note] = (),
+) -> ProgramError:
+    """An error at an instruction, or at what the user's program is doing now."""
+    if at is None:
+        frame = user_frame(sys._getframe(1))  # pyright: ignore[reportPrivateUsage]
+        at = (frame.f_code, frame.f_lasti) if frame is not None else None
+    return ProgramError(message, place(at), remedy=remedy, notes=notes)
+
+
+def assigned_name() -> str | None:
+    """The variable that the result of the running call is assigned to, if it is."""
+    found = here()
+    return _assigned_name(*found) if found is not None else None
+
+
+@cache
+def _assigned_name(code: CodeType, offset: int) -> str | None:
+    following = (i for i in dis.get_instructions(code) if i.offset > offset)
+    after = next((i for i in following if i.opname != "CACHE"), None)
+    if after is not None and after.opname in ("STORE_FAST", "STORE_DEREF", "STORE_NAME",
+                                              "STORE_GLOBAL"):  # fmt: skip
+        return str(after.argval)
+    return None

@@ -1,0 +1,116 @@
+"""Runs Python programs that import `ttl` and `ttnn`."""
+
+from __future__ import annotations
+
+import importlib
+import linecache
+import sys
+import traceback
+from collections.abc import Generator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from types import CodeType, ModuleType, TracebackType
+
+from ttcodegen.diagnostics import CompileError, Note, Source, SourceLocation
+from ttcodegen.lang.places import is_of_user, place
+
+PACKAGES = {
+    "ttl": "ttcodegen.lang.ttl",
+    "ttl.math": "ttcodegen.lang.ttl.math",
+    "ttl.block": "ttcodegen.lang.ttl.block",
+    "ttnn": "ttcodegen.lang.ttnn",
+}
+"""What programs import, and what they get."""
+
+
+@contextmanager
+def language_packages() -> Generator[None]:
+    """Makes `ttl` and `ttnn` those of the simulator; packages of these names that are installed are
+    back afterwards."""
+    hidden = {
+        name: sys.modules.pop(name)
+        for name in list(sys.modules)
+        if name.partition(".")[0] in ("ttl", "ttnn")
+    }
+    sys.modules.update({name: importlib.import_module(real) for name, real in PACKAGES.items()})
+    try:
+        yield
+    finally:
+        for name in PACKAGES:
+            sys.modules.pop(name, None)
+        sys.modules.update(hidden)
+
+
+def run_program_text(source: Source, arguments: Sequence[str] = ()) -> dict[str, object]:
+    """Runs a program as `python program.py` would, with the packages of the simulator.
+
+    Args:
+        source: the program; modules next to it can be imported.
+        arguments: those that the program finds in `sys.argv`.
+
+    Returns:
+        What the module holds at its end.
+
+    Raises:
+        CompileError: if the program breaks a rule of the language, or raises anything else.
+        SystemExit: if the program ends itself.
+    """
+    code = _compiled(source)
+    main = ModuleType("__main__")
+    main.__file__ = source.name
+    lines = source.text.splitlines(keepends=True)
+    linecache.cache[source.name] = (len(source.text), None, lines, source.name)
+    saved = sys.argv, sys.path[:], sys.modules.get("__main__")
+    sys.argv = [source.name, *arguments]
+    sys.path.insert(0, str(Path(source.name).resolve().parent))
+    sys.modules["__main__"] = main
+    try:
+        _run(code, main)
+    finally:
+        sys.argv, sys.path[:] = saved[0], saved[1]
+        if saved[2] is not None:
+            sys.modules["__main__"] = saved[2]
+    return main.__dict__
+
+
+def _run(code: CodeType, main: ModuleType) -> None:
+    with language_packages():
+        try:
+            exec(code, main.__dict__)
+        except (CompileError, SystemExit, KeyboardInterrupt):
+            raise
+        except BaseException as raised:
+            raise _raised_by_program(raised) from None
+
+
+def _compiled(source: Source) -> CodeType:
+    try:
+        return compile(source.text, source.name, "exec", dont_inherit=True)
+    except SyntaxError as wrong:
+        where = SourceLocation(source.name, wrong.lineno or 1, wrong.offset or 1)
+        raise CompileError(f"the program is no Python: {wrong.msg}", where) from None
+
+
+def _raised_by_program(raised: BaseException) -> CompileError:
+    """What the program did not catch, at the innermost of its lines; the calls that led there are
+    notes."""
+    frames = [
+        (frame.f_code, trace.tb_lasti)
+        for trace in _traces(raised)
+        if is_of_user(frame := trace.tb_frame)
+        and not frame.f_code.co_filename.endswith("greenlet.py")
+    ]
+    frames = [each for each in frames if each[0].co_filename != __file__]
+    text = "".join(traceback.format_exception_only(raised)).strip()
+    message = f"the program raised {text}"
+    if not frames:
+        return CompileError(message)
+    notes = [Note("called from here", place(each)) for each in reversed(frames[:-1])]
+    return CompileError(message, place(frames[-1]), notes=notes)
+
+
+def _traces(raised: BaseException) -> Generator[TracebackType]:
+    trace = raised.__traceback__
+    while trace is not None:
+        yield trace
+        trace = trace.tb_next

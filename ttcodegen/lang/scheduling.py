@@ -1,0 +1,118 @@
+"""Runs the kernels of all nodes in turn: each goes on until it has to wait for another.
+
+The order is fixed: kernels start node by node in the order in which they are defined, and go on in
+the order in which what they waited for came about.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from types import FrameType
+
+from greenlet import GreenletExit, getcurrent, greenlet
+
+from ttcodegen.diagnostics import Note
+from ttcodegen.lang.context import Kernel, current
+from ttcodegen.lang.places import ProgramError, is_of_user, place
+
+MOST_NOTES = 12
+"""Waiting kernels that a deadlock names."""
+
+
+class Awaitable:
+    """Something that kernels wait for."""
+
+    def __init__(self) -> None:
+        self.waiting: list[Task] = []
+
+
+@dataclass(eq=False)
+class Task:
+    """A kernel under way."""
+
+    kernel: Kernel
+    thread: greenlet
+    waits_for: Callable[[], str] | None = None
+
+
+class Scheduler:
+    """The kernels of one launch."""
+
+    def __init__(self) -> None:
+        self._ready: deque[Task] = deque()
+        self._tasks: list[Task] = []
+        self._running: Task | None = None
+        self._hub = getcurrent()
+
+    def run(self, kernels: Sequence[Kernel]) -> None:
+        """Runs kernels to their ends.
+
+        Raises:
+            ProgramError: if one breaks a rule, or if those that are left wait for each other.
+        """
+        self._hub = getcurrent()
+        self._tasks = [Task(kernel, greenlet(kernel.function)) for kernel in kernels]
+        self._ready.extend(self._tasks)
+        outer = current.node, current.kernel
+        try:
+            while self._ready:
+                task = self._ready.popleft()
+                self._running = task
+                current.node, current.kernel = task.kernel.node, task.kernel
+                task.thread.switch()
+            stuck = [task for task in self._tasks if not task.thread.dead]
+            if stuck:
+                raise _deadlock(stuck)
+        finally:
+            current.node, current.kernel = outer
+            self._end()
+
+    def _end(self) -> None:
+        """Unwinds the kernels that an error left where they were."""
+        for task in self._tasks:
+            if not task.thread.dead:
+                task.thread.throw(GreenletExit)
+        self._tasks = []
+        self._ready.clear()
+
+    def wait_until(
+        self, thing: Awaitable, is_so: Callable[[], bool], what: Callable[[], str]
+    ) -> None:
+        """Lets others run until a condition holds; `what` says what is waited for."""
+        task = self._running
+        assert task is not None
+        while not is_so():
+            task.waits_for = what
+            thing.waiting.append(task)
+            self._hub.switch()
+        task.waits_for = None
+
+    def changed(self, thing: Awaitable) -> None:
+        """Lets those that wait for a thing look at it again."""
+        if thing.waiting:
+            self._ready.extend(thing.waiting)
+            thing.waiting.clear()
+
+
+def _frame_of(task: Task) -> FrameType | None:
+    """The user's frame in which a kernel waits."""
+    frame = task.thread.gr_frame
+    while frame is not None and not is_of_user(frame):
+        frame = frame.f_back
+    return frame
+
+
+def _deadlock(stuck: Sequence[Task]) -> ProgramError:
+    notes: list[Note] = []
+    for task in stuck[:MOST_NOTES]:
+        assert task.waits_for is not None
+        frame = _frame_of(task)
+        where = place((frame.f_code, frame.f_lasti)) if frame is not None else None
+        notes.append(Note(f"{task.kernel} waits for {task.waits_for()}", where))
+    if len(stuck) > MOST_NOTES:
+        notes.append(Note(f"and {len(stuck) - MOST_NOTES} more kernels wait"))
+    first = notes[0]
+    message = "deadlock: no kernel can go on"
+    return ProgramError(message, first.place, notes=notes)

@@ -1,0 +1,224 @@
+"""TT-NN tensors, of the size that programs of TT-Lang need, and their slices."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from ttcodegen.dialects.datatypes import DataType
+from ttcodegen.dialects.tile import TILE_SIDE
+from ttcodegen.lang.context import KernelKind, running_kernel
+from ttcodegen.lang.places import error
+from ttcodegen.lang.shapes import Shape, is_integer, is_range, is_tuple, shape_text
+from ttcodegen.numerics.rounding import in_storage_dtype, rounded_for_device
+
+Array = np.ndarray
+
+
+@dataclass(frozen=True)
+class Tile:
+    """The unit in which tiled tensors are stored."""
+
+    tile_shape: tuple[int, int] = (TILE_SIDE, TILE_SIDE)
+
+
+class TensorShape(tuple[int, ...]):
+    """A shape: a tuple that also has a rank."""
+
+    @property
+    def rank(self) -> int:
+        """The number of dimensions."""
+        return len(self)
+
+    def __repr__(self) -> str:
+        return f"Shape({list(self)})"
+
+
+class Tensor:
+    """A tensor of TT-NN.
+
+    Attributes:
+        layout: "tile" or "row_major".
+        padded: its elements in float32 or integers; tiled ones have at least two dimensions, the
+            last two of which are padded with zeros to whole tiles.
+    """
+
+    def __init__(
+        self,
+        elements: Array,
+        data_type: DataType,
+        layout: str,
+        device: object = None,
+        memory_config: object = None,
+    ) -> None:
+        self.data_type = data_type
+        self.layout = layout
+        self._shape = TensorShape(elements.shape)
+        self._device = device
+        self._memory_config = memory_config
+        self.padded = _padded(rounded_for_device(elements, data_type), self.is_tiled)
+
+    @property
+    def is_tiled(self) -> bool:
+        """Whether its unit is a tile."""
+        return self.layout == "tile"
+
+    @property
+    def compute_dtype(self) -> np.dtype[Any]:
+        """The numpy dtype of its elements in the simulator."""
+        return self.padded.dtype
+
+    @property
+    def shape(self) -> TensorShape:
+        """Its logical shape."""
+        return self._shape
+
+    @property
+    def padded_shape(self) -> TensorShape:
+        """Its shape with the padding of its tiles."""
+        return TensorShape(self.padded.shape)
+
+    @property
+    def dtype(self) -> DataType:
+        """Its data type."""
+        return self.data_type
+
+    @property
+    def tile(self) -> Tile:
+        """The unit of tiled tensors."""
+        return Tile()
+
+    def get_layout(self) -> str:
+        """Its layout."""
+        return self.layout
+
+    def device(self) -> object:
+        """The device that it was made for, None if none was given."""
+        return self._device
+
+    def memory_config(self) -> object:
+        """The memory configuration that it was made with, None if none was given."""
+        return self._memory_config
+
+    def volume(self) -> int:
+        """How many elements it has."""
+        return int(np.prod(self._shape, dtype=np.int64))
+
+    @property
+    def units(self) -> Shape:
+        """Its size in units: tiles in the last two dimensions of tiled tensors."""
+        sizes = self.padded.shape
+        if not self.is_tiled:
+            return sizes
+        return (*sizes[:-2], sizes[-2] // TILE_SIDE, sizes[-1] // TILE_SIDE)
+
+    def elements(self) -> Array:
+        """Its elements without padding, as they are computed with."""
+        rank = len(self._shape)
+        if not self.is_tiled:
+            return self.padded.reshape(self._shape)
+        shape = (1,) * (2 - rank) + self._shape
+        return self.padded[tuple(slice(size) for size in shape)].reshape(self._shape)
+
+    def stored(self) -> Array:
+        """Its elements in the numpy dtype of its data type."""
+        return in_storage_dtype(self.elements(), self.data_type)
+
+    def __getitem__(self, index: Any) -> TensorSlice:
+        running_kernel("a tensor slice", KernelKind.DATA_MOVEMENT)
+        return slice_of(self, index if is_tuple(index) else (index,))
+
+    def __repr__(self) -> str:
+        return (
+            f"ttnn.Tensor({self.stored()}, shape={self.shape}, dtype={self.data_type.name}, "
+            f"layout={self.layout})"
+        )
+
+
+def _padded(elements: Array, is_tiled: bool) -> Array:
+    if not is_tiled:
+        return np.array(elements.reshape(elements.shape or (1,)))
+    shape = (1,) * (2 - elements.ndim) + elements.shape
+    sizes = (*shape[:-2], *(-(-size // TILE_SIDE) * TILE_SIDE for size in shape[-2:]))
+    padded = np.zeros(sizes, elements.dtype)
+    padded[tuple(slice(size) for size in shape)] = elements.reshape(shape)
+    return padded
+
+
+@dataclass(frozen=True)
+class TensorSlice:
+    """A part of a tensor: a start and a size in each dimension, in units; `single` tells which
+    dimensions the program gave a value for instead of a range."""
+
+    tensor: Tensor
+    starts: Shape
+    sizes: Shape
+    single: tuple[bool, ...]
+
+    def has_shape(self, shape: Shape) -> bool:
+        """Whether a block of that shape fits: dimensions with a single value may be left out."""
+        left = list(shape)
+        for size, single in zip(self.sizes, self.single, strict=True):
+            if left and left[0] == size and len(left) > 0:
+                left.pop(0)
+            elif not single:
+                return False
+        return not left
+
+    def view(self) -> Array:
+        """The elements, in the memory of the tensor."""
+        steps = [1] * len(self.starts)
+        if self.tensor.is_tiled:
+            steps[-2:] = [TILE_SIDE, TILE_SIDE]
+        return self.tensor.padded[
+            tuple(
+                slice(start * step, (start + size) * step)
+                for start, size, step in zip(self.starts, self.sizes, steps, strict=True)
+            )
+        ]
+
+    def __str__(self) -> str:
+        return f"a slice of the shape {shape_text(self.sizes)}"
+
+
+def slice_of(tensor: Tensor, index: tuple[Any, ...]) -> TensorSlice:
+    """A slice, whose indices count units; raises ProgramError if it is not inside of the tensor."""
+    units = tensor.units
+    unit = "tiles" if tensor.is_tiled else "elements"
+    if len(index) != len(units):
+        raise error(
+            f"a slice has {len(index)} indices, but the tensor has {len(units)} dimensions: "
+            f"{shape_text(units)} in {unit}"
+        )
+    found = [
+        _range(part, size, axis, unit)
+        for axis, (part, size) in enumerate(zip(index, units, strict=True))
+    ]
+    return TensorSlice(
+        tensor,
+        tuple(start for start, _ in found),
+        tuple(stop - start for start, stop in found),
+        tuple(not isinstance(part, slice) for part in index),
+    )
+
+
+def _range(part: Any, size: int, axis: int, unit: str) -> tuple[int, int]:
+    if is_range(part):
+        start = 0 if part.start is None else part.start
+        stop = size if part.stop is None else part.stop
+        if part.step not in (None, 1):
+            raise error(f"a slice has the step {part.step!r}; slices are contiguous")
+    else:
+        start, stop = part, None
+    if not is_integer(start) or not (stop is None or is_integer(stop)):
+        wrong: object = stop if is_integer(start) else start
+        raise error(f"an index of a tensor is an integer or a slice, not a {type(wrong).__name__}")
+    first, end = int(start), int(start) + 1 if stop is None else int(stop)
+    if not 0 <= first < end <= size:
+        raise error(
+            f"dimension {axis} of a slice goes from {first} to {end}, but the tensor has {size} "
+            f"{unit} there"
+        )
+    return first, end

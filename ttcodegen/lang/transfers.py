@@ -1,0 +1,139 @@
+"""Copies between blocks, tensors and pipes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from ttcodegen.lang.block_states import Event
+from ttcodegen.lang.buffers import Block
+from ttcodegen.lang.context import KernelKind, running_kernel
+from ttcodegen.lang.pipes import DstPipeIdentity, Pipe, SrcPipeIdentity, receive, send
+from ttcodegen.lang.places import error
+from ttcodegen.lang.shapes import shape_text
+from ttcodegen.lang.tensors import Tensor, TensorSlice
+
+
+class Transfer:
+    """The handle of a copy under way."""
+
+    def __init__(self, finish: Callable[[], None]) -> None:
+        self._finish: Callable[[], None] | None = finish
+
+    def wait(self) -> None:
+        """Waits for the copy to be complete; the handle cannot be used afterwards."""
+        running_kernel("ttl.Transfer.wait", KernelKind.DATA_MOVEMENT)
+        if self._finish is None:
+            raise error("a transfer handle cannot be used after wait was called")
+        finish, self._finish = self._finish, None
+        finish()
+
+    @property
+    def is_open(self) -> bool:
+        """Whether nobody has waited for it."""
+        return self._finish is not None
+
+
+class GroupTransfer:
+    """Transfers that are waited for together."""
+
+    def __init__(self) -> None:
+        running_kernel("ttl.GroupTransfer", KernelKind.DATA_MOVEMENT)
+        self._transfers: list[Transfer] | None = []
+
+    def add(self, xf: Transfer) -> None:
+        """Adds a transfer."""
+        if self._transfers is None:
+            raise error("ttl.GroupTransfer.add cannot be called after wait_all was called")
+        if not isinstance(xf, Transfer):  # pyright: ignore[reportUnnecessaryIsInstance]
+            raise error(f"a group takes transfer handles, not a {type(xf).__name__}")
+        self._transfers.append(xf)
+
+    def wait_all(self) -> None:
+        """Waits for all transfers; the group cannot be used afterwards."""
+        if self._transfers is None:
+            raise error("a group transfer cannot be used after wait_all was called")
+        transfers, self._transfers = self._transfers, None
+        for transfer in transfers:
+            transfer.wait()
+
+
+def copy(src: object, dst: object) -> Transfer:
+    """Begins to copy between a block and a tensor slice or a pipe.
+
+    The transfer that it returns has to be waited for before the block is used or released.
+    """
+    running_kernel("ttl.copy", KernelKind.DATA_MOVEMENT)
+    match src, dst:
+        case TensorSlice(), Block():
+            return _load(src, dst)
+        case Block(), TensorSlice():
+            return _save(src, dst)
+        case Block(), SrcPipeIdentity():
+            return _send(src, dst)
+        case DstPipeIdentity(), Block():
+            return _receive(src, dst)
+        case _:
+            raise _no_copy(src, dst)
+
+
+def _no_copy(src: object, dst: object) -> Exception:
+    kinds = [type(src).__name__, type(dst).__name__]
+    remedy = "copies go between a block and a tensor slice, or between a block and a pipe"
+    if any(isinstance(each, Tensor) for each in (src, dst)):
+        remedy = "give the part of the tensor as a slice, such as a[0, :]"
+    if any(isinstance(each, Pipe) for each in (src, dst)):
+        remedy = "a copy with a pipe stands in a function that the net's if_src or if_dst calls"
+    if isinstance(src, SrcPipeIdentity) or isinstance(dst, DstPipeIdentity):
+        remedy = "in if_src a pipe is the destination of a copy, in if_dst it is the source"
+    return error(f"there is no ttl.copy from a {kinds[0]} to a {kinds[1]}", remedy=remedy)
+
+
+def _check_shapes(block: Block, part: TensorSlice) -> None:
+    if block.is_tiled is not part.tensor.is_tiled:
+        names = {True: "tiled", False: "row-major"}
+        raise error(
+            f"a block of '{block.buffer.name}' is {names[block.is_tiled]}, the tensor is "
+            f"{names[part.tensor.is_tiled]}"
+        )
+    if block.buffer.data_type is not part.tensor.data_type:
+        raise error(
+            f"a block of '{block.buffer.name}' holds {block.buffer.data_type.name}, the tensor "
+            f"{part.tensor.data_type.name}: a copy does not convert"
+        )
+    if not part.has_shape(block.shape):
+        raise error(
+            f"{part} does not fit a block of '{block.buffer.name}', which has the shape "
+            f"{shape_text(block.shape)}"
+        )
+
+
+def _load(part: TensorSlice, block: Block) -> Transfer:
+    _check_shapes(block, part)
+    block.happens(Event.BEGIN_COPY_TO)
+    target = block.content()
+    target[...] = part.view().reshape(target.shape)
+    return Transfer(lambda: block.happens(Event.END_COPY_TO))
+
+
+def _save(block: Block, part: TensorSlice) -> Transfer:
+    _check_shapes(block, part)
+    block.happens(Event.BEGIN_COPY_FROM)
+    target = part.view()
+    target[...] = block.content().reshape(target.shape)
+    return Transfer(lambda: block.happens(Event.END_COPY_FROM))
+
+
+def _send(block: Block, pipe: SrcPipeIdentity) -> Transfer:
+    block.happens(Event.BEGIN_COPY_FROM)
+    send(pipe, block)
+    return Transfer(lambda: block.happens(Event.END_COPY_FROM))
+
+
+def _receive(pipe: DstPipeIdentity, block: Block) -> Transfer:
+    block.happens(Event.BEGIN_COPY_TO)
+
+    def finish() -> None:
+        receive(pipe, block)
+        block.happens(Event.END_COPY_TO)
+
+    return Transfer(finish)

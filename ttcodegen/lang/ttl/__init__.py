@@ -1,0 +1,68 @@
+"""`ttl`: the language of TT-Lang (specification 0.17)."""
+
+from __future__ import annotations
+
+from ttcodegen.lang.buffers import Block, DataflowBuffer, make_dataflow_buffer_like
+from ttcodegen.lang.context import Coordinates, grid_size, node
+from ttcodegen.lang.expressions import BlockExpr
+from ttcodegen.lang.operations import compute, datamovement, operation
+from ttcodegen.lang.pipes import (
+    DstPipeIdentity,
+    NodeCoord,
+    NodeRange,
+    Pipe,
+    PipeNet,
+    SrcPipeIdentity,
+)
+from ttcodegen.lang.places import ProgramError
+from ttcodegen.lang.semaphores import (
+    MulticastRemoteSemaphore,
+    Semaphore,
+    UnicastRemoteSemaphore,
+)
+from ttcodegen.lang.signposts import signpost
+from ttcodegen.lang.tensors import TensorSlice
+from ttcodegen.lang.transfers import GroupTransfer, Transfer, copy
+from ttcodegen.lang.ttl import block, math
+
+TILE_SHAPE = (32, 32)
+"""Rows and columns of a tile."""
+
+PositiveInt = NaturalInt = Size = Index = Count = int
+Shape = int | Coordinates
+
+__all__ = [
+    "TILE_SHAPE",
+    "Block",
+    "BlockExpr",
+    "Count",
+    "DataflowBuffer",
+    "DstPipeIdentity",
+    "GroupTransfer",
+    "Index",
+    "MulticastRemoteSemaphore",
+    "NaturalInt",
+    "NodeCoord",
+    "NodeRange",
+    "Pipe",
+    "PipeNet",
+    "PositiveInt",
+    "ProgramError",
+    "Semaphore",
+    "Shape",
+    "Size",
+    "SrcPipeIdentity",
+    "TensorSlice",
+    "Transfer",
+    "UnicastRemoteSemaphore",
+    "block",
+    "compute",
+    "copy",
+    "datamovement",
+    "grid_size",
+    "make_dataflow_buffer_like",
+    "math",
+    "node",
+    "operation",
+    "signpost",
+]

@@ -1,0 +1,23 @@
+"""`ttl.block`: functions of whole blocks."""
+
+from ttcodegen.lang.block_functions import (
+    broadcast,
+    fill,
+    mask,
+    mask_posinf,
+    squeeze,
+    transpose,
+    unsqueeze,
+    where,
+)
+
+__all__ = [
+    "broadcast",
+    "fill",
+    "mask",
+    "mask_posinf",
+    "squeeze",
+    "transpose",
+    "unsqueeze",
+    "where",
+]

@@ -62,16 +62,17 @@ def test_peaks_and_leaks() -> None:
     assert found.leaks == (Leak("tensor 4", "dram", 4096),)
 
 
-def test_views_take_no_memory() -> None:
+@pytest.mark.parametrize(("shape", "tiles"), [((1, 2, 32), 3), ((1, 64), 5), ((2, 32), 3)])
+def test_views_take_no_memory(shape: tuple[int, ...], tiles: int) -> None:
     reshape = file.Operation("ttnn.reshape", (0,), (1,), (3,))
     program = replace(
         adding_program(),
-        tensors=(*adding_program().tensors, tensor(1, 64)),
+        tensors=(*adding_program().tensors, tensor(*shape)),
         operations=(reshape, adding_program().operations[0]),
     )
     found = memory_use(program)
-    assert found.peak["dram"] == 3 * 4096
-    assert found.leaks == ()
+    assert found.peak["dram"] == tiles * 4096
+    assert bool(found.leaks) == (tiles > 3)
 
 
 @pytest.mark.parametrize("name", ["digits", "cnn", "transformer"])

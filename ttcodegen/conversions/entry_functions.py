@@ -13,6 +13,7 @@ from ttcodegen.conversions.recording import Statement
 from ttcodegen.conversions.splitting import Part, split
 from ttcodegen.emitc.identifiers import NameScope, identifier
 from ttcodegen.emitc.text import Text
+from ttcodegen.naming.functions import part_name
 from ttcodegen.ops.cpp_calls import Call, Use
 
 
@@ -49,7 +50,7 @@ def _write_part(source: SourceFile, body: Body, part: Part) -> Statement:
     """Defines a function that holds a part of a body; the statement that calls it."""
     entry, names, type_of = body.entry, body.recorder.names, body.recorder.type_of
     shared = parameters(entry, source.types)
-    name = source.function_names.unique(identifier(f"{entry.cpp_name}_{part.title or 'part'}"))
+    name = source.function_names.unique(part_name(entry.cpp_name, part.title))
     scope = NameScope(name for name, _ in shared)
     taken = [scope.unique(identifier(names[value])) for value in part.live_in]
     owned = [
@@ -77,7 +78,8 @@ def _write_part(source: SourceFile, body: Body, part: Part) -> Statement:
     function.write(part.statements, owned=owned, returned=part.live_out, reserved=taken)
     function.return_values(part.live_out, result)
     source.file.blank()
-    arguments = [Text(name) for name, _ in shared]
+    used = builder.drop_unused_parameters()
+    arguments = [Text(name) for (name, _), is_used in zip(shared, used, strict=False) if is_used]
     call = Call(name, (*arguments, *map(Use, part.live_in)), result or "void", outlined=True)
     if len(results) == 1 and not source.types.frees_by_scope:
         results = (f"const {results[0]}",)

@@ -30,6 +30,7 @@ from ttcodegen.conversions.outlining import (
     common_name,
     differing_texts,
     names_inside,
+    names_of_forms,
 )
 from ttcodegen.conversions.recording import TENSOR, Statement
 from ttcodegen.conversions.repeats import Run, primitive_lengths, repeated_runs
@@ -340,12 +341,14 @@ def _function(found: _Equal, body: Body) -> OutlinedFunction:
     taken = NameScope([DEVICE, WEIGHTS, *_SETTINGS])
     roles = _roles(first, inner)
     tensors: list[Parameter] = []
+    kept: dict[tuple[str, ...], str] = {}
     for index, value in enumerate(first.live_in):
         values = [group.live_in[index] for group in groups]
         name = taken.unique(identifier(_parameter_name(values, relative, roles, body)))
-        inner[value] = name
+        inner[value] = kept[tuple(body.names[each] for each in values)] = name
         type_ = TENSOR if index in found.dying else f"const {TENSOR}&"
         tensors.append(Parameter(name, type_))
+    inner |= names_of_forms(groups, lambda value: body.names[value], kept)
     parameters = {value: inner[value] for value in first.live_in}
     local = ValueNames([statement.op for statement in first.statements], parameters, {}, {})
     inner |= {value: local[value] for value, name in inner.items() if not name}
@@ -364,7 +367,7 @@ def _function(found: _Equal, body: Body) -> OutlinedFunction:
         texts,
         inner,
         titles=titles,
-        comment=f"One of {common}, with the weights that it is given." if common else "",
+        comment=f"{common}: the same operations, each time with other weights." if common else "",
         layers=_inner_layers(groups, titles, body),
     )
     function.structs = tuple(_structs(function, body))

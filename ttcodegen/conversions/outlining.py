@@ -131,13 +131,19 @@ def _preparation(groups: Sequence[Group], names: ValueNames, scope: NameScope) -
     taken = NameScope([DEVICE])
     tensors: list[Parameter] = []
     inner: dict[SSAValue, str] = {}
+    kept: dict[tuple[str, ...], str] = {}
+    verb = _preparation_verb(first)
     for index, value in enumerate(first.live_in):
-        called = common_name(names[each.live_in[index]] for each in groups) or "operand"
-        inner[value] = taken.unique(identifier(called))
+        called = tuple(names[each.live_in[index]] for each in groups)
+        common = common_name(called) or "operand"
+        if verb == "fold_scale" and common.rpartition("_")[2] not in ("weight", "bias"):
+            common = "scale"
+        inner[value] = kept[called] = taken.unique(identifier(common))
         tensors.append(Parameter(inner[value], TENSOR))
     inner |= names_inside(groups, lambda value: names[value], "result")
+    inner |= names_of_forms(groups, lambda value: names[value], kept)
     texts = differing_texts(groups, inner, taken)
-    name = scope.unique(identifier(_preparation_name(first, inner)))
+    name = scope.unique(identifier(verb or f"prepare_{inner[first.live_out[0]]}"))
     function = OutlinedFunction(name, groups, tensors, texts, inner)
     if len(function.parameters) > MOST_UNNAMED:
         tensors[:] = [Parameter(p.name, f"const {TENSOR}&") for p in tensors]
@@ -156,6 +162,27 @@ def names_inside(
         for column, value in enumerate(statement.results):
             called = common_name(name_of(g.statements[row].results[column]) for g in groups)
             found[value] = called or otherwise
+    return found
+
+
+def names_of_forms(
+    groups: Sequence[Group],
+    name_of: Callable[[SSAValue], str],
+    parameters: Mapping[tuple[str, ...], str],
+) -> dict[SSAValue, str]:
+    """Names for the results of the first group that are other forms of what comes in.
+
+    Args:
+        groups: equal groups.
+        name_of: what values are called outside.
+        parameters: by what a value is called in each group, its parameter.
+    """
+    found: dict[SSAValue, str] = {}
+    for row, statement in enumerate(groups[0].statements):
+        for column, value in enumerate(statement.results):
+            called = tuple(name_of(g.statements[row].results[column]) for g in groups)
+            if called in parameters:
+                found[value] = parameters[called]
     return found
 
 
@@ -274,13 +301,11 @@ def body_of(function: OutlinedFunction) -> list[Statement]:
     ]
 
 
-def _preparation_name(first: Group, names: Mapping[SSAValue, str]) -> str:
-    """What a function that computes constants is called."""
+def _preparation_verb(first: Group) -> str:
+    """What a function that computes constants does, if the field has a word for it."""
     ops = {statement.op.name.rpartition(".")[2] for statement in first.statements}
     if "constant" in ops:
         return "load_parameter"
     if {"rsqrt", "subtract"} <= ops:
         return "fold_batch_norm"
-    if "multiply" in ops:
-        return "fold_scale"
-    return f"prepare_{names[first.live_out[0]]}"
+    return "fold_scale" if "multiply" in ops else ""

@@ -2,21 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import accumulate
 
 from xdsl.ir import SSAValue
 
 from ttcodegen.conversions.cpp_interface import DEVICE, prepare_parameters
-from ttcodegen.conversions.function_writer import Body, Members, SourceFile
+from ttcodegen.conversions.function_writer import Body, FunctionWriter, Members, SourceFile
 from ttcodegen.conversions.interface import Entry
 from ttcodegen.conversions.outlined_functions import write_outlined
 from ttcodegen.conversions.outlining import outline
 from ttcodegen.conversions.recording import Recorder, Statement, is_deallocation
-from ttcodegen.conversions.splitting import LONGEST
+from ttcodegen.conversions.splitting import LONGEST, cuts, layers_of
 from ttcodegen.conversions.statement_groups import components
-from ttcodegen.emitc.identifiers import identifier
 from ttcodegen.emitc.statements import VerbatimOp
-from ttcodegen.naming.layers import common_layer
+from ttcodegen.naming.functions import part_name
+from ttcodegen.naming.layers import common_layer, layer_of_weight
 from ttcodegen.naming.values import ValueNames
 from ttcodegen.transforms.rebuilding import body_of
 
@@ -89,15 +90,37 @@ def _write_function(
     for value, field in _fields(entry):
         if value in computed:
             fields.setdefault(body.recorder.resolved(computed[value]), []).append(field)
-    called = [_write_part(source, body, part, fields) for part in _parts(body, groups, fields)]
-    called += _write_layers(source, body)
+    handed = [(value, field) for value, field in _fields(entry) if value in body.members.places]
+    called: list[tuple[str, list[bool]]] = []
+    is_short = lines + len(handed) + len(fields) <= LONGEST
+    if not is_short:
+        called = [_write_part(source, body, part, fields) for part in _parts(body, groups, fields)]
+        called += _write_layers(source, body, handed)
     builder = source.file.function(name, taken, struct, fixed_names=[DEVICE])
     made = builder.variable("constants", struct)
     passed = [*builder.arguments, made]
-    for part in called:
-        builder.insert(VerbatimOp(f"{part}({', '.join(['{}'] * len(passed))});", passed))
+    if is_short:
+        function = source.open(body, builder, taken)
+        function.structs = {**function.structs, "constants": made}
+        _write_constants(function, statements, fields)
+        for value, field in handed:
+            function.assign_constant(field, function.used(value))
+    for part, used in called:
+        given = [value for value, is_used in zip(passed, used, strict=True) if is_used]
+        builder.insert(VerbatimOp(f"{part}({', '.join(['{}'] * len(given))});", given))
     builder.return_(builder.load(made))
     source.file.blank()
+
+
+def _write_constants(
+    function: FunctionWriter,
+    statements: Sequence[Statement],
+    fields: Mapping[SSAValue, Sequence[str]],
+) -> None:
+    """Writes statements that compute constants, each of which is put into its field at once."""
+    function.inlines_calls = True
+    kept = [value for s in statements for value in s.results if value in fields]
+    function.write(statements, returned=kept, reserved=["constants"], fields=fields)
 
 
 def _fields(entry: Entry) -> Iterator[tuple[SSAValue, str]]:
@@ -110,22 +133,24 @@ def _fields(entry: Entry) -> Iterator[tuple[SSAValue, str]]:
                 yield value, f"{array.field}[{index}].{field}"
 
 
-def _write_layers(source: SourceFile, body: Body) -> list[str]:
-    """Defines functions that hand the weights to layers as they are; their names."""
+def _write_layers(
+    source: SourceFile, body: Body, handed: Sequence[tuple[SSAValue, str]]
+) -> list[tuple[str, list[bool]]]:
+    """Defines functions that hand weights to layers as they are; their names, and which of the
+    parameters they have."""
     entry = body.entry
-    given = [(value, field) for value, field in _fields(entry) if value in body.members.places]
-    names: list[str] = []
-    for start in range(0, len(given), LONGEST):
+    called: list[tuple[str, list[bool]]] = []
+    for start in range(0, len(handed), LONGEST):
         name = source.function_names.unique(f"prepare_{entry.cpp_name}_layers")
-        names.append(name)
         taken = _part_parameters(entry)
         builder = source.file.function(name, taken, specifiers=["static"], fixed_names=[DEVICE])
         function = source.open(body, builder, taken)
-        for value, field in given[start : start + LONGEST]:
+        for value, field in handed[start : start + LONGEST]:
             function.assign_constant(field, function.used(value))
         builder.return_()
         source.file.blank()
-    return names
+        called.append((name, builder.drop_unused_parameters()))
+    return called
 
 
 def _part_parameters(entry: Entry) -> list[tuple[str, str]]:
@@ -137,20 +162,30 @@ def _write_part(
     body: Body,
     statements: Sequence[Statement],
     fields: Mapping[SSAValue, Sequence[str]],
-) -> str:
-    """Defines a function that computes some of the constants; its name."""
+) -> tuple[str, list[bool]]:
+    """Defines a function that computes some of the constants; its name, and which of the
+    parameters it has."""
     entry = body.entry
-    title = common_layer([name for name in body.members.layers(statements) if name])
-    name = source.function_names.unique(identifier(f"prepare_{entry.cpp_name}_{title or 'part'}"))
+    title = common_layer(_layers(body, statements))
+    name = source.function_names.unique(part_name(f"prepare_{entry.cpp_name}", title))
     taken = _part_parameters(entry)
     builder = source.file.function(name, taken, specifiers=["static"], fixed_names=[DEVICE])
-    function = source.open(body, builder, taken)
-    function.inlines_calls = True
-    kept = [value for s in statements for value in s.results if value in fields]
-    function.write(statements, returned=kept, reserved=["constants"], fields=fields)
+    _write_constants(source.open(body, builder, taken), statements, fields)
     builder.return_()
     source.file.blank()
-    return name
+    return name, builder.drop_unused_parameters()
+
+
+def _layers(body: Body, statements: Iterable[Statement]) -> list[str]:
+    """The layer of each statement, of one that computes a constant that of a weight it takes."""
+
+    def found(statement: Statement) -> str | None:
+        taken = (body.members.weight_names.get(value, "") for value in statement.uses)
+        return body.members.layer_of(statement) or next(
+            filter(None, map(layer_of_weight, taken)), None
+        )
+
+    return layers_of(statements, found)
 
 
 def _parts(
@@ -165,18 +200,25 @@ def _parts(
         for result in group[0].results
     }
     part: list[Statement] = []
-    lines = 0
-    for group in groups:
-        size = sum(body.lines_of(statement) + len(statement.results) for statement in group)
-        if lines + size > LONGEST and part:
+    starts = _starts(body, groups)
+    for index, group in enumerate(groups):
+        if index in starts and part:
             yield part
-            part, lines = [], 0
+            part = []
         made = [result for statement in group for result in statement.results]
         if all(result in shared and result not in fields for result in made):
             continue
         needed = {id(shared[v]): shared[v] for s in group for v in s.uses if v in shared}
         part += [s for s in needed.values() if s not in part]
         part += [statement for statement in group if statement not in part]
-        lines += size
     if part:
         yield part
+
+
+def _starts(body: Body, groups: Sequence[Sequence[Statement]]) -> set[int]:
+    """The groups that a part begins with: where a layer ends, the first one that is far enough."""
+    sizes = (sum(body.lines_of(s) + len(s.results) for s in group) for group in groups)
+    layers: list[str] = []
+    for group in groups:
+        layers.append(common_layer(_layers(body, group)) or (layers[-1] if layers else ""))
+    return set(cuts(layers, list(accumulate(sizes)), is_early=True))

@@ -51,10 +51,10 @@ def split(
     made_at = made_by(statements)
     last_use = last_uses(returned, statements, made_at)
     joined = [False, *(statement.op is last.op for last, statement in pairwise(statements))]
-    cuts = _cuts(layers, alive_counts(made_at, last_use, len(statements)), ends, joined)
+    alive = alive_counts(made_at, last_use, len(statements))
     parts: list[Part] = []
     start = 0
-    for end in [*cuts, len(statements)]:
+    for end in [*cuts(layers, ends, alive, joined), len(statements)]:
         inside = statements[start:end]
         used = dict.fromkeys(value for statement in inside for value in statement.uses)
         live_in = [value for value in used if made_at.get(value, start) < start]
@@ -108,29 +108,42 @@ def alive_counts(
     return list(accumulate(changes[: count + 1]))
 
 
-def _cuts(
-    layers: Sequence[str], widths: Sequence[int], ends: Sequence[int], joined: Sequence[bool]
+def cuts(
+    layers: Sequence[str],
+    ends: Sequence[int],
+    alive: Sequence[int] = (),
+    joined: Sequence[bool] = (),
+    *,
+    is_early: bool = False,
 ) -> list[int]:
-    """Cuts at least SHORTEST and at most LONGEST lines apart, each where the fewest tensors are
-    alive, and a layer ends if possible. `ends` are the lines up to the end of each statement;
-    `joined` are statements that take another result of the call of the statement before them."""
-    cuts: list[int] = []
+    """Where statements are divided: at least SHORTEST and at most LONGEST lines apart, each where
+    the fewest tensors are alive, and a layer ends if possible.
+
+    Args:
+        layers: that of each statement.
+        ends: the lines up to the end of each.
+        alive: how many tensors are alive before each; none count if it is empty.
+        joined: statements that take another result of the call of the statement before them.
+        is_early: takes the first of several places that are as good, else the last.
+    """
+    found: list[int] = []
     start = 0
     while True:
         before = ends[start - 1] if start else 0
         if ends[-1] - before <= LONGEST:
-            return cuts
+            return found
         low = bisect_left(ends, before + SHORTEST) + 1
         high = bisect_right(ends, min(before + LONGEST, ends[-1] - SHORTEST))
         window = range(max(low, start + 1), max(high, low, start + 1) + 1)
 
         def cost(position: int) -> tuple[int, int, int]:
             shared = common_parts(layers[position], layers[position - 1])
-            return widths[position], shared, -position
+            width = alive[position] if alive else 0
+            return width, shared, position if is_early else -position
 
-        inside = [position for position in window if position < len(ends) and not joined[position]]
+        inside = [each for each in window if each < len(ends) and not (joined and joined[each])]
         if not inside:
-            return cuts
+            return found
         best = min(inside, key=cost)
-        cuts.append(best)
+        found.append(best)
         start = best

@@ -9,7 +9,7 @@ from typing import Any
 import ttcodegen.ops as catalogue
 from ttcodegen.flatbuffer.program import Operation, Program
 from ttcodegen.flatbuffer.ttm_program import DEALLOCATE_BUFFER, VIEW
-from ttcodegen.layout.placements import stored_bytes
+from ttcodegen.layout.placements import is_view, stored_bytes
 from ttcodegen.ops.definition import TTNN
 
 _DEALLOCATIONS = ("ttnn.deallocate", DEALLOCATE_BUFFER)
@@ -70,6 +70,10 @@ def memory_use(program: Program) -> MemoryUse:
     for operation in program.operations:
         if operation.name == "ttcore.load_cached":
             kept.update(operation.results)
+    # What is given back with a result, because it may share its memory.
+    for operation in reversed(program.operations):
+        if _may_alias(operation) and not kept.isdisjoint(operation.results):
+            kept.add(operation.operands[0])
     return MemoryUse(steps, device.peak, tuple(device.leaks(kept)))
 
 
@@ -78,17 +82,28 @@ def _steps(program: Program, device: _Memory) -> Iterator[MemoryStep]:
         if operation.name in _DEALLOCATIONS:
             device.free(operation.operands[0])
             continue
-        aliased = operation.operands[0] if _may_alias(operation) and operation.operands else None
+        aliased = _aliased(program, operation)
         for tensor in operation.results:
             device.allocate(tensor, aliased)
         yield MemoryStep(operation.name, operation.location, dict(device.allocated))
 
 
-def _may_alias(operation: Operation) -> bool:
+def _aliased(program: Program, operation: Operation) -> int | None:
+    """The operand whose memory the results of an op share, if it is there for both."""
+    if not _may_alias(operation):
+        return None
+    source = operation.operands[0]
     if operation.name == VIEW:
-        return True
+        return source
+    before, after = (program.tensors[t].type.placement for t in (source, operation.results[0]))
+    return source if is_view(before, after) else None
+
+
+def _may_alias(operation: Operation) -> bool:
+    if not operation.operands:
+        return False
     definition = TTNN.get(operation.name.partition(".")[2])
-    return definition is not None and definition.may_alias
+    return operation.name == VIEW or (definition is not None and definition.may_alias)
 
 
 class _Memory:

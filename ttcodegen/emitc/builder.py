@@ -21,6 +21,7 @@ from __future__ import annotations
 from collections.abc import Collection, Generator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import lru_cache
+from typing import cast
 
 from xdsl.dialects.builtin import (
     ArrayAttr,
@@ -56,6 +57,7 @@ from ttcodegen.emitc.expressions import (
 from ttcodegen.emitc.identifiers import identifier, is_identifier
 from ttcodegen.emitc.inlining import ASSIGNS, FIXED_NAME, NAME, NAMES, PURE
 from ttcodegen.emitc.operators import BINARY_OPS, UNARY_OPS, CastOp, CmpOp, ComparisonPredicate
+from ttcodegen.emitc.reserved import mentions
 from ttcodegen.emitc.spelling import comment_line, cpp_type, type_text
 from ttcodegen.emitc.statements import (
     AssignOp,
@@ -421,6 +423,34 @@ class EmitCBuilder:
             argument.name_hint = identifier(parameter)
         self._function(name, parameters, result, Region(block), specifiers, fixed_names)
         return self._nested(block)
+
+    def drop_unused_parameters(self) -> list[bool]:
+        """Takes away the parameters that the body of this function does not use.
+
+        To be called when the body is complete; returns which ones are left.
+        """
+        function = self.block.parent_op()
+        assert isinstance(function, FuncOp)
+        assert function.arg_attrs is not None
+        attributes = cast("Sequence[DictionaryAttr]", function.arg_attrs.data)
+        names = [cast("StringAttr", each.data[NAME]).data for each in attributes]
+        used = [
+            argument.uses.get_length() > 0 or mentions(self.block.walk(), name)
+            for argument, name in zip(self.block.args, names, strict=True)
+        ]
+        for argument, is_used in zip(tuple(self.block.args), used, strict=True):
+            if not is_used:
+                self.block.erase_arg(argument)
+        types = [argument.type for argument in self.block.args]
+        function.properties["function_type"] = FunctionType.from_lists(
+            types, [*function.function_type.outputs]
+        )
+        kept = [each for each, is_used in zip(attributes, used, strict=True) if is_used]
+        if kept:
+            function.properties["arg_attrs"] = ArrayAttr(kept)
+        else:
+            del function.properties["arg_attrs"]
+        return used
 
     def declare(
         self,

@@ -7,6 +7,7 @@ from math import prod
 
 from ttcodegen.dialects.memory import Layout
 from ttcodegen.dialects.placement import TensorPlacement
+from ttcodegen.dialects.tile import TILE_SIDE
 from ttcodegen.layout.collapse import Shape
 from ttcodegen.layout.tensor_layout import TensorLayout
 
@@ -32,3 +33,20 @@ def stored_bytes(placement: TensorPlacement) -> int:
     if (shards := placement.shards) is not None:
         return shards.cores * _layout(placement, shards.shape).shard_bytes
     return layout_of(placement).shard_bytes if prod(placement.shape) else 0
+
+
+def is_view(source: TensorPlacement, result: TensorPlacement) -> bool:
+    """Whether a reshape of one tensor to the other leaves the elements where they lie: rows stay
+    rows, and tiles stay tiles.
+
+    Source: ttnn/cpp/ttnn/operations/data_movement/reshape_view/reshape.cpp of tt-metal.
+    """
+    moved = result.with_(shape=source.shape, data_type=source.data_type)
+    if moved != source:
+        return False
+    before, after = source.shape[-2:], result.shape[-2:]
+    if before[-1:] != after[-1:]:
+        return False
+    if source.layout is Layout.ROW_MAJOR or before == after:
+        return True
+    return all(len(rows) == 2 and rows[0] % TILE_SIDE == 0 for rows in (before, after))

@@ -9,6 +9,7 @@ from collections.abc import Iterable, Sequence
 from xdsl.ir import Operation
 
 from ttcodegen.dialects.operation import CatalogueOp
+from ttcodegen.emitc.identifiers import identifier
 from ttcodegen.naming.layers import common_layer
 
 _WORDS = re.compile(r"[./_]+")
@@ -35,9 +36,19 @@ def layer_function_name(
         result: what the value is called that it gives.
         has_weights: whether it takes any.
     """
-    counts = Counter(op.definition.short_name for op in ops if isinstance(op, CatalogueOp))
+    found = [op for op in ops if isinstance(op, CatalogueOp)]
+    counts = Counter(op.definition.short_name for op in found)
+    if all(op.definition.rearranges for op in found):
+        return "reshape_row_major" if counts["reshape"] and counts["to_layout"] else "rearrange"
     named = _meaning(counts) or _common_words([title for title in titles if title])
     return named or (_kind(counts) if has_weights else f"compute_{result}")
+
+
+def part_name(function: str, title: str | None) -> str:
+    """The name of a function that holds a part of another one, after the layers that it computes;
+    `model` and the like say nothing."""
+    is_path = title is not None and title not in _WRAPPERS
+    return identifier(f"{function}_{title if is_path else 'part'}")
 
 
 def common_title(titles: Iterable[str | None]) -> str | None:
@@ -52,6 +63,8 @@ def _meaning(counts: Counter[str]) -> str:
         return "bottleneck_with_shortcut" if has_shortcut else "bottleneck"
     if counts["conv2d"] == 2 and counts["add"]:
         return "residual_block"
+    if counts["embedding"] and not counts["add"]:
+        return "embed"
     products = sum(counts[name] for name in _PRODUCTS)
     if any(counts[name] for name in _ATTENTION):
         return "" if _is_whole_layer(counts, products) else "attention"

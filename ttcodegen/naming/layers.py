@@ -13,6 +13,8 @@ from xdsl.ir import Attribute, Operation, SSAValue
 
 _PARTS = re.compile(r"[./]")
 _WEIGHT = re.compile(r"(?i)[._/]*(weights?|bias|kernel|gamma|beta|scale|running_mean|running_var)$")
+_PARAMETRIZED = re.compile(r"(?i)[._/]parametrizations([._/]\w+)[._/]original\d*$")
+"""A weight that torch computes from another one: `fc.parametrizations.weight.original`."""
 _ROOT = re.compile(r"^(?:l__self_+|self_+|model\.)")
 _LOCATION_PARTS = 1000
 
@@ -41,7 +43,7 @@ def location_name(location: Attribute) -> str | None:
 
 def stem_of_weight(name: str) -> str:
     """The name of a weight without what says that it is one: `conv1.weight` -> `conv1`."""
-    return _WEIGHT.sub("", name)
+    return _WEIGHT.sub("", _PARAMETRIZED.sub(r"\1", name))
 
 
 def layer_of_weight(name: str) -> str | None:
@@ -93,4 +95,15 @@ def common_layer(layers: Sequence[str]) -> str | None:
     shared = min((common_parts(first, other) for other in others), default=None)
     if shared is None:
         return first
-    return ".".join(_PARTS.split(first)[:shared]) or counts.most_common(1)[0][0]
+    return ".".join(_PARTS.split(first)[:shared]) or _most_common(counts)
+
+
+def _most_common(counts: Counter[str]) -> str | None:
+    """The longest path that more than half of the ops are in."""
+    inside: Counter[str] = Counter()
+    for name, count in counts.items():
+        parts = _PARTS.split(name)
+        for length in range(1, len(parts) + 1):
+            inside[".".join(parts[:length])] += count
+    half = counts.total() / 2
+    return max((path for path, count in inside.items() if count > half), key=len, default=None)

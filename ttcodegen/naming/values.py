@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from copy import copy
 from functools import cache
 from math import prod
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 from xdsl.ir import Operation, SSAValue
 
@@ -17,7 +17,8 @@ from ttcodegen.dialects.memory import Layout
 from ttcodegen.dialects.operation import CatalogueOp, operation_name
 from ttcodegen.dialects.placement import declared_data_type, has_placement, placement_of
 from ttcodegen.naming.layers import layer, location_name, short_layer, stem_of_weight
-from ttcodegen.ops.definition import TTIR, TTNN
+from ttcodegen.ops.definition import TTIR, TTNN, traits_of
+from ttcodegen.ops.traits import Trait
 
 if TYPE_CHECKING:
     from xdsl.dialects.func import FuncOp
@@ -29,6 +30,24 @@ _COUNTER = re.compile(r"[._]\d+$")
 _GENERIC = frozenset(
     "arg input output out result res tmp val value v x y cst const constant".split()
 )
+_NUMBER = re.compile(r"_?\d+$")
+_INSTRUCTION = re.compile(r"([a-z][a-z-]*)\.\d+(_\w+)?$")
+"""An instruction of HLO, which is called after its opcode, and what a pass made of it: `dot.31`,
+`gather.62_reshapeStartIndices`."""
+_OPCODES = frozenset(
+    """
+    abs add and atan2 batch-norm-inference batch-norm-training bitcast bitcast-convert broadcast
+    call cbrt ceil clamp compare complex concatenate conditional constant convert convolution copy
+    cosine custom-call divide dot dynamic-slice dynamic-update-slice erf exponential
+    exponential-minus-one floor fusion gather get-tuple-element imag iota is-finite log
+    log-plus-one logistic map maximum minimum multiply negate not or pad parameter popcnt power
+    real reduce reduce-precision reduce-window remainder reshape reverse rng rng-bit-generator
+    round-nearest-afz round-nearest-even rsqrt scatter select select-and-scatter set-dimension-size
+    shift-left shift-right-arithmetic shift-right-logical sign sine slice sort sqrt subtract tan
+    tanh topk transpose triangular-solve tuple while xor
+    """.split()
+)
+"""The opcodes of HLO. Source: xla/hlo/ir/hlo_opcode.h."""
 
 _CHANGES = frozenset(
     """
@@ -64,6 +83,8 @@ _NOUNS: Mapping[str, str] = {
     "sqrt": "root",
     "reciprocal": "inverse",
     "argmax": "indices",
+    "max": "maxima",
+    "min": "minima",
     "slice_static": "slice",
     "layer_norm": "normalized",
     "rms_norm": "normalized",
@@ -83,6 +104,7 @@ _RESULT_NOUNS: Mapping[str, tuple[str, ...]] = {
     "topk": ("largest", "indices"),
 }
 """What the results of ops with several are called."""
+_LARGEST_EPSILON = 1e-3
 _QUALIFIERS: Mapping[str, str] = {
     "to_device": "on_device",
     "from_device": "on_host",
@@ -109,7 +131,7 @@ def _op_names() -> frozenset[str]:
 def given_name(value: SSAValue) -> str | None:
     """What the source calls a value, None if that says nothing."""
     hint = value.name_hint
-    if hint is not None and hint not in _GENERIC and hint not in _op_names():
+    if hint is not None and not _is_generic(hint) and hint not in _op_names():
         return hint
     owner = value.owner
     if not isinstance(owner, Operation):
@@ -117,9 +139,17 @@ def given_name(value: SSAValue) -> str | None:
     name = location_name(owner.location)
     if name is None:
         return None
-    last = _COUNTER.sub("", name.rpartition("/")[2])
-    said = last and not last.isdigit() and last not in _op_names()
-    return last if said else None
+    end = name.rpartition("/")[2]
+    if (instruction := _INSTRUCTION.match(end)) and instruction[1] in _OPCODES:
+        return None
+    last = _COUNTER.sub("", end)
+    named = last and not last.isdigit() and not _is_generic(last) and last not in _op_names()
+    return last if named else None
+
+
+def _is_generic(name: str) -> bool:
+    """Whether a name is one that any value could have: `x`, `arg10`."""
+    return _NUMBER.sub("", name) in _GENERIC
 
 
 def name_or_kind(op: Operation) -> str:
@@ -131,7 +161,23 @@ def name_or_kind(op: Operation) -> str:
 def noun_of(op: Operation) -> str:
     """What the result of an op is called that nothing else names."""
     short = op.name.rpartition(".")[2]
+    if short == "full" and isinstance(op, CatalogueOp):
+        return _noun_of_fill(op)
+    if isinstance(op, CatalogueOp) and Trait.COMPARES in traits_of(op.definition):
+        return "condition"
     return _NOUNS.get(short, short)
+
+
+def _noun_of_fill(op: CatalogueOp) -> str:
+    """What a tensor is called whose elements are all one number."""
+    number = float(cast("float", op.parameter("fill_value")))
+    match number:
+        case 0.0:
+            return "zeros"
+        case 1.0:
+            return "ones"
+        case _:
+            return "epsilon" if 0 < number <= _LARGEST_EPSILON else "filled"
 
 
 class ValueNames:
@@ -366,7 +412,7 @@ def _constant_name(
     if given is not None:
         return given
     name = body[value]
-    return None if name in _GENERIC or name in ("filled", "zeros", "ones") else name
+    return None if name in _GENERIC or name == "filled" else name
 
 
 def _bias_name(value: SSAValue, names: Mapping[SSAValue, str]) -> str | None:

@@ -107,7 +107,6 @@ _REASONS: dict[str, tuple[str, ...]] = {
         "ttir-bufferization-pipeline",
         "ttnn-through-d2m-pipeline",
         "ttnn-create-d2m-subgraphs",
-        "ttir-generic",
         "ttir-generic-linearize-memref",
         "ttir-allocate",
         "ttir-grid-set",

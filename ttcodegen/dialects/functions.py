@@ -35,6 +35,10 @@ KERNEL_THREAD = "ttkernel.thread"
 CPU_CALL = "ttir.cpu_hoisted_call"
 """Marks a call of such a function."""
 
+GENERIC = "ttir.generic"
+"""The attribute of a function that is the region of a `ttir.generic`, with what that op says; marks
+the call of such a function as well."""
+
 SOURCE_TYPES = "ttcodegen.source_types"
 """The attribute of a function with the type that it had in the source."""
 
@@ -93,6 +97,11 @@ def callee_of(op: Operation) -> str | None:
 def is_cpu_function(function: FuncOp) -> bool:
     """Whether a function runs on the CPU."""
     return function.attributes.get(FUNCTION_TYPE) == CPU_FUNCTION
+
+
+def is_generic_function(function: FuncOp) -> bool:
+    """Whether a function is the region of a `ttir.generic`."""
+    return GENERIC in function.attributes
 
 
 def location_text(op: Operation) -> str | None:

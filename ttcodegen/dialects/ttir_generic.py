@@ -8,8 +8,9 @@
         ttir.yield
     } : tensor<...>
 
-Its regions hold ops on tiles, of which TILE_OPS is the table. No pass of the compiler makes these
-ops; they are read, verified and written, so that such modules can be looked at.
+Its regions hold ops of TTIR on whole tensors, as `ttir-to-ttir-generic` makes them, or ops on
+tiles, of which TILE_OPS is the table. The latter are read, verified and written, so that such
+modules can be looked at.
 """
 
 from __future__ import annotations
@@ -25,9 +26,11 @@ from xdsl.dialects.builtin import (
     ContainerType,
     DenseArrayBase,
     SymbolRefAttr,
+    TensorType,
     i32,
 )
 from xdsl.ir import Attribute, Data, Operation, OpTraits, Region, SSAValue
+from xdsl.ir.affine import AffineDimExpr, AffineMap
 from xdsl.irdl import (
     IRDLOperation,
     irdl_attr_definition,
@@ -48,7 +51,7 @@ from xdsl.utils.exceptions import VerifyException
 from xdsl.utils.str_enum import StrEnum
 
 from ttcodegen.dialects.tile import TileType
-from ttcodegen.dialects.ttcore_enumerations import IteratorTypeAttr
+from ttcodegen.dialects.ttcore_enumerations import IteratorType, IteratorTypeAttr
 from ttcodegen.dialects.ttcore_layouts import GridAttr
 
 
@@ -145,6 +148,8 @@ class GenericOp(IRDLOperation):
                 raise VerifyException(f"{self.name}: {attribute} is no #ttcore.iterator_type")
         for attribute in maps:
             self._verify_map(attribute)
+        if maps:
+            self._verify_loops([m.data for m in maps if isinstance(m, AffineMapAttr)])
         self._verify_block_factors()
         self._verify_bodies(mapped)
 
@@ -157,6 +162,34 @@ class GenericOp(IRDLOperation):
                 f"{self.name} has {loops} iterator types, but an indexing map of "
                 f"{attribute.data.num_dims} dimensions"
             )
+
+    def _verify_loops(self, maps: Sequence[AffineMap]) -> None:
+        """That tensors of numbers have the dimensions that the maps say, those of the same loop one
+        size, and that nothing is written for each step of a reduction."""
+        kinds = [attribute.data for attribute in self.iterator_types.data
+                 if isinstance(attribute, IteratorTypeAttr)]  # fmt: skip
+        sizes: dict[int, int] = {}
+        for value, map_ in zip((*self.inputs, *self.destinations), maps, strict=True):
+            shape = elements_of(value)
+            if shape is None:
+                continue
+            if len(shape) != len(map_.results):
+                raise VerifyException(
+                    f"{self.name}: an indexing map of {len(map_.results)} results is for a tensor "
+                    f"of rank {len(shape)}"
+                )
+            loops = [e.position if isinstance(e, AffineDimExpr) else None for e in map_.results]
+            for loop, size in zip(loops, shape, strict=True):
+                if loop is not None and sizes.setdefault(loop, size) != size:
+                    raise VerifyException(
+                        f"{self.name}: loop d{loop} has {sizes[loop]} steps for one operand, "
+                        f"{size} for another"
+                    )
+            written = any(value is destination for destination in self.destinations)
+            if written and any(p is not None and kinds[p] is IteratorType.REDUCTION for p in loops):
+                raise VerifyException(
+                    f"{self.name}: what is written may not move with a loop that is a reduction"
+                )
 
     def _verify_block_factors(self) -> None:
         factors = self.block_factors
@@ -242,6 +275,15 @@ class GenericOp(IRDLOperation):
         if self.outputs:
             printer.print_string(" : ")
             printer.print_list(self.outputs, lambda result: printer.print_attribute(result.type))
+
+
+def elements_of(value: SSAValue) -> tuple[int, ...] | None:
+    """The shape of a tensor of numbers, None for blocks of tiles."""
+    type_ = value.type
+    if not isinstance(type_, TensorType):
+        return None
+    tensor = cast("TensorType[Attribute]", type_)
+    return None if isinstance(tensor.element_type, TileType) else tensor.get_shape()
 
 
 def _parse_operands(parser: Parser, word: str = "") -> list[SSAValue]:

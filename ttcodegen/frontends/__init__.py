@@ -80,7 +80,7 @@ def read_module(source: Source, diagnostics: Diagnostics | None = None) -> Modul
 def source_module(source: Source, diagnostics: Diagnostics | None = None) -> ModuleOp:
     """What a source means to the compiler: as `read_module`, and calls of the library that another
     tool has printed are spelled as the catalogue spells them; programs of the device of 2024 are
-    what they compute.
+    what they compute, and regions of `ttir.generic` functions.
 
     Raises:
         CompileError: as `read_module`.
@@ -97,6 +97,10 @@ def source_module(source: Source, diagnostics: Diagnostics | None = None) -> Mod
         from ttcodegen.compat.ttmetal_programs import lift_programs
 
         lift_programs(module)
+    if "ttir.generic" in source.text:
+        from ttcodegen.transforms.outline_generics import outline_generics
+
+        outline_generics(module)
     return module
 
 

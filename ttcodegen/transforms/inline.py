@@ -14,7 +14,7 @@ from xdsl.ir import Operation, SSAValue
 from xdsl.passes import ModulePass
 
 from ttcodegen.diagnostics import CompileError, copy_source_offset
-from ttcodegen.dialects.functions import is_cpu_function
+from ttcodegen.dialects.functions import is_cpu_function, is_generic_function
 from ttcodegen.transforms.rewriting import erase, functions
 
 
@@ -26,7 +26,8 @@ def is_entry(function: FuncOp) -> bool:
 
 @dataclass(frozen=True)
 class InlinePass(ModulePass):
-    """Leaves the entry functions, without calls, and the functions for the CPU that they call.
+    """Leaves the entry functions, without calls, and the functions for the CPU and the regions of
+    `ttir.generic` that they call.
 
     Raises CompileError at a call of a function that calls itself (also through others), that is not
     there, or that has no body.
@@ -35,9 +36,11 @@ class InlinePass(ModulePass):
     name = "inline"
     cpu_functions: bool = False
     """Puts the bodies of functions for the CPU in place of the calls as well."""
+    generics: bool = False
+    """Puts the regions of `ttir.generic` in place of the calls as well."""
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
-        _Inliner(op, self.cpu_functions).run()
+        _Inliner(op, self).run()
 
 
 _MOST_OPS = 1_000_000
@@ -54,14 +57,15 @@ class _Frame:
 
 
 class _Inliner:
-    def __init__(self, module: ModuleOp, cpu_functions: bool) -> None:
+    def __init__(self, module: ModuleOp, options: InlinePass) -> None:
         self._functions = {f.sym_name.data: f for f in functions(module)}
         self._kept = {
             name: False
             for name, function in self._functions.items()
-            if is_cpu_function(function) and not cpu_functions
+            if (is_cpu_function(function) and not options.cpu_functions)
+            or (is_generic_function(function) and not options.generics)
         }
-        """Functions for the CPU, and whether one is called."""
+        """Functions whose calls stay, and whether one is called."""
         self._sizes: dict[str, int] = {}
         """How many operations a function has once its calls are inlined; callees come first."""
 
@@ -110,7 +114,7 @@ class _Inliner:
         """The size of a function whose callees are measured."""
         size = sum(1 for _ in self._functions[frame.function].body.block.ops)
         for call in frame.calls:
-            # What is for the CPU stays a call.
+            # Some stay calls.
             size += self._sizes.get(self._callee(call), 1)
             if size > _MOST_OPS:
                 raise CompileError(

@@ -222,7 +222,10 @@ PASSES = (
         group=Group.GENERAL,
         implementation=f"{_TRANSFORMS}.inline:InlinePass",
         description="Puts the bodies of called functions in place of the calls.",
-        options=(Option("cpu-functions", "Also those of functions for the CPU.", False),),
+        options=(
+            Option("cpu-functions", "Also those of functions for the CPU.", False),
+            Option("generics", "Also the regions of ttir.generic.", False),
+        ),
     ),
     PassEntry(
         name="remove-dead-values",

@@ -37,7 +37,8 @@ def ttir_to_ttnn(options: Values) -> Iterator[Step | str]:
     if options["argument-types"]:
         yield Step("populate-argument-types", {"argument-types": options["argument-types"]})
     yield "ttmetal-lift-programs"
-    yield Step("inline", {"cpu-functions": True})
+    yield "ttir-outline-generics"
+    yield Step("inline", {"cpu-functions": True, "generics": True})
     yield Step("ttir-pipeline", _chosen(options, _TTIR_OPTIONS))
     yield "convert-ttir-to-ttnn"
     if options["enable-remove-dead-values"]:

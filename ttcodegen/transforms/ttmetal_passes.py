@@ -19,11 +19,12 @@ from ttcodegen.transforms.registry import (
 Values = Mapping[str, OptionValue]
 
 
-def ttir_to_ttmetal(options: Values) -> Iterator[Step | str]:
-    """From what the user wrote to programs of the device, in order."""
+def ttir_to_generics(options: Values) -> Iterator[Step | str]:
+    """From what the user wrote to one generic for each program of the device, in order."""
     system = {o.name: options[o.name] for o in SYSTEM_OPTIONS if options[o.name] != o.default}
     yield Step("ttcore-register-device", system)
     yield "ttmetal-lift-programs"
+    yield "ttir-outline-generics"
     yield "ttcore-check-sizes"
     if options["enable-cpu-hoist"]:
         yield "inline"
@@ -38,6 +39,13 @@ def ttir_to_ttmetal(options: Values) -> Iterator[Step | str]:
     yield Step("ttmetal-weight-dtype-conversion", {"target-dtype": options["weight-dtype"]})
     if options["enable-cpu-hoist"]:
         yield "cpu-hoist"
+    yield "ttir-to-ttir-generic"
+
+
+def ttir_to_ttmetal(options: Values) -> Iterator[Step | str]:
+    """From what the user wrote to programs of the device."""
+    given = {o.name: options[o.name] for o in _OPTIONS if options[o.name] != o.default}
+    yield Step("ttir-to-ttmetal-fe-pipeline", given)
     yield "convert-ttir-to-ttmetal"
     yield "ttcore-check-memory"
 
@@ -85,14 +93,27 @@ PASSES = (
         "ops of TTIR that they compute.",
     ),
     PassEntry(
-        name="convert-ttir-to-ttmetal",
-        group=Group.TTMETAL,
-        implementation="ttcodegen.conversions.ttir_to_ttmetal.convert:ConvertTTIRToTTMetal",
-        description="Divides functions into programs of the device, and writes their kernels.",
+        name="ttir-outline-generics",
+        group=Group.TTIR,
+        implementation="ttcodegen.transforms.outline_generics:OutlineGenerics",
+        description="Makes functions of the regions of ttir.generic, until they are put back.",
+    ),
+    PassEntry(
+        name="ttir-to-ttir-generic",
+        group=Group.TTIR,
+        implementation="ttcodegen.conversions.ttir_to_ttmetal.generics:TTIRToTTIRGeneric",
+        description="Puts the ops of each program of the device into a ttir.generic.",
+        aliases=("ttir-generic",),
         options=(
             Option("columns", "Cores in a row to use; 0 for those that the system has.", 0),
             Option("rows", "Rows of cores to use; 0 for those that the system has.", 0),
         ),
+    ),
+    PassEntry(
+        name="convert-ttir-to-ttmetal",
+        group=Group.TTMETAL,
+        implementation="ttcodegen.conversions.ttir_to_ttmetal.convert:ConvertTTIRToTTMetal",
+        description="Makes a program of the device of each ttir.generic, and writes its kernels.",
     ),
     PassEntry(
         name="convert-ttkernel-to-emitc",
@@ -111,26 +132,32 @@ PASSES = (
     ),
 )
 
+_OPTIONS = (
+    *SYSTEM_OPTIONS,
+    Option(
+        "weight-dtype",
+        "The type that weights are kept in where programs take it.",
+        "",
+        choices=("", "bfp_bf8", "bfp_bf4"),
+    ),
+    Option("enable-cpu-hoist", "Compute on the CPU what no program of the device does.", True),
+)
+
 PIPELINES = (
+    PipelineEntry(
+        name="ttir-to-ttmetal-fe-pipeline",
+        group=Group.TTMETAL,
+        steps=ttir_to_generics,
+        description="TTIR to one ttir.generic for each program of the device.",
+        options=_OPTIONS,
+    ),
     PipelineEntry(
         name="ttir-to-ttmetal-pipeline",
         group=Group.TTMETAL,
         steps=ttir_to_ttmetal,
         description="TTIR to programs of the device.",
         aliases=("ttir-to-ttmetal-backend-pipeline", "ttir-to-ttmetal-common-pipeline"),
-        options=(
-            *SYSTEM_OPTIONS,
-            Option(
-                "weight-dtype",
-                "The type that weights are kept in where programs take it.",
-                "",
-                choices=("", "bfp_bf8", "bfp_bf4"),
-            ),
-            Option(
-                "enable-cpu-hoist", "Compute on the CPU what no program of the device does.", True
-            ),
-            *fixed(REFUSED_TTMETAL_OPTIONS),
-        ),
+        options=(*_OPTIONS, *fixed(REFUSED_TTMETAL_OPTIONS)),
     ),
 )
 """Rows in the order of --help within each group."""

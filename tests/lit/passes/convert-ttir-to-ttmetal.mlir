@@ -1,4 +1,4 @@
-// RUN: ttcodegen-opt --ttcore-register-device --convert-ttir-to-ttmetal %s | filecheck %s
+// RUN: ttcodegen-opt --ttcore-register-device --ttir-to-ttir-generic --convert-ttir-to-ttmetal %s | filecheck %s
 // RUN: ttcodegen-opt --ttir-to-ttmetal-backend-pipeline %s -o %t.mlir
 // RUN: filecheck %s --input-file=%t.mlir
 // Programs and kernels read back.

@@ -1,8 +1,8 @@
-"""TTIR becomes a host function that launches programs of the device, with their kernels."""
+"""Generics become launches of programs of the device, and functions that are their kernels."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 
 from xdsl.context import Context
@@ -12,18 +12,13 @@ from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
 from xdsl.passes import ModulePass
 
 from ttcodegen.conversions.cpu_calls import cpu_function_name, overwritten_operands
-from ttcodegen.conversions.ttir_to_ttmetal.coverage import check_coverage
-from ttcodegen.conversions.ttir_to_ttmetal.groups import (
-    Group,
-    Kind,
-    form_groups,
-    is_fill,
-    is_free_reshape,
-)
+from ttcodegen.conversions.ttir_to_ttmetal.generics import group_of
+from ttcodegen.conversions.ttir_to_ttmetal.groups import Group, Kind, is_fill, is_free_reshape
 from ttcodegen.conversions.ttir_to_ttmetal.matmul_programs import lower_matmul
 from ttcodegen.conversions.ttir_to_ttmetal.movement_programs import lower_embedding, lower_movement
 from ttcodegen.conversions.ttir_to_ttmetal.program_parts import Lowered
 from ttcodegen.conversions.ttir_to_ttmetal.tile_programs import lower_tiles
+from ttcodegen.diagnostics import CompileError, Diagnostic, source_offset
 from ttcodegen.dialects.cores import CoreRange
 from ttcodegen.dialects.datatypes import shape_of
 from ttcodegen.dialects.device_module import MEANING
@@ -32,6 +27,7 @@ from ttcodegen.dialects.operation import CatalogueOp, operation_name
 from ttcodegen.dialects.placement import TensorPlacement, declared_data_type, placed_type
 from ttcodegen.dialects.programs import ProgramAttr
 from ttcodegen.dialects.system import system_of
+from ttcodegen.dialects.ttir_generic import GenericOp
 from ttcodegen.emitc.identifiers import NameScope, identifier
 from ttcodegen.naming.programs import program_name, tensor_names_of
 from ttcodegen.ops.constant_values import splat_of
@@ -50,23 +46,21 @@ _LOWERINGS = {
 
 @dataclass(frozen=True)
 class ConvertTTIRToTTMetal(ModulePass):
-    """Divides each entry function into programs.
+    """Makes a program of each `ttir.generic` of the entry functions.
 
     After the entry functions come, for each program, a function that says in TTIR what it means
     (`ttmetal.meaning`) and its compute kernels. Tensors lie in DRAM, in tiles.
 
-    Raises CompileError that lists the ops that there is no program for.
+    Raises CompileError that lists the ops that are in no generic, or at a generic that cannot be a
+    program.
     """
 
     name = "convert-ttir-to-ttmetal"
-    columns: int = 0
-    """Cores in a row to use; 0 for those that the module's system has."""
-    rows: int = 0
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
-        check_coverage(op)
+        _check_divided(op)
         system = system_of(op) or default_system(DEFAULT_ARCHITECTURE)
-        rows, columns = self.rows or system.chip.grid[0], self.columns or system.chip.grid[1]
+        rows, columns = system.chip.grid
         cores = CoreRange(0, 0, columns - 1, rows - 1)
         programs = NameScope(["main", "forward"])
         made: list[FuncOp] = []
@@ -74,6 +68,25 @@ class ConvertTTIRToTTMetal(ModulePass):
             if is_entry(function):
                 made += _FunctionConverter(ctx, function, cores, programs).convert()
         op.body.block.add_ops(made)
+
+
+def _check_divided(module: ModuleOp) -> None:
+    """Raises CompileError with one diagnostic for each op that should be in a generic."""
+    found = [
+        Diagnostic(
+            f"'{operation_name(op)}' is in no ttir.generic",
+            source_offset(op),
+            "run --ttir-to-ttir-generic first",
+        )
+        for function in functions(module)
+        if is_entry(function)
+        for op in body_of(function).ops
+        if not isinstance(op, GenericOp | CallOp | ReturnOp)
+        and not is_free_reshape(op)
+        and not is_fill(op)
+    ]
+    if found:
+        raise CompileError.from_diagnostics(found)
 
 
 def device_type(value: SSAValue) -> Attribute:
@@ -100,6 +113,7 @@ class _FunctionConverter:
     context: Context
     function: FuncOp
     cores: CoreRange
+    """All that there are."""
     programs: NameScope
     """The names of programs in the module."""
     _mapping: dict[SSAValue, SSAValue] = field(default_factory=dict[SSAValue, SSAValue])
@@ -114,6 +128,7 @@ class _FunctionConverter:
     def convert(self) -> list[FuncOp]:
         """Replaces the body; gives the functions that belong to its programs."""
         block = body_of(self.function)
+        groups = list(self._groups(block))
         self._name_values(block)
         entry = Block(arg_types=[given_type(argument) for argument in block.args])
         for old, new in zip(block.args, entry.args, strict=True):
@@ -122,7 +137,7 @@ class _FunctionConverter:
         for op in block.ops:
             if is_fill(op) and splat_of(op.results[0]) is None:
                 self._keep_constant(op)
-        for group in form_groups(self.function, block):
+        for group in groups:
             if group.call is not None:
                 self._call(group.call)
             else:
@@ -141,6 +156,15 @@ class _FunctionConverter:
             op.detach()
             op.drop_all_references()
         return self._made
+
+    def _groups(self, block: Block) -> Iterator[Group]:
+        """The programs and the calls of the function, in order; leaves the ops of generics in
+        their place."""
+        for op in list(block.ops):
+            if isinstance(op, GenericOp):
+                yield group_of(op, self.cores)
+            elif isinstance(op, CallOp):
+                yield Group(0, Kind.CPU, (), call=op)
 
     def _name_values(self, block: Block) -> None:
         called: dict[SSAValue, str] = {
@@ -235,7 +259,7 @@ class _FunctionConverter:
 
     def _launch(self, group: Group) -> None:
         name = self.programs.unique(identifier(program_name(group.ops)))
-        lowered = _LOWERINGS[group.kind](group, self._names, name, self.cores)
+        lowered = _LOWERINGS[group.kind](group, self._names, name, group.cores or self.cores)
         inputs = [self._value(value) for value in lowered.inputs]
         outputs: list[SSAValue] = []
         for value in lowered.outputs:

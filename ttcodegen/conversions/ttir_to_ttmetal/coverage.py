@@ -17,7 +17,7 @@ from ttcodegen.conversions.ttir_to_ttmetal.index_maps import is_movement
 from ttcodegen.conversions.ttir_to_ttmetal.reductions import REDUCTIONS
 from ttcodegen.diagnostics import CompileError, Diagnostic
 from ttcodegen.dialects.datatypes import DataType, shape_of
-from ttcodegen.dialects.functions import CPU_CALL, is_cpu_function
+from ttcodegen.dialects.functions import CPU_CALL, GENERIC, is_cpu_function
 from ttcodegen.dialects.operation import CatalogueOp
 from ttcodegen.dialects.placement import declared_data_type
 from ttcodegen.dialects.tile import TILE_FORMATS
@@ -32,8 +32,10 @@ MOST_ELEMENTS = 2**32
 def unsupported_reason(op: Operation) -> str | None:
     """Why there is no program for an op, None if there is one."""
     if not isinstance(op, CatalogueOp):
-        known = isinstance(op, ReturnOp | FuncOp) or CPU_CALL in op.attributes
-        return None if known else f"'{op.name}' has no lowering"
+        is_call = CPU_CALL in op.attributes or GENERIC in op.attributes
+        return (
+            None if isinstance(op, ReturnOp | FuncOp) or is_call else f"'{op.name}' has no lowering"
+        )
     if any(size == 0 for value in (*op.operands, *op.results) for size in shape_of(value.type)):
         return f"'{op.name}' of a tensor without elements has no lowering"
     if is_elementwise(op):

@@ -8,7 +8,7 @@ the order in which they were begun.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from enum import Enum, auto
 
@@ -20,6 +20,8 @@ from ttcodegen.conversions.cpu_calls import overwritten_operands
 from ttcodegen.conversions.ttir_to_ttmetal.index_maps import is_movement, is_view
 from ttcodegen.conversions.ttir_to_ttmetal.reductions import REDUCTIONS
 from ttcodegen.conversions.ttir_to_ttmetal.registers import allocate, capacity
+from ttcodegen.diagnostics import CompileError
+from ttcodegen.dialects.cores import CoreRange
 from ttcodegen.dialects.datatypes import DataType, shape_of
 from ttcodegen.dialects.operation import CatalogueOp
 from ttcodegen.dialects.placement import declared_data_type
@@ -61,6 +63,10 @@ class Group:
     root: CatalogueOp | None = None
     """The op that is not elementwise: reduction, matrix product, movement, embedding."""
     call: CallOp | None = None
+    generic: CallOp | None = None
+    """The call of the generic of the source that the group is; nothing joins it."""
+    cores: CoreRange | None = None
+    """Those that its program runs on."""
 
     @property
     def result_shape(self) -> tuple[int, ...]:
@@ -181,9 +187,9 @@ def lower_chain(
         known[op.results[0]] = lower_to_tiles(builder, op, tiles)
 
 
-def _fits(group: Group) -> bool:
-    """Whether the registers hold what the group needs at any time."""
-    if len(group.ops) > MAX_OPS or len(group.inputs()) + len(group.outputs()) > MAX_BUFFERS:
+def fits(group: Group) -> bool:
+    """Whether the registers and the circular buffers hold what the group needs at any time."""
+    if len(group.inputs()) + len(group.outputs()) > MAX_BUFFERS:
         return False
     outside = set(group.outputs())
     wide = group.root is not None or needs_fp32(
@@ -211,13 +217,17 @@ def _fits(group: Group) -> bool:
 
 
 class _Grouping:
-    def __init__(self) -> None:
+    def __init__(self, generics: Mapping[Operation, CallOp]) -> None:
         self.groups: list[Group] = []
         self._of: dict[SSAValue, Group] = {}
         self._views: set[SSAValue] = set()
+        self._generics = generics
+        self._given: dict[CallOp, Group] = {}
 
     def add(self, op: CatalogueOp) -> None:
-        if is_elementwise(op):
+        if op in self._generics and not is_free_reshape(op) and not is_fill(op):
+            self._add_given(op, self._generics[op])
+        elif is_elementwise(op):
             self._add_elementwise(op)
         elif op.name in REDUCTIONS:
             self._add_reduction(op)
@@ -232,6 +242,26 @@ class _Grouping:
         elif _is_needed_fill(op):
             # Nobody waits for it: elementwise ops know the number.
             self.groups.append(Group(len(self.groups), Kind.TILES, op.result_shape, [op]))
+
+    def _add_given(self, op: CatalogueOp, generic: CallOp) -> None:
+        """An op of a generic of the source, whatever it is: all of them are one group.
+
+        Raises CompileError where it reads what one of them gives in another shape.
+        """
+        group = self._given.get(generic)
+        if group is None:
+            group = Group(len(self.groups), Kind.TILES, (), generic=generic)
+            self.groups.append(group)
+            self._given[generic] = group
+        if any(v in self._views and self._of.get(v) is group for v in op.operands):
+            raise CompileError(
+                f"this ttir.generic is no program: '{op.name}' reads a result of another of its "
+                "ops in another shape",
+                generic,
+                remedy="divide it into several generics",
+            )
+        group.ops.append(op)
+        self._assign(op, group)
 
     def _view(self, op: CatalogueOp) -> None:
         """The same buffer: whoever reads it waits for the program that writes it."""
@@ -271,11 +301,12 @@ class _Grouping:
         group = self._latest_group(op)
         if (
             group is not None
+            and group.generic is None
             and group.kind in (Kind.TILES, Kind.MATMUL)
             and group.result_shape == op.result_shape
         ):
             group.ops.append(op)
-            if _fits(group):
+            if len(group.ops) <= MAX_OPS and fits(group):
                 self._assign(op, group)
                 return
             group.ops.pop()
@@ -288,7 +319,7 @@ class _Grouping:
             return
         group.ops.append(op)
         group.root = op
-        if _fits(group):
+        if len(group.ops) <= MAX_OPS and fits(group):
             self._assign(op, group)
             return
         group.ops.pop()
@@ -299,7 +330,7 @@ class _Grouping:
     def _reducible(group: Group, op: CatalogueOp) -> bool:
         """Whether the reduction is all that becomes of what the group computes, and no padding of
         tiles gets in between."""
-        if group.kind is not Kind.TILES or group.root is not None:
+        if group.kind is not Kind.TILES or group.root is not None or group.generic is not None:
             return False
         shape = shape_of(op.operands[0].type)
         if group.shape != shape:
@@ -307,11 +338,15 @@ class _Grouping:
         inside = {*group.ops, op}
         if any(u.operation not in inside for o in group.ops for r in o.results for u in r.uses):
             return False
-        kept = op.result_shape
-        return all(
-            size == kept[axis] or size % TILE_SIDE == 0
-            for axis, size in list(enumerate(shape))[-2:]
-        )
+        return not pads_tiles(op)
+
+
+def pads_tiles(op: CatalogueOp) -> bool:
+    """Whether what a reduction reduces has tiles with padding along a dimension that it reduces."""
+    shape, kept = shape_of(op.operands[0].type), op.result_shape
+    return any(
+        size != kept[axis] and size % TILE_SIDE != 0 for axis, size in list(enumerate(shape))[-2:]
+    )
 
 
 def _is_needed_fill(op: CatalogueOp) -> bool:
@@ -322,9 +357,17 @@ def _is_needed_fill(op: CatalogueOp) -> bool:
     return any(not is_elementwise(use.operation) for use in op.results[0].uses)
 
 
-def form_groups(function: FuncOp, block: Block) -> list[Group]:
-    """The programs of a function, in an order in which they can run."""
-    grouping = _Grouping()
+def form_groups(
+    function: FuncOp, block: Block, generics: Mapping[Operation, CallOp]
+) -> list[Group]:
+    """The programs of a function, in an order in which they can run.
+
+    Args:
+        function: the function, for messages.
+        block: its ops.
+        generics: for ops that the source has in a `ttir.generic` its call: these are one program.
+    """
+    grouping = _Grouping(generics)
     for op in block.ops:
         if isinstance(op, CatalogueOp):
             grouping.add(op)

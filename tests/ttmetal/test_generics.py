@@ -1,0 +1,340 @@
+"""Groups of ops as `ttir.generic`: printed, edited, written by hand."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import ml_dtypes
+import numpy as np
+import pytest
+from xdsl.dialects.builtin import AffineMapAttr
+
+from tests.dialects.texts import text_of
+from tests.random_programs.checking import Checked
+from ttcodegen.cli.ttcodegen import main
+from ttcodegen.compilation import CompileOptions, compile_module
+from ttcodegen.conversions.device_interface import device_entries
+from ttcodegen.diagnostics import CompileError, Source
+from ttcodegen.dialects.device_module import device_programs
+from ttcodegen.dialects.programs import Program
+from ttcodegen.dialects.ttcore_enumerations import IteratorTypeAttr
+from ttcodegen.dialects.ttir_generic import GenericOp
+from ttcodegen.frontends import source_module
+from ttcodegen.ops.context import load_dialects
+from ttcodegen.parsing import parse_module
+from ttcodegen.project.checking import run_in_numpy
+from ttcodegen.project.cpu_backend import CPUBackend
+from ttcodegen.transforms.pass_runner import PassRunner
+from ttcodegen.transforms.registry import passes_of, step
+
+T, ROW, COLUMN = "tensor<64x96xbf16>", "tensor<96xbf16>", "tensor<64x1xbf16>"
+CHAIN = f"""
+func.func @chain(%x: {T}, %bias: {ROW}) -> {COLUMN} {{
+  %sum = "ttir.add"(%x, %bias) : ({T}, {ROW}) -> {T}
+  %e = "ttir.exp"(%sum) : ({T}) -> {T}
+  %total = "ttir.sum"(%e) <{{dim_arg = [1 : i32], keep_dim = true}}> : ({T}) -> {COLUMN}
+  return %total : {COLUMN}
+}}
+"""
+HEAD = """
+#map = affine_map<(d0, d1) -> (d0, d1)>
+#row = affine_map<(d0, d1) -> (d1)>
+#column = affine_map<(d0, d1) -> (d0, 0)>
+#parallel = #ttcore.iterator_type<parallel>
+#reduction = #ttcore.iterator_type<reduction>
+"""
+
+
+def generic(
+    result: str,
+    operands: str,
+    maps: str,
+    body: str,
+    grid: str = "8x8",
+    types: str = "#parallel, #parallel",
+) -> str:
+    """A generic that gives a value of the type `result`; `operands` are names and types in pairs,
+    and the arguments of the region are %b0, %b1 and so on."""
+    pairs = re.findall(r"(%\w+): ([^,]+)", operands)
+    arguments = [f"%b{number}: {type_}" for number, (_, type_) in enumerate(pairs)]
+    names, kinds = (", ".join(column) for column in zip(*pairs, strict=True))
+    return f"""ttir.generic {{grid = #ttcore.grid<{grid}>, indexing_maps = [{maps}],
+      iterator_types = [{types}]}} ins({names} : {kinds}) outs(%empty : {result}) {{
+  ^bb0({", ".join([*arguments, f"%out: {result}"])}):
+{body}
+  }} : {result}"""
+
+
+def function(lines: str, result: str, value: str, arguments: str = f"%x: {T}, %bias: {ROW}") -> str:
+    """A function with an empty tensor of its result's type."""
+    return f"""{HEAD}
+func.func @chain({arguments}) -> {result} {{
+  %empty = "ttir.empty"() : () -> {result}
+  {lines}
+  return {value} : {result}
+}}
+"""
+
+
+ADD = f"""    %s = "ttir.add"(%b0, %b1) : ({T}, {ROW}) -> {T}
+    ttir.yield %s : {T}"""
+SUM = f"""    %e = "ttir.exp"(%b0) : ({T}) -> {T}
+    %s = "ttir.sum"(%e) <{{dim_arg = [1 : i32], keep_dim = true}}> : ({T}) -> {COLUMN}
+    ttir.yield %s : {COLUMN}"""
+SPLIT = function(
+    f'%whole = "ttir.empty"() : () -> {T}\n  %0 = '
+    + generic(T, f"%x: {T}, %bias: {ROW}", "#map, #row, #map", ADD).replace("%empty", "%whole")
+    + "\n  %1 = "
+    + generic(COLUMN, f"%0: {T}", "#map, #column", SUM, types="#parallel, #reduction"),
+    COLUMN,
+    "%1",
+)
+MERGED = function(
+    "%0 = "
+    + generic(
+        T,
+        f"%x: {T}, %bias: {ROW}",
+        "#map, #row, #map",
+        ADD.replace("ttir.yield %s", f'%e = "ttir.exp"(%s) : ({T}) -> {T}\n    ttir.yield %e'),
+    ),
+    T,
+    "%0",
+)
+"""A generic with two ops that `SINGLE` has in one each."""
+SINGLE = (
+    HEAD
+    + f"""
+func.func @chain(%x: {T}, %bias: {ROW}) -> {T} {{
+  %empty = "ttir.empty"() : () -> {T}
+  %0 = {generic(T, f"%x: {T}, %bias: {ROW}", "#map, #row, #map", ADD)}
+  %1 = {
+        generic(
+            T,
+            f"%0: {T}",
+            "#map, #map",
+            f'''    %e = "ttir.exp"(%b0) : ({T}) -> {T}
+    ttir.yield %e : {T}''',
+        )
+    }
+  return %1 : {T}
+}}
+"""
+)
+
+
+def grouped(text: str) -> str:
+    """The module with its generics, as text."""
+    module = source_module(Source("in.mlir", text))
+    PassRunner(load_dialects()).run(module, passes_of(step("ttir-to-ttmetal-fe-pipeline")))
+    return text_of(module)
+
+
+def generics_of(text: str) -> list[GenericOp]:
+    """The generics of a module, in order."""
+    module = parse_module(Source("in.mlir", text))
+    return [op for op in module.walk() if isinstance(op, GenericOp)]
+
+
+def maps_of(op: GenericOp) -> list[str]:
+    """The indexing maps of a generic."""
+    return [str(m.data) for m in op.indexing_maps.data if isinstance(m, AffineMapAttr)]
+
+
+def programs(text: str) -> list[Program]:
+    """The programs of a module."""
+    module = source_module(Source("in.mlir", text))
+    PassRunner(load_dialects()).run(module, passes_of(step("ttir-to-ttmetal-pipeline")))
+    entries = [entry.function for entry in device_entries(module)]
+    return [found.program for found in device_programs(entries)]
+
+
+def refusal(text: str) -> str:
+    """What is said of a module that does not compile."""
+    source = Source("in.mlir", text)
+    with pytest.raises(CompileError) as caught:
+        compile_module(source, CompileOptions("m", target="ttmetal"))
+    return caught.value.render(source)
+
+
+def test_each_program_is_a_generic() -> None:
+    [op] = generics_of(grouped(CHAIN))
+    assert [inner.name for inner in op.bodies[0].block.ops] == [
+        *("ttir.add", "ttir.exp", "ttir.sum"),
+        "ttir.yield",
+    ]
+    assert maps_of(op) == [
+        "(d0, d1) -> (d0, d1)",
+        "(d0, d1) -> (d1)",
+        "(d0, d1) -> (d0, 0)",
+    ]
+    kinds = [t.data for t in op.iterator_types.data if isinstance(t, IteratorTypeAttr)]
+    assert kinds == ["parallel", "reduction"]
+
+
+def test_generics_read_back_and_stay_what_they_are() -> None:
+    text = grouped(CHAIN)
+    assert grouped(text) == text
+
+
+@pytest.mark.parametrize(
+    ("left", "right", "maps"),
+    [
+        ("40x64", "64x96", "(d0, d2), (d2, d1), (d0, d1)"),
+        ("5x40x64", "64x96", "(d0, d1, d3), (d3, d2), (d0, d1, d2)"),
+        ("1x40x64", "5x64x96", "(0, d1, d3), (d0, d3, d2), (d0, d1, d2)"),
+    ],
+)
+def test_maps_of_products(left: str, right: str, maps: str) -> None:
+    batch = "5x" if "5x" in left + right else ""
+    types = [f"tensor<{shape}xbf16>" for shape in (left, right, f"{batch}40x96")]
+    text = grouped(f"""
+func.func @f(%a: {types[0]}, %b: {types[1]}) -> {types[2]} {{
+  %0 = "ttir.matmul"(%a, %b) : ({types[0]}, {types[1]}) -> {types[2]}
+  return %0 : {types[2]}
+}}""")
+    [op] = generics_of(text)
+    loops = "(d0, d1, d2, d3)" if batch else "(d0, d1, d2)"
+    assert maps_of(op) == [f"{loops} -> {each}" for each in re.findall(r"\([^)]*\)", maps)]
+
+
+def test_dividing_a_generic_makes_two_programs() -> None:
+    assert [program.purpose for program in programs(CHAIN)] == ["add, exp, sum"]
+    assert [program.purpose for program in programs(SPLIT)] == ["add", "exp, sum"]
+
+
+def test_merging_generics_makes_one_program() -> None:
+    assert [program.purpose for program in programs(SINGLE)] == ["add", "exp"]
+    assert [program.purpose for program in programs(MERGED)] == ["add, exp"]
+
+
+def test_the_grid_of_a_generic_is_that_of_its_program() -> None:
+    [program] = programs(MERGED.replace("grid<8x8>", "grid<2x4>"))
+    assert (program.cores.rows, program.cores.columns) == (2, 4)
+
+
+def test_maps_may_be_left_out_or_name_loops_in_another_order() -> None:
+    bare = MERGED.replace("#map, #row, #map", "").replace("#parallel, #parallel", "")
+    swapped = MERGED.replace("(d0, d1) -> (d0, d1)", "(d0, d1) -> (d1, d0)").replace(
+        "(d0, d1) -> (d1)", "(d0, d1) -> (d0)"
+    )
+    assert programs(bare) == programs(swapped) == programs(MERGED)
+
+
+def test_ops_that_are_no_primitives_are_decomposed_inside() -> None:
+    text = MERGED.replace('"ttir.exp"', '"ttir.silu"')
+    assert len(programs(text)) == 1
+
+
+def test_layouts_of_buffers_and_kernels_of_2024_are_read() -> None:
+    layout = "#layout1"
+    typed = f"tensor<64x128xf32, {layout}>"
+    buffers = [
+        f"tensor<64x128xf32, #tt.buffer<memref<64x128xf32, #l1_>, {access}>>"
+        for access in ("alias", "stream", "alias")
+    ]
+    arguments = ", ".join(f"%arg{i + 2}: {type_}" for i, type_ in enumerate(buffers))
+    text = f"""
+#l1_ = #tt.memory_space<l1>
+#map = affine_map<(d0, d1) -> (d0, d1)>
+#parallel = #tt.iterator_type<parallel>
+{layout} = #tt.metal_layout<(d0, d1) -> (d0, d1), undef, <1x1>, memref<64x128xf32, #l1_>>
+func.func @f(%0: {typed}, %1: {typed}, %2: {typed}) -> {typed} {{
+  %3 = "ttir.empty"() : () -> {typed}
+  %4 = "ttir.stream_layout"(%1, %2) : ({typed}, {typed}) -> {typed}
+  %5 = "ttir.generic"(%0, %4, %2, %3) <{{
+    grid = #tt.grid<1x1>, indexing_maps = [#map, #map, #map],
+    iterator_types = [#parallel, #parallel], operandSegmentSizes = array<i32: 2, 1, 1>,
+    operand_cb_mapping = array<i64: -1, 0, -1>
+  }}> ({{
+  ^bb0({arguments}):
+    %6 = "ttir.kernel"(%arg2, %arg3, %arg4) <{{kind = @eltwise, op = @mulitply,
+        operandSegmentSizes = array<i32: 2, 1>}}> : ({", ".join(buffers)}) -> {buffers[2]}
+    "ttir.yield"(%6) : ({buffers[2]}) -> ()
+  }}) : ({typed}, {typed}, {typed}, {typed}) -> {typed}
+  return %5 : {typed}
+}}"""
+    [program] = programs(text)
+    assert (program.purpose, program.inputs, program.cores.cores) == ("multiply", 2, 1)
+
+
+@pytest.mark.parametrize(
+    ("text", "reason"),
+    [
+        (
+            function(
+                "%0 = "
+                + generic(
+                    "tensor<64x1xi32>",
+                    f"%x: {T}",
+                    "",
+                    f"""    %i = "ttir.argmax"(%b0) <{{dim_arg = [1 : i32], keep_dim = true}}>
+        : ({T}) -> tensor<64x1xi32>
+    ttir.yield %i : tensor<64x1xi32>""",
+                    types="",
+                ),
+                "tensor<64x1xi32>",
+                "%0",
+            ),
+            "'ttir.argmax' has no lowering for --target ttmetal",
+        ),
+        (MERGED.replace("#map, #row, #map", "#map, #row, #column"), "says of its loops"),
+        (MERGED.replace("grid<8x8>", "grid<9x9>"), "its grid is <9x9>, that of the chip <8x8>"),
+        (
+            MERGED.replace("#parallel, #parallel", "#parallel, #reduction"),
+            "may not move with a loop that is a reduction",
+        ),
+        (MERGED.replace('"ttir.exp"(%s)', '"ttir.exp"(%out)'), "reads what it is to write"),
+        (
+            MERGED.replace(
+                f'%e = "ttir.exp"(%s) : ({T}) -> {T}',
+                f'%m = "ttir.sum"(%s) <{{dim_arg = [1 : i32], keep_dim = true}}> : '
+                f"({T}) -> {COLUMN}\n"
+                f'    %e = "ttir.subtract"(%s, %m) : ({T}, {COLUMN}) -> {T}',
+            ),
+            "other ops (64, 1): the loops of a program are the same for all",
+        ),
+        (
+            MERGED.replace(
+                f'%e = "ttir.exp"(%s) : ({T}) -> {T}',
+                f'%e = "ttir.reverse"(%s) <{{dimensions = array<i64: 0>}}> : ({T}) -> {T}',
+            ),
+            "'ttir.add' comes before 'ttir.reverse'",
+        ),
+        (
+            MERGED.replace("(d0, d1) -> (d1)", "(d0, d1) -> (0)"),
+            "says of its loops what its region does not do",
+        ),
+    ],
+)
+def test_what_is_no_program_is_refused_at_its_line(text: str, reason: str) -> None:
+    message = refusal(text)
+    assert reason in message
+    place = "%i = " if "argmax" in reason else "%0 = ttir.generic"
+    assert message.startswith(f"in.mlir:{text[: text.index(place)].count(chr(10)) + 1}:")
+
+
+@pytest.mark.parametrize("target", ["ttnn", "ttmetal"])
+@pytest.mark.parametrize("text", [CHAIN, SPLIT, SINGLE, MERGED])
+def test_generics_compute_what_their_ops_do(text: str, target: str) -> None:
+    source = Source("in.mlir", text)
+    compiled = compile_module(source, CompileOptions("m", target=target))
+    inputs = tuple(
+        np.random.default_rng(0).standard_normal(shape).astype(ml_dtypes.bfloat16)
+        for shape in ((64, 96), (96,))
+    )
+    checked = Checked(
+        compiled, tuple(run_in_numpy(source, compiled, lambda _name, _function: inputs))
+    )
+    for run in checked.runs:
+        assert checked.reasons(run) == []
+
+
+@pytest.mark.slow
+def test_edited_grouping_runs(cpu_backend: CPUBackend, tmp_path: Path) -> None:
+    assert cpu_backend
+    for name, text in {"grouped": grouped(CHAIN), "split": SPLIT, "merged": MERGED}.items():
+        source = tmp_path / f"{name}.mlir"
+        source.write_text(text, "utf-8")
+        arguments = [str(source), "-o", str(tmp_path / name), "--target", "ttmetal", "--check"]
+        assert main(arguments) == 0

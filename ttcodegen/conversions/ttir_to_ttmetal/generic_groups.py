@@ -1,0 +1,106 @@
+"""What the program of a `ttir.generic` is built around, read off the ops of its region."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from xdsl.ir import SSAValue
+
+from ttcodegen.conversions.ttir_to_ttmetal.coverage import unsupported_reason
+from ttcodegen.conversions.ttir_to_ttmetal.groups import (
+    MAX_BUFFERS,
+    Group,
+    Kind,
+    fits,
+    is_elementwise,
+    is_fill,
+    pads_tiles,
+)
+from ttcodegen.conversions.ttir_to_ttmetal.reductions import REDUCTIONS
+from ttcodegen.dialects.datatypes import shape_of
+from ttcodegen.dialects.operation import CatalogueOp
+
+
+class NoProgram(Exception):
+    """Why ops cannot be one program."""
+
+
+def complete(group: Group) -> None:
+    """Gives a group of which only the ops are known its kind, root and shape, and puts what the
+    root reads before it.
+
+    Raises:
+        NoProgram: if the ops cannot be one program.
+    """
+    for op in group.ops:
+        if (reason := unsupported_reason(op)) is not None:
+            raise NoProgram(reason)
+    roots = [op for op in group.ops if not is_elementwise(op) and not is_fill(op)]
+    if len(roots) > 1:
+        names = " and ".join(f"'{op.name}'" for op in roots[:2])
+        raise NoProgram(f"a program has one reduction, product or movement, not {names}")
+    if not group.ops:
+        raise NoProgram("it computes nothing")
+    group.root = root = roots[0] if roots else None
+    group.kind = Kind.TILES if root is None else _kind_of(root)
+    group.shape = shape_of(root.operands[0].type) if root is not None else group.ops[0].result_shape
+    if root is not None:
+        _order(group, root)
+    _check(group)
+    if not fits(group):
+        raise NoProgram(
+            f"its values do not fit into the registers, or its tensors into {MAX_BUFFERS} buffers"
+        )
+
+
+def _kind_of(root: CatalogueOp) -> Kind:
+    if root.name in REDUCTIONS:
+        return Kind.TILES
+    known = {"ttir.matmul": Kind.MATMUL, "ttir.embedding": Kind.EMBEDDING}
+    return known.get(root.name, Kind.MOVEMENT)
+
+
+def _order(group: Group, root: CatalogueOp) -> None:
+    """Puts the ops that the root reads the results of before it, and the others behind."""
+    makers: dict[SSAValue, CatalogueOp] = {op.results[0]: op for op in group.ops}
+    before: set[CatalogueOp] = set()
+    pending = [root]
+    while pending:
+        for value in pending.pop().operands:
+            if (maker := makers.get(value)) is not None and maker not in before:
+                before.add(maker)
+                pending.append(maker)
+    others = [op for op in group.ops if op is not root]
+    group.ops[:] = [
+        *(op for op in others if op in before), root, *(op for op in others if op not in before)
+    ]  # fmt: skip
+
+
+def _check(group: Group) -> None:
+    """Raises NoProgram where the ops do not go together."""
+    root = group.root
+    _check_shapes(group.producers, group.shape)
+    _check_shapes(group.epilogue, group.result_shape)
+    if root is None:
+        return
+    if group.kind is not Kind.TILES and group.producers:
+        raise NoProgram(f"'{group.producers[0].name}' comes before '{root.name}'")
+    if group.kind in (Kind.MOVEMENT, Kind.EMBEDDING) and group.epilogue:
+        raise NoProgram(f"'{root.name}' is a program of its own")
+    inside = {*group.producers, root}
+    for op in group.producers:
+        if any(use.operation not in inside for use in op.results[0].uses):
+            raise NoProgram(f"what '{op.name}' gives is needed besides by '{root.name}'")
+    if group.producers and pads_tiles(root):
+        raise NoProgram(
+            f"'{root.name}' reduces tiles that are not full, after '{group.producers[-1].name}'"
+        )
+
+
+def _check_shapes(ops: Sequence[CatalogueOp], shape: tuple[int, ...]) -> None:
+    for op in ops:
+        if op.result_shape != shape:
+            raise NoProgram(
+                f"'{op.name}' gives the shape {op.result_shape}, other ops {shape}: the loops of a "
+                "program are the same for all"
+            )

@@ -1,0 +1,316 @@
+"""Puts the ops of each program of the device into a `ttir.generic`.
+
+    %sums = ttir.generic {grid = #ttcore.grid<8x8>, indexing_maps = [...], iterator_types = [...]}
+        ins(%x, %bias : ...) outs(%0 : ...) {
+    ^bb0(%x: tensor<64x96xbf16>, %bias: tensor<96xbf16>, %out: tensor<64x96xbf16>):
+      ...
+      ttir.yield %sum : tensor<64x96xbf16>
+    } : tensor<64x96xbf16>
+
+The region computes with whole tensors; numbers stand in it. Between generics there are only
+constants, calls of functions for the CPU, and reshapes that leave all elements in their tiles.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import cast
+
+from xdsl.context import Context
+from xdsl.dialects.builtin import (
+    ArrayAttr,
+    DenseArrayBase,
+    DictionaryAttr,
+    ModuleOp,
+    i32,
+)
+from xdsl.dialects.func import CallOp, FuncOp, ReturnOp
+from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
+from xdsl.passes import ModulePass
+
+from ttcodegen.conversions.ttir_to_ttmetal.coverage import check_coverage
+from ttcodegen.conversions.ttir_to_ttmetal.generic_groups import NoProgram, complete
+from ttcodegen.conversions.ttir_to_ttmetal.generic_maps import Loops, loops_of
+from ttcodegen.conversions.ttir_to_ttmetal.groups import (
+    Group,
+    Kind,
+    form_groups,
+    is_fill,
+    is_free_reshape,
+)
+from ttcodegen.diagnostics import CompileError, copy_source_offset
+from ttcodegen.dialects.cores import CoreRange
+from ttcodegen.dialects.datatypes import shape_of
+from ttcodegen.dialects.functions import GENERIC, body_of, is_generic_function
+from ttcodegen.dialects.operation import CatalogueOp
+from ttcodegen.dialects.system import system_of
+from ttcodegen.dialects.ttcore_layouts import Grid, GridAttr
+from ttcodegen.dialects.ttir_generic import GenericOp, YieldOp
+from ttcodegen.ops.constant_values import splat_of
+from ttcodegen.systems.description import DEFAULT_ARCHITECTURE, default_system
+from ttcodegen.transforms.inline import is_entry
+from ttcodegen.transforms.outline_generics import outline_generics, replace_generic
+from ttcodegen.transforms.rewriting import erase, functions
+
+DIVIDE = "divide it into several generics"
+
+
+@dataclass(frozen=True)
+class TTIRToTTIRGeneric(ModulePass):
+    """Divides each entry function into generics. Those of the source stay what they are.
+
+    Raises CompileError that lists the ops that there is no program for, or at a generic of the
+    source that cannot be a program.
+    """
+
+    name = "ttir-to-ttir-generic"
+    columns: int = 0
+    """Cores in a row to use; 0 for those that the module's system has."""
+    rows: int = 0
+
+    def apply(self, ctx: Context, op: ModuleOp) -> None:
+        outline_generics(op)
+        check_coverage(op)
+        system = system_of(op) or default_system(DEFAULT_ARCHITECTURE)
+        rows, columns = self.rows or system.chip.grid[0], self.columns or system.chip.grid[1]
+        grid = GridAttr(Grid((rows, columns)))
+        regions = {f.sym_name.data: f for f in functions(op) if is_generic_function(f)}
+        for function in functions(op):
+            if is_entry(function):
+                _Wrapping(ctx, function, grid, regions).run()
+        for function in regions.values():
+            erase(function)
+
+
+def group_of(op: GenericOp, most: CoreRange) -> Group:
+    """Takes the ops of a generic out of its region, and says what program they are.
+
+    Args:
+        op: a generic on whole tensors; it is replaced by the ops.
+        most: the cores that there are.
+
+    Raises:
+        CompileError: at the generic, if it cannot be a program.
+    """
+    cores = _cores_of(op, most)
+    block = op.bodies[0].block
+    shapes = [shape_of(value.type) for value in (*op.inputs, *op.outputs)]
+    for old, new in zip(block.args, op.inputs, strict=False):
+        old.replace_all_uses_with(new)
+    moved = list(block.ops)
+    for inner in moved:
+        inner.detach()
+    end = moved.pop()
+    assert isinstance(end, YieldOp)
+    results = list(end.values)
+    for old, new in zip(op.outputs, results, strict=True):
+        new.name_hint = old.name_hint
+    end.drop_all_references()
+    given = op.iterator_types, op.indexing_maps
+    inputs = list(op.inputs)
+    replace_generic(op, moved, results)
+    ops = [
+        each
+        for each in moved
+        if isinstance(each, CatalogueOp)
+        and (not is_fill(each) or any(result in results for result in each.results))
+    ]
+    group = Group(0, Kind.TILES, (), ops, cores=cores)
+    try:
+        complete(group)
+    except NoProgram as error:
+        raise CompileError(f"this ttir.generic is no program: {error}", op, remedy=DIVIDE) from None
+    _check_loops(op, loops_of(group, inputs, results), given, shapes)
+    return group
+
+
+def _cores_of(op: GenericOp, most: CoreRange) -> CoreRange:
+    grid = op.grid.data
+    rows, columns = grid.shape if len(grid.shape) == 2 else (0, 0)
+    if not (0 < rows <= most.rows and 0 < columns <= most.columns):
+        raise CompileError(
+            f"this ttir.generic is no program: its grid is {grid}, that of the chip "
+            f"<{most.rows}x{most.columns}>",
+            op,
+        )
+    return CoreRange(0, 0, columns - 1, rows - 1)
+
+
+def _check_loops(
+    op: Operation,
+    loops: Loops,
+    given: tuple[ArrayAttr[Attribute], ArrayAttr[Attribute]],
+    shapes: Sequence[Sequence[int]],
+) -> None:
+    if given[1].data and not loops.agrees_with(*given, shapes):
+        expected = ", ".join(str(map_) for map_ in loops.indexing_maps.data)
+        types = ", ".join(type_.value for type_ in loops.types)
+        raise CompileError(
+            "this ttir.generic says of its loops what its region does not do: "
+            + (f"that has [{expected}] over [{types}]" if loops.maps else "that moves elements"),
+            op,
+            remedy="leave indexing_maps and iterator_types empty, or let them say what it does",
+        )
+
+
+@dataclass
+class _Wrapping:
+    """Divides a function into generics."""
+
+    context: Context
+    function: FuncOp
+    grid: GridAttr
+    regions: dict[str, FuncOp]
+    """The functions that generics of the source were made."""
+    _mapping: dict[SSAValue, SSAValue] = field(default_factory=dict[SSAValue, SSAValue])
+    _ops: list[Operation] = field(default_factory=list[Operation])
+
+    def run(self) -> None:
+        """Replaces the ops of the function."""
+        block = body_of(self.function)
+        generics = self._expand(block)
+        for argument in block.args:
+            self._mapping[argument] = argument
+        for op in block.ops:
+            if is_fill(op) and splat_of(op.results[0]) is None:
+                self._copy(op)
+        for group in form_groups(self.function, block, generics):
+            if group.call is not None:
+                self._copy(group.call)
+            else:
+                self._wrap(group)
+        end = block.last_op
+        assert isinstance(end, ReturnOp)
+        self._copy(end)
+        for op in reversed(list(block.ops)):
+            op.detach()
+            op.drop_all_references()
+        block.add_ops(self._ops)
+
+    def _expand(self, block: Block) -> dict[Operation, CallOp]:
+        """Puts the ops of the source's generics in place of the calls; says whose they are."""
+        found: dict[Operation, CallOp] = {}
+        for call in [op for op in block.ops if isinstance(op, CallOp) and GENERIC in op.attributes]:
+            inner = body_of(self.regions[call.callee.string_value()])
+            values: dict[SSAValue, SSAValue] = dict(zip(inner.args, call.operands, strict=True))
+            for op in inner.ops:
+                if isinstance(op, ReturnOp):
+                    for old, new in zip(call.results, op.operands, strict=True):
+                        old.replace_all_uses_with(values.get(new, new))
+                    continue
+                copy = op.clone(values)
+                copy_source_offset(op, copy)
+                block.insert_op_before(copy, call)
+                found[copy] = call
+            call.detach()
+        return found
+
+    def _copy(self, op: Operation) -> None:
+        operands = [self._value(value) for value in op.operands]
+        made = op.clone(dict(zip(op.operands, operands, strict=True)))
+        for old, new in zip(op.results, made.results, strict=True):
+            self._mapping[old] = new
+        self._add(made, op)
+
+    def _value(self, value: SSAValue) -> SSAValue:
+        """What stands for a value, made now if it is a reshape that moves nothing."""
+        chain: list[SSAValue] = []
+        while value not in self._mapping:
+            op = value.owner
+            assert isinstance(op, CatalogueOp)
+            assert is_free_reshape(op), op.name
+            chain.append(value)
+            value = op.operands[0]
+        for view in reversed(chain):
+            assert isinstance(view.owner, Operation)
+            self._copy(view.owner)
+        return self._mapping[chain[0] if chain else value]
+
+    def _wrap(self, group: Group) -> None:
+        origin = group.generic
+        said: DictionaryAttr | None = None
+        if origin is not None:
+            said = self._said(origin)
+            try:
+                complete(group)
+            except NoProgram as error:
+                message = f"this ttir.generic is no program: {error}"
+                raise CompileError(message, origin, remedy=DIVIDE) from None
+        inputs, outputs = group.inputs(), group.outputs()
+        loops = loops_of(group, inputs, outputs)
+        place = origin or group.root or group.ops[-1]
+        grid = self.grid
+        if said is not None:
+            grid = said.data["grid"]
+            self._check_said(place, said, loops, inputs, outputs)
+        destinations = [self._empty(value, place) for value in outputs]
+        made = GenericOp.create(
+            operands=[*(self._value(value) for value in inputs), *destinations],
+            result_types=[value.type for value in outputs],
+            properties={
+                "grid": grid,
+                "indexing_maps": loops.indexing_maps,
+                "iterator_types": loops.iterator_types,
+                "operandSegmentSizes": DenseArrayBase.from_list(i32, [len(inputs), len(outputs)]),
+            },
+            regions=[self._region(group, inputs, outputs)],
+        )
+        for value, result in zip(outputs, made.results, strict=True):
+            result.name_hint = value.name_hint
+            self._mapping[value] = result
+        self._add(made, place)
+
+    def _said(self, call: CallOp) -> DictionaryAttr:
+        said = self.regions[call.callee.string_value()].attributes[GENERIC]
+        assert isinstance(said, DictionaryAttr)
+        return said
+
+    @staticmethod
+    def _check_said(
+        place: Operation,
+        said: DictionaryAttr,
+        loops: Loops,
+        inputs: Sequence[SSAValue],
+        outputs: Sequence[SSAValue],
+    ) -> None:
+        """That the maps are those of the region; not if passes gave it other operands."""
+        maps, types = said.data["indexing_maps"], said.data["iterator_types"]
+        assert isinstance(maps, ArrayAttr)
+        assert isinstance(types, ArrayAttr)
+        loops_said = cast("ArrayAttr[Attribute]", types), cast("ArrayAttr[Attribute]", maps)
+        shapes = [shape_of(value.type) for value in (*inputs, *outputs)]
+        if len(loops_said[1].data) == len(shapes):
+            _check_loops(place, loops, loops_said, shapes)
+
+    def _empty(self, value: SSAValue, place: Operation) -> SSAValue:
+        made = self.context.get_op("ttir.empty").create(result_types=[value.type])
+        self._add(made, place)
+        return made.results[0]
+
+    def _region(
+        self, group: Group, inputs: Sequence[SSAValue], outputs: Sequence[SSAValue]
+    ) -> Region:
+        body = Block(arg_types=[value.type for value in (*inputs, *outputs)])
+        known: dict[SSAValue, SSAValue] = dict(zip(inputs, body.args, strict=False))
+        for value, argument in zip(inputs, body.args, strict=False):
+            argument.name_hint = value.name_hint
+        for op in group.ops:
+            for operand in op.operands:
+                if operand not in known:
+                    number = operand.owner
+                    assert isinstance(number, Operation)
+                    self._clone(number, known, body)
+            self._clone(op, known, body)
+        body.add_op(YieldOp.create(operands=[known[value] for value in outputs]))
+        return Region(body)
+
+    @staticmethod
+    def _clone(op: Operation, known: dict[SSAValue, SSAValue], body: Block) -> None:
+        made = op.clone(known)
+        copy_source_offset(op, made)
+        body.add_op(made)
+
+    def _add(self, op: Operation, origin: Operation) -> None:
+        copy_source_offset(origin, op)
+        self._ops.append(op)

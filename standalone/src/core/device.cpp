@@ -5,6 +5,7 @@
 
 #include "core/describe.hpp"
 #include "core/l1.hpp"
+#include "core/memory_use.hpp"
 #include "device/architecture.hpp"
 #include "device/command_queue.hpp"
 #include "device/emulated_device.hpp"
@@ -27,12 +28,16 @@ MeshDeviceImpl::MeshDeviceImpl(MeshShape shape_, std::size_t l1_small_size_,
     TT_FATAL(l1_small_size <= size - base, "l1_small_size of {} B leaves nothing of L1",
              l1_small_size);
     l1 = std::make_shared<ttcodegen::cpu::L1Banks>(base, size - l1_small_size);
+    memory_use = std::make_shared<ttcodegen::cpu::MemoryUse>();
 }
 
 MeshDeviceImpl::~MeshDeviceImpl() = default;
 
 bool MeshDeviceImpl::close() {
     emulated_.reset();
+    if (open) {
+        memory_use->report();
+    }
     return std::exchange(open, false);
 }
 

@@ -8,6 +8,7 @@
 
 namespace ttcodegen::cpu {
 class L1Banks;
+class MemoryUse;
 }  // namespace ttcodegen::cpu
 
 namespace ttcodegen::device {
@@ -37,6 +38,8 @@ class MeshDeviceImpl {
 
     /// What tensors take of the L1 of the cores; they may outlive the device.
     std::shared_ptr<ttcodegen::cpu::L1Banks> l1;
+    /// What tensors take of DRAM and L1 in all; they may outlive the device.
+    std::shared_ptr<ttcodegen::cpu::MemoryUse> memory_use;
 
     /// Memories and registers, which programs of the ttnn library never need.
     ttcodegen::device::EmulatedDevice& emulated();

@@ -4,7 +4,9 @@
 #include <cstring>
 
 #include "core/conversion.hpp"
+#include "core/device.hpp"
 #include "core/l1.hpp"
+#include "core/memory_use.hpp"
 #include "core/parallel.hpp"
 #include "core/shard_rules.hpp"
 
@@ -68,8 +70,15 @@ Tensor allocate(const TensorSpec& spec, MeshDevice* device) {
         check_shards(spec);
         allocation->l1 = take_l1(spec, device);
     }
-    allocation->buffer =
-        std::make_shared<Buffer>(spec.logical_shape().volume() * stored_size(spec.data_type()));
+    const std::size_t bytes = spec.logical_shape().volume() * stored_size(spec.data_type());
+    if (device == nullptr) {
+        allocation->buffer = std::make_shared<Buffer>(bytes);
+    } else {
+        // Views share the buffer, and so what it takes of the device.
+        auto share = std::make_shared<const MemoryShare>(device->impl().memory_use, spec);
+        allocation->buffer = std::shared_ptr<Buffer>(
+            new Buffer(bytes), [share = std::move(share)](Buffer* buffer) { delete buffer; });
+    }
     return wrap({spec, device, allocation, allocation});
 }
 

@@ -106,7 +106,8 @@ class _Importer:
                 else:
                     self._buffer(node, spec)
             elif node.op == "call_function":
-                self._call(node)
+                if node.target is not operator.getitem or node.users:
+                    self._call(node)
             elif node.op == "output":
                 returned = self._outputs(node, signature.output_specs)
             else:
@@ -166,7 +167,10 @@ class _Importer:
             return None
         rule = rule_of(name, overload)
         if rule is None:
-            raise CompileError(f"there is no rule for the operation '{_spelled(name, overload)}'")
+            raise CompileError(
+                f"there is no rule for the operation '{_spelled(name, overload)}'",
+                remedy="write it with other operations, or compute it before or after the model",
+            )
         self.graph.origin = _origin(location_of(node))
         self.graph.results = list(_result_types(node))
         arguments = [self._value(each) for each in node.args]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from typing import Any
 
 from xdsl.dialects.builtin import ModuleOp
@@ -25,6 +25,7 @@ from ttcodegen.dialects.operation import CatalogueOp
 from ttcodegen.dialects.placement import TensorPlacement
 from ttcodegen.dialects.programs import CircularBuffer, Kernel, Processor, Program
 from ttcodegen.dialects.tile import TILE_FORMATS, TILE_SIDE
+from ttcodegen.emission.description import DeviceManifest
 from ttcodegen.layout.collapse import align_up
 from ttcodegen.transforms.rebuilding import body_of
 
@@ -50,15 +51,6 @@ def page_size(placement: TensorPlacement) -> int:
         return format_.tile_bytes(TILE_SIDE, TILE_SIDE)
     row = max(1, (placement.shape[-1] if placement.shape else 1) * format_.bits // 8)
     return align_up(row, _ROW_ALIGNMENT)
-
-
-@dataclass(frozen=True)
-class DeviceManifest:
-    """What manifest.json says of a module of device programs."""
-
-    kernels: tuple[Entry, ...] = ()
-    programs: tuple[Entry, ...] = ()
-    cpu_functions: tuple[Entry, ...] = ()
 
 
 def device_manifest(

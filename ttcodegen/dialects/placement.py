@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass, replace
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from math import prod
 from typing import cast
 
@@ -50,6 +50,23 @@ class TensorPlacement:
     """interleaved, height_sharded, width_sharded, block_sharded; None on the host."""
     shards: Shards | None = None
     """Of a sharded tensor, who has what."""
+
+    @cached_property
+    def _hash(self) -> int:
+        return hash(
+            (
+                self.shape,
+                self.data_type,
+                self.layout,
+                self.buffer_type,
+                self.memory_layout,
+                self.shards,
+            )
+        )
+
+    def __hash__(self) -> int:
+        # Much is remembered by placements.
+        return self._hash
 
     @property
     def memory(self) -> Memory:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from ttcodegen.dialects.datatypes import DataType
 
@@ -32,6 +32,8 @@ class Tolerance:
 
 EQUAL = Tolerance(1.0, 0.0, 0.0, spread=0.0, rounding=0.0)
 """Integers and booleans."""
+CHOSEN = Tolerance(1.0, 0.0, 0.0, spread=0.0, rounding=0.0, agreement=0.9)
+"""Places of the largest of values that differ in their last bits."""
 VECTOR_ENGINE = Tolerance(0.9999, 0.001, 0.001, spread=2.0**-14, rounding=2.0**-20)
 """Ops on 24 bits of mantissa."""
 MATRIX_ENGINE = Tolerance(0.9995, 0.01, 0.01, spread=2.0**-10, rounding=2.0**-12)
@@ -59,3 +61,13 @@ def tolerance_of_type(data_type: DataType) -> Tolerance:
 def loosest(first: Tolerance, *others: Tolerance) -> Tolerance:
     """The one of several tolerances that allows most."""
     return max((first, *others), key=lambda each: each.range_error)
+
+
+_SQUEEZED = 3.0
+"""Sums of a few units come before what saturates at one."""
+
+
+def squeezed(tolerance: Tolerance) -> Tolerance:
+    """The tolerance of what a saturating function makes: errors of its operand pass where it is
+    steep, but the range that they are measured by is no longer that of the operand."""
+    return replace(tolerance, range_error=_SQUEEZED * tolerance.range_error)

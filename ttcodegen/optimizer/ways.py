@@ -25,6 +25,7 @@ from ttcodegen.dialects.program_configs import (
 )
 from ttcodegen.dialects.shards import MemoryLayout, Shards, filled_core_ranges
 from ttcodegen.dialects.tile import TILE_SIDE
+from ttcodegen.optimizer.attention_programs import cheapest_program
 from ttcodegen.optimizer.calls import LibraryCall
 from ttcodegen.optimizer.cost import CostModel, is_view
 from ttcodegen.optimizer.dense_rows import elementwise
@@ -41,6 +42,8 @@ MOST_INNER = 8
 MOVED = frozenset({"permute", "slice_static", "concat", "reshape", "composite_to_layout"})
 """Calls that move interleaved tensors and take the target."""
 ATTENTION = frozenset({"scaled_dot_product_attention"})
+ROOM_OF_ATTENTION = 0.75
+"""The part of L1 that its circular buffers may take."""
 NORMS = frozenset({"rms_norm", "layer_norm"})
 APPROXIMATE = {"gelu": (0.0,)}
 """Parameters of activations: the exact form of those that have an approximate one."""
@@ -65,6 +68,7 @@ _RULES = {
     "width or blocks that its tiles fill",
     "view": "the call makes nothing: its result lies where its operand does",
     "moved": "the library makes it of interleaved tensors, interleaved",
+    "attention": "the library takes queries, keys and values that are interleaved",
     "plain": "the library decides where its result lies",
 }
 """By kind of call, what its result may be."""
@@ -143,6 +147,8 @@ class Ways:
                 yield from self._views(call)
             case "moved":
                 yield from self._moved(call)
+            case "attention":
+                yield from self._attended(call)
             case _:
                 yield from self._plain(call, fixed)
 
@@ -186,7 +192,9 @@ class Ways:
             return "rows"
         if is_view(call):
             return "view"
-        return "moved" if name in MOVED or name in ATTENTION else "plain"
+        if name in ATTENTION:
+            return "attention"
+        return "moved" if name in MOVED else "plain"
 
     def _plain(self, call: LibraryCall, fixed: Sequence[bool]) -> Iterator[Way]:
         """Everything in DRAM, as without an optimizer."""
@@ -213,6 +221,20 @@ class Ways:
         buffers = self._buffers(call) if _along_tiles(call) else ("dram",)
         for buffer in buffers:
             yield Way(self._unsharded(call), (interleaved(call.result, buffer),))
+
+    def _attended(self, call: LibraryCall) -> Iterator[Way]:
+        """Interleaved, with the chunks that take the least time."""
+        operands = self._unsharded(call)
+        attributes: dict[str, Any] = {}
+        if call.program_config is None:
+            room = int(self.model.speed.usable_l1 * ROOM_OF_ATTENTION)
+            program = cheapest_program(replace(call, operands=operands), self.model, room)
+            attributes = {} if program is None else {"program_config": program}
+        for buffer in self._buffers(call):
+            yield Way(operands, (interleaved(call.result, buffer),), attributes)
+        if attributes:
+            # Smaller chunks leave room for what else lies in L1.
+            yield Way(operands, (interleaved(call.result, "dram"),))
 
     def _views(self, call: LibraryCall) -> Iterator[Way]:
         """The result lies where its operand does."""

@@ -155,8 +155,10 @@ void add_ternary(Operations& operations);
 void add_unary(Operations& operations);
 
 /// The same for the table of sharded tensors, whose variants have words of their own.
+void add_placed_attention(Operations& operations);
 void add_placed_creation(Operations& operations);
 void add_placed_elementwise(Operations& operations);
+void add_placed_heads(Operations& operations);
 void add_placed_matmul(Operations& operations);
 void add_placed_moves(Operations& operations);
 void add_placed_rows(Operations& operations);

@@ -586,8 +586,7 @@ def _declared_type(value: SSAValue) -> str:
 
 def describe_pages(buffer: CircularBuffer) -> str:
     """What a circular buffer holds, for a comment."""
-    pages = "1 page" if buffer.pages == 1 else f"{buffer.pages} pages"
-    return f"Circular buffer: {pages} of {buffer.page_size} bytes, {buffer.data_type.mlir}."
+    return f"Circular buffer: pages of {buffer.page_size} bytes, {buffer.data_type.mlir}."
 
 
 _RULES: Mapping[type[Operation], Callable[[_KernelWriter, Any], None]] = {

@@ -229,7 +229,7 @@ class _Usage:
         """Counts the circular buffers of a program, which go when it ends."""
         program = op.program.data
         kinds = self.taken.setdefault("l1", {})
-        kinds["circular buffers"] = sum(buffer.size for buffer in program.circular_buffers)
+        kinds["circular buffers"] = program.l1_bytes
         if sum(kinds.values()) > self._limit("l1"):
             raise self._full("l1", kinds, op)
         del kinds["circular buffers"]

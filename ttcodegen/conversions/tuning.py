@@ -108,7 +108,8 @@ _UNDECIDED = {
         _MATMUL_CONFIG,
         _MATMUL_HEADER,
         (
-            "How products spread over the cores: std::nullopt leaves it to the library; or one of "
+            "How products are distributed over the cores: std::nullopt leaves it to the library; "
+            "or one of "
             "ttnn::operations::matmul::MatmulMultiCoreReuseProgramConfig, "
             "MatmulMultiCoreReuseMultiCastProgramConfig, "
             "MatmulMultiCoreReuseMultiCast1DProgramConfig, whose blocks have to fit the shapes.",

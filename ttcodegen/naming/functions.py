@@ -94,8 +94,8 @@ def _common_words(titles: Sequence[str]) -> str:
         if len(set(words)) > 1:
             break
         shared.append(words[0])
-    told = [_PLURALS.get(word, word) for word in shared if word not in _WRAPPERS]
-    return "_".join(told[-2:])
+    words = [_PLURALS.get(word, word) for word in shared if word not in _WRAPPERS]
+    return "_".join(words[-2:])
 
 
 def _kind(counts: Counter[str]) -> str:

@@ -256,8 +256,8 @@ def written(decisions: Sequence[tuple[CallNames, Sequence[Decision]]]) -> str:
             op = decision.op
             if op in names and isinstance(op, CatalogueOp) and decision.way.results:
                 attributes = {**op.parameters(), **decision.way.attributes}
-                told = choice(decision.way.results[0], attributes)
-                entries[names[op]] = {"op": op.definition.short_name, **told}
+                fields = choice(decision.way.results[0], attributes)
+                entries[names[op]] = {"op": op.definition.short_name, **fields}
                 if is_fused(op):
                     entries[names[op]]["fuse"] = True
         functions[names.function] = entries

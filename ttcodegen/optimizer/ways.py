@@ -172,7 +172,7 @@ class Ways:
             sources.append(left)
         for source in sources:
             for result in self._product_results(call.result, config, product):
-                yield self._told(call, (source, *rest), result, config)
+                yield self._given_way(call, (source, *rest), result, config)
 
     def misfit(self, call: LibraryCall, config: ProgramConfig) -> str | None:
         """Why a product cannot have a configuration; None if it can, or is no product."""
@@ -306,13 +306,13 @@ class Ways:
             return
         for config in self._configs(call, product, plain):
             for result in self._product_results(call.result, config, product):
-                yield self._told(call, (plain, *rest), result, config)
+                yield self._given_way(call, (plain, *rest), result, config)
         if left.shards is not None:
             for config in self._configs(call, product, left):
                 for result in self._product_results(call.result, config, product):
-                    yield self._told(call, (left, *rest), result, config)
+                    yield self._given_way(call, (left, *rest), result, config)
 
-    def _told(
+    def _given_way(
         self,
         call: LibraryCall,
         operands: tuple[TensorPlacement, ...],

@@ -127,12 +127,12 @@ def _placement(type_: Attribute) -> TensorPlacement | None:
 
 
 def _check_types(function: FuncOp, chip: ChipDescription, diagnostics: Diagnostics) -> None:
-    told: set[str] = set()
+    warned: set[str] = set()
     for op in function.walk():
         for placement in _placements(op):
             name = placement.data_type.mlir
-            if name not in chip.supported_data_types and name not in told:
-                told.add(name)
+            if name not in chip.supported_data_types and name not in warned:
+                warned.add(name)
                 diagnostics.error(
                     f"the chip has no tensors of {name}",
                     op,

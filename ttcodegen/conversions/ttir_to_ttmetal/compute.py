@@ -106,7 +106,7 @@ class ComputeKernel:
         self.builder.op(op, *values, **attributes)
 
     def unpacks(self, names: Sequence[str]) -> None:
-        """Tells what the kernel reads: if formats differ, the unpacker is set up for each."""
+        """Declares what the kernel reads: if formats differ, the unpacker is set up for each."""
         formats = {self._formats[name] for name in names}
         self._only_format = formats.pop() if len(formats) == 1 else None
 
@@ -197,7 +197,7 @@ class ComputeKernel:
         return number
 
     def packs(self, names: Sequence[str]) -> None:
-        """Tells what the kernel packs into: if formats differ, the packer is set up each time."""
+        """Declares what the kernel packs into: if formats differ, the packer is set up for each."""
         self._reconfigures_packer = len({self._formats[name] for name in names}) > 1
 
     def pack(self, results: Sequence[tuple[int, str]]) -> None:

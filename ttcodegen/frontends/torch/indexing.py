@@ -244,12 +244,12 @@ def _index_put(
     first = _from_front(graph, first, shape[axis])
     (count,) = shape_of(first.type) or (1,)
     wanted = [count if other == axis else size for other, size in enumerate(shape)]
-    spread = graph.repeat(graph.aligned(values, wanted), wanted)
+    repeated = graph.repeat(graph.aligned(values, wanted), wanted)
     if accumulate:
         place_shape = [count if other == axis else 1 for other in range(len(shape))]
         places = graph.reshape(first, place_shape)
-        return _scatter(graph, x, axis, graph.repeat(places, wanted), spread, "add")
-    return _index_copy(graph, x, axis, first, spread)
+        return _scatter(graph, x, axis, graph.repeat(places, wanted), repeated, "add")
+    return _index_copy(graph, x, axis, first, repeated)
 
 
 def _masked_put(

@@ -148,17 +148,17 @@ def _interleaved(
     shape = shape_of(x.type)
     count = shape_of(source.type)[axis]
     widened = [*shape[:axis], count * step, *shape[axis + 1 :]]
-    spread = graph.emit(
+    dilated = graph.emit(
         "repeat_interleave", [source], tensor_type(element_of(x.type), widened),
         repeats=step, dim=axis,
     )  # fmt: skip
-    spread = graph.part(spread, axis, 0, min(count * step, shape[axis] - begin))
+    dilated = graph.part(dilated, axis, 0, min(count * step, shape[axis] - begin))
     around = [(0, 0)] * len(shape)
-    around[axis] = (begin, shape[axis] - begin - shape_of(spread.type)[axis])
+    around[axis] = (begin, shape[axis] - begin - shape_of(dilated.type)[axis])
     chosen = np.zeros(shape[axis], bool)
     chosen[begin:stop:step] = True
     mask = graph.constant(chosen.reshape([-1 if i == axis else 1 for i in range(len(shape))]), i1)
-    return graph.emit("where", [mask, graph.pad(spread, around), x], x.type)
+    return graph.emit("where", [mask, graph.pad(dilated, around), x], x.type)
 
 
 def _select_scatter(graph: Graph, x: SSAValue, source: SSAValue, dim: int, index: int) -> SSAValue:

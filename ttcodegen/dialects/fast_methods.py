@@ -205,10 +205,11 @@ _hash_of_fields = TensorType.__hash__
 
 def _hash_once(self: TensorType[Attribute]) -> int:
     """Types are keys of much that is remembered, and never change."""
-    fields = vars(self)
-    found = fields.get("_hash")
+    found: int | None = getattr(self, "_hash", None)
     if found is None:
-        found = fields["_hash"] = _hash_of_fields(self)
+        found = _hash_of_fields(self)
+        # Not by way of `__dict__`, which makes all attributes of the object slower.
+        object.__setattr__(self, "_hash", found)
     return found
 
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass, replace
-from functools import cached_property, lru_cache
+from functools import lru_cache
 from math import prod
 from typing import cast
 
@@ -51,22 +51,14 @@ class TensorPlacement:
     shards: Shards | None = None
     """Of a sharded tensor, who has what."""
 
-    @cached_property
-    def _hash(self) -> int:
-        return hash(
-            (
-                self.shape,
-                self.data_type,
-                self.layout,
-                self.buffer_type,
-                self.memory_layout,
-                self.shards,
-            )
-        )
-
     def __hash__(self) -> int:
-        # Much is remembered by placements.
-        return self._hash
+        """Computed once, for much is remembered by placements."""
+        found: int | None = getattr(self, "_hash", None)
+        if found is None:
+            where = (self.buffer_type, self.memory_layout, self.shards)
+            found = hash((self.shape, self.data_type, self.layout, *where))
+            object.__setattr__(self, "_hash", found)
+        return found
 
     @property
     def memory(self) -> Memory:

@@ -14,6 +14,7 @@ from ttcodegen.dialects.memory import Layout, Memory
 from ttcodegen.dialects.placement import TensorPlacement
 from ttcodegen.dialects.program_configs import SDPA, CoreGrid, MatmulDRAMSharded, MatmulReuse
 from ttcodegen.dialects.tile import TILE_FORMATS, TILE_SIDE
+from ttcodegen.layout import placements
 from ttcodegen.layout.tiled_shape import tiles_along
 from ttcodegen.optimizer import footprint, products
 from ttcodegen.optimizer.automatic_products import automatic_config
@@ -185,16 +186,7 @@ def is_view(call: LibraryCall) -> bool:
     if call.name == "permute":
         order = list(call.attributes.get("permutation", ()))
         return order == sorted(order)
-    if call.name not in _VIEWS:
-        return False
-    if source.buffer_type != target.buffer_type or source.memory_layout != target.memory_layout:
-        return False
-    a, b = (1, 1, *source.shape), (1, 1, *target.shape)
-    if a[-1] != b[-1]:
-        return prod(source.shape) == 0
-    if source.layout is Layout.ROW_MAJOR:
-        return True
-    return a[-2] == b[-2] or (a[-2] % TILE_SIDE == 0 and b[-2] % TILE_SIDE == 0)
+    return call.name in _VIEWS and placements.is_view(source, target)
 
 
 # Elementwise

@@ -25,6 +25,8 @@ from ttcodegen.dialects.program_configs import (
 )
 from ttcodegen.dialects.shards import MemoryLayout, Shards, filled_core_ranges
 from ttcodegen.dialects.tile import TILE_SIDE
+from ttcodegen.ops.definition import TTNN
+from ttcodegen.ops.traits import Trait
 from ttcodegen.optimizer.attention_programs import cheapest_program
 from ttcodegen.optimizer.calls import LibraryCall
 from ttcodegen.optimizer.cost import CostModel, is_view
@@ -184,7 +186,7 @@ class Ways:
         name = call.name
         if not call.results or call.result.memory is Memory.HOST or call.is_on_host:
             return "plain"
-        if name in ("matmul", "linear") and Product(call).batch_b == 1:
+        if _multiplies(call) and Product(call).batch_b == 1:
             return "product"
         if name in elementwise() and _in_tiles(call):
             return "elementwise"
@@ -477,3 +479,8 @@ def _norm_config(source: TensorPlacement) -> LayerNormSharded | None:
         return None
     sub_w = max(d for d in _divisors(block_w) if d <= 4)
     return LayerNormSharded(CoreGrid(box.columns, box.rows), sub_w, block_h, block_w)
+
+
+def _multiplies(call: LibraryCall) -> bool:
+    """Whether a call multiplies matrices."""
+    return call.name in TTNN and Trait.MATRIX_PRODUCT in TTNN[call.name].traits

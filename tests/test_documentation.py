@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from scripts import ops_table
+from scripts import lang_table, ops_table
 from tests.documents import run_document
 from ttcodegen.cli.ttcodegen import argument_parser
 from ttcodegen.opt.command_line import OPTIONS
@@ -34,6 +34,13 @@ def commands(text: str) -> list[str]:
 
 def test_the_table_of_ops_is_up_to_date() -> None:
     assert (ROOT / "docs" / "ops.md").read_text() == ops_table.table()
+
+
+def test_the_table_of_tt_lang_is_up_to_date_and_names_tests() -> None:
+    assert lang_table.documented() == lang_table.table()
+    for test in lang_table.tests():
+        file, _, name = test.partition("::")
+        assert f"def {name}(" in (lang_table.TESTS / file).read_text(), test
 
 
 def test_ci_runs_the_commands_of_the_readme() -> None:

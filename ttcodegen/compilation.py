@@ -77,6 +77,7 @@ class CompiledModule:
     files: dict[str, str]
     """Source files by their path in the project."""
     flatbuffer: bytes
+    """Empty if the module has programs that TTIR has no ops for."""
     decisions: str = ""
     """What the optimizer decided, as the text of a file of overrides."""
     explanation: str = ""
@@ -226,8 +227,11 @@ def emit_module(
         runner.run(module, passes_of(Step("convert-ttkernel-to-emitc", given)))
     with runner.stage("describe"):
         description = _describe(module, options, name, input_hash, source_dtypes)
+    description = replace(description, has_flatbuffer=_has_meanings(module))
     with runner.stage("flatbuffer"):
-        flatbuffer = _flatbuffer(module, options.target, origin)
+        flatbuffer = b""
+        if description.has_flatbuffer:
+            flatbuffer = _flatbuffer(module, options.target, origin)
     if embed is not None:
         with runner.stage("golden values"):
             flatbuffer = embed(flatbuffer)
@@ -247,6 +251,13 @@ def emit_module(
         data=tuple(_data_file(constant) for constant in constants_of(module)),
     )
     return CompiledModule(description, files, flatbuffer)
+
+
+def _has_meanings(module: ModuleOp) -> bool:
+    """Whether TTIR says what each program of the device computes."""
+    from ttcodegen.dialects.device_module import functions_of, is_meaning
+
+    return not any(op.is_declaration for op in functions_of(module) if is_meaning(op))
 
 
 def _origin(options: CompileOptions, input_hash: str) -> Origin:
@@ -283,7 +294,8 @@ def _describe(
     """What a lowered module has for its users, but for what its C++ adds to that."""
     from ttcodegen.conversions.interface import entries, required
     from ttcodegen.conversions.product_weights import product_weights
-    from ttcodegen.emission.description import DeviceManifest, ModuleDescription
+    from ttcodegen.emission.description import ModuleDescription
+    from ttcodegen.emission.device_manifest import DeviceManifest
 
     estimates: dict[str, FunctionEstimate] = {}
     if options.target == "ttmetal":
@@ -295,7 +307,6 @@ def _describe(
         tuned: Collection[SSAValue] = ()
         device = device_manifest(module, kernel_paths(module), options.arch)
     else:
-        # What only device programs need takes longer to import than a small model to lower.
         functions = required(entries(module))
         tuned = product_weights(functions).arguments
         device = DeviceManifest()

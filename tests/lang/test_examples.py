@@ -72,6 +72,11 @@ def test_barriers_of_semaphores(grid: tuple[int, int]) -> None:
     check("barriers", *grid, tolerance=0)
 
 
+@pytest.mark.parametrize("grid", [(1, 1), (8, 8), (3, 5)])
+def test_a_node_that_waits_for_all_others(grid: tuple[int, int]) -> None:
+    check("ordered", *grid, tolerance=0)
+
+
 @pytest.mark.parametrize("sizes", [(1, 1, 1, 1), (3, 2, 3, 2)])
 def test_attention(sizes: tuple[int, ...]) -> None:
     check("attention", *sizes, tolerance=1e-5)

@@ -223,7 +223,7 @@ def test_the_command_line_runs_a_program_with_its_arguments(
         "__name__)\nsys.exit(3)\n"
     )
     tmp_path.joinpath("beside.py").write_text("N = 5\n")
-    assert main([str(program), "a", "b"]) == 3
+    assert main([str(program), "--", "a", "b"]) == 3
     assert capsys.readouterr().out == "['a', 'b'] ttcodegen.lang.ttl 5 __main__\n"
     assert "ttl" not in sys.modules
     assert "ttnn" not in sys.modules

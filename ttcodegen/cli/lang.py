@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
 
 from ttcodegen.cli.arguments import (
     ArgumentParser,
@@ -12,13 +14,20 @@ from ttcodegen.cli.arguments import (
     apply_message_options,
 )
 from ttcodegen.cli.entry import ExitStatus, Invocation, run_program
+from ttcodegen.messages import Level, tell
+
+if TYPE_CHECKING:
+    from ttcodegen.lang.projects import Projects
 
 _EPILOG = """\
 examples:
-  ttcodegen-lang program.py          run a program, its operations in the simulator
+  ttcodegen-lang program.py               run a program, its operations in the simulator
+  ttcodegen-lang program.py -- 3 4        what follows -- is for the program
+  ttcodegen-lang program.py -o out        ... and write a C++ project for each operation
+  ttcodegen-lang program.py --check       ... build them, run them on the emulated device, compare
 
-exit status: 0 done; 1 the program is wrong, or raised an error; 2 wrong usage; 70 a bug in
-ttcodegen
+exit status: 0 done; 1 the program is wrong, or raised an error; 2 wrong usage; 3 the C++ did not
+build; 4 an output differs; 70 a bug in ttcodegen
 """
 
 
@@ -31,7 +40,11 @@ def argument_parser() -> argparse.ArgumentParser:
     )
     add = parser.add_argument
     add("file", metavar="PROGRAM", help="the program")
-    add("arguments", nargs="*", metavar="ARGUMENT", help="what the program finds in sys.argv")
+    add("-o", dest="out", metavar="OUT", type=Path, help="the folder that the projects go to, one "
+        "for each operation that the program calls")  # fmt: skip
+    add("--check", action="store_true", help="compile each operation, run it on the emulated "
+        "device and compare it with the simulator")  # fmt: skip
+    add("--force", action="store_true", help="write into folders of others, or overwrite edits")
     add_message_options(parser)
     add_version_option(parser)
     return parser
@@ -43,10 +56,33 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def _run(invocation: Invocation) -> int:
-    options = argument_parser().parse_args(invocation.arguments)
+    given = invocation.arguments
+    end = given.index("--") if "--" in given else len(given)
+    options = argument_parser().parse_args(given[:end])
+    arguments = given[end + 1 :]
     apply_message_options(options)
     source = invocation.read(options.file)
     from ttcodegen.lang.programs import run_program_text
 
-    run_program_text(source, options.arguments)
-    return ExitStatus.DONE
+    if options.out is None and not options.check:
+        run_program_text(source, arguments)
+        return ExitStatus.DONE
+    from ttcodegen.lang.projects import Projects
+
+    projects = Projects(source.digest, options.out, options.check, options.force)
+    run_program_text(source, arguments, projects.watch)
+    return _report(projects)
+
+
+def _report(projects: Projects) -> int:
+    """Tells what was compared."""
+    failed = False
+    for each in projects.comparisons:
+        found = each.agreement
+        where = f"  {each.operation}, {each.output}: "
+        failed = failed or not found.passed
+        if not found.passed:
+            tell(Level.ERROR, f"error: {each.operation}, {each.output}: {found.reason}")
+        value = "" if found.value is None else f"{found.measure} {found.value:.6g}, "
+        tell(Level.INFO, f"{where}{value}largest error {found.max_abs_err:.3g}")
+    return ExitStatus.MISMATCH if failed else ExitStatus.DONE

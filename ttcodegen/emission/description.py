@@ -181,15 +181,6 @@ ProjectKind = Literal["so", "exe", "both"]
 
 
 @dataclass(frozen=True)
-class DeviceManifest:
-    """What manifest.json says of a module of device programs; nothing of other modules."""
-
-    kernels: tuple[dict[str, Any], ...] = ()
-    programs: tuple[dict[str, Any], ...] = ()
-    cpu_functions: tuple[dict[str, Any], ...] = ()
-
-
-@dataclass(frozen=True)
 class ModuleDescription:
     """A compiled module, as its project describes it."""
 
@@ -212,6 +203,8 @@ class ModuleDescription:
     """What the manifest says of the functions that run on the CPU between them."""
     kind: ProjectKind = "both"
     """What the project is for: a shared object, an executable, or both."""
+    has_flatbuffer: bool = True
+    """Whether the project has the same program as a flatbuffer."""
     weights: tuple[DataFile, ...] = ()
     """Weights whose values are known, under the names that `weight_file` gives."""
     structures: Mapping[str, tuple[Structure, Structure]] = field(

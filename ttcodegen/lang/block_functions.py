@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import partial
 
 import numpy as np
 
@@ -108,7 +109,9 @@ def fill(*arguments: object, value: object = None, shape: int | Shape | None = N
     what = "ttl.block.fill"
     running_kernel(what, KernelKind.COMPUTE)
     rest = list(arguments)
-    target = rest.pop(0) if rest and isinstance(rest[0], BlockExpr) else None
+    target: BlockExpr | None = None
+    if rest and isinstance(rest[0], BlockExpr):
+        target, rest = rest[0], rest[1:]
     value = rest.pop(0) if value is None and rest else value
     given = rest.pop(0) if shape is None and rest else shape
     if rest or not isinstance(value, int | float):
@@ -119,25 +122,29 @@ def fill(*arguments: object, value: object = None, shape: int | Shape | None = N
     return BlockExpr(array, sizes, is_tiled)
 
 
+def _masked(number: float, x: Array, mask: Array) -> Array:
+    return np.where(mask == 1, np.float32(number), x)
+
+
+def _chosen(condition: Array, true: Array, false: Array) -> Array:
+    return np.where(condition != 0, true, false)
+
+
 def mask(expr: BlockExpr, mask: BlockExpr) -> BlockExpr:
     """0 where the mask is 1."""
-    return elementwise(
-        "ttl.block.mask", lambda x, m: np.where(m == 1, np.float32(0), x), expr, mask
-    )
+    return elementwise("ttl.block.mask", partial(_masked, 0.0), expr, mask)
 
 
 def mask_posinf(expr: BlockExpr, mask: BlockExpr) -> BlockExpr:
     """Positive infinity where the mask is 1."""
-    return elementwise(
-        "ttl.block.mask_posinf", lambda x, m: np.where(m == 1, np.float32(np.inf), x), expr, mask
-    )
+    return elementwise("ttl.block.mask_posinf", partial(_masked, np.inf), expr, mask)
 
 
 def where(condition: BlockExpr, true_value: BlockExpr, false_value: BlockExpr) -> BlockExpr:
     """The element of `true_value` where the condition is 1, that of `false_value` where it is 0."""
     return elementwise(
         "ttl.block.where",
-        lambda c, t, f: np.where(c != 0, t, f),
+        _chosen,
         condition,
         true_value,
         false_value,

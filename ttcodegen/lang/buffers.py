@@ -201,7 +201,7 @@ class Block(BlockExpr):
         return self
 
     def content(self) -> Array:
-        """The memory of the block, whatever its state: for copies, which distinguish its states
+        """The memory of the block, whatever its state: for copies, which tell its states
         themselves, and for debug printing."""
         return self._array
 
@@ -251,7 +251,7 @@ def make_dataflow_buffer_like(
             "least two",
             remedy=f"sizes are counted in tiles of {TILE_SIDE}x{TILE_SIDE}",
         )
-    if not is_integer(block_count) or block_count < 1:
+    if not is_integer(block_count) or int(block_count) < 1:
         raise error(f"block_count is a positive integer, not {block_count!r}")
     buffer = DataflowBuffer(likeness_tensor, sizes, int(block_count), node)
     node.buffers.append(buffer)

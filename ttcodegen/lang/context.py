@@ -71,6 +71,8 @@ class Launch:
 class _Current:
     node: Node | None = None
     kernel: Kernel | None = None
+    watch: Callable[[Launch], Callable[[], None]] | None = None
+    """Called with each launch before its kernels run; what it returns is called afterwards."""
 
 
 current = _Current()

@@ -76,9 +76,12 @@ class Operation:
         kernels = [kernel for node in launch.nodes.values() for kernel in node.kernels]
         if not kernels:
             raise error(f"the operation '{self.name}' has no kernel function")
+        finish = current.watch(launch) if current.watch is not None else None
         launch.scheduler.run(kernels)
         _check_released(launch)
         check_balance(launch)
+        if finish is not None:
+            finish()
 
     def instantiate(self, arguments: tuple[Any, ...], keywords: dict[str, Any]) -> Launch:
         """Runs the body of the operation on each node, which makes its kernels."""

@@ -6,12 +6,13 @@ import importlib
 import linecache
 import sys
 import traceback
-from collections.abc import Generator, Sequence
+from collections.abc import Callable, Generator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from types import CodeType, ModuleType, TracebackType
 
 from ttcodegen.diagnostics import CompileError, Note, Source, SourceLocation
+from ttcodegen.lang.context import Launch, current
 from ttcodegen.lang.places import is_of_user, place
 
 PACKAGES = {
@@ -41,12 +42,18 @@ def language_packages() -> Generator[None]:
         sys.modules.update(hidden)
 
 
-def run_program_text(source: Source, arguments: Sequence[str] = ()) -> dict[str, object]:
+def run_program_text(
+    source: Source,
+    arguments: Sequence[str] = (),
+    watch: Callable[[Launch], Callable[[], None]] | None = None,
+) -> dict[str, object]:
     """Runs a program as `python program.py` would, with the packages of the simulator.
 
     Args:
         source: the program; modules next to it can be imported.
         arguments: those that the program finds in `sys.argv`.
+        watch: is called with each launch of an operation before its kernels run; what it returns is
+            called afterwards.
 
     Returns:
         What the module holds at its end.
@@ -64,9 +71,11 @@ def run_program_text(source: Source, arguments: Sequence[str] = ()) -> dict[str,
     sys.argv = [source.name, *arguments]
     sys.path.insert(0, str(Path(source.name).resolve().parent))
     sys.modules["__main__"] = main
+    current.watch = watch
     try:
         _run(code, main)
     finally:
+        current.watch = None
         sys.argv, sys.path[:] = saved[0], saved[1]
         if saved[2] is not None:
             sys.modules["__main__"] = saved[2]

@@ -107,23 +107,23 @@ class UnicastRemoteSemaphore:
     """A semaphore on another node."""
 
     def __init__(self, semaphore: Semaphore, nodes: list[Coordinates]) -> None:
-        self._semaphore = semaphore
-        self._nodes = nodes
+        self.semaphore = semaphore
+        self.nodes = nodes
 
     def set(self, value: int) -> None:
         """Sets its value there."""
         launch = running_kernel(
             "ttl.UnicastRemoteSemaphore.set", KernelKind.DATA_MOVEMENT
         ).node.launch
-        _set(self._semaphore, launch, self._nodes, value)
+        _set(self.semaphore, launch, self.nodes, value)
 
     def inc(self, value: int) -> None:
         """Increments its value there."""
         launch = running_kernel(
             "ttl.UnicastRemoteSemaphore.inc", KernelKind.DATA_MOVEMENT
         ).node.launch
-        (node,) = self._nodes
-        cell = self._semaphore.cell(launch, node)
+        (node,) = self.nodes
+        cell = self.semaphore.cell(launch, node)
         cell.value = (cell.value + _checked(value)) % 2**32
         launch.scheduler.changed(cell)
 
@@ -132,12 +132,12 @@ class MulticastRemoteSemaphore:
     """A semaphore on the nodes of a range."""
 
     def __init__(self, semaphore: Semaphore, nodes: list[Coordinates]) -> None:
-        self._semaphore = semaphore
-        self._nodes = nodes
+        self.semaphore = semaphore
+        self.nodes = nodes
 
     def set(self, value: int) -> None:
         """Sets its value there."""
         launch = running_kernel(
             "ttl.MulticastRemoteSemaphore.set", KernelKind.DATA_MOVEMENT
         ).node.launch
-        _set(self._semaphore, launch, self._nodes, value)
+        _set(self.semaphore, launch, self.nodes, value)

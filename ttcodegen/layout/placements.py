@@ -41,13 +41,12 @@ def is_view(source: TensorPlacement, result: TensorPlacement) -> bool:
 
     Source: ttnn/cpp/ttnn/operations/data_movement/reshape_view/reshape.cpp of tt-metal.
     """
-    if (source.layout, source.buffer_type) != (result.layout, result.buffer_type):
+    moved = result.with_(shape=source.shape, data_type=source.data_type)
+    if moved != source:
         return False
-    if source.memory_layout != result.memory_layout:
+    before, after = source.shape[-2:], result.shape[-2:]
+    if before[-1:] != after[-1:]:
         return False
-    before, after = (1, 1, *source.shape), (1, 1, *result.shape)
-    if before[-1] != after[-1]:
-        return prod(source.shape) == 0
-    if source.layout is Layout.ROW_MAJOR or before[-2] == after[-2]:
+    if source.layout is Layout.ROW_MAJOR or before == after:
         return True
-    return before[-2] % TILE_SIDE == 0 and after[-2] % TILE_SIDE == 0
+    return all(len(rows) == 2 and rows[0] % TILE_SIDE == 0 for rows in (before, after))

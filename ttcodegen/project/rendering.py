@@ -40,7 +40,8 @@ def project_files(compiled: CompiledModule, *, formatted: bool) -> dict[str, str
     finally:
         if formatting is not None:
             formatting.close()
-    return _together(sources, others, {FLATBUFFER_FILES[module.target]: compiled.flatbuffer})
+    flatbuffer = {FLATBUFFER_FILES[module.target]: compiled.flatbuffer}
+    return _together(sources, others, flatbuffer if module.has_flatbuffer else {})
 
 
 def _together(*parts: Mapping[str, _Content]) -> dict[str, _Content]:

@@ -140,6 +140,7 @@ def _context(module: ModuleDescription) -> dict[str, Any]:
         "guard": f"{macro}_H",
         "module_literal": string_literal(module.name),
         "flatbuffer": FLATBUFFER_FILES[module.target],
+        "has_flatbuffer": module.has_flatbuffer,
     }
 
 

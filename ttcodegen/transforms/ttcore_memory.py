@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from math import prod
-from typing import TYPE_CHECKING, cast
 
 from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp, TensorType
@@ -21,19 +20,14 @@ from ttcodegen.dialects.placement import TensorPlacement, TTNNLayoutAttr
 from ttcodegen.dialects.system import system_of
 from ttcodegen.dialects.tile import TILE_FORMATS
 from ttcodegen.dialects.ttcore import ArgumentType, LoadCachedOp
+from ttcodegen.dialects.ttmetal import RunProgramOp
 from ttcodegen.layout.collapse import align_up
 from ttcodegen.systems.description import DEFAULT_ARCHITECTURE, ChipDescription, default_system
 from ttcodegen.transforms.const_eval_hoist import is_const_eval
 from ttcodegen.transforms.deallocate import buffer_owners
 from ttcodegen.transforms.rebuilding import body_of
 
-if TYPE_CHECKING:
-    # Programs of the library are checked without the dialects of device programs, which take
-    # longer to import than a small model to compile.
-    from ttcodegen.dialects.ttmetal import RunProgramOp
-
 _DEALLOCATIONS = ("ttnn.deallocate", "ttmetal.deallocate_buffer")
-_RUN_PROGRAM = "ttmetal.run_program"
 
 
 @dataclass(frozen=True)
@@ -127,12 +121,12 @@ def _placement(type_: Attribute) -> TensorPlacement | None:
 
 
 def _check_types(function: FuncOp, chip: ChipDescription, diagnostics: Diagnostics) -> None:
-    warned: set[str] = set()
+    told: set[str] = set()
     for op in function.walk():
         for placement in _placements(op):
             name = placement.data_type.mlir
-            if name not in chip.supported_data_types and name not in warned:
-                warned.add(name)
+            if name not in chip.supported_data_types and name not in told:
+                told.add(name)
                 diagnostics.error(
                     f"the chip has no tensors of {name}",
                     op,
@@ -205,8 +199,8 @@ class _Usage:
                     self._take(result, kind, op)
             if op.name in _DEALLOCATIONS and owners[op.operands[0]] is op.operands[0]:
                 self._give_back(op.operands[0])
-            if op.name == _RUN_PROGRAM:
-                self._run(cast("RunProgramOp", op))
+            if isinstance(op, RunProgramOp):
+                self._run(op)
 
     def _banks(self, value: SSAValue) -> Banks | None:
         placement = _placement(value.type)
@@ -229,7 +223,7 @@ class _Usage:
         """Counts the circular buffers of a program, which go when it ends."""
         program = op.program.data
         kinds = self.taken.setdefault("l1", {})
-        kinds["circular buffers"] = program.l1_bytes
+        kinds["circular buffers"] = sum(buffer.size for buffer in program.circular_buffers)
         if sum(kinds.values()) > self._limit("l1"):
             raise self._full("l1", kinds, op)
         del kinds["circular buffers"]

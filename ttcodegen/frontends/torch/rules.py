@@ -7,9 +7,7 @@ from ttcodegen.frontends.torch import (
     elementwise,
     indexing,
     layers,
-    losses,
     movement,
-    pooling,
     reductions,
     resizing,
 )
@@ -22,8 +20,6 @@ RULES: dict[str, Rule] = {
     **creation.RULES,
     **indexing.RULES,
     **layers.RULES,
-    **pooling.RULES,
-    **losses.RULES,
     **resizing.RULES,
 }
 

@@ -66,7 +66,10 @@ def _function(function: MathFunction) -> Callable[..., BlockExpr]:
     return call
 
 
-globals().update({name: _function(function) for name, function in MATH_FUNCTIONS.items()})
+FUNCTIONS = {_function(function): function for function in MATH_FUNCTIONS.values()}
+"""What the functions of this module are that the table describes."""
+
+globals().update({call.__name__: call for call in FUNCTIONS})
 
 # Before version 0.17 of the specification these stood here, instead of in ttl.block.
 __all__ = [

@@ -40,19 +40,19 @@ class Logger:
         self._mode = "w"
 
     def error(self, message: str) -> None:
-        """Reports what went wrong."""
+        """Tells what went wrong."""
         self._write("error", message, sys.stderr)
 
     def warning(self, message: str) -> None:
-        """Reports what may be a mistake."""
+        """Tells what may be a mistake."""
         self._write("warning", message, sys.stderr)
 
     def info(self, message: str) -> None:
-        """Reports a result."""
+        """Tells a result."""
         self._write("info", message, sys.stdout)
 
     def debug(self, message: str) -> None:
-        """Reports what is being done."""
+        """Tells what is being done."""
         self._write("debug", message, sys.stderr)
 
     def _write(self, level: str, message: str, stream: TextIO) -> None:

@@ -1,0 +1,96 @@
+"""The table of docs/tt-lang.md: what of the functionality of TT-Lang holds, in the simulator and in
+the compiler, and which tests show it.
+
+    python scripts/lang_table.py            print it
+    python scripts/lang_table.py --check    whether the document has it
+"""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+
+from ttcodegen.lang.functions import MATH_FUNCTIONS
+
+DOCUMENT = Path(__file__).parent.parent / "docs" / "tt-lang.md"
+TESTS = DOCUMENT.parent.parent / "tests" / "lang"
+BEGIN, END = "<!-- table: scripts/lang_table.py -->\n", "<!-- end of table -->\n"
+
+_EXAMPLES, _RULES = "test_examples.py", "test_rules.py"
+_FUNCTIONS, _COMPILER = "test_functions.py", "test_compiler.py"
+_CHECKED = f"{_COMPILER}::test_the_emulated_device_computes_what_the_simulator_does"
+_ON_DEVICE = f"{_COMPILER}::test_functions_and_operators_on_the_emulated_device"
+_OPERATORS = f"{_FUNCTIONS}::test_operators_and_functions_of_blocks"
+
+ROWS: tuple[tuple[str, str, str], ...] = (
+    ("grid size and node, in any number of dimensions",
+     f"{_EXAMPLES}::test_tensor_slices", _CHECKED),
+    ("grids of several chips, mesh devices, sharded tensors", "", ""),
+    ("dataflow buffers of tiled tensors, of two and more dimensions",
+     f"{_EXAMPLES}::test_batched_matmul_with_bias", _CHECKED),
+    ("dataflow buffers of row-major tensors",
+     f"{_EXAMPLES}::test_upsample_with_group_transfers", ""),
+    ("states of blocks", f"{_RULES}::test_a_transition_that_the_states_do_not_have", ""),
+    ("`store`, overwriting and `+=`", f"{_EXAMPLES}::test_batched_matmul_with_bias", _CHECKED),
+    ("reading and overwriting a block that is acquired",
+     f"{_RULES}::test_a_block_may_be_read_and_overwritten_and_read_again", ""),
+    ("`ttl.copy`, transfers, group transfers", f"{_EXAMPLES}::test_attention", _CHECKED),
+    ("pipes and pipe nets", f"{_EXAMPLES}::test_nets_of_pipes", ""),
+    ("semaphores that start as 0, of one node or of the entire grid",
+     f"{_EXAMPLES}::test_a_node_that_waits_for_all_others", _CHECKED),
+    ("other semaphores", f"{_EXAMPLES}::test_barriers_of_semaphores", ""),
+    ("debug printing (left out by the compiler)", f"{_RULES}::test_debug_printing", ""),
+    ("operators `+ - * / // %` and unary `-`, `abs`, `**`", _OPERATORS, _ON_DEVICE),
+    ("operator `@`", _OPERATORS, _ON_DEVICE),
+    ("operator `^`, of integers", "", ""),
+    ("`ttl.math.max`, `min`", _OPERATORS, _ON_DEVICE),
+    ("`ttl.math.reduce_sum`, `reduce_max`", _OPERATORS, _ON_DEVICE),
+    ("`ttl.block.broadcast`, `fill`, `transpose`", _OPERATORS, _ON_DEVICE),
+    ("`ttl.block.where`, `mask`", _OPERATORS, _ON_DEVICE),
+    ("`ttl.block.mask_posinf`", _OPERATORS, ""),
+    ("`ttl.block.squeeze`, `unsqueeze`", _OPERATORS, _ON_DEVICE),
+)  # fmt: skip
+"""What, the test that shows it in the simulator, and the one in the compiler; empty where it does
+not hold, or nothing shows it."""
+
+
+def _answer(test: str) -> str:
+    return f"`{test}`" if test else "no"
+
+
+def table() -> str:
+    """The table in Markdown."""
+    lines = ["| | simulator | compiler |", "|---|---|---|"]
+    lines += [f"| {what} | {_answer(sim)} | {_answer(made)} |" for what, sim, made in ROWS]
+    sections: dict[str, list[str]] = {}
+    for function in MATH_FUNCTIONS.values():
+        sections.setdefault(function.section, []).append(function.name)
+    shown = f"`{_FUNCTIONS}::test_a_function_of_each_element`"
+    for section, names in sections.items():
+        what = f"{section}: {', '.join(f'`{name}`' for name in names)}"
+        lines.append(f"| {what} | {shown} | `{_ON_DEVICE}` |")
+    return "\n".join(lines) + "\n"
+
+
+def tests() -> set[str]:
+    """The tests that the table names."""
+    return {test for row in ROWS for test in row[1:] if test}
+
+
+def documented() -> str:
+    """The table that the document has."""
+    return DOCUMENT.read_text("utf-8").partition(BEGIN)[2].partition(END)[0]
+
+
+def main() -> int:
+    """Prints the table, or compares it."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--check", action="store_true", help="whether the document has the table")
+    if parser.parse_args().check:
+        return int(documented() != table())
+    print(table(), end="")
+    return 0
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())

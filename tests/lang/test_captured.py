@@ -1,0 +1,81 @@
+"""Variables of an operation's body, as its kernels find them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.lang.running import operation
+from ttcodegen.diagnostics import CompileError, Source
+from ttcodegen.lang.programs import run_program_text
+from ttcodegen.lang.projects import Projects
+
+WRITE = """
+@ttl.compute()
+def compute():
+    with y_dfb.reserve() as y_blk:
+        y_blk.store(ttl.block.fill(1, shape=(1, 1)))
+@ttl.datamovement()
+def write():
+    with y_dfb.wait() as y_blk:
+        ttl.copy(y_blk, y[PLACE]).wait()
+"""
+
+
+def writer(tmp_path: Path, body: str, place: str, grid: str = "(2, 2)") -> str:
+    """The kernel that writes a tile to a place that the body gives each node."""
+    text = operation(body + WRITE.replace("PLACE", place), grid=grid)
+    source = Source("program.py", text)
+    projects = Projects(source.digest, tmp_path)
+    run_program_text(source, [], projects.watch)
+    return (projects.written[0] / "kernels" / "write.cpp").read_text()
+
+
+@pytest.mark.parametrize(
+    ("body", "place", "text"),
+    [
+        ("n = 1", "n, 0", "noc_async_write_page(2, y_tensor, y_dfb_block);"),
+        ("n = ttl.node(dims=1) // 2", "n, 0",
+         "noc_async_write_page(node_column * 2, y_tensor, y_dfb_block);"),
+        ("place = ttl.node(dims=2)", "place[0], place[1]",
+         "noc_async_write_page(node_column * 2 + node_row, y_tensor, y_dfb_block);"),
+        ("x_place, y_place = ttl.node(dims=2)", "y_place, x_place",
+         "noc_async_write_page(node_row * 2 + node_column, y_tensor, y_dfb_block);"),
+        ("n = min(ttl.node(dims=1), 1)", "n, 0", "std::min<uint32_t>("),
+    ],
+)  # fmt: skip
+def test_a_number_that_depends_on_the_node(
+    tmp_path: Path, body: str, place: str, text: str
+) -> None:
+    assert text in writer(tmp_path, body, place)
+
+
+@pytest.mark.parametrize(
+    ("body", "message"),
+    [
+        ("n = [1, 0, 0, 1][ttl.node(dims=1)]", "'n' depends on the node in a way"),
+        ("n = 'ab'[ttl.node(dims=1) % 2]", "'n' is not the same on all nodes"),
+    ],
+)
+def test_what_depends_on_the_node_in_another_way_is_refused(
+    tmp_path: Path, body: str, message: str
+) -> None:
+    with pytest.raises(CompileError, match=message):
+        writer(tmp_path, body, "0, n")
+
+
+def test_a_truth_that_depends_on_the_node_is_a_condition_of_the_kernel(tmp_path: Path) -> None:
+    text = operation(
+        "is_last = ttl.node(dims=1) == 1"
+        + WRITE.replace(
+            "    with y_dfb.wait() as y_blk:\n        ttl.copy(y_blk, y[PLACE]).wait()",
+            "    if is_last:\n        with y_dfb.wait() as y_blk:\n"
+            "            ttl.copy(y_blk, y[0, 0]).wait()",
+        ),
+        grid="(2, 1)",
+    )
+    source = Source("program.py", text)
+    projects = Projects(source.digest, tmp_path)
+    run_program_text(source, [], projects.watch)
+    assert "if (node_column != 0) {" in (projects.written[0] / "kernels/write.cpp").read_text()

@@ -1,0 +1,247 @@
+"""Operations as projects: what their kernels say, and what they compute on the emulated device."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from tests.lang.running import operation
+from tests.lang.test_functions import KERNELS, MEANINGS
+from ttcodegen.cli.lang import main
+from ttcodegen.diagnostics import CompileError, Source
+from ttcodegen.lang.programs import run_program_text
+from ttcodegen.lang.projects import OutputComparison, Projects
+from ttcodegen.project.cpu_backend import CPUBackend
+
+PROGRAMS = Path(__file__).parent / "programs"
+
+
+def kernels(out: Path, name: str, *arguments: object) -> dict[str, str]:
+    """The kernels of the only operation of a program, by name."""
+    source = Source.read(str(PROGRAMS / f"{name}.py"))
+    projects = Projects(source.digest, out)
+    run_program_text(source, [str(argument) for argument in arguments], projects.watch)
+    (project,) = projects.written
+    return {path.stem: path.read_text() for path in project.glob("kernels/*.cpp")}
+
+
+def checked(source: Source, *arguments: object) -> list[OutputComparison]:
+    """What the operations of a program compute on the emulated device."""
+    projects = Projects(source.digest, checks=True)
+    run_program_text(source, [str(argument) for argument in arguments], projects.watch)
+    return projects.comparisons
+
+
+def refusal(text: str) -> str:
+    """The message of a program that the simulator takes and the compiler does not."""
+    source = Source("program.py", text)
+    with pytest.raises(CompileError) as raised:
+        run_program_text(source, [], Projects(source.digest, checks=False).watch)
+    return raised.value.render(source)
+
+
+def test_kernels_have_the_names_of_the_program(tmp_path: Path) -> None:
+    found = kernels(tmp_path, "columns", 4, 5, 2, 2, 2)
+    assert found.keys() == {"dm", "negate", "write"}
+    assert "// `dm` of columns.py, line 27.\n" in found["dm"]
+    for line in (
+        "const uint32_t start_ct = node_column * 4 + node_row * 2;",
+        "for (uint32_t ct = start_ct; ct < end_ct; ++ct) {",
+        "cb_reserve_back(cb_a_dfb, 2);",
+        "noc_async_read_page((first_row + row) * 5 + ct, A_tensor,",
+        "cb_push_back(cb_a_dfb, 2);",
+    ):
+        assert line in found["dm"], line
+    for line in ("negative_tile(dst0);", "pack_tile<true>(dst0, cb_b_dfb, tile);"):
+        assert line in found["negate"], line
+
+
+def test_sums_over_blocks_are_kept_in_a_buffer_with_the_name_of_the_variable(
+    tmp_path: Path,
+) -> None:
+    found = kernels(tmp_path, "matmul", "2,1,2,3", "1,2,1,2")
+    compute = found["matmul_compute"]
+    assert "matmul_tiles(cb_a_dfb, cb_b_dfb, row * 2 + inner, inner, dst0);" in compute
+    assert "copy_tile(cb_y_final, row, dst1);" in compute
+    assert compute.count("cb_pop_front(cb_y_final, 2);") == 3
+    # One block that is read, and one that takes its place.
+    assert "// Circular buffer: 4 pages of 4096 bytes, f32.\n    constexpr uint32_t cb_y_final" in (
+        compute
+    )
+
+
+def test_the_same_operation_is_one_project_for_tensors_of_the_same_kinds(tmp_path: Path) -> None:
+    text = operation(KERNELS.replace("\n    ", "\n").replace("EXPRESSION", "-x_blk"))
+    text += "op(x, y)\nop(ttnn.rand((96, 32)), ttnn.zeros((32, 32)))\n"
+    source = Source("program.py", text)
+    projects = Projects(source.digest, tmp_path)
+    run_program_text(source, [], projects.watch)
+    assert [path.name for path in projects.written] == ["op", "op_2"]
+
+
+@pytest.mark.parametrize(
+    ("expression", "message"),
+    [
+        ("x_blk ^ x_blk", "the compiler does not take the operator BitXor of blocks"),
+        ("ttl.math.reduce_sum(ttl.block.unsqueeze(x_blk, dims=[0]), dims=[0], shape=(1, 1, 1))"
+         " if False else helper(x_blk)",
+         "the compiler does not take a IfExp"),
+    ],
+)  # fmt: skip
+def test_what_the_compiler_refuses_is_told_at_its_line(expression: str, message: str) -> None:
+    text = operation(KERNELS.replace("\n    ", "\n").replace("EXPRESSION", expression))
+    text = text.replace("import ttl, ttnn", "import ttl, ttnn\ndef helper(x):\n    return -x", 1)
+    told = refusal(text).splitlines()
+    assert told[0].endswith(f"error: {message}")
+    assert expression.split(" if ")[0] in told[1]
+
+
+def test_pipes_are_refused() -> None:
+    body = (
+        "net = ttl.PipeNet([ttl.Pipe((0, 0), (1, 0))])\n@ttl.datamovement()\ndef dm():\n"
+        "    net.if_src(print)\n    with y_dfb.wait() as y_blk:\n        ttl.copy(y_blk, y[0, 0])"
+    )
+    assert "the compiler does not take pipes" in refusal(operation(body, grid="(2, 1)"))
+
+
+def test_a_number_that_a_loop_carries_is_refused() -> None:
+    body = (
+        "@ttl.datamovement()\ndef dm():\n    place = 0\n    for _ in range(2):\n"
+        "        with y_dfb.wait() as y_blk:\n            ttl.copy(y_blk, y[0, place])\n"
+        "        place += 1"
+    )
+    assert "'place' is carried from one iteration to the next" in refusal(operation(body))
+
+
+CHECKED = [
+    ("columns", (4, 5, 2, 2, 2)),
+    ("matmul", ("2,1,2,3", "1,2,1,2")),
+    ("elementwise", (128, 64, 2, 1, 1)),
+    ("attention", (3, 2, 3, 2)),
+    ("ordered", (2, 3)),
+]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("name", "arguments"), CHECKED)
+def test_the_emulated_device_computes_what_the_simulator_does(
+    name: str, arguments: tuple[object, ...], cpu_backend: CPUBackend
+) -> None:
+    found = checked(Source.read(str(PROGRAMS / f"{name}.py")), *arguments)
+    assert found
+    for each in found:
+        assert each.agreement.passed, each
+
+
+@pytest.mark.slow
+def test_the_command_line_compares_and_writes(tmp_path: Path, cpu_backend: CPUBackend) -> None:
+    program, out = str(PROGRAMS / "columns.py"), tmp_path / "out"
+    assert main([program, "--check", "-o", str(out), "--", "2", "3", "1", "1", "3"]) == 0
+    assert (out / "negate" / "src" / "negate.cpp").is_file()
+    assert not (out / "negate" / "model.ttm").exists()
+
+
+_NARROW = "rsqrt recip log logp1 sqrt atanh asin acos tan".split()
+"""Functions of numbers between 0 and 1; acosh is one of numbers above."""
+
+_STEPS = ("round", "remainder", "floor_quotient")
+_STEPS_AGREE = 0.99
+"""Where a quotient is rounded otherwise, another step is taken: in few elements."""
+
+_BLOCKS = {
+    "sum": "v_blk + u_blk",
+    "difference": "v_blk - u_blk",
+    "product": "v_blk * u_blk",
+    "quotient": "v_blk / w_blk",
+    "remainder": "w_blk % u_blk",
+    "floor_quotient": "v_blk // w_blk",
+    "negated": "-v_blk",
+    "magnitude": "abs(v_blk)",
+    "power": "v_blk ** 3",
+    "matmul": "v_blk @ u_blk",
+    "matmul_of_expressions": "(v_blk + u_blk) @ ttl.math.exp(u_blk)",
+    "two_matmuls": "v_blk @ u_blk - u_blk @ v_blk",
+    "larger": "ttl.math.max(v_blk, u_blk)",
+    "smaller": "ttl.math.min(v_blk, u_blk)",
+    "transposed": "ttl.block.transpose(v_blk) + u_blk",
+    "row": "ttl.block.broadcast(v_blk, dims=[0], shape=(1, 1)) * u_blk",
+    "column": "ttl.block.broadcast(v_blk, dims=[-1], shape=(1, 1)) * u_blk",
+    "scalar": "ttl.block.broadcast(v_blk, dims=[0, 1], shape=(1, 1)) * u_blk",
+    "row_sum": "ttl.math.reduce_sum(v_blk, dims=[-1], shape=(1, 1))",
+    "column_sum": "ttl.math.reduce_sum(v_blk, dims=[0], shape=(1, 1))",
+    "whole_sum": "ttl.math.reduce_sum(v_blk, dims=[0, 1], shape=(1, 1))",
+    "row_max": "ttl.math.reduce_max(w_blk, dims=[1], shape=(1, 1))",
+    "column_max": "ttl.math.reduce_max(w_blk, dims=[0], shape=(1, 1))",
+    "filled": "ttl.block.fill(2.5, shape=(1, 1))",
+    "masked": "ttl.block.mask(v_blk, ttl.math.ceil(u_blk))",
+    "masked_by_none": "ttl.block.mask(v_blk, ttl.math.floor(u_blk))",
+    "chosen": "ttl.block.where(ttl.math.relu(ttl.math.sign(v_blk)), u_blk, w_blk)",
+    "reshaped": "ttl.block.squeeze(ttl.block.unsqueeze(v_blk, dims=[0]), dims=[0])",
+}
+
+
+def _program(expressions: list[str]) -> str:
+    """An operation that computes a tile of each expression of three tiles: `u` of numbers between 0
+    and 1, `v` of numbers around 0, `w` of numbers above 1."""
+    stores = "\n".join(
+        f"            with y_dfb.reserve() as y_blk:\n                y_blk.store({expression})"
+        for expression in expressions
+    )
+    reads = "\n".join(
+        f"        with {n}_dfb.reserve() as {n}_blk:\n"
+        f"            ttl.copy({n}[0, 0], {n}_blk).wait()"
+        for n in "uvw"
+    )
+    buffers = "\n".join(
+        f"    {n}_dfb = ttl.make_dataflow_buffer_like({n}, shape=(1, 1))" for n in "uvwy"
+    )
+    return f"""import numpy as np, ttl, ttnn
+@ttl.operation(grid=(1, 1))
+def op(u, v, w, y):
+{buffers}
+    @ttl.datamovement()
+    def read():
+{reads}
+    @ttl.compute()
+    def compute():
+        with u_dfb.wait() as u_blk, v_dfb.wait() as v_blk, w_dfb.wait() as w_blk:
+{stores}
+    @ttl.datamovement()
+    def write():
+        for i in range({len(expressions)}):
+            with y_dfb.wait() as y_blk:
+                ttl.copy(y_blk, y[0, i]).wait()
+generator = np.random.default_rng(3)
+def tile(low, high):
+    return ttnn.from_torch(generator.uniform(low, high, (32, 32)), ttnn.float32, layout="tile")
+u, v, w = tile(0.1, 0.9), tile(-2.75, 2.75), tile(1.25, 3)
+y = ttnn.zeros((32, 32 * {len(expressions)}), ttnn.float32)
+op(u, v, w, y)
+"""
+
+
+def _call(name: str) -> str:
+    operand = {"acosh": "w"}.get(name, "u" if name in _NARROW else "v")
+    return f"ttl.math.{name}({', '.join([f'{operand}_blk', *map(str, MEANINGS[name][0])])})"
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("part", range(3))
+def test_functions_and_operators_on_the_emulated_device(part: int, cpu_backend: CPUBackend) -> None:
+    expressions = {**{name: _call(name) for name in MEANINGS}, **_BLOCKS}
+    mine = dict(list(expressions.items())[part::3])
+    source = Source("program.py", _program(list(mine.values())))
+    projects = Projects(source.digest, checks=True)
+    held = run_program_text(source, [], projects.watch)
+    (found,) = projects.comparisons
+    expected = held["y"].elements()  # type: ignore[attr-defined]
+    wrong: list[str] = []
+    for number, name in enumerate(mine):
+        tile = slice(32 * number, 32 * (number + 1))
+        errors = np.abs(found.found[:, tile] - expected[:, tile])
+        close = errors <= 0.01 * max(1.0, float(np.abs(expected[:, tile]).max()))
+        if not close.mean() >= (_STEPS_AGREE if name in _STEPS else 1):
+            wrong.append(f"{name}: {errors.max()} in {(~close).sum()} elements")
+    assert not wrong

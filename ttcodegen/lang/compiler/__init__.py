@@ -1,0 +1,1 @@
+"""Compiles operations of TT-Lang to programs of the device."""

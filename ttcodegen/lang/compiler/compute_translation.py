@@ -1,0 +1,354 @@
+"""Compute kernels of Python: blocks, block expressions, and what is kept of them."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from xdsl.ir import SSAValue
+
+from ttcodegen.lang import block_functions
+from ttcodegen.lang.block_states import Acquisition
+from ttcodegen.lang.buffers import DataflowBuffer
+from ttcodegen.lang.compiler.captured import Captured, stored_names, syntax_of
+from ttcodegen.lang.compiler.compute import BlockWriter
+from ttcodegen.lang.compiler.expressions import (
+    Broadcast,
+    Expression,
+    Fill,
+    Product,
+    Reduction,
+    Reshaped,
+    Resident,
+    Transposed,
+    depends_on,
+)
+from ttcodegen.lang.compiler.tile_functions import binary_call, masked, math_call, power, where
+from ttcodegen.lang.compiler.translation import KernelTranslator
+from ttcodegen.lang.context import Kernel
+from ttcodegen.lang.shapes import Shape, shape_text
+from ttcodegen.lang.ttl import math as ttl_math
+
+
+@dataclass(eq=False)
+class ComputeBlock(Resident):
+    """A block that the kernel has acquired."""
+
+    source: DataflowBuffer
+    acquisition: Acquisition
+    is_released: bool = False
+
+
+class ComputeTranslator(KernelTranslator):
+    """Translates a compute kernel."""
+
+    def __init__(self, kernel: Kernel, captured: Captured, writer: BlockWriter) -> None:
+        super().__init__(kernel, captured, writer.kernel.builder)
+        self.writer = writer
+        writer.arithmetic = self.arithmetic
+        self.syntax = syntax_of(kernel)
+        self._homes: dict[str, Resident] = {}
+        """Variables whose blocks lie in circular buffers of their own, by name."""
+        self.calls |= {
+            ttl_math.max: lambda a, b: self.operator("max", a, b),
+            ttl_math.min: lambda a, b: self.operator("min", a, b),
+            ttl_math.pow: self._power,
+            block_functions.fill: self._fill,
+            block_functions.broadcast: self._broadcast,
+            block_functions.transpose: self._transpose,
+            block_functions.where: lambda c, a, b: where(*self._alike(c, a, b)),
+            block_functions.mask: lambda x, m: masked(*self._alike(x, m), 0.0),
+            block_functions.mask_posinf: lambda x, m: masked(*self._alike(x, m), float("inf")),
+            block_functions.squeeze: self._squeeze,
+            block_functions.unsqueeze: self._unsqueeze,
+            block_functions.reduce_sum: lambda *a, **k: self._reduce("sum", *a, **k),
+            block_functions.reduce_max: lambda *a, **k: self._reduce("max", *a, **k),
+        }
+        for call, function in ttl_math.FUNCTIONS.items():
+            self.calls[call] = self._math(function)
+
+    def kernel_body(self) -> None:
+        """The whole kernel."""
+        self.inside(self.syntax.body)
+
+    # Blocks
+
+    def method(self, value: Any, name: str) -> Callable[..., Any] | None:
+        match value, name:
+            case DataflowBuffer(), "reserve" | "wait":
+                return lambda: self._acquire(value, Acquisition(name))
+            case ComputeBlock(), "store":
+                return lambda expr: self._store(value, expr)
+            case ComputeBlock(), "push" | "pop":
+                return lambda: self._release(value, self.here)
+            case _:
+                return None
+
+    def leave(self, held: Any, node: ast.stmt) -> None:
+        if isinstance(held, ComputeBlock):
+            self._release(held, node)
+        else:
+            super().leave(held, node)
+
+    def _acquire(self, buffer: DataflowBuffer, acquisition: Acquisition) -> ComputeBlock:
+        if not buffer.is_tiled:
+            self.refuse("the compiler does not take row-major tensors yet")
+        if not buffer.data_type.is_float:
+            self.refuse("the compiler computes with floats only")
+        name = "cb_reserve_back" if acquisition is Acquisition.RESERVE else "cb_wait_front"
+        self.writer.kernel.op(name, buffer.name, buffer.pages)
+        return ComputeBlock(buffer.shape, buffer.name, buffer, acquisition)
+
+    def _release(self, block: ComputeBlock, node: ast.AST) -> None:
+        is_reserved = block.acquisition is Acquisition.RESERVE
+        if not is_reserved:
+            self._save_dependents([block.buffer], node, {})
+        name = "cb_push_back" if is_reserved else "cb_pop_front"
+        self.writer.kernel.op(name, block.buffer, block.source.pages)
+        block.is_released = True
+
+    def _store(self, block: ComputeBlock, expr: Any) -> None:
+        if block.acquisition is not Acquisition.RESERVE:
+            self.refuse("the compiler stores into reserved blocks only")
+        given = self.expression(expr)
+        if given.shape != block.shape:
+            self.refuse(
+                f"an expression of the shape {shape_text(given.shape)} does not fit into a block "
+                f"of '{block.buffer}', which has the shape {shape_text(block.shape)}"
+            )
+        self._write(lambda: self.writer.write(given, block.buffer))
+
+    def _write(self, action: Callable[[], object]) -> None:
+        self.writer.begin()
+        try:
+            action()
+        except ValueError as wrong:
+            self.refuse(str(wrong), remedy="store a part of it into a dataflow buffer first")
+
+    # Variables
+
+    def store_name(self, name: str, value: Any) -> None:
+        home = self._homes.get(name)
+        if home is not None and isinstance(value, Expression) and value is not home:
+            if value.shape != home.shape:
+                self.refuse(f"'{name}' has another shape than before")
+            self._save_dependents([home.buffer], self.here, {name: value})
+            self._write(lambda: self.writer.replace(home, value))
+            self.names[name] = home
+            return
+        super().store_name(name, value)
+
+    def survives(self, name: str, before: Any) -> bool:
+        return name in self._homes or super().survives(name, before)
+
+    def before_loop(self, body: Sequence[ast.stmt]) -> None:
+        """What a loop changes gets a circular buffer of its own."""
+        super().before_loop(body)
+        for name in stored_names(body):
+            value = self.names.get(name)
+            if isinstance(value, Expression) and name not in self._homes:
+                if isinstance(value, ComputeBlock) and not self._reads_first(name, body):
+                    continue
+                self._give_home(name, value)
+
+    def _reads_first(self, name: str, body: Sequence[ast.stmt]) -> bool:
+        """Whether statements read a name before they assign to it."""
+        places = [
+            (node.lineno, isinstance(node.ctx, ast.Store))
+            for statement in body
+            for node in ast.walk(statement)
+            if isinstance(node, ast.Name) and node.id == name
+        ]
+        return not min(places)[1]
+
+    def _give_home(self, name: str, value: Expression) -> None:
+        self._write(lambda: self._homes.update({name: self.writer.fill_scratch(name, value, 2)}))
+        self.names[name] = self._homes[name]
+
+    def _save_dependents(
+        self, buffers: Sequence[str], node: ast.AST, besides: dict[str, Any]
+    ) -> None:
+        """Computes what later statements need of blocks that are given back now."""
+        for name, value in list(self.names.items()):
+            is_block = isinstance(value, ComputeBlock)
+            if name in besides or is_block or not depends_on(value, buffers):
+                continue
+            if not self._is_read_later(name, node):
+                continue
+            home = self._homes.get(name)
+            if home is value:
+                continue
+            if home is not None:
+                kept = value
+                self._write(lambda kept=kept, home=home: self.writer.replace(home, kept))
+                self.names[name] = home
+            else:
+                self._give_home(name, value)
+
+    def _is_read_later(self, name: str, node: ast.AST) -> bool:
+        end = getattr(node, "end_lineno", 0)
+        return any(
+            isinstance(each, ast.Name)
+            and each.id == name
+            and isinstance(each.ctx, ast.Load)
+            and each.lineno > end
+            for each in ast.walk(self.syntax)
+        )
+
+    def inside(self, body: Sequence[ast.stmt]) -> None:
+        """A body, at whose end the variables that it made are given back."""
+        before = set(self._homes)
+        self.body(body)
+        for name in [name for name in self._homes if name not in before]:
+            home = self._homes.pop(name)
+            self.writer.drop(home)
+            self.names.pop(name, None)
+
+    # Expressions
+
+    def expression(self, value: Any) -> Expression:
+        """A value as a block expression."""
+        if isinstance(value, ComputeBlock):
+            if value.is_released:
+                self.refuse(f"a block of '{value.buffer}' is read after it was given back")
+            if value.acquisition is Acquisition.RESERVE:
+                self.refuse("the compiler does not read reserved blocks")
+        if not isinstance(value, Expression):
+            self.refuse(
+                f"an operand is a {type(value).__name__}, not a block expression",
+                remedy="ttl.block.fill makes a block expression of a number",
+            )
+        return value
+
+    def _alike(self, *values: Any) -> list[Expression]:
+        found = [self.expression(value) for value in values]
+        for each in found:
+            if each.shape != found[0].shape:
+                self.refuse(
+                    f"operands have the shapes {shape_text(found[0].shape)} and "
+                    f"{shape_text(each.shape)}",
+                    remedy="ttl.block.broadcast gives a block the shape of another",
+                )
+        return found
+
+    def operator(self, symbol: str, left: Any, right: Any) -> Expression:
+        """A function of two operands, element by element."""
+        first, second = self._alike(left, right)
+        found = binary_call(symbol, first, second)
+        if found is None:
+            self.refuse(f"the compiler does not take the operator {symbol} of blocks")
+        return found
+
+    def binary(self, symbol: str, left: Any, right: Any, node: ast.AST) -> Any:
+        if not isinstance(left, Expression) and not isinstance(right, Expression):
+            return super().binary(symbol, left, right, node)
+        self.here = node
+        if symbol == "Pow":
+            return self._power(left, right)
+        if symbol == "MatMult":
+            return self._product(left, right)
+        return self.operator(symbol, left, right)
+
+    def unary(self, symbol: str, value: Any, node: ast.AST) -> Any:
+        if isinstance(value, Expression) and symbol == "USub":
+            return math_call(ttl_math.MATH_FUNCTIONS["neg"], (), self.expression(value))
+        return super().unary(symbol, value, node)
+
+    def _call(self, node: ast.Call) -> Any:
+        if isinstance(node.func, ast.Name) and node.func.id == "abs":
+            (value,) = self._arguments(node)
+            if isinstance(value, Expression):
+                return math_call(ttl_math.MATH_FUNCTIONS["abs"], (), self.expression(value))
+        return super()._call(node)
+
+    def _math(self, function: Any) -> Callable[..., Expression]:
+        def call(expr: Any, *numbers: Any, **named: Any) -> Expression:
+            bound = ttl_math.bound_numbers(function, numbers, named)
+            return math_call(function, bound, self.expression(expr))
+
+        return call
+
+    def _power(self, of: Any, exponent: Any) -> Expression:
+        if not isinstance(exponent, int) or exponent < 0:
+            self.refuse("the exponent of a power is an unsigned integer")
+        return power(self.expression(of), exponent)
+
+    def _product(self, left: Any, right: Any) -> Expression:
+        a, b = self.expression(left), self.expression(right)
+        if a.shape[:-2] != b.shape[:-2] or a.shape[-1] != b.shape[-2]:
+            self.refuse(
+                f"operands of @ have the shapes {shape_text(a.shape)} and {shape_text(b.shape)}"
+            )
+        return Product((*a.shape[:-1], b.shape[-1]), a, b)
+
+    def _fill(self, *arguments: Any, value: Any = None, shape: Any = None) -> Expression:
+        rest = list(arguments)
+        target = rest.pop(0) if rest and isinstance(rest[0], Expression) else None
+        value = rest.pop(0) if value is None and rest else value
+        shape = rest.pop(0) if shape is None and rest else shape
+        if not isinstance(value, int | float):
+            self.refuse("ttl.block.fill takes a number that is known when the kernel is compiled")
+        return Fill(self._target(target, shape), float(value))
+
+    def _target(self, target: Any, shape: Any) -> Shape:
+        found = target.shape if isinstance(target, Expression) else shape
+        if not isinstance(found, tuple) or any(isinstance(size, SSAValue) for size in found):  # pyright: ignore
+            self.refuse("a shape is a tuple of sizes that are known when the kernel is compiled")
+        return found  # pyright: ignore[reportUnknownVariableType]
+
+    def _axes(self, dims: Any, rank: int) -> tuple[int, ...]:
+        return tuple(sorted(int(axis) % rank for axis in dims))
+
+    def _broadcast(
+        self, expr: Any, target: Any = None, dims: Any = (), shape: Any = None
+    ) -> Expression:
+        of = self.expression(expr)
+        sizes = self._target(target, shape)
+        axes = self._axes(dims, len(sizes))
+        for axis, (size, wanted) in enumerate(zip(of.shape, sizes, strict=True)):
+            if size != (1 if axis in axes else wanted):
+                self.refuse(
+                    f"ttl.block.broadcast from {shape_text(of.shape)} to {shape_text(sizes)} does "
+                    f"not follow from the dims {list(axes)}"
+                )
+        inner = [axis - len(sizes) for axis in axes if axis >= len(sizes) - 2]
+        kinds = {(): "", (-1,): "col", (-2,): "row", (-2, -1): "scalar"}
+        return Broadcast(sizes, of, kinds[tuple(inner)])
+
+    def _reduce(self, kind: str, expr: Any, dims: Any, shape: Any) -> Expression:
+        of = self.expression(expr)
+        axes = self._axes(dims, len(of.shape))
+        wanted = tuple(1 if axis in axes else size for axis, size in enumerate(of.shape))
+        if tuple(shape) != wanted:
+            self.refuse(
+                f"ttl.math.reduce_{kind} of {shape_text(of.shape)} over dimensions {list(axes)} "
+                f"does not give {shape_text(shape)}"
+            )
+        if any(axis < len(of.shape) - 2 for axis in axes):
+            self.refuse("the compiler reduces the last two dimensions only")
+        return Reduction(wanted, of, kind, axes)
+
+    def _transpose(self, expr: Any) -> Expression:
+        of = self.expression(expr)
+        if len(of.shape) != 2:
+            self.refuse("ttl.block.transpose is supported only for two-dimensional blocks")
+        return Transposed(of.shape[::-1], of)
+
+    def _squeeze(self, expr: Any, dims: Any) -> Expression:
+        of = self.expression(expr)
+        axes = self._axes(dims, len(of.shape))
+        if any(of.shape[axis] != 1 for axis in axes):
+            self.refuse("ttl.block.squeeze removes dimensions of the size 1")
+        kept = tuple(axis for axis in range(len(of.shape)) if axis not in axes)
+        return Reshaped(tuple(of.shape[axis] for axis in kept), of, kept)
+
+    def _unsqueeze(self, expr: Any, dims: Any) -> Expression:
+        of = self.expression(expr)
+        rank = len(of.shape) + len(dims)
+        axes = self._axes(dims, rank)
+        kept = tuple(axis for axis in range(rank) if axis not in axes)
+        sizes = iter(of.shape)
+        shape = tuple(1 if axis in axes else next(sizes) for axis in range(rank))
+        return Reshaped(shape, of, kept)

@@ -1,0 +1,127 @@
+"""Block expressions as trees: what a compute kernel has to compute when a result is stored."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from ttcodegen.lang.shapes import Shape
+from ttcodegen.ops.tile_lowering import Tile, TileBuilder
+
+TileFunction = Callable[[TileBuilder, Sequence[Tile]], Tile]
+
+
+@dataclass(eq=False)
+class Expression:
+    """A block expression of a shape in tiles."""
+
+    shape: Shape
+
+    @property
+    def operands(self) -> tuple[Expression, ...]:
+        """What it is computed from."""
+        return ()
+
+
+@dataclass(eq=False)
+class Resident(Expression):
+    """Tiles at the front of a circular buffer."""
+
+    buffer: str
+
+
+@dataclass(eq=False)
+class Fill(Expression):
+    """One number everywhere."""
+
+    number: float
+
+
+@dataclass(eq=False)
+class Apply(Expression):
+    """A function of the elements, tile by tile."""
+
+    function: TileFunction
+    of: tuple[Expression, ...]
+
+    @property
+    def operands(self) -> tuple[Expression, ...]:
+        return self.of
+
+
+@dataclass(eq=False)
+class Broadcast(Expression):
+    """Tiles repeated along dimensions, and in each tile the first row, column or element."""
+
+    of: Expression
+    kind: str
+    """What is repeated inside of tiles: "row", "col", "scalar", or nothing."""
+
+    @property
+    def operands(self) -> tuple[Expression, ...]:
+        return (self.of,)
+
+
+@dataclass(eq=False)
+class Transposed(Expression):
+    """Tiles and their elements, rows for columns."""
+
+    of: Expression
+
+    @property
+    def operands(self) -> tuple[Expression, ...]:
+        return (self.of,)
+
+
+@dataclass(eq=False)
+class Reshaped(Expression):
+    """The same tiles; dimensions of 1 are added or removed."""
+
+    of: Expression
+    kept: tuple[int, ...]
+    """The dimensions of the longer shape that the shorter one has."""
+
+    @property
+    def operands(self) -> tuple[Expression, ...]:
+        return (self.of,)
+
+
+@dataclass(eq=False)
+class Product(Expression):
+    """The product of matrices of tiles."""
+
+    left: Expression
+    right: Expression
+
+    @property
+    def operands(self) -> tuple[Expression, ...]:
+        return (self.left, self.right)
+
+
+@dataclass(eq=False)
+class Reduction(Expression):
+    """Tiles, and their elements, brought together along dimensions."""
+
+    of: Expression
+    kind: str
+    """sum or max"""
+    dims: tuple[int, ...]
+
+    @property
+    def operands(self) -> tuple[Expression, ...]:
+        return (self.of,)
+
+
+def parts_of(expression: Expression) -> Iterator[Expression]:
+    """An expression and all that it is made of."""
+    yield expression
+    for operand in expression.operands:
+        yield from parts_of(operand)
+
+
+def depends_on(expression: Any, buffers: Sequence[str]) -> bool:
+    """Whether an expression reads the front of one of the circular buffers."""
+    return isinstance(expression, Expression) and any(
+        isinstance(part, Resident) and part.buffer in buffers for part in parts_of(expression)
+    )

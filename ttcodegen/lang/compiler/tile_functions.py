@@ -1,0 +1,117 @@
+"""Functions of block expressions as operations on tiles in destination registers."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from ttcodegen.dialects.datatypes import DataType
+from ttcodegen.lang.compiler.expressions import Apply, Expression, Fill
+from ttcodegen.lang.functions import MathFunction
+from ttcodegen.ops.tile_lowering import Tile, TileBuilder
+
+FLOAT = DataType.FLOAT32
+"""Registers hold 32 bits, whatever circular buffers hold."""
+
+_EXACT = {"gelu": {"fast_and_approx": False}}
+_NAMES = {"neg": "negative", "logp1": "log1p", "rsub": "rsub_unary"}
+Lowering = Callable[[TileBuilder, Tile, Sequence[float]], Tile]
+
+
+def _threshold(builder: TileBuilder, x: Tile, numbers: Sequence[float]) -> Tile:
+    limit, value = numbers
+    above = builder.call("unary_gt_tile", x, parameters=(float(limit),))
+    return builder.call("where_tile", above, builder.fill(value, FLOAT), x, dtype=FLOAT)
+
+
+def _signbit(builder: TileBuilder, x: Tile, numbers: Sequence[float]) -> Tile:
+    return builder.call("rsub_unary_tile", builder.call("signbit_tile", x), parameters=(1.0,))
+
+
+def _round(builder: TileBuilder, x: Tile, numbers: Sequence[float]) -> Tile:
+    return builder.call("round_tile", x, parameters=(int(numbers[0]),))
+
+
+_IRREGULAR: dict[str, Lowering] = {
+    "threshold": _threshold, "signbit": _signbit, "round": _round,
+}  # fmt: skip
+
+
+def math_call(function: MathFunction, numbers: Sequence[float], of: Expression) -> Expression:
+    """A function of the table."""
+    irregular = _IRREGULAR.get(function.name)
+
+    def lower(builder: TileBuilder, tiles: Sequence[Tile]) -> Tile:
+        if irregular is not None:
+            return irregular(builder, tiles[0], numbers)
+        name = _NAMES.get(function.name, function.name)
+        attributes = _EXACT.get(function.name, {})
+        given = [float(number) for number in numbers]
+        return builder.call(f"{name}_tile", tiles[0], parameters=given, **attributes)
+
+    return Apply(of.shape, lower, (of,))
+
+
+_BINARY = {
+    "Add": "add_binary_tile",
+    "Sub": "sub_binary_tile",
+    "Mult": "mul_binary_tile",
+    "Div": "div_binary_tile",
+    "Mod": "remainder_binary_tile",
+    "max": "binary_max_tile",
+    "min": "binary_min_tile",
+}
+_WITH_NUMBER = {
+    "Add": "add_unary_tile",
+    "Sub": "sub_unary_tile",
+    "Mult": "mul_unary_tile",
+}
+
+
+def binary_call(symbol: str, left: Expression, right: Expression) -> Expression | None:
+    """An operator of two expressions; None if there is no operation on tiles."""
+    if symbol == "FloorDiv":
+        quotient = binary_call("Div", left, right)
+        assert quotient is not None
+        return Apply(left.shape, lambda b, t: b.call("floor_tile", t[0]), (quotient,))
+    if symbol not in _BINARY:
+        return None
+    if symbol in _WITH_NUMBER and isinstance(right, Fill):
+        number, name = float(right.number), _WITH_NUMBER[symbol]
+        return Apply(left.shape, lambda b, t: b.call(name, t[0], parameters=(number,)), (left,))
+    return Apply(left.shape, lambda b, t: b.call(_BINARY[symbol], t[0], t[1]), (left, right))
+
+
+def power(of: Expression, exponent: int) -> Expression:
+    """A power, by multiplication."""
+
+    def lower(builder: TileBuilder, tiles: Sequence[Tile]) -> Tile:
+        square, left, result = tiles[0], exponent, None
+        while left:
+            if left % 2:
+                result = (
+                    square if result is None else builder.call("mul_binary_tile", result, square)
+                )
+            left //= 2
+            if left:
+                square = builder.call("square_tile", square)
+        assert result is not None
+        return result
+
+    return Fill(of.shape, 1.0) if exponent == 0 else Apply(of.shape, lower, (of,))
+
+
+def where(condition: Expression, true: Expression, false: Expression) -> Expression:
+    """The element of one expression or of another."""
+    return Apply(
+        condition.shape,
+        lambda b, t: b.call("where_tile", *t, dtype=FLOAT),
+        (condition, true, false),
+    )
+
+
+def masked(of: Expression, mask: Expression, number: float) -> Expression:
+    """A number where the mask is 1."""
+    is_masked = Apply(
+        mask.shape, lambda b, t: b.call("unary_eq_tile", t[0], parameters=(1.0,)), (mask,)
+    )
+    return where(is_masked, Fill(of.shape, number), of)

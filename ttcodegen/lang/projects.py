@@ -1,0 +1,142 @@
+"""Projects of operations: C++ that is written, built, run on the emulated device and compared with
+the simulator."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Callable
+from contextlib import ExitStack
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import numpy as np
+
+from ttcodegen.compilation import CompiledModule, CompileOptions, emit_module
+from ttcodegen.diagnostics import CompileError
+from ttcodegen.dialects.datatypes import DataType
+from ttcodegen.dialects.system import set_system
+from ttcodegen.lang.compiler.operations import CompiledOperation, compile_operation
+from ttcodegen.lang.context import Launch
+from ttcodegen.lang.tensors import Tensor
+from ttcodegen.numerics.comparison import Agreement, compare
+from ttcodegen.numerics.tolerances import MATRIX_ENGINE, SIXTEEN_BITS
+from ttcodegen.ops.context import load_dialects
+from ttcodegen.project.building import BUILD_FOLDER, build_project
+from ttcodegen.project.checking import TIMEOUT, FunctionInputs, run_executable
+from ttcodegen.project.rendering import project_files
+from ttcodegen.project.toolchain import find_toolchain
+from ttcodegen.project.writer import write_project
+from ttcodegen.systems.description import DEFAULT_ARCHITECTURE, default_system
+from ttcodegen.transforms.pass_runner import PassRunner
+
+
+@dataclass(frozen=True)
+class OutputComparison:
+    """How an output of the emulated device meets that of the simulator."""
+
+    operation: str
+    output: str
+    agreement: Agreement
+    found: np.ndarray
+    """What the emulated device computed."""
+
+
+@dataclass
+class Projects:
+    """Makes a project of each operation that a program calls, and checks it.
+
+    An operation that is called with tensors of the same kinds again is the same project.
+    """
+
+    source_hash: str
+    out: Path | None = None
+    """Where the projects go, one folder each; None if they are only checked."""
+    checks: bool = False
+    force: bool = False
+    comparisons: list[OutputComparison] = field(default_factory=list[OutputComparison])
+    written: list[Path] = field(default_factory=list[Path])
+    _known: set[tuple[object, ...]] = field(default_factory=set[tuple[object, ...]])
+    _names: dict[str, int] = field(default_factory=dict[str, int])
+
+    def watch(self, launch: Launch) -> Callable[[], None]:
+        """Compiles an operation before the simulator runs it; compares afterwards."""
+        operation = compile_operation(launch)
+        key = (launch.name, launch.grid, str(operation.module))
+        if key in self._known:
+            return lambda: None
+        self._known.add(key)
+        inputs = [tensor.stored().copy() for tensor in operation.inputs]
+        compiled = emit(operation, self.source_hash)
+
+        def finish() -> None:
+            self._finish(operation, compiled, inputs)
+
+        return finish
+
+    def _finish(
+        self, operation: CompiledOperation, compiled: CompiledModule, inputs: list[np.ndarray]
+    ) -> None:
+        with ExitStack() as stack:
+            if self.out is None:
+                folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="tt-lang-")))
+            else:
+                folder = self.out
+            count = self._names[operation.name] = self._names.get(operation.name, 0) + 1
+            project = folder / (operation.name if count == 1 else f"{operation.name}_{count}")
+            files = project_files(compiled, formatted=True)
+            project.parent.mkdir(parents=True, exist_ok=True)
+            write_project(compiled.description, project, files, force=self.force)
+            self.written.append(project)
+            if self.checks:
+                self.comparisons += check(operation, compiled, project, inputs)
+
+
+def emit(operation: CompiledOperation, source_hash: str) -> CompiledModule:
+    """The C++ of an operation."""
+    system = default_system(DEFAULT_ARCHITECTURE)
+    set_system(operation.module, system)
+    options = CompileOptions(
+        operation.name, "ttmetal", arch=DEFAULT_ARCHITECTURE, system=system, kind="exe"
+    )
+    dtypes = {operation.name: (_dtypes(operation.inputs), _dtypes(operation.outputs))}
+    runner = PassRunner(load_dialects())
+    return emit_module(operation.module, options, runner, source_hash, dtypes)
+
+
+def _dtypes(tensors: tuple[Tensor, ...]) -> list[str]:
+    return [tensor.data_type.numpy for tensor in tensors]
+
+
+def check(
+    operation: CompiledOperation,
+    compiled: CompiledModule,
+    project: Path,
+    inputs: list[np.ndarray],
+) -> list[OutputComparison]:
+    """Builds a project, runs it on the emulated device, and compares its outputs with those of the
+    simulator.
+
+    Raises:
+        CompileError: if it does not build, or its run fails.
+    """
+    (function,) = compiled.description.functions
+    built = build_project(project, compiled.description.name, find_toolchain(), "exe")
+    assert built.executable is not None
+    run = FunctionInputs(function, tuple(inputs))
+    outputs, failure = run_executable(built.executable, [run], project / BUILD_FOLDER, TIMEOUT)
+    if failure is not None:
+        raise CompileError(
+            f"the operation '{operation.name}' fails on the emulated device: {failure}"
+        )
+    found = outputs[function.name]
+    return [
+        _compare(operation.name, described.name, found[described.field], tensor)
+        for described, tensor in zip(function.outputs, operation.outputs, strict=True)
+    ]
+
+
+def _compare(operation: str, name: str, found: np.ndarray, tensor: Tensor) -> OutputComparison:
+    """The simulator computes in float32, the matrix engine reads 10 bits of mantissa."""
+    tolerance = MATRIX_ENGINE if tensor.data_type is DataType.FLOAT32 else SIXTEEN_BITS
+    wide = found.astype(np.float32)
+    return OutputComparison(operation, name, compare(wide, tensor.elements(), tolerance), wide)

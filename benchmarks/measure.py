@@ -102,7 +102,7 @@ def manifest(out: Path) -> dict[str, Any]:
 
 
 def fastest_run(output: str) -> float:
-    """Seconds of the fastest run that an executable tells of."""
+    """Seconds of the fastest run that an executable reports."""
     match = re.search(r"fastest run ([\d.]+) ms", output)
     if match is None:
         raise SystemExit("the executable printed no time")

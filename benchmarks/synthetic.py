@@ -161,7 +161,7 @@ def attention(writer: Writer, name: str, value: str, shared: dict[str, str]) -> 
 
 
 def decoder_layer(writer: Writer, name: str, value: str, shared: dict[str, str]) -> str:
-    """Attention and a gated feed-forward network, each behind a norm."""
+    """Attention and a gated feed-forward network, each after a norm."""
     normed = norm(writer, f"{name}.attention", value, shared["epsilon"])
     attended = attention(writer, f"{name}.attention", normed, shared)
     value = writer.op("add", [value, attended], SEQUENCE, location=f"{name}/residual")

@@ -86,7 +86,7 @@ def compile_level(toolchain: Toolchain, level: str, folder: Path, jobs: int) -> 
         "-DCMAKE_INSTALL_LIBDIR=lib",
         f"-DCMAKE_MAKE_PROGRAM={toolchain.ninja}",
         f"-DCMAKE_CXX_COMPILER={toolchain.compiler}",
-        # Paths of this machine tell nothing to others.
+        # Paths of this machine mean nothing to others.
         f"-DCMAKE_CXX_FLAGS=-march={level} -ffile-prefix-map={ROOT}=.",
     ]
     shutil.rmtree(folder / "installed", ignore_errors=True)

@@ -38,11 +38,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
     extra = [*given[end + 1 :], *(["--check"] if options.check else [])]
     files = sorted(options.folder.rglob("*.mlir"))
     counts = Counter[str]()
-    for path, status, told in results(files, extra, options.jobs, options.timeout):
+    for path, status, messages in results(files, extra, options.jobs, options.timeout):
         name = {0: "done", CRASHED: "crashed", TIMED_OUT: "timed out"}.get(status)
         counts[name or f"status {status}"] += 1
         if status != 0:
-            first = next((line for line in told.splitlines() if "error" in line), told[:200])
+            first = next(
+                (line for line in messages.splitlines() if "error" in line), messages[:200]
+            )
             print(f"{path.relative_to(options.folder)}: {name or status}: {first}", flush=True)
     print(f"{counts['done']} of {len(files)} done; {dict(counts.most_common())}")
     return 0 if counts["done"] == len(files) else 1
@@ -51,7 +53,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 def results(
     files: Sequence[Path], options: Sequence[str], jobs: int, timeout: float
 ) -> Iterator[tuple[Path, int, str]]:
-    """Each module with its exit status and what was told of it, in the order of the files."""
+    """Each module with its exit status and its messages, in the order of the files."""
     waiting = iter(range(len(files)))
     found: dict[int, tuple[int, str]] = {}
     lock = Lock()
@@ -116,13 +118,13 @@ def serve(connection: Connection, options: Sequence[str]) -> None:
     while True:
         path: Path = connection.recv()
         folder = tempfile.mkdtemp(prefix="corpus-")
-        told = io.StringIO()
+        messages = io.StringIO()
         try:
-            with contextlib.redirect_stderr(told), contextlib.redirect_stdout(io.StringIO()):
+            with contextlib.redirect_stderr(messages), contextlib.redirect_stdout(io.StringIO()):
                 status = compile_module([str(path), "-o", f"{folder}/out", *options])
         finally:
             shutil.rmtree(folder, ignore_errors=True)
-        connection.send((int(status), told.getvalue()))
+        connection.send((int(status), messages.getvalue()))
 
 
 if __name__ == "__main__":

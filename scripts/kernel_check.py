@@ -4,7 +4,7 @@
     scripts/kernel_check.py kernel.cpp --processor compute --circular-buffer 0=Bfp8_b
 
 Each kernel is compiled, with its configuration, for every processor that runs it: BRISC or NCRISC,
-or unpack, math and pack. docs/kernel-check.md tells what that finds and how a configuration is
+or unpack, math and pack. docs/kernel-check.md says what that finds and how a configuration is
 written.
 """
 
@@ -154,7 +154,7 @@ def faults(output: str, sources: Collection[Path], device: Path, processor: str)
         origin = message.places[0]
         if message.kind == "warning" and own[:1] != [origin]:
             continue
-        # The compiler tells once for several errors within a header what led there.
+        # The compiler says once for several errors within a header what led there.
         if not own and found:
             continue
         place = own[0] if own else origin

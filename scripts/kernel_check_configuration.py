@@ -1,4 +1,4 @@
-"""The configuration of a device kernel: what tt_metal::CreateKernel is told, and what follows.
+"""The configuration of a device kernel: what tt_metal::CreateKernel is given, and what follows.
 
 The runtime of tt-metal compiles a kernel once for each configuration and writes headers for it.
 What they have to hold is what the device headers of the release use.

@@ -294,8 +294,7 @@ def _describe(
     """What a lowered module has for its users, but for what its C++ adds to that."""
     from ttcodegen.conversions.interface import entries, required
     from ttcodegen.conversions.product_weights import product_weights
-    from ttcodegen.emission.description import ModuleDescription
-    from ttcodegen.emission.device_manifest import DeviceManifest
+    from ttcodegen.emission.description import DeviceManifest, ModuleDescription
 
     estimates: dict[str, FunctionEstimate] = {}
     if options.target == "ttmetal":
@@ -307,6 +306,7 @@ def _describe(
         tuned: Collection[SSAValue] = ()
         device = device_manifest(module, kernel_paths(module), options.arch)
     else:
+        # What only device programs need takes longer to import than a small model to lower.
         functions = required(entries(module))
         tuned = product_weights(functions).arguments
         device = DeviceManifest()

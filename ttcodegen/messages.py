@@ -34,14 +34,14 @@ def set_level(level: Level) -> None:
     _level = level
 
 
-def is_told(level: Level) -> bool:
+def is_reported(level: Level) -> bool:
     """Whether messages of that level are written."""
     return level >= _level
 
 
-def tell(level: Level, text: str) -> None:
+def report(level: Level, text: str) -> None:
     """Writes a message to standard error, if messages of that level are written."""
-    if is_told(level):
+    if is_reported(level):
         _write(text + "\n")
 
 
@@ -60,14 +60,14 @@ class Progress:
 
     def __init__(self, title: str) -> None:
         self._title = title
-        self._told = is_told(Level.INFO)
-        self._in_place = self._told and sys.stderr.isatty()
+        self._is_reported = is_reported(Level.INFO)
+        self._in_place = self._is_reported and sys.stderr.isatty()
         self._last = -_SECONDS_BETWEEN_LINES
         self._begun = False
 
     def update(self, done: int, total: int) -> None:
-        """Tells that `done` of `total` parts are done."""
-        if not self._told:
+        """Says that `done` of `total` parts are done."""
+        if not self._is_reported:
             return
         if self._in_place:
             _write(f"\r\x1b[K{self._title}: {done} of {total}")

@@ -234,7 +234,8 @@ def _run(
     returned: Structure,
 ) -> Reference:
     """What the module computes of the example."""
-    runnable = module.module() if hasattr(module, "module") else module
+    exported = isinstance(module, torch.export.ExportedProgram)
+    runnable = module.module() if exported else module
     arrays = {
         inputs[index]: tensor_array(value).copy() for index, value in given.tensors((args, kwargs))
     }

@@ -194,8 +194,8 @@ def _undeclared_kernel(function: FuncOp) -> tuple[Kernel, Program]:
     from xdsl.dialects.builtin import IntegerAttr, StringAttr
 
     from ttcodegen.conversions.ttkernel_to_emitc import NAMED_ARGUMENT, RUN_TIME_ARGUMENT
-    from ttcodegen.dialects.cores import CoreRange
     from ttcodegen.dialects.programs import (
+        CoreArea,
         Kernel,
         NamedConstant,
         Processor,
@@ -218,7 +218,7 @@ def _undeclared_kernel(function: FuncOp) -> tuple[Kernel, Program]:
                 raise CompileError("the index of a run-time argument is no constant", op)
             index = value.value.data
             passed.setdefault(index, op.results[0].name_hint or f"argument{index}")
-    core = CoreRange(0, 0, 0, 0)
+    core = CoreArea(0, 0)
     name = function.sym_name.data
     arguments = tuple(
         RuntimeArgument(passed.get(index, f"argument{index}"), 0)

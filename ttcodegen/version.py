@@ -50,7 +50,7 @@ def _git(folder: Path, command: str, *options: str) -> str | None:
         done = subprocess.run(call, capture_output=True, text=True, check=False)
     except OSError:
         return None
-    told = done.stdout.strip()
-    if done.returncode != 0 or (command == "describe" and told.endswith("-dirty")):
+    revision = done.stdout.strip()
+    if done.returncode != 0 or (command == "describe" and revision.endswith("-dirty")):
         return None
-    return told or None
+    return revision or None

@@ -1,6 +1,6 @@
 """Writes a transformer block as a TTIR module: python examples/transformer/make.py
 
-Attention over 32 positions with 4 heads, then a gated feed-forward part, each behind an RMS norm
+Attention over 32 positions with 4 heads, then a gated feed-forward part, each after an RMS norm
 and with a residual connection; weights are arguments.
 """
 

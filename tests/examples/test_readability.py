@@ -89,7 +89,7 @@ def test_memory_ends_with_variables(name: str) -> None:
 
 
 def arguments(text: str) -> list[str]:
-    """The arguments of a call, from the text behind its opening parenthesis."""
+    """The arguments of a call, from the text after its opening parenthesis."""
     found, depth = [""], 0
     for character in text:
         if character in "([{":

@@ -67,6 +67,81 @@ CASES: dict[str, tuple[Callable[..., Any], tuple[Any, ...]]] = {
         ),
         (IMAGE, torch.linspace(-1, 1, 72).reshape(4, 2, 3, 3).sin()),
     ),
+    "pools of uneven windows": (
+        lambda x: (
+            F.adaptive_avg_pool2d(x, (4, 5)),
+            F.adaptive_max_pool2d(x, (4, 5)),
+            F.adaptive_avg_pool1d(x[:, :, 0], 4),
+            F.adaptive_max_pool1d(x[:, :, 0], 4),
+            F.adaptive_avg_pool3d(x, (3, 2, 4)),
+            F.interpolate(x, size=(4, 12), mode="area"),
+        ),
+        (IMAGE,),
+    ),
+    "pools of volumes": (
+        lambda x: (
+            F.max_pool3d(x, 2),
+            F.max_pool3d(x, (2, 3, 2), (1, 2, 3), (1, 1, 0), ceil_mode=True),
+            F.avg_pool3d(x, 3, 2, 1),
+            F.avg_pool3d(x, (2, 3, 3), 2, 1, count_include_pad=False),
+        ),
+        (torch.linspace(-3, 3, 1080).reshape(1, 4, 5, 6, 9).cos(),),
+    ),
+    "resized without aliases": (
+        lambda x: [
+            F.interpolate(x, size=size, mode=mode, antialias=True)
+            for mode in ("bilinear", "bicubic")
+            for size in ((3, 4), (2, 20), (5, 9))
+        ],
+        (IMAGE,),
+    ),
+    "scattered reductions": (
+        lambda x, i: [
+            x.scatter_reduce(1, i, -x.abs() - 1, reduce=reduce, include_self=own)
+            for reduce in ("sum", "prod", "mean", "amax", "amin")
+            for own in (True, False)
+        ],
+        (MATRIX, PLACES),
+    ),
+    "scattered integers": (
+        lambda x, i: [
+            x.scatter_reduce(1, i, x - 40, reduce=reduce, include_self=own)
+            for reduce in ("amax", "amin", "mean")
+            for own in (True, False)
+        ],
+        (torch.arange(32, dtype=torch.int32).reshape(4, 8), PLACES),
+    ),
+    "every second element": (lambda x, y: _put_apart(x, y), (MATRIX, MATRIX[:, 1:4])),
+    "new tensors": (lambda x: (x.new_full((2, 3), 1.5), x.new_ones(2), x + 0), (MATRIX,)),
+    "norms of weights": (
+        lambda x, v, g: F.linear(x, torch._weight_norm(v, g, 0)),
+        (MATRIX, MATRIX[:3], torch.tensor([[0.5], [2.0], [-1.0]])),
+    ),
+    "statistics of the input": (
+        lambda x: F.batch_norm(x, None, None, training=True),
+        (IMAGE,),
+    ),
+    "signs and products": (
+        lambda x, y: (
+            torch.copysign(x, y),
+            torch.xlogy(x.relu(), y.abs()),
+            torch.linalg.cross(x[:, :3], y[:, :3]),
+            torch.cross(x[:3], y[:3], dim=0),
+            *torch.std_mean(x, dim=1),
+            F.rrelu(x),
+        ),
+        (MATRIX, -MATRIX.flip(0)),
+    ),
+    "losses": (
+        lambda x, i, w: (
+            F.cross_entropy(x, i),
+            F.cross_entropy(x, i, weight=w, ignore_index=5),
+            F.nll_loss(x, i, reduction="none", ignore_index=-1),
+            F.nll_loss(x, i, weight=w, reduction="sum"),
+            F.nll_loss(x[0], i[0]),
+        ),
+        (MATRIX, PLACES[0, [0, 1, 2, 1]], MATRIX[0].abs()),
+    ),
     "gates of a GRU": (
         lambda x, h, w: torch._VF.gru_cell(x, h, w, w),
         (MATRIX, MATRIX * 0.5, torch.linspace(-1, 1, 192).reshape(24, 8).cos()),
@@ -77,6 +152,13 @@ CASES: dict[str, tuple[Callable[..., Any], tuple[Any, ...]]] = {
 def _put(x: Any, y: Any) -> Any:
     x = x.clone()
     x[:, 3:4] = y
+    return x
+
+
+def _put_apart(x: Any, y: Any) -> Any:
+    x = x.clone()
+    x[:, 2:7:2] = y
+    x[..., 1::3] *= 2
     return x
 
 

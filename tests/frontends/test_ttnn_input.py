@@ -220,6 +220,14 @@ func.func @f(%x: tensor<1x1x64x32xbf16>, %w: tensor<32x32x3x3xbf16>) -> tensor<1
 """
     tuning = compiled(module).files["src/tuning.hpp"]
     assert ".core_grid = ttnn::CoreRangeSet(ttnn::CoreRange({0, 0}, {7, 3}))" in tuning
+    for wrong, message in (
+        ("shard_layout = heigth_sharded", "'shard_layout' is heigth_sharded, not one of"),
+        ("shard_layout = height_sharded, weights_dtype = bf17", "'weights_dtype' is bf17"),
+        ("shard_layout = height_sharded, output_layout = bf16", "'output_layout' is bf16"),
+        ("shard_layout = height_sharded, act_block_w_div = -1", "'act_block_w_div' is -1"),
+    ):
+        with pytest.raises(CompileError, match=message):
+            compiled(module.replace("shard_layout = height_sharded", wrong))
     none = module.replace("<[#ttnn.core_range<(0,0), (7,3)>]>", "<>")
     assert "core_grid" not in compiled(none).files["src/tuning.hpp"]
     with pytest.raises(CompileError, match="expected a set of cores"):

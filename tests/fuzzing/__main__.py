@@ -33,8 +33,8 @@ def main() -> int:
             findings += 1
             _keep(finding, options.findings)
         if sum(counts.values()) % 1000 == 0:
-            _tell(counts, findings)
-    _tell(counts, findings)
+            _report(counts, findings)
+    _report(counts, findings)
     return 1 if findings else 0
 
 
@@ -48,7 +48,7 @@ def _keep(finding: Finding, folder: Path) -> None:
     print(f"{folder / name}: {finding.what.splitlines()[-1]}", flush=True)
 
 
-def _tell(counts: Counter[str], findings: int) -> None:
+def _report(counts: Counter[str], findings: int) -> None:
     listed = ", ".join(f"{count} {name}" for name, count in sorted(counts.items()))
     print(f"{sum(counts.values())} mutants ({listed}), {findings} findings", flush=True)
 

@@ -9,6 +9,9 @@ import ml_dtypes
 import numpy as np
 import pytest
 
+from ttcodegen.compilation import CompileOptions, compile_module
+from ttcodegen.diagnostics import CompileError, Source
+
 RANDOM = np.random.default_rng(3)
 
 
@@ -123,6 +126,8 @@ def attended(evaluate, operands, mask, sink, scale, window):
         ((2, 1, 1, 6), 0.5, None, True),
         ((2, 4, 5, 6), 2.0, 2, False),
         ((1, 4, 5, 6), -0.5, None, True),
+        ((1, 1, 5, 6), 0.0, None, True),
+        ((1, 1, 5, 6), 1e-40, None, False),
     ],
 )
 def test_mask_and_sink(evaluate, dtype, shape, scale, window, has_sink):
@@ -131,7 +136,7 @@ def test_mask_and_sink(evaluate, dtype, shape, scale, window, has_sink):
     mask[..., -1] = -np.inf
     sink = draw(1, 4, 1, 1, dtype=dtype) if has_sink else None
     ran = attended(evaluate, [query, key, value], mask, sink, scale, window)
-    in_library = dtype == "bfloat16" and scale != -0.5
+    in_library = dtype == "bfloat16" and (scale is None or scale > 0.1)
     assert ("ttnn.scaled_dot_product_attention" in ran.names) == in_library
 
 
@@ -247,6 +252,7 @@ def decoded(query, key, value, scale, current, window=None, mask=None, sink=None
         (1, 6, 1, 64, 50, 0.25),
         (2, 2, 2, 24, 8, None),
         (2, 2, 2, 32, 8, -1),
+        (2, 2, 2, 32, 8, 0),
     ],
 )
 def test_decode(evaluate, dtype, users, heads, groups, keys, size, scale):
@@ -262,13 +268,14 @@ def test_decode(evaluate, dtype, users, heads, groups, keys, size, scale):
     expected = decoded(query, key, value, size**-0.5 if scale is None else scale, current)
     close(ran.golden[0], expected)
     close(ran.lowered[0], expected)
-    in_library = dtype == "bfloat16" and keys % 32 == 0 and scale != -1
+    in_library = dtype == "bfloat16" and keys % 32 == 0 and (scale is None or scale > 0)
     assert ("ttnn.scaled_dot_product_attention_decode" in ran.names) == in_library
 
 
 @pytest.mark.parametrize("dtype", ["float32", "bfloat16"])
 @pytest.mark.parametrize("shape", [(1, 1, 1, 32), (2, 1, 4, 32)])
-def test_decode_scales_mask_and_sink(evaluate, dtype, shape):
+@pytest.mark.parametrize("scale", [0.25, 0.0])
+def test_decode_scales_mask_and_sink(evaluate, dtype, shape, scale):
     query = draw(1, 2, 4, 32, dtype=dtype)
     key, value = (draw(2, 2, 32, 32, dtype=dtype) for _ in range(2))
     mask, sink = draw(*shape, dtype=dtype), draw(4, 32, dtype=dtype)
@@ -278,9 +285,9 @@ def test_decode_scales_mask_and_sink(evaluate, dtype, shape):
         [query, key, value, mask, current, sink],
         query.shape,
         is_causal=False,
-        scale=0.25,
+        scale=scale,
     )
-    expected = decoded(query, key, value, 0.25, None, None, mask, sink)
+    expected = decoded(query, key, value, scale, None, None, mask, sink)
     close(ran.golden[0], expected)
     close(ran.lowered[0], expected)
 
@@ -338,7 +345,9 @@ def test_paged_decode_with_a_mask(evaluate):
 
 @pytest.mark.parametrize("size", [32, 24])
 @pytest.mark.parametrize("start", [0, 32])
-def test_chunked(evaluate, size, start):
+@pytest.mark.parametrize("scale", [None, 0.0, -0.5])
+def test_chunked(evaluate, size, start, scale):
+    """The kernels leave the scale to the exponentials of what is below the greatest score."""
     query = draw(2, 4, 32, size, dtype="bfloat16")
     key = draw(2, 2, 64, size, dtype="bfloat16")
     pages, table = paged(key, 32)
@@ -346,11 +355,27 @@ def test_chunked(evaluate, size, start):
         "chunked_scaled_dot_product_attention",
         [query, pages, pages, table, np.array([start], dtype=np.int32), query],
         query.shape,
+        scale=scale,
     )
-    expected = attention(query, key, key, size**-0.5, lambda _, row, k: k <= start + row)
+    factor = size**-0.5 if scale is None else scale
+    expected = attention(query, key, key, factor, lambda _, row, k: k <= start + row)
     close(ran.golden[0], expected)
     close(ran.lowered[0], expected)
     assert "ttnn.chunked_scaled_dot_product_attention" in ran.names
+    assert ("ttnn.multiply" in ran.names) == (scale is not None)
+
+
+@pytest.mark.parametrize("scale", [0.0, -1e-40])
+def test_calls_that_would_divide_by_zero_are_refused(scale):
+    module = f"""func.func @f(%q: tensor<1x1x32x32xbf16>) -> tensor<1x1x32x32xbf16> {{
+  %0 = "ttnn.scaled_dot_product_attention"(%q, %q, %q) <{{scale = {scale:e} : f32,
+      is_causal = false, operandSegmentSizes = array<i32: 1, 1, 1, 0, 0>}}>
+      : (tensor<1x1x32x32xbf16>, tensor<1x1x32x32xbf16>, tensor<1x1x32x32xbf16>)
+      -> tensor<1x1x32x32xbf16>
+  return %0 : tensor<1x1x32x32xbf16>
+}}"""
+    with pytest.raises(CompileError, match="expected a scale of 6"):
+        compile_module(Source("scale.mlir", module), CompileOptions("scale", "ttnn"))
 
 
 @pytest.mark.parametrize("dtype", ["float32", "bfloat16"])

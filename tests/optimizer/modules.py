@@ -84,6 +84,18 @@ func.func @main(%x: tensor<1x14x14x32xbf16> {{{_INPUT}}}, %w: tensor<64x32x3x3xb
 """A convolution whose activation it can apply itself."""
 
 
+def attention(rows: int, mask: bool = False) -> str:
+    """Attention of that many queries to as many keys; causal if without a mask."""
+    heads, added = f"tensor<1x4x{rows}x64xbf16>", f"tensor<1x1x{rows}x{rows}xbf16>"
+    arguments = f"%q: {heads}, %k: {heads}, %v: {heads}" + (f", %m: {added}" if mask else "")
+    return f"""
+func.func @main({arguments}) -> {heads} {{
+  %0 = "ttir.scaled_dot_product_attention"(%q, %k, %v{", %m" if mask else ""}) <{{is_causal = {str(not mask).lower()}, operandSegmentSizes = array<i32: 1, 1, 1, {int(mask)}, 0>}}> : ({heads}, {heads}, {heads}{", " + added if mask else ""}) -> {heads}
+  return %0 : {heads}
+}}
+"""
+
+
 def compiled(text: str, level: int, overrides: str = "") -> CompiledModule:
     """A module, compiled at that level."""
     options = CompileOptions("m", optimize=level, overrides=overrides)

@@ -13,6 +13,7 @@ from tests.optimizer.modules import (
     LAST_ROWS,
     PADDED,
     PROJECTIONS,
+    attention,
     compiled,
     entry,
     most_l1,
@@ -28,6 +29,7 @@ from tests.random_programs.checking import (
 )
 from ttcodegen.compilation import CompiledModule, CompileOptions, compile_module
 from ttcodegen.diagnostics import Source
+from ttcodegen.dialects.program_configs import SDPA
 from ttcodegen.numerics.drawing import draw_inputs
 from ttcodegen.optimizer.cost import CostModel
 from ttcodegen.parsing import parse_module
@@ -42,6 +44,8 @@ MODULES = {
     "last rows": LAST_ROWS,
     "projections": PROJECTIONS,
     "convolution": CONVOLUTION,
+    "attention": attention(256),
+    "masked attention": attention(128, mask=True),
 }
 
 
@@ -129,6 +133,27 @@ def test_a_row_of_each_matrix_is_taken_from_their_rows() -> None:
     attributes = {a.name: a.value.values for a in taken.attributes}  # type: ignore[union-attr]
     assert attributes["begins"] == (8, 0)
     assert attributes["step"] == (9, 1)
+
+
+@pytest.mark.parametrize("mask", [False, True])
+def test_attention_takes_chunks_that_fit(mask: bool) -> None:
+    module = compiled(attention(512, mask), 2)
+    (call,) = [op for op in entry(module).operations if "attention" in op.name]
+    given = {a.name: a.value for a in call.attributes if a.value is not None}
+    config = given["program_config"].value  # type: ignore[union-attr]
+    assert isinstance(config, SDPA)
+    assert min(config.q_chunk_size, config.k_chunk_size) > 32
+    assert seconds(module) < 0.7 * seconds(compiled(attention(512, mask), 0))
+    assert most_l1(module) <= CostModel(default_system("wormhole_b0").chip).speed.usable_l1
+
+
+def test_chunks_of_attention_divide_what_they_are_taken_of() -> None:
+    module = compiled(attention(96), 2)
+    (call,) = [op for op in entry(module).operations if "attention" in op.name]
+    given = {a.name: a.value for a in call.attributes if a.value is not None}
+    # Parts of chunks are computed as if they were whole: 96 rows have three chunks of 32.
+    config = getattr(given.get("program_config"), "value", None)
+    assert config is None or {config.q_chunk_size, config.k_chunk_size} == {32}
 
 
 def test_projections_become_one_product() -> None:

@@ -9,15 +9,33 @@ from ttcodegen.diagnostics import Source
 from ttcodegen.flatbuffer.reader import read_ttnn
 from ttcodegen.numerics.interpreter import Interpreter
 from ttcodegen.numerics.tolerances import (
+    CHOSEN,
     EQUAL,
     FEW_BITS,
     MATRIX_ENGINE,
     SIXTEEN_BITS,
     VECTOR_ENGINE,
     Tolerance,
+    squeezed,
 )
 
 EXP = '%0 = "ttir.exp"(%x) : (tensor<32x32xf32>) -> tensor<32x32xf32>'
+TANH = EXP.replace("exp", "tanh").replace("%x", "%e")
+ARGMAX = (
+    '%r = "ttnn.to_layout"(%e) <{layout = #ttnn.layout<row_major>}> '
+    ": (tensor<32x32xf32>) -> tensor<32x32xf32>\n"
+    '%0 = "ttnn.argmax"(%r) <{dim = 1 : i32, keep_dim = true}> '
+    ": (tensor<32x32xf32>) -> tensor<32x1xui32>"
+)
+SHAPED_TANH = (
+    '%t = "ttir.tanh"(%x) : (tensor<32x32xbf16>) -> tensor<32x32xbf16>\n'
+    '%0 = "ttir.reshape"(%t) <{shape = [1 : i32, 1024 : i32]}> '
+    ": (tensor<32x32xbf16>) -> tensor<1x1024xbf16>"
+)
+GELU_OF_TANH = (
+    '%t = "ttir.tanh"(%x) : (tensor<32x32xbf16>) -> tensor<32x32xbf16>\n'
+    '%0 = "ttir.gelu"(%t) : (tensor<32x32xbf16>) -> tensor<32x32xbf16>'
+)
 SOFTMAX = (
     '%0 = "ttir.softmax"(%x) <{dimension = 1 : i32}> : (tensor<32x32xf32>) -> tensor<32x32xf32>'
 )
@@ -59,6 +77,11 @@ NARROWED = (
         (NARROWED, "f32", SIXTEEN_BITS),
         (EXP.replace("exp", "abs").replace("f32", "i32"), "i32", EQUAL),
         (ATTENTION, "bf16", FEW_BITS),
+        # Sums of a few units come before what saturates at one.
+        (EXP.replace("exp", "tanh").replace("f32", "bf16"), "bf16", squeezed(SIXTEEN_BITS)),
+        (EXP.replace("exp", "sigmoid"), "f32", squeezed(VECTOR_ENGINE)),
+        (GELU_OF_TANH, "bf16", SIXTEEN_BITS),
+        (SHAPED_TANH, "bf16", squeezed(SIXTEEN_BITS)),
     ],
 )
 def test_tolerances_follow_from_what_an_output_is_computed_of(
@@ -97,17 +120,20 @@ def product(operand: str) -> str:
         (f"{PERMUTE}\n{product('%p')}", MATRIX_ENGINE),
         (EXP.replace("%0", "%e") + "\n" + product("%e"), FEW_BITS),
         (NARROWED, VECTOR_ENGINE),
+        (f"{EXP.replace('%0', '%e')}\n{TANH}", squeezed(VECTOR_ENGINE)),
+        (f"{EXP.replace('%0', '%e')}\n{ARGMAX}", CHOSEN),
+        (ARGMAX.replace("%e", "%x"), EQUAL),
         (EXP.replace("%0", "%e") + "\n" + NARROWED.replace("%x", "%e"), SIXTEEN_BITS),
     ],
 )
 def test_runs_of_one_program_are_held_together_as_closely_as_the_engines_let_them(
     body: str, expected: Tolerance
 ) -> None:
-    square = "tensor<32x32xf32>"
+    square, result = "tensor<32x32xf32>", body.rpartition("-> ")[2]
     text = (
-        f"func.func @f(%x: {square}, %w: {square}) -> {square} {{\n"
+        f"func.func @f(%x: {square}, %w: {square}) -> {result} {{\n"
         f"{body.replace('ttir.', 'ttnn.')}\n"
-        f"return %0 : {square}\n}}\n"
+        f"return %0 : {result}\n}}\n"
     )
     compiled = compile_module(Source("t.mlir", text), CompileOptions("m"))
     interpreter = Interpreter(read_ttnn(compiled.flatbuffer))

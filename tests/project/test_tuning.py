@@ -15,6 +15,7 @@ from ttcodegen.emission.templates import clang_format_style
 from ttcodegen.project.building import build_project
 from ttcodegen.project.sources import render_sources
 from ttcodegen.project.toolchain import Toolchain
+from ttcodegen.runtime.c_api import ModuleError
 from ttcodegen.runtime.library import load
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
@@ -32,9 +33,14 @@ func.func @f(%x: tensor<1x8x8x16xbf16>, %k: tensor<16x16x3x3xbf16> {PARAMETER},
   return %3 : tensor<16x32xbf16>
 }}"""
 HALF = "ttnn::DeviceComputeKernelConfig{.math_fidelity = MathFidelity::LoFi}"
+ONE_CORE = """ttnn::operations::matmul::MatmulMultiCoreReuseMultiCast1DProgramConfig{
+    .compute_with_storage_grid_size = {1, 1}, .in0_block_w = 1, .out_subblock_h = 1,
+    .out_subblock_w = 1, .out_block_h = 1, .out_block_w = 1, .per_core_M = 1, .per_core_N = 1,
+    .fuse_batch = true, .mcast_in0 = true}"""
 EDITS = {
     "product_weights_type": "ttnn::DataType::BFLOAT4_B",
     "product_memory": "ttnn::L1_MEMORY_CONFIG",
+    "product_program": ONE_CORE,
     "product_compute": HALF,
     "convolution_config": "ttnn::prim::Conv2dConfig{.weights_dtype = ttnn::DataType::BFLOAT4_B, "
     ".shard_layout = {}}",
@@ -131,6 +137,13 @@ def test_each_constant_can_be_turned(toolchain: Toolchain, tmp_path: Path) -> No
         after = result()
         assert np.corrcoef(before.ravel(), after.ravel())[0, 1] > 0.9, constant
         assert (before == after).all() == (constant in SAME_NUMBERS), constant
+    # The library is really given what the constant says: it refuses what does not fit.
+    tuning.write_text(
+        turned(text, "product_program", ONE_CORE.replace("block_w = 1", "block_w = 3"))
+    )
+    build_project(out, "layers", toolchain, "so")
+    with pytest.raises(ModuleError, match="divisible by in0_block_w"):
+        result()
     # One layer apart: the option of a call.
     tuning.write_text(text)
     cpp = out / "src" / "layers.cpp"

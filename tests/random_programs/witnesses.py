@@ -37,8 +37,8 @@ _ROUNDING = 2.0**-8
 # What the check forgives between flatbuffer and golden, divided by five; and of the range between
 # C++ and flatbuffer, which differ far less than these errors.
 _STABLE = {
-    "bfloat16": Tolerance(0.998, 0.05, 0.01, spread=2.0**-6, rounding=2.0**-7),
-    "float32": Tolerance(0.998, 0.05, 0.01, spread=2.0**-12, rounding=2.0**-7),
+    "bfloat16": Tolerance(0.998, 0.05, 0.01, deviation=2.0**-6, rounding=2.0**-7),
+    "float32": Tolerance(0.998, 0.05, 0.01, deviation=2.0**-12, rounding=2.0**-7),
 }
 
 MOVING = frozenset(

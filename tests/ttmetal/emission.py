@@ -12,7 +12,8 @@ from ttcodegen.emission.convert_ttkernel_to_emitc import (
     kernel_texts,
 )
 from ttcodegen.emission.convert_ttmetal_to_emitc import ConvertTTMetalToEmitC
-from ttcodegen.emission.device_manifest import DeviceManifest, device_manifest
+from ttcodegen.emission.description import DeviceManifest
+from ttcodegen.emission.device_manifest import device_manifest
 from ttcodegen.emitc.printer import print_module
 from ttcodegen.flatbuffer.writer import Origin
 from ttcodegen.ops.context import load_dialects

@@ -18,7 +18,6 @@ from xdsl.dialects.func import FuncOp, ReturnOp
 from xdsl.ir import Block, Operation, Region
 
 from ttcodegen.conversions.ttir_to_ttmetal.data_movement import MovementKernel
-from ttcodegen.dialects.cores import CoreRange
 from ttcodegen.dialects.datatypes import DataType
 from ttcodegen.dialects.math_fidelity import MathFidelity
 from ttcodegen.dialects.placement import TensorPlacement, placed_type
@@ -26,6 +25,7 @@ from ttcodegen.dialects.programs import (
     BufferAddress,
     CircularBuffer,
     ComputeSettings,
+    CoreArea,
     Costs,
     Kernel,
     NamedConstant,
@@ -42,7 +42,7 @@ from ttcodegen.ops.context import load_dialects
 
 SHAPE = (64, 96)
 TILES = 6
-CORES = CoreRange(0, 0, 1, 1)
+CORES = CoreArea(1, 1)
 TILE_BYTES = {DataType.BFLOAT16: 2048, DataType.FLOAT32: 4096}
 
 _SHARE = (RuntimeArgument("first", Place.FIRST), RuntimeArgument("count", Place.COUNT))
@@ -133,7 +133,7 @@ def movement_kernels(program: Program) -> list[FuncOp]:
             (RuntimeArgument(f"{buffer.name}_address", BufferAddress(operand)), *_SHARE),
             accessors=(operand,),
         )
-        kernel.begin([buffer], [buffer.name])
+        kernel.begin([buffer], [buffer.name], values=program.values)
         with kernel.share("tile") as tile:
             if is_reader:
                 kernel.builder.op("cb_reserve_back", kernel.buffer("x"), 1)

@@ -210,7 +210,7 @@ def test_merging_generics_makes_one_program() -> None:
 
 def test_the_grid_of_a_generic_is_that_of_its_program() -> None:
     [program] = programs(MERGED.replace("grid<8x8>", "grid<2x4>"))
-    assert (program.cores.rows, program.cores.columns) == (2, 4)
+    assert (program.core_range.rows, program.core_range.columns) == (2, 4)
 
 
 def test_maps_may_be_left_out_or_name_loops_in_another_order() -> None:
@@ -255,7 +255,7 @@ func.func @f(%0: {typed}, %1: {typed}, %2: {typed}) -> {typed} {{
   return %5 : {typed}
 }}"""
     [program] = programs(text)
-    assert (program.purpose, program.inputs, program.cores.cores) == ("multiply", 2, 1)
+    assert (program.purpose, program.inputs, program.core_range.cores) == ("multiply", 2, 1)
 
 
 @pytest.mark.parametrize(

@@ -64,7 +64,9 @@ def test_a_chain_is_one_program() -> None:
 
 def test_circular_buffers_of_tensors_are_double_buffered() -> None:
     [program] = programs(chain("f32", "exp", "sin"))
-    assert [(b.name, b.pages, b.page_size) for b in program.circular_buffers] == [
+    assert program.values["buffer_depth"] == 2
+    buffers = program.circular_buffers
+    assert [(b.name, program.value(b.pages), b.page_size) for b in buffers] == [
         ("a0", 2, 4096),
         ("sine", 2, 4096),
     ]
@@ -75,7 +77,7 @@ def test_circular_buffers_of_tensors_are_double_buffered() -> None:
 def test_work_is_divided_among_all_cores() -> None:
     [program] = programs(chain("bf16", "exp", shape=(512, 512)))
     rows, columns = default_system("wormhole_b0").chip.grid
-    assert program.cores.cores == rows * columns == 64
+    assert program.core_range.cores == rows * columns == 64
     assert (program.work_units, program.work_unit) == (256, "output tile")
 
 
@@ -95,7 +97,7 @@ def _around_a_reduction(size: int) -> str:
 def test_a_chain_a_reduction_and_a_chain_are_one_program() -> None:
     [program] = programs(_around_a_reduction(96))
     assert program.purpose == "exp, multiply, sum, sqrt, add"
-    buffers = {buffer.name: buffer.pages for buffer in program.circular_buffers}
+    buffers = {buffer.name: program.value(buffer.pages) for buffer in program.circular_buffers}
     assert buffers == {"a0": 2, "a1": 2, "a2": 2, "root_shifted": 2, "scaler": 1, "partial": 2}
 
 

@@ -15,13 +15,13 @@ from ttcodegen.compilation import CompileOptions, compile_module
 from ttcodegen.conversions.device_interface import device_entries
 from ttcodegen.conversions.splitting import LONGEST
 from ttcodegen.diagnostics import Source
-from ttcodegen.dialects.cores import CoreRange
 from ttcodegen.dialects.datatypes import DataType
 from ttcodegen.dialects.device_module import device_programs
 from ttcodegen.dialects.memory import Layout
 from ttcodegen.dialects.placement import TensorPlacement
 from ttcodegen.dialects.programs import (
     BufferAddress,
+    CoreArea,
     Kernel,
     NamedConstant,
     NocX,
@@ -86,8 +86,11 @@ def test_circular_buffers_and_kernels() -> None:
         "create_circular_buffer(program, cores, cb_x, DataFormat::Float32, 2, 4096);",
         'ReaderDataMovementConfig(support::accessor_args({&x}), {}, {{"cb_x", cb_x}})',
         'WriterDataMovementConfig(support::accessor_args({&y}), {}, {{"cb_y", cb_y}})',
-        "compute_config.math_fidelity = MathFidelity::HiFi4;",
-        "compute_config.fp32_dest_acc_en = true;",
+        "using Tuning = tuning::exp;",
+        'support::require_l1(device, "exp", Tuning::l1_bytes);',
+        "compute_config.math_fidelity = Tuning::math_fidelity;",
+        "compute_config.fp32_dest_acc_en = Tuning::fp32_dest_acc_en;",
+        "compute_config.math_approx_mode = Tuning::math_approx_mode;",
         "compute_config.unpack_to_dest_mode = support::unpack_to_fp32({cb_x});",
         'compute_config.named_compile_args = {{"cb_x", cb_x}, {"cb_y", cb_y}};',
         'CreateKernel(program, kernel_path("compute_exp.cpp"), cores, compute_config)',
@@ -134,7 +137,7 @@ def test_cores_of_a_grid_know_their_place() -> None:
 
 def test_kernels_of_other_cores_and_other_constants() -> None:
     reader, compute, writer = exp_program().kernels
-    first = CoreRange(0, 0, 0, 1)
+    first = CoreArea(0, 1)
     sender = dataclasses.replace(
         reader,
         name="read_and_send",
@@ -144,7 +147,7 @@ def test_kernels_of_other_cores_and_other_constants() -> None:
     receiver = dataclasses.replace(
         reader,
         name="receive",
-        cores=CoreRange(1, 0, 1, 1),
+        cores=CoreArea(1, 1, first_column=1),
         constants=(NamedConstant("tiles_in_row", 3), NamedConstant("own", 2)),
         accessors=(),
         arguments=(),
@@ -225,7 +228,12 @@ def test_many_programs_are_divided_among_files() -> None:
         for kernel in program.program.kernels
     }
     texts = render_programs("tiny", programs, paths, "a title")
-    assert list(texts) == ["src/programs.hpp", "src/programs.cpp", "src/programs_2.cpp"]
+    assert list(texts) == [
+        "src/programs.hpp",
+        "src/tuning.hpp",
+        "src/programs.cpp",
+        "src/programs_2.cpp",
+    ]
     assert all(f"void run_{name}(" in texts["src/programs.hpp"] for name in names)
     assert f"namespace {names[-1]}_program" in texts["src/programs_2.cpp"]
     assert f"namespace {names[-1]}_program" not in texts["src/programs.cpp"]

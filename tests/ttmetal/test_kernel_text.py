@@ -57,9 +57,9 @@ def test_a_whole_kernel() -> None:
 #include "api/compute/tile_move_copy.h"
 
 void kernel_main() {
-    // Circular buffer: 2 pages of 2048 bytes, bf16.
+    // Circular buffer: pages of 2048 bytes, bf16.
     constexpr uint32_t cb_x = get_named_compile_time_arg_val("cb_x");
-    // Circular buffer: 2 pages of 2048 bytes, bf16.
+    // Circular buffer: pages of 2048 bytes, bf16.
     constexpr uint32_t cb_y = get_named_compile_time_arg_val("cb_y");
     // Runtime arguments.
     const uint32_t count = get_arg_val<uint32_t>(0);

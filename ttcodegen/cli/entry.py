@@ -12,7 +12,7 @@ from enum import IntEnum
 from pathlib import Path
 
 from ttcodegen.diagnostics import CompileError, Diagnostics, Source
-from ttcodegen.messages import Level, is_told, set_level, tell
+from ttcodegen.messages import Level, is_reported, report, set_level
 from ttcodegen.version import __version__
 
 
@@ -77,7 +77,7 @@ def run_program(
     except OSError as error:
         # What was written last did not find a place when it was flushed.
         _give_up_stdout()
-        tell(Level.ERROR, f"error: cannot write the standard output: {error.strerror or error}")
+        report(Level.ERROR, f"error: cannot write the standard output: {error.strerror or error}")
         return ExitStatus.WRONG_INPUT
     except KeyboardInterrupt:
         return ExitStatus.INTERRUPTED
@@ -130,24 +130,24 @@ def _run(invocation: Invocation, command: Callable[[Invocation], int]) -> int:
         # argparse leaves this way, having said what is wrong with the usage.
         return int(leave.code or 0)
     except CompileError as error:
-        tell(Level.ERROR, error.render(invocation.source))
+        report(Level.ERROR, error.render(invocation.source))
         return _status_of(error)
     except (BrokenPipeError, KeyboardInterrupt):
         raise
     except MemoryError:
-        tell(Level.ERROR, "error: it needs more memory than there is")
+        report(Level.ERROR, "error: it needs more memory than there is")
         return ExitStatus.WRONG_INPUT
     except Exception as error:
         if isinstance(error, OSError) and error.errno in _FAILURES_OF_THE_SYSTEM:
-            tell(Level.ERROR, f"error: {_failure(error)}")
+            report(Level.ERROR, f"error: {_failure(error)}")
             return ExitStatus.WRONG_INPUT
-        tell(Level.CRITICAL, _bug_report(error, invocation))
+        report(Level.CRITICAL, _bug_report(error, invocation))
         return ExitStatus.BUG
 
 
 def tell_warnings(diagnostics: Diagnostics, source: Source) -> None:
     """Writes what a stage had to say and did not fail for."""
-    if is_told(Level.WARNING):
+    if is_reported(Level.WARNING):
         diagnostics.write(sys.stderr, source)
 
 
@@ -166,7 +166,7 @@ def _bug_report(error: Exception, invocation: Invocation) -> str:
 
     program = invocation.program
     message = f"{program}: internal error: {type(error).__name__}: {error}".splitlines()[0]
-    told = "".join(traceback.format_exception(error))
+    trace = "".join(traceback.format_exception(error))
     try:
         folder = Path(tempfile.mkdtemp(prefix="ttcodegen-bug-"))
         if invocation.source is not None:
@@ -175,9 +175,9 @@ def _bug_report(error: Exception, invocation: Invocation) -> str:
             folder.joinpath(f"input.{suffix}").write_bytes(source.data or source.text.encode())
         command = shlex.join([program, *invocation.arguments])
         folder.joinpath("command.txt").write_text(command + "\n")
-        folder.joinpath("traceback.txt").write_text(told, "utf-8")
+        folder.joinpath("traceback.txt").write_text(trace, "utf-8")
         system = f"{platform.platform()}, Python {platform.python_version()}"
         folder.joinpath("version.txt").write_text(f"ttcodegen {__version__}\n{system}\n")
     except OSError as failure:
-        return f"{message}\nnote: what reproduces it could not be written: {failure}\n{told}"
+        return f"{message}\nnote: what reproduces it could not be written: {failure}\n{trace}"
     return f"{message}\nnote: this is a bug in ttcodegen; what reproduces it is in {folder}"

@@ -22,7 +22,7 @@ from ttcodegen.cli.entry import (
     tell_warnings,
 )
 from ttcodegen.diagnostics import CompileError, Diagnostics, Source
-from ttcodegen.messages import Level, is_told, tell
+from ttcodegen.messages import Level, is_reported, report
 from ttcodegen.systems.description import ARCHITECTURES
 from ttcodegen.systems.releases import DEFAULT_RELEASE, RELEASES
 
@@ -206,7 +206,7 @@ def _compile(options: argparse.Namespace, source: Source) -> int:
             return ExitStatus.CONFLICTS
         return _build_and_check(options, source, compiled, toolchain, runner)
     finally:
-        if options.time_passes or is_told(Level.DEBUG):
+        if options.time_passes or is_reported(Level.DEBUG):
             runner.write_times(sys.stderr)
 
 
@@ -226,9 +226,9 @@ def _write(options: argparse.Namespace, compiled: CompiledModule, runner: PassRu
             keep_edits=options.keep_edits,
         )
     for conflict in conflicts:
-        tell(Level.ERROR, f"error: {options.out / conflict.path} {conflict.reason}")
+        report(Level.ERROR, f"error: {options.out / conflict.path} {conflict.reason}")
     if conflicts:
-        tell(
+        report(
             Level.ERROR,
             "note: the rest is merged; resolve what stands between <<<<<<< and >>>>>>>, then build",
         )
@@ -269,10 +269,10 @@ def _build_and_check(
             reference=reference,
         )
     for reason in (reason for check in checks for reason in check.reasons):
-        tell(Level.ERROR, f"error: {reason}")
+        report(Level.ERROR, f"error: {reason}")
     for line in output_lines(checks):
-        tell(Level.INFO, line)
-    tell(Level.INFO, check_summary(checks, options.out))
+        report(Level.INFO, line)
+    report(Level.INFO, check_summary(checks, options.out))
     if not all(check.passed for check in checks):
         return ExitStatus.MISMATCH
     return ExitStatus.DONE

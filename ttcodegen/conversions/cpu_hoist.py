@@ -168,7 +168,7 @@ def _named_operands(op: CatalogueOp) -> Iterator[tuple[SSAValue, str]]:
 
 
 def _description(op: Operation) -> str:
-    """What tells an op from others of other meaning."""
+    """What distinguishes an op from ops that compute something else."""
     places = [
         str(value.index) if isinstance(value, BlockArgument) else "number" for value in op.operands
     ]

@@ -76,8 +76,8 @@ def form_of(expression: Argument) -> Form:
         for each in arguments:
             if isinstance(each, Use):
                 used[each.value] = None
-        for each, told in zip(arguments, _parameters_of(call.callee, len(arguments)), strict=True):
-            take(each, told)
+        for each, name in zip(arguments, _parameters_of(call.callee, len(arguments)), strict=True):
+            take(each, name)
         skeleton.append(_CLOSE)
 
     if isinstance(expression, Use):

@@ -94,10 +94,10 @@ class Body:
                 return len(argument.text) + 2
             if isinstance(argument, Use):
                 return len(names[argument.value]) + 12
-            told = sum(map(len, parameter_names(argument.callee, len(argument.arguments)))) + sum(
+            labels = sum(map(len, parameter_names(argument.callee, len(argument.arguments)))) + sum(
                 len(name) + 4 for name in argument.fields
             )
-            return len(argument.callee) + told + sum(map(length, argument.arguments)) + 2
+            return len(argument.callee) + labels + sum(map(length, argument.arguments)) + 2
 
         assigned = sum(len(names[result]) + 16 for result in statement.results)
         title = 0 if statement.title is None else 2
@@ -287,15 +287,15 @@ class FunctionWriter:
         return self.body.call(wrapper, *values, type=type_, name=name, pure=pure)
 
     def _with_names(self, made: SSAValue, call: Call) -> SSAValue:
-        """Tells what the arguments of a long call are, but for tensors, which have names."""
+        """Labels the arguments of a long call, but for tensors, which have names."""
         names = parameter_names(call.callee, len(call.arguments))
         if not names:
             return made
-        told = [
+        labels = [
             name if isinstance(argument, Text) and argument.text != f"&{DEVICE}" else ""
             for name, argument in zip(names, call.arguments, strict=False)
         ]
-        return self.body.named_arguments(made, told)
+        return self.body.named_arguments(made, labels)
 
     def value(self, argument: Argument) -> Value:
         """An expression as it stands in a statement."""

@@ -14,7 +14,8 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from dataclasses import dataclass, replace
 from functools import cache
 from heapq import nlargest
-from itertools import accumulate, pairwise, zip_longest
+from itertools import accumulate, chain, pairwise, zip_longest
+from operator import itemgetter
 from statistics import fmean
 
 from xdsl.ir import SSAValue
@@ -68,6 +69,8 @@ _TRIED = 40
 _CALL_LINES = 2
 _DIVIDED = 0.9
 """What it is worth to begin or to end between a sum and its activation, and the like."""
+_UNITED = [_DIVIDED**ends for ends in range(3)]
+"""... by the number of ends that are such."""
 
 _SETTINGS = ("sizes", "settings")
 """The parameter of a function of layers that is the structure of what else they differ in."""
@@ -170,6 +173,9 @@ class _Search:
         # Several results of one call belong together.
         self.joined = [False, *(b.op is a.op for a, b in pairwise(statements)), False]
         self.alive = alive_counts(counted, self.last_use, len(statements))
+        most = 2 * max(self.alive, default=0)
+        self.closed = [2 / (2 + max(count - 2, 0)) for count in range(most + 1)]
+        """How closed statements are, by the number of values that are alive at both ends."""
         self.divided = [*map(self._continues, range(len(statements) + 1))]
         self.until = [
             max([self.last_use.get(result, -1) for result in statement.results], default=-1)
@@ -185,12 +191,10 @@ class _Search:
             numbers.setdefault(self._token(statement), len(numbers))
             for statement in self.statements
         ]
-        candidates = (
-            candidate
-            for run in repeated_runs(tokens)
-            for candidate in self._candidates(run, tokens)
+        candidates = chain.from_iterable(
+            self._candidates(run, tokens) for run in repeated_runs(tokens)
         )
-        likely = nlargest(_TRIED, candidates, key=lambda each: each[0])
+        likely = nlargest(_TRIED, candidates, key=itemgetter(0))
         best: tuple[float, list[Group]] = 0, []
         for _, starts, length in likely:
             for groups in self._equal(starts, length):
@@ -222,23 +226,22 @@ class _Search:
                 return
             if lines < SHORTEST or self.own[end] - self.own[first] < FEWEST or self.joined[end]:
                 continue
-            yield (count - 1) * lines * self._wholeness(first, end), starts, size
-
-    def _wholeness(self, start: int, end: int) -> float:
-        """1 for statements that are a layer, less for parts of one."""
-        return self._closedness(start, end) * self._unity(start, end)
+            # Statements that are a layer count for more than parts of one. Thousands are looked at.
+            closedness = self.closed[self.alive[first] + self.alive[end]]
+            unity = _UNITED[self.divided[first] + self.divided[end]]
+            yield (count - 1) * lines * closedness * unity, starts, size
 
     def _closedness(self, start: int, end: int) -> float:
         """1 for statements that take one value and give one, less for more.
 
         Values that layers share, such as masks, do not count.
         """
-        return 2 / (2 + max(self.alive[start] + self.alive[end] - 2, 0))
+        return self.closed[self.alive[start] + self.alive[end]]
 
     def _unity(self, start: int, end: int) -> float:
         """1 for statements that begin and end with something new, less if a value that is made
         before or by them only gets another form after."""
-        return _DIVIDED ** (self.divided[start] + self.divided[end])
+        return _UNITED[self.divided[start] + self.divided[end]]
 
     def _continues(self, position: int) -> bool:
         """Whether the statement there only gives another form to what the one before it made."""

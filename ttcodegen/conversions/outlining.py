@@ -222,10 +222,10 @@ def differing_texts(
             places.setdefault(values, []).append(index)
     parameters: list[Parameter] = []
     for values, indices in places.items():
-        told = [texts[index][0][1] for index in indices]
-        kinds = [kind_of(values[0], each) for each in told]
+        given = [texts[index][0][1] for index in indices]
+        kinds = [kind_of(values[0], each) for each in given]
         type_, noun = next(kind for kind in kinds if kind[0])
-        name = next((each for each in told if each), noun)
+        name = next((each for each in given if each), noun)
         parameters.append(Parameter(scope.unique(identifier(name)), type_, frozenset(indices)))
     return parameters
 

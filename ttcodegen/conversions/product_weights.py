@@ -13,11 +13,9 @@ from ttcodegen.dialects.datatypes import DataType
 from ttcodegen.dialects.memory import Layout
 from ttcodegen.dialects.operation import CatalogueOp
 from ttcodegen.dialects.placement import placement_of
-from ttcodegen.ops.definition import traits_of
+from ttcodegen.ops.definition import has_trait, traits_of
 from ttcodegen.ops.traits import Trait
 from ttcodegen.transforms.rebuilding import body_of
-
-PRODUCTS = ("ttnn.matmul", "ttnn.linear")
 
 
 @dataclass(frozen=True)
@@ -65,7 +63,9 @@ def product_weights(entries: Sequence[Entry]) -> ProductWeights:
 
 def _is_product_weight(value: SSAValue) -> bool:
     uses = list(value.uses)
-    return bool(uses) and all(use.operation.name in PRODUCTS and use.index == 1 for use in uses)
+    return bool(uses) and all(
+        has_trait(use.operation, Trait.MATRIX_PRODUCT) and use.index == 1 for use in uses
+    )
 
 
 def _maker(value: SSAValue) -> Operation | None:

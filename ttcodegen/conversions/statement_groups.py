@@ -108,10 +108,10 @@ def texts_of(each: Group, names: Mapping[SSAValue, str]) -> list[tuple[str, str]
     """The pieces of C++ of a group in order, each with the name of a parameter for it, or ''."""
     found: list[tuple[str, str]] = []
     for statement in each.statements:
-        for text, told in statement.form.texts:
-            if not told and text.startswith("ttnn::Shape(") and statement.results:
-                told = _shape_name(statement, names)
-            found.append((text, told))
+        for text, name in statement.form.texts:
+            if not name and text.startswith("ttnn::Shape(") and statement.results:
+                name = _shape_name(statement, names)
+            found.append((text, name))
     return found
 
 

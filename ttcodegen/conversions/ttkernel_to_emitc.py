@@ -208,7 +208,7 @@ class _KernelWriter:
 
     def _write_buffers(self, function: FuncOp) -> None:
         """Circular buffers that a kernel gets as arguments of its function: the numbers that their
-        types tell; else the first is number 0, and so on."""
+        types say; else the first is number 0, and so on."""
         arguments = body_of(function).args
         for argument in arguments:
             if argument.type.name != CIRCULAR_BUFFER:
@@ -336,7 +336,7 @@ class _KernelWriter:
 
     def _variable(self, name: str) -> str:
         """What a variable is called: not as an argument is, whose name is only text to the printer,
-        which tells variables apart from each other."""
+        which keeps variables apart."""
         name = identifier(name)
         return self.names.unique(name) if self.names.is_taken(name) else name
 
@@ -586,8 +586,7 @@ def _declared_type(value: SSAValue) -> str:
 
 def describe_pages(buffer: CircularBuffer) -> str:
     """What a circular buffer holds, for a comment."""
-    pages = "1 page" if buffer.pages == 1 else f"{buffer.pages} pages"
-    return f"Circular buffer: {pages} of {buffer.page_size} bytes, {buffer.data_type.mlir}."
+    return f"Circular buffer: pages of {buffer.page_size} bytes, {buffer.data_type.mlir}."
 
 
 _RULES: Mapping[type[Operation], Callable[[_KernelWriter, Any], None]] = {

@@ -10,7 +10,7 @@ from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Operation
 
 from ttcodegen.conversions.interface import Entry
-from ttcodegen.conversions.product_weights import PRODUCTS, ProductWeights, product_weights
+from ttcodegen.conversions.product_weights import ProductWeights, product_weights
 from ttcodegen.dialects.compute_config import ComputeConfig
 from ttcodegen.dialects.math_fidelity import MathFidelity
 from ttcodegen.dialects.operation import CatalogueOp
@@ -34,6 +34,8 @@ from ttcodegen.ops.cpp_calls import (
     SDPA_CONFIG_ATTRIBUTE,
     core_set_text,
 )
+from ttcodegen.ops.definition import has_trait
+from ttcodegen.ops.traits import Trait
 from ttcodegen.transforms.rebuilding import body_of
 
 HEADER = "tuning.hpp"
@@ -108,7 +110,8 @@ _UNDECIDED = {
         _MATMUL_CONFIG,
         _MATMUL_HEADER,
         (
-            "How products spread over the cores: std::nullopt leaves it to the library; or one of "
+            "How products are distributed over the cores: std::nullopt leaves it to the library; "
+            "or one of "
             "ttnn::operations::matmul::MatmulMultiCoreReuseProgramConfig, "
             "MatmulMultiCoreReuseMultiCastProgramConfig, "
             "MatmulMultiCoreReuseMultiCast1DProgramConfig, whose blocks have to fit the shapes.",
@@ -187,7 +190,7 @@ class Tuning:
         scope = NameScope([*_UNDECIDED, PRODUCT_WEIGHTS])
         products: Counter[ComputeConfig | None] = Counter()
         for op in _calls(entries):
-            if op.name in PRODUCTS:
+            if has_trait(op, Trait.MATRIX_PRODUCT):
                 config = op.parameter(COMPUTE_CONFIG_ATTRIBUTE.name)
                 products[config if isinstance(config, ComputeConfig) else None] += 1
             for spec in op.definition.attributes:

@@ -11,11 +11,11 @@ holds the sources of these methods against those that the forms here were writte
 from __future__ import annotations
 
 from abc import ABCMeta
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from operator import attrgetter
 from typing import Any
 
-from xdsl.dialects.builtin import UNKNOWN_LOC, LocationAttr
+from xdsl.dialects.builtin import UNKNOWN_LOC, LocationAttr, TensorType
 from xdsl.ir import (
     Attribute,
     Block,
@@ -27,7 +27,7 @@ from xdsl.ir import (
     SSAValue,
     Use,
 )
-from xdsl.ir.core import BlockOps, OpOperands, SSAValues, _IRNode
+from xdsl.ir.core import BlockOps, SSAValues, _IRNode
 from xdsl.irdl import AnyAttr, BaseAttr, ParamAttrDef
 
 _walk_in_any_order = Operation.walk
@@ -48,50 +48,56 @@ def _iterate(self: BlockOps) -> Iterator[Operation]:
     return _operations(self.block)
 
 
-def _inside(op: Operation) -> Iterator[Operation]:
+def _blocks_inside(op: Operation) -> Iterator[Block]:
     for region in op.regions:
-        for block in region.blocks:
-            yield from _walk_operations(block)
+        yield from region.blocks
 
 
-def _walk_operations(block: Block) -> Iterator[Operation]:
-    """One generator for each block with its ops, not three for each op."""
-    op = block._first_op
-    while op is not None:
-        following = op._next_op
-        yield op
-        if op.regions:
-            yield from _inside(op)
-        op = following
+def _walk_blocks(blocks: Iterable[Block]) -> Iterator[Operation]:
+    """One generator for all that is inside, not three for each op."""
+    pending: list[Block | Operation] = [*blocks]
+    pending.reverse()
+    while pending:
+        place = pending.pop()
+        op = place._first_op if isinstance(place, Block) else place
+        while op is not None:
+            following = op._next_op
+            yield op
+            if op.regions:
+                if following is not None:
+                    pending.append(following)
+                pending += reversed([*_blocks_inside(op)])
+                break
+            op = following
+
+
+def _walk_inside(op: Operation) -> Iterator[Operation]:
+    yield op
+    yield from _walk_blocks(_blocks_inside(op))
 
 
 def _walk(
     self: Operation, *, reverse: bool = False, region_first: bool = False
 ) -> Iterator[Operation]:
     if reverse or region_first:
-        yield from _walk_in_any_order(self, reverse=reverse, region_first=region_first)
-        return
-    yield self
-    yield from _inside(self)
+        return iter(_walk_in_any_order(self, reverse=reverse, region_first=region_first))
+    return _walk_inside(self) if self.regions else iter((self,))
 
 
 def _walk_block(
     self: Block, *, reverse: bool = False, region_first: bool = False
 ) -> Iterator[Operation]:
     if reverse or region_first:
-        yield from _walk_block_in_any_order(self, reverse=reverse, region_first=region_first)
-        return
-    yield from _walk_operations(self)
+        return iter(_walk_block_in_any_order(self, reverse=reverse, region_first=region_first))
+    return _walk_blocks([self])
 
 
 def _walk_region(
     self: Region, *, reverse: bool = False, region_first: bool = False
 ) -> Iterator[Operation]:
     if reverse or region_first:
-        yield from _walk_region_in_any_order(self, reverse=reverse, region_first=region_first)
-        return
-    for block in self.blocks:
-        yield from _walk_operations(block)
+        return iter(_walk_region_in_any_order(self, reverse=reverse, region_first=region_first))
+    return _walk_blocks(self.blocks)
 
 
 def _initialize(
@@ -194,14 +200,39 @@ def _get_value(self: SSAValues, idx: int | slice) -> Any:
     return SSAValues(found) if type(idx) is slice else found
 
 
-def _set_operand(self: OpOperands, idx: int, operand: SSAValue) -> None:
-    op = self._op
-    values = list(op._operands)
-    use = op._operand_uses[idx]
-    values[idx].remove_use(use)
-    operand.add_use(use)
-    values[idx] = operand
-    op._operands = SSAValues(values)
+_hash_of_fields = TensorType.__hash__
+
+
+def _hash_once(self: TensorType[Attribute]) -> int:
+    """Types are keys of much that is remembered, and never change."""
+    found: int | None = getattr(self, "_hash", None)
+    if found is None:
+        found = _hash_of_fields(self)
+        # Not by way of `__dict__`, which makes all attributes of the object slower.
+        object.__setattr__(self, "_hash", found)
+    return found
+
+
+class _Operands(SSAValues[SSAValue]):
+    """The operands of an op, which are read far more often than they change: `op.operands` is the
+    tuple itself, as it is at that time, and not a view on it that is made anew."""
+
+    op: Operation
+
+    def __setitem__(self, idx: int, operand: SSAValue) -> None:
+        op = self.op
+        values = list(op._operands)
+        use = op._operand_uses[idx]
+        values[idx].remove_use(use)
+        operand.add_use(use)
+        values[idx] = operand
+        op._operands = _operands_of(op, values)
+
+
+def _operands_of(op: Operation, values: Sequence[SSAValue]) -> _Operands:
+    operands = _Operands(values)
+    operands.op = op
+    return operands
 
 
 def _property(of: object, attribute: str) -> property:
@@ -211,7 +242,7 @@ def _property(of: object, attribute: str) -> property:
 
 
 def _set_operands(self: Operation, new: Sequence[SSAValue]) -> None:
-    values = SSAValues(new)
+    values = _operands_of(self, new)
     uses = tuple([Use(self, index) for index in range(len(values))])
     for value, use in zip(self._operands, self._operand_uses, strict=True):
         value.remove_use(use)
@@ -234,13 +265,12 @@ REPLACED: Mapping[type, Mapping[str, Any]] = {
         "__init__": _initialize,
         "drop_all_references": _drop_references,
         "next_op": _property(Operation.next_op, "_next_op"),
-        "operands": property(OpOperands, _set_operands),
+        "operands": property(attrgetter("_operands"), _set_operands),
         "prev_op": _property(Operation.prev_op, "_prev_op"),
         "walk": _walk,
     },
     ParamAttrDef: {"verify": _verify_parameters},
     OpResult: {"__init__": _initialize_result},
-    OpOperands: {"__setitem__": _set_operand},
     Region: {"walk": _walk_region},
     # What Python does of itself: ops and values are themselves.
     SSAValue: {
@@ -250,6 +280,7 @@ REPLACED: Mapping[type, Mapping[str, Any]] = {
         "type": _property(SSAValue.type, "_type"),
     },
     SSAValues: {"__getitem__": _get_value},
+    TensorType: {"__hash__": _hash_once},
     Use: {
         "__init__": _initialize_use,
         "__hash__": object.__hash__,

@@ -182,7 +182,7 @@ class Definition:
 
     @property
     def needs_segments(self) -> bool:
-        """Whether the number of operands does not tell what each of them is."""
+        """Whether the number of operands does not determine what each of them is."""
         return len(self._flexible) > 1
 
     def attribute(self, name: str) -> AttributeSpec:

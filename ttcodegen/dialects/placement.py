@@ -51,6 +51,15 @@ class TensorPlacement:
     shards: Shards | None = None
     """Of a sharded tensor, who has what."""
 
+    def __hash__(self) -> int:
+        """Computed once, for much is remembered by placements."""
+        found: int | None = getattr(self, "_hash", None)
+        if found is None:
+            where = (self.buffer_type, self.memory_layout, self.shards)
+            found = hash((self.shape, self.data_type, self.layout, *where))
+            object.__setattr__(self, "_hash", found)
+        return found
+
     @property
     def memory(self) -> Memory:
         return Memory.HOST if self.buffer_type == "system_memory" else Memory.DEVICE
@@ -317,7 +326,7 @@ def _shape(dims: str, map_: str, height: int, width: int) -> tuple[int, ...]:
 def placed(placement: TensorPlacement, shape: tuple[int, ...]) -> TensorPlacement:
     """The placement of a tensor of that shape whose layout was read.
 
-    The layout tells data type, pages and memory. The memref of an interleaved tensor is not
+    The layout gives data type, pages and memory. The memref of an interleaved tensor is not
     compared with the shape: tools divide it among the cores of L1, or leave it as it was before a
     reshape.
 
@@ -347,7 +356,7 @@ class TTNNLayoutAttr(Data[TensorPlacement]):
 
     @classmethod
     def parse_parameter(cls, parser: AttrParser) -> TensorPlacement:
-        """The placement of a tensor without padding; the type that it belongs to tells the shape.
+        """The placement of a tensor without padding; the type that it belongs to gives the shape.
 
         The text is taken in one piece: layouts are most of what a printed module consists of.
         """

@@ -294,6 +294,12 @@ class Conv2dConfig(ProgramConfig):
     spelled: ClassVar[dict[str, str]] = {"fused_activation": "activation"}
     printed: ClassVar[dict[str, str]] = {"fused_activation": "activation"}
     always: ClassVar[tuple[str, ...]] = ("shard_layout",)
+    words: ClassVar[dict[str, tuple[str, ...]]] = {
+        "weights_dtype": ("bf16", "f32", "bfp_bf8", "bfp_bf4"),
+        "shard_layout": ("height_sharded", "width_sharded", "block_sharded"),
+        "output_layout": ("tile", "row_major"),
+    }
+    """What its words may be."""
 
     weights_dtype: Word | None = None
     fused_activation: FusedActivation | None = None
@@ -314,6 +320,13 @@ class Conv2dConfig(ProgramConfig):
 
     def misfit(self) -> str | None:
         """The rules that hold whatever the operands are (measured, tt-metal 0.70.1)."""
+        for name, words in self.words.items():
+            word = getattr(self, name)
+            if word is not None and word.text not in words:
+                return f"'{name}' is {word}, not one of {', '.join(words)}"
+        for name, value in self.given():
+            if isinstance(value, int) and value < 0:
+                return f"'{name}' is {value}"
         if (self.act_block_h_override or 0) % 32:
             return f"'act_block_h_override' is {self.act_block_h_override}, no multiple of 32"
         if self.override_sharding_config and self.core_grid is None:

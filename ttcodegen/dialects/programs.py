@@ -7,9 +7,10 @@ first, then outputs.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
+from functools import cached_property
 from typing import ClassVar
 
 from xdsl.ir import Data
@@ -22,6 +23,7 @@ from ttcodegen.dialects.cores import CoreRange
 from ttcodegen.dialects.datatypes import DataType
 from ttcodegen.dialects.math_fidelity import MathFidelity
 from ttcodegen.dialects.records import parse_record, print_record
+from ttcodegen.dialects.tuning import Derived, Size, Tuning, evaluate, names_in
 
 CIRCULAR_BUFFERS = 32
 """Circular buffers of a core (tt-metal 0.70.1, circular_buffer_constants.h)."""
@@ -40,6 +42,26 @@ class Processor(StrEnum):
 
 
 @dataclass(frozen=True)
+class CoreArea:
+    """A rectangle of cores, first and last included, perhaps as settings of the program say."""
+
+    last_column: Size
+    last_row: Size
+    first_column: Size = 0
+    first_row: Size = 0
+
+    @classmethod
+    def of(cls, cores: CoreRange) -> CoreArea:
+        """The rectangle that no setting changes."""
+        return cls(cores.last_column, cores.last_row, cores.first_column, cores.first_row)
+
+    def range(self, values: Mapping[str, int]) -> CoreRange:
+        """The cores, where the settings have these values."""
+        sizes = (self.first_column, self.first_row, self.last_column, self.last_row)
+        return CoreRange(*(evaluate(size, values) for size in sizes))
+
+
+@dataclass(frozen=True)
 class CircularBuffer:
     """A queue of pages in the L1 of each core of the program."""
 
@@ -47,14 +69,10 @@ class CircularBuffer:
     name: str
     """What the pages hold, as an identifier; kernels know the index as `cb_<name>`."""
     data_type: DataType
-    pages: int
+    pages: Size
+    """None if the settings are such that the buffer is not needed."""
     page_size: int
     """Bytes; a tile unless it is room for data-movement kernels."""
-
-    @property
-    def size(self) -> int:
-        """Bytes of L1."""
-        return self.pages * self.page_size
 
 
 @dataclass(frozen=True)
@@ -62,7 +80,7 @@ class NamedConstant:
     """A named compile-time argument."""
 
     name: str
-    value: int
+    value: Size
 
 
 class Place(StrEnum):
@@ -126,7 +144,7 @@ class Kernel:
     processor: Processor
     purpose: str
     """A sentence for the head of the file."""
-    cores: CoreRange
+    cores: CoreArea
     function: str
     """The symbol of its function, of `ttkernel` ops."""
     constants: tuple[NamedConstant, ...] = ()
@@ -146,6 +164,8 @@ class ComputeSettings:
     fp32_destination: bool = False
     unpack_to_fp32: tuple[int, ...] = ()
     """Circular buffers whose 32-bit values reach the destination registers unshortened."""
+    approximate: bool = False
+    """Whether the functions of the vector engine may be computed with fewer digits."""
 
 
 @dataclass(frozen=True)
@@ -174,7 +194,7 @@ class Program:
     """What it computes, in a line."""
     inputs: int
     """How many of the operands are read; the others are written."""
-    cores: CoreRange
+    cores: CoreArea
     circular_buffers: tuple[CircularBuffer, ...]
     kernels: tuple[Kernel, ...]
     costs: Costs = Costs()
@@ -187,6 +207,44 @@ class Program:
     semaphores: tuple[str, ...] = ()
     """Each starts as 0 on all cores of the program."""
     compute: ComputeSettings = field(default_factory=ComputeSettings)
+    tuning: Tuning = field(default_factory=Tuning)
+
+    @cached_property
+    def values(self) -> Mapping[str, int]:
+        """What the settings are, and what follows from them, by name."""
+        return self.tuning.values({FP32_DESTINATION: int(self.compute.fp32_destination)})
+
+    def value(self, size: Size) -> int:
+        """The number that a size is."""
+        return evaluate(size, self.values)
+
+    @property
+    def core_range(self) -> CoreRange:
+        """The cores that it runs on."""
+        return self.cores.range(self.values)
+
+    def cores_of(self, kernel: Kernel) -> CoreRange:
+        """The cores that a kernel runs on."""
+        return kernel.cores.range(self.values)
+
+    @property
+    def has_compute(self) -> bool:
+        """Whether there is a compute kernel."""
+        return any(kernel.processor is Processor.COMPUTE for kernel in self.kernels)
+
+    @property
+    def used_buffers(self) -> tuple[CircularBuffer, ...]:
+        """The circular buffers that have pages."""
+        return tuple(buffer for buffer in self.circular_buffers if self.value(buffer.pages))
+
+    @property
+    def l1_bytes(self) -> int:
+        """Bytes of each core's L1 that the circular buffers take."""
+        return sum(self.value(b.pages) * b.page_size for b in self.circular_buffers)
+
+
+FP32_DESTINATION = "fp32_dest_acc_en"
+"""What expressions call the number 1 if destination registers have 32 bits, else 0."""
 
 
 @irdl_attr_definition
@@ -209,6 +267,53 @@ class ProgramAttr(Data[Program]):
 
 def _faults(program: Program) -> Iterator[str]:
     """What is wrong with a program, whatever it is run on."""
+    faults = list(_tuning_faults(program))
+    yield from faults
+    if not faults:
+        yield from _part_faults(program)
+
+
+def _tuning_faults(program: Program) -> Iterator[str]:
+    """What is wrong with settings and expressions: without any, each has a value."""
+    tuning = program.tuning
+    known = {FP32_DESTINATION}
+    for item in (*tuning.settings, *tuning.derived):
+        if item.name in known:
+            yield f"has two values '{item.name}'"
+        if isinstance(item, Derived):
+            yield from _unknown_names(item.value, known)
+        known.add(item.name)
+    for size in _sizes(program):
+        yield from _unknown_names(size, known)
+    faults = [s.name for s in tuning.settings if s.value < 0]
+    yield from (f"has a setting '{name}' that is negative" for name in faults)
+
+
+def _unknown_names(size: Size, known: set[str]) -> Iterator[str]:
+    for name in names_in(size):
+        if name not in known:
+            yield f"names the value '{name}', which it does not have"
+
+
+def _sizes(program: Program) -> Iterator[Size]:
+    """Every expression of the program besides derived values."""
+    yield from (buffer.pages for buffer in program.circular_buffers)
+    yield from (rule.condition for rule in program.tuning.rules)
+    yield from (constant.value for kernel in program.kernels for constant in kernel.constants)
+    for area in (program.cores, *(kernel.cores for kernel in program.kernels)):
+        yield from (area.first_column, area.first_row, area.last_column, area.last_row)
+
+
+def _part_faults(program: Program) -> Iterator[str]:
+    try:
+        broken = [rule for rule in program.tuning.rules if not program.value(rule.condition)]
+        for size in _sizes(program):
+            program.value(size)
+    except ZeroDivisionError:
+        yield "divides by a setting that is 0"
+        return
+    for rule in broken:
+        yield f"breaks a rule: {rule.message}"
     yield from _duplicates("circular buffers", [b.name for b in program.circular_buffers])
     yield from _duplicates("kernels", [kernel.name for kernel in program.kernels])
     yield from _duplicates("semaphores", list(program.semaphores))
@@ -220,7 +325,7 @@ def _faults(program: Program) -> Iterator[str]:
                 f"has a circular buffer {buffer.index}, but a core has {CIRCULAR_BUFFERS}, "
                 "counted from 0"
             )
-        if buffer.pages < 1 or buffer.page_size < 1:
+        if program.value(buffer.pages) < isinstance(buffer.pages, int) or buffer.page_size < 1:
             yield f"has a circular buffer '{buffer.name}' without room for a page"
     for index in program.compute.unpack_to_fp32:
         if index not in indices:
@@ -235,7 +340,7 @@ def _kernel_faults(kernel: Kernel, program: Program) -> Iterator[str]:
         if name not in program.semaphores:
             yield f"{what} uses the semaphore '{name}', which the program does not have"
     yield from _duplicates(f"constants of '{kernel.name}'", [c.name for c in kernel.constants])
-    inner, outer = kernel.cores, program.cores
+    inner, outer = program.cores_of(kernel), program.core_range
     inside = (
         outer.first_column <= inner.first_column <= inner.last_column <= outer.last_column
         and outer.first_row <= inner.first_row <= inner.last_row <= outer.last_row

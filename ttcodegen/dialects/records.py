@@ -2,8 +2,9 @@
 
 What a field may hold follows from its type: integers, booleans, texts, enumerations (a bare word),
 other records, tuples of those (`[a, b]`), and alternatives of records, which begin with a word of
-their own (`address<operand = 0>`; only the word where a record has no fields). Fields with the
-value that they have by default are left out.
+their own (`address<operand = 0>`; only the word where a record has no fields). What has a text of
+its own (`OwnText`) is written as that. Fields with the value that they have by default are left
+out.
 """
 
 from __future__ import annotations
@@ -22,6 +23,19 @@ Record = TypeVar("Record")
 
 _MNEMONIC = "mnemonic"
 """The class attribute of a record with the word that it begins with among alternatives."""
+
+
+class OwnText:
+    """A value that is not written field by field; it stands for integers as well."""
+
+    def text(self) -> str:
+        """What is written."""
+        raise NotImplementedError
+
+    @classmethod
+    def parse_text(cls, parser: AttrParser) -> Any:
+        """What the next tokens say: a value of this class or an integer."""
+        raise NotImplementedError
 
 
 def print_record(record: object) -> str:
@@ -81,6 +95,8 @@ def _text(value: object, is_alternative: bool = False) -> str:
             return str(value)
         case str():
             return str(StringAttr(value))
+        case OwnText():
+            return value.text()
         case tuple():
             items = cast(Sequence[object], value)
             return f"[{', '.join(_text(item) for item in items)}]"
@@ -122,6 +138,9 @@ def _parse_word(parser: AttrParser, kind: type[Enum], what: str) -> Enum:
 
 
 def _parse_alternative(parser: AttrParser, kinds: Sequence[Any], what: str) -> Any:
+    for kind in kinds:
+        if issubclass(kind, OwnText):
+            return kind.parse_text(parser)
     if int in kinds:
         number = parser.parse_optional_integer(allow_boolean=False)
         if number is not None:

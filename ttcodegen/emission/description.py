@@ -181,6 +181,15 @@ ProjectKind = Literal["so", "exe", "both"]
 
 
 @dataclass(frozen=True)
+class DeviceManifest:
+    """What manifest.json says of a module of device programs; nothing of other modules."""
+
+    kernels: tuple[dict[str, Any], ...] = ()
+    programs: tuple[dict[str, Any], ...] = ()
+    cpu_functions: tuple[dict[str, Any], ...] = ()
+
+
+@dataclass(frozen=True)
 class ModuleDescription:
     """A compiled module, as its project describes it."""
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from typing import Any
 
 from xdsl.dialects.builtin import ModuleOp
@@ -25,6 +25,7 @@ from ttcodegen.dialects.operation import CatalogueOp
 from ttcodegen.dialects.placement import TensorPlacement
 from ttcodegen.dialects.programs import CircularBuffer, Kernel, Processor, Program
 from ttcodegen.dialects.tile import TILE_FORMATS, TILE_SIDE
+from ttcodegen.emission.description import DeviceManifest
 from ttcodegen.layout.collapse import align_up
 from ttcodegen.transforms.rebuilding import body_of
 
@@ -50,15 +51,6 @@ def page_size(placement: TensorPlacement) -> int:
         return format_.tile_bytes(TILE_SIDE, TILE_SIDE)
     row = max(1, (placement.shape[-1] if placement.shape else 1) * format_.bits // 8)
     return align_up(row, _ROW_ALIGNMENT)
-
-
-@dataclass(frozen=True)
-class DeviceManifest:
-    """What manifest.json says of a module of device programs."""
-
-    kernels: tuple[Entry, ...] = ()
-    programs: tuple[Entry, ...] = ()
-    cpu_functions: tuple[Entry, ...] = ()
 
 
 def device_manifest(
@@ -101,7 +93,7 @@ def kernel_entries(
 
 def _kernel(kernel: Kernel, device_program: DeviceProgram, path: str, arch: str) -> Entry:
     program = device_program.program
-    named = {constant.name: constant.value for constant in kernel.constants}
+    named = {constant.name: program.value(constant.value) for constant in kernel.constants}
     named |= {f"{name}_semaphore": program.semaphores.index(name) for name in kernel.semaphores}
     compile_args: list[int] = []
     for operand in kernel.accessors:
@@ -112,17 +104,17 @@ def _kernel(kernel: Kernel, device_program: DeviceProgram, path: str, arch: str)
         "processor": _PROCESSORS[kernel.processor],
         "name": kernel.name,
         "program": program.name,
-        "cores": _cores(kernel.cores),
+        "cores": _cores(program.cores_of(kernel)),
         "compile_args": compile_args,
         "named_compile_args": named,
         "runtime_args": [argument.name for argument in kernel.arguments],
-        "circular_buffers": [
-            _circular_buffer(buffer, program) for buffer in program.circular_buffers
-        ],
+        "circular_buffers": [_circular_buffer(buffer, program) for buffer in program.used_buffers],
     }
     if kernel.processor is Processor.COMPUTE:
         entry["math_fidelity"] = program.compute.fidelity.cpp
         entry["fp32_dest_acc_en"] = program.compute.fp32_destination
+        if program.compute.approximate:
+            entry["math_approx_mode"] = True
     return entry
 
 
@@ -131,7 +123,7 @@ def _circular_buffer(buffer: CircularBuffer, program: Program) -> Entry:
         "index": buffer.index,
         "data_format": TILE_FORMATS[buffer.data_type.mlir].cpp,
         "page_size": buffer.page_size,
-        "num_pages": buffer.pages,
+        "num_pages": program.value(buffer.pages),
     }
     if buffer.index in program.compute.unpack_to_fp32:
         entry["unpack_to_dest_fp32"] = True
@@ -169,11 +161,12 @@ def _program(program: Program, launches: int) -> Entry:
         "name": program.name,
         "purpose": program.purpose,
         "launches": launches,
-        "cores": _cores(program.cores),
+        "cores": _cores(program.core_range),
         "circular_buffers": [
             {"name": buffer.name, **_circular_buffer(buffer, program)}
-            for buffer in program.circular_buffers
+            for buffer in program.used_buffers
         ],
-        "l1_bytes": sum(buffer.size for buffer in program.circular_buffers),
+        "settings": {setting.name: setting.value for setting in program.tuning.settings},
+        "l1_bytes": program.l1_bytes,
         "costs": asdict(program.costs),
     }

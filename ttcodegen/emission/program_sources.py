@@ -12,11 +12,11 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from ttcodegen.dialects.cores import CoreRange
 from ttcodegen.dialects.device_module import DeviceProgram
 from ttcodegen.dialects.programs import (
     BufferAddress,
     CircularBuffer,
+    CoreArea,
     Kernel,
     NamedConstant,
     NocX,
@@ -28,6 +28,7 @@ from ttcodegen.dialects.programs import (
 )
 from ttcodegen.dialects.tile import TILE_FORMATS
 from ttcodegen.emission.templates import template_environment
+from ttcodegen.emission.tuning_header import TUNING_HEADER, cpp_size, render_tuning
 from ttcodegen.emitc.identifiers import NameScope, identifier
 from ttcodegen.emitc.spelling import comment_line, string_literal
 from ttcodegen.naming.programs import kernel_variables, operand_names
@@ -104,7 +105,8 @@ def _blocks(texts: Sequence[str]) -> Iterator[tuple[str, str]]:
 def render_programs(
     name: str, programs: Sequence[DeviceProgram], paths: Mapping[tuple[str, str], str], title: str
 ) -> dict[str, str]:
-    """`src/programs.hpp` and `src/programs.cpp`: a function for each program, by path.
+    """`src/programs.hpp` and `src/programs.cpp`, with a function for each program, and
+    `src/tuning.hpp` with what may be turned of them, by path.
 
     Many programs are divided among several files: `programs_2.cpp` and so on. `paths` are those of
     the kernels, by the names of their programs and their own.
@@ -114,7 +116,10 @@ def render_programs(
     context = {"name": name, "title": [comment_line(line) for line in title.splitlines()]}
     header = environment.get_template("ttmetal/programs.hpp.jinja")
     source = environment.get_template("ttmetal/programs.cpp.jinja")
-    files = {"src/programs.hpp": header.render({**context, "programs": rows})}
+    files = {
+        "src/programs.hpp": header.render({**context, "programs": rows}),
+        TUNING_HEADER: render_tuning(name, [found.program for found in programs], title),
+    }
     for start in range(0, max(1, len(rows)), PROGRAMS_IN_FILE):
         number = start // PROGRAMS_IN_FILE + 1
         path = "src/programs.cpp" if number == 1 else f"src/programs_{number}.cpp"
@@ -157,33 +162,30 @@ def _program(device_program: DeviceProgram, paths: Mapping[tuple[str, str], str]
 
 
 def _head(program: Program) -> list[str]:
-    cores = program.cores
     lines = [f"{program.name}: {program.purpose}."]
     if program.work_units:
         count = program.work_units
-        lines.append(f"{count} {program.work_unit}{'s' if count != 1 else ''} on {_area(cores)}.")
-    else:
-        lines.append(f"On {_area(cores)}.")
-    used = sum(buffer.size for buffer in program.circular_buffers)
-    lines.append(f"Circular buffers take {used} bytes of each core's L1.")
+        what = f"{program.work_unit}{'s' if count != 1 else ''}"
+        lines.append(f"{count} {what}, divided among the cores.")
     costs = program.costs
     lines.append(
-        f"Reads {costs.dram_read_bytes} bytes of DRAM and writes {costs.dram_write_bytes}; "
-        f"{costs.least_dram_read_bytes} and {costs.least_dram_write_bytes} are the least it takes."
+        f"As generated, it reads {costs.dram_read_bytes} bytes of DRAM and writes "
+        f"{costs.dram_write_bytes}; {costs.least_dram_read_bytes} and "
+        f"{costs.least_dram_write_bytes} are the least it takes."
     )
     return [comment_line(line) for line in lines]
 
 
-def _area(cores: CoreRange) -> str:
-    columns = cores.last_column - cores.first_column + 1
-    rows = cores.last_row - cores.first_row + 1
-    if cores.cores == 1:
-        return "one core"
-    return f"{columns}x{rows} cores"
+_SCOPE = "Tuning::"
+"""What stands before the names of settings in the functions of a program."""
 
 
-def _core_range(cores: CoreRange) -> str:
-    return f"{{{cores.first_column}, {cores.first_row}}}, {{{cores.last_column}, {cores.last_row}}}"
+def _core_range(area: CoreArea) -> str:
+    first_column, first_row, last_column, last_row = (
+        cpp_size(size, _SCOPE)
+        for size in (area.first_column, area.first_row, area.last_column, area.last_row)
+    )
+    return f"{{{first_column}, {first_row}}}, {{{last_column}, {last_row}}}"
 
 
 def _buffer(buffer: CircularBuffer) -> dict[str, Any]:
@@ -191,7 +193,7 @@ def _buffer(buffer: CircularBuffer) -> dict[str, Any]:
         "name": f"cb_{identifier(buffer.name)}",
         "index": buffer.index,
         "format": TILE_FORMATS[buffer.data_type.mlir].cpp,
-        "pages": buffer.pages,
+        "pages": cpp_size(buffer.pages, _SCOPE),
         "page_size": buffer.page_size,
     }
 
@@ -203,7 +205,8 @@ def _shared_constants(program: Program) -> dict[str, int]:
     values: dict[str, set[int]] = {}
     for kernel in program.kernels:
         for constant in kernel.constants:
-            values.setdefault(constant.name, set()).add(constant.value)
+            if isinstance(constant.value, int):
+                values.setdefault(constant.name, set()).add(constant.value)
     return {
         name: found.pop()
         for name, found in values.items()
@@ -217,6 +220,8 @@ def _kernel(
     buffers = {f"cb_{buffer.name}": buffer.index for buffer in program.circular_buffers}
 
     def value(constant: NamedConstant) -> str:
+        if not isinstance(constant.value, int):
+            return cpp_size(constant.value, _SCOPE)
         is_named = constant.name in shared or buffers.get(constant.name) == constant.value
         return identifier(constant.name) if is_named else str(constant.value)
 
@@ -237,8 +242,6 @@ def _kernel(
         }[kernel.processor],
         "cores": own_cores,
         "named": named,
-        "fidelity": program.compute.fidelity.cpp,
-        "fp32_destination": program.compute.fp32_destination,
         "unpack_to_fp32": [names[index] for index in program.compute.unpack_to_fp32],
     }
 
@@ -248,7 +251,7 @@ def _argument_loops(
 ) -> list[dict[str, Any]]:
     """Loops over cores that set the run-time arguments of kernels: those with the same cores and
     the same needs share one."""
-    loops: dict[tuple[str, CoreRange], dict[str, Any]] = {}
+    loops: dict[tuple[str, CoreArea], dict[str, Any]] = {}
     for kernel, variable in zip(program.kernels, variables, strict=True):
         if not kernel.arguments:
             continue

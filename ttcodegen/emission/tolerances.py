@@ -7,6 +7,7 @@ from xdsl.ir import Operation, SSAValue
 from ttcodegen.dialects.arithmetic import Arithmetic, default_config
 from ttcodegen.dialects.datatypes import DataType
 from ttcodegen.dialects.placement import declared_data_type
+from ttcodegen.numerics.saturation import saturates
 from ttcodegen.numerics.tolerances import (
     EQUAL,
     FEW_BITS,
@@ -16,6 +17,7 @@ from ttcodegen.numerics.tolerances import (
     Tolerance,
     is_narrow,
     loosest,
+    squeezed,
     tolerance_of_type,
 )
 from ttcodegen.ops.cpp_calls import COMPUTE_CONFIG_ATTRIBUTE
@@ -32,7 +34,7 @@ def output_tolerance(value: SSAValue, source_dtype: str) -> Tolerance:
         if any(is_narrow(declared_data_type(result)) for result in op.results):
             found = loosest(found, SIXTEEN_BITS)
         found = loosest(found, _engine_tolerance(op))
-    return found
+    return squeezed(found) if _saturates(value) else found
 
 
 def source_tolerance(data_type: DataType, source_dtype: str) -> Tolerance:
@@ -71,6 +73,18 @@ def _engine_tolerance(op: TTNNOp) -> Tolerance:
     if arithmetic.first_bits < 7 or arithmetic.narrow_sums:
         return SIXTEEN_BITS
     return MATRIX_ENGINE
+
+
+def _saturates(value: SSAValue) -> bool:
+    """Whether a value is what such a function returned, or the activation of a product."""
+    op = value.owner
+    while isinstance(op, TTNNOp) and op.operands and not _computes(op):
+        op = op.operands[0].owner
+    return isinstance(op, TTNNOp) and saturates(op.definition.short_name, op.parameters())
+
+
+def _computes(op: TTNNOp) -> bool:
+    return isinstance(op.definition, TTNNDefinition) and op.definition.computes
 
 
 def _producers(value: SSAValue) -> list[TTNNOp]:

@@ -17,7 +17,7 @@ class FormattedTexts:
     """The texts that a clang-format made of others in a style.
 
     A text is found by everything that it follows from: the binary, the style, the name of its file,
-    which tells the language and which include comes first, and the text that was formatted. A
+    which decides the language and the include that comes first, and the text that was formatted. A
     folder that cannot be read or written costs nothing but the time.
     """
 

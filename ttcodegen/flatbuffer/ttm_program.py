@@ -9,11 +9,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from ttcodegen.dialects.cores import CoreRange
-from ttcodegen.dialects.programs import Costs, NamedConstant
+from ttcodegen.dialects.programs import Costs
 from ttcodegen.flatbuffer import program
 
 MAJOR = 2
-MINOR = 0
+MINOR = 1
 VERSION = (MAJOR, MINOR)
 """The version of the files that are written and read."""
 
@@ -36,6 +36,14 @@ class CircularBuffer:
     data_type: str
     pages: int
     page_size: int
+
+
+@dataclass(frozen=True, slots=True)
+class NamedConstant:
+    """A named compile-time argument, or a setting."""
+
+    name: str
+    value: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,6 +104,8 @@ class DeviceProgram:
     unpack_to_fp32: tuple[int, ...]
     costs: Costs
     meaning: str
+    settings: tuple[NamedConstant, ...] = ()
+    approximate: bool = False
 
 
 @dataclass(frozen=True, slots=True)

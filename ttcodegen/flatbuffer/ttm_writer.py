@@ -19,6 +19,7 @@ from ttcodegen.dialects.functions import is_cpu_function, location_text
 from ttcodegen.dialects.operation import operation_name
 from ttcodegen.dialects.programs import (
     BufferAddress,
+    CircularBuffer,
     Kernel,
     NocX,
     NocY,
@@ -112,11 +113,8 @@ def _program(found: DeviceProgram, kernels: Mapping[tuple[str, str], str]) -> de
         program.purpose,
         program.inputs,
         len(found.placements) - program.inputs,
-        program.cores,
-        tuple(
-            device.CircularBuffer(b.index, b.name, b.data_type.mlir, b.pages, b.page_size)
-            for b in program.circular_buffers
-        ),
+        program.core_range,
+        tuple(_circular_buffer(buffer, program) for buffer in program.used_buffers),
         tuple(device.Semaphore(name) for name in program.semaphores),
         tuple(_kernel(k, program, kernels[program.name, k.name]) for k in program.kernels),
         program.work_units,
@@ -126,6 +124,18 @@ def _program(found: DeviceProgram, kernels: Mapping[tuple[str, str], str]) -> de
         program.compute.unpack_to_fp32,
         program.costs,
         found.meaning,
+        tuple(device.NamedConstant(s.name, s.value) for s in program.tuning.settings),
+        program.compute.approximate,
+    )
+
+
+def _circular_buffer(buffer: CircularBuffer, program: Program) -> device.CircularBuffer:
+    return device.CircularBuffer(
+        buffer.index,
+        buffer.name,
+        buffer.data_type.mlir,
+        program.value(buffer.pages),
+        buffer.page_size,
     )
 
 
@@ -134,9 +144,9 @@ def _kernel(kernel: Kernel, program: Program, source: str) -> device.Kernel:
         kernel.name,
         kernel.processor.value,
         kernel.purpose,
-        kernel.cores,
+        program.cores_of(kernel),
         source,
-        kernel.constants,
+        tuple(device.NamedConstant(c.name, program.value(c.value)) for c in kernel.constants),
         tuple(program.semaphores.index(name) for name in kernel.semaphores),
         kernel.accessors,
         tuple(_argument(argument) for argument in kernel.arguments),

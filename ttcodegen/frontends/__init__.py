@@ -35,7 +35,7 @@ class Frontend:
     name: str
     """What the documents call it."""
     dialects: frozenset[str]
-    """The dialects that tell: a file with an operation of one of them is for this front end."""
+    """The dialects that decide: a file with an operation of one of them is for this front end."""
     room: str
     """The module with the function `read`; imported when a file needs it."""
     bytecode: bool = False

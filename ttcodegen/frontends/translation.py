@@ -105,7 +105,7 @@ class Translator(OpBuilder):
 
 
 Rule = Callable[[Translator, Any], "SSAValue | Sequence[SSAValue] | None"]
-"""Gives what stands for the results of an operation; None for one that only tells other rules
+"""Gives what stands for the results of an operation; None for one that only informs other rules
 something, which then look at the operation itself."""
 
 

@@ -201,7 +201,7 @@ class Block(BlockExpr):
         return self
 
     def content(self) -> Array:
-        """The memory of the block, whatever its state: for copies, which tell its states
+        """The memory of the block, whatever its state: for copies, which distinguish its states
         themselves, and for debug printing."""
         return self._array
 

@@ -149,7 +149,7 @@ def _padded(elements: Array, is_tiled: bool) -> Array:
 
 @dataclass(frozen=True)
 class TensorSlice:
-    """A part of a tensor: a start and a size in each dimension, in units; `single` tells which
+    """A part of a tensor: a start and a size in each dimension, in units; `single` says which
     dimensions the program gave a value for instead of a range."""
 
     tensor: Tensor

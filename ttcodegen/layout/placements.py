@@ -41,12 +41,13 @@ def is_view(source: TensorPlacement, result: TensorPlacement) -> bool:
 
     Source: ttnn/cpp/ttnn/operations/data_movement/reshape_view/reshape.cpp of tt-metal.
     """
-    moved = result.with_(shape=source.shape, data_type=source.data_type)
-    if moved != source:
+    if (source.layout, source.buffer_type) != (result.layout, result.buffer_type):
         return False
-    before, after = source.shape[-2:], result.shape[-2:]
-    if before[-1:] != after[-1:]:
+    if source.memory_layout != result.memory_layout:
         return False
-    if source.layout is Layout.ROW_MAJOR or before == after:
+    before, after = (1, 1, *source.shape), (1, 1, *result.shape)
+    if before[-1] != after[-1]:
+        return prod(source.shape) == 0
+    if source.layout is Layout.ROW_MAJOR or before[-2] == after[-2]:
         return True
-    return all(len(rows) == 2 and rows[0] % TILE_SIDE == 0 for rows in (before, after))
+    return before[-2] % TILE_SIDE == 0 and after[-2] % TILE_SIDE == 0

@@ -11,12 +11,13 @@ from xdsl.ir import Operation
 from ttcodegen.dialects.operation import CatalogueOp
 from ttcodegen.emitc.identifiers import identifier
 from ttcodegen.naming.layers import common_layer
+from ttcodegen.ops.definition import TTNN
+from ttcodegen.ops.traits import Trait
 
 _WORDS = re.compile(r"[./_]+")
 _PLURALS = {"layers": "layer", "blocks": "block", "stages": "stage", "heads": "head"}
 _WRAPPERS = frozenset("model module net network l self".split())
 """Parts of a layer's path that every layer has."""
-_PRODUCTS = frozenset("matmul linear".split())
 _ATTENTION = frozenset(
     "softmax scaled_dot_product_attention scaled_dot_product_attention_decode "
     "paged_scaled_dot_product_attention_decode".split()
@@ -65,7 +66,7 @@ def _meaning(counts: Counter[str]) -> str:
         return "residual_block"
     if counts["embedding"] and not counts["add"]:
         return "embed"
-    products = sum(counts[name] for name in _PRODUCTS)
+    products = sum(count for name, count in counts.items() if _multiplies(name))
     if any(counts[name] for name in _ATTENTION):
         return "" if _is_whole_layer(counts, products) else "attention"
     if {"multiply", "concat", "add"} <= counts.keys() and not _weighted(counts):
@@ -73,6 +74,10 @@ def _meaning(counts: Counter[str]) -> str:
     if products >= 2 and any(counts[name] for name in _ACTIVATIONS) and not counts["conv2d"]:
         return "feed_forward"
     return ""
+
+
+def _multiplies(name: str) -> bool:
+    return name in TTNN and Trait.MATRIX_PRODUCT in TTNN[name].traits
 
 
 def _is_whole_layer(counts: Counter[str], products: int) -> bool:
@@ -94,8 +99,8 @@ def _common_words(titles: Sequence[str]) -> str:
         if len(set(words)) > 1:
             break
         shared.append(words[0])
-    told = [_PLURALS.get(word, word) for word in shared if word not in _WRAPPERS]
-    return "_".join(told[-2:])
+    words = [_PLURALS.get(word, word) for word in shared if word not in _WRAPPERS]
+    return "_".join(words[-2:])
 
 
 def _kind(counts: Counter[str]) -> str:

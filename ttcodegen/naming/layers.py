@@ -67,9 +67,9 @@ def layer(op: Operation, weight_names: Mapping[SSAValue, str]) -> str | None:
 
 
 def short_layer(name: str) -> str:
-    """The end of a layer's path that tells it from its neighbours: two parts of it, and those
-    before that if the first of them is a number. A number at the end, the position in a sequence,
-    says nothing of what the layer is."""
+    """The end of a layer's path that distinguishes it from its neighbours: two parts of it,
+    and those before that if the first of them is a number. A number at the end, the position in a
+    sequence, says nothing of what the layer is."""
     parts = name.split(".")
     if len(parts) > 1 and parts[-1].isdigit():
         parts.pop()

@@ -108,7 +108,7 @@ def operand_names(program: Program, count: int) -> list[str]:
 
 def _names_around(program: Program) -> Iterator[str]:
     """What the C++ that builds a program and sets its arguments calls its own things."""
-    yield from "core cores device program programs share workload".split()
+    yield from "Tuning core cores device program programs share workload".split()
     yield from ("build", "kernel_path", "set_arguments", f"{identifier(program.work_unit)}s")
     yield from (f"cb_{buffer.name}" for buffer in program.circular_buffers)
     yield from (f"{semaphore}_semaphore" for semaphore in program.semaphores)

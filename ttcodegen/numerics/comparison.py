@@ -27,14 +27,14 @@ from ttcodegen.numerics.tolerances import EQUAL, Tolerance, tolerance_of_type
 Measure = Literal["correlation", "relative error", "agreement", "statistics", "none"]
 
 
-_GOLDEN_BF16 = Tolerance(0.99, math.inf, 0.05, spread=2.0**-6, rounding=0.0)
-_GOLDEN_F32 = Tolerance(0.99, math.inf, 0.05, spread=2.0**-12, rounding=0.0)
+_GOLDEN_BF16 = Tolerance(0.99, math.inf, 0.05, deviation=2.0**-6, rounding=0.0)
+_GOLDEN_F32 = Tolerance(0.99, math.inf, 0.05, deviation=2.0**-12, rounding=0.0)
 # What a framework computes is rounded otherwise, but no less.
-_REFERENCE_BF16 = Tolerance(0.99, math.inf, 0.05, spread=2.0**-6, rounding=0.0)
-_REFERENCE_F32 = Tolerance(0.9999, math.inf, 0.01, spread=2.0**-12, rounding=0.0)
+_REFERENCE_BF16 = Tolerance(0.99, math.inf, 0.05, deviation=2.0**-6, rounding=0.0)
+_REFERENCE_F32 = Tolerance(0.9999, math.inf, 0.01, deviation=2.0**-12, rounding=0.0)
 # Where floats decide (argmax, comparisons), rounding flips the close ones; that is no error of the
 # program, but most have to be right.
-_GOLDEN_DECISIONS = Tolerance(0.99, 0.0, 0.0, spread=0.0, rounding=0.0, agreement=0.75)
+_GOLDEN_DECISIONS = Tolerance(0.99, 0.0, 0.0, deviation=0.0, rounding=0.0, agreement=0.75)
 
 MOST_UNDECIDED = 0.25
 """The largest part of an output that may hang on rounding."""
@@ -103,7 +103,7 @@ def compare_decided(
 ) -> Agreement:
     """Compares the elements of integers or booleans that do not hang on rounding.
 
-    `undecided` tells which do; if those are too many to say anything, nothing is excused.
+    `undecided` says which do; if those are too many to say anything, nothing is excused.
     """
     if actual.shape != expected.shape or undecided.mean() > MOST_UNDECIDED:
         return compare(actual, expected, tolerance)
@@ -123,11 +123,11 @@ def compare_drawn(actual: np.ndarray, expected: np.ndarray) -> Agreement:
     a, e = _float64(actual), _float64(expected)
     if not np.isfinite(a).all() and np.isfinite(e).all():
         return _failed("some elements are not finite")
-    spread = float(e.std())
+    deviation = float(e.std())
     room = 6.0 / math.sqrt(a.size)
     scale = max(float(np.abs(a).max()), float(np.abs(e).max()))
     # Few elements say little of the deviation: one may have been dropped, or not.
-    margin = spread + scale / a.size + 1e-9 * max(1.0, scale)
+    margin = deviation + scale / a.size + 1e-9 * max(1.0, scale)
     distance = abs(float(a.mean()) - float(e.mean())) / margin
     if a.min() < e.min() - 2 * margin or a.max() > e.max() + 2 * margin:
         reason = f"the range is {a.min():.4g} to {a.max():.4g}, "
@@ -136,8 +136,8 @@ def compare_drawn(actual: np.ndarray, expected: np.ndarray) -> Agreement:
     if distance > 2 * room:
         reason = f"the mean is {a.mean():.4g}, expected about {e.mean():.4g}"
         return Agreement(False, "statistics", distance, math.inf, reason)
-    if a.size >= 64 and abs(float(a.std()) - spread) > 2 * room * margin:
-        reason = f"the deviation is {a.std():.4g}, expected about {spread:.4g}"
+    if a.size >= 64 and abs(float(a.std()) - deviation) > 2 * room * margin:
+        reason = f"the deviation is {a.std():.4g}, expected about {deviation:.4g}"
         return Agreement(False, "statistics", distance, math.inf, reason)
     return Agreement(True, "statistics", distance, 0.0)
 
@@ -195,7 +195,7 @@ def _without_limit(actual: np.ndarray, expected: np.ndarray) -> np.ndarray:
 def _compare_floats(pair: Moments, tolerance: Tolerance) -> Agreement:
     """Compares finite elements."""
     magnitude, error = max(abs(pair.low), abs(pair.high)), pair.error
-    if pair.relative_deviation <= tolerance.spread:
+    if pair.relative_deviation <= tolerance.deviation:
         relative = error / magnitude if magnitude else (0.0 if error == 0 else math.inf)
         if error <= max(tolerance.relative_error * magnitude, NEGLIGIBLE):
             return Agreement(True, "relative error", relative, error)
@@ -297,15 +297,15 @@ def _variations(
     for a, e in _finite_blocks(actual, expected):
         sums += float((a / scales[0]).sum()), float((e / scales[1]).sum())
     means = sums / count
-    squares, spread, total = 0.0, np.zeros(2), np.zeros(3)
+    squares, magnitudes, total = 0.0, np.zeros(2), np.zeros(3)
     for a, e in _finite_blocks(actual, expected):
         a, e = a / scales[0], e / scales[1]
         # Not with @: over so few elements, threads of BLAS wait for each other all the time.
         squares += float((e * e).sum())
         a, e = a - means[0], e - means[1]
-        spread = np.maximum(spread, (np.abs(a).max(), np.abs(e).max()))
+        magnitudes = np.maximum(magnitudes, (np.abs(a).max(), np.abs(e).max()))
         total += float((a * a).sum()), float((e * e).sum()), float((a * e).sum())
-    varies = spread > _NO_VARIATION
+    varies = magnitudes > _NO_VARIATION
     variances = (float(total[0] * varies[0]), float(total[1] * varies[1]))
     return variances, float(total[2]), squares
 
@@ -404,7 +404,7 @@ def check_output(
         data_type: that of the output on the device.
         cpp: the output of the C++ run, None if there was none.
         flatbuffer: the output of the interpreter.
-        golden: the output of the golden; its dtype tells integers and booleans from floats.
+        golden: the output of the golden; its dtype distinguishes integers and booleans from floats.
         depends_on_floats: whether floats took part in computing integers or booleans.
         drawn: whether random numbers took part in computing the output.
         tolerance: what the C++ run may differ from the interpreter; without one what suits the

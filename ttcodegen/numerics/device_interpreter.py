@@ -84,7 +84,7 @@ class DeviceInterpreter(FileInterpreter):
 
     With `perturbation` the results of ops are perturbed by as much as another order of summation
     would change them, which shows the decisions (comparisons) that depend on it. Without `rounds`
-    all floats are float32, which tells how much the data types of the device cost.
+    all floats are float32, which shows how much the data types of the device cost.
 
     Raises:
         CompileError: if the file calls ops that this version does not know.

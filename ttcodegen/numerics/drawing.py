@@ -2,7 +2,7 @@
 
 What an argument holds is read off the way it is used: weights are scaled by the number of products
 that are summed, indices lie in what they index, divisors and variances stay away from zero, masks
-are masks. Where the uses do not tell, the name that the frontend gave the argument does.
+are masks. Where the uses say nothing, the name that the frontend gave the argument does.
 """
 
 from __future__ import annotations
@@ -278,5 +278,5 @@ def _becomes_unsigned(use: Use) -> bool:
 
 
 def _places(use: Use) -> int:
-    """How many places there are that an index may name; one if the op does not tell."""
+    """How many places there are that an index may name; one if the op does not say."""
     return max(use.spec.places(use.op), 1) if use.spec.places is not None else 1

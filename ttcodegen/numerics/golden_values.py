@@ -33,7 +33,7 @@ from ttcodegen.ops.ttnn import TTNNOp
 from ttcodegen.transforms.rebuilding import body_of
 
 # Both are float32 sums in perhaps another order.
-_SAME = Tolerance(0.9999, 0.01, 0.01, spread=2.0**-14, rounding=2.0**-12, agreement=0.99)
+_SAME = Tolerance(0.9999, 0.01, 0.01, deviation=2.0**-14, rounding=2.0**-12, agreement=0.99)
 
 
 def embed_goldens(source: Source, lowered: ModuleOp, flatbuffer: bytes, seed: int) -> bytes:

@@ -153,8 +153,8 @@ class Interpreter(FileInterpreter):
     """Runs the programs of a file.
 
     With `perturbation` the results of its ops are perturbed by as much as an order of summation may
-    make out, which tells the decisions (argmax, comparisons) that hang on it. Without `rounds`
-    floats are float32 throughout, which tells how much the data types of the device cost.
+    make out, which shows the decisions (argmax, comparisons) that depend on it. Without `rounds`
+    floats are float32 throughout, which shows how much the data types of the device cost.
 
     Raises:
         CompileError: if the file calls ops that this version does not know.

@@ -34,7 +34,7 @@ class OpEvent:
     outputs: tuple[np.ndarray, ...]
     """In the dtypes of the device."""
     goldens: tuple[np.ndarray | None, ...]
-    """What the source computes for each of the outputs, None where the file does not tell."""
+    """What the source computes for each of the outputs, None where the file does not say."""
 
     def agreements(self, pcc: float | None = None) -> list[Agreement | None]:
         """How well each output meets its golden value; None where there is none.
@@ -75,14 +75,14 @@ def with_correlation(tolerance: Tolerance, pcc: float) -> Tolerance:
         pcc,
         tolerance.range_error,
         tolerance.relative_error,
-        tolerance.spread,
+        tolerance.deviation,
         tolerance.rounding,
         tolerance.agreement,
     )
 
 
 def observer(
-    functions: Sequence[Program], constants: Sequence[Constant], tell: Callback
+    functions: Sequence[Program], constants: Sequence[Constant], callback: Callback
 ) -> Observer:
     """What makes events of the observations of a run of functions of a file."""
     programs = {function.name: _Goldens(function, constants) for function in functions}
@@ -98,7 +98,7 @@ def observer(
             known.outputs(step.results, observation.results),
             known.values(step.results),
         )
-        if tell(event) is False:
+        if callback(event) is False:
             raise RunStopped
 
     return observe

@@ -9,13 +9,17 @@ an input is the same in both runs, and so is what is left of it.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from enum import Enum
 from functools import cache
 from typing import TYPE_CHECKING, cast
 
 from ttcodegen.dialects.arithmetic import Arithmetic
 from ttcodegen.dialects.datatypes import DataType
 from ttcodegen.numerics.execution import Function, Step
+from ttcodegen.numerics.saturation import saturates
 from ttcodegen.numerics.tolerances import (
+    CHOSEN,
     EQUAL,
     FEW_BITS,
     MATRIX_ENGINE,
@@ -24,6 +28,7 @@ from ttcodegen.numerics.tolerances import (
     Tolerance,
     is_narrow,
     loosest,
+    squeezed,
     tolerance_of_type,
 )
 from ttcodegen.ops.cpp_calls import COMPUTE_CONFIG_ATTRIBUTE
@@ -42,27 +47,66 @@ def output_tolerances(functions: Mapping[str, Function], name: str) -> list[Tole
     """
 
     @cache
-    def of_calls(callee: str, arguments: tuple[Tolerance, ...]) -> tuple[Tolerance, ...]:
+    def of_calls(callee: str, arguments: tuple[_Closeness, ...]) -> tuple[_Closeness, ...]:
         function = functions[callee]
         found = dict(zip(function.arguments, arguments, strict=True))
         for step in function.steps:
-            operands = [found.get(tensor, EQUAL) for tensor in step.operands]
+            operands = [found.get(tensor, _SAME) for tensor in step.operands]
             if step.callee is not None:
-                results = of_calls(step.callee, tuple(operands))
-                found.update(zip(step.results, results, strict=True))
+                found.update(zip(step.results, of_calls(step.callee, tuple(operands)), strict=True))
                 continue
-            tolerance = _of_step(step, operands)
+            tolerance = _of_step(step, [operand.tolerance for operand in operands])
+            shape = _shape_of_errors(step, operands)
             for tensor in (*step.results, *_overwritten(step)):
-                found[tensor] = _rounded(tolerance, _data_type(function, tensor))
-        return tuple([found.get(tensor, EQUAL) for tensor in function.results])
+                rounded = _rounded(tolerance, _data_type(function, tensor))
+                found[tensor] = _Closeness(rounded, shape)
+        return tuple([found.get(tensor, _SAME) for tensor in function.results])
 
     function = functions[name]
-    inputs = tuple([EQUAL] * len(function.arguments))
+    inputs = tuple([_SAME] * len(function.arguments))
     types = [_data_type(function, tensor) for tensor in function.results]
-    return [
-        loosest(found, tolerance_of_type(type_)) if type_.is_float else EQUAL
-        for found, type_ in zip(of_calls(name, inputs), types, strict=True)
-    ]
+    return [_of_output(c, t) for c, t in zip(of_calls(name, inputs), types, strict=True)]
+
+
+class _Errors(Enum):
+    """How errors show in a tensor."""
+
+    AS_THEY_ARE = 0
+    SQUEEZED = 1
+    """A saturating function made it."""
+    CHOSEN = 2
+    """It holds places of what was found to be largest."""
+
+
+@dataclass(frozen=True)
+class _Closeness:
+    tolerance: Tolerance
+    errors: _Errors = _Errors.AS_THEY_ARE
+
+
+_SAME = _Closeness(EQUAL)
+_CHOOSING = frozenset({"argmax", "topk", "sort"})
+
+
+def _shape_of_errors(step: Step, operands: Sequence[_Closeness]) -> _Errors:
+    name = step.name.partition(".")[2]
+    if name in _CHOOSING:
+        differs = any(operand.tolerance is not EQUAL for operand in operands)
+        return _Errors.CHOSEN if differs else _Errors.AS_THEY_ARE
+    if saturates(name, step.attributes or {}):
+        return _Errors.SQUEEZED
+    moves = operands and (name == "typecast" or not _computes(step))
+    return operands[0].errors if moves else _Errors.AS_THEY_ARE
+
+
+def _of_output(found: _Closeness, data_type: DataType) -> Tolerance:
+    if found.tolerance is EQUAL:
+        return tolerance_of_type(data_type)
+    if not data_type.is_float:
+        # Of two that are as large but for their last bit, either may be found.
+        return CHOSEN if found.errors is _Errors.CHOSEN else EQUAL
+    tolerance = loosest(found.tolerance, tolerance_of_type(data_type))
+    return squeezed(tolerance) if found.errors is _Errors.SQUEEZED else tolerance
 
 
 def _overwritten(step: Step) -> tuple[int, ...]:

@@ -95,8 +95,8 @@ def _is_float(value: SSAValue) -> bool:
 
 
 def _spec_of(op: CatalogueOp, index: int) -> OperandSpec:
-    """What is said of an operand: what a call of the library is given, the op of the source tells
-    that it stands for."""
+    """What the catalogue says of an operand; of a call of the library, what it says of
+    the op of the source that the call stands for."""
     for spec, size in zip(op.definition.operands, op.segments(), strict=True):
         if index < size:
             meant = _meant(op)
@@ -107,7 +107,7 @@ def _spec_of(op: CatalogueOp, index: int) -> OperandSpec:
 
 def _meant(op: CatalogueOp) -> Definition:
     """The op of TTIR of that name; the op itself if there is none, or if that one is another op,
-    which has to be told what the call is not told."""
+    which takes attributes that the call does not."""
     meant = TTIR.get(_short_name(op))
     if meant is None:
         return op.definition

@@ -63,6 +63,8 @@ MOST_USERS = 64
 LOWEST_MASKED = -1e30
 """Masks that go down to the lowest finite float overflow when the library divides them by the
 scale, and a row of nothing but infinities has no softmax; this is far enough below any score."""
+LEAST_SCALE = 2.0**-24
+"""What is masked overflows where the library divides it by less."""
 
 
 def require(op: CatalogueOp, condition: bool, expected: str, found: object) -> None:
@@ -74,6 +76,19 @@ def require(op: CatalogueOp, condition: bool, expected: str, found: object) -> N
 def default_scale(head_size: int) -> float:
     """What scores are multiplied with if the op does not say."""
     return 1.0 / sqrt(head_size)
+
+
+def takes_scale(factor: float) -> bool:
+    """Whether the library's attention can do with a scale. It divides masks by it, and leaves it to
+    the exponents of scores that are below the greatest, which they have to stay."""
+    return factor >= LEAST_SCALE
+
+
+def verify_scale(op: CatalogueOp) -> None:
+    """Of a call of the library: what it divides by."""
+    scale = op.parameter("scale")
+    fits = scale is None or abs(scale) >= LEAST_SCALE
+    require(op, fits, f"a scale of {LEAST_SCALE:.1e} or more", scale)
 
 
 # Meaning
@@ -380,7 +395,8 @@ def _lower_attention(builder: OpBuilder, op: CatalogueOp) -> SSAValue:
     scale = op.parameter("scale")
     factor = default_scale(size) if scale is None else scale
     causal, window = op.parameter("is_causal"), op.parameter("sliding_window_size") or None
-    in_library = factor > 0 and all(element_of(operand.type) == bf16 for operand in operands)
+    same = all(element_of(operand.type) == bf16 for operand in operands)
+    in_library = same and takes_scale(factor)
     element = bf16 if in_library else op.result_type.element_type
     band = _band(queries, keys, causal, window)
     in_kernel = mask is None and band == Band.of(queries, keys, causal, window)
@@ -538,6 +554,7 @@ register(
             optional("attention_sink", data_types=ATTENDED),
         ),
         (*_ATTRIBUTES, COMPUTE_CONFIG_ATTRIBUTE, SDPA_CONFIG_ATTRIBUTE),
+        verify=verify_scale,
         numpy=_library_attention,
         compute="attention",
         result_rules=(ResultRule(placed=True),),

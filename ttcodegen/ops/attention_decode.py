@@ -35,8 +35,10 @@ from ttcodegen.ops.attention import (
     scaled,
     spelled_out,
     sum_of,
+    takes_scale,
     verify_keys,
     verify_mask,
+    verify_scale,
     whole_tiles,
 )
 from ttcodegen.ops.cpp_calls import (
@@ -284,7 +286,7 @@ def _lower_decode(builder: OpBuilder, op: CatalogueOp) -> SSAValue:
     factor = default_scale(size) if scale is None else scale
     query = builder.operand(op, "query")
     same = all(element_of(operand.type) == bf16 for operand in (query, key, value))
-    if not same or keys % TILE or users > MOST_USERS or factor <= 0:
+    if not same or keys % TILE or users > MOST_USERS or not takes_scale(factor):
         element = op.result_type.element_type
         return decode_spelled_out(builder, op, key, value, factor, element)
     mask = builder.optional(op, "attention_mask")
@@ -333,7 +335,12 @@ def _lower_paged_decode(builder: OpBuilder, op: CatalogueOp) -> SSAValue:
     current = builder.optional(op, "cur_pos_tensor")
     key, value = builder.operand(op, "key"), builder.operand(op, "value")
     element = op.result_type.element_type
-    if current is None or not op.parameter("is_causal") or users > MOST_USERS or factor <= 0:
+    if (
+        current is None
+        or not op.parameter("is_causal")
+        or users > MOST_USERS
+        or not takes_scale(factor)
+    ):
         key, value = (gathered(builder, pages, page_table) for pages in (key, value))
         return decode_spelled_out(builder, op, key, value, factor, element)
     result = builder.emit(
@@ -352,14 +359,17 @@ def _lower_paged_decode(builder: OpBuilder, op: CatalogueOp) -> SSAValue:
 
 
 def _lower_chunked(builder: OpBuilder, op: CatalogueOp) -> SSAValue:
-    """The library takes head sizes of whole tiles, and bf16."""
+    """The library takes head sizes of whole tiles, and bf16. A scale that it cannot do with goes to
+    the query."""
     size = op.shape("query")[3]
     wide = whole_tiles(size)
-    operands = [
-        padded_to(builder, builder.typecast(builder.operand(op, name), bf16), wide)
-        for name in ("query", "key", "value")
-    ]
+    query, *cached = (builder.operand(op, name) for name in ("query", "key", "value"))
     scale = op.parameter("scale")
+    if scale is not None and not takes_scale(scale):
+        query, scale = scaled(builder, query, scale), 1.0
+    operands = [
+        padded_to(builder, builder.typecast(operand, bf16), wide) for operand in (query, *cached)
+    ]
     result = builder.emit(
         "chunked_scaled_dot_product_attention",
         [*operands, builder.operand(op, "page_table"), builder.operand(op, "chunk_start_idx")],
@@ -469,6 +479,7 @@ register(
             _LIBRARY_SINK,
         ),
         (_CAUSAL, _SCALE, COMPUTE_CONFIG_ATTRIBUTE, SDPA_CONFIG_ATTRIBUTE),
+        verify=verify_scale,
         numpy=_decode_attention,
         compute="attention",
         cpp=cpp_call(
@@ -516,6 +527,7 @@ register(
             _LIBRARY_SINK,
         ),
         (_SCALE, _WINDOW, COMPUTE_CONFIG_ATTRIBUTE, SDPA_CONFIG_ATTRIBUTE),
+        verify=verify_scale,
         numpy=_library_paged,
         compute="attention",
         cpp=cpp_call(
@@ -545,6 +557,7 @@ register(
             operand("chunk_start_idx", **_PLACES),
         ),
         (_SCALE, COMPUTE_CONFIG_ATTRIBUTE, SDPA_CONFIG_ATTRIBUTE),
+        verify=verify_scale,
         numpy=_chunked_attention,
         compute="attention",
         cpp=cpp_call(

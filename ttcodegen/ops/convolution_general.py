@@ -141,7 +141,7 @@ class _Form:
         return len(self.strides)
 
     @property
-    def spread(self) -> tuple[int, ...]:
+    def dilated(self) -> tuple[int, ...]:
         """The positions of the input, with the zeros that its dilation puts between them."""
         return tuple(
             (size - 1) * step + 1 if size else 0
@@ -154,7 +154,12 @@ class _Form:
         sizes = tuple(
             max(0, (size + sum(pair) - step * (taps - 1) - 1) // stride + 1)
             for size, pair, taps, step, stride in zip(
-                self.spread, self.padding, self.kernel[2:], self.dilation, self.strides, strict=True
+                self.dilated,
+                self.padding,
+                self.kernel[2:],
+                self.dilation,
+                self.strides,
+                strict=True,
             )
         )
         return (self.shape[0] // self.batch_groups, *sizes, self.kernel[0])
@@ -212,20 +217,20 @@ def _meaning(call: Call) -> numpy.ndarray:
     form = _Form.of(call, call.array("input").shape, call.array("weight").shape)
     x = call.array("input").transpose(form.layout.input_order)
     weight = call.array("weight").transpose(form.layout.kernel_order)
-    spread = np.zeros((x.shape[0], *form.spread, x.shape[-1]), dtype=x.dtype)
-    spread[(slice(None), *(slice(None, None, step) for step in form.input_dilation))] = x
+    dilated = np.zeros((x.shape[0], *form.dilated, x.shape[-1]), dtype=x.dtype)
+    dilated[(slice(None), *(slice(None, None, step) for step in form.input_dilation))] = x
     for axis, (before, after) in enumerate(form.padding, start=1):
-        end = spread.shape[axis] + min(after, 0)
-        spread = spread.take(range(max(-before, 0), end), axis=axis)
+        end = dilated.shape[axis] + min(after, 0)
+        dilated = dilated.take(range(max(-before, 0), end), axis=axis)
     around = [(max(before, 0), max(after, 0)) for before, after in form.padding]
-    spread = np.pad(spread, [(0, 0), *around, (0, 0)])
+    dilated = np.pad(dilated, [(0, 0), *around, (0, 0)])
     flipped = tuple(axis + 2 for axis, flip in enumerate(form.reversal) if flip)
     weight: numpy.ndarray = np.flip(weight, flipped)
     window = Window(weight.shape[2:], form.strides, ((0, 0),) * form.rank, form.dilation)
     outputs = weight.shape[0] // form.batch_groups
     parts = [
         convolution(images, weight[group * outputs :][:outputs], window, form.groups)
-        for group, images in enumerate(np.split(spread, form.batch_groups))
+        for group, images in enumerate(np.split(dilated, form.batch_groups))
     ]
     result = with_bias(call, np.concatenate(parts, axis=-1))
     return result.transpose(np.argsort(form.layout.output_order))

@@ -12,7 +12,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, TypeVar
 
-from xdsl.ir import SSAValue
+from xdsl.ir import Operation, SSAValue
 
 from ttcodegen.dialects.datatypes import DataType
 from ttcodegen.dialects.memory import Layout, Memory
@@ -182,6 +182,12 @@ def traits_of(definition: Definition) -> Trait:
     """What is true of an op."""
     known = isinstance(definition, TTIRDefinition | TTNNDefinition)
     return definition.traits if known else Trait.NONE
+
+
+def has_trait(op: Operation, trait: Trait) -> bool:
+    """Whether something is true of an op; False for an op that is not in the catalogue."""
+    definition = getattr(op, "definition", None)
+    return definition is not None and trait in traits_of(definition)
 
 
 def with_trait(trait: Trait) -> list[str]:

@@ -45,6 +45,7 @@ from ttcodegen.ops.engine import matrix_product
 from ttcodegen.ops.fused_activations import activated, verify_activation
 from ttcodegen.ops.op_builder import OpBuilder, broadcast_shapes
 from ttcodegen.ops.shape_checks import expect_shape
+from ttcodegen.ops.traits import Trait
 from ttcodegen.ops.work import product_flops
 
 Shape = tuple[int, ...]
@@ -261,6 +262,7 @@ for _name in ("matmul", "linear"):
             primitives=_product_primitives,
             counts=True,
             matrix_engine=True,
+            traits=Trait.MATRIX_PRODUCT,
             lower=_lower_product,
             cpu=cpu_call("matmul", same_attributes(*(spec.name for spec in _TRANSPOSES))),
         )
@@ -319,6 +321,7 @@ register(
         result_rules=(ResultRule("attribute", placed=True),),
         cpp=cpp_call("ttnn::matmul", HEADER, operand_("a"), operand_("b"), *_TAIL),
         flops=product_flops,
+        traits=Trait.MATRIX_PRODUCT,
     )
 )
 
@@ -335,6 +338,7 @@ register(
             "ttnn::linear", HEADER, operand_("a"), operand_("b"), operand_("bias"), *_TAIL
         ),
         flops=product_flops,
+        traits=Trait.MATRIX_PRODUCT,
     )
 )
 

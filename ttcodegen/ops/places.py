@@ -9,7 +9,7 @@ def places(indices: Array, count: int) -> Array:
     """The indices as int64.
 
     Raises:
-        IndexError: if one of them is not from 0 to below `count`, which the device does not tell
+        IndexError: if one of them is not from 0 to below `count`, which the device does not report
             from others: it reads or writes what lies there.
     """
     # Integers of 64 bits without a sign may be too large for those with one.

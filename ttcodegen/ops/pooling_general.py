@@ -114,8 +114,8 @@ def _verify(op: CatalogueOp) -> None:
 def _pooled(x: numpy.ndarray, windows: _Windows) -> numpy.ndarray:
     wide = x.astype(np.int64) if np.issubdtype(x.dtype, np.integer) else x
     fill = windows.neutral(wide.dtype)
-    spread = [(n - 1) * base + 1 for n, base in zip(x.shape, windows.base, strict=True)]
-    image = np.full(spread, fill, dtype=wide.dtype)
+    dilated = [(n - 1) * base + 1 for n, base in zip(x.shape, windows.base, strict=True)]
+    image = np.full(dilated, fill, dtype=wide.dtype)
     image[tuple(slice(None, None, base) for base in windows.base)] = wide
     for axis, (before, after) in enumerate(windows.padding):
         end = image.shape[axis] + min(after, 0)

@@ -104,7 +104,7 @@ def arrangement(pattern: str, shape: tuple[int, ...], result: tuple[int, ...]) -
     if sorted(names[0]) != sorted(names[1]) or len(set(names[0])) != len(names[0]):
         raise ValueError("expected the same axes on both sides, each of them once")
     sizes: dict[str, int] = {}
-    # One side may need what the other tells, and its groups in any order.
+    # One side may need what the other one says, and its groups in any order.
     for _ in range(len(names[0]) + 1):
         _learn(sizes, left, shape)
         _learn(sizes, right, result)

@@ -31,7 +31,7 @@ class Memory:
         self._lock = Lock()
 
     def result(self, products: int, function: Callable[..., Array], *arguments: Any) -> Array:
-        """`function` of the arguments (arrays, and what has a `repr` that tells it from others),
+        """`function` of the arguments (arrays, and what has a `repr` of its own),
         for which it takes so many multiplications.
 
         Returns:

@@ -103,7 +103,7 @@ class Slices:
         update: tuple[int, ...],
     ) -> Slices:
         """Those that a scatter writes; where the update has another rank than it should, the
-        extents that it does not tell are one."""
+        extents that it leaves open are one."""
         read = op.parameter if isinstance(op, CatalogueOp) else op.attributes.__getitem__
         batching = tuple(read("input_batching_dims"))
         window_dims: tuple[int, ...] = tuple(read("update_window_dims"))

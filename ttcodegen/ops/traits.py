@@ -25,6 +25,8 @@ class Trait(Flag):
     """Frontends compute one index from another with the op: wrapping of negative ones, offsets."""
     NARROW_DESTINATION = auto()
     """The library computes the op with destination registers of 16 bits only."""
+    MATRIX_PRODUCT = auto()
+    """The op multiplies matrices, and can transpose them."""
     PLACES = auto()
     """The op says where a tensor lies and in what type, not what is in it."""
 

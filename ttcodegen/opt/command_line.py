@@ -101,7 +101,7 @@ OPTIONS = (
         "FILE",
     ),
     DriverOption("run-reproducer", "flag", "Run the pipeline that a reproducer names."),
-    DriverOption("q", "flag", "Tell warnings and errors only, as --log-level=WARNING does."),
+    DriverOption("q", "flag", "Report warnings and errors only, as --log-level=WARNING does."),
     DriverOption(
         "log-level",
         "text",

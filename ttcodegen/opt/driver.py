@@ -126,18 +126,18 @@ class _Run:
             return None
 
     def report(self, *, failed: bool) -> bool:
-        """Tells the diagnostics, or compares them with what is expected; whether all is well."""
+        """Reports the diagnostics, or compares them with what is expected; whether all is well."""
         if self.request.verify_diagnostics:
             differences = unmet(self.source, self.diagnostics.diagnostics)
             for difference in differences:
                 print(difference, file=sys.stderr)
             return not differences
         self.diagnostics.write(sys.stderr, self.source)
-        self._tell_reproducer()
+        self._report_reproducer()
         errors = [d for d in self.diagnostics.diagnostics if d.severity is Severity.ERROR]
         return not failed and not errors
 
-    def _tell_reproducer(self) -> None:
+    def _report_reproducer(self) -> None:
         if self.reproducer is not None:
             print(
                 f"note: what reproduces this is in {self.reproducer}: run it with --run-reproducer",
@@ -187,7 +187,7 @@ class _Run:
             except Exception:
                 # The report of the bug is written by whoever called us.
                 self._reproduce(passes[:index])
-                self._tell_reproducer()
+                self._report_reproducer()
                 raise
 
     def _reproduce(self, done: Sequence[ModulePass]) -> None:

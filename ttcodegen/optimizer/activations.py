@@ -14,10 +14,11 @@ from xdsl.rewriter import Rewriter
 from ttcodegen.dialects.attribute_kinds import STRING
 from ttcodegen.dialects.operation import CatalogueOp
 from ttcodegen.dialects.program_configs import Conv2dConfig, FusedActivation, config_attribute
+from ttcodegen.ops.definition import has_trait
 from ttcodegen.ops.fused_activations import ACTIVATIONS
+from ttcodegen.ops.traits import Trait
 from ttcodegen.optimizer.overrides import FunctionOverrides, overrides_of
 
-PRODUCTS = ("matmul", "linear")
 PARAMETERS = {"gelu": (0.0,)}
 """What makes an activation exact that has an approximate form."""
 
@@ -67,7 +68,7 @@ def _take(op: CatalogueOp, name: str) -> bool:
         fused = replace(config, fused_activation=activation)
         op.properties["conv2d_config"] = config_attribute(fused)
         return True
-    if kind in PRODUCTS and op.parameter("activation") is None:
+    if has_trait(op, Trait.MATRIX_PRODUCT) and op.parameter("activation") is None:
         if op.parameter("matmul_program_config") is not None:
             return False
         op.properties["activation"] = STRING.encode(name)

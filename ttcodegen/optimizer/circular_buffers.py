@@ -228,7 +228,7 @@ def elementwise(call: LibraryCall) -> int:
     for axis in (-2, -1):
         most = max(((1, 1, *p.shape)[axis] for p in operands), default=1)
         if any((1, 1, *p.shape)[axis] == 1 < most for p in operands):
-            # What is repeated within tiles is spread out first.
+            # What is repeated within tiles is expanded first.
             return size + 2 * tile_bytes(operands[-1])
     return size
 

@@ -12,8 +12,9 @@ from math import prod
 
 from ttcodegen.dialects.memory import Layout, Memory
 from ttcodegen.dialects.placement import TensorPlacement
-from ttcodegen.dialects.program_configs import CoreGrid, MatmulDRAMSharded, MatmulReuse
+from ttcodegen.dialects.program_configs import SDPA, CoreGrid, MatmulDRAMSharded, MatmulReuse
 from ttcodegen.dialects.tile import TILE_FORMATS, TILE_SIDE
+from ttcodegen.layout import placements
 from ttcodegen.layout.tiled_shape import tiles_along
 from ttcodegen.optimizer import footprint, products
 from ttcodegen.optimizer.automatic_products import automatic_config
@@ -185,16 +186,7 @@ def is_view(call: LibraryCall) -> bool:
     if call.name == "permute":
         order = list(call.attributes.get("permutation", ()))
         return order == sorted(order)
-    if call.name not in _VIEWS:
-        return False
-    if source.buffer_type != target.buffer_type or source.memory_layout != target.memory_layout:
-        return False
-    a, b = (1, 1, *source.shape), (1, 1, *target.shape)
-    if a[-1] != b[-1]:
-        return prod(source.shape) == 0
-    if source.layout is Layout.ROW_MAJOR:
-        return True
-    return a[-2] == b[-2] or (a[-2] % TILE_SIDE == 0 and b[-2] % TILE_SIDE == 0)
+    return call.name in _VIEWS and placements.is_view(source, target)
 
 
 # Elementwise
@@ -415,24 +407,56 @@ def _blockless(
 
 
 def _attended(model: CostModel, call: LibraryCall) -> _Work:
-    """Attention: scores and their product with the values, chunk by chunk, with a softmax."""
-    query, key = call.operands[0], call.operands[1]
+    """Attention: scores and their product with the values, chunk by chunk, with a softmax. Each
+    chunk of queries reads all keys and values that it sees."""
+    query, key, value = call.operands[:3]
     passes = products.fidelity_passes(call)
-    height = query.collapsed_shape()[0]
-    width = tiles_along(query.shape[-1])
-    keys = tiles_along(key.shape[-2])
-    if "decode" in call.name:
-        height = max(1, prod(key.shape[:2]))
-    cores = min(model.chip.cores, max(1, height))
-    count = height * keys * width * 2
-    scores = height * keys
-    each = max(model.speed.tile_product * passes, 40)
+    heads, rows = prod(query.shape[:-2]), tiles_along(query.shape[-2])
+    keys, depth = tiles_along(key.shape[-2]), tiles_along(query.shape[-1])
+    config = call.program_config
+    q = k = 1
+    if isinstance(config, SDPA):
+        q, k = (max(size // TILE_SIDE, 1) for size in (config.q_chunk_size, config.k_chunk_size))
+    chunks = heads * -(-rows // q)
+    seen = 1.0
+    if call.attributes.get("is_causal", True):
+        seen = (1 + q / max(rows, q)) / 2
+    cores = min(model.chip.cores, max(1, chunks))
+    each = -(-chunks // cores)
+    work = _Work(cores)
+    _traffic(work, call)
+    read = chunks * seen * keys * depth
+    for operand in (key, value):
+        again = max(0, int(read * tile_bytes(operand)) - moved_bytes(operand))
+        work.noc_bytes += again
+        work.dram_bytes += again if operand.buffer_type == "dram" else 0
+    scores, steps = each * seen * q * keys, each * seen * -(-keys // k)
+    # What was summed up is scaled anew in each step.
+    corrected = steps * q * (depth + 3) * model.pass_cycles([query])
+    work.engine_cycles = int(
+        scores * depth * 2 * max(model.speed.tile_product * passes, 40)
+        + scores * 4 * model.pass_cycles([query])
+        + corrected
+        + steps * 2 * BLOCK_SYNC
+    )
+    work.vector_cycles = int(scores * TILE_SIDE * 12)
+    return work
+
+
+def _attended_by_one(model: CostModel, call: LibraryCall) -> _Work:
+    """Attention of one query of each user, whose keys are distributed over cores."""
+    query, key = call.operands[0], call.operands[1]
+    heads, keys = max(1, prod(key.shape[:2])), tiles_along(key.shape[-2])
+    scores = heads * keys
+    cores = min(model.chip.cores, scores)
+    each = -(-scores // cores)
     work = _Work(cores, 40 * tile_bytes(query))
     _traffic(work, call)
-    work.engine_cycles = -(-count // cores) * each + -(-scores // cores) * 4 * model.pass_cycles(
-        [query]
+    product = max(model.speed.tile_product * products.fidelity_passes(call), 40)
+    work.engine_cycles = each * (
+        2 * tiles_along(query.shape[-1]) * product + 4 * model.pass_cycles([query])
     )
-    work.vector_cycles = -(-scores // cores) * TILE_SIDE * 12
+    work.vector_cycles = each * TILE_SIDE * 12
     return work
 
 
@@ -497,7 +521,6 @@ _RULES: dict[str, _Rule] = {
     **dict.fromkeys(("update_cache", "fill_cache", "paged_update_cache"), _written),
     **dict.fromkeys(("conv2d", "conv1d", "conv_transpose2d"), _convolved),
     **dict.fromkeys(("max_pool2d", "avg_pool2d"), _pooled),
-    **dict.fromkeys(
-        ("scaled_dot_product_attention", "scaled_dot_product_attention_decode"), _attended
-    ),
+    "scaled_dot_product_attention": _attended,
+    "scaled_dot_product_attention_decode": _attended_by_one,
 }

@@ -62,16 +62,16 @@ class GivenChoices:
                 if self._takes(way, call, fixed, operands, entry) and way not in offered:
                     offered.append(way)
         if not offered:
-            told = self._ways.misfit(call, config) if config is not None else None
-            raise self._refused(op, told or "its operands cannot be brought there", call, [])
+            reason = self._ways.misfit(call, config) if config is not None else None
+            raise self._refused(op, reason or "its operands cannot be brought there", call, [])
         agreeing = offered
         for field in PLACES:
             if field not in entry or not op.results:
                 continue
-            kept = [way for way in agreeing if _told(way).get(field) == entry[field]]
+            kept = [way for way in agreeing if _place_of(way).get(field) == entry[field]]
             if not kept:
-                told = f"its result has no '{field}': {json.dumps(entry[field])}"
-                raise self._refused(op, told, call, agreeing)
+                reason = f"its result has no '{field}': {json.dumps(entry[field])}"
+                raise self._refused(op, reason, call, agreeing)
             agreeing = kept
         return [_with(op, way, entry, config) for way in agreeing]
 
@@ -81,13 +81,13 @@ class GivenChoices:
         if entry is None or not call.results:
             return
         self._check(op, entry)
-        told = _told(Way((), call.results))
-        if any(entry.get(field, told.get(field)) != told.get(field) for field in PLACES):
+        lies = _place_of(Way((), call.results))
+        if any(entry.get(field, lies.get(field)) != lies.get(field) for field in PLACES):
             raise CompileError(
                 f"'{self._overrides.names[op]}' ({op.definition.short_name}) stays as it is: it is "
                 "computed once, of weights alone, or on the host",
                 op,
-                remedy=f"its result lies at {json.dumps(told)}",
+                remedy=f"its result lies at {json.dumps(lies)}",
             )
 
     def no_room(self, op: CatalogueOp, room: int) -> CompileError:
@@ -137,10 +137,10 @@ class GivenChoices:
                 config = _convolution(op.parameter(spec.name), of_convolution or {}, grid)
             spec.kind.decode(spec.kind.encode(config))
         except (ValueError, TypeError) as error:
-            told = str(error) or (
+            reason = str(error) or (
                 f"it should be {spec.kind.expected}, not {text or 'that of a convolution'}"
             )
-            raise CompileError(f"the override of '{name}': {told}", op) from error
+            raise CompileError(f"the override of '{name}': {reason}", op) from error
         current = op.parameter(spec.name)
         activation = current.activation if current is not None else None
         if isinstance(config, Conv2dConfig) and config.activation != activation:
@@ -220,18 +220,18 @@ class GivenChoices:
         return True
 
     def _refused(
-        self, op: CatalogueOp, told: str, call: LibraryCall, ways: Sequence[Way]
+        self, op: CatalogueOp, reason: str, call: LibraryCall, ways: Sequence[Way]
     ) -> CompileError:
-        legal = [json.dumps(_told(way)) for way in ways if way.results]
+        legal = [json.dumps(_place_of(way)) for way in ways if way.results]
         return CompileError(
             f"'{self._overrides.names[op]}' ({op.definition.short_name}) cannot be made as its "
-            f"override says: {told}; {self._ways.rule(call)}",
+            f"override says: {reason}; {self._ways.rule(call)}",
             op,
             remedy="the library takes " + "; ".join(dict.fromkeys(legal)) if legal else None,
         )
 
 
-def _told(way: Way) -> dict[str, Any]:
+def _place_of(way: Way) -> dict[str, Any]:
     if not way.results:
         return {}
     return {**place(way.results[0]), "layout": way.results[0].layout.value}
@@ -243,9 +243,9 @@ def _convolution(current: ProgramConfig | None, given: Entry, cores: CoreGrid) -
     changes: dict[str, Any] = {}
     for field, value in given.items():
         if field == "activation":
-            told = config.activation.op_type if config.activation is not None else None
-            if value != told:
-                raise ValueError(f"its activation is {told or 'none'}, not {value or 'none'}")
+            own = config.activation.op_type if config.activation is not None else None
+            if value != own:
+                raise ValueError(f"its activation is {own or 'none'}, not {value or 'none'}")
         elif field == "core_grid":
             columns, rows = value
             if columns > cores.columns or rows > cores.rows:

@@ -10,11 +10,12 @@ from ttcodegen.dialects.datatypes import DataType
 from ttcodegen.dialects.memory import Layout
 from ttcodegen.dialects.operation import CatalogueOp
 from ttcodegen.dialects.placement import placed_type, placement_of
-from ttcodegen.ops.definition import TTNNDefinition
+from ttcodegen.ops.definition import TTNNDefinition, has_trait
 from ttcodegen.ops.op_builder import OpBuilder
+from ttcodegen.ops.traits import Trait
 from ttcodegen.ops.ttnn import ttnn_op_classes
 from ttcodegen.optimizer.overrides import FunctionOverrides
-from ttcodegen.optimizer.weight_types import PRODUCTS, TYPES, narrow
+from ttcodegen.optimizer.weight_types import TYPES, narrow
 from ttcodegen.transforms.const_eval_hoist import constant_values
 from ttcodegen.transforms.rebuilding import body_of
 from ttcodegen.transforms.rewriting import set_type
@@ -48,7 +49,7 @@ def give_weight_types(function: FuncOp, overrides: FunctionOverrides) -> None:
     constants = constant_values(function) if asked else set[SSAValue]()
     made: dict[str, dict[SSAValue, SSAValue]] = {name: {} for name in TYPES}
     for op, name in asked:
-        product = op.definition.short_name in PRODUCTS
+        product = has_trait(op, Trait.MATRIX_PRODUCT)
         if not product or not narrow(op, TYPES[name], constants, made[name]):
             raise CompileError(
                 f"'{overrides.names[op]}' ({op.definition.short_name}) has no weights that could "
@@ -101,4 +102,4 @@ def _give(block: Block, op: CatalogueOp, data_type: DataType) -> None:
 
 
 def _is_factor(op: object, index: int) -> bool:
-    return isinstance(op, CatalogueOp) and op.definition.short_name in PRODUCTS and index in (0, 1)
+    return isinstance(op, CatalogueOp) and has_trait(op, Trait.MATRIX_PRODUCT) and index in (0, 1)

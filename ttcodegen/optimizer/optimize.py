@@ -66,7 +66,7 @@ class Optimize(ModulePass):
         named = [CallNames(function) for function in functions]
         check_names(given, named)
         taken: list[tuple[CallNames, list[Decision]]] = []
-        told: list[str] = []
+        explained: list[str] = []
         for function, names in zip(functions, named, strict=True):
             choose_fidelities(function)
             overrides = FunctionOverrides(given, names)
@@ -76,10 +76,10 @@ class Optimize(ModulePass):
             taken.append((names, decisions))
             _Writer(function).write(decisions)
             if self.record:
-                told.append(f"{names.function}\n{table(decisions, overrides, model)}")
+                explained.append(f"{names.function}\n{table(decisions, overrides, model)}")
         if self.record:
             op.attributes[DECISIONS] = StringAttr(written(taken))
-            op.attributes[EXPLANATION] = StringAttr("\n".join(told))
+            op.attributes[EXPLANATION] = StringAttr("\n".join(explained))
 
 
 def placed_calls() -> frozenset[str]:

@@ -51,12 +51,12 @@ def entries_of_options(text: str) -> dict[str, dict[str, Any]]:
                 remedy=f"did you mean '{close}'?" if close else f"there are {', '.join(OPTIONS)}",
             )
         for name, given in _calls(option, value.strip("\"'")):
-            for field, told in reader(name, given).items():
+            for field, entries in reader(name, given).items():
                 entry = found.setdefault(name, {})
-                if isinstance(told, dict) and field in entry:
-                    entry[field].update(told)
+                if isinstance(entries, dict) and field in entry:
+                    entry[field].update(entries)
                 else:
-                    entry[field] = told
+                    entry[field] = entries
     return found
 
 

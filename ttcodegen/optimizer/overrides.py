@@ -25,7 +25,6 @@ from ttcodegen.dialects.math_fidelity import MathFidelity
 from ttcodegen.dialects.operation import CatalogueOp
 from ttcodegen.dialects.placement import TensorPlacement
 from ttcodegen.dialects.program_configs import PROGRAM_CONFIGS, Conv2dConfig, ProgramConfig
-from ttcodegen.dialects.shards import SHARDED
 from ttcodegen.optimizer.call_names import CallNames
 from ttcodegen.optimizer.override_strings import (
     BUFFERS,
@@ -97,11 +96,9 @@ _OF_OPERAND = {field: _FIELDS[field] for field in PLACES}
 def _of_convolution() -> dict[str, _Rule]:
     """The fields of a convolution's configuration, as they are in C++."""
     rules: dict[str, _Rule] = {
-        "weights_dtype": _one_of(DATA_TYPES),
+        **{field: _one_of(words) for field, words in Conv2dConfig.words.items()},
         "activation": ((lambda value: value is None or isinstance(value, str)), "its name or null"),
-        "shard_layout": _one_of(SHARDED),
         "core_grid": _CORES,
-        "output_layout": _one_of(PAGES),
     }
     for field, hint in get_type_hints(Conv2dConfig).items():
         if hint == bool | None:
@@ -259,8 +256,8 @@ def written(decisions: Sequence[tuple[CallNames, Sequence[Decision]]]) -> str:
             op = decision.op
             if op in names and isinstance(op, CatalogueOp) and decision.way.results:
                 attributes = {**op.parameters(), **decision.way.attributes}
-                told = choice(decision.way.results[0], attributes)
-                entries[names[op]] = {"op": op.definition.short_name, **told}
+                fields = choice(decision.way.results[0], attributes)
+                entries[names[op]] = {"op": op.definition.short_name, **fields}
                 if is_fused(op):
                     entries[names[op]]["fuse"] = True
         functions[names.function] = entries

@@ -16,7 +16,9 @@ from ttcodegen.dialects.datatypes import element_of, shape_of, tensor_type
 from ttcodegen.dialects.operation import CatalogueOp
 from ttcodegen.dialects.tile import TILE_SIDE
 from ttcodegen.ops.data_movement import reshaped
+from ttcodegen.ops.definition import has_trait
 from ttcodegen.ops.op_builder import OpBuilder
+from ttcodegen.ops.traits import Trait
 from ttcodegen.ops.ttnn import ttnn_op_classes
 from ttcodegen.optimizer.dense_rows import RESHAPES
 from ttcodegen.optimizer.overrides import overrides_of
@@ -70,7 +72,7 @@ def _projection(op: Operation, constants: set[SSAValue]) -> _Projection | None:
     product = value.owner
     if not isinstance(product, CatalogueOp) or len(shape_of(value.type)) < 2:
         return None
-    if product.definition.short_name not in ("matmul", "linear"):
+    if not has_trait(product, Trait.MATRIX_PRODUCT):
         return None
     settings = ("transpose_a", "activation", "dtype")
     if any(product.parameter(name) for name in settings) or batch < 1:

@@ -25,6 +25,9 @@ from ttcodegen.dialects.program_configs import (
 )
 from ttcodegen.dialects.shards import MemoryLayout, Shards, filled_core_ranges
 from ttcodegen.dialects.tile import TILE_SIDE
+from ttcodegen.ops.definition import TTNN
+from ttcodegen.ops.traits import Trait
+from ttcodegen.optimizer.attention_programs import cheapest_program
 from ttcodegen.optimizer.calls import LibraryCall
 from ttcodegen.optimizer.cost import CostModel, is_view
 from ttcodegen.optimizer.dense_rows import elementwise
@@ -41,6 +44,8 @@ MOST_INNER = 8
 MOVED = frozenset({"permute", "slice_static", "concat", "reshape", "composite_to_layout"})
 """Calls that move interleaved tensors and take the target."""
 ATTENTION = frozenset({"scaled_dot_product_attention"})
+ROOM_OF_ATTENTION = 0.75
+"""The part of L1 that its circular buffers may take."""
 NORMS = frozenset({"rms_norm", "layer_norm"})
 APPROXIMATE = {"gelu": (0.0,)}
 """Parameters of activations: the exact form of those that have an approximate one."""
@@ -65,6 +70,7 @@ _RULES = {
     "width or blocks that its tiles fill",
     "view": "the call makes nothing: its result lies where its operand does",
     "moved": "the library makes it of interleaved tensors, interleaved",
+    "attention": "the library takes queries, keys and values that are interleaved",
     "plain": "the library decides where its result lies",
 }
 """By kind of call, what its result may be."""
@@ -143,6 +149,8 @@ class Ways:
                 yield from self._views(call)
             case "moved":
                 yield from self._moved(call)
+            case "attention":
+                yield from self._attended(call)
             case _:
                 yield from self._plain(call, fixed)
 
@@ -166,7 +174,7 @@ class Ways:
             sources.append(left)
         for source in sources:
             for result in self._product_results(call.result, config, product):
-                yield self._told(call, (source, *rest), result, config)
+                yield self._given_way(call, (source, *rest), result, config)
 
     def misfit(self, call: LibraryCall, config: ProgramConfig) -> str | None:
         """Why a product cannot have a configuration; None if it can, or is no product."""
@@ -178,7 +186,7 @@ class Ways:
         name = call.name
         if not call.results or call.result.memory is Memory.HOST or call.is_on_host:
             return "plain"
-        if name in ("matmul", "linear") and Product(call).batch_b == 1:
+        if _multiplies(call) and Product(call).batch_b == 1:
             return "product"
         if name in elementwise() and _in_tiles(call):
             return "elementwise"
@@ -186,7 +194,9 @@ class Ways:
             return "rows"
         if is_view(call):
             return "view"
-        return "moved" if name in MOVED or name in ATTENTION else "plain"
+        if name in ATTENTION:
+            return "attention"
+        return "moved" if name in MOVED else "plain"
 
     def _plain(self, call: LibraryCall, fixed: Sequence[bool]) -> Iterator[Way]:
         """Everything in DRAM, as without an optimizer."""
@@ -213,6 +223,20 @@ class Ways:
         buffers = self._buffers(call) if _along_tiles(call) else ("dram",)
         for buffer in buffers:
             yield Way(self._unsharded(call), (interleaved(call.result, buffer),))
+
+    def _attended(self, call: LibraryCall) -> Iterator[Way]:
+        """Interleaved, with the chunks that take the least time."""
+        operands = self._unsharded(call)
+        attributes: dict[str, Any] = {}
+        if call.program_config is None:
+            room = int(self.model.speed.usable_l1 * ROOM_OF_ATTENTION)
+            program = cheapest_program(replace(call, operands=operands), self.model, room)
+            attributes = {} if program is None else {"program_config": program}
+        for buffer in self._buffers(call):
+            yield Way(operands, (interleaved(call.result, buffer),), attributes)
+        if attributes:
+            # Smaller chunks leave room for what else lies in L1.
+            yield Way(operands, (interleaved(call.result, "dram"),))
 
     def _views(self, call: LibraryCall) -> Iterator[Way]:
         """The result lies where its operand does."""
@@ -284,13 +308,13 @@ class Ways:
             return
         for config in self._configs(call, product, plain):
             for result in self._product_results(call.result, config, product):
-                yield self._told(call, (plain, *rest), result, config)
+                yield self._given_way(call, (plain, *rest), result, config)
         if left.shards is not None:
             for config in self._configs(call, product, left):
                 for result in self._product_results(call.result, config, product):
-                    yield self._told(call, (left, *rest), result, config)
+                    yield self._given_way(call, (left, *rest), result, config)
 
-    def _told(
+    def _given_way(
         self,
         call: LibraryCall,
         operands: tuple[TensorPlacement, ...],
@@ -455,3 +479,8 @@ def _norm_config(source: TensorPlacement) -> LayerNormSharded | None:
         return None
     sub_w = max(d for d in _divisors(block_w) if d <= 4)
     return LayerNormSharded(CoreGrid(box.columns, box.rows), sub_w, block_h, block_w)
+
+
+def _multiplies(call: LibraryCall) -> bool:
+    """Whether a call multiplies matrices."""
+    return call.name in TTNN and Trait.MATRIX_PRODUCT in TTNN[call.name].traits

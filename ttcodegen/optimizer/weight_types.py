@@ -15,14 +15,15 @@ from ttcodegen.dialects.datatypes import DataType
 from ttcodegen.dialects.memory import Layout, Memory
 from ttcodegen.dialects.operation import CatalogueOp
 from ttcodegen.dialects.placement import placed_type, placement_of
+from ttcodegen.ops.definition import has_trait
 from ttcodegen.ops.op_builder import OpBuilder
+from ttcodegen.ops.traits import Trait
 from ttcodegen.ops.ttnn import ttnn_op_classes
 from ttcodegen.transforms.const_eval_hoist import constant_values, is_const_eval
 from ttcodegen.transforms.rebuilding import body_of
 
 TYPES = {"bfp_bf8": DataType.BFLOAT8_B, "bfp_bf4": DataType.BFLOAT4_B}
 """What weights can become, as the pipelines spell it."""
-PRODUCTS = frozenset({"matmul", "linear"})
 _WIDER = (DataType.FLOAT32, DataType.BFLOAT16)
 
 
@@ -47,7 +48,7 @@ def _convert(function: FuncOp, data_type: DataType) -> None:
     constants = constant_values(function)
     made: dict[SSAValue, SSAValue] = {}
     for op in list(body_of(function).ops):
-        if isinstance(op, CatalogueOp) and op.definition.short_name in PRODUCTS:
+        if isinstance(op, CatalogueOp) and has_trait(op, Trait.MATRIX_PRODUCT):
             narrow(op, data_type, constants, made)
 
 

@@ -67,7 +67,7 @@ def unsupported(name: str) -> str:
 
 def remedy_for_operation(name: str) -> str | None:
     """What to do about an operation that we do not know: use one of a similar name, or what its
-    dialect tells."""
+    dialect says."""
     dialect = name.partition(".")[0]
     if dialect == "ttir" and refused(name) is None:
         close = closest(name, (f"ttir.{known}" for known in TTIR))

@@ -342,10 +342,10 @@ def _run(command: list[str], timeout: float) -> str | None:
         return None
     lines = [line.rstrip() for line in done.stderr.splitlines() if line.strip()]
     # The emulated device reports which processors are concerned, and where their kernels are.
-    told = "\n".join(lines[:_MOST_LINES]).removeprefix("error: ") or "it said nothing"
+    output = "\n".join(lines[:_MOST_LINES]).removeprefix("error: ") or "it said nothing"
     if done.returncode < 0:
-        return f"the program ended with signal {_signal_name(-done.returncode)}: {told}"
-    return f"the program ended with status {done.returncode}: {told}"
+        return f"the program ended with signal {_signal_name(-done.returncode)}: {output}"
+    return f"the program ended with status {done.returncode}: {output}"
 
 
 def _signal_name(number: int) -> str:

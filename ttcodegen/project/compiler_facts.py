@@ -54,7 +54,7 @@ def cmake_options(build: Path, cache: Path, toolchain: Toolchain) -> list[str] |
 
 
 def _installation(cmake: str) -> str:
-    """Tells CMake installations apart without starting one."""
+    """Identifies a CMake installation without starting one."""
     status = Path(cmake).resolve().stat()
     return f"{status.st_size:x}-{status.st_mtime_ns:x}"
 

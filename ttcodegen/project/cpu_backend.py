@@ -23,7 +23,7 @@ from functools import cache
 from pathlib import Path
 
 from ttcodegen.cache import cache_folder
-from ttcodegen.messages import Level, tell
+from ttcodegen.messages import Level, report
 from ttcodegen.project.build_steps import run_ninja, run_step
 from ttcodegen.project.prebuilt import DISABLING_VARIABLE, find_prebuilt
 from ttcodegen.project.sources import support_files
@@ -239,11 +239,11 @@ def _build(place: _Place, toolchain: Toolchain) -> None:
     with tempfile.TemporaryDirectory(prefix="install-", dir=place.folder.parent) as scratch:
         installed = Path(scratch, "installed")
         if prebuilt is not None:
-            tell(Level.INFO, f"ttcodegen: preparing the CPU backend for {prebuilt.level}")
+            report(Level.INFO, f"ttcodegen: preparing the CPU backend for {prebuilt.level}")
             shutil.copytree(place.sources / "include", installed / "include")
             shutil.copytree(prebuilt.library, installed / "lib")
         else:
-            tell(Level.INFO, "ttcodegen: building the CPU backend; this happens once")
+            report(Level.INFO, "ttcodegen: building the CPU backend; this happens once")
             # Two builds of one checkout, of which the sources changed meanwhile, share objects.
             with _locked(Path(f"{place.objects}.lock")):
                 _compile(place, toolchain, installed)

@@ -33,7 +33,7 @@ _V4 = _V3 | frozenset("avx512f avx512bw avx512cd avx512dq avx512vl".split())
 LEVELS: Mapping[str, Mapping[str, frozenset[str]]] = {
     "x86_64": {"x86-64-v4": _V4, "x86-64-v3": _V3, "x86-64-v2": _V2},
 }
-"""By machine: what -march takes, best first, and the flags that Linux tells of such processors."""
+"""By machine: what -march takes, best first, and the flags that Linux lists for such processors."""
 
 
 @dataclass(frozen=True)

@@ -158,7 +158,7 @@ def _find_ninja() -> str | None:
 
 
 def first_error(log: Path) -> str:
-    """The first line of the log of a build that tells of an error, else its first line."""
+    """The first line of the log of a build that reports an error, else its first line."""
     try:
         text = log.read_text("utf-8", "replace")
     except OSError as error:

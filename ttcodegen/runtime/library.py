@@ -93,7 +93,7 @@ class LoadedFunction:
         self.weights = self._signatures("weight", rows)
         self.outputs = self._signatures("output", rows)
         self.arguments = (*self.inputs, *self.weights)
-        """Inputs and weights; in the order of the source if the manifest tells it."""
+        """Inputs and weights; in the order of the source if the manifest has it."""
         if rows is not None:
             inputs, weights = iter(self.inputs), iter(self.weights)
             self.arguments = tuple(

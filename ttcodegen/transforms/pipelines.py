@@ -64,8 +64,8 @@ def _given(options: Values) -> dict[str, OptionValue]:
     """What is decided from outside, in the one form or the other."""
     if options["overrides"]:
         return {"overrides": options["overrides"]}
-    told = [f"{name}={options[name]}" for name in REFERENCE_OVERRIDES if options[name]]
-    return {"overrides": " ".join(told)} if told else {}
+    given = [f"{name}={options[name]}" for name in REFERENCE_OVERRIDES if options[name]]
+    return {"overrides": " ".join(given)} if given else {}
 
 
 def _placed(options: Values) -> Iterator[Step | str]:

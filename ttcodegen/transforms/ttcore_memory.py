@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from math import prod
+from typing import TYPE_CHECKING, cast
 
 from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp, TensorType
@@ -20,14 +21,19 @@ from ttcodegen.dialects.placement import TensorPlacement, TTNNLayoutAttr
 from ttcodegen.dialects.system import system_of
 from ttcodegen.dialects.tile import TILE_FORMATS
 from ttcodegen.dialects.ttcore import ArgumentType, LoadCachedOp
-from ttcodegen.dialects.ttmetal import RunProgramOp
 from ttcodegen.layout.collapse import align_up
 from ttcodegen.systems.description import DEFAULT_ARCHITECTURE, ChipDescription, default_system
 from ttcodegen.transforms.const_eval_hoist import is_const_eval
 from ttcodegen.transforms.deallocate import buffer_owners
 from ttcodegen.transforms.rebuilding import body_of
 
+if TYPE_CHECKING:
+    # Programs of the library are checked without the dialects of device programs, which take
+    # longer to import than a small model to compile.
+    from ttcodegen.dialects.ttmetal import RunProgramOp
+
 _DEALLOCATIONS = ("ttnn.deallocate", "ttmetal.deallocate_buffer")
+_RUN_PROGRAM = "ttmetal.run_program"
 
 
 @dataclass(frozen=True)
@@ -121,12 +127,12 @@ def _placement(type_: Attribute) -> TensorPlacement | None:
 
 
 def _check_types(function: FuncOp, chip: ChipDescription, diagnostics: Diagnostics) -> None:
-    told: set[str] = set()
+    warned: set[str] = set()
     for op in function.walk():
         for placement in _placements(op):
             name = placement.data_type.mlir
-            if name not in chip.supported_data_types and name not in told:
-                told.add(name)
+            if name not in chip.supported_data_types and name not in warned:
+                warned.add(name)
                 diagnostics.error(
                     f"the chip has no tensors of {name}",
                     op,
@@ -199,8 +205,8 @@ class _Usage:
                     self._take(result, kind, op)
             if op.name in _DEALLOCATIONS and owners[op.operands[0]] is op.operands[0]:
                 self._give_back(op.operands[0])
-            if isinstance(op, RunProgramOp):
-                self._run(op)
+            if op.name == _RUN_PROGRAM:
+                self._run(cast("RunProgramOp", op))
 
     def _banks(self, value: SSAValue) -> Banks | None:
         placement = _placement(value.type)
@@ -223,7 +229,7 @@ class _Usage:
         """Counts the circular buffers of a program, which go when it ends."""
         program = op.program.data
         kinds = self.taken.setdefault("l1", {})
-        kinds["circular buffers"] = sum(buffer.size for buffer in program.circular_buffers)
+        kinds["circular buffers"] = program.l1_bytes
         if sum(kinds.values()) > self._limit("l1"):
             raise self._full("l1", kinds, op)
         del kinds["circular buffers"]

@@ -11,7 +11,7 @@ from ttcodegen.dialects.datatypes import DataType, element_of, normalized_data_t
 from ttcodegen.dialects.operation import CatalogueOp
 from ttcodegen.lazy_numpy import np
 from ttcodegen.ops.constant_values import splat_of
-from ttcodegen.ops.definition import TTIR, TTIRDefinition, traits_of, with_trait
+from ttcodegen.ops.definition import TTIR, TTIRDefinition, has_trait, traits_of, with_trait
 from ttcodegen.ops.elementwise import verify_broadcast
 from ttcodegen.ops.traits import Trait
 from ttcodegen.transforms.evaluation import evaluate, rounded
@@ -43,8 +43,6 @@ _LOSSLESS: dict[DataType, frozenset[DataType]] = {
     DataType.UINT16: frozenset({DataType.UINT32, DataType.INT32, DataType.FLOAT32}),
 }
 """Which data types hold every value of another one."""
-
-_PRODUCTS = ("ttir.matmul", "ttir.linear")
 
 
 def is_truth(value: SSAValue) -> bool:
@@ -221,7 +219,9 @@ def compute_in_source_type(rewriter: Rewriter, op: CatalogueOp) -> SSAValue | No
     the conversion did, because the library computes with f32 inside whatever it is given."""
     element = op.result_type.element_type
     producer = rewriter.sole(op.operands[0])
-    if producer is None or not (is_elementwise(producer) or producer.name in _PRODUCTS):
+    if producer is None or not (
+        is_elementwise(producer) or has_trait(producer, Trait.MATRIX_PRODUCT)
+    ):
         return None
     wide = producer.result_type.element_type
     data_type = normalized_data_type(element)

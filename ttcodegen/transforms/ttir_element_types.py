@@ -77,17 +77,12 @@ class TTIRElementTypeNormalizationPass(ModulePass):
             rewrite_each(function, _drop_typecast, lambda op: op.name == "ttir.typecast")
 
 
-class _Types:
-    """Normalized types by the source's; most values share a few."""
+class _Types(dict[Attribute, Attribute | None]):
+    """The device's types by the source's, None where it has none; most values share a few."""
 
-    def __init__(self) -> None:
-        self._known: dict[Attribute, Attribute | None] = {}
-
-    def __getitem__(self, type_: Attribute) -> Attribute | None:
-        """The device's type, None if it has none."""
-        if type_ not in self._known:
-            self._known[type_] = _normalized(type_)
-        return self._known[type_]
+    def __missing__(self, type_: Attribute) -> Attribute | None:
+        found = self[type_] = _normalized(type_)
+        return found
 
     def require(self, type_: Attribute) -> Attribute:
         """As above, for a type that was looked at before."""

@@ -22,6 +22,7 @@ using tt::tt_metal::MemoryConfig;
 using tt::tt_metal::Shape;
 using tt::tt_metal::Tensor;
 
+constexpr std::size_t kCores = 64;
 constexpr float kMinusInfinity = -std::numeric_limits<float>::infinity();
 
 bool is_attention_type(DataType dtype) { return dtype == DataType::BFLOAT16 || is_block(dtype); }
@@ -144,8 +145,13 @@ void check_heads(const Shape& q, const Shape& k, const Shape& v) {
              q[1], k[1]);
 }
 
-void check_chunk_sizes(const std::optional<SDPAProgramConfig>& config) {
+void check_program(const std::optional<SDPAProgramConfig>& config) {
     if (config) {
+        const auto& grid = config->compute_with_storage_grid_size;
+        TT_FATAL(grid.x * grid.y <= kCores,
+                 "Provided grid must not contain more cores than the device. Got {} cores, "
+                 "expected at most {} cores.",
+                 grid.x * grid.y, kCores);
         TT_FATAL(config->q_chunk_size % 32 == 0,
                  "q_chunk_size must be divisible by TILE_SIZE. Got q_chunk_size: {}, TILE_SIZE: 32",
                  config->q_chunk_size);
@@ -240,7 +246,7 @@ Tensor chunked(const Tensor& q, const Tensor& k, const Tensor& v, const Tensor& 
     for (const Tensor* operand : {&q, &k, &v}) {
         check_prefill_operand(*operand);
     }
-    check_chunk_sizes(program_config);
+    check_program(program_config);
     const Shape& shape = q.logical_shape();
     const Shape& cache = k.logical_shape();
     check_heads(shape, cache, v.logical_shape());
@@ -304,7 +310,7 @@ Tensor scaled_dot_product_attention(const Tensor& input_tensor_q, const Tensor& 
              v[0]);
     TT_FATAL(v[2] == k[2], "K and V sequence length must match. Got K: {}, V: {}", k[2], v[2]);
     check_heads(q, k, v);
-    check_chunk_sizes(program_config);
+    check_program(program_config);
     if (attention_sink) {
         set_prefill_sink(weighting, *attention_sink, q[1]);
     }
@@ -397,6 +403,8 @@ void check_decode_operands(const DecodeArguments& arguments) {
              keys[1], values[1]);
     TT_FATAL(keys[1] == 1 || q.dtype() == DataType::BFLOAT16,
              "GQA expects BFLOAT16 input tensor, but got {}", q.dtype());
+    TT_FATAL(keys[1] == 1 || !arguments.memory_config || !arguments.memory_config->is_sharded(),
+             "Sharded output not supported for GQA");
     TT_FATAL(shape[2] % keys[1] == 0,
              "GQA expects Q to have a multiple of K heads, but got {} and {}", shape[2], keys[1]);
     TT_FATAL(shape[1] <= 64, "Cores available (64) must be >= batch size ({})", shape[1]);
@@ -465,11 +473,14 @@ std::vector<int64_t> positions_of(const Tensor& tensor) {
     return {values.get(), values.get() + tensor.logical_volume()};
 }
 
-void check_key_chunks(const std::optional<SDPAProgramConfig>& program_config) {
+/// `length`: of the sequence of keys, where they do not lie in pages.
+void check_key_chunks(const std::optional<SDPAProgramConfig>& program_config, uint32_t length = 0) {
     const std::size_t size = program_config ? program_config->k_chunk_size : 0;
     TT_FATAL((size & (size - 1)) == 0, "User provided k_chunk_size must be power of 2, got: {}",
              size);
     TT_FATAL(size % 32 == 0, "User provided k_chunk_size must be multiple of 32, got: {}", size);
+    TT_FATAL(size == 0 || length % size == 0,
+             "K sequence length must be multiple of chunk size, got: {} and {}", length, size);
 }
 
 Tensor decode(const DecodeArguments& arguments, const Attention& attention) {
@@ -506,7 +517,7 @@ Tensor scaled_dot_product_attention_decode(
         attn_mask,      attention_sink,       scale,          sliding_window_size.value_or(0),
         memory_config,  compute_kernel_config};
     check_decode_operands(arguments);
-    check_key_chunks(program_config);
+    check_key_chunks(program_config, input_tensor_k.logical_shape()[2]);
     const Shape& q = input_tensor_q.logical_shape();
     const Shape& k = input_tensor_k.logical_shape();
     TT_FATAL(!share_cache.value_or(false),

@@ -1,10 +1,11 @@
 // Splitting a hidden dimension into attention heads, and putting heads together again.
 
+#include <algorithm>
 #include <cstring>
 
-#include "compute/sharding.hpp"
 #include "core/tensor_data.hpp"
 #include "data_movement/strided_copy.hpp"
+#include "operations/head_memory.hpp"
 #include "ttnn/operations/experimental/transformer/nlp_concat_heads/nlp_concat_heads.hpp"
 #include "ttnn/operations/experimental/transformer/nlp_concat_heads_decode/nlp_concat_heads_decode.hpp"
 #include "ttnn/operations/experimental/transformer/nlp_create_qkv_heads/nlp_create_qkv_heads.hpp"
@@ -74,12 +75,6 @@ void join_heads(const Tensor& input, const Tensor& output) {
     finish_block_float(output);
 }
 
-void check_joined_memory(const MemoryConfig& memory_config) {
-    TT_FATAL(memory_config.memory_layout() != TensorMemoryLayout::HEIGHT_SHARDED,
-             "Output memory config layout must not be HEIGHT_SHARDED but got {}",
-             memory_config.memory_layout());
-}
-
 /// What a fused projection holds.
 struct Projection {
     const Tensor& queries;
@@ -92,8 +87,8 @@ struct Projection {
 };
 
 std::tuple<Tensor, Tensor, Tensor> split(const Projection& projection, bool transpose_keys,
-                                         const MemoryConfig& memory_config) {
-    const auto make = [&](std::size_t heads, bool transpose) {
+                                         const HeadMemory& memory) {
+    const auto make = [&](std::size_t heads, bool transpose, const MemoryConfig& lying) {
         auto rows = static_cast<uint32_t>(projection.positions);
         auto columns = static_cast<uint32_t>(projection.width);
         if (transpose) {
@@ -102,11 +97,11 @@ std::tuple<Tensor, Tensor, Tensor> split(const Projection& projection, bool tran
         const Shape shape(
             {static_cast<uint32_t>(projection.users), static_cast<uint32_t>(heads), rows, columns});
         return allocate_like(projection.queries, shape, projection.queries.dtype(), Layout::TILE,
-                             memory_config);
+                             lying);
     };
-    const Tensor queries = make(projection.heads, false);
-    const Tensor keys = make(projection.kv_heads, transpose_keys);
-    const Tensor values = make(projection.kv_heads, false);
+    const Tensor queries = make(projection.heads, false, memory[0]);
+    const Tensor keys = make(projection.kv_heads, transpose_keys, memory[1]);
+    const Tensor values = make(projection.kv_heads, false, memory[2]);
     const Tensor& source = projection.keys_and_values.value_or(projection.queries);
     const std::size_t first = projection.keys_and_values ? 0 : projection.heads * projection.width;
     const std::size_t kv_width = projection.kv_heads * projection.width;
@@ -134,8 +129,10 @@ Tensor concatenate_heads(const Tensor& input_tensor,
              "Head size must be a multiple of 32 but was found to be {}. Update the matmul that "
              "uses the output of this operation to include padding in the weights.",
              shape[3]);
-    const MemoryConfig& memory = output_memory_config(input_tensor, memory_config);
-    check_joined_memory(memory);
+    // What is sharded goes by way of an interleaved tensor where the result is one.
+    const bool is_gathered = memory_config && !memory_config->is_sharded();
+    const MemoryConfig memory =
+        is_gathered ? *memory_config : joined_heads_memory(input_tensor, memory_config);
     const Tensor output =
         allocate_like(input_tensor, Shape({shape[0], shape[2], shape[1] * shape[3]}),
                       input_tensor.dtype(), Layout::TILE, memory);
@@ -154,10 +151,6 @@ std::tuple<Tensor, Tensor, Tensor> split_query_key_value_and_split_heads(
              "Invalid layout: input tensor must use TILE_LAYOUT, but found {}.",
              input_tensor.layout());
     check_input(input_tensor);
-    TT_FATAL(!input_tensor.is_sharded() ||
-                 input_tensor.memory_config().memory_layout() == TensorMemoryLayout::BLOCK_SHARDED,
-             "Input tensor memory layout must be BLOCK_SHARDED but got {}",
-             input_tensor.memory_config().memory_layout());
     const uint32_t kv_heads = num_kv_heads.value_or(num_heads);
     TT_FATAL(num_heads > 0 && kv_heads > 0, "The number of heads must be positive");
     const uint32_t divisor = input_tensor_kv ? num_heads : num_heads + 2 * kv_heads;
@@ -176,7 +169,9 @@ std::tuple<Tensor, Tensor, Tensor> split_query_key_value_and_split_heads(
                  input_tensor_kv->dtype());
     }
     return split({input_tensor, input_tensor_kv, shape[0], shape[1], num_heads, kv_heads, width},
-                 transpose_key, output_memory_config(input_tensor, memory_config));
+                 transpose_key,
+                 split_heads_memory(input_tensor, {num_heads, kv_heads, width}, transpose_key,
+                                    memory_config));
 }
 
 }  // namespace transformer
@@ -191,8 +186,7 @@ Tensor nlp_concat_heads(const Tensor& input_tensor,
                  shape);
     }
     check_input(input_tensor);
-    const MemoryConfig& memory = output_memory_config(input_tensor, memory_config);
-    check_joined_memory(memory);
+    const MemoryConfig memory = joined_heads_memory(input_tensor, memory_config);
     const Tensor output =
         allocate_like(input_tensor, Shape({shape[0], 1, shape[2], shape[1] * shape[3]}),
                       input_tensor.dtype(), Layout::TILE, memory);
@@ -201,15 +195,15 @@ Tensor nlp_concat_heads(const Tensor& input_tensor,
 }
 
 Tensor nlp_concat_heads_decode(const Tensor& input_tensor, uint32_t num_heads,
-                               const std::optional<MemoryConfig>& memory_config,
+                               const std::optional<MemoryConfig>&,
                                const std::optional<Tensor>& optional_output_tensor,
                                const std::optional<CoreRangeSet>&) {
     const Shape& shape = input_tensor.logical_shape();
     TT_FATAL(shape.rank() == 4 && shape[0] == 1, "seqlen=1 for decode, got the shape {}", shape);
     check_input(input_tensor);
     TT_FATAL(shape[1] <= 32, "currently only support less than 32 users");
-    TT_FATAL(shape[2] >= num_heads && num_heads > 0, "The input has {} heads, {} are asked for",
-             shape[2], num_heads);
+    TT_FATAL(num_heads > 0 && num_heads <= input_tensor.padded_shape()[2],
+             "The input has {} heads, {} are asked for", shape[2], num_heads);
     TT_FATAL(input_tensor.is_sharded(), "Input tensor must be sharded");
     TT_FATAL(input_tensor.memory_config().memory_layout() == TensorMemoryLayout::HEIGHT_SHARDED,
              "Input tensor memory layout must be HEIGHT_SHARDED but got {}",
@@ -225,15 +219,15 @@ Tensor nlp_concat_heads_decode(const Tensor& input_tensor, uint32_t num_heads,
         optional_output_tensor
             ? *optional_output_tensor
             : allocate_like(input_tensor, result_shape, input_tensor.dtype(), Layout::TILE,
-                            memory_config.value_or(
-                                sharded_l1(TensorMemoryLayout::WIDTH_SHARDED, 32, hidden, 32)));
+                            joined_decode_memory(input_tensor, num_heads));
     Buffer& target = buffer_of(output);
     target.forget_derived();
     std::memset(target.data(), 0, target.bytes());
     const std::size_t size = stored_size(input_tensor.dtype());
-    const std::size_t copied = std::size_t{hidden} * size;
+    // Heads beyond those of the input are padding.
+    const std::size_t copied = std::size_t{std::min(num_heads, shape[2])} * shape[3] * size;
     for (std::size_t user = 0; user < shape[1]; ++user) {
-        std::memcpy(target.data() + user * copied,
+        std::memcpy(target.data() + user * hidden * size,
                     buffer_of(input_tensor).data() + user * shape[2] * shape[3] * size, copied);
     }
     return output;
@@ -271,22 +265,21 @@ std::tuple<Tensor, Tensor, Tensor> nlp_create_qkv_heads(
     }
     return split(
         {input_tensor_q, input_tensor_kv, shape[0], shape[2], num_q_heads, kv_heads, width},
-        transpose_k_heads, output_memory_config(input_tensor_q, memory_config));
+        transpose_k_heads,
+        created_heads_memory(input_tensor_q, {num_q_heads, kv_heads, width}, transpose_k_heads,
+                             memory_config));
 }
 
 std::tuple<Tensor, Tensor, Tensor> nlp_create_qkv_heads_decode(
     const Tensor& input_tensor, uint32_t num_heads, std::optional<const uint32_t> num_kv_heads,
-    std::optional<std::array<Tensor, 3>>& optional_output_tensors, std::optional<const bool>,
-    const std::optional<const Tensor>& batch_offset, std::optional<const uint32_t> slice_size,
-    const std::optional<MemoryConfig>& memory_config) {
+    std::optional<std::array<Tensor, 3>>& optional_output_tensors,
+    std::optional<const bool> overlap_qk_coregrid, const std::optional<const Tensor>& batch_offset,
+    std::optional<const uint32_t> slice_size, const std::optional<MemoryConfig>& memory_config) {
     TT_FATAL(!optional_output_tensors && !batch_offset && !slice_size,
              "nlp_create_qkv_heads_decode: preallocated outputs and batch slices are not supported "
              "by the CPU backend");
     check_input(input_tensor);
     TT_FATAL(!is_block(input_tensor.dtype()), "Unsupported data format {}", input_tensor.dtype());
-    const MemoryConfig& memory = input_tensor.memory_config();
-    TT_FATAL(!memory.is_sharded() || memory.memory_layout() == TensorMemoryLayout::WIDTH_SHARDED,
-             "Current input memory layout is {}. It must be width sharded", memory.memory_layout());
     const Shape& shape = input_tensor.logical_shape();
     TT_FATAL(
         shape.rank() == 4 && shape[0] == 1 && shape[1] == 1 && shape[2] <= 32 && shape[3] % 32 == 0,
@@ -301,12 +294,12 @@ std::tuple<Tensor, Tensor, Tensor> nlp_create_qkv_heads_decode(
              divisor);
     const uint32_t width = shape[3] / divisor;
     const std::size_t size = stored_size(input_tensor.dtype());
-    const auto take = [&](uint32_t first, uint32_t heads) {
-        const Tensor output = allocate_like(
-            input_tensor, Shape({1, users, heads, width}), input_tensor.dtype(), Layout::TILE,
-            memory_config && memory_config->shard_spec()
-                ? *memory_config
-                : sharded_l1(TensorMemoryLayout::HEIGHT_SHARDED, users * 32, width, 32));
+    const HeadMemory memory = decode_heads_memory(
+        input_tensor, {num_heads, kv_heads, width},
+        !input_tensor.is_sharded() || overlap_qk_coregrid.value_or(true), memory_config);
+    const auto take = [&](uint32_t first, uint32_t heads, const MemoryConfig& lying) {
+        const Tensor output = allocate_like(input_tensor, Shape({1, users, heads, width}),
+                                            input_tensor.dtype(), Layout::TILE, lying);
         const std::size_t bytes = std::size_t{heads} * width * size;
         for (std::size_t user = 0; user < users; ++user) {
             std::memcpy(buffer_of(output).data() + user * bytes,
@@ -316,7 +309,8 @@ std::tuple<Tensor, Tensor, Tensor> nlp_create_qkv_heads_decode(
         }
         return output;
     };
-    return {take(0, num_heads), take(num_heads, kv_heads), take(num_heads + kv_heads, kv_heads)};
+    return {take(0, num_heads, memory[0]), take(num_heads, kv_heads, memory[1]),
+            take(num_heads + kv_heads, kv_heads, memory[2])};
 }
 
 }  // namespace experimental

@@ -108,6 +108,15 @@ void check_cache_arguments(const Tensor& cache, const Tensor& input) {
         TT_FATAL(tensor->logical_shape().rank() == 4, "A cache and its input have rank 4, got {}",
                  tensor->logical_shape());
     }
+    if (input.is_sharded()) {
+        const auto kind = input.memory_config().memory_layout();
+        TT_FATAL(kind != TensorMemoryLayout::WIDTH_SHARDED,
+                 "Input tensor memory layout must not be WIDTH_SHARDED but got {}", kind);
+        const uint32_t width = input.memory_config().shard_spec().value().shape[1];
+        TT_FATAL(width == input.padded_shape()[-1],
+                 "Input tensor shard width ({}) must equal padded width ({})", width,
+                 input.padded_shape()[-1]);
+    }
     const Shape& shape = cache.logical_shape();
     const Shape& input_shape = input.logical_shape();
     TT_FATAL(input_shape[0] == 1, "Input tensor batch size must be 1 but got {}", input_shape[0]);
@@ -232,6 +241,8 @@ void check_update_input(const Tensor& input, const Shape& cache) {
     TT_FATAL(input.layout() == Layout::TILE,
              "Input tensor in non-fused update_cache must be tilized");
     TT_FATAL(input.is_sharded(), "Expect input_tensor to be sharded");
+    TT_FATAL(input.memory_config().memory_layout() != TensorMemoryLayout::WIDTH_SHARDED,
+             "Expect input_tensor to NOT have memory layout WIDTH SHARDED");
     TT_FATAL(input.dtype() == DataType::FLOAT32 || input.dtype() == DataType::BFLOAT16,
              "Data type of input tensor for update cache must be FLOAT32 or BFLOAT16");
     const Shape& shape = input.logical_shape();
@@ -279,6 +290,10 @@ Tensor paged_update_cache(
     TT_FATAL(batch_offset == 0, "batch_offset must be 0, got {}", batch_offset);
     const Shape& shape = input_tensor.logical_shape();
     const std::size_t users = shape[1];
+    const std::size_t cores = input_tensor.memory_config().shard_spec().value().num_cores();
+    TT_FATAL(update_idxs.empty() || cores <= update_idxs.size(),
+             "The input lies on {} cores, each of which reads one of {} update indices", cores,
+             update_idxs.size());
     const auto positions = update_positions(update_idxs, update_idxs_tensor, users);
     std::optional<PageTable> table;
     const bool is_shared = share_cache.value_or(false);

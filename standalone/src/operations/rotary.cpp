@@ -3,6 +3,7 @@
 #include "compute/arithmetic.hpp"
 #include "compute/rows.hpp"
 #include "core/tensor_data.hpp"
+#include "tt-metalium/work_split.hpp"
 #include "ttnn/operations/experimental/transformer/rotary_embedding/rotary_embedding.hpp"
 #include "ttnn/operations/experimental/transformer/rotary_embedding_llama/rotary_embedding_llama.hpp"
 
@@ -14,6 +15,7 @@ using tt::tt_metal::DataType;
 using tt::tt_metal::Layout;
 using tt::tt_metal::MemoryConfig;
 using tt::tt_metal::Shape;
+using tt::tt_metal::ShardSpec;
 using tt::tt_metal::Tensor;
 
 void check_tables(const Tensor& cosines, const Tensor& sines) {
@@ -53,6 +55,67 @@ class Turn {
     bool is_wide_;
 };
 
+/// Where the turned rows lie: shards by height stay; rows that are interleaved go to as many cores
+/// as divide their tiles.
+MemoryConfig rotary_memory(const Tensor& input, const std::optional<MemoryConfig>& asked) {
+    const MemoryConfig memory = asked.value_or(input.memory_config());
+    const auto& padded = input.padded_shape();
+    if (input.is_sharded()) {
+        const ShardSpec spec = input.memory_config().shard_spec().value();
+        TT_FATAL(input.memory_config().memory_layout() != TensorMemoryLayout::WIDTH_SHARDED,
+                 "Input tensor memory layout must not be WIDTH_SHARDED but got {}",
+                 input.memory_config().memory_layout());
+        TT_FATAL(spec.shape[1] == padded[-1],
+                 "Input tensor shard width ({}) must equal padded width ({})", spec.shape[1],
+                 padded[-1]);
+    }
+    if (!memory.is_sharded()) {
+        return memory;
+    }
+    TT_FATAL(memory.memory_layout() != TensorMemoryLayout::WIDTH_SHARDED,
+             "Output memory config layout must not be WIDTH_SHARDED but got {}",
+             memory.memory_layout());
+    if (input.is_sharded()) {
+        return memory.with_shard_spec(input.memory_config().shard_spec());
+    }
+    constexpr uint32_t tile = 32;
+    constexpr uint32_t side = 8;
+    const auto blocks = static_cast<uint32_t>(padded.volume()) / padded[-1] / tile;
+    uint32_t cores = side * side;
+    while (blocks % cores != 0) {
+        --cores;
+    }
+    return memory.with_shard_spec(
+        ShardSpec(tt::tt_metal::num_cores_to_corerangeset(cores, {side, side}, true),
+                  std::array<uint32_t, 2>{blocks / cores * tile, padded[-1]}));
+}
+
+/// Refuses tables and matrices that do not lie as the program of a mode reads them.
+void check_llama_memory(const Tensor& input, const std::array<const Tensor*, 2>& tables,
+                        const Tensor& matrix, bool is_decode_mode, const MemoryConfig& memory) {
+    constexpr uint32_t tile = 32;
+    const auto is_by_height = [](const Tensor& tensor) {
+        return tensor.memory_config().memory_layout() == TensorMemoryLayout::HEIGHT_SHARDED;
+    };
+    TT_FATAL(input.memory_config().memory_layout() == memory.memory_layout(),
+             "Input tensor and output tensor must have same memory layout");
+    if (!is_decode_mode) {
+        TT_FATAL(!input.is_sharded(), "Input tensor must be interleaved in prefill mode");
+        return;
+    }
+    TT_FATAL(is_by_height(input), "Sharded inputs for RoPE must be HEIGHT_SHARDED.");
+    for (const Tensor* table : tables) {
+        TT_FATAL(is_by_height(*table), "cos tensor for RoPE must be HEIGHT_SHARDED.");
+        TT_FATAL(table->memory_config().shard_spec()->shape[0] == tile,
+                 "In decode mode, RoPE only supports n_heads (shard_shape[0]) less than equal to "
+                 "TILE_HEIGHT");
+    }
+    TT_FATAL(is_by_height(matrix), "transformation matrix for RoPE must be HEIGHT_SHARDED.");
+    const auto shape = matrix.memory_config().shard_spec()->shape;
+    TT_FATAL(shape[0] == tile && shape[1] == tile,
+             "Transformation matrix must have 3rd and 4th dim equal to TILE_HEIGHT");
+}
+
 }  // namespace
 
 Tensor rotary_embedding(
@@ -81,7 +144,7 @@ Tensor rotary_embedding(
     const std::size_t padded = (positions + 31) / 32 * 32;
     const Tensor output = allocate_like(
         input_tensor, Shape({shape[0], shape[1], static_cast<uint32_t>(padded), shape[3]}),
-        input_tensor.dtype(), Layout::TILE, output_memory_config(input_tensor, memory_config));
+        input_tensor.dtype(), Layout::TILE, rotary_memory(input_tensor, memory_config));
     const Turn turn(compute_kernel_config, input_tensor, cos_cache);
     const FloatElements elements(input_tensor);
     const FloatElements cosines(cos_cache);
@@ -135,9 +198,9 @@ Tensor rotary_embedding_llama(
              "Unsupported input shape {} with caches of shape {}", shape, table);
     TT_FATAL(matrix[3] == 32 && matrix[2] >= 32,
              "Transformation matrix must have 4th dim equal to TILE_WIDTH");
+    check_llama_memory(input_tensor, {&cos_cache, &sin_cache}, trans_mat, is_decode_mode,
+                       output_memory_config(input_tensor, memory_config));
     if (is_decode_mode) {
-        TT_FATAL(input_tensor.memory_config().memory_layout() == TensorMemoryLayout::HEIGHT_SHARDED,
-                 "Sharded inputs for RoPE must be HEIGHT_SHARDED.");
         TT_FATAL(table[1] == shape[1], "Cos and Sin must have the same batch size as the input");
     } else {
         TT_FATAL(table[0] == 1 && (table[1] == 1 || table[1] == shape[1]),

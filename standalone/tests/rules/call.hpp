@@ -41,7 +41,7 @@ Shape shape_of(const std::string& text);
 std::string name_of(const Shape& shape);
 /// Memory of a tensor by the table's name (dram, l1, hs); shards of 'hs' are on one or two cores.
 MemoryConfig memory_of(const std::string& storage, const Shape& shape, Layout layout);
-/// Memory in the words of a table that tells shards: "bs8x8[32x64]c", "dws12x1[256x64]",
+/// Memory in the words of a table that gives shards: "bs8x8[32x64]c", "dws12x1[256x64]",
 /// "hsn11[32x64]" (11 cores, row by row), "hs2x2@1-1[64x512]"; a bare "hs" says nothing about
 /// shards.
 MemoryConfig placement_of(const std::string& text);
@@ -77,7 +77,7 @@ class Results {
   private:
     struct Part {
         Result result;
-        /// Shape and memory in the words of a table that tells shards.
+        /// Shape and memory in the words of a table that gives shards.
         std::string shape;
         std::string placement;
     };
@@ -111,7 +111,7 @@ class Call {
     std::optional<DataType> dtype(const std::string& key = "dtype");
     /// layout=...
     std::optional<Layout> layout(const std::string& key = "layout");
-    /// memory_config=..., or mc=... where rows tell shards
+    /// memory_config=..., or mc=... where rows give shards
     std::optional<MemoryConfig> memory_config();
     /// out=...: the last input, which the result is written to.
     std::optional<Tensor> given_output();
@@ -155,8 +155,10 @@ void add_ternary(Operations& operations);
 void add_unary(Operations& operations);
 
 /// The same for the table of sharded tensors, whose variants have words of their own.
+void add_placed_attention(Operations& operations);
 void add_placed_creation(Operations& operations);
 void add_placed_elementwise(Operations& operations);
+void add_placed_heads(Operations& operations);
 void add_placed_matmul(Operations& operations);
 void add_placed_moves(Operations& operations);
 void add_placed_rows(Operations& operations);

@@ -1,4 +1,4 @@
-// New tensors at the places that the variant tells.
+// New tensors at the places that the variant gives.
 
 #include "call.hpp"
 #include "ttnn/operations/creation/creation.hpp"
@@ -14,7 +14,7 @@ struct Target {
     explicit Target(Call& call) {
         const auto words = split(call.rest(), ' ');
         if (words.size() != kWords) {
-            throw Unmapped{"the variant does not tell a tensor"};
+            throw Unmapped{"the variant does not give a tensor"};
         }
         shape = shape_of(words[0]);
         dtype = dtype_of(words[1]);

@@ -126,9 +126,9 @@ std::optional<const mm::MatmulProgramConfig> take_config(Call& call) {
         return std::nullopt;
     }
     const Fields fields(found[2].str());
-    // A configuration is told in full if its blocks are.
+    // A configuration is given in full if its blocks are.
     if (fields.text("pcN").empty()) {
-        throw Unmapped{"a configuration that the row does not tell in full"};
+        throw Unmapped{"a configuration that the row does not give in full"};
     }
     call.take(found[0].str());
     return std::optional<const mm::MatmulProgramConfig>(config_of(found[1].str(), fields));

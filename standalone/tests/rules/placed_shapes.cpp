@@ -35,7 +35,7 @@ Positions positions_of(const std::string& text) {
 
 Results reshape(Call& call) {
     if (call.take_resident() || call.take("size")) {
-        throw Unmapped{"the row does not tell the shape"};
+        throw Unmapped{"the row does not give the shape"};
     }
     const auto memory_config = call.memory_config();
     const Positions sizes = positions_of(call.rest());
@@ -45,7 +45,7 @@ Results reshape(Call& call) {
 
 Results permute(Call& call) {
     if (call.take_resident()) {
-        throw Unmapped{"the row does not tell the order"};
+        throw Unmapped{"the row does not give the order"};
     }
     const auto memory_config = call.memory_config();
     ttnn::SmallVector<std::int64_t> dims;
@@ -65,7 +65,7 @@ Results transpose(Call& call) {
 Results concat(Call& call) {
     const auto memory_config = call.memory_config();
     if (const auto resident = call.take_resident(); resident || call.take("size")) {
-        throw Unmapped{"the row does not tell the dimension"};
+        throw Unmapped{"the row does not give the dimension"};
     }
     const auto groups = call.integer("groups").value_or(1);
     const auto count = static_cast<std::size_t>(call.integer("n").value_or(2));
@@ -90,7 +90,7 @@ Results slice(Call& call) {
         ends[i] = static_cast<std::int32_t>(input.logical_shape()[i]);
     }
     if (call.take("size")) {
-        throw Unmapped{"the row does not tell the slice"};
+        throw Unmapped{"the row does not give the slice"};
     }
     std::string text = call.rest();
     text = text.substr(0, text.find(" of "));
@@ -118,7 +118,7 @@ Results slice(Call& call) {
 Results pad(Call& call) {
     const auto memory_config = call.memory_config();
     if (call.take("size")) {
-        throw Unmapped{"the row does not tell the widths"};
+        throw Unmapped{"the row does not give the widths"};
     }
     const auto numbers = numbers_of(call.rest());
     ttnn::SmallVector<std::array<std::uint32_t, 2>> widths;
@@ -132,7 +132,7 @@ Results pad(Call& call) {
 Results repeat(Call& call) {
     const auto memory_config = call.memory_config();
     if (call.take("size")) {
-        throw Unmapped{"the row does not tell the counts"};
+        throw Unmapped{"the row does not give the counts"};
     }
     ttnn::SmallVector<std::uint32_t> times;
     for (const std::int64_t number : numbers_of(call.rest())) {

@@ -16,7 +16,7 @@ struct Input {
     std::string dtype;
     /// T (tile) or R (row-major)
     std::string layout;
-    /// host, dram, l1 (both interleaved) or hs (height-sharded in L1); where rows tell shards,
+    /// host, dram, l1 (both interleaved) or hs (height-sharded in L1); where rows give shards,
     /// "bs8x8[32x64]" and the like
     std::string storage;
 };
@@ -43,7 +43,7 @@ struct Row {
     std::string status;
     Result result;
     std::string message;
-    /// Whether the table tells shards in full: that of sharded tensors does.
+    /// Whether the table gives shards in full: that of sharded tensors does.
     bool tells_shards = false;
 
     bool accepted() const { return status == "ok"; }

@@ -86,10 +86,6 @@ class Blocking:
         """Blocks that each core computes."""
         return self.batches * self.row_blocks * self.column_blocks
 
-    def constants(self, names: str) -> dict[str, int]:
-        """Compile-time arguments of kernels: some of the sizes above, by name."""
-        return {name: getattr(self, name) for name in names.split()}
-
 
 def _share(tiles: int, cores: int) -> tuple[int, int]:
     """Tiles of a block, and cores that get one in each pass."""

@@ -6,6 +6,7 @@ import struct
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
+from xdsl.dialects.func import FuncOp
 from xdsl.ir import SSAValue
 
 from ttcodegen.conversions.ttir_to_ttmetal.registers import (
@@ -16,11 +17,12 @@ from ttcodegen.conversions.ttir_to_ttmetal.registers import (
     capacity,
 )
 from ttcodegen.dialects.datatypes import DataType
-from ttcodegen.dialects.programs import CircularBuffer
+from ttcodegen.dialects.programs import CircularBuffer, NamedConstant
 from ttcodegen.dialects.tile import TileType
 from ttcodegen.dialects.ttkernel.attributes import ThreadType
 from ttcodegen.dialects.ttkernel.builder import KernelBuilder, Value
 from ttcodegen.dialects.ttkernel.table import kernel_ops
+from ttcodegen.dialects.tuning import Size, evaluate
 from ttcodegen.ops.tile_lowering import Parameter, Tile, TileCall
 
 InitKey = tuple[str, tuple[tuple[str, object], ...], tuple[Parameter, ...]]
@@ -43,6 +45,8 @@ class ComputeKernel:
     builder: KernelBuilder = field(init=False)
     _buffers: dict[str, SSAValue] = field(default_factory=dict[str, SSAValue])
     _formats: dict[str, DataType] = field(default_factory=dict[str, DataType])
+    _sizes: dict[str, SSAValue] = field(default_factory=dict[str, SSAValue])
+    _constants: list[NamedConstant] = field(default_factory=list[NamedConstant])
     _unpacker: str | None = None
     _unpacked: DataType | None = None
     """The format that tiles are known to be unpacked from."""
@@ -57,11 +61,14 @@ class ComputeKernel:
             destination_tiles=capacity(self.fp32_destination),
         )
 
-    def declare(self, buffers: Sequence[CircularBuffer]) -> None:
-        """Makes circular buffers known by name."""
+    def declare(
+        self, buffers: Sequence[CircularBuffer], values: Mapping[str, int] | None = None
+    ) -> None:
+        """Makes circular buffers known by name; `values` are those of the settings."""
         for buffer in buffers:
+            pages = max(1, evaluate(buffer.pages, values or {}))
             self._buffers[buffer.name] = self.builder.circular_buffer(
-                f"cb_{buffer.name}", buffer.pages, TileType(buffer.data_type)
+                f"cb_{buffer.name}", pages, TileType(buffer.data_type)
             )
             self._formats[buffer.name] = buffer.data_type
 
@@ -69,13 +76,37 @@ class ComputeKernel:
         """The circular buffer of that name."""
         return self._buffers[name]
 
+    def know(self, sizes: Mapping[str, Size]) -> None:
+        """Makes sizes known by name: those that are no numbers are compile-time arguments."""
+        for name, size in sizes.items():
+            if isinstance(size, int):
+                self._sizes[name] = self.builder.value(size)
+            else:
+                self._sizes[name] = self.builder.compile_time_argument(name)
+                self._constants.append(NamedConstant(name, size))
+
+    def size(self, name: str) -> SSAValue:
+        """A size that was made known."""
+        return self._sizes[name]
+
+    def finish(self) -> tuple[FuncOp, tuple[NamedConstant, ...]]:
+        """The function of the kernel, and the sizes that are its compile-time arguments: those that
+        it uses."""
+        used: list[NamedConstant] = []
+        for constant in self._constants:
+            if self._sizes[constant.name].first_use is None:
+                self.builder.remove(self._sizes[constant.name])
+            else:
+                used.append(constant)
+        return self.builder.finish(), tuple(used)
+
     def op(self, op: str, *operands: Value | str, **attributes: object) -> None:
         """Adds an op; a text among the operands is the name of a circular buffer."""
         values = [self[o] if isinstance(o, str) else o for o in operands]
         self.builder.op(op, *values, **attributes)
 
     def unpacks(self, names: Sequence[str]) -> None:
-        """Tells what the kernel reads: if formats differ, the unpacker is set up for each."""
+        """Declares what the kernel reads: if formats differ, the unpacker is set up for each."""
         formats = {self._formats[name] for name in names}
         self._only_format = formats.pop() if len(formats) == 1 else None
 
@@ -166,12 +197,16 @@ class ComputeKernel:
         return number
 
     def packs(self, names: Sequence[str]) -> None:
-        """Tells what the kernel packs into: if formats differ, the packer is set up each time."""
+        """Declares what the kernel packs into: if formats differ, the packer is set up for each."""
         self._reconfigures_packer = len({self._formats[name] for name in names}) > 1
 
     def pack(self, results: Sequence[tuple[int, str]]) -> None:
         """Puts registers into circular buffers that have room."""
         for register, name in results:
-            if self._reconfigures_packer:
-                self.op("pack_reconfig_data_format", name)
+            self.set_up_packer(name)
             self.op("pack_tile", register, name)
+
+    def set_up_packer(self, name: str) -> None:
+        """Sets the packer up for a circular buffer, if it packs into several formats."""
+        if self._reconfigures_packer:
+            self.op("pack_reconfig_data_format", name)

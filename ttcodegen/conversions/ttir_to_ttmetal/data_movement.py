@@ -12,10 +12,10 @@ from xdsl.dialects.func import FuncOp
 from xdsl.ir import SSAValue
 
 from ttcodegen.conversions.ttir_to_ttmetal.loop_nests import Coordinate, Page
-from ttcodegen.dialects.cores import CoreRange
 from ttcodegen.dialects.datatypes import DataType
 from ttcodegen.dialects.programs import (
     CircularBuffer,
+    CoreArea,
     Kernel,
     NamedConstant,
     Processor,
@@ -30,6 +30,7 @@ from ttcodegen.dialects.ttkernel.attributes import (
     ThreadType,
 )
 from ttcodegen.dialects.ttkernel.builder import KernelBuilder, Value
+from ttcodegen.dialects.tuning import Size, evaluate
 
 
 def element_word(data_type: DataType) -> IntegerType:
@@ -49,14 +50,14 @@ class MovementKernel:
     processor: Processor
     purpose: str
     """A sentence for the head of the file."""
-    cores: CoreRange
+    cores: CoreArea
     arguments: Sequence[RuntimeArgument] = ()
     semaphores: tuple[str, ...] = ()
     accessors: tuple[int, ...] = ()
     """The operands that it has accessors of."""
     builder: KernelBuilder = field(init=False)
     _buffers: dict[str, SSAValue] = field(default_factory=dict[str, SSAValue])
-    _constants: dict[str, int] = field(default_factory=dict[str, int])
+    _constants: dict[str, Size] = field(default_factory=dict[str, Size])
     _known: dict[str, SSAValue] = field(default_factory=dict[str, SSAValue])
     _tensors: dict[str, SSAValue] = field(default_factory=dict[str, SSAValue])
 
@@ -67,23 +68,30 @@ class MovementKernel:
         self,
         buffers: Iterable[CircularBuffer],
         tensors: Sequence[str] = (),
-        constants: Mapping[str, int] | None = None,
+        constants: Mapping[str, Size] | None = None,
+        values: Mapping[str, int] | None = None,
     ) -> None:
         """Declares what the kernel uses; nothing else may come before.
 
         Args:
             buffers: the circular buffers.
             tensors: the names of the tensors that it has accessors of, in the order of `accessors`.
-            constants: other compile-time arguments, by name.
+            constants: other sizes, by name: compile-time arguments, if they are no numbers.
+            values: what settings are in the program that the kernel is made for.
         """
         for buffer in buffers:
             name = f"cb_{buffer.name}"
             self._constants[name] = buffer.index
             self._buffers[buffer.name] = self.builder.circular_buffer(
-                name, buffer.pages, TileType(buffer.data_type)
+                name, max(1, evaluate(buffer.pages, values or {})), TileType(buffer.data_type)
             )
-        self._constants.update(constants or {})
-        for name in (*(constants or {}), *(f"{name}_semaphore" for name in self.semaphores)):
+        for name, size in (constants or {}).items():
+            if isinstance(size, int):
+                self._known[name] = self.builder.value(size)
+                continue
+            self._constants[name] = size
+            self._known[name] = self.builder.compile_time_argument(name)
+        for name in (f"{name}_semaphore" for name in self.semaphores):
             self._known[name] = self.builder.compile_time_argument(name)
         for position, argument in enumerate(self.arguments):
             self._known[argument.name] = self.builder.argument(position, argument.name)
@@ -195,7 +203,13 @@ class MovementKernel:
             self.builder.op(name, self.write_pointer(buffer), element=element)
 
     def finish(self) -> tuple[Kernel, FuncOp]:
-        """What the program says of the kernel, and its function."""
+        """What the program says of the kernel, and its function, which takes the sizes that it
+        needs."""
+        for name in list(self._constants):
+            argument = self._known.get(name)
+            if argument is not None and argument.first_use is None:
+                self.builder.remove(argument)
+                del self._constants[name]
         described = Kernel(
             self.name,
             self.processor,

@@ -61,7 +61,7 @@ def _kind_of(root: CatalogueOp) -> Kind:
 
 
 def _order(group: Group, root: CatalogueOp) -> None:
-    """Puts the ops that the root reads the results of before it, and the others behind."""
+    """Puts the ops that the root reads the results of before it, and the others after."""
     makers: dict[SSAValue, CatalogueOp] = {op.results[0]: op for op in group.ops}
     before: set[CatalogueOp] = set()
     pending = [root]

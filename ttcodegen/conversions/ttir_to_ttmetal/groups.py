@@ -1,7 +1,7 @@
 """Which ops of a function become one program of the device.
 
 Chains of elementwise ops share a program, and so do the reduction or the matrix product that they
-begin or end at. An op joins the youngest of the programs that its operands come from, never an
+begin or end at. An op joins the latest of the programs that its operands come from, never an
 older one: so no program ever waits for one that was begun after it, and the programs can run in
 the order in which they were begun.
 """
@@ -292,10 +292,10 @@ class _Grouping:
     def _latest_group(self, op: CatalogueOp) -> Group | None:
         """The group to join: None if there is none, or what it gives is read in another shape."""
         found = [(self._of[value], value) for value in op.operands if value in self._of]
-        youngest = max((group for group, _ in found), key=lambda g: g.index, default=None)
-        if any(group is youngest and value in self._views for group, value in found):
+        latest = max((group for group, _ in found), key=lambda g: g.index, default=None)
+        if any(group is latest and value in self._views for group, value in found):
             return None
-        return youngest
+        return latest
 
     def _add_elementwise(self, op: CatalogueOp) -> None:
         group = self._latest_group(op)

@@ -13,6 +13,11 @@ from ttcodegen.conversions.ttir_to_ttmetal.registers import allocate, capacity
 from ttcodegen.dialects.programs import Kernel, Processor
 from ttcodegen.dialects.ttkernel.builder import Value
 
+_SIZES = (
+    "batches block_rows block_columns block_inner subblock_columns row_blocks column_blocks "
+    "inner_blocks"
+)
+
 
 @dataclass(frozen=True)
 class MatmulCompute:
@@ -25,100 +30,140 @@ class MatmulCompute:
         symbol = f"compute_{self.plan.name}"
         kernel = ComputeKernel(symbol, True)
         buffers = self.plan.parts.buffers
-        kernel.declare(buffers)
+        kernel.declare(buffers, self.plan.parts.tuning.values())
+        kernel.know(self.plan.constants(_SIZES))
         outputs = self.plan.output_names
         kernel.unpacks([b.name for b in buffers if b.name not in outputs])
-        kernel.packs([*outputs, *(["partial"] if self.plan.blocking.inner_blocks > 1 else [])])
-        kernel.op("mm_block_init", "left", "right", outputs[0], *self._block_shape)
-        with kernel.builder.loop(self.plan.blocking.passes, name_hint="block"):
-            if self.plan.blocking.inner_blocks > 1:
-                with kernel.builder.loop(
-                    self.plan.blocking.inner_blocks - 1, name_hint="inner_block"
-                ) as inner_block:
-                    self._add_block(kernel, inner_block)
-            self._add_block(kernel, None)
+        kernel.packs([*outputs, *(["partial"] if self.plan.has_sums else [])])
+        tiles = [
+            kernel.builder.named(kernel.builder.product(first, second), f"{side}_tiles")
+            for side, first, second in (
+                ("left", kernel.size("block_rows"), kernel.size("block_inner")),
+                ("right", kernel.size("block_inner"), kernel.size("block_columns")),
+            )
+        ]
+        kernel.op("mm_block_init", "left", "right", outputs[0], *self._block_shape(kernel))
+        blocks = kernel.builder.product(kernel.size("row_blocks"), kernel.size("column_blocks"))
+        blocks = kernel.builder.product(kernel.size("batches"), blocks)
+        with kernel.builder.loop(blocks, name_hint="block"):
+            if self.plan.has_sums:
+                before_last = kernel.builder.difference(kernel.size("inner_blocks"), 1)
+                with kernel.builder.loop(before_last, name_hint="inner_block") as inner_block:
+                    self._add_block(kernel, inner_block, *tiles)
+            self._add_block(kernel, None, *tiles)
+        function, constants = kernel.finish()
         described = Kernel(
             symbol,
             Processor.COMPUTE,
             "Computes a block of the product at a time.",
             self.plan.cores,
             symbol,
-            constants=self.plan.parts.constants(b.name for b in buffers),
+            constants=(*self.plan.parts.constants(b.name for b in buffers), *constants),
         )
-        return described, kernel.builder.finish()
+        return described, function
 
-    @property
-    def _block_shape(self) -> tuple[int, int, int, int]:
+    def _block_shape(self, kernel: ComputeKernel) -> tuple[Value, Value, Value, Value]:
         """Whether the right operand is transposed; columns, rows and inner dimension of a call."""
-        return int(self.plan.transposed), self.plan.width, 1, self.plan.blocking.block_inner
+        transposed = int(self.plan.transposed)
+        return transposed, kernel.size("subblock_columns"), 1, kernel.size("block_inner")
 
-    def _add_block(self, kernel: ComputeKernel, inner_block: SSAValue | None) -> None:
-        """Adds the products of one block of each operand to the sums; `inner_block` is None for the
-        last, after which the sums are the result."""
-        b = self.plan.blocking
-        kernel.op("cb_wait_front", "left", b.block_rows * b.block_inner)
-        kernel.op("cb_wait_front", "right", b.block_inner * b.block_columns)
-        with kernel.builder.loop(b.block_rows, name_hint="row") as row:
-            first_left = kernel.builder.product(row, b.block_inner)
-            with kernel.builder.loop(
-                b.block_columns, step=self.plan.width, name_hint="column"
-            ) as column:
-                with kernel.builder.destination_registers():
+    def _add_block(
+        self,
+        kernel: ComputeKernel,
+        inner_block: SSAValue | None,
+        left_tiles: SSAValue,
+        right_tiles: SSAValue,
+    ) -> None:
+        """Adds the products of one block of each operand, of so many tiles, to the sums;
+        `inner_block` is None for the last, after which the sums are the result."""
+        rows, columns, inner_size, width = (
+            kernel.size(name)
+            for name in ("block_rows", "block_columns", "block_inner", "subblock_columns")
+        )
+        builder = kernel.builder
+        kernel.op("cb_wait_front", "left", left_tiles)
+        kernel.op("cb_wait_front", "right", right_tiles)
+        with builder.loop(rows, name_hint="row") as row:
+            first_left = builder.named(builder.product(row, inner_size), "first_left")
+            with builder.loop(columns, step=width, name_hint="column") as column:
+                with builder.destination_registers():
                     self._load_sums(kernel, inner_block)
-                    with kernel.builder.loop(b.block_inner, name_hint="inner") as inner:
-                        left = kernel.builder.sum(first_left, inner)
-                        right = kernel.builder.product(inner, b.block_columns)
-                        right = kernel.builder.sum(right, column)
+                    with builder.loop(inner_size, name_hint="inner") as inner:
+                        left = builder.sum(first_left, inner)
+                        right = builder.sum(builder.product(inner, columns), column)
                         kernel.op(
-                            "matmul_block", "left", "right", left, right, 0, *self._block_shape
+                            "matmul_block",
+                            "left",
+                            "right",
+                            left,
+                            right,
+                            0,
+                            *self._block_shape(kernel),
                         )
                     if inner_block is not None:
                         self._keep_sums(kernel)
                     else:
                         self._finish(kernel)
                 self._push(kernel, inner_block is None)
-        kernel.op("cb_pop_front", "left", b.block_rows * b.block_inner)
-        kernel.op("cb_pop_front", "right", b.block_inner * b.block_columns)
+        kernel.op("cb_pop_front", "left", left_tiles)
+        kernel.op("cb_pop_front", "right", right_tiles)
 
     def _load_sums(self, kernel: ComputeKernel, inner_block: SSAValue | None) -> None:
         """What the blocks before came to, unless there are none."""
-        if self.plan.blocking.inner_blocks == 1:
-            if not self.plan.is_plain:
-                self._return_to_products(kernel)
-            return
-        if inner_block is None:
-            self._copy_sums(kernel)
-        else:
-            condition = kernel.builder.compare("ne", inner_block, 0)
-            with kernel.builder.when(condition):
+        builder = kernel.builder
+        if inner_block is not None:
+            with builder.when(builder.compare("ne", inner_block, 0)):
                 self._copy_sums(kernel)
-        self._return_to_products(kernel)
+            self._return_to_products(kernel, "partial")
+            return
+        last = self.plan.outer_names[-1] if self.plan.outer_names else "right"
+        if not self.plan.has_sums:
+            if not self.plan.is_plain:
+                self._return_to_products(kernel, last)
+            return
+        with builder.when(self._has_several_blocks(kernel)):
+            self._copy_sums(kernel)
+            self._return_to_products(kernel, "partial")
+        if not self.plan.is_plain:
+            with builder.when(builder.compare("eq", kernel.size("inner_blocks"), 1)):
+                self._return_to_products(kernel, last)
+
+    def _has_several_blocks(self, kernel: ComputeKernel) -> SSAValue:
+        """Known when the kernel is compiled."""
+        return kernel.builder.compare("ugt", kernel.size("inner_blocks"), 1)
 
     def _copy_sums(self, kernel: ComputeKernel) -> None:
-        kernel.op("cb_wait_front", "partial", self.plan.width)
+        width = kernel.size("subblock_columns")
+        kernel.op("cb_wait_front", "partial", width)
         kernel.op("copy_tile_to_dst_init_short_with_dt", "right", "partial")
-        for register in range(self.plan.width):
-            kernel.op("copy_tile", "partial", register, register)
-        kernel.op("cb_pop_front", "partial", self.plan.width)
+        with kernel.builder.loop(width, name_hint="tile") as tile:
+            kernel.op("copy_tile", "partial", tile, tile)
+        kernel.op("cb_pop_front", "partial", width)
 
-    def _return_to_products(self, kernel: ComputeKernel) -> None:
-        """After copies the engines are set up for products again."""
-        last = self.plan.outer_names[-1] if self.plan.outer_names else "right"
-        old = "partial" if self.plan.blocking.inner_blocks > 1 else last
-        kernel.op("mm_block_init_short_with_dt", "left", "right", old, *self._block_shape)
+    def _return_to_products(self, kernel: ComputeKernel, old: str) -> None:
+        """After tiles of `old` were copied the engines are set up for products again."""
+        shape = self._block_shape(kernel)
+        kernel.op("mm_block_init_short_with_dt", "left", "right", old, *shape)
 
     def _keep_sums(self, kernel: ComputeKernel) -> None:
-        kernel.op("cb_reserve_back", "partial", self.plan.width)
+        kernel.op("cb_reserve_back", "partial", kernel.size("subblock_columns"))
         kernel.builder.start_packing()
-        kernel.pack([(register, "partial") for register in range(self.plan.width)])
+        kernel.set_up_packer("partial")
+        self._pack_row(kernel, "partial")
+
+    def _pack_row(self, kernel: ComputeKernel, name: str) -> None:
+        """Packs the tiles that were computed together."""
+        with kernel.builder.loop(kernel.size("subblock_columns"), name_hint="tile") as tile:
+            kernel.op("pack_tile", tile, name)
 
     def _finish(self, kernel: ComputeKernel) -> None:
         """What is computed after the product; packs the results."""
         outputs = self.plan.output_names
         if self.plan.is_plain:
-            kernel.op("cb_reserve_back", outputs[0], self.plan.width)
+            kernel.op("cb_reserve_back", outputs[0], kernel.size("subblock_columns"))
             kernel.builder.start_packing()
-            kernel.pack([(register, outputs[0]) for register in range(self.plan.width)])
+            self._set_up_packer(kernel, outputs[0])
+            self._pack_row(kernel, outputs[0])
             return
         kernel.forget_formats()
         outer = self.plan.outer_names
@@ -132,12 +177,21 @@ class MatmulCompute:
         for name in outputs:
             kernel.op("cb_reserve_back", name, 1)
         kernel.builder.start_packing()
-        places = [allocation.results[tile] for tile in self.plan.results]
-        kernel.pack(list(zip(places, outputs, strict=True)))
+        for tile, name in zip(self.plan.results, outputs, strict=True):
+            self._set_up_packer(kernel, name)
+            kernel.op("pack_tile", allocation.results[tile], name)
         kernel.pop(outer)
+
+    def _set_up_packer(self, kernel: ComputeKernel, output: str) -> None:
+        """Sets the packer up for a result, if it has packed something else since the last time."""
+        if self.plan.has_sums and len(self.plan.output_names) == 1:
+            with kernel.builder.when(self._has_several_blocks(kernel)):
+                kernel.set_up_packer(output)
+        else:
+            kernel.set_up_packer(output)
 
     def _push(self, kernel: ComputeKernel, is_last: bool) -> None:
         names = self.plan.output_names if is_last else ["partial"]
-        count: Value = self.plan.width
+        count = kernel.size("subblock_columns")
         for name in names:
             kernel.op("cb_push_back", name, count)

@@ -7,7 +7,9 @@ first core of a column those of the right operand; all write their blocks of the
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
+from functools import reduce
 
 from xdsl.dialects.builtin import IntegerType
 from xdsl.dialects.func import FuncOp
@@ -16,10 +18,10 @@ from xdsl.ir import SSAValue
 from ttcodegen.conversions.ttir_to_ttmetal.data_movement import MovementKernel, element_word
 from ttcodegen.conversions.ttir_to_ttmetal.geometry import broadcast_of, broadcast_strides
 from ttcodegen.conversions.ttir_to_ttmetal.matmul_plan import MatmulPlan
-from ttcodegen.dialects.cores import CoreRange
 from ttcodegen.dialects.datatypes import shape_of
 from ttcodegen.dialects.placement import declared_data_type
 from ttcodegen.dialects.programs import (
+    CoreArea,
     Kernel,
     NocX,
     NocY,
@@ -29,7 +31,7 @@ from ttcodegen.dialects.programs import (
 )
 from ttcodegen.dialects.tile import TILE_SIDE
 from ttcodegen.dialects.ttkernel.attributes import NocAddressType
-from ttcodegen.dialects.ttkernel.builder import Value
+from ttcodegen.dialects.ttkernel.builder import Value, number_of
 from ttcodegen.layout.tiled_shape import TiledShape
 
 
@@ -41,8 +43,8 @@ class MatmulMovement:
 
     def left_kernels(self) -> list[tuple[Kernel, FuncOp]]:
         """The kernels that bring blocks of the left operand."""
-        b = self.plan.blocking
-        last = b.grid_columns - 1
+        grid = self.plan.cores
+        last = self.plan.blocking.grid_columns - 1
         operand = self.plan.names[self.plan.left]
         sends = _rectangle(1, Place.ROW, Place.LAST_COLUMN, Place.ROW) if last else ()
         reader = self.plan.parts.data_movement(
@@ -50,13 +52,15 @@ class MatmulMovement:
             Processor.READER,
             f"Reads blocks of {operand}"
             + (" and multicasts them along the row of cores." if last else "."),
-            CoreRange(0, 0, 0, b.grid_rows - 1),
+            CoreArea(0, grid.last_row),
             tensors=[self.plan.left],
             buffers=["left"],
-            arguments=(RuntimeArgument("row", Place.ROW), *sends),
+            arguments=(*self._place("row"), *sends),
             semaphores=self.plan.semaphores("left"),
-            constants=b.constants("batches rows inner block_rows block_inner grid_rows row_blocks "
-                                  "column_blocks inner_blocks" + " grid_columns" * bool(last)),
+            constants=self.plan.constants(
+                "batches rows inner block_rows block_inner grid_rows row_blocks column_blocks "
+                "inner_blocks" + " grid_columns" * bool(last)
+            ),
         )  # fmt: skip
         self._read_left(reader)
         if not last:
@@ -65,13 +69,14 @@ class MatmulMovement:
             f"receive_left_{self.plan.name}",
             Processor.READER,
             f"Receives blocks of {operand} from the first core of the row.",
-            CoreRange(1, 0, last, b.grid_rows - 1),
+            CoreArea(grid.last_column, grid.last_row, first_column=1),
             tensors=[],
             buffers=["left"],
             arguments=_place("sender", 0, Place.ROW),
             semaphores=self.plan.semaphores("left"),
-            constants=b.constants("batches block_rows block_inner row_blocks column_blocks "
-                                  "inner_blocks"),
+            constants=self.plan.constants(
+                "batches block_rows block_inner row_blocks column_blocks inner_blocks"
+            ),
         )  # fmt: skip
         self._receive_left(receiver)
         return [reader.finish(), receiver.finish()]
@@ -95,6 +100,7 @@ class MatmulMovement:
                         line = builder.sum(
                             line, builder.product(inner_block, kernel["block_inner"])
                         )
+                        builder.named(line, "first_page")
                         with builder.loop(kernel["block_inner"], name_hint="j") as j:
                             place = builder.sum(builder.product(i, kernel["block_inner"]), j)
                             stream.read(
@@ -112,7 +118,7 @@ class MatmulMovement:
         if not columns:
             return
         builder = kernel.builder
-        with builder.when(_is_last(kernel, inner_block)):
+        with _in_last_block(kernel, inner_block):
             with builder.loop(kernel["block_rows"], name_hint="i") as i:
                 next_row = builder.product(builder.sum(i, 1), kernel["block_inner"])
                 stream.pad(builder.difference(next_row, 1), (TILE_SIDE, columns),
@@ -128,12 +134,12 @@ class MatmulMovement:
 
     def right_kernels(self) -> list[tuple[Kernel, FuncOp]]:
         """The kernels that bring blocks of the right operand, and write the result."""
-        b = self.plan.blocking
-        last = b.grid_rows - 1
+        grid = self.plan.cores
+        last = self.plan.blocking.grid_rows - 1
         operand = self.plan.names[self.plan.right]
         others = [*self.plan.outer, *self.plan.parts.outputs]
         buffers = ["right", *self.plan.outer_names, *self.plan.output_names]
-        place = (RuntimeArgument("row", Place.ROW), RuntimeArgument("column", Place.COLUMN))
+        place = (*self._place("row"), *self._place("column"))
         words = (
             "batches rows columns block_rows block_columns block_inner grid_rows grid_columns "
             "row_blocks column_blocks inner_blocks"
@@ -146,12 +152,12 @@ class MatmulMovement:
             f"Reads blocks of {operand}"
             + (", multicasts them along the column of cores," if last else "")
             + " and writes the result.",
-            CoreRange(0, 0, b.grid_columns - 1, 0),
+            CoreArea(grid.last_column, 0),
             tensors=[self.plan.right, *others],
             buffers=buffers,
             arguments=(*place, *sends),
             semaphores=self.plan.semaphores("right"),
-            constants=b.constants(words + " inner" * self.plan.transposed),
+            constants=self.plan.constants(words + " inner" * self.plan.transposed),
         )
         self._write_right(reader, _BlockStream(
             reader, "right", self._block_tiles(reader, "right"), "grid_rows"
@@ -163,12 +169,12 @@ class MatmulMovement:
             Processor.WRITER,
             f"Receives blocks of {operand} from the first core of the column and writes the "
             "result.",
-            CoreRange(0, 1, b.grid_columns - 1, last),
+            CoreArea(grid.last_column, grid.last_row, first_row=1),
             tensors=others,
             buffers=buffers,
             arguments=(*place, *_place("sender", Place.COLUMN, 0)),
             semaphores=self.plan.semaphores("right"),
-            constants=b.constants(words),
+            constants=self.plan.constants(words),
         )
         self._write_right(receiver, _BlockStream(
             receiver, "right", self._block_tiles(receiver, "right"), "", "sender"
@@ -207,6 +213,7 @@ class MatmulMovement:
         stream.begin_reading()
         with builder.loop(kernel["block_inner"], name_hint="i") as i:
             line = builder.sum(builder.product(inner_block, kernel["block_inner"]), i)
+            builder.named(line, "inner_row")
             with builder.loop(kernel["block_columns"], name_hint="j") as j:
                 builder.comment("Columns beyond the last are computed from it, not kept.")
                 column = _limited(kernel, first_column, j, "columns", "tile_column")
@@ -230,7 +237,7 @@ class MatmulMovement:
         builder = kernel.builder
         element = element_word(declared_data_type(self.plan.right))
         kept = (TILE_SIDE, rows) if self.plan.transposed else (rows, TILE_SIDE)
-        with builder.when(_is_last(kernel, inner_block)):
+        with _in_last_block(kernel, inner_block):
             with builder.loop(kernel["block_columns"], name_hint="j") as j:
                 last_row = builder.difference(kernel["block_inner"], 1)
                 place = builder.sum(builder.product(last_row, kernel["block_columns"]), j)
@@ -252,20 +259,29 @@ class MatmulMovement:
         ):
             row = builder.named(builder.sum(first_row, i), "tile_row")
             column = builder.named(builder.sum(first_column, j), "tile_column")
-            inside = builder.both(
-                builder.compare("ult", row, kernel["rows"]),
-                builder.compare("ult", column, kernel["columns"]),
-            )
-            builder.named(inside, "is_inside")
+            inside = self._is_inside(kernel, row, column)
             self._read_outer(kernel, pages, row, column)
             for name, value in zip(self.plan.output_names, self.plan.parts.outputs, strict=True):
                 builder.op("cb_wait_front", kernel.buffer(name), 1)
-                with builder.when(inside):
+                with builder.when(inside) if inside is not None else nullcontext():
                     matrix = builder.product(batch, kernel["rows"])
                     line = builder.product(builder.sum(matrix, row), kernel["columns"])
                     kernel.write_page(builder.sum(line, column), self.plan.names[value], name)
                     builder.op("noc_async_write_barrier")
                 builder.op("cb_pop_front", kernel.buffer(name), 1)
+
+    def _is_inside(
+        self, kernel: MovementKernel, row: SSAValue, column: SSAValue
+    ) -> SSAValue | None:
+        """Whether the result has a tile in that row and column; None if it is the only one."""
+        conditions = [
+            kernel.builder.compare("ult", position, kernel[line])
+            for position, line in ((row, "rows"), (column, "columns"))
+            if number_of(position) is None
+        ]
+        if not conditions:
+            return None
+        return kernel.builder.named(reduce(kernel.builder.both, conditions), "is_inside")
 
     def _read_outer(
         self, kernel: MovementKernel, pages: Sequence[Value], row: SSAValue, column: SSAValue
@@ -274,10 +290,8 @@ class MatmulMovement:
         builder = kernel.builder
         if not self.plan.outer:
             return
-        row = builder.smaller(row, builder.difference(kernel["rows"], 1))
-        column = builder.smaller(column, builder.difference(kernel["columns"], 1))
-        builder.named(row, "source_row")
-        builder.named(column, "source_column")
+        row = _at_most_last(kernel, row, "rows", "source_row")
+        column = _at_most_last(kernel, column, "columns", "source_column")
         for value, name, page in zip(self.plan.outer, self.plan.outer_names, pages, strict=True):
             rows, columns = broadcast_strides(TiledShape(shape_of(value.type)), self.plan.result)[
                 -2:
@@ -302,13 +316,28 @@ class MatmulMovement:
         tiles = kernel.builder.product(kernel[lines], kernel["block_inner"])
         return kernel.builder.named(tiles, "block_tiles")
 
+    def _place(self, side: str) -> tuple[RuntimeArgument, ...]:
+        """The argument with the core's row or column, if there are several."""
+        if self.plan.sizes[f"grid_{side}s"] == 1:
+            return ()
+        return (RuntimeArgument(side, Place(side)),)
+
     def _first(self, kernel: MovementKernel, number: SSAValue, side: str) -> SSAValue:
         """The first row or column of tiles that this core computes in a pass."""
         builder = kernel.builder
+        if self.plan.sizes[f"{side}s"] == 1:
+            return builder.value(0)
         blocks = kernel["column_blocks"]
         is_row = side == "row"
-        block = builder.quotient(number, blocks) if is_row else builder.remainder(number, blocks)
-        core = builder.sum(builder.product(block, kernel[f"grid_{side}s"]), kernel[side])
+        if is_row:
+            block = builder.quotient(number, blocks)
+        else:
+            # Passes go from block to block of a row, and only where there are rows to the next.
+            is_only_row = self.plan.sizes["row_blocks"] == 1
+            block = number if is_only_row else builder.remainder(number, blocks)
+        first = builder.product(block, kernel[f"grid_{side}s"])
+        has_others = self.plan.sizes[f"grid_{side}s"] != 1
+        core = builder.sum(first, kernel[side]) if has_others else first
         first = builder.product(core, kernel[f"block_{side}s"])
         return builder.named(first, f"first_{side}")
 
@@ -412,14 +441,24 @@ def _limited(
     kernel: MovementKernel, first: SSAValue, step: SSAValue, count: str, name: str
 ) -> SSAValue:
     """A row or column of tiles; the last one instead of those beyond it."""
-    builder = kernel.builder
-    last = builder.difference(kernel[count], 1)
-    return builder.named(builder.smaller(builder.sum(first, step), last), name)
+    return _at_most_last(kernel, kernel.builder.sum(first, step), count, name)
 
 
-def _is_last(kernel: MovementKernel, inner_block: SSAValue) -> SSAValue:
+def _at_most_last(kernel: MovementKernel, position: SSAValue, count: str, name: str) -> SSAValue:
+    """A row or column of tiles, or the last one if there is none so far on."""
     builder = kernel.builder
-    return builder.compare("eq", builder.sum(inner_block, 1), kernel["inner_blocks"])
+    if number_of(position) is not None:
+        return position
+    return builder.named(builder.smaller(position, builder.difference(kernel[count], 1)), name)
+
+
+def _in_last_block(kernel: MovementKernel, inner_block: SSAValue) -> AbstractContextManager[None]:
+    """What is done in the last block of the inner dimension only."""
+    builder = kernel.builder
+    if number_of(inner_block) is not None:
+        return nullcontext()
+    is_last = builder.compare("eq", builder.sum(inner_block, 1), kernel["inner_blocks"])
+    return builder.when(is_last)
 
 
 def _rectangle(

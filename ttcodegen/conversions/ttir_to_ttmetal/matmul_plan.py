@@ -12,8 +12,8 @@ from xdsl.ir import SSAValue
 from ttcodegen.conversions.ttir_to_ttmetal.blocking import Blocking
 from ttcodegen.conversions.ttir_to_ttmetal.groups import Group, lower_chain
 from ttcodegen.conversions.ttir_to_ttmetal.loop_nests import LoopNest
+from ttcodegen.conversions.ttir_to_ttmetal.matmul_settings import declare_settings
 from ttcodegen.conversions.ttir_to_ttmetal.program_parts import (
-    DOUBLE,
     ProgramParts,
     has_32_bits,
     tensor_bytes,
@@ -23,8 +23,9 @@ from ttcodegen.conversions.ttir_to_ttmetal.registers import capacity
 from ttcodegen.dialects.cores import CoreRange
 from ttcodegen.dialects.datatypes import DataType, shape_of
 from ttcodegen.dialects.placement import declared_data_type
-from ttcodegen.dialects.programs import Costs
+from ttcodegen.dialects.programs import CoreArea, Costs
 from ttcodegen.dialects.tile import TILE_SIDE
+from ttcodegen.dialects.tuning import Name, Size, at_least, select
 from ttcodegen.layout.tiled_shape import TiledShape, row_major_strides
 from ttcodegen.ops.tile_lowering import Tile, TileBuilder
 
@@ -70,8 +71,6 @@ class MatmulPlan:
                 tile_bytes(declared_data_type(self.right)),
             ),
         )
-        blocking = self.blocking
-        self.cores = CoreRange(0, 0, blocking.grid_columns - 1, blocking.grid_rows - 1)
 
     def _collect(self) -> None:
         root = self.group.root
@@ -89,26 +88,34 @@ class MatmulPlan:
         """Whether the product is the result, as it is."""
         return not self.outer and self.results == [self.product]
 
-    @property
-    def width(self) -> int:
-        """Tiles of a row that are computed at a time."""
-        if not self.is_plain:
-            return 1
-        columns = self.blocking.block_columns
-        return max(n for n in range(1, capacity(True) + 1) if columns % n == 0)
-
     def _declare(self) -> None:
-        b = self.blocking
         parts = self.parts
+        columns = self.blocking.block_columns
+        widest = max(n for n in range(1, capacity(True) + 1) if columns % n == 0)
+        self.sizes = declare_settings(parts, self.blocking, widest if self.is_plain else 0)
+        self.cores = CoreArea(self.sizes["grid_columns"] - 1, self.sizes["grid_rows"] - 1)
         left, right = declared_data_type(self.left), declared_data_type(self.right)
-        parts.add_buffer("left", left, DOUBLE * b.block_rows * b.block_inner)
-        parts.add_buffer("right", right, DOUBLE * b.block_inner * b.block_columns)
-        self.outer_names = [parts.add_tensor_buffer(value) for value in self.outer]
-        self.output_names = [
-            parts.add_tensor_buffer(value, DOUBLE * self.width) for value in parts.outputs
-        ]
-        if b.inner_blocks > 1:
-            parts.add_buffer("partial", DataType.FLOAT32, b.block_rows * b.block_columns)
+        rows, columns, inner = (
+            self.sizes[f"block_{name}"] for name in ("rows", "columns", "inner")
+        )
+        depth = Name("operand_depth")
+        parts.add_buffer("left", left, depth * rows * inner)
+        parts.add_buffer("right", right, depth * inner * columns)
+        waiting = Name("result_depth") * self.sizes["subblock_columns"]
+        self.outer_names = [parts.add_tensor_buffer(value, waiting) for value in self.outer]
+        self.output_names = [parts.add_tensor_buffer(value, waiting) for value in parts.outputs]
+        if self.has_sums:
+            several = at_least(self.sizes["inner_blocks"], 2)
+            parts.add_buffer("partial", DataType.FLOAT32, select(several, rows * columns, 0))
+
+    @property
+    def has_sums(self) -> bool:
+        """Whether the inner dimension may come in several blocks, whose sums wait in L1."""
+        return isinstance(self.sizes["inner_blocks"], Name)
+
+    def constants(self, names: str) -> dict[str, Size]:
+        """The sizes that a kernel knows, by name."""
+        return {name: self.sizes[name] for name in names.split()}
 
     def full_width(self) -> list[int]:
         """Circular buffers whose tiles are copied to the registers and are wider than 16 bits."""

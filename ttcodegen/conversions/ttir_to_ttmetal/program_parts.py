@@ -8,7 +8,7 @@ begins: so none collides with what the kernel or the device's API calls somethin
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cache
 
 from xdsl.dialects.func import FuncOp
@@ -16,13 +16,16 @@ from xdsl.ir import SSAValue
 
 from ttcodegen.conversions.ttir_to_ttmetal.data_movement import MovementKernel
 from ttcodegen.conversions.ttir_to_ttmetal.groups import Group
+from ttcodegen.conversions.ttir_to_ttmetal.registers import capacity, named_registers
 from ttcodegen.dialects.cores import CoreRange
 from ttcodegen.dialects.datatypes import DataType, shape_of
 from ttcodegen.dialects.placement import declared_data_type
 from ttcodegen.dialects.programs import (
+    FP32_DESTINATION,
     BufferAddress,
     CircularBuffer,
     ComputeSettings,
+    CoreArea,
     Costs,
     Kernel,
     NamedConstant,
@@ -33,11 +36,25 @@ from ttcodegen.dialects.programs import (
 )
 from ttcodegen.dialects.tile import TILE_FORMATS
 from ttcodegen.dialects.ttkernel.table import kernel_ops
+from ttcodegen.dialects.tuning import (
+    Derived,
+    Name,
+    Rule,
+    Setting,
+    Size,
+    Tuning,
+    at_least,
+    at_most,
+    equal,
+    select,
+)
 from ttcodegen.emitc.identifiers import NameScope
 from ttcodegen.layout.tiled_shape import TiledShape
 
 DOUBLE = 2
 """Tiles of a circular buffer, so that one is filled while the other is read."""
+BUFFER_DEPTH = Name("buffer_depth")
+"""The setting for the tiles of a circular buffer; `DOUBLE` by default."""
 SHARE = (RuntimeArgument("first", Place.FIRST), RuntimeArgument("count", Place.COUNT))
 """A core's share of the program's work."""
 _OWN_BUFFERS = ("left", "partial", "right", "scaler")
@@ -88,18 +105,59 @@ class ProgramParts:
     inputs: Sequence[SSAValue]
     outputs: Sequence[SSAValue]
     buffers: list[CircularBuffer] = field(default_factory=list[CircularBuffer])
+    tuning: Tuning = field(default_factory=Tuning)
+    """What may be turned of the program, as far as it was made."""
     _scope: NameScope = field(init=False)
 
     def __post_init__(self) -> None:
         self.inputs = list(dict.fromkeys(self.inputs))
         self._scope = NameScope([*_OWN_BUFFERS, *_names_after_cb()])
 
-    def add_buffer(self, name: str, data_type: DataType, pages: int) -> str:
+    def setting(
+        self, name: str, value: int, remark: str, *, least: int = 1, reason: str = ""
+    ) -> Name:
+        """A number that may be turned; gives what expressions and kernels call it.
+
+        Args:
+            name: an identifier.
+            value: what it is at first.
+            remark: what it is, and what speaks for more or less.
+            least: the smallest that it may be.
+            reason: why that is so.
+        """
+        name_of = Name(name)
+        self.tuning = replace(
+            self.tuning, settings=(*self.tuning.settings, Setting(name, value, remark))
+        )
+        self.rule(at_least(name_of, least), f"{name} is at least {least}{reason and ': '}{reason}")
+        return name_of
+
+    def derive(self, name: str, value: Size) -> Name:
+        """A value that follows from settings or tensors; gives what it is called."""
+        self.tuning = replace(self.tuning, derived=(*self.tuning.derived, Derived(name, value)))
+        return Name(name)
+
+    def rule(self, condition: Size, message: str) -> None:
+        """What has to hold between settings, and in words what to do."""
+        self.tuning = replace(self.tuning, rules=(*self.tuning.rules, Rule(condition, message)))
+
+    def _use_depth(self, pages: Size) -> None:
+        """Makes the setting for the depth of circular buffers when the first needs it."""
+        known = {setting.name for setting in self.tuning.settings}
+        if pages == BUFFER_DEPTH and BUFFER_DEPTH.name not in known:
+            self.setting(
+                BUFFER_DEPTH.name,
+                DOUBLE,
+                "Tiles of each circular buffer: 2 let one be brought while the last is computed "
+                "with, 1 makes them take turns, more even out what DRAM takes.",
+            )
+
+    def add_buffer(self, name: str, data_type: DataType, pages: Size) -> str:
         """A circular buffer that holds no tensor; gives its name."""
         assert name in _OWN_BUFFERS
         return self._add(name, data_type, pages)
 
-    def add_tensor_buffer(self, value: SSAValue, pages: int = DOUBLE) -> str:
+    def add_tensor_buffer(self, value: SSAValue, pages: Size = BUFFER_DEPTH) -> str:
         """A circular buffer for tiles of a tensor; gives its name."""
         return self._add(self._scope.unique(self.names[value]), declared_data_type(value), pages)
 
@@ -108,7 +166,8 @@ class ProgramParts:
         [kept] = [b for b in self.buffers if b.name == buffer]
         return self._add(self._scope.unique(f"{buffer}_kept"), kept.data_type, slots)
 
-    def _add(self, name: str, data_type: DataType, pages: int) -> str:
+    def _add(self, name: str, data_type: DataType, pages: Size) -> str:
+        self._use_depth(pages)
         index = len(self.buffers)
         self.buffers.append(CircularBuffer(index, name, data_type, pages, tile_bytes(data_type)))
         return name
@@ -123,13 +182,13 @@ class ProgramParts:
         name: str,
         processor: Processor,
         purpose: str,
-        cores: CoreRange,
+        cores: CoreRange | CoreArea,
         *,
         tensors: Sequence[SSAValue],
         buffers: Iterable[str],
         arguments: Sequence[RuntimeArgument] = (),
         semaphores: tuple[str, ...] = (),
-        constants: Mapping[str, int] | None = None,
+        constants: Mapping[str, Size] | None = None,
     ) -> MovementKernel:
         """A kernel of data movement, which has declared all that it uses.
 
@@ -142,7 +201,8 @@ class ProgramParts:
             buffers: the circular buffers that it uses.
             arguments: its run-time arguments after the addresses of the tensors.
             semaphores: those that it uses.
-            constants: its compile-time arguments besides circular buffers and semaphores.
+            constants: sizes that it knows besides circular buffers and semaphores; those that
+                are no numbers are compile-time arguments.
         """
         tensors = list(dict.fromkeys(tensors))
         operands = [*self.inputs, *self.outputs]
@@ -152,11 +212,13 @@ class ProgramParts:
             RuntimeArgument(f"{tensor}_address", BufferAddress(operand))
             for tensor, operand in zip(names, accessors, strict=True)
         ]
+        area = CoreArea.of(cores) if isinstance(cores, CoreRange) else cores
         kernel = MovementKernel(
-            name, processor, purpose, cores, (*addresses, *arguments), semaphores, accessors
+            name, processor, purpose, area, (*addresses, *arguments), semaphores, accessors
         )
         used = set(buffers)
-        kernel.begin([b for b in self.buffers if b.name in used], names, constants)
+        values = self.tuning.values()
+        kernel.begin([b for b in self.buffers if b.name in used], names, constants, values)
         return kernel
 
     def tile_writer(
@@ -185,7 +247,7 @@ class ProgramParts:
         self,
         name: str,
         purpose: str,
-        cores: CoreRange,
+        cores: CoreRange | CoreArea,
         kernels: Sequence[tuple[Kernel, FuncOp]],
         costs: Costs,
         compute: ComputeSettings,
@@ -193,22 +255,62 @@ class ProgramParts:
         work_units: int = 0,
         semaphores: tuple[str, ...] = (),
     ) -> Lowered:
-        """The program of these parts; kernels come with their functions, work units are tiles."""
+        """The program of these parts; kernels come with their functions, work units are tiles.
+
+        Linear work is divided among any rectangle of cores from the first one on, which is a
+        setting.
+        """
+        described = [kernel for kernel, _ in kernels]
+        for kernel, function in kernels:
+            if kernel.processor is Processor.COMPUTE:
+                self._limit_registers(function, compute)
+        if isinstance(cores, CoreRange):
+            cores = self._grid(cores) if work_units else CoreArea.of(cores)
+            described = [replace(kernel, cores=cores) for kernel in described]
         program = Program(
             name,
             purpose,
             len(self.inputs),
             cores,
             tuple(self.buffers),
-            tuple(kernel for kernel, _ in kernels),
+            tuple(described),
             costs,
             work_units,
             "output tile" if work_units else "",
             semaphores,
             compute,
+            self.tuning,
         )
         functions = tuple(function for _, function in kernels)
         return Lowered(program, functions, tuple(self.inputs), tuple(self.outputs))
+
+    def _limit_registers(self, function: FuncOp, compute: ComputeSettings) -> None:
+        """The rule for the width of destination registers: a kernel is written for one width if it
+        computes with 32-bit integers or copies registers, else for as many as it names."""
+        width = Name(FP32_DESTINATION)
+        copies = any(op.name == "ttkernel.copy_dest_values" for op in function.walk())
+        wide = {DataType.INT32, DataType.UINT32}
+        if copies or any(buffer.data_type in wide for buffer in self.buffers):
+            flag = "true" if compute.fp32_destination else "false"
+            self.rule(
+                equal(width, int(compute.fp32_destination)),
+                f"the compute kernel is written for {FP32_DESTINATION} = {flag}",
+            )
+            return
+        used = 1 + max(named_registers(function), default=0)
+        if used > capacity(True):
+            self.rule(
+                at_most(used, select(width, capacity(True), capacity(False))),
+                f"the compute kernel uses {used} destination registers: {FP32_DESTINATION} leaves "
+                f"{capacity(True)}",
+            )
+
+    def _grid(self, cores: CoreRange) -> CoreArea:
+        """The settings for the cores of linear work."""
+        remark = "of cores, which share the tiles of the result."
+        columns = self.setting("grid_columns", cores.columns, f"Columns {remark}")
+        rows = self.setting("grid_rows", cores.rows, f"Rows {remark}")
+        return CoreArea(columns - 1, rows - 1)
 
 
 @cache

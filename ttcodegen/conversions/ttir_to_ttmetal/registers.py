@@ -9,6 +9,10 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from xdsl.dialects.func import FuncOp
+
+from ttcodegen.dialects.ttkernel.builder import number_of
+from ttcodegen.dialects.ttkernel.operation import TTKernelOp
 from ttcodegen.dialects.ttkernel.table import kernel_ops
 from ttcodegen.ops.tile_lowering import Tile, TileCall
 
@@ -87,6 +91,17 @@ def allocate(
 def destination_operands(op: str) -> int:
     """How many destination registers an op of the dialect names."""
     return len(kernel_ops()[op].destination_operands)
+
+
+def named_registers(function: FuncOp) -> set[int]:
+    """The destination registers that a kernel names by a number."""
+    return {
+        number
+        for op in function.walk()
+        if isinstance(op, TTKernelOp)
+        for operand, value in zip(op.signature, op.operands, strict=False)
+        if operand.kind == "dst" and (number := number_of(value)) is not None
+    }
 
 
 class _Full(Exception):

@@ -21,7 +21,7 @@ from ttcodegen.conversions.ttir_to_ttmetal.groups import (
 )
 from ttcodegen.conversions.ttir_to_ttmetal.loop_nests import LoopNest, Page
 from ttcodegen.conversions.ttir_to_ttmetal.program_parts import (
-    DOUBLE,
+    BUFFER_DEPTH,
     SHARE,
     Lowered,
     ProgramParts,
@@ -40,6 +40,7 @@ from ttcodegen.dialects.programs import (
     CIRCULAR_BUFFERS,
     CircularBuffer,
     ComputeSettings,
+    CoreArea,
     Costs,
     Kernel,
     Place,
@@ -140,7 +141,7 @@ class _TileProgram:
         if self.reduction is not None and self.pooled:
             self.parts.add_buffer("scaler", DataType.BFLOAT16, 1)
             if not self.direct:
-                self.parts.add_buffer("partial", DataType.FLOAT32, DOUBLE)
+                self.parts.add_buffer("partial", DataType.FLOAT32, BUFFER_DEPTH)
         self._keep()
 
     def _keep(self) -> None:
@@ -252,7 +253,7 @@ class _TileProgram:
         kernel = ComputeKernel(symbol, settings.fp32_destination)
         kept = {name for name, _ in self.kept.values()}
         buffers = [b for b in self.parts.buffers if b.name not in kept]
-        kernel.declare(buffers)
+        kernel.declare(buffers, self.parts.tuning.values())
         kernel.unpacks([b.name for b in buffers if b.name not in self.output_names])
         count = kernel.builder.argument(0, "count")
         if self.reduction is None:
@@ -263,7 +264,7 @@ class _TileProgram:
             symbol,
             Processor.COMPUTE,
             f"Computes {self.purpose}, tile by tile.",
-            self.cores,
+            CoreArea.of(self.cores),
             symbol,
             constants=self.parts.constants(b.name for b in buffers),
             arguments=(RuntimeArgument("count", Place.COUNT),),

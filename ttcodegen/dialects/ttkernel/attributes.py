@@ -220,7 +220,7 @@ class CBType(ParametrizedAttribute, TypeAttribute):
     """`!ttkernel.cb<pages, element type>`: a circular buffer.
 
     In 2024 it was `cb<address, port, memref>`, then `cb<port, address, memref, page size, buffers>`
-    with a name for the port. Both are read, and printed again as they were; the memref tells pages
+    with a name for the port. Both are read, and printed again as they were; the memref says pages
     and element type.
     """
 

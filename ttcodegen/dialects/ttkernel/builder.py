@@ -12,14 +12,15 @@
     module = ModuleOp([kernel.finish()])
 
 Numbers among the operands become constants of the type `index` (`f32` if they are floats), each
-made once per kernel.
+made once per kernel. What numbers decide is not written: a factor of 1, a term of 0, a loop that
+runs once.
 """
 
 from __future__ import annotations
 
 from collections.abc import Generator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import TypeVar
+from typing import Any, TypeVar, cast
 
 from xdsl.builder import Builder
 from xdsl.dialects import arith, scf
@@ -195,28 +196,46 @@ class KernelBuilder:
         return self._insert(arith.AndIOp(lhs, rhs)).result
 
     def named(self, value: SSAValue, name: str) -> SSAValue:
-        """A computed value that C++ declares under that name."""
-        value.name_hint = name
+        """A computed value that C++ declares under that name; a number, and what has a name
+        already, keeps its own."""
+        if value.name_hint is None and number_of(value) is None:
+            value.name_hint = name
         return value
 
     def sum(self, lhs: Value, rhs: Value) -> SSAValue:
         """lhs + rhs."""
+        if number_of(lhs) == 0:
+            return self.value(rhs)
+        if number_of(rhs) == 0:
+            return self.value(lhs)
         return self._insert(arith.AddiOp(self.value(lhs), self.value(rhs))).result
 
     def difference(self, lhs: Value, rhs: Value) -> SSAValue:
         """lhs - rhs."""
+        if number_of(rhs) == 0:
+            return self.value(lhs)
+        if number_of(lhs) == number_of(rhs) == 1:
+            return self.value(0)
         return self._insert(arith.SubiOp(self.value(lhs), self.value(rhs))).result
 
     def product(self, lhs: Value, rhs: Value) -> SSAValue:
         """lhs * rhs."""
+        if number_of(lhs) == 1 or number_of(rhs) == 0:
+            return self.value(rhs)
+        if number_of(rhs) == 1 or number_of(lhs) == 0:
+            return self.value(lhs)
         return self._insert(arith.MuliOp(self.value(lhs), self.value(rhs))).result
 
     def quotient(self, lhs: Value, rhs: Value) -> SSAValue:
         """lhs / rhs of unsigned integers."""
+        if number_of(rhs) == 1 or number_of(lhs) == 0:
+            return self.value(lhs)
         return self._insert(arith.DivUIOp(self.value(lhs), self.value(rhs))).result
 
     def remainder(self, lhs: Value, rhs: Value) -> SSAValue:
         """lhs % rhs of unsigned integers."""
+        if number_of(rhs) == 1 or number_of(lhs) == 0:
+            return self.value(0)
         return self._insert(arith.RemUIOp(self.value(lhs), self.value(rhs))).result
 
     def compare(self, predicate: str, lhs: Value, rhs: Value) -> SSAValue:
@@ -228,7 +247,11 @@ class KernelBuilder:
     def loop(
         self, end: Value, *, start: Value = 0, step: Value = 1, name_hint: str | None = None
     ) -> Generator[SSAValue]:
-        """for (start; < end; += step); gives the counter."""
+        """for (start; < end; += step); gives the counter. One that runs once is no loop: its
+        counter is a number."""
+        if (number_of(start), number_of(end)) == (0, 1):
+            yield self.value(0)
+            return
         body = Block(arg_types=[index])
         body.args[0].name_hint = name_hint
         bounds = (self.value(start), self.value(end), self.value(step))
@@ -264,7 +287,28 @@ class KernelBuilder:
         self.op("tile_regs_commit")
         self.op("tile_regs_wait")
 
+    def remove(self, value: SSAValue) -> None:
+        """Takes back the op whose only result nothing uses."""
+        owner = value.owner
+        assert isinstance(owner, Operation)
+        owner.detach()
+        owner.erase()
+
     def finish(self) -> FuncOp:
-        """The kernel; nothing can be added to it afterwards."""
+        """The kernel, without constants that nothing uses; nothing can be added to it
+        afterwards."""
         self._builder.insert(ReturnOp())
+        for op in reversed(self._entry.ops):
+            if isinstance(op, arith.ConstantOp) and op.result.first_use is None:
+                self.remove(op.result)
         return self.function
+
+
+def number_of(value: Value) -> int | None:
+    """The integer that a value is, None if it is computed when the kernel runs."""
+    if isinstance(value, SSAValue):
+        owner = value.owner
+        if not isinstance(owner, arith.ConstantOp) or not isinstance(owner.value, IntegerAttr):
+            return None
+        return cast("IntegerAttr[Any]", owner.value).value.data
+    return value if isinstance(value, int) else None

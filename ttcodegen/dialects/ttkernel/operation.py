@@ -53,7 +53,7 @@ class TTKernelOp(Operation):
             if not _mismatch(signature, types):
                 return signature
         candidates = self.definition.signatures
-        # The complaint about the signature of the same length tells most.
+        # The complaint about the signature of the same length says most.
         closest = min(candidates, key=lambda s: abs(len(s) - len(types)))
         raise VerifyException(f"{self.name} {_mismatch(closest, types)}")
 

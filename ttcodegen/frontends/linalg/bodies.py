@@ -84,7 +84,7 @@ class Loops:
         """How many there are."""
         return len(self.sizes)
 
-    def spread(self, value: SSAValue, places: Sequence[int | None]) -> SSAValue:
+    def broadcast(self, value: SSAValue, places: Sequence[int | None]) -> SSAValue:
         """A tensor with a dimension for each loop, of one element where it does not depend on it;
         `places` are the loops of its own dimensions, None for one of one element."""
         kept = [axis for axis, place in enumerate(places) if place is not None]
@@ -225,7 +225,7 @@ def generic(build: Translator, op: SourceOp) -> list[SSAValue]:
         if number is not None:
             values[argument] = number
         elif block.args.index(argument) < count or not reduced:
-            values[argument] = loops.spread(operand, places)
+            values[argument] = loops.broadcast(operand, places)
     if not reduced:
         return _parallel(loops, op, block, values, maps[count:])
     return _reduction(loops, op, block, values, maps[count:], count)

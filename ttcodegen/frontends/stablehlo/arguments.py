@@ -19,7 +19,7 @@ _RESULT = "jax.result_info"
 
 
 def argument_attributes(
-    source: FuncOp, arguments: Sequence[SSAValue], told: Mapping[SSAValue, Mapping[str, str]]
+    source: FuncOp, arguments: Sequence[SSAValue], known: Mapping[SSAValue, Mapping[str, str]]
 ) -> list[DictionaryAttr]:
     """Names and kinds of the arguments: as attributes say, or the program itself, or locations."""
     made: list[DictionaryAttr] = []
@@ -28,7 +28,7 @@ def argument_attributes(
         found: dict[str, Attribute] = {
             name: value for name, value in given.items() if name in (_NAME, _KIND, _WEIGHT_TYPE)
         }
-        for name, text in told.get(new, {}).items():
+        for name, text in known.get(new, {}).items():
             kind = _kind(text) if name == _KIND else StringAttr(text)
             if kind is not None:
                 found.setdefault(name, kind)

@@ -18,7 +18,7 @@ def cached(
     update: SSAValue,
     starts: Sequence[int | SSAValue],
 ) -> bool:
-    """Writes a slice into a cache in place, and tells whether it could.
+    """Writes a slice into a cache in place; returns whether it could.
 
     A program keeps the contents of its arguments, but for one that the caller gives up and nothing
     else reads. The library writes one position of all users (users, heads, positions, size), or

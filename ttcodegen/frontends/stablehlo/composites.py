@@ -472,7 +472,7 @@ def _nested(op: StableHLOOp, name: str) -> dict[str, Any]:
 
 
 def _marked(conversion: Conversion, op: StableHLOOp) -> Value:
-    """Names an argument, and tells whether it is a parameter, or of which type a weight is kept."""
+    """Names an argument, and says whether it is a parameter, or of which type a weight is kept."""
     (value,) = conversion.values(op)
     options = _nested(op, "mhlo.frontend_attributes")
     source = value

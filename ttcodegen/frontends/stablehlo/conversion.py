@@ -209,15 +209,15 @@ class Conversion:
         except Refused:
             values = [None] * len(op.results)
         except CompileError as error:
-            self._tell(error, op)
+            self._refuse(error, op)
             values = [None] * len(op.results)
         except VerifyException as error:
-            self._tell(CompileError(str(error), op), op)
+            self._refuse(CompileError(str(error), op), op)
             values = [None] * len(op.results)
         except (ArithmeticError, AssertionError, LookupError, TypeError, ValueError) as error:
             reason = str(error) if isinstance(error, ValueError) and str(error) else "malformed"
             message = reason if f"'{op.name}'" in reason else f"'{op.name}': {reason}"
-            self._tell(CompileError(message, op), op)
+            self._refuse(CompileError(message, op), op)
             values = [None] * len(op.results)
         finally:
             self.builder.origin = before
@@ -296,7 +296,7 @@ class Conversion:
 
     # Errors
 
-    def _tell(self, error: CompileError, op: Operation) -> None:
+    def _refuse(self, error: CompileError, op: Operation) -> None:
         """Keeps an error, with the line of the frontend's own program where it is known."""
         for diagnostic in error.diagnostics:
             place = diagnostic.place if diagnostic.place is not None else place_of(op)

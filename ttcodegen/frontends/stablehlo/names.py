@@ -124,7 +124,7 @@ def named_location(location: LocationAttr) -> LocationAttr:
 
 
 def origin_in_frontend(location: Attribute) -> tuple[str, int, int] | None:
-    """File, line and column of the user's program that a location tells, None if it does not."""
+    """File, line and column of the user's program that a location names, None if it names none."""
     match location:
         case FileLineColLoc():
             line, column = location.line.data, location.column.data

@@ -340,8 +340,8 @@ def _plain(
     image = builder.reshape(image, [batch, *extents, channels])
     kernel = builder.reshape(kernel, [filters, inner, *lengths])
     sizes = [
-        (extent + low + high - (length - 1) * spread - 1) // stride + 1
-        for extent, (low, high), length, spread, stride in zip(
+        (extent + low + high - (length - 1) * dilation_of_input - 1) // stride + 1
+        for extent, (low, high), length, dilation_of_input, stride in zip(
             extents, padding, lengths, dilation, strides, strict=True
         )
     ]

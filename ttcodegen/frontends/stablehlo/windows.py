@@ -342,7 +342,7 @@ def _select_and_scatter(conversion: Conversion, op: StableHLOOp) -> Value:
         hit = builder.like("multiply", hit, free)
         free = builder.like("subtract", free, hit)
         value = builder.like("multiply", hit, source)
-        spread = padded(
+        padded_term = padded(
             conversion,
             value,
             zero,
@@ -355,7 +355,7 @@ def _select_and_scatter(conversion: Conversion, op: StableHLOOp) -> Value:
             ],
             [step - 1 for step in windows.strides],
         )
-        total = spread if total is None else builder.like("add", total, spread)
+        total = padded_term if total is None else builder.like("add", total, padded_term)
     assert total is not None
     found = builder.slice(
         total, low, [begin + size for begin, size in zip(low, shape, strict=True)]

@@ -23,6 +23,10 @@ def _full(graph: Graph, _: Any, value: float, *__: Any, **___: Any) -> SSAValue:
     return graph.full(graph.shape, graph_number(graph, value), graph.element)
 
 
+def _new_full(graph: Graph, _: SSAValue, size: Any, value: float, **__: Any) -> SSAValue:
+    return _full(graph, size, value)
+
+
 def _scalar(graph: Graph, value: float, **_: Any) -> SSAValue:
     return graph.full([], graph_number(graph, value), graph.element)
 
@@ -70,7 +74,8 @@ RULES: dict[str, Rule] = {
         "zeros zeros_like new_zeros empty empty_like new_empty empty_permuted".split(), _filled(0)
     ),
     **dict.fromkeys("ones ones_like new_ones".split(), _filled(1)),
-    **dict.fromkeys("full full_like new_full".split(), _full),
+    **dict.fromkeys("full full_like".split(), _full),
+    "new_full": _new_full,
     "scalar_tensor": _scalar,
     "arange": _arange,
     "linspace": _linspace,

@@ -282,6 +282,38 @@ def _distances(
     return total if power == 1.0 else graph.like("sqrt", total)
 
 
+def _copysign(graph: Graph, x: Scalar, sign: Scalar) -> SSAValue:
+    """The size of one operand with the sign of the other, also that of a zero."""
+    x, sign = graph.value(x, rank=len(graph.shape)), graph.value(sign, rank=len(graph.shape))
+    size = graph.like("abs", x)
+    below = graph.like("signbit", sign, element=i1)
+    return graph.broadcasting("where", below, graph.like("neg", size), size, element=graph.element)
+
+
+def _xlogy(graph: Graph, x: Scalar, y: Scalar) -> SSAValue:
+    """x * log(y), which is zero where x is, whatever y is but NaN."""
+    x, y = graph.value(x, rank=len(graph.shape)), graph.value(y, rank=len(graph.shape))
+    zero = graph.compare("eq", x, graph.number(0, x), i1)
+    number = graph.compare("eq", y, y, i1)
+    product = graph.broadcasting("multiply", x, graph.like("log", y))
+    hidden = graph.compare("logical_and", zero, number, i1)
+    return _where(graph, hidden, 0.0, product)
+
+
+def _random_relu(
+    graph: Graph, x: SSAValue, low: float = 1 / 8, high: float = 1 / 3, training: bool = False,
+    *_: Any,
+) -> SSAValue:  # fmt: skip
+    """Its slope is drawn in training, and the mean of its limits afterwards."""
+    if training:
+        raise CompileError("rrelu is not compiled for training", remedy="call module.eval()")
+    return _leaky_relu(graph, x, (low + high) / 2)
+
+
+def _random_relu_with_noise(graph: Graph, x: SSAValue, _: SSAValue, *arguments: Any) -> SSAValue:
+    return _random_relu(graph, x, *arguments)
+
+
 def _round(graph: Graph, x: SSAValue, decimals: int = 0) -> SSAValue:
     """To the nearest integer, halves to the even one."""
     if decimals:
@@ -334,6 +366,8 @@ RULES: dict[str, Rule] = {
     "hypot": _hypot,
     "cdist": _distances,
     "_cdist_forward": _distances,
+    "copysign": _copysign,
+    "xlogy": _xlogy,
     "round": _round,
     "add": _add,
     "sub": _sub,
@@ -377,6 +411,8 @@ RULES: dict[str, Rule] = {
     "clamp_max": _clamp_max,
     "gelu": _gelu,
     "leaky_relu": _leaky_relu,
+    "rrelu": _random_relu,
+    "rrelu_with_noise": _random_relu_with_noise,
     "elu": _elu,
     "celu": _celu,
     "hardtanh": _hardtanh,

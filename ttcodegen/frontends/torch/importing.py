@@ -31,7 +31,8 @@ from ttcodegen.diagnostics import CompileError, Diagnostic, SourceLocation
 from ttcodegen.dialects.datatypes import element_type_of, shape_of, tensor_type
 from ttcodegen.dialects.ttcore import ArgumentType, ArgumentTypeAttr
 from ttcodegen.frontends.source_ops import SourceOp
-from ttcodegen.frontends.torch.graph import Graph
+from ttcodegen.frontends.torch.complex_numbers import Complex, joined, parted, translated
+from ttcodegen.frontends.torch.graph import Graph, Rule
 from ttcodegen.frontends.torch.rules import rule_of
 from ttcodegen.parsing.structure import counted
 from ttcodegen.transforms.rewriting import erase_dead
@@ -46,6 +47,9 @@ _CHECKS = frozenset({"_assert_async", "_assert_scalar", "_assert_tensor_metadata
 """What a program of torch makes sure of, and a graph of fixed shapes knows."""
 _DROPPED = frozenset({"device", "layout", "pin_memory", "memory_format", "dtype", "copy",
                       "non_blocking", "generator"})  # fmt: skip
+
+_PARTS = {"complex32": "float16", "complex64": "float32", "complex128": "float64"}
+"""The types of both parts of complex numbers."""
 
 
 @dataclass(frozen=True)
@@ -106,7 +110,8 @@ class _Importer:
                 else:
                     self._buffer(node, spec)
             elif node.op == "call_function":
-                self._call(node)
+                if node.target is not operator.getitem or node.users:
+                    self._call(node)
             elif node.op == "output":
                 returned = self._outputs(node, signature.output_specs)
             else:
@@ -119,9 +124,12 @@ class _Importer:
     def _argument(self, node: Node, name: str, kind: ArgumentType) -> DictionaryAttr:
         type_ = _tensor_type(node)
         assert type_ is not None
+        pairs = _is_complex(node.meta["val"])
+        if pairs:
+            type_ = tensor_type(type_.element_type, [*shape_of(type_), 2])
         value = self.block.insert_arg(type_, len(self.block.args))
         value.name_hint = _hint(name)
-        self.values[node.name] = value
+        self.values[node.name] = parted(self.graph, value) if pairs else value
         return DictionaryAttr(
             {"ttcore.argument_type": ArgumentTypeAttr(kind), "ttir.name": StringAttr(name)}
         )
@@ -140,7 +148,12 @@ class _Importer:
             self._refuse(node, f"'{spec.target}': {error}", error.diagnostics[0].remedy)
             return
         self.graph.origin = _origin(spec.target)
-        value = self.graph.constant(tensor_array(held), element)
+        array = tensor_array(held)
+        if _is_complex(held):
+            parts = (self.graph.constant(array[..., i], element) for i in (0, 1))
+            self.values[node.name] = Complex(*parts)
+            return
+        value = self.graph.constant(array, element)
         value.name_hint = _hint(spec.target)
         self.values[node.name] = value
 
@@ -165,8 +178,14 @@ class _Importer:
         if name in _CHECKS:
             return None
         rule = rule_of(name, overload)
+        if _is_complex(node.meta["val"]) or any(_is_complex(n.meta["val"]) for n in
+                                                node.all_input_nodes):  # fmt: skip
+            return self._of_complex_numbers(node, name, rule)
         if rule is None:
-            raise CompileError(f"there is no rule for the operation '{_spelled(name, overload)}'")
+            raise CompileError(
+                f"there is no rule for the operation '{_spelled(name, overload)}'",
+                remedy="write it with other operations, or compute it before or after the model",
+            )
         self.graph.origin = _origin(location_of(node))
         self.graph.results = list(_result_types(node))
         arguments = [self._value(each) for each in node.args]
@@ -185,6 +204,19 @@ class _Importer:
             return self._typed(made, self.graph.results[0])
         typed = [self._typed(v, t) for v, t in zip(made, self.graph.results, strict=False)]
         return typed if isinstance(node.meta["val"], (tuple, list)) else typed[0]
+
+    def _of_complex_numbers(self, node: Node, name: str, rule: Rule | None) -> Any:
+        self.graph.origin = _origin(location_of(node))
+        self.graph.results = list(_result_types(node))
+        arguments = [self._value(each) for each in node.args]
+        named = {k: self._value(v) for k, v in node.kwargs.items() if k not in _DROPPED}
+        made = translated(self.graph, name, rule, arguments, named)
+        if isinstance(made, SSAValue):
+            return self._typed(made, self.graph.results[0])
+        values = cast("list[Complex]", made if isinstance(made, list) else [made])
+        for value, type_ in zip(values, self.graph.results, strict=True):
+            self._typed(value.real, type_)
+        return values if isinstance(made, list) else values[0]
 
     def _typed(self, value: SSAValue, type_: TensorType[Attribute]) -> SSAValue:
         if shape_of(value.type) != shape_of(type_):
@@ -215,6 +247,8 @@ class _Importer:
                 )
             elif type(argument).__name__ == "Node" and argument.name not in self.failed:
                 value: Any = self.values[argument.name]
+                if isinstance(value, Complex):
+                    value = joined(self.graph, value)
                 if isinstance(value, SSAValue):
                     returned.append(cast("SSAValue", value))
         return returned
@@ -272,6 +306,13 @@ def _result_types(node: Node) -> Iterator[TensorType[Attribute]]:
             yield _type_of(value)
 
 
+def _is_complex(value: Any) -> bool:
+    """Whether a tensor, or the first of several, holds complex numbers."""
+    several = cast("Sequence[Any]", value if isinstance(value, (tuple, list)) else [value])
+    first = several[0] if several else None
+    return str(getattr(first, "dtype", "")).startswith("torch.complex")
+
+
 def _tensor_type(node: Node) -> TensorType[Attribute] | None:
     value = node.meta["val"]
     return _type_of(value) if hasattr(value, "shape") else None
@@ -290,24 +331,28 @@ def _type_of(value: Tensor) -> TensorType[Attribute]:
 
 
 def element_of_dtype(dtype: Any) -> Attribute:
-    """The element type of a `torch.dtype`."""
+    """The element type of a `torch.dtype`; that of the parts of complex numbers."""
     name = str(dtype).removeprefix("torch.")
+    name = _PARTS.get(name, name)
     try:
         return element_type_of(name)
     except KeyError:
         raise CompileError(
             f"elements of type {name} are not supported",
-            remedy="compute with cosines and sines, as pairs of real tensors"
-            if name.startswith("complex")
-            else "convert the model to float32 or bfloat16",
+            remedy="convert the model to float32 or bfloat16",
         ) from None
 
 
 def tensor_array(tensor: Tensor) -> np.ndarray:
-    """The elements of a tensor of torch; numpy has no bfloat16 of its own."""
+    """The elements of a tensor of torch, complex ones as pairs in a last dimension; numpy has no
+    bfloat16 of its own."""
     import ml_dtypes
 
     held = tensor.detach().cpu().contiguous()
+    if _is_complex(held):
+        import importlib
+
+        held = importlib.import_module("torch").view_as_real(held.resolve_conj()).contiguous()
     if str(held.dtype) == "torch.bfloat16":
         import importlib
 

@@ -3,15 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from math import prod
+from math import inf, prod
 from typing import Any
 
 import numpy as np
 from xdsl.dialects.builtin import i32
-from xdsl.ir import SSAValue
+from xdsl.ir import Attribute, SSAValue
 
 from ttcodegen.diagnostics import CompileError
-from ttcodegen.dialects.datatypes import element_of, f32, i1, shape_of, tensor_type
+from ttcodegen.dialects.datatypes import (
+    element_of,
+    f32,
+    i1,
+    numpy_name,
+    shape_of,
+    tensor_type,
+)
 from ttcodegen.frontends.torch.graph import Graph, Rule, Scalar, kind_of, unsupported_argument
 from ttcodegen.transforms.evaluation import known_elements
 
@@ -140,13 +147,62 @@ def _scatter(
         values = graph.typecast(source, element_of(x.type))
     else:
         values = graph.full(places, _number(graph, source), element_of(x.type))
+    return _scattered(graph, x, axis, _counted(graph, index), values, reduce)
+
+
+def _scattered(
+    graph: Graph, x: SSAValue, axis: int, index: SSAValue, values: SSAValue, reduce: str | None
+) -> SSAValue:
     attributes: dict[str, Any] = {}
     if reduce is not None:
         if reduce not in _REDUCTIONS:
             raise unsupported_argument("scatter", "reduce", reduce)
         attributes["scatter_reduce_type"] = _REDUCTIONS[reduce]
-    index = _counted(graph, index)
     return graph.emit("scatter", [x, index, values], x.type, dim=axis, **attributes)
+
+
+def _scatter_reduce(
+    graph: Graph,
+    x: SSAValue,
+    dim: int,
+    index: SSAValue,
+    source: SSAValue,
+    reduce: str,
+    *,
+    include_self: bool = True,
+) -> SSAValue:
+    """A reduction of what comes to each place, with what stands there or without it. Places that
+    nothing comes to keep what they have."""
+    if include_self and reduce != "mean":
+        return _scatter(graph, x, dim, index, source, reduce)
+    axis = graph.dim(dim, len(shape_of(x.type)))
+    zeros, ones = (graph.full(shape_of(v.type), n, f32) for v, n in ((x, 0.0), (index, 1.0)))
+    counts = _scattered(graph, zeros, axis, _counted(graph, index), ones, "sum")
+    own = x
+    if not include_self:
+        touched = graph.compare("gt", counts, graph.number(0, counts), i1)
+        neutral = graph.number(_neutral(reduce, element_of(x.type)), x)
+        own = graph.broadcasting("where", touched, neutral, x, element=element_of(x.type))
+    if reduce != "mean":
+        return _scatter(graph, own, dim, index, source, reduce)
+    total = _scatter(graph, own, dim, index, source, "sum")
+    counted = graph.like("maximum", counts, graph.number(1, counts)) if not include_self else (
+        graph.like("add", counts, graph.number(1, counts))
+    )  # fmt: skip
+    if kind_of(element_of(x.type)) == "f":
+        return graph.like("div", total, graph.typecast(counted, element_of(x.type)))
+    return graph.like("floor", graph.like("div", graph.typecast(total, f32), counted))
+
+
+def _neutral(reduce: str, element: Attribute) -> float:
+    """The element that a reduction with another one gives as it is."""
+    if reduce in ("amax", "amin"):
+        limits = (-inf, inf)
+        if kind_of(element) != "f":
+            found = np.iinfo(np.dtype(numpy_name(element) or "int32"))
+            limits = (found.min, found.max)
+        return limits[reduce == "amin"]
+    return 1 if reduce == "prod" else 0
 
 
 def _number(graph: Graph, value: float) -> float | int:
@@ -188,12 +244,12 @@ def _index_put(
     first = _from_front(graph, first, shape[axis])
     (count,) = shape_of(first.type) or (1,)
     wanted = [count if other == axis else size for other, size in enumerate(shape)]
-    spread = graph.repeat(graph.aligned(values, wanted), wanted)
+    repeated = graph.repeat(graph.aligned(values, wanted), wanted)
     if accumulate:
         place_shape = [count if other == axis else 1 for other in range(len(shape))]
         places = graph.reshape(first, place_shape)
-        return _scatter(graph, x, axis, graph.repeat(places, wanted), spread, "add")
-    return _index_copy(graph, x, axis, first, spread)
+        return _scatter(graph, x, axis, graph.repeat(places, wanted), repeated, "add")
+    return _index_copy(graph, x, axis, first, repeated)
 
 
 def _masked_put(
@@ -221,6 +277,19 @@ def _diagonal(
     places = begin + np.arange(count) * (columns + 1)
     flat = graph.reshape(x, [*rest, rows * columns])
     return _rows(graph, flat, rank - 2, graph.constant(places, i32))
+
+
+def _cross(graph: Graph, x: SSAValue, y: SSAValue, *, dim: int = -1) -> SSAValue:
+    """The product of vectors in space: x[1] y[2] - x[2] y[1], and so on in turn."""
+    axis = graph.dim(dim, len(graph.shape))
+    x, y = (graph.expanded(graph.value(v), graph.shape) for v in (x, y))
+
+    def turned(value: SSAValue, first: int) -> SSAValue:
+        places = [(first + i) % 3 for i in range(3)]
+        return graph.concat([graph.part(value, axis, p, p + 1) for p in places], axis)
+
+    left = graph.like("multiply", turned(x, 1), turned(y, 2))
+    return graph.like("subtract", left, graph.like("multiply", turned(x, 2), turned(y, 1)))
 
 
 def _unfold(graph: Graph, x: SSAValue, dim: int, size: int, step: int) -> SSAValue:
@@ -312,7 +381,8 @@ RULES: dict[str, Rule] = {
     "index": _index,
     "gather": _gather,
     "scatter": _scatter,
-    "scatter_reduce": _scatter,
+    "scatter_reduce": _scatter_reduce,
+    "linalg_cross": _cross,
     "scatter_add": _scatter_add,
     "index_copy": _index_copy,
     "index_put": _index_put,

@@ -1,4 +1,4 @@
-"""Layers: products, convolutions, pooling, normalizations, attention, resizing.
+"""Layers: products, convolutions, normalizations, attention.
 
 Images are (N, C, H, W) here and (N, H, W, C) in TTIR; the permutations around each op cancel
 those of its neighbours when the program is compiled.
@@ -45,7 +45,7 @@ def _addmm(
 # Convolutions
 
 
-def _each(values: int | Sequence[int], count: int) -> list[int]:
+def each_of(values: int | Sequence[int], count: int) -> list[int]:
     listed = [values] if isinstance(values, int) else list(values)
     return listed * count if len(listed) == 1 else listed
 
@@ -65,9 +65,9 @@ def _convolution(
     batched = len(shape_of(x.type)) == spatial + 2
     if not batched:
         x = graph.reshape(x, [1, *shape_of(x.type)])
-    stride, dilation = _each(stride, spatial), _each(dilation, spatial)
+    stride, dilation = each_of(stride, spatial), each_of(dilation, spatial)
     before, after = _padding(padding, shape_of(weight.type)[2:], dilation)
-    image = _channels_last(graph, x)
+    image = channels_last(graph, x)
     attributes: dict[str, Any] = {"stride": stride, "padding": [*before, *after], "groups": groups}
     if spatial == 3:
         if any(step != 1 for step in dilation) or before != after:
@@ -82,7 +82,7 @@ def _convolution(
         tensor_type(graph.element, [shape[0], *shape[2:], shape[1]]),
         **attributes,
     )
-    return graph.reshape(_channels_first(graph, result), graph.shape)
+    return graph.reshape(channels_first(graph, result), graph.shape)
 
 
 def _padding(
@@ -94,7 +94,7 @@ def _padding(
     if padding == "same":
         total = [d * (k - 1) for k, d in zip(kernel, dilation, strict=True)]
         return [t // 2 for t in total], [t - t // 2 for t in total]
-    widths = _each(padding, len(kernel))
+    widths = each_of(padding, len(kernel))
     return widths, widths
 
 
@@ -104,12 +104,12 @@ def _bias(graph: Graph, bias: Optional, spatial: int) -> Optional:
     return graph.reshape(bias, [*[1] * (spatial + 1), shape_of(bias.type)[0]])
 
 
-def _channels_last(graph: Graph, x: SSAValue) -> SSAValue:
+def channels_last(graph: Graph, x: SSAValue) -> SSAValue:
     rank = len(shape_of(x.type))
     return graph.permute(x, [0, *range(2, rank), 1])
 
 
-def _channels_first(graph: Graph, x: SSAValue) -> SSAValue:
+def channels_first(graph: Graph, x: SSAValue) -> SSAValue:
     rank = len(shape_of(x.type))
     return graph.permute(x, [0, rank - 1, *range(1, rank - 1)])
 
@@ -136,22 +136,23 @@ def _conv_transpose(
         inputs, outputs, columns = shape_of(weight.type)
         weight = graph.reshape(weight, [inputs, outputs, 1, columns])
         stride, padding, dilation = (
-            [each, _each(value, 1)[0]] for each, value in ((1, stride), (0, padding), (1, dilation))
+            [each, each_of(value, 1)[0]]
+            for each, value in ((1, stride), (0, padding), (1, dilation))
         )
-        output_padding = [0, _each(output_padding, 1)[0]]
+        output_padding = [0, each_of(output_padding, 1)[0]]
         sizes = [1, *sizes]
-    before = _each(padding, 2)
+    before = each_of(padding, 2)
     result = graph.emit(
         "conv_transpose2d",
-        [_channels_last(graph, x), weight, _bias(graph, bias, 2)],
+        [channels_last(graph, x), weight, _bias(graph, bias, 2)],
         tensor_type(graph.element, [shape_of(x.type)[0], *sizes, channels]),
-        stride=_each(stride, 2),
+        stride=each_of(stride, 2),
         padding=[*before, *before],
-        dilation=_each(dilation, 2),
-        output_padding=_each(output_padding, 2),
+        dilation=each_of(dilation, 2),
+        output_padding=each_of(output_padding, 2),
         groups=groups,
     )
-    return graph.reshape(_channels_first(graph, result), graph.shape)
+    return graph.reshape(channels_first(graph, result), graph.shape)
 
 
 def _any_convolution(
@@ -174,111 +175,6 @@ def _any_convolution(
     return _conv_transpose(
         graph, x, weight, bias, stride, padding, output_padding, groups, dilation
     )
-
-
-# Pooling
-
-
-def _pooled(graph: Graph, name: str, x: SSAValue, spatial: int, **attributes: Any) -> SSAValue:
-    """A pool over the last dimensions; images of one dimension are one high."""
-    batched = len(shape_of(x.type)) == spatial + 2
-    shape = graph.shape if batched else (1, *graph.shape)
-    image = x if batched else graph.reshape(x, [1, *shape_of(x.type)])
-    if spatial == 1:
-        n, c, length = shape_of(image.type)
-        image = graph.reshape(image, [n, c, 1, length])
-        shape = (*shape[:2], 1, shape[2])
-    image = _channels_last(graph, image)
-    result = graph.emit(
-        name, [image], tensor_type(graph.element, [shape[0], *shape[2:], shape[1]]), **attributes
-    )
-    return graph.reshape(_channels_first(graph, result), graph.shape)
-
-
-def _pool_window(
-    spatial: int, kernel: Any, stride: Any, padding: Any, dilation: Any = 1
-) -> dict[str, Any]:
-    kernel = _each(kernel, spatial)
-    stride = _each(stride, spatial) if stride not in (None, []) else kernel
-    padding, dilation = _each(padding, spatial), _each(dilation, spatial)
-    if spatial == 1:
-        kernel, stride, padding, dilation = (
-            [1, *kernel],
-            [1, *stride],
-            [0, *padding],
-            [1, *dilation],
-        )
-    return {"kernel": kernel, "stride": stride, "padding": [*padding, *padding],
-            "dilation": dilation}  # fmt: skip
-
-
-def _max_pool(spatial: int) -> Rule:
-    def rule(
-        graph: Graph,
-        x: SSAValue,
-        kernel: Any,
-        stride: Any = None,
-        padding: Any = 0,
-        dilation: Any = 1,
-        ceil_mode: bool = False,
-    ) -> SSAValue:
-        window = _pool_window(spatial, kernel, stride, padding, dilation)
-        return _pooled(graph, "max_pool2d", x, spatial, ceil_mode=ceil_mode, **window)
-
-    return rule
-
-
-def _avg_pool(spatial: int) -> Rule:
-    def rule(
-        graph: Graph,
-        x: SSAValue,
-        kernel: Any,
-        stride: Any = None,
-        padding: Any = 0,
-        ceil_mode: bool = False,
-        count_include_pad: bool = True,
-        divisor_override: int | None = None,
-    ) -> SSAValue:
-        if divisor_override is not None:
-            raise unsupported_argument("avg_pool2d", "divisor_override", divisor_override)
-        window = _pool_window(spatial, kernel, stride, padding)
-        return _pooled(
-            graph, "avg_pool2d", x, spatial, ceil_mode=ceil_mode,
-            count_include_pad=count_include_pad, **window,
-        )  # fmt: skip
-
-    return rule
-
-
-def _adaptive(name: str, spatial: int) -> Rule:
-    """A pool whose windows are as large as the result is small."""
-
-    def rule(graph: Graph, x: SSAValue, size: Any) -> SSAValue:
-        found, wanted = shape_of(x.type)[-spatial:], graph.shape[-spatial:]
-        if all(size == 1 for size in wanted):
-            rank = len(shape_of(x.type))
-            reduction = "max" if name == "max_pool2d" else "mean"
-            return graph.reduce(reduction, x, list(range(rank - spatial, rank)))
-        if any(a % b for a, b in zip(found, wanted, strict=True)):
-            raise CompileError(
-                f"adaptive pooling from {found} to {wanted} needs windows of different sizes",
-                remedy="choose sizes that divide the input's",
-            )
-        kernel = [a // b for a, b in zip(found, wanted, strict=True)]
-        return _pooled(graph, name, x, spatial, **_pool_window(spatial, kernel, None, 0))
-
-    return rule
-
-
-def _first(rule: Rule) -> Rule:
-    """A pool that gives places as well, which nobody may use."""
-
-    def wrapped(graph: Graph, *arguments: Any, **named: Any) -> list[SSAValue]:
-        value = rule(graph, *arguments, **named)
-        assert isinstance(value, SSAValue)
-        return [value]
-
-    return wrapped
 
 
 # Normalizations
@@ -326,9 +222,11 @@ def _batch_norm(
     epsilon: float,
     *_: Any,
 ) -> list[SSAValue]:
-    if training or mean is None or variance is None:
+    if mean is None or variance is None:
+        mean, variance = _statistics(graph, x)
+    elif training:
         raise CompileError(
-            "a batch norm that takes the statistics of its input is not compiled",
+            "a batch norm that keeps the statistics of its input is not compiled",
             remedy="call module.eval() before",
         )
     channels = shape_of(mean.type)
@@ -337,6 +235,36 @@ def _batch_norm(
     offset = bias if bias is not None else graph.full(channels, 0.0, element)
     operands = [x, *(graph.typecast(v, element) for v in (scale, offset, mean, variance))]
     return [graph.emit("batch_norm_inference", operands, x.type, epsilon=epsilon, dimension=1)]
+
+
+def _statistics(graph: Graph, x: SSAValue) -> tuple[SSAValue, SSAValue]:
+    """Mean and variance of each channel of the input, where none are tracked."""
+    axes = [axis for axis in range(len(shape_of(x.type))) if axis != 1]
+    mean = graph.reduce("mean", x, axes)
+    apart = graph.like("square", graph.broadcasting("subtract", x, mean))
+    channels = [shape_of(x.type)[1]]
+    variance = graph.reduce("mean", apart, axes)
+    return graph.reshape(mean, channels), graph.reshape(variance, channels)
+
+
+def _batch_norm_of_input(
+    graph: Graph,
+    x: SSAValue,
+    weight: Optional,
+    bias: Optional,
+    training: bool,
+    momentum: float,
+    epsilon: float,
+) -> list[SSAValue]:
+    return _batch_norm(graph, x, weight, bias, None, None, training, momentum, epsilon)
+
+
+def _weight_norm(graph: Graph, v: SSAValue, g: SSAValue, dim: int = 0) -> list[SSAValue]:
+    """v / |v| * g, the norm over all dimensions but one."""
+    kept = graph.dim(dim, len(shape_of(v.type)))
+    axes = [axis for axis in range(len(shape_of(v.type))) if axis != kept]
+    norm = graph.like("sqrt", graph.reduce("sum", graph.like("square", v), axes))
+    return [graph.broadcasting("multiply", v, graph.like("div", g, norm)), norm]
 
 
 def _batch_norm_of_inference(
@@ -495,9 +423,6 @@ def _spelled_out(
     return graph.reshape(graph.matmul(weights, value), graph.shape)
 
 
-# Resizing
-
-
 RULES: dict[str, Rule] = {
     "linear": _linear,
     **dict.fromkeys("matmul mm bmm mv dot".split(), _matmul),
@@ -510,20 +435,13 @@ RULES: dict[str, Rule] = {
     "_convolution": _any_convolution,
     "conv_transpose1d": _conv_transpose,
     "conv_transpose2d": _conv_transpose,
-    "max_pool1d": _max_pool(1),
-    "max_pool2d": _max_pool(2),
-    "max_pool2d_with_indices": _first(_max_pool(2)),
-    "avg_pool1d": _avg_pool(1),
-    "avg_pool2d": _avg_pool(2),
-    "adaptive_avg_pool1d": _adaptive("avg_pool2d", 1),
-    "adaptive_avg_pool2d": _adaptive("avg_pool2d", 2),
-    "_adaptive_avg_pool2d": _adaptive("avg_pool2d", 2),
-    "adaptive_max_pool2d": _first(_adaptive("max_pool2d", 2)),
     "layer_norm": _layer_norm,
     "native_layer_norm": _layer_norm,
     "rms_norm": _rms_norm,
     "batch_norm": _batch_norm,
     "_native_batch_norm_legit": _batch_norm,
+    "_native_batch_norm_legit.no_stats": _batch_norm_of_input,
+    "_weight_norm_interface": _weight_norm,
     "_native_batch_norm_legit_no_training": _batch_norm_of_inference,
     "group_norm": _group_norm,
     "native_group_norm": _native_group_norm,

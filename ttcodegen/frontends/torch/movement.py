@@ -6,10 +6,11 @@ from collections.abc import Sequence
 from math import prod
 from typing import Any
 
+import numpy as np
 from xdsl.ir import SSAValue
 
 from ttcodegen.diagnostics import CompileError
-from ttcodegen.dialects.datatypes import element_of, shape_of, tensor_type
+from ttcodegen.dialects.datatypes import element_of, i1, shape_of, tensor_type
 from ttcodegen.frontends.torch.graph import Graph, Rule, unsupported_argument
 
 
@@ -128,16 +129,36 @@ def slice_scatter(
     end: int | None = None,
     step: int = 1,
 ) -> SSAValue:
-    """What comes before, the source, what comes after."""
-    if step != 1:
-        raise unsupported_argument("slice_scatter", "step", step)
+    """What comes before, the source, what comes after; with a step, a choice of elements."""
     shape = shape_of(x.type)
     axis = graph.dim(dim, len(shape))
     begin, stop = bounds(shape[axis], start, end)
     middle = graph.typecast(source, element_of(x.type))
+    if step != 1:
+        return _interleaved(graph, x, middle, axis, begin, stop, step)
     around = [(0, begin), (stop, shape[axis])]
     before, after = ([graph.part(x, axis, a, b)] if b > a else [] for a, b in around)
     return graph.concat([*before, middle, *after], axis)
+
+
+def _interleaved(
+    graph: Graph, x: SSAValue, source: SSAValue, axis: int, begin: int, stop: int, step: int
+) -> SSAValue:
+    """Every `step`-th element from the source, the others from `x`."""
+    shape = shape_of(x.type)
+    count = shape_of(source.type)[axis]
+    widened = [*shape[:axis], count * step, *shape[axis + 1 :]]
+    dilated = graph.emit(
+        "repeat_interleave", [source], tensor_type(element_of(x.type), widened),
+        repeats=step, dim=axis,
+    )  # fmt: skip
+    dilated = graph.part(dilated, axis, 0, min(count * step, shape[axis] - begin))
+    around = [(0, 0)] * len(shape)
+    around[axis] = (begin, shape[axis] - begin - shape_of(dilated.type)[axis])
+    chosen = np.zeros(shape[axis], bool)
+    chosen[begin:stop:step] = True
+    mask = graph.constant(chosen.reshape([-1 if i == axis else 1 for i in range(len(shape))]), i1)
+    return graph.emit("where", [mask, graph.pad(dilated, around), x], x.type)
 
 
 def _select_scatter(graph: Graph, x: SSAValue, source: SSAValue, dim: int, index: int) -> SSAValue:

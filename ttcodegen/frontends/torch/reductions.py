@@ -148,6 +148,11 @@ def _variance_and_mean(graph: Graph, x: SSAValue, *arguments: Any, **named: Any)
     return [graph.reshape(v, graph.shape) for v in (variance, mean)]
 
 
+def _deviation_and_mean(graph: Graph, x: SSAValue, *arguments: Any, **named: Any) -> list[SSAValue]:
+    variance, mean = _variance(graph, x, **_variance_arguments(arguments, named))
+    return [graph.reshape(v, graph.shape) for v in (graph.like("sqrt", variance), mean)]
+
+
 def _norm(graph: Graph, x: SSAValue, order: Any = 2, dim: Dims = None, keep: bool = False,
           *_: Any, **__: Any) -> SSAValue:  # fmt: skip
     from ttcodegen.frontends.torch.graph import unsupported_argument
@@ -265,6 +270,7 @@ RULES: dict[str, Rule] = {
     "var": _spread(root=False),
     "std": _spread(root=True),
     "var_mean": _variance_and_mean,
+    "std_mean": _deviation_and_mean,
     "linalg_vector_norm": _norm,
     "norm": _norm,
     "cumsum": _running("cumsum"),

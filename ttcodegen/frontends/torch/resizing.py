@@ -13,6 +13,8 @@ from ttcodegen.frontends.torch.graph import Graph, Rule
 
 _CUBIC = -0.75
 """The slope of PyTorch's cubic kernel (R. Keys, 1981)."""
+_SMOOTH_CUBIC = -0.5
+"""The same where images become smaller without aliases, as in Pillow."""
 
 
 def _nearest(graph: Graph, x: SSAValue, _: Any = None, *factors: Any) -> SSAValue:
@@ -52,7 +54,7 @@ def _resized(
         return graph.permute(result, [0, 3, 1, 2])
     for axis in (1, 0):
         weights = resizing_weights(mode, found[axis], sizes[axis], align_corners, given[axis])
-        x = _along_last(graph, x, weights) if axis else _along_rows(graph, x, weights)
+        x = weighted_along(graph, x, axis + 2, weights)
     return x
 
 
@@ -64,15 +66,15 @@ def _given_factors(factors: Sequence[Any]) -> tuple[float | None, float | None]:
     return rows, columns
 
 
-def _along_last(graph: Graph, x: SSAValue, weights: np.ndarray) -> SSAValue:
+def weighted_along(graph: Graph, x: SSAValue, axis: int, weights: np.ndarray) -> SSAValue:
+    """Sums of the elements of one dimension, by a matrix of weights [size, new size]."""
+    last = len(shape_of(x.type)) - 1
+    if axis != last:
+        turned = weighted_along(graph, graph.swapped(x, axis, last), last, weights)
+        return graph.swapped(turned, axis, last)
     element = element_of(x.type)
-    matrix = graph.constant(weights, element)
     result = tensor_type(element, [*shape_of(x.type)[:-1], weights.shape[1]])
-    return graph.emit("matmul", [x, matrix], result)
-
-
-def _along_rows(graph: Graph, x: SSAValue, weights: np.ndarray) -> SSAValue:
-    return graph.swapped(_along_last(graph, graph.swapped(x, 2, 3), weights), 2, 3)
+    return graph.emit("matmul", [x, graph.constant(weights, element)], result)
 
 
 def resizing_weights(
@@ -102,15 +104,50 @@ def resizing_weights(
     return weights
 
 
-def _cubic(distance: np.ndarray) -> np.ndarray:
-    near = ((_CUBIC + 2) * distance - (_CUBIC + 3)) * distance**2 + 1
-    far = _CUBIC * (((distance - 5) * distance + 8) * distance - 4)
-    return np.where(distance <= 1, near, far)
+def _smoothed(mode: str) -> Rule:
+    """Resizing whose kernel grows with the factor when images become smaller."""
+
+    def rule(
+        graph: Graph, x: SSAValue, _: Any = None, align_corners: bool = False, *factors: Any
+    ) -> SSAValue:
+        given = _given_factors(factors)
+        for axis in (1, 0):
+            size, wanted = shape_of(x.type)[axis + 2], graph.shape[axis + 2]
+            step = 1 / (given[axis] or wanted / size)
+            if align_corners:
+                step = (size - 1) / (wanted - 1) if wanted > 1 else 0.0
+            x = weighted_along(graph, x, axis + 2, _smoothing_weights(mode, size, wanted, step))
+        return x
+
+    return rule
+
+
+def _smoothing_weights(mode: str, size: int, wanted: int, step: float) -> np.ndarray:
+    """How much each of `size` elements counts in each of `wanted` ones, [size, wanted]."""
+    width = max(step, 1.0)
+    reach = width * (2 if mode == "bicubic" else 1)
+    weights = np.zeros((size, wanted))
+    for place in range(wanted):
+        centre = step * (place + 0.5)
+        begin, end = max(int(centre - reach + 0.5), 0), min(int(centre + reach + 0.5), size)
+        distance = np.abs(np.arange(begin, end) - centre + 0.5) / width
+        shares = _cubic(distance, _SMOOTH_CUBIC) if mode == "bicubic" else 1 - distance
+        shares = np.maximum(shares, 0) if mode != "bicubic" else shares
+        weights[begin:end, place] = shares / shares.sum()
+    return weights
+
+
+def _cubic(distance: np.ndarray, slope: float = _CUBIC) -> np.ndarray:
+    near = ((slope + 2) * distance - (slope + 3)) * distance**2 + 1
+    far = slope * (((distance - 5) * distance + 8) * distance - 4)
+    return np.where(distance <= 1, near, np.where(distance <= 2, far, 0))
 
 
 RULES: dict[str, Rule] = {
     "upsample_nearest2d": _nearest,
     "upsample_bilinear2d": _interpolated("bilinear"),
     "upsample_bicubic2d": _interpolated("bicubic"),
+    "_upsample_bilinear2d_aa": _smoothed("bilinear"),
+    "_upsample_bicubic2d_aa": _smoothed("bicubic"),
 }
 """Operations by their names, for all their overloads."""

@@ -7,7 +7,9 @@ from ttcodegen.frontends.torch import (
     elementwise,
     indexing,
     layers,
+    losses,
     movement,
+    pooling,
     reductions,
     resizing,
 )
@@ -20,6 +22,8 @@ RULES: dict[str, Rule] = {
     **creation.RULES,
     **indexing.RULES,
     **layers.RULES,
+    **pooling.RULES,
+    **losses.RULES,
     **resizing.RULES,
 }
 

@@ -143,7 +143,7 @@ def _greater_or_equal(name: str) -> Rule:
     return rule
 
 
-def _tells(build: Translator, op: SourceOp) -> None:
+def _is_read_by_others(build: Translator, op: SourceOp) -> None:
     """It is looked at by those that use it."""
 
 
@@ -218,7 +218,7 @@ _TABLE: dict[str, Rule] = {
     "clamp": _clamp,
     "concat": movement.concat,
     "const": _constant,
-    "const_shape": _tells,
+    "const_shape": _is_read_by_others,
     "conv2d": windows.conv2d,
     "conv3d": windows.conv3d,
     "custom": _custom,

@@ -60,7 +60,7 @@ def normalize_ttnn(module: ModuleOp, diagnostics: Diagnostics) -> None:
     What cannot be spelled so stays, for `check_supported` to list. What is left to the library is
     reported in `diagnostics`.
     """
-    told: set[str] = set()
+    warned: set[str] = set()
     for function in module.ops:
         if isinstance(function, FuncOp):
             _refuse_half_lowered(function)
@@ -76,8 +76,8 @@ def normalize_ttnn(module: ModuleOp, diagnostics: Diagnostics) -> None:
             Rewriter.erase_op(op)
             continue
         for property_, meaning in _TUNING.items():
-            if property_ in op.properties and property_ not in told:
-                told.add(property_)
+            if property_ in op.properties and property_ not in warned:
+                warned.add(property_)
                 diagnostics.warn(f"{meaning} is left to the library", op)
         _respell(op, name)
     for op in list(module.walk(reverse=True)):

@@ -243,7 +243,7 @@ DESCRIPTIONS: Mapping[str, str] = {
     "run": "Runs programs and compares what they compute with golden values.",
     "perf": "Measures programs op by op.",
     "compare": "Runs two programs on the same values and compares them, op by op.",
-    "check": "Tells whether a flatbuffer fits a system description, and why not.",
+    "check": "Reports whether a flatbuffer fits a system description, and why not.",
     "validate": "Makes the calls of a program on the real library, on a mocked device.",
     "query": "Describes the device that programs run on.",
 }

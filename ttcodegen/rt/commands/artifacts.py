@@ -40,19 +40,19 @@ class Logger:
         self._mode = "w"
 
     def error(self, message: str) -> None:
-        """Tells what went wrong."""
+        """Reports what went wrong."""
         self._write("error", message, sys.stderr)
 
     def warning(self, message: str) -> None:
-        """Tells what may be a mistake."""
+        """Reports what may be a mistake."""
         self._write("warning", message, sys.stderr)
 
     def info(self, message: str) -> None:
-        """Tells a result."""
+        """Reports a result."""
         self._write("info", message, sys.stdout)
 
     def debug(self, message: str) -> None:
-        """Tells what is being done."""
+        """Reports what is being done."""
         self._write("debug", message, sys.stderr)
 
     def _write(self, level: str, message: str, stream: TextIO) -> None:

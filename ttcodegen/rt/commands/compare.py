@@ -1,4 +1,4 @@
-"""`compare`: two programs side by side, output by output, and op by op where both can tell."""
+"""`compare`: two programs side by side, output by output, and op by op where both have ops."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ class Side:
     executable: Executable
     """What computes the outputs."""
     flatbuffer: FlatbufferExecutable | None
-    """What tells the ops, if there is any such file."""
+    """What knows the ops, if there is any such file."""
 
 
 class Compare(Command):

@@ -136,7 +136,7 @@ class Perf(Command):
             log = device_log(programs, chip.arch, chip.cores, speed)
             files["device_log"] = self.artifacts.write(f"{folder}/profile_log_device.csv", log)
         self._progress.wipe()
-        self._tell(path, rows, list(files.values()))
+        self._report(path, rows, list(files.values()))
         content = {"ops": rows, **{name: str(file) for name, file in files.items()}}
         return FileResult(str(path), kind, content=content)
 
@@ -196,7 +196,7 @@ class Perf(Command):
             op.counts = counted
         return ops
 
-    def _tell(self, path: Path, rows: Sequence[dict[str, Any]], files: Sequence[Path]) -> None:
+    def _report(self, path: Path, rows: Sequence[dict[str, Any]], files: Sequence[Path]) -> None:
         total = sum(row["time_us"] for row in rows)
         self.logger.info(f"{path}: {total / 1e3:.3f} ms")
         estimates = [row["estimated_us"] for row in rows if row["estimated_us"] is not None]

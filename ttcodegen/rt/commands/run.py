@@ -162,7 +162,7 @@ class Run(Command):
             return self.failed(path, kind, error)
         self._progress.wipe()
         for run in runs:
-            self._tell(path, run)
+            self._report(path, run)
             self._save(path, run)
         content = {
             "shared_object": None if library is None else str(library.path),
@@ -240,9 +240,9 @@ class Run(Command):
             observe = None
 
     def _observer(self, run: ProgramRun, file: FlatbufferExecutable) -> Observer:
-        return observer(file.functions, file.constants, lambda event: self._told(run, event))
+        return observer(file.functions, file.constants, lambda event: self._goes_on(run, event))
 
-    def _told(self, run: ProgramRun, event: OpEvent) -> bool | None:
+    def _goes_on(self, run: ProgramRun, event: OpEvent) -> bool | None:
         if self.arguments["save_golden_tensors"]:
             self._save_goldens(run, event)
         if run.inputs.origin == "golden" and not self.arguments["disable_golden"]:
@@ -283,7 +283,7 @@ class Run(Command):
             if self.arguments["non_zero"]:
                 run.add_check(output, check_non_zero(array))
 
-    def _tell(self, path: Path, run: ProgramRun) -> None:
+    def _report(self, path: Path, run: ProgramRun) -> None:
         info = run.executable.programs[run.index]
         ended = "stopped" if run.stopped else "passed" if run.passed else "FAILED"
         times = f", {min(run.seconds) * 1e3:.2f} ms" if run.seconds else ""
@@ -303,10 +303,10 @@ class Run(Command):
             for leak in run.memory.leaks:
                 self.logger.error(f"  leak: {leak.name}, {leak.size} bytes in {leak.memory}")
         if self.arguments["print_input_output_tensors"]:
-            self._tell_arrays(info.arguments, run.inputs.arrays)
-            self._tell_arrays(info.outputs, run.outputs)
+            self._report_arrays(info.arguments, run.inputs.arrays)
+            self._report_arrays(info.outputs, run.outputs)
 
-    def _tell_arrays(self, tensors: tuple[TensorInfo, ...], arrays: list[np.ndarray]) -> None:
+    def _report_arrays(self, tensors: tuple[TensorInfo, ...], arrays: list[np.ndarray]) -> None:
         for tensor, array in zip(tensors, arrays, strict=False):
             self.logger.info(f"  {tensor.kind} '{tensor.name}':\n{array}")
 
@@ -340,7 +340,7 @@ class Run(Command):
 
 
 def _flatbuffer_of(executable: Executable) -> FlatbufferExecutable | None:
-    """The flatbuffer that tells what a file should compute; None if there is none."""
+    """The flatbuffer that says what a file should compute; None if there is none."""
     if isinstance(executable, FlatbufferExecutable):
         return executable
     path = flatbuffer_beside(executable.path)

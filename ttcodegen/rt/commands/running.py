@@ -47,7 +47,7 @@ def program_inputs(
 
 
 class Progress:
-    """Tells a person how far a long run is: on a terminal only, on one line that is wiped in the
+    """Shows a person how far a long run is: on a terminal only, on one line that is wiped in the
     end."""
 
     def __init__(self, files: int, loops: int, quiet: bool) -> None:

@@ -46,10 +46,10 @@ class Validate(Command):
             except CompileError as error:
                 results.append(self.failed(path, "ttnn", error))
                 continue
-            results.append(self._told(path, found))
+            results.append(self._result(path, found))
         return results
 
-    def _told(self, path: Path, found: Sequence[dict[str, Any]]) -> FileResult:
+    def _result(self, path: Path, found: Sequence[dict[str, Any]]) -> FileResult:
         passed = all(not one["refused"] and not one["different"] for one in found)
         for one in found:
             self.logger.info(f"{path}: '{one['program']}': {one['accepted']} calls accepted")

@@ -145,11 +145,11 @@ class Judge:
 def message_of(error):
     """What the library said, without where in it."""
     lines = str(error).splitlines()
-    told = [line.strip() for line in lines if line.strip()]
-    for index, line in enumerate(told):
-        if line == "info:" and index + 1 < len(told):
-            return told[index + 1]
-    return told[0] if told else type(error).__name__
+    said = [line.strip() for line in lines if line.strip()]
+    for index, line in enumerate(said):
+        if line == "info:" and index + 1 < len(said):
+            return said[index + 1]
+    return said[0] if said else type(error).__name__
 
 
 def main():

@@ -2,6 +2,7 @@
 
 #include <tt-metalium/circular_buffer_constants.h>
 
+#include <stdexcept>
 #include <tt-metalium/circular_buffer_config.hpp>
 #include <tt-metalium/distributed.hpp>
 #include <tt-metalium/host_api.hpp>
@@ -53,9 +54,22 @@ std::vector<CoreWork> split_work(const CoreRange& cores, std::uint32_t units) {
     return work;
 }
 
+void require_l1(const MeshDevice& device, const std::string& program, std::uint64_t bytes) {
+    const std::uint64_t room = device.l1_size_per_core();
+    if (bytes > room) {
+        throw std::runtime_error(
+            "the circular buffers of '" + program + "' take " + std::to_string(bytes) +
+            " bytes of each core's L1, which has " + std::to_string(room) +
+            ": make blocks smaller or buffers less deep in src/tuning.hpp");
+    }
+}
+
 void create_circular_buffer(tt::tt_metal::Program& program, const CoreRange& cores,
                             std::uint8_t index, tt::DataFormat data_format, std::uint32_t pages,
                             std::uint32_t page_size) {
+    if (pages == 0) {
+        return;
+    }
     tt::tt_metal::CircularBufferConfig config(pages * page_size, {{index, data_format}});
     config.set_page_size(index, page_size);
     CreateCircularBuffer(program, cores, config);

@@ -54,7 +54,12 @@ std::vector<CoreWork> split_work(const tt::tt_metal::CoreRange& cores, std::uint
 /// The cores of a rectangle, row by row.
 std::vector<tt::tt_metal::CoreCoord> each_core(const tt::tt_metal::CoreRange& cores);
 
-/// Gives each of the cores a circular buffer.
+/// Checks that a core's L1 has room for the circular buffers of a program.
+/// @throws std::runtime_error with both figures if they are too large.
+void require_l1(const tt::tt_metal::distributed::MeshDevice& device, const std::string& program,
+                std::uint64_t bytes);
+
+/// Gives each of the cores a circular buffer; none if it has no pages.
 void create_circular_buffer(tt::tt_metal::Program& program, const tt::tt_metal::CoreRange& cores,
                             std::uint8_t index, tt::DataFormat data_format, std::uint32_t pages,
                             std::uint32_t page_size);

@@ -16,7 +16,7 @@ constexpr std::uint32_t MAX_RANK = 8;
 
 /// Where the arguments of an accessor lie, which the host appended with its TensorAccessorArgs.
 ///
-/// Behind the configuration and the aligned page size come, each at compile time or at run time:
+/// After the configuration and the aligned page size come, each at compile time or at run time:
 /// rank, number of banks, shape of the tensor, shape of a shard (both in pages), coordinates of the
 /// banks (two in a word).
 template <std::size_t CTA_OFFSET, std::size_t CRTA_OFFSET = tensor_accessor::UNKNOWN>

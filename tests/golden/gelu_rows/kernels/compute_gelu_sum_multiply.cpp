@@ -18,15 +18,15 @@
 #include "api/compute/tile_move_copy.h"
 
 void kernel_main() {
-    // Circular buffer: 2 pages of 4096 bytes, f32.
+    // Circular buffer: pages of 4096 bytes, f32.
     constexpr uint32_t cb_x = get_named_compile_time_arg_val("cb_x");
-    // Circular buffer: 2 pages of 4096 bytes, f32.
+    // Circular buffer: pages of 4096 bytes, f32.
     constexpr uint32_t cb_scale = get_named_compile_time_arg_val("cb_scale");
-    // Circular buffer: 2 pages of 4096 bytes, f32.
+    // Circular buffer: pages of 4096 bytes, f32.
     constexpr uint32_t cb_sum_scaled = get_named_compile_time_arg_val("cb_sum_scaled");
-    // Circular buffer: 1 page of 2048 bytes, bf16.
+    // Circular buffer: pages of 2048 bytes, bf16.
     constexpr uint32_t cb_scaler = get_named_compile_time_arg_val("cb_scaler");
-    // Circular buffer: 2 pages of 4096 bytes, f32.
+    // Circular buffer: pages of 4096 bytes, f32.
     constexpr uint32_t cb_partial = get_named_compile_time_arg_val("cb_partial");
     // Runtime arguments.
     const uint32_t count = get_arg_val<uint32_t>(0);

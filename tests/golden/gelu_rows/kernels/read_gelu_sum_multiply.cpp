@@ -9,11 +9,11 @@
 #include "blocks/reduce_scaler.hpp"
 
 void kernel_main() {
-    // Circular buffer: 2 pages of 4096 bytes, f32.
+    // Circular buffer: pages of 4096 bytes, f32.
     constexpr uint32_t cb_x = get_named_compile_time_arg_val("cb_x");
-    // Circular buffer: 2 pages of 4096 bytes, f32.
+    // Circular buffer: pages of 4096 bytes, f32.
     constexpr uint32_t cb_scale = get_named_compile_time_arg_val("cb_scale");
-    // Circular buffer: 1 page of 2048 bytes, bf16.
+    // Circular buffer: pages of 2048 bytes, bf16.
     constexpr uint32_t cb_scaler = get_named_compile_time_arg_val("cb_scaler");
     // Runtime arguments.
     const uint32_t x_address = get_arg_val<uint32_t>(0);

@@ -8,7 +8,7 @@
 #include "api/tensor/tensor_accessor.h"
 
 void kernel_main() {
-    // Circular buffer: 2 pages of 4096 bytes, f32.
+    // Circular buffer: pages of 4096 bytes, f32.
     constexpr uint32_t cb_sum_scaled = get_named_compile_time_arg_val("cb_sum_scaled");
     // Runtime arguments.
     const uint32_t sum_scaled_address = get_arg_val<uint32_t>(0);

@@ -14,6 +14,7 @@
 #include <tt-metalium/tt_backend_api_types.hpp>
 #include <utility>
 
+#include "src/tuning.hpp"
 #include "support/device_tensor.hpp"
 #include "support/workload.hpp"
 
@@ -33,7 +34,6 @@ using tt::tt_metal::ComputeConfig;
 using tt::tt_metal::CoreCoord;
 using tt::tt_metal::CoreRange;
 using tt::tt_metal::KernelHandle;
-using tt::tt_metal::MathFidelity;
 using tt::tt_metal::Program;
 using tt::tt_metal::ReaderDataMovementConfig;
 using tt::tt_metal::WriterDataMovementConfig;
@@ -46,14 +46,16 @@ std::string kernel_path(const char* file) {
 }  // namespace
 
 // gelu_sum_multiply: gelu, sum, multiply.
-// 2 output tiles on 8x8 cores.
-// Circular buffers take 34816 bytes of each core's L1.
-// Reads 32768 bytes of DRAM and writes 8192; 32768 and 8192 are the least it takes.
+// 2 output tiles, divided among the cores.
+// As generated, it reads 32768 bytes of DRAM and writes 8192; 32768 and 8192 are the least it
+// takes.
 namespace gelu_sum_multiply_program {
 
 namespace {
 
-const CoreRange cores({0, 0}, {7, 7});
+using Tuning = tuning::gelu_sum_multiply;
+
+const CoreRange cores({0, 0}, {Tuning::grid_columns - 1, Tuning::grid_rows - 1});
 constexpr std::uint32_t output_tiles = 2;
 
 enum CircularBuffers : std::uint8_t {
@@ -69,12 +71,17 @@ Workload build(const DeviceTensor& x, const DeviceTensor& scale, const DeviceTen
                const MeshDevice& device) {
     Program program = tt::tt_metal::CreateProgram();
 
+    support::require_l1(device, "gelu_sum_multiply", Tuning::l1_bytes);
     // Circular buffers: their format, their pages and the bytes of a page.
-    support::create_circular_buffer(program, cores, cb_x, DataFormat::Float32, 2, 4096);
-    support::create_circular_buffer(program, cores, cb_scale, DataFormat::Float32, 2, 4096);
-    support::create_circular_buffer(program, cores, cb_sum_scaled, DataFormat::Float32, 2, 4096);
+    support::create_circular_buffer(program, cores, cb_x, DataFormat::Float32, Tuning::buffer_depth,
+                                    4096);
+    support::create_circular_buffer(program, cores, cb_scale, DataFormat::Float32,
+                                    Tuning::buffer_depth, 4096);
+    support::create_circular_buffer(program, cores, cb_sum_scaled, DataFormat::Float32,
+                                    Tuning::buffer_depth, 4096);
     support::create_circular_buffer(program, cores, cb_scaler, DataFormat::Float16_b, 1, 2048);
-    support::create_circular_buffer(program, cores, cb_partial, DataFormat::Float32, 2, 4096);
+    support::create_circular_buffer(program, cores, cb_partial, DataFormat::Float32,
+                                    Tuning::buffer_depth, 4096);
 
     // Reads the input tiles of gelu, sum, multiply.
     const KernelHandle reader_kernel =
@@ -85,9 +92,12 @@ Workload build(const DeviceTensor& x, const DeviceTensor& scale, const DeviceTen
 
     // Computes gelu, sum, multiply, tile by tile.
     ComputeConfig compute_config;
-    compute_config.math_fidelity = MathFidelity::HiFi4;
-    compute_config.fp32_dest_acc_en = true;
-    compute_config.unpack_to_dest_mode = support::unpack_to_fp32({cb_x, cb_scale});
+    compute_config.math_fidelity = Tuning::math_fidelity;
+    compute_config.fp32_dest_acc_en = Tuning::fp32_dest_acc_en;
+    compute_config.math_approx_mode = Tuning::math_approx_mode;
+    if (Tuning::fp32_dest_acc_en) {
+        compute_config.unpack_to_dest_mode = support::unpack_to_fp32({cb_x, cb_scale});
+    }
     compute_config.named_compile_args = {{"cb_x", cb_x},
                                          {"cb_scale", cb_scale},
                                          {"cb_sum_scaled", cb_sum_scaled},

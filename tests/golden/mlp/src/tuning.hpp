@@ -25,7 +25,7 @@ const ttnn::DataType product_weights_type = ttnn::DataType::BFLOAT16;
 // with an option: {.memory_config = ...}; so for the next two.
 const std::optional<ttnn::MemoryConfig> product_memory = std::nullopt;
 
-// How products spread over the cores: std::nullopt leaves it to the library; or one of
+// How products are distributed over the cores: std::nullopt leaves it to the library; or one of
 // ttnn::operations::matmul::MatmulMultiCoreReuseProgramConfig,
 // MatmulMultiCoreReuseMultiCastProgramConfig, MatmulMultiCoreReuseMultiCast1DProgramConfig, whose
 // blocks have to fit the shapes.

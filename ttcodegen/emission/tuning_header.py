@@ -1,0 +1,118 @@
+"""src/tuning.hpp of a project of device programs: a struct of constants for each program."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from ttcodegen.dialects.programs import FP32_DESTINATION, Program
+from ttcodegen.dialects.tuning import Name, Operation, Operator, Size
+from ttcodegen.emission.templates import template_environment
+from ttcodegen.emitc.identifiers import identifier
+from ttcodegen.emitc.spelling import comment_line, string_literal
+
+TUNING_HEADER = "src/tuning.hpp"
+L1_BYTES = "l1_bytes"
+
+_INFIX = {
+    Operator.PRODUCT: ("*", 5),
+    Operator.QUOTIENT: ("/", 5),
+    Operator.REMAINDER: ("%", 5),
+    Operator.SUM: ("+", 4),
+    Operator.DIFFERENCE: ("-", 4),
+    Operator.AT_MOST: ("<=", 3),
+    Operator.AT_LEAST: (">=", 3),
+    Operator.EQUAL: ("==", 2),
+}
+"""The operators of C++, and how tightly they bind."""
+_CONDITIONAL = 1
+_ATOM = 6
+_COMMUTATIVE = (Operator.PRODUCT, Operator.SUM)
+_FIDELITY_REMARK = (
+    "How many bits of its operands the matrix engine multiplies: LoFi, HiFi2, HiFi3 or HiFi4, in "
+    "one to four passes."
+)
+_FP32_REMARK = "Whether destination registers have 32 bits: half as many tiles fit into them."
+_APPROXIMATE_REMARK = "Whether functions of the vector engine are computed with fewer digits."
+
+
+def cpp_size(size: Size, scope: str = "") -> str:
+    """A size in C++; `scope` is what stands before the names of settings."""
+    return _cpp(size, scope)[0]
+
+
+def _cpp(size: Size, scope: str) -> tuple[str, int]:
+    match size:
+        case Name(name):
+            return scope + identifier(name), _ATOM
+        case Operation(Operator.CEIL_QUOTIENT, operands):
+            arguments = ", ".join(cpp_size(operand, scope) for operand in operands)
+            return f"support::ceil_quotient({arguments})", _ATOM
+        case Operation(Operator.SELECT, operands):
+            condition, then, otherwise = (_side(o, _CONDITIONAL + 1, scope) for o in operands)
+            return f"{condition} ? {then} : {otherwise}", _CONDITIONAL
+        case Operation(operator, (left, right)):
+            symbol, binding = _INFIX[operator]
+            # A chain of one operator needs no parentheses where its order does not matter.
+            chains = operator in _COMMUTATIVE
+            after = _side(right, binding + (not chains), scope)
+            return f"{_side(left, binding, scope)} {symbol} {after}", binding
+        case _:
+            return str(size), _ATOM
+
+
+def _side(size: Size, least: int, scope: str) -> str:
+    text, binding = _cpp(size, scope)
+    return text if binding >= least else f"({text})"
+
+
+def render_tuning(name: str, programs: Sequence[Program], title: str) -> str:
+    """The text of src/tuning.hpp of the model `name`."""
+    template = template_environment().get_template("ttmetal/tuning.hpp.jinja")
+    return template.render(
+        name=name,
+        title=[comment_line(line) for line in title.splitlines()],
+        programs=[_struct(program) for program in programs],
+        has_fidelity=any(program.has_compute for program in programs),
+    )
+
+
+def _struct(program: Program) -> dict[str, Any]:
+    tuning = program.tuning
+    settings = [
+        (_remark(s.remark), "std::uint32_t", identifier(s.name), str(s.value))
+        for s in tuning.settings
+    ]
+    return {
+        "name": identifier(program.name),
+        "head": comment_line(f"{program.name}: {program.purpose}."),
+        "settings": [*settings, *(_compute_settings(program) if program.has_compute else ())],
+        "derived": [(identifier(d.name), cpp_size(d.value)) for d in tuning.derived],
+        "l1_bytes": _l1_bytes(program),
+        "rules": [(cpp_size(r.condition), string_literal(r.message)) for r in tuning.rules],
+    }
+
+
+def _remark(text: str) -> str:
+    return comment_line(text) if text else ""
+
+
+def _compute_settings(program: Program) -> Iterator[tuple[str, str, str, str]]:
+    compute = program.compute
+    fidelity = f"MathFidelity::{compute.fidelity.cpp}"
+    yield _remark(_FIDELITY_REMARK), "MathFidelity", "math_fidelity", fidelity
+    yield _remark(_FP32_REMARK), "bool", FP32_DESTINATION, _flag(compute.fp32_destination)
+    yield _remark(_APPROXIMATE_REMARK), "bool", "math_approx_mode", _flag(compute.approximate)
+
+
+def _flag(value: bool) -> str:
+    return "true" if value else "false"
+
+
+def _l1_bytes(program: Program) -> str:
+    """The bytes of each core's L1 that the circular buffers take."""
+    terms = [
+        f"{_side(buffer.pages, _INFIX[Operator.PRODUCT][1], '')} * {buffer.page_size}"
+        for buffer in program.circular_buffers
+    ]
+    return " + ".join(terms) or "0"

@@ -1,0 +1,177 @@
+"""Pooling, over one, two or three dimensions, and to sizes that are given."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from math import prod
+from typing import Any
+
+import numpy as np
+from xdsl.ir import SSAValue
+
+from ttcodegen.dialects.datatypes import shape_of, tensor_type
+from ttcodegen.frontends.torch.graph import Graph, Rule, unsupported_argument
+from ttcodegen.frontends.torch.layers import channels_first, channels_last, each_of
+from ttcodegen.frontends.torch.resizing import weighted_along
+
+
+def _pooled(graph: Graph, name: str, x: SSAValue, spatial: int, **attributes: Any) -> SSAValue:
+    """A pool over the last dimensions; images of one dimension are one high."""
+    batched = len(shape_of(x.type)) == spatial + 2
+    shape = graph.shape if batched else (1, *graph.shape)
+    image = x if batched else graph.reshape(x, [1, *shape_of(x.type)])
+    if spatial == 1:
+        n, c, length = shape_of(image.type)
+        image = graph.reshape(image, [n, c, 1, length])
+        shape = (*shape[:2], 1, shape[2])
+    image = channels_last(graph, image)
+    result = graph.emit(
+        name, [image], tensor_type(graph.element, [shape[0], *shape[2:], shape[1]]), **attributes
+    )
+    return graph.reshape(channels_first(graph, result), graph.shape)
+
+
+def _pool_window(
+    spatial: int, kernel: Any, stride: Any, padding: Any, dilation: Any = 1
+) -> dict[str, Any]:
+    kernel = each_of(kernel, spatial)
+    stride = each_of(stride, spatial) if stride not in (None, []) else kernel
+    padding, dilation = each_of(padding, spatial), each_of(dilation, spatial)
+    if spatial == 1:
+        kernel, stride, padding, dilation = (
+            [1, *kernel],
+            [1, *stride],
+            [0, *padding],
+            [1, *dilation],
+        )
+    return {"kernel": kernel, "stride": stride, "padding": [*padding, *padding],
+            "dilation": dilation}  # fmt: skip
+
+
+def _max_pool(spatial: int) -> Rule:
+    def rule(
+        graph: Graph,
+        x: SSAValue,
+        kernel: Any,
+        stride: Any = None,
+        padding: Any = 0,
+        dilation: Any = 1,
+        ceil_mode: bool = False,
+    ) -> SSAValue:
+        pool = _pooled_in_space if spatial == 3 else _pooled
+        window = _pool_window(spatial, kernel, stride, padding, dilation)
+        return pool(graph, "max_pool2d", x, spatial, ceil_mode=ceil_mode, **window)
+
+    return rule
+
+
+def _avg_pool(spatial: int) -> Rule:
+    def rule(
+        graph: Graph,
+        x: SSAValue,
+        kernel: Any,
+        stride: Any = None,
+        padding: Any = 0,
+        ceil_mode: bool = False,
+        count_include_pad: bool = True,
+        divisor_override: int | None = None,
+    ) -> SSAValue:
+        if divisor_override is not None:
+            raise unsupported_argument("avg_pool2d", "divisor_override", divisor_override)
+        pool = _pooled_in_space if spatial == 3 else _pooled
+        window = _pool_window(spatial, kernel, stride, padding)
+        return pool(
+            graph, "avg_pool2d", x, spatial, ceil_mode=ceil_mode,
+            count_include_pad=count_include_pad, **window,
+        )  # fmt: skip
+
+    return rule
+
+
+def _pooled_in_space(
+    graph: Graph, name: str, x: SSAValue, _: int, *, ceil_mode: bool, **window: Any
+) -> SSAValue:
+    """A pool over three dimensions: one over rows and columns of every layer, and one over the
+    layers. Extremes and means of whole windows are those of their layers."""
+    *outer, depth, height, width = shape_of(x.type)
+    rest = {k: v for k, v in window.items() if k == "count_include_pad"} | {"ceil_mode": ceil_mode}
+    of_layers, of_images = ({**rest} for _ in range(2))
+    for key in ("kernel", "stride", "dilation"):
+        first, *others = window[key]
+        of_layers[key], of_images[key] = [first, 1], others
+    first, *others = window["padding"][:3]
+    of_layers["padding"], of_images["padding"] = [first, 0] * 2, others * 2
+    sizes = graph.shape[-3:]
+    images = graph.reshape(x, [1, prod(outer) * depth, height, width])
+    images = _pool_of(graph, name, images, sizes[1:], **of_images)
+    layers = graph.reshape(images, [1, prod(outer), depth, sizes[1] * sizes[2]])
+    layers = _pool_of(graph, name, layers, [sizes[0], sizes[1] * sizes[2]], **of_layers)
+    return graph.reshape(layers, graph.shape)
+
+
+def _pool_of(
+    graph: Graph, name: str, images: SSAValue, sizes: Sequence[int], **attributes: Any
+) -> SSAValue:
+    """A pool over the last two of four dimensions, to these sizes."""
+    batch, channels = shape_of(images.type)[:2]
+    result = tensor_type(graph.element, [batch, *sizes, channels])
+    return channels_first(graph, graph.emit(name, [channels_last(graph, images)], result,
+                                            **attributes))  # fmt: skip
+
+
+def _adaptive(name: str, spatial: int) -> Rule:
+    """A pool whose windows are as large as the result is small; where sizes do not divide, they
+    overlap and differ, and each dimension is pooled by itself."""
+
+    def rule(graph: Graph, x: SSAValue, size: Any) -> SSAValue:
+        found, wanted = shape_of(x.type)[-spatial:], graph.shape[-spatial:]
+        rank = len(shape_of(x.type))
+        if all(size == 1 for size in wanted):
+            reduction = "max" if name == "max_pool2d" else "mean"
+            return graph.reduce(reduction, x, list(range(rank - spatial, rank)))
+        if spatial == 3 or any(a % b for a, b in zip(found, wanted, strict=True)):
+            for axis in range(rank - spatial, rank):
+                x = _pooled_along(graph, name, x, axis, graph.shape[axis])
+            return x
+        kernel = [a // b for a, b in zip(found, wanted, strict=True)]
+        return _pooled(graph, name, x, spatial, **_pool_window(spatial, kernel, None, 0))
+
+    return rule
+
+
+def _pooled_along(graph: Graph, name: str, x: SSAValue, axis: int, wanted: int) -> SSAValue:
+    """One dimension to a size: the i-th window is from floor(i n / size) to ceil((i + 1) n / size),
+    as PyTorch has it."""
+    size = shape_of(x.type)[axis]
+    if wanted == size:
+        return x
+    windows = [(i * size // wanted, -(-(i + 1) * size // wanted)) for i in range(wanted)]
+    if name == "max_pool2d":
+        parts = [graph.reduce("max", graph.part(x, axis, *window), [axis]) for window in windows]
+        return graph.concat(parts, axis)
+    weights = np.zeros((size, wanted))
+    for place, (begin, end) in enumerate(windows):
+        weights[begin:end, place] = 1 / (end - begin)
+    return weighted_along(graph, x, axis, weights)
+
+
+def _first(rule: Rule) -> Rule:
+    """A pool that gives places as well, which nobody may use."""
+
+    def wrapped(graph: Graph, *arguments: Any, **named: Any) -> list[SSAValue]:
+        value = rule(graph, *arguments, **named)
+        assert isinstance(value, SSAValue)
+        return [value]
+
+    return wrapped
+
+
+RULES: dict[str, Rule] = {
+    **{f"max_pool{n}d": _max_pool(n) for n in (1, 2, 3)},
+    **{f"max_pool{n}d_with_indices": _first(_max_pool(n)) for n in (2, 3)},
+    **{f"avg_pool{n}d": _avg_pool(n) for n in (1, 2, 3)},
+    **{f"adaptive_avg_pool{n}d": _adaptive("avg_pool2d", n) for n in (1, 2, 3)},
+    **{f"_adaptive_avg_pool{n}d": _adaptive("avg_pool2d", n) for n in (2, 3)},
+    **{f"adaptive_max_pool{n}d": _first(_adaptive("max_pool2d", n)) for n in (1, 2, 3)},
+}
+"""Operations by their names, for all their overloads."""

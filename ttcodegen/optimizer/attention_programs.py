@@ -1,0 +1,39 @@
+"""How attention is divided into chunks of queries and of keys."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+
+from ttcodegen.dialects.program_configs import SDPA, CoreGrid
+from ttcodegen.dialects.tile import TILE_SIDE
+from ttcodegen.layout.tiled_shape import tiles_along
+from ttcodegen.optimizer.calls import LibraryCall
+from ttcodegen.optimizer.cost import CostModel
+
+CHUNKS = (32, 64, 128, 256, 512)
+"""Rows of queries or keys that are taken at a time; larger chunks of both do not fit into L1."""
+
+
+def cheapest_program(call: LibraryCall, model: CostModel, room: int) -> SDPA | None:
+    """The chunks that take the least time of those whose circular buffers fit into `room` bytes of
+    each L1, the smaller ones of equals; None if the library's own are as good."""
+    best, least = None, model.cost(call).seconds
+    for config in _programs(call, model.grid):
+        attributes = {**call.attributes, "program_config": config}
+        cost = model.cost(replace(call, attributes=attributes))
+        if cost.circular_buffers <= room and cost.seconds < least:
+            best, least = config, cost.seconds
+    return best
+
+
+def _programs(call: LibraryCall, grid: CoreGrid) -> Iterator[SDPA]:
+    for queries in _chunks(call.operands[0].shape[-2]):
+        for keys in _chunks(call.operands[1].shape[-2]):
+            yield SDPA(grid, queries, keys)
+
+
+def _chunks(rows: int) -> Iterator[int]:
+    whole = tiles_along(rows) * TILE_SIDE
+    # Parts of chunks are computed as if they were whole.
+    return (size for size in CHUNKS if whole % size == 0)

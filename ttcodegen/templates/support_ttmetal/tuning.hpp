@@ -1,0 +1,12 @@
+#pragma once
+
+#include <cstdint>
+
+namespace support {
+
+/// How many times `divisor` goes into `dividend`, begun ones counted.
+constexpr std::uint32_t ceil_quotient(std::uint32_t dividend, std::uint32_t divisor) {
+    return (dividend + divisor - 1) / divisor;
+}
+
+}  // namespace support

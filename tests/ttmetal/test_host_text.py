@@ -252,7 +252,7 @@ def test_a_long_function_is_divided() -> None:
     text = one_line(emitted(module, ORIGIN).files["src/tiny.cpp"])
     assert "static support::DeviceTensor forward_part(const ForwardInputs& inputs, " in text
     assert "const support::DeviceTensor exp = forward_part(inputs, constants, device);" in text
-    assert "forward_part_2(inputs, constants, device, exp);" in text
+    assert "forward_part_2(constants, device, exp);" in text
 
 
 def test_layers_are_those_of_weights_and_constants_as_in_programs_of_the_library() -> None:

@@ -47,7 +47,7 @@ def _element_bytes(placement: TensorPlacement) -> int:
 def _row(placement: TensorPlacement, alignment: int = 1) -> int:
     """Bytes of a row, or of that of a shard."""
     shards = placement.shards
-    width = placement.shape[-1] if shards is None else shards.shape[1]
+    width = shards.shape[1] if shards is not None else placement.shape[-1] if placement.shape else 1
     size = width * _element_bytes(placement)
     return -(-size // alignment) * alignment
 

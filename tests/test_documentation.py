@@ -96,7 +96,7 @@ def test_the_options_of_opt_are_documented() -> None:
 @pytest.mark.parametrize(
     "name",
     [
-        *("opt.md", "translate.md", "rt.md", "stitching.md", "tt-lang.md"),
+        *("opt.md", "translate.md", "rt.md", "explorer.md", "stitching.md", "tt-lang.md"),
         *("optimizer.md", "overrides.md"),
     ],
 )

@@ -34,10 +34,11 @@ def completion_script(shell: str) -> str:
 
 
 def _programs() -> Mapping[str, Words]:
-    from ttcodegen.cli import lang, rt, translate, ttcodegen
+    from ttcodegen.cli import explorer, lang, rt, translate, ttcodegen
 
     return {
         "ttcodegen": _words(ttcodegen.argument_parser()),
+        "ttcodegen-explorer": _words(explorer.argument_parser()),
         "ttcodegen-lang": _words(lang.argument_parser()),
         "ttcodegen-opt": _opt_words(),
         "ttcodegen-rt": _words(rt.argument_parser()),

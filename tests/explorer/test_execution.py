@@ -1,0 +1,96 @@
+"""Models are compiled, built, run and measured from the explorer."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from tests.explorer.test_graphs import MODEL
+from ttcodegen.cli.ttcodegen import main
+from ttcodegen.explorer.client import ExplorerError, TTExplorer
+
+
+def test_a_flatbuffer_is_run_and_measured(tmp_path: Path) -> None:
+    model = tmp_path / "model.mlir"
+    model.write_text(MODEL)
+    out = tmp_path / "out"
+    assert main([str(model), "-o", str(out), "-q", "--embed-goldens", "--optimize", "2"]) == 0
+    path = str(out / "model.ttnn")
+    with TTExplorer(0, server=True, config={"folders": [str(tmp_path)]}) as explorer:
+        told = explorer.execute_model(path)
+        assert told["progress"] == told["total"]
+        assert "cpu_backend_us" not in told["summary"], "there is no C++"
+        rows = Path(told["perf_trace"]).read_text().splitlines()
+        data = {
+            each["metric"]: each["data"]["model"]["results"] for each in explorer.node_data(path)
+        }
+        nodes = {n["id"]: n for n in explorer.convert(path)[0]["nodes"]}
+        for metric in ("estimated_us", "measured_us", "bytes", "correlation"):
+            assert data[metric].keys() <= nodes.keys()
+            assert "scores" in data[metric], metric
+        assert 0.99 < data["correlation"]["scores"]["value"] <= 1
+        measured = [row.split(",") for row in rows[1:]]
+        (time,) = [float(row[5]) for row in measured if row[2] == "ttnn.matmul"]
+        assert data["measured_us"]["scores"]["value"] == time
+        explorer.execute_model(path)
+        again = {
+            each["metric"]: each["data"]["model"]["results"] for each in explorer.node_data(path)
+        }
+        assert again["correlation_before"]["scores"]["value"] == pytest.approx(1)
+        assert again["estimated_change"]["scores"]["value"] == 0
+
+
+def test_a_damaged_flatbuffer_is_told(tmp_path: Path) -> None:
+    model = tmp_path / "model.mlir"
+    model.write_text(MODEL)
+    assert main([str(model), "-o", str(tmp_path / "out"), "-q"]) == 0
+    data = (tmp_path / "out" / "model.ttnn").read_bytes()
+    path = tmp_path / "cut.ttnn"
+    path.write_bytes(data[: len(data) // 2])
+    with TTExplorer(0, server=True, config={"folders": [str(tmp_path)]}) as explorer:
+        for command in ("convert", "execute_model"):
+            with pytest.raises(ExplorerError, match="error: "):
+                getattr(explorer, command)(str(path))
+
+
+@pytest.mark.slow
+def test_a_model_is_executed_and_measured_op_by_op(tmp_path: Path) -> None:
+    model = tmp_path / "model.mlir"
+    model.write_text(MODEL)
+    config = {"folders": [str(tmp_path)]}
+    with TTExplorer(0, server=True, config=config) as explorer:
+        told = explorer.execute_model(str(model), {"artifact_dir": str(tmp_path / "results")})
+        assert told["progress"] == told["total"]
+        assert Path(told["perf_trace"]).read_text().startswith("program,index,op,")
+        assert Path(told["perf_trace"]).is_relative_to(tmp_path / "results")
+        assert told["summary"]["cpu_backend_us"] > 0
+        assert (tmp_path / "results" / "project" / "check.json").is_file()
+        data = {each["metric"]: each["data"] for each in explorer.node_data(str(model))}
+        for metric in ("estimated_us", "measured_us", "bytes", "l1_bytes", "correlation"):
+            # The graphs of the source and of all stages that have the op.
+            for graph in ("model", "optimized: model", "lowered: model"):
+                assert "scores" in data[metric][graph]["results"], (metric, graph)
+        assert data["correlation"]["model"]["results"]["scores"]["value"] > 0.99
+        shares = data["estimated_share"]["lowered: model"]["results"].values()
+        assert sum(share["value"] for share in shares) <= 100.01
+        before = data["estimated_us"]["lowered: model"]["results"]["scores"]["value"]
+
+        pairs = [{"key": "memory", "value": "dram"}, {"key": "math_fidelity", "value": "hifi4"}]
+        explorer.override(str(model), {"scores": {"attributes": pairs}})
+        again = {"artifact_dir": str(tmp_path / "results")}
+        explorer.execute_model(str(model), again)
+        data = {each["metric"]: each["data"] for each in explorer.node_data(str(model))}
+        after = data["estimated_us"]["lowered: model"]["results"]["scores"]["value"]
+        change = data["estimated_change"]["lowered: model"]["results"]["scores"]["value"]
+        assert after > before
+        assert change == pytest.approx(after - before, abs=0.01)
+        assert data["correlation_before"]["lowered: model"]["results"]["scores"]["value"] > 0.99
+        given = tmp_path / "overrides.json"
+        given.write_text(json.dumps(explorer.overrides(str(model))))
+        # A project is run as it is.
+        project = str(tmp_path / "results" / "project")
+        told = explorer.execute_model(project)
+        assert told["summary"]["cpu_backend_us"] > 0
+        assert "scores" in explorer.node_data(project)[0]["data"]["model"]["results"]

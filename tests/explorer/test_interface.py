@@ -1,0 +1,391 @@
+"""The REST interface: every command, every refusal, over HTTP."""
+
+from __future__ import annotations
+
+import http.client
+import json
+import os
+from collections.abc import Generator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.explorer.test_graphs import MODEL
+from ttcodegen.cli.explorer import main
+from ttcodegen.diagnostics import CompileError
+from ttcodegen.explorer.client import ExplorerError, TTExplorer
+from ttcodegen.explorer.server import Server, is_loopback
+from ttcodegen.explorer.session import Session
+from ttcodegen.flatbuffer.system import read_ttsys_file
+
+
+@pytest.fixture
+def model(tmp_path: Path) -> Path:
+    path = tmp_path / "models" / "model.mlir"
+    path.parent.mkdir()
+    path.write_text(MODEL)
+    return path
+
+
+@pytest.fixture
+def server(model: Path) -> Generator[Server]:
+    made = Server(Session([model.parent]), port=0, most_uploaded=1000)
+    made.start()
+    yield made
+    made.close()
+
+
+@pytest.fixture
+def explorer(server: Server) -> TTExplorer:
+    return TTExplorer(server.port)
+
+
+def request(
+    server: Server,
+    path: str,
+    body: bytes | None = None,
+    headers: dict[str, str] | None = None,
+) -> tuple[int, Any, dict[str, str]]:
+    connection = http.client.HTTPConnection("127.0.0.1", server.port, timeout=30)
+    try:
+        connection.request("GET" if body is None else "POST", path, body, headers or {})
+        answer = connection.getresponse()
+        content = answer.read()
+        try:
+            told = json.loads(content)
+        except ValueError:
+            told = content
+        return answer.status, told, dict(answer.getheaders())
+    finally:
+        connection.close()
+
+
+def command(**changes: object) -> dict[str, object]:
+    return {
+        "cmdId": "convert",
+        "extensionId": "ttcodegen",
+        "modelPath": "",
+        "settings": {},
+        "deleteAfterConversion": False,
+        **changes,
+    }
+
+
+def send(server: Server, content: object) -> tuple[int, Any]:
+    headers = {"Content-Type": "application/json"}
+    body = json.dumps(content).encode()
+    status, told, _ = request(server, "/apipost/v1/send_command", body, headers)
+    return status, told
+
+
+# Commands
+
+
+def test_convert_gives_the_graphs_of_all_stages(explorer: TTExplorer, model: Path) -> None:
+    graphs = {graph["id"]: graph for graph in explorer.convert(str(model))}
+    assert {"model", "TTNN: model", "optimized: model", "lowered: model"} <= graphs.keys()
+    # What the page sends of its own is no concern of ours; stages can be left out.
+    settings = {"edge_label_font_size": 7.5, "stages": False, "const_element_count_limit": 4}
+    assert [graph["id"] for graph in explorer.convert(str(model), settings)] == ["model"]
+
+
+def test_commands_for_the_adapter_of_tt_mlir_are_taken(server: Server, model: Path) -> None:
+    content = command(extensionId="tt_adapter", modelPath=str(model), settings={"stages": False})
+    status, told = send(server, content)
+    assert status == 200
+    assert told["graphs"][0]["id"] == "model"
+    assert "error" not in told
+
+
+def test_initialize_writes_a_system_description(explorer: TTExplorer) -> None:
+    path = explorer.initialize({"arch": "blackhole"})["system_desc_path"]
+    assert read_ttsys_file(path).arch == "blackhole"
+
+
+def test_overrides_outlive_a_request(explorer: TTExplorer, model: Path) -> None:
+    pairs = [{"key": "memory", "value": "l1"}, {"key": "sharding", "value": "block_sharded"}]
+    pairs.append({"key": "grid", "value": "[4, 4]"})
+    assert explorer.override(
+        str(model), {"scores": {"named_location": "scores", "attributes": pairs}}
+    )
+    entry = {"memory": "l1", "sharding": "block_sharded", "grid": [4, 4]}
+    assert explorer.overrides(str(model)) == {
+        "version": 1,
+        "functions": {"*": {"scores": entry}},
+    }
+    graphs = {graph["id"]: graph for graph in explorer.convert(str(model))}
+    (scores,) = [n for n in graphs["optimized: model"]["nodes"] if n["id"] == "scores"]
+    told = {each["key"]: each["value"] for each in scores["outputsMetadata"][0]["attrs"]}
+    assert (told["sharding"], told["grid"]) == ("block_sharded", "4x4")
+    # An empty value takes a field back, and no overrides all of them.
+    back = {"scores": {"named_location": "scores", "attributes": [{"key": "grid", "value": ""}]}}
+    assert explorer.override(str(model), back)
+    assert "grid" not in explorer.overrides(str(model))["functions"]["*"]["scores"]
+    assert explorer.override(str(model), {})
+    assert explorer.overrides(str(model))["functions"] == {}
+
+
+def test_an_override_of_what_there_is_not_is_told(explorer: TTExplorer, model: Path) -> None:
+    pairs = [{"key": "memory", "value": "dram"}]
+    explorer.override(str(model), {"scorse": {"attributes": pairs}})
+    (graph,) = explorer.convert(str(model))
+    told = graph["groupNodeAttributes"][""]["compile_error"]
+    assert "nothing is called 'scorse'" in told
+    assert "did you mean 'scores'?" in told
+
+
+@pytest.mark.parametrize(
+    ("overrides", "message"),
+    [
+        ({"scores": {"attributes": [{"key": "memroy", "value": "l1"}]}}, "did you mean 'memory'?"),
+        ({"scores": {"attributes": [{"key": "memory", "value": "l2"}]}}, "one of dram, l1"),
+        ({"scores": {"attributes": [{"key": "grid", "value": "[0, 1]"}]}}, "columns and rows"),
+        ({"scores": {"attributes": "memory"}}, "the override of 'scores' is wrong"),
+        ({"scores": {"attributes": [{"key": "memory"}]}}, "has no key or no value"),
+        ({"scores": []}, "is no object"),
+        ("scores", "'overrides' is missing"),
+    ],
+)
+def test_overrides_that_no_op_can_have_are_refused(
+    explorer: TTExplorer, model: Path, overrides: Any, message: str
+) -> None:
+    with pytest.raises(ExplorerError) as raised:
+        explorer.override(str(model), overrides)
+    assert message in str(raised.value)
+    assert explorer.overrides(str(model))["functions"] == {}
+
+
+def test_a_model_that_was_not_executed_has_no_status(explorer: TTExplorer, model: Path) -> None:
+    with pytest.raises(ExplorerError, match=r"'model\.mlir' was not executed"):
+        explorer.status_check(str(model))
+    with pytest.raises(ExplorerError, match=r"'model\.mlir' has no results"):
+        explorer.node_data(str(model))
+
+
+def test_an_execution_tells_what_is_wrong_with_which_node(
+    explorer: TTExplorer, model: Path
+) -> None:
+    model.write_text(MODEL.replace('"ttir.exp"', '"ttir.no_such_op"'))
+    with pytest.raises(ExplorerError, match=r"model\.mlir:8:.*error.*no_such_op"):
+        explorer.execute_model(str(model), timeout=60)
+    status = explorer.status_check(str(model))
+    assert status["isDone"]
+    assert status["progress"] < status["total"]
+    assert "no_such_op" in status["nodeErrors"]["head/scaled"]
+    assert Path(status["log_file"]).read_text().splitlines() == status["stdout"].splitlines()
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"optimize": 3}, "the setting 'optimize' is 3"),
+        ({"optimize": True}, "the setting 'optimize' is True"),
+        ({"target": "cuda"}, "one of ttnn, ttmetal"),
+        ({"arch": "grayskull"}, "wormhole_b0"),
+        ({"ttir_to_ttnn_options": "optimization-level=2"}, "no list of texts"),
+        ({"ttir_to_ttnn_options": ["optimisation-level=2"]}, "did you mean 'optimization-level'?"),
+        ({"ttir_to_ttnn_options": ["optimization-level=9"]}, "'optimization-level' is '9'"),
+        ({"ttir_to_ttnn_options": ["enable-optimizer=maybe"]}, "true or false"),
+        ({"artifact_dir": "/nowhere/near"}, "in none of the folders"),
+    ],
+)
+def test_settings_that_there_are_not_are_refused(
+    explorer: TTExplorer, model: Path, settings: dict[str, object], message: str
+) -> None:
+    with pytest.raises(ExplorerError) as raised:
+        explorer.command("execute", str(model), settings)
+    assert message in str(raised.value)
+
+
+def test_options_of_tt_mlir_are_settings(explorer: TTExplorer, model: Path) -> None:
+    options = ["optimization-level=1", "override-output-layout=scores=4x4:l1:block_sharded"]
+    graphs = explorer.convert(str(model), {"ttir_to_ttnn_options": options})
+    optimized = next(graph for graph in graphs if graph["id"] == "optimized: model")
+    (scores,) = [node for node in optimized["nodes"] if node["id"] == "scores"]
+    told = {each["key"]: each["value"] for each in scores["outputsMetadata"][0]["attrs"]}
+    assert told["sharding"] == "block_sharded"
+    # The optimizer is off, so there is no such stage.
+    graphs = explorer.convert(str(model), {"ttir_to_ttnn_options": ["optimization-level=0"]})
+    assert not any(graph["id"].startswith("optimized") for graph in graphs)
+
+
+# Envelopes
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        ([], "a command is a JSON object"),
+        ({"cmdId": "convert"}, "the command has no 'extensionId'"),
+        (command(settings=[]), "'settings' of the command is wrong"),
+        (command(modelPath=3), "'modelPath' of the command is wrong"),
+        (command(deleteAfterConversion="no"), "'deleteAfterConversion' of the command is wrong"),
+        (command(extensionId="builtin_tflite"), "there is no extension 'builtin_tflite'"),
+        (command(cmdId="excute"), "did you mean 'execute'?"),
+        (command(cmdId="__init__"), "there is no command '__init__'"),
+        (command(), "the path of the model is missing"),
+        (command(modelPath="a\0b"), "the path of the model is missing"),
+    ],
+)
+def test_wrong_commands_are_refused(server: Server, content: object, message: str) -> None:
+    status, told = send(server, content)
+    assert status == 200
+    assert told["graphs"] == []
+    assert message in told["error"]
+
+
+def test_errors_of_a_model_tell_where(explorer: TTExplorer, model: Path) -> None:
+    model.write_text("func.func @f(%x: tensor<4xf32> {\n")
+    with pytest.raises(ExplorerError, match=r"model\.mlir:\d+:\d+: error"):
+        explorer.convert(str(model))
+
+
+# What may be read
+
+
+def test_files_outside_of_the_folders_are_refused(
+    explorer: TTExplorer, model: Path, tmp_path: Path
+) -> None:
+    outside = tmp_path / "secret.mlir"
+    outside.write_text(MODEL)
+    link = model.parent / "link.mlir"
+    link.symlink_to(outside)
+    for path in (outside, link, model.parent / ".." / "secret.mlir", Path("/etc/passwd")):
+        with pytest.raises(ExplorerError, match="in none of the folders"):
+            explorer.convert(str(path))
+    with pytest.raises(ExplorerError, match="there is no file"):
+        explorer.convert(str(model.parent / "nothing.mlir"))
+
+
+def test_the_page_reads_files_of_the_folders_only(server: Server, model: Path) -> None:
+    data = model.parent / "data.json"
+    data.write_text('{"f": {}}')
+    _, told, _ = request(server, f"/api/v1/read_text_file?path={data}")
+    assert told == {"content": '{"f": {}}'}
+    for path in ("/etc/passwd", "", f"{model.parent}/../x"):
+        _, told, _ = request(server, f"/api/v1/read_text_file?path={path}")
+        assert "error" in told
+    for path in ("/../../../../etc/passwd", "/%2e%2e/%2e%2e/etc/passwd", "//etc/passwd"):
+        assert request(server, path)[0] == 404
+
+
+def test_models_are_uploaded(explorer: TTExplorer, model: Path) -> None:
+    path = explorer.get_model_path(model)
+    assert Path(path).read_text() == MODEL
+    assert explorer.convert(path, {"stages": False})[0]["id"] == "model"
+    content = {"cmdId": "convert", "extensionId": "ttcodegen", "modelPath": path}
+    content |= {"settings": {"stages": False}, "deleteAfterConversion": True}
+    explorer._post("send_command", json.dumps(content).encode(), "application/json")
+    assert not Path(path).exists()
+    # What was not uploaded stays, whatever the command says.
+    content["modelPath"] = str(model)
+    explorer._post("send_command", json.dumps(content).encode(), "application/json")
+    assert model.exists()
+
+
+def test_uploads_are_limited(server: Server, explorer: TTExplorer, tmp_path: Path) -> None:
+    large = tmp_path / "large.mlir"
+    large.write_text(MODEL + "// " + "x" * 1000)
+    with pytest.raises(ExplorerError, match="1000 are taken"):
+        explorer.get_model_path(large)
+    script = tmp_path / "script.py"
+    script.write_text("")
+    with pytest.raises(ExplorerError, match="no model by its name"):
+        explorer.get_model_path(script)
+    kind = {"Content-Type": "multipart/form-data; boundary=b"}
+    for body in (b"", b"--b\r\n\r\nx\r\n--b--", b'--b\r\nfilename="a.mlir"\r\n\r\ncut off'):
+        assert request(server, "/apipost/v1/upload", body, kind)[0] == 400
+    named = b'--b\r\nContent-Disposition: form-data; filename="../../../a.mlir"\r\n\r\nx\r\n--b--'
+    status, told, _ = request(server, "/apipost/v1/upload", named, kind)
+    assert status == 200
+    assert Path(told["path"]).is_relative_to(server.session.access.own)
+
+
+# Who may ask
+
+
+@pytest.mark.parametrize(
+    ("headers", "status"),
+    [
+        ({"Content-Type": "text/plain"}, 415),
+        ({"Content-Type": "application/json", "Origin": "http://example.com"}, 403),
+        ({"Content-Type": "application/json", "Host": "example.com"}, 403),
+        ({"Content-Type": "application/json", "Sec-Fetch-Site": "cross-site"}, 403),
+    ],
+)
+def test_other_sites_are_refused(server: Server, headers: dict[str, str], status: int) -> None:
+    assert request(server, "/apipost/v1/send_command", b"{}", headers)[0] == status
+
+
+def test_what_is_no_request_is_refused(server: Server) -> None:
+    json_type = {"Content-Type": "application/json"}
+    assert request(server, "/apipost/v1/send_command", b"{", json_type)[0] == 400
+    assert request(server, "/apipost/v1/send_command", b"[" * 10**5, json_type)[0] == 400
+    assert request(server, "/apipost/v1/nothing", b"{}", json_type)[0] == 404
+    assert request(server, "/nothing.js")[0] == 404
+
+
+def test_a_server_on_the_network_asks_for_a_token(model: Path) -> None:
+    with_token = Server(Session([model.parent]), "0.0.0.0", 0)
+    with_token.start()
+    try:
+        assert len(with_token.token) >= 32
+        assert f"token={with_token.token}" in with_token.address(model)
+        assert request(with_token, "/check_health")[0] == 401
+        assert request(with_token, "/check_health?token=wrong")[0] == 401
+        asked, _, headers = request(with_token, f"/check_health?token={with_token.token}")
+        assert asked == 200
+        assert "HttpOnly" in headers["Set-Cookie"]
+        cookie = headers["Set-Cookie"].partition(";")[0]
+        assert request(with_token, "/check_health", headers={"Cookie": cookie})[0] == 200
+        with pytest.raises(ExplorerError, match="the token is missing or wrong"):
+            TTExplorer(with_token.port).convert(str(model))
+        explorer = TTExplorer(with_token.port, token=with_token.token)
+        assert explorer.convert(str(model), {"stages": False})
+    finally:
+        with_token.close()
+
+
+def test_loopback_is_known() -> None:
+    assert all(
+        is_loopback(host) for host in ("localhost", "127.0.0.1", "127.8.8.8", "::1", "[::1]")
+    )
+    assert not any(is_loopback(host) for host in ("0.0.0.0", "::", "example.com", "10.0.0.1"))
+
+
+# The program
+
+
+def test_the_page_is_told_of_the_adapter(server: Server) -> None:
+    _, (adapter,), _ = request(server, "/api/v1/get_extensions")
+    assert (adapter["id"], adapter["type"]) == ("ttcodegen", "adapter")
+    assert {"mlir", "ttnn", "ttm"} <= set(adapter["fileExts"])
+    assert request(server, "/check_health")[1] == b"model_explorer_ok"
+    assert request(server, "/api/v1/check_new_version")[1]["version"] == ""
+
+
+def test_the_page_is_that_of_model_explorer_or_says_what_to_install(server: Server) -> None:
+    status, page, _ = request(server, "/")
+    assert status == 200
+    assert b"<html" in page or b"pip install 'ttcodegen[explorer]'" in page
+
+
+def test_what_cannot_be_started_is_told(
+    server: Server, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["-q", str(tmp_path / "nothing.mlir")]) == 1
+    assert "there is no file" in capsys.readouterr().err
+    assert main(["-q", "-p", str(server.port), str(tmp_path)]) == 1
+    assert f"cannot listen on port {server.port}" in capsys.readouterr().err
+    assert main(["-q", "-p", "99999", str(tmp_path)]) == 1
+    assert main(["-q", "-u", "no.such.host.invalid", str(tmp_path)]) == 1
+    with pytest.raises(CompileError, match="cannot listen"):
+        Server(Session([tmp_path]), "localhost", server.port)
+
+
+def test_a_session_leaves_nothing_behind(model: Path) -> None:
+    with TTExplorer(0, server=True, config={"folders": [str(model.parent)]}) as explorer:
+        path = explorer.get_model_path(model)
+        assert os.path.exists(path)
+    assert not os.path.exists(path)

@@ -1,0 +1,109 @@
+"""`ttcodegen-explorer`: shows models as graphs, and compiles, runs and tunes them from there."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+from ttcodegen.cli.arguments import ArgumentParser, add_version_option
+from ttcodegen.cli.entry import ExitStatus, Invocation, run_program
+from ttcodegen.diagnostics import CompileError
+from ttcodegen.systems.description import ARCHITECTURES
+
+PROGRAM = "ttcodegen-explorer"
+_TOKEN = "TTCODEGEN_EXPLORER_TOKEN"
+
+_EPILOG = f"""\
+examples:
+  {PROGRAM} model.mlir                  a module, and the stages of its compile
+  {PROGRAM} out                         a project, with what was edited in it
+  {PROGRAM} -p 9000 -q models           all models of a folder, without a browser
+  {PROGRAM} -u 0.0.0.0 -q model.mlir    over the network: the address has a token
+
+The page is that of the package ai-edge-model-explorer: pip install 'ttcodegen[explorer]'.
+{_TOKEN} in the environment sets the token.
+
+exit status: 0 it was ended with Ctrl+C; 1 the model or the port cannot be had; 2 wrong usage;
+70 a bug in ttcodegen
+"""
+
+
+def argument_parser() -> argparse.ArgumentParser:
+    """The options of the command line."""
+    parser = ArgumentParser(
+        prog=PROGRAM,
+        description="Shows models as graphs in Model Explorer; compiles, runs and tunes them.",
+        epilog=_EPILOG,
+    )
+    add = parser.add_argument
+    add("path", nargs="?", metavar="PATH", type=Path, help="a module, a flatbuffer, the folder of "
+        "a project, or a folder with models (.)")  # fmt: skip
+    add("-p", "--port", type=int, default=8080, metavar="PORT", help="the port (8080)")
+    add("-u", "--url", default="localhost", metavar="HOST", help="the interface: a name or an "
+        "address of this machine (localhost)")  # fmt: skip
+    add("-q", "--no-browser", action="store_true", help="do not open a browser")
+    add("--target", choices=("ttnn", "ttmetal"), default="ttnn", help="what models become (ttnn)")
+    add("--arch", choices=ARCHITECTURES, default="", help="the card (wormhole_b0)")
+    add("--optimize", type=int, choices=(0, 1, 2), default=2, metavar="LEVEL", help="how much is "
+        "optimized (2)")  # fmt: skip
+    add_version_option(parser)
+    return parser
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Runs the command line; returns the exit status."""
+    return run_program(PROGRAM, _run, argv)
+
+
+def _run(invocation: Invocation) -> int:
+    options = argument_parser().parse_args(invocation.arguments)
+    from ttcodegen.explorer.server import Server
+    from ttcodegen.explorer.session import Session
+    from ttcodegen.explorer.settings import Settings
+
+    path: Path | None = options.path
+    if path is not None and not path.exists():
+        raise CompileError(f"there is no file '{path}'")
+    model = None if path is None else Path(os.path.realpath(path))
+    settings = Settings(options.target, options.arch, options.optimize)
+    session = Session([_folder(model)], settings)
+    try:
+        server = Server(session, options.url, options.port, token=os.environ.get(_TOKEN, ""))
+    except CompileError:
+        session.close()
+        raise
+    server.start()
+    try:
+        shown = model if model is not None and _is_model(model) else None
+        address = server.address(shown)
+        print(f"Starting Model Explorer server at:\n{address}\n\nPress Ctrl+C to stop.", flush=True)
+        if not options.no_browser:
+            import webbrowser
+
+            webbrowser.open_new_tab(address)
+        server.wait()
+    except KeyboardInterrupt:
+        pass  # How a server is ended.
+    finally:
+        server.close()
+    return ExitStatus.DONE
+
+
+def _folder(model: Path | None) -> Path:
+    """The folder that may be read: that of the model, or the model if it is one."""
+    if model is None:
+        return Path.cwd()
+    return model if model.is_dir() else model.parent
+
+
+def _is_model(path: Path) -> bool:
+    from ttcodegen.project.manifest import read_manifest
+
+    return path.is_file() or read_manifest(path) is not None
+
+
+if __name__ == "__main__":
+    sys.exit(main())

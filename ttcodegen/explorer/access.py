@@ -1,0 +1,88 @@
+"""Which files a session may read: those of the folders that it was started with."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import tempfile
+from collections.abc import Sequence
+from pathlib import Path
+
+from ttcodegen.diagnostics import CompileError
+
+FILE_EXTENSIONS = ("mlir", "mlirbc", "ttir", "ttnn", "ttm")
+"""What models are called that can be uploaded."""
+_MOST_UPLOADED = 1 << 30
+"""Bytes of all uploads of a session together; each of them is limited by the server."""
+
+
+class Access:
+    """The folders of a session: those of its models, and one of its own for uploads and results."""
+
+    def __init__(self, folders: Sequence[Path]) -> None:
+        self.own = Path(os.path.realpath(tempfile.mkdtemp(prefix="ttcodegen-explorer-")))
+        self._folders = [Path(os.path.realpath(folder)) for folder in folders]
+        self._uploads = 0
+        self._uploaded = 0
+
+    def close(self) -> None:
+        """Removes what was uploaded, and results that nobody gave a folder for."""
+        shutil.rmtree(self.own, ignore_errors=True)
+
+    def path(self, named: str) -> Path:
+        """The file or folder of that name, which is there, links followed.
+
+        Raises:
+            CompileError: if it lies outside of the folders, or there is none.
+        """
+        path = self._inside(named)
+        if not path.exists():
+            raise CompileError(f"there is no file '{named}'")
+        return path
+
+    def folder_to_write(self, named: str) -> Path:
+        """A folder for results; raises CompileError if it lies outside of the folders."""
+        path = self._inside(named)
+        if path.exists() and not path.is_dir():
+            raise CompileError(f"'{named}' is no folder")
+        return path
+
+    def _inside(self, named: str) -> Path:
+        if not named or "\0" in named:
+            raise CompileError("the path of the model is missing", remedy="name it as 'modelPath'")
+        path = Path(os.path.realpath(os.path.expanduser(named)))
+        if not any(path.is_relative_to(folder) for folder in (*self._folders, self.own)):
+            raise CompileError(
+                f"'{named}' is in none of the folders that ttcodegen-explorer was started with",
+                remedy="start it with the model, or with its folder",
+            )
+        return path
+
+    def upload(self, name: str, content: bytes) -> Path:
+        """Keeps an uploaded model, in a folder of its own, until the session ends.
+
+        Raises:
+            CompileError: if the file is no model by its name, or there is no room for more.
+        """
+        base = Path(name.replace("\\", "/")).name
+        if not base.strip(". ") or base.rpartition(".")[2] not in FILE_EXTENSIONS:
+            endings = ", ".join(f".{extension}" for extension in FILE_EXTENSIONS)
+            raise CompileError(
+                f"'{base}' is no model by its name", remedy=f"models end in {endings}"
+            )
+        if self._uploaded + len(content) > _MOST_UPLOADED:
+            raise CompileError("the uploads of this session have no room for more")
+        self._uploaded += len(content)
+        self._uploads += 1
+        folder = self.own / "uploads" / str(self._uploads)
+        folder.mkdir(parents=True)
+        path = folder / base
+        path.write_bytes(content)
+        return path
+
+    def forget_upload(self, path: Path) -> None:
+        """Removes an uploaded model; a file that was not uploaded stays."""
+        uploads = self.own / "uploads"
+        if path.is_relative_to(uploads) and path != uploads and path.is_file():
+            self._uploaded -= path.stat().st_size
+            shutil.rmtree(path.parent, ignore_errors=True)

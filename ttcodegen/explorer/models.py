@@ -1,0 +1,227 @@
+"""What a path holds, as graphs: a module, a flatbuffer or a project; the stages of a compile."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from ttcodegen.compilation import CompiledModule, CompileOptions, compile_module
+from ttcodegen.diagnostics import CompileError, Diagnostics, Source
+from ttcodegen.explorer.graph import Graph
+from ttcodegen.explorer.module_graphs import module_graphs
+from ttcodegen.frontends import frontend_of
+from ttcodegen.ops.context import load_dialects
+from ttcodegen.parsing import parse_operations
+from ttcodegen.project.edits import edited_files
+from ttcodegen.project.manifest import read_manifest
+from ttcodegen.transforms.pass_runner import PassRunner
+
+if TYPE_CHECKING:
+    from xdsl.dialects.builtin import ModuleOp
+    from xdsl.passes import ModulePass
+
+STAGES_UP_TO = 1000
+"""A module of more ops is compiled for its stages only where that is asked for: it should open
+without waiting."""
+OPTIMIZED = "optimized"
+LOWERED = "lowered"
+"""The stage that a flatbuffer has: its ops are those of a run."""
+_AFTER = {
+    "ttnn-layout": "TTNN",
+    "ttnn-optimize": OPTIMIZED,
+    "convert-ttir-to-ttmetal": "TTMetal",
+    "convert-ttnn-to-emitc": "EmitC",
+    "convert-ttmetal-to-emitc": "EmitC",
+}
+"""The stages of a compile, by the passes that they come after."""
+_BEFORE = {"ttnn-optimize": "TTNN"}
+"""And those that come before a pass: what the optimizer chooses from has these names."""
+
+
+@dataclass
+class StageRecorder:
+    """Keeps the graphs of each stage while a module is compiled; a later one of a name counts."""
+
+    elements: int = 16
+    stages: dict[str, list[Graph]] = field(default_factory=dict[str, list[Graph]])
+
+    def before(self, pass_: ModulePass, module: ModuleOp) -> None:
+        """Called before a pass runs."""
+        self._keep(_BEFORE.get(pass_.name), module)
+
+    def after(self, pass_: ModulePass, module: ModuleOp) -> None:
+        """Called after a pass ran."""
+        self._keep(_AFTER.get(pass_.name), module)
+
+    def failed(self, pass_: ModulePass, module: ModuleOp) -> None:
+        """Called if a pass refuses the module: the stages before it are kept."""
+
+    def _keep(self, stage: str | None, module: ModuleOp) -> None:
+        if stage is not None:
+            self.stages[stage] = in_stage(
+                module_graphs(module.body.block.ops, elements=self.elements), stage
+            )
+
+    def keep_flatbuffer(self, data: bytes) -> None:
+        """The stage that is run: as a file has it, whose ops are those of results."""
+        lowered = in_stage(flatbuffer_graphs(data, elements=self.elements), LOWERED)
+        # The C++ comes after it.
+        emitted = self.stages.pop("EmitC", None)
+        self.stages[LOWERED] = lowered
+        if emitted is not None:
+            self.stages["EmitC"] = emitted
+
+    def graphs(self) -> list[Graph]:
+        """The graphs of all stages, in their order."""
+        return [graph for graphs in self.stages.values() for graph in graphs]
+
+
+def in_stage(graphs: Sequence[Graph], stage: str) -> list[Graph]:
+    """The graphs under names that tell the stage. Nodes keep theirs: the same op has one name."""
+    for graph in graphs:
+        graph.id = stage_graph(stage, graph.id)
+        for node in graph.nodes:
+            node.subgraphIds = [stage_graph(stage, each) for each in node.subgraphIds]
+    return list(graphs)
+
+
+def stage_graph(stage: str, name: str) -> str:
+    """The id of the graph of a function in a stage."""
+    return f"{stage}: {name}"
+
+
+def is_flatbuffer(path: Path) -> bool:
+    """Whether a file is a `.ttnn` or `.ttm` file, by its content."""
+    with path.open("rb") as file:
+        head = file.read(8)
+    from ttcodegen.flatbuffer.schema import load_schema
+    from ttcodegen.flatbuffer.ttm_reader import is_ttm
+
+    return is_ttm(head) or head[4:8] == load_schema("ttnn.fbs").identifier.encode("ascii")
+
+
+def flatbuffer_of(project: Path) -> Path:
+    """The flatbuffer of a project's folder; raises CompileError if ttcodegen wrote none there."""
+    if read_manifest(project) is not None:
+        for name in ("model.ttnn", "model.ttm"):
+            if (project / name).is_file():
+                return project / name
+    raise CompileError(
+        f"'{project}' is no project of ttcodegen",
+        remedy="give the folder that ttcodegen -o wrote, a module or a flatbuffer",
+    )
+
+
+def flatbuffer_graphs(data: bytes, *, elements: int = 16) -> list[Graph]:
+    """The graphs of a `.ttnn` or `.ttm` file; raises CompileError if it is neither, or damaged."""
+    from ttcodegen.flatbuffer.ttm_reader import is_ttm, read_ttm
+
+    if is_ttm(data):
+        from ttcodegen.explorer.device_graphs import device_graphs
+
+        return device_graphs(read_ttm(data))
+    from ttcodegen.flatbuffer.module import module_of
+    from ttcodegen.flatbuffer.reader import read_ttnn
+
+    return module_graphs(module_of(read_ttnn(data)).body.block.ops, elements=elements)
+
+
+def source_graphs(source: Source, *, elements: int = 16) -> list[Graph]:
+    """The graphs of a module as it is written; of a dialect that a front end reads, those of the
+    TTIR that it means.
+
+    Raises:
+        CompileError: if the text is no module.
+    """
+    diagnostics = Diagnostics()
+    frontend = frontend_of(source)
+    if frontend is not None:
+        operations: Any = frontend.read(source, diagnostics).body.block.ops
+    else:
+        operations = parse_operations(source, diagnostics)
+    graphs = module_graphs(operations, elements=elements, source=source)
+    if not graphs:
+        raise CompileError("the module has no functions", remedy="give a module of functions")
+    return graphs
+
+
+def project_graphs(out: Path, *, elements: int = 16) -> list[Graph]:
+    """The graphs of a project: those of its flatbuffer, and what was edited in it since."""
+    graphs = flatbuffer_graphs(flatbuffer_of(out).read_bytes(), elements=elements)
+    edited = ", ".join(edited_files(out))
+    for graph in graphs:
+        graph.describe(project=out.name, edited_files=edited or "none")
+    return graphs
+
+
+def compile_stages(
+    source: Source,
+    options: CompileOptions,
+    *,
+    elements: int = 16,
+    tell: Callable[[str], None] = lambda _: None,
+) -> tuple[CompiledModule, StageRecorder]:
+    """Compiles a module, and keeps what it is at each stage.
+
+    Args:
+        source: the text.
+        options: as of `ttcodegen.compilation.compile_module`.
+        elements: how many elements of a constant graphs tell.
+        tell: is given what the compiler warns of.
+
+    Raises:
+        CompileError: as `compile_module`.
+    """
+    recorder = StageRecorder(elements)
+    runner = PassRunner(load_dialects(), instruments=[recorder])
+    diagnostics = Diagnostics()
+    compiled = compile_module(source, options, runner, diagnostics)
+    for warning in diagnostics.warnings:
+        tell(warning.render(source))
+    recorder.keep_flatbuffer(compiled.flatbuffer)
+    return compiled, recorder
+
+
+def model_graphs(
+    path: Path, options: CompileOptions, *, elements: int = 16, stages: bool | None = None
+) -> list[Graph]:
+    """The graphs of what lies at a path.
+
+    Args:
+        path: a module, a flatbuffer or the folder of a project.
+        options: how a module is compiled for its stages.
+        elements: how many elements of a constant are told.
+        stages: whether there are graphs of the stages of a compile; by default those of modules
+            that are compiled soon. If it fails, the graphs of the source say why.
+
+    Raises:
+        CompileError: if there is no model, or it is wrong.
+    """
+    if path.is_dir():
+        return project_graphs(path, elements=elements)
+    if is_flatbuffer(path):
+        return flatbuffer_graphs(path.read_bytes(), elements=elements)
+    source = Source.read(str(path))
+    graphs = source_graphs(source, elements=elements)
+    if stages is None:
+        stages = sum(len(graph.nodes) for graph in graphs) <= STAGES_UP_TO and can_compile(graphs)
+    if not stages:
+        return graphs
+    try:
+        return graphs + compile_stages(source, options, elements=elements)[1].graphs()
+    except CompileError as error:
+        for graph in graphs:
+            graph.describe(compile_error=error.render(source))
+        return graphs
+
+
+def can_compile(graphs: Sequence[Graph]) -> bool:
+    """Whether a module has ops that the compiler begins with, and not those of its later stages."""
+    ops = [node.attribute("op") or "" for graph in graphs for node in graph.nodes]
+    later = ("emitc.", "ttkernel.", "d2m.")
+    return any(op.startswith(("ttir.", "ttnn.")) for op in ops) and not any(
+        op.startswith(later) or (op.startswith("ttmetal.") and op != "ttmetal.dispatch")
+        for op in ops
+    )

@@ -1,0 +1,378 @@
+"""Serves the page of Model Explorer, the interface that it talks to, and pages of our own.
+
+The page is that of the stock package, as it is. Its server is not used: it reads whatever file a
+request names, takes uploads of any size and asks other hosts for news. This one answers the same
+requests (source: `server.py` of ai-edge-model-explorer 0.1.34), reads files of the session's
+folders only, answers no page of another origin, and asks for a token where it is reached over the
+network.
+"""
+
+from __future__ import annotations
+
+import hmac
+import importlib.util
+import ipaddress
+import json
+import mimetypes
+import secrets
+import socket
+import threading
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from http import HTTPStatus
+from http.cookies import CookieError, SimpleCookie
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path, PurePosixPath
+from typing import Any, cast
+from urllib.parse import parse_qs, quote, unquote, urlsplit
+
+from ttcodegen.diagnostics import CompileError
+from ttcodegen.explorer.access import FILE_EXTENSIONS
+from ttcodegen.explorer.multipart import uploaded_file
+from ttcodegen.explorer.session import EXTENSION, Session
+
+MOST_UPLOADED = 256 << 20
+"""Bytes of one upload."""
+MOST_IN_COMMAND = 16 << 20
+"""Bytes of one command."""
+_TOKEN_COOKIE = "ttcodegen_explorer"
+_HEARTBEAT = 5.0
+"""Seconds between two signs of life of a stream that has nothing to tell."""
+_PACKAGE = "model_explorer"
+_NO_PACKAGE = """<!doctype html><title>ttcodegen-explorer</title>
+<p>The page of Model Explorer is not installed: <code>pip install 'ttcodegen[explorer]'</code>.
+The interface is there: <code>POST /apipost/v1/send_command</code>."""
+
+
+@dataclass(frozen=True)
+class Answer:
+    """What a request gets."""
+
+    content: bytes
+    kind: str = "application/json"
+    status: HTTPStatus = HTTPStatus.OK
+    cookie: str = ""
+
+    @staticmethod
+    def json(content: object, status: HTTPStatus = HTTPStatus.OK) -> Answer:
+        """An answer that is JSON."""
+        text = json.dumps(content, ensure_ascii=False, allow_nan=False)
+        return Answer(text.encode("utf-8", "replace"), status=status)
+
+    @staticmethod
+    def error(status: HTTPStatus, message: str) -> Answer:
+        """An answer that says what is wrong."""
+        return Answer.json({"graphs": [], "error": message}, status)
+
+
+class Refused(Exception):
+    """A request that is not answered, and why."""
+
+    def __init__(self, status: HTTPStatus, message: str) -> None:
+        super().__init__(message)
+        self.status = status
+
+
+def is_loopback(host: str) -> bool:
+    """Whether a host is this machine alone."""
+    if host in ("localhost", ""):
+        return True
+    try:
+        return ipaddress.ip_address(host.strip("[]")).is_loopback
+    except ValueError:
+        return False
+
+
+def web_folder() -> Path | None:
+    """The folder of the page in the package of Model Explorer; None if it is not installed.
+
+    The package itself is not imported: that takes seconds.
+    """
+    found = importlib.util.find_spec(_PACKAGE)
+    if found is None or found.origin is None:
+        return None
+    folder = Path(found.origin).parent / "web_app"
+    return folder if folder.is_dir() else None
+
+
+class Server:
+    """A server with its session, in a thread of its own."""
+
+    def __init__(
+        self,
+        session: Session,
+        host: str = "localhost",
+        port: int = 8080,
+        *,
+        token: str = "",
+        most_uploaded: int = MOST_UPLOADED,
+    ) -> None:
+        """
+        Args:
+            session: runs the commands.
+            host: the name or address of the interface; another one than loopback needs a token.
+            port: 0 takes any that is free.
+            token: what requests have to have; empty for one that is drawn, or none on loopback.
+            most_uploaded: bytes of one upload.
+
+        Raises:
+            CompileError: if the interface or the port cannot be had.
+        """
+        self.session = session
+        self.host = host.strip("[]") or "localhost"
+        self.token = token or ("" if is_loopback(self.host) else secrets.token_urlsafe(24))
+        self.most_uploaded = most_uploaded
+        self.web = web_folder()
+        self._closing = threading.Event()
+        try:
+            self._http = _listen(self.host, port, self)
+        except (OSError, OverflowError) as error:
+            told = getattr(error, "strerror", None) or error
+            raise CompileError(
+                f"cannot listen on port {port} of '{host}': {told}",
+                remedy="choose another port with -p, or another interface with -u",
+            ) from None
+        self.port: int = self._http.server_address[1]
+        self._thread = threading.Thread(target=self._http.serve_forever, daemon=True)
+
+    def start(self) -> None:
+        """Begins to answer."""
+        self._thread.start()
+
+    def wait(self) -> None:
+        """Waits until the server is closed."""
+        while self._thread.is_alive():
+            self._thread.join(1.0)
+
+    def close(self) -> None:
+        """Ends the server and its session."""
+        self._closing.set()
+        if self._thread.is_alive():
+            self._http.shutdown()
+        self._http.server_close()
+        self.session.close()
+
+    @property
+    def closing(self) -> threading.Event:
+        """Set when streams have to end."""
+        return self._closing
+
+    def address(self, model: Path | None = None, node_data: list[str] | None = None) -> str:
+        """Where the page is: with the token, a model and node data if there are any."""
+        query = [f"token={quote(self.token)}"] if self.token else []
+        if model is not None:
+            query.append(f"data={page_data(model, node_data or [])}")
+        host = f"[{self.host}]" if ":" in self.host else self.host
+        return f"http://{host}:{self.port}/{'?' if query else ''}{'&'.join(query)}"
+
+
+def page_data(model: Path, node_data: list[str]) -> str:
+    """What tells the page which model to open, and with which adapter: `.mlir` is also that of one
+    of its own."""
+    content: dict[str, Any] = {"models": [{"url": str(model), "adapterId": EXTENSION}]}
+    if node_data:
+        content |= {"nodeData": node_data, "nodeDataTargets": [model.name] * len(node_data)}
+    return quote(json.dumps(content))
+
+
+def _listen(host: str, port: int, server: Server) -> ThreadingHTTPServer:
+    family, _, _, _, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
+    if host == "localhost":
+        # Some resolve it to ::1 first, where browsers that try 127.0.0.1 find nothing.
+        family, address = socket.AF_INET, ("127.0.0.1", port)
+
+    class Listener(ThreadingHTTPServer):
+        address_family = family
+        daemon_threads = True
+
+    class Handler(_Handler):
+        owner = server
+
+    return Listener(cast("Any", address)[:2], Handler)
+
+
+class _Handler(BaseHTTPRequestHandler):
+    """Answers one request after the other."""
+
+    owner: Server
+    protocol_version = "HTTP/1.1"
+    server_version = "ttcodegen-explorer"
+    timeout = 600
+
+    def do_GET(self) -> None:
+        """Pages, and what they read."""
+        self._answer(self._get)
+
+    def do_POST(self) -> None:
+        """Commands and uploads."""
+        self._answer(self._post)
+
+    def log_message(self, format: str, *args: Any) -> None:
+        """Says nothing: paths and tokens stand in what would be told."""
+
+    def _answer(self, make: Callable[[], Answer | None]) -> None:
+        try:
+            self._check_origin()
+            cookie = self._check_token()
+            answer = make()
+        except Refused as refused:
+            # What was not read of the request would be taken for the next one.
+            self.close_connection = True
+            cookie, answer = "", Answer.error(refused.status, str(refused))
+        except CompileError as error:
+            cookie, answer = "", Answer.error(HTTPStatus.BAD_REQUEST, error.render())
+        if answer is None:
+            return
+        self.send_response(answer.status)
+        self.send_header("Content-Type", answer.kind)
+        self.send_header("Content-Length", str(len(answer.content)))
+        self.send_header("Cache-Control", "no-store")
+        self.send_header("X-Content-Type-Options", "nosniff")
+        self.send_header("Referrer-Policy", "no-referrer")
+        if cookie:
+            self.send_header("Set-Cookie", cookie)
+        self.end_headers()
+        self.wfile.write(answer.content)
+
+    # Who asks
+
+    def _check_origin(self) -> None:
+        """No page of another origin, and no name that another host's owner made to mean us."""
+        host = self.headers.get("Host", "")
+        name = urlsplit(f"//{host}").hostname or ""
+        if is_loopback(self.owner.host) and not is_loopback(name):
+            raise Refused(HTTPStatus.FORBIDDEN, f"this server is not '{name}'")
+        origin = self.headers.get("Origin")
+        if origin not in (None, f"http://{host}"):
+            raise Refused(HTTPStatus.FORBIDDEN, "requests of pages of other origins are refused")
+        if self.headers.get("Sec-Fetch-Site") == "cross-site" and self.command != "GET":
+            raise Refused(HTTPStatus.FORBIDDEN, "requests of other sites are refused")
+
+    def _check_token(self) -> str:
+        """Whether the request has the token, if there is one; the cookie that keeps it."""
+        token = self.owner.token
+        if not token:
+            return ""
+        bearer = self.headers.get("Authorization", "").removeprefix("Bearer ").strip()
+        (asked,) = parse_qs(urlsplit(self.path).query).get("token", [""])[:1]
+        try:
+            morsel = SimpleCookie(self.headers.get("Cookie", "")).get(_TOKEN_COOKIE)
+        except CookieError:
+            morsel = None
+        kept = morsel.value if morsel is not None else ""
+        if not any(_same(given, token) for given in (bearer, asked, kept)):
+            message = "the token is missing or wrong: ttcodegen-explorer prints the address with it"
+            raise Refused(HTTPStatus.UNAUTHORIZED, message)
+        if not _same(asked, token):
+            return ""
+        return f"{_TOKEN_COOKIE}={token}; HttpOnly; SameSite=Strict; Path=/"
+
+    # What is asked
+
+    def _get(self) -> Answer | None:
+        url = urlsplit(self.path)
+        query = {name: values[0] for name, values in parse_qs(url.query).items()}
+        match url.path:
+            case "/check_health":
+                return Answer(b"model_explorer_ok", "text/plain")
+            case "/api/v1/get_extensions":
+                return Answer.json([EXTENSION_METADATA])
+            case "/api/v1/check_new_version":
+                nothing = ("version", "runningVersion", "releaseUrl", "desktopAppUrl")
+                return Answer.json(dict.fromkeys(nothing, ""))
+            case "/api/v1/read_text_file":
+                return self._read_text_file(query)
+            case "/api/v1/notify_user_provided_model_path":
+                return Answer.json({"status": "ok"})
+            case "/api/v1/load_graphs_json" | "/api/v1/load_node_data":
+                return Answer.json({})
+            case "/apistream/server_director":
+                return self._stream()
+            case path:
+                return self._file(unquote(path))
+
+    def _post(self) -> Answer:
+        match urlsplit(self.path).path:
+            case "/apipost/v1/send_command":
+                return Answer.json(self.owner.session.answer(self._json()))
+            case "/apipost/v1/upload":
+                name, content = uploaded_file(
+                    self.headers.get("Content-Type", ""), self._body(self.owner.most_uploaded)
+                )
+                path = self.owner.session.access.upload(name, content)
+                return Answer.json({"path": str(path)})
+            case path:
+                raise Refused(HTTPStatus.NOT_FOUND, f"there is no '{path}'")
+
+    def _body(self, most: int) -> bytes:
+        told = self.headers.get("Content-Length")
+        if told is None or not told.isdecimal():
+            raise Refused(HTTPStatus.LENGTH_REQUIRED, "the request does not say how long it is")
+        if int(told) > most:
+            message = f"the request has {told} bytes; {most} are taken"
+            raise Refused(HTTPStatus.REQUEST_ENTITY_TOO_LARGE, message)
+        return self.rfile.read(int(told))
+
+    def _json(self) -> object:
+        body = self._body(MOST_IN_COMMAND)
+        if self.headers.get_content_type() != "application/json":
+            # A page of another origin can send text without asking first, but no JSON.
+            raise Refused(HTTPStatus.UNSUPPORTED_MEDIA_TYPE, "a command is application/json")
+        try:
+            return json.loads(body)
+        except (ValueError, RecursionError) as error:
+            raise Refused(HTTPStatus.BAD_REQUEST, f"the command is no JSON: {error}") from None
+
+    def _read_text_file(self, query: Mapping[str, str]) -> Answer:
+        """A file of node data, or of graphs as JSON."""
+        try:
+            path = self.owner.session.access.path(query.get("path", ""))
+            return Answer.json({"content": path.read_text("utf-8")})
+        except CompileError as error:
+            return Answer.json({"error": error.render()})
+        except (OSError, UnicodeDecodeError) as error:
+            return Answer.json({"error": f"error: the file cannot be read: {error}"})
+
+    def _stream(self) -> None:
+        """The page listens for directives of its server; there are none."""
+        self.send_response(HTTPStatus.OK)
+        self.send_header("Content-Type", "text/event-stream")
+        self.send_header("Cache-Control", "no-cache")
+        self.send_header("Connection", "close")
+        self.end_headers()
+        self.close_connection = True
+        try:
+            while not self.owner.closing.wait(_HEARTBEAT):
+                self.wfile.write(b": heartbeat\n\n")
+                self.wfile.flush()
+        except OSError:
+            pass  # The page was closed.
+
+    def _file(self, path: str) -> Answer:
+        """A file of the page of Model Explorer."""
+        web = self.owner.web
+        name = path.lstrip("/") or "index.html"
+        if web is None:
+            if name == "index.html":
+                return Answer(_NO_PACKAGE.encode(), "text/html; charset=utf-8")
+            raise Refused(HTTPStatus.NOT_FOUND, f"there is no '{path}'")
+        file = (web / PurePosixPath(name)).resolve()
+        if not file.is_relative_to(web.resolve()) or not file.is_file():
+            raise Refused(HTTPStatus.NOT_FOUND, f"there is no '{path}'")
+        kind = mimetypes.guess_type(file.name)[0] or "application/octet-stream"
+        return Answer(file.read_bytes(), kind)
+
+
+EXTENSION_METADATA = {
+    "id": EXTENSION,
+    "name": "ttcodegen",
+    "description": "Models for Tenstorrent cards",
+    "source_repo": "",
+    "fileExts": list(FILE_EXTENSIONS),
+    "type": "adapter",
+}
+"""What the page is told of the adapter."""
+
+
+def _same(given: str, token: str) -> bool:
+    return hmac.compare_digest(given.encode(), token.encode())

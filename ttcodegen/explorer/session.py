@@ -1,0 +1,337 @@
+"""The commands of the REST interface, and what outlives a request.
+
+Source: the chapter "tt-explorer" of tt-mlir's book. A command is a JSON object with `cmdId`,
+`extensionId`, `modelPath`, `settings` and `deleteAfterConversion`; its answer has what it tells in
+`graphs`, and in `error` what is wrong.
+"""
+
+from __future__ import annotations
+
+import copy
+import json
+import threading
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, cast
+
+from ttcodegen.compilation import CompileOptions
+from ttcodegen.diagnostics import CompileError, Source
+from ttcodegen.explorer.access import Access
+from ttcodegen.explorer.execution import Execution
+from ttcodegen.explorer.graph import to_json
+from ttcodegen.explorer.models import model_graphs
+from ttcodegen.explorer.results import METRICS
+from ttcodegen.explorer.settings import Settings, read_settings
+from ttcodegen.optimizer.override_strings import entries_of_options
+from ttcodegen.optimizer.overrides import ANY, VERSION, read_overrides
+from ttcodegen.suggestions import closest
+from ttcodegen.systems.description import DEFAULT_ARCHITECTURE, default_system
+
+EXTENSION = "ttcodegen"
+EXTENSIONS = (EXTENSION, "tt_adapter")
+"""The ids that commands are for; the second is that of tt-mlir's adapter."""
+_FIELDS: Mapping[str, tuple[type, str]] = {
+    "cmdId": (str, "a text"),
+    "extensionId": (str, "a text"),
+    "modelPath": (str, "a text"),
+    "settings": (dict, "an object"),
+    "deleteAfterConversion": (bool, "true or false"),
+}
+Entries = dict[str, dict[str, Any]]
+"""Overrides by the names of ops."""
+
+
+@dataclass
+class ModelState:
+    """What a session knows of a model."""
+
+    overrides: dict[str, Entries] = field(default_factory=dict[str, Entries])
+    """By function; `*` stands for whichever has the op."""
+    execution: Execution | None = None
+    """The last one."""
+    runs: int = 0
+
+
+@dataclass(frozen=True)
+class Command:
+    """A command that was read."""
+
+    name: str
+    model: str
+    settings: Mapping[str, Any]
+    delete: bool
+
+
+def read_command(content: object) -> Command:
+    """The command in a JSON object; raises CompileError if a field is missing, or wrong."""
+    if not isinstance(content, dict):
+        raise CompileError("a command is a JSON object", remedy=f"with {', '.join(_FIELDS)}")
+    given = cast("dict[str, Any]", content)
+    for name, (kind, expected) in _FIELDS.items():
+        if name not in given:
+            raise CompileError(f"the command has no '{name}'", remedy=f"it is {expected}")
+        if not isinstance(given[name], kind):
+            raise CompileError(f"'{name}' of the command is wrong", remedy=f"it is {expected}")
+    if given["extensionId"] not in EXTENSIONS:
+        raise CompileError(
+            f"there is no extension '{given['extensionId']}'", remedy=f"it is {EXTENSION}"
+        )
+    return Command(
+        given["cmdId"], given["modelPath"], given["settings"], given["deleteAfterConversion"]
+    )
+
+
+class Session:
+    """Models, their overrides and executions. Commands may come from several threads."""
+
+    def __init__(self, folders: Sequence[Path], settings: Settings | None = None) -> None:
+        """
+        Args:
+            folders: where models may be read from, and results written to.
+            settings: what commands that do not say otherwise have.
+        """
+        self.access = Access(folders)
+        self._settings = settings or Settings()
+        self._models: dict[Path, ModelState] = {}
+        self._lock = threading.RLock()
+        self._commands: Mapping[str, Callable[[Command], list[Any]]] = {
+            "convert": self.convert,
+            "initialize": self.initialize,
+            "execute": self.execute,
+            "status_check": self.status_check,
+            "override": self.override,
+            "overrides": self.overrides,
+            "node_data": self.node_data,
+        }
+
+    def close(self) -> None:
+        """Ends the session; what it kept for itself is removed."""
+        self.access.close()
+
+    def answer(self, content: object) -> dict[str, Any]:
+        """Runs a command.
+
+        Returns:
+            The JSON of the answer: `graphs`, and `error` if the command could not be run.
+        """
+        try:
+            command = read_command(content)
+            return {"graphs": to_json(self.run(command))}
+        except CompileError as error:
+            return {"graphs": [], "error": error.render()}
+
+    def run(self, command: Command) -> list[Any]:
+        """Runs a command; what it tells.
+
+        Raises:
+            CompileError: if there is no such command, or it cannot be run.
+        """
+        found = self._commands.get(command.name)
+        if found is None:
+            close = closest(command.name, self._commands)
+            raise CompileError(
+                f"there is no command '{command.name}'",
+                remedy=f"did you mean '{close}'?"
+                if close
+                else f"there are {', '.join(self._commands)}",
+            )
+        try:
+            return found(command)
+        finally:
+            if command.delete and command.name in ("convert", "execute"):
+                self._forget(command)
+
+    def _forget(self, command: Command) -> None:
+        """Deletes an uploaded model, once nothing reads it any more."""
+        path = self.access.path(command.model)
+        execution = self.state(path).execution
+        if execution is not None:
+            execution.wait()
+        self.access.forget_upload(path)
+
+    def state(self, path: Path) -> ModelState:
+        """What is known of a model."""
+        with self._lock:
+            return self._models.setdefault(path, ModelState())
+
+    def _settings_of(self, command: Command) -> Settings:
+        return read_settings(command.settings, self._settings)
+
+    def options(self, path: Path, settings: Settings, *, run: bool = False) -> CompileOptions:
+        """How a model is compiled: with its overrides, and for a run with golden values."""
+        overrides = ""
+        if settings.optimize and settings.target == "ttnn":
+            overrides = self.overrides_text(path, settings)
+        golden = settings.seed if run and settings.target == "ttnn" else None
+        return CompileOptions(
+            path.name.partition(".")[0] or "model",
+            settings.target,
+            settings.arch,
+            optimize=settings.optimize,
+            weights=settings.weights,
+            overrides=overrides,
+            golden_seed=golden,
+        )
+
+    # Commands
+
+    def convert(self, command: Command) -> list[Any]:
+        """The graphs of a model, and of the stages of its compile."""
+        path = self.access.path(command.model)
+        settings = self._settings_of(command)
+        try:
+            return list(
+                model_graphs(
+                    path,
+                    self.options(path, settings),
+                    elements=settings.const_element_count_limit,
+                    stages=settings.stages,
+                )
+            )
+        except CompileError as error:
+            raise _located(error, path) from None
+
+    def initialize(self, command: Command) -> list[Any]:
+        """Writes the description of the system that models are compiled for."""
+        from ttcodegen.flatbuffer.system import write_ttsys
+
+        settings = self._settings_of(command)
+        arch = settings.arch or DEFAULT_ARCHITECTURE
+        path = self.access.own / f"{arch}.ttsys"
+        path.write_bytes(write_ttsys(default_system(arch)))
+        return [{"system_desc_path": str(path)}]
+
+    def execute(self, command: Command) -> list[Any]:
+        """Begins to compile, build, run and measure a model; `status_check` tells how far it is."""
+        path = self.access.path(command.model)
+        settings = self._settings_of(command)
+        state = self.state(path)
+        with self._lock:
+            if any(s.execution and not s.execution.is_done for s in self._models.values()):
+                raise CompileError(
+                    "a model is being executed", remedy="wait until status_check says 'isDone'"
+                )
+            folder = self.access.own / "runs" / f"{len(self._models)}-{path.name}"
+            if settings.artifact_dir:
+                folder = self.access.folder_to_write(settings.artifact_dir)
+            before = state.execution.measured if state.execution is not None else None
+            options = self.options(path, settings, run=True)
+            state.execution = Execution(path, settings, options, folder, before)
+            state.runs += 1
+            state.execution.start()
+        return []
+
+    def status_check(self, command: Command) -> list[Any]:
+        """How far the execution of a model is, what it said, and what is wrong with it."""
+        path = self.access.path(command.model)
+        execution = self.state(path).execution
+        if execution is None:
+            raise CompileError(f"'{path.name}' was not executed", remedy="the command is 'execute'")
+        return [execution.report()]
+
+    def override(self, command: Command) -> list[Any]:
+        """Takes decisions for ops: fields and their values, by nodes. An empty value takes a
+        decision back, and no overrides at all take back all of them."""
+        path = self.access.path(command.model)
+        given: Any = command.settings.get("overrides")
+        if not isinstance(given, dict):
+            raise CompileError("the setting 'overrides' is missing", remedy="it is an object")
+        state = self.state(path)
+        changed = copy.deepcopy(state.overrides) if given else {}
+        for node, wanted in cast("dict[str, Any]", given).items():
+            _change(changed, node, wanted)
+        read_overrides(_file(changed))
+        with self._lock:
+            state.overrides = changed
+        return [{"success": True}]
+
+    def overrides(self, command: Command) -> list[Any]:
+        """The decisions that were taken, as a file for `ttcodegen --overrides`."""
+        path = self.access.path(command.model)
+        return [json.loads(_file(self.state(path).overrides))]
+
+    def overrides_text(self, path: Path, settings: Settings | None = None) -> str:
+        """The same as text; empty if there are none. With options of tt-mlir those come first."""
+        state = self.state(path)
+        functions = {name: dict(entries) for name, entries in state.overrides.items() if entries}
+        if settings is not None and settings.override_options:
+            given = entries_of_options(settings.override_options)
+            functions[ANY] = {**given, **functions.get(ANY, {})}
+        return _file(functions) if functions else ""
+
+    def node_data(self, command: Command) -> list[Any]:
+        """What the last execution found: a file of node data for each metric, and what it has."""
+        path = self.access.path(command.model)
+        execution = self.state(path).execution
+        if execution is None or execution.measured is None:
+            raise CompileError(f"'{path.name}' has no results", remedy="the command is 'execute'")
+        graphs = execution.graphs
+        if not path.is_dir():
+            source = model_graphs(path, execution.options, stages=False)
+            known = {graph.id for graph in graphs}
+            graphs = [*(graph for graph in source if graph.id not in known), *graphs]
+        measured = execution.measured
+        files = measured.write_node_data(graphs, execution.folder)
+        return [
+            {
+                "metric": file.stem,
+                "name": METRICS[file.stem][0],
+                "path": str(file),
+                "data": json.loads(file.read_text("utf-8")),
+            }
+            for file in files
+        ]
+
+
+def _located(error: CompileError, path: Path) -> CompileError:
+    """An error of a module with the places in its text, which is read again for that."""
+    if path.is_dir() or all(diagnostic.place is None for diagnostic in error.diagnostics):
+        return error
+    return CompileError(error.render(Source.read(str(path))).removeprefix("error: "))
+
+
+def _file(functions: Mapping[str, Entries]) -> str:
+    return json.dumps({"version": VERSION, "functions": functions}, indent=2) + "\n"
+
+
+def _change(functions: dict[str, Entries], node: str, wanted: object) -> None:
+    """Takes one entry of the command `override` over."""
+    if not isinstance(wanted, dict):
+        raise CompileError(f"the override of '{node}' is no object")
+    given = cast("dict[str, Any]", wanted)
+    name = given.get("named_location") or node
+    pairs: Any = given.get("attributes")
+    function: Any = given.get("function", ANY)
+    if not isinstance(name, str) or not isinstance(function, str) or not isinstance(pairs, list):
+        raise CompileError(
+            f"the override of '{node}' is wrong",
+            remedy="it has 'named_location' and 'attributes', a list of objects with key and value",
+        )
+    entries = functions.setdefault(function, {})
+    entry = entries.setdefault(name, {})
+    for pair in cast("list[Any]", pairs):
+        if not isinstance(pair, dict) or "key" not in pair or "value" not in pair:
+            raise CompileError(f"an attribute of '{node}' has no key or no value")
+        told = cast("dict[str, Any]", pair)
+        key, value = str(told["key"]), _value(told["value"])
+        if value == "":
+            entry.pop(key, None)
+        else:
+            entry[key] = value
+    if not entry:
+        del entries[name]
+    if not entries:
+        del functions[function]
+
+
+def _value(value: object) -> object:
+    """What a field of the page means: numbers, lists and truth values come as their JSON."""
+    if not isinstance(value, str):
+        return value
+    try:
+        read: object = json.loads(value)
+    except ValueError:
+        return value
+    # A name that happens to be a number is a name nowhere in overrides.
+    return cast("object", read) if isinstance(read, list | dict | bool | int) else value

@@ -1,0 +1,133 @@
+"""The settings that come with a command, as options of a compile."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any, cast
+
+from ttcodegen.diagnostics import CompileError
+from ttcodegen.optimizer.override_strings import OPTIONS as OVERRIDE_OPTIONS
+from ttcodegen.suggestions import closest
+from ttcodegen.systems.description import ARCHITECTURES
+
+_TARGETS = ("ttnn", "ttmetal")
+_WEIGHTS = ("", "bfp8_b", "bfp4_b")
+_MOST_ELEMENTS = 1024
+_PIPELINE_OPTIONS = ("optimization-level", "enable-optimizer", "memory-layout-analysis-enabled")
+
+
+@dataclass(frozen=True)
+class Settings:
+    """How a model is shown, compiled and run."""
+
+    target: str = "ttnn"
+    arch: str = ""
+    """Empty for that of the module, or wormhole_b0."""
+    optimize: int = 2
+    weights: str = ""
+    seed: int = 0
+    """Of the inputs of a run."""
+    const_element_count_limit: int = 16
+    """How many elements of a constant are told; the page of Model Explorer has it, too."""
+    stages: bool | None = None
+    """Whether there are graphs of the stages of a compile; None for small models only."""
+    artifact_dir: str = ""
+    """Where results go; empty for a folder that ends with the session."""
+    override_options: str = ""
+    """Overrides as options of tt-mlir."""
+
+
+def _of(kind: type) -> Callable[[object], bool]:
+    # A boolean is an integer to Python, and none to people.
+    return lambda value: isinstance(value, kind) and (kind is bool or not isinstance(value, bool))
+
+
+def _between(least: int, most: int) -> Callable[[object], bool]:
+    return lambda value: type(value) is int and least <= value <= most
+
+
+_RULES: Mapping[str, tuple[Callable[[object], bool], str]] = {
+    "target": (lambda value: value in _TARGETS, f"one of {', '.join(_TARGETS)}"),
+    "arch": (
+        lambda value: value == "" or value in ARCHITECTURES,
+        f"one of {', '.join(ARCHITECTURES)}",
+    ),
+    "optimize": (_between(0, 2), "0, 1 or 2"),
+    "weights": (lambda value: value in _WEIGHTS, "bfp8_b or bfp4_b"),
+    "seed": (_between(0, 2**32 - 1), "a number that is not negative"),
+    "const_element_count_limit": (_between(0, _MOST_ELEMENTS), f"0 to {_MOST_ELEMENTS}"),
+    "stages": (_of(bool), "true or false"),
+    "artifact_dir": (_of(str), "the path of a folder"),
+}
+SETTINGS = tuple(_RULES)
+"""What can be set."""
+
+
+def read_settings(given: Mapping[str, Any], default: Settings) -> Settings:
+    """The settings of a command. What the page sends for itself (fonts and the like) is no concern
+    of ours.
+
+    Raises:
+        CompileError: if a value is none that the setting can have.
+    """
+    found: dict[str, Any] = {}
+    for name, (is_right, expected) in _RULES.items():
+        if name not in given:
+            continue
+        if not is_right(given[name]):
+            raise CompileError(f"the setting '{name}' is {given[name]!r}", remedy=expected)
+        found[name] = given[name]
+    settings = replace(default, **found)
+    options = given.get("ttir_to_ttnn_options")
+    return settings if options is None else _with_pipeline_options(settings, options)
+
+
+@dataclass
+class _PipelineOptions:
+    """Options of tt-mlir's pipeline as they were given."""
+
+    values: dict[str, str] = field(default_factory=dict[str, str])
+    overrides: list[str] = field(default_factory=list[str])
+
+
+def _with_pipeline_options(settings: Settings, options: object) -> Settings:
+    """The settings with `ttir_to_ttnn_options`, a list of options of tt-mlir's pipeline."""
+    texts = cast("list[Any]", options) if isinstance(options, list) else [None]
+    if not all(isinstance(text, str) for text in texts):
+        raise CompileError("'ttir_to_ttnn_options' is no list of texts")
+    read = _PipelineOptions()
+    for option in cast("list[str]", texts):
+        name, _, value = option.lstrip("-").partition("=")
+        if name in OVERRIDE_OPTIONS:
+            read.overrides.append(option)
+        elif name in _PIPELINE_OPTIONS:
+            read.values[name] = value or "true"
+        else:
+            known = (*_PIPELINE_OPTIONS, *OVERRIDE_OPTIONS)
+            close = closest(name, known)
+            raise CompileError(
+                f"the pipeline has no option '{name}'",
+                remedy=f"did you mean '{close}'?" if close else f"there are {', '.join(known)}",
+            )
+    level = _level(read.values, settings.optimize)
+    return replace(settings, optimize=level, override_options=" ".join(read.overrides))
+
+
+def _level(values: Mapping[str, str], default: int) -> int:
+    """The level that the pipeline's options come to, as in `ttcodegen-opt`."""
+    told = values.get("optimization-level")
+    if told is not None and told not in ("0", "1", "2"):
+        raise CompileError(f"'optimization-level' is '{told}'", remedy="0, 1 or 2")
+    flags: dict[str, bool] = {}
+    for name in _PIPELINE_OPTIONS[1:]:
+        value = values.get(name)
+        if value not in (None, "true", "false", "1", "0"):
+            raise CompileError(f"'{name}' is '{value}'", remedy="true or false")
+        if value is not None:
+            flags[name] = value in ("true", "1")
+    level = int(told) if told is not None else default
+    if "enable-optimizer" in flags and told is None:
+        level = 1 if flags["enable-optimizer"] else 0
+    shards = flags.get("memory-layout-analysis-enabled", False)
+    return 2 if level == 1 and shards else level

@@ -156,6 +156,32 @@ def test_overrides_that_no_op_can_have_are_refused(
     assert explorer.overrides(str(model))["functions"] == {}
 
 
+def test_legal_choices_are_told_and_taken(explorer: TTExplorer, model: Path) -> None:
+    told = explorer.choices(str(model), "scores")
+    assert (told["function"], told["op"]) == ("model", "matmul")
+    assert told["chosen"]["memory"] in told["fields"]["memory"]
+    assert {"interleaved", "block_sharded"} <= set(told["fields"]["sharding"])
+    assert "hifi2" in told["fields"]["math_fidelity"]
+    sharded = [way for way in told["ways"] if "grid" in way]
+    for way in (told["ways"][0], sharded[0], sharded[-1]):
+        pairs = [{"key": key, "value": json.dumps(value)} for key, value in way.items()]
+        pairs = [{**pair, "value": pair["value"].strip('"')} for pair in pairs]
+        explorer.override(str(model), {})
+        explorer.override(str(model), {"scores": {"attributes": pairs}})
+        assert explorer.choices(str(model), "scores")["chosen"].items() >= way.items()
+
+
+def test_choices_of_what_there_is_not_are_refused(explorer: TTExplorer, model: Path) -> None:
+    with pytest.raises(ExplorerError, match="did you mean 'scores'"):
+        explorer.choices(str(model), "scorse")
+    with pytest.raises(ExplorerError, match="the setting 'node' is missing"):
+        explorer.command("choices", str(model))
+    with pytest.raises(ExplorerError, match="without the optimizer"):
+        explorer.command("choices", str(model), {"node": "scores", "optimize": 0})
+    with pytest.raises(ExplorerError, match="was compiled already"):
+        explorer.command("choices", str(model.parent), {"node": "scores"})
+
+
 def test_a_model_that_was_not_executed_has_no_status(explorer: TTExplorer, model: Path) -> None:
     with pytest.raises(ExplorerError, match=r"'model\.mlir' was not executed"):
         explorer.status_check(str(model))

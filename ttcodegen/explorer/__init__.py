@@ -6,6 +6,9 @@
     device_graphs   `.ttm` files as graphs
     models          what a path holds, and the stages of its compile
     access          which paths a session may read
+    choices         what the optimizer chose for an op, and what is legal
+    settings        the settings of a command
+    results         what an execution found, op by op
     session         the commands of the REST interface, and what outlives a request
     execution       compiles, builds, runs and measures a model in a thread of its own
     server          serves the page of Model Explorer, its interface and pages of our own

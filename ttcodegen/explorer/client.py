@@ -144,6 +144,10 @@ class TTExplorer:
         """The decisions that were given, as `ttcodegen --overrides` takes them."""
         return self.command("overrides", model_path)[0]
 
+    def choices(self, model_path: str, node: str) -> dict[str, Any]:
+        """What the optimizer chose for an op, and what is legal: `chosen`, `fields` and `ways`."""
+        return self.command("choices", model_path, {"node": node})[0]
+
     def node_data(self, model_path: str) -> list[dict[str, Any]]:
         """What the last execution found, by metric."""
         return self.command("node_data", model_path)

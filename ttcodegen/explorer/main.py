@@ -72,6 +72,10 @@ class TTAdapter(Adapter):
         """As `Session.overrides`."""
         return self._run("overrides", model_path, settings)
 
+    def choices(self, model_path: str, settings: dict[str, Any]) -> dict[str, Any]:
+        """As `Session.choices`."""
+        return self._run("choices", model_path, settings)
+
     def node_data(self, model_path: str, settings: dict[str, Any]) -> dict[str, Any]:
         """As `Session.node_data`."""
         return self._run("node_data", model_path, settings)

@@ -20,7 +20,7 @@ from ttcodegen.diagnostics import CompileError, Source
 from ttcodegen.explorer.access import Access
 from ttcodegen.explorer.execution import Execution
 from ttcodegen.explorer.graph import to_json
-from ttcodegen.explorer.models import model_graphs
+from ttcodegen.explorer.models import is_flatbuffer, model_graphs
 from ttcodegen.explorer.results import METRICS
 from ttcodegen.explorer.settings import Settings, read_settings
 from ttcodegen.optimizer.override_strings import entries_of_options
@@ -102,6 +102,7 @@ class Session:
             "status_check": self.status_check,
             "override": self.override,
             "overrides": self.overrides,
+            "choices": self.choices,
             "node_data": self.node_data,
         }
 
@@ -259,6 +260,24 @@ class Session:
             given = entries_of_options(settings.override_options)
             functions[ANY] = {**given, **functions.get(ANY, {})}
         return _file(functions) if functions else ""
+
+    def choices(self, command: Command) -> list[Any]:
+        """What the optimizer chose for the op of the setting `node`, and what is legal."""
+        from ttcodegen.explorer.choices import choices_of
+
+        path = self.access.path(command.model)
+        node: Any = command.settings.get("node")
+        function: Any = command.settings.get("function", "")
+        if not isinstance(node, str) or not isinstance(function, str):
+            raise CompileError("the setting 'node' is missing", remedy="it is the name of an op")
+        if path.is_dir() or is_flatbuffer(path):
+            raise CompileError(f"'{path.name}' was compiled already", remedy="give the module")
+        options = self.options(path, self._settings_of(command))
+        source = Source.read(str(path))
+        try:
+            return [choices_of(source, options, node, function).to_json()]
+        except CompileError as error:
+            raise _located(error, path) from None
 
     def node_data(self, command: Command) -> list[Any]:
         """What the last execution found: a file of node data for each metric, and what it has."""

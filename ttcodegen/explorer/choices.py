@@ -1,0 +1,157 @@
+"""What the optimizer chose for the ops of a model, and what it could have chosen.
+
+The ways are those that overrides are checked against (`optimizer.ways`).
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any
+
+from ttcodegen.compilation import CompileOptions, compile_module
+from ttcodegen.diagnostics import CompileError, Source
+from ttcodegen.dialects.math_fidelity import MathFidelity
+from ttcodegen.dialects.operation import CatalogueOp
+from ttcodegen.dialects.system import system_of
+from ttcodegen.ops.context import load_dialects
+from ttcodegen.optimizer.call_names import CallNames
+from ttcodegen.optimizer.calls import call_of
+from ttcodegen.optimizer.cost import CostModel
+from ttcodegen.optimizer.optimize import Optimize, placed_calls
+from ttcodegen.optimizer.overrides import PLACES, choice
+from ttcodegen.optimizer.search import placement_of
+from ttcodegen.optimizer.ways import Ways
+from ttcodegen.suggestions import closest
+from ttcodegen.systems.description import DEFAULT_ARCHITECTURE, default_system
+from ttcodegen.transforms.const_eval_hoist import constant_values, is_const_eval
+from ttcodegen.transforms.pass_runner import PassRunner
+
+if TYPE_CHECKING:
+    from xdsl.dialects.builtin import ModuleOp
+    from xdsl.dialects.func import FuncOp
+    from xdsl.passes import ModulePass
+
+_MOST_WAYS = 200
+"""Ways of one op that are told; products have one for each grid of cores."""
+
+
+@dataclass
+class Choices:
+    """What can be decided of an op."""
+
+    function: str
+    node: str
+    op: str
+    chosen: Mapping[str, Any]
+    """As an entry of overrides."""
+    ways: list[dict[str, Any]]
+    """Where its result can lie, as entries of overrides."""
+    fields: dict[str, list[Any]] = field(default_factory=dict[str, list[Any]])
+    """The values that each field has in some way."""
+
+    def to_json(self) -> dict[str, Any]:
+        """The answer to the command `choices`."""
+        return dict(vars(self))
+
+
+@dataclass
+class _Recorder:
+    """Looks at the module that the optimizer gets."""
+
+    node: str
+    function: str
+    found: list[Choices] = field(default_factory=list[Choices])
+    known: list[str] = field(default_factory=list[str])
+
+    def before(self, pass_: ModulePass, module: ModuleOp) -> None:
+        """Called before a pass runs."""
+        if not isinstance(pass_, Optimize):
+            return
+        from xdsl.dialects.func import FuncOp
+
+        system = system_of(module) or default_system(DEFAULT_ARCHITECTURE)
+        ways = Ways(CostModel(system.chip), True, placed_calls())
+        for function in module.walk():
+            if isinstance(function, FuncOp) and not is_const_eval(function):
+                self._look(function, ways)
+
+    def after(self, pass_: ModulePass, module: ModuleOp) -> None:
+        """Called after a pass ran."""
+
+    def failed(self, pass_: ModulePass, module: ModuleOp) -> None:
+        """Called if a pass refuses the module."""
+
+    def _look(self, function: FuncOp, ways: Ways) -> None:
+        names = CallNames(function)
+        self.known += names
+        op = names.named(self.node) if self.function in ("", names.function) else None
+        if op is None:
+            return
+        told = Choices(names.function, names[op], op.definition.short_name, {}, [])
+        if not all(result in constant_values(function) for result in op.results):
+            told.ways = _ways(op, ways)
+            told.fields = _fields(op, told.ways)
+        self.found.append(told)
+
+
+def _ways(op: CatalogueOp, ways: Ways) -> list[dict[str, Any]]:
+    if any(placement_of(value) is None for value in (*op.operands, *op.results)):
+        return []
+    found: dict[str, dict[str, Any]] = {}
+    call = call_of(op)
+    for way in ways.of(call, [False] * len(call.operands)):
+        if not way.results:
+            continue
+        told = choice(way.results[0], {**op.parameters(), **way.attributes})
+        entry = {name: told[name] for name in PLACES if name in told}
+        found.setdefault(json.dumps(entry), entry)
+        if len(found) == _MOST_WAYS:
+            break
+    return list(found.values())
+
+
+def _fields(op: CatalogueOp, ways: list[dict[str, Any]]) -> dict[str, list[Any]]:
+    fields: dict[str, list[Any]] = {}
+    for way in ways:
+        for name, value in way.items():
+            values = fields.setdefault(name, [])
+            if value not in values:
+                values.append(value)
+    names = {spec.name for spec in op.definition.attributes}
+    if "compute_config" in names:
+        fields["math_fidelity"] = [fidelity.value for fidelity in MathFidelity]
+    return fields
+
+
+def choices_of(source: Source, options: CompileOptions, node: str, function: str = "") -> Choices:
+    """What can be decided of an op.
+
+    Args:
+        source: the module.
+        options: how it is compiled; the optimizer has to be on.
+        node: the name of the op: that of its node, as overrides have it.
+        function: the function that it is in; empty for whichever has it.
+
+    Raises:
+        CompileError: if the module does not compile, or has no such op.
+    """
+    if not options.optimize or options.target != "ttnn":
+        raise CompileError(
+            "there is nothing to choose from without the optimizer",
+            remedy="the setting 'optimize' is 1 or 2, and 'target' ttnn",
+        )
+    recorder = _Recorder(node, function)
+    runner = PassRunner(load_dialects(), instruments=[recorder])
+    compiled = compile_module(source, replace(options, golden_seed=None), runner)
+    if not recorder.found:
+        close = closest(node, recorder.known)
+        raise CompileError(
+            f"the optimizer decides nothing called '{node}'",
+            remedy=f"did you mean '{close}'?" if close else None,
+        )
+    told = recorder.found[0]
+    decisions: Any = json.loads(compiled.decisions)
+    told.chosen = decisions["functions"].get(told.function, {}).get(told.node, {})
+    return told

@@ -14,7 +14,7 @@ from ttcodegen.cli.arguments import (
     apply_message_options,
 )
 from ttcodegen.cli.entry import ExitStatus, Invocation, run_program
-from ttcodegen.messages import Level, tell
+from ttcodegen.messages import Level, report
 
 if TYPE_CHECKING:
     from ttcodegen.lang.projects import Projects
@@ -82,7 +82,7 @@ def _report(projects: Projects) -> int:
         where = f"  {each.operation}, {each.output}: "
         failed = failed or not found.passed
         if not found.passed:
-            tell(Level.ERROR, f"error: {each.operation}, {each.output}: {found.reason}")
+            report(Level.ERROR, f"error: {each.operation}, {each.output}: {found.reason}")
         value = "" if found.value is None else f"{found.measure} {found.value:.6g}, "
-        tell(Level.INFO, f"{where}{value}largest error {found.max_abs_err:.3g}")
+        report(Level.INFO, f"{where}{value}largest error {found.max_abs_err:.3g}")
     return ExitStatus.MISMATCH if failed else ExitStatus.DONE

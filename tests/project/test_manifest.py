@@ -12,7 +12,13 @@ from tests.optimizer.modules import CHAIN
 from ttcodegen import __version__
 from ttcodegen.compilation import CompileOptions, compile_module
 from ttcodegen.diagnostics import Source
-from ttcodegen.project.manifest import MANIFEST, manifest_hashes, manifest_text, read_manifest
+from ttcodegen.project.manifest import (
+    MANIFEST,
+    indented,
+    manifest_hashes,
+    manifest_text,
+    read_manifest,
+)
 
 
 def test_it_describes_the_module(project: Path) -> None:
@@ -73,3 +79,15 @@ def test_estimates_of_calls_add_up(level: int, arch: str) -> None:
     assert estimate["time_us"] == pytest.approx(sum(c["time_us"] for c in calls), abs=0.01)
     assert sum(estimate["bound_us"].values()) == pytest.approx(estimate["time_us"], abs=0.01)
     assert estimate["l1_bytes"] == max(c["l1_bytes"] for c in calls)
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        *(0, True, None, 1.5, -1e-300, '\u00e9 "}] , :\n', [], {}, [[]], [{}], {"a": {}}, {"": []}),
+        {"plain": {"a": 1, "b": "}", "c": None}, "list": [1, 2, "]"], "tuple": (1, 2.5), "end": 3},
+        [1, {"nested": [{"deep": [True, [False]]}, "text"]}, [], "\\ \u2028"],
+    ],
+)
+def test_it_is_indented_as_json_is(value: object) -> None:
+    assert indented(value) == json.dumps(value, indent=2, ensure_ascii=False)

@@ -64,9 +64,12 @@ class OperandSpec:
     """For an index: how many places there are that it may name, counted from 0."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class AttributeSpec:
-    """One attribute of an op. `default` is a Python value; REQUIRED if there is none."""
+    """One attribute of an op. `default` is a Python value; REQUIRED if there is none.
+
+    One that several ops share is one object, and known by that.
+    """
 
     name: str
     kind: AttributeKind[Any]

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from functools import cache
 from pathlib import Path
 from typing import Any, cast
 
@@ -40,7 +41,41 @@ def manifest_text(module: ModuleDescription, hashes: Mapping[str, str]) -> str:
         **({"cpu_functions": list(module.cpu_functions)} if module.cpu_functions else {}),
         "files": [{"path": path, "sha256": hashes[path]} for path in sorted(hashes)],
     }
-    return json.dumps(content, indent=2, ensure_ascii=False) + "\n"
+    return indented(content) + "\n"
+
+
+@cache
+def _encoder(separator: str) -> json.JSONEncoder:
+    return json.JSONEncoder(ensure_ascii=False, separators=(separator, ": "))
+
+
+def indented(value: object, newline: str = "\n") -> str:
+    """`json.dumps(value, indent=2, ensure_ascii=False)` in a fraction of the time: with an indent
+    Python's own encoder is not the one in C. That one writes what holds nothing that holds more.
+
+    Args:
+        value: what JSON can say; keys are strings.
+        newline: what goes before the end of the value, with the indent of its line.
+    """
+    inner = newline + "  "
+    if isinstance(value, dict):
+        fields = cast("dict[str, object]", value)
+        if any([isinstance(each, _HOLDERS) for each in fields.values()]):
+            key = _encoder(",").encode
+            members = [f"{key(name)}: {indented(each, inner)}" for name, each in fields.items()]
+            return f"{{{inner}{f',{inner}'.join(members)}{newline}}}"
+    elif isinstance(value, list | tuple):
+        elements = cast("Sequence[object]", value)
+        if any([isinstance(each, _HOLDERS) for each in elements]):
+            members = [indented(each, inner) for each in elements]
+            return f"[{inner}{f',{inner}'.join(members)}{newline}]"
+    text = _encoder(f",{inner}").encode(value)
+    if not value or not isinstance(value, _HOLDERS):
+        return text
+    return f"{text[0]}{inner}{text[1:-1]}{newline}{text[-1]}"
+
+
+_HOLDERS = (dict, list, tuple)
 
 
 def read_manifest(folder: Path) -> dict[str, Any] | None:

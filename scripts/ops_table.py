@@ -12,6 +12,7 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 import ttcodegen.ops
+from ttcodegen.conversions.ttir_to_ttmetal.groups import CACHES
 from ttcodegen.conversions.ttir_to_ttmetal.index_maps import MOVEMENTS
 from ttcodegen.conversions.ttir_to_ttmetal.reductions import REDUCTIONS
 from ttcodegen.dialects.datatypes import DataType
@@ -214,7 +215,7 @@ def _to_ttmetal(definition: TTIRDefinition) -> str:
 
 
 _KERNELS = {
-    "program": ("ttir.matmul", "ttir.embedding", *REDUCTIONS),
+    "program": ("ttir.matmul", "ttir.embedding", *REDUCTIONS, *CACHES),
     "movement": MOVEMENTS,
 }
 """Ops with programs of their own."""

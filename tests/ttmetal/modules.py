@@ -178,6 +178,8 @@ def _moves() -> Iterator[tuple[str, str, Sequence[Shape], Shape, dict[str, str]]
     padding = {"padding": "array<i32: 0, 1, 3, 2, 5, 4>", "value": "1.0 : f32"}
     yield "pad", "pad", [(2, 40, 70)], (3, 45, 79), padding
     yield "repeat", "repeat", [(2, 33, 40)], (4, 33, 120), {"repeat_dimensions": _array((2, 1, 3))}
+    factors = {"scale_factor": "array<i32: 3, 2>", "mode": '"nearest"'}
+    yield "upsample", "upsample2d", [(2, 5, 6, 40)], (2, 15, 12, 40), factors
     yield "reverse", "reverse", [(2, 40, 70)], (2, 40, 70), {"dimensions": _array((0, 2))}
 
 
@@ -333,6 +335,35 @@ def broadcasts() -> Iterator[str]:
         yield function(f"kept_{element}", types, ops)
 
 
+def caches() -> Iterator[str]:
+    """Rows that are written into tensors where they lie: heads of 70 elements, so that their last
+    tiles are not full, and positions that do not fill a tile."""
+    for element, new in (("bf16", "bf16"), ("f32", "f32"), ("bf16", "f32")):
+        cache, entry = tensor((3, 2, 100, 70), element), tensor((2, 2, 40, 70), new)
+        fill = call("fill_cache", ["%a0", "%a1"], [cache, entry], cache, batch_offset="1 : i32")
+        yield function(f"fill_{element}_{new}", [cache, entry], [fill])
+        types = [cache, tensor((1, 2, 3, 70), new), tensor((3,), "si32")]
+        exp = call("exp", ["%a0"], [cache], cache)
+        update = call("update_cache", ["%a0", "%a1", "%a2"], types, cache, batch_offset="0 : i32")
+        after = call("exp", ["%1"], [cache], cache)
+        results = f"%0, %2 : {cache}, {cache}"
+        yield function(f"update_{element}_{new}", types, [exp, update, after], results)
+    pages = tensor((8, 2, 64, 70), "bf16")
+    for name, entry, others in (
+        ("paged_fill_cache", (2, 2, 130, 70), ((3, 4), (2,))),
+        ("paged_update_cache", (1, 3, 2, 70), ((3,), (3, 2))),
+    ):
+        types = [pages, tensor(entry, "bf16"), *(tensor(shape, "si32") for shape in others)]
+        parts = {"operandSegmentSizes": "array<i32: 1, 1, 1, 1>"}
+        op = call(name, ["%a0", "%a1", "%a2", "%a3"], types, pages, **parts)
+        yield function(name, types, [op])
+    rows = tensor((3, 2, 64, 64), "f32")
+    types = [rows, tensor((1, 3, 32, 64), "f32"), tensor((3,), "ui32")]
+    parts = {"operandSegmentSizes": "array<i32: 1, 1, 1, 0>"}
+    op = call("paged_update_cache", ["%a0", "%a1", "%a2"], types, rows, **parts)
+    yield function("without_pages", types, [op])
+
+
 _OFTEN_MEANT = """
     x x_address x_tensor cb_x reserve_back noc_async_read_page get_write_ptr row column batch_0 tile
     first count left right partial scaler program programs device workload core cores share reader
@@ -364,6 +395,7 @@ MODULES = {
     "sharing": sharing,
     "broadcasts": broadcasts,
     "names": names,
+    "caches": caches,
 }
 
 

@@ -6,7 +6,7 @@ import re
 
 import pytest
 
-from tests.ttmetal.modules import call, function, single, tensor
+from tests.ttmetal.modules import caches, call, function, single, tensor
 from ttcodegen.compilation import PIPELINES, CompileOptions, compile_module
 from ttcodegen.conversions.device_interface import device_entries
 from ttcodegen.conversions.ttir_to_ttmetal.registers import capacity
@@ -72,6 +72,18 @@ def test_circular_buffers_of_tensors_are_double_buffered() -> None:
     ]
     assert program.compute.fp32_destination
     assert program.compute.unpack_to_fp32 == (0,)
+
+
+def test_caches_are_written_where_they_lie() -> None:
+    for text in caches():
+        made = programs(text, cpu_hoist=False)
+        program = next(program for program in made if "cache" in program.purpose)
+        assert [kernel.processor for kernel in program.kernels] == [Processor.WRITER]
+
+
+def test_what_reads_a_cache_after_it_was_written_waits() -> None:
+    text = next(text for text in caches() if "@update_bf16_bf16" in text)
+    assert [program.purpose for program in programs(text)] == ["exp", "update_cache", "exp"]
 
 
 def test_work_is_divided_among_all_cores() -> None:

@@ -190,7 +190,7 @@ def _core_range(area: CoreArea) -> str:
 
 def _buffer(buffer: CircularBuffer) -> dict[str, Any]:
     return {
-        "name": f"cb_{identifier(buffer.name)}",
+        "name": identifier(f"cb_{buffer.name}"),
         "index": buffer.index,
         "format": TILE_FORMATS[buffer.data_type.mlir].cpp,
         "pages": cpp_size(buffer.pages, _SCOPE),
@@ -229,7 +229,7 @@ def _kernel(
     named += [(string_literal(f"{s}_semaphore"), f"{identifier(s)}_semaphore")
               for s in kernel.semaphores]  # fmt: skip
     own_cores = None if kernel.cores == program.cores else _core_range(kernel.cores)
-    names = {buffer.index: f"cb_{identifier(buffer.name)}" for buffer in program.circular_buffers}
+    names = {buffer.index: identifier(f"cb_{buffer.name}") for buffer in program.circular_buffers}
     return {
         "variable": variable,
         "file": string_literal(path.removeprefix(f"{KERNELS}/")),

@@ -29,7 +29,7 @@ from ttcodegen.ops.definition import (
     operand,
     register,
 )
-from ttcodegen.ops.kv_cache_paged import write_row, write_rows
+from ttcodegen.ops.kv_cache_paged import of_one_type, write_row, write_rows
 from ttcodegen.ops.op_builder import OpBuilder
 from ttcodegen.ops.work import no_flops
 
@@ -101,6 +101,7 @@ register(
         verify=_verify_fill,
         numpy=_fill,
         in_place="cache",
+        primitives=of_one_type,
         lower=_lower_fill,
         cpu=cpu_call("cache", same_attributes("batch_offset")),
     )
@@ -185,6 +186,7 @@ register(
         verify=_verify_update,
         numpy=_update,
         in_place="cache",
+        primitives=of_one_type,
         lower=_lower_update,
         cpu=cpu_call("cache", same_attributes("batch_offset")),
     )

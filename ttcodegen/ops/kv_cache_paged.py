@@ -69,6 +69,17 @@ def _verify_page_size(op: CatalogueOp, size: int) -> None:
     require(op, size % TILE == 0, f"pages of a multiple of {TILE} positions", size)
 
 
+def of_one_type(builder: OpBuilder, op: CatalogueOp) -> Sequence[SSAValue] | None:
+    """An op on a cache with its input in the data type of the cache, None if it is that."""
+    element = element_of(op.operand("cache").type)
+    if element_of(op.operand("input").type) == element:
+        return None
+    operands = {name: list(group) for name, group in op.operand_groups().items()}
+    operands["input"] = [builder.typecast(builder.operand(op, "input"), element)]
+    builder.emit_op(op.definition.short_name, list(operands.values()), [], **op.parameters())
+    return []
+
+
 # paged_update_cache
 
 
@@ -210,6 +221,7 @@ register(
         verify=_verify_update,
         numpy=_update,
         in_place="cache",
+        primitives=of_one_type,
         lower=_lower_update,
         cpu=cpu_call("cache", same_attributes("share_cache")),
     )
@@ -323,6 +335,7 @@ register(
         verify=_verify_fill,
         numpy=_fill,
         in_place="cache",
+        primitives=of_one_type,
         lower=_lower_fill,
         cpu=cpu_call("cache"),
     )

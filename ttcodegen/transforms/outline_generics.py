@@ -84,10 +84,20 @@ def outline_generics(module: ModuleOp) -> None:
 
 
 def _computes_tensors(op: Operation) -> bool:
-    """Whether an op is a generic with results, which are tensors of numbers."""
-    if not isinstance(op, GenericOp) or not op.outputs or not isinstance(op.parent_op(), FuncOp):
+    """Whether an op is a generic that gives tensors of numbers, or overwrites them."""
+    if not isinstance(op, GenericOp) or not isinstance(op.parent_op(), FuncOp):
         return False
-    return all(elements_of(result) is not None for result in op.outputs)
+    written = op.outputs or (op.destinations if _overwrites(op) else ())
+    return bool(written) and all(elements_of(value) is not None for value in written)
+
+
+def _overwrites(op: GenericOp) -> bool:
+    """Whether an op of the region overwrites what it reads."""
+    return any(
+        isinstance(inner, CatalogueOp) and inner.definition.in_place is not None
+        for body in op.bodies
+        for inner in body.walk()
+    )
 
 
 def _drop_layouts(function: FuncOp) -> None:
@@ -125,7 +135,7 @@ def _fault(op: GenericOp) -> str | None:
         if not isinstance(inner, CatalogueOp | YieldOp):
             return f"its region holds '{operation_name(inner)}'"
         read = set(arguments[len(op.inputs) :]).intersection(inner.operands)
-        if read:
+        if read and not _overwrites(op):
             return "its region reads what it is to write"
     end = block.last_op
     given = [value.type for value in end.operands] if isinstance(end, YieldOp) else []
@@ -148,10 +158,11 @@ def _arguments(op: GenericOp, block: Block) -> Sequence[SSAValue]:
 
 
 def _outline(op: GenericOp, symbol: str) -> FuncOp:
-    """Moves the region into a function of the inputs, and calls that."""
+    """Moves the region into a function of what it reads, and calls that."""
     block = op.bodies[0].block
-    body = Block(arg_types=[value.type for value in op.inputs])
-    for old, new in zip(block.args, body.args, strict=False):
+    read = [*op.inputs, *(op.destinations if _overwrites(op) else ())]
+    body = Block(arg_types=[value.type for value in read])
+    for old, new in zip(_arguments(op, block), body.args, strict=False):
         new.name_hint = old.name_hint
         old.replace_all_uses_with(new)
     for inner in list(block.ops):
@@ -161,13 +172,13 @@ def _outline(op: GenericOp, symbol: str) -> FuncOp:
             inner.drop_all_references()
         else:
             body.add_op(inner)
-    inputs, outputs = ([v.type for v in values] for values in (op.inputs, op.outputs))
+    inputs, outputs = ([v.type for v in values] for values in (read, op.outputs))
     function = FuncOp(symbol, FunctionType.from_lists(inputs, outputs), Region(body))
     function.sym_visibility = StringAttr("private")
     copy_source_offset(op, function)
     said = {name: op.properties[name] for name in _KEPT}
     function.attributes[GENERIC] = DictionaryAttr(said)
-    call = CallOp(symbol, op.inputs, outputs)
+    call = CallOp(symbol, read, outputs)
     call.attributes[GENERIC] = UnitAttr()
     copy_source_offset(op, call)
     replace_generic(op, [call], call.results)

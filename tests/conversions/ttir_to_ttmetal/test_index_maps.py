@@ -34,13 +34,15 @@ MOVES = {
     " -> tensor<4x9xf32>",
     "broadcast": '"ttir.broadcast"(%d) {broadcast_dimensions = array<i64: 5, 1>} :'
     " (tensor<1x3xf32>) -> tensor<5x3xf32>",
+    "upsample": '"ttir.upsample2d"(%e) {scale_factor = [3 : i32, 2 : i32], mode = "nearest"} :'
+    " (tensor<2x2x3x4xf32>) -> tensor<2x6x6x4xf32>",
 }
 
 
 def _op(text: str) -> CatalogueOp:
     result = text.rpartition("->")[2]
     source = f"""func.func @f(%a: tensor<2x3xf32>, %b: tensor<2x4xf32>, %c: tensor<2x3x4xf32>,
-                              %d: tensor<1x3xf32>) -> {result} {{
+                              %d: tensor<1x3xf32>, %e: tensor<2x2x3x4xf32>) -> {result} {{
       %0 = {text}
       return %0 : {result}
     }}"""

@@ -12,6 +12,7 @@ from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
 from xdsl.passes import ModulePass
 
 from ttcodegen.conversions.cpu_calls import cpu_function_name, overwritten_operands
+from ttcodegen.conversions.ttir_to_ttmetal.cache_programs import lower_cache
 from ttcodegen.conversions.ttir_to_ttmetal.generics import group_of
 from ttcodegen.conversions.ttir_to_ttmetal.groups import Group, Kind, is_fill, is_free_reshape
 from ttcodegen.conversions.ttir_to_ttmetal.matmul_programs import lower_matmul
@@ -41,6 +42,7 @@ _LOWERINGS = {
     Kind.MATMUL: lower_matmul,
     Kind.MOVEMENT: lower_movement,
     Kind.EMBEDDING: lower_embedding,
+    Kind.CACHE: lower_cache,
 }
 
 
@@ -263,6 +265,10 @@ class _FunctionConverter:
         inputs = [self._value(value) for value in lowered.inputs]
         outputs: list[SSAValue] = []
         for value in lowered.outputs:
+            if value is group.overwritten:
+                outputs.append(self._value(value))
+                self._forget_copies(value)
+                continue
             buffer = self._create("ttmetal.create_buffer", [], [device_type(value)])
             buffer.results[0].name_hint = self._names[value]
             self._add(buffer, group.ops[-1])
@@ -274,6 +280,16 @@ class _FunctionConverter:
         launch.properties["meaning"] = SymbolRefAttr(meaning.sym_name.data)
         self._add(launch, group.root or group.ops[-1])
         self._made += [meaning, *lowered.kernels]
+
+    def _forget_copies(self, overwritten: SSAValue) -> None:
+        """What the host has of a value that was overwritten on the device is that no more."""
+        for value in list(self._on_host):
+            source = value
+            while isinstance(source.owner, Operation) and is_free_reshape(source.owner):
+                source = source.owner.operands[0]
+            if source is overwritten:
+                self._value(value)
+                del self._on_host[value]
 
     def _meaning(self, group: Group, lowered: Lowered, name: str) -> FuncOp:
         """The ops of the group as a function of the program's inputs."""

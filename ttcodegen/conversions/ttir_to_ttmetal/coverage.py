@@ -9,6 +9,7 @@ from xdsl.dialects.func import FuncOp, ReturnOp
 from xdsl.ir import Operation
 
 from ttcodegen.conversions.ttir_to_ttmetal.groups import (
+    CACHES,
     is_elementwise,
     is_fill,
     unsupported_on_tiles,
@@ -43,6 +44,8 @@ def unsupported_reason(op: Operation) -> str | None:
     if op.name in REDUCTIONS or op.name == "ttir.matmul":
         integers = [v for v in op.operands if not declared_data_type(v).is_float]
         return f"'{op.name}' of integers has no lowering" if integers else None
+    if op.name in CACHES:
+        return _unsupported_cache(op)
     if is_movement(op) or op.name == "ttir.embedding":
         return _unsupported_movement(op)
     return None if is_fill(op) else f"'{op.name}' has no lowering"
@@ -59,6 +62,25 @@ def _unsupported_movement(op: CatalogueOp) -> str | None:
     data_type = declared_data_type(op.results[0])
     if TILE_FORMATS[data_type.mlir].shares_exponent:
         return f"'{op.name}' of {data_type.mlir} has no lowering"
+    return None
+
+
+def _unsupported_cache(op: CatalogueOp) -> str | None:
+    cache = op.operand("cache")
+    data_type = declared_data_type(cache)
+    if TILE_FORMATS[data_type.mlir].shares_exponent or prod(shape_of(cache.type)) > MOST_ELEMENTS:
+        return f"'{op.name}' of {data_type.mlir} has no lowering"
+    if declared_data_type(op.operand("input")) is not data_type:
+        return f"'{op.name}' of other elements than those of the cache has no lowering"
+    if splat_of(cache) is not None:
+        return f"'{op.name}' of a constant has no lowering"
+    if op.name == "ttir.paged_update_cache" and op.parameter("share_cache"):
+        # Cores would write rows of one tile at the same time.
+        return f"'{op.name}' of a shared cache has no lowering"
+    for value in op.operands:
+        index = declared_data_type(value)
+        if not index.is_float and index not in _INDICES:
+            return f"'{op.name}' has no lowering for {index.mlir} indices"
     return None
 
 

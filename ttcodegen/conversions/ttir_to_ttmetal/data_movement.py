@@ -192,6 +192,8 @@ class MovementKernel:
         """The sum of values that are not written where they are 0."""
         total: Value = 0
         for term in terms:
+            if isinstance(term, int) and term == 0:
+                continue
             is_none = isinstance(total, int) and total == 0
             total = term if is_none else self.builder.sum(total, term)
         return total

@@ -8,6 +8,7 @@ from xdsl.ir import SSAValue
 
 from ttcodegen.conversions.ttir_to_ttmetal.coverage import unsupported_reason
 from ttcodegen.conversions.ttir_to_ttmetal.groups import (
+    CACHES,
     MAX_BUFFERS,
     Group,
     Kind,
@@ -47,7 +48,7 @@ def complete(group: Group) -> None:
     if root is not None:
         _order(group, root)
     _check(group)
-    if not fits(group):
+    if group.kind in (Kind.TILES, Kind.MATMUL) and not fits(group):
         raise NoProgram(
             f"its values do not fit into the registers, or its tensors into {MAX_BUFFERS} buffers"
         )
@@ -56,13 +57,17 @@ def complete(group: Group) -> None:
 def _kind_of(root: CatalogueOp) -> Kind:
     if root.name in REDUCTIONS:
         return Kind.TILES
+    if root.name in CACHES:
+        return Kind.CACHE
     known = {"ttir.matmul": Kind.MATMUL, "ttir.embedding": Kind.EMBEDDING}
     return known.get(root.name, Kind.MOVEMENT)
 
 
 def _order(group: Group, root: CatalogueOp) -> None:
     """Puts the ops that the root reads the results of before it, and the others after."""
-    makers: dict[SSAValue, CatalogueOp] = {op.results[0]: op for op in group.ops}
+    makers: dict[SSAValue, CatalogueOp] = {}
+    for op in group.ops:
+        makers |= dict.fromkeys(op.results, op)
     before: set[CatalogueOp] = set()
     pending = [root]
     while pending:
@@ -80,12 +85,13 @@ def _check(group: Group) -> None:
     """Raises NoProgram where the ops do not go together."""
     root = group.root
     _check_shapes(group.producers, group.shape)
-    _check_shapes(group.epilogue, group.result_shape)
     if root is None:
         return
+    if group.epilogue:
+        _check_shapes(group.epilogue, group.result_shape)
     if group.kind is not Kind.TILES and group.producers:
         raise NoProgram(f"'{group.producers[0].name}' comes before '{root.name}'")
-    if group.kind in (Kind.MOVEMENT, Kind.EMBEDDING) and group.epilogue:
+    if group.kind not in (Kind.TILES, Kind.MATMUL) and group.epilogue:
         raise NoProgram(f"'{root.name}' is a program of its own")
     inside = {*group.producers, root}
     for op in group.producers:

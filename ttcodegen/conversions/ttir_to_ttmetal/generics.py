@@ -96,7 +96,7 @@ def group_of(op: GenericOp, most: CoreRange) -> Group:
     cores = _cores_of(op, most)
     block = op.bodies[0].block
     shapes = [shape_of(value.type) for value in (*op.inputs, *op.outputs)]
-    for old, new in zip(block.args, op.inputs, strict=False):
+    for old, new in zip(block.args, (*op.inputs, *op.destinations), strict=True):
         old.replace_all_uses_with(new)
     moved = list(block.ops)
     for inner in moved:
@@ -237,14 +237,20 @@ class _Wrapping:
             except NoProgram as error:
                 message = f"this ttir.generic is no program: {error}"
                 raise CompileError(message, origin, remedy=DIVIDE) from None
-        inputs, outputs = group.inputs(), group.outputs()
+        overwritten = group.overwritten
+        inputs = [value for value in group.inputs() if value is not overwritten]
+        outputs = group.outputs()
         loops = loops_of(group, inputs, outputs)
         place = origin or group.root or group.ops[-1]
         grid = self.grid
         if said is not None:
             grid = said.data["grid"]
             self._check_said(place, said, loops, inputs, outputs)
-        destinations = [self._empty(value, place) for value in outputs]
+        written = outputs if overwritten is None else [overwritten]
+        destinations = [
+            self._value(value) if value is overwritten else self._empty(value, place)
+            for value in written
+        ]
         made = GenericOp.create(
             operands=[*(self._value(value) for value in inputs), *destinations],
             result_types=[value.type for value in outputs],
@@ -252,9 +258,9 @@ class _Wrapping:
                 "grid": grid,
                 "indexing_maps": loops.indexing_maps,
                 "iterator_types": loops.iterator_types,
-                "operandSegmentSizes": DenseArrayBase.from_list(i32, [len(inputs), len(outputs)]),
+                "operandSegmentSizes": DenseArrayBase.from_list(i32, [len(inputs), len(written)]),
             },
-            regions=[self._region(group, inputs, outputs)],
+            regions=[self._region(group, inputs, written)],
         )
         for value, result in zip(outputs, made.results, strict=True):
             result.name_hint = value.name_hint
@@ -289,11 +295,13 @@ class _Wrapping:
         return made.results[0]
 
     def _region(
-        self, group: Group, inputs: Sequence[SSAValue], outputs: Sequence[SSAValue]
+        self, group: Group, inputs: Sequence[SSAValue], written: Sequence[SSAValue]
     ) -> Region:
-        body = Block(arg_types=[value.type for value in (*inputs, *outputs)])
-        known: dict[SSAValue, SSAValue] = dict(zip(inputs, body.args, strict=False))
-        for value, argument in zip(inputs, body.args, strict=False):
+        """The ops, on arguments that stand for what is read and what is written."""
+        body = Block(arg_types=[value.type for value in (*inputs, *written)])
+        read = inputs if group.overwritten is None else [*inputs, *written]
+        known: dict[SSAValue, SSAValue] = dict(zip(read, body.args, strict=False))
+        for value, argument in zip(read, body.args, strict=False):
             argument.name_hint = value.name_hint
         for op in group.ops:
             for operand in op.operands:
@@ -302,7 +310,8 @@ class _Wrapping:
                     assert isinstance(number, Operation)
                     self._clone(number, known, body)
             self._clone(op, known, body)
-        body.add_op(YieldOp.create(operands=[known[value] for value in outputs]))
+        given = group.outputs()
+        body.add_op(YieldOp.create(operands=[known[value] for value in given]))
         return Region(body)
 
     @staticmethod

@@ -30,6 +30,13 @@ from ttcodegen.ops.constant_values import splat_of
 from ttcodegen.ops.definition import TTIRDefinition
 from ttcodegen.ops.tile_lowering import Tile, TileBuilder
 
+CACHES = (
+    "ttir.fill_cache",
+    "ttir.update_cache",
+    "ttir.paged_fill_cache",
+    "ttir.paged_update_cache",
+)
+"""Ops that overwrite rows of a cache, of which there are programs."""
 MAX_OPS = 24
 """Ops in one program: beyond that a kernel is no pleasure to read."""
 MAX_BUFFERS = 16
@@ -47,6 +54,8 @@ class Kind(Enum):
     """An op that moves elements."""
     EMBEDDING = auto()
     """Rows of a table, by index."""
+    CACHE = auto()
+    """Rows of a cache, overwritten in place."""
     CPU = auto()
     """A call of a function that runs on the CPU: no program, but in order with them."""
 
@@ -72,6 +81,11 @@ class Group:
     def result_shape(self) -> tuple[int, ...]:
         """Of the values that the program gives."""
         return self.root.result_shape if self.root is not None else self.shape
+
+    @property
+    def overwritten(self) -> SSAValue | None:
+        """What the root overwrites, if it does."""
+        return None if self.root is None else overwritten_operand(self.root)
 
     @property
     def producers(self) -> list[CatalogueOp]:
@@ -104,6 +118,12 @@ class Group:
             for result in op.results
             if any(use.operation not in inside for use in result.uses)
         ]
+
+
+def overwritten_operand(op: CatalogueOp) -> SSAValue | None:
+    """What an op overwrites, None if it only computes results."""
+    name = op.definition.in_place
+    return None if name is None else op.operand(name)
 
 
 def is_free_reshape(op: Operation) -> bool:
@@ -235,6 +255,8 @@ class _Grouping:
             self._begin(op, Kind.MATMUL)
         elif op.name == "ttir.embedding":
             self._begin(op, Kind.EMBEDDING)
+        elif op.name in CACHES:
+            self._begin_cache(op)
         elif is_free_reshape(op):
             self._view(op)
         elif is_movement(op):
@@ -262,6 +284,9 @@ class _Grouping:
             )
         group.ops.append(op)
         self._assign(op, group)
+        overwritten = overwritten_operand(op)
+        if overwritten is not None:
+            self._of[overwritten] = group
 
     def _view(self, op: CatalogueOp) -> None:
         """The same buffer: whoever reads it waits for the program that writes it."""
@@ -277,6 +302,12 @@ class _Grouping:
             group.shape = shape_of(op.operands[0].type)
         self.groups.append(group)
         self._assign(op, group)
+
+    def _begin_cache(self, op: CatalogueOp) -> None:
+        """Whoever reads the cache from now on waits."""
+        group = Group(len(self.groups), Kind.CACHE, op.shape("cache"), [op], root=op)
+        self.groups.append(group)
+        self._of[op.operand("cache")] = group
 
     def call(self, op: CallOp) -> None:
         """A function for the CPU. Whoever reads what it gives, or what it overwrites, waits."""

@@ -98,6 +98,17 @@ def _repeat_interleave(op: CatalogueOp) -> Piece:
     return _whole(op, 0, terms)
 
 
+def _upsample(op: CatalogueOp) -> Piece:
+    """Each pixel of (images, rows, columns, channels) as often as the factors say."""
+    factors: list[int] = op.parameter("scale_factor")
+    divisors = (1, factors[0], factors[-1], 1)
+    strides = row_major_strides(shape_of(op.operands[0].type))
+    terms = [
+        [Term(stride, divisor=divisor)] for stride, divisor in zip(strides, divisors, strict=True)
+    ]
+    return _whole(op, 0, terms)
+
+
 def _repeat(op: CatalogueOp) -> Piece:
     """The source as often as fits, in every dimension."""
     shape = shape_of(op.operands[0].type)
@@ -147,12 +158,15 @@ MOVEMENTS: Mapping[str, Callable[[CatalogueOp], list[Piece]]] = {
     "ttir.reshape": _reshape,
     "ttir.reverse": lambda op: [_reverse(op)],
     "ttir.slice_static": lambda op: [_slice(op)],
+    "ttir.upsample2d": lambda op: [_upsample(op)],
 }
 """The pieces of the result, for each op that device kernels are made for."""
 
 
 def is_movement(op: Operation) -> bool:
     """Whether device kernels are made for an op that moves elements."""
+    if op.name == "ttir.upsample2d":
+        return isinstance(op, CatalogueOp) and op.parameter("mode") == "nearest"
     return op.name in MOVEMENTS
 
 

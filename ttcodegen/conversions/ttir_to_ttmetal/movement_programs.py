@@ -40,7 +40,7 @@ MOST_CACHED_BYTES = 512 * 1024
 
 
 @dataclass(frozen=True)
-class _Source:
+class Source:
     """A tensor that single elements are read of."""
 
     tensor: str
@@ -59,10 +59,10 @@ def lower_movement(
     parts = ProgramParts(names, op.operands, op.results)
     element = element_word(declared_data_type(op.results[0]))
     slots = _slots(len(parts.inputs), declared_data_type(op.results[0]))
-    sources = [_source(parts, value, slots) for value in parts.inputs]
+    sources = [source_of(parts, value, slots) for value in parts.inputs]
     output = parts.add_tensor_buffer(op.results[0])
     reader = _reader(op, parts, name, cores)
-    caches = [_cache(reader, source, element) for source in sources]
+    caches = [cache_tiles(reader, source, element) for source in sources]
     order = [parts.inputs.index(value) for value in op.operands]
     _TileAssembly(op, reader, output, element).write(
         [(piece, caches[order[piece.source]]) for piece in pieces_of(op)]
@@ -79,11 +79,11 @@ def lower_embedding(
     parts = ProgramParts(names, op.operands, op.results)
     slots = _slots(2, DataType.FLOAT32)
     element = element_word(declared_data_type(op.results[0]))
-    indices, table = [_source(parts, value, slots) for value in op.operands]
+    indices, table = [source_of(parts, value, slots) for value in op.operands]
     output = parts.add_tensor_buffer(op.results[0])
     reader = _reader(op, parts, name, cores)
-    rows = _cache(reader, indices, element_word(DataType.INT32))
-    elements = _cache(reader, table, element)
+    rows = cache_tiles(reader, indices, element_word(DataType.INT32))
+    elements = cache_tiles(reader, table, element)
     _TileAssembly(op, reader, output, element).gather(rows, elements, table.shape.width)
     return _program(op, parts, reader, name, cores)
 
@@ -343,13 +343,13 @@ def _slots(sources: int, data_type: DataType) -> int:
     return max(1, min(SLOTS, MOST_CACHED_BYTES // (sources * tile_bytes(data_type))))
 
 
-def _source(parts: ProgramParts, value: SSAValue, slots: int) -> _Source:
+def source_of(parts: ProgramParts, value: SSAValue, slots: int) -> Source:
     """A tensor that the kernel reads elements of; it gets a circular buffer for its tiles."""
     buffer = parts.add_tensor_buffer(value, slots)
-    return _Source(parts.names[value], buffer, TiledShape(shape_of(value.type)), slots)
+    return Source(parts.names[value], buffer, TiledShape(shape_of(value.type)), slots)
 
 
-def _cache(kernel: MovementKernel, source: _Source, element: IntegerType) -> SSAValue:
+def cache_tiles(kernel: MovementKernel, source: Source, element: IntegerType) -> SSAValue:
     return kernel.builder.get(
         "blocks.cache_tiles",
         kernel.tensor(source.tensor),

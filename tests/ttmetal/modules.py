@@ -204,6 +204,21 @@ def layers() -> Iterator[str]:
     yield _attention("attention", "bf16", (2, 4, 40, 64))
 
 
+def scans() -> Iterator[str]:
+    """The places of the greatest elements, also where there are more than the matrix engine can
+    count, and running sums."""
+    for shape, axis in (((3, 40, 70), 2), ((1, 5, 5000), 2), ((3, 1100, 7), 1)):
+        left = [size for number, size in enumerate(shape) if number != axis]
+        words = {"dim_arg": _integers((axis,)), "keep_dim": "false"}
+        types = [tensor(shape, "bf16")]
+        op = call("argmax", ["%a0"], types, tensor(left, "si32"), **words)
+        yield function(f"argmax_{shape[axis]}", types, [op])
+    for shape, element in (((3, 40, 70), "bf16"), ((100,), "f32")):
+        for axis in range(len(shape)):
+            name = f"cumsum_{len(shape)}_{axis}"
+            yield single(name, "cumsum", [shape], shape, element, dim=f"{axis} : i64")
+
+
 def _embedding(name: str, indices: Shape, table: Shape, element: str) -> str:
     types = [tensor(indices, "ui32" if element == "bf16" else "si32"), tensor(table, element)]
     result = tensor([*indices, table[-1]], element)
@@ -294,6 +309,16 @@ def sharing() -> Iterator[str]:
             call("sum", ["%0"], [a], column, **total),
             call("add", ["%1", "%a1"], [column] * 2, column),
         ],
+    )
+    yield function(
+        "results_in_other_registers",
+        [a, column],
+        [
+            call("sum", ["%a0"], [a], column, **total),
+            call("add", ["%a1", "%0"], [column] * 2, column),
+            call("exp", ["%0"], [column], column),
+        ],
+        f"%1, %0, %2 : {column}, {column}, {column}",
     )
     square = tensor((96, 96), "bf16")
     for name, left, right, behind in (
@@ -396,6 +421,7 @@ MODULES = {
     "broadcasts": broadcasts,
     "names": names,
     "caches": caches,
+    "scans": scans,
 }
 
 

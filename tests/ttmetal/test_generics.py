@@ -262,21 +262,8 @@ func.func @f(%0: {typed}, %1: {typed}, %2: {typed}) -> {typed} {{
     ("text", "reason"),
     [
         (
-            function(
-                "%0 = "
-                + generic(
-                    "tensor<64x1xi32>",
-                    f"%x: {T}",
-                    "",
-                    f"""    %i = "ttir.argmax"(%b0) <{{dim_arg = [1 : i32], keep_dim = true}}>
-        : ({T}) -> tensor<64x1xi32>
-    ttir.yield %i : tensor<64x1xi32>""",
-                    types="",
-                ),
-                "tensor<64x1xi32>",
-                "%0",
-            ),
-            "'ttir.argmax' has no lowering for --target ttmetal",
+            MERGED.replace('"ttir.exp"(%s)', '"ttir.cumprod"(%s) <{dim = 1 : i64}>'),
+            "'ttir.cumprod' has no lowering for --target ttmetal",
         ),
         (MERGED.replace("#map, #row, #map", "#map, #row, #column"), "says of its loops"),
         (MERGED.replace("grid<8x8>", "grid<9x9>"), "its grid is <9x9>, that of the chip <8x8>"),
@@ -310,7 +297,7 @@ func.func @f(%0: {typed}, %1: {typed}, %2: {typed}) -> {typed} {{
 def test_what_is_no_program_is_refused_at_its_line(text: str, reason: str) -> None:
     message = refusal(text)
     assert reason in message
-    place = "%i = " if "argmax" in reason else "%0 = ttir.generic"
+    place = "%e = " if "cumprod" in reason else "%0 = ttir.generic"
     assert message.startswith(f"in.mlir:{text[: text.index(place)].count(chr(10)) + 1}:")
 
 

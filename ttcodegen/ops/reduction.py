@@ -12,6 +12,7 @@ from xdsl.utils.exceptions import VerifyException
 from xdsl.utils.hints import isa
 
 from ttcodegen.dialects.attribute_kinds import BOOLEAN, DATA_TYPE, INTEGER, INTEGERS
+from ttcodegen.dialects.constants import elements
 from ttcodegen.dialects.datatypes import DataType, bf16, element_of, f32, shape_of, ui32
 from ttcodegen.dialects.operation import CatalogueOp
 from ttcodegen.dialects.placement import declared_data_type
@@ -452,6 +453,42 @@ def _lower_argmax(builder: OpBuilder, op: CatalogueOp) -> SSAValue:
     return builder.reshape(value, op.result_shape)
 
 
+_EXACT = 1024
+"""Integers up to this are what they are to the matrix engine, whatever it reads them as."""
+
+
+def _argmax_primitives(builder: OpBuilder, op: CatalogueOp) -> SSAValue | None:
+    """The least of the places where the element is the greatest. Of places beyond what the matrix
+    engine keeps exactly the multiples of `_EXACT` are compared first, then the rests. None but for
+    one dimension of bfloat16: of float32 the engine sees the upper bits only."""
+    dims, shape = reduced_dims(op), op.shape("input")
+    is_exact = declared_data_type(op.operands[0]) is DataType.BFLOAT16
+    if len(dims) != 1 or not is_exact or shape[dims[0]] > _EXACT**2:
+        return None
+    size = shape[dims[0]]
+    value = builder.operand(op, "input")
+    found = builder.broadcasting("eq", value, builder.reduce("max", value, dims))
+    place: SSAValue | None = None
+    for step in (_EXACT, 1) if size > _EXACT else (1,):
+        numbers = np.arange(size) // step % _EXACT
+        line = [1] * dims[0] + [size] + [1] * (len(shape) - dims[0] - 1)
+        data = elements(f32, line, numbers.astype(np.float32).tobytes())
+        places = builder.emit("constant", [], TensorType(f32, line), value=data)
+        beyond = builder.full([1] * len(shape), 2 * _EXACT, f32)
+        candidates = builder.broadcasting("where", found, places, beyond, element=f32)
+        least = builder.reduce("min", candidates, dims)
+        if step > 1:
+            here = builder.broadcasting("eq", places, least)
+            here = builder.typecast(here, element_of(found.type))
+            found = builder.broadcasting("multiply", found, here)
+            place = builder.like("multiply", least, builder.full([1] * len(shape), step, f32))
+        else:
+            place = least if place is None else builder.like("add", place, least)
+    assert place is not None
+    place = builder.typecast(place, op.result_type.element_type)
+    return builder.reshape(place, op.result_shape)
+
+
 register(
     TTIRDefinition(
         "ttir.argmax",
@@ -459,6 +496,7 @@ register(
         _DIMS,
         verify=_verify_extreme,
         numpy=_argmax,
+        primitives=_argmax_primitives,
         lower=_lower_argmax,
         cpu=cpu_call("reduction", _dims_on_cpu),
     )
@@ -516,6 +554,47 @@ def _scan(function: str) -> Callable[[Call], Array]:
     return meaning
 
 
+MOST_SUMMED = 4096
+"""Elements of a running sum that is computed as a product of matrices."""
+
+
+def _cumsum_primitives(builder: OpBuilder, op: CatalogueOp) -> SSAValue | None:
+    """A product with the matrix whose row i sums up the elements up to i. None for integers, of
+    which the matrix engine sees the upper bits only."""
+    shape = op.shape("input")
+    if not declared_data_type(op.operands[0]).is_float or 0 in shape or not shape:
+        return None
+    axis: int = op.parameter("dim") % len(shape)
+    size = shape[axis]
+    if size > MOST_SUMMED:
+        return None
+    order = [each for each in range(len(shape)) if each != axis]
+    # The last dimension stays the last, where the one that is summed along is another.
+    last = order.pop() if order else None
+    order = [*order, axis, *(() if last is None else (last,))]
+    value = builder.permute(builder.operand(op, "input"), order)
+    if last is None:
+        value = builder.reshape(value, [size, 1])
+    line = [[size, 1], [1, size]]
+    rows, columns = (
+        builder.emit(
+            "constant",
+            [],
+            TensorType(f32, each),
+            value=elements(f32, each, np.arange(size, dtype=np.float32).tobytes()),
+        )
+        for each in line
+    )
+    summed = builder.broadcasting("ge", rows, columns)
+    summed = builder.typecast(summed, element_of(value.type))
+    result = TensorType(element_of(value.type), shape_of(value.type))
+    value = builder.emit("matmul", [summed, value], result)
+    if last is None:
+        value = builder.reshape(value, shape)
+    value = builder.permute(value, [order.index(each) for each in range(len(shape))])
+    return builder.typecast(value, op.result_type.element_type)
+
+
 for _name in ("cumsum", "cumprod"):
     register(
         TTIRDefinition(
@@ -526,6 +605,7 @@ for _name in ("cumsum", "cumprod"):
             numpy=_scan(_name),
             counts=_name == "cumsum",
             traits=Trait.SUMS | Trait.EXACT_ON_INTEGERS if _name == "cumsum" else Trait.NONE,
+            primitives=_cumsum_primitives if _name == "cumsum" else None,
             lower=same_op(_name, "dim"),
             cpu=cpu_call("reduction", dimension("dim")),
         )

@@ -3,31 +3,31 @@
 // RUN: ttcodegen-opt --ttir-to-ttmetal-pipeline %s | filecheck --check-prefix=METAL %s
 // RUN: not ttcodegen-opt --ttir-to-ttmetal-pipeline="enable-cpu-hoist=false" %s
 
-// What has a program stays; equal ops share a function; a cache is overwritten by its function.
+// What has a program stays; equal ops share a function; a shared cache is overwritten by its function.
 
 // CHECK: ttcore.device_module
 // CHECK: func.func @main
 // CHECK: "ttir.add"
-// CHECK: func.call @[[SUM:cpu_hoisted_ttir_cumsum_[0-9a-f]+]](%{{.*}}) {ttir.cpu_hoisted_call}
+// CHECK: func.call @[[SUM:cpu_hoisted_ttir_cumprod_[0-9a-f]+]](%{{.*}}) {ttir.cpu_hoisted_call}
 // CHECK: func.call @[[SUM]]
-// CHECK: func.call @cpu_hoisted_ttir_update_cache_{{.*}} -> ()
+// CHECK: func.call @cpu_hoisted_ttir_paged_update_cache_{{.*}} -> ()
 // CHECK: func.func private @[[SUM]]({{.*}} attributes {tt.function_type = "forward_cpu_declaration"}
 // CHECK: ttcore.cpu_module
 // CHECK: func.func @[[SUM]](%input: {{.*}} attributes {tt.function_type = "forward_cpu"}
-// CHECK-NEXT: "ttir.cumsum"(%input)
+// CHECK-NEXT: "ttir.cumprod"(%input)
 // CHECK-NEXT: func.return
 
 // METAL: "ttmetal.run_program"
 // METAL: "ttmetal.enqueue_read_buffer"
-// METAL: func.call @cpu_hoisted_ttir_cumsum
-// METAL: func.call @cpu_hoisted_ttir_cumsum
+// METAL: func.call @cpu_hoisted_ttir_cumprod
+// METAL: func.call @cpu_hoisted_ttir_cumprod
 // METAL: "ttmetal.enqueue_read_buffer"(%cache)
-// METAL: func.call @cpu_hoisted_ttir_update_cache
+// METAL: func.call @cpu_hoisted_ttir_paged_update_cache
 // METAL-NEXT: "ttmetal.enqueue_write_buffer"(%{{.*}}, %cache)
-func.func @main(%x: tensor<4x64xbf16>, %cache: tensor<2x8x32x64xbf16>, %entry: tensor<1x8x2x64xbf16>, %at: tensor<1xui32>) -> (tensor<4x64xbf16>, tensor<2x8x32x64xbf16>) {
+func.func @main(%x: tensor<4x64xbf16>, %cache: tensor<1x8x32x64xbf16>, %entry: tensor<1x2x8x64xbf16>, %at: tensor<2xsi32>) -> (tensor<4x64xbf16>, tensor<1x8x32x64xbf16>) {
   %0 = "ttir.add"(%x, %x) : (tensor<4x64xbf16>, tensor<4x64xbf16>) -> tensor<4x64xbf16>
-  %1 = "ttir.cumsum"(%0) <{dim = 1 : i64}> : (tensor<4x64xbf16>) -> tensor<4x64xbf16>
-  %2 = "ttir.cumsum"(%1) <{dim = 1 : i64}> : (tensor<4x64xbf16>) -> tensor<4x64xbf16>
-  "ttir.update_cache"(%cache, %entry, %at) <{batch_offset = 0 : i32}> : (tensor<2x8x32x64xbf16>, tensor<1x8x2x64xbf16>, tensor<1xui32>) -> ()
-  return %2, %cache : tensor<4x64xbf16>, tensor<2x8x32x64xbf16>
+  %1 = "ttir.cumprod"(%0) <{dim = 1 : i64}> : (tensor<4x64xbf16>) -> tensor<4x64xbf16>
+  %2 = "ttir.cumprod"(%1) <{dim = 1 : i64}> : (tensor<4x64xbf16>) -> tensor<4x64xbf16>
+  "ttir.paged_update_cache"(%cache, %entry, %at) <{share_cache = true, operandSegmentSizes = array<i32: 1, 1, 1, 0>}> : (tensor<1x8x32x64xbf16>, tensor<1x2x8x64xbf16>, tensor<2xsi32>) -> ()
+  return %2, %cache : tensor<4x64xbf16>, tensor<1x8x32x64xbf16>
 }

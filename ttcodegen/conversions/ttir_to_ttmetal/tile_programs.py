@@ -364,17 +364,23 @@ class _TileProgram:
                 kernel.op("cb_wait_front", source, 1)
                 kernel.op("reduce_tile", source, "scaler", 0, 0, 0, **kind)
                 kernel.op("cb_pop_front", source, 1)
-            self._finish(kernel)
-        kernel.op("reduce_uninit")
+            self._finish(kernel, masked=True)
 
-    def _finish(self, kernel: ComputeKernel) -> None:
-        """The ops after the reduction, on the tile in the first register."""
+    def _finish(self, kernel: ComputeKernel, masked: bool = False) -> None:
+        """The ops after the reduction, on the tile in the first register; `masked` where the packer
+        keeps nothing else than what the matrix engine reduced."""
         outer = [operand.name for operand in self.outer]
         sources = {operand.tile: operand.name for operand in self.outer}
         allocation = self._allocate(self.results, {self.accumulator: 0})
         kernel.wait(outer)
         kernel.run(allocation, sources)
+        # The mask is for the first register only.
+        is_first = all(allocation.results[tile] == 0 for tile in self.results)
+        if masked and not is_first:
+            kernel.op("reduce_uninit")
         self._pack_results(kernel, allocation)
+        if masked and is_first:
+            kernel.op("reduce_uninit")
         kernel.pop(outer)
 
     # Data movement

@@ -11,7 +11,9 @@ import pytest
 from xdsl.dialects.builtin import AffineMapAttr
 
 from tests.dialects.texts import text_of
-from tests.random_programs.checking import Checked
+from tests.random_programs.checking import Checked, generate, module_of
+from tests.random_programs.choices import SeededChoices
+from tests.ttmetal.test_module_runs import compiled_ops
 from ttcodegen.cli.ttcodegen import main
 from ttcodegen.compilation import CompileOptions, compile_module
 from ttcodegen.conversions.device_interface import device_entries
@@ -175,6 +177,16 @@ def test_each_program_is_a_generic() -> None:
 def test_generics_read_back_and_stay_what_they_are() -> None:
     text = grouped(CHAIN)
     assert grouped(text) == text
+
+
+def test_generics_of_random_functions_read_back() -> None:
+    found = 0
+    for seed in range(12):
+        text = module_of([generate(SeededChoices(seed), "f", 8, recipes=compiled_ops())])
+        first = grouped(text)
+        assert grouped(first) == first
+        found += len(generics_of(first))
+    assert found > 24
 
 
 @pytest.mark.parametrize(

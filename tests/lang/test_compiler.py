@@ -66,10 +66,12 @@ def test_sums_over_blocks_are_kept_in_a_buffer_with_the_name_of_the_variable(
     assert "matmul_tiles(cb_a_dfb, cb_b_dfb, row * 2 + inner, inner, dst0);" in compute
     assert "copy_tile(cb_y_final, row, dst1);" in compute
     assert compute.count("cb_pop_front(cb_y_final, 2);") == 3
-    # One block that is read, and one that takes its place.
-    assert "// Circular buffer: 4 pages of 4096 bytes, f32.\n    constexpr uint32_t cb_y_final" in (
+    assert "// Circular buffer: pages of 4096 bytes, f32.\n    constexpr uint32_t cb_y_final" in (
         compute
     )
+    (programs,) = tmp_path.glob("*/src/programs.cpp")
+    # One block of two tiles that is read, and one that takes its place.
+    assert "cb_y_final, DataFormat::Float32, 4, 4096);" in programs.read_text()
 
 
 def test_the_same_operation_is_one_project_for_tensors_of_the_same_kinds(tmp_path: Path) -> None:

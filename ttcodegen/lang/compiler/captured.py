@@ -18,6 +18,7 @@ from typing import Any
 from ttcodegen.diagnostics import CompileError, SourceLocation
 from ttcodegen.lang.context import Coordinates, Kernel
 from ttcodegen.lang.semaphores import MulticastRemoteSemaphore, UnicastRemoteSemaphore
+from ttcodegen.lang.shapes import is_range, is_tuple
 
 
 @dataclass(frozen=True)
@@ -104,7 +105,7 @@ def in_grid(place: Coordinates) -> tuple[int, int]:
 def _merged(name: str, values: Mapping[Coordinates, Any]) -> Any:
     """What a variable holds on all nodes. Objects that the body makes are made by each node."""
     first = next(iter(values.values()))
-    if isinstance(first, tuple):
+    if is_tuple(first):
         parts = {place: tuple(value) for place, value in values.items()}
         lengths = {len(part) for part in parts.values()}
         if len(lengths) == 1:
@@ -115,9 +116,8 @@ def _merged(name: str, values: Mapping[Coordinates, Any]) -> Any:
     if isinstance(first, UnicastRemoteSemaphore | MulticastRemoteSemaphore):
         if any(value.nodes != first.nodes for value in values.values()):
             raise ValueError(f"'{name}' is not the same on all nodes")
-    if not isinstance(first, int | float | str | tuple | slice):
-        return first
-    if all(value == first for value in values.values()):
+    plain = isinstance(first, int | float | str) or is_tuple(first) or is_range(first)
+    if not plain or all(value == first for value in values.values()):
         return first
     if not isinstance(first, int):
         raise ValueError(f"'{name}' is not the same on all nodes")

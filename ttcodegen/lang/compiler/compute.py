@@ -386,7 +386,8 @@ class BlockWriter:
         rank = len(part.shape)
         source = _buffer(part.of)
         inner = {axis - rank for axis in part.dims}
-        direction = {(-1,): "row", (-2,): "col", (-2, -1): "scalar"}[tuple(sorted(inner))]
+        ways = {frozenset({-1}): "row", frozenset({-2}): "col", frozenset({-2, -1}): "scalar"}
+        direction = ways[frozenset(inner)]
         kind = {"reduce_type": _REDUCTIONS[part.kind], "reduce_dim": _DIRECTIONS[direction]}
         self.needs.needs_scaler = True
         if SCALER not in self.formats:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 from xdsl.ir import SSAValue
@@ -52,19 +53,19 @@ class ComputeTranslator(KernelTranslator):
         self._homes: dict[str, Resident] = {}
         """Variables whose blocks lie in circular buffers of their own, by name."""
         self.calls |= {
-            ttl_math.max: lambda a, b: self.operator("max", a, b),
-            ttl_math.min: lambda a, b: self.operator("min", a, b),
+            ttl_math.max: partial(self.operator, "max"),
+            ttl_math.min: partial(self.operator, "min"),
             ttl_math.pow: self._power,
             block_functions.fill: self._fill,
             block_functions.broadcast: self._broadcast,
             block_functions.transpose: self._transpose,
-            block_functions.where: lambda c, a, b: where(*self._alike(c, a, b)),
-            block_functions.mask: lambda x, m: masked(*self._alike(x, m), 0.0),
-            block_functions.mask_posinf: lambda x, m: masked(*self._alike(x, m), float("inf")),
+            block_functions.where: self._where,
+            block_functions.mask: partial(self._masked, 0.0),
+            block_functions.mask_posinf: partial(self._masked, float("inf")),
             block_functions.squeeze: self._squeeze,
             block_functions.unsqueeze: self._unsqueeze,
-            block_functions.reduce_sum: lambda *a, **k: self._reduce("sum", *a, **k),
-            block_functions.reduce_max: lambda *a, **k: self._reduce("max", *a, **k),
+            block_functions.reduce_sum: partial(self._reduce, "sum"),
+            block_functions.reduce_max: partial(self._reduce, "max"),
         }
         for call, function in ttl_math.FUNCTIONS.items():
             self.calls[call] = self._math(function)
@@ -80,7 +81,7 @@ class ComputeTranslator(KernelTranslator):
             case DataflowBuffer(), "reserve" | "wait":
                 return lambda: self._acquire(value, Acquisition(name))
             case ComputeBlock(), "store":
-                return lambda expr: self._store(value, expr)
+                return partial(self._store, value)
             case ComputeBlock(), "push" | "pop":
                 return lambda: self._release(value, self.here)
             case _:
@@ -233,6 +234,14 @@ class ComputeTranslator(KernelTranslator):
                 )
         return found
 
+    def _where(self, condition: Any, true_value: Any, false_value: Any) -> Expression:
+        found = self._alike(condition, true_value, false_value)
+        return where(found[0], found[1], found[2])
+
+    def _masked(self, number: float, expr: Any, mask: Any) -> Expression:
+        found = self._alike(expr, mask)
+        return masked(found[0], found[1], number)
+
     def operator(self, symbol: str, left: Any, right: Any) -> Expression:
         """A function of two operands, element by element."""
         first, second = self._alike(left, right)
@@ -313,9 +322,9 @@ class ComputeTranslator(KernelTranslator):
                     f"ttl.block.broadcast from {shape_text(of.shape)} to {shape_text(sizes)} does "
                     f"not follow from the dims {list(axes)}"
                 )
-        inner = [axis - len(sizes) for axis in axes if axis >= len(sizes) - 2]
-        kinds = {(): "", (-1,): "col", (-2,): "row", (-2, -1): "scalar"}
-        return Broadcast(sizes, of, kinds[tuple(inner)])
+        row, column = (axis in axes for axis in (len(sizes) - 2, len(sizes) - 1))
+        kind = ("scalar" if column else "row") if row else ("col" if column else "")
+        return Broadcast(sizes, of, kind)
 
     def _reduce(self, kind: str, expr: Any, dims: Any, shape: Any) -> Expression:
         of = self.expression(expr)

@@ -6,6 +6,7 @@ import ast
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 from xdsl.ir import SSAValue
@@ -24,7 +25,7 @@ from ttcodegen.lang.semaphores import (
     Semaphore,
     UnicastRemoteSemaphore,
 )
-from ttcodegen.lang.shapes import shape_text
+from ttcodegen.lang.shapes import is_range, is_tuple, shape_text
 from ttcodegen.lang.tensors import Tensor
 from ttcodegen.lang.transfers import GroupTransfer, copy
 
@@ -113,17 +114,11 @@ class MovementTranslator(KernelTranslator):
             case PipeNet(), _:
                 self.refuse("the compiler does not take pipes yet")
             case Semaphore(), "wait_eq" | "wait_ge" | "set":
-                return lambda number: self.semaphores.wait(
-                    self.target, value, _LOCAL_CALLS[name], number
-                )
+                return partial(self.semaphores.local_call, self.target, value, _LOCAL_CALLS[name])
             case UnicastRemoteSemaphore() | MulticastRemoteSemaphore(), "set":
-                return lambda number: self.semaphores.set(
-                    self.target, self._variable(value), number
-                )
+                return partial(self.semaphores.set, self.target, self._variable(value))
             case UnicastRemoteSemaphore(), "inc":
-                return lambda number: self.semaphores.increment(
-                    self.target, self._variable(value), number
-                )
+                return partial(self.semaphores.increment, self.target, self._variable(value))
             case _:
                 return None
 
@@ -160,7 +155,7 @@ class MovementTranslator(KernelTranslator):
     def subscript(self, value: Any, index: Any, node: ast.AST) -> Any:
         if not isinstance(value, Tensor):
             return super().subscript(value, index, node)
-        parts: tuple[Any, ...] = index if isinstance(index, tuple) else (index,)
+        parts: tuple[Any, ...] = index if is_tuple(index) else (index,)
         units = value.units
         if len(parts) != len(units):
             self.refuse(
@@ -186,10 +181,10 @@ class MovementTranslator(KernelTranslator):
         return MovedSlice(value, tuple(starts), tuple(sizes), single)
 
     def _range(self, part: Any, unit: int) -> tuple[Number, int | None]:
-        if not isinstance(part, slice):
+        if not is_range(part):
             return part, 1
-        start: Number = 0 if part.start is None else part.start  # pyright: ignore
-        stop: Number = unit if part.stop is None else part.stop  # pyright: ignore
+        start: Number = 0 if part.start is None else part.start
+        stop: Number = unit if part.stop is None else part.stop
         return start, self.arithmetic.known_difference(stop, start)
 
     def _copy(self, src: Any, dst: Any) -> MovedTransfer:

@@ -9,7 +9,7 @@ from typing import Any
 
 from xdsl.ir import SSAValue
 
-from ttcodegen.dialects.ttkernel.builder import KernelBuilder, Value
+from ttcodegen.dialects.ttkernel.builder import KernelBuilder
 
 Number = int | SSAValue
 Terms = dict[SSAValue | None, int]
@@ -157,7 +157,10 @@ PYTHON_OPERATORS: dict[str, Callable[[Any, Any], Any]] = {
 }
 """Operators of Python by the names of their nodes, for what is known when a kernel is compiled."""
 
-
-def as_value(number: Number) -> Value:
-    """A number as an operand of an op."""
-    return number
+PYTHON_SIGNS: dict[str, Callable[[Any], Any]] = {
+    "USub": lambda a: -a,
+    "UAdd": lambda a: a,
+    "Not": lambda a: not a,
+    "Invert": lambda a: ~a,
+}
+"""Operators of one operand."""

@@ -22,7 +22,6 @@ from xdsl.ir import Block, Region, SSAValue
 from ttcodegen.conversions.ttir_to_ttmetal.compute import ComputeKernel
 from ttcodegen.conversions.ttir_to_ttmetal.data_movement import MovementKernel
 from ttcodegen.diagnostics import CompileError
-from ttcodegen.dialects.cores import CoreRange
 from ttcodegen.dialects.datatypes import DataType
 from ttcodegen.dialects.device_module import MEANING
 from ttcodegen.dialects.placement import TensorPlacement, placed_type
@@ -30,6 +29,7 @@ from ttcodegen.dialects.programs import (
     BufferAddress,
     CircularBuffer,
     ComputeSettings,
+    CoreArea,
     Kernel,
     NamedConstant,
     Place,
@@ -118,7 +118,7 @@ class _OperationCompiler:
         grid = (*launch.grid, 1)[:2]
         if len(launch.grid) > 2:
             raise CompileError("the compiler takes grids of one chip: one or two dimensions")
-        self.cores = CoreRange(0, 0, grid[0] - 1, grid[1] - 1)
+        self.cores = CoreArea(grid[0] - 1, grid[1] - 1)
         self.inputs = self._tensors([part.reads for part in self.parts])
         self.outputs = self._tensors([part.writes for part in self.parts])
         self._check_tensors()
@@ -309,7 +309,9 @@ class _OperationCompiler:
             semaphores.names,
             accessors,
         )
-        used = {buffer.name for buffer in part.buffers} | ({SCALER} if pushes_scaler else set())
+        used = {buffer.name for buffer in part.buffers}
+        if pushes_scaler:
+            used.add(SCALER)
         target.begin([b for b in circular if b.name in used], names)
         if pushes_scaler:
             target.builder.op("blocks.push_reduce_scaler", target.buffer(SCALER))

@@ -84,7 +84,9 @@ class UsedSemaphores:
         for name in self.names:
             self._pointers[name] = target.semaphore_pointer(name)
 
-    def wait(self, target: MovementKernel, semaphore: Semaphore, op: str, value: Number) -> None:
+    def local_call(
+        self, target: MovementKernel, semaphore: Semaphore, op: str, value: Number
+    ) -> None:
         """Waits for the value of this node, or sets it."""
         target.builder.op(op, self._pointers[semaphore.name], value)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from typing import Any
 
 from ttcodegen.dialects.datatypes import DataType
 from ttcodegen.lang.compiler.expressions import Apply, Expression, Fill
@@ -12,7 +13,7 @@ from ttcodegen.ops.tile_lowering import Tile, TileBuilder
 FLOAT = DataType.FLOAT32
 """Registers hold 32 bits, whatever circular buffers hold."""
 
-_EXACT = {"gelu": {"fast_and_approx": False}}
+_EXACT: dict[str, dict[str, Any]] = {"gelu": {"fast_and_approx": False}}
 _NAMES = {"neg": "negative", "logp1": "log1p", "rsub": "rsub_unary"}
 Lowering = Callable[[TileBuilder, Tile, Sequence[float]], Tile]
 

@@ -7,7 +7,7 @@ depend on the node or on a loop become those of the kernel.
 from __future__ import annotations
 
 import ast
-from collections.abc import Callable, Generator, Sequence
+from collections.abc import Callable, Generator, Hashable, Sequence
 from contextlib import contextmanager
 from typing import Any, NoReturn
 
@@ -20,11 +20,13 @@ from ttcodegen.lang.compiler.captured import Captured, OfPlace, location, stored
 from ttcodegen.lang.compiler.numbers import (
     PREDICATES,
     PYTHON_OPERATORS,
+    PYTHON_SIGNS,
     Arithmetic,
     Condition,
     Number,
 )
 from ttcodegen.lang.context import Kernel, grid_in_dimensions
+from ttcodegen.lang.shapes import is_range, is_tuple
 from ttcodegen.lang.signposts import signpost
 
 _MISSING = object()
@@ -32,10 +34,10 @@ _MISSING = object()
 
 def is_known(value: object) -> bool:
     """Whether a value is known when the kernel is compiled."""
-    if isinstance(value, tuple):
-        return all(is_known(each) for each in value)  # pyright: ignore[reportUnknownVariableType]
-    if isinstance(value, slice):
-        return is_known((value.start, value.stop))  # pyright: ignore[reportUnknownMemberType]
+    if is_tuple(value):
+        return all(map(is_known, value))
+    if is_range(value):
+        return is_known((value.start, value.stop))
     return not isinstance(value, SSAValue | Condition)
 
 
@@ -112,8 +114,8 @@ class KernelTranslator:
         match target:
             case ast.Name(name):
                 self.store_name(name, value)
-            case ast.Tuple(names) if isinstance(value, tuple) and len(names) == len(value):  # pyright: ignore
-                for each, part in zip(names, value, strict=True):  # pyright: ignore
+            case ast.Tuple(names) if is_tuple(value) and len(names) == len(value):
+                for each, part in zip(names, value, strict=True):
                     self.assign(each, part)
             case _:
                 self.refuse("the compiler assigns to names and tuples of names only", target)
@@ -260,11 +262,10 @@ class KernelTranslator:
             self.refuse(str(wrong), node)
         if isinstance(found, OfPlace):
             found = self.names[name] = self._of_place(name, found)
-        if isinstance(found, tuple):
-            parts: tuple[Any, ...] = found  # pyright: ignore[reportUnknownVariableType]
+        if is_tuple(found):
             found = self.names[name] = tuple(
                 self._of_place(f"{name}{n}", part) if isinstance(part, OfPlace) else part
-                for n, part in enumerate(parts)
+                for n, part in enumerate(found)
             )
         return found
 
@@ -302,8 +303,7 @@ class KernelTranslator:
             return value.opposite
         if not is_known(value):
             self.refuse(f"kernels have no operator {symbol} of this operand", node)
-        return {"USub": lambda: -value, "UAdd": lambda: value, "Not": lambda: not value,
-                "Invert": lambda: ~value}[symbol]()  # fmt: skip
+        return PYTHON_SIGNS[symbol](value)
 
     def _compare(
         self, left: ast.expr, operators: Sequence[ast.cmpop], others: Sequence[ast.expr]
@@ -399,4 +399,4 @@ class KernelTranslator:
 
 
 def _is_hashable(value: Any) -> bool:
-    return getattr(type(value), "__hash__", None) is not None
+    return isinstance(value, Hashable)

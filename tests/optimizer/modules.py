@@ -83,6 +83,19 @@ func.func @main(%x: tensor<1x14x14x32xbf16> {{{_INPUT}}}, %w: tensor<64x32x3x3xb
 """
 """A convolution whose activation it can apply itself."""
 
+DECODING = f"""
+func.func @main(%x: tensor<32x1024xbf16> {{{_INPUT}}}, %g: tensor<1024x4096xbf16> {{{_WEIGHT}}}, %u: tensor<1024x4096xbf16> {{{_WEIGHT}}}, %d: tensor<1024x4096xbf16> {{{_WEIGHT}}}) -> tensor<32x1024xbf16> {{
+  %gate = "ttir.matmul"(%x, %g) : (tensor<32x1024xbf16>, tensor<1024x4096xbf16>) -> tensor<32x4096xbf16>
+  %active = "ttir.silu"(%gate) : (tensor<32x4096xbf16>) -> tensor<32x4096xbf16>
+  %up = "ttir.matmul"(%x, %u) : (tensor<32x1024xbf16>, tensor<1024x4096xbf16>) -> tensor<32x4096xbf16>
+  %product = "ttir.multiply"(%active, %up) : (tensor<32x4096xbf16>, tensor<32x4096xbf16>) -> tensor<32x4096xbf16>
+  %t = "ttir.permute"(%d) <{{permutation = array<i64: 1, 0>}}> : (tensor<1024x4096xbf16>) -> tensor<4096x1024xbf16>
+  %down = "ttir.matmul"(%product, %t) : (tensor<32x4096xbf16>, tensor<4096x1024xbf16>) -> tensor<32x1024xbf16>
+  return %down : tensor<32x1024xbf16>
+}}
+"""
+"""Products of a row of tiles with large weights, as models have them that make one token."""
+
 
 def attention(rows: int, mask: bool = False) -> str:
     """Attention of that many queries to as many keys; causal if without a mask."""

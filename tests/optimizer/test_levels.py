@@ -10,6 +10,7 @@ from xdsl.dialects.func import FuncOp
 from tests.optimizer.modules import (
     CHAIN,
     CONVOLUTION,
+    DECODING,
     LAST_ROWS,
     PADDED,
     PROJECTIONS,
@@ -44,6 +45,7 @@ MODULES = {
     "last rows": LAST_ROWS,
     "projections": PROJECTIONS,
     "convolution": CONVOLUTION,
+    "decoding": DECODING,
     "attention": attention(256),
     "masked attention": attention(128, mask=True),
 }
@@ -133,6 +135,32 @@ def test_a_row_of_each_matrix_is_taken_from_their_rows() -> None:
     attributes = {a.name: a.value.values for a in taken.attributes}  # type: ignore[union-attr]
     assert attributes["begins"] == (8, 0)
     assert attributes["step"] == (9, 1)
+
+
+def weights_of_products(module: CompiledModule) -> set[tuple[str, str | None]]:
+    program = entry(module)
+    products = [op for op in program.operations if op.name == "ttnn.matmul"]
+    types = [program.tensors[op.operands[1]].type for op in products]
+    return {(type_.buffer_type, type_.memory_layout) for type_ in types}
+
+
+@pytest.mark.parametrize("weights", ["", "bfp8_b"])
+def test_weights_of_one_row_of_tiles_are_read_from_all_banks(weights: str) -> None:
+    options = CompileOptions("m", optimize=2, weights=weights)
+    module = compile_module(Source("m.mlir", DECODING), options)
+    assert ("dram", "width_sharded") in weights_of_products(module)
+    tuning = module.files["src/tuning.hpp"]
+    assert "MatmulMultiCoreReuseMultiCastDRAMShardedProgramConfig" in tuning
+    # The structure has no default for it.
+    assert ".fused_activation = {}" in tuning
+    # They are brought there once.
+    (prepared,) = [text for path, text in module.files.items() if path.endswith("/m.cpp")]
+    assert "BufferType::DRAM" in prepared.partition("MainOutputs main")[0]
+
+
+def test_what_differs_from_run_to_run_is_not_brought_to_the_banks() -> None:
+    given = DECODING.replace("argument_type<parameter>", "argument_type<input>")
+    assert ("dram", "width_sharded") not in weights_of_products(compiled(given, 2))
 
 
 @pytest.mark.parametrize("mask", [False, True])

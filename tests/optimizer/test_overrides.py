@@ -8,7 +8,16 @@ from typing import Any
 
 import pytest
 
-from tests.optimizer.modules import CHAIN, CONVOLUTION, PROJECTIONS, compiled, entry, names
+from tests.optimizer.modules import (
+    CHAIN,
+    CONVOLUTION,
+    DECODING,
+    PROJECTIONS,
+    attention,
+    compiled,
+    entry,
+    names,
+)
 from ttcodegen.compilation import CompiledModule
 from ttcodegen.diagnostics import CompileError
 from ttcodegen.dialects.placement import TensorPlacement
@@ -31,9 +40,10 @@ def given(**entries: dict[str, Any]) -> str:
     return json.dumps({"version": 1, "functions": {"main": entries}})
 
 
-def test_what_was_decided_gives_the_same_program() -> None:
-    decided = compiled(CHAIN, 2)
-    again = compiled(CHAIN, 2, decided.decisions)
+@pytest.mark.parametrize("text", [CHAIN, DECODING, attention(256)], ids=["chain", "decode", "sdpa"])
+def test_what_was_decided_gives_the_same_program(text: str) -> None:
+    decided = compiled(text, 2)
+    again = compiled(text, 2, decided.decisions)
     assert again.files == decided.files
     assert again.flatbuffer == decided.flatbuffer
 

@@ -229,6 +229,8 @@ class MatmulDRAMSharded(MatmulProgramConfig):
         "ttnn::operations::matmul::MatmulMultiCoreReuseMultiCastDRAMShardedProgramConfig"
     )
 
+    always: ClassVar[tuple[str, ...]] = ("fused_activation",)
+
     in0_block_w: int
     per_core_m: int
     per_core_n: int

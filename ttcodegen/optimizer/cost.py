@@ -346,6 +346,11 @@ def _multiplied(model: CostModel, call: LibraryCall) -> _Work:
     width = getattr(config, "out_block_w", getattr(config, "per_core_n", 1))
     rows = min(getattr(config, "per_core_m", 1), product.rows)
     columns = min(getattr(config, "per_core_n", 1), product.width)
+    if isinstance(config, MatmulDRAMSharded):
+        # The cores beside the banks compute, and send the others what these are to hold.
+        cores = min(model.chip.num_dram_channels, product.width)
+        columns = width = -(-product.width // cores)
+        work.cores = cores
     repeats = 1 if getattr(config, "fuse_batch", True) else product.batch
     sub_h = getattr(config, "out_subblock_h", 1)
     sub_w = getattr(config, "out_subblock_w", min(8, columns))
@@ -370,6 +375,11 @@ def _multiplied(model: CostModel, call: LibraryCall) -> _Work:
     work.noc_bytes = max(work.noc_bytes, received * cores // 2)
     if call.attributes.get("activation") or config.activation is not None:
         work.vector_cycles = out * TILE_SIDE * 8
+    if isinstance(config, MatmulDRAMSharded) and right.shards is not None:
+        work.circular_buffers = footprint.banked_product_buffers(
+            k, left, right, result, products.wide_sums(call)
+        )
+        return work
     bias = call.operands[2] if len(call.operands) > 2 else None
     multicast = left.memory_layout != "height_sharded"
     steps = blocks * (repeats if not isinstance(config, MatmulReuse) else product.batch)

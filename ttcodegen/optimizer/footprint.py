@@ -101,3 +101,19 @@ def product_buffers(
     if bias is not None:
         size += blocks.width * tile_bytes(bias)
     return size
+
+
+def banked_product_buffers(
+    inner: int,
+    left: TensorPlacement,
+    right: TensorPlacement,
+    result: TensorPlacement,
+    wide_sums: bool,
+) -> int:
+    """Bytes of the circular buffers of a product whose weights are sharded over the banks of the
+    DRAM: `inner` tiles of each row and three blocks of those of a bank are taken at a time."""
+    assert right.shards is not None
+    width = right.shards.shape[1] // TILE_SIDE
+    size = inner * (2 * tile_bytes(left) + 3 * width * tile_bytes(right))
+    size += width * tile_bytes(result)
+    return size + (width * F32_TILE if wide_sums and result.data_type.mlir != "f32" else 0)

@@ -213,7 +213,9 @@ class GivenChoices:
         """Whether a way leaves fixed operands where they are, and those that are spoken of where
         they were brought."""
         for index, (wanted, found) in enumerate(zip(way.operands, call.operands, strict=True)):
-            if fixed[index] and wanted != found:
+            # Weights are brought to the banks once, wherever they lie.
+            to_banks = wanted.buffer_type == found.buffer_type == "dram" and wanted.shards
+            if fixed[index] and wanted != found and not to_banks:
                 return False
             if str(index) in entry.get("operands", {}) and wanted != operands[index]:
                 return False

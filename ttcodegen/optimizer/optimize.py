@@ -103,7 +103,7 @@ def decide(
     }
     placed = placed_calls()
     choices = GivenChoices(overrides, Ways(model, True, placed))
-    search = Search(model, Ways(model, level > 1, placed), skipped, choices)
+    search = Search(model, Ways(model, level > 1, placed), skipped, constants, choices)
     return search.run(list(block.args), list(block.ops))
 
 

@@ -93,6 +93,8 @@ class Search:
     ways: Ways
     skipped: set[Operation]
     """Ops that run once, whose results stay where they are."""
+    constants: set[SSAValue]
+    """Values that are the same in each run: what is moved of them in DRAM is moved once."""
     choices: Choices | None = None
     beam: int = BEAM
     _last_use: dict[SSAValue, int] = field(default_factory=dict[SSAValue, int])
@@ -154,7 +156,8 @@ class Search:
         )
         fixed = self._fixed(op, values)
         tried: list[tuple[float, Way, _State]] = []
-        for way, cost in self._priced(op, here, fixed):
+        has_weights = len(values) > 1 and values[1] in self.constants
+        for way, cost in self._priced(op, here, fixed, has_weights):
             made = self._made(state, index, op, values, way, cost)
             if made is not None:
                 tried.append((made.seconds - state.seconds, way, made))
@@ -168,17 +171,23 @@ class Search:
         return [self._explained(entry, tried) for entry in tried]
 
     def _priced(
-        self, op: CatalogueOp, call: LibraryCall, fixed: Sequence[bool]
+        self, op: CatalogueOp, call: LibraryCall, fixed: Sequence[bool], has_weights: bool
     ) -> list[tuple[Way, CallCost]]:
-        """The ways to make a call, with what they take: the same for all calls of its kind."""
+        """The ways to make a call, with what they take: the same for all calls of its kind.
+
+        `has_weights`: whether its second operand is the same in each run.
+        """
         if op not in self._kinds:
             self._kinds[op] = (op.name, str(op.properties), call.results)
         if self._asked(op):
             assert self.choices is not None
             return self._with_costs(call, self.choices.ways(op, call, fixed))
-        key = (self._kinds[op], call.operands, tuple(fixed))
+        key = (self._kinds[op], call.operands, tuple(fixed), has_weights)
         if key not in self._ways_known:
-            self._ways_known[key] = self._with_costs(call, self._ways(call, fixed))
+            ways = self._ways(call, fixed)
+            if has_weights:
+                ways += self.ways.from_banks(call)
+            self._ways_known[key] = self._with_costs(call, ways)
         return self._ways_known[key]
 
     def _asked(self, op: CatalogueOp) -> bool:
@@ -230,7 +239,7 @@ class Search:
         for value in dict.fromkeys(op.operands):
             declared = placement_of(value)
             if value in placements and declared is not None and placements[value] != declared:
-                seconds += self._move_seconds(placements[value], declared)
+                seconds += self._moving(value, placements[value], declared)
                 moves.append((value, declared))
                 placements[value] = declared
         for result in op.results:
@@ -256,7 +265,7 @@ class Search:
         for value, wanted in zip(values, way.operands, strict=True):
             found = placements[value]
             if found != wanted:
-                seconds += self._move_seconds(found, wanted)
+                seconds += self._moving(value, found, wanted)
                 moves.append((value, wanted))
                 placements[value] = wanted
         if any(
@@ -314,6 +323,13 @@ class Search:
                 if value in op.results and self._last_use.get(value) is not None:
                     continue
                 del placements[value]
+
+    def _moving(self, value: SSAValue, source: TensorPlacement, target: TensorPlacement) -> float:
+        """The seconds that a move takes in each run."""
+        in_dram = source.buffer_type == target.buffer_type == "dram"
+        if in_dram and value in self.constants:
+            return 0.0
+        return self._move_seconds(source, target)
 
     def _move_seconds(self, source: TensorPlacement, target: TensorPlacement) -> float:
         key = (source, target)

@@ -18,6 +18,7 @@ from ttcodegen.dialects.program_configs import (
     CoreGrid,
     FusedActivation,
     LayerNormSharded,
+    MatmulDRAMSharded,
     MatmulMultiCast,
     MatmulMultiCast1D,
     MatmulProgramConfig,
@@ -31,6 +32,7 @@ from ttcodegen.optimizer.attention_programs import cheapest_program
 from ttcodegen.optimizer.calls import LibraryCall
 from ttcodegen.optimizer.cost import CostModel, is_view
 from ttcodegen.optimizer.dense_rows import elementwise
+from ttcodegen.optimizer.dram_products import dram_sharded
 from ttcodegen.optimizer.products import (
     Product,
     config_misfit,
@@ -166,6 +168,9 @@ class Ways:
         """The ways to make a product with this configuration; none if it cannot have it."""
         if self._kind(call) != "product" or self.misfit(call, config) is not None:
             return
+        if isinstance(config, MatmulDRAMSharded):
+            yield from self._banked(call, config)
+            return
         product = Product(call)
         left, right, *bias = call.operands
         rest = (interleaved(right, right.buffer_type), *bias)
@@ -175,6 +180,19 @@ class Ways:
         for source in sources:
             for result in self._product_results(call.result, config, product):
                 yield self._given_way(call, (source, *rest), result, config)
+
+    def from_banks(self, call: LibraryCall) -> Iterator[Way]:
+        """The ways to make a product whose weights are the same in each run, and are brought to the
+        banks of the DRAM once."""
+        if not self.shards or self._kind(call) != "product":
+            return
+        yield from self._banked(call, None)
+
+    def _banked(self, call: LibraryCall, given: MatmulDRAMSharded | None) -> Iterator[Way]:
+        found = dram_sharded(call, self.model.chip, given)
+        if found is not None:
+            left, right, result, config = found
+            yield self._given_way(call, (left, right), result, config)
 
     def misfit(self, call: LibraryCall, config: ProgramConfig) -> str | None:
         """Why a product cannot have a configuration; None if it can, or is no product."""

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from xdsl.passes import ModulePass
 
 _MOST_WAYS = 200
-"""Ways of one op that are told; products have one for each grid of cores."""
+"""Ways of one op that are listed; products have one for each grid of cores."""
 
 
 @dataclass
@@ -89,11 +89,11 @@ class _Recorder:
         op = names.named(self.node) if self.function in ("", names.function) else None
         if op is None:
             return
-        told = Choices(names.function, names[op], op.definition.short_name, {}, [])
+        choices = Choices(names.function, names[op], op.definition.short_name, {}, [])
         if not all(result in constant_values(function) for result in op.results):
-            told.ways = _ways(op, ways)
-            told.fields = _fields(op, told.ways)
-        self.found.append(told)
+            choices.ways = _ways(op, ways)
+            choices.fields = _fields(op, choices.ways)
+        self.found.append(choices)
 
 
 def _ways(op: CatalogueOp, ways: Ways) -> list[dict[str, Any]]:
@@ -104,8 +104,8 @@ def _ways(op: CatalogueOp, ways: Ways) -> list[dict[str, Any]]:
     for way in ways.of(call, [False] * len(call.operands)):
         if not way.results:
             continue
-        told = choice(way.results[0], {**op.parameters(), **way.attributes})
-        entry = {name: told[name] for name in PLACES if name in told}
+        fields = choice(way.results[0], {**op.parameters(), **way.attributes})
+        entry = {name: fields[name] for name in PLACES if name in fields}
         found.setdefault(json.dumps(entry), entry)
         if len(found) == _MOST_WAYS:
             break
@@ -151,7 +151,7 @@ def choices_of(source: Source, options: CompileOptions, node: str, function: str
             f"the optimizer decides nothing called '{node}'",
             remedy=f"did you mean '{close}'?" if close else None,
         )
-    told = recorder.found[0]
+    choices = recorder.found[0]
     decisions: Any = json.loads(compiled.decisions)
-    told.chosen = decisions["functions"].get(told.function, {}).get(told.node, {})
-    return told
+    choices.chosen = decisions["functions"].get(choices.function, {}).get(choices.node, {})
+    return choices

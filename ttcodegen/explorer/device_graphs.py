@@ -114,7 +114,7 @@ class _FileFunction:
         short = operation.name.rpartition(".")[2]
         made = [self._function.tensors[t].name for t in operation.results]
         name = next((each for each in made if each), None) or operation.location or short
-        told = [("op", operation.name), ("location", operation.location)]
+        entries = [("op", operation.name), ("location", operation.location)]
         node = GraphNode(self._unique(name), short)
         written: tuple[int, ...] = ()
         for attribute in operation.attributes:
@@ -122,13 +122,13 @@ class _FileFunction:
             if attribute.name == PROGRAM and isinstance(value, file.Integer):
                 program = self._programs[value.value]
                 node.subgraphIds.append(_program_name(program))
-                told.append((PROGRAM, f"{program.name}: {program.purpose}"))
+                entries.append((PROGRAM, f"{program.name}: {program.purpose}"))
                 written = operation.operands[program.inputs :]
             elif value is not None:
-                told.append((attribute.name, shortened(_plain(value))))
+                entries.append((attribute.name, shortened(_plain(value))))
         if operation.callee in self._functions:
             node.subgraphIds.append(str(operation.callee))
-        node.attrs = attributes(told)
+        node.attrs = attributes(entries)
         node.incomingEdges = [
             IncomingEdge(*self._sources[tensor], str(index))
             for index, tensor in enumerate(operation.operands)
@@ -145,8 +145,8 @@ class _FileFunction:
     def _tensor(self, number: int, index: str) -> MetadataItem:
         placement = self._function.tensors[number].type.placement
         shape = "x".join(map(str, (*placement.shape, placement.data_type.mlir)))
-        told = [KeyValue(TENSOR_SHAPE, f"tensor<{shape}>"), *placement_attributes(placement)]
-        return MetadataItem(index, told)
+        entries = [KeyValue(TENSOR_SHAPE, f"tensor<{shape}>"), *placement_attributes(placement)]
+        return MetadataItem(index, entries)
 
     def _unique(self, name: str) -> str:
         number = self._numbers[name] = self._numbers.get(name, 0) + 1

@@ -1,4 +1,4 @@
-"""Compiles, builds, runs and measures a model in a thread, and tells how far it is."""
+"""Compiles, builds, runs and measures a model in a thread, and reports how far it is."""
 
 from __future__ import annotations
 
@@ -47,13 +47,13 @@ class Status:
 class _JobLogger(Logger):
     """Takes the messages of the sub-commands of `ttcodegen-rt`."""
 
-    def __init__(self, tell: Callable[[str], None]) -> None:
+    def __init__(self, report: Callable[[str], None]) -> None:
         super().__init__("", "info")
-        self._tell = tell
+        self._note = report
 
     def _write(self, level: str, message: str, stream: Any) -> None:
         if level != "debug":
-            self._tell(message)
+            self._note(message)
 
 
 class Execution:
@@ -112,7 +112,7 @@ class Execution:
         """The answer to `status_check`."""
         with self._lock:
             end = self._end if self._end is not None else time.monotonic()
-            told: dict[str, Any] = {
+            answer: dict[str, Any] = {
                 "isDone": self._status.done,
                 "progress": self._status.progress,
                 "total": self._status.total,
@@ -122,28 +122,28 @@ class Execution:
                 "log_file": str(self.folder / _LOG),
             }
             if self._status.error is not None:
-                told["error"] = self._status.error
+                answer["error"] = self._status.error
             if self._status.nodes:
-                told["nodeErrors"] = dict(self._status.nodes)
+                answer["nodeErrors"] = dict(self._status.nodes)
         if self.measured is not None:
-            told["perf_trace"] = str(self.measured.table)
-            told["summary"] = self.measured.summary
-        return told
+            answer["perf_trace"] = str(self.measured.table)
+            answer["summary"] = self.measured.summary
+        return answer
 
-    def _tell(self, text: str) -> None:
+    def _note(self, text: str) -> None:
         with self._lock:
             self._lines += text.splitlines()
             try:
                 with (self.folder / _LOG).open("a", encoding="utf-8") as log:
                     log.write(text + "\n")
             except OSError:
-                pass  # The lines are still told by `report`.
+                pass  # `report` still has the lines.
 
     @contextmanager
     def _step(self, what: str) -> Generator[None]:
         with self._lock:
             self._status.current = what
-        self._tell(what)
+        self._note(what)
         yield
         with self._lock:
             self._status.progress += 1
@@ -151,7 +151,7 @@ class Execution:
     def _run(self) -> None:
         source: Source | None = None
         try:
-            self._tell(f"Path: {self.path}")
+            self._note(f"Path: {self.path}")
             if self._compiles:
                 source = Source.read(str(self.path))
                 self._execute_module(source)
@@ -161,12 +161,12 @@ class Execution:
         except CompileError as error:
             self._finish("failed", error.render(source), self._nodes_of(error, source))
         except Exception as error:
-            # A thread has nobody else to tell it to.
-            self._tell(traceback.format_exc())
+            # Nobody else would see an exception in a thread.
+            self._note(traceback.format_exc())
             self._finish("failed", f"internal error: {type(error).__name__}: {error}", {})
 
     def _finish(self, current: str, error: str | None, nodes: Mapping[str, str]) -> None:
-        self._tell(error or "done")
+        self._note(error or "done")
         with self._lock:
             self._status.current = current
             self._status.error = error
@@ -204,11 +204,11 @@ class Execution:
 
         with self._step("Compiling"):
             toolchain = find_toolchain()
-            compiled, recorder = compile_stages(source, self.options, tell=self._tell)
+            compiled, recorder = compile_stages(source, self.options, report=self._note)
             self.compiled = compiled
             self.graphs = recorder.graphs()
             if compiled.explanation:
-                self._tell(compiled.explanation)
+                self._note(compiled.explanation)
         out = self.folder / "project"
         with self._step("Writing the project"):
             refuse_unrelated_folder(out, force=False)
@@ -222,7 +222,7 @@ class Execution:
                 source, compiled, out, toolchain, kind="both", seed=self._settings.seed
             )
             for line in (*output_lines(checks), check_summary(checks, out)):
-                self._tell(line)
+                self._note(line)
         self._measure(out / self._flatbuffer_name())
         failed = [reason for check in checks for reason in check.reasons]
         if failed or not all(check.passed for check in checks):
@@ -240,7 +240,7 @@ class Execution:
         self._measure(flatbuffer)
 
     def _measure(self, flatbuffer: Path) -> None:
-        results = OpResults(flatbuffer, self.folder, _JobLogger(self._tell), self._settings.seed)
+        results = OpResults(flatbuffer, self.folder, _JobLogger(self._note), self._settings.seed)
         with self._step("Measuring, op by op"):
             results.measure(self.project)
         with self._step("Comparing, op by op"):

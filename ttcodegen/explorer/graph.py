@@ -79,8 +79,8 @@ class Graph:
 
     def describe(self, **attributes: str) -> None:
         """Adds attributes of the whole graph."""
-        told = self.groupNodeAttributes or {}
-        self.groupNodeAttributes = {**told, "": {**told.get("", {}), **attributes}}
+        given = self.groupNodeAttributes or {}
+        self.groupNodeAttributes = {**given, "": {**given.get("", {}), **attributes}}
 
 
 @dataclass(slots=True)
@@ -119,8 +119,8 @@ class GraphCollection:
 def to_json(value: Any) -> Any:
     """The JSON of graphs and node data: fields by their names, without those that say nothing."""
     if is_dataclass(value):
-        told = ((each.name, getattr(value, each.name)) for each in fields(value))
-        return {name: to_json(one) for name, one in told if one is not None}
+        pairs = ((each.name, getattr(value, each.name)) for each in fields(value))
+        return {name: to_json(one) for name, one in pairs if one is not None}
     if isinstance(value, dict):
         return {key: to_json(one) for key, one in cast("dict[str, Any]", value).items()}
     if isinstance(value, list):

@@ -45,8 +45,8 @@ class TTAdapter(Adapter):
     )
 
     def _run(self, command: str, model_path: str, settings: dict[str, Any]) -> dict[str, Any]:
-        told = _session().run(Command(command, model_path, settings, delete=False))
-        return {"graphs": [_record(each) if isinstance(each, dict) else each for each in told]}
+        results = _session().run(Command(command, model_path, settings, delete=False))
+        return {"graphs": [_record(each) if isinstance(each, dict) else each for each in results]}
 
     def convert(self, model_path: str, settings: dict[str, Any]) -> dict[str, Any]:
         """As `Session.convert`."""

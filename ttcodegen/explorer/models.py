@@ -79,7 +79,7 @@ class StageRecorder:
 
 
 def in_stage(graphs: Sequence[Graph], stage: str) -> list[Graph]:
-    """The graphs under names that tell the stage. Nodes keep theirs: the same op has one name."""
+    """The graphs under names that say the stage. Nodes keep theirs: the same op has one name."""
     for graph in graphs:
         graph.id = stage_graph(stage, graph.id)
         for node in graph.nodes:
@@ -161,15 +161,15 @@ def compile_stages(
     options: CompileOptions,
     *,
     elements: int = 16,
-    tell: Callable[[str], None] = lambda _: None,
+    report: Callable[[str], None] = lambda _: None,
 ) -> tuple[CompiledModule, StageRecorder]:
     """Compiles a module, and keeps what it is at each stage.
 
     Args:
         source: the text.
         options: as of `ttcodegen.compilation.compile_module`.
-        elements: how many elements of a constant graphs tell.
-        tell: is given what the compiler warns of.
+        elements: how many elements of a constant graphs list.
+        report: is given what the compiler warns of.
 
     Raises:
         CompileError: as `compile_module`.
@@ -179,7 +179,7 @@ def compile_stages(
     diagnostics = Diagnostics()
     compiled = compile_module(source, options, runner, diagnostics)
     for warning in diagnostics.warnings:
-        tell(warning.render(source))
+        report(warning.render(source))
     recorder.keep_flatbuffer(compiled.flatbuffer)
     return compiled, recorder
 
@@ -192,7 +192,7 @@ def model_graphs(
     Args:
         path: a module, a flatbuffer or the folder of a project.
         options: how a module is compiled for its stages.
-        elements: how many elements of a constant are told.
+        elements: how many elements of a constant are listed.
         stages: whether there are graphs of the stages of a compile; by default those of modules
             that are compiled soon. If it fails, the graphs of the source say why.
 

@@ -71,8 +71,8 @@ def module_graphs(
 
     Args:
         operations: what stands at the top of a module, or the module itself.
-        elements: how many elements of a constant are told.
-        source: what was read; nodes tell the lines that they stand in.
+        elements: how many elements of a constant are listed.
+        source: what was read; nodes say the lines that they stand in.
 
     Linear in the ops.
     """
@@ -223,14 +223,14 @@ class _FunctionGraph:
     def _add_op(self, op: Operation) -> None:
         kind = operation_name(op)
         node = GraphNode(self._id_of(op, kind), kind.rpartition(".")[2])
-        told = [
+        entries = [
             ("op", kind),
             ("name", op.results[0].name_hint if op.results else None),
             ("location", location_text(op)),
             (LINE, self._line(op)),
         ]
         texts = [(n, t) for n, t in self._graphs.texts.op(op) if n != "op_name__"]
-        node.attrs = attributes([*told, *texts])
+        node.attrs = attributes([*entries, *texts])
         if op.regions:
             self._add_regions(op, node)
         self._link_functions(op, node, texts)
@@ -308,12 +308,12 @@ class _FunctionGraph:
             program = launch_of(op).program
         except ValueError:
             return
-        told = self._graphs.programs
-        if program.name not in told:
+        made = self._graphs.programs
+        if program.name not in made:
             graph = program_graph(program, self._graphs.by_symbol)
             self._graphs.made.append(graph)
-            told[program.name] = graph.id
-        node.subgraphIds.append(told[program.name])
+            made[program.name] = graph.id
+        node.subgraphIds.append(made[program.name])
         node.attrs.append(KeyValue("program", f"{program.name}: {program.purpose}"))
 
     # Edges
@@ -353,8 +353,8 @@ class _FunctionGraph:
         for index, (value, name) in enumerate(zip(values, names, strict=True)):
             self._sources[value] = node.id, str(index)
             self._names[value] = name or node.id
-            told = attributes([("name", name)])
-            item = MetadataItem(str(index), [*self._graphs.texts.tensor(value.type), *told])
+            entries = attributes([("name", name)])
+            item = MetadataItem(str(index), [*self._graphs.texts.tensor(value.type), *entries])
             node.outputsMetadata.append(item)
 
     def _add_outputs(self, op: Operation, names: Sequence[str]) -> None:
@@ -368,7 +368,7 @@ class _FunctionGraph:
                 incomingEdges=[IncomingEdge(*source)],
                 style=OUTPUT_STYLE,
             )
-            # What is returned is told where the node of an argument tells it.
+            # What is returned has its type where the node of an argument has it.
             node.outputsMetadata.append(
                 MetadataItem("0", list(self._graphs.texts.tensor(operand.type)))
             )
@@ -383,8 +383,8 @@ class _FunctionGraph:
             names: dict[SSAValue, str] = {
                 v: n for v, n in self._names.items() if isinstance(v, BlockArgument)
             }
-            told = constant_names(op, const_eval, names)
-            self._weights |= dict(zip(op.results, told, strict=False))
+            constants = constant_names(op, const_eval, names)
+            self._weights |= dict(zip(op.results, constants, strict=False))
         elif op.operands and all(operand in self._weights for operand in op.operands):
             for result in op.results:
                 self._weights[result] = self._weights[op.operands[0]]

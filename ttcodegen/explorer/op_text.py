@@ -17,7 +17,7 @@ from ttcodegen.explorer.graph import TENSOR_SHAPE, KeyValue, attributes
 _LONGEST = 1000
 """Characters of an attribute's text; what is longer is cut."""
 _MOST_SUMMED = 1 << 24
-"""Elements of a constant of which least, greatest and mean are told; of larger ones the first."""
+"""Elements of a constant of which least, greatest and mean are given; of larger ones the first."""
 _HIDDEN = frozenset({"operandSegmentSizes", "resultSegmentSizes", "program"})
 
 
@@ -49,7 +49,7 @@ class Texts:
     """Texts of types and attributes, each made once: the ops of a model share most of them."""
 
     def __init__(self, elements: int = 16) -> None:
-        """`elements` is how many of a constant's elements are told."""
+        """`elements` is how many of a constant's elements are listed."""
         self._elements = elements
         self._types: dict[Attribute, list[KeyValue]] = {}
         self._attributes: dict[Attribute, str] = {}
@@ -105,10 +105,10 @@ def constant_text(value: Attribute, elements: int = 16) -> str:
     except ValueError:
         return f"{count} elements"
     values = [float(each) for each in array[:elements]]
-    told = ", ".join(f"{each:g}" for each in values)
+    listed = ", ".join(f"{each:g}" for each in values)
     if count <= elements:
-        return f"[{told}]"
-    text = f"{count} elements [{told}, …]" if values else f"{count} elements"
+        return f"[{listed}]"
+    text = f"{count} elements [{listed}, …]" if values else f"{count} elements"
     if count > _MOST_SUMMED:
         return text
     least, greatest = float(array.min()), float(array.max())

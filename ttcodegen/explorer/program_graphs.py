@@ -26,7 +26,7 @@ _PROCESSORS = ("reader", "compute", "writer")
 
 @dataclass(frozen=True)
 class KernelFacts:
-    """What a graph tells of a kernel."""
+    """What a graph says of a kernel."""
 
     name: str
     processor: str
@@ -42,7 +42,7 @@ class KernelFacts:
 
 @dataclass(frozen=True)
 class BufferFacts:
-    """What a graph tells of a circular buffer."""
+    """What a graph says of a circular buffer."""
 
     name: str
     data_type: str

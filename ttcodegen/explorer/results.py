@@ -42,7 +42,7 @@ METRICS = {
     "correlation_before": ("correlation with the run before", _AGREEMENT),
     "estimated_change": ("estimated time, change from the run before (us)", _CHANGE),
 }
-"""What is told of ops: names and colours."""
+"""What is reported of ops: names and colours."""
 
 Node = tuple[str, str]
 """A node: the graph of its function in the file, and its id."""
@@ -192,9 +192,9 @@ class OpResults:
         if node is None:
             return
         found = [a.correlation for a in event.agreements() if a is not None]
-        told = [correlation for correlation in found if correlation is not None]
-        if told:
-            self._set("correlation", node, round(min(told), 6))
+        correlations = [correlation for correlation in found if correlation is not None]
+        if correlations:
+            self._set("correlation", node, round(min(correlations), 6))
         kept = sum(array.nbytes for array in self._outputs.values())
         if event.outputs and kept + event.outputs[0].nbytes <= _MOST_KEPT:
             self._outputs[node] = event.outputs[0].copy()

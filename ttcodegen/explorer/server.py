@@ -37,7 +37,7 @@ MOST_IN_COMMAND = 16 << 20
 """Bytes of one command."""
 _TOKEN_COOKIE = "ttcodegen_explorer"
 _HEARTBEAT = 5.0
-"""Seconds between two signs of life of a stream that has nothing to tell."""
+"""Seconds between two signs of life of a stream that has nothing to report."""
 _PACKAGE = "model_explorer"
 _NO_PACKAGE = """<!doctype html><title>ttcodegen-explorer</title>
 <p>The page of Model Explorer is not installed: <code>pip install 'ttcodegen[explorer]'</code>.
@@ -127,9 +127,9 @@ class Server:
         try:
             self._http = _listen(self.host, port, self)
         except (OSError, OverflowError) as error:
-            told = getattr(error, "strerror", None) or error
+            reason = getattr(error, "strerror", None) or error
             raise CompileError(
-                f"cannot listen on port {port} of '{host}': {told}",
+                f"cannot listen on port {port} of '{host}': {reason}",
                 remedy="choose another port with -p, or another interface with -u",
             ) from None
         self.port: int = self._http.server_address[1]
@@ -167,8 +167,8 @@ class Server:
 
 
 def page_data(model: Path, node_data: list[str]) -> str:
-    """What tells the page which model to open, and with which adapter: `.mlir` is also that of one
-    of its own."""
+    """Which model the page opens, and with which adapter: `.mlir` is also that of one of its
+    own."""
     content: dict[str, Any] = {"models": [{"url": str(model), "adapterId": EXTENSION}]}
     if node_data:
         content |= {"nodeData": node_data, "nodeDataTargets": [model.name] * len(node_data)}
@@ -208,7 +208,7 @@ class _Handler(BaseHTTPRequestHandler):
         self._answer(self._post)
 
     def log_message(self, format: str, *args: Any) -> None:
-        """Says nothing: paths and tokens stand in what would be told."""
+        """Says nothing: paths and tokens stand in what would be logged."""
 
     def _answer(self, make: Callable[[], Answer | None]) -> None:
         try:
@@ -305,13 +305,13 @@ class _Handler(BaseHTTPRequestHandler):
                 raise Refused(HTTPStatus.NOT_FOUND, f"there is no '{path}'")
 
     def _body(self, most: int) -> bytes:
-        told = self.headers.get("Content-Length")
-        if told is None or not told.isdecimal():
+        length = self.headers.get("Content-Length")
+        if length is None or not length.isdecimal():
             raise Refused(HTTPStatus.LENGTH_REQUIRED, "the request does not say how long it is")
-        if int(told) > most:
-            message = f"the request has {told} bytes; {most} are taken"
+        if int(length) > most:
+            message = f"the request has {length} bytes; {most} are taken"
             raise Refused(HTTPStatus.REQUEST_ENTITY_TOO_LARGE, message)
-        return self.rfile.read(int(told))
+        return self.rfile.read(int(length))
 
     def _json(self) -> object:
         body = self._body(MOST_IN_COMMAND)
@@ -371,7 +371,7 @@ EXTENSION_METADATA = {
     "fileExts": list(FILE_EXTENSIONS),
     "type": "adapter",
 }
-"""What the page is told of the adapter."""
+"""What the page gets to know of the adapter."""
 
 
 def _same(given: str, token: str) -> bool:

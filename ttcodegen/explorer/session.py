@@ -1,7 +1,7 @@
 """The commands of the REST interface, and what outlives a request.
 
 Source: the chapter "tt-explorer" of tt-mlir's book. A command is a JSON object with `cmdId`,
-`extensionId`, `modelPath`, `settings` and `deleteAfterConversion`; its answer has what it tells in
+`extensionId`, `modelPath`, `settings` and `deleteAfterConversion`; its answer has the results in
 `graphs`, and in `error` what is wrong.
 """
 
@@ -123,7 +123,7 @@ class Session:
             return {"graphs": [], "error": error.render()}
 
     def run(self, command: Command) -> list[Any]:
-        """Runs a command; what it tells.
+        """Runs a command; its results.
 
         Raises:
             CompileError: if there is no such command, or it cannot be run.
@@ -204,7 +204,7 @@ class Session:
         return [{"system_desc_path": str(path)}]
 
     def execute(self, command: Command) -> list[Any]:
-        """Begins to compile, build, run and measure a model; `status_check` tells how far it is."""
+        """Begins to compile, build, run and measure a model; `status_check` reports on it."""
         path = self.access.path(command.model)
         settings = self._settings_of(command)
         state = self.state(path)
@@ -332,8 +332,8 @@ def _change(functions: dict[str, Entries], node: str, wanted: object) -> None:
     for pair in cast("list[Any]", pairs):
         if not isinstance(pair, dict) or "key" not in pair or "value" not in pair:
             raise CompileError(f"an attribute of '{node}' has no key or no value")
-        told = cast("dict[str, Any]", pair)
-        key, value = str(told["key"]), _value(told["value"])
+        attribute = cast("dict[str, Any]", pair)
+        key, value = str(attribute["key"]), _value(attribute["value"])
         if value == "":
             entry.pop(key, None)
         else:

@@ -29,7 +29,7 @@ class Settings:
     seed: int = 0
     """Of the inputs of a run."""
     const_element_count_limit: int = 16
-    """How many elements of a constant are told; the page of Model Explorer has it, too."""
+    """How many elements of a constant are listed; the page of Model Explorer has it, too."""
     stages: bool | None = None
     """Whether there are graphs of the stages of a compile; None for small models only."""
     artifact_dir: str = ""
@@ -116,9 +116,9 @@ def _with_pipeline_options(settings: Settings, options: object) -> Settings:
 
 def _level(values: Mapping[str, str], default: int) -> int:
     """The level that the pipeline's options come to, as in `ttcodegen-opt`."""
-    told = values.get("optimization-level")
-    if told is not None and told not in ("0", "1", "2"):
-        raise CompileError(f"'optimization-level' is '{told}'", remedy="0, 1 or 2")
+    given = values.get("optimization-level")
+    if given is not None and given not in ("0", "1", "2"):
+        raise CompileError(f"'optimization-level' is '{given}'", remedy="0, 1 or 2")
     flags: dict[str, bool] = {}
     for name in _PIPELINE_OPTIONS[1:]:
         value = values.get(name)
@@ -126,8 +126,8 @@ def _level(values: Mapping[str, str], default: int) -> int:
             raise CompileError(f"'{name}' is '{value}'", remedy="true or false")
         if value is not None:
             flags[name] = value in ("true", "1")
-    level = int(told) if told is not None else default
-    if "enable-optimizer" in flags and told is None:
+    level = int(given) if given is not None else default
+    if "enable-optimizer" in flags and given is None:
         level = 1 if flags["enable-optimizer"] else 0
     shards = flags.get("memory-layout-analysis-enabled", False)
     return 2 if level == 1 and shards else level

@@ -21,6 +21,7 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Iterable, Sequence
+from importlib.util import find_spec
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -61,6 +62,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--build-folder", type=Path, default=ROOT / "build" / "wheel")
     parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1)
     options = parser.parse_args(arguments)
+    if find_spec("pip") is None:
+        sys.exit(f"pip is not installed for {sys.executable}: it builds the wheel")
     if not levels:
         sys.exit(f"there are no levels of processors for {platform.machine()}")
     toolchain = find_toolchain()

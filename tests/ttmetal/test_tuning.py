@@ -91,6 +91,17 @@ def test_products_of_other_sizes_share_their_kernels() -> None:
     assert kernels[0] == kernels[1]
 
 
+def test_a_product_of_single_tiles_has_no_loops() -> None:
+    files = files_of(single("vector", "matmul", [(1, 20), (20, 30)], (1, 30), "bf16"))
+    assert "block_rows" not in files["src/tuning.hpp"]
+    for name in ("read_left", "compute", "read_right"):
+        text = files[f"kernels/{name}_matmul.cpp"]
+        assert "for (" not in text
+        # Neither are sizes asked for that nothing needs.
+        assert "get_tile_size" not in text
+        assert "beyond the last" not in text
+
+
 def compiled(header: str, folder: Path) -> str:
     """What the compiler says of a tuning.hpp."""
     (folder / "tuning.hpp").write_text(header)

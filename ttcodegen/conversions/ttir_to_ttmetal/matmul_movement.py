@@ -94,7 +94,8 @@ class MatmulMovement:
                 with builder.loop(kernel["inner_blocks"], name_hint="inner_block") as inner_block:
                     stream.begin_reading()
                     with builder.loop(kernel["block_rows"], name_hint="i") as i:
-                        builder.comment("Rows beyond the last are computed from it, not kept.")
+                        if number_of(kernel["rows"]) is None:
+                            builder.comment("Rows beyond the last are computed from it, not kept.")
                         row = _limited(kernel, first_row, i, "rows", "tile_row")
                         line = kernel.sum([matrix, builder.product(row, kernel["inner"])])
                         line = builder.sum(
@@ -215,7 +216,8 @@ class MatmulMovement:
             line = builder.sum(builder.product(inner_block, kernel["block_inner"]), i)
             builder.named(line, "inner_row")
             with builder.loop(kernel["block_columns"], name_hint="j") as j:
-                builder.comment("Columns beyond the last are computed from it, not kept.")
+                if number_of(kernel["columns"]) is None:
+                    builder.comment("Columns beyond the last are computed from it, not kept.")
                 column = _limited(kernel, first_column, j, "columns", "tile_column")
                 if self.plan.transposed:
                     terms = [matrix, builder.product(column, kernel["inner"]), line]
@@ -360,7 +362,8 @@ class _BlockStream:
         """Writes what comes before the loop over the blocks."""
         kernel, builder = self.kernel, self.kernel.builder
         self.sends = not self.sender and bool(kernel.semaphores)
-        if not self.sender:
+        self.tile_bytes: Value = 0
+        if not self.sender and (self.sends or number_of(self.tiles) != 1):
             size = builder.get("get_tile_size", kernel.buffer(self.side), name_hint="tile_bytes")
             self.tile_bytes = size
         if self.sends:

@@ -5,13 +5,25 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeGuard
 
 from xdsl.ir import SSAValue
 
 from ttcodegen.dialects.ttkernel.builder import KernelBuilder
 
 Number = int | SSAValue
+
+
+def is_computed(value: object) -> TypeGuard[SSAValue]:
+    """Whether the kernel computes a value."""
+    return isinstance(value, SSAValue)
+
+
+def is_number(value: object) -> TypeGuard[Number]:
+    """Whether a value is a number of a kernel."""
+    return isinstance(value, int | SSAValue)
+
+
 Terms = dict[SSAValue | None, int]
 """A sum of multiples of values; the constant stands at None."""
 

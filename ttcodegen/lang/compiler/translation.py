@@ -24,6 +24,8 @@ from ttcodegen.lang.compiler.numbers import (
     Arithmetic,
     Condition,
     Number,
+    is_computed,
+    is_number,
 )
 from ttcodegen.lang.context import Kernel, grid_in_dimensions
 from ttcodegen.lang.shapes import is_range, is_tuple
@@ -179,7 +181,7 @@ class KernelTranslator:
 
     def _if(self, test: ast.expr, body: Sequence[ast.stmt], orelse: Sequence[ast.stmt]) -> None:
         condition = self.value(test)
-        if isinstance(condition, SSAValue):
+        if is_computed(condition):
             condition = Condition((("ne", condition, 0),))
         if not isinstance(condition, Condition):
             self.body(body if condition else orelse)
@@ -291,7 +293,7 @@ class KernelTranslator:
                 return PYTHON_OPERATORS[symbol](left, right)
             except (KeyError, TypeError, ArithmeticError) as wrong:
                 self.refuse(f"the operator {symbol} cannot be applied here: {wrong}", node)
-        if isinstance(left, int | SSAValue) and isinstance(right, int | SSAValue):
+        if is_number(left) and is_number(right):
             found = self.arithmetic.binary(symbol, left, right)
             if found is not None:
                 return found

@@ -227,7 +227,8 @@ def emit_module(
         runner.run(module, passes_of(Step("convert-ttkernel-to-emitc", given)))
     with runner.stage("describe"):
         description = _describe(module, options, name, input_hash, source_dtypes)
-    description = replace(description, has_flatbuffer=_has_meanings(module))
+    if options.target == "ttmetal":
+        description = replace(description, has_flatbuffer=_has_meanings(module))
     with runner.stage("flatbuffer"):
         flatbuffer = b""
         if description.has_flatbuffer:

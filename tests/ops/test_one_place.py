@@ -19,6 +19,7 @@ KNOWN = {
     "compat/printed_spellings.py": 1,
     "compat/ttnn_modules.py": 2,
     "conversions/layers.py": 1,
+    "conversions/ttir_to_ttmetal/groups.py": 1,
     "conversions/ttir_to_ttmetal/index_maps.py": 1,
     "conversions/ttir_to_ttmetal/movement_programs.py": 1,
     "conversions/ttir_to_ttmetal/reductions.py": 1,

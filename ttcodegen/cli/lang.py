@@ -75,7 +75,7 @@ def _run(invocation: Invocation) -> int:
 
 
 def _report(projects: Projects) -> int:
-    """Tells what was compared."""
+    """Reports what was compared."""
     failed = False
     for each in projects.comparisons:
         found = each.agreement

@@ -61,7 +61,7 @@ _PLACES = (
     RuntimeArgument("node_column", Place.COLUMN),
     RuntimeArgument("node_row", Place.ROW),
 )
-"""The run-time arguments that tell a kernel which node it is on."""
+"""The run-time arguments with the node that a kernel is on."""
 
 
 @dataclass(frozen=True)

@@ -64,7 +64,7 @@ class KernelTranslator:
         self.here: ast.AST = ast.Pass()
 
     def place(self, column: SSAValue | None, row: SSAValue | None) -> None:
-        """Tells where the kernel finds its column and row."""
+        """Declares where the kernel finds its column and row."""
         self._column = 0 if column is None else column
         self._row = 0 if row is None else row
 
@@ -131,7 +131,7 @@ class KernelTranslator:
     @contextmanager
     def scope(self, body: Sequence[ast.stmt]) -> Generator[None]:
         """What is only carried out for some nodes, or several times: numbers that are assigned
-        there are not known behind it."""
+        there are not known after it."""
         before = dict(self.names)
         yield
         for name in stored_names(body):

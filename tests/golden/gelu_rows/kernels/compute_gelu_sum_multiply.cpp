@@ -78,10 +78,10 @@ void kernel_main() {
         tile_regs_commit();
         tile_regs_wait();
         pack_tile(dst0, cb_sum_scaled);
+        reduce_uninit();
         cb_pop_front(cb_scale, 1);
         tile_regs_release();
 
-        reduce_uninit();
         cb_push_back(cb_sum_scaled, 1);
     }
 }

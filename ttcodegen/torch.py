@@ -24,7 +24,13 @@ from ttcodegen.framework import (
     compile_to_project,
     framework,
 )
-from ttcodegen.frontends.torch.importing import import_graph, operation_name, tensor_array
+from ttcodegen.frontends.torch.importing import (
+    Imported,
+    changed_label,
+    import_graph,
+    operation_name,
+    tensor_array,
+)
 from ttcodegen.frontends.torch.rules import rule_of
 from ttcodegen.project.reference import Reference, write_reference
 from ttcodegen.transforms.module_text import module_text
@@ -124,12 +130,14 @@ def _model(
     named = dict(kwargs or {})
     program = _functional(torch, _exported(torch, module, arguments, named))
     given, returned = _structures(torch, program)
-    outputs = [name for _, name in sorted(returned.names(""))]
-    imported = import_graph(program, FUNCTION, [name or "output" for name in outputs])
+    outputs = [name or "output" for _, name in sorted(returned.names(""))]
+    imported = import_graph(program, FUNCTION, outputs)
     given = _renumbered(given, _tensor_places(program))
     reference = Reference()
     if run:
-        reference = _run(torch, module, arguments, named, given, imported.inputs, outputs, returned)
+        reference = _run(torch, module, arguments, named, given, imported, outputs, returned)
+    if imported.changed:
+        given, returned = _with_changes(given, returned, imported, len(outputs))
     name = _name(module)
     source = Source(f"{name}.mlir", module_text(imported.module, locations=True))
     return FrameworkModel(source, FUNCTION, imported.weights, (given, returned), reference)
@@ -223,25 +231,54 @@ def _renumbered(structure: Structure, places: Sequence[int]) -> Structure:
     return Structure(structure.kind, 0, structure.value, structure.keys, parts)
 
 
+def _with_changes(
+    given: Structure, returned: Structure, imported: Imported, results: int
+) -> tuple[Structure, Structure]:
+    """Buffers that change are the argument `buffers`, by their names; the result becomes a pair of
+    the model's own and of all that changed."""
+    buffers = imported.buffers
+    args, kwargs = given.parts
+    if "buffers" in kwargs.keys and buffers:
+        raise CompileError(
+            "a model that changes buffers has an argument 'buffers' of its own",
+            remedy="rename that argument",
+        )
+    if buffers:
+        leaves = tuple(Structure("tensor", index=imported.inputs.index(name)) for name in buffers)
+        state = Structure("dict", keys=tuple(buffers), parts=leaves)
+        kwargs = Structure("dict", keys=(*kwargs.keys, "buffers"), parts=(*kwargs.parts, state))
+    leaves = tuple(Structure("tensor", index=results + i) for i in range(len(imported.changed)))
+    changed = Structure("dict", keys=tuple(imported.changed), parts=leaves)
+    return Structure("tuple", parts=(args, kwargs)), Structure("tuple", parts=(returned, changed))
+
+
 def _run(
     torch: Any,
     module: Any,
     args: tuple[Any, ...],
     kwargs: dict[str, Any],
     given: Structure,
-    inputs: Sequence[str],
+    imported: Imported,
     outputs: Sequence[str],
     returned: Structure,
 ) -> Reference:
-    """What the module computes of the example."""
+    """What the module computes of the example; what it changes meanwhile is put back."""
     exported = isinstance(module, torch.export.ExportedProgram)
     runnable = module.module() if exported else module
-    arrays = {
-        inputs[index]: tensor_array(value).copy() for index, value in given.tensors((args, kwargs))
+    changing = {imported.inputs[index]: value for index, value in given.tensors((args, kwargs))}
+    changing |= {
+        name: value for name, value in runnable.named_buffers() if name in imported.buffers
     }
+    arrays = {name: tensor_array(value).copy() for name, value in changing.items()}
+    before = {name: changing[name].clone() for name in imported.changed}
     with torch.no_grad():
         result = runnable(*args, **kwargs)
     results = {
-        outputs[index] or "output": tensor_array(value) for index, value in returned.tensors(result)
+        outputs[index]: tensor_array(value).copy() for index, value in returned.tensors(result)
     }
+    for name in imported.changed:
+        results[changed_label(name)] = tensor_array(changing[name]).copy()
+    with torch.no_grad():
+        for name, value in before.items():
+            changing[name].copy_(value)
     return Reference(arrays, results)

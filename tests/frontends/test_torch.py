@@ -6,6 +6,7 @@ import json
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 torch = pytest.importorskip("torch", reason="torch is not installed: pip install torch")
@@ -147,3 +148,64 @@ def test_what_is_not_known_of_complex_numbers_is_refused() -> None:
     with pytest.raises(CompileError, match="'sin' of complex numbers is not supported") as caught:
         ttcodegen.torch.export(Sine().eval(), (torch.randn(3, 2),))
     assert "pairs of real tensors" in (caught.value.diagnostics[0].remedy or "")
+
+
+class Cached(torch.nn.Module):
+    """A step of a decoder that keeps its keys in a buffer, and counts in another one."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.register_buffer("keys", torch.zeros(1, 2, 16, 8))
+        self.register_buffer("steps", torch.zeros(1, dtype=torch.int32), persistent=False)
+        self.project = torch.nn.Linear(16, 16)
+
+    def forward(self, x: torch.Tensor, place: torch.Tensor) -> torch.Tensor:
+        key = self.project(x).view(1, 1, 2, 8).transpose(1, 2)
+        self.keys[:, :, place] = key
+        self.steps += 1
+        return torch.matmul(key, self.keys.transpose(-1, -2)).softmax(-1)
+
+
+@pytest.mark.slow
+def test_buffers_that_change_go_in_and_come_out(tmp_path: Path) -> None:
+    torch.manual_seed(1)
+    module = Cached().eval()
+    steps = [(torch.randn(1, 1, 16), torch.tensor([place])) for place in (3, 0)]
+    out = ttcodegen.torch.compile(module, steps[0], out=tmp_path / "out", check=True, build=True)
+    assert not module.keys.any(), "the check left its traces in the module"
+    buffers = {name: each.numpy() for name, each in module.named_buffers()}
+    with ttcodegen.load(out) as model:
+        for x, place in steps:
+            scores, buffers = model.forward(x, place.int(), buffers=buffers)
+            expected = module(x, place).detach()
+            torch.testing.assert_close(torch.from_numpy(scores), expected, rtol=1e-2, atol=1e-2)
+    np.testing.assert_allclose(buffers["keys"], module.keys.detach(), rtol=1e-2, atol=1e-2)
+    assert buffers["steps"] == [2]
+
+
+def test_arguments_that_change_are_results_as_well() -> None:
+    class Update(torch.nn.Module):
+        def forward(self, x: torch.Tensor, cache: torch.Tensor, place: torch.Tensor) -> Any:
+            cache.index_copy_(0, place, x)
+            return cache.sum(1)
+
+    x, cache = torch.ones(1, 3), torch.arange(12.0).reshape(4, 3)
+    text = ttcodegen.torch.export(Update().eval(), (x, cache, torch.tensor([2])))
+    total, changed = run(text, x.numpy(), cache.numpy(), np.asarray([2], np.int32))
+    np.testing.assert_array_equal(changed, [[0, 1, 2], [3, 4, 5], [1, 1, 1], [9, 10, 11]])
+    np.testing.assert_array_equal(total, changed.sum(1))
+    assert 'ttir.name = "new.cache"' in text
+
+
+def test_a_buffer_that_changes_needs_a_name_of_its_own() -> None:
+    class Counted(torch.nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.register_buffer("x", torch.zeros(3))
+
+        def forward(self, x: torch.Tensor) -> torch.Tensor:
+            self.x += x
+            return self.x * 2
+
+    with pytest.raises(CompileError, match=r"two arguments and buffers .* have one name: x"):
+        ttcodegen.torch.export(Counted().eval(), (torch.ones(3),))

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import operator
 import re
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, cast
@@ -60,7 +61,12 @@ class Imported:
     weights: Mapping[str, np.ndarray]
     """Parameters by their names in the state dictionary, which are those of arguments."""
     inputs: Sequence[str]
-    """The names of the other arguments, in the order of the example's tensors."""
+    """The names of the other arguments, in the order of the example's tensors, and after them
+    `buffers`."""
+    buffers: Sequence[str]
+    """Those that the model changes."""
+    changed: Sequence[str]
+    """What the model changes in place, by the names of arguments: results after its own."""
 
 
 def import_graph(program: Any, function: str, outputs: Sequence[str]) -> Imported:
@@ -89,11 +95,12 @@ class _Importer:
     def run(self, function: str, outputs: Sequence[str]) -> Imported:
         signature = self.program.graph_signature
         specs = {spec.arg.name: spec for spec in signature.input_specs}
+        changed = [s.target for s in signature.output_specs if _is_change(s)]
         weights: dict[str, np.ndarray] = {}
         inputs: list[str] = []
         attributes: list[DictionaryAttr] = []
         returned: list[SSAValue] = []
-        for node in self.program.graph.nodes:
+        for node in _buffers_last(self.program.graph.nodes, specs, changed):
             if node.op == "placeholder":
                 spec = specs[node.name]
                 kind = spec.kind.name
@@ -107,6 +114,9 @@ class _Importer:
                         continue
                     inputs.append(node.name)
                     attributes.append(self._argument(node, node.name, ArgumentType.INPUT))
+                elif spec.target in changed:
+                    inputs.append(spec.target)
+                    attributes.append(self._argument(node, spec.target, ArgumentType.INPUT))
                 else:
                     self._buffer(node, spec)
             elif node.op == "call_function":
@@ -117,9 +127,14 @@ class _Importer:
             else:
                 self._refuse(node, f"'{node.op}' in an exported graph is not supported")
         self._raise()
+        labels = [*outputs, *map(changed_label, changed)]
+        _require_distinct(inputs, "arguments and buffers")
+        _require_distinct(labels, "results")
         self.block.add_op(ReturnOp(*returned))
-        module = self._module(function, attributes, returned, outputs)
-        return Imported(module, weights, inputs)
+        module = self._module(function, attributes, returned, labels)
+        buffers = [spec.target for spec in specs.values() if spec.kind.name == "BUFFER"]
+        buffers = [name for name in changed if name in buffers]
+        return Imported(module, weights, inputs, buffers, changed)
 
     def _argument(self, node: Node, name: str, kind: ArgumentType) -> DictionaryAttr:
         type_ = _tensor_type(node)
@@ -212,7 +227,7 @@ class _Importer:
         named = {k: self._value(v) for k, v in node.kwargs.items() if k not in _DROPPED}
         made = translated(self.graph, name, rule, arguments, named)
         if isinstance(made, SSAValue):
-            return self._typed(made, self.graph.results[0])
+            return self._typed(cast("SSAValue", made), self.graph.results[0])
         values = cast("list[Complex]", made if isinstance(made, list) else [made])
         for value, type_ in zip(values, self.graph.results, strict=True):
             self._typed(value.real, type_)
@@ -235,16 +250,12 @@ class _Importer:
         return None  # Types, devices and layouts: the graph says what comes of them.
 
     def _outputs(self, node: Node, specs: Sequence[Any]) -> list[SSAValue]:
+        """The results of the model, and after them what it changes in place."""
+        given = sorted(zip(node.args[0], specs, strict=True), key=lambda pair: _is_change(pair[1]))
         returned: list[SSAValue] = []
-        for argument, spec in zip(node.args[0], specs, strict=True):
-            kind = spec.kind.name
-            if kind != "USER_OUTPUT":
-                self._refuse(
-                    argument,
-                    f"the model changes '{spec.target}', and a program keeps nothing from one "
-                    "call to the next",
-                    "give what changes as an argument and return it",
-                )
+        for argument, spec in given:
+            if spec.kind.name != "USER_OUTPUT" and not _is_change(spec):
+                self._refuse(argument, f"results of the kind {spec.kind.name} are not supported")
             elif type(argument).__name__ == "Node" and argument.name not in self.failed:
                 value: Any = self.values[argument.name]
                 if isinstance(value, Complex):
@@ -284,6 +295,38 @@ class _Importer:
         )
         erase_dead(function)
         return ModuleOp([function])
+
+
+def _is_change(spec: Any) -> bool:
+    return spec.kind.name in ("BUFFER_MUTATION", "USER_INPUT_MUTATION")
+
+
+def changed_label(name: str) -> str:
+    """What the result is called that a changed buffer or argument is."""
+    return f"new.{name}"
+
+
+def _require_distinct(names: Sequence[str], kind: str) -> None:
+    twice = sorted(name for name, count in Counter(names).items() if count > 1)
+    if twice:
+        raise CompileError(
+            f"two {kind} of a model that changes them have one name: {', '.join(twice)}",
+            remedy="rename the argument or the buffer",
+        )
+
+
+def _buffers_last(
+    nodes: Sequence[Node], specs: Mapping[str, Any], changed: Sequence[str]
+) -> list[Node]:
+    """The nodes of a graph, its buffers that change after its other arguments."""
+
+    def rank(node: Node) -> int:
+        if node.op != "placeholder":
+            return 2
+        spec = specs[node.name]
+        return int(spec.kind.name == "BUFFER" and spec.target in changed)
+
+    return sorted(nodes, key=rank)
 
 
 def operation_name(target: Any) -> tuple[str, str]:

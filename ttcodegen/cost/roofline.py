@@ -5,8 +5,6 @@ from __future__ import annotations
 import time
 from dataclasses import dataclass
 
-import numpy as np
-
 from ttcodegen.cost.work import Cost
 from ttcodegen.systems.description import ChipDescription
 from ttcodegen.systems.performance import performance
@@ -51,6 +49,8 @@ def card_roofline(chip: ChipDescription, passes: int = _HIFI4_CYCLES) -> Rooflin
 
 def host_roofline() -> Roofline:
     """That of this machine, measured: a product of matrices and a copy, each the best of a few."""
+    import numpy as np
+
     size = 768
     a = np.ones((size, size), np.float32)
     seconds = min(_seconds_of(lambda: a @ a) for _ in range(3))

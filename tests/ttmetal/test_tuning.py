@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from tests.ttmetal.modules import single, text_of
+from tests.ttmetal.modules import MODULES, single, text_of
 from ttcodegen.cli.ttcodegen import main
 from ttcodegen.compilation import CompileOptions, compile_module
 from ttcodegen.diagnostics import Source
@@ -30,10 +30,7 @@ def files_of(text: str) -> dict[str, str]:
     return compile_module(Source("tiny.mlir", text), CompileOptions("tiny", "ttmetal")).files
 
 
-@pytest.mark.parametrize(
-    "name",
-    ["reductions", "matmuls", "movements", "layers", "plumbing", "sharing", "broadcasts", "names"],
-)
+@pytest.mark.parametrize("name", MODULES)
 def test_kernels_compute_nothing_that_is_known(name: str) -> None:
     kernels = {
         path: text

@@ -117,6 +117,51 @@ def test_a_number_that_a_loop_carries_is_refused() -> None:
     assert "'place' is carried from one iteration to the next" in refusal(operation(body))
 
 
+_TOLD = """
+@ttl.datamovement()
+def write():
+    print("started")
+    for i in range(2):
+        with ttl.signpost("write y"), y_dfb.wait() as y_blk:
+            ttl.copy(y_blk, y[0, i]).wait()
+@ttl.compute()
+def compute():
+    for i in range(2):
+        with y_dfb.reserve() as y_blk:
+            print(f"i={i}", y_dfb)
+            y_blk.store(ttl.block.fill(1, shape=(1, 1)))
+"""
+
+
+def test_what_kernels_leave_out_is_told_once_at_its_line(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    program = tmp_path / "told.py"
+    text = operation(_TOLD, call="op(x, y)\nop(x, ttnn.zeros((32, 64)))")
+    program.write_text(text)
+    assert main([str(program), "-o", str(tmp_path / "out")]) == 0
+    lines = text.splitlines()
+    told = capsys.readouterr().err.splitlines()
+    expected = {
+        ('print("started")', "the kernel 'write' of the project leaves out what it prints: "
+         "the simulator does it"),
+        ('ttl.signpost("write y")', "the kernel 'write' of the project leaves out the signpost "
+         "'write y'"),
+        ('print(f"i={i}", y_dfb)', "the kernel 'compute' of the project leaves out what it "
+         "prints: the simulator does it"),
+    }  # fmt: skip
+    found: set[tuple[str, str]] = set()
+    warnings = [line for line in told if " warning: " in line]
+    for line in warnings:
+        place, _, message = line.partition(" warning: ")
+        number, column = map(int, place.split(":")[1:3])
+        (source,) = (each for each, about in expected if about == message and each in
+                     lines[number - 1][column - 1:])  # fmt: skip
+        found.add((source, message))
+    assert found == expected
+    assert len(warnings) == 3
+
+
 CHECKED = [
     ("columns", (4, 5, 2, 2, 2)),
     ("matmul", ("2,1,2,3", "1,2,1,2")),

@@ -10,6 +10,7 @@ import pytest
 
 from tests.lang.running import failure, operation, run_text
 from ttcodegen.cli.lang import main
+from ttcodegen.lang.tensors import Tensor
 
 READ = """
 @ttl.datamovement()
@@ -197,6 +198,20 @@ def test_an_exception_of_the_program_is_told_where_it_was_raised() -> None:
         "           ^",
     ]
     assert "program.py:4:1: note: called from here" in told
+
+
+def test_a_signpost_changes_nothing() -> None:
+    body = (
+        "@ttl.compute()\ndef compute():\n"
+        "    with ttl.signpost('fill y'), y_dfb.reserve() as y_blk:\n"
+        "        y_blk.store(ttl.block.fill(3, shape=(1, 1)))\n"
+        "@ttl.datamovement()\ndef write():\n    with ttl.signpost('write y'):\n"
+        "        with y_dfb.wait() as y_blk:\n            ttl.copy(y_blk, y[1, 1]).wait()"
+    )
+    y = run_text(operation(body))["y"]
+    assert isinstance(y, Tensor)
+    assert (y.elements()[32:, 32:] == 3).all()
+    assert not y.elements()[:32].any()
 
 
 def test_debug_printing(capsys: pytest.CaptureFixture[str]) -> None:

@@ -13,7 +13,7 @@ from ttcodegen.cli.arguments import (
     add_version_option,
     apply_message_options,
 )
-from ttcodegen.cli.entry import ExitStatus, Invocation, run_program
+from ttcodegen.cli.entry import ExitStatus, Invocation, run_program, tell_warnings
 from ttcodegen.messages import Level, report
 
 if TYPE_CHECKING:
@@ -70,7 +70,10 @@ def _run(invocation: Invocation) -> int:
     from ttcodegen.lang.projects import Projects
 
     projects = Projects(source.digest, options.out, options.check, options.force)
-    run_program_text(source, arguments, projects.watch)
+    try:
+        run_program_text(source, arguments, projects.watch)
+    finally:
+        tell_warnings(projects.diagnostics, source)
     return _report(projects)
 
 

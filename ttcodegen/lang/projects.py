@@ -12,7 +12,7 @@ from pathlib import Path
 import numpy as np
 
 from ttcodegen.compilation import CompiledModule, CompileOptions, emit_module
-from ttcodegen.diagnostics import CompileError
+from ttcodegen.diagnostics import CompileError, Diagnostics
 from ttcodegen.dialects.datatypes import DataType
 from ttcodegen.dialects.system import set_system
 from ttcodegen.lang.compiler.operations import CompiledOperation, compile_operation
@@ -53,6 +53,8 @@ class Projects:
     """Where the projects go, one folder each; None if they are only checked."""
     checks: bool = False
     force: bool = False
+    diagnostics: Diagnostics = field(default_factory=Diagnostics)
+    """What the projects leave out of the program."""
     comparisons: list[OutputComparison] = field(default_factory=list[OutputComparison])
     written: list[Path] = field(default_factory=list[Path])
     _known: set[tuple[object, ...]] = field(default_factory=set[tuple[object, ...]])
@@ -65,6 +67,8 @@ class Projects:
         if key in self._known:
             return lambda: None
         self._known.add(key)
+        told = self.diagnostics.diagnostics
+        told += [each for each in operation.warnings if each not in told]
         inputs = [tensor.stored().copy() for tensor in operation.inputs]
         compiled = emit(operation, self.source_hash)
 

@@ -21,7 +21,7 @@ from xdsl.ir import Block, Region, SSAValue
 
 from ttcodegen.conversions.ttir_to_ttmetal.compute import ComputeKernel
 from ttcodegen.conversions.ttir_to_ttmetal.data_movement import MovementKernel
-from ttcodegen.diagnostics import CompileError
+from ttcodegen.diagnostics import CompileError, Diagnostic
 from ttcodegen.dialects.datatypes import DataType
 from ttcodegen.dialects.device_module import MEANING
 from ttcodegen.dialects.placement import TensorPlacement, placed_type
@@ -53,6 +53,7 @@ from ttcodegen.lang.compiler.compute_translation import ComputeTranslator
 from ttcodegen.lang.compiler.movement import MovementTranslator
 from ttcodegen.lang.compiler.numbers import Arithmetic
 from ttcodegen.lang.compiler.semaphores import UsedSemaphores
+from ttcodegen.lang.compiler.translation import KernelTranslator
 from ttcodegen.lang.context import KernelKind, Launch
 from ttcodegen.lang.tensors import Tensor
 from ttcodegen.ops.context import load_dialects
@@ -73,6 +74,8 @@ class CompiledOperation:
     inputs: tuple[Tensor, ...]
     outputs: tuple[Tensor, ...]
     """The tensors that its host function takes and returns, in order."""
+    warnings: tuple[Diagnostic, ...]
+    """What its kernels leave out, each at its line."""
 
 
 @dataclass
@@ -121,6 +124,7 @@ class _OperationCompiler:
         self.cores = CoreArea(grid[0] - 1, grid[1] - 1)
         self.inputs = self._tensors([part.reads for part in self.parts])
         self.outputs = self._tensors([part.writes for part in self.parts])
+        self._warnings: dict[Diagnostic, None] = {}
         self._check_tensors()
 
     def _parts_of(self, number: int, kernel: context.Kernel) -> _Parts:
@@ -195,6 +199,7 @@ class _OperationCompiler:
             module,
             tuple(tensor for _, tensor in self.inputs.values()),
             tuple(tensor for _, tensor in self.outputs.values()),
+            tuple(self._warnings),
         )
 
     def _settings(self, circular: Sequence[CircularBuffer], needs: Needs) -> ComputeSettings:
@@ -265,6 +270,7 @@ class _OperationCompiler:
         if any(buffer.name == SCALER for buffer in circular):
             kernel.op("cb_wait_front", SCALER, 1)
         translator.kernel_body()
+        self._keep_warnings(translator)
         self._used_places = {name for name, value in known.items() if value.first_use is not None}
         return kernel
 
@@ -322,7 +328,12 @@ class _OperationCompiler:
         translator.place(given.get("node_column"), given.get("node_row"))
         translator.declare_sizes(part.buffers)
         translator.inside(part.syntax.body)
+        self._keep_warnings(translator)
         return target
+
+    def _keep_warnings(self, translator: KernelTranslator) -> None:
+        """Kernels are translated twice: what is told is told once."""
+        self._warnings |= dict.fromkeys(translator.diagnostics.warnings)
 
     def _semaphores(self, part: _Parts) -> UsedSemaphores:
         loaded = set(loaded_names(part.syntax.body))

@@ -9,11 +9,12 @@ from __future__ import annotations
 import ast
 from collections.abc import Callable, Generator, Hashable, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 from typing import Any, NoReturn
 
 from xdsl.ir import SSAValue
 
-from ttcodegen.diagnostics import CompileError
+from ttcodegen.diagnostics import CompileError, Diagnostics
 from ttcodegen.dialects.ttkernel.builder import KernelBuilder
 from ttcodegen.lang import context
 from ttcodegen.lang.compiler.captured import Captured, OfPlace, location, stored_names
@@ -32,6 +33,13 @@ from ttcodegen.lang.shapes import is_range, is_tuple
 from ttcodegen.lang.signposts import signpost
 
 _MISSING = object()
+
+
+@dataclass(frozen=True)
+class _Signpost:
+    """A part of a kernel that has a name."""
+
+    name: str
 
 
 def is_known(value: object) -> bool:
@@ -55,6 +63,7 @@ class KernelTranslator:
         self.calls: dict[Any, Callable[..., Any]] = {
             context.node: self._node,
             context.grid_size: self._grid_size,
+            signpost: self._signpost,
             min: lambda *values: self._extreme(min, builder.smaller, *values),  # pyright: ignore
             max: lambda *values: self._extreme(max, builder.larger, *values),  # pyright: ignore
         }
@@ -62,6 +71,8 @@ class KernelTranslator:
         self._column: Number = 0
         self._row: Number = 0
         self.here: ast.AST = ast.Pass()
+        self.diagnostics = Diagnostics()
+        """Warnings of what the kernel of the device does not do."""
 
     def place(self, column: SSAValue | None, row: SSAValue | None) -> None:
         """Declares where the kernel finds its column and row."""
@@ -74,6 +85,11 @@ class KernelTranslator:
         """Raises CompileError at a part of the kernel."""
         where = location(self.kernel, node if node is not None else self.here)
         raise CompileError(message, where, remedy=remedy)
+
+    def leave_out(self, what: str, node: ast.AST) -> None:
+        """Warns that a part of the kernel only has a meaning in Python."""
+        message = f"the kernel '{self.kernel.name}' of the project leaves out {what}"
+        self.diagnostics.warn(message, location(self.kernel, node))
 
     # Statements
 
@@ -201,6 +217,8 @@ class KernelTranslator:
         held: list[Any] = []
         for item in items:
             found = self.value(item.context_expr)
+            if isinstance(found, _Signpost):
+                self.leave_out(f"the signpost '{found.name}'", item.context_expr)
             if item.optional_vars is not None:
                 self.assign(item.optional_vars, found)
             held.append(found)
@@ -211,7 +229,7 @@ class KernelTranslator:
 
     def leave(self, held: Any, node: ast.stmt) -> None:
         """The end of a with statement for what it holds."""
-        if not isinstance(held, signpost):
+        if not isinstance(held, _Signpost):
             self.refuse("a with statement holds blocks and signposts only", node)
 
     # Expressions
@@ -343,6 +361,7 @@ class KernelTranslator:
         else:
             function = self.value(node.func)
         if function is print:
+            self.leave_out("what it prints: the simulator does it", node)
             return None
         arguments, keywords = self._arguments(node), self._keywords(node)
         self.here = node
@@ -383,6 +402,11 @@ class KernelTranslator:
             return self.arithmetic.add(column, self._row)
         found = place + (0,) * (dims - len(place))
         return found[0] if dims == 1 else found
+
+    def _signpost(self, name: object) -> _Signpost:
+        if not isinstance(name, str):
+            self.refuse(f"the name of a signpost is a string, not a {type(name).__name__}")
+        return _Signpost(name)
 
     def _grid_size(self, dims: int | None = None) -> Any:
         grid = self.kernel.node.launch.grid

@@ -3,13 +3,24 @@
 from __future__ import annotations
 
 import json
+import urllib.request
 from pathlib import Path
+from typing import Any
+from urllib.parse import parse_qs, urlsplit
 
 import pytest
 
 from tests.explorer.test_graphs import MODEL
 from ttcodegen.cli.ttcodegen import main
 from ttcodegen.explorer.client import ExplorerError, TTExplorer
+
+
+def led_to(address: str) -> dict[str, Any]:
+    """What the page of Model Explorer is told to open by the page that an address leads to."""
+    with urllib.request.urlopen(address) as answer:
+        reached: str = answer.url
+    (data,) = parse_qs(urlsplit(reached).query)["data"]
+    return json.loads(data)
 
 
 def test_a_flatbuffer_is_run_and_measured(tmp_path: Path) -> None:
@@ -34,6 +45,10 @@ def test_a_flatbuffer_is_run_and_measured(tmp_path: Path) -> None:
         measured = [row.split(",") for row in rows[1:]]
         (time,) = [float(row[5]) for row in measured if row[2] == "ttnn.matmul"]
         assert data["measured_us"]["scores"]["value"] == time
+        graph = led_to(f"{explorer.address}/ttcodegen/graph?model={path}")
+        assert graph["models"][0]["url"] == path
+        assert {Path(file).stem for file in graph["nodeData"]} == data.keys()
+        assert len(graph["nodeDataTargets"]) == len(graph["nodeData"])
         explorer.execute_model(path)
         again = {
             each["metric"]: each["data"]["model"]["results"] for each in explorer.node_data(path)

@@ -8,6 +8,7 @@ import os
 from collections.abc import Generator
 from pathlib import Path
 from typing import Any
+from urllib.parse import parse_qs, quote, urlsplit
 
 import pytest
 
@@ -378,6 +379,75 @@ def test_loopback_is_known() -> None:
         is_loopback(host) for host in ("localhost", "127.0.0.1", "127.8.8.8", "::1", "[::1]")
     )
     assert not any(is_loopback(host) for host in ("0.0.0.0", "::", "example.com", "10.0.0.1"))
+
+
+# The page of decisions
+
+
+def test_the_page_of_decisions_is_served_and_runs_its_own_script_only(server: Server) -> None:
+    for path, kind in {"": "text/html", "page.js": "text/javascript", "page.css": "css"}.items():
+        status, content, headers = request(server, f"/ttcodegen/{path}?model=x")
+        assert status == 200
+        assert kind in headers["Content-Type"]
+        assert "default-src 'none'; script-src 'self'" in headers["Content-Security-Policy"]
+        # Names of models and ops go into the page as text.
+        for way in (b"innerHTML", b"outerHTML", b"insertAdjacentHTML", b"document.write", b"eval("):
+            assert way not in content
+        assert b"<script>" not in content, "the policy refuses it"
+    for path in ("nothing.js", "../server.py", "%2e%2e/server.py"):
+        assert request(server, f"/ttcodegen/{path}")[0] == 404
+
+
+def test_the_page_of_decisions_asks_for_the_token(model: Path) -> None:
+    with_token = Server(Session([model.parent]), port=0, token="of-the-test")
+    with_token.start()
+    try:
+        for path in ("", "page.js", f"graph?model={model}"):
+            assert request(with_token, f"/ttcodegen/{path}")[0] == 401
+        address = urlsplit(with_token.own_address(model))
+        assert parse_qs(address.query) == {"token": ["of-the-test"], "model": [str(model)]}
+        assert request(with_token, f"{address.path}?{address.query}")[0] == 200
+    finally:
+        with_token.close()
+
+
+def test_decisions_of_all_ops_follow_overrides(explorer: TTExplorer, model: Path) -> None:
+    told = {each["node"]: each for each in explorer.command("decisions", str(model))}
+    assert told["scores"]["function"] == "model"
+    assert told["scores"]["op"] == "matmul"
+    assert told["scores"]["chosen"]["memory"] == "l1"
+    pairs = [{"key": "memory", "value": "dram"}]
+    explorer.override(str(model), {"scores": {"function": "model", "attributes": pairs}})
+    told = {each["node"]: each for each in explorer.command("decisions", str(model))}
+    assert told["scores"]["chosen"]["memory"] == "dram"
+    with pytest.raises(ExplorerError, match="without the optimizer"):
+        explorer.command("decisions", str(model), {"optimize": 0})
+    with pytest.raises(ExplorerError, match="was compiled already"):
+        explorer.command("decisions", str(model.parent))
+
+
+def test_the_models_of_a_session_are_told(explorer: TTExplorer, model: Path) -> None:
+    assert explorer.command("models", "") == []
+    explorer.convert(str(model), {"stages": False})
+    assert explorer.command("models", "") == [{"path": str(model), "executed": False}]
+
+
+def test_the_graph_of_a_model_is_led_to(server: Server, model: Path, tmp_path: Path) -> None:
+    status, _, headers = request(server, f"/ttcodegen/graph?model={quote(str(model))}")
+    assert status == 302
+    (data,) = parse_qs(urlsplit(headers["Location"]).query)["data"]
+    assert json.loads(data) == {"models": [{"url": str(model), "adapterId": "ttcodegen"}]}
+    status, told, _ = request(server, "/ttcodegen/graph?model=/etc/passwd")
+    assert status == 400
+    assert "in none of the folders" in told["error"]
+
+
+def test_the_page_of_model_explorer_leads_to_that_of_decisions(
+    server: Server, tmp_path: Path
+) -> None:
+    (tmp_path / "index.html").write_text("<html><body><app-root></app-root></body></html>")
+    server.web = tmp_path
+    assert b'<a href="/ttcodegen/"' in request(server, "/")[1]
 
 
 # The program

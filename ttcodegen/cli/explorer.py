@@ -79,7 +79,9 @@ def _run(invocation: Invocation) -> int:
     try:
         shown = model if model is not None and _is_model(model) else None
         address = server.address(shown)
-        print(f"Starting Model Explorer server at:\n{address}\n\nPress Ctrl+C to stop.", flush=True)
+        print(f"Starting Model Explorer server at:\n{address}\n")
+        print(f"Decisions of the optimizer:\n{server.own_address(shown)}\n")
+        print("Press Ctrl+C to stop.", flush=True)
         if not options.no_browser:
             import webbrowser
 

@@ -137,11 +137,7 @@ def choices_of(source: Source, options: CompileOptions, node: str, function: str
     Raises:
         CompileError: if the module does not compile, or has no such op.
     """
-    if not options.optimize or options.target != "ttnn":
-        raise CompileError(
-            "there is nothing to choose from without the optimizer",
-            remedy="the setting 'optimize' is 1 or 2, and 'target' ttnn",
-        )
+    _check_optimizes(options)
     recorder = _Recorder(node, function)
     runner = PassRunner(load_dialects(), instruments=[recorder])
     compiled = compile_module(source, replace(options, golden_seed=None), runner)
@@ -155,3 +151,32 @@ def choices_of(source: Source, options: CompileOptions, node: str, function: str
     decisions: Any = json.loads(compiled.decisions)
     choices.chosen = decisions["functions"].get(choices.function, {}).get(choices.node, {})
     return choices
+
+
+def decisions_of(source: Source, options: CompileOptions) -> list[dict[str, Any]]:
+    """What the optimizer chose for each op: `function`, `node`, `op` and `chosen`, an entry of
+    overrides.
+
+    Args:
+        source: the module.
+        options: how it is compiled; the optimizer has to be on.
+
+    Raises:
+        CompileError: if the module does not compile.
+    """
+    _check_optimizes(options)
+    compiled = compile_module(source, replace(options, golden_seed=None))
+    decisions: Any = json.loads(compiled.decisions)
+    return [
+        {"function": function, "node": node, "op": entry.get("op", ""), "chosen": entry}
+        for function, entries in decisions["functions"].items()
+        for node, entry in entries.items()
+    ]
+
+
+def _check_optimizes(options: CompileOptions) -> None:
+    if not options.optimize or options.target != "ttnn":
+        raise CompileError(
+            "there is nothing to choose from without the optimizer",
+            remedy="the setting 'optimize' is 1 or 2, and 'target' ttnn",
+        )

@@ -76,6 +76,14 @@ class TTAdapter(Adapter):
         """As `Session.choices`."""
         return self._run("choices", model_path, settings)
 
+    def decisions(self, model_path: str, settings: dict[str, Any]) -> dict[str, Any]:
+        """As `Session.decisions`."""
+        return self._run("decisions", model_path, settings)
+
+    def models(self, model_path: str, settings: dict[str, Any]) -> dict[str, Any]:
+        """As `Session.models`."""
+        return self._run("models", model_path, settings)
+
     def node_data(self, model_path: str, settings: dict[str, Any]) -> dict[str, Any]:
         """As `Session.node_data`."""
         return self._run("node_data", model_path, settings)

@@ -1,10 +1,10 @@
 """Serves the page of Model Explorer, the interface that it talks to, and pages of our own.
 
-The page is that of the stock package, as it is. Its server is not used: it reads whatever file a
-request names, takes uploads of any size and asks other hosts for news. This one answers the same
-requests (source: `server.py` of ai-edge-model-explorer 0.1.34), reads files of the session's
-folders only, answers no page of another origin, and asks for a token where it is reached over the
-network.
+The page is that of the stock package, with a link to ours (`page`). Its server is not used: it
+reads whatever file a request names, takes uploads of any size and asks other hosts for news. This
+one answers the same requests (source: `server.py` of ai-edge-model-explorer 0.1.34), reads files of
+the session's folders only, answers no page of another origin, and asks for a token where it is
+reached over the network.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from http.cookies import CookieError, SimpleCookie
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path, PurePosixPath
 from typing import Any, cast
-from urllib.parse import parse_qs, quote, unquote, urlsplit
+from urllib.parse import parse_qs, quote, unquote, urlencode, urlsplit
 
 from ttcodegen.diagnostics import CompileError
 from ttcodegen.explorer.access import FILE_EXTENSIONS
@@ -39,6 +39,22 @@ _TOKEN_COOKIE = "ttcodegen_explorer"
 _HEARTBEAT = 5.0
 """Seconds between two signs of life of a stream that has nothing to report."""
 _PACKAGE = "model_explorer"
+_OWN_PAGE = Path(__file__).with_name("page")
+_OWN_PATH = "/ttcodegen/"
+"""Where our page is."""
+_OWN_FILES = {
+    "": ("index.html", "text/html; charset=utf-8"),
+    "page.js": ("page.js", "text/javascript; charset=utf-8"),
+    "page.css": ("page.css", "text/css; charset=utf-8"),
+}
+_OWN_POLICY = (
+    "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; "
+    "base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
+)
+"""Our page runs no script but its own, whatever a model calls its ops."""
+_LINK = f"""<a href="{_OWN_PATH}" style="position: fixed; bottom: 4px; left: 4px; z-index: 10;
+font: 12px sans-serif; background: #fff; padding: 2px 6px">Decisions</a>"""
+"""What the page of Model Explorer gets, to lead to ours."""
 _NO_PACKAGE = """<!doctype html><title>ttcodegen-explorer</title>
 <p>The page of Model Explorer is not installed: <code>pip install 'ttcodegen[explorer]'</code>.
 The interface is there: <code>POST /apipost/v1/send_command</code>."""
@@ -52,6 +68,10 @@ class Answer:
     kind: str = "application/json"
     status: HTTPStatus = HTTPStatus.OK
     cookie: str = ""
+    policy: str = ""
+    """The `Content-Security-Policy`."""
+    location: str = ""
+    """Where a redirection leads."""
 
     @staticmethod
     def json(content: object, status: HTTPStatus = HTTPStatus.OK) -> Answer:
@@ -162,8 +182,18 @@ class Server:
         query = [f"token={quote(self.token)}"] if self.token else []
         if model is not None:
             query.append(f"data={page_data(model, node_data or [])}")
+        return f"{self._origin}/{'?' if query else ''}{'&'.join(query)}"
+
+    @property
+    def _origin(self) -> str:
         host = f"[{self.host}]" if ":" in self.host else self.host
-        return f"http://{host}:{self.port}/{'?' if query else ''}{'&'.join(query)}"
+        return f"http://{host}:{self.port}"
+
+    def own_address(self, model: Path | None = None) -> str:
+        """Where the page of decisions is: with the token and a model if there are any."""
+        query = {"token": self.token, "model": "" if model is None else str(model)}
+        text = urlencode({name: value for name, value in query.items() if value})
+        return f"{self._origin}{_OWN_PATH}{'?' if text else ''}{text}"
 
 
 def page_data(model: Path, node_data: list[str]) -> str:
@@ -229,6 +259,10 @@ class _Handler(BaseHTTPRequestHandler):
         self.send_header("Cache-Control", "no-store")
         self.send_header("X-Content-Type-Options", "nosniff")
         self.send_header("Referrer-Policy", "no-referrer")
+        if answer.policy:
+            self.send_header("Content-Security-Policy", answer.policy)
+        if answer.location:
+            self.send_header("Location", answer.location)
         if cookie:
             self.send_header("Set-Cookie", cookie)
         self.end_headers()
@@ -288,6 +322,10 @@ class _Handler(BaseHTTPRequestHandler):
                 return Answer.json({})
             case "/apistream/server_director":
                 return self._stream()
+            case "/ttcodegen/graph":
+                return self._graph(query)
+            case path if path.startswith(_OWN_PATH):
+                return _own_file(path)
             case path:
                 return self._file(unquote(path))
 
@@ -333,6 +371,14 @@ class _Handler(BaseHTTPRequestHandler):
         except (OSError, UnicodeDecodeError) as error:
             return Answer.json({"error": f"error: the file cannot be read: {error}"})
 
+    def _graph(self, query: Mapping[str, str]) -> Answer:
+        """Leads to the graph of a model, coloured by what its last execution found."""
+        session = self.owner.session
+        path = session.access.path(query.get("model", ""))
+        files = [str(file) for file in session.node_data_files(path)]
+        to = f"/?data={page_data(path, files)}"
+        return Answer(b"", "text/plain", HTTPStatus.FOUND, location=to)
+
     def _stream(self) -> None:
         """The page listens for directives of its server; there are none."""
         self.send_response(HTTPStatus.OK)
@@ -360,7 +406,19 @@ class _Handler(BaseHTTPRequestHandler):
         if not file.is_relative_to(web.resolve()) or not file.is_file():
             raise Refused(HTTPStatus.NOT_FOUND, f"there is no '{path}'")
         kind = mimetypes.guess_type(file.name)[0] or "application/octet-stream"
-        return Answer(file.read_bytes(), kind)
+        content = file.read_bytes()
+        if name == "index.html":
+            content = content.replace(b"</body>", _LINK.encode() + b"</body>")
+        return Answer(content, kind)
+
+
+def _own_file(path: str) -> Answer:
+    """A file of our page; others are not looked for."""
+    found = _OWN_FILES.get(path.removeprefix(_OWN_PATH))
+    if found is None:
+        raise Refused(HTTPStatus.NOT_FOUND, f"there is no '{path}'")
+    name, kind = found
+    return Answer((_OWN_PAGE / name).read_bytes(), kind, policy=_OWN_POLICY)
 
 
 EXTENSION_METADATA = {

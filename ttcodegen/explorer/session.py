@@ -103,6 +103,8 @@ class Session:
             "override": self.override,
             "overrides": self.overrides,
             "choices": self.choices,
+            "decisions": self.decisions,
+            "models": self.models,
             "node_data": self.node_data,
         }
 
@@ -270,28 +272,39 @@ class Session:
         function: Any = command.settings.get("function", "")
         if not isinstance(node, str) or not isinstance(function, str):
             raise CompileError("the setting 'node' is missing", remedy="it is the name of an op")
-        if path.is_dir() or is_flatbuffer(path):
-            raise CompileError(f"'{path.name}' was compiled already", remedy="give the module")
+        source = _module(path)
         options = self.options(path, self._settings_of(command))
-        source = Source.read(str(path))
         try:
             return [choices_of(source, options, node, function).to_json()]
         except CompileError as error:
             raise _located(error, path) from None
 
+    def decisions(self, command: Command) -> list[Any]:
+        """What the optimizer chose for each op, with the overrides of the session."""
+        from ttcodegen.explorer.choices import decisions_of
+
+        path = self.access.path(command.model)
+        source = _module(path)
+        try:
+            return decisions_of(source, self.options(path, self._settings_of(command)))
+        except CompileError as error:
+            raise _located(error, path) from None
+
+    def models(self, command: Command) -> list[Any]:
+        """The models that commands were about so far, and whether they were executed."""
+        with self._lock:
+            return [
+                {"path": str(path), "executed": state.execution is not None}
+                for path, state in self._models.items()
+                if path.exists()
+            ]
+
     def node_data(self, command: Command) -> list[Any]:
         """What the last execution found: a file of node data for each metric, and what it has."""
         path = self.access.path(command.model)
-        execution = self.state(path).execution
-        if execution is None or execution.measured is None:
+        files = self.node_data_files(path)
+        if not files:
             raise CompileError(f"'{path.name}' has no results", remedy="the command is 'execute'")
-        graphs = execution.graphs
-        if not path.is_dir():
-            source = model_graphs(path, execution.options, stages=False)
-            known = {graph.id for graph in graphs}
-            graphs = [*(graph for graph in source if graph.id not in known), *graphs]
-        measured = execution.measured
-        files = measured.write_node_data(graphs, execution.folder)
         return [
             {
                 "metric": file.stem,
@@ -301,6 +314,26 @@ class Session:
             }
             for file in files
         ]
+
+    def node_data_files(self, path: Path) -> list[Path]:
+        """Writes what the last execution of a model found, a file for each metric; none if there
+        was no execution, or it found nothing."""
+        execution = self.state(path).execution
+        if execution is None or execution.measured is None:
+            return []
+        graphs = execution.graphs
+        if not path.is_dir():
+            source = model_graphs(path, execution.options, stages=False)
+            known = {graph.id for graph in graphs}
+            graphs = [*(graph for graph in source if graph.id not in known), *graphs]
+        return execution.measured.write_node_data(graphs, execution.folder)
+
+
+def _module(path: Path) -> Source:
+    """The text of a module; raises CompileError if there is nothing left to choose."""
+    if path.is_dir() or is_flatbuffer(path):
+        raise CompileError(f"'{path.name}' was compiled already", remedy="give the module")
+    return Source.read(str(path))
 
 
 def _located(error: CompileError, path: Path) -> CompileError:

@@ -1,0 +1,305 @@
+// Lists what the optimizer chose, takes decisions and executes the model with them.
+//
+// Names come from models: they go into the page as text, never as markup.
+"use strict";
+
+const PLAIN = new Set(["op", "function", "node"]);
+const POLL_MS = 500;
+
+const byId = (id) => document.getElementById(id);
+let model = new URLSearchParams(location.search).get("model") ?? "";
+/** Rows of the table, by function and node. */
+let rows = new Map();
+/** The decisions that were taken, by function and node. */
+let overrides = {};
+
+/** Sends a command; what its answer has in `graphs`. Throws what the server says is wrong. */
+async function send(cmdId, settings = {}, modelPath = model) {
+  const answer = await fetch("/apipost/v1/send_command", {
+    method: "POST",
+    headers: { "Content-Type": "application/json" },
+    body: JSON.stringify({
+      cmdId, modelPath, settings, extensionId: "ttcodegen", deleteAfterConversion: false,
+    }),
+  });
+  const content = await answer.json();
+  if (content.error) {
+    throw new Error(content.error);
+  }
+  return content.graphs;
+}
+
+function showError(error) {
+  byId("error").hidden = !error;
+  byId("error").textContent = error ? error.message : "";
+}
+
+/** Makes a handler of an event that shows what goes wrong in it. */
+function guarded(handle) {
+  return async (event) => {
+    showError(null);
+    try {
+      await handle(event);
+    } catch (error) {
+      showError(error);
+    }
+  };
+}
+
+function add(parent, tag, text = "", className = "") {
+  const element = parent.appendChild(document.createElement(tag));
+  element.textContent = text;
+  element.className = className;
+  return element;
+}
+
+const written = (value) => (typeof value === "string" ? value : JSON.stringify(value));
+const key = (functionName, node) => JSON.stringify([functionName, node]);
+
+// The table
+
+function rowOf(functionName, node, op = "") {
+  const known = rows.get(key(functionName, node));
+  if (known) {
+    return known;
+  }
+  const line = document.createElement("tr");
+  byId("ops").append(line);
+  add(line, "td", functionName);
+  const name = add(line, "td", node);
+  const row = { functionName, node, name, op: add(line, "td", op) };
+  row.chosen = add(line, "td");
+  row.fields = add(line, "td", "", "fields");
+  for (const column of ["estimated", "before", "correlation", "correlationBefore"]) {
+    row[column] = add(line, "td", "", "number");
+  }
+  row.wrong = add(name, "div", "", "wrong");
+  rows.set(key(functionName, node), row);
+  return row;
+}
+
+async function showDecisions() {
+  for (const decision of await send("decisions")) {
+    const row = rowOf(decision.function, decision.node, decision.op);
+    row.chosen.replaceChildren();
+    for (const [name, value] of Object.entries(decision.chosen)) {
+      if (!PLAIN.has(name)) {
+        add(row.chosen, "div", `${name}: ${written(value)}`);
+      }
+    }
+    if (!row.fields.hasChildNodes()) {
+      showTaken(row);
+    }
+  }
+}
+
+function takenOf(row) {
+  return { ...overrides["*"]?.[row.node], ...overrides[row.functionName]?.[row.node] };
+}
+
+/** The decisions for an op as text, and a button that asks which others are legal. */
+function showTaken(row) {
+  row.fields.replaceChildren();
+  for (const [name, value] of Object.entries(takenOf(row))) {
+    add(row.fields, "div", `${name}: ${written(value)}`);
+  }
+  const button = add(row.fields, "button", "Choose");
+  button.type = "button";
+  button.addEventListener("click", guarded(() => showChoices(row)));
+}
+
+/** A select for each field, with the legal values. */
+async function showChoices(row) {
+  const [choices] = await send("choices", { node: row.node, function: row.functionName });
+  const names = Object.keys(choices.fields);
+  row.fields.replaceChildren();
+  if (names.length === 0) {
+    add(row.fields, "div", "nothing to choose");
+  }
+  const selects = new Map();
+  for (const name of names) {
+    const label = add(row.fields, "label", `${name} `);
+    const select = add(label, "select");
+    select.append(new Option("the optimizer decides", ""));
+    for (const value of choices.fields[name]) {
+      select.append(new Option(written(value), JSON.stringify(value)));
+    }
+    const taken = takenOf(row)[name];
+    select.value = taken === undefined ? "" : JSON.stringify(taken);
+    select.addEventListener("change", guarded(() => take(row, name, select, selects, choices)));
+    selects.set(name, select);
+  }
+  allow(selects, choices.ways);
+}
+
+/** Disables the values that no way has together with those of the other fields. */
+function allow(selects, ways) {
+  const places = new Set(ways.flatMap((way) => Object.keys(way)));
+  for (const [name, select] of selects) {
+    if (!places.has(name)) {
+      continue;
+    }
+    const others = [...selects].filter(
+      ([other, { value }]) => other !== name && places.has(other) && value !== "");
+    const fits = (way) => others.every(
+      ([other, { value }]) => JSON.stringify(way[other]) === value);
+    const legal = new Set(ways.filter(fits).map((way) => JSON.stringify(way[name])));
+    for (const option of select.options) {
+      option.disabled = option.value !== "" && !legal.has(option.value);
+    }
+  }
+}
+
+async function take(row, name, select, selects, choices) {
+  const value = select.value === "" ? "" : JSON.parse(select.value);
+  const attributes = [{ key: name, value }];
+  try {
+    if (value === "" && overrides["*"]?.[row.node]) {
+      await override({ [row.node]: { function: "*", attributes } });
+    }
+    await override({ [row.node]: { function: row.functionName, attributes } });
+  } catch (error) {
+    const taken = takenOf(row)[name];
+    select.value = taken === undefined ? "" : JSON.stringify(taken);
+    throw error;
+  } finally {
+    allow(selects, choices.ways);
+  }
+  await showDecisions();
+}
+
+async function override(entries) {
+  await send("override", { overrides: entries });
+  await readOverrides();
+}
+
+async function readOverrides() {
+  overrides = (await send("overrides"))[0].functions;
+}
+
+async function takeAllBack() {
+  await override({});
+  for (const row of rows.values()) {
+    showTaken(row);
+  }
+  await showDecisions();
+}
+
+async function download() {
+  const [content] = await send("overrides");
+  const link = document.createElement("a");
+  const text = `${JSON.stringify(content, null, 2)}\n`;
+  link.href = URL.createObjectURL(new Blob([text], { type: "application/json" }));
+  link.download = "overrides.json";
+  link.click();
+  URL.revokeObjectURL(link.href);
+}
+
+// Execution
+
+async function execute() {
+  await send("execute");
+  await follow();
+}
+
+/** Shows how far the execution is, until it ends. */
+async function follow() {
+  byId("run").hidden = false;
+  byId("execute").disabled = true;
+  try {
+    const asked = model;
+    for (;;) {
+      const [status] = await send("status_check", {}, asked);
+      if (asked !== model) {
+        return;
+      }
+      showStatus(status);
+      if (status.isDone) {
+        break;
+      }
+      await new Promise((resolve) => setTimeout(resolve, POLL_MS));
+    }
+  } finally {
+    byId("execute").disabled = false;
+  }
+  if (byId("summary").textContent !== "") {
+    await showResults();
+  }
+}
+
+function showStatus(status) {
+  byId("progress").max = status.total;
+  byId("progress").value = status.progress;
+  byId("status").textContent = `${status.currentStatus} (${status.timeElapsed.toFixed(1)} s)`;
+  byId("log").textContent = status.stdout;
+  byId("summary").textContent = Object.entries(status.summary ?? {})
+    .map(([name, value]) => `${name}: ${value}`).join(", ");
+  for (const row of rows.values()) {
+    row.wrong.textContent = status.nodeErrors?.[row.node] ?? "";
+  }
+  if (status.error) {
+    showError(new Error(status.error));
+  }
+}
+
+/** Writes the numbers of the last execution, and of the one before it, into the table. */
+async function showResults() {
+  const metrics = new Map();
+  for (const { metric, data } of await send("node_data")) {
+    metrics.set(metric, data);
+  }
+  const estimates = Object.entries(metrics.get("estimated_us") ?? {});
+  const lowered = estimates.filter(([graph]) => graph.startsWith("lowered: "));
+  for (const [graph, { results }] of lowered.length > 0 ? lowered : estimates) {
+    const valueOf = (metric, node) => metrics.get(metric)?.[graph]?.results[node]?.value;
+    for (const [node, { value }] of Object.entries(results)) {
+      const row = rowOf(graph.replace(/^lowered: /, ""), node);
+      const change = valueOf("estimated_change", node);
+      row.estimated.textContent = value;
+      row.before.textContent = change === undefined ? "" : (value - change).toFixed(3);
+      row.estimated.classList.toggle("better", change < 0);
+      row.estimated.classList.toggle("worse", change > 0);
+      row.correlation.textContent = valueOf("correlation", node) ?? "";
+      row.correlationBefore.textContent = valueOf("correlation_before", node) ?? "";
+    }
+  }
+}
+
+// Models
+
+async function open(path) {
+  model = path;
+  rows = new Map();
+  byId("ops").replaceChildren();
+  byId("run").hidden = true;
+  const query = `model=${encodeURIComponent(path)}`;
+  byId("graph").href = `/ttcodegen/graph?${query}`;
+  history.replaceState(null, "", `/ttcodegen/?${query}`);
+  await readOverrides();
+  await guarded(showDecisions)();
+  const { executed } = (await send("models", {}, "")).find((each) => each.path === path) ?? {};
+  if (executed) {
+    await follow();
+  }
+}
+
+async function begin() {
+  const paths = (await send("models", {}, "")).map((each) => each.path);
+  if (model !== "" && !paths.includes(model)) {
+    paths.push(model);
+  }
+  byId("empty").hidden = paths.length > 0;
+  for (const path of paths) {
+    byId("model").append(new Option(path, path));
+  }
+  if (paths.length > 0) {
+    byId("model").value = model || paths.at(-1);
+    await open(byId("model").value);
+  }
+}
+
+byId("model").addEventListener("change", guarded(() => open(byId("model").value)));
+byId("execute").addEventListener("click", guarded(execute));
+byId("download").addEventListener("click", guarded(download));
+byId("reset").addEventListener("click", guarded(takeAllBack));
+guarded(begin)();

@@ -1,4 +1,4 @@
-"""The examples of the specification in the simulator, compared with numpy."""
+"""Examples of the specification, and operations of models, in the simulator and in numpy."""
 
 from __future__ import annotations
 
@@ -80,3 +80,20 @@ def test_a_node_that_waits_for_all_others(grid: tuple[int, int]) -> None:
 @pytest.mark.parametrize("sizes", [(1, 1, 1, 1), (3, 2, 3, 2)])
 def test_attention(sizes: tuple[int, ...]) -> None:
     check("attention", *sizes, tolerance=1e-5)
+
+
+@pytest.mark.parametrize("sizes", [(1, 1, 1, 1), (5, 3, 2, 2)])
+@pytest.mark.parametrize(
+    "kind",
+    [
+        "rms-norm-matmul",
+        "layer-norm",
+        "softmax",
+        "masked-softmax",
+        "gelu-matmul",
+        "gated",
+        "masked",
+    ],
+)
+def test_operations_on_rows(kind: str, sizes: tuple[int, ...]) -> None:
+    check("rows", kind, *sizes, tolerance=1e-5)

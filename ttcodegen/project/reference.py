@@ -1,6 +1,6 @@
 """What a framework computed: a fourth meaning for `--check`, from a folder of .npy files.
 
-    DIR/inputs/NAME.npy     arguments by their names, weights among them; others are drawn
+    DIR/inputs/NAME.npy     arguments by their names; weights whose values the project has may lack
     DIR/outputs/NAME.npy    results
 
 For a module with several functions these folders lie in DIR/FUNCTION.
@@ -44,15 +44,22 @@ def read_reference(folder: Path, module: ModuleDescription) -> dict[str, Referen
     """What a framework computed, by function.
 
     Raises:
-        CompileError: if there are no outputs, a file is of no tensor of the module, cannot be read
-            or has another shape.
+        CompileError: if there is no such folder or no outputs in it, an argument of a function with
+            outputs is missing, or a file is of no tensor of the module, cannot be read or has
+            another shape.
     """
+    if not folder.is_dir():
+        raise CompileError(
+            f"'{folder}' is no folder",
+            remedy="--golden takes the folder with inputs/ and outputs/",
+        )
     found: dict[str, Reference] = {}
     for function in module.functions:
         place = folder / function.cpp_name if len(module.functions) > 1 else folder
         inputs = _read(place / INPUTS, function.arguments)
         outputs = _read(place / OUTPUTS, function.outputs)
         if outputs:
+            _refuse_missing(place / INPUTS, _unknown_arguments(module, function, inputs))
             found[function.name] = Reference(inputs, outputs)
     if not found:
         raise CompileError(
@@ -61,6 +68,27 @@ def read_reference(folder: Path, module: ModuleDescription) -> dict[str, Referen
             f"computes it from into {folder / INPUTS}/NAME.npy",
         )
     return found
+
+
+def _unknown_arguments(
+    module: ModuleDescription, function: FunctionDescription, given: Mapping[str, np.ndarray]
+) -> list[str]:
+    files = {file.name for file in module.weights}
+    return [
+        each.field
+        for each in function.arguments
+        if each.name not in given
+        and not (each.is_weight and module.weight_file(function, each) in files)
+    ]
+
+
+def _refuse_missing(folder: Path, names: Sequence[str]) -> None:
+    """Of drawn arguments the framework computed nothing: all of them have to be given."""
+    if names:
+        raise CompileError(
+            f"'{folder}' lacks {', '.join(f'{name}.npy' for name in names)}",
+            remedy="put there what the framework computed the outputs from",
+        )
 
 
 def _read(folder: Path, tensors: Sequence[TensorDescription]) -> dict[str, np.ndarray]:
@@ -75,14 +103,22 @@ def _read(folder: Path, tensors: Sequence[TensorDescription]) -> dict[str, np.nd
                 f"'{path}' is of no tensor of the module",
                 remedy=f"they are called {', '.join(each.field for each in tensors) or '(none)'}",
             )
-        try:
-            array = np.load(path, allow_pickle=False)
-        except (OSError, ValueError) as error:
-            raise CompileError(f"cannot read '{path}': {error}") from None
+        array = _load(path)
         if array.shape != tensor.shape:
             raise CompileError(f"'{path}': expected the shape {tensor.shape}, found {array.shape}")
         arrays[tensor.name] = _in_source_dtype(array, tensor.source_dtype)
     return arrays
+
+
+def _load(path: Path) -> np.ndarray:
+    try:
+        with path.open("rb") as file:
+            array = np.lib.format.read_array(file, allow_pickle=False)
+    except (OSError, ValueError) as error:
+        raise CompileError(f"cannot read '{path}': {error}") from None
+    if array.dtype.kind not in "biufV":
+        raise CompileError(f"'{path}': expected numbers, found {array.dtype}")
+    return array
 
 
 def _in_source_dtype(array: np.ndarray, name: str) -> np.ndarray:

@@ -1,11 +1,11 @@
 """Runs the RUN lines of a file.
 
 The programs of the project and filecheck are called in this process: starting Python costs more
-than most tests. A RUN line is a pipe of commands, with `not`, `2>&1`, `> FILE`, `2> FILE` and
-`< FILE`; `%s` is the file, `%S` its folder, `%t` a file of the test's own, `%T` the folder of that,
-`%system_desc_path%` what SYSTEM_DESC_PATH names, a card of one chip without it. The programs may
-have the names that they have in tt-mlir. Files with `REQUIRES:` or `UNSUPPORTED:` run where the
-features that they name are there or are not.
+than most tests. A RUN line is a pipe of commands, with `not`, `NAME=VALUE`, `2>&1`, `> FILE`,
+`2> FILE` and `< FILE`; `%s` is the file, `%S` its folder, `%t` a file of the test's own, `%T` the
+folder of that, `%system_desc_path%` what SYSTEM_DESC_PATH names, a card of one chip without it. The
+programs may have the names that they have in tt-mlir. Files with `REQUIRES:` or `UNSUPPORTED:` run
+where the features that they name are there or are not.
 """
 
 from __future__ import annotations
@@ -21,8 +21,10 @@ from collections.abc import Callable, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from unittest.mock import patch
 
 _RUN = re.compile(r"^\s*//\s*RUN:\s?(.*)$", re.MULTILINE)
+_ASSIGNMENT = re.compile(r"([A-Za-z_]\w*)=(.*)", re.DOTALL)
 _OPERATORS = ("|", "<", ">", ">>", "2>", "2>&1", "&>", "&&", ";")
 
 
@@ -197,7 +199,7 @@ def _run_command(tokens: Sequence[str], stdin: bytes) -> _Done:
     if "<" in redirections:
         stdin = Path(redirections["<"]).read_bytes()
     negated = bool(words) and words[0] == "not"
-    done = _call(words[1:] if negated else words, stdin)
+    done = _call_in_environment(words[1:] if negated else words, stdin)
     if negated:
         # A bug of the program is no failure that a test may expect.
         done.status = 1 if done.status in (0, 70) else 0
@@ -230,6 +232,16 @@ def _programs() -> dict[str, Callable[[list[str]], int | None]]:
         "diff": _diff,
         "cat": _cat,
     }
+
+
+def _call_in_environment(words: Sequence[str], stdin: bytes) -> _Done:
+    """Calls a program with the variables that stand before it, as in a shell."""
+    variables: dict[str, str] = {}
+    while words and (assigned := _ASSIGNMENT.fullmatch(words[0])):
+        variables[assigned[1]] = assigned[2]
+        words = words[1:]
+    with patch.dict(os.environ, variables):
+        return _call(words, stdin)
 
 
 def _call(words: Sequence[str], stdin: bytes) -> _Done:

@@ -1,5 +1,3 @@
-#include "support/workload.hpp"
-
 #include <tt-metalium/circular_buffer_constants.h>
 
 #include <stdexcept>
@@ -11,6 +9,7 @@
 #include <utility>
 
 #include "support/model.hpp"
+#include "support/workload.hpp"
 
 namespace support {
 
@@ -57,10 +56,10 @@ std::vector<CoreWork> split_work(const CoreRange& cores, std::uint32_t units) {
 void require_l1(const MeshDevice& device, const std::string& program, std::uint64_t bytes) {
     const std::uint64_t room = device.l1_size_per_core();
     if (bytes > room) {
-        throw std::runtime_error(
-            "the circular buffers of '" + program + "' take " + std::to_string(bytes) +
-            " bytes of each core's L1, which has " + std::to_string(room) +
-            ": make blocks smaller or buffers less deep in src/tuning.hpp");
+        throw std::runtime_error("the circular buffers of '" + program + "' take " +
+                                 std::to_string(bytes) + " bytes of each core's L1, which has " +
+                                 std::to_string(room) +
+                                 ": make blocks smaller or buffers less deep in src/tuning.hpp");
     }
 }
 

@@ -1,3 +1,5 @@
+#include "support/workload.hpp"
+
 #include <tt-metalium/circular_buffer_constants.h>
 
 #include <stdexcept>
@@ -9,7 +11,6 @@
 #include <utility>
 
 #include "support/model.hpp"
-#include "support/workload.hpp"
 
 namespace support {
 

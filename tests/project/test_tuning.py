@@ -139,7 +139,7 @@ def test_each_constant_can_be_turned(toolchain: Toolchain, tmp_path: Path) -> No
         assert (before == after).all() == (constant in SAME_NUMBERS), constant
     # The library is really given what the constant says: it refuses what does not fit.
     tuning.write_text(
-        turned(text, "product_program", ONE_CORE.replace("block_w = 1", "block_w = 3"))
+        turned(text, "product_program", ONE_CORE.replace("in0_block_w = 1", "in0_block_w = 3"))
     )
     build_project(out, "layers", toolchain, "so")
     with pytest.raises(ModuleError, match="divisible by in0_block_w"):

@@ -49,7 +49,8 @@ def replay(toolchain: Toolchain, cpu_backend: CPUBackend) -> Path:
         *("-G", "Ninja", "-S", STANDALONE / "tests" / "rules", "-B", BUILD),
         f"-DCMAKE_MAKE_PROGRAM={toolchain.ninja}",
         f"-DCMAKE_CXX_COMPILER={toolchain.compiler}",
-        f"-DCMAKE_PREFIX_PATH={cpu_backend.folder}",
+        # CMake would keep the backend that a kept folder found first.
+        f"-DTTCodegenCPU_DIR={cpu_backend.folder / 'lib' / 'cmake' / 'TTCodegenCPU'}",
     )
     run(toolchain.ninja, "-C", BUILD)
     return BUILD / "rules_replay"

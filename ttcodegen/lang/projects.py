@@ -67,8 +67,8 @@ class Projects:
         if key in self._known:
             return lambda: None
         self._known.add(key)
-        told = self.diagnostics.diagnostics
-        told += [each for each in operation.warnings if each not in told]
+        reported = self.diagnostics.diagnostics
+        reported += [each for each in operation.warnings if each not in reported]
         inputs = [tensor.stored().copy() for tensor in operation.inputs]
         compiled = emit(operation, self.source_hash)
 

@@ -332,7 +332,7 @@ class _OperationCompiler:
         return target
 
     def _keep_warnings(self, translator: KernelTranslator) -> None:
-        """Kernels are translated twice: what is told is told once."""
+        """Kernels are translated twice: each warning is reported once."""
         self._warnings |= dict.fromkeys(translator.diagnostics.warnings)
 
     def _semaphores(self, part: _Parts) -> UsedSemaphores:

@@ -43,6 +43,12 @@ def writer(tmp_path: Path, body: str, place: str, grid: str = "(2, 2)") -> str:
         ("x_place, y_place = ttl.node(dims=2)", "y_place, x_place",
          "noc_async_write_page(node_row * 2 + node_column, y_tensor, y_dfb_block);"),
         ("n = min(ttl.node(dims=1), 1)", "n, 0", "std::min<uint32_t>("),
+        ("place = [(0, ttl.node(dims=1) // 2)]", "place[0][1], place[0][0]",
+         "noc_async_write_page(node_column * 2, y_tensor, y_dfb_block);"),
+        ("import numpy\nn = numpy.int64(ttl.node(dims=1) // 2)", "n, 0",
+         "noc_async_write_page(node_column * 2, y_tensor, y_dfb_block);"),
+        ("two = 2\ndef first(n):\n    return n % two", "first(3), 0",
+         "noc_async_write_page(2, y_tensor, y_dfb_block);"),
     ],
 )  # fmt: skip
 def test_a_number_that_depends_on_the_node(
@@ -52,17 +58,41 @@ def test_a_number_that_depends_on_the_node(
 
 
 @pytest.mark.parametrize(
-    ("body", "message"),
+    ("body", "place", "message"),
     [
-        ("n = [1, 0, 0, 1][ttl.node(dims=1)]", "'n' depends on the node in a way"),
-        ("n = 'ab'[ttl.node(dims=1) % 2]", "'n' is not the same on all nodes"),
+        ("n = [1, 0, 0, 1][ttl.node(dims=1)]", "0, n", "'n' depends on the node in a way"),
+        ("n = 'ab'[ttl.node(dims=1) % 2]", "0, n", "'n' is not the same on all nodes"),
+        ("n = None if ttl.node(dims=1) == 0 else 1", "0, n", "'n' is not the same on all nodes"),
+        ("n = [0] * ttl.node(dims=1)", "0, n[0]", "'n' is not the same on all nodes"),
+        ("if ttl.node(dims=1) == 0:\n    n = 1", "0, n", "'n' is not set on all nodes"),
+        ("here = ttl.node(dims=1)\ndef at(n):\n    return here + n", "0, at(0)",
+         "'at' is not the same on all nodes"),
+    ],
+)  # fmt: skip
+def test_what_depends_on_the_node_in_another_way_is_refused_at_its_line(
+    tmp_path: Path, body: str, place: str, message: str
+) -> None:
+    with pytest.raises(CompileError, match=message) as raised:
+        writer(tmp_path, body, place)
+    text = raised.value.render(Source("program.py", operation(body + WRITE, grid="(2, 2)")))
+    assert "ttl.copy(y_blk, y[" in text
+
+
+@pytest.mark.parametrize(
+    ("chosen", "used", "instead"),
+    [
+        ("x if is_first else y", "y[PLACE]", "chosen[0, 0]"),
+        ("x_dfb if is_first else y_dfb", "y_dfb.wait", "chosen.wait"),
     ],
 )
-def test_what_depends_on_the_node_in_another_way_is_refused(
-    tmp_path: Path, body: str, message: str
+def test_a_tensor_or_buffer_that_depends_on_the_node_is_refused(
+    tmp_path: Path, chosen: str, used: str, instead: str
 ) -> None:
-    with pytest.raises(CompileError, match=message):
-        writer(tmp_path, body, "0, n")
+    body = f"is_first = ttl.node(dims=1) == 0\nchosen = {chosen}" + WRITE.replace(used, instead)
+    source = Source("program.py", operation(body.replace("PLACE", "0, 0"), grid="(2, 2)"))
+    with pytest.raises(CompileError, match="'chosen' is not the same on all nodes") as raised:
+        run_program_text(source, [], Projects(source.digest, tmp_path).watch)
+    assert "def write():" in raised.value.render(source)
 
 
 def test_a_truth_that_depends_on_the_node_is_a_condition_of_the_kernel(tmp_path: Path) -> None:

@@ -10,15 +10,23 @@ import ast
 import builtins
 import linecache
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import lru_cache
 from types import CodeType, FunctionType
 from typing import Any
 
+import numpy as np
+
 from ttcodegen.diagnostics import CompileError, SourceLocation
+from ttcodegen.lang.buffers import DataflowBuffer
 from ttcodegen.lang.context import Coordinates, Kernel
-from ttcodegen.lang.semaphores import MulticastRemoteSemaphore, UnicastRemoteSemaphore
-from ttcodegen.lang.shapes import is_range, is_tuple
+from ttcodegen.lang.pipes import PipeNet
+from ttcodegen.lang.semaphores import (
+    MulticastRemoteSemaphore,
+    Semaphore,
+    UnicastRemoteSemaphore,
+)
 
 
 @dataclass(frozen=True)
@@ -66,9 +74,10 @@ class Captured:
     """The variables that a kernel finds outside of itself."""
 
     def __init__(self, kernels: Mapping[Coordinates, Kernel]) -> None:
+        self._kernel = next(iter(kernels.values()))
         self._functions = {place: function_of(kernel) for place, kernel in kernels.items()}
-        self._first = next(iter(self._functions.values()))
-        self._names = {name: n for n, name in enumerate(self._first.__code__.co_freevars)}
+        self._first = function_of(self._kernel)
+        self._names = self._first.__code__.co_freevars
 
     def __contains__(self, name: str) -> bool:
         return (
@@ -83,18 +92,50 @@ class Captured:
         """
         if name not in self._names:
             known = self._first.__globals__
-            return known[name] if name in known else getattr(builtins, name)
-        values = {place: self._cell(function, name) for place, function in self._functions.items()}
+            return _plain(known[name]) if name in known else getattr(builtins, name)
+        values = self._values(name)
+        if len(values) < len(self._functions):
+            raise ValueError(f"'{name}' is not set on all nodes")
         return _merged(name, values)
 
-    def _cell(self, function: FunctionType, name: str) -> Any:
-        assert function.__closure__ is not None
-        return function.__closure__[self._names[name]].cell_contents
+    def _values(self, name: str) -> dict[Coordinates, Any]:
+        """What a variable holds, on the nodes on which it is set."""
+        return {
+            place: variables[name]
+            for place, function in self._functions.items()
+            if name in (variables := _variables(function))
+        }
 
     def all(self, kind: type) -> dict[str, Any]:
-        """The variables of the body that hold objects of a kind, by name."""
-        found = {name: self[name] for name in self._names}
-        return {name: value for name, value in found.items() if isinstance(value, kind)}
+        """The variables of the body that hold objects of a kind, by name.
+
+        Raises:
+            CompileError: if one of them is not the same on all nodes.
+        """
+        found: dict[str, Any] = {}
+        for name in self._names:
+            if any(isinstance(value, kind) for value in self._values(name).values()):
+                try:
+                    found[name] = self[name]
+                except ValueError as wrong:
+                    where = location(self._kernel, syntax_of(self._kernel))
+                    raise CompileError(str(wrong), where) from None
+        return found
+
+
+def _variables(function: FunctionType) -> dict[str, Any]:
+    """What the variables of outer functions hold that a function refers to, of those set."""
+    found: dict[str, Any] = {}
+    for name, cell in zip(function.__code__.co_freevars, function.__closure__ or (), strict=True):
+        # Nothing else than its exception says that a cell is empty.
+        with suppress(ValueError):
+            found[name] = cell.cell_contents
+    return found
+
+
+def _plain(value: Any) -> Any:
+    """A number of numpy as one of Python."""
+    return value.item() if isinstance(value, np.generic) else value  # pyright: ignore
 
 
 def in_grid(place: Coordinates) -> tuple[int, int]:
@@ -104,24 +145,50 @@ def in_grid(place: Coordinates) -> tuple[int, int]:
 
 def _merged(name: str, values: Mapping[Coordinates, Any]) -> Any:
     """What a variable holds on all nodes. Objects that the body makes are made by each node."""
+    values = {place: _plain(value) for place, value in values.items()}
     first = next(iter(values.values()))
-    if is_tuple(first):
-        parts = {place: tuple(value) for place, value in values.items()}
-        lengths = {len(part) for part in parts.values()}
-        if len(lengths) == 1:
-            return tuple(
-                _merged(name, {place: part[n] for place, part in parts.items()})
-                for n in range(lengths.pop())
-            )
-    if isinstance(first, UnicastRemoteSemaphore | MulticastRemoteSemaphore):
-        if any(value.nodes != first.nodes for value in values.values()):
-            raise ValueError(f"'{name}' is not the same on all nodes")
-    plain = isinstance(first, int | float | str) or is_tuple(first) or is_range(first)
-    if not plain or all(value == first for value in values.values()):
+    if all(_is_same(value, first) for value in values.values()):
         return first
-    if not isinstance(first, int):
+    if all(_is_sequence(value) and len(value) == len(first) for value in values.values()):
+        return tuple(
+            _merged(name, {place: value[n] for place, value in values.items()})
+            for n in range(len(first))
+        )
+    if not all(isinstance(value, int) for value in values.values()):
         raise ValueError(f"'{name}' is not the same on all nodes")
     return _of_place(name, values)
+
+
+def _is_sequence(value: object) -> bool:
+    return isinstance(value, tuple | list)
+
+
+def _is_same(value: Any, first: Any) -> bool:
+    """Whether a node has in a variable what the first one has."""
+    if value is first:
+        return True
+    if type(value) is not type(first):
+        return False
+    match first:
+        case DataflowBuffer() | Semaphore():
+            return value.number == first.number
+        case UnicastRemoteSemaphore() | MulticastRemoteSemaphore():
+            return (value.semaphore.number, value.nodes) == (first.semaphore.number, first.nodes)
+        case PipeNet():
+            return value.key == first.key
+        case FunctionType():
+            if value.__code__ is not first.__code__:
+                return False
+            mine, others = _variables(value), _variables(first)
+            return mine.keys() == others.keys() and all(
+                # A function may call itself.
+                mine[name] is value or _is_same(mine[name], others[name])
+                for name in mine
+            )
+        case _ if _is_sequence(first):
+            return len(value) == len(first) and all(map(_is_same, value, first))
+        case _:
+            return bool(np.all(value == first))
 
 
 def _of_place(name: str, values: Mapping[Coordinates, Any]) -> OfPlace:

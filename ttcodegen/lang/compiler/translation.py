@@ -10,6 +10,7 @@ import ast
 from collections.abc import Callable, Generator, Hashable, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from operator import is_
 from typing import Any, NoReturn
 
 from xdsl.ir import SSAValue
@@ -280,14 +281,19 @@ class KernelTranslator:
             found = self.captured[name]
         except ValueError as wrong:
             self.refuse(str(wrong), node)
+        placed = self._placed(name, found)
+        if placed is not found:
+            self.names[name] = placed
+        return placed
+
+    def _placed(self, name: str, found: Any) -> Any:
+        """A captured value, with what depends on the node computed from its place."""
         if isinstance(found, OfPlace):
-            found = self.names[name] = self._of_place(name, found)
-        if is_tuple(found):
-            found = self.names[name] = tuple(
-                self._of_place(f"{name}{n}", part) if isinstance(part, OfPlace) else part
-                for n, part in enumerate(found)
-            )
-        return found
+            return self._of_place(name, found)
+        if not is_tuple(found):
+            return found
+        parts = tuple(self._placed(f"{name}{n}", part) for n, part in enumerate(found))
+        return found if all(map(is_, parts, found)) else parts
 
     def _of_place(self, name: str, found: OfPlace) -> Number:
         arithmetic = self.arithmetic

@@ -57,6 +57,20 @@ def test_a_flatbuffer_is_run_and_measured(tmp_path: Path) -> None:
         assert again["estimated_change"]["scores"]["value"] == 0
 
 
+def test_models_of_the_same_name_have_results_of_their_own(tmp_path: Path) -> None:
+    model = tmp_path / "model.mlir"
+    model.write_text(MODEL)
+    paths = [str(tmp_path / name / "model.ttnn") for name in ("first", "second")]
+    for path in paths:
+        assert main([str(model), "-o", str(Path(path).parent), "-q"]) == 0
+    with TTExplorer(0, server=True, config={"folders": [str(tmp_path)]}) as explorer:
+        for path in paths:
+            explorer.convert(path)
+            explorer.overrides(path)
+        tables = {explorer.execute_model(path)["perf_trace"] for path in paths}
+    assert len(tables) == 2
+
+
 def test_a_damaged_flatbuffer_is_told(tmp_path: Path) -> None:
     model = tmp_path / "model.mlir"
     model.write_text(MODEL)

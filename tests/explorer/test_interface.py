@@ -144,6 +144,7 @@ def test_an_override_of_what_there_is_not_is_told(explorer: TTExplorer, model: P
         ({"scores": {"attributes": [{"key": "grid", "value": "[0, 1]"}]}}, "columns and rows"),
         ({"scores": {"attributes": "memory"}}, "the override of 'scores' is wrong"),
         ({"scores": {"attributes": [{"key": "memory"}]}}, "has no key or no value"),
+        ({"scores": {"attributes": [{"key": "grid", "value": "[" * 10**5}]}}, "columns and rows"),
         ({"scores": []}, "is no object"),
         ("scores", "'overrides' is missing"),
     ],
@@ -309,6 +310,32 @@ def test_models_are_uploaded(explorer: TTExplorer, model: Path) -> None:
     content["modelPath"] = str(model)
     explorer._post("send_command", json.dumps(content).encode(), "application/json")
     assert model.exists()
+
+
+def test_paths_that_no_file_can_have_are_refused(explorer: TTExplorer, model: Path) -> None:
+    for path in (str(model.parent / ("a" * 300)), "/" + "a" * 5000, "\ud800", "a\0b"):
+        with pytest.raises(ExplorerError, match=r"no file|in none of the folders|is missing"):
+            explorer.convert(path)
+
+
+@pytest.mark.parametrize("name", ["a\0.mlir", "a" * 300 + ".mlir"])
+def test_uploads_that_no_file_can_be_called_are_refused(server: Server, name: str) -> None:
+    kind = {"Content-Type": "multipart/form-data; boundary=b"}
+    body = f'--b\r\nfilename="{name}"\r\n\r\nx\r\n--b--'.encode()
+    status, told, _ = request(server, "/apipost/v1/upload", body, kind)
+    assert status == 400
+    assert "cannot be kept" in told["error"]
+    assert not any((server.session.access.own / "uploads").iterdir())
+
+
+def test_a_folder_that_cannot_be_made_leaves_nothing_executing(
+    explorer: TTExplorer, model: Path
+) -> None:
+    for _ in range(2):
+        with pytest.raises(ExplorerError, match=r"cannot write .*Not a directory"):
+            explorer.execute_model(str(model), {"artifact_dir": str(model / "results")})
+    with pytest.raises(ExplorerError, match="was not executed"):
+        explorer.status_check(str(model))
 
 
 def test_uploads_are_limited(server: Server, explorer: TTExplorer, tmp_path: Path) -> None:

@@ -22,7 +22,6 @@ class Access:
     def __init__(self, folders: Sequence[Path]) -> None:
         self.own = Path(os.path.realpath(tempfile.mkdtemp(prefix="ttcodegen-explorer-")))
         self._folders = [Path(os.path.realpath(folder)) for folder in folders]
-        self._uploads = 0
         self._uploaded = 0
 
     def close(self) -> None:
@@ -36,21 +35,24 @@ class Access:
             CompileError: if it lies outside of the folders, or there is none.
         """
         path = self._inside(named)
-        if not path.exists():
+        if not os.path.exists(path):
             raise CompileError(f"there is no file '{named}'")
         return path
 
     def folder_to_write(self, named: str) -> Path:
         """A folder for results; raises CompileError if it lies outside of the folders."""
         path = self._inside(named)
-        if path.exists() and not path.is_dir():
+        if os.path.isfile(path):
             raise CompileError(f"'{named}' is no folder")
         return path
 
     def _inside(self, named: str) -> Path:
-        if not named or "\0" in named:
+        try:
+            path = Path(os.path.realpath(os.path.expanduser(named))) if named else None
+        except ValueError:
+            path = None  # It has characters that no path can have.
+        if path is None:
             raise CompileError("the path of the model is missing", remedy="name it as 'modelPath'")
-        path = Path(os.path.realpath(os.path.expanduser(named)))
         if not any(path.is_relative_to(folder) for folder in (*self._folders, self.own)):
             raise CompileError(
                 f"'{named}' is in none of the folders that ttcodegen-explorer was started with",
@@ -72,12 +74,15 @@ class Access:
             )
         if self._uploaded + len(content) > _MOST_UPLOADED:
             raise CompileError("the uploads of this session have no room for more")
+        uploads = self.own / "uploads"
+        uploads.mkdir(exist_ok=True)
+        path = Path(tempfile.mkdtemp(dir=uploads)) / base
+        try:
+            path.write_bytes(content)
+        except (OSError, ValueError) as error:
+            shutil.rmtree(path.parent, ignore_errors=True)
+            raise CompileError(f"'{base}' cannot be kept: {error}") from None
         self._uploaded += len(content)
-        self._uploads += 1
-        folder = self.own / "uploads" / str(self._uploads)
-        folder.mkdir(parents=True)
-        path = folder / base
-        path.write_bytes(content)
         return path
 
     def forget_upload(self, path: Path) -> None:

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from ttcodegen.compilation import CompiledModule, CompileOptions
+from ttcodegen.compilation import CompileOptions
 from ttcodegen.diagnostics import CompileError, Diagnostic, Source
 from ttcodegen.explorer.graph import Graph
 from ttcodegen.explorer.models import (
@@ -82,7 +82,6 @@ class Execution:
         self.measured: Measured | None = None
         self.graphs: list[Graph] = []
         """Those of the stages, with the names of the nodes that results have."""
-        self.compiled: CompiledModule | None = None
         self.project: Path | None = None
         self._settings = settings
         self._lines: list[str] = []
@@ -94,8 +93,11 @@ class Execution:
         self._thread = threading.Thread(target=self._run, name="execution", daemon=True)
 
     def start(self) -> None:
-        """Begins."""
-        self.folder.mkdir(parents=True, exist_ok=True)
+        """Begins; raises CompileError if there can be no such folder."""
+        try:
+            self.folder.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise CompileError(f"cannot write '{self.folder}': {error.strerror}") from None
         self._thread.start()
 
     def wait(self, seconds: float | None = None) -> bool:
@@ -199,13 +201,13 @@ class Execution:
     def _execute_module(self, source: Source) -> None:
         from ttcodegen.project.checking import check_project, check_summary, output_lines
         from ttcodegen.project.rendering import project_files
+        from ttcodegen.project.sources import FLATBUFFER_FILES
         from ttcodegen.project.toolchain import find_toolchain
         from ttcodegen.project.writer import refuse_unrelated_folder, write_project
 
         with self._step("Compiling"):
             toolchain = find_toolchain()
             compiled, recorder = compile_stages(source, self.options, report=self._note)
-            self.compiled = compiled
             self.graphs = recorder.graphs()
             if compiled.explanation:
                 self._note(compiled.explanation)
@@ -223,13 +225,10 @@ class Execution:
             )
             for line in (*output_lines(checks), check_summary(checks, out)):
                 self._note(line)
-        self._measure(out / self._flatbuffer_name())
+        self._measure(out / FLATBUFFER_FILES[self.options.target])
         failed = [reason for check in checks for reason in check.reasons]
         if failed or not all(check.passed for check in checks):
             raise CompileError("; ".join(failed) or "an output differs from its golden value")
-
-    def _flatbuffer_name(self) -> str:
-        return "model.ttm" if self.options.target == "ttmetal" else "model.ttnn"
 
     def _execute_artifact(self) -> None:
         """A project is built as it is, with edits, and compared with its flatbuffer by the run."""

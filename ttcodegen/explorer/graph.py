@@ -108,14 +108,6 @@ class NodeData:
     gradient: list[GradientStop] = field(default_factory=list[GradientStop])
 
 
-@dataclass(slots=True)
-class GraphCollection:
-    """Graphs that belong together, under a label."""
-
-    label: str
-    graphs: list[Graph]
-
-
 def to_json(value: Any) -> Any:
     """The JSON of graphs and node data: fields by their names, without those that say nothing."""
     if is_dataclass(value):

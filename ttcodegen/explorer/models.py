@@ -15,7 +15,6 @@ from ttcodegen.frontends import frontend_of
 from ttcodegen.ops.context import load_dialects
 from ttcodegen.parsing import parse_operations
 from ttcodegen.project.edits import edited_files
-from ttcodegen.project.manifest import read_manifest
 from ttcodegen.transforms.pass_runner import PassRunner
 
 if TYPE_CHECKING:
@@ -104,14 +103,15 @@ def is_flatbuffer(path: Path) -> bool:
 
 def flatbuffer_of(project: Path) -> Path:
     """The flatbuffer of a project's folder; raises CompileError if ttcodegen wrote none there."""
-    if read_manifest(project) is not None:
-        for name in ("model.ttnn", "model.ttm"):
-            if (project / name).is_file():
-                return project / name
-    raise CompileError(
-        f"'{project}' is no project of ttcodegen",
-        remedy="give the folder that ttcodegen -o wrote, a module or a flatbuffer",
-    )
+    from ttcodegen.rt.commands.project import flatbuffer_of_project
+
+    found = flatbuffer_of_project(project)
+    if found is None:
+        raise CompileError(
+            f"'{project}' is no project of ttcodegen with a flatbuffer",
+            remedy="give the folder that ttcodegen -o wrote, a module or a flatbuffer",
+        )
+    return found
 
 
 def flatbuffer_graphs(data: bytes, *, elements: int = 16) -> list[Graph]:
@@ -180,7 +180,8 @@ def compile_stages(
     compiled = compile_module(source, options, runner, diagnostics)
     for warning in diagnostics.warnings:
         report(warning.render(source))
-    recorder.keep_flatbuffer(compiled.flatbuffer)
+    if compiled.flatbuffer:
+        recorder.keep_flatbuffer(compiled.flatbuffer)
     return compiled, recorder
 
 

@@ -92,15 +92,6 @@ class Measured:
             paths.append(path)
         return paths
 
-    def rows(self) -> list[dict[str, Any]]:
-        """The numbers by op."""
-        rows: dict[Node, dict[str, Any]] = {}
-        for metric, values in self.values.items():
-            for node, value in values.items():
-                row = rows.setdefault(node, {"graph": node[0], "node": node[1]})
-                row[metric] = value
-        return list(rows.values())
-
 
 @dataclass
 class OpResults:
@@ -112,6 +103,8 @@ class OpResults:
     seed: int
     _values: dict[str, dict[Node, float]] = field(default_factory=dict[str, dict[Node, float]])
     _outputs: dict[Node, np.ndarray] = field(default_factory=lambda: {})
+    _kept: int = 0
+    """Bytes of the outputs."""
     _summary: dict[str, float] = field(default_factory=dict[str, float])
     _table: Path | None = None
 
@@ -195,8 +188,12 @@ class OpResults:
         correlations = [correlation for correlation in found if correlation is not None]
         if correlations:
             self._set("correlation", node, round(min(correlations), 6))
-        kept = sum(array.nbytes for array in self._outputs.values())
-        if event.outputs and kept + event.outputs[0].nbytes <= _MOST_KEPT:
+        if not event.outputs:
+            return
+        last = self._outputs.get(node)
+        kept = self._kept + event.outputs[0].nbytes - (last.nbytes if last is not None else 0)
+        if kept <= _MOST_KEPT:
+            self._kept = kept
             self._outputs[node] = event.outputs[0].copy()
 
     def _set(self, metric: str, node: Node, value: float | None) -> None:

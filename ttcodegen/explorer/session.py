@@ -50,7 +50,6 @@ class ModelState:
     """By function; `*` stands for whichever has the op."""
     execution: Execution | None = None
     """The last one."""
-    runs: int = 0
 
 
 @dataclass(frozen=True)
@@ -215,14 +214,15 @@ class Session:
                 raise CompileError(
                     "a model is being executed", remedy="wait until status_check says 'isDone'"
                 )
-            folder = self.access.own / "runs" / f"{len(self._models)}-{path.name}"
+            number = [*self._models].index(path)
+            folder = self.access.own / "runs" / f"{number}-{path.name}"
             if settings.artifact_dir:
                 folder = self.access.folder_to_write(settings.artifact_dir)
             before = state.execution.measured if state.execution is not None else None
             options = self.options(path, settings, run=True)
-            state.execution = Execution(path, settings, options, folder, before)
-            state.runs += 1
-            state.execution.start()
+            execution = Execution(path, settings, options, folder, before)
+            execution.start()
+            state.execution = execution
         return []
 
     def status_check(self, command: Command) -> list[Any]:
@@ -383,7 +383,7 @@ def _value(value: object) -> object:
         return value
     try:
         read: object = json.loads(value)
-    except ValueError:
+    except (ValueError, RecursionError):
         return value
     # A name that happens to be a number is a name nowhere in overrides.
     return cast("object", read) if isinstance(read, list | dict | bool | int) else value

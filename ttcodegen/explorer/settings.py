@@ -60,8 +60,6 @@ _RULES: Mapping[str, tuple[Callable[[object], bool], str]] = {
     "stages": (_of(bool), "true or false"),
     "artifact_dir": (_of(str), "the path of a folder"),
 }
-SETTINGS = tuple(_RULES)
-"""What can be set."""
 
 
 def read_settings(given: Mapping[str, Any], default: Settings) -> Settings:

@@ -313,6 +313,29 @@ def test_what_is_no_program_is_refused_at_its_line(text: str, reason: str) -> No
     assert message.startswith(f"in.mlir:{text[: text.index(place)].count(chr(10)) + 1}:")
 
 
+@pytest.mark.parametrize(
+    ("text", "reason"),
+    [
+        (MERGED.replace('"ttir.exp"(%s)', '"ttir.exp"(%out)'), "reads what it is to write"),
+        (MERGED.replace(f"ttir.yield %e : {T}", ""), "does not yield its results"),
+        (MERGED.replace(f"ttir.yield %e : {T}", "ttir.yield"), "does not yield its results"),
+        (
+            MERGED.replace('"ttir.exp"(%s)', '"arith.addf"(%s, %s)').replace(
+                f"({T}) -> {T}\n    ttir.yield", f"({T}, {T}) -> {T}\n    ttir.yield"
+            ),
+            "its region holds 'arith.addf'",
+        ),
+    ],
+)
+def test_the_conversion_alone_refuses_regions_at_their_line(text: str, reason: str) -> None:
+    source = Source("in.mlir", text)
+    module = parse_module(source)
+    with pytest.raises(CompileError, match=reason) as caught:
+        PassRunner(load_dialects()).run(module, passes_of(step("convert-ttir-to-ttmetal")))
+    line = text[: text.index("%0 = ttir.generic")].count("\n") + 1
+    assert caught.value.render(source).startswith(f"in.mlir:{line}:")
+
+
 @pytest.mark.parametrize("target", ["ttnn", "ttmetal"])
 @pytest.mark.parametrize("text", [CHAIN, SPLIT, SINGLE, MERGED])
 def test_generics_compute_what_their_ops_do(text: str, target: str) -> None:

@@ -39,7 +39,7 @@ from ttcodegen.dialects.ttir_generic import (
 )
 from ttcodegen.transforms.rewriting import erase, functions
 
-REMEDY = (
+_REMEDY = (
     "let the region hold ops of TTIR on its arguments, tensors of the types of the operands, and "
     "ttir.yield what they give"
 )
@@ -74,8 +74,8 @@ def outline_generics(module: ModuleOp) -> None:
         _drop_layouts(function)
         for op in generics:
             assert isinstance(op, GenericOp)
-            if (fault := _fault(op)) is not None:
-                found.append(Diagnostic(f"ttir.generic: {fault}", source_offset(op), REMEDY))
+            if (fault := region_fault(op)) is not None:
+                found.append(fault)
                 continue
             symbol = _unique(f"{function.sym_name.data}_generic", symbols)
             module.body.block.add_op(_outline(op, symbol))
@@ -115,6 +115,14 @@ def _unique(name: str, symbols: set[str]) -> str:
     return f"{name}_{number}"
 
 
+def region_fault(op: GenericOp) -> Diagnostic | None:
+    """Why the region cannot be a function of whole tensors, None if it can."""
+    fault = _fault(op)
+    if fault is None:
+        return None
+    return Diagnostic(f"ttir.generic: {fault}", source_offset(op), _REMEDY)
+
+
 def _fault(op: GenericOp) -> str | None:
     """What keeps the region from being a function, None if nothing does."""
     try:
@@ -131,11 +139,11 @@ def _fault(op: GenericOp) -> str | None:
     for argument, operand in zip(arguments, operands, strict=True):
         if _tensor_of(argument.type) != operand.type:
             return f"its region takes {argument.type} of an operand that is {operand.type}"
+    written = set[SSAValue]() if _overwrites(op) else set(arguments[len(op.inputs) :])
     for inner in block.ops:
         if not isinstance(inner, CatalogueOp | YieldOp):
             return f"its region holds '{operation_name(inner)}'"
-        read = set(arguments[len(op.inputs) :]).intersection(inner.operands)
-        if read and not _overwrites(op):
+        if written.intersection(inner.operands):
             return "its region reads what it is to write"
     end = block.last_op
     given = [value.type for value in end.operands] if isinstance(end, YieldOp) else []

@@ -33,6 +33,7 @@ from ttcodegen.conversions.ttir_to_ttmetal.coverage import check_coverage
 from ttcodegen.conversions.ttir_to_ttmetal.generic_groups import NoProgram, complete
 from ttcodegen.conversions.ttir_to_ttmetal.generic_maps import Loops, loops_of
 from ttcodegen.conversions.ttir_to_ttmetal.groups import (
+    DIVIDE,
     Group,
     Kind,
     form_groups,
@@ -50,10 +51,12 @@ from ttcodegen.dialects.ttir_generic import GenericOp, YieldOp
 from ttcodegen.ops.constant_values import splat_of
 from ttcodegen.systems.description import DEFAULT_ARCHITECTURE, default_system
 from ttcodegen.transforms.inline import is_entry
-from ttcodegen.transforms.outline_generics import outline_generics, replace_generic
+from ttcodegen.transforms.outline_generics import (
+    outline_generics,
+    region_fault,
+    replace_generic,
+)
 from ttcodegen.transforms.rewriting import erase, functions
-
-DIVIDE = "divide it into several generics"
 
 
 @dataclass(frozen=True)
@@ -93,6 +96,8 @@ def group_of(op: GenericOp, most: CoreRange) -> Group:
     Raises:
         CompileError: at the generic, if it cannot be a program.
     """
+    if (fault := region_fault(op)) is not None:
+        raise CompileError.from_diagnostics([fault])
     cores = _cores_of(op, most)
     block = op.bodies[0].block
     shapes = [shape_of(value.type) for value in (*op.inputs, *op.outputs)]
@@ -117,12 +122,19 @@ def group_of(op: GenericOp, most: CoreRange) -> Group:
         and (not is_fill(each) or any(result in results for result in each.results))
     ]
     group = Group(0, Kind.TILES, (), ops, cores=cores)
+    _complete(group, op)
+    _check_loops(op, loops_of(group, inputs, results), given, shapes)
+    return group
+
+
+def _complete(group: Group, place: Operation) -> None:
+    """Completes the group of a generic of the source; raises CompileError at `place` if it is no
+    program."""
     try:
         complete(group)
     except NoProgram as error:
-        raise CompileError(f"this ttir.generic is no program: {error}", op, remedy=DIVIDE) from None
-    _check_loops(op, loops_of(group, inputs, results), given, shapes)
-    return group
+        message = f"this ttir.generic is no program: {error}"
+        raise CompileError(message, place, remedy=DIVIDE) from None
 
 
 def _cores_of(op: GenericOp, most: CoreRange) -> CoreRange:
@@ -232,11 +244,7 @@ class _Wrapping:
         said: DictionaryAttr | None = None
         if origin is not None:
             said = self._said(origin)
-            try:
-                complete(group)
-            except NoProgram as error:
-                message = f"this ttir.generic is no program: {error}"
-                raise CompileError(message, origin, remedy=DIVIDE) from None
+            _complete(group, origin)
         overwritten = group.overwritten
         inputs = [value for value in group.inputs() if value is not overwritten]
         outputs = group.outputs()

@@ -37,6 +37,8 @@ CACHES = (
     "ttir.paged_update_cache",
 )
 """Ops that overwrite rows of a cache, of which there are programs."""
+DIVIDE = "divide it into several generics"
+"""What to do about a generic that is no program."""
 MAX_OPS = 24
 """Ops in one program: beyond that a kernel is no pleasure to read."""
 MAX_BUFFERS = 16
@@ -280,7 +282,7 @@ class _Grouping:
                 f"this ttir.generic is no program: '{op.name}' reads a result of another of its "
                 "ops in another shape",
                 generic,
-                remedy="divide it into several generics",
+                remedy=DIVIDE,
             )
         group.ops.append(op)
         self._assign(op, group)

@@ -100,6 +100,59 @@ def test_what_the_compiler_refuses_is_told_at_its_line(expression: str, message:
     assert expression.split(" if ")[0] in told[1]
 
 
+_WRITES = """
+@ttl.datamovement()
+def write():
+    for i in range(2):
+        with y_dfb.wait() as y_blk:
+            STATEMENT
+            ttl.copy(y_blk, y[0, i]).wait()
+"""
+
+
+@pytest.mark.parametrize(
+    ("statement", "message"),
+    [
+        ("for j in range(1, -1, -1): pass", "kernels count upwards from 0 or more"),
+        ("for j in range(-1, i): pass", "kernels count upwards from 0 or more"),
+        ("for j in range(i, 0, -1): pass", "kernels count upwards from 0 or more"),
+        ("if i > -1: pass", "kernels compare numbers that are 0 or more"),
+        ("if i < 1.5: pass", "kernels have no comparison Lt of these operands"),
+        ("if i in (0, 1): pass", "kernels have no comparison In of these operands"),
+        ("(1, 2)[2]", "this raises IndexError: tuple index out of range"),
+        ("i // 0", "kernels divide numbers that are 0 or more by numbers above 0"),
+        ("-1 % i", "kernels divide numbers that are 0 or more by numbers above 0"),
+        ("ttl.copi(y_blk, y[0, i])", "this raises AttributeError: module "),
+        ("part = x[0, i]; ttl.copy(y_blk, part)", "that ttl.copy is given directly"),
+    ],
+)
+def test_what_kernels_do_not_compute_is_refused_at_its_line(statement: str, message: str) -> None:
+    text = refusal(operation(_WRITES.replace("STATEMENT", statement))).splitlines()
+    assert "error: " in text[0]
+    assert message in text[0]
+    assert statement in text[1]
+
+
+def test_copies_are_found_however_they_are_called(tmp_path: Path) -> None:
+    text = operation(_WRITES.replace("STATEMENT", "if y_dfb is not None and 1 in (0, 1): pass"))
+    text = text.replace("ttl.copy(y_blk, y[0, i])", "copy(dst=y[0, i], src=y_blk)")
+    text = text.replace(
+        "@ttl.datamovement",
+        """@ttl.compute()
+    def compute():
+        for _ in range(2):
+            with y_dfb.reserve() as y_blk:
+                a, b = ttl.block.fill(1, shape=(1, 1)), ttl.block.fill(2, shape=(1, 1))
+                y_blk.store(ttl.math.max(b=ttl.math.pow(expr=a, exponent=2), a=b))
+    @ttl.datamovement""",
+    )
+    source = Source("program.py", "from ttl import copy\n" + text)
+    projects = Projects(source.digest, tmp_path)
+    run_program_text(source, [], projects.watch)
+    written = (projects.written[0] / "kernels" / "write.cpp").read_text()
+    assert "noc_async_write_page(i, y_tensor, y_dfb_block);" in written
+
+
 def test_pipes_are_refused() -> None:
     body = (
         "net = ttl.PipeNet([ttl.Pipe((0, 0), (1, 0))])\n@ttl.datamovement()\ndef dm():\n"

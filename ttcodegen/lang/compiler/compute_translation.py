@@ -53,8 +53,8 @@ class ComputeTranslator(KernelTranslator):
         self._homes: dict[str, Resident] = {}
         """Variables whose blocks lie in circular buffers of their own, by name."""
         self.calls |= {
-            ttl_math.max: partial(self.operator, "max"),
-            ttl_math.min: partial(self.operator, "min"),
+            ttl_math.max: lambda a, b: self.operator("max", a, b),  # pyright: ignore
+            ttl_math.min: lambda a, b: self.operator("min", a, b),  # pyright: ignore
             ttl_math.pow: self._power,
             block_functions.fill: self._fill,
             block_functions.broadcast: self._broadcast,
@@ -279,10 +279,10 @@ class ComputeTranslator(KernelTranslator):
 
         return call
 
-    def _power(self, of: Any, exponent: Any) -> Expression:
+    def _power(self, expr: Any, exponent: Any) -> Expression:
         if not isinstance(exponent, int) or exponent < 0:
             self.refuse("the exponent of a power is an unsigned integer")
-        return power(self.expression(of), exponent)
+        return power(self.expression(expr), exponent)
 
     def _product(self, left: Any, right: Any) -> Expression:
         a, b = self.expression(left), self.expression(right)

@@ -209,6 +209,8 @@ class MovementTranslator(KernelTranslator):
                 "the compiler copies into blocks that were reserved and out of blocks that were "
                 "waited for"
             )
+        if id(part.tensor) not in self.tensors:
+            self.refuse("the compiler takes slices of tensors that ttl.copy is given directly")
         axes = self._axes(part, buffer)
         tensor = self.target.tensor(self.tensors[id(part.tensor)])
         address = self.builder.get(

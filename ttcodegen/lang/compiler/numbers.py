@@ -166,6 +166,10 @@ PYTHON_OPERATORS: dict[str, Callable[[Any, Any], Any]] = {
     "LtE": lambda a, b: a <= b,
     "Gt": lambda a, b: a > b,
     "GtE": lambda a, b: a >= b,
+    "Is": lambda a, b: a is b,
+    "IsNot": lambda a, b: a is not b,
+    "In": lambda a, b: a in b,
+    "NotIn": lambda a, b: a not in b,
 }
 """Operators of Python by the names of their nodes, for what is known when a kernel is compiled."""
 

@@ -134,9 +134,11 @@ class _OperationCompiler:
         tensors = captured.all(Tensor)
         for node in ast.walk(parts.syntax):
             match node:
-                case ast.Call(ast.Attribute(_, "copy"), [src, dst]):
-                    _add_tensor(parts.reads, src, tensors)
-                    _add_tensor(parts.writes, dst, tensors)
+                case ast.Call(ast.Attribute(_, "copy") | ast.Name("copy"), positional, named):
+                    given = dict(zip(("src", "dst"), positional, strict=False))
+                    given |= {each.arg: each.value for each in named if each.arg}
+                    _add_tensor(parts.reads, given.get("src"), tensors)
+                    _add_tensor(parts.writes, given.get("dst"), tensors)
                 case _:
                     pass
         return parts
@@ -390,7 +392,9 @@ def _names(names: Sequence[str]) -> ArrayAttr[Any]:
     return ArrayAttr(DictionaryAttr({"ttir.name": StringAttr(name)}) for name in names)
 
 
-def _add_tensor(found: dict[str, Tensor], node: ast.expr, tensors: dict[str, Tensor]) -> None:
+def _add_tensor(
+    found: dict[str, Tensor], node: ast.expr | None, tensors: dict[str, Tensor]
+) -> None:
     """Adds the tensor that an argument of a copy is a slice of."""
     match node:
         case ast.Subscript(ast.Name(name)) if name in tensors:

@@ -34,6 +34,7 @@ from ttcodegen.lang.shapes import is_range, is_tuple
 from ttcodegen.lang.signposts import signpost
 
 _MISSING = object()
+_OF_PYTHON = (ArithmeticError, AttributeError, LookupError, TypeError, ValueError)
 
 
 @dataclass(frozen=True)
@@ -98,7 +99,11 @@ class KernelTranslator:
         """Statements, one after the other."""
         for statement in statements:
             self.here = statement
-            self.statement(statement)
+            try:
+                self.statement(statement)
+            except _OF_PYTHON as wrong:
+                # What is known when the kernel is compiled, Python computes.
+                self.refuse(f"this raises {type(wrong).__name__}: {wrong}", statement)
 
     def statement(self, node: ast.stmt) -> None:
         """One statement."""
@@ -173,6 +178,12 @@ class KernelTranslator:
                     self.names[name] = start
                     self.body(body)
                 return
+        if _is_below(start, 0) or _is_below(end, 0) or _is_below(step, 1):
+            self.refuse(
+                "kernels count upwards from 0 or more, in positive steps",
+                node,
+                remedy="count upwards, and subtract the counter where it is used",
+            )
         hint = name if name != "_" and SSAValue.is_valid_name(name) else None
         self.before_loop(body)
         with self.scope(body), self.builder.loop(end, start=start, step=step, name_hint=hint) as i:
@@ -318,6 +329,8 @@ class KernelTranslator:
             except (KeyError, TypeError, ArithmeticError) as wrong:
                 self.refuse(f"the operator {symbol} cannot be applied here: {wrong}", node)
         if is_number(left) and is_number(right):
+            if symbol in ("FloorDiv", "Mod") and (_is_below(left, 0) or _is_below(right, 1)):
+                self.refuse("kernels divide numbers that are 0 or more by numbers above 0", node)
             found = self.arithmetic.binary(symbol, left, right)
             if found is not None:
                 return found
@@ -341,8 +354,16 @@ class KernelTranslator:
             if is_known(first) and is_known(second):
                 found.append(PYTHON_OPERATORS[symbol](first, second))
             else:
-                found.append(Condition(((PREDICATES[symbol], first, second),)))
+                found.append(self._condition(symbol, first, second, left))
         return self._both(found)
+
+    def _condition(self, symbol: str, first: Any, second: Any, node: ast.AST) -> Condition:
+        """A comparison that the kernel makes, of unsigned integers."""
+        if symbol not in PREDICATES or not (is_number(first) and is_number(second)):
+            self.refuse(f"kernels have no comparison {symbol} of these operands", node)
+        if _is_below(first, 0) or _is_below(second, 0):
+            self.refuse("kernels compare numbers that are 0 or more", node)
+        return Condition(((PREDICATES[symbol], first, second),))
 
     def _both(self, values: Sequence[Any]) -> Any:
         parts = [each for each in values if isinstance(each, Condition)]
@@ -428,6 +449,11 @@ class KernelTranslator:
         for value in values[1:]:
             total = computed(total, value)
         return total
+
+
+def _is_below(value: object, least: int) -> bool:
+    """Whether a value is known to be less."""
+    return isinstance(value, int) and value < least
 
 
 def _is_hashable(value: Any) -> bool:

@@ -18,6 +18,7 @@ from ttcodegen.diagnostics import CompileError
 from ttcodegen.explorer.client import ExplorerError, TTExplorer
 from ttcodegen.explorer.server import Server, is_loopback
 from ttcodegen.explorer.session import Session
+from ttcodegen.explorer.settings import Settings, read_settings
 from ttcodegen.flatbuffer.system import read_ttsys_file
 
 
@@ -238,6 +239,21 @@ def test_options_of_tt_mlir_are_settings(explorer: TTExplorer, model: Path) -> N
     assert not any(graph["id"].startswith("optimized") for graph in graphs)
 
 
+@pytest.mark.parametrize(
+    ("options", "level"),
+    [
+        ([], 2),
+        (["optimization-level=1"], 1),
+        (["optimization-level=0", "enable-optimizer=true"], 1),
+        (["enable-optimizer=true", "memory-layout-analysis-enabled=true"], 2),
+        (["enable-optimizer=false"], 0),
+        (["enable-optimizer"], 1),
+    ],
+)
+def test_levels_are_those_of_the_pipeline(options: list[str], level: int) -> None:
+    assert read_settings({"ttir_to_ttnn_options": options}, Settings()).optimize == level
+
+
 # Envelopes
 
 
@@ -370,6 +386,28 @@ def test_uploads_are_limited(server: Server, explorer: TTExplorer, tmp_path: Pat
 )
 def test_other_sites_are_refused(server: Server, headers: dict[str, str], status: int) -> None:
     assert request(server, "/apipost/v1/send_command", b"{}", headers)[0] == status
+
+
+def test_every_request_is_answered(
+    server: Server, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert request(server, "/check_health", headers={"Host": "["})[0] == 403
+    monkeypatch.setattr(server.session, "answer", lambda _: 1 // 0)
+    status, told = send(server, {})
+    assert status == 500
+    assert told["error"].startswith("internal error: ZeroDivisionError")
+    assert "Traceback" in capsys.readouterr().err
+
+
+def test_a_token_that_is_given_may_have_any_characters(model: Path) -> None:
+    with_token = Server(Session([model.parent]), port=0, token="a b;c=\u20ac")
+    with_token.start()
+    try:
+        path = with_token.address().partition(f":{with_token.port}")[2]
+        cookie = request(with_token, path)[2]["Set-Cookie"].partition(";")[0]
+        assert request(with_token, "/check_health", headers={"Cookie": cookie})[0] == 200
+    finally:
+        with_token.close()
 
 
 def test_what_is_no_request_is_refused(server: Server) -> None:

@@ -17,6 +17,7 @@ import mimetypes
 import secrets
 import socket
 import threading
+import traceback
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from http import HTTPStatus
@@ -251,6 +252,13 @@ class _Handler(BaseHTTPRequestHandler):
             cookie, answer = "", Answer.error(refused.status, str(refused))
         except CompileError as error:
             cookie, answer = "", Answer.error(HTTPStatus.BAD_REQUEST, error.render())
+        except (ConnectionError, TimeoutError):
+            raise  # Nobody is left to be answered.
+        except Exception as error:
+            traceback.print_exc()
+            self.close_connection = True
+            message = f"internal error: {type(error).__name__}: {error}"
+            cookie, answer = "", Answer.error(HTTPStatus.INTERNAL_SERVER_ERROR, message)
         if answer is None:
             return
         self.send_response(answer.status)
@@ -273,7 +281,10 @@ class _Handler(BaseHTTPRequestHandler):
     def _check_origin(self) -> None:
         """No page of another origin, and no name that another host's owner made to mean us."""
         host = self.headers.get("Host", "")
-        name = urlsplit(f"//{host}").hostname or ""
+        try:
+            name = urlsplit(f"//{host}").hostname or ""
+        except ValueError:
+            name = host
         if is_loopback(self.owner.host) and not is_loopback(name):
             raise Refused(HTTPStatus.FORBIDDEN, f"this server is not '{name}'")
         origin = self.headers.get("Origin")
@@ -293,13 +304,14 @@ class _Handler(BaseHTTPRequestHandler):
             morsel = SimpleCookie(self.headers.get("Cookie", "")).get(_TOKEN_COOKIE)
         except CookieError:
             morsel = None
-        kept = morsel.value if morsel is not None else ""
+        kept = unquote(morsel.value) if morsel is not None else ""
         if not any(_same(given, token) for given in (bearer, asked, kept)):
             message = "the token is missing or wrong: ttcodegen-explorer prints the address with it"
             raise Refused(HTTPStatus.UNAUTHORIZED, message)
         if not _same(asked, token):
             return ""
-        return f"{_TOKEN_COOKIE}={token}; HttpOnly; SameSite=Strict; Path=/"
+        # A token that is given may have what would end the cookie.
+        return f"{_TOKEN_COOKIE}={quote(token, safe='')}; HttpOnly; SameSite=Strict; Path=/"
 
     # What is asked
 

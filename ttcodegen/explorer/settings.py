@@ -10,6 +10,7 @@ from ttcodegen.diagnostics import CompileError
 from ttcodegen.optimizer.override_strings import OPTIONS as OVERRIDE_OPTIONS
 from ttcodegen.suggestions import closest
 from ttcodegen.systems.description import ARCHITECTURES
+from ttcodegen.transforms.pipelines import optimization_level
 
 _TARGETS = ("ttnn", "ttmetal")
 _WEIGHTS = ("", "bfp8_b", "bfp4_b")
@@ -124,8 +125,8 @@ def _level(values: Mapping[str, str], default: int) -> int:
             raise CompileError(f"'{name}' is '{value}'", remedy="true or false")
         if value is not None:
             flags[name] = value in ("true", "1")
-    level = int(given) if given is not None else default
-    if "enable-optimizer" in flags and given is None:
-        level = 1 if flags["enable-optimizer"] else 0
-    shards = flags.get("memory-layout-analysis-enabled", False)
-    return 2 if level == 1 and shards else level
+    if given is None:
+        # That the optimizer is on or off takes the place of the level that nobody gave.
+        given = 0 if "enable-optimizer" in flags else default
+    options = {**dict.fromkeys(_PIPELINE_OPTIONS, False), **flags}
+    return optimization_level({**options, "optimization-level": int(given)})

@@ -43,7 +43,7 @@ def ttir_to_ttnn(options: Values) -> Iterator[Step | str]:
     yield "convert-ttir-to-ttnn"
     if options["enable-remove-dead-values"]:
         yield "remove-dead-values"
-    if _level(options) > 0:
+    if optimization_level(options) > 0:
         yield "ttnn-dense-rows"
         given = _given(options)
         yield Step("ttnn-fuse-projections", given)
@@ -51,7 +51,7 @@ def ttir_to_ttnn(options: Values) -> Iterator[Step | str]:
     yield from _placed(options)
 
 
-def _level(options: Values) -> int:
+def optimization_level(options: Values) -> int:
     """How much is optimized: 0 nothing, 1 what never hurts, 2 with a search for layouts."""
     level = options["optimization-level"]
     assert isinstance(level, int)
@@ -75,7 +75,7 @@ def _placed(options: Values) -> Iterator[Step | str]:
     if options["experimental-weight-dtype"] != "none":
         target = options["experimental-weight-dtype"]
         yield Step("ttnn-weight-dtype-conversion", {"target": target})
-    if (level := _level(options)) > 0:
+    if (level := optimization_level(options)) > 0:
         record = {"record": True} if options["record-decisions"] else {}
         yield Step("ttnn-optimize", {"level": level, **_given(options), **record})
     if options["enable-const-eval"]:

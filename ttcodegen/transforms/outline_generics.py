@@ -137,7 +137,7 @@ def _fault(op: GenericOp) -> str | None:
     if len(arguments) != len(operands):
         return f"its region has {len(block.args)} arguments for {len(op.operands_)} operands"
     for argument, operand in zip(arguments, operands, strict=True):
-        if _tensor_of(argument.type) != operand.type:
+        if _tensor_of(argument.type) != _tensor_of(operand.type):
             return f"its region takes {argument.type} of an operand that is {operand.type}"
     written = set[SSAValue]() if _overwrites(op) else set(arguments[len(op.inputs) :])
     for inner in block.ops:

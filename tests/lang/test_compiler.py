@@ -142,7 +142,8 @@ def test_copies_are_found_however_they_are_called(tmp_path: Path) -> None:
     def compute():
         for _ in range(2):
             with y_dfb.reserve() as y_blk:
-                a, b = ttl.block.fill(1, shape=(1, 1)), ttl.block.fill(2, shape=(1, 1))
+                a, b = ttl.block.fill(1, shape=[1, 1]), ttl.block.fill(2, shape=(1, 1))
+                a = ttl.block.broadcast(a, dims=0, shape=[1, 1])
                 y_blk.store(ttl.math.max(b=ttl.math.pow(expr=a, exponent=2), a=b))
     @ttl.datamovement""",
     )

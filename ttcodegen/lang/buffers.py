@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
+from math import prod
 from types import TracebackType
 from typing import Self
 
@@ -56,10 +57,7 @@ class DataflowBuffer(Awaitable):
     @property
     def pages(self) -> int:
         """Pages of a block."""
-        count = 1
-        for size in self.shape if self.is_tiled else self.shape[:-1]:
-            count *= size
-        return count
+        return prod(self.shape if self.is_tiled else self.shape[:-1])
 
     @property
     def bytes(self) -> int:

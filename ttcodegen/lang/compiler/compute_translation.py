@@ -8,8 +8,6 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
-from xdsl.ir import SSAValue
-
 from ttcodegen.lang import block_functions
 from ttcodegen.lang.block_states import Acquisition
 from ttcodegen.lang.buffers import DataflowBuffer
@@ -29,7 +27,7 @@ from ttcodegen.lang.compiler.expressions import (
 from ttcodegen.lang.compiler.tile_functions import binary_call, masked, math_call, power, where
 from ttcodegen.lang.compiler.translation import KernelTranslator
 from ttcodegen.lang.context import Kernel
-from ttcodegen.lang.shapes import Shape, shape_text
+from ttcodegen.lang.shapes import Shape, sequence_of, shape_text
 from ttcodegen.lang.ttl import math as ttl_math
 
 
@@ -302,13 +300,15 @@ class ComputeTranslator(KernelTranslator):
         return Fill(self._target(target, shape), float(value))
 
     def _target(self, target: Any, shape: Any) -> Shape:
-        found = target.shape if isinstance(target, Expression) else shape
-        if not isinstance(found, tuple) or any(isinstance(size, SSAValue) for size in found):  # pyright: ignore
+        if isinstance(target, Expression):
+            return target.shape
+        sizes = sequence_of(shape)
+        if not all(isinstance(size, int) for size in sizes):
             self.refuse("a shape is a tuple of sizes that are known when the kernel is compiled")
-        return found  # pyright: ignore[reportUnknownVariableType]
+        return sizes
 
     def _axes(self, dims: Any, rank: int) -> tuple[int, ...]:
-        return tuple(sorted(int(axis) % rank for axis in dims))
+        return tuple(sorted(int(axis) % rank for axis in sequence_of(dims)))
 
     def _broadcast(
         self, expr: Any, target: Any = None, dims: Any = (), shape: Any = None
@@ -330,7 +330,7 @@ class ComputeTranslator(KernelTranslator):
         of = self.expression(expr)
         axes = self._axes(dims, len(of.shape))
         wanted = tuple(1 if axis in axes else size for axis, size in enumerate(of.shape))
-        if tuple(shape) != wanted:
+        if sequence_of(shape) != wanted:
             self.refuse(
                 f"ttl.math.reduce_{kind} of {shape_text(of.shape)} over dimensions {list(axes)} "
                 f"does not give {shape_text(shape)}"
@@ -355,7 +355,7 @@ class ComputeTranslator(KernelTranslator):
 
     def _unsqueeze(self, expr: Any, dims: Any) -> Expression:
         of = self.expression(expr)
-        rank = len(of.shape) + len(dims)
+        rank = len(of.shape) + len(sequence_of(dims))
         axes = self._axes(dims, rank)
         kept = tuple(axis for axis in range(rank) if axis not in axes)
         sizes = iter(of.shape)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from math import prod
 
 from xdsl.ir import SSAValue
 
@@ -48,11 +49,8 @@ class UsedSemaphores:
         for value in (*local.values(), *(each.semaphore for each in remote.values())):
             if value.initial:
                 raise ValueError(f"'{value.name}' does not start as 0, as semaphores of cores do")
-        count = 1
-        for size in grid:
-            count *= size
         for name, value in remote.items():
-            if isinstance(value, MulticastRemoteSemaphore) and len(value.nodes) != count:
+            if isinstance(value, MulticastRemoteSemaphore) and len(value.nodes) != prod(grid):
                 raise ValueError(f"'{name}' is not a semaphore of the entire grid")
         return cls(local, remote, grid)
 

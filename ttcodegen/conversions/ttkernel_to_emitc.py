@@ -7,7 +7,7 @@ and arithmetic, and how attributes are spelled.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, cast
 
 from xdsl.dialects import arith, scf
@@ -30,7 +30,13 @@ from ttcodegen.dialects.ttkernel.attributes import (
 from ttcodegen.dialects.ttkernel.cpp_calls import KernelCall, cpp_type, fill_in, kernel_call
 from ttcodegen.dialects.ttkernel.dataflow_table import DATAFLOW_HEADER
 from ttcodegen.dialects.ttkernel.definition import CallForm
-from ttcodegen.dialects.ttkernel.operation import BITS, COMMENT, TTKernelOp, kernel_thread
+from ttcodegen.dialects.ttkernel.operation import (
+    BITS,
+    COMMENT,
+    TTKernelOp,
+    constant_integer,
+    kernel_thread,
+)
 from ttcodegen.emitc.builder import Argument, EmitCBuilder
 from ttcodegen.emitc.expressions import LiteralOp
 from ttcodegen.emitc.identifiers import NameScope, identifier
@@ -463,7 +469,7 @@ class _KernelWriter:
         self.values[op.results[0]] = self.body.literal(name, "auto")
 
     def _operand(self, value: SSAValue, *, is_register: bool) -> SSAValue:
-        number = _constant_number(value)
+        number = constant_integer(value)
         if is_register and number is not None and value.name_hint is None:
             return self.registers[number]
         return self[value]
@@ -509,36 +515,21 @@ def _argument_kinds(op: TTKernelOp) -> list[str]:
     return [kinds.get(word.partition("=")[0], "") for word in function.arguments]
 
 
-def _register_operands(op: TTKernelOp) -> Iterator[SSAValue]:
-    """The operands of an op that are destination registers."""
-    for operand, value in zip(op.signature, op.operands, strict=False):
-        if operand.kind == _REGISTER:
-            yield value
-
-
 def _registers(function: FuncOp) -> list[int]:
     """The destination registers that a kernel uses by a number that has no name."""
     found = {
         number
         for op in function.walk()
         if isinstance(op, TTKernelOp)
-        for value in _register_operands(op)
-        if value.name_hint is None and (number := _constant_number(value)) is not None
+        for value, number in op.numbered_registers()
+        if value.name_hint is None
     }
     return sorted(found)
 
 
-def _constant_number(value: SSAValue) -> int | None:
-    """The number that a value is, None if it is no constant."""
-    owner = value.owner
-    if isinstance(owner, arith.ConstantOp) and isinstance(owner.value, IntegerAttr):
-        return cast("IntegerAttr[Any]", owner.value).value.data
-    return None
-
-
 def _number(value: SSAValue, op: Operation) -> int:
     """The number that a value is; raises CompileError at `op` if it is no constant."""
-    number = _constant_number(value)
+    number = constant_integer(value)
     if number is None:
         raise CompileError(f"'{op.name}' needs a constant", op)
     return number

@@ -12,7 +12,6 @@ from ttcodegen.emitc.identifiers import identifier
 from ttcodegen.emitc.spelling import comment_line, string_literal
 
 TUNING_HEADER = "src/tuning.hpp"
-L1_BYTES = "l1_bytes"
 
 _INFIX = {
     Operator.PRODUCT: ("*", 5),

@@ -112,6 +112,11 @@ class Option:
         return f"{self.name}={text}"
 
 
+def chosen(values: Mapping[str, OptionValue], options: Sequence[Option]) -> dict[str, OptionValue]:
+    """The values of some options that are not their defaults, so that steps read easily."""
+    return {o.name: values[o.name] for o in options if values[o.name] != o.default}
+
+
 def fixed(refused: Refused) -> Iterator[Option]:
     """Options that have one value, which says what is done anyway."""
     for reason, options in refused.items():

@@ -6,10 +6,10 @@ be had here: it is accepted with the value that says what is done anyway.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 
 from ttcodegen.compat.refused_options import REFUSED_EMITC_OPTIONS, REFUSED_TTNN_OPTIONS
-from ttcodegen.transforms.pass_options import fixed
+from ttcodegen.transforms.pass_options import chosen, fixed
 from ttcodegen.transforms.passes import EMITC_OPTIONS, SYSTEM_OPTIONS
 from ttcodegen.transforms.registry import Group, Option, OptionValue, PipelineEntry, Step
 
@@ -33,13 +33,13 @@ def ttir(options: Values) -> Iterator[Step | str]:
 
 def ttir_to_ttnn(options: Values) -> Iterator[Step | str]:
     """From what the user wrote to the calls of the library, in order."""
-    yield Step("ttcore-register-device", _chosen(options, SYSTEM_OPTIONS))
+    yield Step("ttcore-register-device", chosen(options, SYSTEM_OPTIONS))
     if options["argument-types"]:
         yield Step("populate-argument-types", {"argument-types": options["argument-types"]})
     yield "ttmetal-lift-programs"
     yield "ttir-outline-generics"
     yield Step("inline", {"cpu-functions": True, "generics": True})
-    yield Step("ttir-pipeline", _chosen(options, _TTIR_OPTIONS))
+    yield Step("ttir-pipeline", chosen(options, _TTIR_OPTIONS))
     yield "convert-ttir-to-ttnn"
     if options["enable-remove-dead-values"]:
         yield "remove-dead-values"
@@ -87,7 +87,7 @@ def _placed(options: Values) -> Iterator[Step | str]:
 
 def ttnn_to_ttnn(options: Values) -> Iterator[Step | str]:
     """From calls of the library, with their layouts, to calls as the library takes them."""
-    yield Step("ttcore-register-device", _chosen(options, SYSTEM_OPTIONS))
+    yield Step("ttcore-register-device", chosen(options, SYSTEM_OPTIONS))
     if options["argument-types"]:
         yield Step("populate-argument-types", {"argument-types": options["argument-types"]})
     yield "inline"
@@ -103,18 +103,13 @@ def ttnn_to_emitc(options: Values) -> Iterator[Step | str]:
     """From the calls of the library to C++ files."""
     if options["target-dylib"]:
         yield "ttnn-modify-signatures-for-dylib"
-    yield Step("convert-ttnn-to-emitc", _chosen(options, EMITC_OPTIONS))
+    yield Step("convert-ttnn-to-emitc", chosen(options, EMITC_OPTIONS))
 
 
 def ttir_to_emitc(options: Values) -> Iterator[Step | str]:
     """From what the user wrote to C++ files."""
-    yield Step("ttir-to-ttnn-common-pipeline", _chosen(options, _TTNN_OPTIONS))
-    yield Step("ttnn-common-to-emitc-pipeline", _chosen(options, _EMITC_OPTIONS))
-
-
-def _chosen(options: Values, of: Sequence[Option]) -> dict[str, OptionValue]:
-    """The values of some options that are not their defaults, so that steps read easily."""
-    return {o.name: options[o.name] for o in of if options[o.name] != o.default}
+    yield Step("ttir-to-ttnn-common-pipeline", chosen(options, _TTNN_OPTIONS))
+    yield Step("ttnn-common-to-emitc-pipeline", chosen(options, _EMITC_OPTIONS))
 
 
 REFERENCE_OVERRIDES = ("override-output-layout", "override-conv2d-config", "insert-memreconfig")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 
 from ttcodegen.compat.refused_options import REFUSED_TTMETAL_OPTIONS
-from ttcodegen.transforms.pass_options import fixed
+from ttcodegen.transforms.pass_options import chosen, fixed
 from ttcodegen.transforms.passes import EMITC_OPTIONS, SYSTEM_OPTIONS
 from ttcodegen.transforms.registry import (
     Group,
@@ -21,8 +21,7 @@ Values = Mapping[str, OptionValue]
 
 def ttir_to_generics(options: Values) -> Iterator[Step | str]:
     """From what the user wrote to one generic for each program of the device, in order."""
-    system = {o.name: options[o.name] for o in SYSTEM_OPTIONS if options[o.name] != o.default}
-    yield Step("ttcore-register-device", system)
+    yield Step("ttcore-register-device", chosen(options, SYSTEM_OPTIONS))
     yield "ttmetal-lift-programs"
     yield "ttir-outline-generics"
     yield "ttcore-check-sizes"
@@ -44,8 +43,7 @@ def ttir_to_generics(options: Values) -> Iterator[Step | str]:
 
 def ttir_to_ttmetal(options: Values) -> Iterator[Step | str]:
     """From what the user wrote to programs of the device."""
-    given = {o.name: options[o.name] for o in _OPTIONS if options[o.name] != o.default}
-    yield Step("ttir-to-ttmetal-fe-pipeline", given)
+    yield Step("ttir-to-ttmetal-fe-pipeline", chosen(options, _OPTIONS))
     yield "convert-ttir-to-ttmetal"
     yield "ttcore-check-memory"
 

@@ -11,7 +11,6 @@ from dataclasses import dataclass
 
 from xdsl.dialects.func import FuncOp
 
-from ttcodegen.dialects.ttkernel.builder import number_of
 from ttcodegen.dialects.ttkernel.operation import TTKernelOp
 from ttcodegen.dialects.ttkernel.table import kernel_ops
 from ttcodegen.ops.tile_lowering import Tile, TileCall
@@ -99,8 +98,7 @@ def named_registers(function: FuncOp) -> set[int]:
         number
         for op in function.walk()
         if isinstance(op, TTKernelOp)
-        for operand, value in zip(op.signature, op.operands, strict=False)
-        if operand.kind == "dst" and (number := number_of(value)) is not None
+        for _, number in op.numbered_registers()
     }
 
 

@@ -20,7 +20,7 @@ from __future__ import annotations
 
 from collections.abc import Generator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import Any, TypeVar, cast
+from typing import TypeVar
 
 from xdsl.builder import Builder
 from xdsl.dialects import arith, scf
@@ -45,6 +45,7 @@ from ttcodegen.dialects.ttkernel.operation import (
     COMMENT,
     DESTINATION_TILES,
     TTKernelOp,
+    constant_integer,
     create,
     kernel_function_type,
 )
@@ -307,8 +308,5 @@ class KernelBuilder:
 def number_of(value: Value) -> int | None:
     """The integer that a value is, None if it is computed when the kernel runs."""
     if isinstance(value, SSAValue):
-        owner = value.owner
-        if not isinstance(owner, arith.ConstantOp) or not isinstance(owner.value, IntegerAttr):
-            return None
-        return cast("IntegerAttr[Any]", owner.value).value.data
+        return constant_integer(value)
     return value if isinstance(value, int) else None

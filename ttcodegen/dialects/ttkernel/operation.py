@@ -8,7 +8,7 @@ The form in parentheses is that of the reference dialect:
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from functools import cache
 from typing import ClassVar
 
@@ -63,6 +63,12 @@ class TTKernelOp(Operation):
             if spec.name == name:
                 return value
         return None
+
+    def numbered_registers(self) -> Iterator[tuple[SSAValue, int]]:
+        """The operands that are destination registers known by number, and the number."""
+        for spec, value in zip(self.signature, self.operands, strict=False):
+            if spec.kind == "dst" and (number := constant_integer(value)) is not None:
+                yield value, number
 
     def verify_(self) -> None:
         """Checks operands, attributes, results, the kind of thread, and destination indices."""

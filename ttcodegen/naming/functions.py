@@ -11,7 +11,7 @@ from xdsl.ir import Operation
 from ttcodegen.dialects.operation import CatalogueOp
 from ttcodegen.emitc.identifiers import identifier
 from ttcodegen.naming.layers import common_layer
-from ttcodegen.ops.definition import TTNN
+from ttcodegen.ops.definition import call_has_trait
 from ttcodegen.ops.traits import Trait
 
 _WORDS = re.compile(r"[./_]+")
@@ -66,7 +66,9 @@ def _meaning(counts: Counter[str]) -> str:
         return "residual_block"
     if counts["embedding"] and not counts["add"]:
         return "embed"
-    products = sum(count for name, count in counts.items() if _multiplies(name))
+    products = sum(
+        count for name, count in counts.items() if call_has_trait(name, Trait.MATRIX_PRODUCT)
+    )
     if any(counts[name] for name in _ATTENTION):
         return "" if _is_whole_layer(counts, products) else "attention"
     if {"multiply", "concat", "add"} <= counts.keys() and not _weighted(counts):
@@ -74,10 +76,6 @@ def _meaning(counts: Counter[str]) -> str:
     if products >= 2 and any(counts[name] for name in _ACTIVATIONS) and not counts["conv2d"]:
         return "feed_forward"
     return ""
-
-
-def _multiplies(name: str) -> bool:
-    return name in TTNN and Trait.MATRIX_PRODUCT in TTNN[name].traits
 
 
 def _is_whole_layer(counts: Counter[str], products: int) -> bool:

@@ -190,6 +190,12 @@ def has_trait(op: Operation, trait: Trait) -> bool:
     return definition is not None and trait in traits_of(definition)
 
 
+def call_has_trait(name: str, trait: Trait) -> bool:
+    """Whether something is true of the TTNN op of that short name; False if there is none."""
+    definition = TTNN.get(name)
+    return definition is not None and trait in definition.traits
+
+
 def with_trait(trait: Trait) -> list[str]:
     """The names of all TTIR ops that have a trait."""
     import ttcodegen.ops as catalogue

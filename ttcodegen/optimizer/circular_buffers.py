@@ -17,6 +17,7 @@ from ttcodegen.dialects.tile import TILE_FORMATS, TILE_SIDE
 from ttcodegen.layout.tiled_shape import tiles_along
 from ttcodegen.optimizer.calls import LibraryCall
 from ttcodegen.optimizer.footprint import BF16_TILE, F32_TILE, ROW_ALIGNMENT, tile_bytes
+from ttcodegen.optimizer.products import largest_divisor
 from ttcodegen.optimizer.reordering_buffers import reordering_buffers
 from ttcodegen.systems.description import ChipDescription
 from ttcodegen.systems.performance import performance
@@ -233,10 +234,6 @@ def elementwise(call: LibraryCall) -> int:
     return size
 
 
-def _largest_divisor(size: int, most: int) -> int:
-    return next(part for part in range(most, 0, -1) if size % part == 0)
-
-
 def softmax(call: LibraryCall, chip: ChipDescription) -> int | None:
     """softmax_program_factory_attention_optimized.cpp: rows that do not fit are taken in parts."""
     source = call.operands[0]
@@ -249,7 +246,7 @@ def softmax(call: LibraryCall, chip: ChipDescription) -> int | None:
     if axis != rank - 1:
         return None
     across = _tiles_across(source)
-    block = _largest_divisor(across, 4 if wide else 8)
+    block = largest_divisor(across, 4 if wide else 8)
     rows = across
     size = rows * (tile_bytes(source) + 2 * between) + 2 * block * tile_bytes(call.result)
     if size + 5 * between > 0.9 * chip.l1_size:

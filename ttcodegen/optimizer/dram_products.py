@@ -13,7 +13,7 @@ from ttcodegen.dialects.shards import Shards, filled_core_ranges
 from ttcodegen.dialects.tile import TILE_SIDE
 from ttcodegen.optimizer.calls import LibraryCall
 from ttcodegen.optimizer.footprint import tile_bytes
-from ttcodegen.optimizer.products import Product
+from ttcodegen.optimizer.products import Product, largest_divisor
 from ttcodegen.systems.description import ChipDescription
 from ttcodegen.systems.performance import performance
 
@@ -55,13 +55,13 @@ def dram_sharded(
     )
     # Few large blocks: three of them lie in L1 at a time.
     room = performance(chip.arch).usable_l1 * ROOM // (3 * each * tile_bytes(right))
-    inner = _largest_divisor(product.inner, int(min(MOST_INNER, max(1, room))))
+    inner = largest_divisor(product.inner, int(min(MOST_INNER, max(1, room))))
     per_core = -(-product.width // chip.cores)
     if given is not None:
         if product.inner % given.in0_block_w or given.per_core_n < per_core:
             return None
         inner, per_core = given.in0_block_w, given.per_core_n
-    cores = _largest_divisor(product.inner // inner, chip.cores)
+    cores = largest_divisor(product.inner // inner, chip.cores)
     part = product.inner // cores
     taken = left.sharded(
         "width_sharded",
@@ -76,7 +76,3 @@ def dram_sharded(
     )
     config = given or MatmulDRAMSharded(inner, 1, per_core)
     return taken, weights, made, config
-
-
-def _largest_divisor(number: int, most: int) -> int:
-    return next(d for d in range(min(number, most), 0, -1) if number % d == 0)

@@ -52,6 +52,11 @@ class Product:
         return self.batch * self.height
 
 
+def largest_divisor(number: int, most: int) -> int:
+    """The largest divisor of a number that is at most `most`."""
+    return next(part for part in range(most, 0, -1) if number % part == 0)
+
+
 def subblock(height: int, width: int, most: int = 8, whole_rows: bool = False) -> tuple[int, int]:
     """The largest block of tiles that fits into the registers and divides a core's part; of whole
     rows where a sharded result needs them so (out_subblock_w is per_core_N, or one row high)."""

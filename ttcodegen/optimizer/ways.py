@@ -26,7 +26,7 @@ from ttcodegen.dialects.program_configs import (
 )
 from ttcodegen.dialects.shards import MemoryLayout, Shards, filled_core_ranges
 from ttcodegen.dialects.tile import TILE_SIDE
-from ttcodegen.ops.definition import TTNN
+from ttcodegen.ops.definition import call_has_trait
 from ttcodegen.ops.traits import Trait
 from ttcodegen.optimizer.attention_programs import cheapest_program
 from ttcodegen.optimizer.calls import LibraryCall
@@ -204,7 +204,7 @@ class Ways:
         name = call.name
         if not call.results or call.result.memory is Memory.HOST or call.is_on_host:
             return "plain"
-        if _multiplies(call) and Product(call).batch_b == 1:
+        if call_has_trait(name, Trait.MATRIX_PRODUCT) and Product(call).batch_b == 1:
             return "product"
         if name in elementwise() and _in_tiles(call):
             return "elementwise"
@@ -497,8 +497,3 @@ def _norm_config(source: TensorPlacement) -> LayerNormSharded | None:
         return None
     sub_w = max(d for d in _divisors(block_w) if d <= 4)
     return LayerNormSharded(CoreGrid(box.columns, box.rows), sub_w, block_h, block_w)
-
-
-def _multiplies(call: LibraryCall) -> bool:
-    """Whether a call multiplies matrices."""
-    return call.name in TTNN and Trait.MATRIX_PRODUCT in TTNN[call.name].traits

@@ -140,6 +140,26 @@ def test_complex_numbers_are_pairs(module: Any, arguments: tuple[Any, ...]) -> N
         torch.testing.assert_close(torch.from_numpy(got), pairs(want), rtol=1e-4, atol=1e-5)
 
 
+def test_complex_numbers_become_real_ones_without_their_imaginary_parts() -> None:
+    class Module(torch.nn.Module):
+        def forward(self, x: torch.Tensor) -> torch.Tensor:
+            return torch.view_as_complex(x).to(torch.float32)
+
+    x = torch.arange(8.0).reshape(4, 2)
+    (found,) = run(ttcodegen.torch.export(Module().eval(), (x,)), x.numpy())
+    assert found.tolist() == [0.0, 2.0, 4.0, 6.0]
+
+
+def test_complex_numbers_of_python_are_refused() -> None:
+    class Module(torch.nn.Module):
+        def forward(self, x: torch.Tensor) -> torch.Tensor:
+            return torch.view_as_real(torch.view_as_complex(x) * 1j)
+
+    with pytest.raises(CompileError, match="the complex number 1j") as caught:
+        ttcodegen.torch.export(Module().eval(), (torch.ones(3, 2),))
+    assert "buffer" in str(caught.value.diagnostics[0].remedy)
+
+
 def test_what_is_not_known_of_complex_numbers_is_refused() -> None:
     class Sine(torch.nn.Module):
         def forward(self, x: torch.Tensor) -> torch.Tensor:

@@ -226,6 +226,8 @@ class _Importer:
         arguments = [self._value(each) for each in node.args]
         named = {k: self._value(v) for k, v in node.kwargs.items() if k not in _DROPPED}
         made = translated(self.graph, name, rule, arguments, named)
+        if isinstance(made, Complex) and not _is_complex(node.meta["val"]):
+            made = made.real  # A conversion to real numbers drops the other part.
         if isinstance(made, SSAValue):
             return self._typed(cast("SSAValue", made), self.graph.results[0])
         values = cast("list[Complex]", made if isinstance(made, list) else [made])
@@ -247,6 +249,11 @@ class _Importer:
             return self.values[argument.name]
         if isinstance(argument, (bool, int, float, str)) or argument is None:
             return argument
+        if isinstance(argument, complex):
+            raise CompileError(
+                f"the complex number {argument} in a model's code is not supported",
+                remedy="make it a buffer of the model",
+            )
         return None  # Types, devices and layouts: the graph says what comes of them.
 
     def _outputs(self, node: Node, specs: Sequence[Any]) -> list[SSAValue]:

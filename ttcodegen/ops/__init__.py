@@ -16,6 +16,8 @@ FAMILIES = (
     "layout",
     "matmul",
     "reduction",
+    "argmax",
+    "scans",
     "embedding",
     "kv_cache",
     "kv_cache_paged",

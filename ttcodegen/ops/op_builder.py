@@ -9,8 +9,10 @@ from xdsl.dialects.builtin import DenseArrayBase, i32
 from xdsl.ir import Attribute, Operation, SSAValue
 
 from ttcodegen.diagnostics import CompileError
-from ttcodegen.dialects.datatypes import element_of, shape_of, tensor_type
+from ttcodegen.dialects.constants import elements
+from ttcodegen.dialects.datatypes import element_of, f32, shape_of, tensor_type
 from ttcodegen.dialects.operation import CatalogueOp
+from ttcodegen.lazy_numpy import Array
 
 _MOST_OPS = 20_000
 """How many ops one op may become."""
@@ -154,6 +156,11 @@ class OpBuilder:
         """A tensor of one value."""
         result = tensor_type(element, shape)
         return self.emit("full", [], result, shape=list(shape), fill_value=fill_value)
+
+    def constant(self, numbers: Array) -> SSAValue:
+        """The numbers of a float32 array as a tensor of f32."""
+        value = elements(f32, numbers.shape, numbers.tobytes())
+        return self.emit("constant", [], tensor_type(f32, numbers.shape), value=value)
 
     def slice(
         self,

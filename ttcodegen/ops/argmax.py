@@ -1,0 +1,152 @@
+"""The places of greatest elements."""
+
+from __future__ import annotations
+
+from math import prod
+
+from xdsl.dialects.builtin import TensorType
+from xdsl.ir import SSAValue
+
+from ttcodegen.dialects.attribute_kinds import BOOLEAN, INTEGER
+from ttcodegen.dialects.datatypes import DataType, element_of, f32, ui32
+from ttcodegen.dialects.operation import CatalogueOp
+from ttcodegen.dialects.placement import declared_data_type
+from ttcodegen.lazy_numpy import Array, np
+from ttcodegen.ops.cpp_calls import (
+    attribute_,
+    cpp_call,
+    operand_,
+)
+from ttcodegen.ops.cpu_lowering import cpu_call
+from ttcodegen.ops.definition import (
+    Call,
+    Layout,
+    OperandSpec,
+    ResultRule,
+    TTIRDefinition,
+    TTNNDefinition,
+    attribute,
+    operand,
+    register,
+)
+from ttcodegen.ops.op_builder import OpBuilder
+from ttcodegen.ops.reduction import DIMS, axes_of, dims_on_cpu, reduced_dims, verify_extreme
+
+
+def _comparable(call: Call) -> Array:
+    """The elements as argmax compares them: of f32 what is no number is never the greatest, of
+    bfloat16, by whose bits the device compares, it is (bfloat16.h, float32.h of tt-metal)."""
+    array = call.array("input")
+    if call.operand_dtypes.get("input", [""])[0] != "float32":
+        return array
+    return np.where(np.isnan(array), np.float32(-np.inf), array)
+
+
+def _argmax(call: Call) -> Array:
+    """Where the first of the greatest elements stands; along several dimensions, in the row that
+    they make up, in their order."""
+    array = _comparable(call)
+    axes = axes_of(call, array)
+    kept = [axis for axis in range(array.ndim) if axis not in axes]
+    rows = array.transpose([*kept, *axes])
+    rows = rows.reshape([*rows.shape[: len(kept)], prod(rows.shape[len(kept) :])])
+    return np.asarray(np.argmax(rows, axis=-1)).reshape(call.results[0].shape)
+
+
+def _lower_argmax(builder: OpBuilder, op: CatalogueOp) -> SSAValue:
+    """The library finds the maximum along the last dimension of row-major tensors only."""
+    value = builder.operand(op, "input")
+    shape = op.shape("input")
+    dims = reduced_dims(op)
+    axes = [axis for axis in range(len(shape)) if axis not in dims]
+    kept = [shape[axis] for axis in axes] or [1]
+    value = builder.permute(value, [*axes, *dims])
+    value = builder.reshape(value, [*kept, prod(shape[axis] for axis in dims)])
+    result = TensorType(ui32, [*kept, 1])
+    value = builder.emit("argmax", [value], result, dim=len(kept), keep_dim=True)
+    value = builder.typecast(value, op.result_type.element_type)
+    return builder.reshape(value, op.result_shape)
+
+
+_EXACT = 1024
+"""Integers up to this are what they are to the matrix engine, whatever it reads them as."""
+
+
+def _argmax_primitives(builder: OpBuilder, op: CatalogueOp) -> SSAValue | None:
+    """The least of the places where the element is the greatest. Of places beyond what the matrix
+    engine keeps exactly the multiples of `_EXACT` are compared first, then the rests. None but for
+    one dimension of bfloat16: of float32 the engine sees the upper bits only."""
+    dims, shape = reduced_dims(op), op.shape("input")
+    is_exact = declared_data_type(op.operands[0]) is DataType.BFLOAT16
+    if len(dims) != 1 or not is_exact or shape[dims[0]] > _EXACT**2:
+        return None
+    size = shape[dims[0]]
+    value = builder.operand(op, "input")
+    found = builder.broadcasting("eq", value, builder.reduce("max", value, dims))
+    place: SSAValue | None = None
+    for step in (_EXACT, 1) if size > _EXACT else (1,):
+        numbers = np.arange(size) // step % _EXACT
+        line = [1] * dims[0] + [size] + [1] * (len(shape) - dims[0] - 1)
+        places = builder.constant(numbers.astype(np.float32).reshape(line))
+        beyond = builder.full([1] * len(shape), 2 * _EXACT, f32)
+        candidates = builder.broadcasting("where", found, places, beyond, element=f32)
+        least = builder.reduce("min", candidates, dims)
+        if step > 1:
+            here = builder.broadcasting("eq", places, least)
+            here = builder.typecast(here, element_of(found.type))
+            found = builder.broadcasting("multiply", found, here)
+            place = builder.like("multiply", least, builder.full([1] * len(shape), step, f32))
+        else:
+            place = least if place is None else builder.like("add", place, least)
+    assert place is not None
+    place = builder.typecast(place, op.result_type.element_type)
+    return builder.reshape(place, op.result_shape)
+
+
+register(
+    TTIRDefinition(
+        "ttir.argmax",
+        (operand("input"),),
+        DIMS,
+        verify=verify_extreme,
+        numpy=_argmax,
+        primitives=_argmax_primitives,
+        lower=_lower_argmax,
+        cpu=cpu_call("reduction", dims_on_cpu),
+    )
+)
+
+
+def _argmax_along(call: Call) -> Array:
+    found = np.argmax(_comparable(call), axis=call["dim"], keepdims=call["keep_dim"])
+    return np.asarray(found)
+
+
+register(
+    TTNNDefinition(
+        "ttnn.argmax",
+        (
+            OperandSpec(
+                "input",
+                layout=Layout.ROW_MAJOR,
+                data_types=(
+                    DataType.FLOAT32,
+                    DataType.BFLOAT16,
+                    DataType.INT32,
+                    DataType.UINT32,
+                    DataType.UINT16,
+                ),
+            ),
+        ),
+        (attribute("dim", INTEGER), attribute("keep_dim", BOOLEAN, False)),
+        numpy=_argmax_along,
+        result_rules=(ResultRule(DataType.UINT32, Layout.ROW_MAJOR),),
+        cpp=cpp_call(
+            "ttnn::argmax",
+            "ttnn/operations/reduction/argmax/argmax.hpp",
+            operand_("input"),
+            attribute_("dim"),
+            attribute_("keep_dim", default=False),
+        ),
+    )
+)

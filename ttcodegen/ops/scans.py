@@ -1,0 +1,115 @@
+"""Running sums and products."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from xdsl.dialects.builtin import TensorType
+from xdsl.ir import SSAValue
+
+from ttcodegen.dialects.attribute_kinds import DATA_TYPE, INTEGER
+from ttcodegen.dialects.datatypes import element_of, shape_of
+from ttcodegen.dialects.operation import CatalogueOp
+from ttcodegen.dialects.placement import declared_data_type
+from ttcodegen.lazy_numpy import Array, np
+from ttcodegen.ops.cpp_calls import (
+    attribute_,
+    cpp_call,
+    operand_,
+)
+from ttcodegen.ops.cpu_lowering import cpu_call, dimension
+from ttcodegen.ops.definition import (
+    Call,
+    OperandSpec,
+    ResultRule,
+    TTIRDefinition,
+    TTNNDefinition,
+    attribute,
+    operand,
+    register,
+)
+from ttcodegen.ops.elementwise import same_op
+from ttcodegen.ops.op_builder import OpBuilder
+from ttcodegen.ops.reduction import accumulator
+from ttcodegen.ops.shape_checks import expect_shape, normalized_dim
+from ttcodegen.ops.traits import Trait
+
+
+def _verify_scan(op: CatalogueOp) -> None:
+    """The dimension exists; the shape stays."""
+    normalized_dim(op, op.parameter("dim"), len(op.shape("input")))
+    expect_shape(op, op.shape("input"))
+
+
+def _scan(function: str) -> Callable[[Call], Array]:
+    def meaning(call: Call) -> Array:
+        array = call.array("input")
+        return getattr(np, function)(array, axis=call["dim"], dtype=accumulator(array))
+
+    return meaning
+
+
+_MOST_SUMMED = 4096
+"""Elements of a running sum that is computed as a product of matrices."""
+
+
+def _cumsum_primitives(builder: OpBuilder, op: CatalogueOp) -> SSAValue | None:
+    """A product with the matrix whose row i sums up the elements up to i. None for integers, of
+    which the matrix engine sees the upper bits only."""
+    shape = op.shape("input")
+    if not declared_data_type(op.operands[0]).is_float or 0 in shape or not shape:
+        return None
+    axis: int = op.parameter("dim") % len(shape)
+    size = shape[axis]
+    if size > _MOST_SUMMED:
+        return None
+    order = [each for each in range(len(shape)) if each != axis]
+    # The last dimension stays the last, where the one that is summed along is another.
+    last = order.pop() if order else None
+    order = [*order, axis, *(() if last is None else (last,))]
+    value = builder.permute(builder.operand(op, "input"), order)
+    if last is None:
+        value = builder.reshape(value, [size, 1])
+    line = np.arange(size, dtype=np.float32)
+    rows, columns = builder.constant(line[:, None]), builder.constant(line[None])
+    summed = builder.broadcasting("ge", rows, columns)
+    summed = builder.typecast(summed, element_of(value.type))
+    result = TensorType(element_of(value.type), shape_of(value.type))
+    value = builder.emit("matmul", [summed, value], result)
+    if last is None:
+        value = builder.reshape(value, shape)
+    value = builder.permute(value, [order.index(each) for each in range(len(shape))])
+    return builder.typecast(value, op.result_type.element_type)
+
+
+for _name in ("cumsum", "cumprod"):
+    register(
+        TTIRDefinition(
+            f"ttir.{_name}",
+            (operand("input", domain=(0.5, 1.5) if _name == "cumprod" else None),),
+            (attribute("dim", INTEGER),),
+            verify=_verify_scan,
+            numpy=_scan(_name),
+            counts=_name == "cumsum",
+            traits=Trait.SUMS | Trait.EXACT_ON_INTEGERS if _name == "cumsum" else Trait.NONE,
+            primitives=_cumsum_primitives if _name == "cumsum" else None,
+            lower=same_op(_name, "dim"),
+            cpu=cpu_call("reduction", dimension("dim")),
+        )
+    )
+    register(
+        TTNNDefinition(
+            f"ttnn.{_name}",
+            (OperandSpec("input"),),
+            (attribute("dim", INTEGER), attribute("dtype", DATA_TYPE, None)),
+            numpy=_scan(_name),
+            result_rules=(ResultRule("attribute"),),
+            cpp=cpp_call(
+                f"ttnn::{_name}",
+                f"ttnn/operations/reduction/accumulation/{_name}/{_name}.hpp",
+                operand_("input"),
+                attribute_("dim"),
+                attribute_("dtype"),
+            ),
+        )
+    )

@@ -62,12 +62,8 @@ def _convolution(
 ) -> SSAValue:
     """A convolution over one, two or three dimensions, by the rank of its kernel."""
     spatial = len(shape_of(weight.type)) - 2
-    batched = len(shape_of(x.type)) == spatial + 2
-    if not batched:
-        x = graph.reshape(x, [1, *shape_of(x.type)])
     stride, dilation = each_of(stride, spatial), each_of(dilation, spatial)
     before, after = _padding(padding, shape_of(weight.type)[2:], dilation)
-    image = channels_last(graph, x)
     attributes: dict[str, Any] = {"stride": stride, "padding": [*before, *after], "groups": groups}
     if spatial == 3:
         if any(step != 1 for step in dilation) or before != after:
@@ -75,14 +71,8 @@ def _convolution(
         attributes["padding"] = before
     else:
         attributes["dilation"] = dilation
-    shape = graph.shape if batched else (1, *graph.shape)
-    result = graph.emit(
-        f"conv{spatial}d",
-        [image, weight, _bias(graph, bias, spatial)],
-        tensor_type(graph.element, [shape[0], *shape[2:], shape[1]]),
-        **attributes,
-    )
-    return graph.reshape(channels_first(graph, result), graph.shape)
+    others = (weight, _bias(graph, bias, spatial))
+    return emit_on_images(graph, f"conv{spatial}d", x, spatial, *others, **attributes)
 
 
 def _padding(
@@ -114,6 +104,29 @@ def channels_first(graph: Graph, x: SSAValue) -> SSAValue:
     return graph.permute(x, [0, rank - 1, *range(1, rank - 1)])
 
 
+def emit_on_images(
+    graph: Graph,
+    name: str,
+    x: SSAValue,
+    spatial: int,
+    *others: Optional,
+    one_row: bool = False,
+    **attributes: Any,
+) -> SSAValue:
+    """An op that takes channels last, of images or volumes (batch, if there is one, channels, then
+    `spatial` dimensions); with `one_row`, of signals as images of one row."""
+    given, made = list(shape_of(x.type)), list(graph.shape)
+    if len(given) == spatial + 1:
+        given, made = [1, *given], [1, *made]
+    if one_row:
+        given.insert(2, 1)
+        made.insert(2, 1)
+    image = channels_last(graph, graph.reshape(x, given))
+    result = tensor_type(graph.element, [made[0], *made[2:], made[1]])
+    found = graph.emit(name, [image, *others], result, **attributes)
+    return graph.reshape(channels_first(graph, found), graph.shape)
+
+
 def _conv_transpose(
     graph: Graph,
     x: SSAValue,
@@ -126,13 +139,7 @@ def _conv_transpose(
     dilation: Any = 1,
 ) -> SSAValue:
     spatial = len(shape_of(weight.type)) - 2
-    if len(shape_of(x.type)) == spatial + 1:
-        x = graph.reshape(x, [1, *shape_of(x.type)])
-    channels, *sizes = graph.shape[-spatial - 1 :]
     if spatial == 1:
-        # A signal is an image of one row.
-        batch, inner, length = shape_of(x.type)
-        x = graph.reshape(x, [batch, inner, 1, length])
         inputs, outputs, columns = shape_of(weight.type)
         weight = graph.reshape(weight, [inputs, outputs, 1, columns])
         stride, padding, dilation = (
@@ -140,19 +147,21 @@ def _conv_transpose(
             for each, value in ((1, stride), (0, padding), (1, dilation))
         )
         output_padding = [0, each_of(output_padding, 1)[0]]
-        sizes = [1, *sizes]
     before = each_of(padding, 2)
-    result = graph.emit(
+    return emit_on_images(
+        graph,
         "conv_transpose2d",
-        [channels_last(graph, x), weight, _bias(graph, bias, 2)],
-        tensor_type(graph.element, [shape_of(x.type)[0], *sizes, channels]),
+        x,
+        spatial,
+        weight,
+        _bias(graph, bias, 2),
+        one_row=spatial == 1,
         stride=each_of(stride, 2),
         padding=[*before, *before],
         dilation=each_of(dilation, 2),
         output_padding=each_of(output_padding, 2),
         groups=groups,
     )
-    return graph.reshape(channels_first(graph, result), graph.shape)
 
 
 def _any_convolution(

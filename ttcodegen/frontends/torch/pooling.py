@@ -11,24 +11,13 @@ from xdsl.ir import SSAValue
 
 from ttcodegen.dialects.datatypes import shape_of, tensor_type
 from ttcodegen.frontends.torch.graph import Graph, Rule, unsupported_argument
-from ttcodegen.frontends.torch.layers import channels_first, channels_last, each_of
+from ttcodegen.frontends.torch.layers import channels_first, channels_last, each_of, emit_on_images
 from ttcodegen.frontends.torch.resizing import weighted_along
 
 
 def _pooled(graph: Graph, name: str, x: SSAValue, spatial: int, **attributes: Any) -> SSAValue:
     """A pool over the last dimensions; images of one dimension are one high."""
-    batched = len(shape_of(x.type)) == spatial + 2
-    shape = graph.shape if batched else (1, *graph.shape)
-    image = x if batched else graph.reshape(x, [1, *shape_of(x.type)])
-    if spatial == 1:
-        n, c, length = shape_of(image.type)
-        image = graph.reshape(image, [n, c, 1, length])
-        shape = (*shape[:2], 1, shape[2])
-    image = channels_last(graph, image)
-    result = graph.emit(
-        name, [image], tensor_type(graph.element, [shape[0], *shape[2:], shape[1]]), **attributes
-    )
-    return graph.reshape(channels_first(graph, result), graph.shape)
+    return emit_on_images(graph, name, x, spatial, one_row=spatial == 1, **attributes)
 
 
 def _pool_window(

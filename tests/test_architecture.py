@@ -5,6 +5,7 @@ Their order stands in pyproject.toml, under `tool.importlinter`; scripts/lint ch
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pytest
@@ -27,3 +28,15 @@ def test_the_release_of_tt_metal_stands_in_one_place() -> None:
     texts = {path: path.read_text("utf-8") for path in (ROOT / "ttcodegen").rglob("*.py")}
     literal = f'"{DEFAULT_RELEASE}"'
     assert [path.name for path, text in texts.items() if literal in text] == ["releases.py"]
+
+
+def test_tiles_and_bytes_of_tensors_are_counted_by_layouts() -> None:
+    counting = re.compile(r"\.tile_bytes\(|bits // 8|-\(-[^/]*// (32|TILE_SIDE)\)")
+    paths = [
+        path.relative_to(ROOT / "ttcodegen")
+        for path in (ROOT / "ttcodegen").rglob("*.py")
+        if counting.search(path.read_text("utf-8"))
+    ]
+    # The format of a tile itself, and the elements of an attribute's text.
+    allowed = {"dialects/tile.py", "parsing/elements.py"}
+    assert {path.as_posix() for path in paths if path.parts[0] != "layout"} <= allowed

@@ -31,7 +31,7 @@ from ttcodegen.dialects.shards import (
     Shards,
     filled_core_ranges,
 )
-from ttcodegen.dialects.tile import TILE_SIDE
+from ttcodegen.dialects.tile import TILE_SIDE, tiles_along
 
 MUCH_PADDING = 1 << 20
 """Elements of padding from which on rows are preferred to tiles, if the tensor has fewer itself."""
@@ -111,9 +111,8 @@ class TensorPlacement:
         if self.layout is Layout.ROW_MAJOR:
             return height, width
         if len(self.shape) > 2:
-            rows = -(-self.shape[-2] // TILE_SIDE)
-            return prod(self.shape[:-2]) * rows, -(-width // TILE_SIDE)
-        return -(-height // TILE_SIDE), -(-width // TILE_SIDE)
+            return prod(self.shape[:-2]) * tiles_along(self.shape[-2]), tiles_along(width)
+        return tiles_along(height), tiles_along(width)
 
     def padded_shape(self) -> tuple[int, int]:
         """Height and width of the 2D view in elements, with the padding of its tiles."""
@@ -189,7 +188,7 @@ def _collapsed_map(placement: TensorPlacement, dims: list[str]) -> str:
         return ", ".join(dims if len(dims) == 2 else ["0", *(dims or ["0"])])
     padded = list(shape)
     if placement.layout is Layout.TILE:
-        padded[-2] = -(-padded[-2] // TILE_SIDE) * TILE_SIDE
+        padded[-2] = tiles_along(padded[-2]) * TILE_SIDE
     terms = [
         f"{dim} * {stride}" if (stride := prod(padded[i + 1 : -1])) != 1 else dim
         for i, dim in enumerate(dims[:-1])

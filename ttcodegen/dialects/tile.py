@@ -16,8 +16,14 @@ from ttcodegen.dialects.datatypes import DataType
 TILE_SIDE = 32
 """Rows and columns of the tile that the matrix engine computes with."""
 
-FACE_WIDTH = 16
-"""Numbers that share an exponent in a block float: one row of a face."""
+FACE_SIDE = 16
+"""Rows and columns of a face (tt-metal 0.70.1, constants.hpp). A tile lies in memory face by face;
+numbers of block floats share an exponent with those of their row of a face."""
+
+
+def tiles_along(size: int) -> int:
+    """The tiles that so many elements of a dimension take."""
+    return -(-size // TILE_SIDE)
 
 
 @dataclass(frozen=True)
@@ -34,7 +40,7 @@ class TileFormat:
     def tile_bytes(self, height: int = TILE_SIDE, width: int = TILE_SIDE) -> int:
         """Bytes of a tile; in block floats each row of a face has one byte of exponent more."""
         numbers = height * width
-        exponents = -(-numbers // FACE_WIDTH) if self.shares_exponent else 0
+        exponents = -(-numbers // FACE_SIDE) if self.shares_exponent else 0
         # Exponents are padded to what the network on chip can address.
         return numbers * self.bits // 8 + -(-exponents // 16) * 16
 

@@ -20,13 +20,13 @@ from ttcodegen.dialects.device_module import (
     launches,
 )
 from ttcodegen.dialects.functions import callee_of
-from ttcodegen.dialects.memory import Layout
 from ttcodegen.dialects.operation import CatalogueOp
 from ttcodegen.dialects.placement import TensorPlacement
 from ttcodegen.dialects.programs import CircularBuffer, Kernel, Processor, Program
-from ttcodegen.dialects.tile import TILE_FORMATS, TILE_SIDE
+from ttcodegen.dialects.tile import TILE_FORMATS
 from ttcodegen.emission.description import DeviceManifest
 from ttcodegen.layout.collapse import align_up
+from ttcodegen.layout.placements import page_bytes
 from ttcodegen.transforms.rebuilding import body_of
 
 _PROCESSORS = {
@@ -46,11 +46,7 @@ Entry = dict[str, Any]
 
 def page_size(placement: TensorPlacement) -> int:
     """Bytes of a page of a tensor's buffer."""
-    format_ = TILE_FORMATS[placement.data_type.mlir]
-    if placement.layout is Layout.TILE:
-        return format_.tile_bytes(TILE_SIDE, TILE_SIDE)
-    row = max(1, (placement.shape[-1] if placement.shape else 1) * format_.bits // 8)
-    return align_up(row, _ROW_ALIGNMENT)
+    return max(page_bytes(placement, _ROW_ALIGNMENT), _ROW_ALIGNMENT)
 
 
 def device_manifest(

@@ -10,8 +10,10 @@ from typing import Self
 import numpy as np
 
 from ttcodegen.diagnostics import Note, plural
+from ttcodegen.dialects.memory import Layout
+from ttcodegen.dialects.placement import TensorPlacement
 from ttcodegen.dialects.programs import CIRCULAR_BUFFERS
-from ttcodegen.dialects.tile import TILE_FORMATS, TILE_SIDE
+from ttcodegen.dialects.tile import TILE_SIDE
 from ttcodegen.lang.block_states import FIRST, TRANSITIONS, Acquisition, BlockState, Event
 from ttcodegen.lang.context import Kernel, KernelKind, Node, building_node, running_kernel
 from ttcodegen.lang.expressions import Array, BlockExpr, element_shape, elementwise
@@ -19,6 +21,7 @@ from ttcodegen.lang.places import Instruction, assigned_name, error, here, place
 from ttcodegen.lang.scheduling import Awaitable
 from ttcodegen.lang.shapes import Shape, checked_shape, is_integer, shape_text
 from ttcodegen.lang.tensors import Tensor
+from ttcodegen.layout.placements import page_bytes
 from ttcodegen.numerics.rounding import rounded_for_device
 
 L1_BYTES = 1464 * 1024
@@ -51,8 +54,8 @@ class DataflowBuffer(Awaitable):
     @property
     def page_bytes(self) -> int:
         """Bytes of a page: of a tile, or of a row of elements."""
-        format_ = TILE_FORMATS[self.data_type.mlir]
-        return format_.tile_bytes() if self.is_tiled else self.shape[-1] * format_.bits // 8
+        pages = Layout.TILE if self.is_tiled else Layout.ROW_MAJOR
+        return page_bytes(TensorPlacement(tuple(self.shape), self.data_type, pages))
 
     @property
     def pages(self) -> int:

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from ttcodegen.dialects.datatypes import DataType
-from ttcodegen.dialects.tile import TILE_SIDE
+from ttcodegen.dialects.tile import TILE_SIDE, tiles_along
 from ttcodegen.lang.context import KernelKind, running_kernel
 from ttcodegen.lang.places import error
 from ttcodegen.lang.shapes import Shape, is_integer, is_range, is_tuple, shape_text
@@ -141,7 +141,7 @@ def _padded(elements: Array, is_tiled: bool) -> Array:
     if not is_tiled:
         return np.array(elements.reshape(elements.shape or (1,)))
     shape = (1,) * (2 - elements.ndim) + elements.shape
-    sizes = (*shape[:-2], *(-(-size // TILE_SIDE) * TILE_SIDE for size in shape[-2:]))
+    sizes = (*shape[:-2], *(tiles_along(size) * TILE_SIDE for size in shape[-2:]))
     padded = np.zeros(sizes, elements.dtype)
     padded[tuple(slice(size) for size in shape)] = elements.reshape(shape)
     return padded

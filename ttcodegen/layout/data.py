@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from ttcodegen.layout.collapse import Shape, volume
 from ttcodegen.layout.tensor_layout import TensorLayout
-from ttcodegen.layout.tile_order import FACE_SIDE
+from ttcodegen.layout.tile_order import offset_in_tile
 
 if TYPE_CHECKING:
     import numpy as np
@@ -52,11 +52,7 @@ def _offset(layout: TensorLayout, positions: list[Any]) -> Any:
     rows, columns = layout.tile
     *outer, row, column = positions
     tile = _linear([*outer, row // rows, column // columns], layout.memref_shape)
-    row, column = row % rows, column % columns
-    face_rows, face_columns = min(rows, FACE_SIDE), min(columns, FACE_SIDE)
-    face = (row // face_rows) * (columns // face_columns) + column // face_columns
-    in_tile = (face * face_rows + row % face_rows) * face_columns + column % face_columns
-    return tile * rows * columns + in_tile
+    return tile * rows * columns + offset_in_tile(row % rows, column % columns, layout.tile)
 
 
 def _linear(positions: list[Any], shape: Shape) -> Any:

@@ -5,11 +5,13 @@ from __future__ import annotations
 from functools import lru_cache
 from math import prod
 
+from ttcodegen.dialects.datatypes import DataType
 from ttcodegen.dialects.memory import Layout
 from ttcodegen.dialects.placement import TensorPlacement
-from ttcodegen.dialects.tile import TILE_SIDE
-from ttcodegen.layout.collapse import Shape
+from ttcodegen.dialects.tile import TILE_FORMATS, TILE_SIDE
+from ttcodegen.layout.collapse import Shape, align_up
 from ttcodegen.layout.tensor_layout import TensorLayout
+from ttcodegen.layout.tiled_shape import TiledShape, tile_bytes_of
 
 
 def layout_of(placement: TensorPlacement) -> TensorLayout:
@@ -17,22 +19,80 @@ def layout_of(placement: TensorPlacement) -> TensorLayout:
 
     Raises ValueError if the tensor has no elements.
     """
-    return _layout(placement, placement.shape)
+    return _layout(placement.shape, placement.data_type, placement.layout)
 
 
-def _layout(placement: TensorPlacement, shape: Shape) -> TensorLayout:
-    if placement.layout is Layout.TILE:
-        return TensorLayout.aligned(shape, placement.data_type)
-    return TensorLayout.create(shape, placement.data_type)
+def _layout(shape: Shape, data_type: DataType, pages: Layout) -> TensorLayout:
+    if pages is Layout.TILE:
+        return TensorLayout.aligned(shape, data_type)
+    return TensorLayout.create(shape, data_type)
 
 
 @lru_cache(maxsize=1 << 14)
+def _bytes_on_one_core(shape: Shape, data_type: DataType, pages: Layout) -> int:
+    return _layout(shape, data_type, pages).shard_bytes if prod(shape) else 0
+
+
+def element_bits(placement: TensorPlacement) -> int:
+    """Bits of an element, without the exponent that block floats share."""
+    return TILE_FORMATS[placement.data_type.mlir].bits
+
+
+def tiles(placement: TensorPlacement) -> int:
+    """How many tiles the tensor fills, or would fill, with padding but without idle cores."""
+    return TiledShape(placement.shape).tiles
+
+
+def tile_bytes(placement: TensorPlacement) -> int:
+    """Bytes of a tile of the tensor."""
+    return tile_bytes_of(placement.data_type)
+
+
+def row_bytes(placement: TensorPlacement) -> int:
+    """Bytes of a row of the tensor, or of a row of its shards."""
+    if placement.shards is not None:
+        width = placement.shards.shape[1]
+    else:
+        width = placement.shape[-1] if placement.shape else 1
+    return width * element_bits(placement) // 8
+
+
+def page_bytes(placement: TensorPlacement, alignment: int = 1) -> int:
+    """Bytes of a page, which is a tile or a row, rounded up to the alignment of addresses."""
+    size = tile_bytes(placement) if placement.layout is Layout.TILE else row_bytes(placement)
+    return align_up(size, alignment)
+
+
+def whole_bytes(placement: TensorPlacement) -> int:
+    """Bytes of the tensor with the padding of its tiles, but not that of its shards."""
+    return _bytes_on_one_core(placement.shape, placement.data_type, placement.layout)
+
+
+def shard_bytes(placement: TensorPlacement, alignment: int = 1) -> int:
+    """Bytes of a shard of a sharded tensor, its pages rounded up to the alignment of addresses."""
+    assert placement.shards is not None
+    if placement.layout is Layout.TILE:
+        shape = placement.shards.shape
+        return _bytes_on_one_core(shape, placement.data_type, placement.layout)
+    return placement.shards.shape[0] * page_bytes(placement, alignment)
+
+
 def stored_bytes(placement: TensorPlacement) -> int:
     """Bytes of a tensor as it lies in its memory: whole tiles for the tile layout, the shards of
     all cores if it is sharded."""
-    if (shards := placement.shards) is not None:
-        return shards.cores * _layout(placement, shards.shape).shard_bytes
-    return layout_of(placement).shard_bytes if prod(placement.shape) else 0
+    if placement.shards is not None:
+        return placement.shards.cores * shard_bytes(placement)
+    return whole_bytes(placement)
+
+
+def bank_bytes(placement: TensorPlacement, banks: int, alignment: int) -> int:
+    """Bytes that a tensor takes of each bank of its memory: a shard, or its part of the pages,
+    which are dealt out to the banks one by one and begin at multiples of `alignment`."""
+    if placement.shards is not None:
+        return align_up(shard_bytes(placement, alignment), alignment)
+    height, width = placement.collapsed_shape()
+    pages = height * width if placement.layout is Layout.TILE else height
+    return -(-pages // banks) * page_bytes(placement, alignment)
 
 
 def is_view(source: TensorPlacement, result: TensorPlacement) -> bool:

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-FACE_SIDE = 16
-"""Rows and columns of a face (tt-metal 0.70.1, constants.hpp)."""
+from ttcodegen.dialects.tile import FACE_SIDE
 
 
 def offset_in_tile(row: int, column: int, tile: tuple[int, int]) -> int:
-    """How many numbers of the tile stand before the one at a row and column."""
+    """How many numbers of the tile stand before the one at a row and column, or before those at
+    the rows and columns of arrays."""
     face_rows, face_columns = (min(side, FACE_SIDE) for side in tile)
     faces_in_a_row = tile[1] // face_columns
     face = (row // face_rows) * faces_in_a_row + column // face_columns

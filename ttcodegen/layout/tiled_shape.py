@@ -4,15 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cache, cached_property
 from math import prod
 
-from ttcodegen.dialects.tile import TILE_SIDE
+from ttcodegen.dialects.datatypes import DataType
+from ttcodegen.dialects.tile import TILE_FORMATS, TILE_SIDE, tiles_along
 
 
-def tiles_along(size: int) -> int:
-    """The tiles that so many elements of a dimension take."""
-    return -(-size // TILE_SIDE)
+@cache
+def tile_bytes_of(data_type: DataType) -> int:
+    """Bytes of a tile of a tensor of that data type."""
+    return TILE_FORMATS[data_type.mlir].tile_bytes()
 
 
 @dataclass(frozen=True)

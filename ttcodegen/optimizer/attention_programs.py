@@ -6,8 +6,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 from ttcodegen.dialects.program_configs import SDPA, CoreGrid
-from ttcodegen.dialects.tile import TILE_SIDE
-from ttcodegen.layout.tiled_shape import tiles_along
+from ttcodegen.dialects.tile import TILE_SIDE, tiles_along
 from ttcodegen.optimizer.calls import LibraryCall
 from ttcodegen.optimizer.cost import CostModel
 

@@ -15,8 +15,9 @@ from ttcodegen.dialects.program_configs import (
 )
 from ttcodegen.dialects.shards import Orientation
 from ttcodegen.dialects.tile import TILE_SIDE
+from ttcodegen.layout.placements import tile_bytes
 from ttcodegen.optimizer.calls import LibraryCall
-from ttcodegen.optimizer.footprint import BF16_TILE, F32_TILE, bank_bytes, tile_bytes
+from ttcodegen.optimizer.footprint import BF16_TILE, F32_TILE, bank_bytes
 from ttcodegen.optimizer.products import NARROW, SUBBLOCKS, Product, wide_sums
 
 MOST_WIDE = 4

@@ -9,22 +9,26 @@ from __future__ import annotations
 from collections.abc import Callable
 from math import prod
 
+from ttcodegen.dialects.datatypes import DataType
 from ttcodegen.dialects.memory import Layout
 from ttcodegen.dialects.placement import TensorPlacement
 from ttcodegen.dialects.program_configs import SDPA
 from ttcodegen.dialects.shards import Orientation
-from ttcodegen.dialects.tile import TILE_FORMATS, TILE_SIDE
-from ttcodegen.layout.tiled_shape import tiles_along
+from ttcodegen.dialects.tile import TILE_SIDE, tiles_along
+from ttcodegen.layout.collapse import align_up
+from ttcodegen.layout.placements import row_bytes, shard_bytes, tile_bytes
 from ttcodegen.optimizer.calls import LibraryCall
-from ttcodegen.optimizer.footprint import BF16_TILE, F32_TILE, ROW_ALIGNMENT, tile_bytes
+from ttcodegen.optimizer.footprint import BF16_TILE, F32_TILE, ROW_ALIGNMENT
 from ttcodegen.optimizer.products import largest_divisor
 from ttcodegen.optimizer.reordering_buffers import reordering_buffers
 from ttcodegen.systems.description import ChipDescription
 from ttcodegen.systems.performance import performance
 
 BF4_TILE = 576
+STREAM_ALIGNMENT = 32
+"""Bytes that pages are padded to in the buffer that they are streamed through into shards."""
 STREAM_TAIL = 128
-"""Bytes at the end of the buffer that pages are streamed through into shards."""
+"""Bytes at the end of that buffer."""
 ROW_LIMIT = 524_288
 """Bytes that tilizing and untilizing take at most for each of their buffers."""
 
@@ -39,18 +43,11 @@ def circular_buffers(call: LibraryCall, chip: ChipDescription) -> int | None:
     return None if of_chip is None else of_chip(call, chip)
 
 
-def _element_bytes(placement: TensorPlacement) -> int:
-    name = placement.data_type.mlir
-    # Rows of block floats are counted as floats.
-    return 4 if name.startswith("bfp") else TILE_FORMATS[name].bits // 8
-
-
-def _row(placement: TensorPlacement, alignment: int = 1) -> int:
-    """Bytes of a row, or of that of a shard."""
-    shards = placement.shards
-    width = shards.shape[1] if shards is not None else placement.shape[-1] if placement.shape else 1
-    size = width * _element_bytes(placement)
-    return -(-size // alignment) * alignment
+def _row(placement: TensorPlacement) -> int:
+    """Bytes of a row, or of that of a shard; rows of block floats are counted as floats."""
+    if placement.data_type.is_block_float:
+        placement = placement.with_(data_type=DataType.FLOAT32)
+    return row_bytes(placement)
 
 
 def _page(placement: TensorPlacement) -> int:
@@ -59,11 +56,7 @@ def _page(placement: TensorPlacement) -> int:
 
 
 def _shard_bytes(placement: TensorPlacement) -> int:
-    assert placement.shards is not None
-    height, width = placement.shards.shape
-    if placement.layout is Layout.TILE:
-        return tiles_along(height) * tiles_along(width) * tile_bytes(placement)
-    return height * _row(placement, ROW_ALIGNMENT)
+    return shard_bytes(placement, ROW_ALIGNMENT)
 
 
 def _in_l1_shards(placement: TensorPlacement) -> bool:
@@ -79,7 +72,7 @@ def moved(source: TensorPlacement, target: TensorPlacement) -> int:
     """A tensor that is brought to another place."""
     if source.shards is None and target.shards is not None:
         page = _page(source) if source.layout is Layout.TILE else _row(target)
-        size = 4 * -(-page // 32) * 32 + STREAM_TAIL
+        size = 4 * align_up(page, STREAM_ALIGNMENT) + STREAM_TAIL
         # Shards in DRAM are gathered in L1 first; what is converted comes there as it was.
         gathered = source.data_type != target.data_type or target.buffer_type == "dram"
         as_it_was = target.with_(data_type=source.data_type)
@@ -102,7 +95,7 @@ def _resharded(source: TensorPlacement, target: TensorPlacement) -> int:
         return 0
     if source.buffer_type == "dram" or _row(source) % ROW_ALIGNMENT or _row(target) % ROW_ALIGNMENT:
         return _row(source) + 2 * _row(target)
-    size = 4 * -(-_row(target) // 32) * 32 + STREAM_TAIL
+    size = 4 * align_up(_row(target), STREAM_ALIGNMENT) + STREAM_TAIL
     return size + (_shard_bytes(target) if target.buffer_type == "dram" else 0)
 
 

@@ -13,14 +13,13 @@ from math import prod
 from ttcodegen.dialects.memory import Layout, Memory
 from ttcodegen.dialects.placement import TensorPlacement
 from ttcodegen.dialects.program_configs import SDPA, CoreGrid, MatmulDRAMSharded, MatmulReuse
-from ttcodegen.dialects.tile import TILE_FORMATS, TILE_SIDE
+from ttcodegen.dialects.tile import TILE_SIDE, tiles_along
 from ttcodegen.layout import placements
-from ttcodegen.layout.tiled_shape import tiles_along
+from ttcodegen.layout.placements import element_bits, tile_bytes, tiles, whole_bytes
 from ttcodegen.optimizer import footprint, products
 from ttcodegen.optimizer.automatic_products import automatic_config
 from ttcodegen.optimizer.calls import LibraryCall
 from ttcodegen.optimizer.circular_buffers import circular_buffers, elementwise
-from ttcodegen.optimizer.footprint import tile_bytes, tiles
 from ttcodegen.systems.description import ChipDescription
 from ttcodegen.systems.performance import Performance, performance
 
@@ -141,22 +140,15 @@ def page_bytes(placement: TensorPlacement) -> int:
     """Bytes of a tile, or of as many elements in rows."""
     if placement.layout is Layout.TILE:
         return tile_bytes(placement)
-    return TILE_SIDE * TILE_SIDE * TILE_FORMATS[placement.data_type.mlir].bits // 8
-
-
-def moved_bytes(placement: TensorPlacement) -> int:
-    """Bytes that a call reads or writes of a tensor: with the padding of its tiles, but not that of
-    its shards, which no program touches."""
-    if placement.layout is Layout.TILE:
-        return tiles(placement) * tile_bytes(placement)
-    return prod(placement.shape) * TILE_FORMATS[placement.data_type.mlir].bits // 8
+    return TILE_SIDE * TILE_SIDE * element_bits(placement) // 8
 
 
 def _traffic(work: _Work, call: LibraryCall) -> None:
-    """Counts every tensor once: from DRAM, or over the NoC unless it lies where it is used."""
+    """Counts every tensor once: from DRAM, or over the NoC unless it lies where it is used. No
+    program touches the padding of shards."""
     home = call.result.shards
     for placement in (*call.operands, *call.results):
-        size = moved_bytes(placement)
+        size = whole_bytes(placement)
         if placement.buffer_type == "dram":
             work.dram_bytes += size
             work.noc_bytes += size
@@ -276,13 +268,13 @@ def _sliced(model: CostModel, call: LibraryCall) -> _Work:
     work = _moving(model, call, whole_pages=aligned or call.result.layout is Layout.ROW_MAJOR)
     if call.name == "slice_static":
         # What is not taken is not read.
-        work.dram_bytes = min(work.dram_bytes, 2 * moved_bytes(call.result))
+        work.dram_bytes = min(work.dram_bytes, 2 * whole_bytes(call.result))
     return work
 
 
 def _gathered(model: CostModel, call: LibraryCall) -> _Work:
     """Rows that are looked up: of the table only those that are named."""
-    size = moved_bytes(call.result)
+    size = whole_bytes(call.result)
     cores = min(model.chip.cores, tiles(call.result))
     rows = prod(call.result.shape[:-1])
     work = _Work(cores, 4 * 2048, 2 * size, noc_bytes=2 * size)
@@ -294,7 +286,7 @@ def _written(model: CostModel, call: LibraryCall) -> _Work:
     """A cache of which only a part is overwritten."""
     taken = call.operands[1]
     cores = min(model.chip.cores, tiles(taken))
-    size = moved_bytes(taken)
+    size = whole_bytes(taken)
     work = _Work(cores, 6 * page_bytes(taken), 3 * size, noc_bytes=3 * size)
     work.movement_cycles = -(-tiles(taken) // cores) * 4 * model.speed.transaction
     return work
@@ -437,7 +429,7 @@ def _attended(model: CostModel, call: LibraryCall) -> _Work:
     _traffic(work, call)
     read = chunks * seen * keys * depth
     for operand in (key, value):
-        again = max(0, int(read * tile_bytes(operand)) - moved_bytes(operand))
+        again = max(0, int(read * tile_bytes(operand)) - whole_bytes(operand))
         work.noc_bytes += again
         work.dram_bytes += again if operand.buffer_type == "dram" else 0
     scores, steps = each * seen * q * keys, each * seen * -(-keys // k)
@@ -479,7 +471,7 @@ def _convolved(model: CostModel, call: LibraryCall) -> _Work:
     inner_elements = prod(weights.shape[1:]) if len(weights.shape) == 4 else weights.shape[-2]
     channels = result.shape[-1]
     inner = tiles_along(inner_elements * groups) or 1
-    rows = -(-prod(result.shape[:-1]) // TILE_SIDE)
+    rows = tiles_along(prod(result.shape[:-1]))
     columns = tiles_along(channels)
     kernel = prod(weights.shape[2:]) if len(weights.shape) == 4 else 1
     in_place = image.shards is not None and result.shards is not None
@@ -498,7 +490,7 @@ def _convolved(model: CostModel, call: LibraryCall) -> _Work:
     _traffic(work, call)
     work.launches = 1 if in_place and kernel == 1 else 3 if in_place else 5 if kernel > 1 else 1
     if not in_place and kernel > 1:
-        work.noc_bytes += 2 * (moved_bytes(image) + moved_bytes(result))
+        work.noc_bytes += 2 * (whole_bytes(image) + whole_bytes(result))
     work.circular_buffers = min(
         inner * 2 * tile_bytes(result) + 4 * inner_elements * 64, model.speed.usable_l1 // 2
     )

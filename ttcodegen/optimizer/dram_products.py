@@ -11,8 +11,8 @@ from ttcodegen.dialects.placement import TensorPlacement
 from ttcodegen.dialects.program_configs import MatmulDRAMSharded
 from ttcodegen.dialects.shards import Shards, filled_core_ranges
 from ttcodegen.dialects.tile import TILE_SIDE
+from ttcodegen.layout.placements import tile_bytes
 from ttcodegen.optimizer.calls import LibraryCall
-from ttcodegen.optimizer.footprint import tile_bytes
 from ttcodegen.optimizer.products import Product, largest_divisor
 from ttcodegen.systems.description import ChipDescription
 from ttcodegen.systems.performance import performance

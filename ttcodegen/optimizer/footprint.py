@@ -9,9 +9,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from ttcodegen.dialects.memory import Layout
 from ttcodegen.dialects.placement import TensorPlacement
-from ttcodegen.dialects.tile import TILE_FORMATS, TILE_SIDE
+from ttcodegen.dialects.tile import TILE_SIDE
+from ttcodegen.layout import placements
+from ttcodegen.layout.collapse import align_up
+from ttcodegen.layout.placements import tile_bytes
 
 ALIGNMENT = 32
 """Bytes that the allocator rounds up to."""
@@ -21,39 +23,11 @@ F32_TILE = 4096
 BF16_TILE = 2048
 
 
-def tile_bytes(placement: TensorPlacement) -> int:
-    """Bytes of a tile of a tensor."""
-    return TILE_FORMATS[placement.data_type.mlir].tile_bytes()
-
-
-def tiles(placement: TensorPlacement) -> int:
-    """How many tiles a tensor fills, with padding but without idle cores."""
-    height, width = placement.with_(layout=Layout.TILE).collapsed_shape()
-    return height * width
-
-
 def bank_bytes(placement: TensorPlacement, banks: int) -> int:
     """Bytes of each L1 that a tensor takes; none if it is not in L1."""
     if placement.buffer_type != "l1":
         return 0
-    if placement.shards is not None:
-        height, width = placement.shards.shape
-        if placement.layout is Layout.TILE:
-            size = height // TILE_SIDE * (width // TILE_SIDE) * tile_bytes(placement)
-        else:
-            size = height * _row(placement, width)
-    else:
-        height, width = placement.collapsed_shape()
-        if placement.layout is Layout.TILE:
-            size = -(-height * width // banks) * tile_bytes(placement)
-        else:
-            size = -(-height // banks) * _row(placement, width)
-    return -(-size // ALIGNMENT) * ALIGNMENT
-
-
-def _row(placement: TensorPlacement, width: int) -> int:
-    size = width * TILE_FORMATS[placement.data_type.mlir].bits // 8
-    return -(-size // ROW_ALIGNMENT) * ROW_ALIGNMENT
+    return align_up(placements.bank_bytes(placement, banks, ROW_ALIGNMENT), ALIGNMENT)
 
 
 @dataclass(frozen=True)

@@ -14,8 +14,7 @@ from ttcodegen.dialects.program_configs import (
     MatmulReuse,
     ProgramConfig,
 )
-from ttcodegen.dialects.tile import TILE_SIDE
-from ttcodegen.layout.tiled_shape import tiles_along
+from ttcodegen.dialects.tile import TILE_SIDE, tiles_along
 from ttcodegen.optimizer.calls import LibraryCall
 
 NARROW = 8

@@ -14,12 +14,10 @@ from math import prod
 from ttcodegen.dialects.datatypes import DataType
 from ttcodegen.dialects.memory import Layout
 from ttcodegen.dialects.placement import TensorPlacement
-from ttcodegen.dialects.tile import TILE_FORMATS, TILE_SIDE
-from ttcodegen.layout.tiled_shape import tiles_along
+from ttcodegen.dialects.tile import FACE_SIDE, TILE_SIDE, tiles_along
+from ttcodegen.layout.placements import element_bits, tile_bytes
 from ttcodegen.optimizer.calls import LibraryCall
-from ttcodegen.optimizer.footprint import tile_bytes
 
-FACE_SIDE = 16
 SHARDED_COLUMN = 8
 """Tiles of a column that are untilized in one piece."""
 _Order = tuple[int, ...]
@@ -48,7 +46,7 @@ class _Step:
 
     @property
     def element(self) -> int:
-        return max(TILE_FORMATS[self.source.data_type.mlir].bits // 8, 1)
+        return max(element_bits(self.source) // 8, 1)
 
     @property
     def in_shards(self) -> bool:

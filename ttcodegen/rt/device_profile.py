@@ -18,13 +18,15 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
-from ttcodegen.dialects.tile import TILE_FORMATS, TILE_SIDE
+from ttcodegen.dialects.datatypes import DataType
+from ttcodegen.dialects.tile import TILE_SIDE
+from ttcodegen.layout.tiled_shape import tile_bytes_of
 from ttcodegen.systems.performance import FIDELITY_PASSES, Performance
 
 REPORT_VARIABLE = "TTCODEGEN_DEVICE_REPORT"
 """Names the file that the CPU backend writes its counts to."""
 
-_TILE_BYTES = TILE_FORMATS["bf16"].tile_bytes()
+_TILE_BYTES = tile_bytes_of(DataType.BFLOAT16)
 """Whatever the format of a tile: the counts do not have it."""
 _TILE_ELEMENTS = TILE_SIDE * TILE_SIDE
 _HEADER = (

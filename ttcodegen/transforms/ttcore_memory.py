@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from math import prod
 from typing import TYPE_CHECKING, cast
 
 from xdsl.context import Context
@@ -14,14 +13,13 @@ from xdsl.ir import Attribute, BlockArgument, Operation, SSAValue
 from xdsl.passes import ModulePass
 
 from ttcodegen.diagnostics import CompileError, Diagnostics, Note
-from ttcodegen.dialects.datatypes import element_of, normalized_data_type, shape_of
+from ttcodegen.dialects.datatypes import DataType, element_of, normalized_data_type, shape_of
 from ttcodegen.dialects.functions import argument_type
-from ttcodegen.dialects.memory import Layout
 from ttcodegen.dialects.placement import TensorPlacement, TTNNLayoutAttr
 from ttcodegen.dialects.system import system_of
-from ttcodegen.dialects.tile import TILE_FORMATS
 from ttcodegen.dialects.ttcore import ArgumentType, LoadCachedOp
-from ttcodegen.layout.collapse import align_up
+from ttcodegen.layout.placements import bank_bytes
+from ttcodegen.layout.tiled_shape import TiledShape, tile_bytes_of
 from ttcodegen.systems.description import DEFAULT_ARCHITECTURE, ChipDescription, default_system
 from ttcodegen.transforms.const_eval_hoist import is_const_eval
 from ttcodegen.transforms.deallocate import buffer_owners
@@ -102,12 +100,10 @@ def _stored_values(function: FuncOp) -> Iterator[tuple[SSAValue, Operation | SSA
 def _least_bytes(value: SSAValue) -> int:
     """What a tensor takes in tiles of its type, an argument in those of the narrowest: weights may
     become block floats."""
-    *outer, height, width = (1, 1, *shape_of(value.type))
-    tiles = prod(outer) * -(-height // 32) * -(-width // 32)
     data_type = normalized_data_type(element_of(value.type))
     if data_type is None or isinstance(value, BlockArgument):
-        return tiles * TILE_FORMATS["bfp_bf4"].tile_bytes()
-    return tiles * TILE_FORMATS[data_type.mlir].tile_bytes()
+        data_type = DataType.BFLOAT4_B
+    return TiledShape(shape_of(value.type)).tiles * tile_bytes_of(data_type)
 
 
 def _placements(op: Operation) -> Iterator[TensorPlacement]:
@@ -154,26 +150,13 @@ class Banks:
 
 
 def banks_of(placement: TensorPlacement, chip: ChipDescription) -> Banks | None:
-    """What a tensor takes, None if it lies on the host.
-
-    Interleaved tensors are dealt out to the banks page by page; a page is a tile or a row, and
-    begins at an aligned address.
-    """
+    """What a tensor takes, None if it lies on the host."""
     if placement.buffer_type == "system_memory":
         return None
     in_dram = placement.buffer_type == "dram"
     alignment = chip.noc_dram_address_align_bytes if in_dram else chip.noc_l1_address_align_bytes
-    format_ = TILE_FORMATS[placement.data_type.mlir]
-    height, width = placement.collapsed_shape()
-    if placement.shards is not None:
-        bits = prod(placement.shards.shape) * format_.bits
-        return Banks(placement.buffer_type, align_up(bits // 8, alignment))
-    if placement.layout is Layout.TILE:
-        pages, page = height * width, format_.tile_bytes()
-    else:
-        pages, page = height, width * format_.bits // 8
     banks = chip.num_dram_channels if in_dram else chip.cores
-    return Banks(placement.buffer_type, -(-pages // banks) * align_up(page, alignment))
+    return Banks(placement.buffer_type, bank_bytes(placement, banks, alignment))
 
 
 @dataclass

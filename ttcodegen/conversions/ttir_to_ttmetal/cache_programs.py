@@ -16,7 +16,6 @@ from ttcodegen.conversions.ttir_to_ttmetal.program_parts import (
     SHARE,
     Lowered,
     ProgramParts,
-    tile_bytes,
 )
 from ttcodegen.dialects.cores import CoreRange
 from ttcodegen.dialects.datatypes import DataType, shape_of
@@ -26,7 +25,7 @@ from ttcodegen.dialects.programs import ComputeSettings, Costs, Processor
 from ttcodegen.dialects.tile import TILE_SIDE
 from ttcodegen.dialects.ttkernel.attributes import L1PointerType
 from ttcodegen.dialects.ttkernel.builder import Value
-from ttcodegen.layout.tiled_shape import TiledShape
+from ttcodegen.layout.tiled_shape import TiledShape, tile_bytes_of
 
 INPUT_SLOTS = 4
 """Tiles of new rows, and of positions, that a kernel keeps."""
@@ -244,7 +243,7 @@ class _CacheProgram:
 
     def _program(self, kernel: MovementKernel, units: int, reads: int) -> Lowered:
         """The program; each unit of work reads so many tiles and writes one."""
-        read, written = (n * units * tile_bytes(self.data_type) for n in (reads, 1))
+        read, written = (n * units * tile_bytes_of(self.data_type) for n in (reads, 1))
         return self.parts.program(
             self.name,
             self.op.name.partition(".")[2],

@@ -17,16 +17,15 @@ from ttcodegen.conversions.ttir_to_ttmetal.program_parts import (
     ProgramParts,
     has_32_bits,
     tensor_bytes,
-    tile_bytes,
 )
 from ttcodegen.conversions.ttir_to_ttmetal.registers import capacity
 from ttcodegen.dialects.cores import CoreRange
 from ttcodegen.dialects.datatypes import DataType, shape_of
 from ttcodegen.dialects.placement import declared_data_type
 from ttcodegen.dialects.programs import CoreArea, Costs
-from ttcodegen.dialects.tile import TILE_SIDE
+from ttcodegen.dialects.tile import tiles_along
 from ttcodegen.dialects.tuning import Name, Size, at_least, select
-from ttcodegen.layout.tiled_shape import TiledShape, row_major_strides
+from ttcodegen.layout.tiled_shape import TiledShape, row_major_strides, tile_bytes_of
 from ttcodegen.ops.tile_lowering import Tile, TileBuilder
 
 
@@ -64,11 +63,11 @@ class MatmulPlan:
             prod(self.result.batch),
             self.result.rows,
             self.result.columns,
-            -(-self.inner // TILE_SIDE),
+            tiles_along(self.inner),
             self.device,
             (
-                tile_bytes(declared_data_type(self.left)),
-                tile_bytes(declared_data_type(self.right)),
+                tile_bytes_of(declared_data_type(self.left)),
+                tile_bytes_of(declared_data_type(self.right)),
             ),
         )
 
@@ -154,13 +153,13 @@ class MatmulPlan:
             (self.left, b.grid_rows, b.block_rows, b.grid_columns - 1),
             (self.right, b.grid_columns, b.block_columns, b.grid_rows - 1),
         ):
-            brought = b.passes * lines * block * b.inner * tile_bytes(declared_data_type(value))
+            brought = b.passes * lines * block * b.inner * tile_bytes_of(declared_data_type(value))
             read += brought
             if others:
                 sent += brought
                 least_noc += held[value]
         for value in self.outer:
-            read += self.result.tiles * tile_bytes(declared_data_type(value))
+            read += self.result.tiles * tile_bytes_of(declared_data_type(value))
         written = sum(tensor_bytes(value) for value in self.parts.outputs)
         products = b.batches * b.rows * b.columns * b.inner
         epilogue = len(self.group.epilogue) * self.result.tiles

@@ -21,7 +21,6 @@ from ttcodegen.conversions.ttir_to_ttmetal.program_parts import (
     Lowered,
     ProgramParts,
     tensor_bytes,
-    tile_bytes,
 )
 from ttcodegen.dialects.cores import CoreRange
 from ttcodegen.dialects.datatypes import DataType, shape_of
@@ -31,7 +30,7 @@ from ttcodegen.dialects.programs import ComputeSettings, Costs, Processor
 from ttcodegen.dialects.tile import TILE_FORMATS, TILE_SIDE
 from ttcodegen.dialects.ttkernel.attributes import L1PointerType, TileCacheType
 from ttcodegen.dialects.ttkernel.builder import Value
-from ttcodegen.layout.tiled_shape import TiledShape, row_major_strides
+from ttcodegen.layout.tiled_shape import TiledShape, row_major_strides, tile_bytes_of
 
 SLOTS = 32
 """Tiles that a kernel keeps of each of its sources."""
@@ -340,7 +339,7 @@ class _TileAssembly:
 
 
 def _slots(sources: int, data_type: DataType) -> int:
-    return max(1, min(SLOTS, MOST_CACHED_BYTES // (sources * tile_bytes(data_type))))
+    return max(1, min(SLOTS, MOST_CACHED_BYTES // (sources * tile_bytes_of(data_type))))
 
 
 def source_of(parts: ProgramParts, value: SSAValue, slots: int) -> Source:
@@ -426,7 +425,7 @@ def _costs(op: CatalogueOp, sources: Sequence[SSAValue]) -> Costs:
     """A tile of the result takes as many tiles of the sources as its rows come from at most; one is
     the least."""
     result = TiledShape(op.result_shape)
-    size = tile_bytes(declared_data_type(op.results[0]))
+    size = tile_bytes_of(declared_data_type(op.results[0]))
     held = sum(tensor_bytes(value) for value in sources)
     kept = min(result.height, 32) if _crosses_rows(op) else 1
     read = result.tiles * size * kept

@@ -49,7 +49,7 @@ from ttcodegen.dialects.tuning import (
     select,
 )
 from ttcodegen.emitc.identifiers import NameScope
-from ttcodegen.layout.tiled_shape import TiledShape
+from ttcodegen.layout.tiled_shape import TiledShape, tile_bytes_of
 
 DOUBLE = 2
 """Tiles of a circular buffer, so that one is filled while the other is read."""
@@ -61,14 +61,9 @@ _OWN_BUFFERS = ("left", "partial", "right", "scaler")
 """Circular buffers that hold no tensor as it lies in DRAM."""
 
 
-def tile_bytes(data_type: DataType) -> int:
-    """Bytes of a tile."""
-    return TILE_FORMATS[data_type.mlir].tile_bytes()
-
-
 def tensor_bytes(value: SSAValue) -> int:
     """Bytes of a tensor's tiles."""
-    return TiledShape(shape_of(value.type)).tiles * tile_bytes(declared_data_type(value))
+    return TiledShape(shape_of(value.type)).tiles * tile_bytes_of(declared_data_type(value))
 
 
 def has_32_bits(data_type: DataType) -> bool:
@@ -169,7 +164,7 @@ class ProgramParts:
     def _add(self, name: str, data_type: DataType, pages: Size) -> str:
         self._use_depth(pages)
         index = len(self.buffers)
-        self.buffers.append(CircularBuffer(index, name, data_type, pages, tile_bytes(data_type)))
+        self.buffers.append(CircularBuffer(index, name, data_type, pages, tile_bytes_of(data_type)))
         return name
 
     def constants(self, buffers: Iterable[str]) -> tuple[NamedConstant, ...]:

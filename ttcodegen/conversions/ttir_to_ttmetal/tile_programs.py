@@ -28,7 +28,6 @@ from ttcodegen.conversions.ttir_to_ttmetal.program_parts import (
     has_32_bits,
     purpose_of,
     tensor_bytes,
-    tile_bytes,
 )
 from ttcodegen.conversions.ttir_to_ttmetal.reductions import REDUCTIONS
 from ttcodegen.conversions.ttir_to_ttmetal.registers import Allocation, allocate, capacity
@@ -50,7 +49,7 @@ from ttcodegen.dialects.programs import (
 from ttcodegen.dialects.tile import TILE_SIDE
 from ttcodegen.dialects.ttkernel.attributes import KeptTilesType, ReduceDim
 from ttcodegen.dialects.ttkernel.builder import Value
-from ttcodegen.layout.tiled_shape import TiledShape
+from ttcodegen.layout.tiled_shape import TiledShape, tile_bytes_of
 from ttcodegen.ops.tile_lowering import Tile, TileBuilder
 
 MOST_KEPT_BYTES = 512 * 1024
@@ -151,7 +150,7 @@ class _TileProgram:
         free = MOST_KEPT_BYTES
         for operand in self.operands:
             pattern = self._access_pattern(operand)
-            size = tile_bytes(operand.data_type)
+            size = tile_bytes_of(operand.data_type)
             slots = pattern.slots(free // size, self.cores, self.result.tiles)
             if self._is_padded(operand) or len(self.parts.buffers) == CIRCULAR_BUFFERS:
                 slots = 0
@@ -553,7 +552,7 @@ class _TileProgram:
     def _costs(self) -> Costs:
         read = copied = 0
         for operand in self.operands:
-            size = tile_bytes(operand.data_type)
+            size = tile_bytes_of(operand.data_type)
             read += self.reads[operand.name] * size
             copied += self._access_pattern(operand).count * size if operand.name in self.kept else 0
         # An operand that is read both before a reduction and after it could be kept.

@@ -38,7 +38,6 @@ from ttcodegen.dialects.programs import (
     ProgramAttr,
     RuntimeArgument,
 )
-from ttcodegen.dialects.tile import TILE_FORMATS
 from ttcodegen.emitc.identifiers import identifier
 from ttcodegen.lang import context
 from ttcodegen.lang.buffers import DataflowBuffer
@@ -56,6 +55,7 @@ from ttcodegen.lang.compiler.semaphores import UsedSemaphores
 from ttcodegen.lang.compiler.translation import KernelTranslator
 from ttcodegen.lang.context import KernelKind, Launch
 from ttcodegen.lang.tensors import Tensor
+from ttcodegen.layout.tiled_shape import tile_bytes_of
 from ttcodegen.ops.context import load_dialects
 
 _PLACES = (
@@ -418,5 +418,5 @@ def _circular_buffer(buffer: DataflowBuffer) -> CircularBuffer:
 
 
 def _own_buffer(index: int, name: str, tiles: int, data_type: DataType) -> CircularBuffer:
-    size = TILE_FORMATS[data_type.mlir].tile_bytes()
+    size = tile_bytes_of(data_type)
     return CircularBuffer(index, name, data_type, tiles, size)

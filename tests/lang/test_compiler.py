@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+from contextlib import suppress
 from pathlib import Path
 
 import numpy as np
@@ -116,7 +118,8 @@ def write():
         ("for j in range(1, -1, -1): pass", "kernels count upwards from 0 or more"),
         ("for j in range(-1, i): pass", "kernels count upwards from 0 or more"),
         ("for j in range(i, 0, -1): pass", "kernels count upwards from 0 or more"),
-        ("if i > -1: pass", "kernels compare numbers that are 0 or more"),
+        ("i * (i - 1)", "kernels multiply numbers that are 0 or more"),
+        ("for j in range(i - 1, 4): pass", "kernels count upwards from 0 or more"),
         ("if i < 1.5: pass", "kernels have no comparison Lt of these operands"),
         ("if i in (0, 1): pass", "kernels have no comparison In of these operands"),
         ("(1, 2)[2]", "this raises IndexError: tuple index out of range"),
@@ -131,6 +134,32 @@ def test_what_kernels_do_not_compute_is_refused_at_its_line(statement: str, mess
     assert "error: " in text[0]
     assert message in text[0]
     assert statement in text[1]
+
+
+@pytest.mark.parametrize(
+    ("statement", "expected"),
+    [
+        ("if i - 1 >= 0: put(i)", "if (i >= 1) {"),
+        ("if i - 3 < 2 * i - 1 - i: put(i)", "noc_async_write_page(i, y_tensor, y_dfb_block);"),
+        ("if i - 3 < 2 * i - 1: put(i)", "if (0 < i + 2) {"),
+        ("if i > -1: put(i)", "if (i + 1 > 0) {"),
+        ("put((i - 1) % 2)", "first_column = (i + 1) % 2;"),
+        ("put((i - 1) // 2 + 1)", "first_column = (i + 1) / 2 - 1 + 1;"),
+        ("put(max(i - 1, 0))", "first_column = std::max<uint32_t>(i, 1) - 1;"),
+        ("for j in range(i - 1): put(j)", "j < std::max<uint32_t>(i, 1) - 1;"),
+        ("for j in range(i, 2): put((j - i) // 2)", "first_column = (j - i) / 2;"),
+    ],
+)
+def test_numbers_below_zero_do_not_become_large_ones(
+    statement: str, expected: str, tmp_path: Path
+) -> None:
+    copied = re.sub(r"put\((.*)\)$", r"ttl.copy(y_blk, y[0, \1]).wait()", statement)
+    source = Source("program.py", operation(_WRITES.replace("STATEMENT", copied)))
+    projects = Projects(source.digest, tmp_path)
+    with suppress(CompileError):  # The simulator waits for a block that nobody computes.
+        run_program_text(source, [], lambda launch: projects.watch(launch)())  # type: ignore
+    (written,) = tmp_path.glob("*/kernels/write.cpp")
+    assert expected in written.read_text()
 
 
 def test_copies_are_found_however_they_are_called(tmp_path: Path) -> None:

@@ -149,6 +149,7 @@ def test_a_function_of_each_element(name: str) -> None:
         ("ttl.block.where(x_blk - x_blk, x_blk, -x_blk)", [[-1, -2], [-3, -4]]),
         ("ttl.block.squeeze(ttl.block.unsqueeze(x_blk, dims=[0, 2]), dims=[0, -2])",
          [[1, 2], [3, 4]]),
+        ("ttl.block.squeeze(ttl.block.unsqueeze(x_blk, dims=0), 0)", [[1, 2], [3, 4]]),
     ],
 )  # fmt: skip
 def test_operators_and_functions_of_blocks(expression: str, expected: list[list[float]]) -> None:

@@ -8,10 +8,12 @@ from functools import partial
 import numpy as np
 
 from ttcodegen.dialects.tile import TILE_SIDE
+from ttcodegen.lang import shape_rules
 from ttcodegen.lang.context import KernelKind, running_kernel
 from ttcodegen.lang.expressions import Array, BlockExpr, element_shape, elementwise, operand
 from ttcodegen.lang.places import error
-from ttcodegen.lang.shapes import Shape, checked_dims, checked_shape, shape_text
+from ttcodegen.lang.shape_rules import broadcast_axes, squeezed, transposed_shape, unsqueezed
+from ttcodegen.lang.shapes import Shape, checked_shape
 
 
 def _target_shape(what: str, target: BlockExpr | None, shape: object) -> Shape:
@@ -23,14 +25,11 @@ def _target_shape(what: str, target: BlockExpr | None, shape: object) -> Shape:
     return target.shape if target is not None else checked_shape(what, shape)
 
 
-def _same_rank(what: str, expr: BlockExpr, shape: Shape) -> None:
-    if not expr.is_tiled:
+def _tiled(what: str, expr: BlockExpr) -> BlockExpr:
+    given = operand(what, expr)
+    if not given.is_tiled:
         raise error(f"{what} is not supported for row-major blocks")
-    if len(shape) != len(expr.shape):
-        raise error(
-            f"{what} of a block of the shape {shape_text(expr.shape)} to {shape_text(shape)}: both "
-            "need the same number of dimensions"
-        )
+    return given
 
 
 def broadcast(
@@ -44,20 +43,9 @@ def broadcast(
     In the last two dimensions it is the first row, column or element of each tile that is repeated.
     """
     what = "ttl.block.broadcast"
-    given = operand(what, expr)
+    given = _tiled(what, expr)
     sizes = _target_shape(what, target, shape)
-    _same_rank(what, given, sizes)
-    axes = checked_dims(what, dims, len(sizes))
-    for axis, (size, wanted) in enumerate(zip(given.shape, sizes, strict=True)):
-        if axis in axes and size != 1:
-            raise error(
-                f"{what} along dimension {axis}, in which the block has the size {size}, not 1"
-            )
-        if axis not in axes and size != wanted:
-            raise error(
-                f"{what} from {shape_text(given.shape)} to {shape_text(sizes)} changes dimension "
-                f"{axis}, which is not among its dims"
-            )
+    axes = broadcast_axes(what, given.shape, sizes, dims)
     array = given.value()
     first = tuple(slice(1) if axis in axes else slice(None) for axis in range(len(sizes)))
     return BlockExpr(np.broadcast_to(array[first], element_shape(sizes, True)).copy(), sizes, True)
@@ -67,16 +55,8 @@ def _reduce(
     name: str, function: Callable[..., Array], expr: BlockExpr, dims: Sequence[int], shape: object
 ) -> BlockExpr:
     what = f"ttl.math.{name}"
-    given = operand(what, expr)
-    sizes = checked_shape(what, shape)
-    _same_rank(what, given, sizes)
-    axes = checked_dims(what, dims, len(sizes))
-    for axis, (size, wanted) in enumerate(zip(given.shape, sizes, strict=True)):
-        if wanted != (1 if axis in axes else size):
-            raise error(
-                f"{what} of {shape_text(given.shape)} over dimensions {list(axes)} does not give "
-                f"{shape_text(sizes)}"
-            )
+    given = _tiled(what, expr)
+    sizes, axes = shape_rules.reduced(what, given.shape, dims, shape)
     with np.errstate(all="ignore"):
         reduced = function(given.value(), axis=axes, keepdims=True)
     # What is left stands in the first row, column or element of the tiles.
@@ -98,9 +78,8 @@ def reduce_max(expr: BlockExpr, dims: Sequence[int], shape: int | Shape) -> Bloc
 def transpose(expr: BlockExpr) -> BlockExpr:
     """The transposed block, of two dimensions."""
     given = operand("ttl.block.transpose", expr)
-    if len(given.shape) != 2:
-        raise error("ttl.block.transpose is supported only for two-dimensional blocks")
-    return BlockExpr(given.value().T.copy(), given.shape[::-1], given.is_tiled)
+    shape = transposed_shape(given.shape)
+    return BlockExpr(given.value().T.copy(), shape, given.is_tiled)
 
 
 def fill(*arguments: object, value: object = None, shape: int | Shape | None = None) -> BlockExpr:
@@ -151,41 +130,25 @@ def where(condition: BlockExpr, true_value: BlockExpr, false_value: BlockExpr) -
     )
 
 
-def _reshaped(given: BlockExpr, shape: Shape, what: str) -> BlockExpr:
+def _reshaped(given: BlockExpr, shape: Shape) -> BlockExpr:
     """The same elements in a shape that has dimensions of 1 more or less."""
     if not given.is_tiled:
         return BlockExpr(given.value().reshape(shape).copy(), shape, False)
-    if len(shape) < 2:
-        raise error(
-            f"{what} leaves {shape_text(shape)}, but tiled blocks have two dimensions or more"
-        )
     grid = (*given.shape[:-2], given.shape[-2], TILE_SIDE, given.shape[-1], TILE_SIDE)
     tiles = np.moveaxis(given.value().reshape(grid), -3, -2)
     laid = np.moveaxis(tiles.reshape(*shape, TILE_SIDE, TILE_SIDE), -2, -3)
     return BlockExpr(laid.reshape(element_shape(shape, True)).copy(), shape, True)
 
 
-def squeeze(expr: BlockExpr, dims: Sequence[int]) -> BlockExpr:
+def squeeze(expr: BlockExpr, dims: int | Sequence[int]) -> BlockExpr:
     """The block without dimensions, which have the size 1."""
-    what = "ttl.block.squeeze"
-    given = operand(what, expr)
-    axes = checked_dims(what, dims, len(given.shape))
-    for axis in axes:
-        if given.shape[axis] != 1:
-            raise error(
-                f"{what} removes dimension {axis}, which has the size {given.shape[axis]}, not 1"
-            )
-    left = tuple(size for axis, size in enumerate(given.shape) if axis not in axes)
-    return _reshaped(given, left, what)
+    given = operand("ttl.block.squeeze", expr)
+    shape, _ = squeezed(given.shape, dims, is_tiled=given.is_tiled)
+    return _reshaped(given, shape)
 
 
-def unsqueeze(expr: BlockExpr, dims: Sequence[int]) -> BlockExpr:
+def unsqueeze(expr: BlockExpr, dims: int | Sequence[int]) -> BlockExpr:
     """The block with further dimensions of the size 1, at positions in the new shape."""
-    what = "ttl.block.unsqueeze"
-    given = operand(what, expr)
-    axes = checked_dims(what, dims, len(given.shape) + len(dims))
-    sizes = iter(given.shape)
-    shape = tuple(
-        1 if axis in axes else next(sizes) for axis in range(len(given.shape) + len(axes))
-    )
-    return _reshaped(given, shape, what)
+    given = operand("ttl.block.unsqueeze", expr)
+    shape, _ = unsqueezed(given.shape, dims)
+    return _reshaped(given, shape)

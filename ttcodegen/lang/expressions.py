@@ -10,7 +10,8 @@ import numpy as np
 from ttcodegen.dialects.tile import TILE_SIDE
 from ttcodegen.lang.context import KernelKind, running_kernel
 from ttcodegen.lang.places import error
-from ttcodegen.lang.shapes import Shape, shape_text
+from ttcodegen.lang.shape_rules import product_shape, same_shapes
+from ttcodegen.lang.shapes import Shape
 
 Array = np.ndarray
 
@@ -114,22 +115,12 @@ def _computed(array: Array) -> Array:
     return array.astype(np.float32, copy=False) if array.dtype.kind in "fb" else array
 
 
-def same_shape(what: str, *values: BlockExpr) -> None:
-    """Raises ProgramError if shapes differ."""
-    first = values[0]
-    for value in values[1:]:
-        if (value.shape, value.is_tiled) != (first.shape, first.is_tiled):
-            raise error(
-                f"operands of {what} have the shapes {shape_text(first.shape)} and "
-                f"{shape_text(value.shape)}",
-                remedy="ttl.block.broadcast gives a block the shape of another",
-            )
-
-
 def elementwise(what: str, function: Callable[..., Array], *values: object) -> BlockExpr:
     """A function of the elements of several expressions of the same shape."""
     given = [operand(what, value) for value in values]
-    same_shape(what, *given)
+    if len({each.is_tiled for each in given}) > 1:
+        raise error(f"operands of {what} are tiled and row-major blocks")
+    same_shapes(what, [each.shape for each in given])
     with np.errstate(all="ignore"):
         array = function(*(each.value() for each in given))
     return BlockExpr(_computed(array), given[0].shape, given[0].is_tiled)
@@ -145,19 +136,9 @@ def power(value: object, exponent: object) -> BlockExpr:
 def matmul(left: object, right: object) -> BlockExpr:
     """The product of two blocks, [..., M, K] and [..., K, N]."""
     a, b = operand("@", left), operand("@", right)
-    fits = (
-        len(a.shape) == len(b.shape) >= 2
-        and a.shape[:-2] == b.shape[:-2]
-        and a.shape[-1] == b.shape[-2]
-    )
-    if not fits:
-        raise error(
-            f"operands of @ have the shapes {shape_text(a.shape)} and {shape_text(b.shape)}; "
-            "they are [..., M, K] and [..., K, N] with the same outer dimensions"
-        )
+    shape = product_shape(a.shape, b.shape)
     if not (a.is_tiled and b.is_tiled):
         raise error("@ is not supported for row-major blocks")
-    shape = (*a.shape[:-1], b.shape[-1])
     with np.errstate(all="ignore"):
         return BlockExpr(np.matmul(a.value(), b.value()), shape, True)
 

@@ -103,41 +103,33 @@ def _set(semaphore: Semaphore, launch: Launch, nodes: Sequence[Coordinates], val
         launch.scheduler.changed(cell)
 
 
-class UnicastRemoteSemaphore:
-    """A semaphore on another node."""
+class RemoteSemaphore:
+    """A semaphore on other nodes."""
 
     def __init__(self, semaphore: Semaphore, nodes: list[Coordinates]) -> None:
         self.semaphore = semaphore
         self.nodes = nodes
 
+    def _launch(self, method: str) -> Launch:
+        what = f"ttl.{type(self).__name__}.{method}"
+        return running_kernel(what, KernelKind.DATA_MOVEMENT).node.launch
+
     def set(self, value: int) -> None:
         """Sets its value there."""
-        launch = running_kernel(
-            "ttl.UnicastRemoteSemaphore.set", KernelKind.DATA_MOVEMENT
-        ).node.launch
-        _set(self.semaphore, launch, self.nodes, value)
+        _set(self.semaphore, self._launch("set"), self.nodes, value)
+
+
+class UnicastRemoteSemaphore(RemoteSemaphore):
+    """A semaphore on another node."""
 
     def inc(self, value: int) -> None:
         """Increments its value there."""
-        launch = running_kernel(
-            "ttl.UnicastRemoteSemaphore.inc", KernelKind.DATA_MOVEMENT
-        ).node.launch
+        launch = self._launch("inc")
         (node,) = self.nodes
         cell = self.semaphore.cell(launch, node)
         cell.value = (cell.value + _checked(value)) % 2**32
         launch.scheduler.changed(cell)
 
 
-class MulticastRemoteSemaphore:
-    """A semaphore on the nodes of a range."""
-
-    def __init__(self, semaphore: Semaphore, nodes: list[Coordinates]) -> None:
-        self.semaphore = semaphore
-        self.nodes = nodes
-
-    def set(self, value: int) -> None:
-        """Sets its value there."""
-        launch = running_kernel(
-            "ttl.MulticastRemoteSemaphore.set", KernelKind.DATA_MOVEMENT
-        ).node.launch
-        _set(self.semaphore, launch, self.nodes, value)
+class MulticastRemoteSemaphore(RemoteSemaphore):
+    """A semaphore on the nodes of a range, which can be set only."""

@@ -27,7 +27,16 @@ from ttcodegen.lang.compiler.expressions import (
 from ttcodegen.lang.compiler.tile_functions import binary_call, masked, math_call, power, where
 from ttcodegen.lang.compiler.translation import KernelTranslator
 from ttcodegen.lang.context import Kernel
-from ttcodegen.lang.shapes import Shape, sequence_of, shape_text
+from ttcodegen.lang.shape_rules import (
+    broadcast_axes,
+    product_shape,
+    reduced,
+    same_shapes,
+    squeezed,
+    transposed_shape,
+    unsqueezed,
+)
+from ttcodegen.lang.shapes import Shape, checked_shape, shape_text
 from ttcodegen.lang.ttl import math as ttl_math
 
 
@@ -221,28 +230,22 @@ class ComputeTranslator(KernelTranslator):
             )
         return value
 
-    def _alike(self, *values: Any) -> list[Expression]:
+    def _alike(self, what: str, *values: Any) -> list[Expression]:
         found = [self.expression(value) for value in values]
-        for each in found:
-            if each.shape != found[0].shape:
-                self.refuse(
-                    f"operands have the shapes {shape_text(found[0].shape)} and "
-                    f"{shape_text(each.shape)}",
-                    remedy="ttl.block.broadcast gives a block the shape of another",
-                )
+        same_shapes(what, [each.shape for each in found])
         return found
 
     def _where(self, condition: Any, true_value: Any, false_value: Any) -> Expression:
-        found = self._alike(condition, true_value, false_value)
+        found = self._alike("ttl.block.where", condition, true_value, false_value)
         return where(found[0], found[1], found[2])
 
     def _masked(self, number: float, expr: Any, mask: Any) -> Expression:
-        found = self._alike(expr, mask)
+        found = self._alike("ttl.block.mask", expr, mask)
         return masked(found[0], found[1], number)
 
     def operator(self, symbol: str, left: Any, right: Any) -> Expression:
         """A function of two operands, element by element."""
-        first, second = self._alike(left, right)
+        first, second = self._alike(_SPELLINGS.get(symbol, symbol), left, right)
         found = binary_call(symbol, first, second)
         if found is None:
             self.refuse(f"the compiler does not take the operator {symbol} of blocks")
@@ -284,11 +287,7 @@ class ComputeTranslator(KernelTranslator):
 
     def _product(self, left: Any, right: Any) -> Expression:
         a, b = self.expression(left), self.expression(right)
-        if a.shape[:-2] != b.shape[:-2] or a.shape[-1] != b.shape[-2]:
-            self.refuse(
-                f"operands of @ have the shapes {shape_text(a.shape)} and {shape_text(b.shape)}"
-            )
-        return Product((*a.shape[:-1], b.shape[-1]), a, b)
+        return Product(product_shape(a.shape, b.shape), a, b)
 
     def _fill(self, *arguments: Any, value: Any = None, shape: Any = None) -> Expression:
         rest = list(arguments)
@@ -297,67 +296,47 @@ class ComputeTranslator(KernelTranslator):
         shape = rest.pop(0) if shape is None and rest else shape
         if not isinstance(value, int | float):
             self.refuse("ttl.block.fill takes a number that is known when the kernel is compiled")
-        return Fill(self._target(target, shape), float(value))
+        return Fill(self._target("ttl.block.fill", target, shape), float(value))
 
-    def _target(self, target: Any, shape: Any) -> Shape:
+    def _target(self, what: str, target: Any, shape: Any) -> Shape:
         if isinstance(target, Expression):
             return target.shape
-        sizes = sequence_of(shape)
-        if not all(isinstance(size, int) for size in sizes):
-            self.refuse("a shape is a tuple of sizes that are known when the kernel is compiled")
-        return sizes
-
-    def _axes(self, dims: Any, rank: int) -> tuple[int, ...]:
-        return tuple(sorted(int(axis) % rank for axis in sequence_of(dims)))
+        return checked_shape(what, shape)
 
     def _broadcast(
         self, expr: Any, target: Any = None, dims: Any = (), shape: Any = None
     ) -> Expression:
         of = self.expression(expr)
-        sizes = self._target(target, shape)
-        axes = self._axes(dims, len(sizes))
-        for axis, (size, wanted) in enumerate(zip(of.shape, sizes, strict=True)):
-            if size != (1 if axis in axes else wanted):
-                self.refuse(
-                    f"ttl.block.broadcast from {shape_text(of.shape)} to {shape_text(sizes)} does "
-                    f"not follow from the dims {list(axes)}"
-                )
+        what = "ttl.block.broadcast"
+        sizes = self._target(what, target, shape)
+        axes = broadcast_axes(what, of.shape, sizes, dims)
         row, column = (axis in axes for axis in (len(sizes) - 2, len(sizes) - 1))
         kind = ("scalar" if column else "row") if row else ("col" if column else "")
         return Broadcast(sizes, of, kind)
 
     def _reduce(self, kind: str, expr: Any, dims: Any, shape: Any) -> Expression:
         of = self.expression(expr)
-        axes = self._axes(dims, len(of.shape))
-        wanted = tuple(1 if axis in axes else size for axis, size in enumerate(of.shape))
-        if sequence_of(shape) != wanted:
-            self.refuse(
-                f"ttl.math.reduce_{kind} of {shape_text(of.shape)} over dimensions {list(axes)} "
-                f"does not give {shape_text(shape)}"
-            )
+        sizes, axes = reduced(f"ttl.math.reduce_{kind}", of.shape, dims, shape)
         if any(axis < len(of.shape) - 2 for axis in axes):
             self.refuse("the compiler reduces the last two dimensions only")
-        return Reduction(wanted, of, kind, axes)
+        return Reduction(sizes, of, kind, axes)
 
     def _transpose(self, expr: Any) -> Expression:
         of = self.expression(expr)
-        if len(of.shape) != 2:
-            self.refuse("ttl.block.transpose is supported only for two-dimensional blocks")
-        return Transposed(of.shape[::-1], of)
+        return Transposed(transposed_shape(of.shape), of)
 
     def _squeeze(self, expr: Any, dims: Any) -> Expression:
         of = self.expression(expr)
-        axes = self._axes(dims, len(of.shape))
-        if any(of.shape[axis] != 1 for axis in axes):
-            self.refuse("ttl.block.squeeze removes dimensions of the size 1")
-        kept = tuple(axis for axis in range(len(of.shape)) if axis not in axes)
-        return Reshaped(tuple(of.shape[axis] for axis in kept), of, kept)
+        shape, kept = squeezed(of.shape, dims, is_tiled=True)
+        return Reshaped(shape, of, kept)
 
     def _unsqueeze(self, expr: Any, dims: Any) -> Expression:
         of = self.expression(expr)
-        rank = len(of.shape) + len(sequence_of(dims))
-        axes = self._axes(dims, rank)
-        kept = tuple(axis for axis in range(rank) if axis not in axes)
-        sizes = iter(of.shape)
-        shape = tuple(1 if axis in axes else next(sizes) for axis in range(rank))
+        shape, kept = unsqueezed(of.shape, dims)
         return Reshaped(shape, of, kept)
+
+
+_SPELLINGS = {
+    "Add": "+", "Sub": "-", "Mult": "*", "Div": "/", "FloorDiv": "//", "Mod": "%",
+}  # fmt: skip
+"""Operators of Python as programs write them, by the names of their nodes."""

@@ -43,21 +43,106 @@ class Condition:
         return Condition(((_OPPOSITE[predicate], left, right),))
 
 
+_HOLDS: dict[str, Callable[[int], bool]] = {
+    "eq": lambda apart: apart == 0,
+    "ne": lambda apart: apart != 0,
+    "ult": lambda apart: apart < 0,
+    "ule": lambda apart: apart <= 0,
+    "ugt": lambda apart: apart > 0,
+    "uge": lambda apart: apart >= 0,
+}
+"""Whether comparisons hold, by the difference of what they compare."""
 _OPPOSITE = {"eq": "ne", "ne": "eq", "ult": "uge", "uge": "ult", "ugt": "ule", "ule": "ugt"}
 
 
+MOST_SUBSTITUTIONS = 8
+"""Bounds that are put in for values, one after the other, to find out whether a sum is below 0."""
+
+
+@dataclass(frozen=True)
+class Bounds:
+    """Numbers that a value lies between, both included; None where nothing is known."""
+
+    least: Number | None
+    most: Number | None
+
+
+_NATURAL = Bounds(0, None)
+
+
 class Arithmetic:
-    """Computes with unsigned integers."""
+    """Computes with unsigned integers, which Python's are where they are 0 or more."""
 
     def __init__(self, builder: KernelBuilder) -> None:
         self.builder = builder
         self._terms: dict[SSAValue, Terms] = {}
+        self._bounds: dict[SSAValue, Bounds] = {}
 
     def terms(self, value: Number) -> Terms:
         """What a value is made of, as far as it is a sum of multiples."""
         if isinstance(value, int):
             return {None: value}
         return self._terms.get(value, {value: 1})
+
+    def bound(self, value: Number, least: Number | None, most: Number | None) -> None:
+        """Notes what a value lies between; of others it is known that they are 0 or more."""
+        if isinstance(value, SSAValue):
+            self._bounds[value] = Bounds(least, most)
+
+    def least(self, value: Number) -> int | None:
+        """A number that a value is not below; None if none is found."""
+        terms = self.terms(value)
+        for _ in range(MOST_SUBSTITUTIONS):
+            found = self._constant_below(terms)
+            if found is not None and found >= 0:
+                return found
+            replaced = self._with_a_bound(terms)
+            if replaced is None:
+                return found
+            terms = replaced
+        return self._constant_below(terms)
+
+    def is_natural(self, value: Number) -> bool:
+        """Whether a value is known to be 0 or more."""
+        least = self.least(value)
+        return least is not None and least >= 0
+
+    def _constant_below(self, terms: Terms) -> int | None:
+        """The least value of a sum, from the constants that its values lie between."""
+        total = terms.get(None, 0)
+        for key, factor in terms.items():
+            if key is None:
+                continue
+            bounds = self._bounds.get(key, _NATURAL)
+            end = bounds.least if factor > 0 else bounds.most
+            constant = self._constant(end, below=factor > 0)
+            if constant is None:
+                return None
+            total += factor * constant
+        return total
+
+    def _constant(self, end: Number | None, *, below: bool) -> int | None:
+        """A constant that is not above (`below`) or not below the end of a range."""
+        if end is None or isinstance(end, int):
+            return end
+        terms = self.terms(end)
+        if below:
+            return self._constant_below(terms)
+        least = self._constant_below({key: -factor for key, factor in terms.items()})
+        return None if least is None else -least
+
+    def _with_a_bound(self, terms: Terms) -> Terms | None:
+        """The sum with the bound of a value, which is no constant, in place of the value."""
+        for key, factor in terms.items():
+            if key is None:
+                continue
+            bounds = self._bounds.get(key, _NATURAL)
+            end = bounds.least if factor > 0 else bounds.most
+            if isinstance(end, SSAValue):
+                rest = {other: times for other, times in terms.items() if other is not key}
+                scaled = {other: times * factor for other, times in self.terms(end).items()}
+                return _combined(rest, scaled, 1)
+        return None
 
     def known_difference(self, end: Number, start: Number) -> int | None:
         """How far two values are apart, if that does not depend on the run."""
@@ -118,20 +203,98 @@ class Arithmetic:
         return value
 
     def binary(self, symbol: str, left: Number, right: Number) -> Number | None:
-        """The result of an operator of Python; None if kernels do not have it."""
+        """The result of an operator of Python; None if kernels do not have it, or not of these
+        operands."""
         match symbol:
             case "Add":
                 return self.add(left, right)
             case "Sub":
                 return self.subtract(left, right)
             case "Mult":
-                return self.multiply(left, right)
-            case "FloorDiv":
-                return self.builder.quotient(left, right)
-            case "Mod":
-                return self.builder.remainder(left, right)
+                return self._product(left, right)
+            case "FloorDiv" | "Mod":
+                return self._divided(symbol, left, right)
             case _:
                 return None
+
+    def _product(self, left: Number, right: Number) -> Number | None:
+        if isinstance(left, SSAValue) and isinstance(right, SSAValue):
+            # Nothing is known of the sign of other products.
+            if not (self.is_natural(left) and self.is_natural(right)):
+                return None
+        return self.multiply(left, right)
+
+    def _divided(self, symbol: str, left: Number, right: Number) -> Number | None:
+        """A quotient that is rounded down, or what is left of it."""
+        shift = 0
+        if not self.is_natural(left):
+            if not isinstance(right, int):
+                return None
+            if symbol == "Mod":
+                left = self._congruent(left, right)
+            else:
+                least = self.least(left)
+                if least is None:
+                    return None
+                shift = -(least // right)
+                left = self._moved(left, shift * right)
+        if isinstance(left, int) and isinstance(right, int):
+            return left // right - shift if symbol == "FloorDiv" else left % right
+        if symbol == "Mod":
+            found = self.builder.remainder(left, right)
+            most = right - 1 if isinstance(right, int) else None
+            self._bounds.setdefault(found, Bounds(0, most))
+            return found
+        return self.subtract(self.builder.quotient(left, right), shift)
+
+    def _congruent(self, value: Number, divisor: int) -> Number:
+        """A value that is 0 or more, and leaves the same when it is divided."""
+        factors = {key: factor % divisor for key, factor in self.terms(value).items()}
+        return self._total(factors)
+
+    def _moved(self, value: Number, distance: int) -> Number:
+        """A value and a constant, which joins the constant that the value is the sum of."""
+        if not distance or isinstance(value, int):
+            return self.add(value, distance)
+        return self._total(_combined(self.terms(value), {None: distance}, 1))
+
+    def _total(self, terms: Terms) -> Number:
+        """A sum of multiples as a value."""
+        parts = [self.multiply(key, factor) for key, factor in terms.items() if key is not None]
+        return self.sum([*parts, terms.get(None, 0)])
+
+    def extreme(self, symbol: str, left: Number, right: Number) -> Number | None:
+        """The larger (`max`) or the smaller (`min`) of two numbers; None if it is not known how
+        far they may be below 0."""
+        found = [self.least(left), self.least(right)]
+        if found[0] is None or found[1] is None:
+            return None
+        # Numbers below 0 are large ones, if they have no sign: both are moved up.
+        shift = max(0, -min(found[0], found[1]))
+        moved = self._moved(left, shift), self._moved(right, shift)
+        function = self.builder.larger if symbol == "max" else self.builder.smaller
+        value = function(*moved)
+        self._bounds.setdefault(value, self._extreme_bounds(symbol, *moved))
+        return self.subtract(value, shift)
+
+    def _extreme_bounds(self, symbol: str, left: Number, right: Number) -> Bounds:
+        constants = [each for each in (left, right) if isinstance(each, int)]
+        if symbol == "min":
+            return Bounds(0, constants[0] if constants else left)
+        least = constants[0] if constants else 0
+        return Bounds(least, None)
+
+    def comparison(self, predicate: str, left: Number, right: Number) -> Condition | bool:
+        """A comparison of two numbers, what is subtracted on one side added on the other."""
+        apart = self.known_difference(left, right)
+        if apart is not None:
+            return _HOLDS[predicate](apart)
+        if predicate in ("eq", "ne") or (self.is_natural(left) and self.is_natural(right)):
+            return Condition(((predicate, left, right),))
+        difference = _combined(self.terms(left), self.terms(right), -1)
+        above = {key: factor for key, factor in difference.items() if factor > 0}
+        below = {key: -factor for key, factor in difference.items() if factor < 0}
+        return Condition(((predicate, self._total(above), self._total(below)),))
 
     def condition(self, condition: Condition) -> SSAValue:
         """Whether a condition holds."""

@@ -30,6 +30,7 @@ from ttcodegen.lang.compiler.numbers import (
     is_number,
 )
 from ttcodegen.lang.context import Kernel, grid_in_dimensions
+from ttcodegen.lang.places import ProgramError
 from ttcodegen.lang.shapes import is_range, is_tuple
 from ttcodegen.lang.signposts import signpost
 
@@ -66,8 +67,8 @@ class KernelTranslator:
             context.node: self._node,
             context.grid_size: self._grid_size,
             signpost: self._signpost,
-            min: lambda *values: self._extreme(min, builder.smaller, *values),  # pyright: ignore
-            max: lambda *values: self._extreme(max, builder.larger, *values),  # pyright: ignore
+            min: lambda *values: self._extreme(min, *values),  # pyright: ignore
+            max: lambda *values: self._extreme(max, *values),  # pyright: ignore
         }
         """What calls become that are not Python's, by function."""
         self._column: Number = 0
@@ -80,6 +81,9 @@ class KernelTranslator:
         """Declares where the kernel finds its column and row."""
         self._column = 0 if column is None else column
         self._row = 0 if row is None else row
+        columns, rows = (*self.kernel.node.launch.grid, 1)[:2]
+        self.arithmetic.bound(self._column, 0, columns - 1)
+        self.arithmetic.bound(self._row, 0, rows - 1)
 
     def refuse(
         self, message: str, node: ast.AST | None = None, remedy: str | None = None
@@ -101,6 +105,10 @@ class KernelTranslator:
             self.here = statement
             try:
                 self.statement(statement)
+            except ProgramError as wrong:
+                # Rules that the simulator knows too do not know the line of the kernel.
+                (told,) = wrong.diagnostics
+                self.refuse(told.message, remedy=told.remedy)
             except _OF_PYTHON as wrong:
                 # What is known when the kernel is compiled, Python computes.
                 self.refuse(f"this raises {type(wrong).__name__}: {wrong}", statement)
@@ -178,15 +186,21 @@ class KernelTranslator:
                     self.names[name] = start
                     self.body(body)
                 return
-        if _is_below(start, 0) or _is_below(end, 0) or _is_below(step, 1):
+        if not isinstance(end, int) and not self.arithmetic.is_natural(end):
+            end = self.arithmetic.extreme("max", end, 0)
+        if end is None or _is_below(step, 1) or not self.arithmetic.is_natural(start):
             self.refuse(
                 "kernels count upwards from 0 or more, in positive steps",
                 node,
                 remedy="count upwards, and subtract the counter where it is used",
             )
         hint = name if name != "_" and SSAValue.is_valid_name(name) else None
+        if _is_below(end, 1):
+            return
         self.before_loop(body)
+        last = self.arithmetic.subtract(end, 1)
         with self.scope(body), self.builder.loop(end, start=start, step=step, name_hint=hint) as i:
+            self.arithmetic.bound(i, start, last)
             self.names[name] = i
             self.inside(body)
 
@@ -316,7 +330,8 @@ class KernelTranslator:
             ]
         )
         if found.bound is not None:
-            value = self.builder.smaller(value, found.bound)
+            value = arithmetic.extreme("min", value, found.bound)
+            assert value is not None
         if isinstance(value, SSAValue) and value not in (self._column, self._row):
             value.name_hint = name if SSAValue.is_valid_name(name) else None
         return value
@@ -329,11 +344,16 @@ class KernelTranslator:
             except (KeyError, TypeError, ArithmeticError) as wrong:
                 self.refuse(f"the operator {symbol} cannot be applied here: {wrong}", node)
         if is_number(left) and is_number(right):
-            if symbol in ("FloorDiv", "Mod") and (_is_below(left, 0) or _is_below(right, 1)):
-                self.refuse("kernels divide numbers that are 0 or more by numbers above 0", node)
-            found = self.arithmetic.binary(symbol, left, right)
+            divides = symbol in ("FloorDiv", "Mod")
+            found = None
+            if not (divides and _is_below(right, 1)):
+                found = self.arithmetic.binary(symbol, left, right)
             if found is not None:
                 return found
+            if divides:
+                self.refuse("kernels divide numbers that are 0 or more by numbers above 0", node)
+            if symbol == "Mult":
+                self.refuse("kernels multiply numbers that are 0 or more", node)
         self.refuse(f"kernels have no operator {symbol} of these operands", node)
 
     def unary(self, symbol: str, value: Any, node: ast.AST) -> Any:
@@ -357,13 +377,11 @@ class KernelTranslator:
                 found.append(self._condition(symbol, first, second, left))
         return self._both(found)
 
-    def _condition(self, symbol: str, first: Any, second: Any, node: ast.AST) -> Condition:
+    def _condition(self, symbol: str, first: Any, second: Any, node: ast.AST) -> Condition | bool:
         """A comparison that the kernel makes, of unsigned integers."""
         if symbol not in PREDICATES or not (is_number(first) and is_number(second)):
             self.refuse(f"kernels have no comparison {symbol} of these operands", node)
-        if _is_below(first, 0) or _is_below(second, 0):
-            self.refuse("kernels compare numbers that are 0 or more", node)
-        return Condition(((PREDICATES[symbol], first, second),))
+        return self.arithmetic.comparison(PREDICATES[symbol], first, second)
 
     def _both(self, values: Sequence[Any]) -> Any:
         parts = [each for each in values if isinstance(each, Condition)]
@@ -440,14 +458,22 @@ class KernelTranslator:
         found = grid_in_dimensions(grid, len(grid) if dims is None else dims)
         return found[0] if len(found) == 1 else found
 
-    def _extreme(
-        self, known: Callable[..., Any], computed: Callable[..., SSAValue], *values: Any
-    ) -> Any:
-        if all(map(is_known, values)):
-            return known(*values)
-        total = values[0]
-        for value in values[1:]:
-            total = computed(total, value)
+    def _extreme(self, function: Callable[..., Any], *values: Any) -> Any:
+        given = values[0] if len(values) == 1 and is_tuple(values[0]) else values
+        if all(map(is_known, given)):
+            return function(*given)
+        total: Any = given[0]
+        for value in given[1:]:
+            both_known = is_known(total) and is_known(value)
+            if not both_known and not (is_number(total) and is_number(value)):
+                self.refuse(f"kernels have no {function.__name__} of these operands")
+            total = (
+                function(total, value)
+                if both_known
+                else self.arithmetic.extreme(function.__name__, total, value)
+            )
+            if total is None:
+                self.refuse(f"kernels take the {function.__name__} of numbers that are 0 or more")
         return total
 
 

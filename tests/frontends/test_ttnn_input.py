@@ -60,7 +60,12 @@ def test_handles_of_the_device_are_no_inputs() -> None:
     assert [tensor.shape for tensor in function.inputs] == [(32, 256)]
 
 
-def test_cached_functions_run_once() -> None:
+LOAD = '"ttcore.load_cached"(%w) <{callee = @f_const_eval_0}> :'
+LOAD_AS_PRINTED = "ttcore.load_cached(@f_const_eval_0, [%w]) :"
+
+
+@pytest.mark.parametrize("load", [LOAD, LOAD_AS_PRINTED])
+def test_cached_functions_run_once(load: str) -> None:
     module = (
         LAYOUTS
         + """
@@ -73,7 +78,7 @@ func.func @f(%x: tensor<32x256xf32, #tiles> {ttcore.argument_type = #ttcore.argu
   %1 = "ttnn.multiply"(%x, %0) : (tensor<32x256xf32, #tiles>, tensor<32x256xf32, #tiles>) -> tensor<32x256xf32, #tiles>
   return %1 : tensor<32x256xf32, #tiles>
 }
-"""
+""".replace(LOAD, load)
     )
     (function,) = compiled(module).description.functions
     assert function.name == "f"

@@ -11,11 +11,11 @@ from ttcodegen.optimizer.calls import call_in_file
 from ttcodegen.optimizer.cost import CostModel
 from ttcodegen.systems.description import default_system
 
-_INPUT = "ttcore.argument_type = #ttcore.argument_type<input>"
-_WEIGHT = "ttcore.argument_type = #ttcore.argument_type<parameter>"
+INPUT = "ttcore.argument_type = #ttcore.argument_type<input>"
+WEIGHT = "ttcore.argument_type = #ttcore.argument_type<parameter>"
 
 CHAIN = f"""
-func.func @main(%x: tensor<2048x1024xbf16> {{{_INPUT}}}, %w: tensor<1024x2048xbf16> {{{_WEIGHT}}}, %v: tensor<2048x1024xbf16> {{{_WEIGHT}}}) -> tensor<2048x1024xbf16> {{
+func.func @main(%x: tensor<2048x1024xbf16> {{{INPUT}}}, %w: tensor<1024x2048xbf16> {{{WEIGHT}}}, %v: tensor<2048x1024xbf16> {{{WEIGHT}}}) -> tensor<2048x1024xbf16> {{
   %hidden = "ttir.matmul"(%x, %w) : (tensor<2048x1024xbf16>, tensor<1024x2048xbf16>) -> tensor<2048x2048xbf16>
   %squared = "ttir.multiply"(%hidden, %hidden) : (tensor<2048x2048xbf16>, tensor<2048x2048xbf16>) -> tensor<2048x2048xbf16>
   %scores = "ttir.matmul"(%squared, %v) : (tensor<2048x2048xbf16>, tensor<2048x1024xbf16>) -> tensor<2048x1024xbf16>
@@ -26,7 +26,7 @@ func.func @main(%x: tensor<2048x1024xbf16> {{{_INPUT}}}, %w: tensor<1024x2048xbf
 """Products and what is computed element by element between them."""
 
 PADDED = f"""
-func.func @main(%x: tensor<32x256xbf16> {{{_INPUT}}}, %w: tensor<256x512xbf16> {{{_WEIGHT}}}, %g: tensor<512xbf16> {{{_WEIGHT}}}, %v: tensor<512x64xbf16> {{{_WEIGHT}}}) -> tensor<32x1x64xbf16> {{
+func.func @main(%x: tensor<32x256xbf16> {{{INPUT}}}, %w: tensor<256x512xbf16> {{{WEIGHT}}}, %g: tensor<512xbf16> {{{WEIGHT}}}, %v: tensor<512x64xbf16> {{{WEIGHT}}}) -> tensor<32x1x64xbf16> {{
   %0 = "ttir.matmul"(%x, %w) : (tensor<32x256xbf16>, tensor<256x512xbf16>) -> tensor<32x512xbf16>
   %1 = "ttir.reshape"(%0) <{{shape = [32 : i32, 1 : i32, 512 : i32]}}> : (tensor<32x512xbf16>) -> tensor<32x1x512xbf16>
   %2 = "ttir.exp"(%1) : (tensor<32x1x512xbf16>) -> tensor<32x1x512xbf16>
@@ -41,7 +41,7 @@ func.func @main(%x: tensor<32x256xbf16> {{{_INPUT}}}, %w: tensor<256x512xbf16> {
 """Rows of a decoder, each a matrix of one row, as models have them."""
 
 LAST_ROWS = f"""
-func.func @main(%x: tensor<36x64xbf16> {{{_INPUT}}}) -> tensor<4x1x64xbf16> {{
+func.func @main(%x: tensor<36x64xbf16> {{{INPUT}}}) -> tensor<4x1x64xbf16> {{
   %0 = "ttir.exp"(%x) : (tensor<36x64xbf16>) -> tensor<36x64xbf16>
   %1 = "ttir.reshape"(%0) <{{shape = [4 : i32, 9 : i32, 64 : i32]}}> : (tensor<36x64xbf16>) -> tensor<4x9x64xbf16>
   %2 = "ttir.slice_static"(%1) <{{begins = [0 : i32, 8 : i32, 0 : i32], ends = [4 : i32, 9 : i32, 64 : i32], step = [1 : i32, 1 : i32, 1 : i32]}}> : (tensor<4x9x64xbf16>) -> tensor<4x1x64xbf16>
@@ -62,9 +62,9 @@ _HEADS = [
     for i in range(3)
 ]
 PROJECTIONS = (
-    f"func.func @main(%x: tensor<128x128xbf16> {{{_INPUT}}}, "
+    f"func.func @main(%x: tensor<128x128xbf16> {{{INPUT}}}, "
     + ", ".join(
-        f"%w{i}: tensor<128x128xbf16> {{{_WEIGHT}}}, %b{i}: tensor<128xbf16> {{{_WEIGHT}}}"
+        f"%w{i}: tensor<128x128xbf16> {{{WEIGHT}}}, %b{i}: tensor<128xbf16> {{{WEIGHT}}}"
         for i in range(3)
     )
     + ") -> (tensor<2x4x64x32xbf16>, tensor<2x4x64x32xbf16>, tensor<2x4x64x32xbf16>) {\n"
@@ -75,7 +75,7 @@ PROJECTIONS = (
 """Queries, keys and values of one input."""
 
 CONVOLUTION = f"""
-func.func @main(%x: tensor<1x14x14x32xbf16> {{{_INPUT}}}, %w: tensor<64x32x3x3xbf16> {{{_WEIGHT}}}) -> tensor<1x14x14x64xbf16> {{
+func.func @main(%x: tensor<1x14x14x32xbf16> {{{INPUT}}}, %w: tensor<64x32x3x3xbf16> {{{WEIGHT}}}) -> tensor<1x14x14x64xbf16> {{
   %0 = "ttir.conv2d"(%x, %w) <{{stride = 1 : i32, padding = 1 : i32, dilation = 1 : i32, groups = 1 : i32}}> : (tensor<1x14x14x32xbf16>, tensor<64x32x3x3xbf16>) -> tensor<1x14x14x64xbf16>
   %1 = "ttir.relu"(%0) : (tensor<1x14x14x64xbf16>) -> tensor<1x14x14x64xbf16>
   return %1 : tensor<1x14x14x64xbf16>
@@ -84,7 +84,7 @@ func.func @main(%x: tensor<1x14x14x32xbf16> {{{_INPUT}}}, %w: tensor<64x32x3x3xb
 """A convolution whose activation it can apply itself."""
 
 DECODING = f"""
-func.func @main(%x: tensor<32x1024xbf16> {{{_INPUT}}}, %g: tensor<1024x4096xbf16> {{{_WEIGHT}}}, %u: tensor<1024x4096xbf16> {{{_WEIGHT}}}, %d: tensor<1024x4096xbf16> {{{_WEIGHT}}}) -> tensor<32x1024xbf16> {{
+func.func @main(%x: tensor<32x1024xbf16> {{{INPUT}}}, %g: tensor<1024x4096xbf16> {{{WEIGHT}}}, %u: tensor<1024x4096xbf16> {{{WEIGHT}}}, %d: tensor<1024x4096xbf16> {{{WEIGHT}}}) -> tensor<32x1024xbf16> {{
   %gate = "ttir.matmul"(%x, %g) : (tensor<32x1024xbf16>, tensor<1024x4096xbf16>) -> tensor<32x4096xbf16>
   %active = "ttir.silu"(%gate) : (tensor<32x4096xbf16>) -> tensor<32x4096xbf16>
   %up = "ttir.matmul"(%x, %u) : (tensor<32x1024xbf16>, tensor<1024x4096xbf16>) -> tensor<32x4096xbf16>

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import numpy as np
 import pytest
 from xdsl.dialects.builtin import ModuleOp
@@ -247,3 +249,20 @@ def test_random_programs_mean_at_level_2_what_they_mean_in_cpp(
         if not failures_in_numpy(module_of([function]))
     ]
     assert failures_built_together(module_of(functions), toolchain, optimize=2) == {}
+
+
+CHOICE = """
+func.func @main(%x: tensor<32x131072xbf16>) -> tensor<32xi32> {
+  %0 = "ttir.exp"(%x) : (tensor<32x131072xbf16>) -> tensor<32x131072xbf16>
+  %1 = "ttir.argmax"(%0) <{dim_arg = [1 : i32], keep_dim = false}> : (tensor<32x131072xbf16>) -> tensor<32xi32>
+  return %1 : tensor<32xi32>
+}
+"""  # noqa: E501
+"""A call whose rows are too long for the circular buffers that it is thought to have."""
+
+
+@pytest.mark.parametrize("text", [CHAIN, DECODING, CHOICE], ids=["chain", "decode", "choice"])
+def test_the_table_adds_up_to_what_the_program_takes(text: str) -> None:
+    module = compiled(text, 2)
+    (line,) = re.findall(r"estimated: ([0-9.]+) us", module.explanation)
+    assert float(line) == pytest.approx(seconds(module) * 1e6, rel=0.01)

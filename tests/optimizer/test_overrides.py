@@ -13,6 +13,7 @@ from tests.optimizer.modules import (
     CONVOLUTION,
     DECODING,
     PROJECTIONS,
+    WEIGHT,
     attention,
     compiled,
     entry,
@@ -95,6 +96,9 @@ def test_a_program_configuration_can_be_edited() -> None:
         ("override-output-layout=hidden=dramm", "'dramm' says nothing of the layout"),
         ("override-output-layout=hidden=0x8:l1:block_sharded", r"'grid': \[8, 0\]"),
         ("override-output=hidden=dram", "no option 'override-output'"),
+        ("override-output-layout", "'override-output-layout' says nothing of any call"),
+        ("insert-memreconfig hidden=0", "'insert-memreconfig' says nothing of any call"),
+        (given(squared={"math_fidelity": "hifi4"}), r"'squared' \(multiply\) takes no fidelity"),
         ("insert-memreconfig=hidden=a", "lists no operands of 'hidden'"),
         ("override-conv2d-config=hidden=dtype", "does not say FIELD#VALUE"),
         (given(hidden={"program_config": "#ttnn.nothing<>"}), "the override of 'hidden'"),
@@ -252,6 +256,54 @@ def test_a_configuration_that_no_program_of_the_product_has_is_refused() -> None
     config = re.sub(r"out_(sub)?block_h = \d+", r"out_\1block_h = 1", config)
     with pytest.raises(CompileError, match="blocks of 1x"):
         compiled(CHAIN, 2, given(hidden={"program_config": config}))
+
+
+def test_a_configuration_applies_no_other_activation() -> None:
+    """What a program computes is not the optimizer's to choose."""
+    made = json.loads(compiled(CHAIN, 2).decisions)["functions"]["main"]["hidden"]
+    for name in ("relu", "rleu"):
+        activation = f"fused_activation = #ttnn.unary_with_param<op_type = {name}>"
+        config = made["program_config"].replace("fuse_batch", f"{activation}, fuse_batch")
+        with pytest.raises(CompileError, match="changes what the program computes"):
+            compiled(CHAIN, 2, given(hidden={"program_config": config}))
+
+
+def test_a_field_that_a_configuration_has_not_is_named() -> None:
+    made = json.loads(compiled(CHAIN, 2).decisions)["functions"]["main"]["hidden"]
+    config = made["program_config"].replace("in0_block_w", "in1_block_w")
+    with pytest.raises(CompileError, match=r"'hidden': #ttnn\.\w+ has no other 'in1_block_w'$"):
+        compiled(CHAIN, 2, given(hidden={"program_config": config}))
+
+
+NORMALISED = f"""
+func.func @main(%x: tensor<256x512xbf16>, %g: tensor<512xbf16> {{{WEIGHT}}}) -> tensor<256x512xbf16> {{
+  %n = "ttir.rms_norm"(%x, %g) <{{normalized_shape = array<i64: 512>, epsilon = 1.0e-5 : f32, operandSegmentSizes = array<i32: 1, 1, 0>}}> : (tensor<256x512xbf16>, tensor<512xbf16>) -> tensor<256x512xbf16>
+  %s = "ttir.softmax"(%n) <{{dimension = 1 : si32}}> : (tensor<256x512xbf16>) -> tensor<256x512xbf16>
+  return %s : tensor<256x512xbf16>
+}}
+"""  # noqa: E501
+
+
+def test_the_configuration_of_a_normalisation_is_that_of_its_shards() -> None:
+    """It is brought into shards that the configuration fits; there are none of other blocks."""
+    config = NORM.replace("block_w = 1", "block_w = 2")
+    module = compiled(NORMALISED, 1, given(n={"program_config": config}))
+    (norm,) = placements(module, "rms_norm")
+    assert norm.memory_layout == "block_sharded"
+    assert norm.shards is not None
+    assert norm.shards.shape == (32, 64)
+    with pytest.raises(CompileError, match="blocks of 1x3 tiles are not its shards of"):
+        wrong = config.replace("block_w = 2", "block_w = 3").replace(
+            "subblock_w = 2", "subblock_w = 1"
+        )
+        compiled(NORMALISED, 1, given(n={"program_config": wrong}))
+
+
+@pytest.mark.parametrize("kind", ["height_sharded", "width_sharded", "block_sharded"])
+def test_a_softmax_keeps_shards(kind: str) -> None:
+    module = compiled(NORMALISED, 2, given(s={"memory": "l1", "sharding": kind}))
+    (made,) = placements(module, "softmax")
+    assert made.memory_layout == kind
 
 
 def test_an_override_is_measured_against_where_operands_lie_in_any_way() -> None:

@@ -503,7 +503,7 @@ def config_of_text(text: str) -> ProgramConfig:
     try:
         found = Parser(context, text).parse_attribute()
     except ParseError as error:
-        raise ValueError(str(error)) from error
+        raise ValueError(error.msg) from error
     if not isinstance(found, ProgramConfigAttr):
         raise ValueError(f"'{text}' is no program configuration")
     return found.data

@@ -41,4 +41,7 @@ def verify_activation(op: CatalogueOp) -> None:
     """The activation is one that calls can apply."""
     name = activation_name(op.parameters())
     if name is not None and name not in ACTIVATIONS:
-        raise VerifyException(f"{op.name}: there is no activation '{name}' of its results")
+        there = ", ".join(ACTIVATIONS)
+        raise VerifyException(
+            f"{op.name}: there is no activation '{name}' of its results, only {there}"
+        )

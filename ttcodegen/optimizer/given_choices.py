@@ -20,15 +20,17 @@ from ttcodegen.dialects.program_configs import (
     Conv2dConfig,
     CoreGrid,
     CoreSet,
+    LayerNormSharded,
     MatmulProgramConfig,
     ProgramConfig,
     Word,
     config_of_text,
 )
 from ttcodegen.dialects.shards import SHARDED
-from ttcodegen.optimizer.calls import LibraryCall
+from ttcodegen.ops.fused_activations import activation_name
+from ttcodegen.optimizer.calls import COMPUTE_CONFIG, LibraryCall
 from ttcodegen.optimizer.overrides import PLACES, Entry, FunctionOverrides, is_fused, place
-from ttcodegen.optimizer.ways import Way, Ways, interleaved, sharded_as
+from ttcodegen.optimizer.ways import Way, Ways, interleaved, norm_misfit, sharded_as
 
 
 class GivenChoices:
@@ -56,14 +58,18 @@ class GivenChoices:
         self._check(op, entry)
         config = self._config(op, entry)
         offered: list[Way] = []
-        for operands in self._brought(op, call, entry, fixed):
+        misfit = self._ways.misfit(call, config) if config is not None else None
+        for operands in self._brought(op, call, entry, fixed, config):
             variant = replace(call, operands=operands)
             for way in self._offered(variant, fixed, entry, config):
+                if isinstance(config, LayerNormSharded):
+                    misfit = norm_misfit(way.operands[0], config)
+                    if misfit is not None:
+                        continue
                 if self._takes(way, call, fixed, operands, entry) and way not in offered:
                     offered.append(way)
         if not offered:
-            reason = self._ways.misfit(call, config) if config is not None else None
-            raise self._refused(op, reason or "its operands cannot be brought there", call, [])
+            raise self._refused(op, misfit or "its operands cannot be brought there", call, [])
         agreeing = offered
         for field in PLACES:
             if field not in entry or not op.results:
@@ -111,6 +117,13 @@ class GivenChoices:
                 remedy="products and convolutions take relu, gelu, silu or sigmoid, where nobody "
                 "else uses what they give",
             )
+        takes = {spec.name for spec in op.definition.attributes}
+        if "math_fidelity" in entry and COMPUTE_CONFIG not in takes:
+            raise CompileError(
+                f"'{name}' ({made}) takes no fidelity",
+                op,
+                remedy="products, convolutions, normalisations, softmax and attention do",
+            )
         for index in entry.get("operands", {}):
             if int(index) >= len(op.operands):
                 raise CompileError(
@@ -141,9 +154,10 @@ class GivenChoices:
                 f"it should be {spec.kind.expected}, not {text or 'that of a convolution'}"
             )
             raise CompileError(f"the override of '{name}': {reason}", op) from error
-        current = op.parameter(spec.name)
-        activation = current.activation if current is not None else None
-        if isinstance(config, Conv2dConfig) and config.activation != activation:
+        own = activation_name(op.parameters())
+        named = config.activation.op_type if config.activation is not None else None
+        # A product keeps its own where its configuration names none.
+        if named != own and (named is not None or isinstance(config, Conv2dConfig)):
             raise CompileError(
                 f"the override of '{name}' changes what the program computes: its activation",
                 op,
@@ -152,9 +166,15 @@ class GivenChoices:
         return config
 
     def _brought(
-        self, op: CatalogueOp, call: LibraryCall, entry: Entry, fixed: Sequence[bool]
+        self,
+        op: CatalogueOp,
+        call: LibraryCall,
+        entry: Entry,
+        fixed: Sequence[bool],
+        config: ProgramConfig | None,
     ) -> Iterator[tuple[TensorPlacement, ...]]:
-        """Where the operands may lie: as they do, or as is asked for, or as the result is to."""
+        """Where the operands may lie: as they do, or as is asked for, or as the result or a
+        configuration needs them."""
         asked = {int(index): wanted for index, wanted in entry.get("operands", {}).items()}
         sharding = entry.get("sharding", "interleaved")
         choices: list[list[TensorPlacement]] = []
@@ -165,6 +185,9 @@ class GivenChoices:
                 beside = self._places(operand, {f: entry[f] for f in PLACES if f in entry})
                 alike = operand.shape == call.result.shape
                 choices.append([operand, *(beside if alike else [])])
+            elif isinstance(config, LayerNormSharded) and index == 0 and not fixed[index]:
+                sharded = self._places(operand, {})
+                choices.append([operand, *(p for p in sharded if p.shards is not None)])
             else:
                 choices.append([operand])
         yield from product(*choices)
@@ -269,7 +292,7 @@ def _with(op: CatalogueOp, way: Way, entry: Entry, config: ProgramConfig | None)
         (name,) = there & set(PROGRAM_CONFIGS)
         attributes[name] = config
     fidelity = entry.get("math_fidelity")
-    if fidelity is not None and "compute_config" in there:
+    if fidelity is not None and COMPUTE_CONFIG in there:
         compute = attributes.get("compute_config") or op.parameter("compute_config")
         compute = compute or ComputeConfig(math_approx_mode=False)
         attributes["compute_config"] = replace(compute, math_fidelity=MathFidelity(fidelity))

@@ -44,11 +44,15 @@ def entries_of_options(text: str) -> dict[str, dict[str, Any]]:
     for word in text.split():
         option, equals, value = word.lstrip("-").partition("=")
         reader = _READERS.get(option)
-        if reader is None or not equals:
+        if reader is None:
             close = closest(option, OPTIONS)
             raise CompileError(
                 f"the overrides have no option '{option}'",
                 remedy=f"did you mean '{close}'?" if close else f"there are {', '.join(OPTIONS)}",
+            )
+        if not equals or not value:
+            raise CompileError(
+                f"the option '{option}' says nothing of any call", remedy=f"write {option}=NAME=..."
             )
         for name, given in _calls(option, value.strip("\"'")):
             for field, entries in reader(name, given).items():

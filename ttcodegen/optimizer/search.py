@@ -99,6 +99,7 @@ class Search:
     beam: int = BEAM
     _last_use: dict[SSAValue, int] = field(default_factory=dict[SSAValue, int])
     _costs: dict[object, float] = field(default_factory=dict[object, float])
+    _declared: dict[Operation, float] = field(default_factory=dict[Operation, float])
     _kinds: dict[Operation, object] = field(default_factory=dict[Operation, object])
     _ways_known: dict[object, list[tuple[Way, CallCost]]] = field(
         default_factory=dict[object, "list[tuple[Way, CallCost]]"]
@@ -246,9 +247,17 @@ class Search:
             if (placement := placement_of(result)) is not None:
                 placements[result] = placement
         self._forget(placements, index, op)
+        if isinstance(op, CatalogueOp) and op not in self.skipped:
+            seconds += self._declared_seconds(op)
         way = Way((), tuple(p for p in map(placement_of, op.results) if p is not None))
         decision = Decision(op, way, tuple(moves), seconds - state.seconds, 0, None)
         return _State(seconds, placements, decision, state)
+
+    def _declared_seconds(self, op: CatalogueOp) -> float:
+        """The seconds that a call takes whose tensors lie as the source says."""
+        if op not in self._declared:
+            self._declared[op] = self.model.cost(call_of(op)).seconds
+        return self._declared[op]
 
     def _made(
         self,

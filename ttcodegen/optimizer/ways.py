@@ -49,6 +49,8 @@ ATTENTION = frozenset({"scaled_dot_product_attention"})
 ROOM_OF_ATTENTION = 0.75
 """The part of L1 that its circular buffers may take."""
 NORMS = frozenset({"rms_norm", "layer_norm"})
+MOST_NORM_SUBBLOCK = 4
+"""Tiles of 32 bits that the registers hold, in which normalisations sum up by default."""
 APPROXIMATE = {"gelu": (0.0,)}
 """Parameters of activations: the exact form of those that have an approximate one."""
 
@@ -68,8 +70,8 @@ _RULES = {
     "computes, per_core_m by per_core_n tiles on each core, as shards",
     "elementwise": "what is computed element by element is interleaved, or has the shards of an "
     "operand of its shape",
-    "rows": "what is computed along rows is interleaved, or has the shards of its operand, by "
-    "width or blocks that its tiles fill",
+    "rows": "what is computed along rows is interleaved, or has the shards of its operand, "
+    "normalisations those by width or blocks that its tiles fill",
     "view": "the call makes nothing: its result lies where its operand does",
     "moved": "the library makes it of interleaved tensors, interleaved",
     "attention": "the library takes queries, keys and values that are interleaved",
@@ -295,7 +297,13 @@ class Ways:
         vectors = call.operands[1:]
         for buffer in self._buffers(call):
             yield Way(self._unsharded(call), (interleaved(call.result, buffer),))
-        if source.shards is None or call.name == "softmax":
+        if source.shards is None:
+            return
+        if call.name == "softmax":
+            # Its program reads and writes pages wherever they lie.
+            yield Way(
+                call.operands, (call.result.sharded(source.memory_layout or "", source.shards),)
+            )
             return
         config = _norm_config(source)
         if config is not None:
@@ -482,6 +490,23 @@ def _divisors(number: int) -> list[int]:
     return [d for d in range(1, number + 1) if number % d == 0]
 
 
+def norm_misfit(source: TensorPlacement, config: LayerNormSharded) -> str | None:
+    """Why a normalisation of rows that lie so cannot have a configuration; None if it can
+    (measured, tt-metal 0.70.1)."""
+    fitting = _norm_config(source)
+    if fitting is None or source.shards is None:
+        return "its operand has no shards by width or blocks that its tiles fill"
+    if (config.block_h, config.block_w) != (fitting.block_h, fitting.block_w):
+        blocks = f"{fitting.block_h}x{fitting.block_w}"
+        return f"blocks of {config.block_h}x{config.block_w} tiles are not its shards of {blocks}"
+    box, grid = source.shards.bounding_box(), config.compute_with_storage_grid_size
+    if grid.columns < box.columns or grid.rows < box.rows:
+        return f"its shards lie on {box.columns}x{box.rows} cores"
+    if config.subblock_w > MOST_NORM_SUBBLOCK:
+        return f"a subblock has {MOST_NORM_SUBBLOCK} tiles at most"
+    return None
+
+
 def _norm_config(source: TensorPlacement) -> LayerNormSharded | None:
     """The configuration of a normalisation whose rows lie in parts on several cores; None if the
     library takes no such shards."""
@@ -495,5 +520,5 @@ def _norm_config(source: TensorPlacement) -> LayerNormSharded | None:
     down = 1 if source.memory_layout == "width_sharded" else box.rows
     if block_w * across != width or block_h * down != height:
         return None
-    sub_w = max(d for d in _divisors(block_w) if d <= 4)
+    sub_w = max(d for d in _divisors(block_w) if d <= MOST_NORM_SUBBLOCK)
     return LayerNormSharded(CoreGrid(box.columns, box.rows), sub_w, block_h, block_w)

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from xdsl.dialects.builtin import FunctionType, IntegerAttr, TupleType, i32
+from xdsl.dialects.builtin import FunctionType, IntegerAttr, SymbolRefAttr, TupleType, i32
 from xdsl.ir import Attribute, Operation
 from xdsl.parser import Parser
 
@@ -141,6 +141,31 @@ def _tuple_element(parser: Parser, op_type: type[Operation]) -> Operation:
     )
 
 
+def _load_cached(parser: Parser, op_type: type[Operation]) -> Operation:
+    """`(@function, [%inputs]) {attributes} : (types) -> types`."""
+    with parser.in_parens():
+        properties: dict[str, Attribute] = {"callee": SymbolRefAttr(parser.parse_symbol_name())}
+        parser.parse_punctuation(",")
+        names = parser.parse_comma_separated_list(
+            parser.Delimiter.SQUARE, parser.parse_unresolved_operand
+        )
+    attributes = parser.parse_optional_attr_dict()
+    parser.parse_punctuation(":")
+    position = parser.pos
+    type_ = parser.parse_type()
+    if not isinstance(type_, FunctionType) or len(type_.inputs.data) != len(names):
+        parser.raise_error("expected the type of a function of these inputs", position)
+    return op_type.create(
+        operands=[
+            parser.resolve_operand(name, input_)
+            for name, input_ in zip(names, type_.inputs.data, strict=True)
+        ],
+        result_types=type_.outputs.data,
+        properties=properties,
+        attributes=attributes,
+    )
+
+
 CUSTOM_FORMS: dict[str, CustomForm] = {
     "ttir.empty": CustomForm("ttir.empty", _empty),
     "tensor.empty": CustomForm("tensor.empty", _empty),
@@ -152,6 +177,8 @@ CUSTOM_FORMS: dict[str, CustomForm] = {
     "tt.device_module": CustomForm("ttcore.device_module", _module_wrapper),
     "tt.cpu_module": CustomForm("ttcore.cpu_module", _module_wrapper),
     "tt.device": CustomForm("ttcore.device", _device),
+    "ttcore.load_cached": CustomForm("ttcore.load_cached", _load_cached),
+    "tt.load_cached": CustomForm("ttcore.load_cached", _load_cached),
     "ttcore.tuple": CustomForm("ttcore.tuple", _tuple),
     "ttcore.get_tuple_element": CustomForm("ttcore.get_tuple_element", _tuple_element),
     "tt.tuple": CustomForm("ttcore.tuple", _tuple),

@@ -292,10 +292,8 @@ def test_the_configuration_of_a_normalisation_is_that_of_its_shards() -> None:
     assert norm.memory_layout == "block_sharded"
     assert norm.shards is not None
     assert norm.shards.shape == (32, 64)
+    wrong = config.replace("block_w = 2", "block_w = 3")
     with pytest.raises(CompileError, match="blocks of 1x3 tiles are not its shards of"):
-        wrong = config.replace("block_w = 2", "block_w = 3").replace(
-            "subblock_w = 2", "subblock_w = 1"
-        )
         compiled(NORMALISED, 1, given(n={"program_config": wrong}))
 
 

@@ -40,3 +40,9 @@ def test_tiles_and_bytes_of_tensors_are_counted_by_layouts() -> None:
     # The format of a tile itself, and the elements of an attribute's text.
     allowed = {"dialects/tile.py", "parsing/elements.py"}
     assert {path.as_posix() for path in paths if path.parts[0] != "layout"} <= allowed
+
+
+def test_pipelines_fit_on_a_screen() -> None:
+    transforms = ROOT / "ttcodegen" / "transforms"
+    assert len((transforms / "pipelines.py").read_text("utf-8").splitlines()) < 60
+    assert len((transforms / "pipeline_steps.py").read_text("utf-8").splitlines()) < 120

@@ -10,7 +10,7 @@ from ttcodegen.diagnostics import CompileError
 from ttcodegen.optimizer.override_strings import OPTIONS as OVERRIDE_OPTIONS
 from ttcodegen.suggestions import closest
 from ttcodegen.systems.description import ARCHITECTURES
-from ttcodegen.transforms.pipelines import optimization_level
+from ttcodegen.transforms.pipeline_steps import optimization_level
 
 _TARGETS = ("ttnn", "ttmetal")
 _WEIGHTS = ("", "bfp8_b", "bfp4_b")

@@ -1,4 +1,4 @@
-"""The table of the passes that stand alone; pipelines.py puts them together."""
+"""The table of the passes that stand alone; pipeline_steps.py puts them together."""
 
 from __future__ import annotations
 

@@ -1,0 +1,114 @@
+"""The pipelines of the library: each is a list of passes that one can read."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+
+from ttcodegen.transforms.pass_options import chosen
+from ttcodegen.transforms.passes import EMITC_OPTIONS as CONVERSION_OPTIONS
+from ttcodegen.transforms.passes import SYSTEM_OPTIONS
+from ttcodegen.transforms.pipeline_options import (
+    EMITC_OPTIONS,
+    REFERENCE_OVERRIDES,
+    TTIR_OPTIONS,
+    TTNN_OPTIONS,
+)
+from ttcodegen.transforms.registry import OptionValue, Step
+
+Values = Mapping[str, OptionValue]
+
+
+def ttir(options: Values) -> Iterator[Step | str]:
+    """From what the user wrote to few and fused ops of device types."""
+    yield "inline"
+    yield "ttir-element-type-normalization"
+    yield "ttir-decompose"
+    yield "ttir-canonicalize"
+    if options["enable-implicit-broadcast-folding-pass"]:
+        yield "ttir-implicit-broadcast-fold"
+    if options["enable-erase-inverse-ops-pass"]:
+        yield "ttir-erase-inverse"
+    if options["enable-fusing-pass"]:
+        yield "ttir-fusing"
+        yield "ttir-decompose"
+
+
+def ttir_to_ttnn(options: Values) -> Iterator[Step | str]:
+    """From what the user wrote to the calls of the library, in order."""
+    yield Step("ttcore-register-device", chosen(options, SYSTEM_OPTIONS))
+    if options["argument-types"]:
+        yield Step("populate-argument-types", {"argument-types": options["argument-types"]})
+    yield "ttmetal-lift-programs"
+    yield "ttir-outline-generics"
+    yield Step("inline", {"cpu-functions": True, "generics": True})
+    yield Step("ttir-pipeline", chosen(options, TTIR_OPTIONS))
+    yield "convert-ttir-to-ttnn"
+    if options["enable-remove-dead-values"]:
+        yield "remove-dead-values"
+    if optimization_level(options) > 0:
+        yield "ttnn-dense-rows"
+        given = _given(options)
+        yield Step("ttnn-fuse-projections", given)
+        yield Step("ttnn-fuse-activations", given)
+    yield from _placed(options)
+
+
+def optimization_level(options: Values) -> int:
+    """How much is optimized: 0 nothing, 1 what never hurts, 2 with a search for layouts."""
+    level = options["optimization-level"]
+    assert isinstance(level, int)
+    if level == 0 and options["enable-optimizer"]:
+        level = 1
+    return 2 if level == 1 and options["memory-layout-analysis-enabled"] else level
+
+
+def _given(options: Values) -> dict[str, OptionValue]:
+    """What is decided from outside, in the one form or the other."""
+    if options["overrides"]:
+        return {"overrides": options["overrides"]}
+    given = [f"{name}={options[name]}" for name in REFERENCE_OVERRIDES if options[name]]
+    return {"overrides": " ".join(given)} if given else {}
+
+
+def _placed(options: Values) -> Iterator[Step | str]:
+    """What both ways to TTNN end with: how calls compute, where tensors lie and how long."""
+    yield "ttnn-set-compute-kernel-config"
+    yield "ttnn-layout"
+    if options["experimental-weight-dtype"] != "none":
+        target = options["experimental-weight-dtype"]
+        yield Step("ttnn-weight-dtype-conversion", {"target": target})
+    if (level := optimization_level(options)) > 0:
+        record = {"record": True} if options["record-decisions"] else {}
+        yield Step("ttnn-optimize", {"level": level, **_given(options), **record})
+    if options["enable-const-eval"]:
+        yield "const-eval-hoist-transform"
+    yield "ttnn-decompose-layouts"
+    yield "ttnn-deallocate"
+    yield "ttcore-check-memory"
+
+
+def ttnn_to_ttnn(options: Values) -> Iterator[Step | str]:
+    """From calls of the library, with their layouts, to calls as the library takes them."""
+    yield Step("ttcore-register-device", chosen(options, SYSTEM_OPTIONS))
+    if options["argument-types"]:
+        yield Step("populate-argument-types", {"argument-types": options["argument-types"]})
+    yield "inline"
+    yield from _placed(options)
+
+
+def ttnn_to_runtime(options: Values) -> Iterator[Step | str]:
+    """TTNN is what the flatbuffer holds: there is only to see that it fits the device."""
+    yield "ttcore-check-memory"
+
+
+def ttnn_to_emitc(options: Values) -> Iterator[Step | str]:
+    """From the calls of the library to C++ files."""
+    if options["target-dylib"]:
+        yield "ttnn-modify-signatures-for-dylib"
+    yield Step("convert-ttnn-to-emitc", chosen(options, CONVERSION_OPTIONS))
+
+
+def ttir_to_emitc(options: Values) -> Iterator[Step | str]:
+    """From what the user wrote to C++ files."""
+    yield Step("ttir-to-ttnn-common-pipeline", chosen(options, TTNN_OPTIONS))
+    yield Step("ttnn-common-to-emitc-pipeline", chosen(options, EMITC_OPTIONS))

@@ -70,6 +70,8 @@ default after `=`; without one it has to be there.
   and pools they go through the matrix engine: those above 1024 lose theirs. Integers of 64 bits
   have 32 on the device.
 - Arithmetic of booleans is that of 0 and 1; as a boolean, everything but 0 is true.
+- `sdpa_bw` takes the weights of attention from the intermediates and the sums of their slopes from
+  `attn_output`, as they are given: it computes neither anew.
 - What is no number: `sign` gives 1 or -1 by its sign bit, `clamp_tensor` the upper or lower bound
   by that bit; `argmax` of float32 passes over it, of bfloat16 it is the greatest; it is the
   greatest for `max_pool2d` and `max_pool2d_with_indices`.

@@ -177,3 +177,62 @@ func.func @pooling_of_sums(%a: tensor<1x8x8x32xbf16>) -> tensor<1x4x4x32xbf16> {
   %0 = "ttir.pooling"(%a) <{pooling_method = #ttir<pooling_method Sum>, window_dimensions = array<i64: 1, 2, 2, 1>, window_strides = array<i64: 1, 2, 2, 1>, base_dilations = array<i64: 1, 1, 1, 1>, window_dilations = array<i64: 1, 1, 1, 1>, padding = array<i64: 0, 0, 0, 0, 0, 0, 0, 0>}> : (tensor<1x8x8x32xbf16>) -> tensor<1x4x4x32xbf16>
   return %0 : tensor<1x4x4x32xbf16>
 }
+
+func.func @adamw(%p: tensor<3x40xbf16>, %g: tensor<3x40xbf16>, %m: tensor<3x40xf32>, %v: tensor<3x40xf32>, %top: tensor<3x40xf32>)
+    -> (tensor<3x40xbf16>, tensor<3x40xf32>, tensor<3x40xf32>, tensor<3x40xf32>) {
+  %0:4 = "ttir.adamw"(%p, %g, %m, %v, %top) <{lr = 0.25 : f32, beta1 = 0.9 : f32, beta2 = 0.999 : f32, beta1_pow = 0.81 : f32,
+    beta2_pow = 0.998 : f32, epsilon = 1.0e-3 : f32, weight_decay = 0.1 : f32}>
+    : (tensor<3x40xbf16>, tensor<3x40xbf16>, tensor<3x40xf32>, tensor<3x40xf32>, tensor<3x40xf32>)
+    -> (tensor<3x40xbf16>, tensor<3x40xf32>, tensor<3x40xf32>, tensor<3x40xf32>)
+  return %0#0, %0#1, %0#2, %0#3 : tensor<3x40xbf16>, tensor<3x40xf32>, tensor<3x40xf32>, tensor<3x40xf32>
+}
+
+func.func @training_attention(%dy: tensor<2x4x33x16xbf16>, %q: tensor<2x4x33x16xbf16>, %k: tensor<2x2x33x16xbf16>, %v: tensor<2x2x33x16xbf16>,
+                              %mask: tensor<33x33xbf16>)
+    -> (tensor<2x4x33x16xbf16>, tensor<2x4x33x32xf32>, tensor<2x4x33x16xbf16>, tensor<2x2x33x16xbf16>, tensor<2x2x33x16xbf16>, tensor<2x4x33x16xbf16>) {
+  %y, %kept = "ttir.sdpa_fw"(%q, %k, %v) <{mask_type = #ttcore.attention_mask_type<causal>, return_intermediates = true}>
+    : (tensor<2x4x33x16xbf16>, tensor<2x2x33x16xbf16>, tensor<2x2x33x16xbf16>) -> (tensor<2x4x33x16xbf16>, tensor<2x4x33x32xf32>)
+  %dq, %dk, %dv = "ttir.sdpa_bw"(%dy, %y, %q, %k, %v, %kept) <{mask_type = #ttcore.attention_mask_type<causal>}>
+    : (tensor<2x4x33x16xbf16>, tensor<2x4x33x16xbf16>, tensor<2x4x33x16xbf16>, tensor<2x2x33x16xbf16>, tensor<2x2x33x16xbf16>, tensor<2x4x33x32xf32>)
+    -> (tensor<2x4x33x16xbf16>, tensor<2x2x33x16xbf16>, tensor<2x2x33x16xbf16>)
+  %z = "ttir.sdpa_fw"(%q, %k, %v, %mask) <{mask_type = #ttcore.attention_mask_type<arbitrary>}>
+    : (tensor<2x4x33x16xbf16>, tensor<2x2x33x16xbf16>, tensor<2x2x33x16xbf16>, tensor<33x33xbf16>) -> tensor<2x4x33x16xbf16>
+  return %y, %kept, %dq, %dk, %dv, %z : tensor<2x4x33x16xbf16>, tensor<2x4x33x32xf32>, tensor<2x4x33x16xbf16>, tensor<2x2x33x16xbf16>,
+    tensor<2x2x33x16xbf16>, tensor<2x4x33x16xbf16>
+}
+
+func.func @routed(%x: tensor<5x40xbf16>, %w: tensor<40x70xbf16>, %b: tensor<5x70xbf16>) -> (tensor<5x3xui16>, tensor<5x3xbf16>) {
+  %indices, %shares = "ttir.topk_router_gpt"(%x, %w, %b) <{k = 3 : i32, num_experts = 70 : i32}>
+    : (tensor<5x40xbf16>, tensor<40x70xbf16>, tensor<5x70xbf16>) -> (tensor<5x3xui16>, tensor<5x3xbf16>)
+  return %indices, %shares : tensor<5x3xui16>, tensor<5x3xbf16>
+}
+
+func.func @remapped(%scores: tensor<1x3x5x6xbf16>, %owners: tensor<1x1x6x1xui16>, %experts: tensor<1x3x5x2xui16>)
+    -> (tensor<1x3x5x6xbf16>, tensor<1x1x4x6xui16>) {
+  %0, %1 = "ttir.moe_expert_token_remap"(%scores, %owners, %experts) <{reduction_size = 4 : i64}>
+    : (tensor<1x3x5x6xbf16>, tensor<1x1x6x1xui16>, tensor<1x3x5x2xui16>) -> (tensor<1x3x5x6xbf16>, tensor<1x1x4x6xui16>)
+  return %0, %1 : tensor<1x3x5x6xbf16>, tensor<1x1x4x6xui16>
+}
+
+func.func @dispatched(%x: tensor<3x5x1x40xbf16>, %experts: tensor<3x5x1x2xui16>, %owners: tensor<1x1x6x1xui16>, %made: tensor<6x3x5x40xbf16>)
+    -> (tensor<1x3x5x40xbf16>, tensor<2x3x5x40xbf16>) {
+  %0, %1 = "ttir.all_to_all_dispatch"(%x, %experts, %owners) <{num_devices = 1 : i64, cluster_axis = 0 : i64}>
+    : (tensor<3x5x1x40xbf16>, tensor<3x5x1x2xui16>, tensor<1x1x6x1xui16>) -> (tensor<1x3x5x40xbf16>, tensor<1x3x5x2xui16>)
+  %2 = "ttir.all_to_all_combine"(%made, %1, %owners) <{num_devices = 1 : i64, cluster_axis = 0 : i64, num_experts_per_tok = 2 : i64}>
+    : (tensor<6x3x5x40xbf16>, tensor<1x3x5x2xui16>, tensor<1x1x6x1xui16>) -> tensor<2x3x5x40xbf16>
+  return %0, %2 : tensor<1x3x5x40xbf16>, tensor<2x3x5x40xbf16>
+}
+
+func.func @experts(%x: tensor<1x1x5x32xbf16>, %named: tensor<1x1x5x2xui16>, %shares: tensor<1x1x5x2xbf16>, %owners: tensor<1x1x1x3xui16>,
+                   %w0: tensor<1x3x32x64xbf16>, %w1: tensor<1x3x32x64xbf16>, %w2: tensor<1x3x64x32xbf16>)
+    -> (tensor<2x5x32xbf16>, tensor<1x5x2xbf16>) {
+  %0, %1, %2 = "ttir.all_to_all_dispatch_metadata"(%x, %named, %shares, %owners) <{num_devices = 1 : i64, cluster_axis = 1 : i64}>
+    : (tensor<1x1x5x32xbf16>, tensor<1x1x5x2xui16>, tensor<1x1x5x2xbf16>, tensor<1x1x1x3xui16>)
+    -> (tensor<1x5x32xbf16>, tensor<1x5x2xui16>, tensor<1x5x2xbf16>)
+  %3 = "ttir.moe_compute"(%0, %1, %2, %owners, %w0, %w1, %w2) <{layer_id = 0 : ui32, output_height_shard_dim = 4 : ui32,
+    intermediate_size = 64 : ui32, activation_function = #ttcore.moe_activation_function<swiglu>, cluster_axis = 1 : ui32,
+    operandSegmentSizes = array<i32: 1, 1, 1, 1, 1, 1, 1, 0, 0, 0>}>
+    : (tensor<1x5x32xbf16>, tensor<1x5x2xui16>, tensor<1x5x2xbf16>, tensor<1x1x1x3xui16>, tensor<1x3x32x64xbf16>, tensor<1x3x32x64xbf16>,
+       tensor<1x3x64x32xbf16>) -> tensor<2x5x32xbf16>
+  return %3, %2 : tensor<2x5x32xbf16>, tensor<1x5x2xbf16>
+}

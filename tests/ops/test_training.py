@@ -1,4 +1,5 @@
-"""The gradients of embedding and gelu against loops and differences, dropout against its odds."""
+"""The gradients of embedding and gelu against loops and differences, dropout against its odds, the
+step of AdamW against its formula."""
 
 from __future__ import annotations
 
@@ -12,7 +13,7 @@ RANDOM = np.random.default_rng(23)
 
 
 def drawn(*shape, dtype="float32"):
-    return RANDOM.normal(size=shape).astype(np.dtype(dtype))
+    return np.asarray(RANDOM.normal(size=shape)).astype(np.dtype(dtype))
 
 
 @pytest.mark.parametrize("dtype", ["float32", "bfloat16"])
@@ -105,3 +106,52 @@ def test_dropout_of_all_or_nothing(evaluate, probability, value):
 def test_dropout_refuses_what_is_no_probability(refusal):
     message = refusal("dropout", [drawn(2, 2)], (2, 2), prob=1.5)
     assert "expected prob from 0 to 1, found 1.5" in message
+
+
+STEP = {
+    "lr": 1e-2, "beta1": 0.9, "beta2": 0.999, "beta1_pow": 0.81, "beta2_pow": 0.998001,
+    "epsilon": 1e-8, "weight_decay": 0.1,
+}  # fmt: skip
+
+
+def stepped(param, grad, first, second, greatest=None):
+    """AdamW of one number, as its paper has it, with the decay apart from the gradient."""
+    first = STEP["beta1"] * first + (1 - STEP["beta1"]) * grad
+    second = STEP["beta2"] * second + (1 - STEP["beta2"]) * grad * grad
+    of = second if greatest is None else max(greatest, second)
+    root = math.sqrt(of / (1 - STEP["beta2_pow"])) + STEP["epsilon"]
+    moved = STEP["lr"] * (first / (1 - STEP["beta1_pow"])) / root
+    return param - moved - STEP["lr"] * STEP["weight_decay"] * param, first, second, of
+
+
+@pytest.mark.parametrize("dtype", ["float32", "bfloat16"])
+@pytest.mark.parametrize("amsgrad", [False, True])
+@pytest.mark.parametrize("shape", [(1, 1, 4, 40), (5,), ()])
+def test_adamw(evaluate, dtype, amsgrad, shape):
+    operands = [drawn(*shape, dtype=dtype) for _ in range(5)]
+    operands[3:] = [np.asarray(np.abs(x)) for x in operands[3:]]
+    count = 4 if amsgrad else 3
+    given = [*operands[:4], operands[4] if amsgrad else None]
+    ran = evaluate("adamw", given, [shape] * count, **STEP)
+    for where in np.ndindex(shape):
+        numbers = [float(x[where]) for x in operands[: 4 + amsgrad]]
+        for index, number in enumerate(stepped(*numbers)[:count]):
+            for found in (ran.golden, ran.lowered):
+                tolerance = 0.01 if dtype == "bfloat16" else 1e-5
+                assert float(found[index][where]) == pytest.approx(number, rel=tolerance, abs=1e-6)
+    assert all(found.dtype == np.dtype(dtype) for found in ran.lowered)
+
+
+def test_adamw_refusals(refusal, make_op):
+    x = drawn(3, 4)
+    message = refusal("adamw", [x, drawn(4, 3), x, x, None], [x.shape] * 3, **STEP)
+    assert "expected grad of shape (3, 4), found (4, 3)" in message
+    message = refusal("adamw", [x, x, x, x, None], [x.shape] * 4, **STEP)
+    assert "has a result for each of param, exp_avg, exp_avg_sq, found 4" in message
+    half = ((3, 4), "bfloat16")
+    message = refusal("adamw", [x, x, x, x, None], [half, x.shape, x.shape], **STEP)
+    assert "expected the updated param as tensor<3x4xf32>, found tensor<3x4xbf16>" in message
+    message = refusal("adamw", [x, x, x, x, None], [x.shape] * 3, **{**STEP, "beta2_pow": 1.0})
+    assert "expected beta2_pow below 1" in message
+    op = make_op("adamw", [x, x, x, x, None], [x.shape] * 3, **STEP, stochastic_rounding=True)
+    assert op.definition.refused_form(op) is not None

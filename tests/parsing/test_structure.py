@@ -163,7 +163,7 @@ def test_refused_operations_are_listed_with_their_reasons() -> None:
         body(
             f'%0 = "ttir.foo"(%a) : ({T}) -> {T}',
             f'%1 = "ttir.all_to_all"(%a) <{{all_gather_dim = 1 : si32}}> : ({T}) -> {T}',
-            f'%2 = "ttir.adamw"(%a, %a) : ({T}, {T}) -> {T}',
+            f'%2 = "ttir.moe_gpt"(%a, %a) : ({T}, {T}) -> {T}',
             f'%3 = "ttir.all_to_all"(%a) : ({T}) -> {T}',
         )
     )
@@ -172,8 +172,8 @@ def test_refused_operations_are_listed_with_their_reasons() -> None:
         "in.mlir:2:8: error: unknown operation 'ttir.foo'",
         "in.mlir:3:8: error: 'ttir.all_to_all' is not supported: it works on a mesh of devices, "
         "and programs are compiled for one (2 times)",
-        "in.mlir:4:8: error: 'ttir.adamw' is not supported: it is a step of a training loop, and "
-        "programs are compiled for inference",
+        "in.mlir:4:8: error: 'ttir.moe_gpt' is not supported: its results are buffers inside a "
+        "fused kernel, laid out for the cores of that",
     ]
 
 

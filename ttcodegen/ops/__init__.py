@@ -38,6 +38,8 @@ FAMILIES = (
     "dynamic_slicing",
     "rearrangement",
     "training",
+    "attention_training",
+    "experts",
     "attention_latent",
     "sampling",
     "quantization",

@@ -5,8 +5,7 @@ from __future__ import annotations
 from ttcodegen.ops.definition import TTIRDefinition, register, variadic
 
 SEVERAL_DEVICES = "it works on a mesh of devices, and programs are compiled for one"
-_EXPERTS = "it is a part of mixture-of-experts layers, which are not compiled as a whole"
-_TRAINING = "it is a step of a training loop, and programs are compiled for inference"
+_EXPERTS = "its results are buffers inside a fused kernel, laid out for the cores of that"
 _LATER = "it describes memory that a later stage of compilation has placed"
 
 REASONS = {
@@ -16,18 +15,9 @@ REASONS = {
     "distributed_layer_norm": SEVERAL_DEVICES,
     "distributed_rms_norm": SEVERAL_DEVICES,
     "mesh_partition": SEVERAL_DEVICES,
-    "all_to_all_combine": _EXPERTS,
-    "all_to_all_dispatch": _EXPERTS,
-    "all_to_all_dispatch_metadata": _EXPERTS,
-    "moe_compute": _EXPERTS,
-    "moe_expert_token_remap": _EXPERTS,
     "moe_gpt": _EXPERTS,
-    "selective_reduce_combine": _EXPERTS,
+    "selective_reduce_combine": SEVERAL_DEVICES,
     "sparse_matmul": _EXPERTS,
-    "topk_router_gpt": _EXPERTS,
-    "adamw": _TRAINING,
-    "sdpa_bw": _TRAINING,
-    "sdpa_fw": _TRAINING,
     "tt_lang_op": "it calls a kernel that is not part of the module",
     "ttnn_metal_layout_cast": _LATER,
 }

@@ -1,4 +1,4 @@
-"""What training needs beside inference: the gradient of gelu, and dropout."""
+"""What training needs beside inference: the gradient of gelu, dropout, and the step of AdamW."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from xdsl.ir import SSAValue
 from xdsl.utils.exceptions import VerifyException
 
 from ttcodegen.dialects.attribute_kinds import BOOLEAN, INTEGER, NUMBER, STRING
-from ttcodegen.dialects.datatypes import DataType, bf16, element_of, f32
+from ttcodegen.dialects.datatypes import DataType, bf16, element_of, f32, shape_of
 from ttcodegen.dialects.operation import CatalogueOp
 from ttcodegen.lazy_numpy import Array, np
 from ttcodegen.ops.cpp_calls import (
@@ -29,6 +29,7 @@ from ttcodegen.ops.definition import (
     TTNNDefinition,
     attribute,
     operand,
+    optional,
     register,
 )
 from ttcodegen.ops.elementwise import verify_broadcast
@@ -205,5 +206,116 @@ register(
         numpy=_dropout,
         cpp=_cpp_dropout,
         pure=False,
+    )
+)
+
+# adamw
+
+
+_MOMENTS = ("exp_avg", "exp_avg_sq", "max_exp_avg_sq")
+
+
+def _verify_adamw(op: CatalogueOp) -> None:
+    """All tensors have one shape; each result is the operand after the step, of its type."""
+    shape = op.shape("param")
+    for name in ("grad", *_MOMENTS):
+        value = op.optional_operand(name)
+        if value is not None and shape_of(value.type) != shape:
+            raise VerifyException(
+                f"{op.name}: expected {name} of shape {shape}, found {shape_of(value.type)}"
+            )
+    updated = _updated(op)
+    if len(op.results) != len(updated):
+        raise VerifyException(
+            f"{op.name} has a result for each of {', '.join(updated)}, found {len(op.results)}"
+        )
+    for name, result in zip(updated, op.results, strict=True):
+        if result.type != op.operand(name).type:
+            raise VerifyException(
+                f"{op.name}: expected the updated {name} as {op.operand(name).type}, found "
+                f"{result.type}"
+            )
+    for name in ("beta1_pow", "beta2_pow"):
+        if op.parameter(name) == 1:
+            raise VerifyException(f"{op.name}: expected {name} below 1, which it is from step 1 on")
+
+
+def _updated(op: CatalogueOp) -> list[str]:
+    """The operands that the step updates, in the order of the results."""
+    return ["param"] + [name for name in _MOMENTS if op.optional_operand(name) is not None]
+
+
+def _adamw(call: Call) -> list[Array]:
+    lr, beta1, beta2 = call["lr"], call["beta1"], call["beta2"]
+    param, grad = call.array("param"), call.array("grad")
+    first = beta1 * call.array("exp_avg") + (1 - beta1) * grad
+    second = beta2 * call.array("exp_avg_sq") + (1 - beta2) * np.square(grad)
+    results = [first, second]
+    greatest = call.optional("max_exp_avg_sq")
+    if greatest is not None:
+        results.append(np.maximum(greatest, second))
+    root = np.sqrt(results[-1] / (1 - call["beta2_pow"])) + call["epsilon"]
+    step = lr * (first / (1 - call["beta1_pow"])) / root
+    return [param - step - lr * call["weight_decay"] * param, *results]
+
+
+def _decompose_adamw(builder: OpBuilder, op: CatalogueOp) -> Sequence[SSAValue]:
+    """Elementwise ops in f32. The library's `moreh_adamw` takes the number of the step instead of
+    the powers, and numbers as bfloat16, in which the usual beta2 of 0.999 is 1."""
+
+    def taken(name: str) -> SSAValue:
+        return builder.typecast(builder.operand(op, name), f32)
+
+    def times(value: SSAValue, factor: float) -> SSAValue:
+        return builder.like("multiply", value, scalar(factor))
+
+    def scalar(number: float) -> SSAValue:
+        return builder.full(op.shape("param"), number, f32)
+
+    lr, beta1, beta2 = (op.parameter(name) for name in ("lr", "beta1", "beta2"))
+    param, grad = taken("param"), taken("grad")
+    first = builder.like("add", times(taken("exp_avg"), beta1), times(grad, 1 - beta1))
+    squared = times(builder.like("multiply", grad, grad), 1 - beta2)
+    results = [first, builder.like("add", times(taken("exp_avg_sq"), beta2), squared)]
+    if op.optional_operand("max_exp_avg_sq") is not None:
+        results.append(builder.like("maximum", taken("max_exp_avg_sq"), results[-1]))
+    root = builder.like("sqrt", times(results[-1], 1 / (1 - op.parameter("beta2_pow"))))
+    root = builder.like("add", root, scalar(op.parameter("epsilon")))
+    step = builder.like("div", times(first, lr / (1 - op.parameter("beta1_pow"))), root)
+    kept = times(param, 1 - lr * op.parameter("weight_decay"))
+    results.insert(0, builder.like("subtract", kept, step))
+    return [
+        builder.typecast(value, element_of(result.type))
+        for value, result in zip(results, op.results, strict=True)
+    ]
+
+
+def _refuse_adamw(op: CatalogueOp) -> str | None:
+    if op.parameter("stochastic_rounding"):
+        return "it rounds at random, which no function of the library's does"
+    return None
+
+
+_ADAMW_NUMBERS = ("lr", "beta1", "beta2", "beta1_pow", "beta2_pow", "epsilon", "weight_decay")
+
+register(
+    TTIRDefinition(
+        "ttir.adamw",
+        (
+            operand("param"),
+            operand("grad"),
+            operand("exp_avg"),
+            operand("exp_avg_sq", input_kind="variance"),
+            optional("max_exp_avg_sq", input_kind="variance"),
+        ),
+        (
+            *(attribute(name, NUMBER) for name in _ADAMW_NUMBERS),
+            attribute("stochastic_rounding", BOOLEAN, False),
+        ),
+        results=-1,
+        verify=_verify_adamw,
+        numpy=_adamw,
+        decompose=_decompose_adamw,
+        refused_form=_refuse_adamw,
     )
 )

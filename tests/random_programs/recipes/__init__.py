@@ -35,6 +35,8 @@ _SOURCE = "other ops get it as an operand"
 _DRAWN = "each run draws other numbers"
 _CACHE = "it overwrites an argument"
 _DECODE = "a step of decoding, whose operands have one shape only"
+_TRAINING = "a step of training, whose operands belong to one another"
+_EXPERTS = "experts of tokens, whose operands have one form only"
 _REWRITTEN = "it is rewritten with ops that have recipes"
 
 WITHOUT_RECIPE = {
@@ -58,5 +60,14 @@ WITHOUT_RECIPE = {
     "paged_scaled_dot_product_attention_decode": _DECODE,
     "chunked_scaled_dot_product_attention": _DECODE,
     "paged_flash_multi_latent_attention_decode": _DECODE,
+    "adamw": _TRAINING,
+    "sdpa_fw": _TRAINING,
+    "sdpa_bw": _TRAINING,
+    "topk_router_gpt": _EXPERTS,
+    "moe_expert_token_remap": _EXPERTS,
+    "all_to_all_dispatch": _EXPERTS,
+    "all_to_all_dispatch_metadata": _EXPERTS,
+    "all_to_all_combine": _EXPERTS,
+    "moe_compute": _EXPERTS,
 }
 """The ops that no random program has, and why."""

@@ -41,7 +41,6 @@ def test_a_union_takes_two_slots() -> None:
         )
     )
     assert [(field.name, field.slot) for field in schema.tables["R"]] == [("a", 1), ("b", 2)]
-    assert schema.slots("R") == 3
 
 
 def test_metadata_and_comments() -> None:

@@ -282,7 +282,9 @@ class _Search:
         whole *= fmean([self._unity(*place) for place in places])
         start, end = places[0]
         lines = self.ends[end - 1] - (self.ends[start - 1] if start else 0)
-        if (len(places) - 1) * lines * whole <= best[0]:
+        # What calls take at least is known before what they are given.
+        most = (len(places) - 1) * lines - len(places) * _CALL_LINES
+        if most * whole <= best[0]:
             return best
         groups = [self._group(start, end) for start, end in places]
         saved = self._saved(groups, lines)

@@ -108,6 +108,11 @@ def _integers(attribute: Attribute) -> list[int]:
     match attribute:
         case DenseArrayBase(elt_type=IntegerType()):
             return list(elements_of(attribute))
+        case ArrayAttr(data=elements):
+            # Lists of integers are looked at more often than all others.
+            values: list[Any] = [
+                each.value.data if isinstance(each, IntegerAttr) else None for each in elements
+            ]
         case _:
             values = _numbers(attribute)
     if any([not isinstance(value, int) for value in values]):

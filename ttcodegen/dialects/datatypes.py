@@ -183,10 +183,20 @@ def element_type_of(name: str) -> Attribute:
 
 def shape_of(type_: Attribute) -> tuple[int, ...]:
     """The logical shape of a tensor type; raises CompileError for any other type."""
-    if not isinstance(type_, TensorType):
-        raise _no_tensor(type_)
-    # The type's own `get_shape` is slower, and this is asked more often than anything else.
-    return tuple([dim.data for dim in type_.shape.data])
+    # Asked more often than anything else, and types never change.
+    shape: tuple[int, ...] | None = getattr(type_, _KNOWN_SHAPE, None)
+    if shape is None:
+        if not isinstance(type_, TensorType):
+            raise _no_tensor(type_)
+        tensor = cast("TensorType[Attribute]", type_)
+        shape = tuple([dim.data for dim in tensor.shape.data])
+        # Not by way of `__dict__`, which makes all attributes of the object slower.
+        object.__setattr__(tensor, _KNOWN_SHAPE, shape)
+    return shape
+
+
+_KNOWN_SHAPE = "_known_shape"
+"""The attribute of a type that keeps its shape as Python has it."""
 
 
 def without_encoding(type_: Attribute) -> Attribute:

@@ -243,13 +243,21 @@ def _property(of: object, attribute: str) -> property:
 
 def _set_operands(self: Operation, new: Sequence[SSAValue]) -> None:
     values = _operands_of(self, new)
-    uses = tuple([Use(self, index) for index in range(len(values))])
-    for value, use in zip(self._operands, self._operand_uses, strict=True):
-        value.remove_use(use)
-    for value, use in zip(values, uses, strict=True):
-        value.add_use(use)
+    if self._operands:
+        for value, use in zip(self._operands, self._operand_uses, strict=True):
+            value.remove_use(use)
+    uses: list[Use] = []
+    for index, value in enumerate(values):
+        use = Use(self, index)
+        # What `add_use` does; a new use has no neighbours.
+        following = value.first_use
+        if following is not None:
+            use._next_use = following
+            following._prev_use = use
+        value.first_use = use
+        uses.append(use)
     self._operands = values
-    self._operand_uses = uses
+    self._operand_uses = tuple(uses)
 
 
 REPLACED: Mapping[type, Mapping[str, Any]] = {

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Sequence
+from itertools import accumulate
 from operator import attrgetter
 from typing import Any
 
@@ -63,7 +64,6 @@ class _Encoder:
             table: [(field, attrgetter(field.name)) for field in fields]
             for table, fields in schema.tables.items()
         }
-        self._slots = {table: schema.slots(table) for table in schema.tables}
         self._shared = {
             table: all(
                 field.type.kind != "vector"
@@ -72,6 +72,9 @@ class _Encoder:
             )
             for table, fields in schema.tables.items()
         }
+        self._layouts: dict[tuple[tuple[int, str], ...], _Layout] = {}
+        self._descriptions: dict[bytes, int] = {}
+        """Offsets of what says where the fields of tables lie."""
         self._strings: dict[str, int] = {}
         self._records: dict[object, int] = {}
         self._vectors: dict[tuple[str, bytes | tuple[int, ...]], int] = {}
@@ -88,51 +91,66 @@ class _Encoder:
 
     def _new_record(self, table: str, record: object) -> int:
         # Everything that is pointed to has to be written before the table is begun.
-        stored: list[_Stored] = []
+        stored: list[tuple[int, str]] = []
+        values: list[Any] = []
         for field, value_of in self._values[table]:
             value = value_of(record)
             kind = field.type.kind
             if kind == "scalar":
                 # The sign of a zero is no default.
                 if value or isinstance(value, float):
-                    stored.append((field.slot, SCALARS[field.type.name], value))
+                    stored.append((field.slot, SCALARS[field.type.name]))
+                    values.append(value)
             elif kind == "enum":
                 if code := self._codes[field.type.name, value]:
-                    stored.append((field.slot, SCALARS["ubyte"], code))
+                    stored.append((field.slot, SCALARS["ubyte"]))
+                    values.append(code)
             elif kind == "union":
                 if value is not None:
                     tag = self._tags[field.type.name, type(value).__name__]
-                    stored.append((field.slot, _REFERENCE, self.record(value)))
-                    stored.append((field.slot - 1, SCALARS["ubyte"], tag))
+                    stored += ((field.slot, _REFERENCE), (field.slot - 1, SCALARS["ubyte"]))
+                    values += (self.record(value), tag)
             elif value is not None and not (kind == "vector" and len(value) == 0):
-                stored.append((field.slot, _REFERENCE, self._reference(field, value)))
-        builder = self.builder
-        builder.StartObject(self._slots[table])
-        # Wide fields first, so that no padding is needed between them.
-        stored.sort(key=_width, reverse=True)
-        if stored:
-            builder.Prep(_width(stored[0]), 0)
-            self._place_fields(stored)
-        return builder.EndObject()
+                stored.append((field.slot, _REFERENCE))
+                values.append(self._reference(field, value))
+        key = tuple(stored)
+        layout = self._layouts.get(key)
+        if layout is None:
+            layout = self._layouts[key] = _Layout(key)
+        return self._place_table(layout, values)
 
-    def _place_fields(self, stored: Sequence[_Stored]) -> None:
-        """Writes the fields of the table that was begun, which need no padding, all at once."""
+    def _place_table(self, layout: _Layout, values: Sequence[Any]) -> int:
+        """The offset of the table with these values, written all at once. Tables with the same
+        fields share the description of where their fields lie."""
         builder = self.builder
-        begin = offset = builder.Offset()
-        formats: list[str] = []
-        values: list[Any] = []
-        for slot, format_, value in stored:
-            offset += _WIDTHS[format_]
-            builder.current_vtable[slot] = offset
-            formats.append(format_ or "I")
-            # Offsets count from the end of the file, and references from where they stand.
-            values.append(value if format_ else offset - value)
-        # The library only makes room here.
-        builder.Prep(1, offset - begin)
-        builder.head -= offset - begin
-        # What is written first stands last.
-        layout = "<" + "".join(reversed(formats))
-        struct.pack_into(layout, builder.Bytes, builder.head, *reversed(values))
+        end = builder.Offset()
+        builder.Prep(layout.alignment, 0)
+        begin = builder.Offset()
+        # What the offset of the description needs, which stands before the fields.
+        padding = -(begin + layout.size) % 4
+        place = begin + layout.size + padding + 4
+        description = layout.description(padding, place - end)
+        known = self._descriptions.get(description)
+        # Offsets count from the end of the file, and references from where they stand.
+        fields = [
+            begin + after - values[index] if is_reference else values[index]
+            for index, after, is_reference in layout.order
+        ]
+        if known is None:
+            # It is written after the table, and so stands before it.
+            known = self._descriptions[description] = place + len(description)
+        else:
+            description = b""
+        self._room(len(description) + place - begin)
+        start = builder.head + len(description)
+        builder.Bytes[builder.head : start] = description
+        struct.pack_into(layout.format(padding), builder.Bytes, start, known - place, *fields)
+        return place
+
+    def _room(self, size: int) -> None:
+        """Makes room for that many bytes before what was written."""
+        self.builder.Prep(1, size)
+        self.builder.head -= size
 
     def _reference(self, field: Field, value: Any) -> int:
         match field.type.kind:
@@ -194,14 +212,54 @@ class _Encoder:
         return builder.EndVector()
 
 
-_Stored = tuple[int, str, Any]
-"""A field of a table: its slot, its format as in `struct`, and its value; the format is _REFERENCE
-where the value is the offset of what the field refers to."""
 _REFERENCE = ""
+"""The format, as in `struct`, of a field whose value is the offset of what it refers to."""
 _WIDTHS = {_REFERENCE: 4} | {
     format_: struct.calcsize(f"<{format_}") for format_ in SCALARS.values()
 }
 
 
-def _width(stored: _Stored) -> int:
-    return _WIDTHS[stored[1]]
+class _Layout:
+    """Where the fields of a table lie whose other fields have their defaults.
+
+    Args:
+        stored: slot and format of each field, in the order of the schema.
+    """
+
+    def __init__(self, stored: Sequence[tuple[int, str]]) -> None:
+        # Wide fields first, so that no padding is needed between them.
+        first = sorted(range(len(stored)), key=lambda index: -_WIDTHS[stored[index][1]])
+        widths = [_WIDTHS[stored[index][1]] for index in first]
+        ends = list(accumulate(widths))
+        self.size = sum(widths)
+        self.alignment = widths[0] if widths else 1
+        # What is written first stands last.
+        self.order = [
+            (index, end, stored[index][1] == _REFERENCE)
+            for index, end in zip(reversed(first), reversed(ends), strict=True)
+        ]
+        """Index, distance of its start from the end of the table, and whether it is a reference,
+        of each field as they stand in the file."""
+        self._formats = "".join(stored[index][1] or "I" for index in reversed(first))
+        self._ends = {stored[index][0]: end for index, end in zip(first, ends, strict=True)}
+        self._descriptions: dict[tuple[int, int], bytes] = {}
+
+    def format(self, padding: int) -> str:
+        """The format of the table, as in `struct`, with the offset of its description first."""
+        return f"<i{padding}x{self._formats}"
+
+    def description(self, padding: int, size: int) -> bytes:
+        """The table of where the fields lie, which the format calls vtable.
+
+        Args:
+            padding: the bytes between the first field and the offset of this description.
+            size: the bytes of the whole table, with the padding after it.
+        """
+        if found := self._descriptions.get((padding, size)):
+            return found
+        slots = max(self._ends, default=-1) + 1
+        whole = 4 + padding + self.size
+        places = [whole - self._ends[slot] if slot in self._ends else 0 for slot in range(slots)]
+        found = struct.pack(f"<{slots + 2}H", 2 * (slots + 2), size, *places)
+        self._descriptions[padding, size] = found
+        return found

@@ -68,10 +68,6 @@ class Schema:
     """The tables that each union is made of; the tag of the first is 1."""
     tables: dict[str, tuple[Field, ...]] = field(default_factory=dict[str, tuple[Field, ...]])
 
-    def slots(self, table: str) -> int:
-        """How many vtable entries a table has."""
-        return max((entry.slot + 1 for entry in self.tables[table]), default=0)
-
     def referenced(self, type_: FieldType) -> tuple[str, ...]:
         """The tables that a field of that type may point to."""
         match type_.kind:

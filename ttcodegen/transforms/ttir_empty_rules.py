@@ -64,7 +64,7 @@ _FROM_NOTHING: Mapping[str, Callable[[Rewriter, CatalogueOp], SSAValue]] = {
 
 
 def _without_elements(rewriter: Rewriter, op: CatalogueOp) -> Replacement | None:
-    if op.results and all(_is_empty(result) for result in op.results):
+    if op.results and all([_is_empty(result) for result in op.results]):
         return [
             rewriter.full(shape_of(result.type), 0, element_of(result.type))
             for result in op.results

@@ -249,6 +249,105 @@ void test_refusals() {
     expect_refused([&] { product(gone, fitting); }, "not allocated");
 }
 
+/// One row of `cores` cores, each with as many of `columns` tiles.
+ttnn::operations::matmul::MatmulProgramConfig sparse_program(std::size_t cores, std::size_t rows,
+                                                             std::size_t columns) {
+    ttnn::operations::matmul::MatmulMultiCoreReuseMultiCast1DProgramConfig config{};
+    config.compute_with_storage_grid_size = {cores, 1};
+    config.in0_block_w = 1;
+    config.out_subblock_h = config.out_subblock_w = 1;
+    config.out_block_h = config.out_block_w = 1;
+    config.per_core_M = rows;
+    config.per_core_N = columns;
+    config.mcast_in0 = true;
+    return config;
+}
+
+void expect_sparse(const Tensor& a, const Tensor& b, const std::vector<float>& flags,
+                   const Shape& flag_shape, bool sparse_a, bool sparse_b, const Shape& shape) {
+    const std::int64_t rows = a.logical_shape()[-2];
+    const std::int64_t depth = a.logical_shape()[-1];
+    const std::int64_t columns = b.logical_shape()[-1];
+    const Tensor sparsity = make_tensor(flag_shape, flags, DataType::BFLOAT16, Layout::ROW_MAJOR);
+    const Tensor found = ttnn::sparse_matmul(a, b, sparsity, sparse_program(3, 2, 1), std::nullopt,
+                                             sparse_a, sparse_b);
+    expect_shape(found, shape);
+    const auto left = values_of(a);
+    const auto right = values_of(b);
+    const std::size_t experts = right.size() / static_cast<std::size_t>(depth * columns);
+    std::vector<float> expected;
+    for (std::size_t pair = 0; pair < flags.size(); ++pair) {
+        const std::size_t row = sparse_a ? pair : pair / experts;
+        const auto part = [](const std::vector<float>& values, std::size_t index,
+                             std::int64_t size) {
+            const auto begin = values.begin() + static_cast<std::int64_t>(index) * size;
+            return std::vector<float>(begin, begin + size);
+        };
+        auto product = reference_product(
+            part(left, row, rows * depth), part(right, pair % experts, depth * columns), 1,
+            static_cast<std::size_t>(rows), static_cast<std::size_t>(depth),
+            static_cast<std::size_t>(columns));
+        for (float& value : product) {
+            value = flags[pair] != 0.0F ? value : 0.0F;
+        }
+        expected.insert(expected.end(), product.begin(), product.end());
+    }
+    expect_close(values_of(found), expected, 0.02);
+}
+
+void test_sparse() {
+    for (const DataType dtype : {DataType::FLOAT32, DataType::BFLOAT16}) {
+        const Tensor b = draw_tensor(Shape({1, 4, 40, 70}), dtype, Layout::TILE, 2);
+        expect_sparse(draw_tensor(Shape({2, 3, 37, 40}), dtype), b,
+                      {1, 0, 0, 1, 0, 0, 0, 0, 1, 1, 1, 1, 0, 0.25F, 0, 0, 0, 0, 2, 0, -1, 0, 0, 0},
+                      Shape({2, 3, 1, 4}), false, true, Shape({2, 3, 1, 4, 37, 70}));
+        expect_sparse(draw_tensor(Shape({3, 4, 37, 40}), dtype), b,
+                      {1, 0, 0, 1, 0, 0, 0, 0, 1, 1, 1, 1}, Shape({1, 1, 3, 4}), true, false,
+                      Shape({3, 4, 37, 70}));
+        expect_sparse(draw_tensor(Shape({1, 4, 37, 40}), dtype), b, {0, 1, 1, 0},
+                      Shape({1, 1, 1, 4}), true, true, Shape({1, 4, 37, 70}));
+    }
+}
+
+void test_sparse_refusals() {
+    const Tensor a = draw_tensor(Shape({1, 2, 32, 64}), DataType::BFLOAT16);
+    const Tensor b = draw_tensor(Shape({1, 3, 64, 96}), DataType::BFLOAT16);
+    const auto flags = [](DataType dtype, Layout layout, const Shape& shape) {
+        return make_tensor(shape, std::vector<float>(shape.volume(), 1.0F), dtype, layout);
+    };
+    const Shape shape({1, 2, 1, 3});
+    const Tensor all = flags(DataType::BFLOAT16, Layout::ROW_MAJOR, shape);
+    const auto refused = [&](const Tensor& sparsity, const auto& program,
+                             std::optional<std::uint32_t> nnz, const std::string& text) {
+        expect_refused([&] { ttnn::sparse_matmul(a, b, sparsity, program, nnz); }, text);
+    };
+    const auto program = sparse_program(3, 1, 1);
+    refused(flags(DataType::BFLOAT16, Layout::ROW_MAJOR, Shape({1, 1, 1, 3})), program,
+            std::nullopt, "must be equal to the product of all batch dimensions (6)");
+    refused(flags(DataType::BFLOAT16, Layout::ROW_MAJOR, Shape({1, 3, 1, 2})), program,
+            std::nullopt, "the last dimension of sparsity must be the batch of B (3)");
+    refused(flags(DataType::FLOAT32, Layout::ROW_MAJOR, shape), program, std::nullopt,
+            "sparsity must have elements of 16 bits");
+    refused(flags(DataType::BFLOAT16, Layout::TILE, shape), program, std::nullopt,
+            "sparsity must be in row major layout");
+    refused(all, program, 0, "nnz (0) must be greater than 0");
+    refused(all, program, 7, "nnz (7) must be less than or equal to");
+    refused(all, program, 5, "sparsity has 6 elements that are not zero");
+    refused(all, sparse_program(2, 1, 1), std::nullopt, "3 blocks > 2 cores");
+    auto odd =
+        std::get<ttnn::operations::matmul::MatmulMultiCoreReuseMultiCast1DProgramConfig>(program);
+    odd.in0_block_w = 3;
+    refused(all, ttnn::operations::matmul::MatmulProgramConfig(odd), std::nullopt,
+            "Kt (2) must be divisible by in0_block_w (3)");
+    odd.in0_block_w = 1;
+    odd.compute_with_storage_grid_size = {2, 2};
+    refused(all, ttnn::operations::matmul::MatmulProgramConfig(odd), std::nullopt,
+            "num_cores_with_work (3) must be equal to in0_mcast_receiver_num_cores (4)");
+    odd.mcast_in0 = false;
+    refused(all, ttnn::operations::matmul::MatmulProgramConfig(odd), std::nullopt,
+            "Only mcast_in0");
+}
+
 }  // namespace
 
 int main() {
@@ -261,5 +360,7 @@ int main() {
     test_linear();
     test_activations();
     test_addmm();
+    test_sparse();
+    test_sparse_refusals();
     test_refusals();
 }

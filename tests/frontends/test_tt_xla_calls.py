@@ -136,6 +136,81 @@ def test_sparse_products() -> None:
     np.testing.assert_allclose(found, expected, rtol=1e-3, atol=1e-3)
 
 
+def test_what_experts_made_on_one_device() -> None:
+    made, owners = drawn(4, 2, 3, 8), np.ones((1, 1, 4, 1), np.int32)
+    experts = GENERATOR.integers(0, 4, size=(1, 2, 3, 2)).astype(np.int32)
+    options = 'num_devices = "1", cluster_axis = "0", num_experts_per_tok = "2"'
+    found = call("all_to_all_combine", options, "tensor<2x2x3x8xf32>", made, experts, owners)
+    for place, batch, row in np.ndindex(2, 2, 3):
+        expected = made[experts[0, batch, row, place], batch, row]
+        np.testing.assert_allclose(found[place, batch, row], expected, rtol=1e-3, atol=1e-3)
+
+
+COMPOSITE = """
+func.func @main({arguments}) -> ({results}) {{
+  %r:{count} = stablehlo.composite "tenstorrent.{name}" {names} {{
+    composite_attributes = {{{options}}}, decomposition = @other
+  }} : ({types}) -> ({results})
+  return {returned} : {results}
+}}
+func.func private @other({arguments}) -> ({results}) {{
+  {zeros}
+  return {wrong} : {results}
+}}"""
+"""A composite whose decomposition gives zeros."""
+
+
+def composite(name: str, options: str, results: list[Array], *operands: Array) -> list[Array]:
+    """What a composite gives whose results have the types of these."""
+    types = [f"tensor<{'x'.join(map(str, each.shape))}xf32>" for each in operands]
+    made = [f"tensor<{'x'.join(map(str, each.shape))}xf32>" for each in results]
+    text = COMPOSITE.format(
+        name=name,
+        options=options,
+        count=len(made),
+        arguments=", ".join(f"%x{index}: {type_}" for index, type_ in enumerate(types)),
+        names=", ".join(f"%x{index}" for index in range(len(types))),
+        types=", ".join(types),
+        results=", ".join(made),
+        returned=", ".join(f"%r#{index}" for index in range(len(made))),
+        zeros="\n  ".join(
+            f"%z{index} = stablehlo.constant dense<0.0> : {type_}"
+            for index, type_ in enumerate(made)
+        ),
+        wrong=", ".join(f"%z{index}" for index in range(len(made))),
+    )
+    return list(run(text, *operands))
+
+
+def test_a_step_of_adamw() -> None:
+    param, grad, first = drawn(3, 4), drawn(3, 4), drawn(3, 4)
+    second = np.abs(drawn(3, 4))
+    numbers = {"lr": 0.1, "beta1": 0.5, "beta2": 0.75, "beta1_pow": 0.25, "beta2_pow": 0.5}
+    numbers |= {"epsilon": 0.01, "weight_decay": 0.2}
+    options = ", ".join(f"{name} = {value} : f32" for name, value in numbers.items())
+    found = composite("adamw", options, [param] * 3, param, grad, first, second)
+    moved = [0.5 * first + 0.5 * grad, 0.75 * second + 0.25 * grad * grad]
+    step = 0.1 * (moved[0] / 0.75) / (np.sqrt(moved[1] / 0.5) + 0.01)
+    for array, expected in zip(found, [param * 0.98 - step, *moved], strict=True):
+        np.testing.assert_allclose(array, expected, rtol=1e-4, atol=1e-5)
+
+
+def test_attention_of_training_and_its_gradient() -> None:
+    query, key, value, arrived = (drawn(1, 2, 8, 4) for _ in range(4))
+    mask = np.zeros((1, 1, 8, 8), np.float32)
+    kept = np.zeros((1, 2, 8, 32), np.float32)
+    scores = query @ key.transpose(0, 1, 3, 2) / 2
+    logarithms = np.log(np.exp(scores).sum(-1, keepdims=True))
+    options = "mask_type = 2 : i32, dropout_probability = 0.0 : f32"
+    output, found = composite("sdpa_fw", options, [query, kept], query, key, value, mask)
+    np.testing.assert_allclose(output, softmax(scores) @ value, rtol=1e-3, atol=1e-3)
+    np.testing.assert_allclose(found[..., :1], logarithms, rtol=1e-3, atol=1e-3)
+    operands = [arrived, output, query, key, value, found]
+    gradients = composite("sdpa_bw", "mask_type = 0 : i32", [query] * 3, *operands)
+    expected = softmax(scores).transpose(0, 1, 3, 2) @ arrived
+    np.testing.assert_allclose(gradients[2], expected, rtol=1e-3, atol=1e-3)
+
+
 def test_annotations_change_nothing() -> None:
     x = drawn(1, 4, 8)
     options = 'xla.sdy.sharding = "#sdy.sharding_per_value<[<@mesh, [{}, {}, {}]>]>"'

@@ -236,3 +236,13 @@ func.func @experts(%x: tensor<1x1x5x32xbf16>, %named: tensor<1x1x5x2xui16>, %sha
        tensor<1x3x64x32xbf16>) -> tensor<2x5x32xbf16>
   return %3, %2 : tensor<2x5x32xbf16>, tensor<1x5x2xbf16>
 }
+
+func.func @wanted_products(%a: tensor<2x3x5x40xbf16>, %b: tensor<1x4x40x70xbf16>, %flags: tensor<2x3x1x4xf32>, %rows: tensor<6x4x5x40xf32>,
+                           %wide: tensor<1x4x40x70xf32>) -> (tensor<2x3x1x4x5x70xbf16>, tensor<6x4x5x70xf32>) {
+  %0 = "ttir.sparse_matmul"(%a, %b, %flags) <{is_input_a_sparse = false, is_input_b_sparse = true, nnz = 2 : i64}>
+    : (tensor<2x3x5x40xbf16>, tensor<1x4x40x70xbf16>, tensor<2x3x1x4xf32>) -> tensor<2x3x1x4x5x70xbf16>
+  %1 = "ttir.reshape"(%flags) <{shape = [1 : i32, 1 : i32, 6 : i32, 4 : i32]}> : (tensor<2x3x1x4xf32>) -> tensor<1x1x6x4xf32>
+  %2 = "ttir.sparse_matmul"(%rows, %wide, %1) <{is_input_a_sparse = true, is_input_b_sparse = false}>
+    : (tensor<6x4x5x40xf32>, tensor<1x4x40x70xf32>, tensor<1x1x6x4xf32>) -> tensor<6x4x5x70xf32>
+  return %0, %2 : tensor<2x3x1x4x5x70xbf16>, tensor<6x4x5x70xf32>
+}

@@ -153,5 +153,9 @@ def test_adamw_refusals(refusal, make_op):
     assert "expected the updated param as tensor<3x4xf32>, found tensor<3x4xbf16>" in message
     message = refusal("adamw", [x, x, x, x, None], [x.shape] * 3, **{**STEP, "beta2_pow": 1.0})
     assert "expected beta2_pow below 1" in message
-    op = make_op("adamw", [x, x, x, x, None], [x.shape] * 3, **STEP, stochastic_rounding=True)
-    assert op.definition.refused_form(op) is not None
+    for dtype, refused in (("float32", False), ("bfloat16", True)):
+        given = x.astype(np.dtype(dtype))
+        operands = [given, x, x, x, None]
+        results = [(x.shape, dtype), (x.shape, "float32"), (x.shape, "float32")]
+        op = make_op("adamw", operands, results, **STEP, stochastic_rounding=True)
+        assert (op.definition.refused_form(op) is not None) == refused

@@ -15,6 +15,7 @@ FAMILIES = (
     "slicing",
     "layout",
     "matmul",
+    "sparse_matmul",
     "reduction",
     "argmax",
     "scans",

@@ -42,6 +42,8 @@ PARAMETERS: dict[str, tuple[str, ...]] = {
         "avg_pool2d": f"{_POOL} ceil_mode count_include_pad divisor_override {_POOL_MEMORY} "
         "compute_kernel_config",
         "matmul": f"input_tensor_a input_tensor_b {_PRODUCT}",
+        "sparse_matmul": "input_tensor_a input_tensor_b sparsity program_config nnz "
+        "is_input_a_sparse is_input_b_sparse memory_config dtype compute_kernel_config",
         "linear": f"input_tensor_a input_tensor_b bias {_PRODUCT}",
         "layer_norm": _NORM,
         "rms_norm": _NORM,

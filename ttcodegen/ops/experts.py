@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from math import prod, sqrt
+from typing import cast
 
 from xdsl.dialects.builtin import TensorType, i1
 from xdsl.ir import Attribute, SSAValue
@@ -165,7 +166,8 @@ def _remap(call: Call) -> list[Array]:
     scores = call.array("topk_tensor")
     experts, size = scores.shape[3], call["reduction_size"]
     named = places(call.array("expert_metadata"), experts)
-    hits = np.equal(named.reshape(-1, named.shape[3], 1), np.arange(experts))
+    line = cast("Array", np.arange(experts))
+    hits = np.equal(named.reshape(-1, named.shape[3], 1), line)
     chosen: Array = np.max(hits, axis=1)
     kept = np.where(chosen.reshape(scores.shape), scores, np.zeros((), scores.dtype))
     chosen = np.pad(chosen, ((0, -len(chosen) % size), (0, 0)))

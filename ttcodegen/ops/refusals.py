@@ -17,7 +17,6 @@ REASONS = {
     "mesh_partition": SEVERAL_DEVICES,
     "moe_gpt": _EXPERTS,
     "selective_reduce_combine": SEVERAL_DEVICES,
-    "sparse_matmul": _EXPERTS,
     "tt_lang_op": "it calls a kernel that is not part of the module",
     "ttnn_metal_layout_cast": _LATER,
 }

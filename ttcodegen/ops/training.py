@@ -291,7 +291,8 @@ def _decompose_adamw(builder: OpBuilder, op: CatalogueOp) -> Sequence[SSAValue]:
 
 
 def _refuse_adamw(op: CatalogueOp) -> str | None:
-    if op.parameter("stochastic_rounding"):
+    exact = all(element_of(result.type) == f32 for result in op.results)
+    if op.parameter("stochastic_rounding") and not exact:
         return "it rounds at random, which no function of the library's does"
     return None
 

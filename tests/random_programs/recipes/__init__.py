@@ -69,5 +69,6 @@ WITHOUT_RECIPE = {
     "all_to_all_dispatch_metadata": _EXPERTS,
     "all_to_all_combine": _EXPERTS,
     "moe_compute": _EXPERTS,
+    "sparse_matmul": _EXPERTS,
 }
 """The ops that no random program has, and why."""

@@ -18,7 +18,7 @@ from xdsl.ir import BlockArgument, SSAValue
 from ttcodegen.diagnostics import CompileError
 from ttcodegen.dialects.datatypes import element_of, shape_of, tensor_type
 from ttcodegen.dialects.operation import CatalogueOp
-from ttcodegen.frontends.stablehlo import random_numbers, sparse_attention
+from ttcodegen.frontends.stablehlo import random_numbers, sparse_attention, training
 from ttcodegen.frontends.stablehlo.call_options import (
     flag,
     integer,
@@ -344,6 +344,9 @@ def _quantized(name: str) -> Rule:
 
 
 _BUILDS: dict[str, Build] = {
+    "adamw": training.adamw,
+    "all_to_all_combine": training.combine,
+    "all_to_all_dispatch": training.dispatch,
     "chunked_scaled_dot_product_attention": _chunked,
     "fill_cache": _in_cache("fill_cache"),
     "flash_mla_prefill": sparse_attention.prefill,
@@ -354,6 +357,7 @@ _BUILDS: dict[str, Build] = {
     "indexer_score": sparse_attention.indexer_score,
     "indexer_score_dsa": sparse_attention.indexer_score,
     "layer_norm": _normalized("layer_norm"),
+    "moe_expert_token_remap": training.remap,
     "paged_fill_cache": _in_cache("paged_fill_cache"),
     "paged_flash_mla_decode": _decoding("paged_flash_multi_latent_attention_decode"),
     "paged_flash_multi_latent_attention_decode": _decoding(
@@ -366,6 +370,8 @@ _BUILDS: dict[str, Build] = {
     "rms_norm": _normalized("rms_norm"),
     "scaled_dot_product_attention": _attention,
     "scaled_dot_product_attention_decode": _decoding("scaled_dot_product_attention_decode"),
+    "sdpa_bw": training.attention_backward,
+    "sdpa_fw": training.attention_forward,
     "sparse_matmul": sparse_attention.sparse_matmul,
     "sparse_sdpa": sparse_attention.sparse_attention,
     "topk": _top_k(None),

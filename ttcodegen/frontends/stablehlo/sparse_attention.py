@@ -182,29 +182,11 @@ def sparse_matmul(
     Weights are [1, E, K, N]. With `is_input_a_sparse`, rows [A, E, M, K] and flags [1, 1, A, E]
     give [A, E, M, N]; else rows [A, B, M, K] and flags [A, B, 1, E] give [A, B, 1, E, M, N].
     """
-    builder = conversion.builder
     rows, weights, flags = _operands(op, operands, "rows", "weights", "sparsity")
-    element = element_of(rows.type)
-    _, experts, inner, width = shape_of(weights.type)
-    first, second, count, _ = shape_of(rows.type)
-    by_rows = flag(attributes, "is_input_a_sparse")
-    if by_rows:
-        batch = first
-        products = builder.emit(
-            "matmul", [rows, weights], tensor_type(element, [batch, experts, count, width])
-        )
-    else:
-        batch = first * second
-        flat = builder.reshape(weights, [experts, inner, width])
-        flat = builder.reshape(builder.permute(flat, [1, 0, 2]), [inner, experts * width])
-        found = builder.emit(
-            "matmul",
-            [builder.reshape(rows, [batch * count, inner]), flat],
-            tensor_type(element, [batch * count, experts * width]),
-        )
-        products = builder.reshape(found, [batch, count, experts, width])
-        products = builder.permute(products, [0, 2, 1, 3])
-    if not (by_rows and flag(attributes, "is_input_b_sparse")):
-        chosen = builder.typecast(builder.reshape(flags, [batch, experts, 1, 1]), element)
-        products = builder.like("multiply", products, chosen)
-    return builder.reshape(products, shape_of(op.results[0].type))
+    return conversion.builder.emit(
+        "sparse_matmul",
+        [rows, weights, flags],
+        like_result(op),
+        is_input_a_sparse=flag(attributes, "is_input_a_sparse"),
+        is_input_b_sparse=flag(attributes, "is_input_b_sparse", True),
+    )

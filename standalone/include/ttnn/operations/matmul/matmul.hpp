@@ -62,10 +62,28 @@ Tensor addmm(const Tensor& input_tensor, const Tensor& mat1_tensor, const Tensor
              const std::optional<const tt::tt_metal::Tile>& output_tile = std::nullopt,
              std::optional<Tensor> optional_output_tensor = std::nullopt);
 
+/// Those products of matrices of a and b that `sparsity` has a flag for that is not zero; the
+/// others are zero. With a sparse, matrices of the same place, else each of a with each of b. The
+/// flags are 16 bits each, ROW_MAJOR, in rows as long as b's batch. `nnz` is how many are not zero;
+/// without it they are counted.
+Tensor sparse_matmul(
+    const Tensor& input_tensor_a, const Tensor& input_tensor_b, const Tensor& sparsity,
+    const MatmulProgramConfig& program_config, std::optional<uint32_t> nnz = std::nullopt,
+    bool is_input_a_sparse = false, bool is_input_b_sparse = true,
+    const std::optional<const MemoryConfig>& memory_config = std::nullopt,
+    std::optional<const DataType> dtype = std::nullopt,
+    std::optional<const DeviceComputeKernelConfig> compute_kernel_config = std::nullopt,
+    std::optional<const CoreGrid> core_grid = std::nullopt,
+    const std::optional<const tt::tt_metal::Tile>& output_tile = std::nullopt,
+    const std::optional<Tensor>& optional_output_tensor = std::nullopt,
+    const std::optional<const GlobalCircularBuffer>& global_cb = std::nullopt,
+    const std::optional<tt::tt_metal::SubDeviceId>& sub_device_id = std::nullopt);
+
 }  // namespace operations::matmul
 
 using operations::matmul::addmm;
 using operations::matmul::linear;
 using operations::matmul::matmul;
+using operations::matmul::sparse_matmul;
 
 }  // namespace ttnn

@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
+import numpy as np
 import pytest
 
 from ttcodegen.compilation import CompileOptions, compile_module
 from ttcodegen.diagnostics import Source
 from ttcodegen.flatbuffer.reader import read_ttnn
+from ttcodegen.numerics.chosen_places import with_expected_places
+from ttcodegen.numerics.comparison import compare
 from ttcodegen.numerics.interpreter import Interpreter
+from ttcodegen.numerics.saturation import saturation_of
 from ttcodegen.numerics.tolerances import (
-    CHOSEN,
     EQUAL,
     FEW_BITS,
     MATRIX_ENGINE,
@@ -17,6 +22,7 @@ from ttcodegen.numerics.tolerances import (
     VECTOR_ENGINE,
     Tolerance,
     squeezed,
+    usually,
 )
 
 EXP = '%0 = "ttir.exp"(%x) : (tensor<32x32xf32>) -> tensor<32x32xf32>'
@@ -63,6 +69,11 @@ NARROWED = (
 )
 
 
+def usual(tolerance: Tolerance, name: str) -> Tolerance:
+    """That of what a saturating function makes of operands as they usually are."""
+    return usually(squeezed(tolerance, saturation_of(name, {})))
+
+
 @pytest.mark.parametrize(
     ("body", "result", "expected"),
     [
@@ -78,10 +89,10 @@ NARROWED = (
         (EXP.replace("exp", "abs").replace("f32", "i32"), "i32", EQUAL),
         (ATTENTION, "bf16", FEW_BITS),
         # Sums of a few units come before what saturates at one.
-        (EXP.replace("exp", "tanh").replace("f32", "bf16"), "bf16", squeezed(SIXTEEN_BITS)),
-        (EXP.replace("exp", "sigmoid"), "f32", squeezed(VECTOR_ENGINE)),
+        (EXP.replace("exp", "tanh").replace("f32", "bf16"), "bf16", usual(SIXTEEN_BITS, "tanh")),
+        (EXP.replace("exp", "sigmoid"), "f32", usual(VECTOR_ENGINE, "sigmoid")),
         (GELU_OF_TANH, "bf16", SIXTEEN_BITS),
-        (SHAPED_TANH, "bf16", squeezed(SIXTEEN_BITS)),
+        (SHAPED_TANH, "bf16", usual(SIXTEEN_BITS, "tanh")),
     ],
 )
 def test_tolerances_follow_from_what_an_output_is_computed_of(
@@ -120,8 +131,8 @@ def product(operand: str) -> str:
         (f"{PERMUTE}\n{product('%p')}", MATRIX_ENGINE),
         (EXP.replace("%0", "%e") + "\n" + product("%e"), FEW_BITS),
         (NARROWED, VECTOR_ENGINE),
-        (f"{EXP.replace('%0', '%e')}\n{TANH}", squeezed(VECTOR_ENGINE)),
-        (f"{EXP.replace('%0', '%e')}\n{ARGMAX}", CHOSEN),
+        (f"{EXP.replace('%0', '%e')}\n{TANH}", squeezed(VECTOR_ENGINE, saturation_of("tanh", {}))),
+        (f"{EXP.replace('%0', '%e')}\n{ARGMAX}", EQUAL),
         (ARGMAX.replace("%e", "%x"), EQUAL),
         (EXP.replace("%0", "%e") + "\n" + NARROWED.replace("%x", "%e"), SIXTEEN_BITS),
     ],
@@ -138,3 +149,63 @@ def test_runs_of_one_program_are_held_together_as_closely_as_the_engines_let_the
     compiled = compile_module(Source("t.mlir", text), CompileOptions("m"))
     interpreter = Interpreter(read_ttnn(compiled.flatbuffer))
     assert interpreter.output_tolerances("f") == [expected]
+
+
+@pytest.mark.parametrize(
+    ("name", "values", "part"),
+    [
+        ("tanh", [-0.01, 0.0, 0.01], 1.0),
+        ("tanh", [-0.964, 0.0, 0.964], 2.075),  # of operands between -2 and 2
+        ("sigmoid", [0.119, 0.5, 0.881], 1.313),
+        ("hardsigmoid", [0.0, 0.5, 1.0], 1.0),
+    ],
+)
+def test_errors_before_a_saturating_function_are_parts_of_the_range_there(
+    name: str, values: list[float], part: float
+) -> None:
+    """The operand's range follows from that of the result; 2 % of it may be wrong, and reaches the
+    result where the function is steepest."""
+    expected = np.array(values, np.float32)
+    tolerance = squeezed(SIXTEEN_BITS, saturation_of(name, {}))
+    allowed = 0.02 * part * float(expected.max() - expected.min())
+    for error, passes in ((0.99 * allowed, True), (1.02 * allowed, False)):
+        actual = expected + np.array([0, error, 0], np.float32)
+        assert compare(actual, expected, replace(tolerance, correlation=0.0)).passed == passes
+
+
+def test_places_of_values_as_large_as_the_chosen_ones_are_right() -> None:
+    """What one run finds largest may be a little smaller in the other."""
+    square = "tensor<32x32xf32>"
+    body = f"{EXP.replace('%0', '%e')}\n{ARGMAX}".replace("ttir.", "ttnn.")
+    text = (
+        f"func.func @f(%x: {square}) -> tensor<32x1xui32> {{\n{body}\n"
+        "return %0 : tensor<32x1xui32>\n}\n"
+    )
+    binary = read_ttnn(compile_module(Source("t.mlir", text), CompileOptions("m")).flatbuffer)
+    values = np.zeros((32, 32), np.float32)
+    values[:, 5], values[:, 7], values[:, 9] = 1.0, 0.9999, 0.9
+    (expected,) = Interpreter(binary).run("f", [values])
+    assert (expected == 5).all()
+    actual = expected.copy()
+    actual[0], actual[1], actual[2] = 7, 9, 40  # as large; smaller; outside
+    (found,) = with_expected_places(binary, "f", [values], [expected], {0: actual}).values()
+    assert found is not None
+    assert (found == actual).all()  # nothing is said of places that there are not
+    actual[2] = 5
+    (found,) = with_expected_places(binary, "f", [values], [expected], {0: actual}).values()
+    assert found is not None
+    assert (found != expected).nonzero()[0].tolist() == [1]
+    assert with_expected_places(binary, "f", [values], [expected], {0: None}) == {0: None}
+
+
+def test_places_among_inputs_are_held_exactly() -> None:
+    text = (
+        "func.func @f(%x: tensor<32x32xf32>) -> tensor<32x1xui32> {\n"
+        f"{ARGMAX.replace('%e', '%x')}\nreturn %0 : tensor<32x1xui32>\n}}\n"
+    )
+    binary = read_ttnn(compile_module(Source("t.mlir", text), CompileOptions("m")).flatbuffer)
+    values = np.zeros((32, 32), np.float32)
+    (expected,) = Interpreter(binary).run("f", [values])
+    other = expected + 1  # as large
+    (found,) = with_expected_places(binary, "f", [values], [expected], {0: other}).values()
+    assert found is other

@@ -7,7 +7,7 @@ from xdsl.ir import Operation, SSAValue
 from ttcodegen.dialects.arithmetic import Arithmetic, default_config
 from ttcodegen.dialects.datatypes import DataType
 from ttcodegen.dialects.placement import declared_data_type
-from ttcodegen.numerics.saturation import saturates
+from ttcodegen.numerics.saturation import Saturation, saturation_of
 from ttcodegen.numerics.tolerances import (
     EQUAL,
     FEW_BITS,
@@ -19,6 +19,7 @@ from ttcodegen.numerics.tolerances import (
     loosest,
     squeezed,
     tolerance_of_type,
+    usually,
 )
 from ttcodegen.ops.cpp_calls import COMPUTE_CONFIG_ATTRIBUTE
 from ttcodegen.ops.definition import TTNNDefinition
@@ -34,7 +35,7 @@ def output_tolerance(value: SSAValue, source_dtype: str) -> Tolerance:
         if any(is_narrow(declared_data_type(result)) for result in op.results):
             found = loosest(found, SIXTEEN_BITS)
         found = loosest(found, _engine_tolerance(op))
-    return squeezed(found) if _saturates(value) else found
+    return usually(squeezed(found, _saturation(value)))
 
 
 def source_tolerance(data_type: DataType, source_dtype: str) -> Tolerance:
@@ -75,12 +76,14 @@ def _engine_tolerance(op: TTNNOp) -> Tolerance:
     return MATRIX_ENGINE
 
 
-def _saturates(value: SSAValue) -> bool:
-    """Whether a value is what such a function returned, or the activation of a product."""
+def _saturation(value: SSAValue) -> Saturation | None:
+    """The saturating function that gave a value, by itself or as the activation of a product."""
     op = value.owner
     while isinstance(op, TTNNOp) and op.operands and not _computes(op):
         op = op.operands[0].owner
-    return isinstance(op, TTNNOp) and saturates(op.definition.short_name, op.parameters())
+    if not isinstance(op, TTNNOp):
+        return None
+    return saturation_of(op.definition.short_name, op.parameters())
 
 
 def _computes(op: TTNNOp) -> bool:

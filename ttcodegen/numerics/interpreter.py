@@ -22,7 +22,7 @@ from ttcodegen.dialects.placement import TensorPlacement
 from ttcodegen.flatbuffer import program as file
 from ttcodegen.numerics.execution import ExecutionError, Executor, Function, Observer, Step
 from ttcodegen.numerics.oversize import oversize_reason
-from ttcodegen.numerics.repeatability import output_tolerances
+from ttcodegen.numerics.repeatability import output_tolerances, tensor_tolerance
 from ttcodegen.numerics.rounding import in_storage_dtype, rounded_for_device
 from ttcodegen.numerics.tolerances import Tolerance
 from ttcodegen.ops.cpp_calls import COMPUTE_CONFIG_ATTRIBUTE
@@ -107,7 +107,7 @@ class FileInterpreter:
         observe: Observer | None,
         rounds: bool,
     ) -> None:
-        self._functions = functions
+        self.functions = functions
         self._executor = Executor(functions, observe)
         self._records = {record.name: record for record in records}
         self._rounds = rounds
@@ -135,7 +135,11 @@ class FileInterpreter:
     def output_tolerances(self, name: str) -> list[Tolerance]:
         """How closely another run of a function that computes the same, in other orders of
         summation, meets each output of `run`."""
-        return output_tolerances(self._functions, name)
+        return output_tolerances(self.functions, name)
+
+    def tensor_tolerance(self, name: str, tensor: int) -> Tolerance:
+        """The same of a tensor on the way; EQUAL if it is the same in both runs."""
+        return tensor_tolerance(self.functions, name, tensor)
 
     def run_carried(
         self, name: str, inputs: Sequence[np.ndarray]

@@ -9,17 +9,15 @@ an input is the same in both runs, and so is what is left of it.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from enum import Enum
+from dataclasses import dataclass, replace
 from functools import cache
 from typing import TYPE_CHECKING, cast
 
 from ttcodegen.dialects.arithmetic import Arithmetic
 from ttcodegen.dialects.datatypes import DataType
 from ttcodegen.numerics.execution import Function, Step
-from ttcodegen.numerics.saturation import saturates
+from ttcodegen.numerics.saturation import Saturation, saturation_of
 from ttcodegen.numerics.tolerances import (
-    CHOSEN,
     EQUAL,
     FEW_BITS,
     MATRIX_ENGINE,
@@ -45,10 +43,28 @@ def output_tolerances(functions: Mapping[str, Function], name: str) -> list[Tole
         functions: of a program, by name: the function and what it calls.
         name: of the function whose outputs are compared.
     """
+    function = functions[name]
+    types = [_data_type(function, tensor) for tensor in function.results]
+    found = _of_results(functions, function)
+    return [_of_output(c, t) for c, t in zip(found, types, strict=True)]
+
+
+def tensor_tolerance(functions: Mapping[str, Function], name: str, tensor: int) -> Tolerance:
+    """The same of a tensor on the way; EQUAL if it is the same in both runs."""
+    function = replace(functions[name], results=(tensor,))
+    (found,) = _of_results(functions, function)
+    same = found.tolerance is EQUAL
+    return EQUAL if same else _of_output(found, _data_type(function, tensor))
+
+
+def _of_results(functions: Mapping[str, Function], function: Function) -> tuple[_Closeness, ...]:
+    """How closely two runs meet in the results of a function."""
 
     @cache
     def of_calls(callee: str, arguments: tuple[_Closeness, ...]) -> tuple[_Closeness, ...]:
-        function = functions[callee]
+        return of_body(functions[callee], arguments)
+
+    def of_body(function: Function, arguments: tuple[_Closeness, ...]) -> tuple[_Closeness, ...]:
         found = dict(zip(function.arguments, arguments, strict=True))
         for step in function.steps:
             operands = [found.get(tensor, _SAME) for tensor in step.operands]
@@ -56,57 +72,39 @@ def output_tolerances(functions: Mapping[str, Function], name: str) -> list[Tole
                 found.update(zip(step.results, of_calls(step.callee, tuple(operands)), strict=True))
                 continue
             tolerance = _of_step(step, [operand.tolerance for operand in operands])
-            shape = _shape_of_errors(step, operands)
+            saturation = _saturation_of(step, operands)
             for tensor in (*step.results, *_overwritten(step)):
                 rounded = _rounded(tolerance, _data_type(function, tensor))
-                found[tensor] = _Closeness(rounded, shape)
+                found[tensor] = _Closeness(rounded, saturation)
         return tuple([found.get(tensor, _SAME) for tensor in function.results])
 
-    function = functions[name]
-    inputs = tuple([_SAME] * len(function.arguments))
-    types = [_data_type(function, tensor) for tensor in function.results]
-    return [_of_output(c, t) for c, t in zip(of_calls(name, inputs), types, strict=True)]
-
-
-class _Errors(Enum):
-    """How errors show in a tensor."""
-
-    AS_THEY_ARE = 0
-    SQUEEZED = 1
-    """A saturating function made it."""
-    CHOSEN = 2
-    """It holds places of what was found to be largest."""
+    return of_body(function, (_SAME,) * len(function.arguments))
 
 
 @dataclass(frozen=True)
 class _Closeness:
     tolerance: Tolerance
-    errors: _Errors = _Errors.AS_THEY_ARE
+    saturation: Saturation | None = None
+    """The saturating function that made the tensor."""
 
 
 _SAME = _Closeness(EQUAL)
-_CHOOSING = frozenset({"argmax", "topk", "sort"})
 
 
-def _shape_of_errors(step: Step, operands: Sequence[_Closeness]) -> _Errors:
+def _saturation_of(step: Step, operands: Sequence[_Closeness]) -> Saturation | None:
     name = step.name.partition(".")[2]
-    if name in _CHOOSING:
-        differs = any(operand.tolerance is not EQUAL for operand in operands)
-        return _Errors.CHOSEN if differs else _Errors.AS_THEY_ARE
-    if saturates(name, step.attributes or {}):
-        return _Errors.SQUEEZED
-    moves = operands and (name == "typecast" or not _computes(step))
-    return operands[0].errors if moves else _Errors.AS_THEY_ARE
+    if name != "typecast" and _computes(step):
+        return saturation_of(name, step.attributes or {})
+    return operands[0].saturation if operands else None
 
 
 def _of_output(found: _Closeness, data_type: DataType) -> Tolerance:
     if found.tolerance is EQUAL:
         return tolerance_of_type(data_type)
     if not data_type.is_float:
-        # Of two that are as large but for their last bit, either may be found.
-        return CHOSEN if found.errors is _Errors.CHOSEN else EQUAL
+        return EQUAL
     tolerance = loosest(found.tolerance, tolerance_of_type(data_type))
-    return squeezed(tolerance) if found.errors is _Errors.SQUEEZED else tolerance
+    return squeezed(tolerance, found.saturation)
 
 
 def _overwritten(step: Step) -> tuple[int, ...]:

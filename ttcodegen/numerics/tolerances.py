@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 from ttcodegen.dialects.datatypes import DataType
+from ttcodegen.numerics.saturation import Saturation
 
 
 @dataclass(frozen=True)
@@ -24,6 +25,16 @@ class Tolerance:
     """An error, as a part of the magnitude, that is in order whatever the range."""
     agreement: float = 1.0
     """The least part of integers or booleans that has to be equal."""
+    saturation: Saturation | None = None
+    """The saturating function that came last: the range is then that of its operand."""
+
+    def between(self, low: float, high: float) -> Tolerance:
+        """The tolerance of an output that is expected to lie there, with an error that is a part of
+        that range."""
+        if self.saturation is None or high <= low:
+            return self
+        part = self.saturation.reach(low, high) / (high - low)
+        return replace(self, range_error=part * self.range_error, saturation=None)
 
     def allows_less_than(self, other: Tolerance) -> bool:
         """Whether errors have to be smaller than for another one."""
@@ -32,8 +43,6 @@ class Tolerance:
 
 EQUAL = Tolerance(1.0, 0.0, 0.0, deviation=0.0, rounding=0.0)
 """Integers and booleans."""
-CHOSEN = Tolerance(1.0, 0.0, 0.0, deviation=0.0, rounding=0.0, agreement=0.9)
-"""Places of the largest of values that differ in their last bits."""
 VECTOR_ENGINE = Tolerance(0.9999, 0.001, 0.001, deviation=2.0**-14, rounding=2.0**-20)
 """Ops on 24 bits of mantissa."""
 MATRIX_ENGINE = Tolerance(0.9995, 0.01, 0.01, deviation=2.0**-10, rounding=2.0**-12)
@@ -63,11 +72,15 @@ def loosest(first: Tolerance, *others: Tolerance) -> Tolerance:
     return max((first, *others), key=lambda each: each.range_error)
 
 
-_SQUEEZED = 3.0
-"""Sums of a few units come before what saturates at one."""
+def squeezed(tolerance: Tolerance, saturation: Saturation | None) -> Tolerance:
+    """The tolerance of what a saturating function makes, if one came last."""
+    return tolerance if tolerance is EQUAL else replace(tolerance, saturation=saturation)
 
 
-def squeezed(tolerance: Tolerance) -> Tolerance:
-    """The tolerance of what a saturating function makes: errors of its operand pass where it is
-    steep, but the range that they are measured by is no longer that of the operand."""
-    return replace(tolerance, range_error=_SQUEEZED * tolerance.range_error)
+def usually(tolerance: Tolerance) -> Tolerance:
+    """The tolerance where outputs are not known yet: for operands of saturating functions as they
+    usually are."""
+    if tolerance.saturation is None:
+        return tolerance
+    part = tolerance.saturation.usual_part
+    return replace(tolerance, range_error=part * tolerance.range_error, saturation=None)

@@ -19,6 +19,7 @@ from xdsl.dialects.func import FuncOp
 
 from ttcodegen.diagnostics import CompileError, Source
 from ttcodegen.frontends import source_module
+from ttcodegen.numerics.chosen_places import with_expected_places
 from ttcodegen.numerics.comparison import (
     Agreement,
     OutputCheck,
@@ -398,13 +399,16 @@ def check_function(
         and not check.device.passed
     ]
     if doubtful:
-        perturbed = perturbed_runs(read_flatbuffer(flatbuffer), run.function.name, run.inputs)
-        undecided = undecided_places(run.flatbuffer, {i: written[i] for i in doubtful}, perturbed)
-        for index, places in undecided.items():
+        lowered = read_flatbuffer(flatbuffer)
+        found = {i: written[i] for i in doubtful}
+        name, inputs = run.function.name, run.inputs
+        found = with_expected_places(lowered, name, inputs, run.flatbuffer, found)
+        perturbed = perturbed_runs(lowered, name, inputs)
+        for index, places in undecided_places(run.flatbuffer, found, perturbed).items():
             expected = run.flatbuffer[index]
             if run.golden[index].dtype.kind == "b":
                 expected = expected != 0
-            checks[index] = _without(checks[index], written[index], expected, places)
+            checks[index] = _without(checks[index], found[index], expected, places)
     return checks
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Protocol, TypeVar
@@ -16,6 +16,7 @@ from ttcodegen.flatbuffer.program import Integer
 from ttcodegen.flatbuffer.reader import read_ttnn_file
 from ttcodegen.flatbuffer.ttm_program import CREATE_BUFFER, DEALLOCATE_BUFFER, PROGRAM
 from ttcodegen.flatbuffer.ttm_reader import read_ttm_file
+from ttcodegen.numerics.chosen_places import with_expected_places
 from ttcodegen.numerics.device_interpreter import DeviceInterpreter
 from ttcodegen.numerics.execution import ExecutionError, Observer
 from ttcodegen.numerics.interpreter import Interpreter, constant_array
@@ -216,6 +217,20 @@ class FlatbufferExecutable(ABC):
             yield self._run(
                 lambda generator=generator: self._make_runner(None, generator), program, arguments
             )
+
+    def with_expected_places(
+        self,
+        program: int,
+        arguments: Sequence[np.ndarray],
+        expected: Sequence[np.ndarray],
+        found: Mapping[int, np.ndarray | None],
+    ) -> dict[int, np.ndarray | None]:
+        """What another run found, with the places that this one chose where the others hold values
+        as large (`numerics.chosen_places`)."""
+        name = self.entries[program].name
+        return self._guard(
+            lambda: with_expected_places(self.header, name, arguments, expected, found)
+        )
 
     def operations(self, function: Program) -> Sequence[Operation]:
         """The operations of a function in the order in which they are run and observed; none if its

@@ -156,9 +156,13 @@ class _Comparison:
             for i in coarse_outputs(self._raw, floats, self._perturbed()):
                 found[i] = self._check(i, actual[i], SIXTEEN_BITS)
         if exact:
-            written = {i: actual[i] for i in exact}
+            written = self._flatbuffer.with_expected_places(
+                self._index, self._inputs, self._raw, {i: actual[i] for i in exact}
+            )
             for i, places in undecided_places(self._raw, written, self._perturbed()).items():
-                agreement = compare_decided(actual[i], self._expected[i], EQUAL, places)
+                given = written[i]
+                assert given is not None
+                agreement = compare_decided(given, self._expected[i], EQUAL, places)
                 found[i] = Check("flatbuffer", agreement)
         return found
 

@@ -142,6 +142,64 @@ CASES: dict[str, tuple[Callable[..., Any], tuple[Any, ...]]] = {
         ),
         (MATRIX, PLACES[0, [0, 1, 2, 1]], MATRIX[0].abs()),
     ),
+    "images at places": (
+        lambda x, grid: [
+            F.grid_sample(x, grid, mode=mode, padding_mode=padding, align_corners=corners)
+            for mode in ("bilinear", "nearest", "bicubic")
+            for padding in ("zeros", "border", "reflection")
+            for corners in (True, False)
+        ],
+        (IMAGE, torch.linspace(-1.7, 1.6, 40).reshape(1, 5, 4, 2).flip(2)),
+    ),
+    "images turned": (
+        lambda x, turn: F.grid_sample(
+            x, F.affine_grid(turn, (1, 4, 5, 7), align_corners=False), align_corners=False
+        ),
+        (IMAGE, torch.tensor([[[0.8, -0.5, 0.1], [0.4, 0.9, -0.2]]])),
+    ),
+    "volumes at places": (
+        lambda x, grid: F.grid_sample(x, grid, align_corners=True),
+        (IMAGE.reshape(1, 2, 3, 4, 9), torch.linspace(-1.2, 1.1, 24).reshape(1, 2, 2, 2, 3)),
+    ),
+    "norms": (
+        lambda x: [
+            torch.linalg.vector_norm(x, order, dim=1)
+            for order in (0, 1, 2, 3, float("inf"), float("-inf"))
+        ],
+        (MATRIX,),
+    ),
+    "running extremes": (
+        lambda x: (*x.cummax(1), *x.cummin(0), *(x * 5).int().cummin(1), x.logcumsumexp(1)),
+        (MATRIX,),
+    ),
+    "special functions": (
+        lambda x: (
+            *(x.lgamma(), x.digamma(), (x / 3).erfinv(), (x / 3).atanh(), (x + 4).acosh()),
+            *(x.sinh(), x.cosh(), torch.special.logit(x, 0.1), x.ldexp(torch.tensor(3))),
+        ),
+        (MATRIX,),
+    ),
+    "products of pairs": (
+        lambda x, y, w, b: (F.bilinear(x, y, w, b), F.bilinear(x, y, w)),
+        (
+            MATRIX,
+            MATRIX[:, :3] + 1,
+            torch.linspace(-1, 1, 120).reshape(5, 8, 3).cos(),
+            torch.linspace(-1, 1, 5),
+        ),
+    ),
+    "places of several dimensions": (
+        lambda x, i: (x[:, i, i], x[0, i, :, i], x[:, i[:, None], :, i], x[0, i, i, None, i]),
+        (IMAGE.reshape(1, 6, 4, 9), torch.tensor([2, 0, -1])),
+    ),
+    "writes at places of several dimensions": (
+        lambda x, i, y: (_put_at(x, i, y), _add_at(x, i, y)),
+        (IMAGE[0], torch.tensor([2, 0, 3]), torch.linspace(1, 2, 18).reshape(3, 6)),
+    ),
+    "tensors of one shape": (
+        lambda x, y: torch.broadcast_tensors(x, y, x[:1]),
+        (MATRIX, MATRIX[:, :1]),
+    ),
     "gates of a GRU": (
         lambda x, h, w: torch._VF.gru_cell(x, h, w, w),
         (MATRIX, MATRIX * 0.5, torch.linspace(-1, 1, 192).reshape(24, 8).cos()),
@@ -160,6 +218,18 @@ def _put_apart(x: Any, y: Any) -> Any:
     x[:, 2:7:2] = y
     x[..., 1::3] *= 2
     return x
+
+
+def _put_at(x: Any, places: Any, y: Any) -> Any:
+    x = x.clone()
+    x[places, :, places] = y
+    x[places, 1:2, places] = 3.0
+    return x
+
+
+def _add_at(x: Any, places: Any, y: Any) -> Any:
+    again = places.clamp(max=2)[:, None]
+    return torch.ops.aten.index_put(x, [None, again, again.T], y[:, :3], True)
 
 
 @pytest.mark.parametrize("name", CASES)

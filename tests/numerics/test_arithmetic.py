@@ -15,6 +15,7 @@ from ttcodegen.dialects.compute_config import ComputeConfig
 from ttcodegen.dialects.math_fidelity import MathFidelity
 from ttcodegen.numerics.interpreter import Interpreter
 from ttcodegen.numerics.lowered import read_flatbuffer
+from ttcodegen.ops import engine
 from ttcodegen.ops.engine import fast_exponential, iterated_reciprocal, matrix_product, sum_along
 
 DEFAULTS = Path(__file__).parents[2] / "standalone" / "src" / "compute" / "compute_defaults.inc"
@@ -77,6 +78,17 @@ def test_sums_of_16_bits_swallow_small_summands(wide: bool, expected: float) -> 
     how = arithmetic(wide=wide)
     assert matrix_product(row, np.ones((32 * 9, 1), np.float32), how) == expected
     assert sum_along(row, (1,), how) == expected
+
+
+def test_large_sums_are_rounded_where_an_exponential_follows(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(engine, "_MOST_ROUNDED", 0)
+    row, ones = np.full((1, 32 * 9), 0.25, np.float32), np.ones((32 * 9, 1), np.float32)
+    row[0, :32] = 128
+    narrow = arithmetic(wide=False)
+    assert matrix_product(row, ones, narrow) == 4160
+    assert matrix_product(row, ones, narrow, in_exponent=True) == 4096
 
 
 def test_batches_and_vectors_are_rounded_as_matrices_are() -> None:

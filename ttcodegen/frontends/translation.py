@@ -19,7 +19,7 @@ from xdsl.utils.exceptions import VerifyException
 
 from ttcodegen.diagnostics import CompileError, Diagnostic, place_of
 from ttcodegen.dialects.constants import constant_array, elements
-from ttcodegen.dialects.datatypes import element_of, i1, numpy_name, shape_of, tensor_type
+from ttcodegen.dialects.datatypes import element_of, f32, i1, numpy_name, shape_of, tensor_type
 from ttcodegen.dialects.operation import CatalogueOp
 from ttcodegen.frontends.source_ops import SourceOp
 from ttcodegen.ops.op_builder import OpBuilder
@@ -39,7 +39,7 @@ class Translator(OpBuilder):
     def __init__(self, insert: Callable[[Operation], None] = lambda op: None) -> None:
         super().__init__(ttir_op_classes(), insert)
 
-    def constant(self, array: np.ndarray, element: Attribute) -> SSAValue:
+    def constant(self, array: np.ndarray, element: Attribute = f32) -> SSAValue:
         """A constant of these values, with elements of that type."""
         name = numpy_name(element)
         assert name is not None

@@ -147,7 +147,7 @@ def _attend_in_engine(
     of the exponentials divides at the end, and what goes from step to step is bfloat16."""
     batch, heads, queries, size = query.shape
     grouped = query.reshape(batch, key.shape[1], -1, size)
-    scores = matrix_product(grouped, np.swapaxes(key, -1, -2), arithmetic)
+    scores = matrix_product(grouped, np.swapaxes(key, -1, -2), arithmetic, in_exponent=True)
     scores = rounded_sums(scores.reshape(batch, heads, queries, -1))
     if added is not None:
         unscaled = rounded_sums(np.asarray(added, np.float32) / np.float32(scale))

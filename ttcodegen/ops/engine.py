@@ -18,8 +18,8 @@ _BLOCK_ROWS, _BLOCK_COLUMNS = 64, 128
 enough that BLAS does not wake its threads."""
 _MOST_ROUNDED = 1 << 28
 """Multiplications up to which numpy rounds sums after each tile, which takes eight times as long as
-the product. Beyond it sums are float32: the CPU backend rounds them all, and what comes of that is
-well within the bounds of the comparison."""
+the product. Beyond it sums are float32, but for those that an exponential follows: the CPU backend
+rounds them all, and what comes of that is well within the bounds of the comparison."""
 
 
 def cut(array: Array, bits: int) -> Array:
@@ -100,16 +100,20 @@ def multiplied(a: Array, b: Array) -> Array:
     return np.matmul(rows, b.reshape(b.shape[-2:])).reshape(*a.shape[:-1], b.shape[-1])
 
 
-def matrix_product(a: Array, b: Array, arithmetic: Arithmetic | None) -> Array:
-    """As numpy's matmul of factors that are cut before; `a` is the first operand."""
+def matrix_product(
+    a: Array, b: Array, arithmetic: Arithmetic | None, in_exponent: bool = False
+) -> Array:
+    """As numpy's matmul of factors that are cut before; `a` is the first operand. Of what an
+    exponential follows, `in_exponent`, large sums are rounded as well: it makes them differ by
+    more than the comparison bears."""
     a, b = first_factor(a, arithmetic), second_factor(b, arithmetic)
-    products = a.size * (b.shape[-1] if b.ndim > 1 else 1)
+    products = 0 if in_exponent else a.size * (b.shape[-1] if b.ndim > 1 else 1)
     if a.dtype != np.float32 or not rounds_sums(arithmetic, products):
         return multiplied(a, b)
     if b.ndim == 1:
-        return matrix_product(a, b[:, np.newaxis], arithmetic)[..., 0]
+        return matrix_product(a, b[:, np.newaxis], arithmetic, in_exponent)[..., 0]
     if a.ndim == 1:
-        return matrix_product(a[np.newaxis], b, arithmetic)[..., 0, :]
+        return matrix_product(a[np.newaxis], b, arithmetic, in_exponent)[..., 0, :]
     if b.ndim == 2 and a.ndim > 2:
         rows = _narrow_product(a.reshape(-1, a.shape[-1]), b)
         return rows.reshape(*a.shape[:-1], b.shape[-1])

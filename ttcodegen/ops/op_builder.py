@@ -157,10 +157,10 @@ class OpBuilder:
         result = tensor_type(element, shape)
         return self.emit("full", [], result, shape=list(shape), fill_value=fill_value)
 
-    def constant(self, numbers: Array) -> SSAValue:
+    def constant(self, array: Array) -> SSAValue:
         """The numbers of a float32 array as a tensor of f32."""
-        value = elements(f32, numbers.shape, numbers.tobytes())
-        return self.emit("constant", [], tensor_type(f32, numbers.shape), value=value)
+        value = elements(f32, array.shape, array.tobytes())
+        return self.emit("constant", [], tensor_type(f32, array.shape), value=value)
 
     def slice(
         self,

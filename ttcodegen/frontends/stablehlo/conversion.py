@@ -33,6 +33,7 @@ from ttcodegen.diagnostics import (
 from ttcodegen.dialects.constants import constant_array, elements
 from ttcodegen.dialects.datatypes import element_of, numpy_name, shape_of, tensor_type
 from ttcodegen.dialects.operation import CatalogueOp, operation_name
+from ttcodegen.frontends.complex_pairs import Complex, joined, parted
 from ttcodegen.frontends.stablehlo.arguments import (
     argument_attributes,
     donated_arguments,
@@ -56,14 +57,6 @@ _LARGEST_KNOWN = 1 << 16
 _DEEPEST_CALL = 200
 MOST_OPS = 200_000
 """How many ops a program may become when its loops are unrolled."""
-
-
-@dataclass(frozen=True)
-class Complex:
-    """A tensor of complex numbers: its real and its imaginary part."""
-
-    real: SSAValue
-    imag: SSAValue
 
 
 class Refused(Exception):
@@ -127,7 +120,7 @@ class Conversion:
         for old, new in zip(body.args, self._block.args, strict=True):
             new.name_hint = old.name_hint
             new.source_offset = getattr(old, "source_offset", -1)  # pyright: ignore
-            arguments.append(self._split(new) if is_complex(old.type) else new)
+            arguments.append(parted(self.builder, new) if is_complex(old.type) else new)
         results = self.run(body, arguments)
         try:
             returned = [self._joined(value) for value in results]
@@ -147,22 +140,9 @@ class Conversion:
         copy_source_offset(source, made)
         return made
 
-    def _split(self, value: SSAValue) -> Complex:
-        """A tensor whose last dimension holds real and imaginary part, as the two."""
-        shape = shape_of(value.type)
-        parts = [
-            self.builder.reshape(
-                self.builder.slice_dim(value, len(shape) - 1, index, index + 1), shape[:-1]
-            )
-            for index in range(2)
-        ]
-        return Complex(*parts)
-
     def _joined(self, value: Value) -> SSAValue:
         if isinstance(value, Complex):
-            shape = shape_of(value.real.type)
-            parts = [self.builder.reshape(part, [*shape, 1]) for part in (value.real, value.imag)]
-            return self.builder.concat(parts, len(shape))
+            return joined(self.builder, value)
         if not isinstance(value, SSAValue):
             raise Refused
         return value

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from math import pi
 
 from xdsl.dialects.builtin import (
     AnyFloat,
@@ -15,12 +14,12 @@ from xdsl.ir import Attribute, SSAValue
 
 from ttcodegen.dialects.datatypes import (
     element_of,
-    f32,
     i1,
     is_boolean,
     shape_of,
     tensor_type,
 )
+from ttcodegen.frontends.special_functions import SPECIAL_FUNCTIONS
 from ttcodegen.frontends.stablehlo import complex_numbers
 from ttcodegen.frontends.stablehlo.conversion import (
     Complex,
@@ -220,103 +219,12 @@ def _round(to_even: bool) -> Rule:
     return rule
 
 
-def _exponentials(plus: bool) -> Rule:
-    """`(exp(x) + exp(-x)) / 2`, or with a minus."""
-
+def _special(name: str) -> Rule:
     def rule(conversion: Conversion, op: StableHLOOp) -> Value:
-        builder = conversion.builder
         (x,) = conversion.tensors(op)
-        both = [builder.like("exp", x), builder.like("exp", builder.like("neg", x))]
-        total = builder.like("add" if plus else "subtract", *both)
-        return builder.like("multiply", total, conversion.filled_like(0.5, x))
+        return SPECIAL_FUNCTIONS[name](conversion.builder, x)
 
     return rule
-
-
-def _acosh(conversion: Conversion, op: StableHLOOp) -> Value:
-    """`log(x + sqrt((x + 1) * (x - 1)))`."""
-    builder = conversion.builder
-    (x,) = conversion.tensors(op)
-    one = conversion.filled_like(1, x)
-    root = builder.like("multiply", builder.like("add", x, one), builder.like("subtract", x, one))
-    return builder.like("log", builder.like("add", x, builder.like("sqrt", root)))
-
-
-def _atanh(conversion: Conversion, op: StableHLOOp) -> Value:
-    """`(log1p(x) - log1p(-x)) / 2`."""
-    builder = conversion.builder
-    (x,) = conversion.tensors(op)
-    minus = builder.like("log1p", builder.like("neg", x))
-    both = builder.like("subtract", builder.like("log1p", x), minus)
-    return builder.like("multiply", both, conversion.filled_like(0.5, x))
-
-
-_ERF_INV_CENTRAL = (2.81022636e-08, 3.43273939e-07, -3.5233877e-06, -4.39150654e-06,
-                    0.00021858087, -0.00125372503, -0.00417768164, 0.246640727,
-                    1.50140941)  # fmt: skip
-_ERF_INV_TAIL = (-0.000200214257, 0.000100950558, 0.00134934322, -0.00367342844, 0.00573950773,
-                 -0.0076224613, 0.00943887047, 1.00167406, 2.83297682)  # fmt: skip
-
-
-def _erf_inv(conversion: Conversion, op: StableHLOOp) -> Value:
-    """Two polynomials in `-log(1 - x^2)` (M. Giles, Approximating the erfinv function, 2012)."""
-    builder = conversion.builder
-    (x,) = conversion.tensors(op)
-    result = element_of(x.type)
-    x = builder.typecast(x, f32)
-    square = builder.like("neg", builder.like("multiply", x, x))
-    w = builder.like("neg", builder.like("log1p", square))
-    central = builder.like("subtract", w, conversion.filled_like(2.5, w))
-    tail = builder.like("subtract", builder.like("sqrt", w), conversion.filled_like(3.0, w))
-    small = builder.like("lt", w, conversion.filled_like(5.0, w), element=i1)
-    polynomials = [
-        _polynomial(conversion, coefficients, at)
-        for coefficients, at in ((_ERF_INV_CENTRAL, central), (_ERF_INV_TAIL, tail))
-    ]
-    factor = builder.emit("where", [small, *polynomials], x.type)
-    return builder.typecast(builder.like("multiply", factor, x), result)
-
-
-def _polynomial(conversion: Conversion, coefficients: Sequence[float], x: SSAValue) -> SSAValue:
-    total = conversion.filled_like(coefficients[0], x)
-    for coefficient in coefficients[1:]:
-        product = conversion.builder.like("multiply", total, x)
-        total = conversion.builder.like("add", product, conversion.filled_like(coefficient, x))
-    return total
-
-
-_LANCZOS = (0.99999999999980993, 676.5203681218851, -1259.1392167224028, 771.32342877765313,
-            -176.61502916214059, 12.507343278686905, -0.13857109526572012,
-            9.9843695780195716e-6, 1.5056327351493116e-7)  # fmt: skip
-
-
-def _lgamma(conversion: Conversion, op: StableHLOOp) -> Value:
-    """Lanczos' sum with 7 and 9 terms; below a half by reflection."""
-    builder = conversion.builder
-    (x,) = conversion.tensors(op)
-    result = element_of(x.type)
-    x = builder.typecast(x, f32)
-    half, one = conversion.filled_like(0.5, x), conversion.filled_like(1.0, x)
-    reflected = builder.like("lt", x, half, element=i1)
-    z = builder.emit(
-        "where", [reflected, builder.like("neg", x), builder.like("subtract", x, one)], x.type
-    )
-    total = conversion.filled_like(_LANCZOS[0], x)
-    for index, coefficient in enumerate(_LANCZOS[1:], start=1):
-        place = builder.like("add", z, conversion.filled_like(index, x))
-        term = builder.like("div", conversion.filled_like(coefficient, x), place)
-        total = builder.like("add", total, term)
-    t = builder.like("add", z, conversion.filled_like(7.5, x))
-    log_t = builder.like("log", t)
-    power = builder.like("multiply", builder.like("add", z, half), log_t)
-    found = builder.like("subtract", builder.like("log", total), t)
-    found = builder.like("add", builder.like("add", found, power), conversion.filled_like(
-        0.5 * 1.8378770664093453, x))  # fmt: skip
-    angle = builder.like("multiply", builder.like("abs", x), conversion.filled_like(pi, x))
-    sine = builder.like("log", builder.like("abs", builder.like("sin", angle)))
-    other = builder.like("subtract", conversion.filled_like(1.1447298858494002, x), sine)
-    other = builder.like("subtract", other, found)
-    return builder.typecast(builder.emit("where", [reflected, other, found], x.type), result)
 
 
 def _infinite(sign: int) -> Rule:
@@ -354,21 +262,18 @@ def _identity(conversion: Conversion, op: StableHLOOp) -> Results:
 
 
 RULES: dict[str, Rule] = {
+    **{name: _special(name) for name in SPECIAL_FUNCTIONS},
     **{name: _unary(made) for name, made in _UNARY.items()},
     **{name: _binary(*made) for name, made in _BINARY.items()},
-    "acosh": _acosh,
-    "atanh": _atanh,
     "clamp": _clamp,
     "compare": _compare,
     "convert": _convert,
     "copy": _identity,
-    "cosh": _exponentials(True),
     "domain": _identity,
-    "erf_inv": _erf_inv,
+    "erf_inv": _special("erfinv"),
     "is_inf": _infinite(0),
     "is_neg_inf": _infinite(-1),
     "is_pos_inf": _infinite(1),
-    "lgamma": _lgamma,
     "not": _not,
     "optimization_barrier": _identity,
     "reduce_precision": _reduce_precision,
@@ -376,5 +281,4 @@ RULES: dict[str, Rule] = {
     "round_nearest_afz": _round(False),
     "round_nearest_even": _round(True),
     "select": _select,
-    "sinh": _exponentials(False),
 }

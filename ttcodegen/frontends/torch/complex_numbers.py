@@ -7,39 +7,17 @@ Rotary embeddings are written with them: `view_as_complex`, a product with `torc
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import Any, cast
 
 from xdsl.ir import SSAValue
 
 from ttcodegen.diagnostics import CompileError
 from ttcodegen.dialects.datatypes import element_of, shape_of
+from ttcodegen.frontends.complex_pairs import Complex, joined, parted
 from ttcodegen.frontends.torch.graph import Graph, Number, Rule
-
-
-@dataclass(frozen=True)
-class Complex:
-    """A complex tensor; both parts have its shape."""
-
-    real: SSAValue
-    imag: SSAValue
-
 
 Value = Complex | SSAValue | Number
 ComplexRule = Callable[..., "Value"]
-
-
-def joined(graph: Graph, value: Complex) -> SSAValue:
-    """The parts next to each other, as a last dimension of two."""
-    parts = [graph.reshape(p, [*shape_of(p.type), 1]) for p in (value.real, value.imag)]
-    return graph.concat(parts, len(shape_of(value.real.type)))
-
-
-def parted(graph: Graph, pairs: SSAValue) -> Complex:
-    """The complex tensor whose parts are next to each other in the last dimension."""
-    *shape, _ = shape_of(pairs.type)
-    parts = (graph.reshape(graph.part(pairs, len(shape), i, i + 1), shape) for i in (0, 1))
-    return Complex(*parts)
 
 
 def translated(

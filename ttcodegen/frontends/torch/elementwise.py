@@ -9,6 +9,7 @@ from xdsl.ir import SSAValue
 
 from ttcodegen.diagnostics import CompileError
 from ttcodegen.dialects.datatypes import element_of, f32, i1, shape_of
+from ttcodegen.frontends.special_functions import SPECIAL_FUNCTIONS
 from ttcodegen.frontends.torch.graph import (
     Graph,
     Rule,
@@ -23,6 +24,15 @@ def _unary(name: str, **attributes: Any) -> Rule:
 
     def rule(graph: Graph, x: SSAValue, *_: Any, **__: Any) -> SSAValue:
         return graph.like(name, graph.value(x), **attributes)
+
+    return rule
+
+
+def _special(name: str) -> Rule:
+    """Several ops; integers become floats first."""
+
+    def rule(graph: Graph, x: SSAValue) -> SSAValue:
+        return SPECIAL_FUNCTIONS[name](graph, graph.value(x))
 
     return rule
 
@@ -282,6 +292,21 @@ def _distances(
     return total if power == 1.0 else graph.like("sqrt", total)
 
 
+def _logit(graph: Graph, x: SSAValue, epsilon: float | None = None) -> SSAValue:
+    """log(x / (1 - x)); with an epsilon of an x that keeps that far from 0 and 1."""
+    x = graph.value(x)
+    if epsilon is not None:
+        x = graph.like("clamp_scalar", x, min=float(epsilon), max=1 - float(epsilon))
+    rest = graph.like("add", graph.like("neg", x), graph.number(1, x))
+    return graph.like("log", graph.like("div", x, rest))
+
+
+def _ldexp(graph: Graph, x: SSAValue, exponent: SSAValue) -> SSAValue:
+    """x * 2^exponent."""
+    power = graph.value(exponent, f32)
+    return graph.apply("multiply", x, graph.like("exp2", power))
+
+
 def _copysign(graph: Graph, x: Scalar, sign: Scalar) -> SSAValue:
     """The size of one operand with the sign of the other, also that of a zero."""
     x, sign = graph.value(x, rank=len(graph.shape)), graph.value(sign, rank=len(graph.shape))
@@ -353,6 +378,7 @@ _UNARY = """
 
 RULES: dict[str, Rule] = {
     **{name: _unary(name) for name in _UNARY},
+    **{name: _special(name) for name in SPECIAL_FUNCTIONS},
     "isfinite": _property("isfinite"),
     "signbit": _property("signbit"),
     "sgn": _unary("sign"),
@@ -367,6 +393,8 @@ RULES: dict[str, Rule] = {
     "cdist": _distances,
     "_cdist_forward": _distances,
     "copysign": _copysign,
+    "ldexp": _ldexp,
+    "logit": _logit,
     "xlogy": _xlogy,
     "round": _round,
     "add": _add,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from math import inf
 from typing import Any
 
 import numpy as np
@@ -120,6 +121,14 @@ def kind_of(element: Attribute) -> str:
     return "f" if name == "bfloat16" else np.dtype(name).kind
 
 
+def limits(element: Attribute) -> tuple[float, float]:
+    """The least and the greatest element of a type."""
+    if kind_of(element) == "f":
+        return -inf, inf
+    found = np.iinfo(np.dtype(numpy_name(element) or "int32"))
+    return found.min, found.max
+
+
 _ORDER = ("bool", "uint8", "int8", "int16", "int32", "int64", "bfloat16", "float16", "float32",
           "float64")  # fmt: skip
 
@@ -151,6 +160,7 @@ __all__ = [
     "Rule",
     "Scalar",
     "kind_of",
+    "limits",
     "promoted",
     "tensor_type",
     "unsupported_argument",

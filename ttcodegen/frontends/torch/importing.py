@@ -31,9 +31,10 @@ from xdsl.utils.exceptions import VerifyException
 from ttcodegen.diagnostics import CompileError, Diagnostic, SourceLocation
 from ttcodegen.dialects.datatypes import element_type_of, shape_of, tensor_type
 from ttcodegen.dialects.ttcore import ArgumentType, ArgumentTypeAttr
+from ttcodegen.frontends.complex_pairs import Complex, joined, parted
 from ttcodegen.frontends.source_ops import SourceOp
-from ttcodegen.frontends.torch.complex_numbers import Complex, joined, parted, translated
-from ttcodegen.frontends.torch.graph import Graph, Rule
+from ttcodegen.frontends.torch.complex_numbers import translated
+from ttcodegen.frontends.torch.graph import Graph
 from ttcodegen.frontends.torch.rules import rule_of
 from ttcodegen.parsing.structure import counted
 from ttcodegen.transforms.rewriting import erase_dead
@@ -193,10 +194,10 @@ class _Importer:
         if name in _CHECKS:
             return None
         rule = rule_of(name, overload)
-        if _is_complex(node.meta["val"]) or any(_is_complex(n.meta["val"]) for n in
-                                                node.all_input_nodes):  # fmt: skip
-            return self._of_complex_numbers(node, name, rule)
-        if rule is None:
+        of_complex_numbers = any(
+            _is_complex(each.meta["val"]) for each in (node, *node.all_input_nodes)
+        )
+        if rule is None and not of_complex_numbers:
             raise CompileError(
                 f"there is no rule for the operation '{_spelled(name, overload)}'",
                 remedy="write it with other operations, or compute it before or after the model",
@@ -206,36 +207,31 @@ class _Importer:
         arguments = [self._value(each) for each in node.args]
         named = {k: self._value(v) for k, v in node.kwargs.items() if k not in _DROPPED}
         try:
-            made = rule(self.graph, *arguments, **named)
+            if of_complex_numbers or rule is None:
+                made = translated(self.graph, name, rule, arguments, named)
+            else:
+                made = rule(self.graph, *arguments, **named)
         except TypeError as error:
             if "argument" not in str(error):
                 raise
             raise CompileError(
                 f"'{_spelled(name, overload)}' with these arguments is not supported: {error}"
             ) from None
-        if isinstance(made, SSAValue) and isinstance(node.meta["val"], (tuple, list)):
-            made = [made]
-        if isinstance(made, SSAValue):
-            return self._typed(made, self.graph.results[0])
-        typed = [self._typed(v, t) for v, t in zip(made, self.graph.results, strict=False)]
-        return typed if isinstance(node.meta["val"], (tuple, list)) else typed[0]
+        return self._results(node, made)
 
-    def _of_complex_numbers(self, node: Node, name: str, rule: Rule | None) -> Any:
-        self.graph.origin = _origin(location_of(node))
-        self.graph.results = list(_result_types(node))
-        arguments = [self._value(each) for each in node.args]
-        named = {k: self._value(v) for k, v in node.kwargs.items() if k not in _DROPPED}
-        made = translated(self.graph, name, rule, arguments, named)
+    def _results(self, node: Node, made: Any) -> Any:
+        """What stands for a node: what a rule made, in the types that the graph says."""
+        several = isinstance(node.meta["val"], (tuple, list))
         if isinstance(made, Complex) and not _is_complex(node.meta["val"]):
             made = made.real  # A conversion to real numbers drops the other part.
-        if isinstance(made, SSAValue):
-            return self._typed(cast("SSAValue", made), self.graph.results[0])
-        values = cast("list[Complex]", made if isinstance(made, list) else [made])
-        for value, type_ in zip(values, self.graph.results, strict=True):
-            self._typed(value.real, type_)
-        return values if isinstance(made, list) else values[0]
+        values: list[Any] = [made] if isinstance(made, SSAValue | Complex) else list(made)
+        typed = [self._typed(v, t) for v, t in zip(values, self.graph.results, strict=False)]
+        return typed if several else typed[0]
 
-    def _typed(self, value: SSAValue, type_: TensorType[Attribute]) -> SSAValue:
+    def _typed(self, value: Any, type_: TensorType[Attribute]) -> Any:
+        if isinstance(value, Complex):
+            self._typed(value.real, type_)
+            return value
         if shape_of(value.type) != shape_of(type_):
             raise CompileError(
                 f"expected a result of shape {shape_of(type_)}, found {shape_of(value.type)}"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from math import inf, prod
+from math import prod
 from typing import Any
 
 import numpy as np
@@ -15,11 +15,17 @@ from ttcodegen.dialects.datatypes import (
     element_of,
     f32,
     i1,
-    numpy_name,
     shape_of,
     tensor_type,
 )
-from ttcodegen.frontends.torch.graph import Graph, Rule, Scalar, kind_of, unsupported_argument
+from ttcodegen.frontends.torch.graph import (
+    Graph,
+    Rule,
+    Scalar,
+    kind_of,
+    limits,
+    unsupported_argument,
+)
 from ttcodegen.transforms.evaluation import known_elements
 
 
@@ -90,29 +96,42 @@ def _index_select(graph: Graph, x: SSAValue, dim: int, index: SSAValue) -> SSAVa
 
 
 def _index(graph: Graph, x: SSAValue, indices: Sequence[SSAValue | None]) -> SSAValue:
-    """Advanced indexing: one tensor of places, or several for dimensions side by side, which
-    together name elements of these dimensions as one."""
+    """Advanced indexing: tensors of places for one dimension or several. The dimensions of the
+    places come where those that they name stood, or first, if these are not side by side."""
     named = [axis for axis, index in enumerate(indices) if index is not None]
     values = [index for index in indices if index is not None]
+    if not _are_adjacent(named):
+        x, named = graph.permute(x, _named_first(named, x)), list(range(len(named)))
+    x, flat = _joined(graph, x, named, values)
+    return _rows(graph, x, named[0], flat)
+
+
+def _are_adjacent(axes: Sequence[int]) -> bool:
+    return list(axes) == list(range(axes[0], axes[0] + len(axes)))
+
+
+def _named_first(named: Sequence[int], x: SSAValue) -> list[int]:
+    """The order of dimensions with those that are named in front."""
+    return [*named, *(axis for axis in range(len(shape_of(x.type))) if axis not in named)]
+
+
+def _joined(
+    graph: Graph, x: SSAValue, named: Sequence[int], values: Sequence[SSAValue]
+) -> tuple[SSAValue, SSAValue]:
+    """`x` with dimensions side by side as one, and places in that."""
     if any(kind_of(element_of(v.type)) == "b" for v in values):
         _counted(graph, values[0])
     shape = shape_of(x.type)
     sizes = [shape[axis] for axis in named]
     values = [_from_front(graph, v, size) for v, size in zip(values, sizes, strict=True)]
-    if len(values) == 1:
-        return _rows(graph, x, named[0], values[0])
-    if named != list(range(named[0], named[0] + len(named))):
-        raise CompileError("indices of dimensions that are not side by side are not supported")
-    flat: SSAValue | None = None
-    for index, size in zip(values, sizes, strict=True):
-        if flat is not None:
-            index = graph.broadcasting(
-                "add", graph.like("multiply", flat, graph.number(size, flat)), index
-            )
-        flat = index
-    assert flat is not None
+    flat = values[0]
+    for index, size in zip(values[1:], sizes[1:], strict=True):
+        scaled = graph.like("multiply", flat, graph.number(size, flat))
+        rank = max(len(shape_of(scaled.type)), len(shape_of(index.type)))
+        scaled, index = (graph.aligned(v, [1] * rank) for v in (scaled, index))
+        flat = graph.broadcasting("add", scaled, index)
     joined = [*shape[: named[0]], prod(sizes), *shape[named[-1] + 1 :]]
-    return _rows(graph, graph.reshape(x, joined), named[0], flat)
+    return graph.reshape(x, joined), flat
 
 
 def _gather(graph: Graph, x: SSAValue, dim: int, index: SSAValue, **_: Any) -> SSAValue:
@@ -197,11 +216,7 @@ def _scatter_reduce(
 def _neutral(reduce: str, element: Attribute) -> float:
     """The element that a reduction with another one gives as it is."""
     if reduce in ("amax", "amin"):
-        limits = (-inf, inf)
-        if kind_of(element) != "f":
-            found = np.iinfo(np.dtype(numpy_name(element) or "int32"))
-            limits = (found.min, found.max)
-        return limits[reduce == "amin"]
+        return limits(element)[reduce == "amin"]
     return 1 if reduce == "prod" else 0
 
 
@@ -233,23 +248,31 @@ def _index_put(
     values: SSAValue,
     accumulate: bool = False,
 ) -> SSAValue:
+    """Writes at, or adds to, the elements that `_index` would read."""
     named = [axis for axis, index in enumerate(indices) if index is not None]
+    places = [index for index in indices if index is not None]
+    if len(named) == 1 and kind_of(element_of(places[0].type)) == "b":
+        return _masked_put(graph, x, places[0], values, accumulate)
     shape = shape_of(x.type)
-    first = indices[named[0]] if named else None
-    if len(named) == 1 and first is not None and kind_of(element_of(first.type)) == "b":
-        return _masked_put(graph, x, first, values, accumulate)
-    if len(named) != 1 or first is None or len(shape_of(first.type)) > 1:
-        raise CompileError("index_put is supported for one list of places of one dimension only")
-    axis = named[0]
-    first = _from_front(graph, first, shape[axis])
-    (count,) = shape_of(first.type) or (1,)
-    wanted = [count if other == axis else size for other, size in enumerate(shape)]
+    order = list(range(len(shape)))
+    if not _are_adjacent(named):
+        order, named = _named_first(named, x), list(range(len(named)))
+    turned = graph.permute(x, order)
+    joined, flat = _joined(graph, turned, named, places)
+    axis, own = named[0], shape_of(joined.type)
+    count = prod(shape_of(flat.type))
+    wanted = [*own[:axis], *shape_of(flat.type), *own[axis + 1 :]]
     repeated = graph.repeat(graph.aligned(values, wanted), wanted)
+    repeated = graph.reshape(repeated, [*own[:axis], count, *own[axis + 1 :]])
+    flat = graph.reshape(flat, [count])
     if accumulate:
-        place_shape = [count if other == axis else 1 for other in range(len(shape))]
-        places = graph.reshape(first, place_shape)
-        return _scatter(graph, x, axis, graph.repeat(places, wanted), repeated, "add")
-    return _index_copy(graph, x, axis, first, repeated)
+        sizes = [count if other == axis else 1 for other in range(len(own))]
+        at = graph.repeat(graph.reshape(flat, sizes), shape_of(repeated.type))
+        written = _scatter(graph, joined, axis, at, repeated, "add")
+    else:
+        written = _index_copy(graph, joined, axis, flat, repeated)
+    back = [order.index(dim) for dim in range(len(shape))]
+    return graph.permute(graph.reshape(written, shape_of(turned.type)), back)
 
 
 def _masked_put(

@@ -42,6 +42,22 @@ def _addmm(
     return graph.apply("add", bias if beta == 1 else graph.apply("multiply", bias, beta), product)
 
 
+def _bilinear(
+    graph: Graph, x: SSAValue, y: SSAValue, weight: SSAValue, bias: Optional = None
+) -> SSAValue:
+    """For each matrix of the weight the product of it with one vector from either side."""
+    outputs, rows, columns = shape_of(weight.type)
+    x, y = graph.value(x), graph.value(y)
+    *batch, _ = shape_of(x.type)
+    count = prod(batch)
+    matrix = graph.reshape(graph.permute(weight, [1, 0, 2]), [rows, outputs * columns])
+    products = graph.matmul(graph.reshape(x, [count, rows]), matrix)
+    products = graph.reshape(products, [count, outputs, columns])
+    other = graph.reshape(y, [count, columns, 1])
+    found = graph.reshape(graph.matmul(products, other), [*batch, outputs])
+    return found if bias is None else graph.apply("add", found, bias)
+
+
 # Convolutions
 
 
@@ -436,6 +452,7 @@ RULES: dict[str, Rule] = {
     "linear": _linear,
     **dict.fromkeys("matmul mm bmm mv dot".split(), _matmul),
     "addmm": _addmm,
+    "bilinear": _bilinear,
     "baddbmm": _addmm,
     "conv1d": _convolution,
     "conv2d": _convolution,

@@ -269,6 +269,10 @@ def _pixel_shuffle(graph: Graph, x: SSAValue, factor: int) -> SSAValue:
     return graph.reshape(graph.permute(parts, [0, 1, 4, 2, 5, 3]), graph.shape)
 
 
+def _broadcast_tensors(graph: Graph, values: Sequence[SSAValue]) -> list[SSAValue]:
+    return [graph.expanded(value, graph.shape) for value in values]
+
+
 RULES: dict[str, Rule] = {
     **dict.fromkeys(
         """
@@ -288,6 +292,7 @@ RULES: dict[str, Rule] = {
     "moveaxis": _movedim,
     "expand": _expand,
     "expand_as": _expand,
+    "broadcast_tensors": _broadcast_tensors,
     "broadcast_to": _expand,
     "cat": _cat,
     "concat": _cat,

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from math import inf
 from typing import Any
 
 from xdsl.dialects.builtin import i32
@@ -155,14 +156,21 @@ def _deviation_and_mean(graph: Graph, x: SSAValue, *arguments: Any, **named: Any
 
 def _norm(graph: Graph, x: SSAValue, order: Any = 2, dim: Dims = None, keep: bool = False,
           *_: Any, **__: Any) -> SSAValue:  # fmt: skip
-    from ttcodegen.frontends.torch.graph import unsupported_argument
-
     axes = graph.dims(dim, x)
+    x = graph.value(x)
     if order in (None, 2):
         return graph.like("sqrt", graph.reduced("sum", graph.like("square", x), axes, keep))
+    size = graph.like("abs", x)
+    if order in (inf, -inf):
+        return graph.reduced("max" if order > 0 else "min", size, axes, keep)
+    if order == 0:
+        nonzero = graph.compare("ne", x, graph.number(0, x), i1)
+        return graph.reduced("sum", graph.typecast(nonzero, element_of(x.type)), axes, keep)
     if order == 1:
-        return graph.reduced("sum", graph.like("abs", x), axes, keep)
-    raise unsupported_argument("the norm", "ord", order)
+        return graph.reduced("sum", size, axes, keep)
+    powers = graph.broadcasting("pow", size, graph.number(order, x))
+    total = graph.reduced("sum", powers, axes, keep)
+    return graph.broadcasting("pow", total, graph.number(1 / order, total))
 
 
 def _running(name: str) -> Rule:
@@ -171,6 +179,60 @@ def _running(name: str) -> Rule:
         return graph.like(name, x, dim=graph.dim(dim, len(shape_of(x.type))))
 
     return rule
+
+
+Combine = Callable[[Sequence[SSAValue], Sequence[SSAValue]], Sequence[SSAValue]]
+
+
+def _scanned(
+    graph: Graph, values: Sequence[SSAValue], axis: int, combine: Combine
+) -> Sequence[SSAValue]:
+    """What an associative operation makes of all elements up to each, in as many steps as the
+    length has bits."""
+    size = shape_of(values[0].type)[axis]
+    distance = 1
+    while distance < size:
+        done = [graph.part(value, axis, 0, distance) for value in values]
+        earlier = [graph.part(value, axis, 0, size - distance) for value in values]
+        own = [graph.part(value, axis, distance, size) for value in values]
+        both = zip(done, combine(earlier, own), strict=True)
+        values = [graph.concat(parts, axis) for parts in both]
+        distance *= 2
+    return values
+
+
+def _running_extreme(name: str) -> Rule:
+    """The greatest (or least) element up to each, and where the last such one is."""
+
+    def rule(graph: Graph, x: SSAValue, dim: int) -> Sequence[SSAValue]:
+        shape = shape_of(x.type)
+        axis = graph.dim(dim, len(shape))
+        sizes = [size if other == axis else 1 for other, size in enumerate(shape)]
+        places = graph.emit("arange", [], tensor_type(i32, sizes), start=0, end=sizes[axis],
+                            step=1, arange_dimension=axis)  # fmt: skip
+        places = graph.repeat(places, shape)
+
+        def later(first: Sequence[SSAValue], second: Sequence[SSAValue]) -> list[SSAValue]:
+            is_first = graph.compare("gt" if name == "max" else "lt", first[0], second[0], i1)
+            return [
+                graph.emit("where", [is_first, before, own], own.type)
+                for before, own in zip(first, second, strict=True)
+            ]
+
+        return _scanned(graph, [x, places], axis, later)
+
+    return rule
+
+
+def _running_logsumexp(graph: Graph, x: SSAValue, dim: int) -> SSAValue:
+    def together(first: Sequence[SSAValue], second: Sequence[SSAValue]) -> list[SSAValue]:
+        top = graph.like("maximum", first[0], second[0])
+        parts = [graph.like("exp", graph.like("subtract", v[0], top)) for v in (first, second)]
+        return [graph.like("add", top, graph.like("log", graph.like("add", *parts)))]
+
+    x = graph.value(x)
+    axis = graph.dim(dim, len(shape_of(x.type)))
+    return _scanned(graph, [x], axis, together)[0]
 
 
 def _topk(
@@ -275,6 +337,9 @@ RULES: dict[str, Rule] = {
     "norm": _norm,
     "cumsum": _running("cumsum"),
     "cumprod": _running("cumprod"),
+    "cummax": _running_extreme("max"),
+    "cummin": _running_extreme("min"),
+    "logcumsumexp": _running_logsumexp,
     "topk": _topk,
     "sort": _sort,
     "sort.stable": _stable_sort,

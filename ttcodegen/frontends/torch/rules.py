@@ -12,6 +12,7 @@ from ttcodegen.frontends.torch import (
     pooling,
     reductions,
     resizing,
+    sampling,
 )
 from ttcodegen.frontends.torch.graph import Rule
 
@@ -25,6 +26,7 @@ RULES: dict[str, Rule] = {
     **pooling.RULES,
     **losses.RULES,
     **resizing.RULES,
+    **sampling.RULES,
 }
 
 

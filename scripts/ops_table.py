@@ -12,7 +12,7 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 import ttcodegen.ops
-from ttcodegen.conversions.ttir_to_ttmetal.groups import CACHES
+from ttcodegen.conversions.ttir_to_ttmetal.groups import CACHES, INDEXED, WINDOWS
 from ttcodegen.conversions.ttir_to_ttmetal.index_maps import MOVEMENTS
 from ttcodegen.conversions.ttir_to_ttmetal.reductions import REDUCTIONS
 from ttcodegen.dialects.datatypes import DataType
@@ -25,8 +25,10 @@ from ttcodegen.ops.definition import (
     OperandSpec,
     TTIRDefinition,
     TTNNDefinition,
+    with_trait,
 )
 from ttcodegen.ops.refusals import SEVERAL_DEVICES
+from ttcodegen.ops.traits import Trait
 
 if __package__:
     from scripts.ops_calls import made_by
@@ -207,7 +209,7 @@ def _to_ttmetal(definition: TTIRDefinition) -> str:
     for kind, names in _KERNELS.items():
         if definition.name in names:
             return kind
-    rewriting = definition.primitives
+    rewriting = definition.primitives or definition.program
     if definition.lower is None:
         rewriting = rewriting or definition.decompose
     if rewriting is None:
@@ -217,7 +219,7 @@ def _to_ttmetal(definition: TTIRDefinition) -> str:
 
 
 _KERNELS = {
-    "program": ("ttir.matmul", "ttir.embedding", *REDUCTIONS, *CACHES),
+    "program": ("ttir.matmul", *INDEXED, *REDUCTIONS, *CACHES, *WINDOWS, *with_trait(Trait.ORDERS)),
     "movement": MOVEMENTS,
 }
 """Ops with programs of their own."""

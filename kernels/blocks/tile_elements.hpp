@@ -23,6 +23,13 @@ volatile tt_l1_ptr Element* elements_at(uint32_t address) {
     return reinterpret_cast<volatile tt_l1_ptr Element*>(address);
 }
 
+/// Sets an element of a tile to a number.
+template <typename Element>
+void set_element(volatile tt_l1_ptr Element* elements, uint32_t row, uint32_t column,
+                 uint32_t value) {
+    elements[element_offset(row, column)] = static_cast<Element>(value);
+}
+
 /// Overwrites the elements at and below `first_row`, and at and right of `first_column`.
 template <typename Element>
 void fill_padding(uint32_t address, uint32_t first_row, uint32_t first_column, Element value) {

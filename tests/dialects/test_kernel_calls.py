@@ -21,6 +21,7 @@ from ttcodegen.dialects.ttkernel.attributes import (
     KeptTilesType,
     L1PointerType,
     NocAddressType,
+    RowOrderType,
     TensorAccessorArgsType,
     TensorAccessorType,
     ThreadType,
@@ -88,6 +89,7 @@ NAMES = {
     TensorAccessorArgsType: "accessor_args",
     Float32Type: "0.5f",
     KeptTilesType: "kept_tiles",
+    RowOrderType: "row_order",
     TileCacheType: "tile_cache",
 }
 
@@ -144,6 +146,8 @@ def kernel_of_all_calls(thread: ThreadType, without: Collection[str]) -> str:
             "    auto accessor = TensorAccessor(accessor_args, number);",
             "    auto kept_tiles = blocks::keep_tiles<1>(accessor, cb, cb);",
             "    auto tile_cache = blocks::cache_tiles<uint32_t, 32, 32, 1>(accessor, cb);",
+            "    constexpr auto floats = blocks::Number::floating;",
+            "    auto row_order = blocks::order_rows<1, floats, false, false>(cb);",
         ]
     return "\n".join([*lines, *sorted(f"    {text}" for _, text in found), "}", ""])
 

@@ -3,7 +3,14 @@
 from __future__ import annotations
 
 import pytest
-from xdsl.dialects.builtin import Float32Type, IndexType, IntegerAttr, IntegerType, ModuleOp
+from xdsl.dialects.builtin import (
+    Float32Type,
+    IndexType,
+    IntegerAttr,
+    IntegerType,
+    ModuleOp,
+    StringAttr,
+)
 from xdsl.dialects.func import FuncOp, ReturnOp
 from xdsl.ir import Attribute, Block, Region, SSAValue
 
@@ -26,6 +33,7 @@ from ttcodegen.dialects.ttkernel.attributes import (
     PageMappingType,
     ReduceDim,
     ReduceType,
+    RowOrderType,
     TensorAccessorArgsType,
     TensorAccessorType,
     ThreadType,
@@ -59,6 +67,7 @@ TYPES: dict[str, Attribute] = {
     "data_format": DataFormatType(),
     "kept_tiles": KeptTilesType(),
     "tile_cache": TileCacheType(),
+    "row_order": RowOrderType(),
     "fabric": FabricConnectionManagerType(),
     "any": IntegerType(32),
 }
@@ -77,6 +86,7 @@ VALUES: dict[str, object] = {
     "eltwise_binary_type": EltwiseBinaryType.SUB,
     "reuse_type": DestinationReuse.DEST_TO_SRCB,
     "input_clamping": InputClamping.NONE,
+    "number": StringAttr("floating"),
     "any": IntegerAttr(1, IntegerType(64)),
 }
 

@@ -207,16 +207,67 @@ def layers() -> Iterator[str]:
 def scans() -> Iterator[str]:
     """The places of the greatest elements, also where there are more than the matrix engine can
     count, and running sums."""
-    for shape, axis in (((3, 40, 70), 2), ((1, 5, 5000), 2), ((3, 1100, 7), 1)):
-        left = [size for number, size in enumerate(shape) if number != axis]
-        words = {"dim_arg": _integers((axis,)), "keep_dim": "false"}
-        types = [tensor(shape, "bf16")]
-        op = call("argmax", ["%a0"], types, tensor(left, "si32"), **words)
-        yield function(f"argmax_{shape[axis]}", types, [op])
+    for shape, dims, element in (
+        ((3, 40, 70), (2,), "bf16"),
+        ((1, 5, 5000), (2,), "f32"),
+        ((3, 1100, 7), (1,), "bf16"),
+        ((3, 40, 70), (0, 2), "si32"),
+        ((70,), (0,), "f32"),
+    ):
+        left = [size for number, size in enumerate(shape) if number not in dims]
+        words = {"dim_arg": _integers(dims), "keep_dim": "false"}
+        types = [tensor(shape, element)]
+        op = call("argmax", ["%a0"], types, tensor(left, "si32") if left else "tensor<si32>",
+                  **words)  # fmt: skip
+        yield function(f"argmax_{shape[dims[-1]]}_{element}", types, [op])
     for shape, element in (((3, 40, 70), "bf16"), ((100,), "f32")):
         for axis in range(len(shape)):
-            name = f"cumsum_{len(shape)}_{axis}"
-            yield single(name, "cumsum", [shape], shape, element, dim=f"{axis} : i64")
+            for kind in ("cumsum", "cumprod"):
+                name = f"{kind}_{len(shape)}_{axis}"
+                yield single(name, kind, [shape], shape, element, dim=f"{axis} : i64")
+    yield from _orders()
+    yield from _gathers()
+
+
+def _orders() -> Iterator[str]:
+    """Rows in order, along the last dimension and others, of all sizes of elements."""
+    for name, shape, dim, kept, element, index in (
+        ("rows", (3, 40, 70), 2, 70, "f32", "si32"),
+        ("columns", (2, 50, 40), 1, 50, "bf16", "ui16"),
+        ("integers", (64, 33), 1, 33, "si32", "si32"),
+        ("bytes", (64, 100), -1, 100, "ui8", "si32"),
+        ("few", (2, 64, 500), 2, 5, "bf16", "si32"),
+        ("many", (5, 400), 1, 64, "f32", "ui32"),
+        ("first", (4, 300, 6), 1, 1, "f32", "si32"),
+    ):
+        result = [kept if axis == dim % len(shape) else size for axis, size in enumerate(shape)]
+        types = [tensor(result, element), tensor(result, index)]
+        both = ", ".join(types)
+        whole = kept == shape[dim]
+        kind = f"sort_{name}" if whole else f"topk_{name}"
+        which = "descending" if whole else "largest"
+        words = f"dim = {dim} : i32, {which} = {str(name in ('rows', 'few', 'bytes')).lower()}"
+        if not whole:
+            words += f", k = {kept} : i32"
+        yield (
+            f"  func.func @{kind}(%a0: {tensor(shape, element)}) -> ({both}) {{\n"
+            f'    %0, %1 = "ttir.{kind.partition("_")[0]}"(%a0) <{{{words}}}> : '
+            f"({tensor(shape, element)}) -> ({both})\n"
+            f"    return %0, %1 : {both}\n  }}\n"
+        )
+
+
+def _gathers() -> Iterator[str]:
+    """Elements by index along each dimension, of a tensor that is longer along others too."""
+    for name, shape, index, dim, element, kind in (
+        ("last", (3, 40, 70), (3, 40, 33), 2, "f32", "ui32"),
+        ("middle", (3, 40, 70), (3, 90, 70), 1, "bf16", "si32"),
+        ("first", (30, 40), (5, 20), 0, "si32", "ui16"),
+        ("vector", (100,), (70,), 0, "bf16", "si32"),
+    ):
+        types = [tensor(shape, element), tensor(index, kind)]
+        op = call("gather", ["%a0", "%a1"], types, tensor(index, element), dim=f"{dim} : i32")
+        yield function(f"gather_{name}", types, [op])
 
 
 def _embedding(name: str, indices: Shape, table: Shape, element: str) -> str:
@@ -389,6 +440,74 @@ def caches() -> Iterator[str]:
     yield function("without_pages", types, [op])
 
 
+_CONVOLUTIONS: dict[str, tuple[str, Shape, Shape, Shape, str, dict[str, Sequence[int] | int]]] = {
+    "padded": ("conv2d", (2, 10, 40, 40), (70, 40, 3, 3), (2, 5, 20, 70), "bf16",
+               {"stride": (2, 2), "padding": (1, 1, 1, 1)}),
+    "wide": ("conv2d", (1, 9, 75, 64), (96, 64, 3, 2), (1, 7, 74, 96), "f32", {}),
+    "dilated": ("conv2d", (1, 20, 12, 8), (8, 8, 3, 3), (1, 16, 6, 8), "bf16",
+                {"dilation": (2, 3)}),
+    "many_rows": ("conv2d", (1, 90, 64, 32), (64, 32, 2, 3), (1, 91, 64, 64), "bf16",
+                  {"padding": (1, 1, 1, 1)}),
+    "pointwise": ("conv2d", (1, 8, 20, 48), (40, 48, 1, 1), (1, 8, 20, 40), "f32", {}),
+    "depthwise": ("conv2d", (1, 9, 9, 96), (96, 1, 3, 3), (1, 9, 9, 96), "bf16",
+                  {"padding": (1, 1, 1, 1), "groups": 96}),
+    "groups": ("conv2d", (1, 6, 7, 12), (8, 3, 2, 2), (1, 5, 6, 8), "f32", {"groups": 4}),
+    "groups_of_tiles": ("conv2d", (1, 6, 7, 128), (128, 64, 2, 2), (1, 5, 6, 128), "bf16",
+                        {"groups": 2}),
+    "volume": ("conv3d", (1, 4, 9, 10, 16), (24, 16, 3, 3, 3), (1, 4, 5, 8, 24), "bf16",
+               {"stride": (1, 2, 1), "padding": (1, 1, 0)}),
+    "transposed": ("conv_transpose2d", (1, 5, 6, 16), (16, 24, 3, 3), (1, 10, 12, 24), "bf16",
+                   {"stride": (2, 2), "padding": (1, 1, 1, 1), "output_padding": (1, 1)}),
+    "transposed_f32": ("conv_transpose2d", (2, 4, 40, 8), (8, 4, 2, 4), (2, 5, 121, 4), "f32",
+                       {"stride": (1, 3)}),
+}  # fmt: skip
+"""The op, the shapes of input, weight and result, the element type and what is not usual."""
+
+
+def windows() -> Iterator[str]:
+    """Convolutions, with and without ops after them, and pools."""
+    for name, (op, image, weight, result, element, words) in _CONVOLUTIONS.items():
+        rank = len(image) - 2
+        numbers: dict[str, Sequence[int] | int] = {
+            "stride": (1,) * rank,
+            "padding": (0,) * rank,
+            **({} if op == "conv3d" else {"dilation": (1,) * rank}),
+            **words,
+        }
+        given = {
+            key: f"{value} : i32" if isinstance(value, int) else _array32(value)
+            for key, value in numbers.items()
+        }
+        types = [tensor(shape, element) for shape in (image, weight)]
+        whole, bias = tensor(result, element), tensor((1,) * (rank + 1) + result[-1:], element)
+        ops = [
+            call(op, ["%a0", "%a1", "%a2"], [*types, bias], whole, **given),
+            call("relu", ["%0"], [whole], whole),
+            call("add", ["%1", "%a3"], [whole, whole], whole),
+        ]
+        yield function(f"conv_{name}", [*types, bias, whole], ops)
+        bare = call(op, ["%a0", "%a1"], types, whole, **given)
+        yield function(f"conv_{name}_alone", types, [bare])
+    for element, ceil in (("bf16", "false"), ("f32", "true")):
+        result = (2, 5, 35, 40) if ceil == "false" else (2, 6, 36, 40)
+        words = {
+            "kernel": _array32((3, 2) if ceil == "false" else (2, 1)),
+            "stride": _array32((2, 2)),
+            "padding": _array32((1, 0, 1, 0)),
+            "dilation": _array32((1, 1)),
+            "ceil_mode": ceil,
+        }
+        shape = (2, 10, 71, 40)
+        yield single(f"max_pool_{element}", "max_pool2d", [shape], result, element, **words)
+        for counted in ("true", "false"):
+            yield single(f"avg_pool_{element}_{counted}", "avg_pool2d", [shape], result, element,
+                         **words, count_include_pad=counted)  # fmt: skip
+
+
+def _array32(values: Sequence[int]) -> str:
+    return f"array<i32: {', '.join(map(str, values))}>"
+
+
 _OFTEN_MEANT = """
     x x_address x_tensor cb_x reserve_back noc_async_read_page get_write_ptr row column batch_0 tile
     first count left right partial scaler program programs device workload core cores share reader
@@ -422,6 +541,7 @@ MODULES = {
     "names": names,
     "caches": caches,
     "scans": scans,
+    "windows": windows,
 }
 
 

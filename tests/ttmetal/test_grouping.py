@@ -197,7 +197,7 @@ def test_products_beyond_the_grid_read_operands_again() -> None:
 
 
 def test_what_has_no_program_is_listed_with_its_counts() -> None:
-    a = tensor((4, 4), "f32")
+    a = tensor((4, 4), "si32")
     cumulated = call("cumprod", ["%a0"], [a], a, dim="0 : i64")
     sums = function("sums", [a], [cumulated, cumulated.replace("%a0", "%0")])
     with pytest.raises(CompileError) as raised:

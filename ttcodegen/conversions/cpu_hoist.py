@@ -91,7 +91,8 @@ def _becomes_others(op: CatalogueOp) -> bool:
     """Whether later passes express the op by others."""
     definition = op.definition
     assert isinstance(definition, TTIRDefinition)
-    return definition.decompose is not None or definition.primitives is not None
+    rules = (definition.decompose, definition.primitives, definition.program)
+    return any(rule is not None for rule in rules)
 
 
 class _Hoisting:

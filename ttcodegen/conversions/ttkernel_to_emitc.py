@@ -24,6 +24,7 @@ from ttcodegen.dialects.ttkernel.attributes import (
     L1AddressType,
     L1PointerType,
     NocAddressType,
+    RowOrderType,
     ThreadType,
     TileCacheType,
 )
@@ -570,7 +571,10 @@ def _declared_type(value: SSAValue) -> str:
     if isinstance(value.type, L1PointerType):
         return "const auto"
     type_ = cpp_type(value.type)
-    if isinstance(value.type, KeptTilesType | TileCacheType) or value.name_hint is None:
+    if (
+        isinstance(value.type, KeptTilesType | RowOrderType | TileCacheType)
+        or value.name_hint is None
+    ):
         return type_
     return f"const {type_}"
 

@@ -28,6 +28,7 @@ FAMILIES = (
     "convolution",
     "convolution3d",
     "convolution_general",
+    "windows",
     "pooling",
     "pooling_general",
     "upsample",

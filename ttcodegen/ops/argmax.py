@@ -8,9 +8,8 @@ from xdsl.dialects.builtin import TensorType
 from xdsl.ir import SSAValue
 
 from ttcodegen.dialects.attribute_kinds import BOOLEAN, INTEGER
-from ttcodegen.dialects.datatypes import DataType, element_of, f32, ui32
+from ttcodegen.dialects.datatypes import DataType, element_of, ui32
 from ttcodegen.dialects.operation import CatalogueOp
-from ttcodegen.dialects.placement import declared_data_type
 from ttcodegen.lazy_numpy import Array, np
 from ttcodegen.ops.cpp_calls import (
     attribute_,
@@ -31,6 +30,7 @@ from ttcodegen.ops.definition import (
 )
 from ttcodegen.ops.op_builder import OpBuilder
 from ttcodegen.ops.reduction import DIMS, axes_of, dims_on_cpu, reduced_dims, verify_extreme
+from ttcodegen.ops.traits import Trait
 
 
 def _comparable(call: Call) -> Array:
@@ -68,39 +68,19 @@ def _lower_argmax(builder: OpBuilder, op: CatalogueOp) -> SSAValue:
     return builder.reshape(value, op.result_shape)
 
 
-_EXACT = 1024
-"""Integers up to this are what they are to the matrix engine, whatever it reads them as."""
-
-
 def _argmax_primitives(builder: OpBuilder, op: CatalogueOp) -> SSAValue | None:
-    """The least of the places where the element is the greatest. Of places beyond what the matrix
-    engine keeps exactly the multiples of `_EXACT` are compared first, then the rests. None but for
-    one dimension of bfloat16: of float32 the engine sees the upper bits only."""
+    """Along the last dimension, which stays as one of one element."""
     dims, shape = reduced_dims(op), op.shape("input")
-    is_exact = declared_data_type(op.operands[0]) is DataType.BFLOAT16
-    if len(dims) != 1 or not is_exact or shape[dims[0]] > _EXACT**2:
+    rank = len(shape)
+    if shape and dims == [rank - 1] and op.parameter("keep_dim"):
         return None
-    size = shape[dims[0]]
-    value = builder.operand(op, "input")
-    found = builder.broadcasting("eq", value, builder.reduce("max", value, dims))
-    place: SSAValue | None = None
-    for step in (_EXACT, 1) if size > _EXACT else (1,):
-        numbers = np.arange(size) // step % _EXACT
-        line = [1] * dims[0] + [size] + [1] * (len(shape) - dims[0] - 1)
-        places = builder.constant(numbers.astype(np.float32).reshape(line))
-        beyond = builder.full([1] * len(shape), 2 * _EXACT, f32)
-        candidates = builder.broadcasting("where", found, places, beyond, element=f32)
-        least = builder.reduce("min", candidates, dims)
-        if step > 1:
-            here = builder.broadcasting("eq", places, least)
-            here = builder.typecast(here, element_of(found.type))
-            found = builder.broadcasting("multiply", found, here)
-            place = builder.like("multiply", least, builder.full([1] * len(shape), step, f32))
-        else:
-            place = least if place is None else builder.like("add", place, least)
-    assert place is not None
-    place = builder.typecast(place, op.result_type.element_type)
-    return builder.reshape(place, op.result_shape)
+    kept = [axis for axis in range(rank) if axis not in dims]
+    value = builder.permute(builder.operand(op, "input"), [*kept, *dims])
+    left = [shape[axis] for axis in kept]
+    value = builder.reshape(value, [*left, prod(shape[axis] for axis in dims)])
+    result = TensorType(element_of(op.result_type), [*left, 1])
+    value = builder.emit("argmax", [value], result, dim_arg=[len(left)], keep_dim=True)
+    return builder.reshape(value, op.result_shape)
 
 
 register(
@@ -110,6 +90,7 @@ register(
         DIMS,
         verify=verify_extreme,
         numpy=_argmax,
+        traits=Trait.ORDERS,
         primitives=_argmax_primitives,
         lower=_lower_argmax,
         cpu=cpu_call("reduction", dims_on_cpu),

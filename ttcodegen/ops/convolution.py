@@ -14,6 +14,7 @@ from xdsl.utils.exceptions import VerifyException
 from ttcodegen.dialects.attribute_kinds import DATA_TYPE, INTEGER, INTEGERS
 from ttcodegen.dialects.datatypes import DataType, element_of, shape_of
 from ttcodegen.dialects.operation import CatalogueOp
+from ttcodegen.dialects.placement import declared_data_type
 from ttcodegen.lazy_numpy import np
 from ttcodegen.ops.cpp_calls import (
     COMPUTE_CONFIG_ATTRIBUTE,
@@ -66,6 +67,7 @@ from ttcodegen.ops.sliding_window import (
     window_attributes,
     window_on_cpu,
 )
+from ttcodegen.ops.windows import Convolved, WindowAxis, convolved, window_axes_of
 from ttcodegen.ops.work import convolution_flops, transposed_convolution_flops
 
 if TYPE_CHECKING:
@@ -250,6 +252,36 @@ def _lower_conv2d(builder: OpBuilder, op: CatalogueOp) -> SSAValue:
     return from_rows(builder, rows, op.result_shape, order)
 
 
+def is_of_floats(op: CatalogueOp) -> bool:
+    """Whether the operands hold floats, which the engines of a core compute with."""
+    return all(declared_data_type(value).is_float for value in op.operands)
+
+
+def image_program(
+    builder: OpBuilder, op: CatalogueOp, weight: SSAValue, axes: Sequence[WindowAxis]
+) -> SSAValue:
+    """A convolution of an image as a product of windows, with a weight (Co, Ci/groups, kernel)."""
+    order = image_order(op)
+    image = builder.permute(builder.operand(op, "input"), order)
+    source = Convolved(
+        builder.reshape(image, image_shape(op, order)),
+        weight,
+        builder.optional(op, "bias"),
+        axes,
+        op.parameter("groups"),
+        element_of(op.result_type),
+    )
+    return from_rows(builder, convolved(builder, source), op.result_shape, order)
+
+
+def _conv2d_program(builder: OpBuilder, op: CatalogueOp) -> SSAValue | None:
+    if not is_of_floats(op):
+        return None
+    sizes = image_shape(op, image_order(op))[1:3]
+    axes = window_axes_of(Window.of(op, kernel_of(op, 2)), sizes)
+    return image_program(builder, op, builder.operand(op, "weight"), axes)
+
+
 register(
     TTIRDefinition(
         "ttir.conv2d",
@@ -257,6 +289,7 @@ register(
         (*window_attributes(), _GROUPS, *IMAGE_DIMS, FLATTENED_ATTRIBUTE),
         verify=_verify_conv2d,
         numpy=_conv2d,
+        program=_conv2d_program,
         lower=_lower_conv2d,
         cpu=cpu_call("convolution", _convolution_on_cpu, function="convolution"),
     )
@@ -445,6 +478,38 @@ def _lower_conv_transpose2d(builder: OpBuilder, op: CatalogueOp) -> SSAValue:
     return from_rows(builder, rows, op.result_shape, order)
 
 
+def _conv_transpose2d_program(builder: OpBuilder, op: CatalogueOp) -> SSAValue | None:
+    """A convolution with the kernel turned around, of an image with its elements that far apart."""
+    if not is_of_floats(op):
+        return None
+    sizes = image_shape(op, image_order(op))[1:3]
+    window = Window.of(op, kernel_of(op, 2))
+    extra = per_dimension(op, "output_padding", 2)
+    axes = [
+        WindowAxis(
+            size,
+            window.kernel[axis],
+            1,
+            window.reach(axis) - 1 - window.padding[axis][0],
+            window.reach(axis) - 1 - window.padding[axis][1] + extra[axis],
+            window.dilation[axis],
+            window.stride[axis],
+        )
+        for axis, size in enumerate(sizes)
+    ]
+    groups: int = op.parameter("groups")
+    channels, per_group, *kernel = op.shape("weight")
+    weight = builder.operand(op, "weight")
+    turned = [axis + 2 for axis, size in enumerate(kernel) if size > 1]
+    if turned:
+        weight = builder.like("reverse", weight, dimensions=turned)
+    # (Ci, Co/groups, kernel) as (Co, Ci/groups, kernel)
+    weight = builder.reshape(weight, [groups, channels // groups, per_group, *kernel])
+    weight = builder.permute(weight, [0, 2, 1, 3, 4])
+    weight = builder.reshape(weight, [groups * per_group, channels // groups, *kernel])
+    return image_program(builder, op, weight, axes)
+
+
 register(
     TTIRDefinition(
         "ttir.conv_transpose2d",
@@ -458,6 +523,7 @@ register(
         ),
         verify=_verify_conv_transpose2d,
         numpy=_conv_transpose2d,
+        program=_conv_transpose2d_program,
         lower=_lower_conv_transpose2d,
         cpu=cpu_call("convolution", _convolution_on_cpu, function="transposed_convolution"),
     )

@@ -16,6 +16,7 @@ from ttcodegen.ops.convolution import (
     CONVOLUTION_OPERANDS,
     dims,
     expect_channels,
+    is_of_floats,
     kernel_of,
     output_channels,
     with_bias,
@@ -53,6 +54,7 @@ from ttcodegen.ops.sliding_window import (
     window_attributes,
     window_on_cpu,
 )
+from ttcodegen.ops.windows import Convolved, convolved, window_axes_of
 from ttcodegen.ops.work import convolution_flops
 
 if TYPE_CHECKING:
@@ -178,6 +180,25 @@ def _library_call(
     )
 
 
+def _conv3d_program(builder: OpBuilder, op: CatalogueOp) -> SSAValue | None:
+    """None for padding that repeats the edges."""
+    window = Window.of(op, kernel_of(op, 3), dilated=False)
+    repeats = op.parameter("padding_mode") == "replicate" and any(map(any, window.padding))
+    if repeats or not is_of_floats(op):
+        return None
+    order = dims(op, _VOLUME_DIMS)
+    volume = builder.permute(builder.operand(op, "input"), order)
+    source = Convolved(
+        volume,
+        builder.operand(op, "weight"),
+        builder.optional(op, "bias"),
+        window_axes_of(window, shape_of(volume.type)[1:-1]),
+        op.parameter("groups"),
+        element_of(op.result_type),
+    )
+    return builder.permute(convolved(builder, source), inverse_permutation(order))
+
+
 register(
     TTIRDefinition(
         "ttir.conv3d",
@@ -190,6 +211,7 @@ register(
         ),
         verify=_verify_conv3d,
         numpy=_conv3d,
+        program=_conv3d_program,
         lower=_lower_conv3d,
         cpu=cpu_call("convolution", _convolution_on_cpu, function="convolution"),
     )

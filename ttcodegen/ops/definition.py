@@ -86,6 +86,9 @@ class TTIRDefinition(Definition):
     """Of an elementwise op: what it is on tiles in the registers of a core."""
     primitives: PrimitiveLowering | None = None
     """TTIR ops that device kernels are made for, where the op itself is none of them."""
+    program: PrimitiveLowering | None = None
+    """As `primitives`, but last of all: what other passes would take for another spelling of the
+    op."""
     cpu: CpuLowering | None = None
     """What the op is on the CPU, where programs of the device do without it."""
     refused_form: Callable[[CatalogueOp], str | None] | None = None

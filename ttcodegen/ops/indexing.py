@@ -10,7 +10,7 @@ from xdsl.ir import SSAValue
 from xdsl.utils.exceptions import VerifyException
 
 from ttcodegen.dialects.attribute_kinds import ENUMERATOR, INTEGER
-from ttcodegen.dialects.datatypes import DataType, bf16, element_of, f32, shape_of, ui32
+from ttcodegen.dialects.datatypes import DataType, bf16, element_of, f32, shape_of, si32, ui32
 from ttcodegen.dialects.operation import CatalogueOp
 from ttcodegen.lazy_numpy import Array, np
 from ttcodegen.ops import slices_by_index
@@ -132,6 +132,26 @@ def _lower_gather(builder: OpBuilder, op: CatalogueOp) -> SSAValue:
     )
 
 
+def _gather_primitives(builder: OpBuilder, op: CatalogueOp) -> SSAValue | None:
+    """Of a tensor that is as long as the indices but along the dimension of the indices, which have
+    32 bits."""
+    if is_general(op):
+        return None
+    value, index = builder.operand(op, "input"), builder.operand(op, "index")
+    wanted, shape = op.result_shape, op.shape("input")
+    dim: int = op.parameter("dim") % len(shape)
+    ends = [size if axis == dim else wanted[axis] for axis, size in enumerate(shape)]
+    has_32_bits = element_of(index.type) in (si32, ui32)
+    element = element_of(value.type)
+    if ends == list(shape) and has_32_bits and element == element_of(op.result_type):
+        return None
+    value = builder.slice(value, [0] * len(shape), ends)
+    if not has_32_bits:
+        index = builder.typecast(index, si32)
+    value = builder.emit("gather", [value, index], TensorType(element, wanted), dim=dim)
+    return builder.typecast(value, element_of(op.result_type))
+
+
 register(
     TTIRDefinition(
         "ttir.gather",
@@ -139,6 +159,7 @@ register(
         (_OPTIONAL_DIM, *GATHER_ATTRIBUTES),
         verify=_verify_gather,
         numpy=_gather,
+        primitives=_gather_primitives,
         decompose=lambda builder, op: (
             slices_by_index.decompose_gather(builder, op) if is_general(op) else None
         ),

@@ -14,6 +14,7 @@ from xdsl.utils.exceptions import VerifyException
 from ttcodegen.dialects.attribute_kinds import BOOLEAN, INTEGER, INTEGERS
 from ttcodegen.dialects.datatypes import DataType, element_of, f32, shape_of, ui16, ui32
 from ttcodegen.dialects.operation import CatalogueOp
+from ttcodegen.dialects.placement import declared_data_type
 from ttcodegen.lazy_numpy import np
 from ttcodegen.ops.cpp_calls import (
     COMPUTE_CONFIG_ATTRIBUTE,
@@ -56,6 +57,7 @@ from ttcodegen.ops.sliding_window import (
     window_attributes,
     window_on_cpu,
 )
+from ttcodegen.ops.windows import pooled, window_axes_of
 from ttcodegen.ops.work import window_flops
 
 if TYPE_CHECKING:
@@ -370,6 +372,30 @@ def _mean_by_convolution(builder: OpBuilder, op: CatalogueOp, window: Window) ->
     return builder.reshape(means, op.result_shape)
 
 
+def _pool_program(builder: OpBuilder, op: CatalogueOp) -> SSAValue | None:
+    """The greatest of what windows see; the mean is their sum times a number for each window."""
+    if not declared_data_type(op.operands[0]).is_float:
+        return None
+    n, height, width, channels = image_shape(op)
+    window = _window(op)
+    image = builder.reshape(builder.operand(op, "input"), [n, height, width, channels])
+    axes = window_axes_of(window, (height, width))
+    element = element_of(op.result_type)
+    if op.name == "ttir.max_pool2d":
+        return builder.reshape(pooled(builder, image, axes, "max", element), op.result_shape)
+    value = pooled(builder, image, axes, "sum", f32)
+    counts = window_counts(window, height, width, op.parameter("count_include_pad"))
+    factors = (1.0 / np.maximum(counts, 1.0)).astype(np.float32)
+    is_even = bool((factors == factors.flat[0]).all())
+    factor = (
+        builder.full([1, 1, 1, 1], float(factors.flat[0]), f32)
+        if is_even
+        else builder.constant(factors)
+    )
+    value = builder.broadcasting("multiply", value, factor)
+    return builder.reshape(builder.typecast(value, element), op.result_shape)
+
+
 _POOL = (
     attribute("kernel", INTEGERS),
     *window_attributes(),
@@ -383,6 +409,7 @@ register(
         (*_POOL, FLATTENED_ATTRIBUTE),
         verify=_verify_pool,
         numpy=_max_pool2d,
+        program=_pool_program,
         lower=_lower_max_pool2d,
         cpu=cpu_call("pooling", _pooling_on_cpu),
     )
@@ -409,6 +436,7 @@ register(
         (*_POOL, attribute("count_include_pad", BOOLEAN, True), FLATTENED_ATTRIBUTE),
         verify=_verify_pool,
         numpy=_avg_pool2d,
+        program=_pool_program,
         lower=_lower_avg_pool2d,
         cpu=cpu_call("pooling", _pooling_on_cpu),
     )

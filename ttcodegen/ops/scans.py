@@ -8,7 +8,7 @@ from xdsl.dialects.builtin import TensorType
 from xdsl.ir import SSAValue
 
 from ttcodegen.dialects.attribute_kinds import DATA_TYPE, INTEGER
-from ttcodegen.dialects.datatypes import element_of, shape_of
+from ttcodegen.dialects.datatypes import element_of, f32, shape_of
 from ttcodegen.dialects.operation import CatalogueOp
 from ttcodegen.dialects.placement import declared_data_type
 from ttcodegen.lazy_numpy import Array, np
@@ -32,6 +32,7 @@ from ttcodegen.ops.elementwise import same_op
 from ttcodegen.ops.op_builder import OpBuilder
 from ttcodegen.ops.reduction import accumulator
 from ttcodegen.ops.shape_checks import expect_shape, normalized_dim
+from ttcodegen.ops.sliding_window import surrounded
 from ttcodegen.ops.traits import Trait
 
 
@@ -82,6 +83,23 @@ def _cumsum_primitives(builder: OpBuilder, op: CatalogueOp) -> SSAValue | None:
     return builder.typecast(value, op.result_type.element_type)
 
 
+def _cumprod_primitives(builder: OpBuilder, op: CatalogueOp) -> SSAValue | None:
+    """Products of as many elements as there are, of twice as many in each step. None for integers,
+    whose products are no op on tiles."""
+    shape = op.shape("input")
+    if not declared_data_type(op.operands[0]).is_float or 0 in shape or not shape:
+        return None
+    axis: int = op.parameter("dim") % len(shape)
+    value = builder.typecast(builder.operand(op, "input"), f32)
+    step = 1
+    while step < shape[axis]:
+        widths = [(step, 0) if each == axis else (0, 0) for each in range(len(shape))]
+        before = builder.slice_dim(value, axis, 0, shape[axis] - step)
+        value = builder.like("multiply", value, surrounded(builder, before, widths, 1.0))
+        step *= 2
+    return builder.typecast(value, element_of(op.result_type))
+
+
 for _name in ("cumsum", "cumprod"):
     register(
         TTIRDefinition(
@@ -92,7 +110,7 @@ for _name in ("cumsum", "cumprod"):
             numpy=_scan(_name),
             counts=_name == "cumsum",
             traits=Trait.SUMS | Trait.EXACT_ON_INTEGERS if _name == "cumsum" else Trait.NONE,
-            primitives=_cumsum_primitives if _name == "cumsum" else None,
+            primitives=_cumsum_primitives if _name == "cumsum" else _cumprod_primitives,
             lower=same_op(_name, "dim"),
             cpu=cpu_call("reduction", dimension("dim")),
         )

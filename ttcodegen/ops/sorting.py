@@ -36,6 +36,7 @@ from ttcodegen.ops.definition import (
 )
 from ttcodegen.ops.op_builder import OpBuilder
 from ttcodegen.ops.shape_checks import expect_shape, normalized_dim
+from ttcodegen.ops.traits import Trait
 
 TILE = 32
 MOST_UINT16 = 0xFFFF
@@ -181,6 +182,24 @@ def _lower_sort(builder: OpBuilder, op: CatalogueOp) -> Sequence[SSAValue]:
     return [_with_index_type(builder, op, index, each) for index, each in enumerate(results)]
 
 
+def along_last(builder: OpBuilder, op: CatalogueOp) -> Sequence[SSAValue] | None:
+    """The op on a tensor whose last dimension is the one that it works along; None if it is."""
+    rank = len(shape_of(op.operands[0].type))
+    dim: int = op.parameter("dim") % rank
+    if dim == rank - 1:
+        return None
+    permutation = [axis for axis in range(rank) if axis != dim] + [dim]
+    words = {spec.name: op.parameter(spec.name) for spec in op.definition.attributes}
+    moved = [
+        TensorType(element_of(result.type), [shape_of(result.type)[axis] for axis in permutation])
+        for result in op.results
+    ]
+    value = builder.permute(builder[op.operands[0]], permutation)
+    made = builder.emit_op(op.definition.short_name, [value], moved, **{**words, "dim": rank - 1})
+    inverse = [permutation.index(axis) for axis in range(rank)]
+    return [builder.permute(result, inverse) for result in made.results]
+
+
 _SORT = (
     attribute("dim", INTEGER, -1),
     attribute("descending", BOOLEAN, False),
@@ -195,6 +214,8 @@ register(
         results=2,
         verify=_verify_sort,
         numpy=_sort,
+        traits=Trait.ORDERS,
+        primitives=along_last,
         lower=_lower_sort,
         cpu=cpu_call("ordering", _ordering_on_cpu),
     )
@@ -301,6 +322,8 @@ register(
         results=2,
         verify=_verify_topk,
         numpy=_topk,
+        traits=Trait.ORDERS,
+        primitives=along_last,
         lower=_lower_topk,
         cpu=cpu_call("ordering", _ordering_on_cpu),
     )

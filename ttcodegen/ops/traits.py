@@ -27,6 +27,8 @@ class Trait(Flag):
     """The library computes the op with destination registers of 16 bits only."""
     MATRIX_PRODUCT = auto()
     """The op multiplies matrices, and can transpose them."""
+    ORDERS = auto()
+    """The op puts the elements of rows in order, or says where the first of them stand."""
     PLACES = auto()
     """The op says where a tensor lies and in what type, not what is in it."""
 

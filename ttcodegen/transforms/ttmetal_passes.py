@@ -34,7 +34,7 @@ def ttir_to_generics(options: Values) -> Iterator[Step | str]:
     yield "ttir-decompose"
     yield "ttir-canonicalize"
     yield "ttir-implicit-broadcast-fold"
-    yield "ttir-primitives"
+    yield Step("ttir-primitives", {"last": True})
     yield Step("ttmetal-weight-dtype-conversion", {"target-dtype": options["weight-dtype"]})
     if options["enable-cpu-hoist"]:
         yield "cpu-hoist"
@@ -59,6 +59,7 @@ PASSES = (
         implementation="ttcodegen.transforms.ttir_primitives:TTIRPrimitivesPass",
         description="Replaces ops by those that device kernels are made for: elementwise ops, "
         "reductions, products of matrices, movements of elements.",
+        options=(Option("last", "Convolutions and pools too: only grouping comes after.", False),),
     ),
     PassEntry(
         name="cpu-hoist-manually-tagged",

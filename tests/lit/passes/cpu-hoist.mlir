@@ -24,10 +24,10 @@
 // METAL: "ttmetal.enqueue_read_buffer"(%cache)
 // METAL: func.call @cpu_hoisted_ttir_paged_update_cache
 // METAL-NEXT: "ttmetal.enqueue_write_buffer"(%{{.*}}, %cache)
-func.func @main(%x: tensor<4x64xbf16>, %cache: tensor<1x8x32x64xbf16>, %entry: tensor<1x2x8x64xbf16>, %at: tensor<2xsi32>) -> (tensor<4x64xbf16>, tensor<1x8x32x64xbf16>) {
-  %0 = "ttir.add"(%x, %x) : (tensor<4x64xbf16>, tensor<4x64xbf16>) -> tensor<4x64xbf16>
-  %1 = "ttir.cumprod"(%0) <{dim = 1 : i64}> : (tensor<4x64xbf16>) -> tensor<4x64xbf16>
-  %2 = "ttir.cumprod"(%1) <{dim = 1 : i64}> : (tensor<4x64xbf16>) -> tensor<4x64xbf16>
+func.func @main(%x: tensor<4x64xsi32>, %cache: tensor<1x8x32x64xbf16>, %entry: tensor<1x2x8x64xbf16>, %at: tensor<2xsi32>) -> (tensor<4x64xsi32>, tensor<1x8x32x64xbf16>) {
+  %0 = "ttir.add"(%x, %x) : (tensor<4x64xsi32>, tensor<4x64xsi32>) -> tensor<4x64xsi32>
+  %1 = "ttir.cumprod"(%0) <{dim = 1 : i64}> : (tensor<4x64xsi32>) -> tensor<4x64xsi32>
+  %2 = "ttir.cumprod"(%1) <{dim = 1 : i64}> : (tensor<4x64xsi32>) -> tensor<4x64xsi32>
   "ttir.paged_update_cache"(%cache, %entry, %at) <{share_cache = true, operandSegmentSizes = array<i32: 1, 1, 1, 0>}> : (tensor<1x8x32x64xbf16>, tensor<1x2x8x64xbf16>, tensor<2xsi32>) -> ()
-  return %2, %cache : tensor<4x64xbf16>, tensor<1x8x32x64xbf16>
+  return %2, %cache : tensor<4x64xsi32>, tensor<1x8x32x64xbf16>
 }

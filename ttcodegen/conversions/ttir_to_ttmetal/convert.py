@@ -16,9 +16,11 @@ from ttcodegen.conversions.ttir_to_ttmetal.cache_programs import lower_cache
 from ttcodegen.conversions.ttir_to_ttmetal.generics import group_of
 from ttcodegen.conversions.ttir_to_ttmetal.groups import Group, Kind, is_fill, is_free_reshape
 from ttcodegen.conversions.ttir_to_ttmetal.matmul_programs import lower_matmul
-from ttcodegen.conversions.ttir_to_ttmetal.movement_programs import lower_embedding, lower_movement
+from ttcodegen.conversions.ttir_to_ttmetal.movement_programs import lower_indexed, lower_movement
+from ttcodegen.conversions.ttir_to_ttmetal.order_programs import lower_order
 from ttcodegen.conversions.ttir_to_ttmetal.program_parts import Lowered
 from ttcodegen.conversions.ttir_to_ttmetal.tile_programs import lower_tiles
+from ttcodegen.conversions.ttir_to_ttmetal.window_programs import lower_window
 from ttcodegen.diagnostics import CompileError, Diagnostic, source_offset
 from ttcodegen.dialects.cores import CoreRange
 from ttcodegen.dialects.datatypes import shape_of
@@ -40,8 +42,10 @@ from ttcodegen.transforms.rewriting import functions, set_type
 _LOWERINGS = {
     Kind.TILES: lower_tiles,
     Kind.MATMUL: lower_matmul,
+    Kind.WINDOW: lower_window,
     Kind.MOVEMENT: lower_movement,
-    Kind.EMBEDDING: lower_embedding,
+    Kind.INDEXED: lower_indexed,
+    Kind.ORDER: lower_order,
     Kind.CACHE: lower_cache,
 }
 

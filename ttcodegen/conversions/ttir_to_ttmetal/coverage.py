@@ -10,11 +10,15 @@ from xdsl.ir import Operation
 
 from ttcodegen.conversions.ttir_to_ttmetal.groups import (
     CACHES,
+    INDEXED,
+    WINDOWS,
     is_elementwise,
     is_fill,
     unsupported_on_tiles,
 )
 from ttcodegen.conversions.ttir_to_ttmetal.index_maps import is_movement
+from ttcodegen.conversions.ttir_to_ttmetal.movement_programs import INDEX_OPERANDS
+from ttcodegen.conversions.ttir_to_ttmetal.order_programs import unsupported_order
 from ttcodegen.conversions.ttir_to_ttmetal.reductions import REDUCTIONS
 from ttcodegen.diagnostics import CompileError, Diagnostic
 from ttcodegen.dialects.datatypes import DataType, shape_of
@@ -23,6 +27,8 @@ from ttcodegen.dialects.operation import CatalogueOp
 from ttcodegen.dialects.placement import declared_data_type
 from ttcodegen.dialects.tile import TILE_FORMATS
 from ttcodegen.ops.constant_values import splat_of
+from ttcodegen.ops.definition import has_trait
+from ttcodegen.ops.traits import Trait
 from ttcodegen.transforms.rewriting import functions
 
 _INDICES = (DataType.INT32, DataType.UINT32)
@@ -44,9 +50,14 @@ def unsupported_reason(op: Operation) -> str | None:
     if op.name in REDUCTIONS or op.name == "ttir.matmul":
         integers = [v for v in op.operands if not declared_data_type(v).is_float]
         return f"'{op.name}' of integers has no lowering" if integers else None
+    if op.name in WINDOWS:
+        floats = all(declared_data_type(v).is_float for v in (*op.operands, *op.results))
+        return None if floats else f"'{op.name}' of integers has no lowering"
+    if has_trait(op, Trait.ORDERS):
+        return unsupported_order(op)
     if op.name in CACHES:
         return _unsupported_cache(op)
-    if is_movement(op) or op.name == "ttir.embedding":
+    if is_movement(op) or op.name in INDEXED:
         return _unsupported_movement(op)
     return None if is_fill(op) else f"'{op.name}' has no lowering"
 
@@ -55,8 +66,8 @@ def _unsupported_movement(op: CatalogueOp) -> str | None:
     largest = max(prod(shape_of(value.type)) for value in (*op.operands, *op.results))
     if largest > MOST_ELEMENTS:
         return f"'{op.name}' of more than {MOST_ELEMENTS} elements has no lowering"
-    if op.name == "ttir.embedding":
-        index = declared_data_type(op.operands[0])
+    if op.name in INDEXED:
+        index = declared_data_type(op.operand(INDEX_OPERANDS[op.name]))
         if index not in _INDICES:
             return f"'{op.name}' has no lowering for {index.mlir} indices"
     data_type = declared_data_type(op.results[0])

@@ -9,7 +9,9 @@ from xdsl.ir import SSAValue
 from ttcodegen.conversions.ttir_to_ttmetal.coverage import unsupported_reason
 from ttcodegen.conversions.ttir_to_ttmetal.groups import (
     CACHES,
+    INDEXED,
     MAX_BUFFERS,
+    WINDOWS,
     Group,
     Kind,
     fits,
@@ -20,6 +22,8 @@ from ttcodegen.conversions.ttir_to_ttmetal.groups import (
 from ttcodegen.conversions.ttir_to_ttmetal.reductions import REDUCTIONS
 from ttcodegen.dialects.datatypes import shape_of
 from ttcodegen.dialects.operation import CatalogueOp
+from ttcodegen.ops.definition import has_trait
+from ttcodegen.ops.traits import Trait
 
 
 class NoProgram(Exception):
@@ -48,7 +52,7 @@ def complete(group: Group) -> None:
     if root is not None:
         _order(group, root)
     _check(group)
-    if group.kind in (Kind.TILES, Kind.MATMUL) and not fits(group):
+    if group.kind.computes and not fits(group):
         raise NoProgram(
             f"its values do not fit into the registers, or its tensors into {MAX_BUFFERS} buffers"
         )
@@ -59,8 +63,13 @@ def _kind_of(root: CatalogueOp) -> Kind:
         return Kind.TILES
     if root.name in CACHES:
         return Kind.CACHE
-    known = {"ttir.matmul": Kind.MATMUL, "ttir.embedding": Kind.EMBEDDING}
-    return known.get(root.name, Kind.MOVEMENT)
+    if has_trait(root, Trait.ORDERS):
+        return Kind.ORDER
+    if root.name in WINDOWS:
+        return Kind.WINDOW
+    if root.name in INDEXED:
+        return Kind.INDEXED
+    return Kind.MATMUL if root.name == "ttir.matmul" else Kind.MOVEMENT
 
 
 def _order(group: Group, root: CatalogueOp) -> None:
@@ -91,7 +100,7 @@ def _check(group: Group) -> None:
         _check_shapes(group.epilogue, group.result_shape)
     if group.kind is not Kind.TILES and group.producers:
         raise NoProgram(f"'{group.producers[0].name}' comes before '{root.name}'")
-    if group.kind not in (Kind.TILES, Kind.MATMUL) and group.epilogue:
+    if not group.kind.computes and group.epilogue:
         raise NoProgram(f"'{root.name}' is a program of its own")
     inside = {*group.producers, root}
     for op in group.producers:

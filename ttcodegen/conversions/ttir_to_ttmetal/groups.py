@@ -27,8 +27,10 @@ from ttcodegen.dialects.operation import CatalogueOp
 from ttcodegen.dialects.placement import declared_data_type
 from ttcodegen.dialects.tile import TILE_SIDE
 from ttcodegen.ops.constant_values import splat_of
-from ttcodegen.ops.definition import TTIRDefinition
+from ttcodegen.ops.definition import TTIRDefinition, has_trait
 from ttcodegen.ops.tile_lowering import Tile, TileBuilder
+from ttcodegen.ops.traits import Trait
+from ttcodegen.ops.windows import WINDOW_PRODUCT, WINDOW_REDUCTION
 
 CACHES = (
     "ttir.fill_cache",
@@ -37,6 +39,10 @@ CACHES = (
     "ttir.paged_update_cache",
 )
 """Ops that overwrite rows of a cache, of which there are programs."""
+INDEXED = ("ttir.embedding", "ttir.gather")
+"""Ops that take elements from where indices say."""
+WINDOWS = (WINDOW_PRODUCT, WINDOW_REDUCTION)
+"""Convolutions and pools."""
 DIVIDE = "divide it into several generics"
 """What to do about a generic that is no program."""
 MAX_OPS = 24
@@ -52,14 +58,23 @@ class Kind(Enum):
     """Elementwise ops, perhaps with a reduction."""
     MATMUL = auto()
     """A matrix product, perhaps with elementwise ops after it."""
+    WINDOW = auto()
+    """A convolution or a pool, perhaps with elementwise ops after it."""
     MOVEMENT = auto()
     """An op that moves elements."""
-    EMBEDDING = auto()
-    """Rows of a table, by index."""
+    INDEXED = auto()
+    """Rows of a table, or elements, by index."""
+    ORDER = auto()
+    """Rows whose elements are put in order."""
     CACHE = auto()
     """Rows of a cache, overwritten in place."""
     CPU = auto()
     """A call of a function that runs on the CPU: no program, but in order with them."""
+
+    @property
+    def computes(self) -> bool:
+        """Whether elementwise ops can share the program."""
+        return self in (Kind.TILES, Kind.MATMUL, Kind.WINDOW)
 
 
 @dataclass
@@ -255,8 +270,12 @@ class _Grouping:
             self._add_reduction(op)
         elif op.name == "ttir.matmul":
             self._begin(op, Kind.MATMUL)
-        elif op.name == "ttir.embedding":
-            self._begin(op, Kind.EMBEDDING)
+        elif op.name in WINDOWS:
+            self._begin(op, Kind.WINDOW)
+        elif op.name in INDEXED:
+            self._begin(op, Kind.INDEXED)
+        elif has_trait(op, Trait.ORDERS):
+            self._begin(op, Kind.ORDER)
         elif op.name in CACHES:
             self._begin_cache(op)
         elif is_free_reshape(op):
@@ -335,7 +354,7 @@ class _Grouping:
         if (
             group is not None
             and group.generic is None
-            and group.kind in (Kind.TILES, Kind.MATMUL)
+            and group.kind.computes
             and group.result_shape == op.result_shape
         ):
             group.ops.append(op)

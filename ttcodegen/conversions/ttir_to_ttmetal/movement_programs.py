@@ -38,6 +38,11 @@ MOST_CACHED_BYTES = 512 * 1024
 """Of L1, for the tiles kept of all sources."""
 
 
+INDEX_OPERANDS = {"ttir.embedding": "input", "ttir.gather": "index"}
+"""Which operand says where elements come from."""
+TABLE_OPERANDS = {"ttir.embedding": "weight", "ttir.gather": "input"}
+
+
 @dataclass(frozen=True)
 class Source:
     """A tensor that single elements are read of."""
@@ -57,7 +62,7 @@ def lower_movement(
     assert op is not None
     parts = ProgramParts(names, op.operands, op.results)
     element = element_word(declared_data_type(op.results[0]))
-    slots = _slots(len(parts.inputs), declared_data_type(op.results[0]))
+    slots = slots_for(len(parts.inputs), declared_data_type(op.results[0]))
     sources = [source_of(parts, value, slots) for value in parts.inputs]
     output = parts.add_tensor_buffer(op.results[0])
     reader = _reader(op, parts, name, cores)
@@ -69,21 +74,26 @@ def lower_movement(
     return _program(op, parts, reader, name, cores)
 
 
-def lower_embedding(
+def lower_indexed(
     group: Group, names: Mapping[SSAValue, str], name: str, cores: CoreRange
 ) -> Lowered:
-    """The program of a group that is one embedding; the indices are 32-bit integers."""
+    """The program of a group that is one embedding or gather; the indices are 32-bit integers."""
     op = group.root
     assert op is not None
+    indexed, table_of = op.operand(INDEX_OPERANDS[op.name]), op.operand(TABLE_OPERANDS[op.name])
     parts = ProgramParts(names, op.operands, op.results)
-    slots = _slots(2, DataType.FLOAT32)
+    slots = slots_for(2, DataType.FLOAT32)
     element = element_word(declared_data_type(op.results[0]))
-    indices, table = [source_of(parts, value, slots) for value in op.operands]
+    indices, table = [source_of(parts, value, slots) for value in (indexed, table_of)]
     output = parts.add_tensor_buffer(op.results[0])
     reader = _reader(op, parts, name, cores)
     rows = cache_tiles(reader, indices, element_word(DataType.INT32))
     elements = cache_tiles(reader, table, element)
-    _TileAssembly(op, reader, output, element).gather(rows, elements, table.shape.width)
+    assembly = _TileAssembly(op, reader, output, element)
+    if op.name == "ttir.embedding":
+        assembly.gather_rows(rows, elements, table.shape.width)
+    else:
+        assembly.gather_elements(rows, elements, shape_of(table_of.type))
     return _program(op, parts, reader, name, cores)
 
 
@@ -119,7 +129,7 @@ class _TileAssembly:
                     self._copy(piece, cache, known, tile_row)
             self._push()
 
-    def gather(self, indices: SSAValue, table: SSAValue, width: int) -> None:
+    def gather_rows(self, indices: SSAValue, table: SSAValue, width: int) -> None:
         """The loop over the tiles of an embedding: each row is one of the table's."""
         builder = self.builder
         height = TiledShape(self.op.result_shape).height
@@ -138,6 +148,35 @@ class _TileAssembly:
                 )
                 start = self._sum(builder.product(index, width), self.first_column)
                 self._copy_row(table, start, 1, self.columns, row, 0)
+            self._push()
+
+    def gather_elements(self, indices: SSAValue, table: SSAValue, sizes: Sequence[int]) -> None:
+        """The loop over the tiles of a gather: each element is one of those of the table, of these
+        sizes, that stand beside it along a dimension."""
+        builder = self.builder
+        dim: int = self.op.parameter("dim") % len(sizes)
+        inner, count = prod(sizes[dim + 1 :]), self.op.result_shape[dim]
+        with self.kernel.share("tile") as tile:
+            self._begin(tile)
+            matrix = builder.quotient(tile, self.tiles.rows * self.tiles.columns)
+            first = self._sum(builder.product(matrix, self.height), self.first_row)
+            first = builder.named(builder.value(first), "first_number")
+            self._reserve(None)
+            with (
+                builder.loop(self.rows, name_hint="row") as row,
+                builder.loop(self.columns, name_hint="column") as column,
+            ):
+                start = builder.product(builder.sum(first, row), self.width)
+                number = self._sum(start, self.first_column, column)
+                number = builder.named(builder.value(number), "number")
+                index = builder.get("blocks.tile_cache.element", indices, number, name_hint="index")
+                place = builder.quotient(number, count * inner)
+                place = builder.sum(builder.product(place, sizes[dim]), index)
+                beside = builder.remainder(number, inner)
+                origin = builder.sum(builder.product(place, inner), beside)
+                builder.op(
+                    "blocks.tile_cache.copy_element", table, origin, self.target, row, column
+                )
             self._push()
 
     def _begin(self, tile: SSAValue) -> None:
@@ -338,7 +377,8 @@ class _TileAssembly:
         return found
 
 
-def _slots(sources: int, data_type: DataType) -> int:
+def slots_for(sources: int, data_type: DataType) -> int:
+    """The tiles that a kernel keeps of each of so many sources."""
     return max(1, min(SLOTS, MOST_CACHED_BYTES // (sources * tile_bytes_of(data_type))))
 
 

@@ -46,6 +46,7 @@ from ttcodegen.dialects.tuning import (
     at_least,
     at_most,
     equal,
+    names_in,
     select,
 )
 from ttcodegen.emitc.identifiers import NameScope
@@ -57,7 +58,7 @@ BUFFER_DEPTH = Name("buffer_depth")
 """The setting for the tiles of a circular buffer; `DOUBLE` by default."""
 SHARE = (RuntimeArgument("first", Place.FIRST), RuntimeArgument("count", Place.COUNT))
 """A core's share of the program's work."""
-_OWN_BUFFERS = ("left", "partial", "right", "scaler")
+_OWN_BUFFERS = ("left", "order", "partial", "right", "scaler", "seen")
 """Circular buffers that hold no tensor as it lies in DRAM."""
 
 
@@ -139,7 +140,7 @@ class ProgramParts:
     def _use_depth(self, pages: Size) -> None:
         """Makes the setting for the depth of circular buffers when the first needs it."""
         known = {setting.name for setting in self.tuning.settings}
-        if pages == BUFFER_DEPTH and BUFFER_DEPTH.name not in known:
+        if BUFFER_DEPTH.name in names_in(pages) and BUFFER_DEPTH.name not in known:
             self.setting(
                 BUFFER_DEPTH.name,
                 DOUBLE,
@@ -217,25 +218,38 @@ class ProgramParts:
         return kernel
 
     def tile_writer(
-        self, name: str, purpose: str, cores: CoreRange, buffers: Sequence[str]
+        self,
+        name: str,
+        purpose: str,
+        cores: CoreRange,
+        buffers: Sequence[str],
+        values: Sequence[SSAValue] | None = None,
+        columns: int = 1,
     ) -> tuple[Kernel, FuncOp]:
-        """The kernel that writes the tiles of all outputs, from one circular buffer each."""
+        """The kernel that writes the tiles of outputs, of all if `values` are none, from one
+        circular buffer each; a unit of work is so many tiles in a row."""
+        outputs = self.outputs if values is None else values
         kernel = self.data_movement(
             f"write_{name}",
             Processor.WRITER,
             purpose,
             cores,
-            tensors=self.outputs,
+            tensors=outputs,
             buffers=buffers,
             arguments=SHARE,
         )
-        with kernel.share("tile") as tile:
-            for buffer, value in zip(buffers, self.outputs, strict=True):
-                kernel.builder.op("cb_wait_front", kernel.buffer(buffer), 1)
+        builder = kernel.builder
+        with (
+            kernel.share("tile" if columns == 1 else "tile_row") as unit,
+            builder.loop(columns, name_hint="tile_column") as column,
+        ):
+            tile = builder.sum(builder.product(unit, columns), column)
+            for buffer, value in zip(buffers, outputs, strict=True):
+                builder.op("cb_wait_front", kernel.buffer(buffer), 1)
                 kernel.write_page(tile, self.names[value], buffer)
-            kernel.builder.op("noc_async_write_barrier")
+            builder.op("noc_async_write_barrier")
             for buffer in buffers:
-                kernel.builder.op("cb_pop_front", kernel.buffer(buffer), 1)
+                builder.op("cb_pop_front", kernel.buffer(buffer), 1)
         return kernel.finish()
 
     def program(
@@ -248,9 +262,10 @@ class ProgramParts:
         compute: ComputeSettings,
         *,
         work_units: int = 0,
+        work_unit: str = "output tile",
         semaphores: tuple[str, ...] = (),
     ) -> Lowered:
-        """The program of these parts; kernels come with their functions, work units are tiles.
+        """The program of these parts; kernels come with their functions.
 
         Linear work is divided among any rectangle of cores from the first one on, which is a
         setting.
@@ -271,7 +286,7 @@ class ProgramParts:
             tuple(described),
             costs,
             work_units,
-            "output tile" if work_units else "",
+            work_unit if work_units else "",
             semaphores,
             compute,
             self.tuning,

@@ -141,6 +141,9 @@ def _data_type(
     )
 
 
+NUMBERS = ("floating", "signed_integer", "unsigned_integer")
+"""What bits may stand for, as kernels/blocks/row_order.hpp has it."""
+
 ATTRIBUTE_KINDS: dict[str, AttributeKind] = {
     "bool": _boolean(),
     "i32": _integer(32),
@@ -153,6 +156,14 @@ ATTRIBUTE_KINDS: dict[str, AttributeKind] = {
         lambda parser: parser.parse_type(),
         lambda printer, attribute: printer.print_attribute(attribute),
         lambda attribute: f"uint{attribute.width.data}_t",
+    ),
+    "number": AttributeKind(
+        f"one of {', '.join(NUMBERS)}",
+        lambda attribute: isinstance(attribute, StringAttr) and attribute.data in NUMBERS,
+        StringAttr,
+        lambda parser: StringAttr(parser.parse_str_literal()),
+        lambda printer, attribute: printer.print_string_literal(attribute.data),
+        lambda attribute: f"blocks::Number::{attribute.data}",
     ),
     "dtype": _data_type(str),
     "integer_dtype": _data_type(

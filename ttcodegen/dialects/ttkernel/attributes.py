@@ -398,6 +398,13 @@ class TileCacheType(ParametrizedAttribute, TypeAttribute):
 
 
 @irdl_attr_definition
+class RowOrderType(ParametrizedAttribute, TypeAttribute):
+    """`!ttkernel.RowOrder`: where the elements of a row stand, in order."""
+
+    name = "ttkernel.RowOrder"
+
+
+@irdl_attr_definition
 class PageMappingType(ParametrizedAttribute, TypeAttribute):
     """`!ttkernel.PageMapping`: the bank of a page and its offset there."""
 
@@ -550,6 +557,7 @@ TTKERNEL_ATTRIBUTES: list[type[Attribute]] = [
     PageMappingType,
     ReduceDimAttr,
     ReduceTypeAttr,
+    RowOrderType,
     SemaphoreType,
     TensorAccessorArgsType,
     TensorAccessorType,

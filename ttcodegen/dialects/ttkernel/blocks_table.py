@@ -15,6 +15,7 @@ from ttcodegen.dialects.ttkernel.definition import (
 _ELEMENTS = "blocks/tile_elements.hpp"
 _CACHE = "blocks/tile_cache.hpp"
 _KEPT = "blocks/kept_tiles.hpp"
+_ORDER = "blocks/row_order.hpp"
 
 
 def _block(
@@ -67,8 +68,22 @@ def _of_cache(name: str, operands: str, results: str = "") -> KernelOp:
     )
 
 
+def _of_order(name: str, operands: str, results: str = "") -> KernelOp:
+    return _block(
+        f"row_order.{name}",
+        f"row_order:row_order {operands}",
+        calls(_ORDER, name, form=CallForm.METHOD),
+        results=results,
+    )
+
+
 BLOCK_ROWS: tuple[KernelOp, ...] = (
     _on_elements("elements_at", results="elements:l1_ptr"),
+    _block(
+        "set_element",
+        "elements:l1_ptr row:int column:int value:int",
+        calls(_ELEMENTS, "blocks::set_element"),
+    ),
     _on_elements("fill_padding", "first_row:int first_column:int value:int"),
     _on_elements("repeat_first_row"),
     _on_elements("repeat_first_column"),
@@ -101,4 +116,17 @@ BLOCK_ROWS: tuple[KernelOp, ...] = (
     _of_cache(
         "copy_row", "number:int stride:int count:int target:l1_ptr row:int column:int"
     ),
+    _block(
+        "order_rows",
+        "memory:cb",
+        calls(
+            _ORDER,
+            "blocks::order_rows",
+            template_words="kept number descending nan_is_least",
+        ),
+        attributes="kept:i32 number:number descending:bool nan_is_least:bool",
+        results="row_order:row_order",
+    ),
+    _of_order("sort", "elements:tile_cache first:int count:int"),
+    _of_order("place", "position:int", "place:int"),
 )  # fmt: skip

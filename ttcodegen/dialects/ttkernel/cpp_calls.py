@@ -26,6 +26,7 @@ from ttcodegen.dialects.ttkernel.attributes import (
     L1PointerType,
     LocalSemaphoreType,
     NocAddressType,
+    RowOrderType,
     SemaphoreType,
     TensorAccessorArgsType,
     TensorAccessorType,
@@ -157,7 +158,9 @@ def cpp_type(type_: Attribute) -> str:
             return "uint64_t"
         case L1PointerType():
             return f"volatile tt_l1_ptr uint{type_.width.data}_t*"
-        case TensorAccessorArgsType() | TensorAccessorType() | KeptTilesType() | TileCacheType():
+        case TensorAccessorArgsType() | TensorAccessorType():
+            return "auto"
+        case KeptTilesType() | RowOrderType() | TileCacheType():
             return "auto"
         case DataFormatType():
             return "DataFormat"

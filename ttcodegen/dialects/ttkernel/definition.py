@@ -28,6 +28,7 @@ from ttcodegen.dialects.ttkernel.attributes import (
     LocalSemaphoreType,
     NocAddressType,
     PageMappingType,
+    RowOrderType,
     SemaphoreType,
     TensorAccessorArgsType,
     TensorAccessorType,
@@ -93,6 +94,7 @@ OPERAND_KINDS: dict[str, OperandKind] = {
     "fabric": OperandKind("!ttkernel.fabric_connection_manager", _is(FabricConnectionManagerType)),
     "kept_tiles": OperandKind("!ttkernel.KeptTiles", _is(KeptTilesType)),
     "tile_cache": OperandKind("!ttkernel.TileCache", _is(TileCacheType)),
+    "row_order": OperandKind("!ttkernel.RowOrder", _is(RowOrderType)),
     "any": OperandKind("a value", lambda _: True),
 }
 """The kinds that rows name."""

@@ -1,0 +1,128 @@
+// The order of the elements of a row, found by comparing their bits.
+#pragma once
+
+#include <cstdint>
+
+#include "api/dataflow/dataflow_api.h"
+
+namespace blocks {
+
+/// What the bits of an element stand for.
+enum class Number { floating, signed_integer, unsigned_integer };
+
+/// A number that is the less the earlier an element with these bits comes, from the least to the
+/// greatest. What is no number comes last, or is taken for the least there is.
+template <Number number, bool nan_is_least, typename Element>
+constexpr uint32_t order_key(Element element) {
+    constexpr uint32_t sign = 0x80000000;
+    uint32_t bits = element;
+    if (number == Number::unsigned_integer) {
+        return bits;
+    }
+    bits <<= 32 - 8 * sizeof(Element);
+    if (number == Number::signed_integer) {
+        return bits ^ sign;
+    }
+    constexpr uint32_t infinity = 0x7f800000;
+    const uint32_t magnitude = bits & ~sign;
+    if (magnitude > infinity) {
+        return nan_is_least ? ~(infinity | sign) : 0xffffffff;
+    }
+    if (magnitude == 0) {
+        return sign;
+    }
+    return bits & sign ? ~bits : bits | sign;
+}
+
+/// Where the elements of a row stand that come first, in order: `kept` of them. Of equal elements
+/// the one that stands first comes first.
+///
+/// In the pages of a circular buffer they are a heap, the last of them on top.
+template <uint32_t kept, Number number, bool descending, bool nan_is_least>
+class RowOrder {
+  public:
+    explicit RowOrder(uint32_t memory) {
+        constexpr uint32_t bytes = 2 * kept * sizeof(uint32_t);
+        const uint32_t page_bytes = get_tile_size(memory);
+        cb_reserve_back(memory, (bytes + page_bytes - 1) / page_bytes);
+        keys_ = reinterpret_cast<volatile tt_l1_ptr uint32_t*>(get_write_ptr(memory));
+        places_ = keys_ + kept;
+    }
+
+    /// Puts `count` elements in order, from the element of that number on.
+    template <typename Elements>
+    void sort(Elements& elements, uint32_t first, uint32_t count) {
+        size_ = 0;
+        for (uint32_t place = 0; place < count; ++place) {
+            const uint32_t key = order_key<number, nan_is_least>(elements.element(first + place));
+            add(descending ? ~key : key, place);
+        }
+        for (uint32_t last = size_; last > 1;) {
+            --last;
+            const uint32_t key = keys_[last];
+            const uint32_t place = places_[last];
+            set(last, keys_[0], places_[0]);
+            sink(key, place, last);
+        }
+    }
+
+    /// Where the element stands that comes in this position.
+    uint32_t place(uint32_t position) const { return places_[position]; }
+
+  private:
+    void set(uint32_t position, uint32_t key, uint32_t place) {
+        keys_[position] = key;
+        places_[position] = place;
+    }
+
+    /// Whether the pair at a position comes before another.
+    bool is_before(uint32_t position, uint32_t key, uint32_t place) const {
+        return keys_[position] < key || (keys_[position] == key && places_[position] < place);
+    }
+
+    void add(uint32_t key, uint32_t place) {
+        if (size_ == kept) {
+            // Places ascend, so that an equal key comes later.
+            if (key < keys_[0]) {
+                sink(key, place, size_);
+            }
+            return;
+        }
+        uint32_t position = size_++;
+        while (position > 0 && is_before((position - 1) / 2, key, place)) {
+            const uint32_t parent = (position - 1) / 2;
+            set(position, keys_[parent], places_[parent]);
+            position = parent;
+        }
+        set(position, key, place);
+    }
+
+    /// Puts a pair in the place of the one on top of a heap of that size.
+    void sink(uint32_t key, uint32_t place, uint32_t size) {
+        uint32_t position = 0;
+        for (uint32_t child = 1; child < size; child = 2 * position + 1) {
+            if (child + 1 < size && is_before(child, keys_[child + 1], places_[child + 1])) {
+                ++child;
+            }
+            if (is_before(child, key, place)) {
+                break;
+            }
+            set(position, keys_[child], places_[child]);
+            position = child;
+        }
+        set(position, key, place);
+    }
+
+    volatile tt_l1_ptr uint32_t* keys_;
+    volatile tt_l1_ptr uint32_t* places_;
+    uint32_t size_ = 0;
+};
+
+/// The order of rows, whose first `kept` elements count; the pages of `memory` have 8 bytes for
+/// each of them.
+template <uint32_t kept, Number number, bool descending, bool nan_is_least>
+RowOrder<kept, number, descending, nan_is_least> order_rows(uint32_t memory) {
+    return RowOrder<kept, number, descending, nan_is_least>(memory);
+}
+
+}  // namespace blocks

@@ -1,0 +1,85 @@
+"""The elementwise ops that follow what a program is built around, on tile after tile of its
+result."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+from xdsl.ir import SSAValue
+
+from ttcodegen.conversions.ttir_to_ttmetal.compute import ComputeKernel
+from ttcodegen.conversions.ttir_to_ttmetal.data_movement import MovementKernel, element_word
+from ttcodegen.conversions.ttir_to_ttmetal.geometry import broadcast_of, broadcast_strides
+from ttcodegen.conversions.ttir_to_ttmetal.groups import Group, lower_chain
+from ttcodegen.conversions.ttir_to_ttmetal.loop_nests import LoopNest
+from ttcodegen.conversions.ttir_to_ttmetal.registers import allocate, capacity
+from ttcodegen.dialects.datatypes import DataType, shape_of
+from ttcodegen.dialects.placement import declared_data_type
+from ttcodegen.layout.tiled_shape import TiledShape
+from ttcodegen.ops.tile_lowering import Tile, TileBuilder
+
+
+@dataclass
+class Epilogue:
+    """The ops after the root of a group."""
+
+    group: Group
+    builder: TileBuilder = field(default_factory=TileBuilder)
+    """The ops on tiles."""
+    outer: dict[SSAValue, Tile] = field(default_factory=dict[SSAValue, Tile])
+    """The tensors that they read besides the root's result."""
+
+    def __post_init__(self) -> None:
+        root = self.group.root
+        assert root is not None
+        self.root_tile = self.builder.new_tile(DataType.FLOAT32)
+        known: dict[SSAValue, Tile] = {root.results[0]: self.root_tile}
+        lower_chain(self.builder, self.group.epilogue, known, self.outer)
+        self.results = [known[value] for value in self.group.outputs()]
+
+    @property
+    def is_plain(self) -> bool:
+        """Whether the root's result is that of the program, as it is."""
+        return not self.outer and self.results == [self.root_tile]
+
+    def compute(
+        self, kernel: ComputeKernel, outer_names: Sequence[str], output_names: Sequence[str]
+    ) -> None:
+        """From the root's tile in the first of 32-bit destination registers to packed results."""
+        sources = dict(zip(self.outer.values(), outer_names, strict=True))
+        allocation = allocate(self.builder.calls, self.results, capacity(True), {self.root_tile: 0})
+        assert allocation is not None, "groups are formed so that they fit"
+        kernel.wait(outer_names)
+        kernel.run(allocation, sources)
+        for name in output_names:
+            kernel.op("cb_reserve_back", name, 1)
+        kernel.builder.start_packing()
+        places = [allocation.results[tile] for tile in self.results]
+        kernel.pack(list(zip(places, output_names, strict=True)))
+        kernel.pop(outer_names)
+
+    def read(
+        self,
+        kernel: MovementKernel,
+        names: Mapping[SSAValue, str],
+        outer_names: Sequence[str],
+        result: TiledShape,
+        tile: SSAValue,
+    ) -> None:
+        """Brings what belongs to a tile of the result, by its number."""
+        builder = kernel.builder
+        shapes = [TiledShape(shape_of(value.type)) for value in self.outer]
+        ones = (1,) * len(result.grid)
+        strides = [(broadcast_strides(shape, result), [0] * len(ones)) for shape in shapes]
+        nest = LoopNest.of(result.grid, ones, strides)
+        known = kernel.coordinates(nest.tile_coordinates, {"tile": tile})
+        for value, name, page in zip(self.outer, outer_names, nest.pages, strict=True):
+            builder.op("cb_reserve_back", kernel.buffer(name), 1)
+            kernel.read_page(kernel.page(page, known), names[value], kernel.write_pointer(name))
+        if self.outer:
+            builder.op("noc_async_read_barrier")
+        for value, name, shape in zip(self.outer, outer_names, shapes, strict=True):
+            broadcast = broadcast_of(shape, result).word
+            kernel.repeat_first(name, broadcast, element_word(declared_data_type(value)))
+            builder.op("cb_push_back", kernel.buffer(name), 1)

@@ -1,0 +1,136 @@
+"""Programs of convolutions and pools, perhaps with elementwise ops after them.
+
+The reader gathers the rows that windows see, one tile for each element of the kernel: row by row
+they belong to a tile of the result. Nothing is unfolded in DRAM. A convolution multiplies them with
+the channels' matrix for that element and adds up; a pool compares or adds them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from xdsl.dialects.func import FuncOp
+from xdsl.ir import SSAValue
+
+from ttcodegen.conversions.ttir_to_ttmetal.compute import ComputeKernel
+from ttcodegen.conversions.ttir_to_ttmetal.groups import Group
+from ttcodegen.conversions.ttir_to_ttmetal.program_parts import Lowered, purpose_of
+from ttcodegen.conversions.ttir_to_ttmetal.reductions import REDUCTIONS
+from ttcodegen.conversions.ttir_to_ttmetal.window_movement import WindowMovement
+from ttcodegen.conversions.ttir_to_ttmetal.window_plan import WindowPlan
+from ttcodegen.dialects.cores import CoreRange
+from ttcodegen.dialects.datatypes import DataType
+from ttcodegen.dialects.programs import (
+    ComputeSettings,
+    CoreArea,
+    Kernel,
+    Place,
+    Processor,
+    RuntimeArgument,
+)
+from ttcodegen.ops.tile_lowering import TileBuilder
+
+
+def lower_window(
+    group: Group, names: Mapping[SSAValue, str], name: str, cores: CoreRange
+) -> Lowered:
+    """The program of a group that is built around a convolution or a pool."""
+    plan = WindowPlan(group, names, name, cores)
+    movement = WindowMovement(plan)
+    return plan.parts.program(
+        name,
+        purpose_of(group),
+        cores,
+        (movement.reader(), _WindowCompute(plan).kernel(), movement.writer()),
+        plan.costs(),
+        ComputeSettings(fp32_destination=True, unpack_to_fp32=tuple(plan.full_width())),
+        work_units=plan.units,
+        work_unit="output tile" if plan.unit_columns == 1 else "row of output tiles",
+    )
+
+
+@dataclass(frozen=True)
+class _WindowCompute:
+    """Writes the kernel that multiplies, or compares, what was gathered."""
+
+    plan: WindowPlan
+
+    def kernel(self) -> tuple[Kernel, FuncOp]:
+        """What the program says of the kernel, and its function."""
+        plan = self.plan
+        symbol = f"compute_{plan.name}"
+        kernel = ComputeKernel(symbol, True)
+        buffers = [b for b in plan.parts.buffers if b.name not in plan.memories]
+        kernel.declare(buffers, plan.parts.tuning.values())
+        kernel.unpacks([b.name for b in buffers if b.name not in plan.output_names])
+        kernel.packs(plan.output_names)
+        count = kernel.builder.argument(0, "count")
+        if plan.is_product:
+            self._multiply(kernel, count)
+        else:
+            self._pool(kernel, count)
+        function, _ = kernel.finish()
+        described = Kernel(
+            symbol,
+            Processor.COMPUTE,
+            "Multiplies what windows see with the kernel."
+            if plan.is_product
+            else "Brings what windows see together.",
+            CoreArea.of(plan.cores),
+            symbol,
+            constants=plan.parts.constants(b.name for b in buffers),
+            arguments=(RuntimeArgument("count", Place.COUNT),),
+        )
+        return described, function
+
+    def _multiply(self, kernel: ComputeKernel, count: SSAValue) -> None:
+        plan, builder = self.plan, kernel.builder
+        kernel.op("mm_init", "left", "right", plan.output_names[0])
+        with builder.loop(count, name_hint="unit"):
+            if plan.keeps_rows:
+                kernel.op("cb_wait_front", "left", plan.inner)
+            with builder.loop(plan.unit_columns, name_hint="column"):
+                with builder.destination_registers():
+                    if not plan.epilogue.is_plain:
+                        last = plan.outer_names[-1] if plan.outer_names else "right"
+                        kernel.op("mm_init_short_with_dt", "left", "right", last)
+                    with builder.loop(plan.inner, name_hint="step") as step:
+                        self._multiply_step(kernel, step)
+                    kernel.forget_formats()
+                    plan.epilogue.compute(kernel, plan.outer_names, plan.output_names)
+                self._push(kernel)
+            if plan.keeps_rows:
+                kernel.op("cb_pop_front", "left", plan.inner)
+
+    def _multiply_step(self, kernel: ComputeKernel, step: SSAValue) -> None:
+        brought = ["right"] if self.plan.keeps_rows else ["left", "right"]
+        kernel.wait(brought)
+        kernel.op("matmul_tiles", "left", "right", step if self.plan.keeps_rows else 0, 0, 0)
+        kernel.pop(brought)
+
+    def _pool(self, kernel: ComputeKernel, count: SSAValue) -> None:
+        plan, builder = self.plan, kernel.builder
+        reduction = REDUCTIONS[f"ttir.{plan.root.parameter('method')}"]
+        tiles = TileBuilder()
+        start = tiles.fill(reduction.neutral, DataType.FLOAT32)
+        tiles.call(reduction.combine, start, start)
+        fill, combine = tiles.calls
+        kernel.start(["seen"], plan.output_names[0])
+        with builder.loop(count, name_hint="tile"):
+            kernel.forget()
+            with builder.destination_registers():
+                kernel.call(fill, [0])
+                with builder.loop(plan.taps, name_hint="tap"):
+                    kernel.forget()
+                    kernel.wait(["seen"])
+                    kernel.load("seen", 1)
+                    kernel.call(combine, [0, 1, 0])
+                    kernel.pop(["seen"])
+                kernel.forget()
+                plan.epilogue.compute(kernel, plan.outer_names, plan.output_names)
+            self._push(kernel)
+
+    def _push(self, kernel: ComputeKernel) -> None:
+        for name in self.plan.output_names:
+            kernel.op("cb_push_back", name, 1)

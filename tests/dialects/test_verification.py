@@ -146,6 +146,15 @@ CASES = {
         "function @g is defined inside another operation",
     ),
     "a module inside": (function(f"module {{ }} {RETURN}"), "a module is defined inside another"),
+    "a kind of argument that is none": (
+        f"func.func @f(%a: {T} {{ttcore.argument_type = 5 : i32}}) -> {T} {{ {RETURN} }}",
+        "function @f: 'ttcore.argument_type' of argument 0 should be #ttcore.argument_type<...>, "
+        "found 5 : i32",
+    ),
+    "a name of a result that is none": (
+        f"func.func @f(%a: {T}) -> ({T} {{ttir.name = [\"r\"]}}) {{ {RETURN} }}",
+        "function @f: 'ttir.name' of result 0 should be a string, found [\"r\"]",
+    ),
     "an op with a region": (
         function(f'%0 = "ttir.exp"(%a) ({{ }}) : ({T}) -> {T} {RETURN}'),
         "ttir.exp has no regions and no successors",

@@ -100,7 +100,8 @@ def _aliased(program: Program, operation: Operation) -> int | None:
 
 
 def _may_alias(operation: Operation) -> bool:
-    if not operation.operands:
+    # A file may say what it likes of an op.
+    if not operation.operands or not operation.results:
         return False
     definition = TTNN.get(operation.name.partition(".")[2])
     return operation.name == VIEW or (definition is not None and definition.may_alias)

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import cache
 
-from xdsl.dialects.builtin import ModuleOp, UnregisteredOp
+from xdsl.dialects.builtin import ModuleOp, StringAttr, UnregisteredOp
 from xdsl.dialects.func import CallOp, FuncOp, ReturnOp
 from xdsl.ir import Attribute, Block, Operation
 from xdsl.irdl import IRDLOperation, OpDef, traits_def
@@ -19,7 +19,9 @@ from xdsl.traits import IsTerminator
 from xdsl.utils.exceptions import VerifyException
 
 from ttcodegen.diagnostics import CompileError, Diagnostics, plural
+from ttcodegen.dialects.functions import attributes_at
 from ttcodegen.dialects.operation import CatalogueOp
+from ttcodegen.dialects.ttcore import ArgumentTypeAttr
 
 _WRAPPED = "Underlying verification failure: "
 """What xDSL puts before the message of an attribute's own verifier."""
@@ -62,6 +64,18 @@ def verify_module(module: ModuleOp, after: str | None = None) -> None:
         except VerifyException as error:
             diagnostics.error(said + _first_line(error), op)
     diagnostics.raise_errors()
+    verify_functions(module, said)
+
+
+def verify_functions(module: ModuleOp, said: str = "") -> None:
+    """Verifies functions, their bodies, what they return and their calls against each other.
+
+    `said` goes before each message.
+
+    Raises:
+        CompileError: with all that do not fit together.
+    """
+    diagnostics = Diagnostics()
     functions = {op.sym_name.data: op for op in module.ops if isinstance(op, FuncOp)}
     for op in module.walk():
         for place, fault in _faults_among_ops(op, functions):
@@ -143,6 +157,12 @@ def _faults_of_function(function: FuncOp) -> Iterator[tuple[Operation, str]]:
         if attributes is not None and len(attributes.data) != len(types):
             fault = f"{name} has attributes of {plural(len(attributes.data), noun)}, but its type "
             yield function, f"{fault}lists {len(types)}"
+        for index in range(len(types)):
+            for key, found in attributes_at(attributes, index).items():
+                kind, expected = _SAID.get(key, (Attribute, ""))
+                if not isinstance(found, kind):
+                    what = f"'{key}' of {noun} {index} should be {expected}, found {found}"
+                    yield function, f"{name}: {what}"
     entry = function.body.blocks.first
     if entry is None:
         return
@@ -158,6 +178,13 @@ def _faults_of_function(function: FuncOp) -> Iterator[tuple[Operation, str]]:
                     f"{name} returns", "result", outputs, types, "'return'"
                 ):
                     yield op, fault
+
+
+_SAID: Mapping[str, tuple[type[Attribute], str]] = {
+    "ttcore.argument_type": (ArgumentTypeAttr, "#ttcore.argument_type<...>"),
+    "ttir.name": (StringAttr, "a string"),
+}
+"""What arguments and results of functions may say that compilation depends on."""
 
 
 def _faults_of_end(block: Block, name: str) -> Iterator[tuple[Operation | None, str]]:

@@ -12,6 +12,7 @@ from xdsl.dialects.builtin import (
     SymbolRefAttr,
     TensorType,
     UnrankedTensorType,
+    UnrealizedConversionCastOp,
     UnregisteredOp,
 )
 from xdsl.dialects.func import CallOp, FuncOp
@@ -219,7 +220,7 @@ def check_supported(module: ModuleOp) -> None:
     remedies: dict[str, str | None] = {}
     types: dict[Attribute, str | None] = {}
     for op in module.walk():
-        if isinstance(op, UnregisteredOp) or _is_lowered(op):
+        if isinstance(op, UnregisteredOp | UnrealizedConversionCastOp) or _is_lowered(op):
             name = operation_name(op)
             message = unsupported(name)
             findings.setdefault(message, []).append(op)

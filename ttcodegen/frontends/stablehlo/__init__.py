@@ -24,6 +24,7 @@ def read(source: Source, diagnostics: Diagnostics) -> ModuleOp:
     from xdsl.dialects.builtin import ModuleOp
     from xdsl.dialects.func import FuncOp
 
+    from ttcodegen.dialects.verification import verify_functions
     from ttcodegen.frontends.stablehlo.conversion import Conversion
     from ttcodegen.frontends.stablehlo.devices import refuse_several_devices
     from ttcodegen.frontends.stablehlo.rules import RULES
@@ -33,6 +34,8 @@ def read(source: Source, diagnostics: Diagnostics) -> ModuleOp:
     operations = _operations(source, diagnostics)
     refuse_several_devices(operations)
     flat = flatten(operations, diagnostics)
+    # Of the source, for what is made of it has the types that it comes to have.
+    verify_functions(flat)
     functions = {op.sym_name.data: op for op in flat.ops if isinstance(op, FuncOp)}
     conversion = Conversion(functions, RULES)
     module = ModuleOp([])

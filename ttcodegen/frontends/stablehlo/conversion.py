@@ -107,6 +107,11 @@ class Conversion:
             )
         self._block.add_op(op)
 
+    @property
+    def is_lifted(self) -> bool:
+        """Whether a body on single elements is run on whole tensors."""
+        return self._lifted is not None
+
     # Functions
 
     def function(self, source: FuncOp) -> FuncOp:

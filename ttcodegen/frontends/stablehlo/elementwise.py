@@ -82,6 +82,20 @@ def _result(op: StableHLOOp, operands: Sequence[SSAValue]) -> Attribute:
     return tensor_type(element_of(op.results[0].type), shape_of(operands[0].type))
 
 
+def _require_one_type(
+    conversion: Conversion, op: StableHLOOp, operands: Sequence[SSAValue]
+) -> None:
+    """Refuses what the ops of TTIR would broadcast or convert: here, operands are of one type.
+
+    Raises:
+        ValueError: if they are not; in bodies that compute whole tensors, shapes may differ.
+    """
+    types = [tensor_type(element_of(each.type), shape_of(each.type)) for each in operands]
+    if not conversion.is_lifted and any([each != types[0] for each in types]):
+        listed = " and ".join(map(str, types))
+        raise ValueError(f"'{op.name}' takes operands of one type, found {listed}")
+
+
 def _unary(name: str) -> Rule:
     def rule(conversion: Conversion, op: StableHLOOp) -> Value:
         value = conversion.value(op.operands[0])
@@ -99,6 +113,7 @@ def _binary(name: str, boolean: str | None) -> Rule:
         if isinstance(left, Complex) or isinstance(right, Complex):
             return complex_numbers.binary(conversion, name, left, right)
         operands = conversion.tensors(op)
+        _require_one_type(conversion, op, operands)
         if name == "div" and not isinstance(element_of(operands[0].type), AnyFloat):
             return _integer_quotient(conversion, op, operands)
         on_booleans = boolean is not None and is_boolean(element_of(operands[0].type))
@@ -124,6 +139,7 @@ def _compare(conversion: Conversion, op: StableHLOOp) -> Value:
     if isinstance(left, Complex) and isinstance(right, Complex):
         return complex_numbers.compare(conversion, name, left, right)
     operands = conversion.tensors(op)
+    _require_one_type(conversion, op, operands)
     return conversion.builder.emit(name, operands, tensor_type(i1, shape_of(operands[0].type)))
 
 
@@ -137,6 +153,7 @@ def _remainder(conversion: Conversion, op: StableHLOOp) -> Value:
     """The remainder has the sign of the dividend; that of TTIR has the sign of the divisor."""
     builder = conversion.builder
     left, right = conversion.tensors(op)
+    _require_one_type(conversion, op, [left, right])
     element = element_of(left.type)
     type_ = _result(op, [left])
     unsigned = is_unsigned(element)
@@ -157,17 +174,25 @@ def _select(conversion: Conversion, op: StableHLOOp) -> Value:
             _where(conversion, condition, first.real, second.real),
             _where(conversion, condition, first.imag, second.imag),
         )
-    return _where(conversion, condition, *conversion.tensors(op)[1:])
+    _, *choices = conversion.tensors(op)
+    _require_one_type(conversion, op, choices)
+    return _where(conversion, condition, *choices)
 
 
 def _where(conversion: Conversion, condition: Value, first: SSAValue, second: SSAValue) -> SSAValue:
     assert isinstance(condition, SSAValue)
-    shape = shape_of(first.type)
-    if len(shape_of(condition.type)) != len(shape):
-        condition = conversion.broadcast_to(
-            conversion.builder.reshape(condition, [1] * len(shape)), shape
-        )
+    condition = _spread(conversion, condition, shape_of(first.type))
     return conversion.builder.emit("where", [condition, first, second], first.type)
+
+
+def _spread(conversion: Conversion, value: SSAValue, shape: Sequence[int]) -> SSAValue:
+    """A scalar as a tensor of that shape; what is no scalar as it is."""
+    found = shape_of(value.type)
+    if len(found) == len(shape):
+        return value
+    if found:
+        raise ValueError(f"expected a scalar or the shape {list(shape)}, found {list(found)}")
+    return conversion.broadcast_to(conversion.builder.reshape(value, [1] * len(shape)), shape)
 
 
 def _clamp(conversion: Conversion, op: StableHLOOp) -> Value:
@@ -177,12 +202,7 @@ def _clamp(conversion: Conversion, op: StableHLOOp) -> Value:
     if numbers[0] is not None and numbers[1] is not None:
         return builder.emit("clamp_scalar", [value], value.type, min=numbers[0], max=numbers[1])
     shape = shape_of(value.type)
-    low, high = (
-        conversion.broadcast_to(builder.reshape(limit, [1] * len(shape)), shape)
-        if len(shape_of(limit.type)) != len(shape)
-        else limit
-        for limit in (low, high)
-    )
+    low, high = (_spread(conversion, limit, shape) for limit in (low, high))
     return builder.emit("clamp_tensor", [value, low, high], value.type)
 
 

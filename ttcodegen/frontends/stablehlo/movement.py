@@ -78,6 +78,9 @@ def _constant(conversion: Conversion, op: StableHLOOp) -> Value:
         raise ValueError("a constant needs elements")
     type_ = op.results[0].type
     shape = shape_of(type_)
+    given = cast("DenseIntOrFPElementsAttr[Any]", value).type
+    if shape_of(given) != shape or element_of(given) != element_of(type_):
+        raise ValueError(f"'{op.name}': the value is of type {given}, the result of {type_}")
     if is_complex(type_):
         return _complex_constant(conversion, cast("DenseIntOrFPElementsAttr[Any]", value), type_)
     element = element_of(type_)
@@ -113,6 +116,8 @@ def _iota(conversion: Conversion, op: StableHLOOp) -> Value:
 
 def iota(conversion: Conversion, shape: Sequence[int], dim: int, element: Attribute) -> Value:
     """The place of each element along a dimension."""
+    if not 0 <= dim < len(shape):
+        raise ValueError(f"there is no dimension {dim} in the shape {list(shape)}")
     if complex_numbers.is_complex_element(element):
         part = part_element(element)
         return complex_numbers.as_complex(conversion, iota(conversion, shape, dim, part))

@@ -43,7 +43,7 @@ from xdsl.dialects.builtin import (
     UnitAttr,
     UnknownLoc,
 )
-from xdsl.dialects.func import CallOp, FuncOp
+from xdsl.dialects.func import CallOp, FuncOp, ReturnOp
 from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
 from xdsl.utils.exceptions import VerifyException
 
@@ -458,6 +458,15 @@ def _function(attributes: dict[str, Attribute], body: Region) -> FuncOp:
     type_ = cast(FunctionType, attributes["function_type"])
     visibility = attributes.get("sym_visibility")
     public = not isinstance(visibility, StringAttr) or not visibility.data
+    # The portable form has one operation that ends functions and regions.
+    for block in body.blocks:
+        last = block.last_op
+        if last is not None and last.name == "stablehlo.return":
+            end = ReturnOp(*last.operands)
+            end.location = last.location
+            block.insert_op_before(end, last)
+            last.detach()
+            last.erase()
     return FuncOp(
         cast(StringAttr, attributes["sym_name"]).data,
         type_,

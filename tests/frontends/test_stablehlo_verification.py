@@ -1,0 +1,92 @@
+"""What contradicts itself in StableHLO is refused, and not read as what TTIR would make of it."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.frontends.running import refusals
+
+ABS = "%0 = stablehlo.abs %a : tensor<4xf32>"
+CASES = {
+    "another type than the signature": (
+        f"-> tensor<8xf32> {{ {ABS}\n return %0 : tensor<4xf32> }}",
+        "function @main returns tensor<8xf32> as result 0, but 'return' has tensor<4xf32>",
+    ),
+    "the return of a region": (
+        f"-> tensor<4xf32> {{ {ABS}\n stablehlo.return %0 : tensor<4xf32> }}",
+        "function @main does not end in 'return'",
+    ),
+    "another result of a call": (
+        f"""-> tensor<4xf32> {{ %0 = call @g(%a) : (tensor<4xf32>) -> tensor<4xf32>
+        return %0 : tensor<4xf32> }}
+        func.func private @g(%a: tensor<4xf32>) -> tensor<2xf32> {{
+          {ABS}
+          %1 = stablehlo.slice %0 [0:2] : (tensor<4xf32>) -> tensor<2xf32>
+          return %1 : tensor<2xf32> }}""",
+        "function @g returns tensor<2xf32> as result 0, but the call has tensor<4xf32>",
+    ),
+    "the value of another type": (
+        """-> tensor<4xf32> {
+        %0 = "stablehlo.constant"() <{value = dense<1.0> : tensor<2xf32>}> : () -> tensor<4xf32>
+        return %0 : tensor<4xf32> }""",
+        "'stablehlo.constant': the value is of type tensor<2xf32>, the result of tensor<4xf32>",
+    ),
+    "no such dimension": (
+        "-> tensor<4xf32> { %0 = stablehlo.iota dim = 3 : tensor<4xf32>\n"
+        "return %0 : tensor<4xf32> }",
+        "'stablehlo.iota': there is no dimension 3 in the shape [4]",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_a_function_that_contradicts_itself(name: str) -> None:
+    body, expected = CASES[name]
+    assert refusals(f"func.func @main(%a: tensor<4xf32>) {body}") == [expected]
+
+
+T, ROW, NARROW = "tensor<4x4xf32>", "tensor<4xf32>", "tensor<4x4xbf16>"
+
+
+@pytest.mark.parametrize(
+    ("name", "operands", "result", "found"),
+    [
+        ("add", (T, ROW), T, f"{T} and {ROW}"),
+        ("multiply", (T, NARROW), T, f"{T} and {NARROW}"),
+        ("remainder", (T, ROW), T, f"{T} and {ROW}"),
+        ("maximum", (ROW, "tensor<1xf32>"), ROW, f"{ROW} and tensor<1xf32>"),
+        ("compare GT,", (T, ROW), "tensor<4x4xi1>", f"{T} and {ROW}"),
+        ("select", ("tensor<i1>", T, "tensor<4x1xf32>"), T, f"{T} and tensor<4x1xf32>"),
+    ],
+)
+def test_operands_are_not_broadcast(
+    name: str, operands: tuple[str, ...], result: str, found: str
+) -> None:
+    values = [f"%a{index}" for index in range(len(operands))]
+    taken = ", ".join(f"{value}: {type_}" for value, type_ in zip(values, operands, strict=True))
+    text = f"""func.func @main({taken}) -> {result} {{
+      %r = stablehlo.{name} {", ".join(values)} : ({", ".join(operands)}) -> {result}
+      return %r : {result} }}"""
+    (message,) = refusals(text)
+    assert f"takes operands of one type, found {found}" in message
+
+
+@pytest.mark.parametrize(
+    ("op", "operands"),
+    [("select", ("tensor<4xi1>", T, T)), ("clamp", (ROW, T, "tensor<f32>"))],
+)
+def test_only_scalars_stand_for_all_elements(op: str, operands: tuple[str, ...]) -> None:
+    taken = ", ".join(f"%a{index}: {type_}" for index, type_ in enumerate(operands))
+    text = f"""func.func @main({taken}) -> {T} {{
+      %r = stablehlo.{op} %a0, %a1, %a2 : ({", ".join(operands)}) -> {T}
+      return %r : {T} }}"""
+    assert refusals(text) == [f"'stablehlo.{op}': expected a scalar or the shape [4, 4], found [4]"]
+
+
+def test_a_cast_that_a_conversion_left_behind() -> None:
+    for body in ("", "%1 = stablehlo.abs %a : tensor<4xf32>\n"):
+        text = f"""func.func @main(%a: tensor<4xf32>) -> tensor<4xbf16> {{
+          {body} %0 = builtin.unrealized_conversion_cast %a : tensor<4xf32> to tensor<4xbf16>
+          return %0 : tensor<4xbf16> }}"""
+        (message,) = refusals(text)
+        assert "'builtin.unrealized_conversion_cast'" in message

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import urllib.request
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
@@ -12,7 +13,14 @@ import pytest
 
 from tests.explorer.test_graphs import MODEL
 from ttcodegen.cli.ttcodegen import main
+from ttcodegen.compilation import CompileOptions
+from ttcodegen.diagnostics import CompileError
+from ttcodegen.explorer import execution as explorer_execution
 from ttcodegen.explorer.client import ExplorerError, TTExplorer
+from ttcodegen.explorer.execution import Execution
+from ttcodegen.explorer.session import Command, Session
+from ttcodegen.explorer.settings import Settings
+from ttcodegen.project import checking
 
 
 def led_to(address: str) -> dict[str, Any]:
@@ -123,3 +131,76 @@ def test_a_model_is_executed_and_measured_op_by_op(tmp_path: Path) -> None:
         told = explorer.execute_model(project)
         assert told["summary"]["cpu_backend_us"] > 0
         assert "scores" in explorer.node_data(project)[0]["data"]["model"]["results"]
+
+
+def uploaded(session: Session, content: bytes) -> Command:
+    """The command that executes an uploaded flatbuffer and deletes it afterwards."""
+    path = session.access.upload("model.ttnn", content)
+    return Command("execute", str(path), {}, delete=True)
+
+
+def compiled(tmp_path: Path) -> bytes:
+    model = tmp_path / "model.mlir"
+    model.write_text(MODEL)
+    assert main([str(model), "-o", str(tmp_path / "out"), "-q"]) == 0
+    return (tmp_path / "out" / "model.ttnn").read_bytes()
+
+
+def test_an_upload_is_deleted_when_its_execution_ends(tmp_path: Path) -> None:
+    session = Session([])
+    command = uploaded(session, compiled(tmp_path))
+    path = Path(command.model)
+    session.run(command)
+    execution = session.state(path).execution
+    assert execution is not None
+    assert execution.wait(60)
+    assert not path.exists()
+    # What it found can still be asked for.
+    (told,) = session.run(Command("status_check", command.model, {}, delete=False))
+    assert told["isDone"]
+    assert "error" not in told
+    assert session.run(Command("node_data", command.model, {}, delete=False))
+    with pytest.raises(CompileError, match="there is no file"):
+        session.run(Command("convert", command.model, {}, delete=True))
+    session.close()
+
+
+def test_a_failed_run_does_not_hide_the_one_before(tmp_path: Path) -> None:
+    content = compiled(tmp_path)
+    path = tmp_path / "out" / "model.ttnn"
+    with TTExplorer(0, server=True, config={"folders": [str(tmp_path)]}) as explorer:
+        explorer.execute_model(str(path))
+        path.write_bytes(content[: len(content) // 2])
+        with pytest.raises(ExplorerError):
+            explorer.execute_model(str(path))
+        path.write_bytes(content)
+        told = explorer.execute_model(str(path))
+        metrics = {each["metric"] for each in explorer.node_data(str(path))}
+        assert {"estimated_change", "correlation_before"} <= metrics
+        # The log is that of the last run.
+        log = Path(told["log_file"]).read_text()
+        assert log.count("Path: ") == 1
+        assert log.splitlines() == told["stdout"].splitlines()
+
+
+def test_programs_without_a_meaning_in_ttir_are_not_measured(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    model = tmp_path / "model.mlir"
+    model.write_text(MODEL)
+    options = CompileOptions("model", "ttmetal")
+    execution = Execution(model, Settings("ttmetal"), options, tmp_path / "run")
+    compile_stages = explorer_execution.compile_stages
+
+    def without_flatbuffer(*arguments: Any, **more: Any) -> Any:
+        made, recorder = compile_stages(*arguments, **more)
+        return replace(made, flatbuffer=b""), recorder
+
+    monkeypatch.setattr(explorer_execution, "compile_stages", without_flatbuffer)
+    monkeypatch.setattr(checking, "check_project", lambda *_, **__: [])
+    execution.start()
+    assert execution.wait(120)
+    told = execution.report()
+    assert "error" not in told, told["stdout"]
+    assert told["progress"] == told["total"] == 3
+    assert "perf_trace" not in told

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import shutil
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Container, Sequence
 from pathlib import Path
 
 from ttcodegen.diagnostics import CompileError
@@ -28,14 +28,14 @@ class Access:
         """Removes what was uploaded, and results that nobody gave a folder for."""
         shutil.rmtree(self.own, ignore_errors=True)
 
-    def path(self, named: str) -> Path:
-        """The file or folder of that name, which is there, links followed.
+    def path(self, named: str, gone: Container[Path] = ()) -> Path:
+        """The file or folder of that name, which is there or one of `gone`, links followed.
 
         Raises:
             CompileError: if it lies outside of the folders, or there is none.
         """
         path = self._inside(named)
-        if not os.path.exists(path):
+        if path not in gone and not os.path.exists(path):
             raise CompileError(f"there is no file '{named}'")
         return path
 

@@ -13,7 +13,7 @@ from ttcodegen.explorer.graph import (
     MetadataItem,
     attributes,
 )
-from ttcodegen.explorer.module_graphs import OUTPUT_STYLE, STYLES, layer_namespace
+from ttcodegen.explorer.module_graphs import KINDS, OUTPUT_STYLE, STYLES, layer_namespace
 from ttcodegen.explorer.op_text import placement_attributes, shortened
 from ttcodegen.explorer.program_graphs import (
     BufferFacts,
@@ -24,8 +24,6 @@ from ttcodegen.explorer.program_graphs import (
 from ttcodegen.flatbuffer import program as file
 from ttcodegen.flatbuffer.ttm_program import PROGRAM, DeviceBinary, DeviceProgram
 from ttcodegen.naming.layers import layer_of_weight
-
-_KINDS = {"input": "input", "parameter": "weight", "constant": "constant"}
 
 
 def device_graphs(binary: DeviceBinary) -> list[Graph]:
@@ -86,13 +84,13 @@ class _FileFunction:
         function = self._function
         self._graph.describe(kind=function.kind)
         for entry in function.inputs:
-            kind = entry.kind if entry.kind in _KINDS else "input"
+            kind = entry.kind if entry.kind in KINDS else "input"
             path = layer_namespace(layer_of_weight(entry.name)) or "weights"
             node = GraphNode(
-                self._unique(f"{_KINDS[kind]}:{entry.name}"),
+                self._unique(f"{KINDS[kind]}:{entry.name}"),
                 entry.name,
                 "" if kind == "input" else path,
-                attrs=attributes([("kind", _KINDS[kind])]),
+                attrs=attributes([("kind", KINDS[kind])]),
                 style=STYLES[kind],
             )
             self._define(node, [entry.tensor])

@@ -29,6 +29,8 @@ from ttcodegen.rt.commands.artifacts import Logger
 
 _QUOTED = re.compile(r"'([^']+)'")
 _LOG = "execution.log"
+_MEASURING = 2
+"""Steps that measure single ops."""
 
 
 @dataclass
@@ -89,16 +91,26 @@ class Execution:
         self._end: float | None = None
         self._lock = threading.Lock()
         self._compiles = not path.is_dir() and not is_flatbuffer(path)
-        self._status = Status(total=5 if self._compiles else 2)
+        self._status = Status(total=_MEASURING + (3 if self._compiles else 0))
+        self._at_end: list[Callable[[], None]] = []
         self._thread = threading.Thread(target=self._run, name="execution", daemon=True)
 
     def start(self) -> None:
         """Begins; raises CompileError if there can be no such folder."""
         try:
             self.folder.mkdir(parents=True, exist_ok=True)
+            (self.folder / _LOG).write_text("", "utf-8")
         except OSError as error:
             raise CompileError(f"cannot write '{self.folder}': {error.strerror}") from None
         self._thread.start()
+
+    def at_end(self, do: Callable[[], None]) -> None:
+        """Calls a function once the execution has ended: now, if it has."""
+        with self._lock:
+            if not self._status.done:
+                self._at_end.append(do)
+                return
+        do()
 
     def wait(self, seconds: float | None = None) -> bool:
         """Waits for the end; whether it has come."""
@@ -175,6 +187,9 @@ class Execution:
             self._status.nodes = dict(nodes)
             self._end = time.monotonic()
             self._status.done = True
+            waiting, self._at_end = self._at_end, []
+        for do in waiting:
+            do()
 
     # Errors by node
 
@@ -225,7 +240,13 @@ class Execution:
             )
             for line in (*output_lines(checks), check_summary(checks, out)):
                 self._note(line)
-        self._measure(out / FLATBUFFER_FILES[self.options.target])
+        if compiled.flatbuffer:
+            self._measure(out / FLATBUFFER_FILES[self.options.target])
+        else:
+            # Programs that TTIR has no ops for have no meaning that could be run op by op.
+            with self._lock:
+                self._status.total -= _MEASURING
+            self._note("the program has no flatbuffer: nothing is measured op by op")
         failed = [reason for check in checks for reason in check.reasons]
         if failed or not all(check.passed for check in checks):
             raise CompileError("; ".join(failed) or "an output differs from its golden value")

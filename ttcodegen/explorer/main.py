@@ -11,6 +11,7 @@ server reads whatever file it is asked for; `ttcodegen-explorer` does not.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import make_dataclass
 from functools import cache
 from pathlib import Path
@@ -19,7 +20,7 @@ from typing import Any, ClassVar
 from model_explorer import Adapter, AdapterMetadata  # type: ignore[import-not-found]
 
 from ttcodegen.explorer.access import FILE_EXTENSIONS
-from ttcodegen.explorer.session import EXTENSION, Command, Session
+from ttcodegen.explorer.session import COMMANDS, EXTENSION, Command, Session
 
 
 @cache
@@ -48,42 +49,16 @@ class TTAdapter(Adapter):
         results = _session().run(Command(command, model_path, settings, delete=False))
         return {"graphs": [_record(each) if isinstance(each, dict) else each for each in results]}
 
-    def convert(self, model_path: str, settings: dict[str, Any]) -> dict[str, Any]:
-        """As `Session.convert`."""
-        return self._run("convert", model_path, settings)
 
-    def initialize(self, model_path: str, settings: dict[str, Any]) -> dict[str, Any]:
-        """As `Session.initialize`."""
-        return self._run("initialize", model_path, settings)
+def _command(name: str) -> Callable[[TTAdapter, str, dict[str, Any]], dict[str, Any]]:
+    def run(self: TTAdapter, model_path: str, settings: dict[str, Any]) -> dict[str, Any]:
+        return self._run(name, model_path, settings)
 
-    def execute(self, model_path: str, settings: dict[str, Any]) -> dict[str, Any]:
-        """As `Session.execute`."""
-        return self._run("execute", model_path, settings)
+    run.__name__ = name
+    run.__doc__ = f"As `Session.{name}`."
+    return run
 
-    def status_check(self, model_path: str, settings: dict[str, Any]) -> dict[str, Any]:
-        """As `Session.status_check`."""
-        return self._run("status_check", model_path, settings)
 
-    def override(self, model_path: str, settings: dict[str, Any]) -> dict[str, Any]:
-        """As `Session.override`."""
-        return self._run("override", model_path, settings)
-
-    def overrides(self, model_path: str, settings: dict[str, Any]) -> dict[str, Any]:
-        """As `Session.overrides`."""
-        return self._run("overrides", model_path, settings)
-
-    def choices(self, model_path: str, settings: dict[str, Any]) -> dict[str, Any]:
-        """As `Session.choices`."""
-        return self._run("choices", model_path, settings)
-
-    def decisions(self, model_path: str, settings: dict[str, Any]) -> dict[str, Any]:
-        """As `Session.decisions`."""
-        return self._run("decisions", model_path, settings)
-
-    def models(self, model_path: str, settings: dict[str, Any]) -> dict[str, Any]:
-        """As `Session.models`."""
-        return self._run("models", model_path, settings)
-
-    def node_data(self, model_path: str, settings: dict[str, Any]) -> dict[str, Any]:
-        """As `Session.node_data`."""
-        return self._run("node_data", model_path, settings)
+# The server looks for a method with the name of the command.
+for _name in COMMANDS:
+    setattr(TTAdapter, _name, _command(_name))

@@ -47,7 +47,8 @@ INPUT_STYLE = GraphNodeStyle(backgroundColor="#d7f0dd", borderColor="#2e7d32")
 WEIGHT_STYLE = GraphNodeStyle(backgroundColor="#e8eaf6", borderColor="#3f51b5")
 OUTPUT_STYLE = GraphNodeStyle(backgroundColor="#ffe9d6", borderColor="#e65100")
 STYLES = {"input": INPUT_STYLE, "parameter": WEIGHT_STYLE, "constant": WEIGHT_STYLE}
-_KINDS = {"input": "input", "parameter": "weight", "constant": "constant"}
+KINDS = {"input": "input", "parameter": "weight", "constant": "constant"}
+"""What arguments are called, by how a module declares them."""
 
 LINE = "line"
 """The attribute of a node with the line of the source that it stands in."""
@@ -189,7 +190,7 @@ class _FunctionGraph:
         for argument, name in zip(function.args, names, strict=True):
             kind = argument_type(function, argument.index)
             declared = "input" if kind is ArgumentType.DEFAULT else str(kind.value)
-            declared = declared if declared in _KINDS else "input"
+            declared = declared if declared in KINDS else "input"
             if declared != "input":
                 self._weights[argument] = name
             self._add_argument(argument, name, declared)
@@ -197,10 +198,10 @@ class _FunctionGraph:
     def _add_argument(self, argument: SSAValue, name: str, kind: str) -> None:
         path = layer_namespace(layer_of_weight(name)) or "weights" if kind != "input" else ""
         node = GraphNode(
-            self._unique(f"{_KINDS[kind]}:{name}"),
+            self._unique(f"{KINDS[kind]}:{name}"),
             name,
             path,
-            attrs=attributes([("kind", _KINDS[kind])]),
+            attrs=attributes([("kind", KINDS[kind])]),
             style=STYLES[kind],
         )
         self._define(node, [argument], [name])

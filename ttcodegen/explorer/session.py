@@ -38,6 +38,19 @@ _FIELDS: Mapping[str, tuple[type, str]] = {
     "settings": (dict, "an object"),
     "deleteAfterConversion": (bool, "true or false"),
 }
+COMMANDS = (
+    "convert",
+    "initialize",
+    "execute",
+    "status_check",
+    "override",
+    "overrides",
+    "choices",
+    "decisions",
+    "models",
+    "node_data",
+)
+"""Each is a method of `Session`, and of the adapter."""
 Entries = dict[str, dict[str, Any]]
 """Overrides by the names of ops."""
 
@@ -95,16 +108,7 @@ class Session:
         self._models: dict[Path, ModelState] = {}
         self._lock = threading.RLock()
         self._commands: Mapping[str, Callable[[Command], list[Any]]] = {
-            "convert": self.convert,
-            "initialize": self.initialize,
-            "execute": self.execute,
-            "status_check": self.status_check,
-            "override": self.override,
-            "overrides": self.overrides,
-            "choices": self.choices,
-            "decisions": self.decisions,
-            "models": self.models,
-            "node_data": self.node_data,
+            name: getattr(self, name) for name in COMMANDS
         }
 
     def close(self) -> None:
@@ -145,12 +149,22 @@ class Session:
                 self._forget(command)
 
     def _forget(self, command: Command) -> None:
-        """Deletes an uploaded model, once nothing reads it any more."""
-        path = self.access.path(command.model)
-        execution = self.state(path).execution
-        if execution is not None:
-            execution.wait()
-        self.access.forget_upload(path)
+        """Deletes an uploaded model, once nothing reads it any more; what is known of it stays."""
+        try:
+            path = self.access.path(command.model)
+        except CompileError:
+            return  # The command has said what is wrong with the path.
+        with self._lock:
+            state = self._models.get(path)
+        if state is None or state.execution is None:
+            self.access.forget_upload(path)
+        else:
+            state.execution.at_end(lambda: self.access.forget_upload(path))
+
+    def _executed(self, command: Command) -> tuple[Path, Execution | None]:
+        """A model and its last execution, which outlives an upload that was deleted after it."""
+        path = self.access.path(command.model, gone=self._models)
+        return path, self.state(path).execution
 
     def state(self, path: Path) -> ModelState:
         """What is known of a model."""
@@ -218,7 +232,9 @@ class Session:
             folder = self.access.own / "runs" / f"{number}-{path.name}"
             if settings.artifact_dir:
                 folder = self.access.folder_to_write(settings.artifact_dir)
-            before = state.execution.measured if state.execution is not None else None
+            last = state.execution
+            # One that failed has nothing to compare with, but the one before it may have.
+            before = None if last is None else last.measured or last.before
             options = self.options(path, settings, run=True)
             execution = Execution(path, settings, options, folder, before)
             execution.start()
@@ -227,8 +243,7 @@ class Session:
 
     def status_check(self, command: Command) -> list[Any]:
         """How far the execution of a model is, what it said, and what is wrong with it."""
-        path = self.access.path(command.model)
-        execution = self.state(path).execution
+        path, execution = self._executed(command)
         if execution is None:
             raise CompileError(f"'{path.name}' was not executed", remedy="the command is 'execute'")
         return [execution.report()]
@@ -301,7 +316,7 @@ class Session:
 
     def node_data(self, command: Command) -> list[Any]:
         """What the last execution found: a file of node data for each metric, and what it has."""
-        path = self.access.path(command.model)
+        path, _ = self._executed(command)
         files = self.node_data_files(path)
         if not files:
             raise CompileError(f"'{path.name}' has no results", remedy="the command is 'execute'")
@@ -322,7 +337,7 @@ class Session:
         if execution is None or execution.measured is None:
             return []
         graphs = execution.graphs
-        if not path.is_dir():
+        if path.is_file():
             source = model_graphs(path, execution.options, stages=False)
             known = {graph.id for graph in graphs}
             graphs = [*(graph for graph in source if graph.id not in known), *graphs]

@@ -6,14 +6,13 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, cast
 
+from ttcodegen.compilation import PIPELINES, WEIGHT_TYPES
 from ttcodegen.diagnostics import CompileError
 from ttcodegen.optimizer.override_strings import OPTIONS as OVERRIDE_OPTIONS
 from ttcodegen.suggestions import closest
 from ttcodegen.systems.description import ARCHITECTURES
 from ttcodegen.transforms.pipeline_steps import optimization_level
 
-_TARGETS = ("ttnn", "ttmetal")
-_WEIGHTS = ("", "bfp8_b", "bfp4_b")
 _MOST_ELEMENTS = 1024
 _PIPELINE_OPTIONS = ("optimization-level", "enable-optimizer", "memory-layout-analysis-enabled")
 
@@ -49,13 +48,13 @@ def _between(least: int, most: int) -> Callable[[object], bool]:
 
 
 _RULES: Mapping[str, tuple[Callable[[object], bool], str]] = {
-    "target": (lambda value: value in _TARGETS, f"one of {', '.join(_TARGETS)}"),
+    "target": (lambda value: value in PIPELINES, f"one of {', '.join(PIPELINES)}"),
     "arch": (
         lambda value: value == "" or value in ARCHITECTURES,
         f"one of {', '.join(ARCHITECTURES)}",
     ),
     "optimize": (_between(0, 2), "0, 1 or 2"),
-    "weights": (lambda value: value in _WEIGHTS, "bfp8_b or bfp4_b"),
+    "weights": (lambda value: value in ("", *WEIGHT_TYPES), " or ".join(WEIGHT_TYPES)),
     "seed": (_between(0, 2**32 - 1), "a number that is not negative"),
     "const_element_count_limit": (_between(0, _MOST_ELEMENTS), f"0 to {_MOST_ELEMENTS}"),
     "stages": (_of(bool), "true or false"),

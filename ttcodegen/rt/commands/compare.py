@@ -17,6 +17,7 @@ from ttcodegen.numerics.tolerances import tolerance_of_type
 from ttcodegen.project.manifest import read_manifest
 from ttcodegen.rt.commands.command import Command, FileResult
 from ttcodegen.rt.commands.output_checks import device_data_type
+from ttcodegen.rt.commands.project import flatbuffer_of_project
 from ttcodegen.rt.commands.running import chosen_programs, program_inputs
 from ttcodegen.runtime.executable import (
     Executable,
@@ -142,10 +143,10 @@ def _open(path: Path) -> Side:
     if path.is_dir():
         if read_manifest(path) is None:
             raise CompileError(f"'{path}' is no project of ttcodegen")
-        files = [path / name for name in ("model.ttnn", "model.ttm") if (path / name).is_file()]
-        if not files:
+        flatbuffer = flatbuffer_of_project(path)
+        if flatbuffer is None:
             raise CompileError(f"'{path}' has no flatbuffer")
-        path = library_beside(files[0]) or files[0]
+        path = library_beside(flatbuffer) or flatbuffer
     if not path.exists():
         raise CompileError(f"cannot read '{path}': No such file or directory")
     executable = open_executable(path)

@@ -20,6 +20,7 @@ _EXAMPLES, _RULES = "test_examples.py", "test_rules.py"
 _FUNCTIONS, _COMPILER = "test_functions.py", "test_compiler.py"
 _CHECKED = f"{_COMPILER}::test_the_emulated_device_computes_what_the_simulator_does"
 _ON_DEVICE = f"{_COMPILER}::test_functions_and_operators_on_the_emulated_device"
+_PROGRAMS = f"{_COMPILER}::test_programs_on_the_emulated_device"
 _OPERATORS = f"{_FUNCTIONS}::test_operators_and_functions_of_blocks"
 
 ROWS: tuple[tuple[str, str, str], ...] = (
@@ -30,12 +31,14 @@ ROWS: tuple[tuple[str, str, str], ...] = (
      f"{_EXAMPLES}::test_batched_matmul_with_bias", _CHECKED),
     ("dataflow buffers of row-major tensors",
      f"{_EXAMPLES}::test_upsample_with_group_transfers", ""),
-    ("states of blocks", f"{_RULES}::test_a_transition_that_the_states_do_not_have", ""),
+    ("states of blocks", f"{_RULES}::test_a_transition_that_the_states_do_not_have",
+     f"{_RULES}::test_the_compiler_refuses_it_too"),
     ("`store`, overwriting and `+=`", f"{_EXAMPLES}::test_batched_matmul_with_bias", _CHECKED),
     ("reading and overwriting a block that is acquired",
-     f"{_RULES}::test_a_block_may_be_read_and_overwritten_and_read_again", ""),
+     f"{_RULES}::test_a_block_may_be_read_and_overwritten_and_read_again", _PROGRAMS),
     ("`ttl.copy`, transfers, group transfers", f"{_EXAMPLES}::test_attention", _CHECKED),
-    ("pipes and pipe nets", f"{_EXAMPLES}::test_nets_of_pipes", ""),
+    ("pipes and pipe nets", f"{_EXAMPLES}::test_nets_of_pipes", _CHECKED),
+    ("functions that kernels call", f"{_EXAMPLES}::test_operations_on_rows", _PROGRAMS),
     ("semaphores that start as 0, of one node or of the entire grid",
      f"{_EXAMPLES}::test_a_node_that_waits_for_all_others", _CHECKED),
     ("other semaphores", f"{_EXAMPLES}::test_barriers_of_semaphores", ""),

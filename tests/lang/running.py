@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from ttcodegen.diagnostics import CompileError, Source
+from ttcodegen.lang.compiler.operations import compile_operation
+from ttcodegen.lang.context import Launch
 from ttcodegen.lang.programs import run_program_text
 
 PROGRAMS = Path(__file__).parent / "programs"
@@ -47,3 +50,21 @@ def failure(text: str) -> str:
     with pytest.raises(CompileError) as raised:
         run_text(text)
     return raised.value.render(Source("program.py", text))
+
+
+class CompiledError(Exception):
+    """The compiler takes an operation."""
+
+
+def compiler_refusal(text: str) -> str:
+    """The message of the compiler, which looks at an operation before it runs."""
+
+    def watch(launch: Launch) -> Callable[[], None]:
+        compile_operation(launch)
+        raise CompiledError
+
+    source = Source("program.py", text)
+    with pytest.raises(CompileError) as raised:
+        run_program_text(source, [], watch)
+    assert "CompiledError" not in str(raised.value)
+    return raised.value.render(source)

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.lang.running import failure, operation, run_text
+from tests.lang.running import compiler_refusal, failure, operation, run_text
 from ttcodegen.cli.lang import main
 from ttcodegen.lang.tensors import Tensor
 
@@ -123,6 +123,15 @@ OTHERS = [
 @pytest.mark.parametrize(("kind", "text", "message"), OTHERS)
 def test_what_a_kernel_may_not_do(kind: str, text: str, message: str) -> None:
     assert failure(operation(kernel(kind, text))).splitlines()[0].partition("error: ")[2] == message
+
+
+@pytest.mark.parametrize(("kind", "text", "message"), [*STATES, *OTHERS])
+def test_the_compiler_refuses_it_too(kind: str, text: str, message: str) -> None:
+    told = compiler_refusal(operation(kernel(kind, text))).splitlines()
+    # All nodes are compiled at once.
+    assert told[0].partition("error: ")[2] == message.removesuffix(" on node (0, 0)")
+    assert told[1].strip() in text
+    assert told[2].strip() == "^"
 
 
 @pytest.mark.parametrize(

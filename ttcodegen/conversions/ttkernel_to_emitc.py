@@ -157,6 +157,12 @@ CIRCULAR_BUFFER = "ttkernel.cb"
 """The type of a circular buffer."""
 
 
+def _is_declared(op: Operation) -> bool:
+    """Whether an op is a run-time argument of a position that is known: the others are chosen where
+    they are used."""
+    return op.name == RUN_TIME_ARGUMENT and constant_integer(op.operands[0]) is not None
+
+
 class _KernelWriter:
     """Writes the body of a kernel."""
 
@@ -183,7 +189,7 @@ class _KernelWriter:
             if op.name == NAMED_ARGUMENT:
                 name = cast(StringAttr, op.properties["arg_name"]).data
                 known.setdefault(name, []).append(op.results[0])
-            elif op.name == RUN_TIME_ARGUMENT:
+            elif _is_declared(op):
                 passed.setdefault(_number(op.operands[0], op), []).append(op.results[0])
         is_compute = self.thread is ThreadType.COMPUTE
         if not is_compute:
@@ -399,13 +405,14 @@ class _KernelWriter:
         )
 
     def _call(self, op: TTKernelOp) -> None:
-        if op.name in (NAMED_ARGUMENT, RUN_TIME_ARGUMENT) or op.definition.is_terminator:
+        if op.name == NAMED_ARGUMENT or _is_declared(op) or op.definition.is_terminator:
             return
         if op.name == ACCESSOR_ARGUMENTS:
             self._accessor_arguments(op)
             return
         call = kernel_call(op, self.thread)
-        self.headers.add(call.header)
+        is_argument = op.name == RUN_TIME_ARGUMENT and self.thread is not ThreadType.COMPUTE
+        self.headers.add(DATAFLOW_HEADER if is_argument else call.header)
         self.body.origin = op
         if call.form is CallForm.TEXT and self._element(op, call.callee):
             return

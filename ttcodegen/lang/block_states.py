@@ -66,3 +66,36 @@ TRANSITIONS = {
     (KernelKind.DATA_MOVEMENT, Acquisition.WAIT): {**_COPIES, **_POP},
 }  # fmt: skip
 """One table for each diagram of the specification. `ROR` is left with the last copy that reads."""
+
+
+def refusal(buffer: str, event: Event, state: BlockState, readers: int = 0) -> str:
+    """What a program is told that breaks the rules of a block of a buffer."""
+    named = f"ROR({readers})" if state is BlockState.ROR else state.name
+    return f"cannot {event.value} a block of '{buffer}' in the state {named} ({state.value})"
+
+
+def remedy(event: Event, state: BlockState, acquisition: Acquisition) -> str | None:
+    """What the program has to do instead."""
+    wrong_release = {Event.PUSH: Acquisition.WAIT, Event.POP: Acquisition.RESERVE}
+    if wrong_release.get(event) is acquisition:
+        return "reserve is followed by push, wait by pop"
+    if state in (BlockState.ROR, BlockState.NAW):
+        return "wait for the transfer that ttl.copy returned"
+    return None
+
+
+def acquired_twice(buffer: str, acquisition: Acquisition) -> str:
+    """What a program is told that acquires a second block before it releases the first."""
+    release = "pushed" if acquisition is Acquisition.RESERVE else "popped"
+    return (
+        f"{acquisition.value} of '{buffer}' while a block of it is acquired and not {release} yet"
+    )
+
+
+NEVER_RELEASED_REMEDY = "acquire it in a with statement, which releases it at its end"
+
+
+def never_released(buffer: str, acquisition: Acquisition) -> str:
+    """What a program is told that keeps a block."""
+    release = "pushed" if acquisition is Acquisition.RESERVE else "popped"
+    return f"a block of '{buffer}' is never {release}"

@@ -14,7 +14,16 @@ from ttcodegen.dialects.memory import Layout
 from ttcodegen.dialects.placement import TensorPlacement
 from ttcodegen.dialects.programs import CIRCULAR_BUFFERS
 from ttcodegen.dialects.tile import TILE_SIDE
-from ttcodegen.lang.block_states import FIRST, TRANSITIONS, Acquisition, BlockState, Event
+from ttcodegen.lang.block_states import (
+    FIRST,
+    TRANSITIONS,
+    Acquisition,
+    BlockState,
+    Event,
+    acquired_twice,
+    refusal,
+    remedy,
+)
 from ttcodegen.lang.context import Kernel, KernelKind, Node, building_node, running_kernel
 from ttcodegen.lang.expressions import Array, BlockExpr, element_shape, elementwise
 from ttcodegen.lang.places import Instruction, assigned_name, error, here, place
@@ -79,10 +88,8 @@ class DataflowBuffer(Awaitable):
         kernel = running_kernel(f"ttl.DataflowBuffer.{acquisition.value}")
         held = self._held[acquisition]
         if held is not None:
-            release = "pushed" if acquisition is Acquisition.RESERVE else "popped"
             raise error(
-                f"{acquisition.value} of '{self.name}' while a block of it is acquired and not "
-                f"{release} yet",
+                acquired_twice(self.name, acquisition),
                 notes=[Note("it was acquired here", place(held.acquired))],
             )
         if not source:
@@ -158,21 +165,13 @@ class Block(BlockExpr):
             self._last_copy = here()
 
     def _refusal(self, event: Event) -> Exception:
-        state = f"ROR({self.readers})" if self.state is BlockState.ROR else self.state.name
         notes = [Note(f"it was acquired by {self.acquisition.value} here", place(self.acquired))]
         if self.state in (BlockState.ROR, BlockState.NAW):
             notes.append(Note("the copy began here", place(self._last_copy)))
-        remedy = None
-        wrong_release = {Event.PUSH: Acquisition.WAIT, Event.POP: Acquisition.RESERVE}
-        if wrong_release.get(event) is self.acquisition:
-            remedy = "reserve is followed by push, wait by pop"
-        elif self.state in (BlockState.ROR, BlockState.NAW):
-            remedy = "wait for the transfer that ttl.copy returned"
         return error(
-            f"cannot {event.value} a block of '{self.buffer.name}' in the state {state} "
-            f"({self.state.value})",
+            refusal(self.buffer.name, event, self.state, self.readers),
             notes=notes,
-            remedy=remedy,
+            remedy=remedy(event, self.state, self.acquisition),
         )
 
     def value(self) -> Array:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Generator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from enum import Enum
 from math import prod
@@ -15,6 +16,7 @@ if TYPE_CHECKING:
     from ttcodegen.lang.pipes import PipeNet
     from ttcodegen.lang.scheduling import Scheduler
     from ttcodegen.lang.semaphores import Semaphore
+    from ttcodegen.lang.tensors import WrittenUnits
 
 Coordinates = tuple[int, ...]
 
@@ -63,6 +65,10 @@ class Launch:
     grid: Coordinates
     scheduler: Scheduler
     nodes: dict[Coordinates, Node] = field(default_factory=dict[Coordinates, Node])
+    arguments: dict[str, object] = field(default_factory=dict[str, object])
+    """What the operation was called with, by the names of its arguments."""
+    written: dict[int, WrittenUnits] = field(default_factory=dict[int, "WrittenUnits"])
+    """Tensors that kernels wrote, by identity."""
     traffic: dict[object, object] = field(default_factory=dict[object, object])
     """What pipes and semaphores keep between nodes."""
 
@@ -76,6 +82,17 @@ class _Current:
 
 
 current = _Current()
+
+
+@contextmanager
+def inside_of(kernel: Kernel) -> Generator[None]:
+    """What asks for the running kernel finds this one."""
+    outer = current.node, current.kernel
+    current.node, current.kernel = kernel.node, kernel
+    try:
+        yield
+    finally:
+        current.node, current.kernel = outer
 
 
 def current_node(what: str) -> Node:

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import builtins
 import functools
+import inspect
 from collections.abc import Callable
+from contextlib import suppress
 from itertools import product
 from types import CodeType, FunctionType
 from typing import Any
 
 from ttcodegen.diagnostics import Note
-from ttcodegen.lang.block_states import Acquisition
+from ttcodegen.lang.block_states import NEVER_RELEASED_REMEDY, never_released
 from ttcodegen.lang.context import (
     Coordinates,
     Kernel,
@@ -86,6 +88,9 @@ class Operation:
     def instantiate(self, arguments: tuple[Any, ...], keywords: dict[str, Any]) -> Launch:
         """Runs the body of the operation on each node, which makes its kernels."""
         launch = Launch(self.name, self.grid, Scheduler())
+        signature = inspect.signature(self.function)
+        with suppress(TypeError):  # The call itself reports arguments that do not fit.
+            launch.arguments.update(signature.bind(*arguments, **keywords).arguments)
         for coordinates in product(*map(range, self.grid)):
             launch.nodes[coordinates] = current.node = Node(coordinates, launch)
             try:
@@ -101,11 +106,10 @@ def _check_released(launch: Launch) -> None:
     for node in launch.nodes.values():
         for buffer in node.buffers:
             for block in buffer.unreleased():
-                release = "pushed" if block.acquisition is Acquisition.RESERVE else "popped"
                 raise error(
-                    f"a block of '{buffer.name}' is never {release} on node {node}",
+                    f"{never_released(buffer.name, block.acquisition)} on node {node}",
                     at=block.acquired,
-                    remedy="acquire it in a with statement, which releases it at its end",
+                    remedy=NEVER_RELEASED_REMEDY,
                 )
 
 

@@ -25,7 +25,12 @@ class ProgramError(CompileError):
 
 def is_of_user(frame: FrameType) -> bool:
     """Whether a frame runs the user's code, not that of the language."""
-    return not frame.f_code.co_filename.startswith((_HERE, "<frozen"))
+    return is_code_of_user(frame.f_code)
+
+
+def is_code_of_user(code: CodeType) -> bool:
+    """Whether code is the user's, not that of the language."""
+    return not code.co_filename.startswith((_HERE, "<frozen"))
 
 
 def user_frame(frame: FrameType | None = None) -> FrameType | None:

@@ -69,11 +69,13 @@ class Projects:
         self._known.add(key)
         reported = self.diagnostics.diagnostics
         reported += [each for each in operation.warnings if each not in reported]
-        inputs = [tensor.stored().copy() for tensor in operation.inputs]
-        compiled = emit(operation, self.source_hash)
+        before = {id(tensor): tensor.stored().copy() for tensor in operation.tensors}
 
         def finish() -> None:
-            self._finish(operation, compiled, inputs)
+            partly = {tensor for tensor, units in launch.written.items() if not units.is_all}
+            final = compile_operation(launch, partly) if partly else operation
+            inputs = [before[id(tensor)] for tensor in final.inputs]
+            self._finish(final, emit(final, self.source_hash), inputs)
 
         return finish
 

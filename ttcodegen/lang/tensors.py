@@ -114,6 +114,11 @@ class Tensor:
             return sizes
         return (*sizes[:-2], sizes[-2] // TILE_SIDE, sizes[-1] // TILE_SIDE)
 
+    @property
+    def unit(self) -> str:
+        """What indices of slices count."""
+        return "tiles" if self.is_tiled else "elements"
+
     def elements(self) -> Array:
         """Its elements without padding, as they are computed with."""
         rank = len(self._shape)
@@ -183,15 +188,45 @@ class TensorSlice:
         return f"a slice of the shape {shape_text(self.sizes)}"
 
 
+class WrittenUnits:
+    """Which units of a tensor were written."""
+
+    def __init__(self, tensor: Tensor) -> None:
+        self._is_written = np.zeros(tensor.units, bool)
+
+    def add(self, part: TensorSlice) -> None:
+        """A slice was written."""
+        ends = zip(part.starts, part.sizes, strict=True)
+        self._is_written[tuple(slice(start, start + size) for start, size in ends)] = True
+
+    @property
+    def is_all(self) -> bool:
+        """Whether all were."""
+        return bool(self._is_written.all())
+
+
+def wrong_indices(count: int, tensor: Tensor) -> str:
+    """What a program is told that gives a slice another number of indices."""
+    return (
+        f"a slice has {count} indices, but the tensor has {len(tensor.units)} dimensions: "
+        f"{shape_text(tensor.units)} in {tensor.unit}"
+    )
+
+
+def out_of_range(axis: int, first: int, end: int, size: int, unit: str) -> str:
+    """What a program is told whose slice is not inside of the tensor."""
+    return (
+        f"dimension {axis} of a slice goes from {first} to {end}, but the tensor has {size} {unit} "
+        "there"
+    )
+
+
 def slice_of(tensor: Tensor, index: tuple[Any, ...]) -> TensorSlice:
     """A slice, whose indices count units; raises ProgramError if it is not inside of the tensor."""
     units = tensor.units
-    unit = "tiles" if tensor.is_tiled else "elements"
+    unit = tensor.unit
     if len(index) != len(units):
-        raise error(
-            f"a slice has {len(index)} indices, but the tensor has {len(units)} dimensions: "
-            f"{shape_text(units)} in {unit}"
-        )
+        raise error(wrong_indices(len(index), tensor))
     found = [
         _range(part, size, axis, unit)
         for axis, (part, size) in enumerate(zip(index, units, strict=True))
@@ -217,8 +252,5 @@ def _range(part: Any, size: int, axis: int, unit: str) -> tuple[int, int]:
         raise error(f"an index of a tensor is an integer or a slice, not a {type(wrong).__name__}")
     first, end = int(start), int(start) + 1 if stop is None else int(stop)
     if not 0 <= first < end <= size:
-        raise error(
-            f"dimension {axis} of a slice goes from {first} to {end}, but the tensor has {size} "
-            f"{unit} there"
-        )
+        raise error(out_of_range(axis, first, end, size, unit))
     return first, end

@@ -10,7 +10,7 @@ from ttcodegen.lang.context import KernelKind, running_kernel
 from ttcodegen.lang.pipes import DstPipeIdentity, Pipe, SrcPipeIdentity, receive, send
 from ttcodegen.lang.places import error
 from ttcodegen.lang.shapes import shape_text
-from ttcodegen.lang.tensors import Tensor, TensorSlice
+from ttcodegen.lang.tensors import Tensor, TensorSlice, WrittenUnits
 
 
 class Transfer:
@@ -76,15 +76,31 @@ def copy(src: object, dst: object) -> Transfer:
             raise _no_copy(src, dst)
 
 
+def copy_remedy(*, has_tensor: bool, has_pipe: bool, is_turned: bool) -> str:
+    """What a copy should have got that got something else.
+
+    Args:
+        has_tensor: whether it got a tensor.
+        has_pipe: whether it got a pipe that no condition body function was called with.
+        is_turned: whether it got a pipe at the wrong end.
+    """
+    if is_turned:
+        return "in if_src a pipe is the destination of a copy, in if_dst it is the source"
+    if has_pipe:
+        return "a copy with a pipe stands in a function that the net's if_src or if_dst calls"
+    if has_tensor:
+        return "give the part of the tensor as a slice, such as a[0, :]"
+    return "copies go between a block and a tensor slice, or between a block and a pipe"
+
+
 def _no_copy(src: object, dst: object) -> Exception:
-    kinds = [type(src).__name__, type(dst).__name__]
-    remedy = "copies go between a block and a tensor slice, or between a block and a pipe"
-    if any(isinstance(each, Tensor) for each in (src, dst)):
-        remedy = "give the part of the tensor as a slice, such as a[0, :]"
-    if any(isinstance(each, Pipe) for each in (src, dst)):
-        remedy = "a copy with a pipe stands in a function that the net's if_src or if_dst calls"
-    if isinstance(src, SrcPipeIdentity) or isinstance(dst, DstPipeIdentity):
-        remedy = "in if_src a pipe is the destination of a copy, in if_dst it is the source"
+    both = (src, dst)
+    remedy = copy_remedy(
+        has_tensor=any(isinstance(each, Tensor) for each in both),
+        has_pipe=any(isinstance(each, Pipe) for each in both),
+        is_turned=isinstance(src, SrcPipeIdentity) or isinstance(dst, DstPipeIdentity),
+    )
+    kinds = [type(each).__name__ for each in both]
     return error(f"there is no ttl.copy from a {kinds[0]} to a {kinds[1]}", remedy=remedy)
 
 
@@ -120,6 +136,10 @@ def _save(block: Block, part: TensorSlice) -> Transfer:
     block.happens(Event.BEGIN_COPY_FROM)
     target = part.view()
     target[...] = block.content().reshape(target.shape)
+    written = running_kernel("ttl.copy").node.launch.written
+    if id(part.tensor) not in written:
+        written[id(part.tensor)] = WrittenUnits(part.tensor)
+    written[id(part.tensor)].add(part)
     return Transfer(lambda: block.happens(Event.END_COPY_FROM))
 
 

@@ -135,6 +135,11 @@ class KernelBuilder:
         """The run-time argument at a position; each core has its own."""
         return self.get("get_arg_val", position, result_type=result_type, name_hint=name_hint)
 
+    def argument_at(self, number: Value, first: int, name: str) -> SSAValue:
+        """One of several run-time arguments that follow each other; `first` is the position of the
+        first, which has a name in C++, `number` is counted from it."""
+        return self.get("get_arg_val", self.sum(self.named_constant(first, name), number))
+
     # Numbers and control
 
     def value(self, operand: Value) -> SSAValue:
@@ -152,6 +157,16 @@ class KernelBuilder:
                 if isinstance(number, float)
                 else IntegerAttr(number, index)
             )
+            self._add_constant(op)
+            self._constants[key] = op.result
+        return self._constants[key]
+
+    def named_constant(self, number: int, name: str) -> SSAValue:
+        """A constant of the type index that has a name in C++."""
+        key = (number, name)
+        if key not in self._constants:
+            op = arith.ConstantOp(IntegerAttr(number, index))
+            op.result.name_hint = name
             self._add_constant(op)
             self._constants[key] = op.result
         return self._constants[key]
@@ -195,6 +210,10 @@ class KernelBuilder:
     def both(self, lhs: SSAValue, rhs: SSAValue) -> SSAValue:
         """Whether two conditions hold."""
         return self._insert(arith.AndIOp(lhs, rhs)).result
+
+    def either(self, lhs: SSAValue, rhs: SSAValue) -> SSAValue:
+        """Whether one of two conditions holds, or both."""
+        return self._insert(arith.OrIOp(lhs, rhs)).result
 
     def named(self, value: SSAValue, name: str) -> SSAValue:
         """A computed value that C++ declares under that name; a number, and what has a name

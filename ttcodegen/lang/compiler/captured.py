@@ -20,6 +20,7 @@ import numpy as np
 
 from ttcodegen.diagnostics import CompileError, SourceLocation
 from ttcodegen.lang.buffers import DataflowBuffer
+from ttcodegen.lang.compiler.fitting import Formula, fitted
 from ttcodegen.lang.context import Coordinates, Kernel
 from ttcodegen.lang.pipes import PipeNet
 from ttcodegen.lang.semaphores import (
@@ -31,13 +32,9 @@ from ttcodegen.lang.semaphores import (
 
 @dataclass(frozen=True)
 class OfPlace:
-    """A number that depends on the node: the smaller of a sum of multiples of its coordinates and a
-    bound, where there is one."""
+    """A number that depends on the node: a formula of its column and its row."""
 
-    first: int
-    per_column: int
-    per_row: int
-    bound: int | None
+    formula: Formula
 
 
 def function_of(kernel: Kernel) -> FunctionType:
@@ -46,38 +43,84 @@ def function_of(kernel: Kernel) -> FunctionType:
     return kernel.function
 
 
+@dataclass(frozen=True, eq=False)
+class CapturedFunction:
+    """A function of the program, as each node has it."""
+
+    on_nodes: Mapping[Coordinates, FunctionType]
+
+    @property
+    def first(self) -> FunctionType:
+        """That of the first node."""
+        return next(iter(self.on_nodes.values()))
+
+    @property
+    def is_same(self) -> bool:
+        """Whether it is one function on all nodes, or refers to the same on all."""
+        return all(_is_same(function, self.first) for function in self.on_nodes.values())
+
+
 @lru_cache(8)
 def _parsed(text: str) -> ast.Module:
     return ast.parse(text)
 
 
-def syntax_of(kernel: Kernel) -> ast.FunctionDef:
-    """The text of a kernel."""
-    code: CodeType = function_of(kernel).__code__
+def syntax_of(function: FunctionType) -> ast.FunctionDef | ast.Lambda:
+    """The text of a function of the program.
+
+    Raises:
+        CompileError: if it cannot be found.
+    """
+    code: CodeType = function.__code__
+    found: list[ast.FunctionDef | ast.Lambda] = []
     for node in ast.walk(_parsed("".join(linecache.getlines(code.co_filename)))):
         if isinstance(node, ast.FunctionDef) and node.name == code.co_name:
             first = min([node.lineno, *(each.lineno for each in node.decorator_list)])
             if first == code.co_firstlineno:
                 return node
-    raise CompileError(f"the text of the kernel '{kernel.name}' cannot be found")
+        if isinstance(node, ast.Lambda) and node.lineno == code.co_firstlineno:
+            found.append(node)
+    if code.co_name == "<lambda>" and len(found) == 1:
+        return found[0]
+    raise CompileError(f"the text of the function '{code.co_name}' cannot be found")
 
 
-def location(kernel: Kernel, node: ast.AST) -> SourceLocation:
-    """The place of a part of a kernel."""
-    file = function_of(kernel).__code__.co_filename
+def kernel_syntax(kernel: Kernel) -> ast.FunctionDef:
+    """The text of a kernel."""
+    found = syntax_of(function_of(kernel))
+    assert isinstance(found, ast.FunctionDef)
+    return found
+
+
+def location(file: str, node: ast.AST) -> SourceLocation:
+    """The place of a part of a program."""
     line: int = getattr(node, "lineno", 1)
     text = linecache.getline(file, line).encode()[: getattr(node, "col_offset", 0)]
     return SourceLocation(file, line, len(text.decode(errors="replace")) + 1)
 
 
-class Captured:
-    """The variables that a kernel finds outside of itself."""
+def file_of(kernel: Kernel) -> str:
+    """The file that a kernel stands in."""
+    return function_of(kernel).__code__.co_filename
 
-    def __init__(self, kernels: Mapping[Coordinates, Kernel]) -> None:
-        self._kernel = next(iter(kernels.values()))
-        self._functions = {place: function_of(kernel) for place, kernel in kernels.items()}
-        self._first = function_of(self._kernel)
+
+class Captured:
+    """The variables that a function finds outside of itself."""
+
+    def __init__(self, functions: Mapping[Coordinates, FunctionType]) -> None:
+        self._functions = functions
+        self._first = next(iter(functions.values()))
         self._names = self._first.__code__.co_freevars
+
+    @classmethod
+    def of_kernel(cls, kernels: Mapping[Coordinates, Kernel]) -> Captured:
+        """Those of a kernel."""
+        return cls({place: function_of(kernel) for place, kernel in kernels.items()})
+
+    @property
+    def file(self) -> str:
+        """The file that the function stands in."""
+        return self._first.__code__.co_filename
 
     def __contains__(self, name: str) -> bool:
         return (
@@ -92,7 +135,10 @@ class Captured:
         """
         if name not in self._names:
             known = self._first.__globals__
-            return _plain(known[name]) if name in known else getattr(builtins, name)
+            if name not in known:
+                return getattr(builtins, name)
+            found = known[name]
+            return _plain(found)
         values = self._values(name)
         if len(values) < len(self._functions):
             raise ValueError(f"'{name}' is not set on all nodes")
@@ -118,7 +164,7 @@ class Captured:
                 try:
                     found[name] = self[name]
                 except ValueError as wrong:
-                    where = location(self._kernel, syntax_of(self._kernel))
+                    where = location(self.file, syntax_of(self._first))
                     raise CompileError(str(wrong), where) from None
         return found
 
@@ -149,6 +195,8 @@ def _merged(name: str, values: Mapping[Coordinates, Any]) -> Any:
     first = next(iter(values.values()))
     if all(_is_same(value, first) for value in values.values()):
         return first
+    if all(isinstance(v, FunctionType) and v.__code__ is first.__code__ for v in values.values()):
+        return CapturedFunction(values)
     if all(_is_sequence(value) and len(value) == len(first) for value in values.values()):
         return tuple(
             _merged(name, {place: value[n] for place, value in values.items()})
@@ -193,34 +241,13 @@ def _is_same(value: Any, first: Any) -> bool:
 
 def _of_place(name: str, values: Mapping[Coordinates, Any]) -> OfPlace:
     known = {in_grid(place): int(value) for place, value in values.items()}
-    first = known[0, 0]
-    per_column = known.get((1, 0), first) - first
-    per_row = known.get((0, 1), first) - first
-    plain = {p: first + p[0] * per_column + p[1] * per_row for p in known}
-    if first >= 0 <= per_column and per_row >= 0:
-        if plain == known:
-            return OfPlace(first, per_column, per_row, None)
-        bound = max(known.values())
-        rows = 1 + max(row for _, row in known)
-        # A column that is cut off may be so many rows further on.
-        for step in (per_column, per_row * rows):
-            found = {p: min(first + p[0] * step + p[1] * per_row, bound) for p in known}
-            if found == known:
-                return OfPlace(first, step, per_row, bound)
-    raise ValueError(
-        f"'{name}' depends on the node in a way that the compiler does not see through"
-    )
-
-
-def loaded_names(nodes: Sequence[ast.stmt]) -> list[str]:
-    """The names that statements read, in order."""
-    found = [
-        node.id
-        for statement in nodes
-        for node in ast.walk(statement)
-        if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load)
-    ]
-    return list(dict.fromkeys(found))
+    periods = [1 + max(place[axis] for place in known) for axis in range(2)]
+    formula = fitted(known, periods) if min(known.values()) >= 0 else None
+    if formula is None:
+        raise ValueError(
+            f"'{name}' depends on the node in a way that the compiler does not see through"
+        )
+    return OfPlace(formula)
 
 
 def stored_names(nodes: Sequence[ast.stmt]) -> list[str]:

@@ -9,10 +9,17 @@ from functools import partial
 from typing import Any
 
 from ttcodegen.lang import block_functions
-from ttcodegen.lang.block_states import Acquisition
+from ttcodegen.lang.block_states import Acquisition, BlockState, Event
 from ttcodegen.lang.buffers import DataflowBuffer
-from ttcodegen.lang.compiler.captured import Captured, stored_names, syntax_of
+from ttcodegen.lang.compiler.block_lives import (
+    BlockLife,
+    BlockLives,
+    reads_as_value,
+    stores_into,
+)
+from ttcodegen.lang.compiler.captured import Captured, stored_names
 from ttcodegen.lang.compiler.compute import BlockWriter
+from ttcodegen.lang.compiler.evaluation import is_known
 from ttcodegen.lang.compiler.expressions import (
     Broadcast,
     Expression,
@@ -24,9 +31,12 @@ from ttcodegen.lang.compiler.expressions import (
     Transposed,
     depends_on,
 )
+from ttcodegen.lang.compiler.frames import Frame, Returned
+from ttcodegen.lang.compiler.numbers import SPELLINGS
+from ttcodegen.lang.compiler.pipe_nets import NetUses
 from ttcodegen.lang.compiler.tile_functions import binary_call, masked, math_call, power, where
 from ttcodegen.lang.compiler.translation import KernelTranslator
-from ttcodegen.lang.context import Kernel
+from ttcodegen.lang.context import Kernel, KernelKind
 from ttcodegen.lang.shape_rules import (
     broadcast_axes,
     product_shape,
@@ -45,21 +55,31 @@ class ComputeBlock(Resident):
     """A block that the kernel has acquired."""
 
     source: DataflowBuffer
-    acquisition: Acquisition
-    is_released: bool = False
+    life: BlockLife
+    home: Resident | None = None
+    """A buffer of the kernel's own that holds what was stored, where the kernel reads that too."""
+
+    @property
+    def is_reserved(self) -> bool:
+        """Whether it is to be written, not read."""
+        return self.life.acquisition is Acquisition.RESERVE
 
 
 class ComputeTranslator(KernelTranslator):
     """Translates a compute kernel."""
 
-    def __init__(self, kernel: Kernel, captured: Captured, writer: BlockWriter) -> None:
-        super().__init__(kernel, captured, writer.kernel.builder)
+    def __init__(
+        self, kernel: Kernel, captured: Captured, writer: BlockWriter, nets: NetUses
+    ) -> None:
+        super().__init__(kernel, captured, writer.kernel.builder, nets)
         self.writer = writer
         writer.arithmetic = self.arithmetic
-        self.syntax = syntax_of(kernel)
-        self._homes: dict[str, Resident] = {}
-        """Variables whose blocks lie in circular buffers of their own, by name."""
+        self.used: set[str] = set()
+        """The dataflow buffers that the kernel turned out to use."""
+        self._lives = BlockLives(KernelKind.COMPUTE)
+        self._homes: dict[Frame, dict[str, Resident]] = {}
         self.calls |= {
+            abs: self._magnitude,
             ttl_math.max: lambda a, b: self.operator("max", a, b),  # pyright: ignore
             ttl_math.min: lambda a, b: self.operator("min", a, b),  # pyright: ignore
             ttl_math.pow: self._power,
@@ -78,8 +98,13 @@ class ComputeTranslator(KernelTranslator):
             self.calls[call] = self._math(function)
 
     def kernel_body(self) -> None:
-        """The whole kernel."""
-        self.inside(self.syntax.body)
+        super().kernel_body()
+        self._lives.check_released()
+
+    @property
+    def homes(self) -> dict[str, Resident]:
+        """Variables whose blocks lie in circular buffers of their own, by name."""
+        return self._homes.setdefault(self.frame, {})
 
     # Blocks
 
@@ -90,13 +115,13 @@ class ComputeTranslator(KernelTranslator):
             case ComputeBlock(), "store":
                 return partial(self._store, value)
             case ComputeBlock(), "push" | "pop":
-                return lambda: self._release(value, self.here)
+                return lambda: self._release(value, Event(name))
             case _:
-                return None
+                return super().method(value, name)
 
     def leave(self, held: Any, node: ast.stmt) -> None:
         if isinstance(held, ComputeBlock):
-            self._release(held, node)
+            self._release(held, Event.PUSH if held.is_reserved else Event.POP)
         else:
             super().leave(held, node)
 
@@ -105,28 +130,69 @@ class ComputeTranslator(KernelTranslator):
             self.refuse("the compiler does not take row-major tensors yet")
         if not buffer.data_type.is_float:
             self.refuse("the compiler computes with floats only")
+        life = self._lives.acquire(buffer.name, acquisition, self.where, self.regions)
+        self.used.add(buffer.name)
         name = "cb_reserve_back" if acquisition is Acquisition.RESERVE else "cb_wait_front"
         self.writer.kernel.op(name, buffer.name, buffer.pages)
-        return ComputeBlock(buffer.shape, buffer.name, buffer, acquisition)
+        return ComputeBlock(buffer.shape, buffer.name, buffer, life)
 
-    def _release(self, block: ComputeBlock, node: ast.AST) -> None:
-        is_reserved = block.acquisition is Acquisition.RESERVE
-        if not is_reserved:
-            self._save_dependents([block.buffer], node, {})
-        name = "cb_push_back" if is_reserved else "cb_pop_front"
+    def _happens(self, block: ComputeBlock, event: Event) -> None:
+        block.life.happens(event, self.where, self.regions)
+
+    def _release(self, block: ComputeBlock, event: Event) -> None:
+        self._happens(block, event)
+        if not block.is_reserved:
+            self._save_dependents([block.buffer], {})
+        home, block.home = block.home, None
+        if home is not None and block.is_reserved:
+            self._write(lambda: self.writer.write(home, block.buffer))
+        name = "cb_push_back" if block.is_reserved else "cb_pop_front"
         self.writer.kernel.op(name, block.buffer, block.source.pages)
-        block.is_released = True
+        if home is not None:
+            self.writer.drop(home)
 
     def _store(self, block: ComputeBlock, expr: Any) -> None:
-        if block.acquisition is not Acquisition.RESERVE:
-            self.refuse("the compiler stores into reserved blocks only")
         given = self.expression(expr)
         if given.shape != block.shape:
             self.refuse(
                 f"an expression of the shape {shape_text(given.shape)} does not fit into a block "
                 f"of '{block.buffer}', which has the shape {shape_text(block.shape)}"
             )
-        self._write(lambda: self.writer.write(given, block.buffer))
+        self._happens(block, Event.STORE)
+        if block.home is not None:
+            home = block.home
+            self._save_dependents([home.buffer], {})
+            self._write(lambda: self.writer.replace(home, given))
+        elif block.is_reserved and not self._is_read(block):
+            self._write(lambda: self.writer.write(given, block.buffer))
+        else:
+            self._settle(block, given)
+
+    def _settle(self, block: ComputeBlock, content: Expression) -> None:
+        """Gives a block that is stored into and read a buffer of the kernel's own."""
+        name = next(iter(self._names_of(block)), f"{block.buffer}_block")
+
+        def fill() -> None:
+            block.home = self.writer.fill_scratch(name, content, 2)
+
+        self._write(fill)
+
+    def _names_of(self, block: ComputeBlock) -> list[str]:
+        return [
+            name
+            for frame in self.frames
+            for name, value in frame.names.items()
+            if value is block and name != self.result_name
+        ]
+
+    def _is_read(self, block: ComputeBlock) -> bool:
+        """Whether the kernel reads what it stores into a block."""
+        return any(
+            reads_as_value(frame.syntax, name)
+            for frame in self.frames
+            for name, value in frame.names.items()
+            if value is block
+        )
 
     def _write(self, action: Callable[[], object]) -> None:
         self.writer.begin()
@@ -137,29 +203,47 @@ class ComputeTranslator(KernelTranslator):
 
     # Variables
 
+    def update(self, name: str, old: Any, value: Any) -> None:
+        if isinstance(old, ComputeBlock):
+            self._store(old, value)
+        else:
+            super().update(name, old, value)
+
     def store_name(self, name: str, value: Any) -> None:
-        home = self._homes.get(name)
+        home = self.homes.get(name)
         if home is not None and isinstance(value, Expression) and value is not home:
             if value.shape != home.shape:
                 self.refuse(f"'{name}' has another shape than before")
-            self._save_dependents([home.buffer], self.here, {name: value})
-            self._write(lambda: self.writer.replace(home, value))
+            given = self.expression(value)
+            self._save_dependents([home.buffer], {name: value})
+            self._write(lambda: self.writer.replace(home, given))
             self.names[name] = home
             return
         super().store_name(name, value)
 
     def survives(self, name: str, before: Any) -> bool:
-        return name in self._homes or super().survives(name, before)
+        return name in self.homes or super().survives(name, before)
 
     def before_loop(self, body: Sequence[ast.stmt]) -> None:
         """What a loop changes gets a circular buffer of its own."""
         super().before_loop(body)
+        for name, value in list(self.names.items()):
+            if isinstance(value, ComputeBlock) and stores_into(list(body), name):
+                self._settle_for_loop(value)
         for name in stored_names(body):
             value = self.names.get(name)
-            if isinstance(value, Expression) and name not in self._homes:
-                if isinstance(value, ComputeBlock) and not self._reads_first(name, body):
-                    continue
+            if isinstance(value, Expression) and name not in self.homes:
+                if isinstance(value, ComputeBlock):
+                    if not self._reads_first(name, body) or stores_into(list(body), name):
+                        continue
+                    self._happens(value, Event.READ)
                 self._give_home(name, value)
+
+    def _settle_for_loop(self, block: ComputeBlock) -> None:
+        if block.home is not None or not self._is_read(block):
+            return
+        is_empty = block.is_reserved and block.life.state is BlockState.MW
+        self._settle(block, Fill(block.shape, 0.0) if is_empty else block)
 
     def _reads_first(self, name: str, body: Sequence[ast.stmt]) -> bool:
         """Whether statements read a name before they assign to it."""
@@ -171,47 +255,68 @@ class ComputeTranslator(KernelTranslator):
         ]
         return not min(places)[1]
 
-    def _give_home(self, name: str, value: Expression) -> None:
-        self._write(lambda: self._homes.update({name: self.writer.fill_scratch(name, value, 2)}))
-        self.names[name] = self._homes[name]
+    def _give_home(self, name: str, value: Expression, frame: Frame | None = None) -> None:
+        frame = frame or self.frame
+        homes = self._homes.setdefault(frame, {})
 
-    def _save_dependents(
-        self, buffers: Sequence[str], node: ast.AST, besides: dict[str, Any]
-    ) -> None:
+        def fill() -> None:
+            homes[name] = self.writer.fill_scratch(name, value, 2)
+
+        self._write(fill)
+        frame.names[name] = homes[name]
+
+    def _save_dependents(self, buffers: Sequence[str], besides: dict[str, Any]) -> None:
         """Computes what later statements need of blocks that are given back now."""
-        for name, value in list(self.names.items()):
-            is_block = isinstance(value, ComputeBlock)
-            if name in besides or is_block or not depends_on(value, buffers):
-                continue
-            if not self._is_read_later(name, node):
-                continue
-            home = self._homes.get(name)
-            if home is value:
-                continue
-            if home is not None:
-                kept = value
-                self._write(lambda kept=kept, home=home: self.writer.replace(home, kept))
-                self.names[name] = home
-            else:
-                self._give_home(name, value)
+        for frame in self.frames:
+            homes = self._homes.setdefault(frame, {})
+            for name, value in list(frame.names.items()):
+                is_block = isinstance(value, ComputeBlock)
+                if (frame is self.frame and name in besides) or is_block:
+                    continue
+                if not depends_on(value, buffers) or not self._is_read_later(name, frame):
+                    continue
+                home = homes.get(name)
+                if home is value:
+                    continue
+                if home is not None:
+                    self._write(lambda kept=value, home=home: self.writer.replace(home, kept))
+                    frame.names[name] = home
+                else:
+                    self._give_home(name, value, frame)
 
-    def _is_read_later(self, name: str, node: ast.AST) -> bool:
-        end = getattr(node, "end_lineno", 0)
-        return any(
+    def _is_read_later(self, name: str, frame: Frame) -> bool:
+        end = getattr(frame.here, "end_lineno", 0)
+        return name == self.result_name or any(
             isinstance(each, ast.Name)
             and each.id == name
             and isinstance(each.ctx, ast.Load)
             and each.lineno > end
-            for each in ast.walk(self.syntax)
+            for each in ast.walk(frame.syntax)
         )
 
     def inside(self, body: Sequence[ast.stmt]) -> None:
         """A body, at whose end the variables that it made are given back."""
-        before = set(self._homes)
-        self.body(body)
-        for name in [name for name in self._homes if name not in before]:
-            home = self._homes.pop(name)
-            self.writer.drop(home)
+        before = set(self.homes)
+        try:
+            self.body(body)
+        except Returned as ending:
+            self._hand_on(ending.value, before)
+            raise
+        finally:
+            self._give_back(before)
+
+    def _hand_on(self, value: Any, before: set[str]) -> None:
+        """What a call gives lies in buffers that its caller gives back."""
+        if len(self.frames) < 2:
+            return
+        caller = self._homes.setdefault(self.frames[-2], {})
+        for name, home in list(self.homes.items()):
+            if name not in before and depends_on(value, [home.buffer]):
+                caller[f"{self.frame.name}_{name}"] = self.homes.pop(name)
+
+    def _give_back(self, before: set[str]) -> None:
+        for name in [name for name in self.homes if name not in before]:
+            self.writer.drop(self.homes.pop(name))
             self.names.pop(name, None)
 
     # Expressions
@@ -219,10 +324,8 @@ class ComputeTranslator(KernelTranslator):
     def expression(self, value: Any) -> Expression:
         """A value as a block expression."""
         if isinstance(value, ComputeBlock):
-            if value.is_released:
-                self.refuse(f"a block of '{value.buffer}' is read after it was given back")
-            if value.acquisition is Acquisition.RESERVE:
-                self.refuse("the compiler does not read reserved blocks")
+            self._happens(value, Event.READ)
+            return value.home or value
         if not isinstance(value, Expression):
             self.refuse(
                 f"an operand is a {type(value).__name__}, not a block expression",
@@ -245,7 +348,7 @@ class ComputeTranslator(KernelTranslator):
 
     def operator(self, symbol: str, left: Any, right: Any) -> Expression:
         """A function of two operands, element by element."""
-        first, second = self._alike(_SPELLINGS.get(symbol, symbol), left, right)
+        first, second = self._alike(SPELLINGS.get(symbol, symbol), left, right)
         found = binary_call(symbol, first, second)
         if found is None:
             self.refuse(f"the compiler does not take the operator {symbol} of blocks")
@@ -266,12 +369,12 @@ class ComputeTranslator(KernelTranslator):
             return math_call(ttl_math.MATH_FUNCTIONS["neg"], (), self.expression(value))
         return super().unary(symbol, value, node)
 
-    def _call(self, node: ast.Call) -> Any:
-        if isinstance(node.func, ast.Name) and node.func.id == "abs":
-            (value,) = self._arguments(node)
-            if isinstance(value, Expression):
-                return math_call(ttl_math.MATH_FUNCTIONS["abs"], (), self.expression(value))
-        return super()._call(node)
+    def _magnitude(self, value: Any) -> Any:
+        if isinstance(value, Expression):
+            return math_call(ttl_math.MATH_FUNCTIONS["abs"], (), self.expression(value))
+        if not is_known(value):
+            self.refuse("kernels have no abs of this operand")
+        return abs(value)
 
     def _math(self, function: Any) -> Callable[..., Expression]:
         def call(expr: Any, *numbers: Any, **named: Any) -> Expression:
@@ -334,9 +437,3 @@ class ComputeTranslator(KernelTranslator):
         of = self.expression(expr)
         shape, kept = unsqueezed(of.shape, dims)
         return Reshaped(shape, of, kept)
-
-
-_SPELLINGS = {
-    "Add": "+", "Sub": "-", "Mult": "*", "Div": "/", "FloorDiv": "//", "Mod": "%",
-}  # fmt: skip
-"""Operators of Python as programs write them, by the names of their nodes."""

@@ -11,30 +11,21 @@ from typing import Any
 
 from xdsl.ir import SSAValue
 
-from ttcodegen.conversions.ttir_to_ttmetal.data_movement import MovementKernel
-from ttcodegen.lang.block_states import Acquisition
+from ttcodegen.lang.block_states import Acquisition, Event
 from ttcodegen.lang.buffers import DataflowBuffer
+from ttcodegen.lang.compiler.block_lives import BlockLife, BlockLives
 from ttcodegen.lang.compiler.captured import Captured
-from ttcodegen.lang.compiler.numbers import Number
-from ttcodegen.lang.compiler.semaphores import Remote, UsedSemaphores
+from ttcodegen.lang.compiler.numbers import SPELLINGS, Number
+from ttcodegen.lang.compiler.pipe_calls import MovedPipe, PipeCalls
+from ttcodegen.lang.compiler.pipe_nets import NetUses
+from ttcodegen.lang.compiler.resources import MovementResources
+from ttcodegen.lang.compiler.semaphores import SemaphoreCalls
 from ttcodegen.lang.compiler.translation import KernelTranslator
-from ttcodegen.lang.context import Kernel
-from ttcodegen.lang.pipes import PipeNet
-from ttcodegen.lang.semaphores import (
-    MulticastRemoteSemaphore,
-    Semaphore,
-    UnicastRemoteSemaphore,
-)
+from ttcodegen.lang.context import Kernel, KernelKind, running_kernel
+from ttcodegen.lang.pipes import Pipe, PipeNet
 from ttcodegen.lang.shapes import is_range, is_tuple, shape_text
-from ttcodegen.lang.tensors import Tensor
-from ttcodegen.lang.transfers import GroupTransfer, copy
-
-_LOCAL_CALLS = {
-    "wait_eq": "noc_semaphore_wait",
-    "wait_ge": "noc_semaphore_wait_min",
-    "set": "noc_semaphore_set",
-}
-"""What methods of a semaphore of the node become."""
+from ttcodegen.lang.tensors import Tensor, out_of_range, wrong_indices
+from ttcodegen.lang.transfers import GroupTransfer, copy, copy_remedy
 
 
 @dataclass(eq=False)
@@ -42,7 +33,12 @@ class MovedBlock:
     """A block that the kernel has acquired."""
 
     buffer: DataflowBuffer
-    acquisition: Acquisition
+    life: BlockLife
+
+    @property
+    def is_reserved(self) -> bool:
+        """Whether it is to be written."""
+        return self.life.acquisition is Acquisition.RESERVE
 
 
 @dataclass(eq=False)
@@ -59,7 +55,12 @@ class MovedSlice:
 class MovedTransfer:
     """A copy that was begun."""
 
-    barrier: str
+    block: MovedBlock
+    end: Event
+    barrier: str = ""
+    """The op that waits for it."""
+    finish: Callable[[], None] | None = None
+    """What is done instead."""
     is_done: bool = False
 
 
@@ -68,88 +69,132 @@ class MovedGroup:
     """Copies that are waited for together."""
 
     transfers: list[MovedTransfer] = field(default_factory=list[MovedTransfer])
+    is_done: bool = False
+
+
+_SIGNS = {"USub": "-"}
+_KINDS: dict[type, str] = {
+    MovedBlock: "Block", MovedSlice: "TensorSlice", MovedPipe: "PipeIdentity",
+}  # fmt: skip
+"""What programs call the operands of copies."""
 
 
 class MovementTranslator(KernelTranslator):
     """Translates a data movement kernel."""
 
     def __init__(
-        self,
-        kernel: Kernel,
-        captured: Captured,
-        target: MovementKernel,
-        tensors: dict[int, str],
-        semaphores: UsedSemaphores,
+        self, kernel: Kernel, captured: Captured, resources: MovementResources, nets: NetUses
     ) -> None:
-        super().__init__(kernel, captured, target.builder)
-        self.target = target
-        self.tensors = tensors
-        """The names of tensors, by identity."""
-        self.semaphores = semaphores
+        super().__init__(kernel, captured, resources.builder, nets)
+        self.resources = resources
+        self.semaphores = SemaphoreCalls(self, resources)
+        self.pipes = PipeCalls(self, resources)
         self.calls |= {copy: self._copy, GroupTransfer: MovedGroup}
+        self._lives = BlockLives(KernelKind.DATA_MOVEMENT)
         self._tile_bytes: dict[str, SSAValue] = {}
 
-    def declare_sizes(self, buffers: Sequence[DataflowBuffer]) -> None:
-        """Declares the bytes of a tile of buffers whose blocks have several tiles."""
+    def begin(self, buffers: Sequence[DataflowBuffer]) -> None:
+        """Writes what stands at the start of the kernel: values of semaphores, the bytes of a tile
+        of buffers whose blocks have several, and what senders of pipe nets do first."""
+        self.resources.declare_pointers()
         for buffer in buffers:
             if buffer.pages > 1:
                 self._tile_bytes[buffer.name] = self.builder.get(
                     "get_tile_size",
-                    self.target.buffer(buffer.name),
+                    self.resources.target.buffer(buffer.name),
                     name_hint=f"{buffer.name}_tile_bytes",
                 )
+        for use in self.nets.uses.values():
+            if self.kernel.name in use.senders:
+                self.pipes.begin(use)
+
+    def kernel_body(self) -> None:
+        super().kernel_body()
+        self._lives.check_released()
 
     def method(self, value: Any, name: str) -> Callable[..., Any] | None:
         match value, name:
             case DataflowBuffer(), "reserve" | "wait":
                 return lambda: self._acquire(value, Acquisition(name))
             case MovedBlock(), "push" | "pop":
-                return lambda: self._release(value)
+                return lambda: self._release(value, Event(name))
             case MovedTransfer(), "wait":
                 return lambda: self._wait([value])
             case MovedGroup(), "add":
-                return value.transfers.append
+                return partial(self._add, value)
             case MovedGroup(), "wait_all":
-                return lambda: self._wait(value.transfers)
-            case PipeNet(), _:
-                self.refuse("the compiler does not take pipes yet")
-            case Semaphore(), "wait_eq" | "wait_ge" | "set":
-                return partial(self.semaphores.local_call, self.target, value, _LOCAL_CALLS[name])
-            case UnicastRemoteSemaphore() | MulticastRemoteSemaphore(), "set":
-                return partial(self.semaphores.set, self.target, self._variable(value))
-            case UnicastRemoteSemaphore(), "inc":
-                return partial(self.semaphores.increment, self.target, self._variable(value))
+                return lambda: self._wait_all(value)
+            case PipeNet(), "if_src" | "if_dst":
+                return partial(self.pipes.branch, value, name)
             case _:
-                return None
+                found = self.semaphores.method(value, name)
+                return super().method(value, name) if found is None else found
 
-    def _variable(self, remote: Remote) -> str:
-        """The variable that holds a remote semaphore."""
-        for name, value in self.semaphores.remote.items():
-            if value is remote:
-                return name
-        self.refuse("a remote semaphore is a variable of the operation's body")
+    def attribute(self, value: Any, name: str) -> Any:
+        if isinstance(value, MovedPipe):
+            return self.pipes.end_of(value, name)
+        return super().attribute(value, name)
+
+    def unary(self, symbol: str, value: Any, node: ast.AST) -> Any:
+        if isinstance(value, MovedBlock):
+            self._no_expression(_SIGNS.get(symbol, symbol))
+        return super().unary(symbol, value, node)
+
+    def binary(self, symbol: str, left: Any, right: Any, node: ast.AST) -> Any:
+        if isinstance(left, MovedBlock) or isinstance(right, MovedBlock):
+            self._no_expression(SPELLINGS.get(symbol, symbol))
+        return super().binary(symbol, left, right, node)
+
+    def _no_expression(self, symbol: str) -> None:
+        running_kernel(f"{symbol} of block expressions", KernelKind.COMPUTE)
 
     def leave(self, held: Any, node: ast.stmt) -> None:
         if isinstance(held, MovedBlock):
-            self._release(held)
+            self._release(held, Event.PUSH if held.is_reserved else Event.POP)
         else:
             super().leave(held, node)
 
     def _acquire(self, buffer: DataflowBuffer, acquisition: Acquisition) -> MovedBlock:
+        life = self._lives.acquire(buffer.name, acquisition, self.where, self.regions)
         name = "cb_reserve_back" if acquisition is Acquisition.RESERVE else "cb_wait_front"
-        self.builder.op(name, self.target.buffer(buffer.name), buffer.pages)
-        return MovedBlock(buffer, acquisition)
+        self.builder.op(name, self.resources.buffer(buffer.name), buffer.pages)
+        return MovedBlock(buffer, life)
 
-    def _release(self, block: MovedBlock) -> None:
-        is_reserved = block.acquisition is Acquisition.RESERVE
-        name = "cb_push_back" if is_reserved else "cb_pop_front"
-        self.builder.op(name, self.target.buffer(block.buffer.name), block.buffer.pages)
+    def happens(self, block: MovedBlock, event: Event) -> None:
+        """Notes what happens to a block."""
+        block.life.happens(event, self.where, self.regions)
+
+    def _release(self, block: MovedBlock, event: Event) -> None:
+        self.happens(block, event)
+        name = "cb_push_back" if block.is_reserved else "cb_pop_front"
+        self.builder.op(name, self.resources.buffer(block.buffer.name), block.buffer.pages)
+
+    # Transfers
+
+    def _add(self, group: MovedGroup, xf: Any) -> None:
+        if group.is_done:
+            self.refuse("ttl.GroupTransfer.add cannot be called after wait_all was called")
+        if not isinstance(xf, MovedTransfer):
+            self.refuse(f"a group takes transfer handles, not a {type(xf).__name__}")
+        group.transfers.append(xf)
+
+    def _wait_all(self, group: MovedGroup) -> None:
+        if group.is_done:
+            self.refuse("a group transfer cannot be used after wait_all was called")
+        group.is_done = True
+        self._wait(group.transfers)
 
     def _wait(self, transfers: Sequence[MovedTransfer]) -> None:
         """A barrier for each direction; it also ends other copies of that direction."""
-        for barrier in dict.fromkeys(t.barrier for t in transfers if not t.is_done):
+        for transfer in transfers:
+            if transfer.is_done and not self.is_conditional:
+                self.refuse("a transfer handle cannot be used after wait was called")
+        for barrier in dict.fromkeys(t.barrier for t in transfers if t.barrier):
             self.builder.op(barrier)
         for transfer in transfers:
+            if transfer.finish is not None:
+                transfer.finish()
+            self.happens(transfer.block, transfer.end)
             transfer.is_done = True
 
     def subscript(self, value: Any, index: Any, node: ast.AST) -> Any:
@@ -158,14 +203,11 @@ class MovementTranslator(KernelTranslator):
         parts: tuple[Any, ...] = index if is_tuple(index) else (index,)
         units = value.units
         if len(parts) != len(units):
-            self.refuse(
-                f"a slice has {len(parts)} indices, but the tensor has {len(units)} dimensions",
-                node,
-            )
+            self.refuse(wrong_indices(len(parts), value), node)
         starts: list[Number] = []
         sizes: list[int | None] = []
-        for part, unit in zip(parts, units, strict=True):
-            start, size = self._range(part, unit)
+        for axis, (part, unit) in enumerate(zip(parts, units, strict=True)):
+            start, size = self._ends(part, unit)
             starts.append(start)
             sizes.append(size)
             if (
@@ -173,14 +215,11 @@ class MovementTranslator(KernelTranslator):
                 and isinstance(size, int)
                 and not 0 <= start < start + size <= unit
             ):
-                self.refuse(
-                    f"a slice goes from {start} to {start + size}, but the tensor has {unit} there",
-                    node,
-                )
+                self.refuse(out_of_range(axis, start, start + size, unit, value.unit), node)
         single = tuple(not isinstance(part, slice) for part in parts)
         return MovedSlice(value, tuple(starts), tuple(sizes), single)
 
-    def _range(self, part: Any, unit: int) -> tuple[Number, int | None]:
+    def _ends(self, part: Any, unit: int) -> tuple[Number, int | None]:
         if not is_range(part):
             return part, 1
         start: Number = 0 if part.start is None else part.start
@@ -190,32 +229,46 @@ class MovementTranslator(KernelTranslator):
     def _copy(self, src: Any, dst: Any) -> MovedTransfer:
         match src, dst:
             case MovedSlice(), MovedBlock():
-                self._move(src, dst, "noc_async_read_page", "get_write_ptr")
-                return MovedTransfer("noc_async_read_barrier")
+                self.happens(dst, Event.BEGIN_COPY_TO)
+                self._move(src, dst, is_read=True)
+                return MovedTransfer(dst, Event.END_COPY_TO, "noc_async_read_barrier")
             case MovedBlock(), MovedSlice():
-                self._move(dst, src, "noc_async_write_page", "get_read_ptr")
-                return MovedTransfer("noc_async_write_barrier")
+                self.happens(src, Event.BEGIN_COPY_FROM)
+                self._move(dst, src, is_read=False)
+                return MovedTransfer(src, Event.END_COPY_FROM, "noc_async_write_barrier")
+            case MovedBlock(), MovedPipe(is_source=True):
+                self.happens(src, Event.BEGIN_COPY_FROM)
+                self.pipes.send(dst, src.buffer, self.address(src))
+                return MovedTransfer(src, Event.END_COPY_FROM)
+            case MovedPipe(is_source=False), MovedBlock():
+                self.happens(dst, Event.BEGIN_COPY_TO)
+                finish = partial(self.pipes.receive, src, dst.buffer, partial(self.address, dst))
+                return MovedTransfer(dst, Event.END_COPY_TO, finish=finish)
             case _:
-                self.refuse("the compiler copies between blocks and tensor slices only")
+                kinds = [_kind_of(src), _kind_of(dst)]
+                self.refuse(
+                    f"there is no ttl.copy from a {kinds[0]} to a {kinds[1]}",
+                    remedy=copy_remedy(
+                        has_tensor=isinstance(src, Tensor) or isinstance(dst, Tensor),
+                        has_pipe=isinstance(src, Pipe) or isinstance(dst, Pipe),
+                        is_turned=isinstance(src, MovedPipe) or isinstance(dst, MovedPipe),
+                    ),
+                )
 
-    def _move(self, part: MovedSlice, block: MovedBlock, op: str, pointer: str) -> None:
+    def address(self, block: MovedBlock) -> SSAValue:
+        """Where a block lies."""
+        pointer = "get_write_ptr" if block.is_reserved else "get_read_ptr"
+        buffer = self.resources.buffer(block.buffer.name)
+        return self.builder.get(pointer, buffer, name_hint=f"{block.buffer.name}_block")
+
+    def _move(self, part: MovedSlice, block: MovedBlock, *, is_read: bool) -> None:
         """A page for each tile of a block."""
         buffer = block.buffer
         if not buffer.is_tiled or not part.tensor.is_tiled:
             self.refuse("the compiler does not take row-major tensors yet")
-        expected = {"get_write_ptr": Acquisition.RESERVE, "get_read_ptr": Acquisition.WAIT}[pointer]
-        if block.acquisition is not expected:
-            self.refuse(
-                "the compiler copies into blocks that were reserved and out of blocks that were "
-                "waited for"
-            )
-        if id(part.tensor) not in self.tensors:
-            self.refuse("the compiler takes slices of tensors that ttl.copy is given directly")
         axes = self._axes(part, buffer)
-        tensor = self.target.tensor(self.tensors[id(part.tensor)])
-        address = self.builder.get(
-            pointer, self.target.buffer(buffer.name), name_hint=f"{buffer.name}_block"
-        )
+        tensor = self.resources.tensor(part.tensor, is_read=is_read)
+        address = self.address(block)
         units = part.tensor.units
         for axis, start in enumerate(part.starts):
             if isinstance(start, SSAValue) and start.name_hint is None:
@@ -234,9 +287,13 @@ class MovementTranslator(KernelTranslator):
             page = self.arithmetic.index(position, units)
             place = self.arithmetic.index(counters, buffer.shape)
             if isinstance(place, SSAValue):
-                offset = self.arithmetic.multiply(place, self._tile_bytes[buffer.name])
+                offset = self.arithmetic.multiply(place, self._bytes_of_tile(buffer))
                 address = self.builder.sum(address, offset)
+            op = "noc_async_read_page" if is_read else "noc_async_write_page"
             self.builder.op(op, page, tensor, address)
+
+    def _bytes_of_tile(self, buffer: DataflowBuffer) -> Number:
+        return self._tile_bytes.get(buffer.name, buffer.page_bytes)
 
     def _axes(self, part: MovedSlice, buffer: DataflowBuffer) -> list[int]:
         """The dimension of the tensor that each dimension of a block stands for."""
@@ -255,6 +312,12 @@ class MovementTranslator(KernelTranslator):
                 f"the shape {shape_text(buffer.shape)}"
             )
         return found
+
+
+def _kind_of(value: object) -> str:
+    """What programs call an operand of a copy."""
+    kind = type(value)
+    return _KINDS.get(kind, kind.__name__)
 
 
 def _axis_name(axis: int, units: Sequence[int]) -> str:

@@ -5,13 +5,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, TypeGuard
+from typing import Any, TypeAlias, TypeGuard
 
 from xdsl.ir import SSAValue
 
 from ttcodegen.dialects.ttkernel.builder import KernelBuilder
+from ttcodegen.lang.compiler.fitting import Formula
 
-Number = int | SSAValue
+Number: TypeAlias = int | SSAValue
 
 
 def is_computed(value: object) -> TypeGuard[SSAValue]:
@@ -29,18 +30,48 @@ Terms = dict[SSAValue | None, int]
 
 
 @dataclass(frozen=True)
-class Condition:
-    """A comparison, or several that all have to hold."""
+class Comparison:
+    """A comparison of unsigned numbers that the kernel makes."""
 
-    parts: tuple[tuple[str, Number, Number], ...]
+    predicate: str
+    left: Number
+    right: Number
 
     @property
-    def opposite(self) -> Condition | None:
-        """What holds where it does not; None if that is no single comparison."""
-        if len(self.parts) != 1:
-            return None
-        predicate, left, right = self.parts[0]
-        return Condition(((_OPPOSITE[predicate], left, right),))
+    def opposite(self) -> Condition:
+        """What holds where it does not."""
+        return Comparison(_OPPOSITE[self.predicate], self.left, self.right)
+
+
+@dataclass(frozen=True)
+class Joined:
+    """Several conditions, all of which have to hold, or one of which."""
+
+    parts: tuple[Condition, ...]
+    needs_all: bool
+
+    @property
+    def opposite(self) -> Condition:
+        """What holds where it does not."""
+        return Joined(tuple(part.opposite for part in self.parts), not self.needs_all)
+
+
+Condition: TypeAlias = Comparison | Joined
+"""What the running kernel decides."""
+
+
+def is_condition(value: object) -> TypeGuard[Condition]:
+    """Whether the running kernel decides something."""
+    return isinstance(value, Comparison | Joined)
+
+
+def joined(values: Sequence[Any], *, needs_all: bool) -> Any:
+    """What several values say together, `all` or `any` of them: a value that is known, if it is."""
+    parts = [each for each in values if is_condition(each)]
+    known = [bool(each) for each in values if not is_condition(each)]
+    if not parts or (not needs_all) in known:
+        return all(known) if needs_all else any(known)
+    return parts[0] if len(parts) == 1 else Joined(tuple(parts), needs_all)
 
 
 _HOLDS: dict[str, Callable[[int], bool]] = {
@@ -157,6 +188,8 @@ class Arithmetic:
             left, right = right, left
         if right == 0 and isinstance(right, int):
             return left
+        if isinstance(right, int) and right < 0:
+            return self.subtract(left, -right)
         return self._keep(
             self.builder.sum(left, right), _combined(self.terms(left), self.terms(right), 1)
         )
@@ -263,9 +296,23 @@ class Arithmetic:
         parts = [self.multiply(key, factor) for key, factor in terms.items() if key is not None]
         return self.sum([*parts, terms.get(None, 0)])
 
+    def formula(self, formula: Formula, point: Sequence[Number]) -> Number:
+        """What a formula is at a point."""
+        terms = [self.multiply(c, f) for f, c in zip(formula.factors, point, strict=True)]
+        value = self.sum([*terms, formula.first])
+        if formula.modulus is not None:
+            value = self.binary("Mod", value, formula.modulus)
+        for symbol, end in (("min", formula.most), ("max", formula.least)):
+            if end is not None and value is not None:
+                value = self.extreme(symbol, value, end)
+        assert value is not None
+        return value
+
     def extreme(self, symbol: str, left: Number, right: Number) -> Number | None:
         """The larger (`max`) or the smaller (`min`) of two numbers; None if it is not known how
         far they may be below 0."""
+        if isinstance(left, int) and isinstance(right, int):
+            return max(left, right) if symbol == "max" else min(left, right)
         found = [self.least(left), self.least(right)]
         if found[0] is None or found[1] is None:
             return None
@@ -290,18 +337,20 @@ class Arithmetic:
         if apart is not None:
             return _HOLDS[predicate](apart)
         if predicate in ("eq", "ne") or (self.is_natural(left) and self.is_natural(right)):
-            return Condition(((predicate, left, right),))
+            return Comparison(predicate, left, right)
         difference = _combined(self.terms(left), self.terms(right), -1)
         above = {key: factor for key, factor in difference.items() if factor > 0}
         below = {key: -factor for key, factor in difference.items() if factor < 0}
-        return Condition(((predicate, self._total(above), self._total(below)),))
+        return Comparison(predicate, self._total(above), self._total(below))
 
     def condition(self, condition: Condition) -> SSAValue:
         """Whether a condition holds."""
-        found = [self.builder.compare(p, left, right) for p, left, right in condition.parts]
-        total = found[0]
-        for each in found[1:]:
-            total = self.builder.both(total, each)
+        if isinstance(condition, Comparison):
+            return self.builder.compare(condition.predicate, condition.left, condition.right)
+        total, *others = map(self.condition, condition.parts)
+        join = self.builder.both if condition.needs_all else self.builder.either
+        for each in others:
+            total = join(total, each)
         return total
 
 
@@ -343,3 +392,8 @@ PYTHON_SIGNS: dict[str, Callable[[Any], Any]] = {
     "Invert": lambda a: ~a,
 }
 """Operators of one operand."""
+
+SPELLINGS = {
+    "Add": "+", "Sub": "-", "Mult": "*", "Div": "/", "FloorDiv": "//", "Mod": "%", "MatMult": "@",
+}  # fmt: skip
+"""Operators of Python as programs write them, by the names of their nodes."""

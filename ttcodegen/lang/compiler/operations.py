@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -41,17 +41,13 @@ from ttcodegen.dialects.programs import (
 from ttcodegen.emitc.identifiers import identifier
 from ttcodegen.lang import context
 from ttcodegen.lang.buffers import DataflowBuffer
-from ttcodegen.lang.compiler.captured import (
-    Captured,
-    loaded_names,
-    location,
-    syntax_of,
-)
+from ttcodegen.lang.compiler.captured import Captured, kernel_syntax, location
 from ttcodegen.lang.compiler.compute import SCALER, BlockWriter, Needs
 from ttcodegen.lang.compiler.compute_translation import ComputeTranslator
 from ttcodegen.lang.compiler.movement import MovementTranslator
 from ttcodegen.lang.compiler.numbers import Arithmetic
-from ttcodegen.lang.compiler.semaphores import UsedSemaphores
+from ttcodegen.lang.compiler.pipe_nets import NetUses
+from ttcodegen.lang.compiler.resources import MovementNeeds, MovementResources
 from ttcodegen.lang.compiler.translation import KernelTranslator
 from ttcodegen.lang.context import KernelKind, Launch
 from ttcodegen.lang.tensors import Tensor
@@ -63,6 +59,8 @@ _PLACES = (
     RuntimeArgument("node_row", Place.ROW),
 )
 """The run-time arguments with the node that a kernel is on."""
+SEMAPHORES = 16
+"""Semaphores of a program (tt-metal 0.70.1, tt_metal/impl/buffers/semaphore.hpp)."""
 
 
 @dataclass(frozen=True)
@@ -77,6 +75,11 @@ class CompiledOperation:
     warnings: tuple[Diagnostic, ...]
     """What its kernels leave out, each at its line."""
 
+    @property
+    def tensors(self) -> tuple[Tensor, ...]:
+        """All tensors."""
+        return (*self.inputs, *self.outputs)
+
 
 @dataclass
 class _Parts:
@@ -85,102 +88,91 @@ class _Parts:
     kernel: context.Kernel
     captured: Captured
     syntax: ast.FunctionDef
-    reads: dict[str, Tensor] = field(default_factory=dict[str, Tensor])
-    writes: dict[str, Tensor] = field(default_factory=dict[str, Tensor])
-
-    @property
-    def buffers(self) -> list[DataflowBuffer]:
-        """The dataflow buffers that it uses, in the order in which they were made."""
-        found = self.captured.all(DataflowBuffer)
-        used = [found[name] for name in loaded_names(self.syntax.body) if name in found]
-        return sorted(dict.fromkeys(used), key=lambda buffer: buffer.number)
+    needs: MovementNeeds = field(default_factory=MovementNeeds)
 
     @property
     def purpose(self) -> str:
         """What the head of its file says."""
-        place = location(self.kernel, self.syntax)
+        place = location(self.captured.file, self.syntax)
         return f"`{self.kernel.name}` of {Path(place.file).name}, line {place.line}."
 
 
-def compile_operation(launch: Launch) -> CompiledOperation:
+def compile_operation(launch: Launch, kept: Collection[int] = ()) -> CompiledOperation:
     """Compiles an operation whose body has run on all nodes.
+
+    Args:
+        launch: the operation.
+        kept: the identities of tensors that are written in part: what they hold before is an input
+            too.
 
     Raises:
         CompileError: at what the compiler does not take.
     """
-    return _OperationCompiler(launch).compile()
+    return _OperationCompiler(launch, kept).compile()
 
 
 class _OperationCompiler:
-    def __init__(self, launch: Launch) -> None:
+    def __init__(self, launch: Launch, kept: Collection[int]) -> None:
         self.launch = launch
         self.name = identifier(launch.name)
         first = next(iter(launch.nodes.values()))
         self.buffers = first.buffers
-        self.parts = [self._parts_of(number, kernel) for number, kernel in enumerate(first.kernels)]
-        grid = (*launch.grid, 1)[:2]
         if len(launch.grid) > 2:
             raise CompileError("the compiler takes grids of one chip: one or two dimensions")
-        self.cores = CoreArea(grid[0] - 1, grid[1] - 1)
-        self.inputs = self._tensors([part.reads for part in self.parts])
-        self.outputs = self._tensors([part.writes for part in self.parts])
+        columns, rows = (*launch.grid, 1)[:2]
+        self.grid = (columns, rows)
+        self.cores = CoreArea(self.grid[0] - 1, self.grid[1] - 1)
+        self.nets = NetUses(launch.grid)
+        self.circular = [_circular_buffer(buffer) for buffer in self.buffers]
         self._warnings: dict[Diagnostic, None] = {}
-        self._check_tensors()
+        self._tensor_names: dict[int, str] = {}
+        parts = [self._parts_of(number, kernel) for number, kernel in enumerate(first.kernels)]
+        self.computing = [part for part in parts if part.kernel.kind is KernelKind.COMPUTE]
+        self.moving = [part for part in parts if part.kernel.kind is not KernelKind.COMPUTE]
+        for part in self.moving:
+            self._translate_movement(part, Processor.READER, is_first_time=True)
+        read = self._tensors([part.needs.reads for part in self.moving])
+        self.outputs = self._tensors([part.needs.writes for part in self.moving])
+        self.inputs = {key: each for key, each in read.items() if key not in self.outputs}
+        self.kept = {k: each for k, each in self.outputs.items() if k in kept or k in read}
+        """Tensors that are written, and whose elements before that matter."""
 
     def _parts_of(self, number: int, kernel: context.Kernel) -> _Parts:
         everywhere = {place: node.kernels[number] for place, node in self.launch.nodes.items()}
-        captured = Captured(everywhere)
-        parts = _Parts(kernel, captured, syntax_of(kernel))
-        tensors = captured.all(Tensor)
-        for node in ast.walk(parts.syntax):
-            match node:
-                case ast.Call(ast.Attribute(_, "copy") | ast.Name("copy"), positional, named):
-                    given = dict(zip(("src", "dst"), positional, strict=False))
-                    given |= {each.arg: each.value for each in named if each.arg}
-                    _add_tensor(parts.reads, given.get("src"), tensors)
-                    _add_tensor(parts.writes, given.get("dst"), tensors)
-                case _:
-                    pass
-        return parts
+        return _Parts(kernel, Captured.of_kernel(everywhere), kernel_syntax(kernel))
 
-    def _tensors(self, found: Sequence[dict[str, Tensor]]) -> dict[int, tuple[str, Tensor]]:
+    def _name_of(self, tensor: Tensor) -> str:
+        """The name of the argument that a tensor is, or one of its own."""
+        if id(tensor) not in self._tensor_names:
+            given = (name for name, value in self.launch.arguments.items() if value is tensor)
+            name = identifier(next(given, f"tensor{len(self._tensor_names)}"))
+            self._tensor_names[id(tensor)] = name
+        return self._tensor_names[id(tensor)]
+
+    def _tensors(self, found: Sequence[set[int]]) -> dict[int, tuple[str, Tensor]]:
         """Tensors with their names, by identity."""
         return {
-            id(tensor): (identifier(name), tensor)
-            for part in found
-            for name, tensor in part.items()
+            key: (self._name_of(tensor), tensor)
+            for part, wanted in zip(self.moving, found, strict=True)
+            for key, tensor in part.needs.tensors.items()
+            if key in wanted
         }
-
-    def _check_tensors(self) -> None:
-        both = self.inputs.keys() & self.outputs.keys()
-        if both:
-            name = self.inputs[next(iter(both))][0]
-            raise CompileError(
-                f"the operation '{self.name}' reads and writes '{name}': the compiler takes "
-                "tensors that are either read or written"
-            )
-        if not self.outputs:
-            raise CompileError(f"the operation '{self.name}' writes no tensor")
-        names = [name for name, _ in (*self.inputs.values(), *self.outputs.values())]
-        if len(set(names)) != len(names):
-            raise CompileError(f"the operation '{self.name}' has two tensors of one name")
 
     def compile(self) -> CompiledOperation:
         """The module."""
-        circular = [_circular_buffer(buffer) for buffer in self.buffers]
+        self._add_slots()
         kernels: list[tuple[Kernel, FuncOp]] = []
         needs = Needs()
-        for part in self.parts:
-            if part.kernel.kind is KernelKind.COMPUTE:
-                kernels.append(self._compute(part, circular, needs))
-        movement = [part for part in self.parts if part.kernel.kind is not KernelKind.COMPUTE]
-        if len(movement) == 2 and movement[1].reads and not movement[0].reads:
-            movement.reverse()
+        for part in self.computing:
+            kernels.append(self._compute(part, needs))
+        if not self.outputs:
+            raise CompileError(f"the operation '{self.name}' writes no tensor")
+        movement = self.moving
+        if len(movement) == 2 and movement[1].needs.reads and not movement[0].needs.reads:
+            movement = movement[::-1]
         for part, processor in zip(movement, (Processor.READER, Processor.WRITER), strict=False):
             is_first = processor is Processor.READER
-            kernels.append(
-                self._movement(part, processor, circular, is_first and needs.needs_scaler)
-            )
+            kernels.append(self._movement(part, processor, is_first and needs.needs_scaler))
         order = [Processor.READER, Processor.COMPUTE, Processor.WRITER]
         kernels.sort(key=lambda each: order.index(each[0].processor))
         program = Program(
@@ -188,21 +180,47 @@ class _OperationCompiler:
             f"the operation `{self.launch.name}`",
             len(self.inputs),
             self.cores,
-            tuple(circular),
+            tuple(self.circular),
             tuple(kernel for kernel, _ in kernels),
-            compute=self._settings(circular, needs),
-            semaphores=tuple(
-                dict.fromkeys(name for kernel, _ in kernels for name in kernel.semaphores)
-            ),
+            compute=self._settings(self.circular, needs),
+            semaphores=self._semaphores(),
         )
         module = self._module(program, [function for _, function in kernels])
         return CompiledOperation(
             self.name,
             module,
-            tuple(tensor for _, tensor in self.inputs.values()),
+            tuple(tensor for _, tensor in (*self.inputs.values(), *self.kept.values())),
             tuple(tensor for _, tensor in self.outputs.values()),
             tuple(self._warnings),
         )
+
+    def _add_slots(self) -> None:
+        """Circular buffers for what goes through pipe nets."""
+        for use in self.nets.uses.values():
+            if use.buffer is None:
+                continue
+            like = _circular_buffer(use.buffer)
+            pages = use.buffer.pages * use.compiled.slots
+            self.circular.append(
+                replace(like, index=len(self.circular), name=use.landing, pages=pages)
+            )
+
+    def _semaphores(self) -> tuple[str, ...]:
+        """The semaphores of the program; those of a pipe net follow each other."""
+        needed = dict.fromkeys(name for part in self.moving for name in part.needs.semaphores)
+        groups = [names for use in self.nets.uses.values() for names in (use.arrived, use.taken)]
+        found: dict[str, None] = {}
+        for name in needed:
+            group = next((names for names in groups if name in names), [name])
+            found |= dict.fromkeys(group)
+        if len(found) > SEMAPHORES:
+            raise CompileError(
+                f"the operation '{self.name}' needs {len(found)} semaphores, but a program has "
+                f"{SEMAPHORES}",
+                location(self.moving[0].captured.file, self.moving[0].syntax),
+                remedy="let fewer pipes of a net lead to one node",
+            )
+        return tuple(found)
 
     def _settings(self, circular: Sequence[CircularBuffer], needs: Needs) -> ComputeSettings:
         """What only copies read reaches the registers with all 32 bits."""
@@ -216,14 +234,11 @@ class _OperationCompiler:
 
     # Kernels
 
-    def _compute(
-        self, part: _Parts, circular: list[CircularBuffer], needs: Needs
-    ) -> tuple[Kernel, FuncOp]:
+    def _compute(self, part: _Parts, needs: Needs) -> tuple[Kernel, FuncOp]:
         """Translates the compute kernel twice: first to find out what it needs, to declare that."""
         found = Needs()
-        places = _PLACES
-        used = {buffer.name for buffer in part.buffers}
-        self._translate_compute(part, [b for b in circular if b.name in used], found, places)
+        circular = self.circular
+        used = self._translate_compute(part, circular, found, _PLACES)[1]
         for scratch in found.scratch.values():
             circular.append(
                 _own_buffer(len(circular), scratch.name, scratch.tiles, DataType.FLOAT32)
@@ -232,7 +247,7 @@ class _OperationCompiler:
             circular.append(_own_buffer(len(circular), SCALER, 1, DataType.BFLOAT16))
         mine = [b for b in circular if b.name in used | found.scratch.keys() | {SCALER}]
         places = tuple(each for each in _PLACES if each.name in self._used_places)
-        kernel = self._translate_compute(part, mine, needs, places)
+        kernel, _ = self._translate_compute(part, mine, needs, places, used)
         needs.needs_scaler = found.needs_scaler
         described = Kernel(
             part.kernel.name,
@@ -255,7 +270,9 @@ class _OperationCompiler:
         circular: Sequence[CircularBuffer],
         needs: Needs,
         places: Sequence[RuntimeArgument],
-    ) -> ComputeKernel:
+        used: set[str] | None = None,
+    ) -> tuple[ComputeKernel, set[str]]:
+        """The kernel, and the dataflow buffers that it uses; `used` are those that are known."""
         kernel = ComputeKernel(_symbol(part), True)
         kernel.declare(circular)
         known = {
@@ -264,28 +281,23 @@ class _OperationCompiler:
         }
         formats = {buffer.name: buffer.data_type for buffer in circular}
         writer = BlockWriter(kernel, Arithmetic(kernel.builder), needs, formats)
-        translator = ComputeTranslator(part.kernel, part.captured, writer)
+        translator = ComputeTranslator(part.kernel, part.captured, writer, self.nets)
         translator.place(known.get("node_column"), known.get("node_row"))
-        own = {buffer.name for buffer in part.buffers}
-        names = [buffer.name for buffer in circular if buffer.name in own]
-        kernel.start(names[:1], names[-1])
+        names = [b.name for b in circular if used is None or b.name in used]
+        if names:
+            kernel.start(names[:1], names[-1])
         if any(buffer.name == SCALER for buffer in circular):
             kernel.op("cb_wait_front", SCALER, 1)
         translator.kernel_body()
         self._keep_warnings(translator)
         self._used_places = {name for name, value in known.items() if value.first_use is not None}
-        return kernel
+        return kernel, translator.used
 
     def _movement(
-        self,
-        part: _Parts,
-        processor: Processor,
-        circular: Sequence[CircularBuffer],
-        pushes_scaler: bool,
+        self, part: _Parts, processor: Processor, pushes_scaler: bool
     ) -> tuple[Kernel, FuncOp]:
-        first = self._translate_movement(part, processor, circular, _PLACES, pushes_scaler)
-        used = [each for each in _PLACES if first[each.name].first_use is not None]
-        target = self._translate_movement(part, processor, circular, used, pushes_scaler)
+        """Translates a data movement kernel again, now that it is known what it needs."""
+        target = self._translate_movement(part, processor, pushes_scaler=pushes_scaler)
         described, function = target.finish()
         _erase_unused(function)
         return replace(described, name=part.kernel.name), function
@@ -294,42 +306,48 @@ class _OperationCompiler:
         self,
         part: _Parts,
         processor: Processor,
-        circular: Sequence[CircularBuffer],
-        places: Sequence[RuntimeArgument],
-        pushes_scaler: bool,
+        *,
+        is_first_time: bool = False,
+        pushes_scaler: bool = False,
     ) -> MovementKernel:
-        operands = [*self.inputs, *self.outputs]
-        known = {**self.inputs, **self.outputs}
-        mine = dict.fromkeys(id(t) for t in (*part.reads.values(), *part.writes.values()))
-        accessors = tuple(operands.index(each) for each in mine)
-        names = [known[each][0] for each in mine]
-        addresses = [
-            RuntimeArgument(f"{name}_address", BufferAddress(operand))
-            for name, operand in zip(names, accessors, strict=True)
-        ]
-        semaphores = self._semaphores(part)
+        needs = part.needs
+        accessors: tuple[int, ...] = ()
+        arguments: list[RuntimeArgument] = []
+        if not is_first_time:
+            operands = [*self.inputs, *self.outputs]
+            accessors = tuple(operands.index(each) for each in needs.tensors)
+            arguments = [
+                RuntimeArgument(f"{self._name_of(tensor)}_address", BufferAddress(operand))
+                for tensor, operand in zip(needs.tensors.values(), accessors, strict=True)
+            ]
+            arguments += [each for each in _PLACES if each.name in needs.places]
+            arguments += needs.arguments.values()
         target = MovementKernel(
             _symbol(part),
             processor,
             part.purpose,
             self.cores,
-            (*addresses, *places, *semaphores.arguments(processor)),
-            semaphores.names,
+            arguments or _PLACES,
+            tuple(needs.semaphores),
             accessors,
         )
-        used = {buffer.name for buffer in part.buffers}
+        resources = MovementResources(
+            target, needs, self._name_of, self.grid, is_first_time=is_first_time
+        )
         if pushes_scaler:
-            used.add(SCALER)
-        target.begin([b for b in circular if b.name in used], names)
+            needs.buffers.add(SCALER)
+        resources.begin(self.circular)
         if pushes_scaler:
             target.builder.op("blocks.push_reduce_scaler", target.buffer(SCALER))
-        semaphores.declare(target)
-        tensors = {each: known[each][0] for each in mine}
-        translator = MovementTranslator(part.kernel, part.captured, target, tensors, semaphores)
+        translator = MovementTranslator(part.kernel, part.captured, resources, self.nets)
+        places = _PLACES if is_first_time else [p for p in _PLACES if p.name in needs.places]
         given = {place.name: target[place.name] for place in places}
         translator.place(given.get("node_column"), given.get("node_row"))
-        translator.declare_sizes(part.buffers)
-        translator.inside(part.syntax.body)
+        if not is_first_time:
+            translator.begin([b for b in self.buffers if b.name in needs.buffers])
+        translator.kernel_body()
+        if is_first_time:
+            needs.places = {name for name, value in given.items() if value.first_use is not None}
         self._keep_warnings(translator)
         return target
 
@@ -337,31 +355,29 @@ class _OperationCompiler:
         """Kernels are translated twice: each warning is reported once."""
         self._warnings |= dict.fromkeys(translator.diagnostics.warnings)
 
-    def _semaphores(self, part: _Parts) -> UsedSemaphores:
-        loaded = set(loaded_names(part.syntax.body))
-        try:
-            return UsedSemaphores.of(part.captured, loaded, self.launch.grid)
-        except ValueError as wrong:
-            raise CompileError(str(wrong), location(part.kernel, part.syntax)) from None
-
     # The host
 
     def _module(self, program: Program, kernels: Sequence[FuncOp]) -> ModuleOp:
-        inputs = list(self.inputs.values())
+        inputs = [*self.inputs.values(), *self.kept.values()]
         outputs = list(self.outputs.values())
         ctx = load_dialects()
         body = Block(arg_types=[_type_of(tensor) for _, tensor in inputs])
         for argument, (name, _) in zip(body.args, inputs, strict=True):
             argument.name_hint = name
+        read = list(body.args)[: len(self.inputs)]
+        kept = dict(zip(self.kept, list(body.args)[len(read) :], strict=True))
         made: list[SSAValue] = []
-        for name, tensor in outputs:
+        for key, (name, tensor) in self.outputs.items():
+            if key in kept:
+                made.append(kept[key])
+                continue
             buffer = ctx.get_op("ttmetal.create_buffer").create(result_types=[_type_of(tensor)])
             buffer.results[0].name_hint = name
             body.add_op(buffer)
             made.append(buffer.results[0])
         meaning = f"{program.name}_meaning"
         run = ctx.get_op("ttmetal.run_program").create(
-            operands=[*body.args, *made],
+            operands=[*read, *made],
             properties={"program": ProgramAttr(program), "meaning": SymbolRefAttr(meaning)},
         )
         body.add_ops([run, ReturnOp(*made)])
@@ -370,7 +386,7 @@ class _OperationCompiler:
         host.arg_attrs = _names([name for name, _ in inputs])
         host.res_attrs = _names([name for name, _ in outputs])
         # What it means is the operation of the program in Python: nothing that TTIR has ops for.
-        declared = FuncOp.external(meaning, *types)
+        declared = FuncOp.external(meaning, [value.type for value in read], types[1])
         declared.attributes[MEANING] = UnitAttr()
         return ModuleOp([host, declared, *kernels])
 
@@ -381,26 +397,17 @@ def _symbol(part: _Parts) -> str:
 
 
 def _erase_unused(function: FuncOp) -> None:
-    """Erases arithmetic that nothing came to need, such as the ends of slices."""
+    """Erases arithmetic that nothing came to need, such as the ends of slices, and arguments that
+    are only chosen by their positions."""
     for op in reversed(list(function.walk())):
-        if op.name.startswith("arith.") and op.results[0].first_use is None:
+        is_pure = op.name.startswith("arith.") or op.name == "ttkernel.get_arg_val"
+        if is_pure and op.results[0].first_use is None:
             op.detach()
             op.erase()
 
 
 def _names(names: Sequence[str]) -> ArrayAttr[Any]:
     return ArrayAttr(DictionaryAttr({"ttir.name": StringAttr(name)}) for name in names)
-
-
-def _add_tensor(
-    found: dict[str, Tensor], node: ast.expr | None, tensors: dict[str, Tensor]
-) -> None:
-    """Adds the tensor that an argument of a copy is a slice of."""
-    match node:
-        case ast.Subscript(ast.Name(name)) if name in tensors:
-            found[name] = tensors[name]
-        case _:
-            pass
 
 
 def _type_of(tensor: Tensor) -> Any:

@@ -2,125 +2,172 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
 from math import prod
+from typing import TYPE_CHECKING, Any
 
-from xdsl.ir import SSAValue
-
-from ttcodegen.conversions.ttir_to_ttmetal.data_movement import MovementKernel
-from ttcodegen.dialects.programs import NocX, NocY, Processor, RuntimeArgument
-from ttcodegen.dialects.ttkernel.attributes import NocAddressType
-from ttcodegen.lang.compiler.captured import Captured, in_grid
+from ttcodegen.lang.compiler.captured import in_grid
 from ttcodegen.lang.compiler.numbers import Number
-from ttcodegen.lang.context import Coordinates
+from ttcodegen.lang.compiler.pipe_nets import Rectangle
+from ttcodegen.lang.compiler.resources import MovementResources
 from ttcodegen.lang.semaphores import (
-    MulticastRemoteSemaphore,
+    RemoteSemaphore,
     Semaphore,
     UnicastRemoteSemaphore,
 )
+from ttcodegen.lang.shapes import is_range, sequence_of
 
-Remote = UnicastRemoteSemaphore | MulticastRemoteSemaphore
+if TYPE_CHECKING:
+    from ttcodegen.lang.compiler.movement import MovementTranslator
+
+_LOCAL_CALLS = {
+    "wait_eq": "noc_semaphore_wait",
+    "wait_ge": "noc_semaphore_wait_min",
+    "set": "noc_semaphore_set",
+}
+"""What methods of a semaphore of the node become."""
 
 
-@dataclass
-class UsedSemaphores:
-    """The semaphores that a kernel refers to, by the names of its variables."""
+@dataclass(frozen=True, eq=False)
+class MovedRemote:
+    """A semaphore on other nodes."""
 
-    local: Mapping[str, Semaphore]
-    remote: Mapping[str, Remote]
-    grid: Coordinates
-    _pointers: dict[str, SSAValue] = field(default_factory=dict[str, SSAValue])
+    semaphore: Semaphore
+    first: tuple[Number, Number]
+    last: tuple[Number, Number]
+    count: int
 
-    @classmethod
-    def of(cls, captured: Captured, loaded: set[str], grid: Coordinates) -> UsedSemaphores:
-        """Those among the variables that a kernel reads.
 
-        Raises:
-            ValueError: for what the compiler does not take.
-        """
-        local = {n: s for n, s in captured.all(Semaphore).items() if n in loaded}
-        remote: dict[str, Remote] = {
-            name: value
-            for kind in (UnicastRemoteSemaphore, MulticastRemoteSemaphore)
-            for name, value in captured.all(kind).items()
-            if name in loaded
-        }
-        for value in (*local.values(), *(each.semaphore for each in remote.values())):
-            if value.initial:
-                raise ValueError(f"'{value.name}' does not start as 0, as semaphores of cores do")
-        for name, value in remote.items():
-            if isinstance(value, MulticastRemoteSemaphore) and len(value.nodes) != prod(grid):
-                raise ValueError(f"'{name}' is not a semaphore of the entire grid")
-        return cls(local, remote, grid)
+class SemaphoreCalls:
+    """What calls of methods of semaphores become."""
 
-    @property
-    def names(self) -> tuple[str, ...]:
-        """The semaphores of the core that the kernel uses. Values that are sent away lie in one of
-        their own."""
-        found = [semaphore.name for semaphore in self.local.values()]
-        for value in self.remote.values():
-            found += [value.semaphore.name, _source(value.semaphore.name)]
-        return tuple(dict.fromkeys(found))
+    def __init__(self, translator: MovementTranslator, resources: MovementResources) -> None:
+        self.translator = translator
+        self.resources = resources
+        self.builder = resources.builder
 
-    def arguments(self, processor: Processor) -> tuple[RuntimeArgument, ...]:
-        """Where other nodes are on the NoC."""
-        found: list[RuntimeArgument] = []
-        for name, value in self.remote.items():
-            places = [in_grid(node) for node in value.nodes]
-            if isinstance(value, UnicastRemoteSemaphore):
-                found += _place(name, places[0])
-                continue
-            corners = min(places), max(places)
-            # NoC 1 goes the other way: its rectangles begin at their last core.
-            first, last = corners if processor is Processor.READER else corners[::-1]
-            found += [*_place(f"{name}_first", first), *_place(f"{name}_last", last)]
-        return tuple(found)
+    def method(self, value: Any, name: str) -> Callable[..., Any] | None:
+        """What a call of a method becomes; None if it is no method of a semaphore."""
+        match value, name:
+            case Semaphore(), "wait_eq" | "wait_ge" | "set":
+                return partial(self._local, value, _LOCAL_CALLS[name])
+            case Semaphore(), "get_remote":
+                return partial(self._remote, value)
+            case Semaphore(), "get_remote_multicast":
+                return partial(self._multicast, value)
+            case RemoteSemaphore(), "set":
+                return partial(self._set, self._on_grid(value))
+            case UnicastRemoteSemaphore(), "inc":
+                return partial(self._increment, self._on_grid(value))
+            case MovedRemote(), "set":
+                return partial(self._set, value)
+            case MovedRemote(count=1), "inc":
+                return partial(self._increment, value)
+            case _:
+                return None
 
-    def declare(self, target: MovementKernel) -> None:
-        """Declares where the semaphores of this node lie."""
-        for name in self.names:
-            self._pointers[name] = target.semaphore_pointer(name)
+    def _on_grid(self, remote: RemoteSemaphore) -> MovedRemote:
+        """A remote semaphore of the operation's body."""
+        places = [in_grid(node) for node in remote.nodes]
+        found = Rectangle.of(places)
+        if found is None:
+            self.translator.refuse("the nodes of this semaphore are no rectangle of the grid")
+        return MovedRemote(remote.semaphore, found.first, found.last, found.size)
 
-    def local_call(
-        self, target: MovementKernel, semaphore: Semaphore, op: str, value: Number
-    ) -> None:
-        """Waits for the value of this node, or sets it."""
-        target.builder.op(op, self._pointers[semaphore.name], value)
+    def _remote(self, semaphore: Semaphore, node: Any) -> MovedRemote:
+        place = self._place(node)
+        return MovedRemote(semaphore, place, place, 1)
 
-    def increment(self, target: MovementKernel, name: str, value: Number) -> None:
-        """Increments the value on another node."""
-        address = target.semaphore(self.remote[name].semaphore.name)
-        target.builder.op("noc_semaphore_inc", target.noc_address(name, address), value)
-        target.builder.op("noc_async_atomic_barrier")
+    def _multicast(self, semaphore: Semaphore, node_range: Any = None) -> MovedRemote:
+        if node_range is None:
+            columns, rows = (*self.translator.kernel.node.launch.grid, 1)[:2]
+            return MovedRemote(semaphore, (0, 0), (columns - 1, rows - 1), columns * rows)
+        grid = self.translator.kernel.node.launch.grid
+        parts = (*sequence_of(node_range), 0)[:2]
+        if len(sequence_of(node_range)) != len(grid):
+            self.translator.refuse("a range of nodes has as many dimensions as the grid")
+        ends: list[tuple[Number, Number]] = []
+        sizes: list[int] = []
+        for part, size in zip(parts, (*grid, 1), strict=False):
+            start, stop = (part.start, part.stop) if is_range(part) else (part, None)
+            first = 0 if start is None else start
+            add = self.translator.arithmetic.add
+            after = stop if stop is not None else size if is_range(part) else add(first, 1)
+            count = self.translator.arithmetic.known_difference(after, first)
+            if count is None:
+                self.translator.refuse("the size of a range of nodes is known to the compiler")
+            ends.append((first, self.translator.arithmetic.subtract(after, 1)))
+            sizes.append(count)
+        first, last = zip(*ends, strict=True)
+        return MovedRemote(semaphore, first, last, prod(sizes))
 
-    def set(self, target: MovementKernel, name: str, value: Number) -> None:
-        """Sets the value on another node, or on all."""
-        remote = self.remote[name]
-        builder = target.builder
-        source = _source(remote.semaphore.name)
-        builder.op("noc_semaphore_set", self._pointers[source], value)
-        origin, address = target.semaphore(source), target.semaphore(remote.semaphore.name)
-        if isinstance(remote, UnicastRemoteSemaphore):
-            builder.op("noc_semaphore_set_remote", origin, target.noc_address(name, address))
-        elif len(remote.nodes) == 1:
-            builder.op("noc_semaphore_set", self._pointers[remote.semaphore.name], value)
-        else:
-            corners = [target[f"{name}_{end}_{axis}"] for end in ("first", "last") for axis in "xy"]
-            everywhere = builder.get(
-                "get_noc_multicast_addr", *corners, address, result_type=NocAddressType()
+    def _place(self, node: Any) -> tuple[Number, Number]:
+        parts, grid = sequence_of(node), self.translator.kernel.node.launch.grid
+        if len(parts) == len(grid):
+            return parts[0], parts[1] if len(parts) > 1 else 0
+        if len(parts) == 1 and len(grid) == 2:
+            binary = self.translator.arithmetic.binary
+            column, row = binary("FloorDiv", parts[0], grid[1]), binary("Mod", parts[0], grid[1])
+            if column is not None and row is not None:
+                return column, row
+        self.translator.refuse("a node has as many coordinates as the grid has dimensions")
+
+    def _name(self, semaphore: Semaphore) -> str:
+        if semaphore.initial:
+            self.translator.refuse(
+                f"'{semaphore.name}' does not start as 0, as semaphores of cores do"
             )
-            count = len(remote.nodes)
-            builder.op("noc_semaphore_set_multicast_loopback_src", origin, everywhere, count)
+        return semaphore.name
+
+    def _local(self, semaphore: Semaphore, op: str, value: Number) -> None:
+        """Waits for the value of this node, or sets it."""
+        pointer = self.resources.semaphore_pointer(self._name(semaphore))
+        self.builder.op(op, pointer, value)
+
+    def _increment(self, remote: MovedRemote, value: Number) -> None:
+        """Increments the value on another node."""
+        address = self.resources.semaphore(self._name(remote.semaphore))
+        place = self.resources.noc_address(remote.first, address)
+        self.builder.op("noc_semaphore_inc", place, value)
+        self.builder.op("noc_async_atomic_barrier")
+
+    def _set(self, remote: MovedRemote, value: Number) -> None:
+        """Sets the value on another node, or on several: values that are sent away lie in a
+        semaphore of their own."""
+        builder, resources = self.builder, self.resources
+        name = self._name(remote.semaphore)
+        source = f"{name}_source"
+        builder.op("noc_semaphore_set", resources.semaphore_pointer(source), value)
+        origin, address = resources.semaphore(source), resources.semaphore(name)
+        if remote.count == 1:
+            place = resources.noc_address(remote.first, address)
+            builder.op("noc_semaphore_set_remote", origin, place)
+        else:
+            everywhere = resources.multicast_address(remote.first, remote.last, address)
+            self._multicast_set(remote, origin, everywhere)
         builder.op("noc_async_write_barrier")
 
-
-def _source(name: str) -> str:
-    return f"{name}_source"
-
-
-def _place(name: str, place: tuple[int, int]) -> list[RuntimeArgument]:
-    return [
-        RuntimeArgument(f"{name}_x", NocX(*place)),
-        RuntimeArgument(f"{name}_y", NocY(*place)),
-    ]
+    def _multicast_set(self, remote: MovedRemote, origin: Any, everywhere: Any) -> None:
+        """This node may be among those that are set, or not."""
+        builder = self.builder
+        op = "noc_semaphore_set_multicast"
+        known = [each for each in (*remote.first, *remote.last) if isinstance(each, int)]
+        columns, rows = (*self.translator.kernel.node.launch.grid, 1)[:2]
+        if remote.count == columns * rows:
+            builder.op(f"{op}_loopback_src", origin, everywhere, remote.count)
+            return
+        if len(known) < 4:
+            self.translator.refuse("the nodes of a multicast are known to the compiler")
+        inside = Rectangle((known[0], known[1]), (known[2], known[3])).holds(
+            (self.translator.column, self.translator.row), (columns, rows)
+        )
+        if inside is True or inside is False:
+            builder.op(f"{op}_loopback_src" if inside else op, origin, everywhere, remote.count)
+            return
+        arithmetic = self.translator.arithmetic
+        with builder.when(arithmetic.condition(inside)):
+            builder.op(f"{op}_loopback_src", origin, everywhere, remote.count)
+        with builder.when(arithmetic.condition(inside.opposite)):
+            builder.op(op, origin, everywhere, remote.count)

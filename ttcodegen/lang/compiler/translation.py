@@ -1,41 +1,53 @@
 """Kernels of Python become kernels of the device, statement by statement.
 
 What the kernel knows when it is compiled is computed by Python; loops, conditions and numbers that
-depend on the node or on a loop become those of the kernel.
+depend on the node or on a loop become those of the kernel. The bodies of functions of the program
+stand where they are called.
 """
 
 from __future__ import annotations
 
 import ast
-from collections.abc import Callable, Generator, Hashable, Sequence
-from contextlib import contextmanager
+import sysconfig
+from collections.abc import Callable, Generator, Hashable, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
-from operator import is_
-from typing import Any, NoReturn
+from types import FunctionType
+from typing import Any
 
 from xdsl.ir import SSAValue
 
-from ttcodegen.diagnostics import CompileError, Diagnostics
 from ttcodegen.dialects.ttkernel.builder import KernelBuilder
 from ttcodegen.lang import context
-from ttcodegen.lang.compiler.captured import Captured, OfPlace, location, stored_names
-from ttcodegen.lang.compiler.numbers import (
-    PREDICATES,
-    PYTHON_OPERATORS,
-    PYTHON_SIGNS,
-    Arithmetic,
-    Condition,
-    Number,
-    is_computed,
-    is_number,
+from ttcodegen.lang.compiler.block_lives import Regions
+from ttcodegen.lang.compiler.captured import (
+    Captured,
+    CapturedFunction,
+    location,
+    stored_names,
 )
-from ttcodegen.lang.context import Kernel, grid_in_dimensions
-from ttcodegen.lang.places import ProgramError
-from ttcodegen.lang.shapes import is_range, is_tuple
+from ttcodegen.lang.compiler.evaluation import UNKNOWN, ExpressionTranslator, is_below, is_known
+from ttcodegen.lang.compiler.frames import (
+    Frame,
+    LocalFunction,
+    Returned,
+    bound_arguments,
+    captured_defaults,
+    captured_frame,
+)
+from ttcodegen.lang.compiler.numbers import Condition, is_condition
+from ttcodegen.lang.compiler.pipe_nets import NetUses
+from ttcodegen.lang.context import Kernel
+from ttcodegen.lang.pipes import PipeNet
+from ttcodegen.lang.places import ProgramError, is_code_of_user
+from ttcodegen.lang.shapes import is_tuple
 from ttcodegen.lang.signposts import signpost
 
 _MISSING = object()
 _OF_PYTHON = (ArithmeticError, AttributeError, LookupError, TypeError, ValueError)
+_PLAIN = (int, float, str, bool, type(None))
+MOST_CALLS = 100
+"""Calls in each other: the compiler writes the bodies of functions where they are called."""
 
 
 @dataclass(frozen=True)
@@ -45,112 +57,114 @@ class _Signpost:
     name: str
 
 
-def is_known(value: object) -> bool:
-    """Whether a value is known when the kernel is compiled."""
-    if is_tuple(value):
-        return all(map(is_known, value))
-    if is_range(value):
-        return is_known((value.start, value.stop))
-    return not isinstance(value, SSAValue | Condition)
-
-
-class KernelTranslator:
+class KernelTranslator(ExpressionTranslator):
     """Translates one kernel; subclasses know what belongs to its kind."""
 
-    def __init__(self, kernel: Kernel, captured: Captured, builder: KernelBuilder) -> None:
-        self.kernel = kernel
-        self.captured = captured
-        self.builder = builder
-        self.arithmetic = Arithmetic(builder)
-        self.names: dict[str, Any] = {}
+    def __init__(
+        self, kernel: Kernel, captured: Captured, builder: KernelBuilder, nets: NetUses
+    ) -> None:
+        super().__init__(kernel, captured, builder)
+        self.nets = nets
         self.calls: dict[Any, Callable[..., Any]] = {
-            context.node: self._node,
-            context.grid_size: self._grid_size,
+            context.node: self.node_of_kernel,
+            context.grid_size: self.grid_size,
             signpost: self._signpost,
-            min: lambda *values: self._extreme(min, *values),  # pyright: ignore
-            max: lambda *values: self._extreme(max, *values),  # pyright: ignore
+            min: lambda *values: self.extreme(min, *values),  # pyright: ignore
+            max: lambda *values: self.extreme(max, *values),  # pyright: ignore
         }
         """What calls become that are not Python's, by function."""
-        self._column: Number = 0
-        self._row: Number = 0
-        self.here: ast.AST = ast.Pass()
-        self.diagnostics = Diagnostics()
-        """Warnings of what the kernel of the device does not do."""
+        self.regions: Regions = ()
+        self._last_region = 0
 
-    def place(self, column: SSAValue | None, row: SSAValue | None) -> None:
-        """Declares where the kernel finds its column and row."""
-        self._column = 0 if column is None else column
-        self._row = 0 if row is None else row
-        columns, rows = (*self.kernel.node.launch.grid, 1)[:2]
-        self.arithmetic.bound(self._column, 0, columns - 1)
-        self.arithmetic.bound(self._row, 0, rows - 1)
-
-    def refuse(
-        self, message: str, node: ast.AST | None = None, remedy: str | None = None
-    ) -> NoReturn:
-        """Raises CompileError at a part of the kernel."""
-        where = location(self.kernel, node if node is not None else self.here)
-        raise CompileError(message, where, remedy=remedy)
+    @property
+    def is_conditional(self) -> bool:
+        return bool(self.regions)
 
     def leave_out(self, what: str, node: ast.AST) -> None:
         """Warns that a part of the kernel only has a meaning in Python."""
         message = f"the kernel '{self.kernel.name}' of the project leaves out {what}"
-        self.diagnostics.warn(message, location(self.kernel, node))
+        self.diagnostics.warn(message, location(self.frame.captured.file, node))
 
     # Statements
 
+    def kernel_body(self) -> None:
+        """The whole kernel."""
+        with context.inside_of(self.kernel), suppress(Returned):
+            self.inside(self.frame.body)
+
     def body(self, statements: Sequence[ast.stmt]) -> None:
         """Statements, one after the other."""
-        for statement in statements:
+        for number, statement in enumerate(statements):
             self.here = statement
-            try:
+            with self._told_here(statement):
+                if self._guards(statement, statements):
+                    self._guarded(statement, statements[number + 1 :])
+                    return
                 self.statement(statement)
-            except ProgramError as wrong:
-                # Rules that the simulator knows too do not know the line of the kernel.
-                (told,) = wrong.diagnostics
-                self.refuse(told.message, remedy=told.remedy)
-            except _OF_PYTHON as wrong:
-                # What is known when the kernel is compiled, Python computes.
-                self.refuse(f"this raises {type(wrong).__name__}: {wrong}", statement)
+
+    @contextmanager
+    def _told_here(self, statement: ast.stmt) -> Generator[None]:
+        """Reports what is wrong with a statement at its line."""
+        try:
+            yield
+        except ProgramError as wrong:
+            # Rules that the simulator knows too do not know the line of the kernel.
+            (told,) = wrong.diagnostics
+            self.refuse(told.message, remedy=told.remedy)
+        except _OF_PYTHON as wrong:
+            # What is known when the kernel is compiled, Python computes.
+            self.refuse(f"this raises {type(wrong).__name__}: {wrong}", statement)
 
     def statement(self, node: ast.stmt) -> None:
         """One statement."""
         match node:
-            case ast.Pass() | ast.Expr(ast.Constant()):
+            case ast.Pass() | ast.Expr(ast.Constant()) | ast.Nonlocal():
                 pass
             case ast.Expr(value):
                 self.value(value)
-            case ast.Assign([target], value):
-                self.assign(target, self.value(value))
+            case ast.Assign(targets, value):
+                found = self.value(value)
+                for target in targets:
+                    self.bind(target, found)
             case ast.AnnAssign(target, _, value) if value is not None:
-                self.assign(target, self.value(value))
-            case ast.AugAssign(ast.Name(name), operator, value):
-                old = self.name(name, node)
-                self.assign(
-                    ast.Name(name, ast.Store()),
-                    self.binary(type(operator).__name__, old, self.value(value), node),
-                )
-            case ast.For(ast.Name(name), ast.Call(ast.Name("range"), limits), body, []):
-                self._for(name, [self.value(limit) for limit in limits], body, node)
+                self.bind(target, self.value(value))
+            case ast.AugAssign(target, operator, value):
+                self._augmented(target, type(operator).__name__, value, node)
+            case ast.For(target, iterated, body, []):
+                self._for(target, iterated, body, node)
             case ast.If(test, body, orelse):
-                self._if(test, body, orelse)
+                self._if(self.value(test), body, orelse)
             case ast.With(items, body):
                 self._with(items, body, node)
-            case ast.FunctionDef(name):
-                self.names[name] = node
+            case ast.FunctionDef(name, arguments):
+                self.names[name] = LocalFunction(node, self.frame, self.defaults(arguments))
+            case ast.Return(value):
+                self._return(value, node)
+            case ast.Assert(test):
+                if not self.value(test):
+                    self.refuse("this assertion fails", node)
             case _:
                 self.refuse(f"the compiler does not take a statement {type(node).__name__}", node)
 
-    def assign(self, target: ast.expr, value: Any) -> None:
-        """Assigns to a name, or to the names of a tuple."""
+    def bind(self, target: ast.expr, value: Any) -> None:
         match target:
             case ast.Name(name):
                 self.store_name(name, value)
             case ast.Tuple(names) if is_tuple(value) and len(names) == len(value):
                 for each, part in zip(names, value, strict=True):
-                    self.assign(each, part)
+                    self.bind(each, part)
             case _:
                 self.refuse("the compiler assigns to names and tuples of names only", target)
+
+    def _augmented(self, target: ast.expr, symbol: str, value: ast.expr, node: ast.stmt) -> None:
+        if not isinstance(target, ast.Name):
+            self.refuse("the compiler assigns to names and tuples of names only", target)
+        old = self.name(target.id, node)
+        self.update(target.id, old, self.binary(symbol, old, self.value(value), node))
+
+    def update(self, name: str, old: Any, value: Any) -> None:
+        """Gives a name what an assignment with an operator made of its old value."""
+        self.store_name(name, value)
 
     def store_name(self, name: str, value: Any) -> None:
         """Binds a name."""
@@ -163,40 +177,55 @@ class KernelTranslator:
         """What is only carried out for some nodes, or several times: numbers that are assigned
         there are not known after it."""
         before = dict(self.names)
+        outer = self.regions
+        self._last_region += 1
+        self.regions = (*outer, self._last_region)
         yield
+        self.regions = outer
         for name in stored_names(body):
             if name in self.names:
                 kept = before.get(name, _MISSING)
+                is_new = kept is _MISSING and isinstance(self.names[name], SSAValue)
                 changed = kept is not _MISSING and self.names[name] is not kept
-                if changed and not self.survives(name, kept):
-                    self.names[name] = _MISSING
+                if is_new or (changed and not self.survives(name, kept)):
+                    self.names[name] = UNKNOWN
 
     def survives(self, name: str, before: Any) -> bool:
         """Whether what a name holds outlives the loop or condition that it is assigned in."""
         return is_known(before) and is_known(self.names[name]) and before == self.names[name]
 
-    def _for(self, name: str, limits: list[Any], body: Sequence[ast.stmt], node: ast.AST) -> None:
+    def _for(
+        self, target: ast.expr, iterated: ast.expr, body: Sequence[ast.stmt], node: ast.stmt
+    ) -> None:
+        match target, iterated:
+            case ast.Name(name), ast.Call(ast.Name("range"), limits, []):
+                found = [self.value(limit) for limit in limits]
+                if not all(isinstance(each, int) for each in found) or len(range(*found)) > 1:
+                    self._range(name, found, body, node)
+                    return
+                values: list[Any] = list(range(*found))
+            case _:
+                values = self.known_sequence(self.value(iterated), iterated)
+        for value in values:
+            self.bind(target, value)
+            self.body(body)
+            self.here = node
+
+    def _range(self, name: str, limits: list[Any], body: Sequence[ast.stmt], node: ast.AST) -> None:
         start, end, step = (0, limits[0], 1) if len(limits) == 1 else (*limits, 1)[:3]
         if not all(isinstance(each, int | SSAValue) for each in (start, end, step)):
             self.refuse("the limits of a range are integers", node)
-        if isinstance(start, int) and isinstance(end, int) and isinstance(step, int):
-            count = len(range(start, end, step))
-            if count <= 1:
-                if count:
-                    self.names[name] = start
-                    self.body(body)
-                return
         if not isinstance(end, int) and not self.arithmetic.is_natural(end):
             end = self.arithmetic.extreme("max", end, 0)
-        if end is None or _is_below(step, 1) or not self.arithmetic.is_natural(start):
+        if end is None or is_below(step, 1) or not self.arithmetic.is_natural(start):
             self.refuse(
                 "kernels count upwards from 0 or more, in positive steps",
                 node,
                 remedy="count upwards, and subtract the counter where it is used",
             )
-        hint = name if name != "_" and SSAValue.is_valid_name(name) else None
-        if _is_below(end, 1):
+        if is_below(end, 1):
             return
+        hint = name if name != "_" and SSAValue.is_valid_name(name) else None
         self.before_loop(body)
         last = self.arithmetic.subtract(end, 1)
         with self.scope(body), self.builder.loop(end, start=start, step=step, name_hint=hint) as i:
@@ -218,24 +247,53 @@ class KernelTranslator:
                         )
 
     def inside(self, body: Sequence[ast.stmt]) -> None:
-        """The body of a loop or of a condition."""
+        """The body of a loop, of a condition or of a function."""
         self.body(body)
 
-    def _if(self, test: ast.expr, body: Sequence[ast.stmt], orelse: Sequence[ast.stmt]) -> None:
-        condition = self.value(test)
-        if is_computed(condition):
-            condition = Condition((("ne", condition, 0),))
-        if not isinstance(condition, Condition):
+    def _if(self, test: Any, body: Sequence[ast.stmt], orelse: Sequence[ast.stmt]) -> None:
+        condition = self.condition(test)
+        if not is_condition(condition):
             self.body(body if condition else orelse)
             return
-        with self.scope(body), self.builder.when(self.arithmetic.condition(condition)):
-            self.inside(body)
+        self.when(condition, body)
         if orelse:
-            opposite = condition.opposite
-            if opposite is None:
-                self.refuse("the compiler takes 'else' after a single comparison only", test)
-            with self.scope(orelse), self.builder.when(self.arithmetic.condition(opposite)):
-                self.inside(orelse)
+            self.when(condition.opposite, orelse)
+
+    def when(self, condition: Condition, body: Sequence[ast.stmt]) -> None:
+        """Statements that are carried out where a condition holds."""
+        # The condition is computed before what only holds inside of it.
+        holds = self.arithmetic.condition(condition)
+        with self.scope(body), self.builder.when(holds):
+            self.inside(body)
+
+    def _guards(self, statement: ast.stmt, statements: Sequence[ast.stmt]) -> bool:
+        """Whether the rest of a function is carried out only if a condition does not hold."""
+        return (
+            isinstance(statement, ast.If)
+            and not statement.orelse
+            and isinstance(statement.body[-1], ast.Return)
+            and statement.body[-1].value is None
+            and statements is self.frame.body
+        )
+
+    def _guarded(self, statement: ast.stmt, rest: Sequence[ast.stmt]) -> None:
+        assert isinstance(statement, ast.If)
+        condition = self.condition(self.value(statement.test))
+        if not is_condition(condition):
+            self.body(statement.body if condition else rest)
+            return
+        if statement.body[:-1]:
+            self.when(condition, statement.body[:-1])
+        self.when(condition.opposite, rest)
+
+    def _return(self, value: ast.expr | None, node: ast.stmt) -> None:
+        if len(self.regions) > self.frame.regions:
+            self.refuse(
+                "the compiler does not return from loops and conditions of the running kernel",
+                node,
+                remedy="return at the end of the function, or at its start: if ...: return",
+            )
+        raise Returned(None if value is None else self.value(value))
 
     def _with(
         self, items: Sequence[ast.withitem], body: Sequence[ast.stmt], node: ast.stmt
@@ -246,162 +304,40 @@ class KernelTranslator:
             if isinstance(found, _Signpost):
                 self.leave_out(f"the signpost '{found.name}'", item.context_expr)
             if item.optional_vars is not None:
-                self.assign(item.optional_vars, found)
+                self.bind(item.optional_vars, found)
             held.append(found)
-        self.body(body)
+        returned: Returned | None = None
+        try:
+            self.body(body)
+        except Returned as ending:
+            returned = ending
+            self.names[self.result_name] = ending.value
         self.here = node
         for found in reversed(held):
             self.leave(found, node)
+        if returned is not None:
+            raise Returned(self.names.pop(self.result_name))
+
+    @property
+    def result_name(self) -> str:
+        """The variable that holds what a function gives, until it has given back what it holds."""
+        return f"{self.frame.name}_result"
 
     def leave(self, held: Any, node: ast.stmt) -> None:
         """The end of a with statement for what it holds."""
         if not isinstance(held, _Signpost):
             self.refuse("a with statement holds blocks and signposts only", node)
 
-    # Expressions
+    # Calls
 
-    def value(self, node: ast.expr) -> Any:
-        """What an expression is, or the value of the kernel that holds it."""
-        match node:
-            case ast.Constant(value):
-                return value
-            case ast.Name(name):
-                return self.name(name, node)
-            case ast.Tuple(parts) | ast.List(parts):
-                found = tuple(self.value(part) for part in parts)
-                return list(found) if isinstance(node, ast.List) else found
-            case ast.Attribute(of, name):
-                return getattr(self.value(of), name)
-            case ast.BinOp(left, operator, right):
-                operands = self.value(left), self.value(right)
-                return self.binary(type(operator).__name__, *operands, node)
-            case ast.UnaryOp(operator, of):
-                return self.unary(type(operator).__name__, self.value(of), node)
-            case ast.Compare(left, operators, others):
-                return self._compare(left, operators, others)
-            case ast.BoolOp(ast.And(), values):
-                return self._both([self.value(each) for each in values])
-            case ast.Slice(start, stop, step):
-                ends = (None if each is None else self.value(each) for each in (start, stop, step))
-                return slice(*ends)
-            case ast.Subscript(of, index):
-                return self.subscript(self.value(of), self.value(index), node)
-            case ast.Call():
-                return self._call(node)
-            case ast.JoinedStr():
-                return ""
-            case _:
-                self.refuse(f"the compiler does not take a {type(node).__name__}", node)
-
-    def name(self, name: str, node: ast.AST) -> Any:
-        """What a name stands for."""
-        if name in self.names:
-            found = self.names[name]
-            if found is _MISSING:
-                self.refuse(f"'{name}' depends on the way that the kernel took", node)
-            return found
-        if name not in self.captured:
-            self.refuse(f"the name '{name}' is not known", node)
-        try:
-            found = self.captured[name]
-        except ValueError as wrong:
-            self.refuse(str(wrong), node)
-        placed = self._placed(name, found)
-        if placed is not found:
-            self.names[name] = placed
-        return placed
-
-    def _placed(self, name: str, found: Any) -> Any:
-        """A captured value, with what depends on the node computed from its place."""
-        if isinstance(found, OfPlace):
-            return self._of_place(name, found)
-        if not is_tuple(found):
-            return found
-        parts = tuple(self._placed(f"{name}{n}", part) for n, part in enumerate(found))
-        return found if all(map(is_, parts, found)) else parts
-
-    def _of_place(self, name: str, found: OfPlace) -> Number:
-        arithmetic = self.arithmetic
-        value = arithmetic.sum(
-            [
-                arithmetic.multiply(self._column, found.per_column),
-                arithmetic.multiply(self._row, found.per_row),
-                found.first,
-            ]
-        )
-        if found.bound is not None:
-            value = arithmetic.extreme("min", value, found.bound)
-            assert value is not None
-        if isinstance(value, SSAValue) and value not in (self._column, self._row):
-            value.name_hint = name if SSAValue.is_valid_name(name) else None
-        return value
-
-    def binary(self, symbol: str, left: Any, right: Any, node: ast.AST) -> Any:
-        """An operator of two operands."""
-        if is_known(left) and is_known(right):
-            try:
-                return PYTHON_OPERATORS[symbol](left, right)
-            except (KeyError, TypeError, ArithmeticError) as wrong:
-                self.refuse(f"the operator {symbol} cannot be applied here: {wrong}", node)
-        if is_number(left) and is_number(right):
-            divides = symbol in ("FloorDiv", "Mod")
-            found = None
-            if not (divides and _is_below(right, 1)):
-                found = self.arithmetic.binary(symbol, left, right)
-            if found is not None:
-                return found
-            if divides:
-                self.refuse("kernels divide numbers that are 0 or more by numbers above 0", node)
-            if symbol == "Mult":
-                self.refuse("kernels multiply numbers that are 0 or more", node)
-        self.refuse(f"kernels have no operator {symbol} of these operands", node)
-
-    def unary(self, symbol: str, value: Any, node: ast.AST) -> Any:
-        """An operator of one operand."""
-        if isinstance(value, Condition) and symbol == "Not" and value.opposite is not None:
-            return value.opposite
-        if not is_known(value):
-            self.refuse(f"kernels have no operator {symbol} of this operand", node)
-        return PYTHON_SIGNS[symbol](value)
-
-    def _compare(
-        self, left: ast.expr, operators: Sequence[ast.cmpop], others: Sequence[ast.expr]
-    ) -> Any:
-        values = [self.value(left), *(self.value(each) for each in others)]
-        found: list[Any] = []
-        for operator, first, second in zip(operators, values, values[1:], strict=False):
-            symbol = type(operator).__name__
-            if is_known(first) and is_known(second):
-                found.append(PYTHON_OPERATORS[symbol](first, second))
-            else:
-                found.append(self._condition(symbol, first, second, left))
-        return self._both(found)
-
-    def _condition(self, symbol: str, first: Any, second: Any, node: ast.AST) -> Condition | bool:
-        """A comparison that the kernel makes, of unsigned integers."""
-        if symbol not in PREDICATES or not (is_number(first) and is_number(second)):
-            self.refuse(f"kernels have no comparison {symbol} of these operands", node)
-        return self.arithmetic.comparison(PREDICATES[symbol], first, second)
-
-    def _both(self, values: Sequence[Any]) -> Any:
-        parts = [each for each in values if isinstance(each, Condition)]
-        known = [each for each in values if not isinstance(each, Condition)]
-        if not all(known) or not parts:
-            return all(known)
-        return Condition(tuple(part for each in parts for part in each.parts))
-
-    def subscript(self, value: Any, index: Any, node: ast.AST) -> Any:
-        """An element of a tuple."""
-        if not is_known(index):
-            self.refuse("an index of a tuple is known when the kernel is compiled", node)
-        return value[index]
-
-    def _call(self, node: ast.Call) -> Any:
+    def call(self, node: ast.Call) -> Any:
         if isinstance(node.func, ast.Attribute):
             of = self.value(node.func.value)
             method = self.method(of, node.func.attr)
             if method is not None:
-                return method(*self._arguments(node), **self._keywords(node))
+                arguments, keywords = self._arguments(node), self._keywords(node)
+                self.here = node
+                return method(*arguments, **keywords)
             function = getattr(of, node.func.attr)
         else:
             function = self.value(node.func)
@@ -410,19 +346,61 @@ class KernelTranslator:
             return None
         arguments, keywords = self._arguments(node), self._keywords(node)
         self.here = node
+        return self.called(function, arguments, keywords)
+
+    def called(self, function: Any, arguments: Sequence[Any], keywords: Mapping[str, Any]) -> Any:
+        """What a function gives for arguments."""
         special = self.calls.get(function) if _is_hashable(function) else None
         if special is not None:
             return special(*arguments, **keywords)
-        if isinstance(function, ast.FunctionDef):
-            self.refuse("the compiler does not take calls of functions inside of kernels", node)
-        if function is not slice and not all(map(is_known, [*arguments, *keywords.values()])):
+        if isinstance(function, LocalFunction):
+            frame = function.opened(len(self.regions))
+            return self._inlined(frame, function.defaults, arguments, keywords)
+        if isinstance(function, FunctionType) and _is_of_program(function):
+            function = CapturedFunction({self.kernel.node.coordinates: function})
+        values = [*arguments, *keywords.values()]
+        if isinstance(function, CapturedFunction):
+            if _is_python(function) and all(map(_is_plain, values)):
+                return function.first(*arguments, **keywords)
+            frame = captured_frame(function, len(self.regions))
+            return self._inlined(frame, captured_defaults(function), arguments, keywords)
+        if function is not slice and not all(map(is_known, values)):
             name = getattr(function, "__name__", "a function")
-            self.refuse(f"'{name}' is given a number that only the running kernel knows", node)
+            self.refuse(f"'{name}' is given a number that only the running kernel knows")
         return function(*arguments, **keywords)
+
+    def _inlined(
+        self,
+        frame: Frame,
+        defaults: Mapping[str, Any],
+        arguments: Sequence[Any],
+        keywords: Mapping[str, Any],
+    ) -> Any:
+        """Translates the body of a function where it is called."""
+        if len(self.frames) > MOST_CALLS:
+            self.refuse(f"functions call each other more than {MOST_CALLS} deep")
+        frame.names.update(bound_arguments(frame.syntax, defaults, arguments, keywords))
+        self.frames.append(frame)
+        try:
+            self.inside(frame.body)
+        except Returned as ending:
+            return ending.value
+        finally:
+            self.frames.pop()
+        return None
 
     def method(self, value: Any, name: str) -> Callable[..., Any] | None:
         """What a call of a method becomes; None if Python does it."""
+        if isinstance(value, PipeNet) and name in ("is_src", "is_dst", "is_active"):
+            return lambda: self._has_role(value, name)
         return None
+
+    def _has_role(self, net: PipeNet, role: str) -> Condition | bool:
+        """Whether the node is the source of a pipe, a destination, or one of both."""
+        compiled = self.nets[net].compiled
+        sources, targets = list(compiled.at_sources()), list(compiled.at_targets())
+        nodes = {"is_src": sources, "is_dst": targets}.get(role, [*sources, *targets])
+        return bool(nodes) and compiled.holds(nodes, (self.column, self.row))
 
     def _arguments(self, node: ast.Call) -> list[Any]:
         found: list[Any] = []
@@ -436,51 +414,35 @@ class KernelTranslator:
     def _keywords(self, node: ast.Call) -> dict[str, Any]:
         return {each.arg: self.value(each.value) for each in node.keywords if each.arg}
 
-    # Functions of the language
-
-    def _node(self, dims: int | None = None) -> Any:
-        grid = self.kernel.node.launch.grid
-        place: tuple[Number, ...] = (self._column, self._row)[: len(grid)]
-        dims = len(grid) if dims is None else dims
-        if dims == 1 and len(grid) == 2:
-            column = self.arithmetic.multiply(self._column, grid[1])
-            return self.arithmetic.add(column, self._row)
-        found = place + (0,) * (dims - len(place))
-        return found[0] if dims == 1 else found
-
     def _signpost(self, name: object) -> _Signpost:
         if not isinstance(name, str):
             self.refuse(f"the name of a signpost is a string, not a {type(name).__name__}")
         return _Signpost(name)
 
-    def _grid_size(self, dims: int | None = None) -> Any:
-        grid = self.kernel.node.launch.grid
-        found = grid_in_dimensions(grid, len(grid) if dims is None else dims)
-        return found[0] if len(found) == 1 else found
-
-    def _extreme(self, function: Callable[..., Any], *values: Any) -> Any:
-        given = values[0] if len(values) == 1 and is_tuple(values[0]) else values
-        if all(map(is_known, given)):
-            return function(*given)
-        total: Any = given[0]
-        for value in given[1:]:
-            both_known = is_known(total) and is_known(value)
-            if not both_known and not (is_number(total) and is_number(value)):
-                self.refuse(f"kernels have no {function.__name__} of these operands")
-            total = (
-                function(total, value)
-                if both_known
-                else self.arithmetic.extreme(function.__name__, total, value)
-            )
-            if total is None:
-                self.refuse(f"kernels take the {function.__name__} of numbers that are 0 or more")
-        return total
-
-
-def _is_below(value: object, least: int) -> bool:
-    """Whether a value is known to be less."""
-    return isinstance(value, int) and value < least
-
 
 def _is_hashable(value: Any) -> bool:
     return isinstance(value, Hashable)
+
+
+def _is_of_program(function: FunctionType) -> bool:
+    """Whether a function is one of the program, not of Python or of a package that it uses."""
+    file = function.__code__.co_filename
+    library = file.startswith(sysconfig.get_path("stdlib")) or "site-packages" in file
+    return is_code_of_user(function.__code__) and not library
+
+
+def _is_plain(value: Any) -> bool:
+    """Whether a value is one of Python alone."""
+    if is_tuple(value) or isinstance(value, list):
+        return all(map(_is_plain, value))  # pyright: ignore[reportUnknownArgumentType]
+    return isinstance(value, _PLAIN)
+
+
+_OF_LANGUAGE = {"ttl", "print", "reserve", "wait", "store", "copy", "node", "grid_size"}
+
+
+def _is_python(function: CapturedFunction) -> bool:
+    """Whether a function computes with Python's own values, the same on all nodes: what it refers
+    to is nothing of the language."""
+    code = function.first.__code__
+    return function.is_same and not _OF_LANGUAGE & {*code.co_names, *code.co_freevars}

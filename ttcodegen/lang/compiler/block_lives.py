@@ -1,0 +1,152 @@
+"""The states of blocks as far as they are known when a kernel is compiled."""
+
+from __future__ import annotations
+
+import ast
+from dataclasses import dataclass, field
+
+from ttcodegen.diagnostics import CompileError, Note, SourceLocation
+from ttcodegen.lang.block_states import (
+    FIRST,
+    NEVER_RELEASED_REMEDY,
+    TRANSITIONS,
+    Acquisition,
+    BlockState,
+    Event,
+    acquired_twice,
+    never_released,
+    refusal,
+    remedy,
+)
+from ttcodegen.lang.context import KernelKind
+
+Regions = tuple[int, ...]
+"""Loops and conditions of the device that are open, by their numbers in the kernel."""
+
+
+@dataclass(eq=False)
+class BlockLife:
+    """What happened to a block since it was acquired."""
+
+    buffer: str
+    kind: KernelKind
+    acquisition: Acquisition
+    acquired: SourceLocation
+    regions: Regions
+    state: BlockState | None = field(init=False)
+    """None if it depends on the way that the kernel took."""
+    readers: int = 0
+    _last_copy: SourceLocation | None = None
+
+    def __post_init__(self) -> None:
+        self.state = FIRST[self.acquisition]
+
+    @property
+    def is_released(self) -> bool:
+        """Whether it was given back."""
+        return self.state is BlockState.OS
+
+    def happens(self, event: Event, where: SourceLocation, regions: Regions) -> None:
+        """Goes to the next state.
+
+        Raises:
+            CompileError: if the event is not allowed in this one.
+        """
+        if self.state is None:
+            if event in (Event.PUSH, Event.POP):
+                self.state = BlockState.OS
+            return
+        after = TRANSITIONS[self.kind, self.acquisition].get((self.state, event))
+        if after is None:
+            raise self._refusal(event, where)
+        if event is Event.BEGIN_COPY_FROM:
+            self.readers += 1
+        elif event is Event.END_COPY_FROM:
+            self.readers -= 1
+            after = BlockState.ROR if self.readers else after
+        if event in (Event.BEGIN_COPY_FROM, Event.BEGIN_COPY_TO):
+            self._last_copy = where
+        if regions != self.regions and after is not self.state and after is not BlockState.OS:
+            # A loop may not run, and runs again; a condition may not hold.
+            self.state = None
+            return
+        self.state = after
+
+    def _refusal(self, event: Event, where: SourceLocation) -> CompileError:
+        assert self.state is not None
+        notes = [Note(f"it was acquired by {self.acquisition.value} here", self.acquired)]
+        if self.state in (BlockState.ROR, BlockState.NAW):
+            notes.append(Note("the copy began here", self._last_copy))
+        return CompileError(
+            refusal(self.buffer, event, self.state, self.readers),
+            where,
+            notes=notes,
+            remedy=remedy(event, self.state, self.acquisition),
+        )
+
+
+@dataclass
+class BlockLives:
+    """The blocks that a kernel has acquired."""
+
+    kind: KernelKind
+    _held: dict[tuple[str, Acquisition], BlockLife] = field(
+        default_factory=dict[tuple[str, Acquisition], BlockLife]
+    )
+
+    def acquire(
+        self, buffer: str, acquisition: Acquisition, where: SourceLocation, regions: Regions
+    ) -> BlockLife:
+        """A block of a buffer.
+
+        Raises:
+            CompileError: if the kernel holds another one.
+        """
+        key = (buffer, acquisition)
+        before = self._held.get(key)
+        if before is not None and not before.is_released and before.regions == regions:
+            notes = [Note("it was acquired here", before.acquired)]
+            raise CompileError(acquired_twice(buffer, acquisition), where, notes=notes)
+        self._held[key] = BlockLife(buffer, self.kind, acquisition, where, regions)
+        return self._held[key]
+
+    def check_released(self) -> None:
+        """Raises CompileError if the kernel ends with a block that it holds."""
+        for life in self._held.values():
+            if not life.is_released and not life.regions:
+                raise CompileError(
+                    never_released(life.buffer, life.acquisition),
+                    life.acquired,
+                    remedy=NEVER_RELEASED_REMEDY,
+                )
+
+
+def reads_as_value(syntax: ast.AST, name: str) -> bool:
+    """Whether a function reads the elements of a block that a variable holds, besides storing into
+    it and giving it back."""
+    methods = {
+        id(node.value)
+        for node in ast.walk(syntax)
+        if isinstance(node, ast.Attribute) and node.attr in ("store", "push", "pop")
+    }
+    for node in ast.walk(syntax):
+        if isinstance(node, ast.AugAssign):
+            if isinstance(node.target, ast.Name) and node.target.id == name:
+                return True
+        elif isinstance(node, ast.Name) and node.id == name:
+            if isinstance(node.ctx, ast.Load) and id(node) not in methods:
+                return True
+    return False
+
+
+def stores_into(body: list[ast.stmt], name: str) -> bool:
+    """Whether statements store into a block that a variable holds."""
+    for node in (each for statement in body for each in ast.walk(statement)):
+        match node:
+            case ast.AugAssign(ast.Name(target)) if target == name:
+                return True
+            case ast.Attribute(ast.Name(target), "store") if target == name:
+                return True
+            case _:
+                pass
+    return False

@@ -1,0 +1,371 @@
+"""Expressions of kernels: what Python computes when the kernel is compiled, and what the running
+kernel computes."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Callable, Sequence
+from operator import is_
+from typing import Any, NoReturn
+
+from xdsl.ir import SSAValue
+
+from ttcodegen.diagnostics import CompileError, Diagnostics, SourceLocation
+from ttcodegen.dialects.ttkernel.builder import KernelBuilder
+from ttcodegen.lang.compiler.captured import Captured, OfPlace, kernel_syntax, location
+from ttcodegen.lang.compiler.frames import Frame, LocalFunction
+from ttcodegen.lang.compiler.numbers import (
+    PREDICATES,
+    PYTHON_OPERATORS,
+    PYTHON_SIGNS,
+    Arithmetic,
+    Comparison,
+    Condition,
+    Number,
+    is_computed,
+    is_condition,
+    is_number,
+    joined,
+)
+from ttcodegen.lang.context import Kernel, grid_in_dimensions
+from ttcodegen.lang.shapes import is_range, is_tuple
+
+UNKNOWN = object()
+"""What a name stands for that depends on the way that the kernel took."""
+
+
+def is_known(value: object) -> bool:
+    """Whether a value is known when the kernel is compiled."""
+    if is_tuple(value):
+        return all(map(is_known, value))
+    if is_range(value):
+        return is_known((value.start, value.stop))
+    return not isinstance(value, SSAValue) and not is_condition(value)
+
+
+def is_below(value: object, least: int) -> bool:
+    """Whether a value is known to be less."""
+    return isinstance(value, int) and value < least
+
+
+class ExpressionTranslator:
+    """Translates expressions; subclasses translate statements and calls."""
+
+    def __init__(self, kernel: Kernel, captured: Captured, builder: KernelBuilder) -> None:
+        self.kernel = kernel
+        self.builder = builder
+        self.arithmetic = Arithmetic(builder)
+        self.frames = [Frame(kernel_syntax(kernel), captured)]
+        """The kernel, and the calls in it that are under way."""
+        self.diagnostics = Diagnostics()
+        """Warnings of what the kernel of the device does not do."""
+        self.column: Number = 0
+        self.row: Number = 0
+
+    @property
+    def frame(self) -> Frame:
+        """The function that is being translated."""
+        return self.frames[-1]
+
+    @property
+    def names(self) -> dict[str, Any]:
+        """Its variables."""
+        return self.frame.names
+
+    @property
+    def here(self) -> ast.AST:
+        """What is translated now."""
+        return self.frame.here
+
+    @here.setter
+    def here(self, node: ast.AST) -> None:
+        self.frame.here = node
+
+    def place(self, column: SSAValue | None, row: SSAValue | None) -> None:
+        """Declares where the kernel finds its column and row."""
+        self.column = 0 if column is None else column
+        self.row = 0 if row is None else row
+        columns, rows = (*self.kernel.node.launch.grid, 1)[:2]
+        self.arithmetic.bound(self.column, 0, columns - 1)
+        self.arithmetic.bound(self.row, 0, rows - 1)
+
+    @property
+    def where(self) -> SourceLocation:
+        """The place of what is translated now."""
+        return location(self.frame.captured.file, self.here)
+
+    def refuse(
+        self, message: str, node: ast.AST | None = None, remedy: str | None = None
+    ) -> NoReturn:
+        """Raises CompileError at a part of the kernel."""
+        where = location(self.frame.captured.file, node if node is not None else self.here)
+        raise CompileError(message, where, remedy=remedy)
+
+    def value(self, node: ast.expr) -> Any:
+        """What an expression is, or the value of the kernel that holds it."""
+        match node:
+            case ast.Constant(value):
+                return value
+            case ast.Name(name):
+                return self.name(name, node)
+            case ast.Tuple(parts) | ast.List(parts):
+                found = tuple(self.value(part) for part in parts)
+                return list(found) if isinstance(node, ast.List) else found
+            case ast.Attribute(of, name):
+                return self.attribute(self.value(of), name)
+            case ast.BinOp(left, operator, right):
+                operands = self.value(left), self.value(right)
+                return self.binary(type(operator).__name__, *operands, node)
+            case ast.UnaryOp(operator, of):
+                return self.unary(type(operator).__name__, self.value(of), node)
+            case ast.Compare(left, operators, others):
+                return self._compare(left, operators, others)
+            case ast.BoolOp(operator, values):
+                return self._logical(isinstance(operator, ast.And), values)
+            case ast.IfExp(test, body, orelse):
+                return self._chosen(test, body, orelse)
+            case ast.Slice(start, stop, step):
+                ends = (None if each is None else self.value(each) for each in (start, stop, step))
+                return slice(*ends)
+            case ast.Subscript(of, index):
+                return self.subscript(self.value(of), self.value(index), node)
+            case ast.Call():
+                return self.call(node)
+            case ast.Lambda(arguments):
+                return LocalFunction(node, self.frame, self.defaults(arguments))
+            case ast.ListComp(element, [generator]) | ast.GeneratorExp(element, [generator]):
+                return self._comprehension(element, generator)
+            case ast.JoinedStr():
+                return self.joined_text(node)
+            case _:
+                self.refuse(f"the compiler does not take a {type(node).__name__}", node)
+
+    def call(self, node: ast.Call) -> Any:
+        """What a call gives."""
+        raise NotImplementedError
+
+    def joined_text(self, node: ast.JoinedStr) -> Any:
+        """A text with values in it, which nothing but `print` takes."""
+        return ""
+
+    def attribute(self, value: Any, name: str) -> Any:
+        """An attribute of what Python knows."""
+        return getattr(value, name)
+
+    def defaults(self, arguments: ast.arguments) -> dict[str, Any]:
+        """The values of arguments that calls may leave out, as they are here."""
+        names = [each.arg for each in (*arguments.posonlyargs, *arguments.args)]
+        values = arguments.defaults
+        found = {
+            name: self.value(value)
+            for name, value in zip(names[len(names) - len(values) :], values, strict=True)
+        }
+        for each, value in zip(arguments.kwonlyargs, arguments.kw_defaults, strict=True):
+            if value is not None:
+                found[each.arg] = self.value(value)
+        return found
+
+    # Names
+
+    def name(self, name: str, node: ast.AST) -> Any:
+        """What a name stands for."""
+        frame: Frame | None = self.frame
+        while frame is not None:
+            if name in frame.names:
+                found = frame.names[name]
+                if found is UNKNOWN:
+                    self.refuse(f"'{name}' depends on the way that the kernel took", node)
+                return found
+            frame = frame.enclosing
+        captured = self.frame.captured
+        if name not in captured:
+            self.refuse(f"the name '{name}' is not known", node)
+        try:
+            found = captured[name]
+        except ValueError as wrong:
+            self.refuse(str(wrong), node)
+        placed = self._placed(name, found)
+        if placed is not found and not self.is_conditional:
+            self.names[name] = placed
+        return placed
+
+    @property
+    def is_conditional(self) -> bool:
+        """Whether a loop or a condition of the device is open: what is computed in it is not known
+        after it."""
+        return False
+
+    def _placed(self, name: str, found: Any) -> Any:
+        """A captured value, with what depends on the node computed from its place."""
+        if isinstance(found, OfPlace):
+            return self._of_place(name, found)
+        if not is_tuple(found):
+            return found
+        parts = tuple(self._placed(f"{name}{n}", part) for n, part in enumerate(found))
+        return found if all(map(is_, parts, found)) else parts
+
+    def _of_place(self, name: str, found: OfPlace) -> Number:
+        value = self.arithmetic.formula(found.formula, (self.column, self.row))
+        if isinstance(value, SSAValue) and value not in (self.column, self.row):
+            value.name_hint = name if SSAValue.is_valid_name(name) else None
+        return value
+
+    # Operators
+
+    def binary(self, symbol: str, left: Any, right: Any, node: ast.AST) -> Any:
+        """An operator of two operands."""
+        if is_known(left) and is_known(right):
+            try:
+                return PYTHON_OPERATORS[symbol](left, right)
+            except (KeyError, TypeError, ArithmeticError) as wrong:
+                self.refuse(f"the operator {symbol} cannot be applied here: {wrong}", node)
+        if is_number(left) and is_number(right):
+            divides = symbol in ("FloorDiv", "Mod")
+            found = None
+            if not (divides and is_below(right, 1)):
+                found = self.arithmetic.binary(symbol, left, right)
+            if found is not None:
+                return found
+            if divides:
+                self.refuse("kernels divide numbers that are 0 or more by numbers above 0", node)
+            if symbol == "Mult":
+                self.refuse("kernels multiply numbers that are 0 or more", node)
+        self.refuse(f"kernels have no operator {symbol} of these operands", node)
+
+    def unary(self, symbol: str, value: Any, node: ast.AST) -> Any:
+        """An operator of one operand."""
+        if is_condition(value) and symbol == "Not":
+            return value.opposite
+        if is_computed(value) and symbol == "USub":
+            return self.arithmetic.subtract(0, value)
+        if not is_known(value):
+            self.refuse(f"kernels have no operator {symbol} of this operand", node)
+        return PYTHON_SIGNS[symbol](value)
+
+    def _compare(
+        self, left: ast.expr, operators: Sequence[ast.cmpop], others: Sequence[ast.expr]
+    ) -> Any:
+        values = [self.value(left), *(self.value(each) for each in others)]
+        found: list[Any] = []
+        for operator, first, second in zip(operators, values, values[1:], strict=False):
+            symbol = type(operator).__name__
+            if symbol in ("Is", "IsNot") or (is_known(first) and is_known(second)):
+                found.append(PYTHON_OPERATORS[symbol](first, second))
+            else:
+                found.append(self._comparison(symbol, first, second, left))
+        return joined(found, needs_all=True)
+
+    def _comparison(self, symbol: str, first: Any, second: Any, node: ast.AST) -> Condition | bool:
+        """A comparison that the kernel makes, of unsigned integers; of tuples part by part."""
+        if is_tuple(first) and is_tuple(second) and symbol in ("Eq", "NotEq"):
+            if len(first) != len(second):
+                return symbol == "NotEq"
+            parts = [
+                PYTHON_OPERATORS["Eq"](a, b)
+                if is_known(a) and is_known(b)
+                else self._comparison("Eq", a, b, node)
+                for a, b in zip(first, second, strict=True)
+            ]
+            same = joined(parts, needs_all=True)
+            if symbol == "Eq":
+                return same
+            return same.opposite if is_condition(same) else not same
+        if symbol not in PREDICATES or not (is_number(first) and is_number(second)):
+            self.refuse(f"kernels have no comparison {symbol} of these operands", node)
+        return self.arithmetic.comparison(PREDICATES[symbol], first, second)
+
+    def condition(self, value: Any) -> Condition | bool:
+        """A value as a condition."""
+        if is_condition(value):
+            return value
+        return Comparison("ne", value, 0) if is_computed(value) else bool(value)
+
+    def _logical(self, needs_all: bool, values: Sequence[ast.expr]) -> Any:
+        found: list[Any] = []
+        for each in values:
+            value = self.value(each)
+            is_plain = is_known(value)
+            if is_plain and bool(value) is not needs_all and not found:
+                # Python does not look at the others.
+                return value
+            if not is_plain or bool(value) is not needs_all:
+                found.append(self.condition(value))
+            last = value
+        return joined(found, needs_all=needs_all) if found else last  # pyright: ignore
+
+    def _chosen(self, test: ast.expr, body: ast.expr, orelse: ast.expr) -> Any:
+        condition = self.condition(self.value(test))
+        if is_condition(condition):
+            self.refuse(
+                "the compiler takes a choice that is known when the kernel is compiled",
+                test,
+                remedy="use an if statement",
+            )
+        return self.value(body if condition else orelse)
+
+    def _comprehension(self, element: ast.expr, generator: ast.comprehension) -> list[Any]:
+        found: list[Any] = []
+        frame = Frame(self.frame.syntax, self.frame.captured, self.frame, self.frame.regions)
+        values = self.known_sequence(self.value(generator.iter), generator.iter)
+        frame.here = element
+        self.frames.append(frame)
+        for value in values:
+            self.bind(generator.target, value)
+            if all(self.value(each) for each in generator.ifs):
+                found.append(self.value(element))
+        self.frames.pop()
+        return found
+
+    def bind(self, target: ast.expr, value: Any) -> None:
+        """Assigns to a name, or to the names of a tuple."""
+        raise NotImplementedError
+
+    def known_sequence(self, values: Any, node: ast.AST) -> list[Any]:
+        """The elements of a sequence that is known when the kernel is compiled."""
+        if is_condition(values) or is_computed(values) or not hasattr(values, "__iter__"):
+            self.refuse("kernels go over ranges, and over sequences that are known", node)
+        return list(values)
+
+    def subscript(self, value: Any, index: Any, node: ast.AST) -> Any:
+        """An element of a tuple."""
+        if not is_known(index):
+            self.refuse("an index of a tuple is known when the kernel is compiled", node)
+        return value[index]
+
+    # Functions that kernels compute
+
+    def node_of_kernel(self, dims: int | None = None) -> Any:
+        """The coordinates of the node."""
+        grid = self.kernel.node.launch.grid
+        place: tuple[Number, ...] = (self.column, self.row)[: len(grid)]
+        dims = len(grid) if dims is None else dims
+        if dims == 1 and len(grid) == 2:
+            column = self.arithmetic.multiply(self.column, grid[1])
+            return self.arithmetic.add(column, self.row)
+        found = place + (0,) * (dims - len(place))
+        return found[0] if dims == 1 else found
+
+    def grid_size(self, dims: int | None = None) -> Any:
+        """The size of the grid."""
+        grid = self.kernel.node.launch.grid
+        found = grid_in_dimensions(grid, len(grid) if dims is None else dims)
+        return found[0] if len(found) == 1 else found
+
+    def extreme(self, function: Callable[..., Any], *values: Any) -> Any:
+        """The smallest or largest of numbers."""
+        given = values[0] if len(values) == 1 and is_tuple(values[0]) else values
+        if all(map(is_known, given)):
+            return function(*given)
+        total: Any = given[0]
+        for value in given[1:]:
+            both_known = is_known(total) and is_known(value)
+            if not both_known and not (is_number(total) and is_number(value)):
+                self.refuse(f"kernels have no {function.__name__} of these operands")
+            total = (
+                function(total, value)
+                if both_known
+                else self.arithmetic.extreme(function.__name__, total, value)
+            )
+            if total is None:
+                self.refuse(f"kernels take the {function.__name__} of numbers that are 0 or more")
+        return total

@@ -1,0 +1,114 @@
+"""Functions while they are translated: the kernel, and those that it calls, whose bodies stand
+where they are called."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from ttcodegen.lang.compiler.captured import Captured, CapturedFunction, syntax_of
+
+Syntax = ast.FunctionDef | ast.Lambda
+
+
+@dataclass(eq=False)
+class Frame:
+    """A function that is being translated."""
+
+    syntax: Syntax
+    captured: Captured
+    enclosing: Frame | None = None
+    """The function that it is defined in, if that is being translated too."""
+    regions: int = 0
+    """How many loops and conditions of the device were open when it was called."""
+    names: dict[str, Any] = field(default_factory=dict[str, Any])
+    here: ast.AST = field(default_factory=ast.Pass)
+    """What is translated now."""
+
+    @property
+    def name(self) -> str:
+        """The name of the function."""
+        return self.syntax.name if isinstance(self.syntax, ast.FunctionDef) else "lambda"
+
+    @property
+    def body(self) -> list[ast.stmt]:
+        """Its statements."""
+        if isinstance(self.syntax, ast.FunctionDef):
+            return self.syntax.body
+        value = self.syntax.body
+        return [ast.copy_location(ast.Return(value), value)]
+
+
+@dataclass(frozen=True, eq=False)
+class LocalFunction:
+    """A function that is defined in another one that is being translated."""
+
+    syntax: Syntax
+    frame: Frame
+    defaults: Mapping[str, Any]
+    """The values of arguments that calls may leave out, by name."""
+
+    def opened(self, regions: int) -> Frame:
+        """A frame for a call."""
+        return Frame(self.syntax, self.frame.captured, self.frame, regions)
+
+
+def captured_frame(function: CapturedFunction, regions: int) -> Frame:
+    """A frame for a call of a function that stands outside of the kernel."""
+    return Frame(syntax_of(function.first), Captured(function.on_nodes), None, regions)
+
+
+def captured_defaults(function: CapturedFunction) -> dict[str, Any]:
+    """The values of arguments that calls of a function may leave out."""
+    code, values = function.first.__code__, function.first.__defaults__ or ()
+    names = code.co_varnames[: code.co_argcount]
+    return dict(zip(names[len(names) - len(values) :], values, strict=True)) | dict(
+        function.first.__kwdefaults__ or {}
+    )
+
+
+class Returned(Exception):
+    """The call that is being translated ends here, with a value."""
+
+    def __init__(self, value: Any) -> None:
+        super().__init__()
+        self.value = value
+
+
+def bound_arguments(
+    syntax: Syntax,
+    defaults: Mapping[str, Any],
+    positional: Sequence[Any],
+    named: Mapping[str, Any],
+) -> dict[str, Any]:
+    """What the arguments of a function are in a call.
+
+    Raises:
+        TypeError: if the call does not fit the function.
+    """
+    wanted = syntax.args
+    names = [each.arg for each in (*wanted.posonlyargs, *wanted.args)]
+    found = dict(zip(names, positional, strict=False))
+    if wanted.vararg is not None:
+        found[wanted.vararg.arg] = tuple(positional[len(names) :])
+    elif len(positional) > len(names):
+        raise TypeError(f"it takes {len(names)} arguments, not {len(positional)}")
+    names += [each.arg for each in wanted.kwonlyargs]
+    rest = {name: value for name, value in named.items() if name not in names}
+    for name, value in named.items():
+        if name in names:
+            if name in found:
+                raise TypeError(f"it gets two values for '{name}'")
+            found[name] = value
+    if wanted.kwarg is not None:
+        found[wanted.kwarg.arg] = rest
+    elif rest:
+        raise TypeError(f"it has no argument '{next(iter(rest))}'")
+    for name in names:
+        if name not in found:
+            if name not in defaults:
+                raise TypeError(f"it gets no value for '{name}'")
+            found[name] = defaults[name]
+    return found

@@ -18,6 +18,7 @@ from xdsl.ir import Block, BlockArgument, Operation, Region, SSAValue
 from xdsl.passes import ModulePass
 
 from ttcodegen.conversions.ttir_to_ttmetal.coverage import MOST_ELEMENTS, unsupported_reason
+from ttcodegen.conversions.ttir_to_ttmetal.index_maps import is_movement
 from ttcodegen.diagnostics import copy_source_offset
 from ttcodegen.dialects.datatypes import shape_of
 from ttcodegen.dialects.functions import (
@@ -28,6 +29,9 @@ from ttcodegen.dialects.functions import (
     is_cpu_function,
 )
 from ttcodegen.dialects.operation import CatalogueOp
+from ttcodegen.dialects.placement import declared_data_type
+from ttcodegen.dialects.tile import TILE_SIDE
+from ttcodegen.layout.tiled_shape import TiledShape, tile_bytes_of
 from ttcodegen.ops.constant_values import splat_of
 from ttcodegen.ops.definition import TTIRDefinition
 from ttcodegen.transforms.inline import is_entry
@@ -59,7 +63,8 @@ class CPUHoistManuallyTagged(ModulePass):
 
 @dataclass(frozen=True)
 class CPUHoist(ModulePass):
-    """Moves what no program of the device computes.
+    """Moves what no program of the device computes, and movements of arguments that are too small
+    in their last dimensions to lie in tiles.
 
     Constants in functions for the CPU that are more than one number become arguments of them: they
     lie in files of the project as those of other functions do.
@@ -68,8 +73,31 @@ class CPUHoist(ModulePass):
     name = "cpu-hoist"
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
-        _Hoisting(op).hoist(lambda op: runs_on_cpu(op) and unsupported_reason(op) is not None)
+        _Hoisting(op).hoist(
+            lambda op: runs_on_cpu(op) and (unsupported_reason(op) is not None or _unpacks(op))
+        )
         _pass_constants(op)
+
+
+_MOST_PADDED_BYTES = 1 << 20
+_MOST_PADDING = 8
+"""How many times the elements of a tensor its tiles may hold."""
+
+
+def _unpacks(op: CatalogueOp) -> bool:
+    """Whether an op moves elements of an argument or a constant that would be little else than
+    padding in tiles, such as the weight of a convolution: the CPU has them in rows."""
+    if not is_movement(op):
+        return False
+    value = op.operands[0]
+    owner = value.owner
+    is_given = isinstance(owner, Block) or owner.name == "ttir.constant" or CPU_CALL in (
+        owner.attributes
+    )  # fmt: skip
+    data_type = declared_data_type(value)
+    held = TiledShape(shape_of(value.type)).tiles * tile_bytes_of(data_type)
+    tightly = prod(shape_of(value.type)) * tile_bytes_of(data_type) // TILE_SIDE**2
+    return is_given and held > max(_MOST_PADDED_BYTES, _MOST_PADDING * tightly)
 
 
 def runs_on_cpu(op: CatalogueOp) -> bool:

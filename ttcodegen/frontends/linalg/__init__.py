@@ -1,7 +1,6 @@
 """linalg on tensors to TTIR: what torch-mlir and other exporters lower to.
 
-Named operations, and `linalg.generic` whose body computes elements at one place, or sums,
-multiplies or compares them over loops.
+Named operations, and `linalg.generic` whose body computes elements, at one place or step by step.
 """
 
 from __future__ import annotations
@@ -33,7 +32,12 @@ def read(source: Source, diagnostics: Diagnostics) -> ModuleOp:
     names = (*rules.LINALG, *forms.UNSUPPORTED)
     named: dict[str, Form | None] = dict.fromkeys(names, forms.linalg_form)
     context = source_context(
-        {"linalg": named | forms.BODY, "tensor": forms.TENSOR, "ml_program": GLOBALS}
+        {
+            "cf": forms.ASSERT,
+            "linalg": named | forms.BODY,
+            "ml_program": GLOBALS,
+            "tensor": forms.TENSOR,
+        }
     )
     context.load_dialect(Math)
     module = flatten(parse_operations(source, diagnostics, context), diagnostics)

@@ -12,9 +12,11 @@ from typing import Any, cast
 from xdsl.dialects.builtin import (
     ArrayAttr,
     DenseArrayBase,
+    IndexType,
     IntegerAttr,
     StringAttr,
     TensorType,
+    i1,
     i32,
 )
 from xdsl.dialects.builtin import i64 as i64_type
@@ -29,10 +31,14 @@ INPUTS = "operandSegmentSizes"
 def linalg_form(parser: Parser, op_type: type[Operation]) -> Operation:
     """`{attributes} ins(%a : type) outs(%b : type) name = [...] (%x: type) {region} -> type`."""
     attributes = dict(parser.parse_optional_attr_dict())
-    for name in [name for name in attributes if name.startswith("arith.")]:
+    for name in [name for name in attributes if name.startswith(("arith.", "math."))]:
         # `{ arith.addf }` of a reduction: what combines two elements.
         attributes["combiner"] = StringAttr(name)
         del attributes[name]
+    if parser.parse_optional_keyword("dimension") is not None:
+        parser.parse_punctuation("(")
+        attributes["dimension"] = IntegerAttr(parser.parse_integer(), i64_type)
+        parser.parse_punctuation(")")
     inputs, input_types = _group(parser, "ins")
     outputs, output_types = _group(parser, "outs")
     for name in ("permutation", "dimensions", "attrs"):
@@ -161,12 +167,37 @@ def _concat_form(parser: Parser, op_type: type[Operation]) -> Operation:
     return operation
 
 
+def _extract_form(parser: Parser, op_type: type[Operation]) -> Operation:
+    """`%a[%i, %j] : type`."""
+    operand = parser.parse_unresolved_operand()
+    places = parser.parse_comma_separated_list(
+        parser.Delimiter.SQUARE, parser.parse_unresolved_operand
+    )
+    parser.parse_punctuation(":")
+    type_ = parser.parse_type()
+    element = cast("TensorType[Attribute]", type_).element_type
+    types = [type_, *[IndexType()] * len(places)]
+    return make(parser, op_type, [operand, *places], types, [element], {})
+
+
+def _assert_form(parser: Parser, op_type: type[Operation]) -> Operation:
+    """`%a, "message"`."""
+    operand = parser.parse_unresolved_operand()
+    parser.parse_punctuation(",")
+    message = StringAttr(parser.parse_str_literal())
+    return make(parser, op_type, [operand], [i1], [], {"msg": message})
+
+
+ASSERT: dict[str, Form | None] = {"assert": _assert_form}
+"""What torch-mlir makes sure of in the bodies of its generics."""
+
 TENSOR: dict[str, Form | None] = {
     "cast": _cast_form,
     "collapse_shape": _reshape_form,
     "concat": _concat_form,
     "empty": None,
     "expand_shape": _reshape_form,
+    "extract": _extract_form,
     "extract_slice": _slice_form,
     "pad": _pad_form,
     "yield": _yield_form,
@@ -174,14 +205,14 @@ TENSOR: dict[str, Form | None] = {
 """The operations of the tensor dialect."""
 
 UNSUPPORTED = (
-    "batch_matvec", "batch_reduce_matmul", "batch_vecmat", "conv_1d", "conv_1d_ncw_fcw",
+    "batch_reduce_matmul", "conv_1d", "conv_1d_ncw_fcw",
     "conv_1d_nwc_wcf", "conv_2d", "conv_2d_ngchw_fgchw", "conv_2d_ngchw_gfchw",
     "conv_2d_nhwgc_gfhwc", "conv_3d", "conv_3d_ncdhw_fcdhw", "conv_3d_ndhwc_dhwcf",
     "depthwise_conv_1d_ncw_cw", "depthwise_conv_1d_nwc_wc", "depthwise_conv_2d_nhwc_hwcm",
     "depthwise_conv_3d_ndhwc_dhwc",
-    "map", "mmt4d", "pooling_ncw_max", "pooling_ncw_sum", "pooling_ndhwc_max", "pooling_ndhwc_min",
+    "mmt4d", "pooling_ncw_max", "pooling_ncw_sum", "pooling_ndhwc_max", "pooling_ndhwc_min",
     "pooling_ndhwc_sum", "pooling_nhwc_max_unsigned", "pooling_nhwc_min", "pooling_nwc_max",
-    "pooling_nwc_sum", "quantized_batch_matmul", "quantized_matmul", "softmax",
+    "pooling_nwc_sum", "quantized_batch_matmul", "quantized_matmul",
     "winograd_filter_transform", "winograd_input_transform", "winograd_output_transform",
 )  # fmt: skip
 """Operations that are read so that all of them are refused at once."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import cast
 
 from xdsl.dialects.builtin import IntegerAttr, StringAttr
@@ -11,15 +11,11 @@ from xdsl.ir import SSAValue
 from ttcodegen.diagnostics import CompileError
 from ttcodegen.dialects.datatypes import shape_of, tensor_type
 from ttcodegen.dialects.operation import operation_name
-from ttcodegen.frontends.linalg.bodies import (
-    ELEMENTWISE,
-    Loops,
-    device_element,
-    generic,
-    reduced,
-    scalar_of,
-)
+from ttcodegen.frontends.linalg.bodies import ELEMENTWISE, Body, returned_by, scalar_of
 from ttcodegen.frontends.linalg.forms import body_of, inputs_and_outputs, integers
+from ttcodegen.frontends.linalg.generics import generic
+from ttcodegen.frontends.linalg.loops import Loops, device_element
+from ttcodegen.frontends.linalg.reductions import reduced
 from ttcodegen.frontends.source_ops import SourceOp
 from ttcodegen.frontends.translation import Rule, Translator
 from ttcodegen.ops.constant_values import splat_of
@@ -114,6 +110,43 @@ def _reduce(build: Translator, op: SourceOp) -> SSAValue:
     dims = integers(op.given("dimensions"))
     kept: list[int | None] = [axis for axis in range(len(shape)) if axis not in dims]
     return reduced(Loops(build, shape, dims), value, combine, start, kept)
+
+
+def _softmax(build: Translator, op: SourceOp) -> SSAValue:
+    dim = cast("IntegerAttr", op.given("dimension")).value.data
+    return build.like("softmax", op.operands[0], dimension=dim, numericStable=True)
+
+
+def _batched_vector(matrix: int) -> Rule:
+    """A matrix and a vector of each batch; `matrix` is the place of the matrix."""
+
+    def rule(build: Translator, op: SourceOp) -> SSAValue:
+        vector = op.operands[1 - matrix]
+        batch, size = shape_of(vector.type)
+        column = build.reshape(vector, [batch, size, 1] if matrix == 0 else [batch, 1, size])
+        factors = (op.operands[0], column) if matrix == 0 else (column, op.operands[1])
+        return _plus_start(build, op, build.reshape(build.matmul(*factors), op.result_shape))
+
+    return rule
+
+
+def _map(build: Translator, op: SourceOp) -> SSAValue:
+    """A body on the elements of tensors of one shape, or the operation that it is."""
+    inputs = op.operands[: inputs_and_outputs(op)]
+    block = body_of(op)
+    if block is None:
+        given = op.given("combiner")
+        name = ELEMENTWISE.get(given.data if isinstance(given, StringAttr) else "")
+        if name is None:
+            raise CompileError("linalg.map of such an operation is not supported")
+        return build.like(name, *inputs)
+    loops = Loops(build, op.result_shape, [])
+    body = Body(loops, dict(zip(block.args, inputs, strict=False)))
+    for inner in list(block.ops)[:-1]:
+        body.run(inner)
+    (value,) = returned_by(block)
+    full = loops.tensor(body[value], device_element(op.result_element))
+    return build.repeat(full, loops.sizes)
 
 
 # Windows. Padding is an operation of its own there.
@@ -221,6 +254,10 @@ def _extract_slice(build: Translator, op: SourceOp) -> SSAValue:
     return build.reshape(build.slice(op.operands[0], begins, ends, steps), op.result_shape)
 
 
+def _extracted(build: Translator, op: SourceOp) -> None:
+    """An element of a tensor is for the bodies that compute with it."""
+
+
 def _concat(build: Translator, op: SourceOp) -> SSAValue:
     return build.concat(list(op.operands), cast("IntegerAttr", op.given("dim")).value.data)
 
@@ -237,6 +274,8 @@ LINALG: dict[str, Rule] = {
     "batch_matmul": _matmul(),
     "batch_matmul_transpose_a": _matmul(transpose_a=True),
     "batch_matmul_transpose_b": _matmul(transpose_b=True),
+    "batch_matvec": _batched_vector(0),
+    "batch_vecmat": _batched_vector(1),
     "broadcast": _broadcast,
     "conv_2d_nchw_fchw": _convolution(_NCHW, (0, 1, 2, 3)),
     "conv_2d_nhwc_fhwc": _convolution(_NHWC, (0, 3, 1, 2)),
@@ -247,6 +286,7 @@ LINALG: dict[str, Rule] = {
     "dot": _dot,
     "fill": _fill,
     "generic": generic,
+    "map": _map,
     "matmul": _matmul(),
     "matmul_transpose_a": _matmul(transpose_a=True),
     "matmul_transpose_b": _matmul(transpose_b=True),
@@ -256,17 +296,19 @@ LINALG: dict[str, Rule] = {
     "pooling_nhwc_max": _pooling(_NHWC, "max_pool2d"),
     "pooling_nhwc_sum": _pooling(_NHWC, "avg_pool2d"),
     "reduce": _reduce,
+    "softmax": _softmax,
     "transpose": _transpose,
     "vecmat": _vecmat,
 }
 """Operations of linalg."""
 
-TENSOR: dict[str, Callable[[Translator, SourceOp], SSAValue]] = {
+TENSOR: dict[str, Rule] = {
     "cast": _cast,
     "collapse_shape": _reshape,
     "concat": _concat,
     "empty": _empty,
     "expand_shape": _reshape,
+    "extract": _extracted,
     "extract_slice": _extract_slice,
     "pad": _pad,
 }

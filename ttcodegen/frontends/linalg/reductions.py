@@ -1,0 +1,190 @@
+"""What a linalg.generic makes of many elements: sums, products, extremes, or any number of steps.
+
+A body that combines one element after the other with what it has so far, by one operation that
+knows no order, is a reduction. Any other is carried out step by step.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from math import prod
+
+import numpy as np
+from xdsl.dialects.builtin import i32
+from xdsl.ir import Block, Operation, SSAValue
+
+from ttcodegen.diagnostics import CompileError
+from ttcodegen.dialects.datatypes import element_of, shape_of, tensor_type
+from ttcodegen.dialects.operation import operation_name
+from ttcodegen.frontends.linalg.bodies import (
+    ELEMENTWISE,
+    Body,
+    predicate_of,
+    returned_by,
+    scalar_of,
+)
+from ttcodegen.frontends.linalg.loops import Loops, Value, device_element
+from ttcodegen.frontends.source_ops import SourceOp
+from ttcodegen.ops.constant_values import splat_of
+
+_MOST_STEPS = 256
+"""Of loops that are gone through one by one."""
+
+_REDUCTIONS = {
+    "add": ("sum", 0.0), "maximum": ("max", float("-inf")), "minimum": ("min", float("inf")),
+    "multiply": ("prod", 1.0),
+}  # fmt: skip
+"""What an op that combines two elements is over many, and the number that changes nothing."""
+
+
+def reduction(
+    body: Body, op: SourceOp, block: Block, maps: Sequence[Sequence[int | None]]
+) -> list[SSAValue]:
+    """The results of a generic that reduces loops; `body` knows the inputs."""
+    count = len(block.args) - len(maps)
+    starts: dict[SSAValue, SSAValue] = dict(
+        zip(block.args[count:], op.operands[count:], strict=True)
+    )
+    used: set[SSAValue] = set(starts)
+    accumulating: list[Operation] = []
+    before: list[Operation] = []
+    for inner in list(block.ops)[:-1]:
+        if used.isdisjoint(inner.operands):
+            before.append(inner)
+        else:
+            accumulating.append(inner)
+            used.update(inner.results)
+    if any(place in body.loops.reduced for places in maps for place in places):
+        raise CompileError("a linalg.generic with a result for each step of a sum is not supported")
+    whole = _as_one(block, starts, accumulating)
+    if whole is None and _extreme(body, block, starts, accumulating) is None:
+        return _step_by_step(body, op, block, maps)
+    for inner in before:
+        body.run(inner)
+    if whole is None:
+        return _extreme_and_place(body, op, block, starts, accumulating)
+    combine, start, term = whole
+    element = device_element(term.type)
+    loops = body.loops
+    full = loops.build.repeat(loops.tensor(body[term], element), loops.sizes)
+    return [reduced(loops, full, combine, starts[start], maps[0])]
+
+
+def _as_one(
+    block: Block, starts: Mapping[SSAValue, SSAValue], steps: Sequence[Operation]
+) -> tuple[str, SSAValue, SSAValue] | None:
+    """The op that combines, what it starts from and what it combines, if that is all there is."""
+    returned = returned_by(block)
+    if len(returned) != 1 or len(steps) != 1 or returned[0] is not steps[0].results[0]:
+        return None
+    combine = ELEMENTWISE.get(operation_name(steps[0]), "")
+    state = [each for each in steps[0].operands if each in starts]
+    terms = [each for each in steps[0].operands if each not in starts]
+    if combine not in _REDUCTIONS or len(state) != 1 or len(terms) != 1:
+        return None
+    return combine, state[0], terms[0]
+
+
+def _step_by_step(
+    body: Body, op: SourceOp, block: Block, maps: Sequence[Sequence[int | None]]
+) -> list[SSAValue]:
+    """Every step of the loops that are reduced, on the elements of all other loops at once."""
+    loops = body.loops
+    sizes = [loops.sizes[axis] for axis in loops.reduced]
+    if prod(sizes) > _MOST_STEPS:
+        raise CompileError(
+            f"a linalg.generic that reduces in {prod(sizes)} steps is not supported: at most "
+            f"{_MOST_STEPS} are carried out one by one",
+            remedy="combine elements by one sum, product, maximum or minimum",
+        )
+    kept = tuple(1 if axis in loops.reduced else n for axis, n in enumerate(loops.sizes))
+    one = Loops(loops.build, kept, [])
+    count = len(block.args) - len(maps)
+    state: list[Value] = []
+    for start, places in zip(op.operands[count:], maps, strict=True):
+        number = scalar_of(start)
+        state.append(one.broadcast(start, places) if number is None else number)
+    for step in np.ndindex(*sizes):
+        values = {argument: loops.at_step(value, step) for argument, value in body.values.items()}
+        values |= dict(zip(block.args[count:], state, strict=True))
+        turn = Body(one, values, dict(zip(loops.reduced, step, strict=True)))
+        for inner in list(block.ops)[:-1]:
+            turn.run(inner)
+        state = [turn[value] for value in returned_by(block)]
+    results: list[SSAValue] = []
+    for value, result, places in zip(state, op.results, maps, strict=True):
+        full = one.build.repeat(one.tensor(value, device_element(element_of(result.type))), kept)
+        order = [place for place in places if place is not None]
+        order += [axis for axis in range(loops.rank) if axis not in order]
+        turned = loops.build.permute(full, order)
+        results.append(loops.build.reshape(turned, shape_of(result.type)))
+    return results
+
+
+def reduced(
+    loops: Loops, term: SSAValue, combine: str, start: SSAValue, places: Sequence[int | None]
+) -> SSAValue:
+    """`term` combined over the reduced loops, and with what the result starts from."""
+    build = loops.build
+    name, neutral = _REDUCTIONS[combine]
+    value = build.reduce(name, term, loops.reduced, keep_dim=False)
+    kept = [axis for axis in range(loops.rank) if axis not in loops.reduced]
+    value = build.permute(value, [kept.index(place) for place in places if place is not None])
+    value = build.reshape(value, shape_of(start.type))
+    begins = splat_of(start)
+    return value if begins == neutral else build.like(combine, value, start)
+
+
+_ARG: dict[str, Callable[[str], bool]] = {
+    "maximum": lambda predicate: predicate in ("gt", "ge"),
+    "minimum": lambda predicate: predicate in ("lt", "le"),
+}
+
+
+def _extreme(
+    body: Body, block: Block, starts: Mapping[SSAValue, SSAValue], steps: Sequence[Operation]
+) -> tuple[str, SSAValue] | None:
+    """Whether the largest or the smallest element along one loop is looked for, with its place, and
+    of what: maximum, comparison and choice."""
+    named = {operation_name(step): step for step in steps}
+    compare = named.get("arith.cmpf", named.get("arith.cmpi"))
+    choose = named.get("arith.select")
+    extreme = next((s for s in steps if ELEMENTWISE.get(operation_name(s)) in _ARG), None)
+    returned = returned_by(block)
+    if compare is None or choose is None or extreme is None or len(returned) != 2:
+        return None
+    fits = (
+        len(steps) == 3 and len(body.loops.reduced) == 1
+        and returned[0] is extreme.results[0] and returned[1] is choose.results[0]
+        and choose.operands[0] is compare.results[0]
+    )  # fmt: skip
+    combine = ELEMENTWISE[operation_name(extreme)]
+    source = next((value for value in extreme.operands if value not in starts), None)
+    if not fits or source is None or compare.operands[0] is not source:
+        return None
+    return (combine, source) if _ARG[combine](predicate_of(compare)) else None
+
+
+def _extreme_and_place(
+    body: Body,
+    op: SourceOp,
+    block: Block,
+    starts: Mapping[SSAValue, SSAValue],
+    steps: Sequence[Operation],
+) -> list[SSAValue]:
+    found = _extreme(body, block, starts, steps)
+    assert found is not None
+    combine, source = found
+    loops = body.loops
+    term = loops.tensor(body[source], device_element(source.type))
+    name, _ = _REDUCTIONS[combine]
+    value = loops.build.reduce(name, term, loops.reduced, keep_dim=False)
+    if combine == "minimum":
+        term = loops.build.like("neg", term)
+    place = loops.build.emit(
+        "argmax", [term], tensor_type(i32, shape_of(value.type)), dim_arg=loops.reduced,
+        keep_dim=False,
+    )  # fmt: skip
+    place = loops.build.typecast(place, element_of(op.results[1].type))
+    results = zip((value, place), op.results, strict=True)
+    return [loops.build.reshape(each, shape_of(result.type)) for each, result in results]

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 import ttcodegen.ops
-from ttcodegen.conversions.ttir_to_ttmetal.groups import CACHES, INDEXED, WINDOWS
+from ttcodegen.conversions.ttir_to_ttmetal.groups import INDEXED, WINDOWS
 from ttcodegen.conversions.ttir_to_ttmetal.index_maps import MOVEMENTS
 from ttcodegen.conversions.ttir_to_ttmetal.reductions import REDUCTIONS
 from ttcodegen.dialects.datatypes import DataType
@@ -206,6 +206,8 @@ def _to_ttmetal(definition: TTIRDefinition) -> str:
         return "tiles"
     if definition.fills:
         return "number"
+    if definition.in_place is not None:
+        return "program"
     for kind, names in _KERNELS.items():
         if definition.name in names:
             return kind
@@ -219,7 +221,7 @@ def _to_ttmetal(definition: TTIRDefinition) -> str:
 
 
 _KERNELS = {
-    "program": ("ttir.matmul", *INDEXED, *REDUCTIONS, *CACHES, *WINDOWS, *with_trait(Trait.ORDERS)),
+    "program": ("ttir.matmul", *INDEXED, *REDUCTIONS, *WINDOWS, *with_trait(Trait.ORDERS)),
     "movement": MOVEMENTS,
 }
 """Ops with programs of their own."""

@@ -160,6 +160,10 @@ class Definition:
     """The operand that the op overwrites."""
     rearranges: bool = False
     """The result is the operand, arranged in another way."""
+    nouns: tuple[str, ...] = ()
+    """What the results are called that nothing else names; empty for the name of the op."""
+    participle: str = ""
+    """What a value is called beside the operand that it is another form of: `scaled`."""
 
     @cached_property
     def dialect(self) -> str:

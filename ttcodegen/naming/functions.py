@@ -18,12 +18,6 @@ _WORDS = re.compile(r"[./_]+")
 _PLURALS = {"layers": "layer", "blocks": "block", "stages": "stage", "heads": "head"}
 _WRAPPERS = frozenset("model module net network l self".split())
 """Parts of a layer's path that every layer has."""
-_ATTENTION = frozenset(
-    "softmax scaled_dot_product_attention scaled_dot_product_attention_decode "
-    "paged_scaled_dot_product_attention_decode".split()
-)
-_ACTIVATIONS = frozenset("relu gelu silu tanh sigmoid".split())
-_NORMS = frozenset("layer_norm rms_norm".split())
 
 
 def layer_function_name(
@@ -66,25 +60,29 @@ def _meaning(counts: Counter[str]) -> str:
         return "residual_block"
     if counts["embedding"] and not counts["add"]:
         return "embed"
-    products = sum(
-        count for name, count in counts.items() if call_has_trait(name, Trait.MATRIX_PRODUCT)
-    )
-    if any(counts[name] for name in _ATTENTION):
+    products = _count(counts, Trait.MATRIX_PRODUCT)
+    if _attends(counts):
         return "" if _is_whole_layer(counts, products) else "attention"
-    if {"multiply", "concat", "add"} <= counts.keys() and not _weighted(counts):
+    # Halves may be swapped by a product with a matrix that is no weight.
+    has_layers = _count(counts, Trait.OF_LAYER) > counts["matmul"]
+    if counts["multiply"] and counts["concat"] and counts["add"] and not has_layers:
         return "rotate"
-    if products >= 2 and any(counts[name] for name in _ACTIVATIONS) and not counts["conv2d"]:
+    if products >= 2 and _count(counts, Trait.ACTIVATES) and not counts["conv2d"]:
         return "feed_forward"
     return ""
 
 
 def _is_whole_layer(counts: Counter[str], products: int) -> bool:
     """Whether it is an attention and what comes after it: a layer of a transformer."""
-    return products >= 4 and any(counts[name] for name in _ACTIVATIONS)
+    return products >= 4 and _count(counts, Trait.ACTIVATES) > 0
 
 
-def _weighted(counts: Counter[str]) -> bool:
-    return any(counts[name] for name in (*_NORMS, "conv2d", "linear", "embedding"))
+def _count(counts: Counter[str], trait: Trait) -> int:
+    return sum(count for name, count in counts.items() if call_has_trait(name, trait))
+
+
+def _attends(counts: Counter[str]) -> bool:
+    return bool(counts["softmax"] or _count(counts, Trait.ATTENDS))
 
 
 def _common_words(titles: Sequence[str]) -> str:
@@ -102,7 +100,7 @@ def _common_words(titles: Sequence[str]) -> str:
 
 
 def _kind(counts: Counter[str]) -> str:
-    if any(counts[name] for name in _ATTENTION):
+    if _attends(counts):
         return "transformer_layer"
     if counts["conv2d"]:
         return "convolution_block"

@@ -17,7 +17,7 @@ from ttcodegen.dialects.memory import Layout
 from ttcodegen.dialects.operation import CatalogueOp, operation_name
 from ttcodegen.dialects.placement import declared_data_type, has_placement, placement_of
 from ttcodegen.naming.layers import layer, location_name, short_layer, stem_of_weight
-from ttcodegen.ops.definition import TTIR, TTNN, traits_of
+from ttcodegen.ops.definition import TTIR, TTNN, library_definition, traits_of
 from ttcodegen.ops.traits import Trait
 
 if TYPE_CHECKING:
@@ -49,78 +49,9 @@ _OPCODES = frozenset(
 )
 """The opcodes of HLO. Source: xla/hlo/ir/hlo_opcode.h."""
 
-_CHANGES = frozenset(
-    """
-    relu relu6 gelu silu tanh sigmoid leaky_relu hardsigmoid elu abs neg clamp clamp_scalar
-    clamp_tensor dropout
-    """.split()
-)
-"""Ops whose result is their operand, activated or cut off."""
-_ADJUSTMENTS = frozenset("add subtract multiply divide maximum minimum".split())
-"""Ops whose result is one operand, adjusted, if the other one is a weight or smaller."""
 _ROLES = frozenset("queries keys values scores".split())
 """Names of roles that a value keeps through sums and rotations."""
-_WEIGHTED = frozenset("matmul linear conv2d conv_transpose2d embedding layer_norm rms_norm".split())
-"""Ops that are called after the layer that their weights belong to."""
-_NOUNS: Mapping[str, str] = {
-    "add": "sum",
-    "subtract": "difference",
-    "multiply": "product",
-    "divide": "quotient",
-    "div_trunc": "quotient",
-    "matmul": "product",
-    "linear": "projection",
-    "conv2d": "convolution",
-    "conv_transpose2d": "convolution",
-    "max_pool2d": "pooled",
-    "avg_pool2d": "pooled",
-    "global_avg_pool2d": "pooled",
-    "concat": "joined",
-    "softmax": "probabilities",
-    "cos": "cosine",
-    "sin": "sine",
-    "rsqrt": "inverse_root",
-    "sqrt": "root",
-    "reciprocal": "inverse",
-    "argmax": "indices",
-    "max": "maxima",
-    "min": "minima",
-    "slice_static": "slice",
-    "layer_norm": "normalized",
-    "rms_norm": "normalized",
-    "batch_norm_inference": "normalized",
-    "embedding": "embeddings",
-    "scaled_dot_product_attention": "attention",
-    "scaled_dot_product_attention_decode": "attention",
-    "full": "filled",
-    "zeros": "zeros",
-    "ones": "ones",
-    "where": "selected",
-}
-_RESULT_NOUNS: Mapping[str, tuple[str, ...]] = {
-    "split_query_key_value_and_split_heads": ("queries", "keys", "values"),
-    "max_pool2d_with_indices": ("pooled", "indices"),
-    "sort": ("sorted_values", "indices"),
-    "topk": ("largest", "indices"),
-}
-"""What the results of ops with several are called."""
 _LARGEST_EPSILON = 1e-3
-_QUALIFIERS: Mapping[str, str] = {
-    "to_device": "on_device",
-    "from_device": "on_host",
-    "to_memory_config": "moved",
-    "repeat": "repeated",
-    "expand": "expanded",
-    "pad": "padded",
-    "pad_row_major": "padded",
-    "concatenate_heads": "joined",
-    "multiply": "scaled",
-    "divide": "scaled",
-    "add": "shifted",
-    "subtract": "shifted",
-    "maximum": "clamped",
-    "minimum": "clamped",
-}
 
 
 @cache
@@ -161,11 +92,18 @@ def name_or_kind(op: Operation) -> str:
 def noun_of(op: Operation) -> str:
     """What the result of an op is called that nothing else names."""
     short = op.name.rpartition(".")[2]
-    if short == "full" and isinstance(op, CatalogueOp):
+    if not isinstance(op, CatalogueOp):
+        return short
+    if short == "full":
         return _noun_of_fill(op)
-    if isinstance(op, CatalogueOp) and Trait.COMPARES in traits_of(op.definition):
+    if Trait.COMPARES in _traits(op):
         return "condition"
-    return _NOUNS.get(short, short)
+    nouns = library_definition(op).nouns
+    return nouns[0] if nouns else short
+
+
+def _traits(op: CatalogueOp) -> Trait:
+    return traits_of(library_definition(op))
 
 
 def _noun_of_fill(op: CatalogueOp) -> str:
@@ -243,16 +181,15 @@ class ValueNames:
         kept = self._kept_operand(op)
         if kept is not None and kept in self._names:
             return self._names[kept]
-        short = op.definition.short_name
-        if short in _WEIGHTED:
+        if Trait.OF_LAYER in _traits(op):
             found = layer(op, self._weights)
             if found is not None:
                 return short_layer(found)
         role = self._roles.get(result)
         if role is not None:
             return role
-        nouns = _RESULT_NOUNS.get(short)
-        return nouns[index] if nouns is not None else noun_of(op)
+        nouns = library_definition(op).nouns
+        return nouns[index] if len(nouns) > 1 else noun_of(op)
 
     def _kept_operand(self, op: CatalogueOp) -> SSAValue | None:
         """The operand that the result is another form of."""
@@ -260,14 +197,15 @@ class ValueNames:
         if not op.operands:
             return None
         first = op.operands[0]
-        if op.definition.rearranges or short in _CHANGES or self.of_weights:
+        traits = _traits(op)
+        if op.definition.rearranges or traits & (Trait.ACTIVATES | Trait.ALTERS) or self.of_weights:
             return first
         if short == "concat":
             names = {self._names.get(operand) for operand in op.operands}
             return first if len(names) == 1 else None
         if short == "matmul":
             return self._transformed_operand(op)
-        if short not in _ADJUSTMENTS:
+        if Trait.ADJUSTS not in traits:
             return None
         if len(op.operands) == 1 or self._names.get(first) in _ROLES:
             return first
@@ -296,12 +234,11 @@ class ValueNames:
         for value, name in results.items():
             self._give(roles, value, name)
         for op in ops:
-            short = op.definition.short_name
-            if short.startswith("scaled_dot_product_attention"):
+            if Trait.ATTENDS in _traits(op):
                 names = ("queries", "keys", "values", "mask")
                 for operand, name in zip(op.operands, names, strict=False):
                     self._give(roles, operand, name)
-            elif short == "softmax":
+            elif op.definition.short_name == "softmax":
                 self._attention_roles(roles, op)
         return roles
 
@@ -328,8 +265,7 @@ class ValueNames:
     def _root(self, value: SSAValue) -> SSAValue:
         """The value that this one is another form of, through sums and products as well."""
         while isinstance(op := value.owner, CatalogueOp) and op.operands:
-            short = op.definition.short_name
-            changed = short in _CHANGES or short in _ADJUSTMENTS
+            changed = _traits(op) & (Trait.ACTIVATES | Trait.ALTERS | Trait.ADJUSTS)
             if not op.definition.rearranges and not changed:
                 break
             if given_name(value) is not None:
@@ -373,7 +309,7 @@ def _qualifier(op: CatalogueOp) -> str:
             before, after = shape_of(op.operands[0].type), op.result_shape
             return "flat" if len(after) < len(before) else "reshaped"
         case _:
-            return _QUALIFIERS.get(short) or _NOUNS.get(short, short)
+            return library_definition(op).participle or noun_of(op)
 
 
 def constant_names(
@@ -419,7 +355,7 @@ def _bias_name(value: SSAValue, names: Mapping[SSAValue, str]) -> str | None:
     """The name of a constant that an op takes as its bias, after the weight of that op."""
     for use in value.uses:
         op = use.operation
-        if not isinstance(op, CatalogueOp) or op.definition.short_name not in _WEIGHTED:
+        if not isinstance(op, CatalogueOp) or Trait.OF_LAYER not in _traits(op):
             continue
         weight = next((names[o] for o in op.operands[: use.index] if o in names), None)
         if use.index >= 2 and weight is not None:

@@ -129,5 +129,6 @@ register(
             attribute_("dim"),
             attribute_("keep_dim", default=False),
         ),
+        nouns=("indices",),
     )
 )

@@ -53,6 +53,7 @@ from ttcodegen.ops.engine import (
 )
 from ttcodegen.ops.op_builder import OpBuilder
 from ttcodegen.ops.shape_checks import expect_shape
+from ttcodegen.ops.traits import Trait
 from ttcodegen.ops.work import attention_flops
 
 TILE = 32
@@ -574,5 +575,7 @@ register(
             operand_("attention_sink"),
         ),
         flops=attention_flops,
+        nouns=("attention",),
+        traits=Trait.ATTENDS,
     )
 )

@@ -69,6 +69,7 @@ from ttcodegen.ops.definition import (
 )
 from ttcodegen.ops.op_builder import OpBuilder
 from ttcodegen.ops.shape_checks import expect_shape
+from ttcodegen.ops.traits import Trait
 from ttcodegen.ops.work import attention_flops
 
 # Meaning: the query is (1, users, heads, head size).
@@ -498,6 +499,8 @@ register(
             compute_config,
         ),
         flops=attention_flops,
+        nouns=("attention",),
+        traits=Trait.ATTENDS,
     )
 )
 
@@ -545,6 +548,8 @@ register(
             compute_config,
         ),
         flops=attention_flops,
+        nouns=("attention",),
+        traits=Trait.ATTENDS,
     )
 )
 
@@ -573,5 +578,7 @@ register(
             compute_config,
         ),
         flops=attention_flops,
+        nouns=("attention",),
+        traits=Trait.ATTENDS,
     )
 )

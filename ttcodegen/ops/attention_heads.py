@@ -83,6 +83,7 @@ register(
         ),
         flops=no_flops,
         rearranges=True,
+        participle="joined",
     )
 )
 
@@ -247,5 +248,6 @@ register(
         numpy=_split,
         cpp=_cpp_split,
         flops=no_flops,
+        nouns=("queries", "keys", "values"),
     )
 )

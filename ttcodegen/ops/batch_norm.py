@@ -276,5 +276,6 @@ register(
             compute_config,
         ),
         flops=per_element(4),
+        nouns=("normalized",),
     )
 )

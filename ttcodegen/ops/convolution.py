@@ -67,6 +67,7 @@ from ttcodegen.ops.sliding_window import (
     window_attributes,
     window_on_cpu,
 )
+from ttcodegen.ops.traits import Trait
 from ttcodegen.ops.windows import Convolved, WindowAxis, convolved, window_axes_of
 from ttcodegen.ops.work import convolution_flops, transposed_convolution_flops
 
@@ -400,6 +401,8 @@ register(
         result_rules=(ResultRule("attribute"),),
         cpp=_cpp_conv2d,
         flops=convolution_flops,
+        nouns=("convolution",),
+        traits=Trait.OF_LAYER,
     )
 )
 
@@ -559,6 +562,8 @@ register(
         result_rules=(ResultRule("attribute"),),
         cpp=_cpp_conv_transpose2d,
         flops=transposed_convolution_flops,
+        nouns=("convolution",),
+        traits=Trait.OF_LAYER,
     )
 )
 

@@ -230,6 +230,7 @@ register(
         result_rules=(ResultRule("declared"),),
         cpp=_cpp_full,
         flops=no_flops,
+        nouns=("filled",),
     )
 )
 

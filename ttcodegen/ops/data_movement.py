@@ -351,6 +351,7 @@ register(
         ),
         flops=no_flops,
         rearranges=True,
+        participle="repeated",
     )
 )
 
@@ -481,5 +482,6 @@ register(
         result_rules=(ResultRule(placed=True),),
         cpp=_cpp_concat,
         flops=no_flops,
+        nouns=("joined",),
     )
 )

@@ -36,7 +36,7 @@ from ttcodegen.ops.cpu_lowering import CpuLowering
 from ttcodegen.ops.op_builder import OpBuilder
 from ttcodegen.ops.tile_lowering import TileLowering
 from ttcodegen.ops.traits import Trait
-from ttcodegen.ops.work import FlopRule, no_flops, one_per_element
+from ttcodegen.ops.work import VECTOR_CYCLES, FlopRule, no_flops, one_per_element
 
 __all__ = [
     "REQUIRED",
@@ -152,6 +152,9 @@ class TTNNDefinition(Definition):
     """Equal calls give equal results, so that they can be merged, hoisted or dropped."""
     flops: FlopRule = one_per_element
     """How many operations the op takes."""
+    vector_cycles: int = VECTOR_CYCLES
+    """Of an elementwise op: cycles of the vector engine for 32 elements, from the length of the
+    kernel (an estimate)."""
     traits: Trait = Trait.NONE
 
     def compute_row(self, attribute_of: Callable[[str], Any]) -> str | None:
@@ -187,6 +190,11 @@ def traits_of(definition: Definition) -> Trait:
     return definition.traits if known else Trait.NONE
 
 
+def library_definition(op: CatalogueOp) -> Definition:
+    """What the catalogue says of the call that an op of TTIR is named like, else of the op."""
+    return TTNN.get(op.definition.short_name, op.definition)
+
+
 def has_trait(op: Operation, trait: Trait) -> bool:
     """Whether something is true of an op; False for an op that is not in the catalogue."""
     definition = getattr(op, "definition", None)
@@ -197,6 +205,18 @@ def call_has_trait(name: str, trait: Trait) -> bool:
     """Whether something is true of the TTNN op of that short name; False if there is none."""
     definition = TTNN.get(name)
     return definition is not None and trait in definition.traits
+
+
+def vector_cycles(name: str) -> int:
+    """What the TTNN op of that short name takes of the vector engine."""
+    definition = TTNN.get(name)
+    return VECTOR_CYCLES if definition is None else definition.vector_cycles
+
+
+def overwrites(name: str) -> bool:
+    """Whether the TTNN op of that short name overwrites an operand; False if there is none."""
+    definition = TTNN.get(name)
+    return definition is not None and definition.in_place is not None
 
 
 def with_trait(trait: Trait) -> list[str]:

@@ -55,6 +55,7 @@ from ttcodegen.ops.tile_lowering import (
     require_float,
 )
 from ttcodegen.ops.traits import COMPARISON, Trait
+from ttcodegen.ops.work import VECTOR_CYCLES
 
 COMPOSITE_HEADER = "ttnn/operations/eltwise/binary/binary_composite.hpp"
 FLOATS = (DataType.BFLOAT16, DataType.FLOAT32, DataType.BFLOAT8_B, DataType.BFLOAT4_B)
@@ -90,6 +91,9 @@ class Row:
     tile: TileLowering | None = None
     traits: Trait = Trait.NONE
     on_booleans: str | None = None
+    noun: str = ""
+    participle: str = ""
+    vector_cycles: int = VECTOR_CYCLES
 
 
 def _comparison_tiles(name: str) -> TileLowering:
@@ -194,15 +198,25 @@ ROWS = (
         lambda a, b: counted(a) + counted(b),
         commutes=True,
         tile=binary_tiles("add_binary_tile", "add_unary_tile", typed="add_int_tile"),
-        traits=Trait.EXACT_ON_INTEGERS | Trait.INDEX_ARITHMETIC,
+        traits=Trait.EXACT_ON_INTEGERS
+        | Trait.INDEX_ARITHMETIC
+        | Trait.ADJUSTS
+        | Trait.ON_MATRIX_ENGINE,
         on_booleans="logical_or",
+        noun="sum",
+        participle="shifted",
     ),
     Row(
         "subtract",
         lambda a, b: counted(a) - counted(b),
         tile=binary_tiles("sub_binary_tile", "sub_unary_tile", typed="sub_int_tile"),
-        traits=Trait.EXACT_ON_INTEGERS | Trait.INDEX_ARITHMETIC,
+        traits=Trait.EXACT_ON_INTEGERS
+        | Trait.INDEX_ARITHMETIC
+        | Trait.ADJUSTS
+        | Trait.ON_MATRIX_ENGINE,
         on_booleans="logical_xor",
+        noun="difference",
+        participle="shifted",
     ),
     Row(
         "multiply",
@@ -210,6 +224,9 @@ ROWS = (
         commutes=True,
         tile=binary_tiles("mul_binary_tile", "mul_unary_tile", typed="mul_int_tile"),
         on_booleans="logical_and",
+        traits=Trait.ADJUSTS | Trait.ON_MATRIX_ENGINE,
+        noun="product",
+        participle="scaled",
     ),
     # What it does to integers depends on their type; some become f32, some are cut off.
     Row(
@@ -221,6 +238,10 @@ ROWS = (
         dtype=False,
         domains=(None, (0.25, 4.0)),
         tile=_quotient_tiles,
+        traits=Trait.ADJUSTS,
+        noun="quotient",
+        participle="scaled",
+        vector_cycles=24,
     ),
     Row(
         "maximum",
@@ -230,7 +251,8 @@ ROWS = (
         dtype=False,
         commutes=True,
         tile=binary_tiles("binary_max_tile", int32="binary_max_int32_tile"),
-        traits=Trait.EXACT_ON_INTEGERS | Trait.INDEX_ARITHMETIC,
+        traits=Trait.EXACT_ON_INTEGERS | Trait.INDEX_ARITHMETIC | Trait.ADJUSTS,
+        participle="clamped",
     ),
     Row(
         "minimum",
@@ -240,7 +262,8 @@ ROWS = (
         dtype=False,
         commutes=True,
         tile=binary_tiles("binary_min_tile", int32="binary_min_int32_tile"),
-        traits=Trait.EXACT_ON_INTEGERS | Trait.INDEX_ARITHMETIC,
+        traits=Trait.EXACT_ON_INTEGERS | Trait.INDEX_ARITHMETIC | Trait.ADJUSTS,
+        participle="clamped",
     ),
     Row(
         "pow",
@@ -249,6 +272,7 @@ ROWS = (
         dtype=False,
         domains=((0.25, 2.0), (-2.0, 2.0)),
         tile=binary_tiles("power_binary_tile"),
+        vector_cycles=24,
     ),
     Row(
         "remainder",
@@ -440,6 +464,8 @@ def _register(row: Row) -> None:
             cpu=cpu_call("elementwise"),
             traits=row.traits,
             on_booleans=row.on_booleans,
+            nouns=(row.noun,) if row.noun else (),
+            participle=row.participle,
         )
     )
     attributes = [attribute("scalar", NUMBER, None)] if row.scalar else []
@@ -457,6 +483,10 @@ def _register(row: Row) -> None:
             numpy=_meaning_with_scalar(row.function) if row.scalar else on_inputs(row.function),
             result_rules=(ResultRule("attribute" if row.dtype else "first", placed=row.dtype),),
             cpp=cpp_call(f"ttnn::{ttnn}", row.header, *rules),
+            traits=row.traits,
+            vector_cycles=row.vector_cycles,
+            nouns=(row.noun,) if row.noun else (),
+            participle=row.participle,
         )
     )
 
@@ -485,5 +515,6 @@ register(
         (OperandSpec("lhs", data_types=_INTEGERS), OperandSpec("rhs", data_types=_INTEGERS)),
         numpy=on_inputs(_quotient),
         cpp=cpp_call("ttnn::div", COMPOSITE_HEADER, operand_("lhs"), operand_("rhs"), _truncating),
+        nouns=("quotient",),
     )
 )

@@ -131,6 +131,7 @@ register(
             _choice("first", "true_value"),
             _choice("second", "false_value"),
         ),
+        nouns=("selected",),
     )
 )
 
@@ -212,6 +213,7 @@ register(
         _BOUNDS,
         numpy=_clamp,
         cpp=cpp_call("ttnn::clamp", CLAMP_HEADER, operand_("input"), _bound("min"), _bound("max")),
+        traits=Trait.ALTERS,
     )
 )
 
@@ -253,5 +255,6 @@ register(
         cpp=cpp_call(
             "ttnn::clamp", CLAMP_HEADER, operand_("input"), operand_("min"), operand_("max")
         ),
+        traits=Trait.ALTERS,
     )
 )

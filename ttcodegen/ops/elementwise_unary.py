@@ -49,6 +49,7 @@ from ttcodegen.ops.tile_lowering import (
     tile_function_with,
 )
 from ttcodegen.ops.traits import Trait
+from ttcodegen.ops.work import VECTOR_CYCLES
 
 INTEGERS = (DataType.INT32, DataType.UINT32, DataType.UINT16)
 FLOATS = (DataType.BFLOAT16, DataType.FLOAT32, DataType.BFLOAT8_B, DataType.BFLOAT4_B)
@@ -120,6 +121,8 @@ class Row:
     """The function `<name>_tile` of floats unless another is given."""
     traits: Trait = Trait.NONE
     on_booleans: str | None = None
+    noun: str = ""
+    vector_cycles: int = VECTOR_CYCLES
 
 
 def _sign(x: Array) -> Array:
@@ -142,12 +145,17 @@ ROWS = (
         lambda x: np.abs(x),
         data_types=None,
         tile=tile_function("abs_tile", "abs_tile_int32"),
-        traits=Trait.EXACT_ON_INTEGERS | Trait.IDEMPOTENT,
+        traits=Trait.EXACT_ON_INTEGERS | Trait.IDEMPOTENT | Trait.ALTERS,
+        vector_cycles=3,
     ),
     Row("acos", lambda x: np.arccos(x), domain=(-0.95, 0.95)),
     Row("asin", lambda x: np.arcsin(x), domain=(-0.95, 0.95)),
     Row("asinh", lambda x: np.arcsinh(x)),
-    Row("atan", lambda x: np.arctan(x)),
+    Row(
+        "atan",
+        lambda x: np.arctan(x),
+        vector_cycles=32,
+    ),
     Row(
         "bitwise_not",
         lambda x: np.invert(x),
@@ -158,20 +166,75 @@ ROWS = (
         on_booleans="logical_not",
     ),
     Row("cbrt", lambda x: np.cbrt(x)),
-    Row("ceil", lambda x: np.ceil(x), traits=Trait.IDEMPOTENT),
-    Row("cos", lambda x: np.cos(x)),
-    Row("erf", erf, tile=tile_function("erf_tile", fast_and_approx=False)),
-    Row("erfc", lambda x: 1.0 - erf(x)),
-    Row("exp", lambda x: np.exp(x), domain=(-4.0, 4.0)),
+    Row(
+        "ceil",
+        lambda x: np.ceil(x),
+        traits=Trait.IDEMPOTENT,
+        vector_cycles=3,
+    ),
+    Row(
+        "cos",
+        lambda x: np.cos(x),
+        noun="cosine",
+        vector_cycles=32,
+    ),
+    Row(
+        "erf",
+        erf,
+        tile=tile_function("erf_tile", fast_and_approx=False),
+        vector_cycles=24,
+    ),
+    Row(
+        "erfc",
+        lambda x: 1.0 - erf(x),
+        vector_cycles=32,
+    ),
+    Row(
+        "exp",
+        lambda x: np.exp(x),
+        domain=(-4.0, 4.0),
+        vector_cycles=12,
+    ),
     Row("exp2", lambda x: np.exp2(x), domain=(-4.0, 4.0)),
-    Row("expm1", lambda x: np.expm1(x), domain=(-4.0, 4.0)),
-    Row("floor", lambda x: np.floor(x), traits=Trait.IDEMPOTENT),
+    Row(
+        "expm1",
+        lambda x: np.expm1(x),
+        domain=(-4.0, 4.0),
+        vector_cycles=32,
+    ),
+    Row(
+        "floor",
+        lambda x: np.floor(x),
+        traits=Trait.IDEMPOTENT,
+        vector_cycles=3,
+    ),
     Row("frac", lambda x: x - np.trunc(x)),
-    Row("gelu", gelu, tile=tile_function("gelu_tile", fast_and_approx=False)),
-    Row("hardsigmoid", lambda x: np.clip(x / 6.0 + 0.5, 0.0, 1.0)),
+    Row(
+        "gelu",
+        gelu,
+        tile=tile_function("gelu_tile", fast_and_approx=False),
+        traits=Trait.ACTIVATES,
+        vector_cycles=24,
+    ),
+    Row(
+        "hardsigmoid",
+        lambda x: np.clip(x / 6.0 + 0.5, 0.0, 1.0),
+        traits=Trait.ACTIVATES,
+        vector_cycles=12,
+    ),
     Row("isfinite", lambda x: np.isfinite(x), data_types=None, traits=Trait.TRUTH),
-    Row("log", lambda x: np.log(x), domain=(0.05, 4.0)),
-    Row("log1p", lambda x: np.log1p(x), domain=(-0.9, 4.0)),
+    Row(
+        "log",
+        lambda x: np.log(x),
+        domain=(0.05, 4.0),
+        vector_cycles=12,
+    ),
+    Row(
+        "log1p",
+        lambda x: np.log1p(x),
+        domain=(-0.9, 4.0),
+        vector_cycles=32,
+    ),
     # Bytes are refused.
     Row(
         "logical_not",
@@ -180,13 +243,20 @@ ROWS = (
         tile=logical_not_tile,
         traits=Trait.TRUTH,
     ),
-    Row("mish", lambda x: x * np.tanh(softplus(x)), tile=mish_tile),
+    Row(
+        "mish",
+        lambda x: x * np.tanh(softplus(x)),
+        tile=mish_tile,
+        traits=Trait.ACTIVATES,
+        vector_cycles=24,
+    ),
     Row(
         "neg",
         lambda x: np.negative(counted(x)),
         data_types=None,
         tile=tile_function("negative_tile", "negative_tile_int32"),
-        traits=Trait.SELF_INVERSE,
+        traits=Trait.SELF_INVERSE | Trait.ALTERS,
+        vector_cycles=3,
     ),
     Row(
         "reciprocal",
@@ -194,37 +264,92 @@ ROWS = (
         domain=(0.25, 4.0),
         tile=tile_function("recip_tile"),
         traits=Trait.SELF_INVERSE,
+        noun="inverse",
+        vector_cycles=12,
     ),
     Row(
         "relu",
         lambda x: np.maximum(x, 0),
         data_types=None,
         tile=tile_function("relu_tile", "relu_tile_int32"),
-        traits=Trait.IDEMPOTENT,
+        traits=Trait.IDEMPOTENT | Trait.ACTIVATES,
+        vector_cycles=3,
     ),
     Row(
         "relu6",
         lambda x: np.clip(x, 0, 6),
         data_types=None,
         tile=tile_function_with("relu_max_tile", lambda _: (6.0,)),
-        traits=Trait.IDEMPOTENT,
+        traits=Trait.IDEMPOTENT | Trait.ACTIVATES,
+        vector_cycles=3,
     ),
-    Row("rsqrt", lambda x: 1.0 / np.sqrt(x), domain=(0.05, 4.0)),
-    Row("sigmoid", sigmoid),
-    Row("sign", _sign, data_types=None, traits=Trait.IDEMPOTENT),
+    Row(
+        "rsqrt",
+        lambda x: 1.0 / np.sqrt(x),
+        domain=(0.05, 4.0),
+        noun="inverse_root",
+        vector_cycles=12,
+    ),
+    Row(
+        "sigmoid",
+        sigmoid,
+        traits=Trait.ACTIVATES,
+        vector_cycles=12,
+    ),
+    Row(
+        "sign",
+        _sign,
+        data_types=None,
+        traits=Trait.IDEMPOTENT,
+        vector_cycles=3,
+    ),
     Row(
         "signbit",
         lambda x: np.signbit(x),
         data_types=None,
         tile=tile_function("signbit_tile", "signbit_tile_int32"),
     ),
-    Row("silu", lambda x: x * sigmoid(x)),
-    Row("sin", lambda x: np.sin(x)),
-    Row("softsign", lambda x: x / (1.0 + np.abs(x))),
-    Row("sqrt", lambda x: np.sqrt(x), domain=(0.05, 4.0)),
-    Row("square", lambda x: np.square(x), data_types=None),
-    Row("tan", lambda x: np.tan(x), domain=(-1.2, 1.2)),
-    Row("tanh", lambda x: np.tanh(x)),
+    Row(
+        "silu",
+        lambda x: x * sigmoid(x),
+        traits=Trait.ACTIVATES,
+        vector_cycles=24,
+    ),
+    Row(
+        "sin",
+        lambda x: np.sin(x),
+        noun="sine",
+        vector_cycles=32,
+    ),
+    Row(
+        "softsign",
+        lambda x: x / (1.0 + np.abs(x)),
+    ),
+    Row(
+        "sqrt",
+        lambda x: np.sqrt(x),
+        domain=(0.05, 4.0),
+        noun="root",
+        vector_cycles=12,
+    ),
+    Row(
+        "square",
+        lambda x: np.square(x),
+        data_types=None,
+        vector_cycles=3,
+    ),
+    Row(
+        "tan",
+        lambda x: np.tan(x),
+        domain=(-1.2, 1.2),
+        vector_cycles=32,
+    ),
+    Row(
+        "tanh",
+        lambda x: np.tanh(x),
+        traits=Trait.ACTIVATES,
+        vector_cycles=24,
+    ),
     Row("trunc", lambda x: np.trunc(x), traits=Trait.IDEMPOTENT),
 )
 
@@ -254,6 +379,7 @@ def _register(row: Row) -> None:
             cpu=cpu_call("elementwise"),
             traits=row.traits,
             on_booleans=row.on_booleans,
+            nouns=(row.noun,) if row.noun else (),
         )
     )
     register(
@@ -263,6 +389,9 @@ def _register(row: Row) -> None:
             numpy=meaning,
             result_rules=(ResultRule(placed=row.name not in _UNPLACED),),
             cpp=cpp_call(f"ttnn::{ttnn}", UNARY_HEADER, operand_("input"), *_placing(row.name)),
+            traits=row.traits,
+            vector_cycles=row.vector_cycles,
+            nouns=(row.noun,) if row.noun else (),
         )
     )
 
@@ -323,6 +452,7 @@ def _register_with_numbers(
             attributes,
             numpy=meaning,
             cpp=cpp_call(f"ttnn::{name}", UNARY_HEADER, operand_("input"), *numbers),
+            traits=Trait.ACTIVATES,
         )
     )
 

@@ -26,6 +26,7 @@ from ttcodegen.ops.definition import (
 from ttcodegen.ops.op_builder import OpBuilder
 from ttcodegen.ops.places import places
 from ttcodegen.ops.shape_checks import expect_shape
+from ttcodegen.ops.traits import Trait
 from ttcodegen.ops.work import no_flops
 
 
@@ -111,6 +112,8 @@ register(
             operand_("weight"),
         ),
         flops=no_flops,
+        nouns=("embeddings",),
+        traits=Trait.OF_LAYER,
     )
 )
 

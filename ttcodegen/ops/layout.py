@@ -191,11 +191,11 @@ def _identity(call: Call) -> Array:
     return call.array("input")
 
 
-for _name, _memory, _cpp in (
-    ("to_layout", None, _cpp_to_layout),
-    ("to_device", Memory.HOST, _cpp_to_device),
-    ("from_device", Memory.DEVICE, _cpp_from_device),
-    ("to_memory_config", Memory.DEVICE, _cpp_to_memory_config),
+for _name, _memory, _cpp, _participle in (
+    ("to_layout", None, _cpp_to_layout, ""),
+    ("to_device", Memory.HOST, _cpp_to_device, "on_device"),
+    ("from_device", Memory.DEVICE, _cpp_from_device, "on_host"),
+    ("to_memory_config", Memory.DEVICE, _cpp_to_memory_config, "moved"),
 ):
     register(
         TTNNDefinition(
@@ -207,6 +207,7 @@ for _name, _memory, _cpp in (
             flops=no_flops,
             rearranges=True,
             traits=Trait.PLACES,
+            participle=_participle,
         )
     )
 

@@ -321,7 +321,8 @@ register(
         result_rules=(ResultRule("attribute", placed=True),),
         cpp=cpp_call("ttnn::matmul", HEADER, operand_("a"), operand_("b"), *_TAIL),
         flops=product_flops,
-        traits=Trait.MATRIX_PRODUCT,
+        traits=Trait.MATRIX_PRODUCT | Trait.OF_LAYER,
+        nouns=("product",),
     )
 )
 
@@ -338,7 +339,8 @@ register(
             "ttnn::linear", HEADER, operand_("a"), operand_("b"), operand_("bias"), *_TAIL
         ),
         flops=product_flops,
-        traits=Trait.MATRIX_PRODUCT,
+        traits=Trait.MATRIX_PRODUCT | Trait.OF_LAYER,
+        nouns=("projection",),
     )
 )
 

@@ -44,6 +44,7 @@ from ttcodegen.ops.engine import (
 )
 from ttcodegen.ops.op_builder import OpBuilder
 from ttcodegen.ops.shape_checks import expect_shape, normalized_dim
+from ttcodegen.ops.traits import Trait
 from ttcodegen.ops.work import per_element
 
 if TYPE_CHECKING:
@@ -208,6 +209,8 @@ def _register_trailing_norm(
                 program_config(NORM_CONFIG_ATTRIBUTE.name),
                 compute_config,
             ),
+            nouns=("normalized",),
+            traits=Trait.OF_LAYER,
         )
     )
 

@@ -149,5 +149,6 @@ for _name, _layout in (("pad", Layout.TILE), ("pad_row_major", Layout.ROW_MAJOR)
             cpp=_cpp_pad,
             flops=no_flops,
             rearranges=True,
+            participle="padded",
         )
     )

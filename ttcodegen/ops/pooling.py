@@ -468,6 +468,7 @@ register(
         verify=_verify_global,
         numpy=lambda call: call.array("input").mean(axis=(-3, -2), keepdims=True),
         decompose=_decompose_global,
+        nouns=("pooled",),
     )
 )
 
@@ -585,6 +586,7 @@ register(
         result_rules=(_POOLED,),
         cpp=_cpp_max_pool2d,
         flops=window_flops,
+        nouns=("pooled",),
     )
 )
 
@@ -598,6 +600,7 @@ register(
         result_rules=(_POOLED, ResultRule("declared", Layout.ROW_MAJOR)),
         cpp=_cpp_max_pool2d,
         flops=window_flops,
+        nouns=("pooled", "indices"),
     )
 )
 
@@ -611,5 +614,6 @@ register(
         result_rules=(_POOLED,),
         cpp=_cpp_avg_pool2d,
         flops=window_flops,
+        nouns=("pooled",),
     )
 )

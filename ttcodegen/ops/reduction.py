@@ -255,6 +255,8 @@ _TRAITS = {
     "min": Trait.EXACT_ON_INTEGERS,
 }
 
+_NOUNS = {"max": ("maxima",), "min": ("minima",)}
+
 for _name, _function in _REDUCTIONS.items():
     _meaning = _reduce(_function)
     register(
@@ -289,6 +291,7 @@ for _name, _function in _REDUCTIONS.items():
                 nullopt,  # memory config
                 compute_config,
             ),
+            nouns=_NOUNS.get(_name, ()),
         )
     )
 

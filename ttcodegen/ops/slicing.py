@@ -128,6 +128,7 @@ register(
         result_rules=(ResultRule(placed=True),),
         cpp=_cpp_slice,
         flops=no_flops,
+        nouns=("slice",),
     )
 )
 

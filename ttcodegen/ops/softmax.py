@@ -124,5 +124,6 @@ register(
             compute_config,
         ),
         flops=per_element(5),
+        nouns=("probabilities",),
     )
 )

@@ -248,6 +248,7 @@ register(
         may_alias=True,
         result_rules=(ResultRule(), ResultRule("declared")),
         cpp=_cpp_sort,
+        nouns=("sorted_values", "indices"),
     )
 )
 
@@ -345,5 +346,6 @@ register(
         numpy=_topk,
         result_rules=(ResultRule(), ResultRule("declared")),
         cpp=_cpp_topk,
+        nouns=("largest", "indices"),
     )
 )

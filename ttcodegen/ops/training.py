@@ -37,6 +37,7 @@ from ttcodegen.ops.elementwise_unary import erf
 from ttcodegen.ops.op_builder import OpBuilder
 from ttcodegen.ops.shape_checks import expect_shape
 from ttcodegen.ops.tile_lowering import Tile, TileBuilder, require_float
+from ttcodegen.ops.traits import Trait
 
 # gelu_bw
 
@@ -206,6 +207,7 @@ register(
         numpy=_dropout,
         cpp=_cpp_dropout,
         pure=False,
+        traits=Trait.ALTERS,
     )
 )
 

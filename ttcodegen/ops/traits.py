@@ -25,10 +25,22 @@ class Trait(Flag):
     """Frontends compute one index from another with the op: wrapping of negative ones, offsets."""
     NARROW_DESTINATION = auto()
     """The library computes the op with destination registers of 16 bits only."""
+    ON_MATRIX_ENGINE = auto()
+    """The library computes the op on the matrix engine, unless it is one of float32."""
     MATRIX_PRODUCT = auto()
     """The op multiplies matrices, and can transpose them."""
     ORDERS = auto()
     """The op puts the elements of rows in order, or says where the first of them stand."""
+    ACTIVATES = auto()
+    """The op is an activation function."""
+    ALTERS = auto()
+    """The result is the operand, cut off, negated or partly dropped."""
+    ADJUSTS = auto()
+    """The result is one operand, adjusted, where the other one is a weight or smaller."""
+    ATTENDS = auto()
+    """The op is an attention: of queries, keys, values and a mask, in this order."""
+    OF_LAYER = auto()
+    """The op has weights, and its result is called after the layer that they belong to."""
     PLACES = auto()
     """The op says where a tensor lies and in what type, not what is in it."""
 

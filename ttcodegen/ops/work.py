@@ -9,6 +9,9 @@ from typing import Any
 
 Shape = tuple[int, ...]
 
+VECTOR_CYCLES = 4
+"""What an elementwise op takes of the vector engine for 32 elements if nothing else is known."""
+
 
 @dataclass(frozen=True)
 class OpShapes:

@@ -17,6 +17,7 @@ from ttcodegen.dialects.shards import Orientation
 from ttcodegen.dialects.tile import TILE_SIDE, tiles_along
 from ttcodegen.layout.collapse import align_up
 from ttcodegen.layout.placements import row_bytes, shard_bytes, tile_bytes
+from ttcodegen.ops.definition import overwrites
 from ttcodegen.optimizer.calls import LibraryCall
 from ttcodegen.optimizer.footprint import BF16_TILE, F32_TILE, ROW_ALIGNMENT
 from ttcodegen.optimizer.products import largest_divisor
@@ -35,7 +36,7 @@ ROW_LIMIT = 524_288
 
 def circular_buffers(call: LibraryCall, chip: ChipDescription) -> int | None:
     """Bytes of the largest program of a call; None of those whose factories are not modelled."""
-    if not call.operands or not (call.results or call.name in _IN_PLACE):
+    if not call.operands or not (call.results or overwrites(call.name)):
         return None
     if (rule := _RULES.get(call.name)) is not None:
         return rule(call)
@@ -353,8 +354,6 @@ def _five_pages(call: LibraryCall) -> int:
 def _none(call: LibraryCall) -> int:
     return 0
 
-
-_IN_PLACE = frozenset({"paged_update_cache", "update_cache", "fill_cache"})
 
 _BINARY = frozenset({"add", "subtract", "multiply", "divide", "pow", "maximum", "minimum"})
 

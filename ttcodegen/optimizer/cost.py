@@ -16,6 +16,8 @@ from ttcodegen.dialects.program_configs import SDPA, CoreGrid, MatmulDRAMSharded
 from ttcodegen.dialects.tile import TILE_SIDE, tiles_along
 from ttcodegen.layout import placements
 from ttcodegen.layout.placements import element_bits, tile_bytes, tiles, whole_bytes
+from ttcodegen.ops.definition import call_has_trait, vector_cycles
+from ttcodegen.ops.traits import Trait
 from ttcodegen.optimizer import footprint, products
 from ttcodegen.optimizer.automatic_products import automatic_config
 from ttcodegen.optimizer.calls import LibraryCall
@@ -183,15 +185,6 @@ def is_view(call: LibraryCall) -> bool:
 
 # Elementwise
 
-_VECTOR_CYCLES = {
-    **dict.fromkeys(("relu", "neg", "abs", "square", "relu6", "sign", "floor", "ceil"), 3),
-    **dict.fromkeys(("exp", "sigmoid", "reciprocal", "sqrt", "rsqrt", "hardsigmoid", "log"), 12),
-    **dict.fromkeys(("silu", "gelu", "tanh", "erf", "mish", "softplus", "divide", "pow"), 24),
-    **dict.fromkeys(("sin", "cos", "tan", "erfc", "expm1", "log1p", "atan"), 32),
-}
-"""Cycles of the vector engine for 32 elements, from the length of the kernels (estimates)."""
-_ON_MATRIX_ENGINE = frozenset({"add", "subtract", "multiply"})
-
 
 def _elementwise(model: CostModel, call: LibraryCall) -> _Work:
     placements = [*call.operands, *call.results]
@@ -202,9 +195,9 @@ def _elementwise(model: CostModel, call: LibraryCall) -> _Work:
     _traffic(work, call)
     work.engine_cycles = each * model.pass_cycles(placements)
     wide = any(placement.data_type.mlir == "f32" for placement in call.operands)
-    if call.name not in _ON_MATRIX_ENGINE or wide:
+    if wide or not call_has_trait(call.name, Trait.ON_MATRIX_ENGINE):
         steps = TILE_SIDE * TILE_SIDE // model.speed.vector_lanes
-        work.vector_cycles = each * steps * _VECTOR_CYCLES.get(call.name, 4)
+        work.vector_cycles = each * steps * vector_cycles(call.name)
     return work
 
 

@@ -9,7 +9,6 @@ from xdsl.dialects.func import FuncOp, ReturnOp
 from xdsl.ir import Operation
 
 from ttcodegen.conversions.ttir_to_ttmetal.groups import (
-    CACHES,
     INDEXED,
     WINDOWS,
     is_elementwise,
@@ -55,7 +54,7 @@ def unsupported_reason(op: Operation) -> str | None:
         return None if floats else f"'{op.name}' of integers has no lowering"
     if has_trait(op, Trait.ORDERS):
         return unsupported_order(op)
-    if op.name in CACHES:
+    if op.definition.in_place is not None:
         return _unsupported_cache(op)
     if is_movement(op) or op.name in INDEXED:
         return _unsupported_movement(op)

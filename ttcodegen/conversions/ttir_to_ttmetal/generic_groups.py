@@ -8,7 +8,6 @@ from xdsl.ir import SSAValue
 
 from ttcodegen.conversions.ttir_to_ttmetal.coverage import unsupported_reason
 from ttcodegen.conversions.ttir_to_ttmetal.groups import (
-    CACHES,
     INDEXED,
     MAX_BUFFERS,
     WINDOWS,
@@ -61,7 +60,7 @@ def complete(group: Group) -> None:
 def _kind_of(root: CatalogueOp) -> Kind:
     if root.name in REDUCTIONS:
         return Kind.TILES
-    if root.name in CACHES:
+    if root.definition.in_place is not None:
         return Kind.CACHE
     if has_trait(root, Trait.ORDERS):
         return Kind.ORDER

@@ -32,13 +32,6 @@ from ttcodegen.ops.tile_lowering import Tile, TileBuilder
 from ttcodegen.ops.traits import Trait
 from ttcodegen.ops.windows import WINDOW_PRODUCT, WINDOW_REDUCTION
 
-CACHES = (
-    "ttir.fill_cache",
-    "ttir.update_cache",
-    "ttir.paged_fill_cache",
-    "ttir.paged_update_cache",
-)
-"""Ops that overwrite rows of a cache, of which there are programs."""
 INDEXED = ("ttir.embedding", "ttir.gather")
 """Ops that take elements from where indices say."""
 WINDOWS = (WINDOW_PRODUCT, WINDOW_REDUCTION)
@@ -276,7 +269,7 @@ class _Grouping:
             self._begin(op, Kind.INDEXED)
         elif has_trait(op, Trait.ORDERS):
             self._begin(op, Kind.ORDER)
-        elif op.name in CACHES:
+        elif op.definition.in_place is not None:
             self._begin_cache(op)
         elif is_free_reshape(op):
             self._view(op)

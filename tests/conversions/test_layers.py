@@ -178,6 +178,31 @@ func.func @f(%cache: tensor<1x4x64x32xbf16> {{{PARAMETER}}}, %x: tensor<1x4x32x3
     assert cpp.index("fill_cache(") < cpp.index("ttnn::exp(")
 
 
+def test_rows_of_a_cache_are_overwritten_by_a_function():
+    """It gives nothing, and takes what calls differ in: the bounds of a slice and a number."""
+    slices = "".join(
+        f'  %s{i} = "ttir.slice_static"(%v) <{{begins = [{i} : i32, 0 : i32, 0 : i32, 0 : i32], '
+        f"ends = [{i + 1} : i32, 4 : i32, 32 : i32, 32 : i32], "
+        f"step = [1 : i32, 1 : i32, 1 : i32, 1 : i32]}}> "
+        f": (tensor<12x4x32x32xbf16>) -> tensor<1x4x32x32xbf16>\n"
+        f'  %e{i} = "ttir.exp"(%s{i}) : (tensor<1x4x32x32xbf16>) -> tensor<1x4x32x32xbf16>\n'
+        f'  %n{i} = "ttir.sin"(%e{i}) : (tensor<1x4x32x32xbf16>) -> tensor<1x4x32x32xbf16>\n'
+        f'  "ttir.fill_cache"(%cache, %n{i}) <{{batch_offset = {i} : i32}}> '
+        f": (tensor<12x4x64x32xbf16>, tensor<1x4x32x32xbf16>) -> ()\n"
+        for i in range(12)
+    )
+    _, cpp = sources(
+        "func.func @f(%cache: tensor<12x4x64x32xbf16>, %x: tensor<12x4x32x32xbf16>) "
+        f"-> tensor<12x4x64x32xbf16> {{\n"
+        f'  %v = "ttir.cos"(%x) : (tensor<12x4x32x32xbf16>) -> tensor<12x4x32x32xbf16>\n'
+        f"{slices}  return %cache : tensor<12x4x64x32xbf16>\n}}"
+    )
+    (head,) = re.findall(r"^static void fill_cache_rows\((.*?)\) \{", cpp, re.DOTALL | re.MULTILINE)
+    assert re.findall(r"(\w+)(?:,|$)", head) == ["cosine", "cache", "begins", "ends", "batch_idx"]
+    assert cpp.count("    fill_cache_rows(") == 12
+    assert cpp.count("ttnn::slice(") == 1
+
+
 @pytest.mark.parametrize(
     ("text", "run"),
     [
@@ -193,10 +218,16 @@ def test_runs_that_repeat(text, run):
 
 @pytest.mark.parametrize(
     ("text", "lengths"),
-    [("aaaa", [1]), ("ababab", [1, 2, 3, 5]), ("abcab", [1, 2, 3, 4, 5]), ("", [])],
+    [
+        ("aaaa", [1]),
+        ("ababab", [1, 2]),
+        ("abcab", [1, 2, 3, 4, 5]),
+        ("abcabcabx", [1, 2, 3, 9]),
+        ("", []),
+    ],
 )
 def test_lengths_that_are_no_repetition(text, lengths):
-    assert list(primitive_lengths([ord(character) for character in text])) == lengths
+    assert list(primitive_lengths([ord(character) for character in text], len(text))) == lengths
 
 
 @pytest.mark.parametrize("text", ["", "a", "abc"])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+from collections import Counter
 from functools import cache
 from pathlib import Path
 
@@ -27,9 +28,14 @@ OTHERS = (
     "models__single_blocks_and_layers__bert_encoder_layer",
     "models__single_blocks_and_layers__gemma_1_1_2b_decode_layer",
     "models__single_blocks_and_layers__vit_vision_layer",
+    "models__single_blocks_and_layers__qwen_3_0_6b_prefill_layer",
+    "models__single_blocks_and_layers__phi_1_prefill_layer",
 )
 """Models that were printed by XLA, whose names are those of its instructions and passes."""
+LONGEST_NAME = 64
 LONGEST_FUNCTION = 120
+MOST_ALIKE = 8
+"""How often the same three statements may stand in a file, but for numbers in them."""
 MOST_UNNAMED = 6
 
 
@@ -70,7 +76,30 @@ def test_functions_of_the_file_take_what_they_use(name: str) -> None:
     assert not [head for head in heads if "/*" in head]
 
 
-@pytest.mark.parametrize("name", MODELS)
+@pytest.mark.parametrize("name", [*MODELS, *OTHERS])
+def test_names_are_whole_and_say_nothing_twice(name: str) -> None:
+    names = set(re.findall(r"\b[a-z]\w+", cpp(name).partition("namespace")[2]))
+    program = f"{name.replace('__', '_')}"
+    assert not [each for each in names - {program} if len(each) >= LONGEST_NAME]
+    assert not [each for each in names if re.search(r"_(slice_slice|sum_shifted)$", f"_{each}")]
+    assert not [each for each in names if "parametrizations" in each]
+
+
+@pytest.mark.parametrize("name", [*MODELS, *OTHERS])
+def test_statements_that_repeat_are_a_function(name: str) -> None:
+    body = re.sub(r"\d+|\s+", "", cpp(name))
+    statements = re.split(r"[;{}]\s*(?=ttnn::Tensor|ttnn::|[a-z_]+=)", body)
+    runs = Counter(zip(statements, statements[1:], statements[2:], strict=False))
+    run, count = runs.most_common(1)[0]
+    assert count <= MOST_ALIKE, run
+
+
+@pytest.mark.parametrize("name", [*MODELS, *OTHERS])
+def test_parts_of_functions_are_named_for_what_they_compute(name: str) -> None:
+    assert len(re.findall(r"^static .*_part(?:_\d+)?\(", cpp(name), re.MULTILINE)) <= 1
+
+
+@pytest.mark.parametrize("name", [*MODELS, *OTHERS])
 def test_functions_fit_on_a_page_or_two(name: str) -> None:
     lengths: dict[str, int] = {}
     signature, start = "", 0
@@ -83,7 +112,7 @@ def test_functions_fit_on_a_page_or_two(name: str) -> None:
     assert max(lengths.values()) <= LONGEST_FUNCTION, lengths
 
 
-@pytest.mark.parametrize("name", MODELS)
+@pytest.mark.parametrize("name", [*MODELS, *OTHERS])
 def test_memory_ends_with_variables(name: str) -> None:
     assert "deallocate" not in cpp(name)
 
@@ -105,7 +134,7 @@ def arguments(text: str) -> list[str]:
     return found
 
 
-@pytest.mark.parametrize("name", MODELS)
+@pytest.mark.parametrize("name", [*MODELS, *OTHERS])
 def test_arguments_of_long_calls_have_names(name: str) -> None:
     text = re.sub(r"<[\w:, ]+>", "", cpp(name))
     for call in re.finditer(r"ttnn::\w[\w:]*\(", text):

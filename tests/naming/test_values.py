@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 
 from tests.naming.test_targets import names
-from ttcodegen.naming.layers import common_layer, layer_of_weight
+from ttcodegen.naming.functions import part_title
+from ttcodegen.naming.layers import common_layer, layer_of_weight, plain_name, short_layer
 
 
 @pytest.mark.parametrize(
@@ -68,3 +69,46 @@ def test_layers_of_weights(weight: str, expected: str | None) -> None:
 )
 def test_what_most_layers_have_in_common(layers: list[str], expected: str | None) -> None:
     assert common_layer(layers) == expected
+
+
+@pytest.mark.parametrize(
+    ("name", "plain"),
+    [
+        ("model.fc.parametrizations.weight.original", "fc.weight"),
+        ("l__self___vit_layer_0_query_weight", "vit_layer_0_query_weight"),
+        ("encoder.weight", "encoder.weight"),
+        ("model.", "model."),
+    ],
+)
+def test_names_of_arguments_without_what_frameworks_add(name: str, plain: str) -> None:
+    assert plain_name(name) == plain
+
+
+@pytest.mark.parametrize(
+    ("layer", "short"),
+    [
+        ("model_vit_encoder_layer_0_attention_output_dense", "attention_output_dense"),
+        ("encoder_layer_3_norm", "layer_3_norm"),
+        ("patch_embeddings_projection", "patch_embeddings_projection"),
+        ("fc1", "fc1"),
+        ("model.layers.0.self_attn.q_proj", "self_attn.q_proj"),
+    ],
+)
+def test_short_layers(layer: str, short: str) -> None:
+    assert short_layer(layer) == short
+
+
+@pytest.mark.parametrize(
+    ("layers", "title"),
+    [
+        (["model.3.conv", "model.3.conv", "model.4.m.0.cv1"], "model.3 to model.4"),
+        (["model.embed_tokens", "model.layers.0.norm"], "embed_tokens to layers.0"),
+        (["model.layers.0.norm", "lm_head"], "layers.0 to lm_head"),
+        (["encoder.0.norm", "", "encoder.0.linear"], "encoder.0"),
+        (["vit_patch_embeddings_projection", "vit_layer_0_output_dense"],
+         "embeddings_projection to output_dense"),
+        (["", ""], None),
+    ],
+)  # fmt: skip
+def test_titles_of_parts(layers: list[str], title: str | None) -> None:
+    assert part_title(layers) == title

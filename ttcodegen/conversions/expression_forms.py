@@ -27,7 +27,8 @@ _TYPES: Sequence[tuple[re.Pattern[str], str, str]] = tuple(
     )
 )
 """Pieces of C++ that a parameter can stand for: their form, the type and a name for it."""
-_ARRAY = re.compile(r"(std::array<\w+, \d+>)\{")
+_ARRAY = re.compile(r"(std::array<\w+, \d+>|ttsl::SmallVector<int32_t>)\{")
+"""Sizes, and the bounds of slices."""
 
 _VALUE = "\x1c"
 _OPEN = "\x1d"
@@ -98,7 +99,7 @@ def kind_of(text: str, parameter: str) -> tuple[str, str]:
         return ("uint32_t", parameter) if parameter in SIZES else ("", "")
     array = _ARRAY.match(text)
     if array is not None:
-        return f"const {array[1]}&", "sizes"
+        return f"const {array[1]}&", "bounds" if "Vector" in array[1] else "sizes"
     return next(((t, noun) for pattern, t, noun in _TYPES if pattern.match(text)), ("", ""))
 
 

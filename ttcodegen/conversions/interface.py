@@ -15,6 +15,7 @@ from ttcodegen.dialects.functions import argument_type
 from ttcodegen.dialects.ttcore import ArgumentType, LoadCachedOp
 from ttcodegen.emitc.identifiers import NameScope, identifier, type_name
 from ttcodegen.naming.interface import argument_names, entry_name, result_names
+from ttcodegen.naming.layers import plain_name
 from ttcodegen.naming.values import constant_names
 from ttcodegen.transforms.const_eval_hoist import is_const_eval
 from ttcodegen.transforms.rebuilding import body_of
@@ -133,7 +134,7 @@ def entries(module: ModuleOp) -> list[Entry]:
                 tuple(results_of(function)),
                 () if load is None else tuple(load.results),
                 constants,
-                tuple(fields.unique(identifier(constant)) for constant in constants),
+                tuple(fields.unique(identifier(plain_name(constant))) for constant in constants),
             )
         )
     return result
@@ -155,7 +156,8 @@ def arguments_of(function: FuncOp) -> Iterator[InterfaceTensor]:
     for argument, name in zip(body_of(function).args, argument_names(function), strict=True):
         kind = argument_type(function, argument.index)
         declared = "input" if kind is ArgumentType.DEFAULT else kind.value
-        yield InterfaceTensor(name, scope.unique(identifier(name)), declared, argument)
+        field = scope.unique(identifier(plain_name(name)))
+        yield InterfaceTensor(name, field, declared, argument)
 
 
 def results_of(function: FuncOp) -> Iterator[InterfaceTensor]:

@@ -53,7 +53,7 @@ from ttcodegen.naming.functions import common_title, layer_function_name
 from ttcodegen.naming.layers import common_layer
 from ttcodegen.naming.values import ValueNames
 from ttcodegen.ops.cpp_calls import Call, Use
-from ttcodegen.ops.cpp_parameters import PARAMETERS
+from ttcodegen.ops.cpp_parameters import MOST_UNNAMED, PARAMETERS
 
 SHORTEST = 6
 """The fewest lines of a layer that is worth a function."""
@@ -219,7 +219,7 @@ class _Search:
         if any(self.joined[start] for start in starts):
             return
         before = self.ends[first - 1] if first else 0
-        for size in primitive_lengths(tokens[first : first + run.length]):
+        for size in primitive_lengths(tokens[first : first + 2 * run.length], run.length):
             end = first + size
             lines = self.ends[end - 1] - before
             if lines > LONGEST:
@@ -267,7 +267,8 @@ class _Search:
                     if self.last_use.get(result, -1) >= end
                 ]
             )
-            if 0 < len(lasting) <= MOST_RETURNED:
+            # What gives nothing overwrites something: rows of a cache.
+            if len(lasting) <= MOST_RETURNED:
                 key = self.links.inside(start, end), lasting
                 alike.setdefault(key, []).append((start, end))
         return [places for places in alike.values() if len(places) > 1]
@@ -358,11 +359,9 @@ def _function(found: _Equal, body: Body) -> OutlinedFunction:
     local = ValueNames([statement.op for statement in first.statements], parameters, {}, {})
     inner |= {value: local[value] for value, name in inner.items() if not name}
     texts = differing_texts(groups, inner, taken)
-    result = inner[first.live_out[0]]
-    has_weights = any(value in body.members and value not in body.inputs for value in first.live_in)
-    called = layer_function_name(
-        [s.op for s in first.statements], titles, result, has_weights=has_weights
-    )
+    result = inner[first.live_out[0]] if first.live_out else ""
+    ops = [statement.op for statement in first.statements]
+    called = layer_function_name(ops, titles, result, has_weights=_has_weights(first, body))
     name = body.scope.unique(identifier(called))
     common = common_title(titles)
     function = OutlinedFunction(
@@ -379,6 +378,10 @@ def _function(found: _Equal, body: Body) -> OutlinedFunction:
     function.values = tuple(_sizes(function, body))
     add_calls(function)
     return function
+
+
+def _has_weights(group: Group, body: Body) -> bool:
+    return any(value in body.members and value not in body.inputs for value in group.live_in)
 
 
 def _title(layers: Sequence[str]) -> str | None:
@@ -434,6 +437,12 @@ def _roles(group: Group, names: Mapping[SSAValue, str]) -> dict[SSAValue, str]:
             if isinstance(argument, Use) and role is not None:
                 name = f"{layer}_{role}" if layer else role
                 roles.setdefault(argument.value, name)
+            elif isinstance(argument, Call) and argument.fields and layer:
+                # The weights of a layer inside, by the fields of their structure.
+                for field, given in zip(argument.fields, argument.arguments, strict=True):
+                    role = _ROLES.get(field.rpartition("_")[2])
+                    if isinstance(given, Use) and role is not None:
+                        roles.setdefault(given.value, f"{layer}_{role}")
     return roles
 
 
@@ -468,7 +477,9 @@ def _structs(function: OutlinedFunction, body: Body) -> Iterator[ParameterStruct
     )
     if len(own) > 1:
         yield ParameterStruct(WEIGHTS, f"{type_name(function.name)}Weights", own)
-    if len(function.texts) > 1:
+    if len(function.texts) > 1 and (
+        _has_weights(first, body) or len(function.parameters) > MOST_UNNAMED
+    ):
         # Held by value: constants of the file are made of them.
         fields = [
             replace(p, type=p.type.removeprefix("const ").removesuffix("&")) for p in function.texts

@@ -16,7 +16,7 @@ from ttcodegen.conversions.recording import Recorder, Statement, is_deallocation
 from ttcodegen.conversions.splitting import LONGEST, cuts, layers_of
 from ttcodegen.conversions.statement_groups import components
 from ttcodegen.emitc.statements import VerbatimOp
-from ttcodegen.naming.functions import part_name
+from ttcodegen.naming.functions import part_name, part_title
 from ttcodegen.naming.layers import common_layer, layer_of_weight
 from ttcodegen.naming.values import ValueNames
 from ttcodegen.transforms.rebuilding import body_of
@@ -166,7 +166,7 @@ def _write_part(
     """Defines a function that computes some of the constants; its name, and which of the
     parameters it has."""
     entry = body.entry
-    title = common_layer(_layers(body, statements))
+    title = part_title(_layers(body, statements))
     name = source.function_names.unique(part_name(f"prepare_{entry.cpp_name}", title))
     taken = _part_parameters(entry)
     builder = source.file.function(name, taken, specifiers=["static"], fixed_names=[DEVICE])

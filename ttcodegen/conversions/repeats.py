@@ -43,8 +43,9 @@ def repeated_runs(tokens: Sequence[int]) -> list[Run]:
     return [run for run in runs if len(run.starts) > 1]
 
 
-def primitive_lengths(tokens: Sequence[int]) -> Iterator[int]:
-    """The lengths at which the start of a sequence is not itself a shorter one, repeated."""
+def primitive_lengths(tokens: Sequence[int], longest: int) -> Iterator[int]:
+    """The lengths up to `longest` at which the start of a sequence is not itself part of a shorter
+    one that is repeated, whole or not: of `abcabcabx` 3, not 5 and not 6."""
     borders = [0]
     """For each length what is both at its start and at its end."""
     for length in range(1, len(tokens) + 1):
@@ -54,7 +55,10 @@ def primitive_lengths(tokens: Sequence[int]) -> Iterator[int]:
         if length > 1 and tokens[border] == tokens[length - 1]:
             border += 1
         borders.append(border)
-        if not border or length % (length - border):
+    for length in range(1, min(longest, len(tokens)) + 1):
+        period = length - borders[length]
+        twice = 2 * period
+        if period == length or twice > len(tokens) or borders[twice] < period:
             yield length
 
 

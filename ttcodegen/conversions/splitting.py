@@ -10,10 +10,14 @@ from itertools import accumulate, pairwise
 from xdsl.ir import SSAValue
 
 from ttcodegen.conversions.recording import Statement
-from ttcodegen.naming.layers import common_layer, common_parts
+from ttcodegen.naming.functions import part_title
+from ttcodegen.naming.layers import common_parts
 
 LONGEST = 95
-"""The most lines that a function is left with before it is divided."""
+"""The most lines that a function is left with before it is divided, without comments."""
+LONGEST_WITH_COMMENTS = 110
+"""The same with the names of its layers, each a comment after an empty line."""
+_TITLE_LINES = 2
 SHORTEST = 25
 """The fewest lines that a part has."""
 
@@ -48,13 +52,15 @@ def split(
     if not ends or ends[-1] <= LONGEST:
         return [Part(tuple(statements), (), (), frozenset(), None)]
     layers = layers_of()
+    titled = [layer != before for before, layer in pairwise(["", *layers])]
+    ends = [end + _TITLE_LINES * title for end, title in zip(ends, accumulate(titled), strict=True)]
     made_at = made_by(statements)
     last_use = last_uses(returned, statements, made_at)
     joined = [False, *(statement.op is last.op for last, statement in pairwise(statements))]
     alive = alive_counts(made_at, last_use, len(statements))
     parts: list[Part] = []
     start = 0
-    for end in [*cuts(layers, ends, alive, joined), len(statements)]:
+    for end in [*cuts(layers, ends, alive, joined, LONGEST_WITH_COMMENTS), len(statements)]:
         inside = statements[start:end]
         used = dict.fromkeys(value for statement in inside for value in statement.uses)
         live_in = [value for value in used if made_at.get(value, start) < start]
@@ -62,7 +68,9 @@ def split(
             r for statement in inside for r in statement.results if last_use.get(r, -1) >= end
         ]
         dying = frozenset(value for value in live_in if last_use[value] < end)
-        title = common_layer(layers[start:end])
+        # Statements without a layer of their own were given that of the part before.
+        new = [layer for layer in layers[start:end] if not start or layer != layers[start - 1]]
+        title = part_title(new or layers[start:end])
         parts.append(Part(tuple(inside), tuple(live_in), tuple(live_out), dying, title))
         start = end
     return parts
@@ -113,10 +121,11 @@ def cuts(
     ends: Sequence[int],
     alive: Sequence[int] = (),
     joined: Sequence[bool] = (),
+    longest: int = LONGEST,
     *,
     is_early: bool = False,
 ) -> list[int]:
-    """Where statements are divided: at least SHORTEST and at most LONGEST lines apart, each where
+    """Where statements are divided: at least SHORTEST and at most `longest` lines apart, each where
     the fewest tensors are alive, and a layer ends if possible.
 
     Args:
@@ -130,10 +139,10 @@ def cuts(
     start = 0
     while True:
         before = ends[start - 1] if start else 0
-        if ends[-1] - before <= LONGEST:
+        if ends[-1] - before <= longest:
             return found
         low = bisect_left(ends, before + SHORTEST) + 1
-        high = bisect_right(ends, min(before + LONGEST, ends[-1] - SHORTEST))
+        high = bisect_right(ends, min(before + longest, ends[-1] - SHORTEST))
         window = range(max(low, start + 1), max(high, low, start + 1) + 1)
 
         def cost(position: int) -> tuple[int, int, int]:

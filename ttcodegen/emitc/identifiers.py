@@ -70,7 +70,13 @@ def identifier(text: str, fallback: str = "value") -> str:
         words.insert(0, fallback)
     name = "_".join(words) or fallback
     if len(name) > _MAX_LENGTH:
-        name = name[:_MAX_LENGTH].rstrip("_")
+        # The last words say most: `..._layer_0_attention_query_weight`.
+        while len(words) > 1 and len("_".join(words)) > _MAX_LENGTH:
+            words.pop(0)
+        name = "_".join(words)[:_MAX_LENGTH]
+        if name[0].isdigit():
+            name = f"{fallback}_{name}"[:_MAX_LENGTH]
+        name = name.rstrip("_")
     # Macros are spelled in capitals; no list of them would ever be complete.
     if len(name) > 1 and not any(c.islower() for c in name) and any(c.isupper() for c in name):
         name = name.lower()

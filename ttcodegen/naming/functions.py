@@ -10,11 +10,11 @@ from xdsl.ir import Operation
 
 from ttcodegen.dialects.operation import CatalogueOp
 from ttcodegen.emitc.identifiers import identifier
-from ttcodegen.naming.layers import common_layer
+from ttcodegen.naming.layers import common_layer, common_parts
 from ttcodegen.ops.definition import call_has_trait
 from ttcodegen.ops.traits import Trait
 
-_WORDS = re.compile(r"[./_]+")
+_PATH = re.compile(r"[./]")
 _PLURALS = {"layers": "layer", "blocks": "block", "stages": "stage", "heads": "head"}
 _WRAPPERS = frozenset("model module net network l self".split())
 """Parts of a layer's path that every layer has."""
@@ -28,22 +28,62 @@ def layer_function_name(
     Args:
         ops: those of one of them.
         titles: what the source calls each of them.
-        result: what the value is called that it gives.
+        result: what the value is called that it gives; empty if it gives none.
         has_weights: whether it takes any.
     """
     found = [op for op in ops if isinstance(op, CatalogueOp)]
     counts = Counter(op.definition.short_name for op in found)
     if all(op.definition.rearranges for op in found):
         return "reshape_row_major" if counts["reshape"] and counts["to_layout"] else "rearrange"
+    if not result:
+        overwriting = [op for op in found if op.definition.in_place is not None]
+        return f"{overwriting[-1].definition.short_name}_rows" if overwriting else "run"
     named = _meaning(counts) or _common_words([title for title in titles if title])
     return named or (_kind(counts) if has_weights else f"compute_{result}")
 
 
+def part_title(layers: Sequence[str]) -> str | None:
+    """What a part of a function computes, by the layers of its statements: one layer, or those
+    from the first to the last; None if they have no names."""
+    named = [layer for layer in layers if layer]
+    if not named:
+        return None
+    title = common_layer(named)
+    if title is not None and title not in _WRAPPERS:
+        length = len(_PATH.split(title))
+        if all(common_parts(title, each) == length for each in named):
+            return title
+    ends = _ends(named[0], named[-1])
+    return " to ".join(dict.fromkeys(ends))
+
+
+def _ends(first: str, last: str) -> tuple[str, str]:
+    """Two layers from where their paths differ on; a number takes the part before it along."""
+    if not _PATH.search(first + last):
+        return _last_words(first), _last_words(last)
+    start = common_parts(first, last)
+    return _step(_PATH.split(first), start), _step(_PATH.split(last), start)
+
+
+def _step(parts: Sequence[str], start: int) -> str:
+    start = min(start, len(parts) - 1)
+    while parts[start] in _WRAPPERS and start + 1 < len(parts):
+        start += 1
+    if start and parts[start][:1].isdigit():
+        start -= 1
+    end = start + 1
+    while end < len(parts) and parts[end].isdigit():
+        end += 1
+    return ".".join(parts[start:end])
+
+
+def _last_words(layer: str) -> str:
+    return "_".join(layer.split("_")[-2:])
+
+
 def part_name(function: str, title: str | None) -> str:
-    """The name of a function that holds a part of another one, after the layers that it computes;
-    `model` and the like say nothing."""
-    is_path = title is not None and title not in _WRAPPERS
-    return identifier(f"{function}_{title if is_path else 'part'}")
+    """The name of a function that holds a part of another one, after its title."""
+    return identifier(f"{function}_{title or 'part'}")
 
 
 def common_title(titles: Iterable[str | None]) -> str | None:
@@ -88,14 +128,21 @@ def _attends(counts: Counter[str]) -> bool:
 def _common_words(titles: Sequence[str]) -> str:
     """The last words, but for numbers, that the paths have in common: `encoder_layer`."""
     paths = [
-        [word for word in _WORDS.split(title) if word and not word.isdigit()] for title in titles
+        [
+            word
+            for part in _PATH.split(title)
+            if part not in _WRAPPERS
+            for word in part.split("_")
+            if word and not word.isdigit()
+        ]
+        for title in titles
     ]
     shared: list[str] = []
     for words in zip(*paths, strict=False):
         if len(set(words)) > 1:
             break
         shared.append(words[0])
-    words = [_PLURALS.get(word, word) for word in shared if word not in _WRAPPERS]
+    words = [_PLURALS.get(word, word) for word in shared]
     return "_".join(words[-2:])
 
 

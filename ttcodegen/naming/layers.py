@@ -17,6 +17,8 @@ _PARAMETRIZED = re.compile(r"(?i)[._/]parametrizations([._/]\w+)[._/]original\d*
 """A weight that torch computes from another one: `fc.parametrizations.weight.original`."""
 _ROOT = re.compile(r"^(?:l__self_+|self_+|model\.)")
 _LOCATION_PARTS = 1000
+_FEWEST_WORDS = 2
+"""Words after a number that say by themselves what a layer is."""
 
 
 def location_name(location: Attribute) -> str | None:
@@ -39,6 +41,12 @@ def location_name(location: Attribute) -> str | None:
             case _:
                 pass
     return None
+
+
+def plain_name(name: str) -> str:
+    """The name of an argument without what frameworks put around it: `fc.weight` for
+    `model.fc.parametrizations.weight.original`."""
+    return _ROOT.sub("", _PARAMETRIZED.sub(r"\1", name)) or name
 
 
 def stem_of_weight(name: str) -> str:
@@ -70,6 +78,8 @@ def short_layer(name: str) -> str:
     """The end of a layer's path that distinguishes it from its neighbours: two parts of it,
     and those before that if the first of them is a number. A number at the end, the position in a
     sequence, says nothing of what the layer is."""
+    if "." not in name:
+        return _after_number(name)
     parts = name.split(".")
     if len(parts) > 1 and parts[-1].isdigit():
         parts.pop()
@@ -77,6 +87,15 @@ def short_layer(name: str) -> str:
     while start and parts[start][:1].isdigit():
         start -= 1
     return ".".join(parts[start:])
+
+
+def _after_number(name: str) -> str:
+    """The same of a path that is one word: `encoder_layer_0_attention_query` is
+    `attention_query`."""
+    words = name.split("_")
+    number = max((index for index, word in enumerate(words) if word.isdigit()), default=0)
+    start = number - 1 if len(words) - number - 1 < _FEWEST_WORDS else number + 1
+    return "_".join(words[start:]) if number and start > 0 and words[start:] else name
 
 
 def common_parts(first: str, second: str) -> int:

@@ -16,7 +16,7 @@ from ttcodegen.dialects.functions import body_of
 from ttcodegen.dialects.memory import Layout
 from ttcodegen.dialects.operation import CatalogueOp, operation_name
 from ttcodegen.dialects.placement import declared_data_type, has_placement, placement_of
-from ttcodegen.naming.layers import layer, location_name, short_layer, stem_of_weight
+from ttcodegen.naming.layers import layer, location_name, plain_name, short_layer, stem_of_weight
 from ttcodegen.ops.definition import TTIR, TTNN, library_definition, traits_of
 from ttcodegen.ops.traits import Trait
 
@@ -140,7 +140,7 @@ class ValueNames:
                 is that weight in another form.
         """
         self.of_weights = of_weights
-        self._names: dict[SSAValue, str] = dict(members)
+        self._names = {value: plain_name(name) for value, name in members.items()}
         self._members = members
         self._weights = weight_names
         found = [op for op in ops if isinstance(op, CatalogueOp)]
@@ -171,7 +171,10 @@ class ValueNames:
         op = value.owner
         if not isinstance(op, CatalogueOp):
             return name
-        return f"{name}_{_qualifier(op)}"
+        if name != noun_of(op):
+            return f"{name}_{_qualifier(op)}"
+        source = self[op.operands[0]] if op.operands else name
+        return name if source.endswith(name) else f"{source}_{name}"
 
     def _name(self, op: CatalogueOp, index: int) -> str:
         result = op.results[index]

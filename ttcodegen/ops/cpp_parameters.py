@@ -79,6 +79,7 @@ PARAMETERS: dict[str, tuple[str, ...]] = {
         "memory_config compute_kernel_config",
         "paged_update_cache": "cache input update_idxs update_idxs_tensor share_cache page_table "
         "batch_offset compute_kernel_config mesh_coords",
+        "fill_cache": "cache_tensor input_tensor batch_idx",
         "paged_fill_cache": "cache input page_table batch_idx_tensor batch_idx "
         "compute_kernel_config mesh_coords",
         "quantize": f"input_tensor scale zero_point {_QUANTIZATION}",
@@ -100,7 +101,7 @@ PARAMETERS: dict[str, tuple[str, ...]] = {
 
 SIZES = frozenset(
     "in_channels out_channels batch_size input_height input_width groups channels num_heads "
-    "num_kv_heads".split()
+    "num_kv_heads batch_idx".split()
 )
 """Parameters that the library takes as `uint32_t`."""
 

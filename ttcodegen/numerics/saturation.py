@@ -10,7 +10,7 @@ from statistics import NormalDist
 from ttcodegen.dialects.program_configs import ProgramConfig
 
 _UNRESOLVED = 2.0**-9
-"""The part of a function's range, at either end of it, in which bfloat16 tells nothing of the
+"""The part of a function's range, at either end of it, in which bfloat16 says nothing of the
 operand any more."""
 _USUAL_OPERANDS = 3.0
 """Sums of normal numbers come before what saturates at one: three deviations either way."""
@@ -21,7 +21,7 @@ class Saturation:
     """A function that brings any range into a small one, but errors near zero through as they are.
 
     Errors of engines are a part of the range of what they compute. Of the result of this function
-    the range of the operand can be told, and so what an error of the operand makes at most.
+    the range of the operand follows, and so what an error of the operand makes at most.
     """
 
     name: str

@@ -17,16 +17,8 @@ from ttcodegen.numerics.execution import Function, Observation, Step
 from ttcodegen.numerics.interpreter import Interpreter
 from ttcodegen.numerics.lowered import LoweredBinary
 from ttcodegen.numerics.tolerances import EQUAL, Tolerance
-
-_PLACES = {"argmax": 0, "topk": 1, "sort": 1}
-"""The calls that choose, and which of their results holds places."""
-_IN_ORDER = frozenset(
-    {
-        *("typecast", "to_layout", "to_memory_config", "composite_to_layout", "to_device"),
-        *("from_device", "reshape", "reshape_row_major", "squeeze", "unsqueeze"),
-    }
-)
-"""Calls that leave the elements of their operand in their order."""
+from ttcodegen.ops.definition import TTNN, TTNNDefinition
+from ttcodegen.ops.traits import Trait
 
 
 @dataclass(frozen=True)
@@ -88,15 +80,21 @@ def _choice(interpreter: Interpreter, function: Function, tensor: int) -> _Choic
     for step in reversed(function.steps):
         if tensor not in step.results:
             continue
-        name = step.name.partition(".")[2]
-        if name in _IN_ORDER:
+        call = TTNN.get(step.name.partition(".")[2])
+        if call is not None and _keeps_order(call):
             tensor = step.operands[0]
-        elif name in _PLACES and tensor == step.results[_PLACES[name]]:
+        elif call is not None and Trait.ORDERS in call.traits and tensor == step.results[-1]:
             tolerance = interpreter.tensor_tolerance(function.name, step.operands[0])
             return None if tolerance is EQUAL else _Choice(step, tolerance)
         else:
             return None
     return None
+
+
+def _keeps_order(call: TTNNDefinition) -> bool:
+    """Whether a call leaves the elements of its operand in their order: it moves them, or gives
+    them another shape."""
+    return Trait.PLACES in call.traits or (call.rearranges and call.may_alias)
 
 
 def _as_large(

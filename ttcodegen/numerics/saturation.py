@@ -20,7 +20,7 @@ _USUAL_OPERANDS = 3.0
 class Saturation:
     """A function that brings any range into a small one, but errors near zero through as they are.
 
-    Errors of engines are a part of the range of what they compute. Of the result of this function
+    Errors of engines are a part of the range of what they compute. From the result of this function
     the range of the operand follows, and so what an error of the operand makes at most.
     """
 

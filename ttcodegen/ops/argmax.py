@@ -130,5 +130,6 @@ register(
             attribute_("keep_dim", default=False),
         ),
         nouns=("indices",),
+        traits=Trait.ORDERS,
     )
 )

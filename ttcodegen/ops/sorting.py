@@ -249,6 +249,7 @@ register(
         result_rules=(ResultRule(), ResultRule("declared")),
         cpp=_cpp_sort,
         nouns=("sorted_values", "indices"),
+        traits=Trait.ORDERS,
     )
 )
 
@@ -347,5 +348,6 @@ register(
         result_rules=(ResultRule(), ResultRule("declared")),
         cpp=_cpp_topk,
         nouns=("largest", "indices"),
+        traits=Trait.ORDERS,
     )
 )

@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from ttcodegen.diagnostics import CompileError, Diagnostics, Source
+from ttcodegen.dialects.mesh import declared_mesh
 from ttcodegen.dialects.system import set_system, system_of
 from ttcodegen.dialects.verification import verify_module
 from ttcodegen.frontends import source_module
@@ -330,6 +331,7 @@ def _describe(
         device.programs,
         device.cpu_functions,
         options.kind,
+        declared_mesh(module),
     )
 
 

@@ -82,7 +82,7 @@ step = [1 : i32, 2 : i32]}}> : ({T}, tensor<2x3xf32>) -> tensor<2x3xf32>
 "ttnn.all_gather"(%a, %d) <{{dim = 1 : si32}}> : ({T}, {D}) -> tensor<4x12xf32>
 "ttnn.all_reduce"(%a, %d) <{{reduce_type = #tt.reduce_type<sum>}}> : ({T}, {D}) -> {T}
 "ttnn.reduce_scatter"(%a, %d) <{{scatter_split_dim = 1 : si32}}> : ({T}, {D}) -> tensor<4x3xf32>
-"ttnn.mesh_shard"(%a, %d) <{{shard_shape = array<i64: 2, 1>, shard_dims = array<i64: 0, -1>, \
+"ttnn.mesh_shard"(%a, %d) <{{shard_shape = array<i64: 2, 1>, shard_dims = array<i64: -1, 0>, \
 shard_type = #tt.shard_type<devices>, shard_direction = #tt.shard_direction<full_to_shard>}}> \
 : ({T}, {D}) -> tensor<2x6xf32>
 "ttnn.model_preprocessing"(%a) : ({T}) -> {T}

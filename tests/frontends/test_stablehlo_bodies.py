@@ -268,12 +268,6 @@ def test_comparators_that_are_no_order_are_refused() -> None:
     assert "note: compare elements of the operands themselves" in text
 
 
-def test_several_devices_are_refused() -> None:
-    text = refusal("module attributes {mhlo.num_partitions = 2 : i32} { func.func @main() {"
-                   " stablehlo.custom_call @x() : () -> ()\n return } }")  # fmt: skip
-    assert "for several devices (2)" in text
-
-
 def test_loops_of_unknown_length_are_refused() -> None:
     text = refusal(
         """func.func @main(%n: tensor<i32>) -> tensor<i32> {

@@ -1,30 +1,25 @@
-"""Ops between devices: what they are on one, and that several are read, verified and lowered."""
+"""Ops between chips: what they are on one, what each chip of a mesh gets, and how they lower."""
 
 from __future__ import annotations
+
+from collections.abc import Callable
 
 import numpy as np
 import pytest
 
 from tests.parsing.reading import parse
+from ttcodegen.compilation import CompileOptions, compile_module
 from ttcodegen.diagnostics import CompileError, Source
 from ttcodegen.dialects.verification import verify_module
+from ttcodegen.flatbuffer.reader import read_ttnn
 from ttcodegen.frontends import source_module
 from ttcodegen.numerics.golden import Golden
+from ttcodegen.numerics.interpreter import Interpreter
 from ttcodegen.ops.context import load_dialects
 from ttcodegen.parsing.structure import check_supported
 from ttcodegen.transforms.module_text import module_text
 from ttcodegen.transforms.pass_runner import PassRunner
 from ttcodegen.transforms.registry import Step, passes_of
-
-MESH = 'ttcore.meshes = #ttcore.meshes<[<"mesh" = 1x2>]>'
-OPS = [
-    ('"ttir.all_gather"(%a) <{all_gather_dim = 1 : si32, cluster_axis = 1 : ui32}>', "8x16"),
-    ('"ttir.all_reduce"(%a) <{reduce_type = #tt.reduce_type<sum>}>', "8x4"),
-    ('"ttir.reduce_scatter"(%a) <{scatter_dim = 0 : si32, cluster_axis = 1 : ui32}>', "2x4"),
-    ('"ttir.collective_permute"(%a) <{source_target_pairs = [0, 1]}>', "8x4"),
-    ('"ttir.mesh_shard"(%a) <{shard_shape = [2, 4], shard_dims = [0, 1]}>', "4x1"),
-]  # fmt: skip
-
 
 LOCAL = [
     '"ttir.all_gather"(%a) <{all_gather_dim = 1 : si32, cluster_axis = 1 : ui32}>',
@@ -34,6 +29,11 @@ LOCAL = [
     '"ttir.mesh_shard"(%a) <{shard_shape = array<i64: 1>, shard_dims = array<i64: -1>}>',
 ]
 
+ROWS, COLUMNS = 2, 4
+MESH = f'ttcore.meshes = #ttcore.meshes<[<"mesh" = {ROWS}x{COLUMNS}>]>'
+Parts = list[list[np.ndarray]]
+"""What each chip has, by row and column."""
+
 
 def program(op: str, result: str, attributes: str = "") -> str:
     return (
@@ -42,6 +42,154 @@ def program(op: str, result: str, attributes: str = "") -> str:
         f"  %0 = {op} : (tensor<8x4xf32>) -> tensor<{result}xf32>\n"
         f"  return %0 : tensor<{result}xf32>\n}}\n}}\n"
     )
+
+
+def between(op: str, result: tuple[int, int]) -> str:
+    """A program for the mesh: each chip has 4x8 of 8x32, and 2-D results are put together."""
+    rows, columns = result
+    whole = f"tensor<{rows * ROWS}x{columns * COLUMNS}xf32>"
+    shard = "shard_dims = array<i64: 0, 1>, shard_shape = array<i64: 2, 4>"
+    kind = "shard_type = #ttcore.shard_type<devices>"
+    part, joined = "tensor<4x8xf32>", f"tensor<{rows}x{columns}xf32>"
+    return (
+        f"module attributes {{{MESH}}} {{\n"
+        f"func.func @f(%a: tensor<8x32xf32>) -> {whole} {{\n"
+        f'  %0 = "ttir.mesh_shard"(%a) <{{{shard}, {kind}, shard_direction = '
+        f"#ttcore.shard_direction<full_to_shard>}}> : (tensor<8x32xf32>) -> {part}\n"
+        f"  %1 = {op} : ({part}) -> {joined}\n"
+        f'  %2 = "ttir.mesh_shard"(%1) <{{{shard}, {kind}, shard_direction = '
+        f"#ttcore.shard_direction<shard_to_full>}}> : ({joined}) -> {whole}\n"
+        f"  return %2 : {whole}\n}}\n}}\n"
+    )
+
+
+def groups(*rows: list[int]) -> str:
+    return f"dense<{[list(row) for row in rows]}> : tensor<{len(rows)}x{len(rows[0])}xi64>"
+
+
+def _row(parts: Parts, row: int, axis: int) -> np.ndarray:
+    return np.concatenate(parts[row], axis=axis)
+
+
+ROW_GROUPS = groups([0, 1, 2, 3], [4, 5, 6, 7])
+PAIRS = "dense<[[0, 5], [5, 0], [3, 7]]> : tensor<3x2xi64>"
+SENT = {5: 0, 0: 5, 7: 3}
+
+
+def _sent(p: Parts, r: int, c: int) -> np.ndarray:
+    source = SENT.get(r * COLUMNS + c)
+    return np.zeros((4, 8)) if source is None else p[source // COLUMNS][source % COLUMNS]
+
+
+CASES: dict[str, tuple[str, tuple[int, int], Callable[[Parts, int, int], np.ndarray]]] = {
+    "gather along rows": (
+        '"ttir.all_gather"(%0) <{all_gather_dim = 1 : si32, cluster_axis = 1 : ui32}>',
+        (4, 32),
+        lambda p, r, c: _row(p, r, 1),
+    ),
+    "gather along columns": (
+        '"ttir.all_gather"(%0) <{all_gather_dim = -2 : si32, cluster_axis = 0 : ui32}>',
+        (8, 8),
+        lambda p, r, c: np.concatenate([p[0][c], p[1][c]]),
+    ),
+    "sum along columns": (
+        '"ttir.all_reduce"(%0) <{reduce_type = #ttcore.reduce_type<sum>, cluster_axis = 0 : ui32}>',
+        (4, 8),
+        lambda p, r, c: p[0][c] + p[1][c],
+    ),
+    "sum of all": (
+        '"ttir.all_reduce"(%0) <{reduce_type = #ttcore.reduce_type<sum>}>',
+        (4, 8),
+        lambda p, r, c: np.sum([part for row in p for part in row], axis=0),
+    ),
+    "largest along rows": (
+        '"ttir.all_reduce"(%0) <{reduce_type = #ttcore.reduce_type<max>, cluster_axis = 1 : ui32}>',
+        (4, 8),
+        lambda p, r, c: np.max(p[r], axis=0),
+    ),
+    "share of the sum": (
+        '"ttir.reduce_scatter"(%0) <{reduce_type = #ttcore.reduce_type<sum>, '
+        "scatter_dim = 1 : si32, cluster_axis = 1 : ui32}>",
+        (4, 2),
+        lambda p, r, c: np.sum(p[r], axis=0)[:, 2 * c : 2 * c + 2],
+    ),
+    "share of the least": (
+        '"ttir.reduce_scatter"(%0) <{reduce_type = #ttcore.reduce_type<min>, '
+        "scatter_dim = 0 : si32, cluster_axis = 0 : ui32}>",
+        (2, 8),
+        lambda p, r, c: np.min([p[0][c], p[1][c]], axis=0)[2 * r : 2 * r + 2],
+    ),
+    "partition": (
+        '"ttir.mesh_partition"(%0) <{dim = 1 : si32, cluster_axis = 1 : ui32}>',
+        (4, 2),
+        lambda p, r, c: p[r][c][:, 2 * c : 2 * c + 2],
+    ),
+    "exchange": (
+        '"ttir.all_to_all"(%0) <{split_dim = 1 : si32, concat_dim = 0 : si32, '
+        f"split_count = 4 : si32, replica_groups = {ROW_GROUPS}}}>",
+        (16, 2),
+        lambda p, r, c: np.concatenate([part[:, 2 * c : 2 * c + 2] for part in p[r]]),
+    ),
+    "exchange within a dimension": (
+        '"ttir.all_to_all"(%0) <{split_dim = 1 : si32, concat_dim = 1 : si32, '
+        f"split_count = 4 : si32, replica_groups = {ROW_GROUPS}}}>",
+        (4, 8),
+        lambda p, r, c: np.concatenate([part[:, 2 * c : 2 * c + 2] for part in p[r]], axis=1),
+    ),
+    "broadcast": (
+        f'"ttir.collective_broadcast"(%0) <{{replica_groups = {ROW_GROUPS}}}>',
+        (4, 8),
+        lambda p, r, c: p[r][0],
+    ),
+    "permutation": (
+        f'"ttir.collective_permute"(%0) <{{source_target_pairs = {PAIRS}}}>',
+        (4, 8),
+        _sent,
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_golden_and_lowered_program_agree_on_a_mesh(case: str) -> None:
+    op, result, each = CASES[case]
+    text = between(op, result)
+    x = np.random.default_rng(0).standard_normal((8, 32)).astype(np.float32)
+    parts = [np.split(row, COLUMNS, axis=1) for row in np.split(x, ROWS)]
+    expected = np.block([[each(parts, r, c) for c in range(COLUMNS)] for r in range(ROWS)])
+    (golden,) = Golden(source_module(Source("in.mlir", text))).run("f", [x])
+    np.testing.assert_allclose(golden, expected, rtol=1e-5, atol=1e-6)
+    compiled = compile_module(Source("in.mlir", text), CompileOptions("m"))
+    assert compiled.description.mesh == (ROWS, COLUMNS)
+    (lowered,) = Interpreter(read_ttnn(compiled.flatbuffer)).run("f", [x])
+    np.testing.assert_allclose(lowered, expected, rtol=1e-3, atol=1e-3)
+
+
+def test_a_dimension_is_divided_along_both_axes() -> None:
+    """By rows first: the library divides along one axis, and each chip takes its share of that."""
+    shard = "shard_dims = array<i64: 0, 0>, shard_shape = array<i64: 8, 1>"
+    text = (
+        f"module attributes {{{MESH}}} {{\n"
+        f"func.func @f(%a: tensor<16x4xf32>, %v: tensor<16xf32>) "
+        f"-> (tensor<16x4xf32>, tensor<16xf32>) {{\n"
+        f'  %0 = "ttir.mesh_shard"(%a) <{{{shard}, shard_direction = '
+        "#ttcore.shard_direction<full_to_shard>}> : (tensor<16x4xf32>) -> tensor<2x4xf32>\n"
+        '  %1 = "ttir.relu"(%0) : (tensor<2x4xf32>) -> tensor<2x4xf32>\n'
+        f'  %2 = "ttir.mesh_shard"(%1) <{{{shard}, shard_direction = '
+        "#ttcore.shard_direction<shard_to_full>}> : (tensor<2x4xf32>) -> tensor<16x4xf32>\n"
+        '  %3 = "ttir.mesh_shard"(%v) <{shard_dims = array<i64: 0, -1>, shard_shape = '
+        "array<i64: 2>, shard_direction = #ttcore.shard_direction<full_to_shard>}> : "
+        "(tensor<16xf32>) -> tensor<8xf32>\n"
+        '  %4 = "ttir.mesh_shard"(%3) <{shard_dims = array<i64: 0, -1>, shard_shape = '
+        "array<i64: 2>, shard_direction = #ttcore.shard_direction<shard_to_full>}> : "
+        "(tensor<8xf32>) -> tensor<16xf32>\n"
+        "  return %2, %4 : tensor<16x4xf32>, tensor<16xf32>\n}\n}\n"
+    )
+    x = np.random.default_rng(1).standard_normal((16, 4)).astype(np.float32)
+    v = np.arange(16, dtype=np.float32)
+    compiled = compile_module(Source("in.mlir", text), CompileOptions("m"))
+    found, vector = Interpreter(read_ttnn(compiled.flatbuffer)).run("f", [x, v])
+    assert np.array_equal(found, np.maximum(x, 0))
+    assert np.array_equal(vector, v)
 
 
 @pytest.mark.parametrize("mesh", ["", 'ttcore.meshes = #ttcore.meshes<[<"mesh" = 1x1>]>'])
@@ -71,23 +219,33 @@ def test_calls_of_the_library_on_one_device_are_left_out(name: str) -> None:
     assert f'"ttnn.{name}"' in module_text(source_module(Source("in.mlir", several)))
 
 
-@pytest.mark.parametrize(("op", "result"), OPS)
-def test_they_go_through_the_passes(op: str, result: str) -> None:
-    module = parse(program(op, result, MESH))
-    verify_module(module)
-    passes = passes_of(Step("ttir-to-ttnn-backend-pipeline"))
-    PassRunner(load_dialects()).run(module, passes)
-    name = op.partition("ttir.")[2].partition('"')[0]
-    assert f'"ttnn.{name}"' in module_text(module)
+WRONG = [
+    ('"ttir.all_gather"(%a) <{all_gather_dim = 1 : si32, cluster_axis = 1 : ui32}>', "8x8",
+     "4 chips take part"),
+    ('"ttir.all_gather"(%a) <{all_gather_dim = 1 : si32, cluster_axis = 2 : ui32}>', "8x8",
+     "axes 0 and 1"),
+    ('"ttir.all_reduce"(%a) <{reduce_type = #ttcore.reduce_type<var>}>', "8x4", "chips reduce by"),
+    ('"ttir.all_reduce"(%a) <{reduce_type = #ttcore.reduce_type<sum>}>', "8x5", "shape"),
+    ('"ttir.collective_permute"(%a) <{source_target_pairs = dense<[[0, 8]]> : tensor<1x2xi64>}>',
+     "8x4", "chips 0 to 7"),
+    ('"ttir.collective_permute"(%a) <{source_target_pairs = dense<[[0, 1], [2, 1]]> : '
+     "tensor<2x2xi64>}>", "8x4", "target of two pairs"),
+    ('"ttir.collective_broadcast"(%a) <{replica_groups = dense<[[0, 0]]> : tensor<1x2xi64>}>',
+     "8x4", "each once"),
+    ('"ttir.mesh_shard"(%a) <{shard_shape = array<i64: 4, 1>, shard_dims = array<i64: 0, -1>}>',
+     "2x4", "divides into"),
+    ('"ttir.mesh_shard"(%a) <{shard_shape = array<i64: 1, 3>, shard_dims = array<i64: -1, 1>}>',
+     "8x1", "does not divide"),
+]  # fmt: skip
 
 
-@pytest.mark.parametrize(("op", "result"), OPS)
-def test_no_program_has_them(op: str, result: str) -> None:
-    with pytest.raises(CompileError, match="works on a mesh of devices"):
-        check_supported(parse(program(op, result, MESH)))
+@pytest.mark.parametrize(("op", "result", "message"), WRONG)
+def test_what_does_not_fit_the_mesh_is_refused(op: str, result: str, message: str) -> None:
+    with pytest.raises(CompileError, match=message):
+        verify_module(parse(program(op, result, MESH)))
 
 
-@pytest.mark.parametrize(("op", "result"), [(op, "8x5") for op, _ in OPS])
-def test_shapes_are_verified(op: str, result: str) -> None:
-    with pytest.raises(CompileError):
-        verify_module(parse(program(op, result)))
+def test_groups_that_are_no_rows_or_columns_are_refused() -> None:
+    op = f'"ttir.collective_broadcast"(%0) <{{replica_groups = {groups([0, 5], [1, 4])}}}>'
+    with pytest.raises(CompileError, match="rows or its columns"):
+        check_supported(parse(between(op, (4, 8))))

@@ -29,9 +29,9 @@ from ttcodegen.diagnostics import Diagnostics, copy_source_offset
 from ttcodegen.dialects.datatypes import element_of, shape_of, without_encoding
 from ttcodegen.dialects.functions import change_types
 from ttcodegen.dialects.memory import LAYOUTS_WANTED
+from ttcodegen.dialects.mesh import MESHES, set_mesh, shape_in
 from ttcodegen.dialects.operation import CatalogueOp
-from ttcodegen.dialects.ttcore_device import Mesh, MeshesAttr
-from ttcodegen.ops.collectives import COLLECTIVES, is_local, mesh_of
+from ttcodegen.ops.collectives import COLLECTIVES, is_local
 from ttcodegen.ops.op_builder import OpBuilder
 from ttcodegen.ops.ttnn import ttnn_op_classes
 
@@ -107,9 +107,9 @@ def _is_of_other_years(function: FuncOp) -> bool:
 def _keep_mesh(module: ModuleOp, function: FuncOp) -> None:
     """Says of the module what mesh of several devices the function opens: devices will be gone."""
     for op in function.walk():
-        mesh = mesh_of(op) if name_of(op) in DEVICE_OPS else ()
-        if prod(mesh) > 1:
-            module.attributes.setdefault("ttcore.meshes", MeshesAttr((Mesh("mesh", mesh),)))
+        mesh = shape_in(op) if name_of(op) in DEVICE_OPS else ()
+        if prod(mesh) > 1 and MESHES not in module.attributes:
+            set_mesh(module, mesh)
 
 
 def keep_local_collectives(function: FuncOp) -> None:

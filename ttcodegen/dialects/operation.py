@@ -142,6 +142,10 @@ NumpyMeaning = Callable[[Call], "np.ndarray | Sequence[np.ndarray]"]
 """Gives the only result, or all of them; an op without results returns an empty sequence after it
 changed its operand in place."""
 
+ChipsMeaning = Callable[[Sequence[Call]], "Sequence[np.ndarray]"]
+"""Gives the result of each chip from the calls of all chips of the mesh, in the order in which they
+are counted: row by row. Chips that hold the same may share an array."""
+
 Verifier = Callable[["CatalogueOp"], None]
 
 
@@ -156,6 +160,9 @@ class Definition:
     """How many results; -1 for any number."""
     verify: Verifier | None = None
     numpy: NumpyMeaning | None = None
+    chips: ChipsMeaning | None = None
+    """What the op means on a mesh of several chips, if it is one between chips: others compute on
+    each chip what it has. The attribute `mesh_shape` says of how many."""
     in_place: str | None = None
     """The operand that the op overwrites."""
     rearranges: bool = False

@@ -212,6 +212,8 @@ class ModuleDescription:
     """What the manifest says of the functions that run on the CPU between them."""
     kind: ProjectKind = "both"
     """What the project is for: a shared object, an executable, or both."""
+    mesh: tuple[int, int] = (1, 1)
+    """Rows and columns of the mesh of chips that the functions run on."""
     has_flatbuffer: bool = True
     """Whether the project has the same program as a flatbuffer."""
     weights: tuple[DataFile, ...] = ()

@@ -2,20 +2,47 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from math import prod
 from typing import Any, Protocol, Self
 
 import numpy as np
 
 from ttcodegen.diagnostics import CompileError
 from ttcodegen.dialects.arithmetic import Arithmetic
+from ttcodegen.dialects.operation import Call, ChipsMeaning, Definition, ResultInfo
 from ttcodegen.flatbuffer import program as file
-from ttcodegen.ops.definition import Call, Definition, ResultInfo
 
 
 class ExecutionError(Exception):
     """An op did not compute what the program says it computes: a bug in ttcodegen."""
+
+
+class Parts(tuple[np.ndarray, ...]):
+    """What the chips of a mesh hold of a tensor, in the order in which they are counted. A tensor
+    that all of them hold alike is one array."""
+
+    __slots__ = ()
+
+    @staticmethod
+    def of(arrays: Sequence[np.ndarray]) -> Value:
+        """The one array, if all chips share it."""
+        return arrays[0] if all(each is arrays[0] for each in arrays) else Parts(arrays)
+
+
+Value = np.ndarray | Parts
+
+
+def on_chip(value: Value, chip: int) -> np.ndarray:
+    """What a chip holds of a tensor."""
+    return value[chip] if isinstance(value, Parts) else value
+
+
+def on_each_chip(value: Value, change: Callable[[np.ndarray], np.ndarray]) -> Value:
+    """A tensor that was changed on all chips that hold a part of it."""
+    return Parts(map(change, value)) if isinstance(value, Parts) else change(value)
 
 
 class TensorInfo(Protocol):
@@ -133,7 +160,7 @@ class Observation:
     function: Function
     step: Step
     results: Sequence[np.ndarray]
-    """Rounded for the tensors of the function; not to be changed."""
+    """Rounded for the tensors of the function, those of the first chip; not to be changed."""
 
 
 Observer = Callable[[Observation], None]
@@ -152,25 +179,31 @@ class Executor:
         self._observe = observe
 
     def run(self, name: str, arguments: Sequence[np.ndarray]) -> list[np.ndarray]:
-        """The results of a function, rounded for its tensors. `arguments` are left as they are.
+        """The results of a function, rounded for its tensors: of one of which chips hold different
+        parts, that of the first chip. `arguments` are left as they are.
 
         Raises:
             CompileError: if there is no such function, the arguments do not fit it, or memory is
                 too small.
             ExecutionError: if an op fails or gives a wrong shape.
         """
-        return self._run(name, arguments, range(len(arguments)))[0]
+        results, _ = self._run(name, arguments, range(len(arguments)))
+        return [on_chip(result, 0) for result in results]
 
     def run_carried(
         self, name: str, arguments: Sequence[np.ndarray]
     ) -> tuple[list[np.ndarray], dict[int, np.ndarray]]:
         """As `run`, for arguments that are in the carriers of their tensors already; gives also
         what those that were overwritten hold then, by their position."""
-        return self._run(name, arguments, ())
+        results, overwritten = self._run(name, arguments, ())
+        return (
+            [on_chip(result, 0) for result in results],
+            {position: on_chip(value, 0) for position, value in overwritten.items()},
+        )
 
     def _run(
         self, name: str, arguments: Sequence[np.ndarray], borrowed: Iterable[int]
-    ) -> tuple[list[np.ndarray], dict[int, np.ndarray]]:
+    ) -> tuple[list[Value], dict[int, Value]]:
         function = self._functions.get(name)
         if function is None:
             known = ", ".join(f"'{known}'" for known in self._functions)
@@ -208,8 +241,8 @@ class _Run:
         self._active: list[str] = []
 
     def run(
-        self, function: Function, arguments: Sequence[np.ndarray], borrowed: Iterable[int]
-    ) -> tuple[list[np.ndarray], dict[int, np.ndarray]]:
+        self, function: Function, arguments: Sequence[Value], borrowed: Iterable[int]
+    ) -> tuple[list[Value], dict[int, Value]]:
         """The results, and the arguments that were overwritten by their position; `borrowed` are
         the positions of arguments that are not in the carriers of their tensors yet."""
         if function.name in self._active:
@@ -224,7 +257,9 @@ class _Run:
             for tensor, array in zip(step.results, results, strict=True):
                 frame.arrays[tensor] = array
             if self._observe is not None:
-                self._observe(Observation(function, step, results))
+                seen = [on_chip(result, 0) for result in results]
+                self._observe(Observation(function, step, seen))
+                del seen
             # A frame that still holds them would keep the results of this step alive.
             del results
             for tensor in step.released:
@@ -232,11 +267,11 @@ class _Run:
         self._active.pop()
         return [frame.read(tensor) for tensor in function.results], frame.overwritten
 
-    def _call(self, frame: _Frame, step: Step, name: str) -> list[np.ndarray]:
+    def _call(self, frame: _Frame, step: Step, name: str) -> list[Value]:
         callee = self._functions.get(name)
         if callee is None:
             raise CompileError(f"there is no function '{name}' to call")
-        operands: list[np.ndarray] = []
+        operands: list[Value] = []
         borrowed: list[int] = []
         for position, (tensor, argument) in enumerate(
             zip(step.operands, callee.arguments, strict=True)
@@ -256,20 +291,20 @@ class _Run:
         ]
 
 
-def _passed(array: np.ndarray, source: TensorInfo, target: TensorInfo) -> np.ndarray:
-    """An array of one function rounded for a tensor of another one."""
-    return array if target.keeps(source) else target.rounded(array)
+def _passed(value: Value, source: TensorInfo, target: TensorInfo) -> Value:
+    """What a tensor of one function holds, rounded for a tensor of another one."""
+    return value if target.keeps(source) else on_each_chip(value, target.rounded)
 
 
 class _Frame:
-    """The arrays of a function that runs."""
+    """What the tensors of a function that runs hold."""
 
     def __init__(
-        self, function: Function, arguments: Sequence[np.ndarray], borrowed: Iterable[int]
+        self, function: Function, arguments: Sequence[Value], borrowed: Iterable[int]
     ) -> None:
         self.tensors = function.tensors
         self.arrays = dict(zip(function.arguments, arguments, strict=True))
-        self.overwritten: dict[int, np.ndarray] = {}
+        self.overwritten: dict[int, Value] = {}
         self._positions = {tensor: i for i, tensor in enumerate(function.arguments)}
         # Arguments may be large and are converted when they are first used.
         self._borrowed = {function.arguments[position] for position in borrowed}
@@ -278,37 +313,53 @@ class _Frame:
         """Whether the array of a tensor was not converted yet."""
         return tensor in self._borrowed
 
-    def read(self, tensor: int) -> np.ndarray:
-        """The rounded array of a tensor; raises ExecutionError if there is none."""
-        array = self.arrays.get(tensor)
-        if array is None:
+    def read(self, tensor: int) -> Value:
+        """The rounded elements of a tensor; raises ExecutionError if there are none."""
+        value = self.arrays.get(tensor)
+        if value is None:
             raise ExecutionError(f"tensor {tensor} is read, and there is nothing in it")
         if tensor in self._borrowed:
             self._borrowed.remove(tensor)
-            array = self.arrays[tensor] = self.tensors[tensor].rounded(array)
-        return array
+            value = on_each_chip(value, self.tensors[tensor].rounded)
+            self.arrays[tensor] = value
+        return value
 
-    def overwrite(self, tensor: int, array: np.ndarray) -> None:
+    def overwrite(self, tensor: int, value: Value) -> None:
         """Gives a tensor other elements."""
         self._borrowed.discard(tensor)
-        array = self.arrays[tensor] = self.tensors[tensor].rounded(array)
+        value = self.arrays[tensor] = on_each_chip(value, self.tensors[tensor].rounded)
         if (position := self._positions.get(tensor)) is not None:
-            self.overwritten[position] = array
+            self.overwritten[position] = value
 
 
-def _execute(frame: _Frame, step: Step) -> list[np.ndarray]:
+def _execute(frame: _Frame, step: Step) -> list[Value]:
     definition = step.definition
     assert definition is not None
-    if definition.numpy is None:
-        raise ExecutionError(f"{step}: the op has no meaning in numpy")
     groups = step.groups()
     changed = groups[definition.in_place] if definition.in_place is not None else ()
-    copies = {tensor: np.array(frame.read(tensor)) for tensor in changed}
-    operands = {
-        name: [copies[t] if t in copies else frame.read(t) for t in tensors]
-        for name, tensors in groups.items()
-    }
+    operands = {name: [frame.read(t) for t in tensors] for name, tensors in groups.items()}
+    if definition.chips is not None and (chips := prod((step.attributes or {})["mesh_shape"])) > 1:
+        return _execute_between_chips(frame, step, definition.chips, operands, chips)
+    parts = [v for values in operands.values() for v in values if isinstance(v, Parts)]
+    if not parts:
+        results, copies = _execute_on_chip(frame, step, operands, changed, 0)
+        for tensor, copy in copies.items():
+            frame.overwrite(tensor, copy)
+        return list(results)
+    per_chip = [
+        _execute_on_chip(frame, step, operands, changed, chip) for chip in range(len(parts[0]))
+    ]
+    for tensor in changed:
+        frame.overwrite(tensor, Parts(copies[tensor] for _, copies in per_chip))
+    return [Parts(results) for results in zip(*(results for results, _ in per_chip), strict=True)]
+
+
+def _call_of(
+    frame: _Frame, step: Step, operands: Mapping[str, Sequence[np.ndarray]]
+) -> tuple[Call, list[TensorInfo]]:
+    """What an op is asked to compute of arrays, and of which kind the results are."""
     infos = [frame.tensors[tensor] for tensor in step.results]
+    groups = step.groups()
     call = Call(
         step.name,
         operands,
@@ -317,8 +368,68 @@ def _execute(frame: _Frame, step: Step) -> list[np.ndarray]:
         {name: [frame.tensors[t].dtype for t in tensors] for name, tensors in groups.items()},
         step.arithmetic,
     )
-    try:
+    return call, infos
+
+
+def _execute_between_chips(
+    frame: _Frame,
+    step: Step,
+    meaning: ChipsMeaning,
+    operands: Mapping[str, Sequence[Value]],
+    chips: int,
+) -> list[Value]:
+    calls: list[Call] = []
+    for chip in range(chips):
+        arrays = {name: [on_chip(v, chip) for v in values] for name, values in operands.items()}
+        calls.append(_call_of(frame, step, arrays)[0])
+    info = frame.tensors[step.results[0]]
+    with _failures_of(step):
+        found = meaning(calls)
+    # What several chips share is rounded once, and stays shared.
+    unique = {id(array): array for array in found}
+    rounded = {key: _checked(step, [array], [info], {})[0] for key, array in unique.items()}
+    return [Parts.of([rounded[id(array)] for array in found])]
+
+
+def _execute_on_chip(
+    frame: _Frame,
+    step: Step,
+    operands: Mapping[str, Sequence[Value]],
+    changed: Sequence[int],
+    chip: int,
+) -> tuple[list[np.ndarray], dict[int, np.ndarray]]:
+    """The results of an op on a chip, and what it made of the tensors that it changed."""
+    definition = step.definition
+    assert definition is not None
+    if definition.numpy is None:
+        raise ExecutionError(f"{step}: the op has no meaning in numpy")
+    groups = step.groups()
+    copies = {tensor: np.array(on_chip(frame.read(tensor), chip)) for tensor in changed}
+    arrays = {
+        name: [
+            copies[tensor] if tensor in copies else on_chip(value, chip)
+            for tensor, value in zip(tensors, operands[name], strict=True)
+        ]
+        for name, tensors in groups.items()
+    }
+    call, infos = _call_of(frame, step, arrays)
+    with _failures_of(step):
         found = definition.numpy(call)
+    results = [found] if isinstance(found, np.ndarray | np.generic) else list(found)
+    sources = {
+        id(_owner(array)): frame.tensors[tensor]
+        for name, tensors in groups.items()
+        for tensor, array in zip(tensors, arrays[name], strict=True)
+        if tensor not in copies
+    }
+    return _checked(step, results, infos, sources), copies
+
+
+@contextmanager
+def _failures_of(step: Step) -> Generator[None]:
+    """Makes failures of an op say which one it was."""
+    try:
+        yield
     except (MemoryError, CompileError):
         raise
     except IndexError as error:
@@ -328,16 +439,6 @@ def _execute(frame: _Frame, step: Step) -> list[np.ndarray]:
         ) from error
     except Exception as error:
         raise ExecutionError(f"{step}: {type(error).__name__}: {error}") from error
-    arrays = [found] if isinstance(found, np.ndarray | np.generic) else list(found)
-    for tensor, copy in copies.items():
-        frame.overwrite(tensor, copy)
-    sources = {
-        id(_owner(array)): frame.tensors[tensor]
-        for name, tensors in groups.items()
-        for tensor, array in zip(tensors, operands[name], strict=True)
-        if tensor not in copies
-    }
-    return _checked(step, arrays, infos, sources)
 
 
 def _owner(array: np.ndarray) -> object:

@@ -20,6 +20,7 @@ from xdsl.utils.exceptions import VerifyException
 from ttcodegen.diagnostics import CompileError
 from ttcodegen.dialects.datatypes import numpy_name
 from ttcodegen.dialects.functions import callee_of, location_text
+from ttcodegen.dialects.mesh import declared_mesh
 from ttcodegen.dialects.operation import CatalogueOp, operation_name
 from ttcodegen.naming.interface import argument_names
 from ttcodegen.numerics.execution import Executor, Function, Observer, Step
@@ -114,4 +115,6 @@ def _step(op: Operation, operands: tuple[int, ...], results: tuple[int, ...]) ->
         sizes, attributes = tuple(op.segments()), op.parameters()
     except VerifyException as error:
         raise CompileError(str(error), op) from None
+    if op.definition.chips is not None:
+        attributes["mesh_shape"] = declared_mesh(op)
     return Step(op.name, location, operands, results, op.definition, sizes, attributes)

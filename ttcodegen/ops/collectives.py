@@ -1,24 +1,36 @@
-"""Ops between the devices of a mesh. On one device they give what they take, as the reference
-system folds them for a mesh of 1x1. For several devices they are read, verified and lowered, so
-that modules go through the passes; no program has them."""
+"""Ops between the chips of a mesh. Types are those of one chip; on a mesh of one chip they give
+what they take, as the reference system folds them.
+
+Semantics: TTIROps.td and the goldens of tt-mlir (2026).
+"""
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Sequence
 from math import prod
+from typing import Any, cast
 
-from xdsl.dialects.builtin import TensorType
-from xdsl.ir import Operation, SSAValue
+from xdsl.dialects.builtin import DenseIntOrFPElementsAttr, TensorType, i64
+from xdsl.ir import Attribute, Operation, SSAValue
 from xdsl.utils.exceptions import VerifyException
 
-from ttcodegen.dialects.attribute_kinds import ENUMERATOR, INTEGER, INTEGERS
-from ttcodegen.dialects.datatypes import shape_of
-from ttcodegen.dialects.operation import AttributeSpec, CatalogueOp
-from ttcodegen.dialects.ttcore_device import MeshesAttr
+from ttcodegen.dialects.attribute_kinds import ENUMERATOR, INTEGER, INTEGERS, AttributeKind
+from ttcodegen.dialects.datatypes import element_of, shape_of, tensor_type
+from ttcodegen.dialects.mesh import (
+    ONE_CHIP,
+    MeshShape,
+    declared_mesh,
+    groups_along,
+    shape_in,
+    two_dimensional,
+)
+from ttcodegen.dialects.operation import AttributeSpec, CatalogueOp, ChipsMeaning
 from ttcodegen.lazy_numpy import Array
+from ttcodegen.ops import mesh_values
+from ttcodegen.ops.cpp_calls import ArgumentRule, CppEmission, attribute_, cpp_call, operand_
 from ttcodegen.ops.definition import (
     Call,
+    Layout,
     ResultRule,
     TTIRDefinition,
     TTNNDefinition,
@@ -27,22 +39,104 @@ from ttcodegen.ops.definition import (
     register,
 )
 from ttcodegen.ops.op_builder import OpBuilder
-from ttcodegen.ops.refusals import SEVERAL_DEVICES
 from ttcodegen.ops.shape_checks import expect_shape, normalized_dim
+
+
+def _decode_groups(groups: Attribute) -> list[list[int]]:
+    numbers = INTEGERS.decode(groups)
+    size = len(numbers)
+    if isinstance(groups, DenseIntOrFPElementsAttr):
+        *_, size = shape = shape_of(cast("Attribute", groups.type))  # pyright: ignore[reportUnknownMemberType]
+        # A splat has its number once.
+        numbers *= prod(shape) // max(len(numbers), 1)
+    return [numbers[start : start + size] for start in range(0, len(numbers), max(size, 1))]
+
+
+def _encode_groups(groups: Sequence[Sequence[int]]) -> Attribute:
+    type_ = tensor_type(i64, (len(groups), len(groups[0]) if groups else 0))
+    numbers = [chip for group in groups for chip in group]
+    return DenseIntOrFPElementsAttr.from_list(type_, numbers)  # pyright: ignore
+
+
+CHIP_GROUPS = AttributeKind[list[list[int]]]("rows of chips", _decode_groups, _encode_groups)
+
+MESH_SHAPE = attribute("mesh_shape", INTEGERS, None)
+"""Rows and columns of the mesh that an op runs on; an op of TTIR leaves it to its module."""
+
+
+def _named(*names: str) -> tuple[AttributeSpec, ...]:
+    return tuple(attribute(name, INTEGER, None) for name in names)
+
+
+# Attributes, whose names changed from year to year
+
+_GATHER_DIMS = ("all_gather_dim", "dim")
+_SCATTER_DIMS = ("scatter_dim", "scatter_split_dim")
+_AXIS = _named("cluster_axis", "num_links")
+_REDUCTION = attribute("reduce_type", ENUMERATOR, "sum")
+_GROUPS = attribute("replica_groups", CHIP_GROUPS, None)
+_PAIRS = attribute("source_target_pairs", CHIP_GROUPS, None)
+
+
+def _first_given(given: Callable[[str], Any], names: Sequence[str]) -> int | None:
+    return next((given(name) for name in names if given(name) is not None), None)
 
 
 def _dim(op: CatalogueOp, *names: str) -> int:
     """The dimension that the first of the attributes names that is there; counted from the front.
     Their names changed from year to year."""
-    for name in names:
-        if op.parameter(name) is not None:
-            return normalized_dim(op, op.parameter(name), len(op.shape("input")))
-    raise VerifyException(f"{op.name} needs the attribute '{names[0]}'")
+    dim = _first_given(op.parameter, names)
+    if dim is None:
+        raise VerifyException(f"{op.name} needs the attribute '{names[0]}'")
+    return normalized_dim(op, dim, len(op.shape("input")))
 
 
-def _scaled(op: CatalogueOp, dim: int, grows: bool) -> None:
-    """All dimensions but one stay; that one has a whole number of parts."""
-    shape, result = op.shape("input"), op.result_shape
+# How many chips take part
+
+
+def _axis(op: CatalogueOp) -> int | None:
+    """The axis of the mesh that a collective goes along; None for all of it."""
+    axis = op.parameter("cluster_axis")
+    if axis is not None and not 0 <= axis < 2:
+        raise VerifyException(f"{op.name}: a mesh has the axes 0 and 1, found cluster_axis {axis}")
+    return axis
+
+
+def _participants(op: CatalogueOp) -> int:
+    """How many chips a collective joins."""
+    mesh = declared_mesh(op)
+    axis = _axis(op)
+    return prod(mesh) if axis is None else mesh[axis]
+
+
+def _groups(op: CatalogueOp) -> list[list[int]]:
+    """The chips that exchange among themselves: `replica_groups`; without it, all."""
+    mesh = declared_mesh(op)
+    groups = op.parameter("replica_groups")
+    if groups is None:
+        return [list(range(prod(mesh)))]
+    chips = [chip for group in groups for chip in group]
+    if len(set(chips)) != len(chips) or not set(chips) <= set(range(prod(mesh))):
+        raise VerifyException(
+            f"{op.name}: replica_groups {groups} should name chips of the mesh of "
+            f"{mesh[0]}x{mesh[1]}, each once"
+        )
+    return groups
+
+
+def axis_of_groups(mesh: MeshShape, groups: Sequence[Sequence[int]]) -> int | None:
+    """The axis of a mesh that its chips are grouped along; None if they are grouped otherwise."""
+    written = [list(group) for group in groups]
+    return next((axis for axis in (1, 0) if groups_along(mesh, axis) == written), None)
+
+
+# Verifiers
+
+
+def _expect_scaled(op: CatalogueOp, dim: int, grows: bool) -> None:
+    """One dimension has as many parts more, or less, as chips take part; the others stay. A module
+    that names no mesh does not say how many these are."""
+    shape, result, chips = op.shape("input"), op.result_shape, _participants(op)
     parts, whole = (shape, result) if grows else (result, shape)
     fits = len(shape) == len(result) and all(
         (parts[axis] and whole[axis] % parts[axis] == 0) if axis == dim else n == result[axis]
@@ -53,165 +147,455 @@ def _scaled(op: CatalogueOp, dim: int, grows: bool) -> None:
             f"{op.name}: {shape} and {result} differ in more than the number of parts in "
             f"dimension {dim}"
         )
-
-
-_GATHER_DIMS = ("all_gather_dim", "dim")
-_SCATTER_DIMS = ("scatter_dim", "scatter_split_dim")
+    if declared_mesh(op) != ONE_CHIP and parts[dim] * chips != whole[dim]:
+        raise VerifyException(
+            f"{op.name}: {chips} chips take part, and {shape} and {result} differ by "
+            f"{whole[dim] // parts[dim]} parts in dimension {dim}"
+        )
 
 
 def _verify_all_gather(op: CatalogueOp) -> None:
-    """The result has the parts of all devices along one dimension: of one device, the operand."""
-    _scaled(op, _dim(op, *_GATHER_DIMS), grows=True)
+    """The result has the parts of all chips along one dimension."""
+    _expect_scaled(op, _dim(op, *_GATHER_DIMS), grows=True)
+
+
+def _verify_reduction(op: CatalogueOp) -> None:
+    if op.parameter("reduce_type") not in mesh_values.REDUCTIONS:
+        raise VerifyException(
+            f"{op.name}: chips reduce by {', '.join(mesh_values.REDUCTIONS)}, found "
+            f"'{op.parameter('reduce_type')}'"
+        )
 
 
 def _verify_reduce_scatter(op: CatalogueOp) -> None:
-    """The result is a part of the input along one dimension: of one device, all of it."""
-    _scaled(op, _dim(op, *_SCATTER_DIMS), grows=False)
+    """The result is a part of the input along one dimension: of one chip, all of it."""
+    _verify_reduction(op)
+    _expect_scaled(op, _dim(op, *_SCATTER_DIMS), grows=False)
 
 
-def _verify_same(op: CatalogueOp) -> None:
-    """The shape stays, and on one device the elements."""
+def _verify_partition(op: CatalogueOp) -> None:
+    """The result is a part of the input along one dimension."""
+    _expect_scaled(op, _dim(op, "dim"), grows=False)
+
+
+def _verify_all_reduce(op: CatalogueOp) -> None:
+    """The shape stays."""
+    _verify_reduction(op)
+    _axis(op)
     expect_shape(op, op.shape("input"))
 
 
-def verify_mesh_shard(op: CatalogueOp) -> None:
-    """The parts of all devices make up the whole tensor."""
-    shape, shards = op.shape("input"), op.parameter("shard_shape")
-    kind, direction = op.parameter("shard_type"), op.parameter("shard_direction")
-    if any(count == 0 for count in shards):
-        raise VerifyException(f"{op.name}: shard_shape says parts, found {tuple(shards)}")
-    if kind in ("replicate", "manual", "maximal", "identity") or prod(shards) == 1:
-        if kind != "replicate" or prod(shards) == 1:
-            expect_shape(op, shape)
-        return
-    dims = op.parameter("shard_dims")
-    counts = [1] * len(shape)
-    if dims is None:
-        if len(shards) == len(shape):
-            counts = list(shards)
-    else:
-        if len(dims) != len(shards):
-            raise VerifyException(f"{op.name}: shard_shape and shard_dims are of one length")
-        for dim, count in zip(dims, shards, strict=True):
-            if dim >= 0:
-                counts[normalized_dim(op, dim, len(shape))] = count
-    if direction == "shard_to_full":
-        expect_shape(op, [size * count for size, count in zip(shape, counts, strict=True)])
-        return
-    if any(size % count for size, count in zip(shape, counts, strict=True)):
-        raise VerifyException(f"{op.name}: {shape} does not divide into {tuple(counts)} parts")
-    expect_shape(op, [size // count for size, count in zip(shape, counts, strict=True)])
+def _verify_permute(op: CatalogueOp) -> None:
+    """The shape stays; a chip sends to one at most, and receives from one at most."""
+    expect_shape(op, op.shape("input"))
+    pairs: list[list[int]] = op.parameter("source_target_pairs") or []
+    chips = prod(declared_mesh(op))
+    if any(len(pair) != 2 for pair in pairs):
+        raise VerifyException(f"{op.name}: source_target_pairs are pairs, found {pairs}")
+    for place, name in enumerate(("source", "target")):
+        side = [pair[place] for pair in pairs]
+        if len(set(side)) != len(side):
+            raise VerifyException(f"{op.name}: a chip is the {name} of two pairs: {side}")
+    if chips > 1 and any(not 0 <= chip < chips for pair in pairs for chip in pair):
+        raise VerifyException(f"{op.name}: the mesh has the chips 0 to {chips - 1}, found {pairs}")
 
 
-MESH_SHARD = (
-    attribute("shard_shape", INTEGERS),
-    attribute("shard_dims", INTEGERS, None),
-    attribute("shard_type", ENUMERATOR, "devices"),
-    attribute("shard_direction", ENUMERATOR, "full_to_shard"),
-)
+def _verify_broadcast(op: CatalogueOp) -> None:
+    """The shape stays."""
+    expect_shape(op, op.shape("input"))
+    _groups(op)
 
 
-def _named(*names: str) -> tuple[AttributeSpec, ...]:
-    return tuple(attribute(name, INTEGER, None) for name in names)
+def _verify_all_to_all(op: CatalogueOp) -> None:
+    """One dimension is divided among the chips of a group, another one put together of theirs."""
+    shape = list(op.shape("input"))
+    split = normalized_dim(op, op.parameter("split_dim"), len(shape))
+    concat = normalized_dim(op, op.parameter("concat_dim"), len(shape))
+    count = op.parameter("split_count")
+    if any(len(group) != count for group in _groups(op)) or shape[split] % max(count, 1):
+        raise VerifyException(
+            f"{op.name}: {tuple(shape)} should divide into {count} parts in dimension {split}, "
+            f"one for each chip of a group"
+        )
+    shape[split] //= count
+    shape[concat] *= count
+    expect_shape(op, shape)
 
 
-_AXIS = _named("cluster_axis", "num_links")
-_REDUCTION = attribute("reduce_type", ENUMERATOR, "sum")
-_COLLECTIVES: dict[str, tuple[tuple[AttributeSpec, ...], Callable[[CatalogueOp], None]]] = {
-    "all_gather": ((*_named(*_GATHER_DIMS), *_AXIS), _verify_all_gather),
-    "all_reduce": ((_REDUCTION, *_named("scatter_dim", "scatter_num"), *_AXIS), _verify_same),
-    "reduce_scatter": ((_REDUCTION, *_named(*_SCATTER_DIMS), *_AXIS), _verify_reduce_scatter),
-    "collective_permute": (
-        (attribute("source_target_pairs", INTEGERS, None),),
-        _verify_same,
-    ),
-}
+# Meanings
 
 
-COLLECTIVES = frozenset({*_COLLECTIVES, "mesh_shard"})
-"""The names of the ops, without their dialect."""
+def _all_gather(calls: Sequence[Call]) -> list[Array]:
+    dim = _first_given(calls[0].attributes.get, _GATHER_DIMS)
+    return mesh_values.gathered(calls, dim or 0, calls[0]["cluster_axis"])
+
+
+def _all_reduce(calls: Sequence[Call]) -> list[Array]:
+    first = calls[0]
+    return mesh_values.all_reduced(calls, first["reduce_type"], first["cluster_axis"])
+
+
+def _reduce_scatter(calls: Sequence[Call]) -> list[Array]:
+    first = calls[0]
+    dim = _first_given(first.attributes.get, _SCATTER_DIMS) or 0
+    return mesh_values.reduce_scattered(calls, first["reduce_type"], dim, first["cluster_axis"])
+
+
+def _mesh_partition(calls: Sequence[Call]) -> list[Array]:
+    return mesh_values.partitioned(calls, calls[0]["dim"], calls[0]["cluster_axis"])
+
+
+def _collective_permute(calls: Sequence[Call]) -> list[Array]:
+    return mesh_values.permuted(calls, calls[0]["source_target_pairs"] or ())
+
+
+def _groups_of(call: Call) -> list[list[int]]:
+    groups = call["replica_groups"]
+    return groups if groups is not None else [list(range(prod(mesh_values.mesh_of(call))))]
+
+
+def _collective_broadcast(calls: Sequence[Call]) -> list[Array]:
+    return mesh_values.broadcast_in_groups(calls, _groups_of(calls[0]))
+
+
+def _all_to_all(calls: Sequence[Call]) -> list[Array]:
+    first = calls[0]
+    dims = first["split_dim"], first["concat_dim"]
+    return mesh_values.exchanged(calls, _groups_of(first), *dims)
+
+
+def same_values(call: Call) -> Array:
+    """What one chip computes: the operand."""
+    return call.array("input")
+
+
+# Lowering
 
 
 def is_local(op: Operation) -> bool:
-    """Whether an op of `COLLECTIVES`, of any dialect and year, gives what it takes: the module
-    names no mesh of several devices, and the first device has all parts of the result."""
+    """Whether an op between chips, of any dialect and year, gives what it takes: the module names
+    no mesh of several chips, and the first chip has all parts of the result."""
     tensors = [value for value in op.operands if isinstance(value.type, TensorType)]
     if not tensors or shape_of(tensors[0].type) != shape_of(op.results[0].type):
         return False
     pairs = op.properties.get("source_target_pairs", op.attributes.get("source_target_pairs"))
-    if pairs is not None and set(re.findall(r"\d+", str(pairs).partition(":")[0])) != {"0"}:
+    if pairs is not None and any(INTEGERS.decode(pairs)):
         return False
-    return _devices(op) == 1
+    return _mesh_around(op) == ONE_CHIP
 
 
-def mesh_of(op: Operation) -> tuple[int, ...]:
-    """The shape of the mesh that an op opens, `()` if it says none."""
-    mesh = op.properties.get("mesh_shape", op.attributes.get("mesh_shape"))
-    return () if mesh is None else tuple(map(int, re.findall(r"\d+", str(mesh))))
-
-
-def _devices(op: Operation) -> int:
-    """The devices of the mesh that an operand stands for, or that a module around the op names."""
+def _mesh_around(op: Operation) -> MeshShape:
+    """The mesh of an op, which may be that of the device that it takes as an operand."""
     for value in op.operands:
-        if isinstance(value.owner, Operation) and (mesh := mesh_of(value.owner)):
-            return prod(mesh)
-    around: Operation | None = op
-    while (around := around.parent_op()) is not None:
-        meshes = around.attributes.get("ttcore.meshes")
-        if isinstance(meshes, MeshesAttr):
-            return max((prod(mesh.shape) for mesh in meshes.data), default=1)
-    return 1
-
-
-def same_values(call: Call) -> Array:
-    """What one device computes: the operand."""
-    return call.array("input")
+        if isinstance(value.owner, Operation) and shape_in(value.owner):
+            return two_dimensional(shape_in(value.owner)) or ONE_CHIP
+    return declared_mesh(op)
 
 
 def keep_local(builder: OpBuilder, op: CatalogueOp) -> SSAValue | None:
-    """The operand, on one device."""
+    """The operand, on one chip."""
     return builder.operand(op, "input") if is_local(op) else None
 
 
-def lower_collective(builder: OpBuilder, op: CatalogueOp) -> SSAValue | Sequence[SSAValue]:
-    """On one device the operand, else the op of the same name, with its attributes."""
-    if is_local(op):
-        return builder.operand(op, "input")
-    attributes = {name: value for name, value in op.parameters().items() if value is not None}
-    value = builder.operand(op, "input")
-    return builder.emit(op.definition.short_name, [value], op.result_type, **attributes)
+class Chips:
+    """Makes the calls of the library that join the chips of a mesh, on behalf of an op of TTIR."""
+
+    def __init__(self, builder: OpBuilder, op: CatalogueOp) -> None:
+        self._builder = builder
+        self._mesh = declared_mesh(op)
+
+    def participants(self, axis: int | None) -> int:
+        """How many chips an axis joins; None for the whole mesh."""
+        return prod(self._mesh) if axis is None else self._mesh[axis]
+
+    def _emit(self, name: str, value: SSAValue, shape: Sequence[int], **given: Any) -> SSAValue:
+        result = tensor_type(element_of(value.type), shape)
+        mesh = list(self._mesh)
+        return self._builder.emit(name, [value], result, mesh_shape=mesh, **given)
+
+    def _on_rows(
+        self, value: SSAValue, dim: int, call: Callable[[SSAValue, int], SSAValue]
+    ) -> SSAValue:
+        """Calls with a tensor of two dimensions at least, which is what the library takes."""
+        shape = shape_of(value.type)
+        if len(shape) >= 2:
+            return call(value, dim)
+        missing = 2 - len(shape)
+        result = call(self._builder.reshape(value, (1,) * missing + shape), dim + missing)
+        return self._builder.reshape(result, shape_of(result.type)[missing:])
+
+    def gather(self, value: SSAValue, dim: int, axis: int | None) -> SSAValue:
+        """What the chips along an axis have, side by side."""
+
+        def call(value: SSAValue, dim: int) -> SSAValue:
+            shape = list(shape_of(value.type))
+            shape[dim] *= self.participants(axis)
+            given = {"all_gather_dim": dim, "cluster_axis": axis}
+            return self._emit("all_gather", value, shape, **given)
+
+        return value if self.participants(axis) == 1 else self._on_rows(value, dim, call)
+
+    def gather_aside(self, value: SSAValue, axis: int | None) -> SSAValue:
+        """What the chips along an axis have, in a new first dimension."""
+        shape = shape_of(value.type)
+        return self.gather(self._builder.reshape(value, (1, *shape)), 0, axis)
+
+    def partition(self, value: SSAValue, dim: int, axis: int | None) -> SSAValue:
+        """The share of each chip of a tensor that all along an axis have."""
+
+        def call(value: SSAValue, dim: int) -> SSAValue:
+            shape = list(shape_of(value.type))
+            shape[dim] //= self.participants(axis)
+            return self._emit("mesh_partition", value, shape, dim=dim, cluster_axis=axis)
+
+        return value if self.participants(axis) == 1 else self._on_rows(value, dim, call)
+
+    def reduce(self, value: SSAValue, how: str, axis: int | None) -> SSAValue:
+        """What the chips along an axis have, as one. The library adds up; for anything else it
+        gathers, and each chip reduces."""
+        if self.participants(axis) == 1:
+            return value
+        shape = shape_of(value.type)
+        if how == "sum":
+            return self._on_rows(
+                value,
+                0,
+                lambda value, _: self._emit(
+                    "all_reduce", value, shape_of(value.type), cluster_axis=axis
+                ),
+            )
+        result = tensor_type(element_of(value.type), (1, *shape))
+        gathered = self.gather_aside(value, axis)
+        reduced = self._builder.emit(how, [gathered], result, dim_arg=[0], keep_dim=True)
+        return self._builder.reshape(reduced, shape)
+
+    def reduce_scatter(self, value: SSAValue, how: str, dim: int, axis: int | None) -> SSAValue:
+        """What the chips along an axis have, as one, of which each gets its share."""
+        if how != "sum":
+            return self.partition(self.reduce(value, how, axis), dim, axis)
+
+        def call(value: SSAValue, dim: int) -> SSAValue:
+            shape = list(shape_of(value.type))
+            shape[dim] //= self.participants(axis)
+            return self._emit("reduce_scatter", value, shape, scatter_dim=dim, cluster_axis=axis)
+
+        return value if self.participants(axis) == 1 else self._on_rows(value, dim, call)
+
+    def first_of_group(self, value: SSAValue, axis: int | None) -> SSAValue:
+        """What the first chip along an axis has."""
+        shape = shape_of(value.type)
+        gathered = self.gather_aside(value, axis)
+        return self._builder.reshape(self._builder.slice_dim(gathered, 0, 0, 1), shape)
+
+    def permute(self, value: SSAValue, pairs: Sequence[Sequence[int]]) -> SSAValue:
+        """For each chip what its source has; zeros for one that nobody sends to. All gather what
+        the chips have, put it into the order of the targets, and take their share."""
+        shape, chips = shape_of(value.type), self.participants(None)
+        gathered = self.gather_aside(value, None)
+        source_of = {target: source for source, target in pairs}
+        zeros: SSAValue | None = None
+        parts: list[SSAValue] = []
+        for chip in range(chips):
+            source = source_of.get(chip)
+            if source is not None:
+                parts.append(self._builder.slice_dim(gathered, 0, source, source + 1))
+                continue
+            if zeros is None:
+                zeros = self._builder.full((1, *shape), 0.0, element_of(value.type))
+            parts.append(zeros)
+        ordered = self._builder.concat(parts, 0)
+        return self._builder.reshape(self.partition(ordered, 0, None), shape)
+
+    def exchange(self, value: SSAValue, split: int, concat: int, axis: int | None) -> SSAValue:
+        """For each chip the parts that those along an axis have for it, side by side."""
+        chips, shape = self.participants(axis), list(shape_of(value.type))
+        if split != concat:
+            return self.partition(self.gather(value, concat, axis), split, axis)
+        # The parts get a dimension of their own.
+        parts = [*shape[:split], chips, shape[split] // chips, *shape[split + 1 :]]
+        gathered = self.gather(self._builder.reshape(value, parts), split + 1, axis)
+        return self._builder.reshape(self.partition(gathered, split, axis), shape)
 
 
-for _name, (_attributes, _verify) in _COLLECTIVES.items():
+Lower = Callable[[Chips, CatalogueOp, SSAValue], SSAValue]
+
+
+def _lowering(lower: Lower) -> Callable[[OpBuilder, CatalogueOp], SSAValue]:
+    """On one chip the operand, else calls of the library."""
+
+    def lowering(builder: OpBuilder, op: CatalogueOp) -> SSAValue:
+        value = builder.operand(op, "input")
+        return value if is_local(op) else lower(Chips(builder, op), op, value)
+
+    return lowering
+
+
+def _lower_reduce_scatter(chips: Chips, op: CatalogueOp, value: SSAValue) -> SSAValue:
+    dim = _dim(op, *_SCATTER_DIMS)
+    return chips.reduce_scatter(value, op.parameter("reduce_type"), dim, _axis(op))
+
+
+def _group_axis(op: CatalogueOp) -> int | None:
+    """The axis along which chips are grouped; raises VerifyException if there is none."""
+    groups, mesh = _groups(op), declared_mesh(op)
+    axis = axis_of_groups(mesh, groups)
+    if axis is None and groups != [list(range(prod(mesh)))]:
+        raise VerifyException(_other_groups(op) or "")
+    return axis
+
+
+def _other_groups(op: CatalogueOp) -> str | None:
+    """Why chips cannot be grouped so."""
+    mesh, groups = declared_mesh(op), _groups(op)
+    if axis_of_groups(mesh, groups) is not None or len(groups) == 1:
+        return None
+    return (
+        f"chips of a mesh of {mesh[0]}x{mesh[1]} are joined along its rows or its columns, "
+        f"and replica_groups are {groups}"
+    )
+
+
+def _lower_all_to_all(chips: Chips, op: CatalogueOp, value: SSAValue) -> SSAValue:
+    rank = len(op.shape("input"))
+    split, concat = (normalized_dim(op, op.parameter(f"{n}_dim"), rank) for n in _EXCHANGE)
+    return chips.exchange(value, split, concat, _group_axis(op))
+
+
+_EXCHANGE = ("split", "concat")
+
+
+# The ops
+
+
+def _register(
+    name: str,
+    attributes: tuple[AttributeSpec, ...],
+    verify: Callable[[CatalogueOp], None],
+    chips: ChipsMeaning,
+    lower: Lower,
+    refused_form: Callable[[CatalogueOp], str | None] | None = None,
+    moves: bool = True,
+) -> None:
     register(
         TTIRDefinition(
-            f"ttir.{_name}",
+            f"ttir.{name}",
             (operand("input"),),
-            _attributes,
-            verify=_verify,
+            (*attributes, MESH_SHAPE),
+            verify=verify,
             numpy=same_values,
+            chips=chips,
             decompose=keep_local,
-            lower=lower_collective,
-            refused_form=lambda op: None if is_local(op) else SEVERAL_DEVICES,
-            moves=True,
+            lower=_lowering(lower),
+            refused_form=refused_form,
+            moves=moves,
         )
     )
+
+
+_GATHER = (*_named(*_GATHER_DIMS), *_AXIS)
+_SUM = (_REDUCTION, *_named("scatter_dim", "scatter_num"), *_AXIS)
+_SCATTER = (_REDUCTION, *_named(*_SCATTER_DIMS), *_AXIS)
+_PARTITION = (attribute("dim", INTEGER), attribute("cluster_axis", INTEGER, None))
+
+_register(
+    "all_gather",
+    _GATHER,
+    _verify_all_gather,
+    _all_gather,
+    lambda chips, op, value: chips.gather(value, _dim(op, *_GATHER_DIMS), _axis(op)),
+)
+for _name in ("all_reduce", "all_reduce_async"):
+    _register(
+        _name,
+        _SUM,
+        _verify_all_reduce,
+        _all_reduce,
+        lambda chips, op, value: chips.reduce(value, op.parameter("reduce_type"), _axis(op)),
+        moves=False,
+    )
+_register(
+    "reduce_scatter",
+    _SCATTER,
+    _verify_reduce_scatter,
+    _reduce_scatter,
+    _lower_reduce_scatter,
+    moves=False,
+)
+_register(
+    "mesh_partition",
+    _PARTITION,
+    _verify_partition,
+    _mesh_partition,
+    lambda chips, op, value: chips.partition(value, _dim(op, "dim"), _axis(op)),
+)
+_register(
+    "all_to_all",
+    (
+        *(attribute(f"{n}_dim", INTEGER) for n in _EXCHANGE),
+        attribute("split_count", INTEGER),
+        _GROUPS,
+    ),
+    _verify_all_to_all,
+    _all_to_all,
+    _lower_all_to_all,
+    _other_groups,
+)
+_register(
+    "collective_broadcast",
+    (_GROUPS,),
+    _verify_broadcast,
+    _collective_broadcast,
+    lambda chips, op, value: chips.first_of_group(value, _group_axis(op)),
+    _other_groups,
+)
+_register(
+    "collective_permute",
+    (_PAIRS,),
+    _verify_permute,
+    _collective_permute,
+    lambda chips, op, value: chips.permute(value, op.parameter("source_target_pairs") or []),
+)
+
+
+def _first_attribute(*names: str) -> ArgumentRule:
+    """The attribute of the first of the names that is there."""
+    return lambda calls, op: attribute_(
+        next((name for name in names if op.parameter(name) is not None), names[0])
+    )(calls, op)
+
+
+_CCL = "ttnn/operations/ccl"
+
+
+def _call(name: str, *rules: ArgumentRule) -> CppEmission:
+    header = f"{_CCL}/{name}/{name}.hpp"
+    return cpp_call(f"ttnn::{name}", header, operand_("input"), *rules, attribute_("cluster_axis"))
+
+
+for _name, _attributes, _verify, _chips, _cpp, _layout in (
+    ("all_gather", _GATHER, _verify_all_gather, _all_gather,
+     _call("all_gather", _first_attribute(*_GATHER_DIMS)), Layout.TILE),
+    ("all_reduce", _SUM, _verify_all_reduce, _all_reduce, _call("all_reduce"), Layout.TILE),
+    ("reduce_scatter", _SCATTER, _verify_reduce_scatter, _reduce_scatter,
+     _call("reduce_scatter", _first_attribute(*_SCATTER_DIMS)), Layout.TILE),
+    # In tiles the library divides whole tiles only.
+    ("mesh_partition", _PARTITION, _verify_partition, _mesh_partition,
+     _call("mesh_partition", attribute_("dim")), Layout.ROW_MAJOR),
+):  # fmt: skip
     register(
         TTNNDefinition(
             f"ttnn.{_name}",
-            (operand("input", layout=None),),
-            _attributes,
+            (operand("input", layout=_layout),),
+            (*_attributes, MESH_SHAPE),
             verify=_verify,
-            result_rules=(ResultRule(layout=None),),
+            numpy=same_values,
+            chips=_chips,
+            cpp=_cpp,
+            result_rules=(ResultRule(layout=_layout),),
         )
     )
-
-register(
-    TTNNDefinition(
-        "ttnn.mesh_shard",
-        (operand("input", layout=None, memory=None),),
-        MESH_SHARD,
-        verify=verify_mesh_shard,
-        result_rules=(ResultRule(layout=None),),
-    )
+COLLECTIVES = frozenset(
+    "all_gather all_reduce all_reduce_async reduce_scatter mesh_partition all_to_all "
+    "collective_broadcast collective_permute mesh_shard".split()
 )
+"""The names of the ops, without their dialect."""

@@ -4,17 +4,13 @@ from __future__ import annotations
 
 from ttcodegen.ops.definition import TTIRDefinition, register, variadic
 
-SEVERAL_DEVICES = "it works on a mesh of devices, and programs are compiled for one"
+SEVERAL_DEVICES = "it works on a mesh of devices, and is compiled for one only"
 _EXPERTS = "its results are buffers inside a fused kernel, laid out for the cores of that"
 _LATER = "it describes memory that a later stage of compilation has placed"
 
 REASONS = {
-    "all_reduce_async": SEVERAL_DEVICES,
-    "all_to_all": SEVERAL_DEVICES,
-    "collective_broadcast": SEVERAL_DEVICES,
     "distributed_layer_norm": SEVERAL_DEVICES,
     "distributed_rms_norm": SEVERAL_DEVICES,
-    "mesh_partition": SEVERAL_DEVICES,
     "moe_gpt": _EXPERTS,
     "selective_reduce_combine": SEVERAL_DEVICES,
     "tt_lang_op": "it calls a kernel that is not part of the module",

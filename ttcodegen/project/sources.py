@@ -139,6 +139,7 @@ def _context(module: ModuleDescription) -> dict[str, Any]:
         "module_literal": string_literal(module.name),
         "flatbuffer": FLATBUFFER_FILES[module.target],
         "has_flatbuffer": module.has_flatbuffer,
+        "mesh": module.mesh,
     }
 
 

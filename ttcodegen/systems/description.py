@@ -305,6 +305,21 @@ def default_system(arch: str) -> SystemDescription:
     return SystemDescription((CPUDescription(),), (_CHIPS[arch],), (0,), (1,), ((0, 0, 0, 0),))
 
 
+def mesh_system(arch: str, rows: int, columns: int) -> SystemDescription:
+    """A machine with a mesh of such chips: an n300 for 1x2, a T3000 for 2x4, a Galaxy for 8x4 of
+    wormhole_b0. Chips are counted row by row; the first of each row is reached by PCIe.
+
+    Raises:
+        KeyError: if there is no such architecture.
+    """
+    chips = rows * columns
+    places = tuple((0, 0, row, column) for row in range(rows) for column in range(columns))
+    capabilities = tuple(1 if column == 0 else 0 for *_, column in places)
+    return SystemDescription(
+        (CPUDescription(),), (_CHIPS[arch],), (0,) * chips, capabilities, places
+    )
+
+
 def differences(first: SystemDescription, second: SystemDescription) -> list[str]:
     """The fields of the chips that programs are compiled for in which two systems differ, with
     what each has; empty if a program for one is a program for the other."""

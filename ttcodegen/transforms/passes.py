@@ -16,7 +16,7 @@ SYSTEM_OPTIONS = (
         "Without a file: the architecture whose default system is meant.",
         choices=("", *ARCHITECTURES),
     ),
-    Option("mesh-shape", "Devices along each dimension of the mesh; one is possible."),
+    Option("mesh-shape", "Rows and columns of the mesh of chips, for modules that do not say."),
 )
 
 EMITC_OPTIONS = (

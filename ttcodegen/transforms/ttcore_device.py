@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from math import prod
 
 from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
@@ -11,12 +12,23 @@ from xdsl.ir import Attribute, Operation
 from xdsl.passes import ModulePass
 
 from ttcodegen.diagnostics import CompileError
+from ttcodegen.dialects.mesh import (
+    MESHES,
+    ONE_CHIP,
+    MeshShape,
+    declared_mesh,
+    set_mesh,
+    two_dimensional,
+)
 from ttcodegen.dialects.system import DeviceOp, devices, one_chip, set_system, system_of
-from ttcodegen.dialects.ttcore_device import DeviceAttr
+from ttcodegen.dialects.ttcore_device import DeviceAttr, MeshesAttr
+from ttcodegen.dialects.ttcore_layouts import shape_text
+from ttcodegen.layout.device import Device
 from ttcodegen.systems.description import (
     DEFAULT_ARCHITECTURE,
     SystemDescription,
     default_system,
+    mesh_system,
 )
 
 
@@ -36,24 +48,59 @@ def _load_system(module: ModuleOp, path: str, arch: str) -> None:
 
 
 def _register_device(module: ModuleOp, mesh_shape: str) -> None:
-    """Describes one device with all cores and banks of the first chip."""
-    system = system_of(module)
-    assert system is not None
+    """Describes the device: all cores and banks of a chip, or of all chips of the mesh that the
+    option or the module names."""
     sizes = [int(size) for size in re.findall(r"\d+", mesh_shape)]
-    if any(size != 1 for size in sizes):
-        raise CompileError(
-            f"a mesh of {'x'.join(map(str, sizes))} devices is not supported",
-            remedy="programs are compiled for one device: leave the mesh out",
-        )
+    if sizes:
+        set_mesh(module, sizes)
+    mesh = _mesh_of(module)
+    system = _system_for(module, mesh)
     _refuse_missing_chips(module, system)
     for old in devices(module):
         module.body.block.erase_op(old)
-    device = DeviceOp(one_chip(system.chip.grid, system.chip.dram_grid))
+    description = one_chip(system.chip.grid, system.chip.dram_grid)
+    if mesh != ONE_CHIP:
+        several = Device.of_system(system, mesh).description
+        description = replace(several, dram_grid=description.dram_grid)
+    device = DeviceOp(description)
     first = module.body.block.first_op
     if first is None:
         module.body.block.add_op(device)
     else:
         module.body.block.insert_op_before(device, first)
+
+
+def _mesh_of(module: ModuleOp) -> MeshShape:
+    """The mesh that a module is for; raises CompileError for one that no system has."""
+    meshes = module.attributes.get(MESHES)
+    for mesh in meshes.data if isinstance(meshes, MeshesAttr) else ():
+        if two_dimensional(mesh.shape) is None or prod(mesh.shape) < 1:
+            raise CompileError(
+                f"a mesh of {shape_text(mesh.shape)} chips is not supported",
+                module,
+                remedy="a mesh has rows and columns of chips",
+            )
+    return declared_mesh(module)
+
+
+def _system_for(module: ModuleOp, mesh: MeshShape) -> SystemDescription:
+    """The system of a module. Where nobody described one, it has the chips of the mesh; one that is
+    described may have too few, which raises CompileError."""
+    system = system_of(module)
+    assert system is not None
+    chips = prod(mesh)
+    if system == default_system(system.arch) and chips > 1:
+        system = mesh_system(system.arch, *mesh)
+        set_system(module, system)
+    if chips > len(system.chip_indices):
+        raise CompileError(
+            f"a mesh of {shape_text(mesh)} needs {chips} chips, and the system has "
+            f"{len(system.chip_indices)}",
+            module,
+            remedy="describe the system with ttcore.system_desc or --system-desc, or take a "
+            "smaller mesh",
+        )
+    return system
 
 
 def _refuse_missing_chips(module: ModuleOp, system: SystemDescription) -> None:
@@ -87,7 +134,7 @@ class LoadSystemDescription(ModulePass):
 
 @dataclass(frozen=True)
 class ImplicitDevice(ModulePass):
-    """Adds `ttcore.device`; raises CompileError for meshes of several devices."""
+    """Adds `ttcore.device`; raises CompileError for a mesh of more chips than the system has."""
 
     name = "ttir-implicit-device"
 

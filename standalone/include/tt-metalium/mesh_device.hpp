@@ -17,7 +17,7 @@ namespace tt::tt_metal::distributed {
 class MeshCommandQueue;
 class MeshDeviceImpl;
 
-/// A mesh of devices. The CPU backend has meshes of one device only.
+/// A mesh of devices.
 class MeshDevice : public IDevice, public std::enable_shared_from_this<MeshDevice> {
   private:
     MeshDevice() = default;

@@ -1,6 +1,7 @@
 #include "core/device.hpp"
 
 #include <algorithm>
+#include <ranges>
 #include <utility>
 
 #include "core/describe.hpp"
@@ -9,6 +10,7 @@
 #include "device/architecture.hpp"
 #include "device/command_queue.hpp"
 #include "device/emulated_device.hpp"
+#include "mesh/fabric.hpp"
 #include "tt-metalium/mesh_command_queue.hpp"
 #include "ttnn/device.hpp"
 #include "ttnn/distributed/api.hpp"
@@ -35,14 +37,22 @@ MeshDeviceImpl::~MeshDeviceImpl() = default;
 
 bool MeshDeviceImpl::close() {
     emulated_.reset();
-    if (open) {
+    if (open && chips.empty()) {
         memory_use->report();
+    }
+    // Of a mesh the first device reports: operations take as much on each.
+    for (const auto& chip : std::views::reverse(chips)) {
+        chip->close();
+    }
+    if (open && fabric != nullptr) {
+        fabric->report();
     }
     return std::exchange(open, false);
 }
 
 ttcodegen::device::EmulatedDevice& MeshDeviceImpl::emulated() {
     TT_FATAL(open, "The device is closed");
+    TT_FATAL(chips.empty(), "The CPU backend runs programs of kernels on a single device");
     if (emulated_ == nullptr) {
         emulated_ =
             std::make_shared<ttcodegen::device::EmulatedDevice>(architecture, l1_small_size);
@@ -51,6 +61,28 @@ ttcodegen::device::EmulatedDevice& MeshDeviceImpl::emulated() {
 }
 
 MeshDevice::~MeshDevice() = default;
+
+std::shared_ptr<MeshDevice> MeshDeviceImpl::create_mesh(const MeshShape& shape,
+                                                        std::size_t l1_small_size,
+                                                        std::size_t num_command_queues,
+                                                        std::size_t worker_l1_size) {
+    TT_FATAL(shape.dims() == 2, "The CPU backend has meshes of two dimensions, not of {}",
+             shape.dims());
+    TT_FATAL(shape.mesh_size() <= kMostChips, "The CPU backend has {} devices, not {}", kMostChips,
+             shape.mesh_size());
+    auto mesh =
+        MeshDevice::create_unit_mesh(0, l1_small_size, DEFAULT_TRACE_REGION_SIZE,
+                                     num_command_queues, DispatchCoreConfig{}, {}, worker_l1_size);
+    MeshDeviceImpl& impl = mesh->impl();
+    impl.shape = shape;
+    impl.fabric = std::make_unique<ttcodegen::cpu::Fabric>(shape[0], shape[1]);
+    for (std::size_t chip = 0; chip < shape.mesh_size(); ++chip) {
+        impl.chips.push_back(MeshDevice::create_unit_mesh(
+            0, l1_small_size, DEFAULT_TRACE_REGION_SIZE, num_command_queues, DispatchCoreConfig{},
+            {}, worker_l1_size));
+    }
+    return mesh;
+}
 
 std::shared_ptr<MeshDevice> MeshDevice::create_unit_mesh(
     int device_id, std::size_t l1_small_size, std::size_t /*trace_region_size*/,
@@ -141,12 +173,14 @@ std::shared_ptr<MeshDevice> open_mesh_device(
     size_t num_command_queues, const tt::tt_metal::DispatchCoreConfig& dispatch_core_config,
     const std::optional<MeshCoordinate>& /*offset*/, const std::vector<int>& physical_device_ids,
     size_t worker_l1_size) {
-    TT_FATAL(mesh_shape.mesh_size() == 1,
-             "A mesh of {} devices needs more than the CPU backend has", mesh_shape.mesh_size());
-    const int device_id = physical_device_ids.empty() ? 0 : physical_device_ids.front();
-    return MeshDevice::create_unit_mesh(device_id, l1_small_size, trace_region_size,
-                                        num_command_queues, dispatch_core_config, {},
-                                        worker_l1_size);
+    if (mesh_shape.mesh_size() == 1) {
+        const int device_id = physical_device_ids.empty() ? 0 : physical_device_ids.front();
+        return MeshDevice::create_unit_mesh(device_id, l1_small_size, trace_region_size,
+                                            num_command_queues, dispatch_core_config, {},
+                                            worker_l1_size);
+    }
+    return tt::tt_metal::distributed::MeshDeviceImpl::create_mesh(
+        mesh_shape, l1_small_size, num_command_queues, worker_l1_size);
 }
 
 void close_mesh_device(const std::shared_ptr<MeshDevice>& mesh_device) { mesh_device->close(); }

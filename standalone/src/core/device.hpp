@@ -7,6 +7,7 @@
 #include "ttnn/distributed/types.hpp"
 
 namespace ttcodegen::cpu {
+class Fabric;
 class L1Banks;
 class MemoryUse;
 }  // namespace ttcodegen::cpu
@@ -20,7 +21,7 @@ namespace tt::tt_metal::distributed {
 
 class MeshCommandQueue;
 
-/// The state of the CPU backend's one device.
+/// The state of a device, or of a mesh of several.
 class MeshDeviceImpl {
   public:
     /// @param worker_l1_size Bytes of each L1 for tensors, circular buffers and L1_SMALL; 0 for
@@ -28,6 +29,14 @@ class MeshDeviceImpl {
     MeshDeviceImpl(MeshShape shape_, std::size_t l1_small_size_, std::size_t num_command_queues,
                    std::size_t worker_l1_size);
     ~MeshDeviceImpl();
+
+    /// As many devices as the largest mesh of one machine has: a Galaxy.
+    static constexpr std::size_t kMostChips = 32;
+    /// A mesh of several devices.
+    static std::shared_ptr<MeshDevice> create_mesh(const MeshShape& shape,
+                                                   std::size_t l1_small_size,
+                                                   std::size_t num_command_queues,
+                                                   std::size_t worker_l1_size);
 
     MeshShape shape;
     /// Bytes a core sets aside for L1_SMALL buffers, which windowed operations need.
@@ -40,6 +49,11 @@ class MeshDeviceImpl {
     std::shared_ptr<ttcodegen::cpu::L1Banks> l1;
     /// What tensors take of DRAM and L1 in all; they may outlive the device.
     std::shared_ptr<ttcodegen::cpu::MemoryUse> memory_use;
+
+    /// The devices of a mesh of several, row by row; empty for a single one.
+    std::vector<std::shared_ptr<MeshDevice>> chips;
+    /// The links between the devices of a mesh; null for a single one.
+    std::unique_ptr<ttcodegen::cpu::Fabric> fabric;
 
     /// Memories and registers, which programs of the ttnn library never need.
     ttcodegen::device::EmulatedDevice& emulated();

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "core/chips.hpp"
 #include "core/device.hpp"
 #include "core/tensor_data.hpp"
 #include "device/architecture.hpp"
@@ -89,7 +90,7 @@ std::unique_ptr<L1Part> take_l1(const TensorSpec& spec, MeshDevice* device) {
     if (bytes == 0) {
         return nullptr;
     }
-    const std::shared_ptr<L1Banks>& banks = device->impl().l1;
+    const std::shared_ptr<L1Banks>& banks = chip_device(device)->impl().l1;
     const auto address = banks->allocate(bytes);
     TT_FATAL(address.has_value(),
              "Out of Memory: Not enough space to allocate {} B L1 buffer across {} banks, where "
@@ -100,12 +101,12 @@ std::unique_ptr<L1Part> take_l1(const TensorSpec& spec, MeshDevice* device) {
 }
 
 std::size_t l1_below_tensors(MeshDevice* device) {
-    const L1Banks& banks = *device->impl().l1;
+    const L1Banks& banks = *chip_device(device)->impl().l1;
     return banks.lowest().value_or(device->l1_size_per_core()) - banks.base();
 }
 
 void require_circular_buffers(MeshDevice* device, std::size_t bytes) {
-    const L1Banks& banks = *device->impl().l1;
+    const L1Banks& banks = *chip_device(device)->impl().l1;
     const std::size_t end = banks.base() + bytes;
     if (end > device->l1_size_per_core()) {
         TT_THROW(

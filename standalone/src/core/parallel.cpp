@@ -9,6 +9,8 @@
 #include <thread>
 #include <vector>
 
+#include "core/chips.hpp"
+
 namespace ttcodegen::cpu {
 
 namespace {
@@ -31,6 +33,7 @@ struct Job {
         : count(count_), chunk(chunk_), function(function_) {}
 
     void work() {
+        const OnChip scope(chip);
         for (;;) {
             const std::size_t begin = next.fetch_add(chunk);
             if (begin >= count) {
@@ -50,6 +53,7 @@ struct Job {
     const std::size_t count;
     const std::size_t chunk;
     const RangeFunction function;
+    const std::optional<std::size_t> chip = current_chip();
     std::atomic<std::size_t> next = 0;
     std::mutex failure_mutex;
     std::exception_ptr failure;

@@ -2,6 +2,7 @@
 
 #include <cstring>
 
+#include "core/chips.hpp"
 #include "core/conversion.hpp"
 #include "core/l1.hpp"
 #include "core/tensor_data.hpp"
@@ -23,6 +24,14 @@ void Tensor::deallocate_impl(bool force) {
         return;
     }
     TensorAttributes& self = *tensor_attributes;
+    if (!self.parts.empty()) {
+        if (force || tensor_attributes.use_count() == 1) {
+            for (Tensor& part : self.parts) {
+                part.deallocate(force);
+            }
+        }
+        return;
+    }
     // The attributes hold two references to their own allocation where the tensor is no view.
     const bool is_view = self.root != self.allocation;
     const bool sole_owner =
@@ -41,6 +50,7 @@ template <typename T>
 Tensor Tensor::from_span(ttsl::Span<const T> buffer, const TensorSpec& spec,
                          distributed::MeshDevice* device, std::optional<QueueId> /*cq_id*/,
                          T /*pad_value*/) {
+    TTCODEGEN_ON_EACH_CHIP(Tensor::from_span<T>, buffer, spec, device);
     const DataType dtype = spec.data_type();
     const DataType element = is_block_float(dtype) ? DataType::FLOAT32 : dtype;
     TT_FATAL(element == convert_to_data_type<T>(), "Elements of {} cannot fill a tensor of {}",
@@ -68,6 +78,8 @@ std::vector<T> Tensor::to_vector(std::optional<QueueId> /*cq_id*/) const {
     const DataType element = is_block_float(dtype()) ? DataType::FLOAT32 : dtype();
     TT_FATAL(element == convert_to_data_type<T>(), "A tensor of {} has no elements of {}", dtype(),
              convert_to_data_type<T>());
+    TT_FATAL(ttcodegen::cpu::parts_of(*this).empty() || ttcodegen::cpu::current_chip(),
+             "A tensor of a mesh of several devices has no elements of its own: compose it");
     const auto stored = ttcodegen::cpu::elements<T>(*this);
     return std::vector<T>(stored.begin(), stored.end());
 }

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "core/chips.hpp"
 #include "core/conversion.hpp"
 #include "core/device.hpp"
 #include "core/l1.hpp"
@@ -64,6 +65,9 @@ MemoryConfig with_fitting_shards(const MemoryConfig& memory_config, const Shape&
 }
 
 Tensor allocate(const TensorSpec& spec, MeshDevice* device) {
+    device = chip_device(device);
+    TT_FATAL(device == nullptr || device->impl().chips.empty(),
+             "The CPU backend has this operation on one chip only");
     TT_FATAL(device == nullptr || device->is_initialized(), "The device has been closed");
     auto allocation = std::make_shared<Allocation>();
     if (device != nullptr) {
@@ -99,11 +103,16 @@ Tensor make_view(const Tensor& tensor, const TensorSpec& spec) {
 
 TensorAttributes& attributes(const Tensor& tensor) {
     TT_FATAL(tensor.tensor_attributes != nullptr, "Tensor is not initialized");
+    const auto& parts = tensor.tensor_attributes->parts;
+    if (!parts.empty() && current_chip()) {
+        return *parts.at(*current_chip()).tensor_attributes;
+    }
     return *tensor.tensor_attributes;
 }
 
 Buffer& buffer_of(const Tensor& tensor) {
     const TensorAttributes& self = attributes(tensor);
+    TT_FATAL(self.parts.empty(), "The CPU backend has this operation on one chip only");
     TT_FATAL(self.allocation->allocated, "Tensor is not allocated");
     // On a card this would read memory that may belong to another tensor by now.
     TT_FATAL(self.root->allocated,

@@ -14,6 +14,7 @@
 #include <span>
 #include <string_view>
 #include <utility>
+#include <vector>
 
 #include "core/describe.hpp"
 #include "core/numeric.hpp"
@@ -132,6 +133,8 @@ class TensorAttributes {
     std::shared_ptr<ttcodegen::cpu::Allocation> allocation;
     /// The allocation this tensor is a view of; its own where it is no view.
     std::shared_ptr<ttcodegen::cpu::Allocation> root;
+    /// The tensors of the single chips of a mesh; empty for a tensor of one device.
+    std::vector<Tensor> parts;
 };
 
 }  // namespace tt::tt_metal
@@ -151,7 +154,8 @@ Tensor allocate_like(const Tensor& like, const Shape& shape, DataType dtype, Lay
 /// A tensor of another shape or layout on the same elements; shares the buffer.
 Tensor make_view(const Tensor& tensor, const TensorSpec& spec);
 
-/// The attributes; refuses a default-constructed tensor.
+/// The attributes, those of its part on the chip that the thread computes on (core/chips.hpp);
+/// refuses a default-constructed tensor.
 tt::tt_metal::TensorAttributes& attributes(const Tensor& tensor);
 /// The buffer; refuses a tensor that is deallocated.
 Buffer& buffer_of(const Tensor& tensor);

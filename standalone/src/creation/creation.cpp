@@ -5,6 +5,7 @@
 #include <random>
 #include <vector>
 
+#include "core/chips.hpp"
 #include "core/parallel.hpp"
 #include "core/tensor_data.hpp"
 #include "data_movement/strided_copy.hpp"
@@ -90,12 +91,14 @@ using OptionalDevice = std::optional<std::reference_wrapper<MeshDevice>>;
 Tensor zeros(const Shape& shape, const std::optional<DataType>& dtype,
              const std::optional<Layout>& layout, OptionalDevice device,
              const std::optional<MemoryConfig>& memory_config) {
+    TTCODEGEN_ON_EACH_CHIP(zeros, shape, dtype, layout, device, memory_config);
     return cpu::full(shape, 0.0, dtype, layout, cpu::pointer(device), memory_config);
 }
 
 Tensor ones(const Shape& shape, const std::optional<DataType>& dtype,
             const std::optional<Layout>& layout, OptionalDevice device,
             const std::optional<MemoryConfig>& memory_config) {
+    TTCODEGEN_ON_EACH_CHIP(ones, shape, dtype, layout, device, memory_config);
     return cpu::full(shape, 1.0, dtype, layout, cpu::pointer(device), memory_config);
 }
 
@@ -105,6 +108,8 @@ Tensor full(const Shape& shape, FillValueType fill_value, const std::optional<Da
             const std::optional<Layout>& layout, OptionalDevice device,
             const std::optional<MemoryConfig>& memory_config,
             const std::optional<Tensor>& optional_output_tensor) {
+    TTCODEGEN_ON_EACH_CHIP(full, shape, fill_value, dtype, layout, device, memory_config,
+                           optional_output_tensor);
     if (optional_output_tensor) {
         return cpu::filled_output(*optional_output_tensor, static_cast<double>(fill_value));
     }
@@ -138,6 +143,7 @@ INSTANTIATE_FULL(float)
 
 Tensor empty(const Shape& shape, const DataType& dtype, const Layout& layout, MeshDevice* device,
              const MemoryConfig& memory_config) {
+    TTCODEGEN_ON_EACH_CHIP(empty, shape, dtype, layout, device, memory_config);
     TT_FATAL(device != nullptr, "An empty tensor needs a device");
     return cpu::allocate(cpu::make_spec(shape, dtype, layout, memory_config), device);
 }
@@ -146,6 +152,8 @@ Tensor zeros_like(const Tensor& tensor, const std::optional<DataType>& dtype,
                   const std::optional<Layout>& layout, OptionalDevice device,
                   const std::optional<MemoryConfig>& memory_config,
                   const std::optional<Tensor>& optional_output_tensor) {
+    TTCODEGEN_ON_EACH_CHIP(zeros_like, tensor, dtype, layout, device, memory_config,
+                           optional_output_tensor);
     return full_like(tensor, 0.0F, dtype, layout, device, memory_config, optional_output_tensor);
 }
 
@@ -153,12 +161,15 @@ Tensor ones_like(const Tensor& tensor, const std::optional<DataType>& dtype,
                  const std::optional<Layout>& layout, OptionalDevice device,
                  const std::optional<MemoryConfig>& memory_config,
                  const std::optional<Tensor>& optional_output_tensor) {
+    TTCODEGEN_ON_EACH_CHIP(ones_like, tensor, dtype, layout, device, memory_config,
+                           optional_output_tensor);
     return full_like(tensor, 1.0F, dtype, layout, device, memory_config, optional_output_tensor);
 }
 
 Tensor empty_like(const Tensor& tensor, const std::optional<DataType>& dtype,
                   const std::optional<Layout>& layout, OptionalDevice device,
                   const std::optional<MemoryConfig>& memory_config) {
+    TTCODEGEN_ON_EACH_CHIP(empty_like, tensor, dtype, layout, device, memory_config);
     return empty(tensor.logical_shape(), dtype.value_or(tensor.dtype()),
                  layout.value_or(tensor.layout()), device ? cpu::pointer(device) : tensor.device(),
                  memory_config.value_or(tensor.memory_config()));
@@ -166,6 +177,7 @@ Tensor empty_like(const Tensor& tensor, const std::optional<DataType>& dtype,
 
 Tensor arange(std::int64_t start, std::int64_t stop, std::int64_t step, DataType dtype,
               OptionalDevice device, const MemoryConfig& memory_config, Layout layout) {
+    TTCODEGEN_ON_EACH_CHIP(arange, start, stop, step, dtype, device, memory_config, layout);
     TT_FATAL(step != 0, "Step must be nonzero");
     TT_FATAL(!((step > 0 && start > stop) || (step < 0 && start < stop)),
              "Invalid range: Step direction does not match range bounds");
@@ -185,12 +197,15 @@ Tensor arange(std::int64_t start, std::int64_t stop, std::int64_t step, DataType
 
 Tensor arange(std::int64_t stop, DataType dtype, OptionalDevice device,
               const MemoryConfig& memory_config, Layout layout) {
+    TTCODEGEN_ON_EACH_CHIP(arange, stop, dtype, device, memory_config, layout);
     return arange(0, stop, 1, dtype, device, memory_config, layout);
 }
 
 Tensor moreh_full(const SmallVector<std::uint32_t>& shape, std::variant<float, int> fill_value,
                   MeshDevice* mesh_device, const DataType& dtype, const Layout& layout,
                   const MemoryConfig& memory_config) {
+    TTCODEGEN_ON_EACH_CHIP(moreh_full, shape, fill_value, mesh_device, dtype, layout,
+                           memory_config);
     TT_FATAL(mesh_device != nullptr, "moreh_full needs a device");
     const double value =
         std::visit([](auto number) { return static_cast<double>(number); }, fill_value);
@@ -199,7 +214,9 @@ Tensor moreh_full(const SmallVector<std::uint32_t>& shape, std::variant<float, i
 
 Tensor rand(const Shape& shape, MeshDevice& device, DataType dtype, Layout layout,
             const MemoryConfig& memory_config, float from, float to, std::uint32_t seed,
-            const std::optional<tt::tt_metal::distributed::MeshMapperConfig>& /*mesh_mapper*/) {
+            const std::optional<tt::tt_metal::distributed::MeshMapperConfig>& mesh_mapper) {
+    TTCODEGEN_ON_EACH_CHIP(rand, shape, device, dtype, layout, memory_config, from, to, seed,
+                           mesh_mapper);
     TT_FATAL(from < to, "from must be lower than to, but {} and {} were given", from, to);
     TT_FATAL(dtype != DataType::UINT8, "Unsupported dtype {}", dtype);
     // Without a seed every call has to differ, from run to run the values stay the same.

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "core/chips.hpp"
 #include "core/convert.hpp"
 #include "data_movement/reshape.hpp"
 #include "data_movement/strided_copy.hpp"
@@ -129,7 +130,9 @@ namespace cpu = ttcodegen::cpu;
 Tensor concat(const std::vector<Tensor>& input_tensors, int dim,
               const std::optional<MemoryConfig>& memory_config,
               const std::optional<Tensor>& optional_output_tensor, unsigned int groups,
-              const std::optional<CoreRangeSet>& /*sub_core_grids*/) {
+              const std::optional<CoreRangeSet>& sub_core_grids) {
+    TTCODEGEN_ON_EACH_CHIP(concat, input_tensors, dim, memory_config, optional_output_tensor,
+                           groups, sub_core_grids);
     TT_FATAL(!input_tensors.empty(), "ttnn.concat: expected a non-empty list of Tensors!");
     TT_FATAL(groups == 1, "The CPU backend concatenates in one group, not in {}", groups);
     const Tensor& first = input_tensors.front();
@@ -146,6 +149,7 @@ Tensor concat(const std::vector<Tensor>& input_tensors, int dim,
 }
 
 Tensor stack(const std::vector<Tensor>& input_tensors, int dim) {
+    TTCODEGEN_ON_EACH_CHIP(stack, input_tensors, dim);
     TT_FATAL(!input_tensors.empty(), "ttnn.stack: expected a non-empty list of Tensors!");
     const Shape& shape = input_tensors.front().logical_shape();
     const std::size_t axis = cpu::normalize_dim(dim, shape.rank() + 1);

@@ -2,6 +2,7 @@
 
 #include "ttnn/operations/data_movement/copy/copy.hpp"
 
+#include "core/chips.hpp"
 #include "core/convert.hpp"
 #include "core/result_shards.hpp"
 #include "core/tensor_data.hpp"
@@ -57,7 +58,8 @@ Tensor in_tiles(const Tensor& input, const std::optional<MemoryConfig>& memory_c
 
 Tensor clone(const Tensor& input, const std::optional<DataType>& dtype,
              const std::optional<MemoryConfig>& memory_config,
-             const std::optional<DeviceComputeKernelConfig>& /*compute_kernel_config*/) {
+             const std::optional<DeviceComputeKernelConfig>& compute_kernel_config) {
+    TTCODEGEN_ON_EACH_CHIP(clone, input, dtype, memory_config, compute_kernel_config);
     cpu::require_on_device(input, "Clone: input");
     const DataType target = dtype.value_or(input.dtype());
     TT_FATAL(target == input.dtype() || input.layout() == Layout::TILE,
@@ -71,14 +73,19 @@ Tensor clone(const Tensor& input, const std::optional<DataType>& dtype,
 }
 
 Tensor copy(const Tensor& src_tensor, const Tensor& dst_tensor) {
+    TTCODEGEN_ON_EACH_CHIP(copy, src_tensor, dst_tensor);
     return copy_into(src_tensor, dst_tensor);
 }
 
-Tensor assign(const Tensor& input_a, const Tensor& input_b) { return copy_into(input_a, input_b); }
+Tensor assign(const Tensor& input_a, const Tensor& input_b) {
+    TTCODEGEN_ON_EACH_CHIP(assign, input_a, input_b);
+    return copy_into(input_a, input_b);
+}
 
 Tensor assign(const Tensor& input, const MemoryConfig& output_mem_config,
               std::optional<const DataType> output_dtype,
               const std::optional<Tensor>& optional_output_tensor) {
+    TTCODEGEN_ON_EACH_CHIP(assign, input, output_mem_config, output_dtype, optional_output_tensor);
     if (optional_output_tensor) {
         return copy_into(input, *optional_output_tensor);
     }
@@ -88,14 +95,17 @@ Tensor assign(const Tensor& input, const MemoryConfig& output_mem_config,
 }
 
 Tensor move(const Tensor& input_tensor, const std::optional<MemoryConfig>& output_mem_config) {
+    TTCODEGEN_ON_EACH_CHIP(move, input_tensor, output_mem_config);
     TT_FATAL(!input_tensor.is_sharded() || !output_mem_config || output_mem_config->is_sharded(),
              "Expected output tensor memory config to be sharded");
     return reallocate(input_tensor, output_mem_config);
 }
 
 Tensor tilize(const Tensor& input, const std::optional<MemoryConfig>& memory_config,
-              std::optional<DataType> output_dtype, bool /*use_multicore*/, bool /*use_low_perf*/,
-              const std::optional<CoreRangeSet>& /*sub_core_grids*/) {
+              std::optional<DataType> output_dtype, bool use_multicore, bool use_low_perf,
+              const std::optional<CoreRangeSet>& sub_core_grids) {
+    TTCODEGEN_ON_EACH_CHIP(tilize, input, memory_config, output_dtype, use_multicore, use_low_perf,
+                           sub_core_grids);
     TT_FATAL(input.layout() == Layout::ROW_MAJOR, "Can only tilize row major data");
     TT_FATAL(input.logical_shape()[-1] % 32 == 0,
              "Input tensor width must be divisible by TILE_WIDTH");
@@ -105,10 +115,12 @@ Tensor tilize(const Tensor& input, const std::optional<MemoryConfig>& memory_con
 }
 
 Tensor tilize_with_val_padding(const Tensor& input, const Shape& output_padded_shape,
-                               tt::tt_metal::PadValue /*pad_value*/,
+                               tt::tt_metal::PadValue pad_value,
                                const std::optional<MemoryConfig>& memory_config,
-                               std::optional<DataType> output_dtype, bool /*use_multicore*/,
-                               const std::optional<CoreRangeSet>& /*sub_core_grids*/) {
+                               std::optional<DataType> output_dtype, bool use_multicore,
+                               const std::optional<CoreRangeSet>& sub_core_grids) {
+    TTCODEGEN_ON_EACH_CHIP(tilize_with_val_padding, input, output_padded_shape, pad_value,
+                           memory_config, output_dtype, use_multicore, sub_core_grids);
     if (input.layout() == Layout::TILE) {
         return input;
     }
@@ -128,19 +140,24 @@ Tensor tilize_with_val_padding(const Tensor& input,
                                const std::optional<MemoryConfig>& memory_config,
                                std::optional<DataType> output_dtype, bool use_multicore,
                                const std::optional<CoreRangeSet>& sub_core_grids) {
+    TTCODEGEN_ON_EACH_CHIP(tilize_with_val_padding, input, output_padded_shape, pad_value,
+                           memory_config, output_dtype, use_multicore, sub_core_grids);
     return tilize_with_val_padding(input, Shape(output_padded_shape), pad_value, memory_config,
                                    output_dtype, use_multicore, sub_core_grids);
 }
 
 Tensor tilize_with_zero_padding(const Tensor& input,
                                 const std::optional<MemoryConfig>& memory_config,
-                                std::optional<DataType> output_dtype, bool /*use_multicore*/,
-                                const std::optional<CoreRangeSet>& /*sub_core_grids*/) {
+                                std::optional<DataType> output_dtype, bool use_multicore,
+                                const std::optional<CoreRangeSet>& sub_core_grids) {
+    TTCODEGEN_ON_EACH_CHIP(tilize_with_zero_padding, input, memory_config, output_dtype,
+                           use_multicore, sub_core_grids);
     return input.layout() == Layout::TILE ? input : in_tiles(input, memory_config, output_dtype);
 }
 
 Tensor untilize(const Tensor& input, const std::optional<MemoryConfig>& memory_config,
-                bool /*use_multicore*/, const std::optional<CoreRangeSet>& /*sub_core_grids*/) {
+                bool use_multicore, const std::optional<CoreRangeSet>& sub_core_grids) {
+    TTCODEGEN_ON_EACH_CHIP(untilize, input, memory_config, use_multicore, sub_core_grids);
     TT_FATAL(input.layout() == Layout::TILE, "Can only untilize tile major data");
     cpu::require_on_device(input, "Tensor to untilize");
     return to_layout(input, Layout::ROW_MAJOR, std::nullopt, memory_config);
@@ -149,6 +166,8 @@ Tensor untilize(const Tensor& input, const std::optional<MemoryConfig>& memory_c
 Tensor untilize_with_unpadding(const Tensor& input, const Shape& output_tensor_end,
                                const std::optional<MemoryConfig>& memory_config, bool use_multicore,
                                const std::optional<CoreRangeSet>& sub_core_grids) {
+    TTCODEGEN_ON_EACH_CHIP(untilize_with_unpadding, input, output_tensor_end, memory_config,
+                           use_multicore, sub_core_grids);
     const Tensor rows = untilize(input, memory_config, use_multicore, sub_core_grids);
     const Shape& shape = rows.logical_shape();
     TT_FATAL(output_tensor_end.rank() == shape.rank(),
@@ -165,8 +184,10 @@ Tensor untilize_with_unpadding(const Tensor& input, const Shape& output_tensor_e
 
 Tensor interleaved_to_sharded(const Tensor& input_tensor, const MemoryConfig& sharded_memory_config,
                               const std::optional<DataType>& data_type_arg,
-                              const std::optional<bool>& /*keep_l1_aligned*/,
+                              const std::optional<bool>& keep_l1_aligned,
                               const std::optional<Tensor>& preallocated_output) {
+    TTCODEGEN_ON_EACH_CHIP(interleaved_to_sharded, input_tensor, sharded_memory_config,
+                           data_type_arg, keep_l1_aligned, preallocated_output);
     TT_FATAL(!input_tensor.is_sharded(),
              "Input tensor memory layout must be INTERLEAVED, but got {}",
              input_tensor.memory_config().memory_layout());
@@ -181,6 +202,7 @@ Tensor interleaved_to_sharded(const Tensor& input_tensor, const MemoryConfig& sh
 
 Tensor sharded_to_interleaved(const Tensor& input_tensor, const MemoryConfig& memory_config,
                               const std::optional<DataType>& output_dtype) {
+    TTCODEGEN_ON_EACH_CHIP(sharded_to_interleaved, input_tensor, memory_config, output_dtype);
     if (!input_tensor.is_sharded()) {
         return input_tensor;
     }
@@ -191,6 +213,7 @@ Tensor sharded_to_interleaved(const Tensor& input_tensor, const MemoryConfig& me
 
 Tensor reshard(const Tensor& input_tensor, const MemoryConfig& memory_config,
                const std::optional<Tensor>& optional_output_tensor) {
+    TTCODEGEN_ON_EACH_CHIP(reshard, input_tensor, memory_config, optional_output_tensor);
     TT_FATAL(input_tensor.is_sharded() && memory_config.is_sharded(),
              "Input tensor and memory config must be sharded");
     return to_memory_config(input_tensor, memory_config, std::nullopt, optional_output_tensor);

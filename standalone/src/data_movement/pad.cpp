@@ -1,5 +1,6 @@
 #include "ttnn/operations/data_movement/pad/pad.hpp"
 
+#include "core/chips.hpp"
 #include "core/convert.hpp"
 #include "core/result_shards.hpp"
 #include "data_movement/strided_copy.hpp"
@@ -126,14 +127,18 @@ namespace cpu = ttcodegen::cpu;
 using operations::data_movement::PadSpecDim;
 
 Tensor pad(const Tensor& input_tensor, const SmallVector<PadSpecDim>& padding, float value,
-           bool /*use_multicore*/, const std::optional<MemoryConfig>& memory_config,
-           const std::optional<CoreRangeSet>& /*sub_core_grids*/) {
+           bool use_multicore, const std::optional<MemoryConfig>& memory_config,
+           const std::optional<CoreRangeSet>& sub_core_grids) {
+    TTCODEGEN_ON_EACH_CHIP(pad, input_tensor, padding, value, use_multicore, memory_config,
+                           sub_core_grids);
     return cpu::pad(input_tensor, padding, value, memory_config);
 }
 
 Tensor pad(const Tensor& input_tensor, const SmallVector<std::array<std::uint32_t, 2>>& padding,
-           float value, bool /*use_multicore*/, const std::optional<MemoryConfig>& memory_config,
-           const std::optional<CoreRangeSet>& /*sub_core_grids*/) {
+           float value, bool use_multicore, const std::optional<MemoryConfig>& memory_config,
+           const std::optional<CoreRangeSet>& sub_core_grids) {
+    TTCODEGEN_ON_EACH_CHIP(pad, input_tensor, padding, value, use_multicore, memory_config,
+                           sub_core_grids);
     SmallVector<PadSpecDim> widths;
     for (const auto& [before, after] : padding) {
         widths.push_back({before, after});

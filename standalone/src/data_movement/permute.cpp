@@ -1,5 +1,6 @@
 #include "ttnn/operations/data_movement/permute/permute.hpp"
 
+#include "core/chips.hpp"
 #include "core/result_shards.hpp"
 #include "data_movement/strided_copy.hpp"
 #include "ttnn/operations/data_movement/transpose/transpose.hpp"
@@ -76,20 +77,24 @@ namespace ttnn {
 namespace cpu = ttcodegen::cpu;
 
 Tensor permute(const Tensor& input, const SmallVector<std::int64_t>& dims,
-               const std::optional<MemoryConfig>& memory_config, float /*pad_value*/) {
+               const std::optional<MemoryConfig>& memory_config, float pad_value) {
+    TTCODEGEN_ON_EACH_CHIP(permute, input, dims, memory_config, pad_value);
     return cpu::permute(input, cpu::positions(dims, input.logical_shape().rank()), memory_config);
 }
 
 Tensor permute(const Tensor& input, const SmallVector<std::int64_t>& dims, float pad_value) {
+    TTCODEGEN_ON_EACH_CHIP(permute, input, dims, pad_value);
     return permute(input, dims, std::nullopt, pad_value);
 }
 
 Tensor transpose(const Tensor& input, std::int64_t dim1, std::int64_t dim2,
-                 const std::optional<MemoryConfig>& memory_config, float /*pad_value*/) {
+                 const std::optional<MemoryConfig>& memory_config, float pad_value) {
+    TTCODEGEN_ON_EACH_CHIP(transpose, input, dim1, dim2, memory_config, pad_value);
     return cpu::transpose(input, dim1, dim2, memory_config);
 }
 
 Tensor transpose(const Tensor& input, std::int64_t dim1, std::int64_t dim2, float pad_value) {
+    TTCODEGEN_ON_EACH_CHIP(transpose, input, dim1, dim2, pad_value);
     return transpose(input, dim1, dim2, std::nullopt, pad_value);
 }
 

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "core/chips.hpp"
 #include "core/convert.hpp"
 #include "core/result_shards.hpp"
 #include "core/tensor_data.hpp"
@@ -49,6 +50,10 @@ Tensor Tensor::to_device(distributed::MeshDevice* mesh_device,
     if (cpu::on_device(*this)) {
         return *this;
     }
+    if (const auto mesh = cpu::participants(*this, mesh_device); mesh.count > 0) {
+        return cpu::on_each_chip(mesh, [&] { return to_device(mesh_device, mem_config); });
+    }
+    mesh_device = cpu::chip_device(mesh_device);
     const MemoryConfig& target = mem_config ? *mem_config : memory_config();
     return cpu::convert(*this, dtype(), layout(), target, mesh_device);
 }
@@ -57,6 +62,9 @@ Tensor Tensor::to_layout(Layout target_layout) const {
     if (layout() == target_layout) {
         return *this;
     }
+    if (const auto mesh = cpu::participants(*this); mesh.count > 0) {
+        return cpu::on_each_chip(mesh, [&] { return to_layout(target_layout); });
+    }
     TT_FATAL(!cpu::on_device(*this), "Bring the tensor to the host before changing its layout");
     return cpu::host_to_layout(*this, target_layout);
 }
@@ -64,6 +72,9 @@ Tensor Tensor::to_layout(Layout target_layout) const {
 Tensor Tensor::cpu(bool /*blocking*/, std::optional<QueueId> /*cq_id*/) const {
     if (!ttcodegen::cpu::on_device(*this)) {
         return *this;
+    }
+    if (const auto mesh = ttcodegen::cpu::participants(*this); mesh.count > 0) {
+        return ttcodegen::cpu::on_each_chip(mesh, [&] { return cpu(); });
     }
     return ttcodegen::cpu::convert(*this, dtype(), layout(), memory_config(), nullptr);
 }
@@ -76,7 +87,9 @@ namespace cpu = ttcodegen::cpu;
 
 Tensor to_layout(const Tensor& tensor, Layout layout, const std::optional<DataType>& dtype,
                  const std::optional<MemoryConfig>& memory_config,
-                 const std::optional<CoreRangeSet>& /*sub_core_grids*/, float /*pad_value*/) {
+                 const std::optional<CoreRangeSet>& sub_core_grids, float pad_value) {
+    TTCODEGEN_ON_EACH_CHIP(to_layout, tensor, layout, dtype, memory_config, sub_core_grids,
+                           pad_value);
     if (tensor.layout() == layout) {
         return tensor;
     }
@@ -101,6 +114,7 @@ Tensor to_layout(const Tensor& tensor, Layout layout, const std::optional<DataTy
 }
 
 Tensor to_dtype(const Tensor& tensor, const DataType& dtype) {
+    TTCODEGEN_ON_EACH_CHIP(to_dtype, tensor, dtype);
     TT_FATAL(!cpu::on_device(tensor), "Expected Tensor with HostStorage, got {}",
              tensor.storage_type());
     const Layout layout = cpu::is_block(dtype) ? Layout::TILE : tensor.layout();
@@ -109,6 +123,7 @@ Tensor to_dtype(const Tensor& tensor, const DataType& dtype) {
 
 Tensor to_memory_config(const Tensor& tensor, const MemoryConfig& memory_config,
                         std::optional<DataType> dtype, const std::optional<Tensor>& output_tensor) {
+    TTCODEGEN_ON_EACH_CHIP(to_memory_config, tensor, memory_config, dtype, output_tensor);
     TT_FATAL(cpu::on_device(tensor),
              "Device Operations expect tensor with Device storage in inputs");
     cpu::buffer_of(tensor);
@@ -139,7 +154,9 @@ Tensor to_memory_config(const Tensor& tensor, const MemoryConfig& memory_config,
 Tensor typecast(const Tensor& input, const DataType& output_dtype,
                 const std::optional<MemoryConfig>& memory_config,
                 const std::optional<Tensor>& optional_output_tensor,
-                const std::optional<CoreRangeSet>& /*sub_core_grids*/) {
+                const std::optional<CoreRangeSet>& sub_core_grids) {
+    TTCODEGEN_ON_EACH_CHIP(typecast, input, output_dtype, memory_config, optional_output_tensor,
+                           sub_core_grids);
     TT_FATAL(!optional_output_tensor || optional_output_tensor->dtype() == output_dtype,
              "If both output dtype and output tensor provided dtype should match");
     const bool device = cpu::on_device(input);
@@ -160,7 +177,9 @@ Tensor typecast(const Tensor& input, const DataType& output_dtype,
 Tensor bitcast(const Tensor& input, const DataType& output_dtype,
                const std::optional<MemoryConfig>& memory_config,
                const std::optional<Tensor>& optional_output_tensor,
-               const std::optional<CoreRangeSet>& /*sub_core_grids*/) {
+               const std::optional<CoreRangeSet>& sub_core_grids) {
+    TTCODEGEN_ON_EACH_CHIP(bitcast, input, output_dtype, memory_config, optional_output_tensor,
+                           sub_core_grids);
     TT_FATAL(!optional_output_tensor || optional_output_tensor->dtype() == output_dtype,
              "If both output dtype and output tensor provided dtype should match");
     TT_FATAL(
@@ -198,6 +217,7 @@ Tensor from_device(const Tensor& tensor, bool blocking, std::optional<QueueId> q
 void deallocate(Tensor& tensor, bool force) { tensor.deallocate(force); }
 
 Tensor reallocate(const Tensor& input_tensor, const std::optional<MemoryConfig>& memory_config) {
+    TTCODEGEN_ON_EACH_CHIP(reallocate, input_tensor, memory_config);
     cpu::require_on_device(input_tensor, "Input tensor");
     return cpu::convert(input_tensor, input_tensor.dtype(), input_tensor.layout(),
                         cpu::output_memory_config(input_tensor, memory_config),

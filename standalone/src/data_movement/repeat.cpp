@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "core/chips.hpp"
 #include "data_movement/reshape.hpp"
 #include "data_movement/strided_copy.hpp"
 #include "ttnn/operations/data_movement/concat/concat.hpp"
@@ -80,16 +81,19 @@ namespace cpu = ttcodegen::cpu;
 
 Tensor repeat(const Tensor& input_tensor, const SmallVector<std::uint32_t>& repetition_vector,
               const std::optional<MemoryConfig>& memory_config) {
+    TTCODEGEN_ON_EACH_CHIP(repeat, input_tensor, repetition_vector, memory_config);
     return cpu::repeat(input_tensor, {repetition_vector.data(), repetition_vector.size()},
                        memory_config);
 }
 
 Tensor repeat(const Tensor& input_tensor, const Shape& repeat_dims) {
+    TTCODEGEN_ON_EACH_CHIP(repeat, input_tensor, repeat_dims);
     return cpu::repeat(input_tensor, repeat_dims.view(), std::nullopt);
 }
 
 Tensor repeat_interleave(const Tensor& input, std::uint32_t repeats, std::int32_t dim,
-                         const std::optional<MemoryConfig>& /*memory_config*/) {
+                         const std::optional<MemoryConfig>& memory_config) {
+    TTCODEGEN_ON_EACH_CHIP(repeat_interleave, input, repeats, dim, memory_config);
     cpu::require_on_device(input, "Tensor to repeat");
     const std::size_t rank = input.logical_shape().rank();
     const std::size_t axis = cpu::normalize_dim(dim, rank);
@@ -109,6 +113,7 @@ Tensor repeat_interleave(const Tensor& input, std::uint32_t repeats, std::int32_
 
 Tensor expand(const Tensor& tensor, ttsl::Span<const std::int32_t> shape_vector,
               const std::optional<MemoryConfig>& memory_config) {
+    TTCODEGEN_ON_EACH_CHIP(expand, tensor, shape_vector, memory_config);
     const Shape& shape = tensor.logical_shape();
     TT_FATAL(shape_vector.size() >= shape.rank(),
              "A tensor of rank {} cannot be expanded to rank {}", shape.rank(),
@@ -126,6 +131,7 @@ Tensor expand(const Tensor& tensor, ttsl::Span<const std::int32_t> shape_vector,
 }
 
 Tensor roll(const Tensor& input, int shifts, int dim) {
+    TTCODEGEN_ON_EACH_CHIP(roll, input, shifts, dim);
     cpu::require_on_device(input, "Tensor to roll");
     const Shape& shape = input.logical_shape();
     const std::size_t axis = cpu::normalize_dim(dim, shape.rank());
@@ -156,6 +162,7 @@ Tensor roll(const Tensor& input, int shifts, int dim) {
 
 Tensor roll(const Tensor& input_tensor, const SmallVector<int>& shifts,
             const SmallVector<int>& input_dims) {
+    TTCODEGEN_ON_EACH_CHIP(roll, input_tensor, shifts, input_dims);
     TT_FATAL(shifts.size() == input_dims.size(), "Shifts and dimensions must have the same size");
     Tensor rolled = input_tensor;
     for (std::size_t i = 0; i < shifts.size(); ++i) {

@@ -1,5 +1,6 @@
 #include "ttnn/operations/data_movement/reshape_view/reshape.hpp"
 
+#include "core/chips.hpp"
 #include "core/convert.hpp"
 #include "core/result_shards.hpp"
 #include "core/tensor_data.hpp"
@@ -93,21 +94,26 @@ namespace cpu = ttcodegen::cpu;
 
 Tensor reshape(const Tensor& input_tensor, const Shape& logical_shape,
                const std::optional<MemoryConfig>& memory_config,
-               const std::optional<PadValue>& /*pad_value*/, TileReshapeMapMode /*map_mode*/,
-               const std::optional<CoreRangeSet>& /*sub_core_grid*/) {
+               const std::optional<PadValue>& pad_value, TileReshapeMapMode map_mode,
+               const std::optional<CoreRangeSet>& sub_core_grid) {
+    TTCODEGEN_ON_EACH_CHIP(reshape, input_tensor, logical_shape, memory_config, pad_value, map_mode,
+                           sub_core_grid);
     return cpu::reshape(input_tensor, logical_shape, memory_config);
 }
 
 Tensor reshape(const Tensor& input_tensor, ttsl::Span<const std::int32_t> shape_vector,
                const std::optional<MemoryConfig>& memory_config,
-               const std::optional<PadValue>& /*pad_value*/, TileReshapeMapMode /*map_mode*/,
-               const std::optional<CoreRangeSet>& /*sub_core_grid*/) {
+               const std::optional<PadValue>& pad_value, TileReshapeMapMode map_mode,
+               const std::optional<CoreRangeSet>& sub_core_grid) {
+    TTCODEGEN_ON_EACH_CHIP(reshape, input_tensor, shape_vector, memory_config, pad_value, map_mode,
+                           sub_core_grid);
     return cpu::reshape(input_tensor, cpu::infer_shape(input_tensor, shape_vector), memory_config);
 }
 
 namespace operations::core {
 
 Tensor unsqueeze_to_4D(const Tensor& tensor) {
+    TTCODEGEN_ON_EACH_CHIP(unsqueeze_to_4D, tensor);
     if (tensor.logical_shape().rank() == 4) {
         return tensor;
     }
@@ -117,6 +123,7 @@ Tensor unsqueeze_to_4D(const Tensor& tensor) {
 }
 
 Tensor squeeze_from_4D(const Tensor& tensor, int rank) {
+    TTCODEGEN_ON_EACH_CHIP(squeeze_from_4D, tensor, rank);
     TT_FATAL(tensor.logical_shape().rank() == 4, "Tensor has to be of rank 4!");
     TT_FATAL(rank >= 1 && rank <= 4,
              "Cannot use squeeze_from_4D to set the tensor to the rank of {}", rank);
@@ -127,6 +134,7 @@ Tensor squeeze_from_4D(const Tensor& tensor, int rank) {
 }  // namespace operations::core
 
 Tensor view(const Tensor& input_tensor, const Shape& logical_shape) {
+    TTCODEGEN_ON_EACH_CHIP(view, input_tensor, logical_shape);
     cpu::require_on_device(input_tensor, "Tensor to view");
     TT_FATAL(input_tensor.logical_shape()[-1] == logical_shape[-1],
              "The last dimension can not change in view, attempting to change last dimension from "
@@ -139,10 +147,12 @@ Tensor view(const Tensor& input_tensor, const Shape& logical_shape) {
 }
 
 Tensor view(const Tensor& input_tensor, ttsl::Span<const std::int32_t> shape_vector) {
+    TTCODEGEN_ON_EACH_CHIP(view, input_tensor, shape_vector);
     return view(input_tensor, cpu::infer_shape(input_tensor, shape_vector));
 }
 
 Tensor squeeze(const Tensor& input_tensor, const SmallVector<int>& dim) {
+    TTCODEGEN_ON_EACH_CHIP(squeeze, input_tensor, dim);
     const Shape& shape = input_tensor.logical_shape();
     SmallVector<char> removed(shape.rank(), 0);
     for (const int axis : dim) {
@@ -159,10 +169,12 @@ Tensor squeeze(const Tensor& input_tensor, const SmallVector<int>& dim) {
 }
 
 Tensor squeeze(const Tensor& input_tensor, int dim) {
+    TTCODEGEN_ON_EACH_CHIP(squeeze, input_tensor, dim);
     return squeeze(input_tensor, SmallVector<int>{dim});
 }
 
 Tensor squeeze(const Tensor& input_tensor) {
+    TTCODEGEN_ON_EACH_CHIP(squeeze, input_tensor);
     SmallVector<int> dims;
     for (std::size_t i = 0; i < input_tensor.logical_shape().rank(); ++i) {
         dims.push_back(static_cast<int>(i));
@@ -171,6 +183,7 @@ Tensor squeeze(const Tensor& input_tensor) {
 }
 
 Tensor unsqueeze(const Tensor& input_tensor, int dim) {
+    TTCODEGEN_ON_EACH_CHIP(unsqueeze, input_tensor, dim);
     const Shape& shape = input_tensor.logical_shape();
     const std::size_t axis = cpu::normalize_dim(dim, shape.rank() + 1);
     SmallVector<std::uint32_t> sizes(shape.begin(), shape.end());

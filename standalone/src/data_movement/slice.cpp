@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "core/chips.hpp"
 #include "core/convert.hpp"
 #include "core/result_shards.hpp"
 #include "data_movement/slice.hpp"
@@ -167,8 +168,10 @@ template <typename T>
 Tensor slice(const Tensor& input_tensor, ttsl::Span<const T> begins, ttsl::Span<const T> ends,
              ttsl::Span<const T> step, const std::optional<MemoryConfig>& memory_config,
              const std::optional<Tensor>& optional_output_tensor,
-             const std::optional<float>& /*pad_value*/,
-             const std::optional<CoreRangeSet>& /*sub_core_grids*/) {
+             const std::optional<float>& pad_value,
+             const std::optional<CoreRangeSet>& sub_core_grids) {
+    TTCODEGEN_ON_EACH_CHIP(slice, input_tensor, begins, ends, step, memory_config,
+                           optional_output_tensor, pad_value, sub_core_grids);
     return cpu::slice_with_bounds<T>(input_tensor, begins, ends, step, memory_config,
                                      optional_output_tensor);
 }
@@ -178,8 +181,10 @@ Tensor slice(const Tensor& input_tensor, const std::array<T, N>& output_tensor_s
              const std::array<T, N>& output_tensor_end, const std::array<T, N>& step,
              const std::optional<MemoryConfig>& memory_config,
              const std::optional<Tensor>& optional_output_tensor,
-             const std::optional<float>& /*pad_value*/,
-             const std::optional<CoreRangeSet>& /*sub_core_grids*/) {
+             const std::optional<float>& pad_value,
+             const std::optional<CoreRangeSet>& sub_core_grids) {
+    TTCODEGEN_ON_EACH_CHIP(slice, input_tensor, output_tensor_start, output_tensor_end, step,
+                           memory_config, optional_output_tensor, pad_value, sub_core_grids);
     return cpu::slice_with_bounds<T>(input_tensor, output_tensor_start, output_tensor_end, step,
                                      memory_config, optional_output_tensor);
 }
@@ -189,10 +194,12 @@ Tensor slice(const Tensor& input_tensor, const Tensor& output_tensor_start,
              const Tensor& output_tensor_end, const std::optional<SmallVector<T>>& step,
              const std::optional<MemoryConfig>& memory_config,
              const std::optional<Tensor>& optional_output_tensor,
-             const std::optional<float>& /*pad_value*/,
-             const std::optional<std::uint32_t>& slice_dim,
+             const std::optional<float>& pad_value, const std::optional<std::uint32_t>& slice_dim,
              const std::optional<std::uint32_t>& num_devices,
-             const std::optional<CoreRangeSet>& /*sub_core_grids*/) {
+             const std::optional<CoreRangeSet>& sub_core_grids) {
+    TTCODEGEN_ON_EACH_CHIP(slice, input_tensor, output_tensor_start, output_tensor_end, step,
+                           memory_config, optional_output_tensor, pad_value, slice_dim, num_devices,
+                           sub_core_grids);
     const bool whole_steps =
         !step || std::all_of(step->begin(), step->end(), [](T size) { return size == 1; });
     if (input_tensor.layout() == Layout::TILE && whole_steps) {
@@ -241,6 +248,7 @@ template Tensor slice<std::uint32_t>(const Tensor&, const Tensor&, const Tensor&
 
 std::vector<Tensor> split(const Tensor& input_tensor, const SmallVector<std::int64_t>& split_sizes,
                           std::int64_t dim, const std::optional<MemoryConfig>& memory_config) {
+    TTCODEGEN_ON_EACH_CHIP(split, input_tensor, split_sizes, dim, memory_config);
     const Shape& shape = input_tensor.logical_shape();
     const std::size_t axis = cpu::normalize_dim(dim, shape.rank());
     std::vector<Tensor> parts;
@@ -259,6 +267,7 @@ std::vector<Tensor> split(const Tensor& input_tensor, const SmallVector<std::int
 
 std::vector<Tensor> split(const Tensor& input_tensor, std::int64_t split_size, std::int64_t dim,
                           const std::optional<MemoryConfig>& memory_config) {
+    TTCODEGEN_ON_EACH_CHIP(split, input_tensor, split_size, dim, memory_config);
     TT_FATAL(split_size > 0, "The size of a split must be positive, not {}", split_size);
     const Shape& shape = input_tensor.logical_shape();
     const auto size =
@@ -271,6 +280,7 @@ std::vector<Tensor> split(const Tensor& input_tensor, std::int64_t split_size, s
 }
 
 std::vector<Tensor> chunk(const Tensor& input_tensor, std::uint32_t num_chunks, int dim) {
+    TTCODEGEN_ON_EACH_CHIP(chunk, input_tensor, num_chunks, dim);
     TT_FATAL(num_chunks > 0, "The number of chunks must be positive");
     const Shape& shape = input_tensor.logical_shape();
     const std::uint32_t size = shape.view()[cpu::normalize_dim(dim, shape.rank())];

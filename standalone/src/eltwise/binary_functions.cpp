@@ -6,6 +6,7 @@
 #include <numeric>
 #include <span>
 
+#include "core/chips.hpp"
 #include "core/result_shards.hpp"
 #include "eltwise/evaluate.hpp"
 #include "eltwise/smooth_functions.hpp"
@@ -262,6 +263,9 @@ const BinaryFunction& binary_function(BinaryOpType type) {
 
 Tensor binary_operation(const Operand& lhs, const Operand& rhs, BinaryOpType type,
                         const BinaryOptions& options) {
+    if (const auto mesh = participants(lhs, rhs, options.output); mesh.count > 0) {
+        return on_each_chip(mesh, [&] { return binary_operation(lhs, rhs, type, options); });
+    }
     const BinaryFunction& function = binary_function(type);
     const Tensor* a = tensor_of(lhs);
     const Tensor* b = tensor_of(rhs);

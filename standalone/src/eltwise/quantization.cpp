@@ -2,6 +2,7 @@
 
 #include <cmath>
 
+#include "core/chips.hpp"
 #include "data_movement/reshape.hpp"
 #include "eltwise/evaluate.hpp"
 
@@ -74,6 +75,8 @@ Tensor quantize(const Tensor& input, const std::variant<Tensor, float>& scale,
                 std::optional<std::int32_t> axis, const std::optional<const DataType>& output_dtype,
                 const std::optional<MemoryConfig>& memory_config,
                 std::optional<Tensor> optional_output_tensor) {
+    TTCODEGEN_ON_EACH_CHIP(quantize, input, scale, zero_point, axis, output_dtype, memory_config,
+                           optional_output_tensor);
     cpu::require_on_device(input, "Input tensor");
     TT_FATAL(!cpu::is_integer(input.dtype()), "Quantize only takes floating-point number inputs");
     TT_FATAL(!output_dtype || *output_dtype == DataType::INT32,
@@ -100,6 +103,8 @@ Tensor requantize(const Tensor& input, const std::variant<Tensor, float>& in_sca
                   const std::optional<const DataType>& output_dtype,
                   const std::optional<MemoryConfig>& memory_config,
                   std::optional<Tensor> optional_output_tensor) {
+    TTCODEGEN_ON_EACH_CHIP(requantize, input, in_scale, in_zero_point, out_scale, out_zero_point,
+                           axis, output_dtype, memory_config, optional_output_tensor);
     cpu::require_on_device(input, "Input tensor");
     TT_FATAL(input.dtype() == DataType::INT32, "Requantize only supports int32 inputs for now");
     TT_FATAL(!output_dtype || *output_dtype == DataType::INT32,
@@ -127,6 +132,8 @@ Tensor dequantize(const Tensor& input, const std::variant<Tensor, float>& scale,
                   const std::optional<const DataType>& output_dtype,
                   const std::optional<MemoryConfig>& memory_config,
                   std::optional<Tensor> optional_output_tensor) {
+    TTCODEGEN_ON_EACH_CHIP(dequantize, input, scale, zero_point, axis, output_dtype, memory_config,
+                           optional_output_tensor);
     cpu::require_on_device(input, "Input tensor");
     TT_FATAL(input.dtype() == DataType::INT32, "Dequantize only supports int32 inputs for now");
     const DataType dtype = output_dtype ? *output_dtype : DataType::BFLOAT16;

@@ -7,6 +7,7 @@
 #include <variant>
 #include <vector>
 
+#include "core/chips.hpp"
 #include "core/result_shards.hpp"
 #include "eltwise/evaluate.hpp"
 #include "eltwise/unary_functions.hpp"
@@ -230,7 +231,9 @@ namespace cpu = ttcodegen::cpu;
 Tensor where(const Tensor& predicate, const operations::ternary::TensorScalarVariant& value_true,
              const operations::ternary::TensorScalarVariant& value_false,
              const std::optional<MemoryConfig>& memory_config, const std::optional<Tensor>& output,
-             const std::optional<CoreRangeSet>& /*sub_core_grids*/) {
+             const std::optional<CoreRangeSet>& sub_core_grids) {
+    TTCODEGEN_ON_EACH_CHIP(where, predicate, value_true, value_false, memory_config, output,
+                           sub_core_grids);
     return cpu::where(predicate, value_true, value_false, memory_config, output);
 }
 
@@ -238,6 +241,7 @@ Tensor addcmul(const Tensor& a, const Tensor& b, const Tensor& c,
                operations::ternary::ScalarVariant value,
                const std::optional<MemoryConfig>& memory_config,
                const std::optional<Tensor>& output) {
+    TTCODEGEN_ON_EACH_CHIP(addcmul, a, b, c, value, memory_config, output);
     const DataType dtype = a.dtype();
     TT_FATAL(dtype == b.dtype() && dtype == c.dtype(),
              "Addcmul TTT requires all input tensors to have the same dtype. Got input_a={}, "
@@ -255,6 +259,7 @@ Tensor addcmul(const Tensor& a, const Tensor& b, const Tensor& c,
 Tensor addcdiv(const Tensor& a, const Tensor& b, const Tensor& c, float value,
                const std::optional<MemoryConfig>& memory_config,
                const std::optional<Tensor>& output) {
+    TTCODEGEN_ON_EACH_CHIP(addcdiv, a, b, c, value, memory_config, output);
     const auto all = [&](auto condition) {
         return condition(a.dtype()) && condition(b.dtype()) && condition(c.dtype());
     };
@@ -270,6 +275,7 @@ Tensor addcdiv(const Tensor& a, const Tensor& b, const Tensor& c, float value,
 
 Tensor lerp(const Tensor& input, const Tensor& end, const Tensor& weight,
             const std::optional<MemoryConfig>& memory_config, const std::optional<Tensor>& output) {
+    TTCODEGEN_ON_EACH_CHIP(lerp, input, end, weight, memory_config, output);
     cpu::require_lerp_tiles(input);
     return cpu::ternary_operation(input, end, weight, memory_config, output, input.dtype(),
                                   [](float x, float y, float w) { return x + w * (y - x); });
@@ -277,6 +283,7 @@ Tensor lerp(const Tensor& input, const Tensor& end, const Tensor& weight,
 
 Tensor lerp(const Tensor& input, const Tensor& end, float weight,
             const std::optional<MemoryConfig>& memory_config, const std::optional<Tensor>& output) {
+    TTCODEGEN_ON_EACH_CHIP(lerp, input, end, weight, memory_config, output);
     cpu::require_lerp_tiles(input);
     return cpu::ternary_operation(input, end, end, memory_config, output, input.dtype(),
                                   [=](float x, float y, float) { return x + weight * (y - x); });
@@ -284,10 +291,12 @@ Tensor lerp(const Tensor& input, const Tensor& end, float weight,
 
 Tensor mac(const Tensor& a, const Tensor& b, const Tensor& c,
            const std::optional<MemoryConfig>& memory_config) {
+    TTCODEGEN_ON_EACH_CHIP(mac, a, b, c, memory_config);
     return add(multiply(a, b), c, std::nullopt, memory_config);
 }
 
 Tensor mac(const Tensor& a, float b, float c, const std::optional<MemoryConfig>& memory_config) {
+    TTCODEGEN_ON_EACH_CHIP(mac, a, b, c, memory_config);
     return add(multiply(a, b), c, std::nullopt, memory_config);
 }
 
@@ -300,6 +309,7 @@ constexpr double kHighest = std::numeric_limits<double>::infinity();
 
 Tensor clip(const Tensor& input, std::optional<float> min, std::optional<float> max,
             const std::optional<MemoryConfig>& memory_config) {
+    TTCODEGEN_ON_EACH_CHIP(clip, input, min, max, memory_config);
     TT_FATAL(min || max, "Only one of 'min' or 'max' can be None. Please provide one value");
     return cpu::clamp_numbers(input, min ? *min : kLowest, max ? *max : kHighest, false,
                               memory_config, std::nullopt);
@@ -307,6 +317,7 @@ Tensor clip(const Tensor& input, std::optional<float> min, std::optional<float> 
 
 Tensor clip(const Tensor& input, std::optional<Tensor> min, std::optional<Tensor> max,
             const std::optional<MemoryConfig>& memory_config) {
+    TTCODEGEN_ON_EACH_CHIP(clip, input, min, max, memory_config);
     return cpu::clamp_tensors(input, min, max, memory_config, std::nullopt);
 }
 
@@ -314,6 +325,7 @@ Tensor clamp(const Tensor& input, std::optional<std::variant<float, std::int32_t
              std::optional<std::variant<float, std::int32_t>> max,
              const std::optional<MemoryConfig>& memory_config,
              const std::optional<Tensor>& output_tensor) {
+    TTCODEGEN_ON_EACH_CHIP(clamp, input, min, max, memory_config, output_tensor);
     TT_FATAL(min || max, "Only one of 'min' or 'max' can be None. Please provide one value");
     TT_FATAL(!min || !max || min->index() == max->index(),
              "'min' and 'max' must both be floats or both be integers");
@@ -328,11 +340,13 @@ Tensor clamp(const Tensor& input, std::optional<std::variant<float, std::int32_t
 Tensor clamp(const Tensor& input, std::optional<Tensor> min, std::optional<Tensor> max,
              const std::optional<MemoryConfig>& memory_config,
              const std::optional<Tensor>& output_tensor) {
+    TTCODEGEN_ON_EACH_CHIP(clamp, input, min, max, memory_config, output_tensor);
     return cpu::clamp_tensors(input, min, max, memory_config, output_tensor);
 }
 
 Tensor tril(const Tensor& input, std::int32_t diag,
             const std::optional<MemoryConfig>& memory_config) {
+    TTCODEGEN_ON_EACH_CHIP(tril, input, diag, memory_config);
     return cpu::masked_matrix(input, memory_config, [=](std::int64_t row, std::int64_t column) {
         return column - row <= diag;
     });
@@ -340,6 +354,7 @@ Tensor tril(const Tensor& input, std::int32_t diag,
 
 Tensor triu(const Tensor& input, std::int32_t diag,
             const std::optional<MemoryConfig>& memory_config) {
+    TTCODEGEN_ON_EACH_CHIP(triu, input, diag, memory_config);
     return cpu::masked_matrix(input, memory_config, [=](std::int64_t row, std::int64_t column) {
         return column - row >= diag;
     });

@@ -7,6 +7,7 @@
 #include <tuple>
 #include <variant>
 
+#include "core/chips.hpp"
 #include "core/numeric.hpp"
 #include "core/result_shards.hpp"
 #include "eltwise/evaluate.hpp"
@@ -97,6 +98,7 @@ Tensor unary_output(const Tensor& input, const std::optional<MemoryConfig>& memo
 Tensor unary_operation(const Tensor& input, UnaryOpType type, UnaryParameters parameters,
                        const std::optional<MemoryConfig>& memory_config,
                        const std::optional<Tensor>& output_tensor) {
+    TTCODEGEN_ON_EACH_CHIP(unary_operation, input, type, parameters, memory_config, output_tensor);
     const Tensor output = unary_output(input, memory_config, output_tensor);
     const DataType dtype = input.dtype();
     TT_FATAL(type != UnaryOpType::LOGICAL_NOT_UNARY || dtype != DataType::UINT8,
@@ -303,6 +305,10 @@ Tensor sigmoid(const Tensor& input, int /*vector_mode*/, operations::unary::Sigm
 Tensor unary_chain(const Tensor& input,
                    const std::vector<operations::unary::EltwiseUnaryWithParam>& ops_chain, TAIL) {
     TT_FATAL(!ops_chain.empty(), "Op chain cannot be empty");
+    if (const auto mesh = cpu::participants(input, output_tensor); mesh.count > 0) {
+        return cpu::on_each_chip(
+            mesh, [&] { return unary_chain(input, ops_chain, memory_config, output_tensor); });
+    }
     const Tensor output =
         cpu::unary_operation(input, UnaryOpType::IDENTITY, {}, memory_config, output_tensor);
     cpu::evaluate(std::array{cpu::OperandReader<float>(input, input.logical_shape())}, output,

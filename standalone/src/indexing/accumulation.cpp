@@ -1,5 +1,6 @@
 #include <memory>
 
+#include "core/chips.hpp"
 #include "indexing/lanes.hpp"
 #include "ttnn/operations/reduction/accumulation/cumprod/cumprod.hpp"
 #include "ttnn/operations/reduction/accumulation/cumsum/cumsum.hpp"
@@ -104,6 +105,7 @@ namespace cpu = ttcodegen::cpu;
 Tensor cumsum(const Tensor& input, const std::int32_t& dim, std::optional<DataType> dtype,
               const bool& reverse_order, std::optional<Tensor> optional_out,
               const std::optional<MemoryConfig>& memory_config) {
+    TTCODEGEN_ON_EACH_CHIP(cumsum, input, dim, dtype, reverse_order, optional_out, memory_config);
     return cpu::accumulation(input, dim, dtype, reverse_order, optional_out, memory_config,
                              cpu::Add{});
 }
@@ -111,6 +113,8 @@ Tensor cumsum(const Tensor& input, const std::int32_t& dim, std::optional<DataTy
 Tensor cumprod(const Tensor& input_tensor, const std::int32_t& dim, std::optional<DataType> dtype,
                const bool& reverse_order, std::optional<Tensor> optional_out,
                const std::optional<MemoryConfig>& memory_config) {
+    TTCODEGEN_ON_EACH_CHIP(cumprod, input_tensor, dim, dtype, reverse_order, optional_out,
+                           memory_config);
     return cpu::accumulation(input_tensor, dim, dtype, reverse_order, optional_out, memory_config,
                              cpu::Multiply{});
 }

@@ -2,6 +2,7 @@
 
 #include <cstring>
 
+#include "core/chips.hpp"
 #include "core/convert.hpp"
 #include "core/result_shards.hpp"
 #include "indexing/lanes.hpp"
@@ -197,7 +198,9 @@ namespace cpu = ttcodegen::cpu;
 Tensor gather(const Tensor& input_tensor, std::int8_t dim, const Tensor& input_index_tensor,
               bool sparse_grad, const std::optional<MemoryConfig>& memory_config,
               std::optional<Tensor> optional_output_tensor,
-              const std::optional<CoreRangeSet>& /*sub_core_grids*/) {
+              const std::optional<CoreRangeSet>& sub_core_grids) {
+    TTCODEGEN_ON_EACH_CHIP(gather, input_tensor, dim, input_index_tensor, sparse_grad,
+                           memory_config, optional_output_tensor, sub_core_grids);
     TT_FATAL(!sparse_grad, "Sparse gradient is not supported yet.");
     return cpu::gather(input_tensor, dim, input_index_tensor, memory_config,
                        optional_output_tensor);
@@ -206,14 +209,18 @@ Tensor gather(const Tensor& input_tensor, std::int8_t dim, const Tensor& input_i
 Tensor scatter(const Tensor& input_tensor, const std::int32_t& dim, const Tensor& index_tensor,
                const Tensor& source_tensor, const std::optional<MemoryConfig>& memory_config,
                const std::optional<std::string>& opt_reduction_string,
-               const std::optional<CoreRangeSet>& /*sub_core_grid*/) {
+               const std::optional<CoreRangeSet>& sub_core_grid) {
+    TTCODEGEN_ON_EACH_CHIP(scatter, input_tensor, dim, index_tensor, source_tensor, memory_config,
+                           opt_reduction_string, sub_core_grid);
     return cpu::scatter(input_tensor, dim, index_tensor, source_tensor, memory_config,
                         cpu::reduction_of(opt_reduction_string));
 }
 
 Tensor scatter_add(const Tensor& input_tensor, const std::int32_t& dim, const Tensor& index_tensor,
                    const Tensor& source_tensor, const std::optional<MemoryConfig>& memory_config,
-                   const std::optional<CoreRangeSet>& /*sub_core_grid*/) {
+                   const std::optional<CoreRangeSet>& sub_core_grid) {
+    TTCODEGEN_ON_EACH_CHIP(scatter_add, input_tensor, dim, index_tensor, source_tensor,
+                           memory_config, sub_core_grid);
     return cpu::scatter(input_tensor, dim, index_tensor, source_tensor, memory_config,
                         cpu::Reduction::kAdd);
 }

@@ -5,6 +5,7 @@
 #include <type_traits>
 #include <vector>
 
+#include "core/chips.hpp"
 #include "core/result_shards.hpp"
 #include "indexing/lanes.hpp"
 #include "ttnn/operations/data_movement/sort/sort.hpp"
@@ -193,9 +194,11 @@ namespace ttnn {
 
 namespace cpu = ttcodegen::cpu;
 
-std::vector<Tensor> sort(const Tensor& input, std::int8_t dim, bool descending, bool /*stable*/,
+std::vector<Tensor> sort(const Tensor& input, std::int8_t dim, bool descending, bool stable,
                          const std::optional<MemoryConfig>& memory_config,
                          std::optional<std::tuple<Tensor&, Tensor&>> optional_output_tensors) {
+    TTCODEGEN_ON_EACH_CHIP(sort, input, dim, descending, stable, memory_config,
+                           optional_output_tensors);
     cpu::require_on_device(input, "Tensor to sort");
     cpu::require_interleaved(input, memory_config);
     const std::size_t rank = input.logical_shape().rank();
@@ -213,10 +216,12 @@ std::vector<Tensor> sort(const Tensor& input, std::int8_t dim, bool descending, 
 }
 
 std::vector<Tensor> topk(const Tensor& input, std::uint32_t k, std::int8_t dim, bool largest,
-                         bool /*sorted*/, const std::optional<MemoryConfig>& memory_config,
-                         const std::optional<CoreRangeSet>& /*sub_core_grids*/,
+                         bool sorted, const std::optional<MemoryConfig>& memory_config,
+                         const std::optional<CoreRangeSet>& sub_core_grids,
                          const std::optional<Tensor>& indices_tensor,
                          std::optional<std::tuple<Tensor&, Tensor&>> preallocated_output_tensors) {
+    TTCODEGEN_ON_EACH_CHIP(topk, input, k, dim, largest, sorted, memory_config, sub_core_grids,
+                           indices_tensor, preallocated_output_tensors);
     TT_FATAL(cpu::on_device(input), "Input tensor must be on device");
     TT_FATAL(!cpu::output_memory_config(input, memory_config).is_sharded(),
              "Sharded implementation not supported yet");
@@ -245,9 +250,11 @@ std::vector<Tensor> topk(const Tensor& input, std::uint32_t k, std::int8_t dim, 
 }
 
 Tensor argmax(const Tensor& input_tensor, const std::optional<int>& dim, bool keepdim,
-              const std::optional<CoreRangeSet>& /*sub_core_grids*/, bool use_multicore,
+              const std::optional<CoreRangeSet>& sub_core_grids, bool use_multicore,
               const std::optional<MemoryConfig>& memory_config,
               std::optional<Tensor> optional_output_tensor) {
+    TTCODEGEN_ON_EACH_CHIP(argmax, input_tensor, dim, keepdim, sub_core_grids, use_multicore,
+                           memory_config, optional_output_tensor);
     cpu::require_interleaved(input_tensor, memory_config);
     TT_FATAL(!use_multicore || input_tensor.layout() == Layout::ROW_MAJOR,
              "Multicore argmax only supports ROW_MAJOR layout for inputs, got {}",

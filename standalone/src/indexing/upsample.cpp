@@ -7,6 +7,7 @@
 
 #include "compute/arithmetic.hpp"
 #include "compute/sharding.hpp"
+#include "core/chips.hpp"
 #include "core/convert.hpp"
 #include "core/parallel.hpp"
 #include "core/tensor_data.hpp"
@@ -164,6 +165,8 @@ Tensor upsample(const Tensor& input,
                 std::variant<int, std::array<int, 2>, float, std::array<float, 2>> scale_factor,
                 const std::string& mode, const std::optional<MemoryConfig>& output_mem_config,
                 const std::optional<DeviceComputeKernelConfig>& compute_kernel_config) {
+    TTCODEGEN_ON_EACH_CHIP(upsample, input, scale_factor, mode, output_mem_config,
+                           compute_kernel_config);
     cpu::require_on_device(input, "Tensor to upsample");
     const Shape& shape = input.logical_shape();
     TT_FATAL(shape.rank() == 4, "upsample takes a tensor (N, H, W, C), not {}", shape);

@@ -8,6 +8,7 @@
 
 #include "compute/approximation.hpp"
 #include "compute/rows.hpp"
+#include "core/chips.hpp"
 #include "ttnn/operations/transformer/sdpa/sdpa.hpp"
 #include "ttnn/operations/transformer/sdpa_decode/sdpa_decode.hpp"
 
@@ -285,6 +286,9 @@ Tensor scaled_dot_product_attention(const Tensor& input_tensor_q, const Tensor& 
                                     std::optional<SDPAProgramConfig> program_config,
                                     std::optional<DeviceComputeKernelConfig> compute_kernel_config,
                                     const std::optional<Tensor>& attention_sink) {
+    TTCODEGEN_ON_EACH_CHIP(scaled_dot_product_attention, input_tensor_q, input_tensor_k,
+                           input_tensor_v, attn_mask, is_causal, scale, sliding_window_size,
+                           memory_config, program_config, compute_kernel_config, attention_sink);
     for (const Tensor* operand : {&input_tensor_q, &input_tensor_k, &input_tensor_v}) {
         check_prefill_operand(*operand);
     }
@@ -335,6 +339,9 @@ Tensor chunked_scaled_dot_product_attention(
     const std::optional<MemoryConfig>& memory_config,
     std::optional<SDPAProgramConfig> program_config,
     std::optional<DeviceComputeKernelConfig> compute_kernel_config) {
+    TTCODEGEN_ON_EACH_CHIP(chunked_scaled_dot_product_attention, input_tensor_q, input_tensor_k,
+                           input_tensor_v, page_table_tensor, chunk_start_idx, scale, memory_config,
+                           program_config, compute_kernel_config);
     return chunked(input_tensor_q, input_tensor_k, input_tensor_v, page_table_tensor,
                    chunk_start_idx, scale, memory_config, program_config, compute_kernel_config);
 }
@@ -345,6 +352,9 @@ Tensor chunked_scaled_dot_product_attention(
     std::optional<float> scale, const std::optional<MemoryConfig>& memory_config,
     std::optional<SDPAProgramConfig> program_config,
     std::optional<DeviceComputeKernelConfig> compute_kernel_config) {
+    TTCODEGEN_ON_EACH_CHIP(chunked_scaled_dot_product_attention, input_tensor_q, input_tensor_k,
+                           input_tensor_v, page_table_tensor, chunk_start_idx_tensor, scale,
+                           memory_config, program_config, compute_kernel_config);
     require_on_device(chunk_start_idx_tensor, "chunk_start_idx tensor");
     TT_FATAL(chunk_start_idx_tensor.dtype() == DataType::INT32,
              "chunk_start_idx tensor must be int32. Got {}", chunk_start_idx_tensor.dtype());
@@ -512,6 +522,10 @@ Tensor scaled_dot_product_attention_decode(
     std::optional<SDPAProgramConfig> program_config,
     std::optional<DeviceComputeKernelConfig> compute_kernel_config,
     std::optional<bool> share_cache) {
+    TTCODEGEN_ON_EACH_CHIP(scaled_dot_product_attention_decode, input_tensor_q, input_tensor_k,
+                           input_tensor_v, is_causal, attn_mask, cur_pos, cur_pos_tensor,
+                           attention_sink, scale, sliding_window_size, memory_config,
+                           program_config, compute_kernel_config, share_cache);
     const DecodeArguments arguments{
         input_tensor_q, input_tensor_k,       input_tensor_v, is_causal,
         attn_mask,      attention_sink,       scale,          sliding_window_size.value_or(0),
@@ -549,6 +563,10 @@ Tensor paged_scaled_dot_product_attention_decode(
     std::optional<uint32_t> sliding_window_size, const std::optional<MemoryConfig>& memory_config,
     std::optional<SDPAProgramConfig> program_config,
     std::optional<DeviceComputeKernelConfig> compute_kernel_config) {
+    TTCODEGEN_ON_EACH_CHIP(paged_scaled_dot_product_attention_decode, input_tensor_q,
+                           input_tensor_k, input_tensor_v, page_table_tensor, is_causal, attn_mask,
+                           cur_pos_tensor, attention_sink, scale, sliding_window_size,
+                           memory_config, program_config, compute_kernel_config);
     const DecodeArguments arguments{
         input_tensor_q, input_tensor_k,       input_tensor_v, is_causal,
         attn_mask,      attention_sink,       scale,          sliding_window_size.value_or(0),

@@ -7,6 +7,7 @@
 #include "compute/arithmetic.hpp"
 #include "compute/reduce.hpp"
 #include "compute/rows.hpp"
+#include "core/chips.hpp"
 #include "core/tensor_data.hpp"
 #include "ttnn/operations/normalization/batch_norm/batch_norm.hpp"
 #include "ttnn/operations/normalization/groupnorm/groupnorm.hpp"
@@ -122,6 +123,8 @@ Tensor batch_norm(const Tensor& input, std::optional<Tensor> running_mean,
                   const std::optional<Tensor>& output,
                   const std::optional<MemoryConfig>& memory_config,
                   const std::optional<DeviceComputeKernelConfig>& compute_kernel_config) {
+    TTCODEGEN_ON_EACH_CHIP(batch_norm, input, running_mean, running_var, training, eps, momentum,
+                           weight, bias, output, memory_config, compute_kernel_config);
     check_batch_norm_input(input);
     TT_FATAL(training || (running_mean && running_var),
              "running_mean and running_var must be defined in evaluation mode");
@@ -251,12 +254,16 @@ void check_group_parameter(const std::optional<Tensor>& parameter, uint32_t chan
 
 Tensor group_norm(const Tensor& input_tensor, int num_groups, float epsilon,
                   const std::optional<Tensor>& input_mask, const std::optional<Tensor>& weight,
-                  const std::optional<Tensor>& bias, const std::optional<Tensor>&,
-                  const std::optional<MemoryConfig>& memory_config, std::optional<DataType>,
-                  std::optional<CoreGrid>, std::optional<bool> inplace,
-                  std::optional<Layout> output_layout, std::optional<int>,
+                  const std::optional<Tensor>& bias, const std::optional<Tensor>& ignored,
+                  const std::optional<MemoryConfig>& memory_config,
+                  std::optional<DataType> ignored_2, std::optional<CoreGrid> ignored_3,
+                  std::optional<bool> inplace, std::optional<Layout> output_layout,
+                  std::optional<int> ignored_4,
                   std::optional<DeviceComputeKernelConfig> compute_kernel_config,
-                  const std::optional<Tensor>&, bool use_welford) {
+                  const std::optional<Tensor>& ignored_5, bool use_welford) {
+    TTCODEGEN_ON_EACH_CHIP(group_norm, input_tensor, num_groups, epsilon, input_mask, weight, bias,
+                           ignored, memory_config, ignored_2, ignored_3, inplace, output_layout,
+                           ignored_4, compute_kernel_config, ignored_5, use_welford);
     const bool in_place = inplace.value_or(true);
     check_group_norm(input_tensor, num_groups, in_place);
     const Shape& shape = input_tensor.logical_shape();

@@ -3,6 +3,7 @@
 #include <cstring>
 
 #include "compute/sharding.hpp"
+#include "core/chips.hpp"
 #include "ttnn/operations/conv/conv1d/conv1d.hpp"
 #include "ttnn/operations/conv/conv2d/conv2d.hpp"
 #include "ttnn/operations/conv/conv_transpose2d/conv_transpose2d.hpp"
@@ -282,6 +283,11 @@ Conv2dResultWithOptions conv2d(
     const std::optional<const MemoryConfig>& memory_config_,
     const std::optional<const Conv2dSliceConfig>& dram_slice_config, bool return_output_dim,
     bool return_weights_and_bias) {
+    TTCODEGEN_ON_EACH_CHIP(conv2d, input_tensor, weight_tensor, device, in_channels, out_channels,
+                           batch_size, input_height, input_width, kernel_size, stride, padding,
+                           dilation, groups, dtype, bias_tensor, conv_config_, compute_config_,
+                           memory_config_, dram_slice_config, return_output_dim,
+                           return_weights_and_bias);
     const auto [top, bottom, left, right] = padding_sides(padding);
     const bool is_in_l1 =
         dram_slice_config && dram_slice_config->slice_type == Conv2dSliceConfig::SliceType::L1_FULL;
@@ -313,6 +319,10 @@ Conv1dResult conv1d(const Tensor& input_tensor, const Tensor& weight_tensor, Mes
                     const std::optional<const DeviceComputeKernelConfig>& compute_config,
                     const std::optional<const MemoryConfig>& memory_config, bool return_output_dim,
                     bool return_weights_and_bias) {
+    TTCODEGEN_ON_EACH_CHIP(conv1d, input_tensor, weight_tensor, device, in_channels, out_channels,
+                           batch_size, input_length, kernel_size, stride, padding, dilation, groups,
+                           dtype, bias_tensor, conv_config, compute_config, memory_config,
+                           return_output_dim, return_weights_and_bias);
     const auto* sides = std::get_if<Pair>(&padding);
     const int64_t before = sides != nullptr ? (*sides)[0] : std::get<uint32_t>(padding);
     const int64_t after = sides != nullptr ? (*sides)[1] : before;
@@ -355,8 +365,13 @@ ConvTranspose2dResultWithOptions conv_transpose2d(
     const std::optional<const Conv2dConfig>& conv_config_,
     const std::optional<const DeviceComputeKernelConfig>& compute_config,
     const std::optional<const MemoryConfig>& memory_config,
-    const std::optional<const Conv2dSliceConfig>&, bool mirror_kernel, bool return_output_dim,
-    bool return_weights_and_bias) {
+    const std::optional<const Conv2dSliceConfig>& dram_slice_config, bool mirror_kernel,
+    bool return_output_dim, bool return_weights_and_bias) {
+    TTCODEGEN_ON_EACH_CHIP(conv_transpose2d, input_tensor, weight_tensor, device, in_channels,
+                           out_channels, batch_size, input_height, input_width, kernel_size, stride,
+                           padding, output_padding, dilation, groups, dtype, bias_tensor,
+                           conv_config_, compute_config, memory_config, dram_slice_config,
+                           mirror_kernel, return_output_dim, return_weights_and_bias);
     const auto [top, bottom, left, right] = padding_sides(padding);
     const Convolution convolution{batch_size,
                                   {ConvolutionAxis{},

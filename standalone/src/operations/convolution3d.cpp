@@ -1,4 +1,5 @@
 #include "compute/convolution.hpp"
+#include "core/chips.hpp"
 #include "ttnn/operations/experimental/conv3d/conv3d.hpp"
 #include "ttnn/operations/experimental/conv3d/prepare_conv3d_weights.hpp"
 
@@ -107,6 +108,9 @@ Tensor conv3d(const Tensor& input_tensor, const Tensor& weight_tensor,
               const std::string& padding_mode_, uint32_t groups_,
               const std::optional<MemoryConfig>& memory_config,
               std::optional<DeviceComputeKernelConfig> compute_kernel_config) {
+    TTCODEGEN_ON_EACH_CHIP(conv3d, input_tensor, weight_tensor, device, bias_tensor, config, dtype_,
+                           output_channels_, kernel_size_, stride_, padding_, dilation_,
+                           padding_mode_, groups_, memory_config, compute_kernel_config);
     check_operands(input_tensor, weight_tensor, bias_tensor, output_channels_, groups_);
     TT_FATAL(padding_mode_ == "zeros" || padding_mode_ == "replicate",
              "Padding mode must be zeros or replicate. got {}", padding_mode_);
@@ -164,6 +168,7 @@ namespace ttnn::operations::experimental::conv3d {
 
 Tensor prepare_conv3d_weights(const Tensor& weights, uint32_t groups, uint32_t C_in_block,
                               uint32_t alignment, MeshDevice* device) {
+    TTCODEGEN_ON_EACH_CHIP(prepare_conv3d_weights, weights, groups, C_in_block, alignment, device);
     using namespace ttcodegen::cpu;
     const Shape& shape = weights.logical_shape();
     TT_FATAL(shape.rank() == 5, "conv3d weights have rank 5, got {}", shape);

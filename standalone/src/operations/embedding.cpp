@@ -3,6 +3,7 @@
 #include <cstring>
 #include <vector>
 
+#include "core/chips.hpp"
 #include "core/parallel.hpp"
 #include "core/tensor_data.hpp"
 #include "ttnn/operations/embedding_backward/embedding_backward.hpp"
@@ -62,6 +63,8 @@ Tensor embedding(const Tensor& input_tensor, const Tensor& weight_arg,
                  ttnn::prim::EmbeddingsType embeddings_type, std::optional<const DataType> dtype,
                  const std::optional<MemoryConfig>& memory_config,
                  const std::optional<Tensor>& optional_output_tensor) {
+    TTCODEGEN_ON_EACH_CHIP(embedding, input_tensor, weight_arg, pad_token, layout, embeddings_type,
+                           dtype, memory_config, optional_output_tensor);
     TT_FATAL(on_device(input_tensor),
              "Device Operations expect tensor with Device storage in inputs");
     TT_FATAL(embeddings_type != prim::EmbeddingsType::PADDED || pad_token,
@@ -118,6 +121,9 @@ Tensor embedding_bw(const Tensor& input_tensor_arg, const Tensor& weight_tensor_
                     const Tensor& output_gradient_tensor_arg, std::optional<const DataType> dtype,
                     const std::optional<MemoryConfig>& memory_config,
                     const std::optional<Tensor>& optional_output_tensor) {
+    TTCODEGEN_ON_EACH_CHIP(embedding_bw, input_tensor_arg, weight_tensor_arg,
+                           output_gradient_tensor_arg, dtype, memory_config,
+                           optional_output_tensor);
     const Tensor& gradient = output_gradient_tensor_arg;
     require_on_device(input_tensor_arg, "Index tensor");
     require_on_device(gradient, "Gradient tensor");

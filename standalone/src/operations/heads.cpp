@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "core/chips.hpp"
 #include "core/tensor_data.hpp"
 #include "data_movement/strided_copy.hpp"
 #include "operations/head_memory.hpp"
@@ -122,6 +123,7 @@ namespace transformer {
 
 Tensor concatenate_heads(const Tensor& input_tensor,
                          const std::optional<MemoryConfig>& memory_config) {
+    TTCODEGEN_ON_EACH_CHIP(concatenate_heads, input_tensor, memory_config);
     const Shape& shape = input_tensor.logical_shape();
     TT_FATAL(shape.rank() == 4, "Input tensor must have rank 4. Shape: {}", shape);
     check_input(input_tensor);
@@ -143,7 +145,9 @@ Tensor concatenate_heads(const Tensor& input_tensor,
 std::tuple<Tensor, Tensor, Tensor> split_query_key_value_and_split_heads(
     const Tensor& input_tensor, const std::optional<Tensor>& input_tensor_kv, uint32_t num_heads,
     std::optional<uint32_t> num_kv_heads, bool transpose_key,
-    const std::optional<MemoryConfig>& memory_config, bool) {
+    const std::optional<MemoryConfig>& memory_config, bool ignored) {
+    TTCODEGEN_ON_EACH_CHIP(split_query_key_value_and_split_heads, input_tensor, input_tensor_kv,
+                           num_heads, num_kv_heads, transpose_key, memory_config, ignored);
     const Shape& shape = input_tensor.logical_shape();
     TT_FATAL(shape.rank() == 3, "Invalid input tensor: expected 3 dimensions, but found {}.",
              shape.rank());
@@ -180,6 +184,7 @@ namespace experimental {
 
 Tensor nlp_concat_heads(const Tensor& input_tensor,
                         const std::optional<MemoryConfig>& memory_config) {
+    TTCODEGEN_ON_EACH_CHIP(nlp_concat_heads, input_tensor, memory_config);
     const Shape& shape = input_tensor.logical_shape();
     if (shape.rank() != 4) {
         TT_THROW("ShapeBase[] index out of range. nlp_concat_heads takes tensors of rank 4, got {}",
@@ -195,9 +200,11 @@ Tensor nlp_concat_heads(const Tensor& input_tensor,
 }
 
 Tensor nlp_concat_heads_decode(const Tensor& input_tensor, uint32_t num_heads,
-                               const std::optional<MemoryConfig>&,
+                               const std::optional<MemoryConfig>& ignored,
                                const std::optional<Tensor>& optional_output_tensor,
-                               const std::optional<CoreRangeSet>&) {
+                               const std::optional<CoreRangeSet>& ignored_2) {
+    TTCODEGEN_ON_EACH_CHIP(nlp_concat_heads_decode, input_tensor, num_heads, ignored,
+                           optional_output_tensor, ignored_2);
     const Shape& shape = input_tensor.logical_shape();
     TT_FATAL(shape.rank() == 4 && shape[0] == 1, "seqlen=1 for decode, got the shape {}", shape);
     check_input(input_tensor);
@@ -238,6 +245,8 @@ std::tuple<Tensor, Tensor, Tensor> nlp_create_qkv_heads(
     uint32_t num_q_heads, std::optional<uint32_t> num_kv_heads, bool transpose_k_heads,
     const std::optional<MemoryConfig>& memory_config,
     const std::optional<std::vector<std::optional<Tensor>>>& optional_output_tensors) {
+    TTCODEGEN_ON_EACH_CHIP(nlp_create_qkv_heads, input_tensor_q, input_tensor_kv, num_q_heads,
+                           num_kv_heads, transpose_k_heads, memory_config, optional_output_tensors);
     TT_FATAL(!optional_output_tensors,
              "nlp_create_qkv_heads: preallocated outputs are not supported by the CPU backend");
     const Shape& shape = input_tensor_q.logical_shape();
@@ -275,6 +284,9 @@ std::tuple<Tensor, Tensor, Tensor> nlp_create_qkv_heads_decode(
     std::optional<std::array<Tensor, 3>>& optional_output_tensors,
     std::optional<const bool> overlap_qk_coregrid, const std::optional<const Tensor>& batch_offset,
     std::optional<const uint32_t> slice_size, const std::optional<MemoryConfig>& memory_config) {
+    TTCODEGEN_ON_EACH_CHIP(nlp_create_qkv_heads_decode, input_tensor, num_heads, num_kv_heads,
+                           optional_output_tensors, overlap_qk_coregrid, batch_offset, slice_size,
+                           memory_config);
     TT_FATAL(!optional_output_tensors && !batch_offset && !slice_size,
              "nlp_create_qkv_heads_decode: preallocated outputs and batch slices are not supported "
              "by the CPU backend");

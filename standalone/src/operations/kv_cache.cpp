@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "compute/arithmetic.hpp"
+#include "core/chips.hpp"
 #include "core/tensor_data.hpp"
 #include "ttnn/operations/experimental/paged_cache/paged_cache.hpp"
 
@@ -131,6 +132,7 @@ void check_cache_arguments(const Tensor& cache, const Tensor& input) {
 }  // namespace
 
 Tensor fill_cache(const Tensor& cache_tensor, const Tensor& input_tensor, uint32_t batch_idx) {
+    TTCODEGEN_ON_EACH_CHIP(fill_cache, cache_tensor, input_tensor, batch_idx);
     check_cache_arguments(cache_tensor, input_tensor);
     TT_FATAL(cache_tensor.dtype() == input_tensor.dtype(),
              "Input and cache tensors must have same dtype!");
@@ -151,6 +153,8 @@ Tensor fill_cache(const Tensor& cache_tensor, const Tensor& input_tensor, uint32
 Tensor update_cache(const Tensor& cache, const Tensor& input, uint32_t update_idx,
                     uint32_t batch_offset,
                     std::optional<const DeviceComputeKernelConfig> compute_kernel_config) {
+    TTCODEGEN_ON_EACH_CHIP(update_cache, cache, input, update_idx, batch_offset,
+                           compute_kernel_config);
     check_cache_arguments(cache, input);
     const Shape& shape = cache.logical_shape();
     const std::size_t users = input.logical_shape()[2];
@@ -175,12 +179,15 @@ Tensor update_cache(const Tensor& cache, const Tensor& input, uint32_t update_id
 }
 
 Tensor fill_cache_for_user_(const Tensor& cache, const Tensor& input, uint32_t batch_index) {
+    TTCODEGEN_ON_EACH_CHIP(fill_cache_for_user_, cache, input, batch_index);
     return fill_cache(cache, input, batch_index);
 }
 
 Tensor update_cache_for_token_(const Tensor& cache, const Tensor& input, uint32_t update_index,
                                uint32_t batch_offset,
                                std::optional<const DeviceComputeKernelConfig> config) {
+    TTCODEGEN_ON_EACH_CHIP(update_cache_for_token_, cache, input, update_index, batch_offset,
+                           config);
     return update_cache(cache, input, update_index, batch_offset, config);
 }
 
@@ -283,7 +290,10 @@ Tensor paged_update_cache(
     std::optional<bool> share_cache, const std::optional<const Tensor>& page_table,
     uint32_t batch_offset,
     std::optional<const ttnn::DeviceComputeKernelConfig> compute_kernel_config,
-    const std::optional<const std::set<ttnn::MeshCoordinate>>&) {
+    const std::optional<const std::set<ttnn::MeshCoordinate>>& ignored) {
+    TTCODEGEN_ON_EACH_CHIP(paged_update_cache, cache_tensor, input_tensor, update_idxs,
+                           update_idxs_tensor, share_cache, page_table, batch_offset,
+                           compute_kernel_config, ignored);
     check_paged_cache(cache_tensor);
     const Shape& cache = cache_tensor.logical_shape();
     check_update_input(input_tensor, cache);
@@ -332,6 +342,9 @@ std::tuple<Tensor, Tensor> paged_fused_update_cache(
     const std::optional<const Tensor>& page_table, uint32_t batch_offset,
     std::optional<const ttnn::DeviceComputeKernelConfig> compute_kernel_config,
     const std::optional<const std::set<ttnn::MeshCoordinate>>& mesh_coords) {
+    TTCODEGEN_ON_EACH_CHIP(paged_fused_update_cache, cache_tensor1, input_tensor1, cache_tensor2,
+                           input_tensor2, update_idxs, update_idxs_tensor, share_cache, page_table,
+                           batch_offset, compute_kernel_config, mesh_coords);
     const auto update = [&](const Tensor& cache, const Tensor& input) {
         return paged_update_cache(cache, input, update_idxs, update_idxs_tensor, share_cache,
                                   page_table, batch_offset, compute_kernel_config, mesh_coords);
@@ -342,8 +355,10 @@ std::tuple<Tensor, Tensor> paged_fused_update_cache(
 Tensor paged_fill_cache(const Tensor& cache_tensor, const Tensor& input_tensor,
                         const Tensor& page_table,
                         const std::optional<const Tensor>& batch_idx_tensor, uint32_t batch_idx,
-                        std::optional<const ttnn::DeviceComputeKernelConfig>,
-                        const std::optional<const std::set<ttnn::MeshCoordinate>>&) {
+                        std::optional<const ttnn::DeviceComputeKernelConfig> ignored,
+                        const std::optional<const std::set<ttnn::MeshCoordinate>>& ignored_2) {
+    TTCODEGEN_ON_EACH_CHIP(paged_fill_cache, cache_tensor, input_tensor, page_table,
+                           batch_idx_tensor, batch_idx, ignored, ignored_2);
     check_paged_cache(cache_tensor);
     require_on_device(input_tensor, "input_tensor");
     const Shape& cache = cache_tensor.logical_shape();

@@ -4,6 +4,7 @@
 #include <cstring>
 
 #include "compute/product.hpp"
+#include "core/chips.hpp"
 #include "core/l1.hpp"
 #include "core/tensor_data.hpp"
 #include "operations/product_program.hpp"
@@ -330,10 +331,13 @@ Tensor matmul(const Tensor& input_tensor_a, const Tensor& input_tensor_b, bool t
               const std::optional<const Activation>& activation,
               std::optional<const DeviceComputeKernelConfig> compute_kernel_config,
               std::optional<const CoreGrid> core_grid,
-              const std::optional<const tt::tt_metal::Tile>&,
+              const std::optional<const tt::tt_metal::Tile>& ignored,
               std::optional<Tensor> optional_output_tensor,
-              const std::optional<const GlobalCircularBuffer>&,
-              const std::optional<tt::tt_metal::SubDeviceId>&) {
+              const std::optional<const GlobalCircularBuffer>& ignored_2,
+              const std::optional<tt::tt_metal::SubDeviceId>& ignored_3) {
+    TTCODEGEN_ON_EACH_CHIP(matmul, input_tensor_a, input_tensor_b, transpose_a, transpose_b,
+                           memory_config, dtype, program_config, activation, compute_kernel_config,
+                           core_grid, ignored, optional_output_tensor, ignored_2, ignored_3);
     const Product product = plan(input_tensor_a, input_tensor_b, transpose_a, transpose_b);
     return compute(input_tensor_a, input_tensor_b, product, product.shape,
                    {activation_of(activation, program_config), activation.has_value(),
@@ -350,10 +354,13 @@ Tensor linear(const Tensor& input_tensor_a, const Tensor& input_tensor_b,
               const std::optional<const Activation>& activation,
               std::optional<const DeviceComputeKernelConfig> compute_kernel_config,
               std::optional<const CoreGrid> core_grid,
-              const std::optional<const tt::tt_metal::Tile>&,
+              const std::optional<const tt::tt_metal::Tile>& ignored,
               std::optional<Tensor> optional_output_tensor,
-              const std::optional<const GlobalCircularBuffer>&,
-              const std::optional<tt::tt_metal::SubDeviceId>&) {
+              const std::optional<const GlobalCircularBuffer>& ignored_2,
+              const std::optional<tt::tt_metal::SubDeviceId>& ignored_3) {
+    TTCODEGEN_ON_EACH_CHIP(linear, input_tensor_a, input_tensor_b, bias, transpose_a, transpose_b,
+                           memory_config, dtype, program_config, activation, compute_kernel_config,
+                           core_grid, ignored, optional_output_tensor, ignored_2, ignored_3);
     const Product product = plan(input_tensor_a, input_tensor_b, transpose_a, transpose_b);
     const ProductOptions options{activation_of(activation, program_config),
                                  activation.has_value(),
@@ -384,8 +391,11 @@ Tensor addmm(const Tensor& input_tensor, const Tensor& mat1_tensor, const Tensor
              const std::optional<const MatmulProgramConfig>& program_config,
              std::optional<const DeviceComputeKernelConfig> compute_kernel_config,
              std::optional<const CoreGrid> core_grid,
-             const std::optional<const tt::tt_metal::Tile>&,
+             const std::optional<const tt::tt_metal::Tile>& ignored,
              std::optional<Tensor> optional_output_tensor) {
+    TTCODEGEN_ON_EACH_CHIP(addmm, input_tensor, mat1_tensor, mat2_tensor, alpha, beta,
+                           memory_config, dtype, program_config, compute_kernel_config, core_grid,
+                           ignored, optional_output_tensor);
     TT_FATAL(alpha != 0.0F, "alpha parameter cannot be 0");
     for (const Tensor* operand : {&input_tensor, &mat1_tensor, &mat2_tensor}) {
         const DataType type = operand->dtype();

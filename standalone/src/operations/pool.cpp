@@ -4,6 +4,7 @@
 
 #include "compute/arithmetic.hpp"
 #include "compute/sharding.hpp"
+#include "core/chips.hpp"
 #include "core/parallel.hpp"
 #include "core/tensor_data.hpp"
 #include "ttnn/operations/copy/typecast/typecast.hpp"
@@ -373,9 +374,15 @@ std::vector<Tensor> max_pool2d(
     uint32_t channels, std::array<uint32_t, 2> kernel_size, std::array<uint32_t, 2> stride,
     std::variant<std::array<uint32_t, 2>, std::array<uint32_t, 4>> padding,
     std::array<uint32_t, 2> dilation, bool ceil_mode,
-    const std::optional<const MemoryConfig>& memory_config, const std::optional<Op2DSliceConfig>&,
-    std::optional<const TensorMemoryLayout> applied_shard_scheme, bool deallocate_input, bool,
-    bool return_indices, DataType dtype, Layout output_layout, bool config_tensor_in_dram) {
+    const std::optional<const MemoryConfig>& memory_config,
+    const std::optional<Op2DSliceConfig>& ignored,
+    std::optional<const TensorMemoryLayout> applied_shard_scheme, bool deallocate_input,
+    bool ignored_2, bool return_indices, DataType dtype, Layout output_layout,
+    bool config_tensor_in_dram) {
+    TTCODEGEN_ON_EACH_CHIP(max_pool2d, input_tensor, batch_size, input_h, input_w, channels,
+                           kernel_size, stride, padding, dilation, ceil_mode, memory_config,
+                           ignored, applied_shard_scheme, deallocate_input, ignored_2,
+                           return_indices, dtype, output_layout, config_tensor_in_dram);
     const PoolOptions options{dtype, output_layout, memory_config, applied_shard_scheme,
                               deallocate_input};
     check_options(input_tensor, options, config_tensor_in_dram);
@@ -395,11 +402,16 @@ Tensor avg_pool2d(const Tensor& input_tensor, uint32_t batch_size, uint32_t inpu
                   std::variant<std::array<uint32_t, 2>, std::array<uint32_t, 4>> padding,
                   bool ceil_mode, bool count_include_pad, std::optional<int32_t> divisor_override,
                   const std::optional<const MemoryConfig>& memory_config,
-                  const std::optional<Op2DSliceConfig>&,
+                  const std::optional<Op2DSliceConfig>& ignored,
                   std::optional<const TensorMemoryLayout> applied_shard_scheme,
                   const std::optional<DeviceComputeKernelConfig>& compute_kernel_config,
-                  bool deallocate_input, bool, DataType dtype, Layout output_layout,
+                  bool deallocate_input, bool ignored_2, DataType dtype, Layout output_layout,
                   bool config_tensor_in_dram) {
+    TTCODEGEN_ON_EACH_CHIP(avg_pool2d, input_tensor, batch_size, input_h, input_w, channels,
+                           kernel_size, stride, padding, ceil_mode, count_include_pad,
+                           divisor_override, memory_config, ignored, applied_shard_scheme,
+                           compute_kernel_config, deallocate_input, ignored_2, dtype, output_layout,
+                           config_tensor_in_dram);
     const PoolOptions options{dtype, output_layout, memory_config, applied_shard_scheme,
                               deallocate_input};
     check_options(input_tensor, options, config_tensor_in_dram);
@@ -415,7 +427,8 @@ Tensor avg_pool2d(const Tensor& input_tensor, uint32_t batch_size, uint32_t inpu
 }
 
 Tensor global_avg_pool2d(const Tensor& input, const std::optional<MemoryConfig>& memory_config_arg,
-                         const std::optional<DataType>&) {
+                         const std::optional<DataType>& ignored) {
+    TTCODEGEN_ON_EACH_CHIP(global_avg_pool2d, input, memory_config_arg, ignored);
     TT_FATAL(on_device(input), "Input tensor needs to be on device");
     const Shape& shape = input.logical_shape();
     if (shape.rank() < 2 || shape.rank() > 4) {
@@ -437,10 +450,13 @@ namespace operations::experimental::adaptive_pool {
 Tensor adaptive_avg_pool2d(const Tensor& input_tensor, uint32_t batch_size, uint32_t input_h,
                            uint32_t input_w, uint32_t channels, std::array<uint32_t, 2> output_size,
                            const std::optional<const MemoryConfig>& memory_config,
-                           const std::optional<op_slicing::Op2DSliceConfig>&,
+                           const std::optional<op_slicing::Op2DSliceConfig>& ignored,
                            std::optional<const TensorMemoryLayout> applied_shard_scheme,
                            const std::optional<DeviceComputeKernelConfig>& compute_kernel_config,
-                           bool deallocate_input, bool) {
+                           bool deallocate_input, bool ignored_2) {
+    TTCODEGEN_ON_EACH_CHIP(adaptive_avg_pool2d, input_tensor, batch_size, input_h, input_w,
+                           channels, output_size, memory_config, ignored, applied_shard_scheme,
+                           compute_kernel_config, deallocate_input, ignored_2);
     const PoolOptions options{DataType::BFLOAT16, Layout::ROW_MAJOR, memory_config,
                               applied_shard_scheme, deallocate_input};
     check_options(input_tensor, options, false);
@@ -451,9 +467,12 @@ Tensor adaptive_avg_pool2d(const Tensor& input_tensor, uint32_t batch_size, uint
 Tensor adaptive_max_pool2d(const Tensor& input_tensor, uint32_t batch_size, uint32_t input_h,
                            uint32_t input_w, uint32_t channels, std::array<uint32_t, 2> output_size,
                            const std::optional<const MemoryConfig>& memory_config,
-                           const std::optional<op_slicing::Op2DSliceConfig>&,
+                           const std::optional<op_slicing::Op2DSliceConfig>& ignored,
                            std::optional<const TensorMemoryLayout> applied_shard_scheme,
-                           bool deallocate_input, bool) {
+                           bool deallocate_input, bool ignored_2) {
+    TTCODEGEN_ON_EACH_CHIP(adaptive_max_pool2d, input_tensor, batch_size, input_h, input_w,
+                           channels, output_size, memory_config, ignored, applied_shard_scheme,
+                           deallocate_input, ignored_2);
     const PoolOptions options{DataType::BFLOAT16, Layout::ROW_MAJOR, memory_config,
                               applied_shard_scheme, deallocate_input};
     check_options(input_tensor, options, false);

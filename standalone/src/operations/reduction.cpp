@@ -6,6 +6,7 @@
 
 #include "compute/arithmetic.hpp"
 #include "compute/reduce.hpp"
+#include "core/chips.hpp"
 #include "core/result_shards.hpp"
 #include "core/tensor_data.hpp"
 #include "ttnn/operations/reduction/generic/generic_reductions.hpp"
@@ -201,6 +202,8 @@ Tensor reduce_tensor(Kind kind, const Tensor& input, const std::vector<bool>& is
 Tensor generic_reduction(Kind kind, const Tensor& input, const DimArgument& dim_arg, bool keepdim,
                          const std::optional<MemoryConfig>& memory_config, float scalar,
                          bool correction, const std::optional<DeviceComputeKernelConfig>& compute) {
+    TTCODEGEN_ON_EACH_CHIP(generic_reduction, kind, input, dim_arg, keepdim, memory_config, scalar,
+                           correction, compute);
     TT_FATAL(on_device(input), "Expected input tensor to be on device");
     const bool is_statistic = kind == Kind::deviation || kind == Kind::variance;
     const DataType dtype = input.dtype();
@@ -252,6 +255,7 @@ Tensor var(const Tensor& input_tensor_arg, const DimArgument& dim_arg, bool keep
 
 Tensor prod(const Tensor& input, std::optional<int64_t> dim, bool keepdim,
             const std::optional<MemoryConfig>& memory_config) {
+    TTCODEGEN_ON_EACH_CHIP(prod, input, dim, keepdim, memory_config);
     TT_FATAL(on_device(input), "Device Operations expect tensor with Device storage in inputs");
     TT_FATAL(input.dtype() == DataType::BFLOAT16,
              "Error - unsupported data type for prod, expected BFLOAT16 but got {}.",

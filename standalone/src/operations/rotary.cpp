@@ -2,6 +2,7 @@
 
 #include "compute/arithmetic.hpp"
 #include "compute/rows.hpp"
+#include "core/chips.hpp"
 #include "core/tensor_data.hpp"
 #include "tt-metalium/work_split.hpp"
 #include "ttnn/operations/experimental/transformer/rotary_embedding/rotary_embedding.hpp"
@@ -122,6 +123,8 @@ Tensor rotary_embedding(
     const Tensor& input_tensor, const Tensor& cos_cache, const Tensor& sin_cache,
     std::optional<uint32_t> token_index, const std::optional<MemoryConfig>& memory_config,
     std::optional<const ttnn::DeviceComputeKernelConfig> compute_kernel_config) {
+    TTCODEGEN_ON_EACH_CHIP(rotary_embedding, input_tensor, cos_cache, sin_cache, token_index,
+                           memory_config, compute_kernel_config);
     TT_FATAL(on_device(input_tensor), "Input tensor must be on device");
     check_tables(cos_cache, sin_cache);
     TT_FATAL(input_tensor.layout() == Layout::TILE || input_tensor.dtype() != DataType::UINT8,
@@ -181,6 +184,8 @@ Tensor rotary_embedding_llama(
     const Tensor& input_tensor, const Tensor& cos_cache, const Tensor& sin_cache,
     const Tensor& trans_mat, bool is_decode_mode, const std::optional<MemoryConfig>& memory_config,
     std::optional<const ttnn::DeviceComputeKernelConfig> compute_kernel_config) {
+    TTCODEGEN_ON_EACH_CHIP(rotary_embedding_llama, input_tensor, cos_cache, sin_cache, trans_mat,
+                           is_decode_mode, memory_config, compute_kernel_config);
     for (const Tensor* operand : {&input_tensor, &cos_cache, &sin_cache, &trans_mat}) {
         require_on_device(*operand, "input tensor to rotary embedding");
         TT_FATAL(operand->layout() == Layout::TILE,

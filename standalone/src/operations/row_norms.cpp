@@ -5,6 +5,7 @@
 
 #include "compute/arithmetic.hpp"
 #include "compute/rows.hpp"
+#include "core/chips.hpp"
 #include "core/result_shards.hpp"
 #include "core/tensor_data.hpp"
 #include "ttnn/operations/normalization/layernorm/layernorm.hpp"
@@ -219,7 +220,9 @@ Tensor layer_norm(const Tensor& input_tensor, float epsilon,
                   const std::optional<MemoryConfig>& memory_config,
                   const std::optional<const prim::LayerNormProgramConfig>& program_config,
                   std::optional<const DeviceComputeKernelConfig> compute_kernel_config,
-                  const std::optional<const Tensor>&) {
+                  const std::optional<const Tensor>& ignored) {
+    TTCODEGEN_ON_EACH_CHIP(layer_norm, input_tensor, epsilon, weight, bias, residual_input_tensor,
+                           memory_config, program_config, compute_kernel_config, ignored);
     TT_FATAL(input_tensor.logical_shape().rank() > 0,
              "LayerNorm operation not supported for 0D tensors. (rank=0)");
     check_arguments(input_tensor, weight, bias, residual_input_tensor);
@@ -239,6 +242,8 @@ Tensor rms_norm(const Tensor& input_tensor, float epsilon,
                 const std::optional<MemoryConfig>& memory_config,
                 const std::optional<const prim::LayerNormProgramConfig>& program_config,
                 std::optional<const DeviceComputeKernelConfig> compute_kernel_config) {
+    TTCODEGEN_ON_EACH_CHIP(rms_norm, input_tensor, epsilon, weight, bias, residual_input_tensor,
+                           memory_config, program_config, compute_kernel_config);
     TT_FATAL(input_tensor.layout() == Layout::TILE,
              "ttnn::rms_norm does not support ROW_MAJOR input tensors. Use TILE layout.");
     check_arguments(input_tensor, weight, bias, residual_input_tensor);

@@ -6,6 +6,7 @@
 
 #include "compute/approximation.hpp"
 #include "compute/rows.hpp"
+#include "core/chips.hpp"
 #include "core/tensor_data.hpp"
 
 namespace ttnn {
@@ -206,7 +207,9 @@ void check_softmax_program(const Tensor& input, const SoftmaxProgramConfig& prog
 
 Tensor softmax(const Tensor& input_tensor, int dim,
                const std::optional<MemoryConfig>& memory_config,
-               std::optional<const DeviceComputeKernelConfig> compute_kernel_config, bool) {
+               std::optional<const DeviceComputeKernelConfig> compute_kernel_config, bool ignored) {
+    TTCODEGEN_ON_EACH_CHIP(softmax, input_tensor, dim, memory_config, compute_kernel_config,
+                           ignored);
     const Shape& shape = input_tensor.logical_shape();
     const std::size_t rank = shape.rank();
     const std::size_t position = checked_dim(dim, rank);
@@ -234,9 +237,11 @@ Tensor softmax(const Tensor& input_tensor, int dim,
 
 Tensor scale_mask_softmax(const Tensor& input_tensor, std::optional<float> scale,
                           const std::optional<const Tensor>& mask,
-                          const std::optional<MemoryConfig>& memory_config, bool,
+                          const std::optional<MemoryConfig>& memory_config, bool ignored,
                           std::optional<const DeviceComputeKernelConfig> compute_kernel_config,
-                          bool) {
+                          bool ignored_2) {
+    TTCODEGEN_ON_EACH_CHIP(scale_mask_softmax, input_tensor, scale, mask, memory_config, ignored,
+                           compute_kernel_config, ignored_2);
     const Tensor output =
         allocate_like(input_tensor, input_tensor.logical_shape(), input_tensor.dtype(),
                       Layout::TILE, output_memory_config(input_tensor, memory_config));
@@ -247,7 +252,9 @@ Tensor scale_mask_softmax(const Tensor& input_tensor, std::optional<float> scale
 Tensor softmax_in_place(const Tensor& input_tensor, int dim,
                         const SoftmaxProgramConfig& program_config,
                         std::optional<const DeviceComputeKernelConfig> compute_kernel_config,
-                        bool) {
+                        bool ignored) {
+    TTCODEGEN_ON_EACH_CHIP(softmax_in_place, input_tensor, dim, program_config,
+                           compute_kernel_config, ignored);
     const std::size_t rank = input_tensor.logical_shape().rank();
     const std::size_t position = checked_dim(dim, rank);
     if (rank > 4) {
@@ -263,8 +270,10 @@ Tensor softmax_in_place(const Tensor& input_tensor, int dim,
 
 Tensor scale_mask_softmax_in_place(
     const Tensor& input_tensor, std::optional<float> scale, const std::optional<const Tensor>& mask,
-    const SoftmaxProgramConfig& program_config, bool,
-    std::optional<const DeviceComputeKernelConfig> compute_kernel_config, bool) {
+    const SoftmaxProgramConfig& program_config, bool ignored,
+    std::optional<const DeviceComputeKernelConfig> compute_kernel_config, bool ignored_2) {
+    TTCODEGEN_ON_EACH_CHIP(scale_mask_softmax_in_place, input_tensor, scale, mask, program_config,
+                           ignored, compute_kernel_config, ignored_2);
     TT_FATAL(!mask || mask->layout() == Layout::TILE, "Mask must have TILE layout");
     check_softmax_program(input_tensor, program_config);
     scale_mask_softmax_into(input_tensor, input_tensor, scale, mask, compute_kernel_config);

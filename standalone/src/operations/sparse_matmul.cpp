@@ -5,6 +5,7 @@
 #include <cstring>
 
 #include "compute/product.hpp"
+#include "core/chips.hpp"
 #include "core/l1.hpp"
 #include "core/tensor_data.hpp"
 #include "operations/product_program.hpp"
@@ -191,11 +192,15 @@ Tensor sparse_matmul(const Tensor& input_tensor_a, const Tensor& input_tensor_b,
                      const std::optional<const MemoryConfig>& memory_config,
                      std::optional<const DataType> dtype,
                      std::optional<const DeviceComputeKernelConfig> compute_kernel_config,
-                     std::optional<const CoreGrid> /*core_grid*/,
-                     const std::optional<const tt::tt_metal::Tile>& /*output_tile*/,
+                     std::optional<const CoreGrid> core_grid,
+                     const std::optional<const tt::tt_metal::Tile>& output_tile,
                      const std::optional<Tensor>& optional_output_tensor,
-                     const std::optional<const GlobalCircularBuffer>& /*global_cb*/,
-                     const std::optional<tt::tt_metal::SubDeviceId>& /*sub_device_id*/) {
+                     const std::optional<const GlobalCircularBuffer>& global_cb,
+                     const std::optional<tt::tt_metal::SubDeviceId>& sub_device_id) {
+    TTCODEGEN_ON_EACH_CHIP(sparse_matmul, input_tensor_a, input_tensor_b, sparsity, program_config,
+                           nnz, is_input_a_sparse, is_input_b_sparse, memory_config, dtype,
+                           compute_kernel_config, core_grid, output_tile, optional_output_tensor,
+                           global_cb, sub_device_id);
     const Tensor& a = input_tensor_a;
     const Tensor& b = input_tensor_b;
     check_operands(a, b);

@@ -3,6 +3,7 @@
 #include <cmath>
 #include <numbers>
 
+#include "core/chips.hpp"
 #include "core/parallel.hpp"
 #include "core/tensor_data.hpp"
 #include "ttnn/operations/experimental/dropout/dropout.hpp"
@@ -70,9 +71,11 @@ float approximate_slope(float x) {
 
 }  // namespace
 
-Tensor dropout(const Tensor& input_tensor, float prob, float scale, uint32_t seed, bool,
+Tensor dropout(const Tensor& input_tensor, float prob, float scale, uint32_t seed, bool ignored,
                const std::optional<MemoryConfig>& memory_config,
                const std::optional<Tensor>& optional_output_tensor) {
+    TTCODEGEN_ON_EACH_CHIP(dropout, input_tensor, prob, scale, seed, ignored, memory_config,
+                           optional_output_tensor);
     check_operand(input_tensor, "Dropout");
     TT_FATAL(
         input_tensor.dtype() == DataType::BFLOAT16,
@@ -95,6 +98,8 @@ Tensor dropout(const Tensor& input_tensor, float prob, float scale, uint32_t see
 Tensor gelu_bw(const Tensor& grad_output_tensor, const Tensor& input_tensor,
                const std::string& approximate, const std::optional<MemoryConfig>& memory_config,
                std::optional<Tensor> input_grad_tensor) {
+    TTCODEGEN_ON_EACH_CHIP(gelu_bw, grad_output_tensor, input_tensor, approximate, memory_config,
+                           input_grad_tensor);
     check_operand(grad_output_tensor, "GELU_BW");
     check_operand(input_tensor, "GELU_BW");
     TT_FATAL(!input_tensor.is_sharded(),

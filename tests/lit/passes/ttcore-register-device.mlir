@@ -4,7 +4,8 @@
 // What a module says of its system stays unless another one is named.
 // RUN: ttcodegen-opt --tt-register-device %t.mlir | diff - %t.mlir
 // RUN: ttcodegen-opt --ttcore-register-device="mock-system-desc-arch=wormhole_b0" %t.mlir | filecheck %s --check-prefix=WORMHOLE
-// RUN: not ttcodegen-opt --ttcore-register-device="mesh-shape=1,2" %s 2>&1 | filecheck %s --check-prefix=MESH
+// RUN: ttcodegen-opt --ttcore-register-device="mesh-shape=1,2" %s | filecheck %s --check-prefix=MESH
+// RUN: not ttcodegen-opt --ttcore-register-device="mesh-shape=2,2,2" %s 2>&1 | filecheck %s --check-prefix=THREE
 // RUN: not ttcodegen-opt --ttcore-register-device="mock-system-desc-arch=quasar" %s 2>&1 | filecheck %s --check-prefix=ARCH
 
 // WORMHOLE: #system_desc = #ttcore.system_desc<[{role = host
@@ -14,7 +15,10 @@
 // WORMHOLE-NOT: ttcore.device
 // BLACKHOLE: arch = <blackhole>, grid = 10x13
 // BLACKHOLE: ttcore.device @default_device = <workerGrid = #ttcore.grid<10x13
-// MESH: error: a mesh of 1x2 devices is not supported
+// MESH: ttcore.meshes = #ttcore.meshes<[<"mesh" = 1x2>]>
+// MESH: ttcore.device @default_device = <workerGrid = #ttcore.grid<8x16
+// MESH-SAME: meshShape = 1x2, chipIds = [0, 1]
+// THREE: error: a mesh of 2x2x2 chips is not supported
 // ARCH: error: --ttcore-register-device: the option 'mock-system-desc-arch' is one of {{.*}}wormhole_b0, blackhole
 func.func @f(%x: tensor<4xf32>) -> tensor<4xf32> {
   return %x : tensor<4xf32>

@@ -18,26 +18,27 @@ def read(source: Source, diagnostics: Diagnostics) -> ModuleOp:
     Functions that are not private are converted, each with what it calls.
 
     Raises:
-        CompileError: if it cannot be read, is for several devices, or holds what has no
-            translation; all of that at once.
+        CompileError: if it cannot be read, is for devices of a mesh that no system has, or holds
+            what has no translation; all of that at once.
     """
     from xdsl.dialects.builtin import ModuleOp
     from xdsl.dialects.func import FuncOp
 
+    from ttcodegen.dialects.mesh import set_mesh
     from ttcodegen.dialects.verification import verify_functions
     from ttcodegen.frontends.stablehlo.conversion import Conversion
-    from ttcodegen.frontends.stablehlo.devices import refuse_several_devices
+    from ttcodegen.frontends.stablehlo.meshes import mesh_of_module
     from ttcodegen.frontends.stablehlo.rules import RULES
     from ttcodegen.parsing.quantized import express_quantized
     from ttcodegen.parsing.structure import flatten
 
     operations = _operations(source, diagnostics)
-    refuse_several_devices(operations)
+    mesh = mesh_of_module(operations)
     flat = flatten(operations, diagnostics)
     # Of the source, for what is made of it has the types that it comes to have.
     verify_functions(flat)
     functions = {op.sym_name.data: op for op in flat.ops if isinstance(op, FuncOp)}
-    conversion = Conversion(functions, RULES)
+    conversion = Conversion(functions, RULES, mesh)
     module = ModuleOp([])
     module.sym_name = flat.sym_name
     for function in functions.values():
@@ -52,8 +53,23 @@ def read(source: Source, diagnostics: Diagnostics) -> ModuleOp:
             module.body.block.add_op(conversion.function(function))
     if conversion.findings:
         raise CompileError.from_diagnostics(conversion.findings)
+    if _uses_mesh(module):
+        set_mesh(module, mesh.shape)
+    elif mesh.chips > 1:
+        diagnostics.warn(
+            f"the module is for {mesh.chips} devices and says nothing of what each computes: it is "
+            "compiled for one; sdy.manual_computation (shard_map of jax) divides the work",
+            operations[0],
+        )
     express_quantized(module)
     return module
+
+
+def _uses_mesh(module: ModuleOp) -> bool:
+    """Whether anything is computed on chips of a mesh."""
+    from ttcodegen.ops.collectives import COLLECTIVES
+
+    return any(op.name.removeprefix("ttir.") in COLLECTIVES for op in module.walk())
 
 
 def _of_unknown_size(function: FuncOp) -> list[Diagnostic]:

@@ -453,13 +453,14 @@ def _manual_computation(cls: type[StableHLOOp], parser: Parser) -> StableHLOOp:
     operands = parser.parse_comma_separated_list(
         parser.Delimiter.PAREN, parser.parse_unresolved_operand
     )
+    given: dict[str, Any] = {}
     for _ in range(3):
-        parser.parse_identifier()
+        name = parser.parse_identifier()
         parser.parse_punctuation("=")
-        _skip_balanced(parser)
+        given[name] = _skip_balanced(parser)
     arguments = parser.parse_comma_separated_list(parser.Delimiter.PAREN, lambda: _argument(parser))
     region = parser.parse_region(arguments)
-    return _typed(cls, parser, operands, parser.parse_optional_attr_dict(), {}, [region])
+    return _typed(cls, parser, operands, parser.parse_optional_attr_dict(), given, [region])
 
 
 def _named_computation(cls: type[StableHLOOp], parser: Parser) -> StableHLOOp:
@@ -501,17 +502,19 @@ def _opens(parser: Parser, bracket: str) -> bool:
     return parser._current_token.text == bracket  # pyright: ignore[reportPrivateUsage]
 
 
-def _skip_balanced(parser: Parser) -> None:
-    """Passes over one bracketed text, or one token."""
+def _skip_balanced(parser: Parser) -> str:
+    """Passes over one bracketed text, or one token; gives its tokens."""
     depth = 0
+    passed: list[str] = []
     while True:
         text = parser._consume_token().text  # pyright: ignore[reportPrivateUsage]
+        passed.append(text)
         if text in ("<", "[", "{", "("):
             depth += 1
         elif text in (">", "]", "}", ")"):
             depth -= 1
         if depth <= 0:
-            return
+            return " ".join(passed)
         if not text:
             parser.raise_error("a bracket is not closed")
 

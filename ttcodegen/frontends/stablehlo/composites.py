@@ -18,7 +18,7 @@ from xdsl.ir import BlockArgument, SSAValue
 from ttcodegen.diagnostics import CompileError
 from ttcodegen.dialects.datatypes import element_of, shape_of, tensor_type
 from ttcodegen.dialects.operation import CatalogueOp
-from ttcodegen.frontends.stablehlo import random_numbers, sparse_attention, training
+from ttcodegen.frontends.stablehlo import chips, random_numbers, sparse_attention, training
 from ttcodegen.frontends.stablehlo.call_options import (
     flag,
     integer,
@@ -26,7 +26,7 @@ from ttcodegen.frontends.stablehlo.call_options import (
     like_result,
     number,
 )
-from ttcodegen.frontends.stablehlo.control import identity, several_devices, side_effect
+from ttcodegen.frontends.stablehlo.control import identity, side_effect
 from ttcodegen.frontends.stablehlo.conversion import Conversion, Results, Rule, Value
 from ttcodegen.frontends.stablehlo.dialect import StableHLOOp, operation_class
 
@@ -390,7 +390,7 @@ _IDENTITIES = frozenset(
 )
 _SHARDINGS = frozenset(
     """
-    Sharding SPMDFullToShardShape SPMDShardToFullShape xla.sdy.GlobalToLocalShape
+    Sharding xla.sdy.GlobalToLocalShape
     xla.sdy.LocalToGlobalShape tt.sharding_constraint
     """.split()
 )
@@ -420,6 +420,10 @@ def _custom_call(conversion: Conversion, op: StableHLOOp) -> Results:
 
 def _called(conversion: Conversion, op: StableHLOOp) -> Results:
     name = str(op["call_target_name"])
+    if name == "SPMDFullToShardShape":
+        return chips.full_to_shard(conversion, op)
+    if name == "SPMDShardToFullShape":
+        return chips.shard_to_full(conversion, op)
     if name in _SHARDINGS or name in _IDENTITIES:
         return identity(conversion, op)
     if name in ("tt.mark_argument", "tt.weight_dtype_override"):
@@ -503,8 +507,8 @@ def _composite(conversion: Conversion, op: StableHLOOp) -> Results:
         return _BUILDS[short](
             conversion, op, conversion.tensors(op), _nested(op, "composite_attributes")
         )
-    if dialect == "sdy":
-        return several_devices(conversion, op)
+    if name == "sdy.all_slice" and (found := chips.all_slice(conversion, op)) is not None:
+        return found
     if not isinstance(decomposition, str) or decomposition not in conversion.functions:
         raise CompileError(
             f"the composite '{name}' is not known, and the function that computes it is missing",

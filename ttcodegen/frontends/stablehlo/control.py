@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
-from xdsl.ir import Block, Operation, SSAValue
+from xdsl.ir import Block, SSAValue
 
 from ttcodegen.diagnostics import CompileError
 from ttcodegen.dialects.datatypes import element_of, i1, shape_of
@@ -139,14 +137,8 @@ def token(conversion: Conversion, op: StableHLOOp) -> Results:
     return [None] * len(op.results)
 
 
-def zero(conversion: Conversion, op: StableHLOOp) -> Value:
-    """The number of the only device, and of the only program on it."""
-    element = element_of(op.results[0].type)
-    return conversion.filled(0, shape_of(op.results[0].type), element)
-
-
 def identity(conversion: Conversion, op: StableHLOOp) -> Results:
-    """What changes nothing on one device."""
+    """What says where a value lies, and changes nothing of it."""
     return conversion.values(op)
 
 
@@ -159,63 +151,18 @@ def side_effect(conversion: Conversion, op: StableHLOOp) -> Value:
     )
 
 
-def several_devices(conversion: Conversion, op: Operation) -> Value:
-    """Refuses what works on several devices."""
-    raise CompileError(
-        f"'{op.name}' works on several devices, and programs are compiled for one",
-        op,
-        remedy="lower the model for one device: without a mesh and without shardings",
-    )
-
-
-def collective(conversion: Conversion, op: StableHLOOp) -> Results:
-    """A collective operation: among groups of one device each it changes nothing.
-
-    Those of sdy name axes of the mesh, which has one device if the program came this far.
-    """
-    if op.name.startswith("sdy."):
-        return conversion.values(op)
-    groups = op.get("replica_groups")
-    single = groups is not None and all(size == 1 for size in _group_sizes(groups))
-    same = all(
-        shape_of(value.type) == shape_of(result.type)
-        for value, result in zip(op.operands, op.results, strict=False)
-    )
-    if single and same:
-        return conversion.values(op)
-    return several_devices(conversion, op)
-
-
-def _group_sizes(groups: object) -> Sequence[int]:
-    shape = getattr(groups, "shape", None)
-    if shape is not None and len(shape) == 2:
-        return [int(shape[1])] if shape[0] else []
-    return [2]
-
-
 RULES: dict[str, Rule] = {
     "after_all": token,
-    "all_gather": collective,
-    "all_reduce": collective,
-    "all_slice": collective,
-    "all_to_all": collective,
+    "all_slice": identity,
     "call": _call,
     "case": _case,
-    "collective_broadcast": collective,
-    "collective_permute": collective,
     "create_token": token,
-    "cross_replica_sum": collective,
-    "cross-replica-sum": collective,
     "if": _if,
     "infeed": side_effect,
-    "manual_computation": _region,
     "named_computation": _region,
     "outfeed": side_effect,
-    "partition_id": zero,
     "propagation_barrier": identity,
     "recv": side_effect,
-    "reduce_scatter": collective,
-    "replica_id": zero,
     "reshard": identity,
     "send": side_effect,
     "sharding_constraint": identity,

@@ -40,6 +40,7 @@ from ttcodegen.frontends.stablehlo.arguments import (
     result_attributes,
 )
 from ttcodegen.frontends.stablehlo.dialect import StableHLOOp, part_element
+from ttcodegen.frontends.stablehlo.meshes import NamedMesh
 from ttcodegen.frontends.stablehlo.names import (
     is_meaningful,
     named_location,
@@ -78,6 +79,7 @@ class Conversion:
 
     functions: dict[str, FuncOp]
     rules: dict[str, Rule]
+    mesh: NamedMesh = field(default_factory=NamedMesh)
     findings: list[Diagnostic] = field(default_factory=list[Diagnostic])
     arguments: dict[SSAValue, dict[str, str]] = field(
         default_factory=dict[SSAValue, dict[str, str]]

@@ -5,6 +5,7 @@ from __future__ import annotations
 from ttcodegen.dialects.datatypes import shape_of
 from ttcodegen.frontends.stablehlo import (
     bits,
+    chips,
     complex_numbers,
     composites,
     control,
@@ -57,6 +58,7 @@ _PLAIN: dict[str, Rule] = {
     **windows.RULES,
     **indexing.RULES,
     **control.RULES,
+    **chips.RULES,
     **composites.RULES,
     **random_numbers.RULES,
 }

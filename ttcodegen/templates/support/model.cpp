@@ -172,6 +172,9 @@ Model::Model(const Module& module, std::string data, Device device)
     }
 }
 
+Model::Model(const Module& module, std::string data)
+    : Model(module, std::move(data), open_device(0, module.mesh)) {}
+
 Model::~Model() {
     // Tensors go before the device that holds them.
     states_.clear();

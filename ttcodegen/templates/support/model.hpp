@@ -1,5 +1,6 @@
 #pragma once
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -33,6 +34,8 @@ struct Module {
     std::span<const Function> functions;
     /// Where the build found the data; used if the folder lies nowhere near the binary.
     const char* build_data_directory;
+    /// Rows and columns of the mesh of devices that the functions run on.
+    std::array<std::uint32_t, 2> mesh = {1, 1};
 };
 
 /// The folder with the files of weights and constants.
@@ -71,9 +74,10 @@ struct RunTimes {
 
 using Device = std::shared_ptr<tt::tt_metal::distributed::MeshDevice>;
 
-/// A device that is closed when nobody uses it any more: no model, and no tensor of the C API.
+/// A device, or a mesh of several, that is closed when nobody uses it any more: no model, and no
+/// tensor of the C API.
 /// @throws std::runtime_error if there is no such device.
-Device open_device(int device_id = 0);
+Device open_device(int device_id = 0, const std::array<std::uint32_t, 2>& mesh = {1, 1});
 
 /// A module on a device, with its weights. Several models may share a device; what one of them
 /// leaves there another one can take.
@@ -83,7 +87,9 @@ class Model {
   public:
     /// The weights are read from `data` (the folder is looked for if that is empty) when they are
     /// first needed.
-    Model(const Module& module, std::string data, Device device = open_device());
+    Model(const Module& module, std::string data, Device device);
+    /// On a device or a mesh of its own.
+    Model(const Module& module, std::string data);
     Model(const Model&) = delete;
     Model& operator=(const Model&) = delete;
     ~Model();

@@ -254,7 +254,7 @@ class Program {
   public:
     Program(const Module& module, const Options& options)
         : options_(options),
-          model_(module, options.data, open_device(static_cast<int>(options.device))),
+          model_(module, options.data, open_device(static_cast<int>(options.device), module.mesh)),
           input_used_(options.inputs.size(), false) {}
 
     int run() {

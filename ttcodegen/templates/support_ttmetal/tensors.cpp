@@ -35,7 +35,7 @@ bool lies_so(const Tensor& tensor, const TensorDescription& description) {
 
 }  // namespace
 
-Device open_device(int device_id) {
+Device open_device(int device_id, const std::array<std::uint32_t, 2>& /*mesh*/) {
     const auto device = MeshDevice::create_unit_mesh(device_id);
     // Closed by the last one that holds it, whoever that is.
     return {device.get(), [device](auto*) {

@@ -5,8 +5,10 @@
 #include <cstring>
 #include <stdexcept>
 #include <tt-metalium/bfloat16.hpp>
+#include <tt-metalium/experimental/fabric/fabric.hpp>
 #include <tt-metalium/mesh_device.hpp>
 #include <ttnn/device.hpp>
+#include <ttnn/distributed/api.hpp>
 #include <ttnn/operations/copy/typecast/typecast.hpp>
 #include <ttnn/operations/core/core.hpp>
 #include <ttnn/operations/core/to_layout/to_layout_op.hpp>
@@ -126,6 +128,30 @@ std::string layout_text(DataType data_type, Layout layout, Memory memory) {
            (layout == Layout::TILE ? " in tiles " : " in rows ") + places[static_cast<int>(memory)];
 }
 
+/// A mesh of several devices; collectives between them need the fabric.
+Device open_mesh(int device_id, const std::array<std::uint32_t, 2>& mesh) {
+    if (device_id != 0) {
+        throw std::runtime_error("a mesh of several devices begins with device 0");
+    }
+    tt::tt_fabric::SetFabricConfig(tt::tt_fabric::FabricConfig::FABRIC_1D);
+    const auto device = ttnn::distributed::open_mesh_device(
+        ttnn::MeshShape(mesh[0], mesh[1]), l1_small_bytes, DEFAULT_TRACE_REGION_SIZE,
+        /*num_command_queues=*/1, tt::tt_metal::DispatchCoreConfig{});
+    return {device.get(), [device](auto*) {
+                try {
+                    ttnn::distributed::close_mesh_device(device);
+                    tt::tt_fabric::SetFabricConfig(tt::tt_fabric::FabricConfig::DISABLED);
+                } catch (const std::exception&) {
+                    // Nobody could act on it: the results are already out.
+                }
+            }};
+}
+
+/// What the first device has of a tensor of a mesh; the tensor itself of a single device.
+ttnn::Tensor on_first_device(const ttnn::Tensor& tensor) {
+    return ttnn::distributed::get_device_tensors(tensor).front();
+}
+
 /// A tensor on the device in another data type; as tiles, in which all of them convert.
 ttnn::Tensor with_data_type(const ttnn::Tensor& tensor, DataType data_type) {
     if (tensor.dtype() == data_type) {
@@ -211,7 +237,8 @@ ttnn::Tensor to_layout(const ttnn::Tensor& tensor, const TensorDescription& desc
 }
 
 Array to_array(const ttnn::Tensor& tensor) {
-    return {element_type(tensor.dtype()), sizes_of(tensor.logical_shape()), bytes_of(tensor)};
+    return {element_type(tensor.dtype()), sizes_of(tensor.logical_shape()),
+            bytes_of(on_first_device(tensor))};
 }
 
 ttnn::Tensor load_tensor(const std::string& name, const ttnn::Shape& shape, DataType data_type) {
@@ -231,7 +258,10 @@ ttnn::Tensor load_tensor(const std::string& name, const ttnn::Shape& shape, Data
     }
 }
 
-Device open_device(int device_id) {
+Device open_device(int device_id, const std::array<std::uint32_t, 2>& mesh) {
+    if (mesh[0] * mesh[1] > 1) {
+        return open_mesh(device_id, mesh);
+    }
     const auto device = ttnn::device::open_mesh_device(device_id, l1_small_bytes);
     // Closed by the last one that holds it, whoever that is.
     return {device.get(), [device](auto*) {
@@ -245,13 +275,13 @@ Device open_device(int device_id) {
 
 std::uint32_t read_index(const ttnn::Tensor& tensor) {
     if (tensor.dtype() == DataType::UINT32) {
-        return tensor.to_vector<std::uint32_t>().at(0);
+        return on_first_device(tensor).to_vector<std::uint32_t>().at(0);
     }
     if (tensor.dtype() != DataType::INT32) {
         throw std::runtime_error(std::string("an index cannot be ") +
                                  data_type_name(tensor.dtype()));
     }
-    const std::int32_t index = tensor.to_vector<std::int32_t>().at(0);
+    const std::int32_t index = on_first_device(tensor).to_vector<std::int32_t>().at(0);
     if (index < 0) {
         throw std::runtime_error("the index " + std::to_string(index) + " is negative");
     }

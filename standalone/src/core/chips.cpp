@@ -1,0 +1,85 @@
+#include "core/chips.hpp"
+
+#include "core/device.hpp"
+
+namespace ttcodegen::cpu {
+
+namespace {
+
+thread_local std::optional<std::size_t> chip_of_thread;
+
+}  // namespace
+
+std::optional<std::size_t> current_chip() { return chip_of_thread; }
+
+OnChip::OnChip(std::optional<std::size_t> chip) : previous_(chip_of_thread) {
+    chip_of_thread = chip;
+}
+OnChip::~OnChip() { chip_of_thread = previous_; }
+
+MeshDevice* chip_device(MeshDevice* device) {
+    if (device == nullptr || device->impl().chips.empty() || !chip_of_thread) {
+        return device;
+    }
+    return device->impl().chips.at(*chip_of_thread).get();
+}
+
+const std::vector<Tensor>& parts_of(const Tensor& tensor) {
+    static const std::vector<Tensor> none;
+    return tensor.tensor_attributes == nullptr ? none : tensor.tensor_attributes->parts;
+}
+
+Tensor joined(const std::vector<Tensor>& parts, MeshDevice* mesh) {
+    const auto& first = attributes(parts.front());
+    for (const Tensor& part : parts) {
+        TT_FATAL(part.tensor_spec() == first.spec,
+                 "The chips of a mesh have tensors of one specification, found the shapes {} and "
+                 "{}",
+                 first.spec.logical_shape(), part.logical_shape());
+    }
+    Tensor tensor;
+    tensor.tensor_attributes = std::make_shared<tt::tt_metal::TensorAttributes>(
+        first.spec, mesh, first.allocation, first.root);
+    tensor.tensor_attributes->parts = parts;
+    return tensor;
+}
+
+Tensor join(std::vector<Tensor> results, MeshDevice* mesh) {
+    // An operation that returns an operand returns it with all of its parts.
+    for (std::size_t chip = 0; chip < results.size(); ++chip) {
+        if (const auto& parts = parts_of(results[chip]); !parts.empty()) {
+            results[chip] = Tensor(parts.at(chip));
+        }
+    }
+    if (results.front().tensor_attributes == nullptr) {
+        return results.front();
+    }
+    return joined(results, device_of(results.front()) == nullptr ? nullptr : mesh);
+}
+
+void Participants::see(const Tensor& tensor) {
+    if (tensor.tensor_attributes == nullptr) {
+        return;
+    }
+    const auto& parts = parts_of(tensor);
+    if (!parts.empty()) {
+        TT_FATAL(count == 0 || count == parts.size(),
+                 "Tensors of {} and of {} chips do not work together", count, parts.size());
+        count = parts.size();
+    }
+    see(tensor.tensor_attributes->device);
+}
+
+void Participants::see(MeshDevice* device) {
+    if (device == nullptr || (device->impl().chips.empty() && mesh == nullptr)) {
+        return;
+    }
+    TT_FATAL(mesh == nullptr || mesh == device, "Tensors are on different meshes");
+    const std::size_t chips = device->impl().chips.size();
+    TT_FATAL(count == 0 || count == chips, "A tensor of {} parts is not for a mesh of {} devices",
+             count, chips);
+    mesh = device;
+    count = chips;
+}
+
+}  // namespace ttcodegen::cpu

@@ -1,0 +1,173 @@
+#pragma once
+
+// Meshes of several chips. A tensor of a mesh has a part on each chip, all of one specification; an
+// operation computes on each chip what it has there, one chip after the other. Operations begin
+// with TTCODEGEN_ON_EACH_CHIP; one that does not is refused where it would touch the elements.
+
+#include <cstddef>
+#include <optional>
+#include <tuple>
+#include <type_traits>
+#include <utility>
+#include <variant>
+#include <vector>
+
+#include "core/tensor_data.hpp"
+#include "tt_stl/optional_reference.hpp"
+
+namespace ttcodegen::cpu {
+
+/// The chip that the calling thread computes on; none while it has the whole mesh before it.
+std::optional<std::size_t> current_chip();
+
+/// Makes the calling thread compute on a chip for as long as it lives.
+class OnChip {
+  public:
+    explicit OnChip(std::optional<std::size_t> chip);
+    ~OnChip();
+    OnChip(const OnChip&) = delete;
+    OnChip& operator=(const OnChip&) = delete;
+    OnChip(OnChip&&) = delete;
+    OnChip& operator=(OnChip&&) = delete;
+
+  private:
+    std::optional<std::size_t> previous_;
+};
+
+/// The chip of a mesh that the calling thread computes on; the device itself if it has no parts.
+MeshDevice* chip_device(MeshDevice* device);
+
+/// The parts of a tensor of a mesh; none of any other tensor.
+const std::vector<Tensor>& parts_of(const Tensor& tensor);
+
+/// One tensor of the parts of the chips of `mesh`; of parts on the host if that is null.
+Tensor joined(const std::vector<Tensor>& parts, MeshDevice* mesh);
+
+/// What the arguments of an operation say of the mesh that it runs on.
+class Participants {
+  public:
+    std::size_t count = 0;
+    MeshDevice* mesh = nullptr;
+
+    void see(const Tensor& tensor);
+    void see(MeshDevice* device);
+    void see(const MeshDevice& device) { see(const_cast<MeshDevice*>(&device)); }
+    template <typename T>
+    void see(const std::optional<T>& value) {
+        if (value) {
+            see(*value);
+        }
+    }
+    template <typename T>
+    void see(const ttsl::optional_reference<T>& value) {
+        if (value) {
+            see(*value);
+        }
+    }
+    template <typename T>
+    void see(const std::vector<T>& values) {
+        for (const T& value : values) {
+            see(value);
+        }
+    }
+    template <typename... T>
+    void see(const std::variant<T...>& value) {
+        std::visit([this](const auto& held) { see(held); }, value);
+    }
+    /// Numbers, configurations and the like.
+    template <typename T>
+    void see(const T& /*value*/) {}
+};
+
+template <typename... Arguments>
+Participants participants(const Arguments&... arguments) {
+    Participants found;
+    if (!current_chip()) {
+        (found.see(arguments), ...);
+    }
+    return found;
+}
+
+Tensor join(std::vector<Tensor> results, MeshDevice* mesh);
+template <typename... T>
+std::tuple<T...> join(std::vector<std::tuple<T...>> results, MeshDevice* mesh);
+template <typename... T>
+std::variant<T...> join(std::vector<std::variant<T...>> results, MeshDevice* mesh);
+
+/// Numbers that an operation returns besides are the same on all chips.
+template <typename T>
+T join(std::vector<T> results, MeshDevice* /*mesh*/) {
+    return std::move(results.front());
+}
+
+template <typename T>
+std::optional<T> join(std::vector<std::optional<T>> results, MeshDevice* mesh) {
+    if (!results.front()) {
+        return std::nullopt;
+    }
+    std::vector<T> held;
+    for (auto& result : results) {
+        held.push_back(std::move(*result));
+    }
+    return join(std::move(held), mesh);
+}
+
+template <typename T>
+std::vector<T> join(std::vector<std::vector<T>> results, MeshDevice* mesh) {
+    std::vector<T> all;
+    for (std::size_t i = 0; i < results.front().size(); ++i) {
+        std::vector<T> each;
+        for (auto& result : results) {
+            each.push_back(std::move(result[i]));
+        }
+        all.push_back(join(std::move(each), mesh));
+    }
+    return all;
+}
+
+template <typename... T>
+std::tuple<T...> join(std::vector<std::tuple<T...>> results, MeshDevice* mesh) {
+    const auto element = [&]<std::size_t index>(std::integral_constant<std::size_t, index>) {
+        std::vector<std::tuple_element_t<index, std::tuple<T...>>> each;
+        for (auto& result : results) {
+            each.push_back(std::move(std::get<index>(result)));
+        }
+        return join(std::move(each), mesh);
+    };
+    return [&]<std::size_t... index>(std::index_sequence<index...>) {
+        return std::tuple<T...>(element(std::integral_constant<std::size_t, index>())...);
+    }(std::index_sequence_for<T...>());
+}
+
+template <typename... T>
+std::variant<T...> join(std::vector<std::variant<T...>> results, MeshDevice* mesh) {
+    return std::visit(
+        [&]<typename Held>(const Held&) -> std::variant<T...> {
+            std::vector<Held> held;
+            for (auto& result : results) {
+                held.push_back(std::get<Held>(std::move(result)));
+            }
+            return join(std::move(held), mesh);
+        },
+        results.front());
+}
+
+/// Runs an operation on each chip, and gives what it gives there as one.
+template <typename Operation>
+std::invoke_result_t<Operation> on_each_chip(const Participants& mesh, const Operation& operation) {
+    std::vector<std::invoke_result_t<Operation>> results;
+    for (std::size_t chip = 0; chip < mesh.count; ++chip) {
+        const OnChip scope(chip);
+        results.push_back(operation());
+    }
+    return join(std::move(results), mesh.mesh);
+}
+
+}  // namespace ttcodegen::cpu
+
+/// Where an argument is of a mesh of several chips, returns what the function gives on each. The
+/// arguments are all of the function's own.
+#define TTCODEGEN_ON_EACH_CHIP(function, ...)                                             \
+    if (const auto mesh = ttcodegen::cpu::participants(__VA_ARGS__); mesh.count > 0) {    \
+        return ttcodegen::cpu::on_each_chip(mesh, [&] { return function(__VA_ARGS__); }); \
+    }

@@ -1,0 +1,141 @@
+#include "mesh/fabric.hpp"
+
+#include <atomic>
+#include <cstdlib>
+#include <fstream>
+
+#include "tt-metalium/experimental/fabric/fabric.hpp"
+#include "tt_stl/assert.hpp"
+
+namespace {
+
+std::atomic<tt::tt_fabric::FabricConfig> configured = tt::tt_fabric::FabricConfig::DISABLED;
+
+}  // namespace
+
+namespace tt::tt_fabric {
+
+void SetFabricConfig(FabricConfig fabric_config, FabricReliabilityMode /*reliability_mode*/,
+                     std::optional<std::uint8_t> /*num_routing_planes*/,
+                     FabricTensixConfig /*fabric_tensix_config*/, FabricUDMMode /*fabric_udm_mode*/,
+                     FabricManagerMode /*fabric_manager*/, FabricRouterConfig /*router_config*/) {
+    configured = fabric_config;
+}
+
+FabricConfig GetFabricConfig() { return configured; }
+
+}  // namespace tt::tt_fabric
+
+namespace ttcodegen::cpu {
+
+using tt::tt_fabric::FabricConfig;
+
+Fabric::Fabric(std::size_t rows, std::size_t columns)
+    : rows_(rows), columns_(columns), config_(configured) {
+    for (std::size_t axis = 0; axis < 2; ++axis) {
+        forward_[axis].resize(rows * columns);
+        backward_[axis].resize(rows * columns);
+    }
+}
+
+bool Fabric::is_ring(std::size_t axis) const {
+    switch (config_) {
+        case FabricConfig::FABRIC_1D_RING:
+        case FabricConfig::FABRIC_2D_TORUS_XY:
+            return true;
+        case FabricConfig::FABRIC_2D_TORUS_X:
+            return axis == 1;
+        case FabricConfig::FABRIC_2D_TORUS_Y:
+            return axis == 0;
+        default:
+            return false;
+    }
+}
+
+std::vector<std::vector<std::size_t>> Fabric::lines(std::size_t axis) const {
+    std::vector<std::vector<std::size_t>> found(axis == 1 ? rows_ : columns_);
+    for (std::size_t row = 0; row < rows_; ++row) {
+        for (std::size_t column = 0; column < columns_; ++column) {
+            found[axis == 1 ? row : column].push_back(row * columns_ + column);
+        }
+    }
+    return found;
+}
+
+void Fabric::add(std::size_t axis, const std::vector<std::uint64_t>& forward,
+                 const std::vector<std::uint64_t>& backward) {
+    for (const auto& line : lines(axis)) {
+        for (std::size_t place = 0; place < line.size(); ++place) {
+            forward_[axis][line[place]] += forward[place];
+            backward_[axis][line[(place + 1) % line.size()]] += backward[place];
+        }
+    }
+}
+
+void Fabric::count_gather(std::size_t axis, std::uint64_t bytes) {
+    const std::size_t size = axis == 1 ? columns_ : rows_;
+    std::vector<std::uint64_t> forward(size);
+    std::vector<std::uint64_t> backward(size);
+    for (std::size_t place = 0; place < size; ++place) {
+        if (is_ring(axis) && size > 2) {
+            // Half of the line goes round the one way, half the other.
+            forward[place] = bytes * (size / 2);
+            backward[place] = bytes * ((size - 1) / 2);
+        } else if (place + 1 < size) {
+            forward[place] = bytes * (place + 1);
+            backward[place] = bytes * (size - 1 - place);
+        }
+    }
+    add(axis, forward, backward);
+}
+
+void Fabric::count_reduce_scatter(std::size_t axis, std::uint64_t bytes) {
+    const std::size_t size = axis == 1 ? columns_ : rows_;
+    std::vector<std::uint64_t> forward(size);
+    std::vector<std::uint64_t> backward(size);
+    for (std::size_t place = 0; place < size; ++place) {
+        if (is_ring(axis) && size > 2) {
+            forward[place] = bytes * (size / 2);
+            backward[place] = bytes * ((size - 1) / 2);
+        } else if (place + 1 < size) {
+            // Sums of all devices before, for each device behind.
+            forward[place] = bytes * (size - 1 - place);
+            backward[place] = bytes * (place + 1);
+        }
+    }
+    add(axis, forward, backward);
+}
+
+void Fabric::report() const {
+    const char* path = std::getenv("TTCODEGEN_FABRIC_REPORT");
+    if (path == nullptr || *path == '\0') {
+        return;
+    }
+    std::ofstream file(path, std::ios::trunc);
+    file << "{\"links\": [";
+    const char* separator = "";
+    for (std::size_t axis = 0; axis < 2; ++axis) {
+        for (const auto& line : lines(axis)) {
+            for (std::size_t place = 0; place < line.size(); ++place) {
+                const std::size_t last = line.size() - 1;
+                const std::size_t next = line[place == last ? 0 : place + 1];
+                const std::size_t previous = line[place == 0 ? last : place - 1];
+                if (place < last || (is_ring(axis) && last > 1)) {
+                    file << separator << "{\"from\": " << line[place] << ", \"to\": " << next
+                         << ", \"bytes\": " << forward_[axis][line[place]] << "}";
+                    separator = ", ";
+                }
+                if (place > 0 || (is_ring(axis) && last > 1)) {
+                    file << separator << "{\"from\": " << line[place] << ", \"to\": " << previous
+                         << ", \"bytes\": " << backward_[axis][line[place]] << "}";
+                    separator = ", ";
+                }
+            }
+        }
+    }
+    file << "]}\n";
+    file.flush();
+    TT_FATAL(file.good(), "Cannot write the report '{}' (TTCODEGEN_FABRIC_REPORT)", path);
+}
+
+}  // namespace ttcodegen::cpu

@@ -1,0 +1,49 @@
+#pragma once
+
+// The ethernet links between the devices of a mesh: lines along its axes, closed to rings where the
+// fabric says so. Data moves at once; what travels over each link is counted.
+
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+#include "tt-metalium/experimental/fabric/fabric_types.hpp"
+
+namespace ttcodegen::cpu {
+
+class Fabric {
+  public:
+    /// Linked as the fabric is configured when the mesh is opened.
+    Fabric(std::size_t rows, std::size_t columns);
+
+    /// Whether there are any links: without a configuration of the fabric collectives fail.
+    bool is_enabled() const { return config_ != tt::tt_fabric::FabricConfig::DISABLED; }
+    /// Whether the last device along an axis is linked to the first one.
+    bool is_ring(std::size_t axis) const;
+
+    /// The devices along an axis, for each of its lines, row by row.
+    std::vector<std::vector<std::size_t>> lines(std::size_t axis) const;
+
+    /// Each device of each line sends `bytes` to all others of the line.
+    void count_gather(std::size_t axis, std::uint64_t bytes);
+    /// Each device of each line gets from all others its share of the sum; a share has `bytes`.
+    void count_reduce_scatter(std::size_t axis, std::uint64_t bytes);
+
+    /// Writes the bytes of each link as JSON to the file that TTCODEGEN_FABRIC_REPORT names, if it
+    /// is set.
+    void report() const;
+
+  private:
+    /// Adds to both directions of the link after each place of each line.
+    void add(std::size_t axis, const std::vector<std::uint64_t>& forward,
+             const std::vector<std::uint64_t>& backward);
+
+    std::size_t rows_;
+    std::size_t columns_;
+    tt::tt_fabric::FabricConfig config_;
+    /// Bytes that a device sent to its next and to its previous one, for each axis.
+    std::vector<std::uint64_t> forward_[2];
+    std::vector<std::uint64_t> backward_[2];
+};
+
+}  // namespace ttcodegen::cpu

@@ -1,0 +1,73 @@
+"""The mesh of chips that a module is for, and who of them takes part in what."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from itertools import product
+from math import prod
+
+from xdsl.dialects.builtin import ModuleOp
+from xdsl.ir import Operation
+
+from ttcodegen.dialects.ttcore_device import Mesh, MeshesAttr
+
+MESHES = "ttcore.meshes"
+"""The attribute of a module with its meshes."""
+
+MeshShape = tuple[int, int]
+"""Rows and columns of chips."""
+
+ONE_CHIP: MeshShape = (1, 1)
+
+
+def two_dimensional(shape: Sequence[int]) -> MeshShape | None:
+    """A mesh as rows and columns: one dimension is a row, leading ones are left out. None for a
+    mesh of more dimensions, which no system of the release has."""
+    sizes = list(shape)
+    while len(sizes) > 2 and sizes[0] == 1:
+        del sizes[0]
+    if len(sizes) > 2:
+        return None
+    rows, columns = (1, 1, *sizes)[-2:]
+    return rows, columns
+
+
+def declared_mesh(op: Operation) -> MeshShape:
+    """The mesh that an op names, or else the module around it: the first that has several chips;
+    one chip if none is named, or only one that is no grid."""
+    named = shape_in(op)
+    around: Operation | None = op
+    while not named and around is not None:
+        meshes = around.attributes.get(MESHES)
+        if isinstance(meshes, MeshesAttr):
+            named = next((mesh.shape for mesh in meshes.data if prod(mesh.shape) > 1), ())
+        around = around.parent_op()
+    return two_dimensional(named) or ONE_CHIP
+
+
+def shape_in(op: Operation) -> tuple[int, ...]:
+    """The shape of the mesh that an op itself names, `()` if it names none."""
+    mesh = op.properties.get("mesh_shape", op.attributes.get("mesh_shape"))
+    if mesh is None:
+        return ()
+    return tuple(map(int, re.findall(r"\d+", str(mesh).rpartition(":")[2])))
+
+
+def set_mesh(module: ModuleOp, shape: Sequence[int]) -> None:
+    """Makes a module say what mesh it is for."""
+    module.attributes[MESHES] = MeshesAttr((Mesh("mesh", tuple(shape)),))
+
+
+def groups_along(mesh: MeshShape, axis: int) -> list[list[int]]:
+    """The chips that a collective along an axis joins, counted row by row: for the axis 1 those of
+    each row, for the axis 0 those of each column."""
+    rows, columns = mesh
+    if axis == 1:
+        return [[row * columns + column for column in range(columns)] for row in range(rows)]
+    return [[row * columns + column for row in range(rows)] for column in range(columns)]
+
+
+def coordinates(mesh: MeshShape) -> Iterator[tuple[int, int]]:
+    """Row and column of each chip, in the order in which they are counted."""
+    yield from product(range(mesh[0]), range(mesh[1]))

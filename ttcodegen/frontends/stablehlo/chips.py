@@ -1,0 +1,370 @@
+"""Manual computations on a mesh, and the collectives in them: `shard_map` of jax, by Shardy and by
+GSPMD."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Sequence
+from math import prod
+
+from xdsl.ir import Operation, SSAValue
+
+from ttcodegen.diagnostics import CompileError
+from ttcodegen.dialects.datatypes import element_of, shape_of, tensor_type
+from ttcodegen.dialects.mesh import ONE_CHIP, groups_along
+from ttcodegen.frontends.stablehlo.bodies import block_of, reducer
+from ttcodegen.frontends.stablehlo.conversion import Complex, Conversion, Results, Rule, Value
+from ttcodegen.frontends.stablehlo.dialect import StableHLOOp
+from ttcodegen.frontends.stablehlo.meshes import NamedMesh, Sharding, shardings_in
+from ttcodegen.lazy_numpy import np
+
+
+def _on_parts(value: Value, change: Callable[[SSAValue], SSAValue]) -> Value:
+    """A value that was changed, of complex numbers both of its parts."""
+    if isinstance(value, Complex):
+        return Complex(change(value.real), change(value.imag))
+    return change(value) if isinstance(value, SSAValue) else value
+
+
+class Chips:
+    """Makes ops of TTIR that work between the chips of the mesh of a conversion."""
+
+    def __init__(self, conversion: Conversion) -> None:
+        self._builder = conversion.builder
+        self._mesh: NamedMesh = conversion.mesh
+
+    def _shape(self, value: SSAValue, dim: int, axis: int | None, grows: bool) -> list[int]:
+        count = self._mesh.chips if axis is None else self._mesh.shape[axis]
+        shape = list(shape_of(value.type))
+        if not grows and shape[dim] % count:
+            raise ValueError(f"dimension {dim} of {tuple(shape)} does not divide among {count}")
+        shape[dim] = shape[dim] * count if grows else shape[dim] // count
+        return shape
+
+    def _emit(self, name: str, value: SSAValue, shape: Sequence[int], **given: object) -> SSAValue:
+        return self._builder.emit(
+            name, [value], tensor_type(element_of(value.type), shape), **given
+        )
+
+    def gather(self, value: SSAValue, dim: int, axis: int | None) -> SSAValue:
+        """What the chips along an axis have, side by side."""
+        shape = self._shape(value, dim, axis, grows=True)
+        return self._emit("all_gather", value, shape, all_gather_dim=dim, cluster_axis=axis)
+
+    def partition(self, value: SSAValue, dim: int, axis: int | None) -> SSAValue:
+        """The share of each chip of what it has."""
+        shape = self._shape(value, dim, axis, grows=False)
+        return self._emit("mesh_partition", value, shape, dim=dim, cluster_axis=axis)
+
+    def reduce(self, value: SSAValue, how: str, axis: int | None) -> SSAValue:
+        """What the chips along an axis have, as one."""
+        shape = shape_of(value.type)
+        return self._emit("all_reduce", value, shape, reduce_type=how, cluster_axis=axis)
+
+    def reduce_scatter(self, value: SSAValue, how: str, dim: int, axis: int | None) -> SSAValue:
+        """What the chips along an axis have, as one, of which each gets its share."""
+        shape = self._shape(value, dim, axis, grows=False)
+        given = {"scatter_dim": dim, "reduce_type": how, "cluster_axis": axis}
+        return self._emit("reduce_scatter", value, shape, **given)
+
+    def divide(self, value: SSAValue, sharding: Sharding) -> SSAValue:
+        """The parts that a sharding makes of a tensor that all have."""
+        first, rest = _in_order(sharding)
+        value = self._mesh_shard(value, first, "full_to_shard")
+        for dim, axis in rest:
+            value = self.partition(value, dim, axis)
+        return value
+
+    def unite(self, value: SSAValue, sharding: Sharding) -> SSAValue:
+        """The whole of the parts that a sharding made."""
+        first, rest = _in_order(sharding)
+        for dim, axis in reversed(rest):
+            value = self.gather(value, dim, axis)
+        return self._mesh_shard(value, first, "shard_to_full")
+
+    def _mesh_shard(self, value: SSAValue, dims: dict[int, int], direction: str) -> SSAValue:
+        if not dims:
+            return value
+        shape = list(shape_of(value.type))
+        parts = [1] * len(shape)
+        for axis, dim in dims.items():
+            parts[dim] *= self._mesh.shape[axis]
+        for dim, count in enumerate(parts):
+            if direction == "shard_to_full":
+                shape[dim] *= count
+            elif shape[dim] % count:
+                raise ValueError(f"{tuple(shape)} does not divide into {count} in dimension {dim}")
+            else:
+                shape[dim] //= count
+        given = {
+            "shard_shape": parts,
+            "shard_dims": [dims.get(0, -1), dims.get(1, -1)],
+            "shard_type": "devices",
+            "shard_direction": direction,
+        }
+        return self._emit("mesh_shard", value, shape, **given)
+
+
+def _in_order(sharding: Sharding) -> tuple[dict[int, int], list[tuple[int, int]]]:
+    """What one op divides: a dimension for each axis; and what is divided after it, as dimensions
+    and axes. Where a dimension has both axes, one op takes rows for the major one."""
+    first: dict[int, int] = {}
+    rest: list[tuple[int, int]] = []
+    for dim, axes in enumerate(sharding):
+        in_one = axes[:1] if list(axes) == [1, 0] else axes
+        first |= dict.fromkeys(in_one, dim)
+        rest += [(dim, axis) for axis in axes[len(in_one) :]]
+    return first, rest
+
+
+# Manual computations
+
+
+def manual_computation(conversion: Conversion, op: StableHLOOp) -> list[Value]:
+    """The body runs on each chip, with its parts of the operands."""
+    values = conversion.values(op)
+    if conversion.mesh.shape == ONE_CHIP:
+        return conversion.run(block_of(op), values)
+    texts = [str(_given(op, name)) for name in ("in_shardings", "out_shardings", "manual_axes")]
+    manual = re.findall(r'"([^"]*)"', texts[2]) if texts[2] != "None" else None
+    inside, outside = (
+        [conversion.mesh.named(text, manual) for text in shardings_in(each)] for each in texts[:2]
+    )
+    if len(inside) != len(values) or len(outside) != len(op.results):
+        raise ValueError("each operand and each result needs a sharding")
+    chips, block = Chips(conversion), block_of(op)
+    parts = [
+        _on_parts(value, lambda each, sharding=sharding: chips.divide(each, sharding))
+        for value, sharding in zip(values, inside, strict=True)
+    ]
+    for part, argument in zip(parts, block.args, strict=True):
+        if isinstance(part, SSAValue) and shape_of(part.type) != shape_of(argument.type):
+            raise ValueError(f"a chip gets {part.type}, and the body takes {argument.type}")
+    results = conversion.run(block, parts)
+    return [
+        _on_parts(result, lambda each, sharding=sharding: chips.unite(each, sharding))
+        for result, sharding in zip(results, outside, strict=True)
+    ]
+
+
+def _given(op: StableHLOOp, name: str) -> object:
+    """What an operation says under a name, as it was written."""
+    return op.given.get(name, op.properties.get(name, op.attributes.get(name)))
+
+
+def full_to_shard(conversion: Conversion, op: StableHLOOp) -> Value:
+    """`SPMDFullToShardShape`: the operand was marked with its sharding."""
+    sharding = _sharding_text(op.operands[0].owner) or ""
+    return _resharded(conversion, op, sharding, Chips(conversion).divide)
+
+
+def shard_to_full(conversion: Conversion, op: StableHLOOp) -> Value:
+    """`SPMDShardToFullShape`: the operation says how its result is divided."""
+    return _resharded(conversion, op, _sharding_text(op) or "", Chips(conversion).unite)
+
+
+def _resharded(
+    conversion: Conversion,
+    op: StableHLOOp,
+    text: str,
+    change: Callable[[SSAValue, Sharding], SSAValue],
+) -> Value:
+    (value,) = conversion.values(op)
+    sharding = conversion.mesh.tiled(text, len(shape_of(op.operands[0].type)))
+    return _on_parts(value, lambda each: change(each, sharding))
+
+
+def _sharding_text(op: object) -> str | None:
+    if not isinstance(op, Operation):
+        return None
+    sharding = op.attributes.get("mhlo.sharding", op.properties.get("mhlo.sharding"))
+    return str(sharding) if sharding is not None else None
+
+
+def partition_id(conversion: Conversion, op: StableHLOOp) -> Value:
+    """The number of the chip: each has one element of a tensor of all numbers."""
+    result = op.results[0].type
+    element, shape = element_of(result), shape_of(result)
+    if conversion.mesh.shape == ONE_CHIP:
+        return conversion.filled(0, shape, element)
+    rows, columns = conversion.mesh.shape
+    numbers = conversion.constant(np.arange(rows * columns).reshape(rows, columns), element)
+    part = Chips(conversion).divide(numbers, ((0,) * (rows > 1), (1,) * (columns > 1)))
+    return conversion.builder.reshape(part, shape)
+
+
+def sharded_by_name(conversion: Conversion, op: StableHLOOp) -> Results:
+    """A collective of Shardy says how a value lies from then on. Outside of manual computations,
+    which is where it stands, that changes nothing of the value."""
+    return conversion.values(op)
+
+
+# Collectives
+
+
+def _axis_of(conversion: Conversion, op: StableHLOOp) -> tuple[bool, int | None]:
+    """Whether an operation joins chips at all, and along which axis; None for the whole mesh."""
+    groups = op.get("replica_groups")
+    mesh = conversion.mesh.shape
+    written = (
+        [[int(chip) for chip in group if chip >= 0] for group in groups]
+        if (getattr(groups, "ndim", 0) == 2)
+        else []
+    )
+    if not written or mesh == ONE_CHIP or all(len(group) == 1 for group in written):
+        return False, None
+    several = [axis for axis in (1, 0) if mesh[axis] > 1]
+    for axis in several:
+        if groups_along(mesh, axis) == written:
+            return True, axis
+    if written == [list(range(prod(mesh)))]:
+        return True, None
+    raise CompileError(
+        f"'{op.name}': chips of a mesh of {mesh[0]}x{mesh[1]} are joined along its rows or its "
+        f"columns, and replica_groups are {written}",
+        op,
+        remedy="let the collective go along an axis of the mesh",
+    )
+
+
+def _collective(
+    make: Callable[[Chips, StableHLOOp, SSAValue, int | None], SSAValue],
+) -> Rule:
+    """The rule of a collective; among groups of one chip each it changes nothing."""
+
+    def rule(conversion: Conversion, op: StableHLOOp) -> Results:
+        values = conversion.values(op)
+        joins, axis = _axis_of(conversion, op)
+        if not joins:
+            _require_same(op)
+            return values
+        chips = Chips(conversion)
+        return [_on_parts(value, lambda each: make(chips, op, each, axis)) for value in values]
+
+    return rule
+
+
+def _require_same(op: StableHLOOp) -> None:
+    for operand, result in zip(op.operands, op.results, strict=False):
+        if shape_of(operand.type) != shape_of(result.type):
+            raise CompileError(
+                f"'{op.name}' joins chips, and the module does not say of which mesh",
+                op,
+                remedy="give replica_groups, and the mesh with sdy.mesh or mhlo.num_partitions",
+            )
+
+
+def _how(op: StableHLOOp) -> str:
+    """What a collective makes of what chips have."""
+    how = reducer(block_of(op))
+    if how not in ("sum", "max", "min"):
+        raise CompileError(
+            f"'{op.name}' reduces by {how or 'a body of its own'}, and chips reduce by sum, max "
+            "or min",
+            op,
+        )
+    return how
+
+
+def _reduce_scatter(chips: Chips, op: StableHLOOp, value: SSAValue, axis: int | None) -> SSAValue:
+    return chips.reduce_scatter(value, _how(op), op.ints("scatter_dimension")[0], axis)
+
+
+def _all_gather(chips: Chips, op: StableHLOOp, value: SSAValue, axis: int | None) -> SSAValue:
+    return chips.gather(value, op.ints("all_gather_dim")[0], axis)
+
+
+def _all_to_all(conversion: Conversion, op: StableHLOOp) -> Results:
+    return _grouped(
+        conversion,
+        op,
+        "all_to_all",
+        split_dim=op.ints("split_dimension")[0],
+        concat_dim=op.ints("concat_dimension")[0],
+        split_count=op.ints("split_count")[0],
+    )
+
+
+def _grouped(conversion: Conversion, op: StableHLOOp, name: str, **given: object) -> Results:
+    """An op of TTIR that has the groups of chips as they are written."""
+    joins, _ = _axis_of(conversion, op)
+    values = conversion.values(op)
+    if not joins:
+        _require_same(op)
+        return values
+    groups = [[int(chip) for chip in group] for group in op["replica_groups"]]
+
+    def make(value: SSAValue, result: SSAValue) -> SSAValue:
+        type_ = tensor_type(element_of(value.type), shape_of(result.type))
+        return conversion.builder.emit(name, [value], type_, replica_groups=groups, **given)
+
+    return [
+        _on_parts(value, lambda each, result=result: make(each, result))
+        for value, result in zip(values, op.results, strict=True)
+    ]
+
+
+def _collective_broadcast(conversion: Conversion, op: StableHLOOp) -> Results:
+    return _grouped(conversion, op, "collective_broadcast")
+
+
+def _collective_permute(conversion: Conversion, op: StableHLOOp) -> Results:
+    pairs = [[int(chip) for chip in pair] for pair in op["source_target_pairs"]]
+    values = conversion.values(op)
+    if conversion.mesh.shape == ONE_CHIP:
+        return values
+    return [
+        _on_parts(
+            value,
+            lambda each: conversion.builder.emit(
+                "collective_permute", [each], each.type, source_target_pairs=pairs
+            ),
+        )
+        for value in values
+    ]
+
+
+def _sum(chips: Chips, op: StableHLOOp, value: SSAValue, axis: int | None) -> SSAValue:
+    return chips.reduce(value, "sum", axis)
+
+
+def _of_either(rule: Rule) -> Rule:
+    """The rule of a collective that Shardy has under the same name."""
+    return lambda conversion, op: (
+        sharded_by_name(conversion, op) if op.name.startswith("sdy.") else rule(conversion, op)
+    )
+
+
+def all_slice(conversion: Conversion, op: StableHLOOp) -> Results | None:
+    """The composite `sdy.all_slice`: each chip takes its share. None where that is all of it."""
+    value = conversion.value(op.operands[0])
+    shape, result = shape_of(op.operands[0].type), shape_of(op.results[0].type)
+    if conversion.mesh.shape == ONE_CHIP or shape == result or not isinstance(value, SSAValue):
+        return None
+    chips, mesh = Chips(conversion), conversion.mesh
+    for dim, (size, part) in enumerate(zip(shape, result, strict=True)):
+        if size == part:
+            continue
+        count = size // part
+        axes = [axis for axis in (1, 0) if mesh.shape[axis] == count]
+        if not axes and count != mesh.chips:
+            raise ValueError(f"no axis of the mesh has {count} chips")
+        value = chips.partition(value, dim, axes[0] if axes else None)
+    return value
+
+
+RULES: dict[str, Rule] = {
+    "all_gather": _of_either(_collective(_all_gather)),
+    "all_reduce": _of_either(
+        _collective(lambda chips, op, value, axis: chips.reduce(value, _how(op), axis))
+    ),
+    "all_to_all": _of_either(_all_to_all),
+    "collective_broadcast": _collective_broadcast,
+    "collective_permute": _of_either(_collective_permute),
+    "cross_replica_sum": _collective(_sum),
+    "cross-replica-sum": _collective(_sum),
+    "manual_computation": manual_computation,
+    "partition_id": partition_id,
+    "reduce_scatter": _of_either(_collective(_reduce_scatter)),
+    "replica_id": partition_id,
+}

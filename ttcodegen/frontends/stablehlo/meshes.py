@@ -1,0 +1,274 @@
+"""The mesh that a module of StableHLO is for, and how its shardings divide tensors among the chips.
+
+Shardy names the axes of a mesh (https://openxla.org/shardy/sharding_representation); GSPMD gives
+the number of parts of each dimension, and which device has which. Both are read here as the axes of
+a mesh of rows and columns that each dimension of a tensor is divided along.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import permutations
+from math import prod
+from typing import cast
+
+from xdsl.dialects.builtin import ArrayAttr, DictionaryAttr, IntegerAttr, ModuleOp, StringAttr
+from xdsl.dialects.func import FuncOp
+from xdsl.ir import Attribute, Operation
+
+from ttcodegen.diagnostics import CompileError
+from ttcodegen.dialects.mesh import ONE_CHIP, MeshShape, groups_along
+from ttcodegen.frontends.stablehlo.dialect import StableHLOOp
+from ttcodegen.lazy_numpy import np
+
+Sharding = tuple[tuple[int, ...], ...]
+"""For each dimension of a tensor the axes of the mesh that it is divided along, the major one
+first."""
+
+_FRONTEND = "mhlo.frontend_attributes"
+_COUNTS = ("mhlo.num_partitions", "mhlo.num_replicas")
+_DEVICES = re.compile(
+    r"devices=\[([\d,]*)\](?:<=\[([\d,]*)\](?:T\(([\d,]*)\))?|([\d,]+))"
+    r"(\s*last_tile_dim_replicate)?"
+)
+_MESH_TEXT = re.compile(r"mesh<\[([^\]]*)\]")
+_SHARDING_TEXT = re.compile(r"<\s*@\"?([\w.\-$]+)\"?\s*,\s*\[([^\[\]]*)\]")
+
+
+def _numbers(text: str) -> list[int]:
+    return [int(number) for number in text.split(",") if number]
+
+
+@dataclass(frozen=True)
+class NamedMesh:
+    """The mesh of a module. Axes of Shardy have names; one of a single chip divides nothing."""
+
+    shape: MeshShape = ONE_CHIP
+    axes: Mapping[str, int] | None = None
+    """The axis of rows or columns that a name stands for, -1 for one of a single chip."""
+
+    @property
+    def chips(self) -> int:
+        """How many chips the mesh has."""
+        return prod(self.shape)
+
+    def named(self, text: str, only: Sequence[str] | None = None) -> Sharding:
+        """The sharding in a text of Shardy, `{"x"}, {"y", ?}`; axes that are not among `only` are
+        left out."""
+        dimensions: list[tuple[int, ...]] = []
+        for group in re.findall(r"\{([^{}]*)\}", text):
+            if re.search(r'"\s*:\s*\(', group):
+                raise ValueError("axes that are divided again are not supported")
+            names = re.findall(r'"([^"]*)"', group)
+            axes = self.axes or {}
+            unknown = [name for name in names if name not in axes]
+            if unknown:
+                raise ValueError(f"the mesh has no axis '{unknown[0]}'")
+            chosen = [axes[name] for name in names if only is None or name in only]
+            dimensions.append(tuple([axis for axis in chosen if axis >= 0]))
+        return tuple(dimensions)
+
+    def tiled(self, text: str, rank: int) -> Sharding:
+        """The sharding in a text of GSPMD, `{devices=[2,1,4]<=[8] last_tile_dim_replicate}`."""
+        match = _DEVICES.search(text)
+        if match is None or self.chips == 1:
+            return ((),) * rank
+        sizes, chips_of_tiles = _assignment(match)
+        if chips_of_tiles.size != self.chips:
+            raise ValueError(f"the sharding '{text}' is for {chips_of_tiles.size} devices")
+        tile_of_chip = np.empty((self.chips, len(sizes)), dtype=np.int64)
+        for tile, chip in np.ndenumerate(chips_of_tiles):
+            tile_of_chip[int(chip)] = tile
+        dimensions: list[tuple[int, ...]] = []
+        for dim in range(rank):
+            axes = self._axes_of(tile_of_chip[:, dim].tolist())
+            if axes is None:
+                raise ValueError(
+                    f"the sharding '{text}' does not divide along rows and columns of the mesh of "
+                    f"{self.shape[0]}x{self.shape[1]}"
+                )
+            dimensions.append(axes)
+        return tuple(dimensions)
+
+    def _axes_of(self, tiles: list[int]) -> tuple[int, ...] | None:
+        """The axes, major first, along which chips have these tiles of a dimension."""
+        several = [axis for axis in (0, 1) if self.shape[axis] > 1]
+        for count in range(len(several) + 1):
+            for axes in permutations(several, count):
+                found = [_place(place, self.shape, axes) for place in np.ndindex(*self.shape)]
+                if found == tiles:
+                    return axes
+        return None
+
+
+def _place(place: Sequence[int], shape: MeshShape, axes: Sequence[int]) -> int:
+    index = 0
+    for axis in axes:
+        index = index * shape[axis] + place[axis]
+    return index
+
+
+def _assignment(match: re.Match[str]) -> tuple[list[int], np.ndarray]:
+    """The tiles of each dimension, and the chip that each tile is for."""
+    sizes = _numbers(match[1])
+    if match[4]:
+        order = np.array(_numbers(match[4]))
+    else:
+        dims = _numbers(match[2])
+        order = np.arange(prod(dims)).reshape(dims)
+        if match[3]:
+            order = order.transpose(_numbers(match[3]))
+    return sizes, order.reshape(sizes)
+
+
+# The mesh of a module
+
+
+def mesh_of_module(operations: Sequence[Operation]) -> NamedMesh:
+    """The mesh that the operations of a file are for.
+
+    Raises:
+        CompileError: if it has more than two dimensions, or there are meshes of several shapes.
+    """
+    found: dict[tuple[str, ...], NamedMesh] = {}
+    guess = ONE_CHIP
+    for operation in operations:
+        for op in operation.walk():
+            if isinstance(op, StableHLOOp) and op.name == "sdy.mesh":
+                axes = _axes_of_op(op)
+                if prod(axes.values()) > 1:
+                    found[tuple(map(str, axes.items()))] = _named_mesh(axes, op)
+            else:
+                guess = max(guess, _implied(op), key=_preference)
+    if len({mesh.shape for mesh in found.values()}) > 1:
+        raise CompileError(
+            "the module has meshes of several shapes, and a program runs on one",
+            operations[0],
+            remedy="give all shardings for one mesh",
+        )
+    names: dict[str, int] = {}
+    for mesh in found.values():
+        for name, axis in (mesh.axes or {}).items():
+            if names.setdefault(name, axis) != axis:
+                raise CompileError(
+                    f"the axis '{name}' is another one in another mesh", operations[0]
+                )
+    if found:
+        return NamedMesh(next(iter(found.values())).shape, names)
+    return NamedMesh(guess, {})
+
+
+def _preference(shape: MeshShape) -> tuple[int, int]:
+    """Of two meshes that are implied, the one of more chips, then the one of two dimensions."""
+    return prod(shape), min(shape)
+
+
+def _axes_of_op(op: StableHLOOp) -> dict[str, int]:
+    axes = op.given.get("axes")
+    if axes is None:
+        axes = _axes_in(str(op.properties.get("mesh", op.attributes.get("mesh", ""))))
+    return {str(name): int(size) for name, size in cast("dict[str, int]", axes).items()}
+
+
+def _axes_in(text: str) -> dict[str, int]:
+    """`mesh<["x"=2, "y"=4]>` as sizes by name."""
+    match = _MESH_TEXT.search(text)
+    found = re.findall(r'"?([\w.\-]+)\\?"?\s*=\s*(\d+)', match[1]) if match is not None else []
+    return {name: int(size) for name, size in found}
+
+
+def _named_mesh(axes: Mapping[str, int], op: Operation) -> NamedMesh:
+    several = [name for name, size in axes.items() if size > 1]
+    if len(several) > 2:
+        shape = "x".join(str(axes[name]) for name in several)
+        raise CompileError(
+            f"a mesh of {shape} devices has {len(several)} dimensions, and those of the systems "
+            "have two",
+            op,
+            remedy="join axes, so that the mesh has rows and columns",
+        )
+    places = {name: -1 for name in axes}
+    if len(several) == 2:
+        places[several[0]], places[several[1]] = 0, 1
+    elif several:
+        names = list(axes)
+        places[several[0]] = names.index(several[0]) if len(names) == 2 else 1
+    rows = prod(axes[name] for name, axis in places.items() if axis == 0)
+    columns = prod(axes[name] for name, axis in places.items() if axis == 1)
+    return NamedMesh((rows, columns), places)
+
+
+def _implied(op: Operation) -> MeshShape:
+    """The mesh that an operation needs which names none."""
+    if isinstance(op, StableHLOOp):
+        groups = op.get("replica_groups")
+        if (shape := getattr(groups, "shape", None)) is not None and len(shape) == 2:
+            return _mesh_of_groups([[int(chip) for chip in group] for group in groups])
+        pairs = op.get("source_target_pairs")
+        if getattr(pairs, "size", 0):
+            return 1, int(pairs.max()) + 1
+    found = ONE_CHIP
+    if isinstance(op, ModuleOp):
+        counts = [op.attributes.get(name) for name in _COUNTS]
+        chips = [count.value.data for count in counts if isinstance(count, IntegerAttr)]
+        found = 1, prod(max(count, 1) for count in chips)
+        for text in _texts(op.attributes.get(_FRONTEND)):
+            axes = _axes_in(text.replace("\\", ""))
+            found = max(found, _named_mesh(axes, op).shape, key=_preference)
+    for text in _sharding_texts(op):
+        found = max(found, _mesh_of_tiles(text), key=_preference)
+    return found
+
+
+def _mesh_of_groups(groups: list[list[int]]) -> MeshShape:
+    """The mesh whose rows or columns are joined; a row if all or none are."""
+    count, size = len(groups), len(groups[0]) if groups else 1
+    for shape, axis in (((count, size), 1), ((size, count), 0)):
+        if groups_along(shape, axis) == groups:
+            return shape if min(shape) > 1 else (1, prod(shape))
+    return 1, max((chip for group in groups for chip in group), default=0) + 1
+
+
+def _mesh_of_tiles(text: str) -> MeshShape:
+    """The mesh that a sharding of GSPMD divides over."""
+    match = _DEVICES.search(text)
+    if match is None:
+        return ONE_CHIP
+    dims = [size for size in _numbers(match[2] or "") if size > 1]
+    if len(dims) == 2:
+        return dims[0], dims[1]
+    tiles = [size for size in _numbers(match[1]) if size > 1]
+    chips = prod(_numbers(match[1]))
+    if len(tiles) == 2 and not match[3] and not match[4]:
+        return tiles[0], tiles[1]
+    return 1, chips
+
+
+def _sharding_texts(op: Operation) -> Iterator[str]:
+    sharding = op.attributes.get("mhlo.sharding")
+    if isinstance(sharding, StringAttr):
+        yield sharding.data
+    if isinstance(op, FuncOp):
+        for dictionaries in (op.arg_attrs, op.res_attrs):
+            yield from _shardings(dictionaries)
+
+
+def _shardings(attributes: ArrayAttr[DictionaryAttr] | None) -> Iterator[str]:
+    for dictionary in attributes.data if attributes is not None else ():
+        value = dictionary.data.get("mhlo.sharding")
+        if isinstance(value, StringAttr):
+            yield value.data
+
+
+def _texts(attribute: Attribute | None) -> Iterator[str]:
+    if isinstance(attribute, DictionaryAttr):
+        for value in attribute.data.values():
+            if isinstance(value, StringAttr):
+                yield value.data
+
+
+def shardings_in(text: str) -> list[str]:
+    """The dimensions of each sharding in a text of Shardy, as text."""
+    return [dimensions for _, dimensions in _SHARDING_TEXT.findall(text)]

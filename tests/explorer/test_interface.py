@@ -14,8 +14,10 @@ import pytest
 
 from tests.explorer.test_graphs import MODEL
 from ttcodegen.cli.explorer import main
+from ttcodegen.compilation import CompileOptions
 from ttcodegen.diagnostics import CompileError
 from ttcodegen.explorer.client import ExplorerError, TTExplorer
+from ttcodegen.explorer.models import model_graphs
 from ttcodegen.explorer.server import Server, is_loopback
 from ttcodegen.explorer.session import Session
 from ttcodegen.explorer.settings import Settings, read_settings
@@ -501,7 +503,11 @@ def test_the_graph_of_a_model_is_led_to(server: Server, model: Path, tmp_path: P
     status, _, headers = request(server, f"/ttcodegen/graph?model={quote(str(model))}")
     assert status == 302
     (data,) = parse_qs(urlsplit(headers["Location"]).query)["data"]
-    assert json.loads(data) == {"models": [{"url": str(model), "adapterId": "ttcodegen"}]}
+    told = json.loads(data)
+    assert told["models"] == [{"url": str(model), "adapterId": "ttcodegen"}]
+    # The page would open the largest graph, which is one of C++.
+    assert [pane["selectedGraphId"] for pane in told["uiState"]["paneStates"]] == [""]
+    assert "sync" not in told
     status, told, _ = request(server, "/ttcodegen/graph?model=/etc/passwd")
     assert status == 400
     assert "in none of the folders" in told["error"]
@@ -513,6 +519,34 @@ def test_the_page_of_model_explorer_leads_to_that_of_decisions(
     (tmp_path / "index.html").write_text("<html><body><app-root></app-root></body></html>")
     server.web = tmp_path
     assert b'<a href="/ttcodegen/"' in request(server, "/")[1]
+
+
+# Stages
+
+
+def test_two_stages_stand_side_by_side(server: Server, model: Path) -> None:
+    graphs = server.session.graphs_of_stages(model, ["source", "EmitC"])
+    assert graphs == ["model", "EmitC: src/model.cpp:model"]
+    known = [graph.id for graph in model_graphs(model, CompileOptions("model", optimize=2))]
+    assert set(graphs) <= set(known)
+    (data,) = parse_qs(urlsplit(server.address(model, graphs)).query)["data"]
+    told = json.loads(data)
+    panes = told["uiState"]["paneStates"]
+    assert [pane["selectedGraphId"] for pane in panes] == graphs
+    assert [pane["widthFraction"] for pane in panes] == [0.5, 0.5]
+    assert told["sync"] == {"mode": "match_node_id"}
+
+
+def test_stages_that_a_model_has_not_are_refused(
+    server: Server, model: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(CompileError) as caught:
+        server.session.graphs_of_stages(model, ["source", "ttmetal"])
+    assert "the model has no stage 'ttmetal'" in caught.value.render()
+    assert "there are source, ttnn, optimized, lowered, emitc" in caught.value.render()
+    assert main(["-q", "-p", "0", "--stages", "source", str(model)]) == 1
+    assert "--stages takes two stages of one model" in capsys.readouterr().err
+    assert main(["-q", "-p", "0", "--stages", "source,emitc"]) == 1
 
 
 # The program

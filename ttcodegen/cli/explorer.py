@@ -7,11 +7,15 @@ import os
 import sys
 from collections.abc import Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from ttcodegen.cli.arguments import ArgumentParser, add_version_option
 from ttcodegen.cli.entry import ExitStatus, Invocation, run_program
 from ttcodegen.diagnostics import CompileError
 from ttcodegen.systems.description import ARCHITECTURES
+
+if TYPE_CHECKING:
+    from ttcodegen.explorer.session import Session
 
 PROGRAM = "ttcodegen-explorer"
 _TOKEN = "TTCODEGEN_EXPLORER_TOKEN"
@@ -20,6 +24,7 @@ _EPILOG = f"""\
 examples:
   {PROGRAM} model.mlir                  a module, and the stages of its compile
   {PROGRAM} out                         a project, with what was edited in it
+  {PROGRAM} --stages source,emitc model.mlir    what it is, and the C++ that it becomes
   {PROGRAM} -p 9000 -q models           all models of a folder, without a browser
   {PROGRAM} -u 0.0.0.0 -q model.mlir    over the network: the address has a token
 
@@ -49,6 +54,8 @@ def argument_parser() -> argparse.ArgumentParser:
     add("--arch", choices=ARCHITECTURES, default="", help="the card (wormhole_b0)")
     add("--optimize", type=int, choices=(0, 1, 2), default=2, metavar="LEVEL", help="how much is "
         "optimized (2)")  # fmt: skip
+    add("--stages", metavar="LEFT,RIGHT", help="show two stages of the compile side by side, which "
+        "follow each other: source, ttnn, optimized, lowered, emitc, ttmetal")  # fmt: skip
     add_version_option(parser)
     return parser
 
@@ -78,7 +85,7 @@ def _run(invocation: Invocation) -> int:
     server.start()
     try:
         shown = model if model is not None and _is_model(model) else None
-        address = server.address(shown)
+        address = server.address(shown, _stages(session, shown, options.stages))
         print(f"Starting Model Explorer server at:\n{address}\n")
         print(f"Decisions of the optimizer:\n{server.own_address(shown)}\n")
         print("Press Ctrl+C to stop.", flush=True)
@@ -92,6 +99,18 @@ def _run(invocation: Invocation) -> int:
     finally:
         server.close()
     return ExitStatus.DONE
+
+
+def _stages(session: Session, model: Path | None, stages: str | None) -> list[str]:
+    """The graphs that stand side by side."""
+    if stages is None:
+        return []
+    from ttcodegen.explorer.server import MOST_PANES
+
+    names = [name.strip() for name in stages.split(",")]
+    if model is None or len(names) != MOST_PANES:
+        raise CompileError("--stages takes two stages of one model", remedy="source,lowered")
+    return session.graphs_of_stages(model, names)
 
 
 def _folder(model: Path | None) -> Path:

@@ -24,6 +24,8 @@ if TYPE_CHECKING:
 STAGES_UP_TO = 1000
 """A module of more ops is compiled for its stages only where that is asked for: it should open
 without waiting."""
+SOURCE = "source"
+"""What the graphs of the module itself go by among the stages."""
 OPTIMIZED = "optimized"
 LOWERED = "lowered"
 """The stage that a flatbuffer has: its ops are those of a run."""
@@ -84,6 +86,22 @@ def in_stage(graphs: Sequence[Graph], stage: str) -> list[Graph]:
         for node in graph.nodes:
             node.subgraphIds = [stage_graph(stage, each) for each in node.subgraphIds]
     return list(graphs)
+
+
+def graph_of_stage(graphs: Sequence[Graph], stage: str) -> str:
+    """The id of the largest graph of a stage: `source` is the first one of all.
+
+    Raises:
+        CompileError: if there is no such stage.
+    """
+    if stage.lower() == SOURCE and graphs:
+        return graphs[0].id
+    found = [graph for graph in graphs if graph.id.lower().startswith(f"{stage.lower()}: ")]
+    if not found:
+        stages = dict.fromkeys(graph.id.partition(": ")[0] for graph in graphs if ": " in graph.id)
+        known = ", ".join([SOURCE, *(each.lower() for each in stages)])
+        raise CompileError(f"the model has no stage '{stage}'", remedy=f"there are {known}")
+    return max(found, key=lambda graph: len(graph.nodes)).id
 
 
 def stage_graph(stage: str, name: str) -> str:

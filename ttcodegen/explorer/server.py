@@ -18,7 +18,7 @@ import secrets
 import socket
 import threading
 import traceback
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from http import HTTPStatus
 from http.cookies import CookieError, SimpleCookie
@@ -178,11 +178,11 @@ class Server:
         """Set when streams have to end."""
         return self._closing
 
-    def address(self, model: Path | None = None, node_data: list[str] | None = None) -> str:
-        """Where the page is: with the token, a model and node data if there are any."""
+    def address(self, model: Path | None = None, graphs: Sequence[str] = ()) -> str:
+        """Where the page is: with the token, a model and those of its graphs that are shown."""
         query = [f"token={quote(self.token)}"] if self.token else []
         if model is not None:
-            query.append(f"data={page_data(model, node_data or [])}")
+            query.append(f"data={page_data(model, [], graphs)}")
         return f"{self._origin}/{'?' if query else ''}{'&'.join(query)}"
 
     @property
@@ -197,10 +197,37 @@ class Server:
         return f"{self._origin}{_OWN_PATH}{'?' if text else ''}{text}"
 
 
-def page_data(model: Path, node_data: list[str]) -> str:
-    """Which model the page opens, and with which adapter: `.mlir` is also that of one of its
-    own."""
-    content: dict[str, Any] = {"models": [{"url": str(model), "adapterId": EXTENSION}]}
+MOST_PANES = 2
+"""How many graphs the page shows at a time."""
+
+
+def page_data(model: Path, node_data: list[str], graphs: Sequence[str] = ()) -> str:
+    """Which model the page opens, and with which adapter: `.mlir` is also that of one of its own.
+
+    Args:
+        model: its path.
+        node_data: the files of numbers that colour its nodes.
+        graphs: the ids of the graphs that are shown, each in a pane, and follow each other; the
+            first graph, that of the source, if there are none. (The page would choose the largest.)
+    """
+    shown = list(graphs[:MOST_PANES]) or [""]
+    panes = [
+        {
+            "deepestExpandedGroupNodeIds": [],
+            "selectedNodeId": "",
+            "selectedGraphId": graph,
+            "selectedCollectionLabel": model.name,
+            "widthFraction": 1 / len(shown),
+            "selected": index == 0,
+        }
+        for index, graph in enumerate(shown)
+    ]
+    content: dict[str, Any] = {
+        "models": [{"url": str(model), "adapterId": EXTENSION}],
+        "uiState": {"paneStates": panes},
+    }
+    if len(shown) > 1:
+        content["sync"] = {"mode": "match_node_id"}
     if node_data:
         content |= {"nodeData": node_data, "nodeDataTargets": [model.name] * len(node_data)}
     return quote(json.dumps(content))

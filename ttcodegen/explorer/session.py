@@ -20,7 +20,7 @@ from ttcodegen.diagnostics import CompileError, Source
 from ttcodegen.explorer.access import Access
 from ttcodegen.explorer.execution import Execution
 from ttcodegen.explorer.graph import to_json
-from ttcodegen.explorer.models import is_flatbuffer, model_graphs
+from ttcodegen.explorer.models import graph_of_stage, is_flatbuffer, model_graphs
 from ttcodegen.explorer.results import METRICS
 from ttcodegen.explorer.settings import Settings, read_settings
 from ttcodegen.optimizer.override_strings import entries_of_options
@@ -207,6 +207,15 @@ class Session:
             )
         except CompileError as error:
             raise _located(error, path) from None
+
+    def graphs_of_stages(self, path: Path, stages: Sequence[str]) -> list[str]:
+        """The ids of the graphs of some stages of a model; raises CompileError if it has none of
+        that name, or cannot be compiled."""
+        graphs = model_graphs(path, self.options(path, self._settings), elements=0, stages=True)
+        wrong = (graphs[0].groupNodeAttributes or {}).get("", {}).get("compile_error")
+        if wrong is not None:
+            raise CompileError(wrong.removeprefix("error: "))
+        return [graph_of_stage(graphs, stage) for stage in stages]
 
     def initialize(self, command: Command) -> list[Any]:
         """Writes the description of the system that models are compiled for."""

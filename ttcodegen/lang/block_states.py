@@ -69,7 +69,7 @@ TRANSITIONS = {
 
 
 def refusal(buffer: str, event: Event, state: BlockState, readers: int = 0) -> str:
-    """What a program is told that breaks the rules of a block of a buffer."""
+    """The error of a program that breaks the rules of a block of a buffer."""
     named = f"ROR({readers})" if state is BlockState.ROR else state.name
     return f"cannot {event.value} a block of '{buffer}' in the state {named} ({state.value})"
 
@@ -85,7 +85,7 @@ def remedy(event: Event, state: BlockState, acquisition: Acquisition) -> str | N
 
 
 def acquired_twice(buffer: str, acquisition: Acquisition) -> str:
-    """What a program is told that acquires a second block before it releases the first."""
+    """The error of a program that acquires a second block before it releases the first."""
     release = "pushed" if acquisition is Acquisition.RESERVE else "popped"
     return (
         f"{acquisition.value} of '{buffer}' while a block of it is acquired and not {release} yet"
@@ -96,6 +96,6 @@ NEVER_RELEASED_REMEDY = "acquire it in a with statement, which releases it at it
 
 
 def never_released(buffer: str, acquisition: Acquisition) -> str:
-    """What a program is told that keeps a block."""
+    """The error of a program that keeps a block."""
     release = "pushed" if acquisition is Acquisition.RESERVE else "popped"
     return f"a block of '{buffer}' is never {release}"

@@ -206,7 +206,7 @@ class WrittenUnits:
 
 
 def wrong_indices(count: int, tensor: Tensor) -> str:
-    """What a program is told that gives a slice another number of indices."""
+    """The error of a program that gives a slice another number of indices."""
     return (
         f"a slice has {count} indices, but the tensor has {len(tensor.units)} dimensions: "
         f"{shape_text(tensor.units)} in {tensor.unit}"
@@ -214,7 +214,7 @@ def wrong_indices(count: int, tensor: Tensor) -> str:
 
 
 def out_of_range(axis: int, first: int, end: int, size: int, unit: str) -> str:
-    """What a program is told whose slice is not inside of the tensor."""
+    """The error of a program whose slice is not inside of the tensor."""
     return (
         f"dimension {axis} of a slice goes from {first} to {end}, but the tensor has {size} {unit} "
         "there"

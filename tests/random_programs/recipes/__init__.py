@@ -38,6 +38,8 @@ _DECODE = "a step of decoding, whose operands have one shape only"
 _TRAINING = "a step of training, whose operands belong to one another"
 _EXPERTS = "experts of tokens, whose operands have one form only"
 _REWRITTEN = "it is rewritten with ops that have recipes"
+_LOWERED = "device programs are made of it; convolutions and pools with recipes come before it"
+_MESH = "it has operands on several devices"
 
 WITHOUT_RECIPE = {
     "convolution": _REWRITTEN,
@@ -70,5 +72,11 @@ WITHOUT_RECIPE = {
     "all_to_all_combine": _EXPERTS,
     "moe_compute": _EXPERTS,
     "sparse_matmul": _EXPERTS,
+    "window_product": _LOWERED,
+    "window_reduction": _LOWERED,
+    "all_reduce_async": _MESH,
+    "all_to_all": _MESH,
+    "collective_broadcast": _MESH,
+    "mesh_partition": _MESH,
 }
 """The ops that no random program has, and why."""

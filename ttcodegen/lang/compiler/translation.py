@@ -109,8 +109,8 @@ class KernelTranslator(ExpressionTranslator):
             yield
         except ProgramError as wrong:
             # Rules that the simulator knows too do not know the line of the kernel.
-            (told,) = wrong.diagnostics
-            self.refuse(told.message, remedy=told.remedy)
+            (diagnostic,) = wrong.diagnostics
+            self.refuse(diagnostic.message, remedy=diagnostic.remedy)
         except _OF_PYTHON as wrong:
             # What is known when the kernel is compiled, Python computes.
             self.refuse(f"this raises {type(wrong).__name__}: {wrong}", statement)

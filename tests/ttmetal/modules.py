@@ -118,11 +118,31 @@ def matmuls() -> Iterator[str]:
         words = {"transpose_a": str(left).lower(), "transpose_b": str(right).lower()}
         name = f"transposed_{element}_{int(left)}{int(right)}"
         yield single(name, "matmul", shapes, (40, 70), element, **words)
+    yield from _one_matrix()
     yield _fused("bias_gelu", "bf16", (40, 600), (600, 70), (70,), "gelu")
     yield _fused("bias_sigmoid", "f32", (3, 40, 50), (50, 70), (40, 70), "sigmoid")
     yield _fused("bias_relu", "bf16", (600, 64), (64, 600), (600, 600), "relu")
     yield _block_floats("block_floats", 128)
     yield _block_floats("block_floats_unaligned", 100)
+
+
+def _one_matrix() -> Iterator[str]:
+    """Batches that one matrix serves, with what comes after them in all forms: a residual, a row, a
+    column, and what is broadcast over one of the batches."""
+    for name, left, extra in (
+        ("rows", (4, 14, 40), ((70,), (4, 14, 70))),
+        ("columns", (2, 3, 70, 40), ((1, 1, 1, 70), (2, 3, 70, 1))),
+        ("single_rows", (33, 1, 40), ((33, 1, 70),)),
+        ("part", (2, 3, 70, 40), ((2, 1, 70, 70),)),
+    ):
+        shapes = [left, (*[1] * (len(left) - 2), 40, 70), *extra]
+        types = [tensor(shape, "bf16") for shape in shapes]
+        result = tensor((*left[:-1], 70), "bf16")
+        ops = [call("matmul", ["%a0", "%a1"], types[:2], result)]
+        for number, type_ in enumerate(types[2:]):
+            operands = [f"%{number}", f"%a{number + 2}"]
+            ops.append(call("add", operands, [result, type_], result))
+        yield function(f"one_matrix_{name}", types, ops)
 
 
 def _fused(name: str, element: str, left: Shape, right: Shape, bias: Shape, activation: str) -> str:

@@ -336,6 +336,11 @@ def test_the_conversion_alone_refuses_regions_at_their_line(text: str, reason: s
     assert caught.value.render(source).startswith(f"in.mlir:{line}:")
 
 
+def test_grouping_alone_refuses_grids_that_the_chip_has_not() -> None:
+    with pytest.raises(CompileError, match="its grid is <9x9>, that of the chip <8x8>"):
+        grouped(MERGED.replace("grid<8x8>", "grid<9x9>"))
+
+
 @pytest.mark.parametrize("target", ["ttnn", "ttmetal"])
 @pytest.mark.parametrize("text", [CHAIN, SPLIT, SINGLE, MERGED])
 def test_generics_compute_what_their_ops_do(text: str, target: str) -> None:

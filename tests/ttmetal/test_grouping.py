@@ -196,6 +196,12 @@ def test_products_beyond_the_grid_read_operands_again() -> None:
     assert costs.least_dram_read_bytes == 64 * 32 * 2 + 32 * 4096 * 2
 
 
+def test_a_matrix_that_serves_all_batches_is_read_once() -> None:
+    shapes = (64, 32, 64), (64, 96), (64, 32, 96)
+    [program] = programs(single("f", "matmul", shapes[:2], shapes[2], "bf16"))
+    assert program.costs.dram_read_bytes == (64 * 32 * 64 + 64 * 96) * 2
+
+
 def test_what_has_no_program_is_listed_with_its_counts() -> None:
     a = tensor((4, 4), "si32")
     cumulated = call("cumprod", ["%a0"], [a], a, dim="0 : i64")

@@ -41,6 +41,11 @@ from ttcodegen.ops.attention import (
     verify_scale,
     whole_tiles,
 )
+from ttcodegen.ops.attention_primitives import (
+    chunked_primitives,
+    decode_primitives,
+    paged_decode_primitives,
+)
 from ttcodegen.ops.cpp_calls import (
     COMPUTE_CONFIG_ATTRIBUTE,
     SDPA_CONFIG_ATTRIBUTE,
@@ -413,6 +418,7 @@ register(
         (_CAUSAL, _SCALE),
         verify=_verify_decode,
         numpy=_decode_attention,
+        primitives=decode_primitives,
         lower=_lower_decode,
         cpu=cpu_call("attention", attention_on_cpu),
     )
@@ -432,6 +438,7 @@ register(
         (_CAUSAL, _SCALE, _WINDOW),
         verify=_verify_paged_decode,
         numpy=_paged_decode_attention,
+        primitives=paged_decode_primitives,
         lower=_lower_paged_decode,
         cpu=cpu_call("attention", attention_on_cpu, operands=_PAGED_OPERANDS),
     )
@@ -449,6 +456,7 @@ register(
         (_SCALE,),
         verify=_verify_chunked,
         numpy=_chunked_attention,
+        primitives=chunked_primitives,
         lower=_lower_chunked,
         cpu=cpu_call("attention", attention_on_cpu, operands=_CHUNKED_OPERANDS),
     )

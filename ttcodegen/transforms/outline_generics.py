@@ -37,6 +37,7 @@ from ttcodegen.dialects.ttir_generic import (
     YieldOp,
     elements_of,
 )
+from ttcodegen.emitc.identifiers import NameScope
 from ttcodegen.transforms.rewriting import erase, functions
 
 _REMEDY = (
@@ -65,7 +66,7 @@ def outline_generics(module: ModuleOp) -> None:
         CompileError: with one diagnostic for each generic whose region is something else.
     """
     found: list[Diagnostic] = []
-    symbols = {function.sym_name.data for function in functions(module)}
+    symbols = NameScope(function.sym_name.data for function in functions(module))
     for function in functions(module):
         generics = [op for op in function.walk() if _computes_tensors(op)]
         if not generics:
@@ -77,7 +78,7 @@ def outline_generics(module: ModuleOp) -> None:
             if (fault := region_fault(op)) is not None:
                 found.append(fault)
                 continue
-            symbol = _unique(f"{function.sym_name.data}_generic", symbols)
+            symbol = symbols.unique(f"{function.sym_name.data}_generic")
             module.body.block.add_op(_outline(op, symbol))
     if found:
         raise CompileError.from_diagnostics(found)
@@ -105,14 +106,6 @@ def _drop_layouts(function: FuncOp) -> None:
     for op in list(function.walk()):
         if isinstance(op, ViewLayoutOp | StreamLayoutOp) and op.input.type == op.result.type:
             Rewriter.replace_op(op, [], [op.input])
-
-
-def _unique(name: str, symbols: set[str]) -> str:
-    number = 0
-    while f"{name}_{number}" in symbols:
-        number += 1
-    symbols.add(f"{name}_{number}")
-    return f"{name}_{number}"
 
 
 def region_fault(op: GenericOp) -> Diagnostic | None:

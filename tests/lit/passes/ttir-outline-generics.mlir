@@ -6,8 +6,8 @@
 #parallel = #ttcore.iterator_type<parallel>
 
 // CHECK-LABEL: func.func @f
-// CHECK: %y = func.call @f_generic_0(%x) {ttir.generic}
-// CHECK: func.func private @f_generic_0(%a: tensor<4x4xf32>) -> tensor<4x4xf32> attributes {ttir.generic = {grid = #ttcore.grid<1x1>
+// CHECK: %y = func.call @f_generic(%x) {ttir.generic}
+// CHECK: func.func private @f_generic(%a: tensor<4x4xf32>) -> tensor<4x4xf32> attributes {ttir.generic = {grid = #ttcore.grid<1x1>
 // CHECK: "ttir.exp"(%a)
 // INLINED-LABEL: func.func @f
 // INLINED-NEXT: %{{.*}} = "ttir.exp"(%x)

@@ -72,8 +72,8 @@ class _CacheProgram:
         buffer = self.parts.add_tensor_buffer(self.entry, 1)
         kernel = self._kernel("Copies the tiles of {} to {}.", [self.entry, self.cache])
         with kernel.share("tile") as tile:
-            column, place = _divided(kernel, tile, tiles.columns, "tile_column")
-            row, matrix = _divided(kernel, place, tiles.rows, "tile_row")
+            column, place = kernel.divided(tile, tiles.columns, "tile_column")
+            row, matrix = kernel.divided(place, tiles.rows, "tile_row")
             if self.op.name == "ttir.fill_cache":
                 matrix = kernel.sum([matrix, self.op.parameter("batch_offset") * self.heads])
                 self._copy(kernel, buffer, tile, self._page(kernel, matrix, row, column))
@@ -92,13 +92,13 @@ class _CacheProgram:
     ) -> None:
         """Copies a tile to the page of its positions, if they have one."""
         builder = kernel.builder
-        head, user = _divided(kernel, matrix, self.heads, "head", "user")
+        head, user = kernel.divided(matrix, self.heads, "head", "user")
         numbers = self._optional("batch_idx_tensor")
         owner: Value = 0 if numbers is None else self._number(kernel, numbers, user)
-        inside, place = _divided(kernel, row, self.tiles.rows)
+        inside, place = kernel.divided(row, self.tiles.rows)
         page = self._page_number(kernel, owner, place)
         with builder.when(builder.compare("ne", page, builder.pattern(NOWHERE))):
-            target = kernel.sum([_product(kernel, page, self.heads), head])
+            target = kernel.sum([kernel.product(page, self.heads), head])
             self._copy(kernel, buffer, tile, self._page(kernel, target, inside, column))
 
     def _copy(self, kernel: MovementKernel, buffer: str, tile: SSAValue, page: Value) -> None:
@@ -125,14 +125,14 @@ class _CacheProgram:
         builder = kernel.builder
         elements = cache_tiles(kernel, rows, element)
         with kernel.share("part") as part:
-            column, pair = _divided(kernel, part, self.tiles.columns, "tile_column")
-            head, user = _divided(kernel, pair, self.heads, "head", "user")
+            column, pair = kernel.divided(part, self.tiles.columns, "tile_column")
+            head, user = kernel.divided(pair, self.heads, "head", "user")
             index = self.op.operand("update_index")
             single = prod(shape_of(index.type)) == 1
             position = self._number(kernel, index, 0 if single else user)
             # The rows of (heads, users), or of (users, heads).
             outer, inner, size = (user, head, shape[2]) if paged else (head, user, shape[2])
-            row = kernel.sum([_product(kernel, outer, size), inner])
+            row = kernel.sum([kernel.product(outer, size), inner])
             with ExitStack() as stack:
                 if paged:
                     is_there = builder.compare("ne", position, builder.pattern(NOWHERE))
@@ -157,7 +157,7 @@ class _CacheProgram:
             row = builder.remainder(row, self.tiles.rows)
         elif self.op.name == "ttir.update_cache":
             owner = kernel.sum([user, self.op.parameter("batch_offset")])
-        matrix = kernel.sum([_product(kernel, owner, self.heads), head])
+        matrix = kernel.sum([kernel.product(owner, self.heads), head])
         return builder.named(builder.value(self._page(kernel, matrix, row, column)), "page")
 
     def _copy_part(
@@ -179,11 +179,11 @@ class _CacheProgram:
             result_type=L1PointerType(element.width.data),
             name_hint="target",
         )
-        first = _product(kernel, column, TILE_SIDE)
+        first = kernel.product(column, TILE_SIDE)
         count: Value = min(width, TILE_SIDE)
         if isinstance(first, SSAValue) and width % TILE_SIDE:
             count = builder.smaller(builder.difference(width, first), TILE_SIDE)
-        start = kernel.sum([_product(kernel, row, width), first])
+        start = kernel.sum([kernel.product(row, width), first])
         inside = builder.remainder(position, TILE_SIDE)
         builder.op("blocks.tile_cache.copy_row", elements, start, 1, count, target, inside, 0)
 
@@ -206,15 +206,15 @@ class _CacheProgram:
 
     def _page_number(self, kernel: MovementKernel, user: Value, place: Value) -> SSAValue:
         table = self.op.operand("page_table")
-        start = _product(kernel, user, shape_of(table.type)[-1])
+        start = kernel.product(user, shape_of(table.type)[-1])
         return self._number(kernel, table, kernel.sum([start, place]))
 
     def _page(self, kernel: MovementKernel, matrix: Value, row: Value, column: Value) -> Value:
         """The number of a tile of the cache."""
         return kernel.sum(
             [
-                _product(kernel, matrix, self.tiles_of_matrix),
-                _product(kernel, row, self.tiles.columns),
+                kernel.product(matrix, self.tiles_of_matrix),
+                kernel.product(row, self.tiles.columns),
                 column,
             ]
         )
@@ -254,27 +254,3 @@ class _CacheProgram:
             ComputeSettings(fp32_destination=True),
             work_units=units,
         )
-
-
-def _product(kernel: MovementKernel, value: Value, factor: int) -> Value:
-    if isinstance(value, int):
-        return value * factor
-    return value if factor == 1 else kernel.builder.product(value, factor)
-
-
-def _divided(
-    kernel: MovementKernel, value: Value, divisor: int, rest_name: str = "", name: str = ""
-) -> tuple[Value, Value]:
-    """What a division leaves, and its result."""
-    if isinstance(value, int):
-        return value % divisor, value // divisor
-    assert isinstance(value, SSAValue)
-    builder = kernel.builder
-    if divisor == 1:
-        return 0, builder.named(value, name) if name else value
-    rest = builder.remainder(value, divisor)
-    whole = builder.quotient(value, divisor)
-    return (
-        builder.named(rest, rest_name) if rest_name else rest,
-        builder.named(whole, name) if name else whole,
-    )

@@ -198,6 +198,27 @@ class MovementKernel:
             total = term if is_none else self.builder.sum(total, term)
         return total
 
+    def product(self, value: Value, factor: int, name: str = "") -> Value:
+        """A value times a number, a number if the value is one; C++ declares it under that name."""
+        if not isinstance(value, SSAValue):
+            return value * factor
+        found = self.builder.product(value, factor)
+        return self.builder.named(found, name) if name else found
+
+    def divided(
+        self, value: Value, divisor: int, rest_name: str = "", name: str = ""
+    ) -> tuple[Value, Value]:
+        """What a division leaves, and its result: numbers if the value is one."""
+        if isinstance(value, int):
+            return value % divisor, value // divisor
+        assert isinstance(value, SSAValue)
+        builder = self.builder
+        whole = builder.quotient(value, divisor)
+        rest: Value = 0 if divisor == 1 else builder.remainder(value, divisor)
+        if rest_name and isinstance(rest, SSAValue):
+            rest = builder.named(rest, rest_name)
+        return rest, builder.named(whole, name) if name else whole
+
     def repeat_first(self, buffer: str, broadcast: str, element: IntegerType) -> None:
         """Repeats a part of the tile that was read: row, column or element; none for nothing."""
         if broadcast != "none":

@@ -98,7 +98,7 @@ def group_of(op: GenericOp, most: CoreRange) -> Group:
     """
     if (fault := region_fault(op)) is not None:
         raise CompileError.from_diagnostics([fault])
-    cores = _cores_of(op, most)
+    cores = _cores_of(op.grid.data, Grid((most.rows, most.columns)), op)
     block = op.bodies[0].block
     shapes = [shape_of(value.type) for value in (*op.inputs, *op.outputs)]
     for old, new in zip(block.args, (*op.inputs, *op.destinations), strict=True):
@@ -137,14 +137,12 @@ def _complete(group: Group, place: Operation) -> None:
         raise CompileError(message, place, remedy=DIVIDE) from None
 
 
-def _cores_of(op: GenericOp, most: CoreRange) -> CoreRange:
-    grid = op.grid.data
+def _cores_of(grid: Grid, most: Grid, place: Operation) -> CoreRange:
+    """The cores of a generic; raises CompileError at `place` if the chip has no such grid."""
     rows, columns = grid.shape if len(grid.shape) == 2 else (0, 0)
-    if not (0 < rows <= most.rows and 0 < columns <= most.columns):
+    if not (0 < rows <= most.shape[0] and 0 < columns <= most.shape[1]):
         raise CompileError(
-            f"this ttir.generic is no program: its grid is {grid}, that of the chip "
-            f"<{most.rows}x{most.columns}>",
-            op,
+            f"this ttir.generic is no program: its grid is {grid}, that of the chip {most}", place
         )
     return CoreRange(0, 0, columns - 1, rows - 1)
 
@@ -253,6 +251,8 @@ class _Wrapping:
         grid = self.grid
         if said is not None:
             grid = said.data["grid"]
+            assert isinstance(grid, GridAttr)
+            _cores_of(grid.data, self.grid.data, place)
             self._check_said(place, said, loops, inputs, outputs)
         written = outputs if overwritten is None else [overwritten]
         destinations = [

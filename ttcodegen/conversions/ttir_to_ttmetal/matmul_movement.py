@@ -18,7 +18,6 @@ from xdsl.ir import SSAValue
 from ttcodegen.conversions.ttir_to_ttmetal.data_movement import MovementKernel, element_word
 from ttcodegen.conversions.ttir_to_ttmetal.geometry import broadcast_of, broadcast_strides
 from ttcodegen.conversions.ttir_to_ttmetal.matmul_plan import MatmulPlan
-from ttcodegen.dialects.datatypes import shape_of
 from ttcodegen.dialects.placement import declared_data_type
 from ttcodegen.dialects.programs import (
     CoreArea,
@@ -32,7 +31,6 @@ from ttcodegen.dialects.programs import (
 from ttcodegen.dialects.tile import TILE_SIDE
 from ttcodegen.dialects.ttkernel.attributes import NocAddressType
 from ttcodegen.dialects.ttkernel.builder import Value, number_of
-from ttcodegen.layout.tiled_shape import TiledShape
 
 
 @dataclass(frozen=True)
@@ -295,9 +293,7 @@ class MatmulMovement:
         row = _at_most_last(kernel, row, "rows", "source_row")
         column = _at_most_last(kernel, column, "columns", "source_column")
         for value, name, page in zip(self.plan.outer, self.plan.outer_names, pages, strict=True):
-            rows, columns = broadcast_strides(TiledShape(shape_of(value.type)), self.plan.result)[
-                -2:
-            ]
+            rows, columns = broadcast_strides(self.plan.tiled(value), self.plan.result)[-2:]
             terms = [page]
             if rows:
                 terms.append(builder.product(row, rows) if rows != 1 else row)
@@ -308,7 +304,7 @@ class MatmulMovement:
             kernel.read_page(kernel.sum(terms), self.plan.names[value], address)
         builder.op("noc_async_read_barrier")
         for value, name in zip(self.plan.outer, self.plan.outer_names, strict=True):
-            broadcast = broadcast_of(TiledShape(shape_of(value.type)), self.plan.result).word
+            broadcast = broadcast_of(self.plan.tiled(value), self.plan.result).word
             kernel.repeat_first(name, broadcast, element_word(declared_data_type(value)))
             builder.op("cb_push_back", kernel.buffer(name), 1)
 

@@ -23,7 +23,7 @@ from ttcodegen.dialects.cores import CoreRange
 from ttcodegen.dialects.datatypes import DataType, shape_of
 from ttcodegen.dialects.placement import declared_data_type
 from ttcodegen.dialects.programs import CoreArea, Costs
-from ttcodegen.dialects.tile import tiles_along
+from ttcodegen.dialects.tile import TILE_SIDE, tiles_along
 from ttcodegen.dialects.tuning import Name, Size, at_least, select
 from ttcodegen.layout.tiled_shape import TiledShape, row_major_strides, tile_bytes_of
 from ttcodegen.ops.tile_lowering import Tile, TileBuilder
@@ -57,7 +57,9 @@ class MatmulPlan:
         assert root is not None
         self.left, self.right = root.operands
         self.transposed = bool(root.parameter("transpose_b"))
-        self.result = TiledShape(root.result_shape)
+        self._result_shape = TiledShape(root.result_shape)
+        self._is_one_matrix = self._can_be_one_matrix()
+        self.result = self.tiled(root.results[0])
         self.inner = TiledShape(shape_of(self.left.type)).width
         self.blocking = Blocking.of(
             prod(self.result.batch),
@@ -70,6 +72,35 @@ class MatmulPlan:
                 tile_bytes_of(declared_data_type(self.right)),
             ),
         )
+
+    def _can_be_one_matrix(self) -> bool:
+        """Whether the rows of all matrices of the left operand can be taken for those of one: each
+        is multiplied with the same matrix, and tiles of rows follow each other in DRAM."""
+        result = self._result_shape
+        if prod(result.batch) == 1 or prod(TiledShape(shape_of(self.right.type)).batch) > 1:
+            return False
+        read = {value for op in self.group.epilogue for value in op.operands}
+        others = [value for value in self.group.inputs() if value in read]
+        return self._has_all_rows(self.left) and all(
+            self._has_all_rows(value) or self._is_row(value) for value in others
+        )
+
+    def _has_all_rows(self, value: SSAValue) -> bool:
+        shape, result = TiledShape(shape_of(value.type)), self._result_shape
+        return prod(shape.batch) == prod(result.batch) and shape.height == result.height
+
+    def _is_row(self, value: SSAValue) -> bool:
+        shape = TiledShape(shape_of(value.type))
+        return prod(shape.batch) * shape.height == 1
+
+    def tiled(self, value: SSAValue) -> TiledShape:
+        """A tensor in tiles, with as many dimensions as the product has."""
+        shape = TiledShape(shape_of(value.type))
+        if not self._is_one_matrix:
+            return shape
+        if not self._has_all_rows(value):
+            return TiledShape(shape.shape[-2:])
+        return TiledShape((prod(shape.batch) * shape.rows * TILE_SIDE, shape.width))
 
     def _collect(self) -> None:
         root = self.group.root
@@ -137,7 +168,7 @@ class MatmulPlan:
         return LoopNest.of(grid, (1,) * len(grid), moves, "batch")
 
     def _batch_strides(self, value: SSAValue, rank: int) -> list[int]:
-        shape = TiledShape(shape_of(value.type))
+        shape = self.tiled(value)
         strides = row_major_strides(shape.grid)[:-2]
         found = [0 if n == 1 else s for n, s in zip(shape.batch, strides, strict=True)]
         return [0] * (rank - len(found)) + found + [0, 0]

@@ -104,18 +104,18 @@ class _Gathering:
             place, column = place_of(self.plan, self.kernel, unit)
             self.first_channel = self._first_channel(column)
             image, windows = self._windows(place)
-            start = [self._product(image, self.strides[0], "image_start")]
+            start = [self.kernel.product(image, self.strides[0], "image_start")]
             self._gather_taps(windows, start, [], 0)
 
     def _first_channel(self, tile_column: Value) -> Value:
         """The first channel that the unit of work sees."""
         plan, builder = self.plan, self.builder
         if not plan.is_product:
-            return self._product(tile_column, TILE_SIDE, "first_channel")
+            return self.kernel.product(tile_column, TILE_SIDE, "first_channel")
         if plan.groups == 1:
             return 0
         group = builder.quotient(tile_column, plan.result.columns // plan.groups)
-        return self._product(group, plan.channels, "first_channel")
+        return self.kernel.product(group, plan.channels, "first_channel")
 
     def _windows(self, place: Value) -> tuple[Value, list[Value]]:
         """The image that a row of output tiles belongs to, and its windows: the index in each
@@ -123,7 +123,7 @@ class _Gathering:
         plan, builder = self.plan, self.builder
         first: Value = 0
         if plan.result.rows > 1:
-            first = self._product(
+            first = self.kernel.product(
                 builder.remainder(place, plan.result.rows), TILE_SIDE, "first_window"
             )
             place = builder.named(builder.quotient(place, plan.result.rows), "line")
@@ -146,19 +146,19 @@ class _Gathering:
         """The loops over the elements of the kernel, from that dimension on."""
         axis, line = self.plan.axes[dim], self.lines[dim]
         with self.builder.loop(axis.taps, name_hint=f"tap_{line}") as tap:
-            offset = self.kernel.sum([self._product(tap, axis.spacing)])
+            offset = self.kernel.sum([self.kernel.product(tap, axis.spacing)])
             if dim == len(self.plan.axes) - 1:
                 self._gather_channels(windows[-1], offset, start, inside)
                 return
             position = self._position(axis, windows[dim], offset, line)
             conditions, source = self._source(axis, position, line)
-            step = self._product(source, self.strides[dim + 1], f"{line}_start")
+            step = self.kernel.product(source, self.strides[dim + 1], f"{line}_start")
             self._gather_taps(windows, [*start, step], [*inside, *conditions], dim + 1)
 
     def _position(self, axis: WindowAxis, window: Value, offset: Value, line: str) -> Value:
         """The position that an element of a window sees, counted from the first element of the
         input: what is before that wraps around, beyond all others."""
-        total = self.kernel.sum([self._product(window, axis.stride), offset])
+        total = self.kernel.sum([self.kernel.product(window, axis.stride), offset])
         if axis.before < 0:
             total = self.kernel.sum([total, -axis.before])
         elif axis.before > 0:
@@ -185,7 +185,7 @@ class _Gathering:
         if inside:
             is_inside = builder.named(reduce(builder.both, inside), "is_inside")
         with builder.loop(plan.channel_tiles, name_hint="channel_tile") as tile:
-            channel: Value = self._product(tile, TILE_SIDE, "channel")
+            channel: Value = self.kernel.product(tile, TILE_SIDE, "channel")
             count = self._count(channel)
             channel = self.kernel.sum([self.first_channel, channel])
             builder.op("cb_reserve_back", self.kernel.buffer(plan.gathered), 1)
@@ -238,7 +238,7 @@ class _Gathering:
             with ExitStack() as stack:
                 if conditions:
                     stack.enter_context(builder.when(reduce(builder.both, conditions)))
-                number = self.kernel.sum([begin, self._product(source, stride)])
+                number = self.kernel.sum([begin, self.kernel.product(source, stride)])
                 builder.op("blocks.tile_cache.copy_row", self.cache, number, 1, count, target, row,
                            0)  # fmt: skip
 
@@ -257,12 +257,6 @@ class _Gathering:
         bits = float_bits(REDUCTIONS[f"ttir.{self.plan.root.parameter('method')}"].neutral)
         data_type = declared_data_type(self.plan.image)
         return bits if data_type is DataType.FLOAT32 else bits >> 16
-
-    def _product(self, value: Value, factor: int, name: str = "") -> Value:
-        if isinstance(value, int):
-            return value * factor
-        found = self.builder.product(value, factor)
-        return self.builder.named(found, name) if name else found
 
 
 @dataclass

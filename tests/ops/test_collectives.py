@@ -164,6 +164,41 @@ def test_golden_and_lowered_program_agree_on_a_mesh(case: str) -> None:
     np.testing.assert_allclose(lowered, expected, rtol=1e-3, atol=1e-3)
 
 
+@pytest.mark.parametrize("centers", [False, True])
+@pytest.mark.parametrize("axis", [0, 1])
+def test_rows_are_normalized_over_chips(axis: int, centers: bool) -> None:
+    """Along axis 0 the parts of a row stand one below the other."""
+    name = "distributed_layer_norm" if centers else "distributed_rms_norm"
+    sizes = "1, 1, 1, 0" if centers else "1, 1, 0"
+    vectors = ", %w, %w" if centers else ", %w"
+    types = ", tensor<8xf32>" * (2 if centers else 1)
+    op = (
+        f'"ttir.{name}"(%0{vectors}) <{{cluster_axis = {axis} : ui32, epsilon = 0.01 : f32, '
+        f"operandSegmentSizes = array<i32: {sizes}>}}>"
+    )
+    text = between(op, (4, 8)).replace("(%a: tensor<8x32xf32>)", "(%a: tensor<8x32xf32>, "
+                                       "%w: tensor<8xf32>)")  # fmt: skip
+    text = text.replace(": (tensor<4x8xf32>) -> tensor<4x8xf32>\n  %2",
+                        f": (tensor<4x8xf32>{types}) -> tensor<4x8xf32>\n  %2")  # fmt: skip
+    generator = np.random.default_rng(2)
+    x = generator.standard_normal((8, 32)).astype(np.float32)
+    w = generator.standard_normal(8).astype(np.float32)
+    rows = x.astype(np.float64)
+    if axis == 0:  # The two rows of chips hold the halves of four rows for each column of chips.
+        rows = np.concatenate([rows[:4].reshape(4, 4, 8), rows[4:].reshape(4, 4, 8)], axis=2)
+    if centers:
+        rows = rows - rows.mean(axis=-1, keepdims=True)
+    rows = rows / np.sqrt(np.square(rows).mean(axis=-1, keepdims=True) + 0.01)
+    if axis == 0:
+        rows = np.concatenate([rows[..., :8].reshape(4, 32), rows[..., 8:].reshape(4, 32)])
+    expected = rows * np.tile(w, 4) + (np.tile(w, 4) if centers else 0)
+    (golden,) = Golden(source_module(Source("in.mlir", text))).run("f", [x, w])
+    np.testing.assert_allclose(golden, expected, rtol=1e-4, atol=1e-5)
+    compiled = compile_module(Source("in.mlir", text), CompileOptions("m"))
+    (lowered,) = Interpreter(read_ttnn(compiled.flatbuffer)).run("f", [x, w])
+    np.testing.assert_allclose(lowered, expected, rtol=1e-2, atol=2e-2)
+
+
 def test_a_dimension_is_divided_along_both_axes() -> None:
     """By rows first: the library divides along one axis, and each chip takes its share of that."""
     shard = "shard_dims = array<i64: 0, 0>, shard_shape = array<i64: 8, 1>"

@@ -162,16 +162,16 @@ def test_refused_operations_are_listed_with_their_reasons() -> None:
     message = failure(
         body(
             f'%0 = "ttir.foo"(%a) : ({T}) -> {T}',
-            f'%1 = "ttir.distributed_rms_norm"(%a) <{{all_gather_dim = 1 : si32}}> : ({T}) -> {T}',
+            f'%1 = "ttir.selective_reduce_combine"(%a) <{{axis = 1 : si32}}> : ({T}) -> {T}',
             f'%2 = "ttir.moe_gpt"(%a, %a) : ({T}, {T}) -> {T}',
-            f'%3 = "ttir.distributed_rms_norm"(%a) : ({T}) -> {T}',
+            f'%3 = "ttir.selective_reduce_combine"(%a) : ({T}) -> {T}',
         )
     )
     errors = [line for line in message.splitlines() if ": error: " in line]
     assert errors == [
         "in.mlir:2:8: error: unknown operation 'ttir.foo'",
-        "in.mlir:3:8: error: 'ttir.distributed_rms_norm' is not supported: it works on a mesh of "
-        "devices, and is compiled for one only (2 times)",
+        "in.mlir:3:8: error: 'ttir.selective_reduce_combine' is not supported: it works on a "
+        "mesh of devices, and is compiled for one only (2 times)",
         "in.mlir:4:8: error: 'ttir.moe_gpt' is not supported: its results are buffers inside a "
         "fused kernel, laid out for the cores of that",
     ]
@@ -181,15 +181,15 @@ def test_a_refused_operation_in_a_form_of_its_own_gives_its_reason() -> None:
     message = failure(
         body(
             f'%0 = ttir.tt_lang_op(%a) {{kernel_id = "k"}} : ({T}) -> ({T})',
-            f'%1 = "ttir.distributed_rms_norm"(%0) : ({T}) -> {T}',
+            f'%1 = "ttir.selective_reduce_combine"(%0) : ({T}) -> {T}',
         )
     )
     errors = [line for line in message.splitlines() if ": error: " in line]
     assert errors == [
         "in.mlir:2:8: error: 'ttir.tt_lang_op' is not supported: it calls a kernel that is not "
         "part of the module",
-        "in.mlir:3:8: error: 'ttir.distributed_rms_norm' is not supported: it works on a mesh of "
-        "devices, and is compiled for one only",
+        "in.mlir:3:8: error: 'ttir.selective_reduce_combine' is not supported: it works on a "
+        "mesh of devices, and is compiled for one only",
     ]
 
 

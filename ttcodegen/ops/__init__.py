@@ -47,6 +47,7 @@ FAMILIES = (
     "quantization",
     "collectives",
     "mesh",
+    "mesh_norms",
     "refusals",
 )
 

@@ -9,8 +9,6 @@ _EXPERTS = "its results are buffers inside a fused kernel, laid out for the core
 _LATER = "it describes memory that a later stage of compilation has placed"
 
 REASONS = {
-    "distributed_layer_norm": SEVERAL_DEVICES,
-    "distributed_rms_norm": SEVERAL_DEVICES,
     "moe_gpt": _EXPERTS,
     "selective_reduce_combine": SEVERAL_DEVICES,
     "tt_lang_op": "it calls a kernel that is not part of the module",

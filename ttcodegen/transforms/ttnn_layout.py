@@ -93,18 +93,16 @@ def given_placement(value: SSAValue) -> TensorPlacement | None:
 
 def _argument_placement(function: FuncOp, argument: BlockArgument) -> TensorPlacement:
     given = given_placement(argument)
+    demands = [demand for use in argument.uses if (demand := _demand(use.operation, use.index))]
+    placement = TensorPlacement(shape_of(argument.type), declared_data_type(argument))
+    # A tensor that is on all chips cannot be divided among them any more.
+    if any(call.chips is not None and spec.memory is Memory.HOST for call, spec in demands):
+        return placement.with_(layout=Layout.ROW_MAJOR).on_host()
     if given is not None:
         return given
     kind = argument_type(function, argument.index)
-    placement = TensorPlacement(shape_of(argument.type), declared_data_type(argument))
-    demands = [demand for use in argument.uses if (demand := _demand(use.operation, use.index))]
     if any(definition.in_place == spec.name for definition, spec in demands):
         return placement
-    # A tensor that is on all chips cannot be divided among them any more.
-    if any(
-        definition.chips is not None and spec.memory is Memory.HOST for definition, spec in demands
-    ):
-        return placement.with_(layout=Layout.ROW_MAJOR).on_host()
     if kind is ArgumentType.INPUT:
         return placement.with_(layout=Layout.ROW_MAJOR)
     if demands and all(spec.memory is Memory.HOST for _, spec in demands):

@@ -27,6 +27,13 @@ from ttcodegen.dialects.attribute_kinds import INTEGERS, NUMBER
 from ttcodegen.dialects.datatypes import shape_of
 from ttcodegen.dialects.program_configs import ProgramConfigAttr
 from ttcodegen.dialects.ttcore import LoadCachedOp
+from ttcodegen.frontends.ttnn.meshes import (
+    declare_mesh,
+    expand_norms,
+    spell_aggregate,
+    spell_collective,
+    spell_distribute,
+)
 from ttcodegen.ops.ttnn import TTNNOp, ttnn_op_classes
 
 Properties = dict[str, Attribute]
@@ -60,6 +67,7 @@ def normalize_ttnn(module: ModuleOp, diagnostics: Diagnostics) -> None:
     What cannot be spelled so stays, for `check_supported` to list. What is left to the library is
     reported in `diagnostics`.
     """
+    declare_mesh(module)
     warned: set[str] = set()
     for function in module.ops:
         if isinstance(function, FuncOp):
@@ -80,6 +88,7 @@ def normalize_ttnn(module: ModuleOp, diagnostics: Diagnostics) -> None:
                 warned.add(property_)
                 diagnostics.warn(f"{meaning} is left to the library", op)
         _respell(op, name)
+    expand_norms(module)
     for op in list(module.walk(reverse=True)):
         if _short_name(op) == "get_device" and not any(list(r.uses) for r in op.results):
             Rewriter.erase_op(op)
@@ -240,6 +249,8 @@ def _shape_attribute(attribute: Attribute) -> list[int]:
     return list(INTEGERS.decode(attribute))
 
 
+_COLLECTIVES = ("all_gather", "all_reduce", "reduce_scatter", "mesh_partition")
+
 _SPELLINGS: dict[str, Spell] = {
     "full": _spell_full,
     "rand": _spell_rand,
@@ -247,4 +258,7 @@ _SPELLINGS: dict[str, Spell] = {
     "prod": _spell_prod,
     "upsample": _spell_upsample,
     "upsample_bilinear": _spell_upsample,
+    "distribute_tensor": spell_distribute,
+    "aggregate_tensor": spell_aggregate,
+    **dict.fromkeys(_COLLECTIVES, spell_collective),
 }

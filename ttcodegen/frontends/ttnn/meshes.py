@@ -1,0 +1,110 @@
+"""The mesh of a module of TTNN, and how its tensors are divided among the chips."""
+
+from __future__ import annotations
+
+import re
+from math import prod
+
+from xdsl.dialects.builtin import IntegerAttr, ModuleOp
+from xdsl.ir import Attribute, Operation
+from xdsl.rewriter import Rewriter
+
+from ttcodegen.compat.ttnn_modules import DEVICE_OPS, name_of
+from ttcodegen.dialects.attribute_kinds import INTEGERS
+from ttcodegen.dialects.datatypes import shape_of
+from ttcodegen.dialects.mesh import MESHES, MeshShape, declared_mesh, set_mesh, shape_in
+from ttcodegen.ops.collectives import COLLECTIVES
+from ttcodegen.ops.mesh_norms import normalize
+from ttcodegen.ops.op_builder import OpBuilder
+from ttcodegen.ops.ttnn import TTNNOp, ttnn_op_classes
+
+_PLACEMENT = re.compile(r"<\s*(shard|replicate)\s*(?:,\s*(-?\d+))?")
+
+
+def declare_mesh(module: ModuleOp) -> None:
+    """Makes a module say what mesh it is for, where only its devices or its collectives do."""
+    if MESHES in module.attributes:
+        return
+    shapes = [shape_in(op) for op in module.walk() if name_of(op) in DEVICE_OPS]
+    shape = max(shapes, key=prod, default=())
+    if prod(shape) <= 1:
+        shape = _implied(module)
+    if prod(shape) > 1:
+        set_mesh(module, shape)
+
+
+def _implied(module: ModuleOp) -> MeshShape:
+    """As many chips along each axis as collectives along it put together or divide among."""
+    found = [1, 1]
+    for op in module.walk():
+        axis = op.properties.get("cluster_axis")
+        short = name_of(op).removeprefix("ttnn.")
+        if short not in COLLECTIVES or not isinstance(axis, IntegerAttr) or not op.operands:
+            continue
+        sizes = [prod(shape_of(value.type)) for value in (op.operands[0], op.results[0])]
+        if min(sizes) > 0 and axis.value.data in (0, 1):
+            chips = max(sizes) // min(sizes)
+            found[axis.value.data] = max(found[axis.value.data], chips)
+    return found[0], found[1]
+
+
+def expand_norms(module: ModuleOp) -> None:
+    """Puts calls that sum up over chips in place of norms of rows that chips have parts of."""
+    for op in list(module.walk()):
+        if not isinstance(op, TTNNOp) or op.definition.short_name not in _NORMS:
+            continue
+
+        def insert(made: Operation, before: Operation = op) -> None:
+            assert before.parent is not None
+            before.parent.insert_op_before(made, before)
+
+        builder = OpBuilder(ttnn_op_classes(), insert)
+        builder.origin = op
+        value = normalize(builder, op)
+        # Where the result lies is what the module says.
+        value = builder.emit("composite_to_layout", [value], op.results[0].type)
+        value.name_hint = op.results[0].name_hint
+        Rewriter.replace_op(op, [], [value])
+
+
+_NORMS = ("distributed_rms_norm", "distributed_layer_norm")
+
+
+def spell_distribute(op: Operation, properties: dict[str, Attribute]) -> None:
+    """`mapper_config = #ttnn.mesh_mapper_config<placements = [<shard, 3 : i64>, <replicate>]>`."""
+    text = str(properties.pop("mapper_config", ""))
+    placements = [int(dim) if kind == "shard" else -1 for kind, dim in _PLACEMENT.findall(text)]
+    _spell(op, properties, placements)
+
+
+def spell_aggregate(op: Operation, properties: dict[str, Attribute]) -> None:
+    """`composer_config = #ttnn.mesh_composer_config<dims = [0 : i64, 1 : i64]>`."""
+    text = re.sub(r":\s*\w+", "", str(properties.pop("composer_config", "")))
+    listed = re.search(r"dims = \[([^\]]*)\]", text)
+    dims = [int(number) for number in re.findall(r"-?\d+", listed[1])] if listed else []
+    override = re.search(r"mesh_shape_override = [^\d]*([\d, x]+)", text)
+    if override is not None:
+        taken = [int(size) for size in re.findall(r"\d+", override[1])]
+        if len(taken) == len(dims):
+            dims = [dim if size > 1 else -1 for dim, size in zip(dims, taken, strict=True)]
+    _spell(op, properties, dims)
+
+
+def _spell(op: Operation, properties: dict[str, Attribute], placements: list[int]) -> None:
+    """A single dimension is that of the axis with several chips; one of a single chip divides
+    nothing."""
+    mesh, rank = declared_mesh(op), len(shape_of(op.operands[0].type))
+    if len(placements) == 1:
+        placements = [-1, *placements] if mesh[0] == 1 else [*placements, -1]
+    properties["placements"] = INTEGERS.encode(
+        [
+            dim % rank if dim >= -rank and dim != -1 and mesh[axis] > 1 else -1
+            for axis, dim in enumerate(placements)
+        ]
+    )
+    properties["mesh_shape"] = INTEGERS.encode(list(mesh))
+
+
+def spell_collective(op: Operation, properties: dict[str, Attribute]) -> None:
+    """A collective carries the mesh that it runs on."""
+    properties["mesh_shape"] = INTEGERS.encode(list(declared_mesh(op)))

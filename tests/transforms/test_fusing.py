@@ -90,6 +90,16 @@ ACTIVATIONS: dict[str, tuple[Build, list[str]]] = {
     "sigmoid": (on_argument(sigmoid), ["sigmoid"]),
     "silu": (on_argument(lambda p, x: p.b("multiply", p.u("sigmoid", x), x)), ["silu"]),
     "spelled silu": (on_argument(lambda p, x: p.b("multiply", x, sigmoid(p, x))), ["silu"]),
+    "silu, divided": (
+        on_argument(lambda p, x: p.b("div", x, p.n("add", p.u("exp", p.u("neg", x)), 1.0))),
+        ["silu"],
+    ),
+    "a gate below": (
+        on_argument(
+            lambda p, x: p.b("div", p.argument(4, 5), p.n("add", p.u("exp", p.u("neg", x)), 1.0))
+        ),
+        ["sigmoid", "multiply"],
+    ),
     "gate of another": (
         lambda p: p.b("multiply", p.argument(4), p.u("sigmoid", p.argument(4))),
         ["sigmoid", "multiply"],

@@ -9,7 +9,7 @@ from xdsl.dialects.builtin import TensorType
 from xdsl.ir import SSAValue
 
 from tests.transforms.programs import Formulas, Transformed, transformed
-from ttcodegen.dialects.datatypes import bf16, element_of, f32, shape_of
+from ttcodegen.dialects.datatypes import bf16, element_of, f32, i1, shape_of
 from ttcodegen.transforms.ttir_canonicalize import TTIRCanonicalizePass
 from ttcodegen.transforms.ttir_fusing import TTIRFusingPass
 
@@ -80,6 +80,36 @@ def rounded_softmax(p: Formulas) -> SSAValue:
     return p.b("div", exponentials, p.make.typecast(total, bf16))
 
 
+def divided_softmax(p: Formulas, inverse_first: bool) -> SSAValue:
+    """The sum's inverse is a factor."""
+    x = p.argument(4, 8)
+    exponentials = p.u("exp", p.b("subtract", x, p.make.reduce("max", x, [1])))
+    total = p.make.reduce("sum", exponentials, [1])
+    inverse = p.b("div", p.make.full([4, 1], 1.0, f32), total)
+    factors = (inverse, exponentials) if inverse_first else (exponentials, inverse)
+    return p.make.emit("multiply", factors, x.type)
+
+
+def guarded_softmax(p: Formulas) -> SSAValue:
+    """Infinite maxima count as zero."""
+    x = p.argument(4, 8)
+    top = p.make.reduce("max", x, [1])
+    finite = p.make.like("isfinite", top, element=i1)
+    top = p.make.emit("where", [finite, top, p.make.full([1, 1], 0.0, f32)], top.type)
+    exponentials = p.u("exp", p.b("subtract", x, top))
+    return p.b("div", exponentials, p.make.reduce("sum", exponentials, [1]))
+
+
+def rows_as_channels(p: Formulas) -> SSAValue:
+    """torch_xla: statistics of rows as those of the channels of a batch of one."""
+    x = p.argument(1, 4, 8)
+    mean = p.n("div", p.make.reduce("sum", x, [0, 2], keep_dim=False), 8.0)
+    centered = p.b("subtract", x, p.make.reshape(mean, [1, 4, 1]))
+    squares = p.make.reduce("sum", p.b("multiply", centered, centered), [0, 2], keep_dim=False)
+    inverse = p.u("rsqrt", p.n("add", p.n("div", squares, 8.0), 1e-3))
+    return p.b("multiply", centered, p.make.reshape(inverse, [1, 4, 1]))
+
+
 NORMS: dict[str, tuple[Build, list[str] | None]] = {
     "variance as a difference": (lambda p: fast_norm(p, p.argument(4, 8)), ["layer_norm"]),
     "not limited": (lambda p: fast_norm(p, p.argument(4, 8), limited=False), ["layer_norm"]),
@@ -91,7 +121,11 @@ NORMS: dict[str, tuple[Build, list[str] | None]] = {
     "flax, bf16": (flax_norm_of_bf16, ["layer_norm"]),
     "rounded statistics": (lambda p: rounded_norm(p, 4, 8), ["layer_norm"]),
     "one row": (lambda p: rounded_norm(p, 1, 1, 8), ["layer_norm"]),
+    "rows as channels": (rows_as_channels, ["layer_norm"]),
     "rounded softmax": (rounded_softmax, ["softmax"]),
+    "softmax, inverse": (lambda p: divided_softmax(p, False), ["softmax"]),
+    "softmax, inverse first": (lambda p: divided_softmax(p, True), ["softmax"]),
+    "softmax, guarded": (guarded_softmax, ["softmax"]),
 }
 
 

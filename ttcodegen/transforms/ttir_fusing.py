@@ -15,6 +15,7 @@ from ttcodegen.transforms.ttir_broadcast_fold import broadcast_rules
 from ttcodegen.transforms.ttir_canonicalize import canonical_rules
 from ttcodegen.transforms.ttir_fusing_activations import ACTIVATIONS
 from ttcodegen.transforms.ttir_fusing_attention import ATTENTION
+from ttcodegen.transforms.ttir_fusing_lookups import LOOKUPS
 from ttcodegen.transforms.ttir_fusing_normalizations import NORMALIZATIONS
 from ttcodegen.transforms.ttir_fusing_products import PRODUCTS
 
@@ -23,13 +24,14 @@ from ttcodegen.transforms.ttir_fusing_products import PRODUCTS
 def fusing_rules() -> PatternSet:
     """The fusing rules, with the simplifications between them that they wait for."""
     return PatternSet.union(
-        canonical_rules(), broadcast_rules(), NORMALIZATIONS, ACTIVATIONS, PRODUCTS, ATTENTION
-    )
+        canonical_rules(), broadcast_rules(), NORMALIZATIONS, ACTIVATIONS, LOOKUPS, PRODUCTS,
+        ATTENTION,
+    )  # fmt: skip
 
 
 @dataclass(frozen=True)
 class TTIRFusingPass(ModulePass):
-    """Recognises biases, padding, activations, norms and attention that were spelled out.
+    """Recognises biases, padding, activations, norms, lookups and attention that were spelled out.
 
     Where others use what lies in between, the ops stay as they are.
     """

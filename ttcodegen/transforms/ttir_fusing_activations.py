@@ -161,16 +161,17 @@ def fuse_hardsigmoid(rewriter: Rewriter, op: CatalogueOp) -> SSAValue | None:
 
 @ACTIVATIONS.on("ttir.div", "ttir.reciprocal")
 def fuse_sigmoid(rewriter: Rewriter, op: CatalogueOp) -> SSAValue | None:
-    """1 / (1 + exp(-x))."""
-    if op.name == "ttir.div" and splat_of(op.operands[0]) != 1:
-        return None
+    """1 / (1 + exp(-x)), or another number or tensor above it."""
     total = op.operands[-1]
     exponential = addend(rewriter, total, 1.0)
     producer = None if exponential is None else rewriter.sole(exponential, "ttir.exp")
     negated = None if producer is None else rewriter.sole(producer.operands[0], "ttir.neg")
     if negated is None or not same_type(negated.operands[0], op):
         return None
-    return rewriter.emit("sigmoid", [negated.operands[0]], op.result_type)
+    sigmoid = rewriter.emit("sigmoid", [negated.operands[0]], op.result_type)
+    if op.name == "ttir.reciprocal" or splat_of(op.operands[0]) == 1:
+        return sigmoid
+    return rewriter.emit("multiply", [op.operands[0], sigmoid], op.result_type)
 
 
 @ACTIVATIONS.on("ttir.multiply")

@@ -6,7 +6,7 @@ from math import prod
 
 from xdsl.ir import SSAValue
 
-from ttcodegen.dialects.datatypes import element_of, shape_of
+from ttcodegen.dialects.datatypes import element_of, shape_of, tensor_type
 from ttcodegen.dialects.operation import CatalogueOp
 from ttcodegen.ops.constant_values import splat_of
 from ttcodegen.ops.reduction import reduced_dims
@@ -40,6 +40,22 @@ def keep_dimensions(rewriter: Rewriter, op: CatalogueOp) -> SSAValue | None:
     return rewriter.again(producer, [source], op.result_type, keep_dim=True)
 
 
+@NORMALIZATIONS.on("ttir.sum", "ttir.mean", "ttir.max", "ttir.min", "ttir.prod")
+def reduce_what_has_elements(rewriter: Rewriter, op: CatalogueOp) -> SSAValue | None:
+    """A reduction over dimensions of one element, too, leaves these as they are: statistics of
+    rows that are written as those of the channels of a batch."""
+    source = op.operands[0]
+    shape = shape_of(source.type)
+    dims = reduced_dims(op)
+    kept = [dim for dim in dims if shape[dim] != 1]
+    if not kept or len(kept) == len(dims):
+        return None
+    sizes = [1 if axis in kept else size for axis, size in enumerate(shape)]
+    result = tensor_type(op.result_type.element_type, sizes)
+    reduced = rewriter.again(op, [source], result, dim_arg=kept, keep_dim=True)
+    return rewriter.reshape(reduced, op.result_shape)
+
+
 @NORMALIZATIONS.on("ttir.multiply", "ttir.div")
 def fuse_mean(rewriter: Rewriter, op: CatalogueOp) -> SSAValue | None:
     """A sum over the number of its terms."""
@@ -49,7 +65,8 @@ def fuse_mean(rewriter: Rewriter, op: CatalogueOp) -> SSAValue | None:
     else:
         divisor = splat_of(op.operands[1])
         value, number = op.operands[0], 1.0 / divisor if divisor else None
-    producer = None if number is None else rewriter.sole(value, "ttir.sum")
+    shaped = rewriter.sole(value, "ttir.reshape")
+    producer = rewriter.sole(value if shaped is None else shaped.operands[0], "ttir.sum")
     if producer is None or number is None or not is_float(value):
         return None
     if producer.result_type.element_type != op.result_type.element_type:
@@ -75,10 +92,10 @@ def fuse_softmax(rewriter: Rewriter, op: CatalogueOp) -> SSAValue | None:
     """exp(x) / sum(exp(x)), where x may have its maximum subtracted first."""
     exponentials, total = op.operands
     if op.name == "ttir.multiply":
-        inverse = rewriter.sole(total, "ttir.reciprocal")
-        if inverse is None:
+        found = _inverse_factor(rewriter, op)
+        if found is None:
             return None
-        total = inverse.operands[0]
+        exponentials, total = found
     summed = rewriter.sole(unconverted(rewriter, total), "ttir.sum")
     producer = rewriter.defining(exponentials, "ttir.exp")
     if summed is None or producer is None:
@@ -103,17 +120,38 @@ def fuse_softmax(rewriter: Rewriter, op: CatalogueOp) -> SSAValue | None:
     )
 
 
+def _inverse_factor(rewriter: Rewriter, op: CatalogueOp) -> tuple[SSAValue, SSAValue] | None:
+    """What the product is of, and what is inverted for it."""
+    for value, factor in (op.operands, op.operands[::-1]):
+        inverse = rewriter.sole(factor, "ttir.reciprocal", "ttir.div")
+        if inverse is None or (inverse.name == "ttir.div" and splat_of(inverse.operands[0]) != 1):
+            continue
+        return value, inverse.operands[-1]
+    return None
+
+
 def _before_maximum(rewriter: Rewriter, value: SSAValue, dim: int) -> SSAValue | None:
     """x, if `value` is x less its maximum along the dimension."""
     producer = rewriter.sole(value, "ttir.subtract")
     if producer is None:
         return None
     source, maximum = producer.operands
-    reduced = rewriter.defining(maximum, "ttir.max")
+    reduced = rewriter.defining(_unguarded(rewriter, maximum), "ttir.max")
     if reduced is None or reduced.operands[0] is not source:
         return None
     is_kept = reduced.parameter("keep_dim") and reduced_dims(reduced) == [dim]
     return source if is_kept and same_type(source, producer) else None
+
+
+def _unguarded(rewriter: Rewriter, maximum: SSAValue) -> SSAValue:
+    """A maximum before zero takes the place of infinite ones: in rows where it is minus infinity
+    nothing is a number either way."""
+    choice = rewriter.defining(maximum, "ttir.where")
+    if choice is None or splat_of(choice.operands[2]) != 0:
+        return maximum
+    condition, found, _ = choice.operands
+    finite = rewriter.defining(condition, "ttir.isfinite")
+    return found if finite is not None and finite.operands[0] is found else maximum
 
 
 def _has_uses(value: SSAValue, count: int) -> bool:

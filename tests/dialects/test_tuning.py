@@ -88,6 +88,7 @@ def test_parts_of_a_program_follow_its_settings() -> None:
         ("value = a ceildiv b", "value = a ceildiv (b - 2)", "divides by a setting that is 0"),
         ("value = a ceildiv b", "value = select(a, b)", "select has three operands, not 2"),
         ('name = "b", value = 2', 'name = "a", value = 2', "has two values 'a'"),
+        ('name = "d"', 'name = "l1_bytes"', "has a setting 'l1_bytes', which is the name of"),
         ("condition = b le a", "condition = a le b", "breaks a rule: make b smaller"),
     ],
 )

@@ -245,6 +245,8 @@ class Program:
 
 FP32_DESTINATION = "fp32_dest_acc_en"
 """What expressions call the number 1 if destination registers have 32 bits, else 0."""
+L1_BYTES, MATH_FIDELITY, MATH_APPROX_MODE = "l1_bytes", "math_fidelity", "math_approx_mode"
+"""What src/tuning.hpp has of each program besides its settings."""
 
 
 @irdl_attr_definition
@@ -278,6 +280,8 @@ def _tuning_faults(program: Program) -> Iterator[str]:
     tuning = program.tuning
     known = {FP32_DESTINATION}
     for item in (*tuning.settings, *tuning.derived):
+        if item.name in (L1_BYTES, MATH_FIDELITY, MATH_APPROX_MODE):
+            yield f"has a setting '{item.name}', which is the name of something else there"
         if item.name in known:
             yield f"has two values '{item.name}'"
         if isinstance(item, Derived):

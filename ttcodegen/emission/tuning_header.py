@@ -5,7 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from ttcodegen.dialects.programs import FP32_DESTINATION, Program
+from ttcodegen.dialects.programs import (
+    FP32_DESTINATION,
+    L1_BYTES,
+    MATH_APPROX_MODE,
+    MATH_FIDELITY,
+    Program,
+)
 from ttcodegen.dialects.tuning import Name, Operation, Operator, Size
 from ttcodegen.emission.templates import template_environment
 from ttcodegen.emitc.identifiers import identifier
@@ -87,7 +93,7 @@ def _struct(program: Program) -> dict[str, Any]:
         "head": comment_line(f"{program.name}: {program.purpose}."),
         "settings": [*settings, *(_compute_settings(program) if program.has_compute else ())],
         "derived": [(identifier(d.name), cpp_size(d.value)) for d in tuning.derived],
-        "l1_bytes": _l1_bytes(program),
+        L1_BYTES: _l1_bytes(program),
         "rules": [(cpp_size(r.condition), string_literal(r.message)) for r in tuning.rules],
     }
 
@@ -99,9 +105,9 @@ def _remark(text: str) -> str:
 def _compute_settings(program: Program) -> Iterator[tuple[str, str, str, str]]:
     compute = program.compute
     fidelity = f"MathFidelity::{compute.fidelity.cpp}"
-    yield _remark(_FIDELITY_REMARK), "MathFidelity", "math_fidelity", fidelity
+    yield _remark(_FIDELITY_REMARK), "MathFidelity", MATH_FIDELITY, fidelity
     yield _remark(_FP32_REMARK), "bool", FP32_DESTINATION, _flag(compute.fp32_destination)
-    yield _remark(_APPROXIMATE_REMARK), "bool", "math_approx_mode", _flag(compute.approximate)
+    yield _remark(_APPROXIMATE_REMARK), "bool", MATH_APPROX_MODE, _flag(compute.approximate)
 
 
 def _flag(value: bool) -> str:

@@ -45,8 +45,9 @@ class Epilogue:
 
     def compute(
         self, kernel: ComputeKernel, outer_names: Sequence[str], output_names: Sequence[str]
-    ) -> None:
-        """From the root's tile in the first of 32-bit destination registers to packed results."""
+    ) -> list[tuple[int, str]]:
+        """From the root's tile in the first of 32-bit destination registers to the results, for
+        which there is room then; gives their registers and circular buffers."""
         sources = dict(zip(self.outer.values(), outer_names, strict=True))
         allocation = allocate(self.builder.calls, self.results, capacity(True), {self.root_tile: 0})
         assert allocation is not None, "groups are formed so that they fit"
@@ -54,10 +55,8 @@ class Epilogue:
         kernel.run(allocation, sources)
         for name in output_names:
             kernel.op("cb_reserve_back", name, 1)
-        kernel.builder.start_packing()
         places = [allocation.results[tile] for tile in self.results]
-        kernel.pack(list(zip(places, output_names, strict=True)))
-        kernel.pop(outer_names)
+        return list(zip(places, output_names, strict=True))
 
     def read(
         self,

@@ -9,7 +9,6 @@ from xdsl.ir import SSAValue
 
 from ttcodegen.conversions.ttir_to_ttmetal.compute import ComputeKernel
 from ttcodegen.conversions.ttir_to_ttmetal.matmul_plan import MatmulPlan
-from ttcodegen.conversions.ttir_to_ttmetal.registers import allocate, capacity
 from ttcodegen.dialects.programs import Kernel, Processor
 from ttcodegen.dialects.ttkernel.builder import Value
 
@@ -118,13 +117,13 @@ class MatmulCompute:
             return
         last = self.plan.outer_names[-1] if self.plan.outer_names else "right"
         if not self.plan.has_sums:
-            if not self.plan.is_plain:
+            if not self.plan.epilogue.is_plain:
                 self._return_to_products(kernel, last)
             return
         with builder.when(self._has_several_blocks(kernel)):
             self._copy_sums(kernel)
             self._return_to_products(kernel, "partial")
-        if not self.plan.is_plain:
+        if not self.plan.epilogue.is_plain:
             with builder.when(builder.compare("eq", kernel.size("inner_blocks"), 1)):
                 self._return_to_products(kernel, last)
 
@@ -159,7 +158,7 @@ class MatmulCompute:
     def _finish(self, kernel: ComputeKernel) -> None:
         """What is computed after the product; packs the results."""
         outputs = self.plan.output_names
-        if self.plan.is_plain:
+        if self.plan.epilogue.is_plain:
             kernel.op("cb_reserve_back", outputs[0], kernel.size("subblock_columns"))
             kernel.builder.start_packing()
             self._set_up_packer(kernel, outputs[0])
@@ -167,19 +166,11 @@ class MatmulCompute:
             return
         kernel.forget_formats()
         outer = self.plan.outer_names
-        sources = dict(zip(self.plan.outer.values(), outer, strict=True))
-        allocation = allocate(
-            self.plan.builder.calls, self.plan.results, capacity(True), {self.plan.product: 0}
-        )
-        assert allocation is not None, "groups are formed so that they fit"
-        kernel.wait(outer)
-        kernel.run(allocation, sources)
-        for name in outputs:
-            kernel.op("cb_reserve_back", name, 1)
+        results = self.plan.epilogue.compute(kernel, outer, outputs)
         kernel.builder.start_packing()
-        for tile, name in zip(self.plan.results, outputs, strict=True):
+        for register, name in results:
             self._set_up_packer(kernel, name)
-            kernel.op("pack_tile", allocation.results[tile], name)
+            kernel.op("pack_tile", register, name)
         kernel.pop(outer)
 
     def _set_up_packer(self, kernel: ComputeKernel, output: str) -> None:

@@ -4,13 +4,14 @@ circular buffers of its kernels, and what it costs."""
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from math import prod
 
 from xdsl.ir import SSAValue
 
 from ttcodegen.conversions.ttir_to_ttmetal.blocking import Blocking
-from ttcodegen.conversions.ttir_to_ttmetal.groups import Group, lower_chain
+from ttcodegen.conversions.ttir_to_ttmetal.epilogue import Epilogue
+from ttcodegen.conversions.ttir_to_ttmetal.groups import Group
 from ttcodegen.conversions.ttir_to_ttmetal.loop_nests import LoopNest
 from ttcodegen.conversions.ttir_to_ttmetal.matmul_settings import declare_settings
 from ttcodegen.conversions.ttir_to_ttmetal.program_parts import (
@@ -26,7 +27,6 @@ from ttcodegen.dialects.programs import CoreArea, Costs
 from ttcodegen.dialects.tile import TILE_SIDE, tiles_along
 from ttcodegen.dialects.tuning import Name, Size, at_least, select
 from ttcodegen.layout.tiled_shape import TiledShape, row_major_strides, tile_bytes_of
-from ttcodegen.ops.tile_lowering import Tile, TileBuilder
 
 
 @dataclass
@@ -44,8 +44,6 @@ class MatmulPlan:
     names: Mapping[SSAValue, str]
     name: str
     device: CoreRange
-    builder: TileBuilder = field(default_factory=TileBuilder)
-    """The ops after the product, on tiles."""
 
     def __post_init__(self) -> None:
         self._divide()
@@ -103,26 +101,16 @@ class MatmulPlan:
         return TiledShape((prod(shape.batch) * shape.rows * TILE_SIDE, shape.width))
 
     def _collect(self) -> None:
-        root = self.group.root
-        assert root is not None
-        self.product = self.builder.new_tile(DataType.FLOAT32)
-        known: dict[SSAValue, Tile] = {root.results[0]: self.product}
-        self.outer: dict[SSAValue, Tile] = {}
-        lower_chain(self.builder, self.group.epilogue, known, self.outer)
+        self.epilogue = Epilogue(self.group)
+        self.outer = self.epilogue.outer
         outputs = self.group.outputs()
-        self.results = [known[value] for value in outputs]
         self.parts = ProgramParts(self.names, [self.left, self.right, *self.outer], outputs)
-
-    @property
-    def is_plain(self) -> bool:
-        """Whether the product is the result, as it is."""
-        return not self.outer and self.results == [self.product]
 
     def _declare(self) -> None:
         parts = self.parts
         columns = self.blocking.block_columns
         widest = max(n for n in range(1, capacity(True) + 1) if columns % n == 0)
-        self.sizes = declare_settings(parts, self.blocking, widest if self.is_plain else 0)
+        self.sizes = declare_settings(parts, self.blocking, widest if self.epilogue.is_plain else 0)
         self.cores = CoreArea(self.sizes["grid_columns"] - 1, self.sizes["grid_rows"] - 1)
         left, right = declared_data_type(self.left), declared_data_type(self.right)
         rows, columns, inner = (

@@ -98,7 +98,7 @@ class _WindowCompute:
                     with builder.loop(plan.inner, name_hint="step") as step:
                         self._multiply_step(kernel, step)
                     kernel.forget_formats()
-                    plan.epilogue.compute(kernel, plan.outer_names, plan.output_names)
+                    self._finish(kernel)
                 self._push(kernel)
             if plan.keeps_rows:
                 kernel.op("cb_pop_front", "left", plan.inner)
@@ -128,8 +128,16 @@ class _WindowCompute:
                     kernel.call(combine, [0, 1, 0])
                     kernel.pop(["seen"])
                 kernel.forget()
-                plan.epilogue.compute(kernel, plan.outer_names, plan.output_names)
+                self._finish(kernel)
             self._push(kernel)
+
+    def _finish(self, kernel: ComputeKernel) -> None:
+        """What is computed after the convolution or the pool; packs the results."""
+        plan = self.plan
+        results = plan.epilogue.compute(kernel, plan.outer_names, plan.output_names)
+        kernel.builder.start_packing()
+        kernel.pack(results)
+        kernel.pop(plan.outer_names)
 
     def _push(self, kernel: ComputeKernel) -> None:
         for name in self.plan.output_names:

@@ -5,6 +5,7 @@
 // with TTCODEGEN_ON_EACH_CHIP; one that does not is refused where it would touch the elements.
 
 #include <cstddef>
+#include <functional>
 #include <optional>
 #include <tuple>
 #include <type_traits>
@@ -63,6 +64,10 @@ class Participants {
         if (value) {
             see(*value);
         }
+    }
+    template <typename T>
+    void see(const std::reference_wrapper<T>& value) {
+        see(value.get());
     }
     template <typename T>
     void see(const std::vector<T>& values) {

@@ -123,6 +123,8 @@ Tensor full_like(const Tensor& tensor, FillValueType fill_value,
                  const std::optional<DataType>& dtype, const std::optional<Layout>& layout,
                  OptionalDevice device, const std::optional<MemoryConfig>& memory_config,
                  const std::optional<Tensor>& optional_output_tensor) {
+    TTCODEGEN_ON_EACH_CHIP(full_like, tensor, fill_value, dtype, layout, device, memory_config,
+                           optional_output_tensor);
     if (optional_output_tensor) {
         return cpu::filled_output(*optional_output_tensor, static_cast<double>(fill_value));
     }

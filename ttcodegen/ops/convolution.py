@@ -358,6 +358,7 @@ def _bind_image_convolution(
         (NULLOPT if bias is None else calls[bias], bias is None),
         (window_config, window_config == NULLOPT),
         (config, config == NULLOPT),
+        _memory(calls, op),
     ]
     tail = [*window, *optionals]
     while tail and tail[-1][1]:
@@ -373,6 +374,15 @@ def _bind_image_convolution(
         type=f"ttnn::{'Conv2d' if name == 'conv2d' else 'ConvTranspose2d'}ResultWithOptions",
     )
     calls.bind(op.results[0], calls.get(result, 0))
+
+
+def _memory(calls: CppCalls, op: CatalogueOp) -> tuple[Argument, bool]:
+    """Where the result is to lie: by default in DRAM, or in shards of L1 if the image is there."""
+    from ttcodegen.dialects.placement import placement_of
+
+    placement, image = placement_of(op.results[0]), placement_of(op.operand("input"))
+    is_default = all(p.buffer_type != "l1" and p.shards is None for p in (placement, image))
+    return (NULLOPT if is_default else calls.memory_config(placement)), is_default
 
 
 def _array(op: CatalogueOp, name: str) -> tuple[Argument, bool]:

@@ -18,7 +18,7 @@ from ttcodegen.layout import placements
 from ttcodegen.layout.placements import element_bits, tile_bytes, tiles, whole_bytes
 from ttcodegen.ops.definition import call_has_trait, vector_cycles
 from ttcodegen.ops.traits import Trait
-from ttcodegen.optimizer import footprint, products
+from ttcodegen.optimizer import convolutions, footprint, products
 from ttcodegen.optimizer.automatic_products import automatic_config
 from ttcodegen.optimizer.calls import LibraryCall
 from ttcodegen.optimizer.circular_buffers import circular_buffers, elementwise
@@ -40,6 +40,8 @@ class CallCost:
     """Bytes of each L1."""
     tensors: int = 0
     """Bytes of each L1 that operands and results take."""
+    intermediates: int = 0
+    """Bytes of each L1 that tensors between its programs take."""
     dram_bytes: int = 0
     noc_bytes: int = 0
     engine_cycles: int = 0
@@ -53,7 +55,12 @@ class CallCost:
     @property
     def l1_bytes(self) -> int:
         """Bytes of each L1 while it runs."""
-        return self.circular_buffers + self.tensors
+        return self.working_bytes + self.tensors
+
+    @property
+    def working_bytes(self) -> int:
+        """Those that it needs besides operands and results."""
+        return self.circular_buffers + self.intermediates
 
 
 @dataclass
@@ -62,6 +69,7 @@ class _Work:
 
     cores: int = 1
     circular_buffers: int = 0
+    intermediates: int = 0
     dram_bytes: int = 0
     dram_share: float = 0.0
     """The part of the DRAM bandwidth that it gets."""
@@ -124,6 +132,7 @@ class CostModel:
             work.cores,
             work.circular_buffers,
             self._tensors(call),
+            work.intermediates,
             work.dram_bytes,
             work.noc_bytes,
             work.engine_cycles,
@@ -484,6 +493,15 @@ def _convolved(model: CostModel, call: LibraryCall) -> _Work:
     work.launches = 1 if in_place and kernel == 1 else 3 if in_place else 5 if kernel > 1 else 1
     if not in_place and kernel > 1:
         work.noc_bytes += 2 * (whole_bytes(image) + whole_bytes(result))
+    known = convolutions.buffers(call, image, result) if call.name == "conv2d" else None
+    if known is not None:
+        work.circular_buffers = known
+        work.intermediates = convolutions.halo_bytes(call, image, result)
+        if work.intermediates:
+            # The image becomes rows, beside those of its neighbours.
+            work.noc_bytes += work.intermediates * work.cores
+            work.engine_cycles += -(-tiles(image) // work.cores) * model.pass_cycles([image])
+        return work
     work.circular_buffers = min(
         inner * 2 * tile_bytes(result) + 4 * inner_elements * 64, model.speed.usable_l1 // 2
     )

@@ -17,12 +17,15 @@ from xdsl.ir import Operation, SSAValue
 from ttcodegen.diagnostics import CompileError
 from ttcodegen.dialects.operation import CatalogueOp
 from ttcodegen.dialects.placement import TensorPlacement, TTNNLayoutAttr
+from ttcodegen.optimizer.allocation import shortages
 from ttcodegen.optimizer.calls import LibraryCall, call_of
 from ttcodegen.optimizer.cost import CallCost, CostModel
 from ttcodegen.optimizer.ways import Way, Ways, interleaved
 
 BEAM = 8
 """How many states are continued."""
+ATTEMPTS = 5
+"""How often it is searched anew because calls do not fit between the tensors of others."""
 L1_SHARE = 0.9
 """The part of L1 that is filled at most."""
 UNKNOWN = frozenset({"conv2d", "conv_transpose2d", "max_pool2d", "avg_pool2d", "upsample"})
@@ -99,6 +102,8 @@ class Search:
     beam: int = BEAM
     _last_use: dict[SSAValue, int] = field(default_factory=dict[SSAValue, int])
     _costs: dict[object, float] = field(default_factory=dict[object, float])
+    _gaps: dict[Operation, int] = field(default_factory=dict[Operation, int])
+    """Bytes of L1 that a call cannot use, because they are free in pieces."""
     _declared: dict[Operation, float] = field(default_factory=dict[Operation, float])
     _kinds: dict[Operation, object] = field(default_factory=dict[Operation, object])
     _ways_known: dict[object, list[tuple[Way, CallCost]]] = field(
@@ -114,6 +119,20 @@ class Search:
         for value in arguments:
             if (placement := placement_of(value)) is not None:
                 start[value] = placement
+        decisions = self._cheapest(start, ops)
+        for attempt in range(1, ATTEMPTS):
+            made = [(decision.op, decision.way, decision.moves) for decision in decisions]
+            missing = shortages(made, self._last_use, self.model)
+            if not missing:
+                break
+            for op, size in missing.items():
+                # What gaps take away; at last, calls that find no room leave L1.
+                more = self.room if attempt + 1 == ATTEMPTS else size
+                self._gaps[op] = self._gaps.get(op, 0) + more
+            decisions = self._cheapest(start, ops)
+        return decisions
+
+    def _cheapest(self, start: Placements, ops: Sequence[Operation]) -> list[Decision]:
         states = [_State(0.0, start)]
         for index, op in enumerate(ops):
             states = self._step(states, index, op)
@@ -283,15 +302,15 @@ class Search:
             return None  # One value cannot be in two places.
         for result, placement in zip(op.results, way.results, strict=True):
             placements[result] = placement
-        buffers = self.room if op.definition.short_name in UNKNOWN else cost.circular_buffers
+        takes_all = _takes_all(op, way)
+        buffers = self.room if takes_all else cost.working_bytes + self._gaps.get(op, 0)
         spilled = self._spill(placements, index, {*values, *op.results}, buffers)
         if spilled is None:
             return None
         for value, wanted in spilled:
             seconds += self._move_seconds(placements[value], wanted)
             placements[value] = wanted
-        taken = buffers if op.definition.short_name not in UNKNOWN else 0
-        used = taken + self._used(placements)
+        used = (0 if takes_all else cost.working_bytes) + self._used(placements)
         self._forget(placements, index, op)
         seconds += cost.seconds
         decision = Decision(op, way, (*moves, *spilled), seconds, used, None)
@@ -345,6 +364,11 @@ class Search:
         if key not in self._costs:
             self._costs[key] = self.model.movement(source, target).seconds
         return self._costs[key]
+
+
+def _takes_all(op: CatalogueOp, way: Way) -> bool:
+    """Whether a call takes what it finds of L1; with shards, it is known what it takes."""
+    return op.definition.short_name in UNKNOWN and all(p.shards is None for p in way.results)
 
 
 def placement_of(value: SSAValue) -> TensorPlacement | None:

@@ -30,6 +30,7 @@ from ttcodegen.ops.definition import call_has_trait
 from ttcodegen.ops.traits import Trait
 from ttcodegen.optimizer.attention_programs import cheapest_program
 from ttcodegen.optimizer.calls import LibraryCall
+from ttcodegen.optimizer.convolutions import result_of, sharded_images
 from ttcodegen.optimizer.cost import CostModel, is_view
 from ttcodegen.optimizer.dense_rows import elementwise
 from ttcodegen.optimizer.dram_products import dram_sharded
@@ -75,6 +76,8 @@ _RULES = {
     "view": "the call makes nothing: its result lies where its operand does",
     "moved": "the library makes it of interleaved tensors, interleaved",
     "attention": "the library takes queries, keys and values that are interleaved",
+    "convolution": "the result of a convolution lies in DRAM, or has shards by height or blocks on "
+    "the cores of those of its image, in tiles of the same data type",
     "plain": "the library decides where its result lies",
 }
 """By kind of call, what its result may be."""
@@ -155,6 +158,8 @@ class Ways:
                 yield from self._moved(call)
             case "attention":
                 yield from self._attended(call)
+            case "convolution":
+                yield from self._convolved(call, fixed)
             case _:
                 yield from self._plain(call, fixed)
 
@@ -216,6 +221,8 @@ class Ways:
             return "view"
         if name in ATTENTION:
             return "attention"
+        if name == "conv2d":
+            return "convolution"
         return "moved" if name in MOVED else "plain"
 
     def _plain(self, call: LibraryCall, fixed: Sequence[bool]) -> Iterator[Way]:
@@ -227,6 +234,16 @@ class Ways:
             ),
             call.results,
         )
+
+    def _convolved(self, call: LibraryCall, fixed: Sequence[bool]) -> Iterator[Way]:
+        """In DRAM, or in shards that stay on their cores."""
+        yield from self._plain(call, fixed)
+        if not self.shards or fixed[0]:
+            return
+        for image in sharded_images(call, self.grid):
+            result = result_of(call, image, self.grid)
+            if result is not None:
+                yield Way((image, *call.operands[1:]), (result,))
 
     def _buffers(self, call: LibraryCall) -> tuple[str, ...]:
         return ("dram", "l1") if call.name in self.placed else ("dram",)

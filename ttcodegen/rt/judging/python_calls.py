@@ -264,6 +264,7 @@ def _conv2d(step: Step) -> tuple[str, list[Json], Keywords]:
         dtype=None if step["dtype"] is None else {"dtype": step["dtype"].mlir},
         conv_config=step.config,
         compute_config=step.compute,
+        memory_config=step.memory,
     )
     return "conv2d", [], keywords
 

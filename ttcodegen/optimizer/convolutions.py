@@ -1,0 +1,312 @@
+"""Convolutions of images that are sharded in L1: where their results lie, and what they take.
+
+The rules are those of tt-metal 0.70.1 (conv2d_utils.cpp, conv2d_op_program_factory_common.cpp), and
+hold for the measured calls: an image whose shards a convolution can use stays where it is, and the
+result gets shards of the same kind.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from math import prod
+from typing import cast
+
+from ttcodegen.dialects.cores import CoreRange
+from ttcodegen.dialects.datatypes import DataType
+from ttcodegen.dialects.memory import Layout, Memory
+from ttcodegen.dialects.placement import TensorPlacement
+from ttcodegen.dialects.program_configs import Conv2dConfig, CoreGrid
+from ttcodegen.dialects.shards import MemoryLayout, Orientation, Shards, filled_core_ranges
+from ttcodegen.dialects.tile import TILE_SIDE, tiles_along
+from ttcodegen.layout.collapse import align_up
+from ttcodegen.layout.placements import element_bits, tile_bytes
+from ttcodegen.layout.tiled_shape import tile_bytes_of
+from ttcodegen.optimizer.calls import LibraryCall
+from ttcodegen.optimizer.footprint import F32_TILE, Blocks, product_buffers
+from ttcodegen.optimizer.products import wide_sums
+
+SCRATCHPAD = 64
+"""Bytes of a circular buffer that all programs of convolutions have."""
+_KINDS: tuple[MemoryLayout, ...] = ("height_sharded", "block_sharded")
+_TYPES = ("bf16", "f32")
+
+
+@dataclass(frozen=True)
+class Convolution:
+    """The sizes of a two-dimensional convolution."""
+
+    batch: int
+    size: tuple[int, int]
+    """Height and width of the image, as the following pairs."""
+    in_channels: int
+    out_channels: int
+    kernel: tuple[int, int]
+    stride: tuple[int, int]
+    dilation: tuple[int, int]
+    padding: tuple[int, int, int, int]
+    """Top, bottom, left, right."""
+    groups: int
+    config: Conv2dConfig
+
+    @staticmethod
+    def of(call: LibraryCall) -> Convolution:
+        """That of a call."""
+        given = call.attributes
+        pairs = [
+            (int(pair[0]), int(pair[1]))
+            for pair in (given["kernel_size"], given.get("stride", (1, 1)), given["dilation"])
+        ]
+        sides = [int(side) for side in given.get("padding", (0, 0))]
+        if len(sides) == 2:
+            sides = [sides[0], sides[0], sides[1], sides[1]]
+        return Convolution(
+            int(given["batch_size"]),
+            (int(given["input_height"]), int(given["input_width"])),
+            int(given["in_channels"]),
+            int(given["out_channels"]),
+            *pairs,
+            padding=(sides[0], sides[1], sides[2], sides[3]),
+            groups=int(given.get("groups", 1)),
+            config=cast("Conv2dConfig", given.get("conv2d_config") or Conv2dConfig()),
+        )
+
+    @property
+    def padded(self) -> tuple[int, int]:
+        """Height and width of the image with its padding."""
+        top, bottom, left, right = self.padding
+        return self.size[0] + top + bottom, self.size[1] + left + right
+
+    @property
+    def out(self) -> tuple[int, int]:
+        """Height and width of the result."""
+        height, width = (
+            (size - dilation * (kernel - 1) - 1) // stride + 1
+            for size, kernel, stride, dilation in zip(
+                self.padded, self.kernel, self.stride, self.dilation, strict=True
+            )
+        )
+        return height, width
+
+    @property
+    def in_pixels(self) -> int:
+        """Rows of the image as a matrix."""
+        return self.batch * prod(self.size)
+
+    @property
+    def out_pixels(self) -> int:
+        """Rows of the result as a matrix."""
+        return self.batch * prod(self.out)
+
+    @property
+    def is_product(self) -> bool:
+        """Whether the library multiplies matrices instead."""
+        return self.kernel == self.stride == self.dilation == (1, 1) and not any(self.padding)
+
+    @property
+    def takes_shards(self) -> bool:
+        """Whether the rules below are those of the call: not if the library folds the image first
+        (a stride as large as the kernel), or it is asked for something else."""
+        if self.stride == self.kernel and self.stride != (1, 1):
+            return False
+        asked = self.config
+        return not (
+            asked.override_sharding_config
+            or asked.reshard_if_not_optimal
+            or asked.act_block_h_override
+            or asked.act_block_w_div
+            or asked.config_tensors_in_dram
+            or asked.enable_act_double_buffer
+            or asked.enable_weights_double_buffer
+            or asked.enable_kernel_stride_folding
+            or asked.transpose_shards
+            or (asked.output_layout is not None and asked.output_layout.text != "tile")
+            or (asked.shard_layout is not None and asked.shard_layout.text == "width_sharded")
+            or (self.groups == self.in_channels == self.out_channels and self.size[0] == 1)
+        )
+
+
+def sharded_images(call: LibraryCall, grid: CoreGrid) -> Iterator[TensorPlacement]:
+    """Where the library would shard the image of a convolution, by height and in blocks, and where
+    it lies if it can stay there."""
+    image = call.operands[0]
+    convolution = Convolution.of(call)
+    if not _takes_image(image, call.result) or not convolution.takes_shards:
+        return
+    if image.shards is not None and result_of(call, image, grid) is not None:
+        yield image
+    for kind in _KINDS:
+        found = _sharded(image, convolution, kind, grid)
+        if found != image and result_of(call, found, grid) is not None:
+            yield found
+
+
+def _takes_image(image: TensorPlacement, result: TensorPlacement) -> bool:
+    return (
+        image.layout is Layout.TILE
+        and result.layout is Layout.TILE
+        and image.memory is result.memory is Memory.DEVICE
+        and image.data_type is result.data_type
+        and image.data_type.mlir in _TYPES
+    )
+
+
+def _sharded(
+    image: TensorPlacement, convolution: Convolution, kind: MemoryLayout, grid: CoreGrid
+) -> TensorPlacement:
+    """determine_parallel_config, determine_input_memory_config."""
+    rows = tiles_along(convolution.out_pixels)
+    channels = tiles_along(convolution.in_channels)
+    if kind == "height_sharded":
+        down, across = _spread(rows, grid.cores), 1
+        cores = filled_core_ranges(down, grid.columns)
+    else:
+        down = _spread(rows, grid.rows)
+        if convolution.is_product:
+            outputs = tiles_along(convolution.out_channels)
+            common = range(min(grid.columns, channels, outputs), 0, -1)
+            across = next(n for n in common if outputs % n == 0 and channels % n == 0)
+        else:
+            across = _spread(channels, grid.columns)
+        cores = (CoreRange(0, 0, across - 1, down - 1),)
+    height = align_up(convolution.in_pixels, down * TILE_SIDE) // down
+    width = align_up(channels, across) // across * TILE_SIDE
+    plain = image.with_(buffer_type="l1")
+    return plain.sharded(kind, Shards((height, width), cores))
+
+
+def _spread(number: int, most: int) -> int:
+    """The largest number of parts, each of which has something of `number`."""
+    parts = most
+    while parts > 1:
+        rounded = align_up(number, parts)
+        if rounded - number < rounded // parts:
+            break
+        parts -= 1
+    return parts
+
+
+def result_of(call: LibraryCall, image: TensorPlacement, grid: CoreGrid) -> TensorPlacement | None:
+    """Where the result lies of an image that is sharded so, without a memory configuration; None
+    if the library would shard the image anew (determine_output_parallel_config)."""
+    convolution, shards = Convolution.of(call), image.shards
+    kind = image.memory_layout
+    if shards is None or image.buffer_type != "l1" or not convolution.takes_shards:
+        return None
+    height, width = shards.shape
+    if shards.orientation is not Orientation.ROW_MAJOR or width % TILE_SIDE or height % TILE_SIDE:
+        return None
+    box = shards.bounding_box()
+    if (box.first_column, box.first_row) != (0, 0):
+        return None
+    channels = tiles_along(convolution.out_channels)
+    if kind == "height_sharded":
+        down, across, cores = shards.cores, 1, shards.core_ranges
+        fits = width == tiles_along(convolution.in_channels) * TILE_SIDE
+    elif kind == "block_sharded":
+        down, across = box.rows, box.columns
+        fits = width * across >= convolution.in_channels
+        if convolution.is_product:
+            fits = convolution.in_channels == width * across
+        else:
+            across = _spread(channels, grid.columns)
+        cores = (CoreRange(0, 0, across - 1, down - 1),)
+    else:
+        return None
+    if not fits:
+        return None
+    out_height = align_up(convolution.out_pixels, down * TILE_SIDE) // down
+    out_width = align_up(channels, across) // across * TILE_SIDE
+    if convolution.is_product:
+        # A product leaves out cores that have nothing to compute.
+        rows = tiles_along(convolution.out_pixels)
+        down = align_up(rows, out_height // TILE_SIDE) // (out_height // TILE_SIDE)
+        across = align_up(channels, out_width // TILE_SIDE) // (out_width // TILE_SIDE)
+        cores = (CoreRange(0, 0, across - 1, down - 1),)
+        if kind == "height_sharded":
+            cores = filled_core_ranges(down, box.columns)
+    plain = call.result.with_(buffer_type="l1")
+    return plain.sharded(kind, Shards((out_height, out_width), cores))
+
+
+def buffers(call: LibraryCall, image: TensorPlacement, result: TensorPlacement) -> int | None:
+    """Bytes of the circular buffers of a convolution of sharded images (get_cb_info); None for
+    others."""
+    convolution = Convolution.of(call)
+    if image.shards is None or result.shards is None or not convolution.takes_shards:
+        return None
+    by_height = image.memory_layout == "height_sharded"
+    high, wide = (size // TILE_SIDE for size in result.shards.shape)
+    channels = image.shards.shape[1]
+    weight = _weight_tile(call, convolution)
+    has_bias = len(call.operands) > 2
+    if convolution.is_product:
+        return _product_buffers(call, convolution, image, result)
+    across = convolution.kernel[1] * channels // TILE_SIDE
+    # What is gathered of the image is in rows, of numbers that are no block floats.
+    gathered = high * across * (tile_bytes(image) + tile_bytes(result))
+    size = wide * across * weight + gathered + SCRATCHPAD
+    if has_bias:
+        size += wide * weight
+    steps = convolution.kernel[0]
+    if not by_height:
+        steps *= tiles_along(convolution.in_channels) * TILE_SIDE // channels or 1
+    compute = call.compute_config
+    adds_up = compute is not None and compute.packer_l1_acc and steps > (1 if has_bias else 2)
+    if adds_up and wide_sums(call) and result.data_type.mlir != "f32":
+        size += high * wide * F32_TILE
+    return size
+
+
+def _product_buffers(
+    call: LibraryCall,
+    convolution: Convolution,
+    image: TensorPlacement,
+    result: TensorPlacement,
+) -> int:
+    assert image.shards is not None
+    assert result.shards is not None
+    high, inner = (size // TILE_SIDE for size in image.shards.shape)
+    whole = inner == tiles_along(convolution.in_channels)
+    right = call.operands[1].with_(layout=Layout.TILE)
+    bias = call.operands[2].with_(layout=Layout.TILE) if len(call.operands) > 2 else None
+    return product_buffers(
+        Blocks(high, result.shards.shape[1] // TILE_SIDE, inner, whole),
+        image,
+        right,
+        result,
+        wide_sums(call),
+        bias,
+        multicast=image.memory_layout != "height_sharded",
+    )
+
+
+def halo_bytes(call: LibraryCall, image: TensorPlacement, result: TensorPlacement) -> int:
+    """Bytes of each L1 that the image takes once more, with the pixels around those of each core
+    (sliding_window.cpp); none for a product."""
+    convolution = Convolution.of(call)
+    if image.shards is None or result.shards is None or convolution.is_product:
+        return 0
+    each, total = result.shards.shape[0], convolution.out_pixels
+    height, width = convolution.padded
+    down, across = convolution.out
+    reach = (convolution.kernel[0] - 1) * convolution.dilation[0] * width
+    reach += (convolution.kernel[1] - 1) * convolution.dilation[1]
+
+    def first_pixel(output: int) -> int:
+        image_number, place = divmod(output, down * across)
+        row, column = divmod(place, across)
+        start = image_number * height * width
+        return start + row * convolution.stride[0] * width + column * convolution.stride[1]
+
+    most = max(
+        first_pixel(min(start + each, total) - 1) + reach - first_pixel(start) + 1
+        for start in range(0, total, each)
+    )
+    return most * image.shards.shape[1] * element_bits(image) // 8
+
+
+def _weight_tile(call: LibraryCall, convolution: Convolution) -> int:
+    word = convolution.config.weights_dtype
+    given = call.operands[1].data_type
+    return tile_bytes_of(given if word is None else DataType.from_mlir(word.text))

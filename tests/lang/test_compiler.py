@@ -2,19 +2,24 @@
 
 from __future__ import annotations
 
+import os
 import re
+import subprocess
 from contextlib import suppress
 from pathlib import Path
 
 import numpy as np
 import pytest
 
+from scripts.kernel_check import KernelCheck
+from scripts.kernel_check_configuration import read_manifest
 from tests.lang.running import operation
 from tests.lang.test_functions import KERNELS, MEANINGS
 from ttcodegen.cli.lang import main
 from ttcodegen.diagnostics import CompileError, Source
 from ttcodegen.lang.programs import run_program_text
 from ttcodegen.lang.projects import OutputComparison, Projects
+from ttcodegen.project.building import BUILD_FOLDER
 from ttcodegen.project.cpu_backend import CPUBackend
 
 PROGRAMS = Path(__file__).parent / "programs"
@@ -196,12 +201,14 @@ def write():
     print("started")
     for i in range(2):
         with ttl.signpost("write y"), y_dfb.wait() as y_blk:
+            print(y_dfb)
+            print(y_blk)
             ttl.copy(y_blk, y[0, i]).wait()
 @ttl.compute()
 def compute():
     for i in range(2):
         with y_dfb.reserve() as y_blk:
-            print(f"i={i}", y_dfb)
+            print(f"i={i}", "of", 2)
             y_blk.store(ttl.block.fill(1, shape=(1, 1)))
 """
 
@@ -216,12 +223,10 @@ def test_what_kernels_leave_out_is_told_once_at_its_line(
     lines = text.splitlines()
     told = capsys.readouterr().err.splitlines()
     expected = {
-        ('print("started")', "the kernel 'write' of the project leaves out what it prints: "
-         "the simulator does it"),
+        ('print(y_blk)', "the kernel 'write' of the project leaves out the elements that it "
+         "prints: the simulator does it"),
         ('ttl.signpost("write y")', "the kernel 'write' of the project leaves out the signpost "
          "'write y'"),
-        ('print(f"i={i}", y_dfb)', "the kernel 'compute' of the project leaves out what it "
-         "prints: the simulator does it"),
     }  # fmt: skip
     found: set[tuple[str, str]] = set()
     warnings = [line for line in told if " warning: " in line]
@@ -232,7 +237,34 @@ def test_what_kernels_leave_out_is_told_once_at_its_line(
                      lines[number - 1][column - 1:])  # fmt: skip
         found.add((source, message))
     assert found == expected
-    assert len(warnings) == 3
+    assert len(warnings) == 2
+    folder = tmp_path / "out" / "op" / "kernels"
+    assert 'DPRINT << "started" << ENDL();' in (folder / "write.cpp").read_text()
+    assert (
+        'DPRINT << "DataflowBuffer y_dfb: shape=(1, 1), block_count=2, size=4096, page_size=2048, "'
+        in (folder / "write.cpp").read_text()
+    )
+    assert '#include "api/debug/dprint.h"' in (folder / "compute.cpp").read_text()
+    assert (
+        'DPRINT_MATH(DPRINT << "i=" << i << " of 2" << ENDL());'
+        in (folder / "compute.cpp").read_text()
+    )
+
+
+@pytest.mark.slow
+def test_debug_prints_are_output_of_the_emulated_device(
+    tmp_path: Path, cpu_backend: CPUBackend
+) -> None:
+    program = tmp_path / "told.py"
+    program.write_text(operation(_TOLD, call="op(x, ttnn.zeros((32, 64)))"))
+    out = tmp_path / "out"
+    assert main([str(program), "-o", str(out), "--check"]) == 0
+    command = [str(out / "op" / BUILD_FOLDER / "op_main")]
+    environment = os.environ | {"TT_METAL_DPRINT_CORES": "all"}
+    done = subprocess.run(command, capture_output=True, text=True, check=True, env=environment)
+    told = [line.partition(": ")[2] for line in (done.stdout + done.stderr).splitlines()]
+    assert [line for line in told if line.startswith("i=")] == ["i=0 of 2", "i=1 of 2"]
+    assert "started" in told
 
 
 CHECKED = [
@@ -241,6 +273,7 @@ CHECKED = [
     ("elementwise", (128, 64, 2, 1, 1)),
     ("attention", (3, 2, 3, 2)),
     ("ordered", (2, 3)),
+    ("upsample", (2, 2, 3, 33, 3, 2)),
     ("pipes", ("gather", 3, 2)),
     ("pipes", ("scatter", 3, 5)),
     ("pipes", ("scatter-gather", 2, 3)),
@@ -260,6 +293,7 @@ def test_the_emulated_device_computes_what_the_simulator_does(
 
 
 PROGRAMS_OF_MODELS = [
+    ("accumulated", (3,)),
     *(("rows", (kind, 3, 2, 2, 2)) for kind in (
         "rms-norm-matmul", "layer-norm", "softmax", "masked-softmax", "gelu-matmul", "gated",
         "masked",
@@ -276,6 +310,19 @@ def test_programs_on_the_emulated_device(
     assert found
     for each in found:
         assert each.agreement.passed, each
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("name", "arguments"),
+    [*CHECKED[:6], *(each for each in CHECKED if each[0] == "pipes"), *PROGRAMS_OF_MODELS[:3]],
+)
+def test_kernels_compile_with_the_headers_of_the_release(
+    name: str, arguments: tuple[object, ...], kernel_check: KernelCheck, tmp_path: Path
+) -> None:
+    kernels(tmp_path, name, *arguments)
+    (manifest,) = tmp_path.glob("*/manifest.json")
+    assert [str(fault) for fault in kernel_check.check(read_manifest(manifest))] == []
 
 
 @pytest.mark.slow
@@ -320,6 +367,7 @@ _BLOCKS = {
     "filled": "ttl.block.fill(2.5, shape=(1, 1))",
     "masked": "ttl.block.mask(v_blk, ttl.math.ceil(u_blk))",
     "masked_by_none": "ttl.block.mask(v_blk, ttl.math.floor(u_blk))",
+    "masked_by_infinity": "ttl.math.recip(ttl.block.mask_posinf(w_blk, ttl.math.ceil(u_blk)))",
     "chosen": "ttl.block.where(ttl.math.relu(ttl.math.sign(v_blk)), u_blk, w_blk)",
     "reshaped": "ttl.block.squeeze(ttl.block.unsqueeze(v_blk, dims=[0]), dims=[0])",
 }

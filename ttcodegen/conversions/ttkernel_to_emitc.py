@@ -52,6 +52,8 @@ ARGUMENTS_HEADER = "api/compute/common.h"
 
 NAMED_ARGUMENT = "ttkernel.get_named_compile_time_arg_val"
 RUN_TIME_ARGUMENT = "ttkernel.get_arg_val"
+PRINT = "ttkernel.dprint"
+PRINT_HEADER = "api/debug/dprint.h"
 ACCESSOR_ARGUMENTS = "ttkernel.TensorAccessorArgs"
 
 _REGISTER = "dst"
@@ -410,6 +412,9 @@ class _KernelWriter:
         if op.name == ACCESSOR_ARGUMENTS:
             self._accessor_arguments(op)
             return
+        if op.name == PRINT:
+            self._print(op)
+            return
         call = kernel_call(op, self.thread)
         is_argument = op.name == RUN_TIME_ARGUMENT and self.thread is not ThreadType.COMPUTE
         self.headers.add(DATAFLOW_HEADER if is_argument else call.header)
@@ -430,6 +435,22 @@ class _KernelWriter:
             self._method(op, call, arguments)
         else:
             self._function_call(op, callee, arguments, call.template_arguments)
+
+    def _print(self, op: TTKernelOp) -> None:
+        """A line of debug output: the text of the op, `{}` for each operand. All three processors
+        that compute run the kernel; one of them prints."""
+        self.headers.add(PRINT_HEADER)
+        parts: list[str] = []
+        pieces = cast(StringAttr, op.properties["fmt"]).data.split("{}")
+        for number, piece in enumerate(pieces):
+            if piece:
+                parts.append(string_literal(piece).replace("{", "{{") if op.operands else
+                             string_literal(piece))  # fmt: skip
+            if number < len(pieces) - 1:
+                parts.append("{}")
+        line = " << ".join(["DPRINT", *parts, "ENDL()"])
+        line = f"DPRINT_MATH({line});" if self.thread is ThreadType.COMPUTE else f"{line};"
+        self.body.verbatim(line, *(self[operand] for operand in op.operands))
 
     def _function_call(
         self, op: TTKernelOp, callee: str, arguments: Sequence[Argument], template: Sequence[str]

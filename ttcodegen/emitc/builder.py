@@ -536,9 +536,10 @@ class EmitCBuilder:
         """An empty line."""
         self.verbatim("")
 
-    def verbatim(self, text: str) -> None:
-        """Lines of C++ as they stand."""
-        self.insert(VerbatimOp(text))
+    def verbatim(self, text: str, *operands: SSAValue) -> None:
+        """Lines of C++ as they stand; with operands `{}` stands for the next one, `{{` for a
+        brace."""
+        self.insert(VerbatimOp(text, operands))
 
 
 def type_of(value: SSAValue) -> str:

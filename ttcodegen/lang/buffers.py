@@ -33,6 +33,8 @@ from ttcodegen.lang.tensors import Tensor
 from ttcodegen.layout.placements import page_bytes
 from ttcodegen.numerics.rounding import rounded_for_device
 
+DRAM_ALIGNMENT = 32
+"""Bytes that addresses of reads from DRAM are multiples of, there and in L1 (tt-metal 0.70.1)."""
 L1_BYTES = 1464 * 1024
 """L1 of a node (TT-Lang specification 0.17, "Platform limitations")."""
 
@@ -62,14 +64,20 @@ class DataflowBuffer(Awaitable):
 
     @property
     def page_bytes(self) -> int:
-        """Bytes of a page: of a tile, or of a row of elements."""
+        """Bytes of a page: of a tile, or of a row of elements, which is as long as in DRAM."""
         pages = Layout.TILE if self.is_tiled else Layout.ROW_MAJOR
-        return page_bytes(TensorPlacement(tuple(self.shape), self.data_type, pages))
+        placement = TensorPlacement(tuple(self.shape), self.data_type, pages)
+        return page_bytes(placement, 1 if self.is_tiled else DRAM_ALIGNMENT)
+
+    @property
+    def page_shape(self) -> Shape:
+        """The shape of a block in pages."""
+        return self.shape if self.is_tiled else self.shape[:-1]
 
     @property
     def pages(self) -> int:
         """Pages of a block."""
-        return prod(self.shape if self.is_tiled else self.shape[:-1])
+        return prod(self.page_shape)
 
     @property
     def bytes(self) -> int:
@@ -115,14 +123,20 @@ class DataflowBuffer(Awaitable):
         """Blocks that are still acquired."""
         return [block for block in self._held.values() if block is not None]
 
+    def describe_size(self) -> str:
+        """Its name and its sizes, for debug printing."""
+        return (
+            f"DataflowBuffer {self.name}: shape={shape_text(self.shape)}, "
+            f"block_count={self.block_count}, size={self.bytes}, page_size={self.page_bytes}"
+        )
+
     def describe(self) -> str:
         """Its state, for debug printing; pointers count pages from the start of its memory."""
         turn = self.pages * self.block_count
         held = self._held[Acquisition.RESERVE] is not None
         write = self._pushed * self.pages % turn
         return (
-            f"DataflowBuffer {self.name}: shape={shape_text(self.shape)}, "
-            f"block_count={self.block_count}, size={self.bytes}, page_size={self.page_bytes}, "
+            f"{self.describe_size()}, "
             f"rd_ptr={self._popped * self.pages % turn}, wr_ptr={write}, "
             f"wr_tile_ptr={0 if not held else write}, filled={len(self._filled)}"
         )

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from ttcodegen.lang.block_states import Event
-from ttcodegen.lang.buffers import Block
+from ttcodegen.lang.buffers import Block, DataflowBuffer
 from ttcodegen.lang.context import KernelKind, running_kernel
 from ttcodegen.lang.pipes import DstPipeIdentity, Pipe, SrcPipeIdentity, receive, send
 from ttcodegen.lang.places import error
@@ -104,18 +104,27 @@ def _no_copy(src: object, dst: object) -> Exception:
     return error(f"there is no ttl.copy from a {kinds[0]} to a {kinds[1]}", remedy=remedy)
 
 
-def _check_shapes(block: Block, part: TensorSlice) -> None:
-    if block.is_tiled is not part.tensor.is_tiled:
+def wrong_kind(buffer: DataflowBuffer, tensor: Tensor) -> str | None:
+    """What a program is told that copies between a block and a tensor of another layout or data
+    type; None if they have the same."""
+    if buffer.is_tiled is not tensor.is_tiled:
         names = {True: "tiled", False: "row-major"}
-        raise error(
-            f"a block of '{block.buffer.name}' is {names[block.is_tiled]}, the tensor is "
-            f"{names[part.tensor.is_tiled]}"
+        return (
+            f"a block of '{buffer.name}' is {names[buffer.is_tiled]}, the tensor is "
+            f"{names[tensor.is_tiled]}"
         )
-    if block.buffer.data_type is not part.tensor.data_type:
-        raise error(
-            f"a block of '{block.buffer.name}' holds {block.buffer.data_type.name}, the tensor "
-            f"{part.tensor.data_type.name}: a copy does not convert"
+    if buffer.data_type is not tensor.data_type:
+        return (
+            f"a block of '{buffer.name}' holds {buffer.data_type.name}, the tensor "
+            f"{tensor.data_type.name}: a copy does not convert"
         )
+    return None
+
+
+def _check_shapes(block: Block, part: TensorSlice) -> None:
+    told = wrong_kind(block.buffer, part.tensor)
+    if told is not None:
+        raise error(told)
     if not part.has_shape(block.shape):
         raise error(
             f"{part} does not fit a block of '{block.buffer.name}', which has the shape "

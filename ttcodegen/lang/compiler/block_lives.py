@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from ttcodegen.diagnostics import CompileError, Note, SourceLocation
@@ -121,22 +122,44 @@ class BlockLives:
                 )
 
 
-def reads_as_value(syntax: ast.AST, name: str) -> bool:
+def reads_as_value(syntax: ast.AST, name: str, acquired: int) -> bool:
     """Whether a function reads the elements of a block that a variable holds, besides storing into
-    it and giving it back."""
-    methods = {
-        id(node.value)
-        for node in ast.walk(syntax)
-        if isinstance(node, ast.Attribute) and node.attr in ("store", "push", "pop")
-    }
+    it and giving it back.
+
+    Args:
+        syntax: the function.
+        name: the variable.
+        acquired: the line in which it gets the block.
+    """
+    used = [node for node in ast.walk(syntax) if isinstance(node, ast.Name) and node.id == name]
+    bound = sorted(node.lineno for node in used if isinstance(node.ctx, ast.Store))
+    end = next((line for line in bound if line > acquired), None) if acquired in bound else None
+    others = {id(node) for node in _named_only(syntax)}
+    changed = {
+        id(node.target) for node in ast.walk(syntax) if isinstance(node, ast.AugAssign)
+    }  # fmt: skip
+    return any(
+        id(node) in changed or (isinstance(node.ctx, ast.Load) and id(node) not in others)
+        for node in used
+        if end is None or acquired <= node.lineno < end or (id(node) in changed)
+    )
+
+
+def _named_only(syntax: ast.AST) -> Iterator[ast.expr]:
+    """Expressions whose elements nobody reads: receivers of calls, and the blocks that results are
+    for."""
     for node in ast.walk(syntax):
-        if isinstance(node, ast.AugAssign):
-            if isinstance(node.target, ast.Name) and node.target.id == name:
-                return True
-        elif isinstance(node, ast.Name) and node.id == name:
-            if isinstance(node.ctx, ast.Load) and id(node) not in methods:
-                return True
-    return False
+        match node:
+            case ast.Attribute(of, "store" | "push" | "pop"):
+                yield of
+            case ast.Call(ast.Attribute(_, "broadcast"), [_, target, *_]):
+                yield target
+            case ast.Call(ast.Attribute(_, "fill"), [target, *_]):
+                yield target
+            case ast.Call(ast.Name("print"), values):
+                yield from values
+            case _:
+                pass
 
 
 def stores_into(body: list[ast.stmt], name: str) -> bool:

@@ -188,7 +188,7 @@ class ComputeTranslator(KernelTranslator):
     def _is_read(self, block: ComputeBlock) -> bool:
         """Whether the kernel reads what it stores into a block."""
         return any(
-            reads_as_value(frame.syntax, name)
+            reads_as_value(frame.syntax, name, block.life.acquired.line)
             for frame in self.frames
             for name, value in frame.names.items()
             if value is block
@@ -228,16 +228,25 @@ class ComputeTranslator(KernelTranslator):
         """What a loop changes gets a circular buffer of its own."""
         super().before_loop(body)
         for name, value in list(self.names.items()):
-            if isinstance(value, ComputeBlock) and stores_into(list(body), name):
+            if isinstance(value, ComputeBlock) and self._changes(value, name, body):
                 self._settle_for_loop(value)
         for name in stored_names(body):
             value = self.names.get(name)
             if isinstance(value, Expression) and name not in self.homes:
                 if isinstance(value, ComputeBlock):
-                    if not self._reads_first(name, body) or stores_into(list(body), name):
+                    is_other = not self._reads_first(name, body)
+                    if is_other or value.life.is_released or stores_into(list(body), name):
                         continue
                     self._happens(value, Event.READ)
                 self._give_home(name, value)
+
+    def _changes(self, block: ComputeBlock, name: str, body: Sequence[ast.stmt]) -> bool:
+        """Whether a loop stores into a block that a variable holds before it."""
+        return (
+            not block.life.is_released
+            and stores_into(list(body), name)
+            and self._reads_first(name, body)
+        )
 
     def _settle_for_loop(self, block: ComputeBlock) -> None:
         if block.home is not None or not self._is_read(block):

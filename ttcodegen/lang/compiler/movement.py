@@ -25,7 +25,7 @@ from ttcodegen.lang.context import Kernel, KernelKind, running_kernel
 from ttcodegen.lang.pipes import Pipe, PipeNet
 from ttcodegen.lang.shapes import is_range, is_tuple, shape_text
 from ttcodegen.lang.tensors import Tensor, out_of_range, wrong_indices
-from ttcodegen.lang.transfers import GroupTransfer, copy, copy_remedy
+from ttcodegen.lang.transfers import GroupTransfer, copy, copy_remedy, wrong_kind
 
 
 @dataclass(eq=False)
@@ -98,7 +98,7 @@ class MovementTranslator(KernelTranslator):
         of buffers whose blocks have several, and what senders of pipe nets do first."""
         self.resources.declare_pointers()
         for buffer in buffers:
-            if buffer.pages > 1:
+            if buffer.pages > 1 and buffer.is_tiled:
                 self._tile_bytes[buffer.name] = self.builder.get(
                     "get_tile_size",
                     self.resources.target.buffer(buffer.name),
@@ -134,6 +134,11 @@ class MovementTranslator(KernelTranslator):
         if isinstance(value, MovedPipe):
             return self.pipes.end_of(value, name)
         return super().attribute(value, name)
+
+    def printed_buffer(self, buffer: DataflowBuffer, operands: list[SSAValue]) -> str:
+        here = self.resources.buffer(buffer.name)
+        operands += [self.builder.get(f"get_{name}_ptr", here) for name in ("read", "write")]
+        return f"{buffer.describe_size()}, rd_ptr={{}}, wr_ptr={{}}"
 
     def unary(self, symbol: str, value: Any, node: ast.AST) -> Any:
         if isinstance(value, MovedBlock):
@@ -264,18 +269,20 @@ class MovementTranslator(KernelTranslator):
     def _move(self, part: MovedSlice, block: MovedBlock, *, is_read: bool) -> None:
         """A page for each tile of a block."""
         buffer = block.buffer
-        if not buffer.is_tiled or not part.tensor.is_tiled:
-            self.refuse("the compiler does not take row-major tensors yet")
+        self._check_kinds(part, buffer)
         axes = self._axes(part, buffer)
         tensor = self.resources.tensor(part.tensor, is_read=is_read)
         address = self.address(block)
         units = part.tensor.units
+        if not buffer.is_tiled:
+            # A page is a row.
+            part, axes, units = self._rows(part, axes)
         for axis, start in enumerate(part.starts):
             if isinstance(start, SSAValue) and start.name_hint is None:
                 start.name_hint = f"first_{_axis_name(axis, units)}"
         with ExitStack() as loops:
             counters: list[Number] = []
-            for axis, size in zip(axes, buffer.shape, strict=True):
+            for axis, size in zip(axes, buffer.page_shape, strict=True):
                 if size == 1:
                     counters.append(0)
                     continue
@@ -285,12 +292,28 @@ class MovementTranslator(KernelTranslator):
             for axis, counter in zip(axes, counters, strict=True):
                 position[axis] = self.arithmetic.add(position[axis], counter)
             page = self.arithmetic.index(position, units)
-            place = self.arithmetic.index(counters, buffer.shape)
+            place = self.arithmetic.index(counters, buffer.page_shape)
             if isinstance(place, SSAValue):
                 offset = self.arithmetic.multiply(place, self._bytes_of_tile(buffer))
                 address = self.builder.sum(address, offset)
             op = "noc_async_read_page" if is_read else "noc_async_write_page"
             self.builder.op(op, page, tensor, address)
+
+    def _check_kinds(self, part: MovedSlice, buffer: DataflowBuffer) -> None:
+        """A block and a tensor have one layout and one data type."""
+        told = wrong_kind(buffer, part.tensor)
+        if told is not None:
+            self.refuse(told)
+
+    def _rows(
+        self, part: MovedSlice, axes: list[int]
+    ) -> tuple[MovedSlice, list[int], tuple[int, ...]]:
+        """A slice of rows without their elements: what the NoC reads and writes is a whole row."""
+        last = len(part.starts) - 1
+        if axes[-1] != last or part.starts[-1] != 0 or part.sizes[-1] != part.tensor.units[-1]:
+            self.refuse("the compiler copies whole rows of row-major tensors")
+        rows = MovedSlice(part.tensor, part.starts[:-1], part.sizes[:-1], part.single[:-1])
+        return rows, axes[:-1], part.tensor.units[:-1]
 
     def _bytes_of_tile(self, buffer: DataflowBuffer) -> Number:
         return self._tile_bytes.get(buffer.name, buffer.page_bytes)

@@ -19,6 +19,7 @@ from xdsl.ir import SSAValue
 
 from ttcodegen.dialects.ttkernel.builder import KernelBuilder
 from ttcodegen.lang import context
+from ttcodegen.lang.buffers import DataflowBuffer
 from ttcodegen.lang.compiler.block_lives import Regions
 from ttcodegen.lang.compiler.captured import (
     Captured,
@@ -35,9 +36,10 @@ from ttcodegen.lang.compiler.frames import (
     captured_defaults,
     captured_frame,
 )
-from ttcodegen.lang.compiler.numbers import Condition, is_condition
+from ttcodegen.lang.compiler.numbers import Condition, is_computed, is_condition
 from ttcodegen.lang.compiler.pipe_nets import NetUses
 from ttcodegen.lang.context import Kernel
+from ttcodegen.lang.debug_printing import debug_print
 from ttcodegen.lang.pipes import PipeNet
 from ttcodegen.lang.places import ProgramError, is_code_of_user
 from ttcodegen.lang.shapes import is_tuple
@@ -55,6 +57,13 @@ class _Signpost:
     """A part of a kernel that has a name."""
 
     name: str
+
+
+@dataclass(frozen=True)
+class PrintedText:
+    """A text with values in it that are not known when the kernel is compiled."""
+
+    parts: tuple[Any, ...]
 
 
 class KernelTranslator(ExpressionTranslator):
@@ -341,8 +350,8 @@ class KernelTranslator(ExpressionTranslator):
             function = getattr(of, node.func.attr)
         else:
             function = self.value(node.func)
-        if function is print:
-            self.leave_out("what it prints: the simulator does it", node)
+        if function in (print, debug_print):
+            self._print(node)
             return None
         arguments, keywords = self._arguments(node), self._keywords(node)
         self.here = node
@@ -388,6 +397,48 @@ class KernelTranslator(ExpressionTranslator):
         finally:
             self.frames.pop()
         return None
+
+    def _print(self, node: ast.Call) -> None:
+        """Debug output of the kernel: strings, and numbers as they are when it runs."""
+        keywords = self._keywords(node)
+        operands: list[SSAValue] = []
+        texts = [self._printed(each, operands, node) for each in self._arguments(node)]
+        line = str(keywords.get("sep", " ")).join(texts)
+        self.builder.op("dprint", *operands, fmt=line)
+
+    def _printed(self, value: Any, operands: list[SSAValue], node: ast.AST) -> str:
+        """The text of a value; `{}` stands for a number that the kernel computes."""
+        if isinstance(value, PrintedText):
+            return "".join(self._printed(part, operands, node) for part in value.parts)
+        if is_computed(value):
+            operands.append(value)
+            return "{}"
+        if isinstance(value, DataflowBuffer):
+            return self.printed_buffer(value, operands)
+        if is_known(value) and _is_plain(value):
+            return str(value).replace("{}", "{ }")
+        self.leave_out("the elements that it prints: the simulator does it", node)
+        return "..."
+
+    def printed_buffer(self, buffer: DataflowBuffer, operands: list[SSAValue]) -> str:
+        """The state of a dataflow buffer."""
+        return buffer.describe_size()
+
+    def joined_text(self, node: ast.JoinedStr) -> Any:
+        parts: list[Any] = []
+        for each in node.values:
+            match each:
+                case ast.Constant(text):
+                    parts.append(text)
+                case ast.FormattedValue(value, -1, None):
+                    parts.append(self.value(value))
+                case _:
+                    self.refuse("the compiler takes values in texts without formats", node)
+        return (
+            PrintedText(tuple(parts))
+            if not all(map(_is_plain, parts))
+            else "".join(map(str, parts))
+        )
 
     def method(self, value: Any, name: str) -> Callable[..., Any] | None:
         """What a call of a method becomes; None if Python does it."""

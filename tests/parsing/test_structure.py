@@ -203,7 +203,7 @@ def test_shards_of_one_device_are_the_tensor() -> None:
     errors = [line for line in message.splitlines() if ": error: " in line]
     assert errors == [
         "in.mlir:2:8: error: this 'ttir.mesh_shard' is not supported: it divides a tensor among "
-        "chips, and the module names no mesh of several: ttcore.meshes",
+        "chips, and the module names no mesh of rows and columns of several: ttcore.meshes",
     ]
 
 

@@ -198,8 +198,8 @@ register(
         refused_form=lambda op: (
             None
             if _is_whole(op) or declared_mesh(op) != ONE_CHIP
-            else "it divides a tensor among chips, and the module names no mesh of several: "
-            "ttcore.meshes"
+            else "it divides a tensor among chips, and the module names no mesh of rows and "
+            "columns of several: ttcore.meshes"
         ),
         moves=True,
     )

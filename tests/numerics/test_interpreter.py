@@ -29,7 +29,7 @@ from ttcodegen.flatbuffer import program as file
 from ttcodegen.flatbuffer.reader import read_ttnn
 from ttcodegen.flatbuffer.writer import write_ttnn
 from ttcodegen.numerics.execution import ExecutionError, Observation
-from ttcodegen.numerics.interpreter import Interpreter
+from ttcodegen.numerics.interpreter import Interpreter, constant_array
 from ttcodegen.ops.definition import TTNN
 
 SMALL = placed(2, 32)
@@ -283,3 +283,9 @@ def test_no_array_attributes_are_needed() -> None:
     (output,) = interpreter(main).run("main", [INPUT])
     np.testing.assert_array_equal(output, INPUT)
     assert F32.numpy == output.dtype.name
+
+
+@pytest.mark.parametrize("shape", [(), (1,), (2, 3)])
+def test_one_element_stands_for_all_of_a_constant(shape: tuple[int, ...]) -> None:
+    constant = file.Constant("float32", shape, np.float32(2.5).tobytes())
+    np.testing.assert_array_equal(constant_array(constant), np.full(shape, 2.5, np.float32))

@@ -87,6 +87,31 @@ def test_arithmetic_of_booleans_is_that_of_numbers(
     )
 
 
+@pytest.mark.parametrize(
+    ("op", "operands"),
+    [
+        *((op, ["4xi1"]) for op in ("neg", "sigmoid", "cos", "reciprocal", "hardsigmoid", "sqrt")),
+        ("atan2", ["4xi1", "4xi1"]),
+        ("leaky_relu", ["4xi1"]),
+        *((op, ["4xf32"]) for op in ("abs", "exp", "relu", "trunc", "isfinite")),
+        *((op, ["4xf32", "4xf32"]) for op in ("add", "multiply", "maximum", "div")),
+        *((op, ["4xi32"]) for op in ("sin", "relu", "sigmoid", "abs")),
+        *((op, ["4xi32", "4xi32"]) for op in ("subtract", "minimum")),
+    ],
+)  # fmt: skip
+def test_a_boolean_that_is_computed_is_0_or_1(op: str, operands: Sequence[str]) -> None:
+    """True where the number that the op computes is not 0."""
+    values = {
+        "4xi1": np.array([0, 1, 1, 0], bool),
+        "4xf32": np.array([0, -2.5, 0.75, 3], np.float32),
+        "4xi32": np.array([0, -2, 7, 3], np.int32),
+    }
+    source = source_of(op, operands, "4xi1")
+    arrays = [np.roll(values[type_], index) for index, type_ in enumerate(operands)]
+    found = on_device(source, *arrays)
+    np.testing.assert_array_equal(found, golden(source, *arrays).astype(found.dtype))
+
+
 def test_the_negative_of_a_boolean_is_what_it_was() -> None:
     source = source_of("neg", ["2xi1"], "2xi1")
     values = np.array([False, True])

@@ -188,7 +188,8 @@ def constant_array(constant: file.Constant) -> np.ndarray:
     """The elements of a constant; a splat is broadcast, which takes no memory."""
     values = np.frombuffer(constant.elements, dtype=np.dtype(constant.element_type))
     if values.size == 1:
-        return np.broadcast_to(values, constant.shape)
+        # The shape may be that of a scalar, to which nothing but a scalar is broadcast.
+        return np.broadcast_to(values[0], constant.shape)
     return values.reshape(constant.shape)
 
 

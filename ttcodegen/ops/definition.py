@@ -94,7 +94,7 @@ class TTIRDefinition(Definition):
     refused_form: Callable[[CatalogueOp], str | None] | None = None
     """Why no target supports an op with these operands and attributes; None if one does."""
     counts: bool = False
-    """The op sums, or sums products: a boolean result says whether there was anything to count."""
+    """The op computes numbers, of booleans as well: a boolean result says where they are not 0."""
     matrix_engine: bool = False
     """The op runs on the matrix engine of a core, others on its vector engine."""
     moves: bool = False

@@ -251,7 +251,7 @@ ROWS = (
         dtype=False,
         commutes=True,
         tile=binary_tiles("binary_max_tile", int32="binary_max_int32_tile"),
-        traits=Trait.EXACT_ON_INTEGERS | Trait.INDEX_ARITHMETIC | Trait.ADJUSTS,
+        traits=Trait.EXACT_ON_INTEGERS | Trait.INDEX_ARITHMETIC | Trait.ADJUSTS | Trait.KEEPS_TRUTH,
         participle="clamped",
     ),
     Row(
@@ -262,7 +262,7 @@ ROWS = (
         dtype=False,
         commutes=True,
         tile=binary_tiles("binary_min_tile", int32="binary_min_int32_tile"),
-        traits=Trait.EXACT_ON_INTEGERS | Trait.INDEX_ARITHMETIC | Trait.ADJUSTS,
+        traits=Trait.EXACT_ON_INTEGERS | Trait.INDEX_ARITHMETIC | Trait.ADJUSTS | Trait.KEEPS_TRUTH,
         participle="clamped",
     ),
     Row(
@@ -462,6 +462,7 @@ def _register(row: Row) -> None:
             lower=_lowering(row),
             tile=row.tile,
             cpu=cpu_call("elementwise"),
+            counts=Trait.TRUTH not in row.traits,
             traits=row.traits,
             on_booleans=row.on_booleans,
             nouns=(row.noun,) if row.noun else (),

@@ -145,7 +145,7 @@ ROWS = (
         lambda x: np.abs(x),
         data_types=None,
         tile=tile_function("abs_tile", "abs_tile_int32"),
-        traits=Trait.EXACT_ON_INTEGERS | Trait.IDEMPOTENT | Trait.ALTERS,
+        traits=Trait.EXACT_ON_INTEGERS | Trait.IDEMPOTENT | Trait.KEEPS_TRUTH | Trait.ALTERS,
         vector_cycles=3,
     ),
     Row("acos", lambda x: np.arccos(x), domain=(-0.95, 0.95)),
@@ -169,7 +169,7 @@ ROWS = (
     Row(
         "ceil",
         lambda x: np.ceil(x),
-        traits=Trait.IDEMPOTENT,
+        traits=Trait.IDEMPOTENT | Trait.KEEPS_TRUTH,
         vector_cycles=3,
     ),
     Row(
@@ -205,7 +205,7 @@ ROWS = (
     Row(
         "floor",
         lambda x: np.floor(x),
-        traits=Trait.IDEMPOTENT,
+        traits=Trait.IDEMPOTENT | Trait.KEEPS_TRUTH,
         vector_cycles=3,
     ),
     Row("frac", lambda x: x - np.trunc(x)),
@@ -272,7 +272,7 @@ ROWS = (
         lambda x: np.maximum(x, 0),
         data_types=None,
         tile=tile_function("relu_tile", "relu_tile_int32"),
-        traits=Trait.IDEMPOTENT | Trait.ACTIVATES,
+        traits=Trait.IDEMPOTENT | Trait.KEEPS_TRUTH | Trait.ACTIVATES,
         vector_cycles=3,
     ),
     Row(
@@ -280,7 +280,7 @@ ROWS = (
         lambda x: np.clip(x, 0, 6),
         data_types=None,
         tile=tile_function_with("relu_max_tile", lambda _: (6.0,)),
-        traits=Trait.IDEMPOTENT | Trait.ACTIVATES,
+        traits=Trait.IDEMPOTENT | Trait.KEEPS_TRUTH | Trait.ACTIVATES,
         vector_cycles=3,
     ),
     Row(
@@ -300,7 +300,7 @@ ROWS = (
         "sign",
         _sign,
         data_types=None,
-        traits=Trait.IDEMPOTENT,
+        traits=Trait.IDEMPOTENT | Trait.KEEPS_TRUTH,
         vector_cycles=3,
     ),
     Row(
@@ -331,12 +331,14 @@ ROWS = (
         domain=(0.05, 4.0),
         noun="root",
         vector_cycles=12,
+        traits=Trait.KEEPS_TRUTH,
     ),
     Row(
         "square",
         lambda x: np.square(x),
         data_types=None,
         vector_cycles=3,
+        traits=Trait.KEEPS_TRUTH,
     ),
     Row(
         "tan",
@@ -350,7 +352,7 @@ ROWS = (
         traits=Trait.ACTIVATES,
         vector_cycles=24,
     ),
-    Row("trunc", lambda x: np.trunc(x), traits=Trait.IDEMPOTENT),
+    Row("trunc", lambda x: np.trunc(x), traits=Trait.IDEMPOTENT | Trait.KEEPS_TRUTH),
 )
 
 
@@ -377,6 +379,7 @@ def _register(row: Row) -> None:
             lower=same_op(ttnn),
             tile=row.tile or tile_function(f"{row.name}_tile"),
             cpu=cpu_call("elementwise"),
+            counts=Trait.TRUTH not in row.traits,
             traits=row.traits,
             on_booleans=row.on_booleans,
             nouns=(row.noun,) if row.noun else (),
@@ -442,6 +445,7 @@ def _register_with_numbers(
                 "elementwise",
                 lambda op: {key: float(op.parameter(key)) for key in defaults},
             ),
+            counts=True,
         )
     )
     numbers = (attribute_(key, lambda value: cpp_text(float(value))) for key in defaults)

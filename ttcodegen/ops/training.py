@@ -109,6 +109,7 @@ register(
         verify=_verify_gelu_bw,
         numpy=_gelu_bw,
         lower=_lower_gelu_bw,
+        counts=True,
         tile=_gelu_bw_tiles,
         cpu=cpu_call("elementwise", function=_gelu_bw_on_cpu),
     )

@@ -13,6 +13,8 @@ class Trait(Flag):
     """The op compares its operands."""
     TRUTH = auto()
     """All elements of the result are 0 or 1."""
+    KEEPS_TRUTH = auto()
+    """Of elements that are 0 or 1 the op makes such."""
     SELF_INVERSE = auto()
     """Applied twice, the op gives its operand."""
     IDEMPOTENT = auto()

@@ -17,6 +17,7 @@ from xdsl.dialects.builtin import (
     FloatAttr,
     FunctionType,
     IntegerAttr,
+    IntegerType,
     ModuleOp,
     TensorType,
     bf16,
@@ -33,6 +34,7 @@ from ttcodegen.dialects.constants import constant_array, elements
 from ttcodegen.dialects.datatypes import (
     DataType,
     element_of,
+    f32,
     is_boolean,
     normalized_data_type,
     numpy_name,
@@ -43,6 +45,7 @@ from ttcodegen.dialects.operation import CatalogueOp
 from ttcodegen.lazy_numpy import np
 from ttcodegen.ops.constant_values import number_as
 from ttcodegen.ops.definition import TTIRDefinition
+from ttcodegen.ops.traits import Trait
 from ttcodegen.transforms.rewriting import (
     Replacement,
     Rewriter,
@@ -128,10 +131,19 @@ def _refuse(diagnostics: Diagnostics, place: Operation, what: str, type_: Attrib
 
 
 def _concerns_booleans(op: CatalogueOp) -> bool:
-    known = _on_booleans(op) is not None or _counts(op)
+    definition = op.definition
+    if not op.results or not isinstance(definition, TTIRDefinition):
+        return False
+    known = definition.on_booleans is not None or definition.counts
     if not known and op.name not in ("ttir.typecast", "ttir.pad"):
         return False
-    return is_boolean(op.result_type.element_type)
+    if not is_boolean(op.result_type.element_type):
+        return False
+    return Trait.KEEPS_TRUTH not in definition.traits or not _of_booleans(op)
+
+
+def _of_booleans(op: CatalogueOp) -> bool:
+    return all(is_boolean(element_of(operand.type)) for operand in op.operands)
 
 
 def _on_booleans(op: CatalogueOp) -> str | None:
@@ -149,15 +161,12 @@ def _express_booleans(rewriter: Rewriter, op: CatalogueOp) -> Replacement | None
             return None
         padding = op.parameter("padding")
         return rewriter.emit("pad", list(op.operands), op.result_type, padding=padding, value=1.0)
-    if _counts(op):
-        return _nonzero(rewriter, _counted(rewriter, op), op)
     if op.name != "ttir.typecast":
-        if not all(is_boolean(element_of(operand.type)) for operand in op.operands):
-            return None
-        parameters = {spec.name: op.parameter(spec.name) for spec in op.definition.attributes}
         name = _on_booleans(op)
-        assert name is not None
-        return rewriter.emit(name, list(op.operands), op.result_type, **parameters)
+        if name is not None and _of_booleans(op):
+            parameters = {spec.name: op.parameter(spec.name) for spec in op.definition.attributes}
+            return rewriter.emit(name, list(op.operands), op.result_type, **parameters)
+        return _nonzero(rewriter, _counted(rewriter, op), op) if _counts(op) else None
     source = op.operands[0]
     return source if is_boolean(element_of(source.type)) else _nonzero(rewriter, source, op)
 
@@ -174,12 +183,26 @@ def _nonzero(rewriter: Rewriter, source: SSAValue, op: CatalogueOp) -> SSAValue:
 
 
 def _counted(rewriter: Rewriter, op: CatalogueOp) -> SSAValue:
-    """The op on numbers instead of booleans."""
+    """The op on numbers instead of booleans: those that it is given, or floats. Of one integer a
+    function may be a fraction before it is asked whether it is zero, and so may a mean."""
+    elements = [element_of(value.type) for value in op.operands]
+    numbers = [element for element in elements if not is_boolean(element)]
+    definition = op.definition
+    assert isinstance(definition, TTIRDefinition)
+    element = numbers[0] if numbers and definition.tile is not None else bf16
+    if len(elements) == 1 and _is_integer(element):
+        element = element if Trait.EXACT_ON_INTEGERS in definition.traits else f32
     operands = [
-        rewriter.typecast(value, bf16) if is_boolean(element_of(value.type)) else value
-        for value in op.operands
+        rewriter.typecast(value, element)
+        if is_boolean(each) or (element == f32 and _is_integer(each))
+        else value
+        for value, each in zip(op.operands, elements, strict=True)
     ]
-    return rewriter.again(op, operands, TensorType(bf16, op.result_shape))
+    return rewriter.again(op, operands, TensorType(element, op.result_shape))
+
+
+def _is_integer(element: Attribute) -> bool:
+    return isinstance(element, IntegerType)
 
 
 def _drop_typecast(rewriter: Rewriter, op: CatalogueOp) -> SSAValue | None:

@@ -226,6 +226,16 @@ def _library_conv3d(call: Call) -> numpy.ndarray:
     return with_bias(call, result)
 
 
+def _verify_library_conv3d(op: CatalogueOp) -> None:
+    """Weights come as the source has them: the call prepares them."""
+    shape = op.shape("weight")
+    if len(shape) != 5:
+        raise VerifyException(
+            f"{op.name}: expected weights of rank 5, as (outputs, inputs, depth, height, width), "
+            f"found {tuple(shape)}: weights that were prepared for the call are not read back"
+        )
+
+
 def _cpp_conv3d(calls: CppCalls, op: CatalogueOp) -> None:
     from ttcodegen.dialects.placement import placement_of
 
@@ -274,6 +284,7 @@ register(
             attribute("groups", INTEGER, 1),
             COMPUTE_CONFIG_ATTRIBUTE,
         ),
+        verify=_verify_library_conv3d,
         numpy=_library_conv3d,
         compute="convolution3d",
         result_rules=(ResultRule("declared", Layout.ROW_MAJOR),),

@@ -241,6 +241,22 @@ def _spell_upsample(op: Operation, properties: Properties) -> None:
         properties["scale_factor"] = INTEGERS.encode([factor.value.data] * 2)
 
 
+_MASK_OF_PAGED = 4
+"""The place of the mask among the operands of attention to pages, each of which may be missing."""
+
+
+def _spell_paged_attention(op: Operation, properties: Properties) -> None:
+    """The library masks by positions here; with a mask it would be another call."""
+    sizes = properties.get("operandSegmentSizes")
+    given = [] if sizes is None else INTEGERS.decode(sizes)
+    if len(given) > _MASK_OF_PAGED + 2 and given[_MASK_OF_PAGED]:
+        raise CompileError(
+            f"'{op.name}' with an attention_mask is not supported",
+            op,
+            remedy="leave the mask out: keys up to cur_pos_tensor are attended to",
+        )
+
+
 def _shape_attribute(attribute: Attribute) -> list[int]:
     """The sizes in `#ttnn.shape<2x1x3>`, or in an array of integers."""
     if isinstance(attribute, UnregisteredAttr):
@@ -258,6 +274,7 @@ _SPELLINGS: dict[str, Spell] = {
     "prod": _spell_prod,
     "upsample": _spell_upsample,
     "upsample_bilinear": _spell_upsample,
+    "paged_scaled_dot_product_attention_decode": _spell_paged_attention,
     "distribute_tensor": spell_distribute,
     "aggregate_tensor": spell_aggregate,
     **dict.fromkeys(_COLLECTIVES, spell_collective),

@@ -105,7 +105,7 @@ def _no_copy(src: object, dst: object) -> Exception:
 
 
 def wrong_kind(buffer: DataflowBuffer, tensor: Tensor) -> str | None:
-    """What a program is told that copies between a block and a tensor of another layout or data
+    """The message to a program that copies between a block and a tensor of another layout or data
     type; None if they have the same."""
     if buffer.is_tiled is not tensor.is_tiled:
         names = {True: "tiled", False: "row-major"}
@@ -122,9 +122,9 @@ def wrong_kind(buffer: DataflowBuffer, tensor: Tensor) -> str | None:
 
 
 def _check_shapes(block: Block, part: TensorSlice) -> None:
-    told = wrong_kind(block.buffer, part.tensor)
-    if told is not None:
-        raise error(told)
+    misfit = wrong_kind(block.buffer, part.tensor)
+    if misfit is not None:
+        raise error(misfit)
     if not part.has_shape(block.shape):
         raise error(
             f"{part} does not fit a block of '{block.buffer.name}', which has the shape "

@@ -301,9 +301,9 @@ class MovementTranslator(KernelTranslator):
 
     def _check_kinds(self, part: MovedSlice, buffer: DataflowBuffer) -> None:
         """A block and a tensor have one layout and one data type."""
-        told = wrong_kind(buffer, part.tensor)
-        if told is not None:
-            self.refuse(told)
+        misfit = wrong_kind(buffer, part.tensor)
+        if misfit is not None:
+            self.refuse(misfit)
 
     def _rows(
         self, part: MovedSlice, axes: list[int]

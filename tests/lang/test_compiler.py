@@ -273,6 +273,7 @@ CHECKED = [
     ("elementwise", (128, 64, 2, 1, 1)),
     ("attention", (3, 2, 3, 2)),
     ("ordered", (2, 3)),
+    ("neighbors", (3, 2)),
     ("upsample", (2, 2, 3, 33, 3, 2)),
     ("pipes", ("gather", 3, 2)),
     ("pipes", ("scatter", 3, 5)),

@@ -102,3 +102,8 @@ def test_operations_on_rows(kind: str, sizes: tuple[int, ...]) -> None:
 @pytest.mark.parametrize("steps", [2, 5])
 def test_sums_in_a_buffer_and_in_a_block(steps: int) -> None:
     check("accumulated", steps, tolerance=1e-5)
+
+
+@pytest.mark.parametrize("grid", [(1, 1), (8, 8), (3, 5)])
+def test_nodes_that_go_on_one_after_the_other(grid: tuple[int, int]) -> None:
+    check("neighbors", *grid, tolerance=1e-6)

@@ -25,6 +25,22 @@ from xdsl.ir import Attribute
 
 # What jax puts around the name of a function: `jit(f)`, `jvp(f)`, `transpose(jvp(f))`.
 _TRANSFORMED = re.compile(r"^(?:jit|pjit|jvp|vmap|transpose|remat|checkpoint|custom_\w+)\((.*)\)$")
+_PRIMITIVES = frozenset(
+    """
+    abs acos acosh add add_any and approx_top_k argmax argmin asin asinh atan atan2 atanh
+    bitcast_convert_type broadcast_in_dim cbrt ceil clamp clz concatenate conv_general_dilated
+    convert_element_type copy cos cosh cumlogsumexp cummax cummin cumprod cumsum div
+    dot_general dynamic_slice dynamic_update_slice eq erf erf_inv erfc exp exp2 expm1 floor gather
+    ge gt integer_pow iota is_finite le log log1p logistic lt max min mul ne neg nextafter not or
+    pad population_count pow reduce_and reduce_max reduce_min reduce_or reduce_precision
+    reduce_prod reduce_sum reduce_window reduce_window_max reduce_window_sum rem reshape rev round
+    rsqrt scatter scatter-add scatter_add scatter_max scatter_min scatter_mul select_n
+    shift_left shift_right_arithmetic shift_right_logical sign sin sinh slice sort split sqrt
+    square squeeze stop_gradient sub tan tanh top_k transpose while xor
+    """.split()
+)
+"""The operations of jax, with one of which each of its name stacks ends: what a value is computed
+by, and not what it is. Source: jax/_src/lax."""
 _EQUATION = re.compile(r"^[a-zA-Z.,]*->[a-zA-Z.]*$")
 _KEY = re.compile(r"\[(?:'([^']*)'|\"([^\"]*)\"|(\d+))\]")
 _NAMELESS = re.compile(r"^(?:cst|c|arg|v|tmp|input|output|iterArg)?_?\d*(?:_\d+)*$")
@@ -115,12 +131,19 @@ def within(location: LocationAttr, scope: Attribute) -> LocationAttr:
 
 
 def named_location(location: LocationAttr) -> LocationAttr:
-    """The location with the layer's path as its name, where it has a name."""
+    """The location with the layer's path as its name, where it has a name. What only names an
+    operation of jax is left to what values are called by their part in the model."""
     name = name_of(location)
     if name is None:
         return location
-    path = layer_path(name)
+    path = _without_primitive(layer_path(name))
     return NameLoc(StringAttr(path), NoneAttr()) if path else UnknownLoc()
+
+
+def _without_primitive(path: str) -> str:
+    """A path without the operation of jax at its end; its last `/` stays and marks a layer."""
+    layer, slash, last = path.rpartition("/")
+    return layer + slash if last in _PRIMITIVES else path
 
 
 def origin_in_frontend(location: Attribute) -> tuple[str, int, int] | None:

@@ -57,6 +57,7 @@ from ttcodegen.emitc.expressions import (
 from ttcodegen.emitc.identifiers import identifier, is_identifier
 from ttcodegen.emitc.inlining import ASSIGNS, FIXED_NAME, NAME, NAMES, PURE
 from ttcodegen.emitc.operators import BINARY_OPS, UNARY_OPS, CastOp, CmpOp, ComparisonPredicate
+from ttcodegen.emitc.origins import set_origin
 from ttcodegen.emitc.reserved import mentions
 from ttcodegen.emitc.spelling import comment_line, cpp_type, type_text
 from ttcodegen.emitc.statements import (
@@ -112,6 +113,7 @@ class EmitCBuilder:
         """Appends any op."""
         if self.origin is not None:
             copy_source_offset(self.origin, op)
+            set_origin(op, self.origin)
         self.block.add_op(op)
 
     def _nested(self, block: Block) -> EmitCBuilder:

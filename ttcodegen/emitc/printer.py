@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Generator, Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import PurePosixPath
 from typing import Any
 
@@ -40,6 +41,7 @@ from ttcodegen.emitc.operators import (
     ComparisonPredicate,
     ConditionalOp,
 )
+from ttcodegen.emitc.origins import origin_of
 from ttcodegen.emitc.reserved import mentioned_names, mentions
 from ttcodegen.emitc.spelling import Expression, Precedence, declaration
 from ttcodegen.emitc.statements import (
@@ -103,6 +105,22 @@ def print_module(module: ModuleOp) -> dict[str, str]:
 def print_file(file: FileOp) -> str:
     """The C++ text of one file; raises CompileError as `print_module` does."""
     return _FilePrinter(file).text()
+
+
+@dataclass(frozen=True)
+class PrintedLines:
+    """The lines of a file that stand for an op of the module before."""
+
+    origin: Operation
+    first: int
+    end: int
+    """Counted from 0; the line after the last one."""
+
+
+def print_with_origins(file: FileOp) -> tuple[str, list[PrintedLines]]:
+    """The C++ text of one file, and which of its lines stand for what."""
+    printer = _TracingPrinter(file)
+    return printer.text(), printer.printed
 
 
 def _checked_path(file: FileOp) -> str:
@@ -410,6 +428,39 @@ class _FilePrinter:
                 self._emit("break;")
         self._depth -= 1
         self._emit("}")
+
+
+class _TracingPrinter(_FilePrinter):
+    """Also notes which lines stand for what."""
+
+    def __init__(self, file: FileOp) -> None:
+        super().__init__(file)
+        self.printed: list[PrintedLines] = []
+        self._silent: set[Operation] = set()
+        """Ops whose text stands in the line of the op that uses them."""
+
+    def _statement(self, op: Operation) -> None:
+        first = len(self._lines)
+        super()._statement(op)
+        end = len(self._lines)
+        if end == first:
+            self._silent.add(op)
+            return
+        while first < end and not self._lines[first]:
+            first += 1
+        if op.regions:
+            return  # What stands in it has lines of its own.
+        waiting, seen = [op], {op}
+        while waiting:
+            each = waiting.pop()
+            origin = origin_of(each)
+            if origin is not None:
+                self.printed.append(PrintedLines(origin, first, end))
+            owners = [operand.owner for operand in each.operands]
+            for owner in owners:
+                if isinstance(owner, Operation) and owner in self._silent and owner not in seen:
+                    seen.add(owner)
+                    waiting.append(owner)
 
 
 def _is_too_long(op: Operation, expression: Expression) -> bool:

@@ -46,6 +46,8 @@ _OWN_PATH = "/ttcodegen/"
 _OWN_FILES = {
     "": ("index.html", "text/html; charset=utf-8"),
     "page.js": ("page.js", "text/javascript; charset=utf-8"),
+    "code": ("code.html", "text/html; charset=utf-8"),
+    "code.js": ("code.js", "text/javascript; charset=utf-8"),
     "page.css": ("page.css", "text/css; charset=utf-8"),
 }
 _OWN_POLICY = (
@@ -211,7 +213,7 @@ def page_data(model: Path, node_data: list[str], graphs: Sequence[str] = ()) -> 
             first graph, that of the source, if there are none. (The page would choose the largest.)
     """
     shown = list(graphs[:MOST_PANES]) or [""]
-    panes = [
+    panes: list[dict[str, Any]] = [
         {
             "deepestExpandedGroupNodeIds": [],
             "selectedNodeId": "",

@@ -20,7 +20,7 @@ from ttcodegen.diagnostics import CompileError, Source
 from ttcodegen.explorer.access import Access
 from ttcodegen.explorer.execution import Execution
 from ttcodegen.explorer.graph import to_json
-from ttcodegen.explorer.models import graph_of_stage, is_flatbuffer, model_graphs
+from ttcodegen.explorer.models import code_of, graph_of_stage, is_flatbuffer, model_graphs
 from ttcodegen.explorer.results import METRICS
 from ttcodegen.explorer.settings import Settings, read_settings
 from ttcodegen.optimizer.override_strings import entries_of_options
@@ -46,6 +46,7 @@ COMMANDS = (
     "override",
     "overrides",
     "choices",
+    "code",
     "decisions",
     "models",
     "node_data",
@@ -302,6 +303,29 @@ class Session:
             return [choices_of(source, options, node, function).to_json()]
         except CompileError as error:
             raise _located(error, path) from None
+
+    def code(self, command: Command) -> list[Any]:
+        """The C++ of a model: each file with its text, the lines of its ops, and those that a
+        person has changed."""
+        path = self.access.path(command.model)
+        try:
+            code = code_of(path, self.options(path, self._settings_of(command)))
+        except CompileError as error:
+            raise _located(error, path) from None
+        return [
+            {
+                "path": name,
+                "text": text,
+                "lines": [
+                    {"function": function, "node": node, "first": each.first, "last": each.last}
+                    for (function, node), places in code.lines.items()
+                    for each in places
+                    if each.path == name
+                ],
+                "changed": code.changed.get(name, []),
+            }
+            for name, text in code.files.items()
+        ]
 
     def decisions(self, command: Command) -> list[Any]:
         """What the optimizer chose for each op, with the overrides of the session."""

@@ -66,7 +66,8 @@ function rowOf(functionName, node, op = "") {
   const line = document.createElement("tr");
   byId("ops").append(line);
   add(line, "td", functionName);
-  const name = add(line, "td", node);
+  const name = add(line, "td");
+  add(name, "a", node).href = `/ttcodegen/code?${new URLSearchParams({ model, function: functionName, node })}`;
   const row = { functionName, node, name, op: add(line, "td", op) };
   row.chosen = add(line, "td");
   row.fields = add(line, "td", "", "fields");
@@ -274,6 +275,7 @@ async function open(path) {
   byId("run").hidden = true;
   const query = `model=${encodeURIComponent(path)}`;
   byId("graph").href = `/ttcodegen/graph?${query}`;
+  byId("code").href = `/ttcodegen/code?${query}`;
   history.replaceState(null, "", `/ttcodegen/?${query}`);
   await readOverrides();
   await guarded(showDecisions)();

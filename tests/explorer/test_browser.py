@@ -1,0 +1,164 @@
+"""The pages in a real browser: a model is opened, executed and tuned as a person does it.
+
+Needs the extra `browser` and Debian's chromium. Screenshots go to the folder in
+TTCODEGEN_SCREENSHOTS, where it is set.
+"""
+
+from __future__ import annotations
+
+import base64
+import json
+import os
+import shutil
+import time
+from collections.abc import Generator
+from pathlib import Path
+from typing import Any
+from urllib.parse import parse_qs, urlsplit
+
+import pytest
+
+from ttcodegen.explorer.server import Server
+from ttcodegen.explorer.session import Command, Session
+from ttcodegen.explorer.settings import Settings
+
+pytest.importorskip("model_explorer", reason="needs the extra browser")
+playwright = pytest.importorskip("playwright.sync_api", reason="needs the extra browser")
+
+pytestmark = pytest.mark.slow
+
+MODEL = Path(__file__).parents[2] / "examples" / "transformer" / "transformer.mlir"
+CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser"))), None)
+# The graph is drawn by the processor.
+DRAWING = ("--use-angle=swiftshader", "--enable-unsafe-swiftshader", "--no-sandbox")
+PATIENCE = 300_000
+"""Milliseconds: the machine may have little time for it, and a run builds a project."""
+ATTENTION = (229, 281)
+"""Where the button that opens the layer of attention is drawn in a window of this size."""
+WINDOW = {"width": 1100, "height": 700}
+
+
+@pytest.fixture
+def server() -> Generator[Server]:
+    made = Server(Session([MODEL.parent], Settings(optimize=1)), port=0)
+    made.start()
+    yield made
+    made.close()
+
+
+@pytest.fixture
+def page(tmp_path: Path) -> Generator[Any]:
+    if CHROMIUM is None:
+        pytest.skip("needs chromium")
+    with playwright.sync_playwright() as started:
+        browser = started.chromium.launch(executable_path=CHROMIUM, args=[*DRAWING])
+        # Our page runs no script but its own, which questions of a test are not.
+        page = browser.new_page(viewport=WINDOW, bypass_csp=True)
+        page.set_default_timeout(PATIENCE)
+        yield page
+        browser.close()
+
+
+def keep_screenshot(page: Any, name: str) -> None:
+    """What the page looks like, as a file for people. Playwright's own way waits for a page that
+    does not move, which takes minutes without a graphics card."""
+    folder = os.environ.get("TTCODEGEN_SCREENSHOTS")
+    if not folder:
+        return
+    session = page.context.new_cdp_session(page)
+    taken = session.send("Page.captureScreenshot", {"format": "png", "optimizeForSpeed": True})
+    path = Path(folder) / f"{name}.png"
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_bytes(base64.b64decode(taken["data"]))
+
+
+def expanded(page: Any) -> list[str]:
+    """The open layers, of which the page tells in its address."""
+    (data,) = parse_qs(urlsplit(page.url).query)["data"]
+    return json.loads(data)["uiState"]["paneStates"][0]["deepestExpandedGroupNodeIds"]
+
+
+def wait_for_graph(page: Any) -> None:
+    page.wait_for_selector("webgl-renderer canvas.main")
+    page.wait_for_selector("info-panel")
+    page.wait_for_function("document.querySelector('info-panel').innerText.includes('node count')")
+
+
+def test_a_graph_is_opened_and_a_layer_expanded(server: Server, page: Any) -> None:
+    page.goto(server.address(MODEL))
+    wait_for_graph(page)
+    told = " ".join(page.inner_text("info-panel").split())
+    assert "op node count 39" in told
+    assert "layer count 11" in told
+    assert expanded(page) == []
+    page.mouse.click(*ATTENTION)
+    deadline = time.monotonic() + PATIENCE / 1000
+    while not expanded(page) and time.monotonic() < deadline:
+        page.wait_for_timeout(500)
+    assert expanded(page) == ["attention___group___"]
+    keep_screenshot(page, "graph")
+
+
+def execute(page: Any) -> None:
+    """Presses the button, and waits until the results are in the table."""
+    page.evaluate("document.getElementById('status').textContent = ''")
+    page.click("#execute")
+    page.wait_for_function(
+        "document.getElementById('status').textContent.startsWith('done')"
+        " && !document.getElementById('execute').disabled"
+        " && document.getElementById('summary').textContent !== ''"
+    )
+    assert page.inner_text("#error") == ""
+
+
+def number(page: Any, row: Any, column: int) -> float:
+    """What a cell says, once it says something."""
+    deadline = time.monotonic() + PATIENCE / 1000
+    while time.monotonic() < deadline:
+        text = row.locator("td").nth(column).inner_text()
+        if text:
+            return float(text)
+        page.wait_for_timeout(500)
+    raise AssertionError(f"column {column} stays empty")
+
+
+def l1_bytes(server: Server) -> float:
+    """What the product takes of each L1, as the last execution found it."""
+    command = Command("node_data", str(MODEL), {}, delete=False)
+    (found,) = (each for each in server.session.run(command) if each["metric"] == "l1_bytes")
+    return found["data"]["lowered: block"]["results"]["attention_output"]["value"]
+
+
+def row_of(page: Any, node: str) -> Any:
+    return page.locator("#ops tr").filter(has=page.get_by_role("cell", name=node, exact=True)).first
+
+
+def test_a_model_is_executed_tuned_and_executed_again(server: Server, page: Any) -> None:
+    page.goto(server.own_address(MODEL))
+    row = row_of(page, "attention_output")
+    row.wait_for()
+    assert "memory: dram" in row.inner_text()
+    execute(page)
+    before, taken = number(page, row, 5), l1_bytes(server)
+    assert before > 0
+    assert row.locator("td").nth(6).inner_text() == "", "there was no run before"
+    # The graph, coloured by what was found.
+    page.click("#graph")
+    wait_for_graph(page)
+    page.get_by_text("estimated time on the card (us)").first.wait_for()
+    keep_screenshot(page, "colours")
+    # A decision, and what it changes.
+    page.goto(server.own_address(MODEL))
+    row = row_of(page, "attention_output")
+    row.get_by_role("button", name="Choose").click()
+    row.get_by_label("memory").select_option(label="l1")
+    page.wait_for_function("document.body.innerText.includes('memory: l1')")
+    execute(page)
+    row = row_of(page, "attention_output")
+    # The number of the run before stands there when those of this one do. So small a product takes
+    # as long either way; its result is in L1 now.
+    assert number(page, row, 6) == pytest.approx(before, abs=0.002)
+    assert number(page, row, 8) > 0.999
+    assert "memory: l1" in row.inner_text()
+    assert l1_bytes(server) > taken
+    keep_screenshot(page, "decisions")

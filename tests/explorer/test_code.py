@@ -1,0 +1,121 @@
+"""Where ops stand in the C++, and which of them a person has changed."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.explorer.test_graphs import MODEL
+from ttcodegen.cli.ttcodegen import main
+from ttcodegen.diagnostics import CompileError
+from ttcodegen.explorer.code_lines import CodeLines, changed_lines, formatted_lines
+from ttcodegen.explorer.session import Command, Session
+from ttcodegen.explorer.settings import Settings
+
+EXAMPLES = Path(__file__).parents[2] / "examples"
+CALLED = {
+    "attention_norm": "ttnn::rms_norm(",
+    "reshape": "ttnn::reshape(",
+    "attention_output": "matmul(",
+    "feed_forward_down": "matmul(",
+}
+
+
+def command(name: str, path: Path) -> Command:
+    return Command(name, str(path), {}, delete=False)
+
+
+def test_nodes_say_their_lines() -> None:
+    model = EXAMPLES / "transformer" / "transformer.mlir"
+    session = Session([model.parent], Settings(optimize=1))
+    graphs = {graph["id"]: graph for graph in as_json(session, "convert", model)}
+    files = {file["path"]: file for file in as_json(session, "code", model)}
+    lines = files["src/transformer.cpp"]["text"].split("\n")
+    for name, callee in CALLED.items():
+        for graph in ("optimized: block", "lowered: block"):
+            (node,) = (each for each in graphs[graph]["nodes"] if each["id"] == name)
+            told = {each["key"]: each["value"] for each in node["attrs"]}["C++"]
+            path, _, numbers = told.split(", ")[0].partition(":")
+            assert path == "src/transformer.cpp"
+            first, _, last = numbers.partition("-")
+            statement = " ".join(lines[int(first) - 1 : int(last or first)])
+            assert callee in statement, (graph, name)
+            assert statement.rstrip().endswith(";")
+    # No op of the program is without a line.
+    known = {each["node"] for each in files["src/transformer.cpp"]["lines"]}
+    calls = [n["id"] for n in graphs["optimized: block"]["nodes"] if ":" not in n["id"]]
+    assert set(calls) - known == set()
+    session.close()
+
+
+def as_json(session: Session, name: str, path: Path) -> list:
+    answer = session.answer(
+        {
+            "cmdId": name,
+            "extensionId": "ttcodegen",
+            "modelPath": str(path),
+            "settings": {},
+            "deleteAfterConversion": False,
+        }
+    )
+    assert "error" not in answer, answer["error"]
+    return answer["graphs"]
+
+
+def test_lines_are_found_in_what_clang_format_made_of_them() -> None:
+    printed = (
+        '#include <b>\n#include <a>\n// A long comment.\nint f() {\n    return g(1, "ab");\n}\n'
+    )
+    written = (
+        "#include <a>\n#include <b>\n// A long\n// comment.\nint f() {\n    return g(1,\n"
+        '             "a"\n             "b");\n}  // f\n'
+    )
+    nodes = [(("f", "x"), 4, 5)]
+    assert formatted_lines({"a.cpp": (printed, nodes)}, {"a.cpp": written}) == {
+        ("f", "x"): [CodeLines("a.cpp", 6, 8)]
+    }
+    # Another text has no lines, rather than wrong ones.
+    assert formatted_lines({"a.cpp": (printed, nodes)}, {"a.cpp": written + "int a;\n"}) == {}
+    assert str(CodeLines("a.cpp", 6, 8)) == "a.cpp:6-8"
+    assert str(CodeLines("a.cpp", 6, 6)) == "a.cpp:6"
+
+
+def test_changed_lines() -> None:
+    assert changed_lines("a\nb\nc", "a\nB\nc\nd") == ({2}, {2, 4})
+
+
+def test_a_project_says_which_ops_were_changed(tmp_path: Path) -> None:
+    model, out = tmp_path / "model.mlir", tmp_path / "out"
+    model.write_text(MODEL)
+    assert main([str(model), "-o", str(out), "-q"]) == 0
+    session = Session([tmp_path])
+    (graph, *_) = as_json(session, "convert", out)
+    assert "edited_ops" not in graph["groupNodeAttributes"][""]
+    source = out / "src" / "model.cpp"
+    text = source.read_text()
+    assert text.count("ttnn::exp(") == 1
+    # A comment in front moves the lines; it changes no op.
+    source.write_text("// Mine.\n" + text.replace("ttnn::exp(", "ttnn::exp(/*mine*/ "))
+    (graph, *_) = as_json(session, "convert", out)
+    assert graph["groupNodeAttributes"][""]["edited_files"] == "src/model.cpp"
+    assert graph["groupNodeAttributes"][""]["edited_ops"] == "head/scaled"
+    edited = {
+        node["id"]: node
+        for node in graph["nodes"]
+        if any(each["key"] == "edited" for each in node.get("attrs", []))
+    }
+    assert edited.keys() == {"head/scaled"}
+    assert edited["head/scaled"]["style"]["backgroundColor"]
+    files = {file["path"]: file for file in as_json(session, "code", out)}
+    place = next(
+        number
+        for number, line in enumerate(source.read_text().split("\n"), start=1)
+        if "/*mine*/" in line
+    )
+    assert files["src/model.cpp"]["changed"] == [1, place]
+    assert [each["node"] for each in files["src/model.cpp"]["lines"]] == ["head/scaled"]
+    assert files["src/capi.cpp"]["changed"] == []
+    with pytest.raises(CompileError, match=r"has no C\+\+"):
+        session.run(command("code", out / "model.ttnn"))
+    session.close()

@@ -1,0 +1,82 @@
+// Shows the C++ of a model, with the lines of an op, or those that a person has changed.
+//
+// Names and code come from models: they go into the page as text, never as markup.
+"use strict";
+
+const byId = (id) => document.getElementById(id);
+const asked = new URLSearchParams(location.search);
+const model = asked.get("model") ?? "";
+const functionName = asked.get("function") ?? "";
+const node = asked.get("node") ?? "";
+
+/** The files of the model; throws what the server says is wrong. */
+async function read() {
+  const answer = await fetch("/apipost/v1/send_command", {
+    method: "POST",
+    headers: { "Content-Type": "application/json" },
+    body: JSON.stringify({
+      cmdId: "code", modelPath: model, settings: {}, extensionId: "ttcodegen",
+      deleteAfterConversion: false,
+    }),
+  });
+  const content = await answer.json();
+  if (content.error) {
+    throw new Error(content.error);
+  }
+  return content.graphs;
+}
+
+const isAsked = (lines) => lines.node === node && (!functionName || lines.function === functionName);
+
+function show(file) {
+  const chosen = file.lines.filter(isAsked);
+  const changed = new Set(file.changed);
+  const byLine = new Map();
+  for (const lines of file.lines) {
+    for (let line = lines.first; line <= lines.last; ++line) {
+      byLine.set(line, [...(byLine.get(line) ?? []), lines.node]);
+    }
+  }
+  const items = file.text.replace(/\n$/, "").split("\n").map((text, index) => {
+    const item = document.createElement("li");
+    item.textContent = text;
+    item.title = [...new Set(byLine.get(index + 1) ?? [])].join(", ");
+    item.classList.toggle("changed", changed.has(index + 1));
+    item.classList.toggle(
+      "chosen", chosen.some(({ first, last }) => first <= index + 1 && index + 1 <= last));
+    return item;
+  });
+  byId("text").replaceChildren(...items);
+  byId("text").querySelector(".chosen, .changed")?.scrollIntoView({ block: "center" });
+}
+
+async function begin() {
+  byId("graph").href = `/ttcodegen/graph?${new URLSearchParams({ model })}`;
+  byId("decisions").href = `/ttcodegen/?${new URLSearchParams({ model })}`;
+  const files = await read();
+  for (const file of files) {
+    byId("file").append(new Option(file.path, file.path));
+  }
+  const first = files.find((file) => file.lines.some(isAsked))
+    ?? files.find((file) => file.changed.length > 0) ?? files[0];
+  const changed = [...new Set(files.flatMap((file) => file.changed.length > 0
+    ? file.lines.map((lines) => lines.node) : []))];
+  if (node !== "") {
+    byId("told").textContent = files.some((file) => file.lines.some(isAsked))
+      ? `The lines of ${node}.` : `${node} has no line of its own.`;
+  } else if (changed.length > 0) {
+    byId("told").textContent = `Changed: ${changed.join(", ")}.`;
+  }
+  if (first) {
+    byId("file").value = first.path;
+    show(first);
+  }
+  byId("file").addEventListener("change", () => {
+    show(files.find((file) => file.path === byId("file").value));
+  });
+}
+
+begin().catch((error) => {
+  byId("error").hidden = false;
+  byId("error").textContent = error.message;
+});

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import csv
+import json
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -201,6 +202,23 @@ def test_convolutions_hand_shards_on() -> None:
     assert names(program).count("to_memory_config") <= 3
     code = "\n".join(text for name, text in module.files.items() if name.endswith(".cpp"))
     assert re.search(r"ttnn::conv2d\([^;]*_compute, (height|block)_sharded", code)
+
+
+def test_what_was_decided_of_convolutions_gives_the_same_program() -> None:
+    decided = compiled(CHAIN, 2)
+    assert compiled(CHAIN, 2, decided.decisions).files == decided.files
+
+
+def test_a_convolution_is_spread_over_the_cores_that_are_named() -> None:
+    asked = {"sharding": "height_sharded", "grid": [8, 4]}
+    (name,) = [n for n, chosen in choices().items() if chosen["op"] == "conv2d"][:1]
+    text = json.dumps({"version": 1, "functions": {"main": {name: asked}}})
+    assert choices(text)[name]["grid"] == [8, 4]
+
+
+def choices(overrides: str = "") -> dict[str, dict[str, Any]]:
+    """What is decided for the calls of a block of a residual network."""
+    return json.loads(compiled(CHAIN, 2, overrides).decisions)["functions"]["main"]
 
 
 def test_a_call_that_finds_no_room_between_others_leaves_l1(

@@ -57,9 +57,33 @@ class GivenChoices:
         assert entry is not None
         self._check(op, entry)
         config = self._config(op, entry)
+        brought = list(self._brought(op, call, entry, fixed, config))
+        # A convolution brings its image into the shards that suit it; others are for what is asked.
+        first = [brought[:1]] if call.name == "conv2d" else []
+        refused: CompileError | None = None
+        for operands in (*first, brought):
+            try:
+                agreeing = self._agreeing(op, call, entry, fixed, config, operands)
+            except CompileError as error:
+                refused = error
+            else:
+                return [_with(op, way, entry, config) for way in agreeing]
+        assert refused is not None
+        raise refused
+
+    def _agreeing(
+        self,
+        op: CatalogueOp,
+        call: LibraryCall,
+        entry: Entry,
+        fixed: Sequence[bool],
+        config: ProgramConfig | None,
+        brought: Sequence[tuple[TensorPlacement, ...]],
+    ) -> list[Way]:
+        """The ways that agree, from operands that are brought to one of these places."""
         offered: list[Way] = []
         misfit = self._ways.misfit(call, config) if config is not None else None
-        for operands in self._brought(op, call, entry, fixed, config):
+        for operands in brought:
             variant = replace(call, operands=operands)
             for way in self._offered(variant, fixed, entry, config):
                 if isinstance(config, LayerNormSharded):
@@ -79,7 +103,7 @@ class GivenChoices:
                 reason = f"its result has no '{field}': {json.dumps(entry[field])}"
                 raise self._refused(op, reason, call, agreeing)
             agreeing = kept
-        return [_with(op, way, entry, config) for way in agreeing]
+        return agreeing
 
     def left_alone(self, op: CatalogueOp, call: LibraryCall) -> None:
         """Raises CompileError if something else is given for a call that stays as it is."""

@@ -10,6 +10,7 @@ which memory is free.
 from __future__ import annotations
 
 import re
+from bisect import bisect_right
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
@@ -219,11 +220,11 @@ class _Search:
         if any(self.joined[start] for start in starts):
             return
         before = self.ends[first - 1] if first else 0
-        for size in primitive_lengths(tokens[first : first + 2 * run.length], run.length):
+        # No more is asked of long runs than functions are long, for there are many.
+        longest = min(run.length, bisect_right(self.ends, before + LONGEST, first) - first)
+        for size in primitive_lengths(tokens[first : first + 2 * longest], longest):
             end = first + size
             lines = self.ends[end - 1] - before
-            if lines > LONGEST:
-                return
             if lines < SHORTEST or self.own[end] - self.own[first] < FEWEST or self.joined[end]:
                 continue
             # Statements that are a layer count for more than parts of one. Thousands are looked at.

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from math import prod
 
 from xdsl.dialects.builtin import TensorType
 from xdsl.ir import SSAValue
 
 from ttcodegen.dialects.attribute_kinds import DATA_TYPE, INTEGER
-from ttcodegen.dialects.datatypes import element_of, f32, shape_of
+from ttcodegen.dialects.datatypes import element_of, shape_of
 from ttcodegen.dialects.operation import CatalogueOp
 from ttcodegen.dialects.placement import declared_data_type
 from ttcodegen.lazy_numpy import Array, np
@@ -32,7 +33,6 @@ from ttcodegen.ops.elementwise import same_op
 from ttcodegen.ops.op_builder import OpBuilder
 from ttcodegen.ops.reduction import accumulator
 from ttcodegen.ops.shape_checks import expect_shape, normalized_dim
-from ttcodegen.ops.sliding_window import surrounded
 from ttcodegen.ops.traits import Trait
 
 
@@ -83,20 +83,32 @@ def _cumsum_primitives(builder: OpBuilder, op: CatalogueOp) -> SSAValue | None:
     return builder.typecast(value, op.result_type.element_type)
 
 
+_MOST_MULTIPLIED = 1024
+"""Elements of a running product: each is multiplied with all before it anew."""
+
+
 def _cumprod_primitives(builder: OpBuilder, op: CatalogueOp) -> SSAValue | None:
-    """Products of as many elements as there are, of twice as many in each step. None for integers,
-    whose products are no op on tiles."""
+    """For each place the product along a leading dimension of the elements up to it, and of ones
+    for those after it. None for integers, whose products are no op on tiles."""
     shape = op.shape("input")
     if not declared_data_type(op.operands[0]).is_float or 0 in shape or not shape:
         return None
     axis: int = op.parameter("dim") % len(shape)
-    value = builder.typecast(builder.operand(op, "input"), f32)
-    step = 1
-    while step < shape[axis]:
-        widths = [(step, 0) if each == axis else (0, 0) for each in range(len(shape))]
-        before = builder.slice_dim(value, axis, 0, shape[axis] - step)
-        value = builder.like("multiply", value, surrounded(builder, before, widths, 1.0))
-        step *= 2
+    size = shape[axis]
+    if size > _MOST_MULTIPLIED:
+        return None
+    order = [axis, *(each for each in range(len(shape)) if each != axis)]
+    value = builder.permute(builder.operand(op, "input"), order)
+    moved = shape_of(value.type)
+    value = builder.reshape(value, [size, 1, prod(shape) // size])
+    element = element_of(value.type)
+    line = np.arange(size)
+    is_before = (line[:, None] <= line[None]).astype(np.float32).reshape(size, size, 1)
+    mask = builder.typecast(builder.constant(is_before), element)
+    one = builder.full([1, 1, 1], 1.0, element)
+    factors = builder.broadcasting("where", mask, value, one, element=element)
+    value = builder.reshape(builder.reduce("prod", factors, [0]), moved)
+    value = builder.permute(value, [order.index(each) for each in range(len(shape))])
     return builder.typecast(value, element_of(op.result_type))
 
 

@@ -52,6 +52,7 @@ from ttcodegen.dialects.program_configs import (
     Word,
 )
 from ttcodegen.dialects.shards import Orientation, Shards
+from ttcodegen.ops.collectives import CHIP_GROUPS
 from ttcodegen.ops.convolution_general import CONVOLUTION_LAYOUT, ConvolutionLayout
 from ttcodegen.ops.definition import AttributeSpec, Definition
 from ttcodegen.ops.pooling_general import POOLING_METHOD
@@ -71,6 +72,7 @@ SAMPLES: dict[int, Any] = {
     id(kinds.ENUMERATOR): "word",
     id(kinds.DATA_TYPE): DataType.BFLOAT8_B,
     id(kinds.BOOLEANS): [True, False],
+    id(CHIP_GROUPS): [[0, 1], [2, 3]],
     id(CONVOLUTION_LAYOUT): ConvolutionLayout(0, 1, (2, 3), 3, 2, (0, 1), 0, 3, (1, 2)),
     id(POOLING_METHOD): "average",
     id(COMPUTE_CONFIG): ComputeConfig(MathFidelity.HIFI2, fp32_dest_acc_en=True),

@@ -77,6 +77,8 @@ WITHOUT_RECIPE = {
     "all_reduce_async": _MESH,
     "all_to_all": _MESH,
     "collective_broadcast": _MESH,
+    "distributed_layer_norm": _MESH,
+    "distributed_rms_norm": _MESH,
     "mesh_partition": _MESH,
 }
 """The ops that no random program has, and why."""

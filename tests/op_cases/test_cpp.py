@@ -19,6 +19,7 @@ from ttcodegen.project.toolchain import Toolchain
 
 OTHERS = Path(__file__).with_name("without_recipe.mlir")
 EMPTY = Path(__file__).with_name("empty.mlir")
+MESHES = Path(__file__).with_name("meshes.mlir")
 PARTS = 22
 """Programs that the ops are divided among: a compiler takes some seconds for each."""
 
@@ -34,11 +35,11 @@ def test_cpp_agrees_with_flatbuffer(
     assert failures(module_of(functions), toolchain) == {}
 
 
-@pytest.mark.parametrize("path", [OTHERS, EMPTY], ids=lambda path: path.stem)
+@pytest.mark.parametrize("path", [OTHERS, EMPTY, MESHES], ids=lambda path: path.stem)
 def test_other_cases(cpu_backend: CPUBackend, tmp_path: Path, path: Path) -> None:
     assert main([str(path), "-o", str(tmp_path / "out"), "--check"]) == 0
 
 
 def test_each_op_without_a_recipe_has_a_case() -> None:
-    text = OTHERS.read_text()
+    text = OTHERS.read_text() + MESHES.read_text()
     assert [name for name in WITHOUT_RECIPE if f'"ttir.{name}"' not in text] == []

@@ -246,3 +246,9 @@ func.func @wanted_products(%a: tensor<2x3x5x40xbf16>, %b: tensor<1x4x40x70xbf16>
     : (tensor<6x4x5x40xf32>, tensor<1x4x40x70xf32>, tensor<1x1x6x4xf32>) -> tensor<6x4x5x70xf32>
   return %0, %2 : tensor<2x3x1x4x5x70xbf16>, tensor<6x4x5x70xf32>
 }
+
+func.func @windows(%a: tensor<2x9x10x40xbf16>, %b: tensor<3x2x20x70xbf16>) -> (tensor<2x5x9x70xbf16>, tensor<2x4x5x40xbf16>) {
+  %0 = "ttir.window_product"(%a, %b) <{stride = array<i64: 2, 1>, padding = array<i64: 1, 1, 0, 0>, dilation = array<i64: 1, 1>, groups = 2 : i32}> : (tensor<2x9x10x40xbf16>, tensor<3x2x20x70xbf16>) -> tensor<2x5x9x70xbf16>
+  %1 = "ttir.window_reduction"(%a) <{kernel = array<i64: 2, 2>, stride = array<i64: 2, 2>, padding = array<i64: 0, 0, 0, 0>, dilation = array<i64: 1, 1>, method = "max"}> : (tensor<2x9x10x40xbf16>) -> tensor<2x4x5x40xbf16>
+  return %0, %1 : tensor<2x5x9x70xbf16>, tensor<2x4x5x40xbf16>
+}

@@ -13,7 +13,9 @@ from tests.op_cases.cases import cases, function_of
 from tests.random_programs.checking import failures_built_together, module_of
 from tests.random_programs.recipes import RECIPES
 from ttcodegen.cli.ttcodegen import main
+from ttcodegen.compilation import CompileOptions, compile_module
 from ttcodegen.conversions.cpu_hoist import SHOULD_HOIST
+from ttcodegen.diagnostics import Source
 from ttcodegen.ops.definition import TTIR
 from ttcodegen.project.cpu_backend import CPUBackend
 from ttcodegen.project.toolchain import Toolchain
@@ -44,6 +46,13 @@ def test_every_op_has_a_meaning_on_the_cpu() -> None:
         and definition.primitives is None
     ]
     assert missing == []
+
+
+@pytest.mark.parametrize("name", ["conv2d", "conv3d", "conv_transpose2d", "max_pool2d"])
+def test_windows_stay_on_the_cpu(name: str) -> None:
+    text = module_of([hoisted(name)])
+    compiled = compile_module(Source("in.mlir", text), CompileOptions("m", "ttmetal"))
+    assert any(path.endswith("cpu_functions.cpp") for path in compiled.files)
 
 
 @pytest.mark.slow

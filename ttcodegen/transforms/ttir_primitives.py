@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 
 from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.passes import ModulePass
 
 from ttcodegen.dialects.datatypes import shape_of
+from ttcodegen.dialects.functions import is_cpu_function
 from ttcodegen.dialects.operation import CatalogueOp
 from ttcodegen.ops.definition import PrimitiveLowering, TTIRDefinition
 from ttcodegen.transforms.rewriting import Replacement, Rewriter, functions, rewrite_each
+
+_RuleOf = Callable[[CatalogueOp], PrimitiveLowering | None]
 
 
 def _has_no_elements(op: CatalogueOp) -> bool:
@@ -30,17 +35,31 @@ class TTIRPrimitivesPass(ModulePass):
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         for function in functions(op):
-            rewrite_each(function, self._replace, lambda op: self._rule(op) is not None)
+            rule_of = _of_program if self.last and not is_cpu_function(function) else _of_others
+            rewrite_each(function, partial(_replace, rule_of), partial(_has_rule, rule_of))
 
-    def _rule(self, op: CatalogueOp) -> PrimitiveLowering | None:
-        definition = op.definition
-        if not isinstance(definition, TTIRDefinition):
-            return None
-        if self.last and definition.program is not None and not _has_no_elements(op):
-            return definition.program
-        return definition.primitives
 
-    def _replace(self, rewriter: Rewriter, op: CatalogueOp) -> Replacement | None:
-        rule = self._rule(op)
-        assert rule is not None
-        return rule(rewriter, op)
+def _has_rule(rule_of: _RuleOf, op: CatalogueOp) -> bool:
+    return rule_of(op) is not None
+
+
+def _replace(rule_of: _RuleOf, rewriter: Rewriter, op: CatalogueOp) -> Replacement | None:
+    rule = rule_of(op)
+    assert rule is not None
+    return rule(rewriter, op)
+
+
+def _of_others(op: CatalogueOp) -> PrimitiveLowering | None:
+    """How the op is expressed by others."""
+    definition = op.definition
+    return definition.primitives if isinstance(definition, TTIRDefinition) else None
+
+
+def _of_program(op: CatalogueOp) -> PrimitiveLowering | None:
+    """As `_of_others`, with what only programs of the device compute."""
+    definition = op.definition
+    if not isinstance(definition, TTIRDefinition):
+        return None
+    if definition.program is not None and not _has_no_elements(op):
+        return definition.program
+    return definition.primitives

@@ -27,7 +27,17 @@ from ttcodegen.dialects.mesh import (
 from ttcodegen.dialects.operation import AttributeSpec, CatalogueOp, ChipsMeaning
 from ttcodegen.lazy_numpy import Array
 from ttcodegen.ops import mesh_values
-from ttcodegen.ops.cpp_calls import ArgumentRule, CppEmission, attribute_, cpp_call, operand_
+from ttcodegen.ops.cpp_calls import (
+    Argument,
+    ArgumentRule,
+    CppCalls,
+    CppEmission,
+    Text,
+    attribute_,
+    cpp_call,
+    cpp_text,
+    operand_,
+)
 from ttcodegen.ops.definition import (
     Call,
     Layout,
@@ -567,9 +577,18 @@ def _first_attribute(*names: str) -> ArgumentRule:
 _CCL = "ttnn/operations/ccl"
 
 
-def _call(name: str, *rules: ArgumentRule) -> CppEmission:
+def _required_axis(calls: CppCalls, op: CatalogueOp) -> Argument:
+    """The axis of the mesh for a function that assumes none."""
+    axis = op.parameter("cluster_axis")
+    return Text("/*cluster_axis=*/std::nullopt" if axis is None else cpp_text(axis))
+
+
+_AXIS = attribute_("cluster_axis")
+
+
+def _call(name: str, *rules: ArgumentRule, axis: ArgumentRule = _AXIS) -> CppEmission:
     header = f"{_CCL}/{name}/{name}.hpp"
-    return cpp_call(f"ttnn::{name}", header, operand_("input"), *rules, attribute_("cluster_axis"))
+    return cpp_call(f"ttnn::{name}", header, operand_("input"), *rules, axis)
 
 
 for _name, _attributes, _verify, _chips, _cpp, _layout in (
@@ -580,7 +599,7 @@ for _name, _attributes, _verify, _chips, _cpp, _layout in (
      _call("reduce_scatter", _first_attribute(*_SCATTER_DIMS)), Layout.TILE),
     # In tiles the library divides whole tiles only.
     ("mesh_partition", _PARTITION, _verify_partition, _mesh_partition,
-     _call("mesh_partition", attribute_("dim")), Layout.ROW_MAJOR),
+     _call("mesh_partition", attribute_("dim"), axis=_required_axis), Layout.ROW_MAJOR),
 ):  # fmt: skip
     register(
         TTNNDefinition(

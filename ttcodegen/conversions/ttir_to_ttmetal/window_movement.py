@@ -243,11 +243,13 @@ class _Gathering:
                            0)  # fmt: skip
 
     def _needs_filling(self) -> bool:
-        """Whether tiles have elements that no row of the input gives, and that count."""
+        """Whether tiles have elements that no row of the input gives: they are unpacked with the
+        others."""
         plan = self.plan
-        return plan.sees_padding or (
-            plan.is_product
-            and (plan.channels % TILE_SIDE != 0 or plan.axes[-1].count % TILE_SIDE != 0)
+        return (
+            plan.sees_padding
+            or plan.channels % TILE_SIDE != 0
+            or plan.axes[-1].count % TILE_SIDE != 0
         )
 
     def _fill(self) -> int:

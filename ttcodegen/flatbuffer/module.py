@@ -205,7 +205,7 @@ def _properties(
             continue
         try:
             properties[spec.name] = spec.kind.encode(value)
-        except (TypeError, ValueError, AttributeError) as error:
+        except (TypeError, ValueError, AttributeError, OverflowError) as error:
             raise CompileError(
                 f"the attribute '{spec.name}' of a '{operation.name}' of the file should be "
                 f"{spec.kind.expected}"

@@ -583,10 +583,10 @@ def _required_axis(calls: CppCalls, op: CatalogueOp) -> Argument:
     return Text("/*cluster_axis=*/std::nullopt" if axis is None else cpp_text(axis))
 
 
-_AXIS = attribute_("cluster_axis")
+_OPTIONAL_AXIS = attribute_("cluster_axis")
 
 
-def _call(name: str, *rules: ArgumentRule, axis: ArgumentRule = _AXIS) -> CppEmission:
+def _call(name: str, *rules: ArgumentRule, axis: ArgumentRule = _OPTIONAL_AXIS) -> CppEmission:
     header = f"{_CCL}/{name}/{name}.hpp"
     return cpp_call(f"ttnn::{name}", header, operand_("input"), *rules, axis)
 

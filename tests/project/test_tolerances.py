@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import replace
 
 import numpy as np
@@ -196,6 +197,42 @@ def test_places_of_values_as_large_as_the_chosen_ones_are_right() -> None:
     assert found is not None
     assert (found != expected).nonzero()[0].tolist() == [1]
     assert with_expected_places(binary, "f", [values], [expected], {0: None}) == {0: None}
+
+
+@pytest.mark.parametrize("data_type", ["bf16", "f32"])
+@pytest.mark.parametrize("others", [0.0, 1.0, math.nan])
+def test_places_of_equal_values_may_change_places(data_type: str, others: float) -> None:
+    """Also of infinities and what is no number, and where only the first rows of what was sorted
+    are left; but none may be there twice."""
+    source, values_type = f"tensor<2x32x64x{data_type}>", f"tensor<2x8x64x{data_type}>"
+    text = (
+        f"func.func @f(%x: {source}) -> ({values_type}, tensor<2x8x64xi32>) {{\n"
+        f'%e = "ttir.log"(%x) : ({source}) -> {source}\n'
+        '%0, %1 = "ttir.topk"(%e) <{k = 8 : i32, dim = 1 : i32}> '
+        f": ({source}) -> ({values_type}, tensor<2x8x64xi32>)\n"
+        f"return %0, %1 : {values_type}, tensor<2x8x64xi32>\n}}\n"
+    )
+    binary = read_ttnn(compile_module(Source("t.mlir", text), CompileOptions("m")).flatbuffer)
+    values = np.full((2, 32, 64), others, np.float32)
+    values[:, 5], values[:, 9] = 2.0, 3.0
+    expected = Interpreter(binary).run("f", [values])
+    places = expected[1]
+
+    def settled(actual: np.ndarray) -> np.ndarray:
+        found = with_expected_places(binary, "f", [values], expected, {1: actual})[1]
+        assert found is not None
+        return found
+
+    actual = places.copy()
+    actual[:, [2, 4]] = places[:, [4, 2]]
+    assert (settled(actual) == places).all()
+    twice = places.copy()
+    twice[:, 3] = places[:, 4]
+    assert (settled(twice) == twice).all()
+    ends = [0, 7]
+    if others == 1.0:
+        actual[:, ends] = places[:, ends[::-1]]  # log(3) and log(1)
+        assert (settled(actual) != places).any(axis=(0, 2)).nonzero()[0].tolist() == ends
 
 
 def test_places_among_inputs_are_held_exactly() -> None:

@@ -9,16 +9,20 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from math import prod
 
 import numpy as np
 
 from ttcodegen.flatbuffer import program as file
-from ttcodegen.numerics.execution import Function, Observation, Step
+from ttcodegen.numerics.execution import Executor, Function, Observation, Step
 from ttcodegen.numerics.interpreter import Interpreter
 from ttcodegen.numerics.lowered import LoweredBinary
 from ttcodegen.numerics.tolerances import EQUAL, Tolerance
-from ttcodegen.ops.definition import TTNN, TTNNDefinition
+from ttcodegen.ops.definition import TTNN
 from ttcodegen.ops.traits import Trait
+
+_MOST_ROWS = 1 << 16
+"""Rows whose numbers every type of places holds."""
 
 
 @dataclass(frozen=True)
@@ -26,6 +30,8 @@ class _Choice:
     step: Step
     tolerance: Tolerance
     """What two runs may differ in the values that it chooses among."""
+    moves: Function
+    """Brings its places to where the output has them."""
 
 
 def with_expected_places(
@@ -47,14 +53,7 @@ def with_expected_places(
     """
     if not isinstance(binary, file.Binary):
         return dict(found)
-    interpreter = Interpreter(binary)
-    function = interpreter.functions[program]
-    choices = {
-        index: choice
-        for index in found
-        if (choice := _choice(interpreter, function, function.results[index])) is not None
-    }
-    wanted = {choice.step.operands[0] for choice in choices.values()}
+    wanted: set[int] = set()
     values: dict[int, np.ndarray] = {}
 
     def keep(observed: Observation) -> None:
@@ -63,8 +62,16 @@ def with_expected_places(
                 if tensor in wanted:
                     values[tensor] = array
 
+    interpreter = Interpreter(binary, keep)
+    function = interpreter.functions[program]
+    choices = {
+        index: choice
+        for index in found
+        if (choice := _choice(interpreter, function, function.results[index])) is not None
+    }
+    wanted.update(choice.step.operands[0] for choice in choices.values())
     if wanted:
-        Interpreter(binary, keep).run(program, inputs)
+        interpreter.run(program, inputs)
     settled = dict(found)
     for index, choice in choices.items():
         actual, computed = found[index], values.get(choice.step.operands[0])
@@ -74,52 +81,74 @@ def with_expected_places(
     return settled
 
 
-def _choice(interpreter: Interpreter, function: Function, tensor: int) -> _Choice | None:
-    """What chose the places that a tensor holds; None if nothing did, or if both runs choose among
+def _choice(interpreter: Interpreter, function: Function, output: int) -> _Choice | None:
+    """What chose the places that an output holds; None if nothing did, or if both runs choose among
     the same."""
+    tensor = output
+    moves: list[Step] = []
     for step in reversed(function.steps):
         if tensor not in step.results:
             continue
         call = TTNN.get(step.name.partition(".")[2])
-        if call is not None and _keeps_order(call):
-            tensor = step.operands[0]
-        elif call is not None and Trait.ORDERS in call.traits and tensor == step.results[-1]:
-            tolerance = interpreter.tensor_tolerance(function.name, step.operands[0])
-            return None if tolerance is EQUAL else _Choice(step, tolerance)
-        else:
+        if call is None:
             return None
+        if Trait.ORDERS in call.traits:
+            tolerance = interpreter.tensor_tolerance(function.name, step.operands[0])
+            if tolerance is EQUAL or tensor != step.results[-1]:
+                return None
+            steps = reversed(moves)
+            arguments = [("places", tensor)]
+            found = Function.of(function.name, function.tensors, arguments, steps, [output])
+            return _Choice(step, tolerance, found)
+        if call.computes or call.chips is not None or len(step.operands) != 1:
+            return None
+        moves.append(step)
+        tensor = step.operands[0]
     return None
-
-
-def _keeps_order(call: TTNNDefinition) -> bool:
-    """Whether a call leaves the elements of its operand in their order: it moves them, or gives
-    them another shape."""
-    return Trait.PLACES in call.traits or (call.rearranges and call.may_alias)
 
 
 def _as_large(
     choice: _Choice, computed: np.ndarray, actual: np.ndarray, expected: np.ndarray
 ) -> np.ndarray:
+    """Where an output holds other places of values as large as the expected ones, none of them more
+    often than is expected of one."""
     axis = int((choice.step.attributes or {}).get("dim", -1)) % computed.ndim
-    at_actual, at_expected = (
-        _values_at(computed, places.astype(np.int64), axis) for places in (actual, expected)
-    )
-    finite = computed[np.isfinite(computed)].astype(np.float64)
-    if at_actual is None or at_expected is None or not finite.size:
+    length = computed.shape[axis]
+    places, wanted = (each.astype(np.int64) for each in (actual, expected))
+    if not places.size or places.min() < 0 or places.max() >= length:
         return np.zeros(expected.shape, dtype=bool)
-    tolerance = choice.tolerance.between(float(finite.min()), float(finite.max()))
-    allowed = tolerance.range_error * float(finite.max() - finite.min())
-    with np.errstate(invalid="ignore"):
-        close = np.abs(at_actual - at_expected) <= allowed
-    return close.reshape(expected.shape)
+    rows, moved = _rows(choice.moves, computed.shape, axis)
+    values = np.moveaxis(computed, axis, -1).reshape(-1, length)
+    finite = computed[np.isfinite(computed)].astype(np.float64)
+    low, high = (float(finite.min()), float(finite.max())) if finite.size else (0.0, 0.0)
+    allowed = choice.tolerance.between(low, high).range_error * (high - low)
+    # Infinities differ by no number, but are as large.
+    close = np.isclose(
+        *(values[rows, each].astype(np.float64) for each in (places, wanted)),
+        rtol=0.0,
+        atol=allowed,
+        equal_nan=True,
+    )
+    often, most = (_occurrences(rows * length + each) for each in (places, wanted))
+    return moved & close & (often <= most.max())
 
 
-def _values_at(computed: np.ndarray, places: np.ndarray, axis: int) -> np.ndarray | None:
-    """The values at places along a dimension; None if there are no such places."""
-    around = [*computed.shape[:axis], -1, *computed.shape[axis + 1 :]]
-    if places.size % max(1, computed.size // computed.shape[axis]):
-        return None
-    ordered = places.reshape(around)
-    if ordered.size and (ordered.min() < 0 or ordered.max() >= computed.shape[axis]):
-        return None
-    return np.take_along_axis(computed, ordered, axis).astype(np.float64)
+def _rows(moves: Function, shape: tuple[int, ...], axis: int) -> tuple[np.ndarray, np.ndarray]:
+    """Of each element of an output, the row of the tensor of that shape in which it is a place, and
+    whether it is one: moves may also fill in others."""
+    of_choice = moves.tensors[moves.arguments[0]].shape
+    count = prod(shape) // shape[axis]
+    numbers = np.arange(count).reshape(*shape[:axis], 1, *shape[axis + 1 :])
+    each = [*shape[:axis], prod(of_choice) // count, *shape[axis + 1 :]]
+    numbers = np.broadcast_to(numbers, each).reshape(of_choice)
+    run = Executor({moves.name: moves})
+    first, second = (run.run(moves.name, [numbers + more])[0] for more in (0, 1))
+    rows = first.astype(np.int64)
+    moved = (second == rows + 1) & (count < _MOST_ROWS)
+    return np.where(moved, rows, 0), moved
+
+
+def _occurrences(keys: np.ndarray) -> np.ndarray:
+    """How often an array holds each of its elements."""
+    _, places, counts = np.unique(keys, return_inverse=True, return_counts=True)
+    return counts[places].reshape(keys.shape)

@@ -15,7 +15,7 @@ from xdsl.ir import Attribute, Operation, SSAValue
 from xdsl.utils.exceptions import VerifyException
 
 from ttcodegen.dialects.attribute_kinds import ENUMERATOR, INTEGER, INTEGERS, AttributeKind
-from ttcodegen.dialects.datatypes import element_of, shape_of, tensor_type
+from ttcodegen.dialects.datatypes import shape_of, tensor_type
 from ttcodegen.dialects.mesh import (
     ONE_CHIP,
     MeshShape,
@@ -27,6 +27,7 @@ from ttcodegen.dialects.mesh import (
 from ttcodegen.dialects.operation import AttributeSpec, CatalogueOp, ChipsMeaning
 from ttcodegen.lazy_numpy import Array
 from ttcodegen.ops import mesh_values
+from ttcodegen.ops.chips import Chips
 from ttcodegen.ops.cpp_calls import (
     Argument,
     ArgumentRule,
@@ -305,126 +306,6 @@ def _mesh_around(op: Operation) -> MeshShape:
 def keep_local(builder: OpBuilder, op: CatalogueOp) -> SSAValue | None:
     """The operand, on one chip."""
     return builder.operand(op, "input") if is_local(op) else None
-
-
-class Chips:
-    """Makes the calls of the library that join the chips of a mesh, on behalf of an op of TTIR."""
-
-    def __init__(self, builder: OpBuilder, op: CatalogueOp) -> None:
-        self._builder = builder
-        self._mesh = declared_mesh(op)
-
-    def participants(self, axis: int | None) -> int:
-        """How many chips an axis joins; None for the whole mesh."""
-        return prod(self._mesh) if axis is None else self._mesh[axis]
-
-    def _emit(self, name: str, value: SSAValue, shape: Sequence[int], **given: Any) -> SSAValue:
-        result = tensor_type(element_of(value.type), shape)
-        mesh = list(self._mesh)
-        return self._builder.emit(name, [value], result, mesh_shape=mesh, **given)
-
-    def _on_rows(
-        self, value: SSAValue, dim: int, call: Callable[[SSAValue, int], SSAValue]
-    ) -> SSAValue:
-        """Calls with a tensor of two dimensions at least, which is what the library takes."""
-        shape = shape_of(value.type)
-        if len(shape) >= 2:
-            return call(value, dim)
-        missing = 2 - len(shape)
-        result = call(self._builder.reshape(value, (1,) * missing + shape), dim + missing)
-        return self._builder.reshape(result, shape_of(result.type)[missing:])
-
-    def gather(self, value: SSAValue, dim: int, axis: int | None) -> SSAValue:
-        """What the chips along an axis have, side by side."""
-
-        def call(value: SSAValue, dim: int) -> SSAValue:
-            shape = list(shape_of(value.type))
-            shape[dim] *= self.participants(axis)
-            given = {"all_gather_dim": dim, "cluster_axis": axis}
-            return self._emit("all_gather", value, shape, **given)
-
-        return value if self.participants(axis) == 1 else self._on_rows(value, dim, call)
-
-    def gather_aside(self, value: SSAValue, axis: int | None) -> SSAValue:
-        """What the chips along an axis have, in a new first dimension."""
-        shape = shape_of(value.type)
-        return self.gather(self._builder.reshape(value, (1, *shape)), 0, axis)
-
-    def partition(self, value: SSAValue, dim: int, axis: int | None) -> SSAValue:
-        """The share of each chip of a tensor that all along an axis have."""
-
-        def call(value: SSAValue, dim: int) -> SSAValue:
-            shape = list(shape_of(value.type))
-            shape[dim] //= self.participants(axis)
-            return self._emit("mesh_partition", value, shape, dim=dim, cluster_axis=axis)
-
-        return value if self.participants(axis) == 1 else self._on_rows(value, dim, call)
-
-    def reduce(self, value: SSAValue, how: str, axis: int | None) -> SSAValue:
-        """What the chips along an axis have, as one. The library adds up; for anything else it
-        gathers, and each chip reduces."""
-        if self.participants(axis) == 1:
-            return value
-        shape = shape_of(value.type)
-        if how == "sum":
-            return self._on_rows(
-                value,
-                0,
-                lambda value, _: self._emit(
-                    "all_reduce", value, shape_of(value.type), cluster_axis=axis
-                ),
-            )
-        result = tensor_type(element_of(value.type), (1, *shape))
-        gathered = self.gather_aside(value, axis)
-        reduced = self._builder.emit(how, [gathered], result, dim_arg=[0], keep_dim=True)
-        return self._builder.reshape(reduced, shape)
-
-    def reduce_scatter(self, value: SSAValue, how: str, dim: int, axis: int | None) -> SSAValue:
-        """What the chips along an axis have, as one, of which each gets its share."""
-        if how != "sum":
-            return self.partition(self.reduce(value, how, axis), dim, axis)
-
-        def call(value: SSAValue, dim: int) -> SSAValue:
-            shape = list(shape_of(value.type))
-            shape[dim] //= self.participants(axis)
-            return self._emit("reduce_scatter", value, shape, scatter_dim=dim, cluster_axis=axis)
-
-        return value if self.participants(axis) == 1 else self._on_rows(value, dim, call)
-
-    def first_of_group(self, value: SSAValue, axis: int | None) -> SSAValue:
-        """What the first chip along an axis has."""
-        shape = shape_of(value.type)
-        gathered = self.gather_aside(value, axis)
-        return self._builder.reshape(self._builder.slice_dim(gathered, 0, 0, 1), shape)
-
-    def permute(self, value: SSAValue, pairs: Sequence[Sequence[int]]) -> SSAValue:
-        """For each chip what its source has; zeros for one that nobody sends to. All gather what
-        the chips have, put it into the order of the targets, and take their share."""
-        shape, chips = shape_of(value.type), self.participants(None)
-        gathered = self.gather_aside(value, None)
-        source_of = {target: source for source, target in pairs}
-        zeros: SSAValue | None = None
-        parts: list[SSAValue] = []
-        for chip in range(chips):
-            source = source_of.get(chip)
-            if source is not None:
-                parts.append(self._builder.slice_dim(gathered, 0, source, source + 1))
-                continue
-            if zeros is None:
-                zeros = self._builder.full((1, *shape), 0.0, element_of(value.type))
-            parts.append(zeros)
-        ordered = self._builder.concat(parts, 0)
-        return self._builder.reshape(self.partition(ordered, 0, None), shape)
-
-    def exchange(self, value: SSAValue, split: int, concat: int, axis: int | None) -> SSAValue:
-        """For each chip the parts that those along an axis have for it, side by side."""
-        chips, shape = self.participants(axis), list(shape_of(value.type))
-        if split != concat:
-            return self.partition(self.gather(value, concat, axis), split, axis)
-        # The parts get a dimension of their own.
-        parts = [*shape[:split], chips, shape[split] // chips, *shape[split + 1 :]]
-        gathered = self.gather(self._builder.reshape(value, parts), split + 1, axis)
-        return self._builder.reshape(self.partition(gathered, split, axis), shape)
 
 
 Lower = Callable[[Chips, CatalogueOp, SSAValue], SSAValue]

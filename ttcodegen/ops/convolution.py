@@ -1,4 +1,4 @@
-"""Convolutions of one, two and three dimensions, and the transposed one of two."""
+"""Convolutions of images, ordinary and transposed ones, and what all convolutions share."""
 
 from __future__ import annotations
 
@@ -11,49 +11,27 @@ from xdsl.dialects.builtin import TensorType
 from xdsl.ir import SSAValue
 from xdsl.utils.exceptions import VerifyException
 
-from ttcodegen.dialects.attribute_kinds import DATA_TYPE, INTEGER, INTEGERS
-from ttcodegen.dialects.datatypes import DataType, element_of, shape_of
+from ttcodegen.dialects.attribute_kinds import INTEGER, INTEGERS
+from ttcodegen.dialects.datatypes import element_of, shape_of
 from ttcodegen.dialects.operation import CatalogueOp
 from ttcodegen.dialects.placement import declared_data_type
 from ttcodegen.lazy_numpy import np
-from ttcodegen.ops.cpp_calls import (
-    COMPUTE_CONFIG_ATTRIBUTE,
-    CONV2D_CONFIG_ATTRIBUTE,
-    CONVOLUTION_COMPUTE,
-    CONVOLUTION_CONFIG,
-    NULLOPT,
-    Argument,
-    CppCalls,
-    Text,
-    compute_config,
-    cpp_text,
-    program_config,
-)
 from ttcodegen.ops.cpu_lowering import cpu_call
-from ttcodegen.ops.data_movement import inverse_permutation
 from ttcodegen.ops.definition import (
     AttributeSpec,
     Call,
-    Layout,
-    Memory,
-    OperandSpec,
-    ResultRule,
     TTIRDefinition,
-    TTNNDefinition,
     attribute,
     operand,
     optional,
     register,
 )
-from ttcodegen.ops.fused_activations import activated, verify_activation
 from ttcodegen.ops.op_builder import OpBuilder
-from ttcodegen.ops.shape_checks import expect_shape
 from ttcodegen.ops.sliding_window import (
     FLATTENED_ATTRIBUTE,
     IMAGE_DIMS,
     FlattenedImage,
     Window,
-    array_text,
     as_rows,
     convolution,
     expect_image,
@@ -61,21 +39,15 @@ from ttcodegen.ops.sliding_window import (
     image_order,
     image_shape,
     library_padding,
-    library_window,
     per_dimension,
     transposed_convolution,
     window_attributes,
     window_on_cpu,
 )
-from ttcodegen.ops.traits import Trait
 from ttcodegen.ops.windows import Convolved, WindowAxis, convolved, window_axes_of
-from ttcodegen.ops.work import convolution_flops, transposed_convolution_flops
 
 if TYPE_CHECKING:
     import numpy
-
-WEIGHTS = (DataType.BFLOAT16, DataType.FLOAT32)
-ACTIVATIONS = (DataType.BFLOAT16, DataType.FLOAT32, DataType.BFLOAT8_B)
 
 
 def _fan_in(op: CatalogueOp) -> int:
@@ -91,7 +63,7 @@ CONVOLUTION_OPERANDS = (
     operand("weight", input_kind="weight", fan_in=_fan_in),
     optional("bias", input_kind="weight"),
 )
-_GROUPS = attribute("groups", INTEGER, 1)
+GROUPS = attribute("groups", INTEGER, 1)
 
 # What the verifiers share
 
@@ -132,6 +104,22 @@ def output_channels(op: CatalogueOp, order: Sequence[int]) -> int:
             f"{op.name}: expected a result of rank {len(order)}, found {op.result_shape}"
         )
     return op.result_shape[order[-1]]
+
+
+def dims(op: CatalogueOp, specs: Sequence[AttributeSpec]) -> list[int]:
+    """Where the attributes say that the dimensions of the input stand; raises VerifyException if
+    they are no permutation or the input has another rank."""
+    order = [op.parameter(spec.name) for spec in specs]
+    if sorted(order) != list(range(len(specs))):
+        names = ", ".join(spec.name for spec in specs)
+        raise VerifyException(
+            f"{op.name}: {names} must be 0 to {len(specs) - 1} in some order, found {tuple(order)}"
+        )
+    if len(op.shape("input")) != len(specs):
+        raise VerifyException(
+            f"{op.name}: expected an input of rank {len(specs)}, found {op.shape('input')}"
+        )
+    return order
 
 
 def _verify_conv2d(op: CatalogueOp) -> None:
@@ -208,7 +196,7 @@ def _conv2d(call: Call) -> numpy.ndarray:
     return _from_image(with_bias(call, result), call, order)
 
 
-def _library_bias(builder: OpBuilder, op: CatalogueOp, outputs: int) -> SSAValue | None:
+def library_bias(builder: OpBuilder, op: CatalogueOp, outputs: int) -> SSAValue | None:
     bias = builder.optional(op, "bias")
     return None if bias is None else builder.reshape(bias, [1, 1, 1, outputs])
 
@@ -226,7 +214,7 @@ def _library_rows(
         [
             as_rows(builder, builder.operand(op, "input"), order),
             builder.operand(op, "weight"),
-            _library_bias(builder, op, outputs),
+            library_bias(builder, op, outputs),
         ],
         TensorType(element_of(op.result_type), [1, 1, n * positions, outputs]),
         in_channels=channels,
@@ -287,7 +275,7 @@ register(
     TTIRDefinition(
         "ttir.conv2d",
         CONVOLUTION_OPERANDS,
-        (*window_attributes(), _GROUPS, *IMAGE_DIMS, FLATTENED_ATTRIBUTE),
+        (*window_attributes(), GROUPS, *IMAGE_DIMS, FLATTENED_ATTRIBUTE),
         verify=_verify_conv2d,
         numpy=_conv2d,
         program=_conv2d_program,
@@ -296,125 +284,6 @@ register(
     )
 )
 
-_LIBRARY_OPERANDS = (
-    # Tiles, rows, bf16 and f32 are all taken (docs/library-rules.md).
-    OperandSpec("input", layout=None, data_types=ACTIVATIONS),
-    OperandSpec("weight", layout=Layout.ROW_MAJOR, memory=Memory.HOST, data_types=WEIGHTS),
-    OperandSpec(
-        "bias", "optional", layout=Layout.ROW_MAJOR, memory=Memory.HOST, data_types=WEIGHTS
-    ),
-)
-_SIZES = ("in_channels", "out_channels", "batch_size", "input_height", "input_width")
-
-
-def _library_attributes(*more: AttributeSpec) -> tuple[AttributeSpec, ...]:
-    return (
-        *(attribute(name, INTEGER) for name in _SIZES),
-        attribute("kernel_size", INTEGERS),
-        attribute("stride", INTEGERS, [1, 1]),
-        attribute("padding", INTEGERS, [0, 0]),
-        attribute("dilation", INTEGERS, [1, 1]),
-        _GROUPS,
-        *more,
-        attribute("dtype", DATA_TYPE, None),
-        COMPUTE_CONFIG_ATTRIBUTE,
-    )
-
-
-def _library_image(call: Call) -> numpy.ndarray:
-    size = (call["batch_size"], call["input_height"], call["input_width"], call["in_channels"])
-    return call.array("input").reshape(size)
-
-
-def _library_conv2d(call: Call) -> numpy.ndarray:
-    window = library_window(call, call["kernel_size"])
-    result = convolution(
-        _library_image(call),
-        call.array("weight"),
-        window,
-        call["groups"],
-        arithmetic=call.arithmetic,
-    )
-    rows = with_bias(call, result).reshape(1, 1, -1, call["out_channels"])
-    return activated(rows, call.attributes)
-
-
-def _bind_image_convolution(
-    calls: CppCalls, op: CatalogueOp, name: str, window: Sequence[tuple[Argument, bool]]
-) -> None:
-    """`window` are the arguments between the kernel and the data type, and whether each is the
-    default of the call; those at the end that are need not be written."""
-    calls.include(f"ttnn/operations/conv/{name}/{name}.hpp")
-    bias = op.optional_operand("bias")
-    data_type, config = op.parameter("dtype"), compute_config(calls, op)
-    has_config = CONV2D_CONFIG_ATTRIBUTE in op.definition.attributes
-    window_config = program_config("conv2d_config")(calls, op) if has_config else NULLOPT
-    if window_config == NULLOPT:
-        window_config = calls.tuned(CONVOLUTION_CONFIG)
-    if config == NULLOPT:
-        config = calls.tuned(CONVOLUTION_COMPUTE)
-    optionals: list[tuple[Argument, bool]] = [
-        (NULLOPT if data_type is None else Text(cpp_text(data_type)), data_type is None),
-        (NULLOPT if bias is None else calls[bias], bias is None),
-        (window_config, window_config == NULLOPT),
-        (config, config == NULLOPT),
-        _memory(calls, op),
-    ]
-    tail = [*window, *optionals]
-    while tail and tail[-1][1]:
-        tail.pop()
-    result = calls.call(
-        f"ttnn::{name}",
-        calls[op.operand("input")],
-        calls[op.operand("weight")],
-        calls.device_pointer,
-        *(Text(str(op.parameter(size))) for size in _SIZES),
-        array_text(op.parameter("kernel_size")),
-        *(argument for argument, _ in tail),
-        type=f"ttnn::{'Conv2d' if name == 'conv2d' else 'ConvTranspose2d'}ResultWithOptions",
-    )
-    calls.bind(op.results[0], calls.get(result, 0))
-
-
-def _memory(calls: CppCalls, op: CatalogueOp) -> tuple[Argument, bool]:
-    """Where the result is to lie: by default in DRAM, or in shards of L1 if the image is there."""
-    from ttcodegen.dialects.placement import placement_of
-
-    placement, image = placement_of(op.results[0]), placement_of(op.operand("input"))
-    is_default = all(p.buffer_type != "l1" and p.shards is None for p in (placement, image))
-    return (NULLOPT if is_default else calls.memory_config(placement)), is_default
-
-
-def _array(op: CatalogueOp, name: str) -> tuple[Argument, bool]:
-    values = op.parameter(name)
-    return array_text(values), values == op.definition.attribute(name).default
-
-
-def _groups(op: CatalogueOp) -> tuple[Argument, bool]:
-    groups = op.parameter("groups")
-    return Text(str(groups)), groups == 1
-
-
-def _cpp_conv2d(calls: CppCalls, op: CatalogueOp) -> None:
-    window = [*(_array(op, name) for name in ("stride", "padding", "dilation")), _groups(op)]
-    _bind_image_convolution(calls, op, "conv2d", window)
-
-
-register(
-    TTNNDefinition(
-        "ttnn.conv2d",
-        _LIBRARY_OPERANDS,
-        _library_attributes(CONV2D_CONFIG_ATTRIBUTE),
-        numpy=_library_conv2d,
-        verify=verify_activation,
-        compute="convolution",
-        result_rules=(ResultRule("attribute"),),
-        cpp=_cpp_conv2d,
-        flops=convolution_flops,
-        nouns=("convolution",),
-        traits=Trait.OF_LAYER,
-    )
-)
 
 # conv_transpose2d
 
@@ -530,7 +399,7 @@ register(
         (
             *window_attributes(),
             attribute("output_padding", INTEGERS, [0]),
-            _GROUPS,
+            GROUPS,
             *IMAGE_DIMS,
             FLATTENED_ATTRIBUTE,
         ),
@@ -539,127 +408,5 @@ register(
         program=_conv_transpose2d_program,
         lower=_lower_conv_transpose2d,
         cpu=cpu_call("convolution", _convolution_on_cpu, function="transposed_convolution"),
-    )
-)
-
-
-def _library_conv_transpose2d(call: Call) -> numpy.ndarray:
-    result = transposed_convolution(
-        _library_image(call),
-        call.array("weight"),
-        library_window(call, call["kernel_size"]),
-        call["output_padding"],
-        call["groups"],
-        call.arithmetic,
-    )
-    return with_bias(call, result).reshape(1, 1, -1, call["out_channels"])
-
-
-def _cpp_conv_transpose2d(calls: CppCalls, op: CatalogueOp) -> None:
-    names = ("stride", "padding", "output_padding", "dilation")
-    _bind_image_convolution(
-        calls, op, "conv_transpose2d", [*(_array(op, name) for name in names), _groups(op)]
-    )
-
-
-register(
-    TTNNDefinition(
-        "ttnn.conv_transpose2d",
-        _LIBRARY_OPERANDS,
-        _library_attributes(attribute("output_padding", INTEGERS, [0, 0])),
-        numpy=_library_conv_transpose2d,
-        compute="convolution",
-        result_rules=(ResultRule("attribute"),),
-        cpp=_cpp_conv_transpose2d,
-        flops=transposed_convolution_flops,
-        nouns=("convolution",),
-        traits=Trait.OF_LAYER,
-    )
-)
-
-# conv1d
-
-_SEQUENCE_DIMS = tuple(
-    attribute(f"{name}_dim", INTEGER, position)
-    for position, name in enumerate(("batch", "length", "channel"))
-)
-
-
-def dims(op: CatalogueOp, specs: Sequence[AttributeSpec]) -> list[int]:
-    """Where the attributes say that the dimensions of the input stand; raises VerifyException if
-    they are no permutation or the input has another rank."""
-    order = [op.parameter(spec.name) for spec in specs]
-    if sorted(order) != list(range(len(specs))):
-        names = ", ".join(spec.name for spec in specs)
-        raise VerifyException(
-            f"{op.name}: {names} must be 0 to {len(specs) - 1} in some order, found {tuple(order)}"
-        )
-    if len(op.shape("input")) != len(specs):
-        raise VerifyException(
-            f"{op.name}: expected an input of rank {len(specs)}, found {op.shape('input')}"
-        )
-    return order
-
-
-def _verify_conv1d(op: CatalogueOp) -> None:
-    """Weight (Co, Ci/groups, kernel length); the result's length follows."""
-    order = dims(op, _SEQUENCE_DIMS)
-    n, length, channels = (op.shape("input")[axis] for axis in order)
-    outputs = output_channels(op, order)
-    window = Window.of(op, kernel_of(op, 1))
-    expect_channels(op, channels, outputs, (outputs, channels // max(op.parameter("groups"), 1)))
-    expected = (n, *window.output_sizes(op, (length,)), outputs)
-    expect_shape(op, [expected[order.index(axis)] for axis in range(3)])
-
-
-def _conv1d(call: Call) -> numpy.ndarray:
-    order = [call[spec.name] for spec in _SEQUENCE_DIMS]
-    padding = call["padding"]
-    window = Window(
-        call.array("weight").shape[2:],
-        tuple(call["stride"]),
-        ((padding[0], padding[-1]),),
-        tuple(call["dilation"]),
-    )
-    x = np.transpose(call.array("input"), order)
-    result = convolution(x, call.array("weight"), window, call["groups"])
-    return np.transpose(with_bias(call, result), np.argsort(order))
-
-
-def _decompose_conv1d(builder: OpBuilder, op: CatalogueOp) -> SSAValue:
-    """A sequence is an image of width 1."""
-    order = dims(op, _SEQUENCE_DIMS)
-    window = Window.of(op, kernel_of(op, 1))
-    sequence = builder.permute(builder.operand(op, "input"), order)
-    n, length, channels = shape_of(sequence.type)
-    outputs = output_channels(op, order)
-    weight = builder.operand(op, "weight")
-    ((before, after),) = window.padding
-    (result_length,) = window.output_sizes(op, (length,))
-    image = builder.emit(
-        "conv2d",
-        [
-            builder.reshape(sequence, [n, length, 1, channels]),
-            builder.reshape(weight, [*shape_of(weight.type), 1]),
-            _library_bias(builder, op, outputs),
-        ],
-        TensorType(element_of(op.result_type), [n, result_length, 1, outputs]),
-        stride=[*window.stride, 1],
-        padding=[before, 0, after, 0],
-        dilation=[*window.dilation, 1],
-        groups=op.parameter("groups"),
-    )
-    sequence = builder.reshape(image, [n, result_length, outputs])
-    return builder.permute(sequence, inverse_permutation(order))
-
-
-register(
-    TTIRDefinition(
-        "ttir.conv1d",
-        CONVOLUTION_OPERANDS,
-        (*window_attributes(), _GROUPS, *_SEQUENCE_DIMS),
-        verify=_verify_conv1d,
-        numpy=_conv1d,
-        decompose=_decompose_conv1d,
     )
 )

@@ -13,7 +13,8 @@ from ttcodegen.dialects.datatypes import element_of, shape_of, tensor_type
 from ttcodegen.dialects.mesh import ONE_CHIP, MeshShape, declared_mesh
 from ttcodegen.dialects.operation import CatalogueOp
 from ttcodegen.lazy_numpy import Array
-from ttcodegen.ops.collectives import MESH_SHAPE, Chips, same_values
+from ttcodegen.ops.chips import Chips
+from ttcodegen.ops.collectives import MESH_SHAPE, same_values
 from ttcodegen.ops.cpp_calls import Argument, CppCalls, Text
 from ttcodegen.ops.definition import (
     Call,

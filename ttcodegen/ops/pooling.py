@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from itertools import product
 from typing import TYPE_CHECKING, Any
 
@@ -11,46 +10,29 @@ from xdsl.dialects.builtin import DenseIntOrFPElementsAttr, TensorType
 from xdsl.ir import SSAValue
 from xdsl.utils.exceptions import VerifyException
 
-from ttcodegen.dialects.attribute_kinds import BOOLEAN, INTEGER, INTEGERS
-from ttcodegen.dialects.datatypes import DataType, element_of, f32, shape_of, ui16, ui32
+from ttcodegen.dialects.attribute_kinds import BOOLEAN, INTEGERS
+from ttcodegen.dialects.datatypes import element_of, f32, shape_of, ui16, ui32
 from ttcodegen.dialects.operation import CatalogueOp
 from ttcodegen.dialects.placement import declared_data_type
 from ttcodegen.lazy_numpy import np
-from ttcodegen.ops.cpp_calls import (
-    COMPUTE_CONFIG_ATTRIBUTE,
-    NULLOPT,
-    Argument,
-    CppCalls,
-    Text,
-    compute_config,
-    cpp_text,
-    trimmed,
-)
 from ttcodegen.ops.cpu_lowering import cpu_call
 from ttcodegen.ops.definition import (
     Call,
-    Layout,
-    OperandSpec,
-    ResultRule,
     TTIRDefinition,
-    TTNNDefinition,
     attribute,
     operand,
     register,
     variadic,
 )
-from ttcodegen.ops.engine import cut, element_product, in_destination
 from ttcodegen.ops.op_builder import OpBuilder
 from ttcodegen.ops.shape_checks import expect_shape
 from ttcodegen.ops.sliding_window import (
     FLATTENED_ATTRIBUTE,
     FlattenedImage,
     Window,
-    array_text,
     expect_image,
     image_shape,
     library_padding,
-    library_window,
     padded,
     per_dimension,
     taps,
@@ -58,17 +40,14 @@ from ttcodegen.ops.sliding_window import (
     window_on_cpu,
 )
 from ttcodegen.ops.windows import pooled, window_axes_of
-from ttcodegen.ops.work import window_flops
 
 if TYPE_CHECKING:
     import numpy
 
-HEADER = "ttnn/operations/pool/generic/generic_pools.hpp"
-
 # Meanings: images are (N, H, W, C).
 
 
-def _seen(x: numpy.ndarray, window: Window, sizes: Sequence[int]) -> Iterator[numpy.ndarray]:
+def _views(x: numpy.ndarray, window: Window, sizes: Sequence[int]) -> Iterator[numpy.ndarray]:
     """What each element of the kernel sees, over all windows of a padded image."""
     for tap in product(*(range(size) for size in window.kernel)):
         yield taps(x, window, sizes, tap)
@@ -78,6 +57,11 @@ def _output_sizes(x: numpy.ndarray, window: Window) -> list[int]:
     return [window.output_size(axis, size) for axis, size in enumerate(x.shape[1:3])]
 
 
+def seen(x: numpy.ndarray, window: Window, fill: float = 0.0) -> Iterator[numpy.ndarray]:
+    """What each element of the kernel sees, over all windows of an image."""
+    return _views(padded(x, window, fill), window, _output_sizes(x, window))
+
+
 def lowest(dtype: numpy.dtype) -> float:
     """What is not greater than any number of the dtype."""
     return -np.inf if np.issubdtype(dtype, np.floating) else np.iinfo(dtype).min
@@ -85,8 +69,7 @@ def lowest(dtype: numpy.dtype) -> float:
 
 def max_pool(x: numpy.ndarray, window: Window) -> numpy.ndarray:
     """The greatest element that each window sees; padding is never it."""
-    sizes = _output_sizes(x, window)
-    views = _seen(padded(x, window, lowest(x.dtype)), window, sizes)
+    views = seen(x, window, lowest(x.dtype))
     result = next(views).copy()
     for view in views:
         np.maximum(result, view, out=result)
@@ -97,10 +80,9 @@ def max_pool_indices(x: numpy.ndarray, window: Window) -> tuple[numpy.ndarray, n
     """The greatest elements, and where the first of each window stands in the image: row times
     width plus column."""
     _, height, width, _ = x.shape
-    sizes = _output_sizes(x, window)
     places = np.indices((height * width,), dtype=np.int64).reshape(1, height, width, 1)
-    place_views = _seen(padded(places, window), window, sizes)
-    views = _seen(padded(x, window, lowest(x.dtype)), window, sizes)
+    place_views = seen(places, window)
+    views = seen(x, window, lowest(x.dtype))
     best = next(views).copy()
     index = np.broadcast_to(next(place_views), best.shape).copy()
     # A window that starts in the padding has its first real element later.
@@ -123,13 +105,13 @@ def window_counts(window: Window, height: int, width: int, count_padding: bool) 
     beyond = [(0, window.overhang(axis, size)) for axis, size in enumerate((height, width))]
     inside = np.pad(ones, widths, constant_values=1.0 if count_padding else 0.0)
     inside = np.pad(inside, [(0, 0), *beyond, (0, 0)])
-    return np.sum(list(_seen(inside, window, _output_sizes(ones, window))), axis=0)
+    return np.sum(list(_views(inside, window, _output_sizes(ones, window))), axis=0)
 
 
 def avg_pool(x: numpy.ndarray, window: Window, count_padding: bool) -> numpy.ndarray:
     """The mean of what each window sees."""
     _, height, width, _ = x.shape
-    views = _seen(padded(x, window), window, _output_sizes(x, window))
+    views = seen(x, window)
     result = next(views).astype(np.result_type(x.dtype, np.float32))
     for view in views:
         result += view
@@ -172,7 +154,7 @@ def _call_window(call: Call) -> Window:
 def _pooling_on_cpu(op: CatalogueOp) -> dict[str, Any]:
     """The fields of `cpu::Pooling`."""
     n, height, width, c = image_shape(op)
-    window = Window.of(op, per_dimension(op, "kernel", 2))
+    window = _window(op)
     flattened = op.parameter(FLATTENED_ATTRIBUTE.name) is not None
     counts = op.name == "ttir.avg_pool2d" and op.parameter("count_include_pad")
     return {
@@ -468,152 +450,6 @@ register(
         verify=_verify_global,
         numpy=lambda call: call.array("input").mean(axis=(-3, -2), keepdims=True),
         decompose=_decompose_global,
-        nouns=("pooled",),
-    )
-)
-
-# TTNN
-
-_SIZES = ("batch_size", "input_height", "input_width", "channels")
-_LIBRARY = (
-    *(attribute(name, INTEGER) for name in _SIZES),
-    attribute("kernel_size", INTEGERS),
-    attribute("stride", INTEGERS),
-    attribute("padding", INTEGERS, [0, 0]),
-    attribute("ceil_mode", BOOLEAN, False),
-)
-_DILATION = attribute("dilation", INTEGERS, [1, 1])
-# Tiles are taken as well as rows, but of bf16 only (docs/library-rules.md).
-_INPUT = (OperandSpec("input", layout=None, data_types=(DataType.BFLOAT16,)),)
-_POOLED = ResultRule(DataType.BFLOAT16, Layout.ROW_MAJOR)
-
-
-def _library_image(call: Call) -> numpy.ndarray:
-    return call.array("input").reshape([call[name] for name in _SIZES])
-
-
-def _rows(image: numpy.ndarray) -> numpy.ndarray:
-    return image.reshape(1, 1, -1, image.shape[-1])
-
-
-def _library_max_pool2d(call: Call) -> numpy.ndarray:
-    return _rows(max_pool(_library_image(call), library_window(call, call["kernel_size"])))
-
-
-def _library_max_pool2d_with_indices(call: Call) -> list[numpy.ndarray]:
-    window = library_window(call, call["kernel_size"])
-    return [_rows(array) for array in max_pool_indices(_library_image(call), window)]
-
-
-def _reduced_at_once(channels: int) -> int:
-    """How many elements of a window the library reduces at a time."""
-    return 16 if 1 <= channels % 32 <= 16 else 32
-
-
-def _pool_row(attribute_of: Callable[[str], Any]) -> str:
-    """Means of large windows have sums of 32 bits by default."""
-    elements = math.prod(attribute_of("kernel_size"))
-    return "large_pool" if elements > _reduced_at_once(attribute_of("channels")) else "pool"
-
-
-def _library_avg_pool2d(call: Call) -> numpy.ndarray:
-    """Each element is multiplied with one by their number, which is cut to bfloat16."""
-    image, window = _library_image(call), library_window(call, call["kernel_size"])
-    padding, arithmetic = call["count_include_pad"], call.arithmetic
-    if arithmetic is None:
-        return _rows(avg_pool(image, window, padding))
-    _, height, width, channels = image.shape
-    counts = window_counts(window, height, width, padding)
-    shares = np.where(counts > 0, 1 / np.maximum(counts, 1), 0).astype(np.float32)
-    shares = cut(shares, 7)
-    at_once = _reduced_at_once(channels)
-    sums = np.float32(0)
-    views = _seen(padded(image, window), window, _output_sizes(image, window))
-    for number, view in enumerate(views, 1):
-        sums = sums + element_product(view, shares, arithmetic)
-        if number % at_once == 0:
-            sums = in_destination(sums, arithmetic)
-    return _rows(in_destination(np.asarray(sums), arithmetic))
-
-
-def _arguments(calls: CppCalls, op: CatalogueOp, *arrays: str) -> list[Argument]:
-    calls.include(HEADER)
-    return [
-        calls[op.operand("input")],
-        *(Text(str(op.parameter(name))) for name in _SIZES),
-        *(array_text(op.parameter(name)) for name in ("kernel_size", "stride", "padding", *arrays)),
-        Text(cpp_text(bool(op.parameter("ceil_mode")))),
-    ]
-
-
-def _memory(calls: CppCalls, op: CatalogueOp) -> Argument:
-    """By default the library leaves its result in L1, in shards."""
-    from ttcodegen.dialects.placement import placement_of
-
-    return calls.memory_config(placement_of(op.results[0]))
-
-
-def _cpp_max_pool2d(calls: CppCalls, op: CatalogueOp) -> None:
-    arguments = [*_arguments(calls, op, "dilation"), _memory(calls, op)]
-    if len(op.results) == 2:
-        deallocate_input, reallocate_halo_output, return_indices = "false", "true", "true"
-        flags = (deallocate_input, reallocate_halo_output, return_indices)
-        arguments += [NULLOPT, NULLOPT, *(Text(flag) for flag in flags)]
-    call = calls.call("ttnn::max_pool2d", *arguments, type="std::vector<ttnn::Tensor>")
-    for index, result in enumerate(op.results):
-        calls.bind(result, calls.subscript(call, index))
-
-
-def _cpp_avg_pool2d(calls: CppCalls, op: CatalogueOp) -> None:
-    arguments = [
-        *_arguments(calls, op),
-        Text(cpp_text(bool(op.parameter("count_include_pad")))),
-        NULLOPT,
-        _memory(calls, op),
-        NULLOPT,  # slices
-        NULLOPT,  # shard scheme
-        compute_config(calls, op),
-    ]
-    calls.bind(op.results[0], calls.call("ttnn::avg_pool2d", *trimmed(arguments)))
-
-
-register(
-    TTNNDefinition(
-        "ttnn.max_pool2d",
-        _INPUT,
-        (*_LIBRARY, _DILATION),
-        numpy=_library_max_pool2d,
-        result_rules=(_POOLED,),
-        cpp=_cpp_max_pool2d,
-        flops=window_flops,
-        nouns=("pooled",),
-    )
-)
-
-register(
-    TTNNDefinition(
-        "ttnn.max_pool2d_with_indices",
-        _INPUT,
-        (*_LIBRARY, _DILATION),
-        results=2,
-        numpy=_library_max_pool2d_with_indices,
-        result_rules=(_POOLED, ResultRule("declared", Layout.ROW_MAJOR)),
-        cpp=_cpp_max_pool2d,
-        flops=window_flops,
-        nouns=("pooled", "indices"),
-    )
-)
-
-register(
-    TTNNDefinition(
-        "ttnn.avg_pool2d",
-        _INPUT,
-        (*_LIBRARY, attribute("count_include_pad", BOOLEAN, True), COMPUTE_CONFIG_ATTRIBUTE),
-        numpy=_library_avg_pool2d,
-        compute=_pool_row,
-        result_rules=(_POOLED,),
-        cpp=_cpp_avg_pool2d,
-        flops=window_flops,
         nouns=("pooled",),
     )
 )

@@ -1,0 +1,101 @@
+"""Convolution of sequences."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from xdsl.dialects.builtin import TensorType
+from xdsl.ir import SSAValue
+
+from ttcodegen.dialects.attribute_kinds import INTEGER
+from ttcodegen.dialects.datatypes import element_of, shape_of
+from ttcodegen.dialects.operation import CatalogueOp
+from ttcodegen.lazy_numpy import np
+from ttcodegen.ops.convolution import (
+    CONVOLUTION_OPERANDS,
+    GROUPS,
+    dims,
+    expect_channels,
+    kernel_of,
+    library_bias,
+    output_channels,
+    with_bias,
+)
+from ttcodegen.ops.data_movement import inverse_permutation
+from ttcodegen.ops.definition import Call, TTIRDefinition, attribute, register
+from ttcodegen.ops.op_builder import OpBuilder
+from ttcodegen.ops.shape_checks import expect_shape
+from ttcodegen.ops.sliding_window import Window, convolution, window_attributes
+
+if TYPE_CHECKING:
+    import numpy
+
+
+_SEQUENCE_DIMS = tuple(
+    attribute(f"{name}_dim", INTEGER, position)
+    for position, name in enumerate(("batch", "length", "channel"))
+)
+
+
+def _verify_conv1d(op: CatalogueOp) -> None:
+    """Weight (Co, Ci/groups, kernel length); the result's length follows."""
+    order = dims(op, _SEQUENCE_DIMS)
+    n, length, channels = (op.shape("input")[axis] for axis in order)
+    outputs = output_channels(op, order)
+    window = Window.of(op, kernel_of(op, 1))
+    expect_channels(op, channels, outputs, (outputs, channels // max(op.parameter("groups"), 1)))
+    expected = (n, *window.output_sizes(op, (length,)), outputs)
+    expect_shape(op, [expected[order.index(axis)] for axis in range(3)])
+
+
+def _conv1d(call: Call) -> numpy.ndarray:
+    order = [call[spec.name] for spec in _SEQUENCE_DIMS]
+    padding = call["padding"]
+    window = Window(
+        call.array("weight").shape[2:],
+        tuple(call["stride"]),
+        ((padding[0], padding[-1]),),
+        tuple(call["dilation"]),
+    )
+    x = np.transpose(call.array("input"), order)
+    result = convolution(x, call.array("weight"), window, call["groups"])
+    return np.transpose(with_bias(call, result), np.argsort(order))
+
+
+def _decompose_conv1d(builder: OpBuilder, op: CatalogueOp) -> SSAValue:
+    """A sequence is an image of width 1."""
+    order = dims(op, _SEQUENCE_DIMS)
+    window = Window.of(op, kernel_of(op, 1))
+    sequence = builder.permute(builder.operand(op, "input"), order)
+    n, length, channels = shape_of(sequence.type)
+    outputs = output_channels(op, order)
+    weight = builder.operand(op, "weight")
+    ((before, after),) = window.padding
+    (result_length,) = window.output_sizes(op, (length,))
+    image = builder.emit(
+        "conv2d",
+        [
+            builder.reshape(sequence, [n, length, 1, channels]),
+            builder.reshape(weight, [*shape_of(weight.type), 1]),
+            library_bias(builder, op, outputs),
+        ],
+        TensorType(element_of(op.result_type), [n, result_length, 1, outputs]),
+        stride=[*window.stride, 1],
+        padding=[before, 0, after, 0],
+        dilation=[*window.dilation, 1],
+        groups=op.parameter("groups"),
+    )
+    sequence = builder.reshape(image, [n, result_length, outputs])
+    return builder.permute(sequence, inverse_permutation(order))
+
+
+register(
+    TTIRDefinition(
+        "ttir.conv1d",
+        CONVOLUTION_OPERANDS,
+        (*window_attributes(), GROUPS, *_SEQUENCE_DIMS),
+        verify=_verify_conv1d,
+        numpy=_conv1d,
+        decompose=_decompose_conv1d,
+    )
+)

@@ -1,7 +1,7 @@
 """A kernel's function becomes C++ that a person can tune: one file, `kernel_main`.
 
 What the C++ of each op is stands in the table of the dialect; here are the frame of the file, loops
-and arithmetic, and how attributes are spelled.
+and arithmetic, and how attributes are spelled. The arguments have a module of their own.
 """
 
 from __future__ import annotations
@@ -15,11 +15,16 @@ from xdsl.dialects.builtin import FloatAttr, IndexType, IntegerAttr, StringAttr,
 from xdsl.dialects.func import FuncOp, ReturnOp
 from xdsl.ir import Block, Operation, SSAValue
 
+from ttcodegen.conversions.kernel_arguments import (
+    NAMED_ARGUMENT,
+    RUN_TIME_ARGUMENT,
+    KernelArguments,
+    declared_position,
+    spelled,
+)
 from ttcodegen.diagnostics import CompileError
-from ttcodegen.dialects.programs import CircularBuffer, Kernel, Program
+from ttcodegen.dialects.programs import Kernel, Program
 from ttcodegen.dialects.ttkernel.attributes import (
-    CBType,
-    CircularBufferPlaceAttr,
     KeptTilesType,
     L1AddressType,
     L1PointerType,
@@ -40,18 +45,13 @@ from ttcodegen.dialects.ttkernel.operation import (
 )
 from ttcodegen.emitc.builder import Argument, EmitCBuilder
 from ttcodegen.emitc.expressions import LiteralOp
-from ttcodegen.emitc.identifiers import NameScope, identifier
+from ttcodegen.emitc.identifiers import identifier
 from ttcodegen.emitc.operators import ComparisonPredicate
 from ttcodegen.emitc.spelling import float_value, string_literal
 from ttcodegen.emitc.standard_headers import standard_headers
 from ttcodegen.emitc.text import Text
 from ttcodegen.transforms.rebuilding import body_of
 
-COMPILE_TIME_HEADER = "api/compile_time_args.h"
-ARGUMENTS_HEADER = "api/compute/common.h"
-
-NAMED_ARGUMENT = "ttkernel.get_named_compile_time_arg_val"
-RUN_TIME_ARGUMENT = "ttkernel.get_arg_val"
 PRINT = "ttkernel.dprint"
 PRINT_HEADER = "api/debug/dprint.h"
 ACCESSOR_ARGUMENTS = "ttkernel.TensorAccessorArgs"
@@ -155,119 +155,8 @@ def _prepend(file: EmitCBuilder, title: str, headers: set[str]) -> None:
     file.block.insert_ops_before(ops, first)
 
 
-CIRCULAR_BUFFER = "ttkernel.cb"
-"""The type of a circular buffer."""
-
-
-def _is_declared(op: Operation) -> bool:
-    """Whether an op is a run-time argument of a position that is known: the others are chosen where
-    they are used."""
-    return op.name == RUN_TIME_ARGUMENT and constant_integer(op.operands[0]) is not None
-
-
-class _KernelWriter:
+class _KernelWriter(KernelArguments):
     """Writes the body of a kernel."""
-
-    def __init__(
-        self, body: EmitCBuilder, kernel: Kernel, program: Program, thread: ThreadType
-    ) -> None:
-        self.body = body
-        self.thread = thread
-        self.kernel = kernel
-        self.program = program
-        self.headers: set[str] = set()
-        self.values: dict[SSAValue, SSAValue] = {}
-        self.names = NameScope(["kernel_main"])
-        self.registers: dict[int, SSAValue] = {}
-        """The destination registers that the kernel names, by number."""
-
-    # --- Arguments -------------------------------------------------------------------------------
-
-    def write_arguments(self, function: FuncOp) -> None:
-        """The arguments at the top, named; those that the compiler knows first."""
-        known: dict[str, list[SSAValue]] = {}
-        passed: dict[int, list[SSAValue]] = {}
-        for op in function.walk():
-            if op.name == NAMED_ARGUMENT:
-                name = cast(StringAttr, op.properties["arg_name"]).data
-                known.setdefault(name, []).append(op.results[0])
-            elif _is_declared(op):
-                passed.setdefault(_number(op.operands[0], op), []).append(op.results[0])
-        is_compute = self.thread is ThreadType.COMPUTE
-        if not is_compute:
-            self.headers.add(DATAFLOW_HEADER)
-        if known and is_compute:
-            self.headers.add(COMPILE_TIME_HEADER)
-        self._check(set(known))
-        buffers = {f"cb_{buffer.name}": buffer for buffer in self.program.circular_buffers}
-        for name, values in known.items():
-            remark = describe_pages(buffers[name]) if name in buffers else ""
-            call = f"get_named_compile_time_arg_val({string_literal(name)})"
-            self._define(values, name, f"constexpr uint32_t {name} = {call}", remark)
-        if passed and is_compute:
-            self.headers.add(ARGUMENTS_HEADER)
-        if passed:
-            self.body.comment("Runtime arguments.")
-        for index, values in sorted(passed.items()):
-            name = self.kernel.arguments[index].name
-            call = f"get_arg_val<uint32_t>({index})"
-            self._define(values, name, f"const uint32_t {name} = {call}", "")
-        self._write_buffers(function)
-        registers = _registers(function)
-        if registers:
-            self.body.comment("Destination registers.")
-        for number in registers:
-            self.registers[number] = self._constant(f"dst{number}", number)
-        if known or passed or registers:
-            self.body.blank()
-
-    def _write_buffers(self, function: FuncOp) -> None:
-        """Circular buffers that a kernel gets as arguments of its function: the numbers that their
-        types say; else the first is number 0, and so on."""
-        arguments = body_of(function).args
-        for argument in arguments:
-            if argument.type.name != CIRCULAR_BUFFER:
-                raise CompileError(
-                    f"a kernel cannot take an argument of type {argument.type}", argument
-                )
-        if arguments:
-            self.body.comment("Circular buffers.")
-        for position, argument in enumerate(arguments):
-            place = cast(CBType, argument.type).place
-            number, remark = position, ""
-            if isinstance(place, CircularBufferPlaceAttr):
-                found = place.data.number
-                if found is None:
-                    raise CompileError(f"there is no circular buffer '{place.data.port}'", argument)
-                number = found
-                remark = f"at {place.data.address:#x} in L1" if place.data.address else ""
-            name = identifier(argument.name_hint or f"cb_{number}")
-            self.values[argument] = self._constant(name, number, remark)
-        if arguments:
-            self.body.blank()
-
-    def _constant(self, name: str, number: int, remark: str = "") -> SSAValue:
-        """A number with a name; gives the name as a value."""
-        unique = self.names.unique(name)
-        comment = f"  // {remark}" if remark else ""
-        self.body.verbatim(f"constexpr uint32_t {unique} = {_spelled(number)};{comment}")
-        return self.body.literal(unique, "uint32_t")
-
-    def _check(self, names: set[str]) -> None:
-        declared = {constant.name for constant in self.kernel.constants}
-        declared |= {f"{semaphore}_semaphore" for semaphore in self.kernel.semaphores}
-        if unknown := sorted(names - declared):
-            raise ValueError(f"'{self.kernel.name}' has no constant '{unknown[0]}'")
-
-    def _define(self, values: Iterable[SSAValue], name: str, text: str, remark: str) -> None:
-        self.names.reserve(name)
-        if remark:
-            self.body.comment(remark)
-        self.body.verbatim(f"{text};")
-        literal = self.body.literal(name, "uint32_t")
-        self.values.update((value, literal) for value in values)
-
-    # --- Ops -------------------------------------------------------------------------------------
 
     def write_ops(self, ops: Iterable[Operation]) -> None:
         """Writes ops in order."""
@@ -306,9 +195,9 @@ class _KernelWriter:
         result = op.result
         type_ = cpp_type(result.type)
         value = cast("IntegerAttr[Any] | FloatAttr[Any]", op.value).value.data
-        spelled = _spelled_bits if BITS in op.attributes else _spelled
+        spell = _spelled_bits if BITS in op.attributes else spelled
         if type_ == "uint32_t":
-            literal = self.body.literal(spelled(int(value)), type_)
+            literal = self.body.literal(spell(int(value)), type_)
         elif type_ == "float":
             literal = self.body.literal(float_value(value).text, type_)
         else:
@@ -407,7 +296,11 @@ class _KernelWriter:
         )
 
     def _call(self, op: TTKernelOp) -> None:
-        if op.name == NAMED_ARGUMENT or _is_declared(op) or op.definition.is_terminator:
+        if (
+            op.name == NAMED_ARGUMENT
+            or declared_position(op) is not None
+            or op.definition.is_terminator
+        ):
             return
         if op.name == ACCESSOR_ARGUMENTS:
             self._accessor_arguments(op)
@@ -544,32 +437,6 @@ def _argument_kinds(op: TTKernelOp) -> list[str]:
     return [kinds.get(word.partition("=")[0], "") for word in function.arguments]
 
 
-def _registers(function: FuncOp) -> list[int]:
-    """The destination registers that a kernel uses by a number that has no name."""
-    found = {
-        number
-        for op in function.walk()
-        if isinstance(op, TTKernelOp)
-        for value, number in op.numbered_registers()
-        if value.name_hint is None
-    }
-    return sorted(found)
-
-
-def _number(value: SSAValue, op: Operation) -> int:
-    """The number that a value is; raises CompileError at `op` if it is no constant."""
-    number = constant_integer(value)
-    if number is None:
-        raise CompileError(f"'{op.name}' needs a constant", op)
-    return number
-
-
-def _spelled(number: int) -> str:
-    """An unsigned number as it is written: large ones, masks as a rule, to the base of 16."""
-    number %= 2**32
-    return str(number) if number < 1 << 16 else f"0x{number:08x}"
-
-
 def _spelled_bits(number: int) -> str:
     return f"0x{number % 2**32:x}"
 
@@ -605,11 +472,6 @@ def _declared_type(value: SSAValue) -> str:
     ):
         return type_
     return f"const {type_}"
-
-
-def describe_pages(buffer: CircularBuffer) -> str:
-    """What a circular buffer holds, for a comment."""
-    return f"Circular buffer: pages of {buffer.page_size} bytes, {buffer.data_type.mlir}."
 
 
 _RULES: Mapping[type[Operation], Callable[[_KernelWriter, Any], None]] = {

@@ -1,0 +1,157 @@
+"""The arguments of a kernel in C++: what stands at the top of `kernel_main`, before the ops."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import cast
+
+from xdsl.dialects.builtin import StringAttr
+from xdsl.dialects.func import FuncOp
+from xdsl.ir import Operation, SSAValue
+
+from ttcodegen.diagnostics import CompileError
+from ttcodegen.dialects.programs import CircularBuffer, Kernel, Program
+from ttcodegen.dialects.ttkernel.attributes import CBType, CircularBufferPlaceAttr, ThreadType
+from ttcodegen.dialects.ttkernel.dataflow_table import COMPILE_TIME_HEADER, DATAFLOW_HEADER
+from ttcodegen.dialects.ttkernel.operation import TTKernelOp, constant_integer
+from ttcodegen.emitc.builder import EmitCBuilder
+from ttcodegen.emitc.identifiers import NameScope, identifier
+from ttcodegen.emitc.spelling import string_literal
+from ttcodegen.transforms.rebuilding import body_of
+
+ARGUMENTS_HEADER = "api/compute/common.h"
+
+NAMED_ARGUMENT = "ttkernel.get_named_compile_time_arg_val"
+RUN_TIME_ARGUMENT = "ttkernel.get_arg_val"
+CIRCULAR_BUFFER = "ttkernel.cb"
+"""The type of a circular buffer."""
+
+
+class KernelArguments:
+    """Writes the arguments of a kernel, and knows the names and values of its body."""
+
+    def __init__(
+        self, body: EmitCBuilder, kernel: Kernel, program: Program, thread: ThreadType
+    ) -> None:
+        self.body = body
+        self.thread = thread
+        self.kernel = kernel
+        self.program = program
+        self.headers: set[str] = set()
+        self.values: dict[SSAValue, SSAValue] = {}
+        self.names = NameScope(["kernel_main"])
+        self.registers: dict[int, SSAValue] = {}
+        """The destination registers that the kernel names, by number."""
+
+    def write_arguments(self, function: FuncOp) -> None:
+        """The arguments at the top, named; those that the compiler knows first."""
+        known: dict[str, list[SSAValue]] = {}
+        passed: dict[int, list[SSAValue]] = {}
+        for op in function.walk():
+            if op.name == NAMED_ARGUMENT:
+                name = cast(StringAttr, op.properties["arg_name"]).data
+                known.setdefault(name, []).append(op.results[0])
+            elif (position := declared_position(op)) is not None:
+                passed.setdefault(position, []).append(op.results[0])
+        is_compute = self.thread is ThreadType.COMPUTE
+        if not is_compute:
+            self.headers.add(DATAFLOW_HEADER)
+        if known and is_compute:
+            self.headers.add(COMPILE_TIME_HEADER)
+        self._check(set(known))
+        buffers = {f"cb_{buffer.name}": buffer for buffer in self.program.circular_buffers}
+        for name, values in known.items():
+            remark = describe_pages(buffers[name]) if name in buffers else ""
+            call = f"get_named_compile_time_arg_val({string_literal(name)})"
+            self._define(values, name, f"constexpr uint32_t {name} = {call}", remark)
+        if passed and is_compute:
+            self.headers.add(ARGUMENTS_HEADER)
+        if passed:
+            self.body.comment("Runtime arguments.")
+        for index, values in sorted(passed.items()):
+            name = self.kernel.arguments[index].name
+            call = f"get_arg_val<uint32_t>({index})"
+            self._define(values, name, f"const uint32_t {name} = {call}", "")
+        self._write_buffers(function)
+        registers = _registers(function)
+        if registers:
+            self.body.comment("Destination registers.")
+        for number in registers:
+            self.registers[number] = self._constant(f"dst{number}", number)
+        if known or passed or registers:
+            self.body.blank()
+
+    def _write_buffers(self, function: FuncOp) -> None:
+        """Circular buffers that a kernel gets as arguments of its function: the numbers that their
+        types say; else the first is number 0, and so on."""
+        arguments = body_of(function).args
+        for argument in arguments:
+            if argument.type.name != CIRCULAR_BUFFER:
+                raise CompileError(
+                    f"a kernel cannot take an argument of type {argument.type}", argument
+                )
+        if arguments:
+            self.body.comment("Circular buffers.")
+        for position, argument in enumerate(arguments):
+            place = cast(CBType, argument.type).place
+            number, remark = position, ""
+            if isinstance(place, CircularBufferPlaceAttr):
+                found = place.data.number
+                if found is None:
+                    raise CompileError(f"there is no circular buffer '{place.data.port}'", argument)
+                number = found
+                remark = f"at {place.data.address:#x} in L1" if place.data.address else ""
+            name = identifier(argument.name_hint or f"cb_{number}")
+            self.values[argument] = self._constant(name, number, remark)
+        if arguments:
+            self.body.blank()
+
+    def _constant(self, name: str, number: int, remark: str = "") -> SSAValue:
+        """A number with a name; gives the name as a value."""
+        unique = self.names.unique(name)
+        comment = f"  // {remark}" if remark else ""
+        self.body.verbatim(f"constexpr uint32_t {unique} = {spelled(number)};{comment}")
+        return self.body.literal(unique, "uint32_t")
+
+    def _check(self, names: set[str]) -> None:
+        declared = {constant.name for constant in self.kernel.constants}
+        declared |= {f"{semaphore}_semaphore" for semaphore in self.kernel.semaphores}
+        if unknown := sorted(names - declared):
+            raise ValueError(f"'{self.kernel.name}' has no constant '{unknown[0]}'")
+
+    def _define(self, values: Iterable[SSAValue], name: str, text: str, remark: str) -> None:
+        self.names.reserve(name)
+        if remark:
+            self.body.comment(remark)
+        self.body.verbatim(f"{text};")
+        literal = self.body.literal(name, "uint32_t")
+        self.values.update((value, literal) for value in values)
+
+
+def declared_position(op: Operation) -> int | None:
+    """The position of a run-time argument that is declared; None for other ops, and for arguments
+    whose position the kernel computes: they are chosen where they are used."""
+    return constant_integer(op.operands[0]) if op.name == RUN_TIME_ARGUMENT else None
+
+
+def _registers(function: FuncOp) -> list[int]:
+    """The destination registers that a kernel uses by a number that has no name."""
+    found = {
+        number
+        for op in function.walk()
+        if isinstance(op, TTKernelOp)
+        for value, number in op.numbered_registers()
+        if value.name_hint is None
+    }
+    return sorted(found)
+
+
+def spelled(number: int) -> str:
+    """An unsigned number as it is written: large ones, masks as a rule, to the base of 16."""
+    number %= 2**32
+    return str(number) if number < 1 << 16 else f"0x{number:08x}"
+
+
+def describe_pages(buffer: CircularBuffer) -> str:
+    """What a circular buffer holds, for a comment."""
+    return f"Circular buffer: pages of {buffer.page_size} bytes, {buffer.data_type.mlir}."

@@ -20,7 +20,6 @@ _EXAMPLES, _RULES = "test_examples.py", "test_rules.py"
 _FUNCTIONS, _COMPILER = "test_functions.py", "test_compiler.py"
 _CHECKED = f"{_COMPILER}::test_the_emulated_device_computes_what_the_simulator_does"
 _ON_DEVICE = f"{_COMPILER}::test_functions_and_operators_on_the_emulated_device"
-_PROGRAMS = f"{_COMPILER}::test_programs_on_the_emulated_device"
 _OPERATORS = f"{_FUNCTIONS}::test_operators_and_functions_of_blocks"
 
 ROWS: tuple[tuple[str, str, str], ...] = (
@@ -35,10 +34,10 @@ ROWS: tuple[tuple[str, str, str], ...] = (
      f"{_RULES}::test_the_compiler_refuses_it_too"),
     ("`store`, overwriting and `+=`", f"{_EXAMPLES}::test_batched_matmul_with_bias", _CHECKED),
     ("reading and overwriting a block that is acquired",
-     f"{_RULES}::test_a_block_may_be_read_and_overwritten_and_read_again", _PROGRAMS),
+     f"{_RULES}::test_a_block_may_be_read_and_overwritten_and_read_again", _CHECKED),
     ("`ttl.copy`, transfers, group transfers", f"{_EXAMPLES}::test_attention", _CHECKED),
     ("pipes and pipe nets", f"{_EXAMPLES}::test_nets_of_pipes", _CHECKED),
-    ("functions that kernels call", f"{_EXAMPLES}::test_operations_on_rows", _PROGRAMS),
+    ("functions that kernels call", f"{_EXAMPLES}::test_operations_on_rows", _CHECKED),
     ("semaphores that start as 0, of nodes and of ranges of nodes",
      f"{_EXAMPLES}::test_nodes_that_go_on_one_after_the_other", _CHECKED),
     ("other semaphores", f"{_EXAMPLES}::test_barriers_of_semaphores", ""),

@@ -105,6 +105,46 @@ def test_what_the_compiler_refuses_is_told_at_its_line(expression: str, message:
     assert expression.split(" if ")[0] in told[1]
 
 
+@pytest.mark.parametrize(
+    ("expression", "call"),
+    [
+        ("ttl.math.exp(x_blk)", "e * e + e"),
+        ("x_blk @ x_blk", "e * ttl.math.sigmoid(e)"),
+        ("x_blk @ x_blk", "e @ x_blk + e"),
+        ("ttl.math.exp(x_blk)", "e @ e + ttl.block.transpose(e)"),
+        ("ttl.math.reduce_sum(x_blk, dims=[0], shape=(1, 1))", "e * e"),
+    ],
+)
+def test_what_an_expression_has_twice_is_computed_once(
+    expression: str, call: str, tmp_path: Path
+) -> None:
+    shared = f"(lambda e: {call})({expression})"
+    text = operation(KERNELS.replace("\n    ", "\n").replace("EXPRESSION", shared))
+    source = Source("program.py", text)
+    projects = Projects(source.digest, tmp_path)
+    run_program_text(source, [], projects.watch)
+    written = (projects.written[0] / "kernels" / "compute.cpp").read_text()
+    products = 1 + ("@" in call) if "@" in expression else "@" in call
+    assert written.count("matmul_tiles(") == products
+    assert written.count("exp_tile(dst") == expression.count("exp")
+    assert written.count("reduce_tile<") == expression.count("reduce")
+
+
+def test_an_expression_that_doubles_is_no_larger_in_a_kernel(tmp_path: Path) -> None:
+    body = KERNELS.replace("\n    ", "\n").replace("EXPRESSION", "doubled(x_blk)")
+    text = operation(body).replace(
+        "import ttl, ttnn",
+        "import ttl, ttnn\ndef doubled(e):\n    for _ in tuple(range(40)):\n        e = e + e\n"
+        "    return e",
+        1,
+    )
+    source = Source("program.py", text)
+    projects = Projects(source.digest, tmp_path)
+    run_program_text(source, [], projects.watch)
+    written = (projects.written[0] / "kernels" / "compute.cpp").read_text()
+    assert written.count("add_binary_tile(dst0, dst0, dst0);") == 40
+
+
 _WRITES = """
 @ttl.datamovement()
 def write():
@@ -279,7 +319,12 @@ CHECKED = [
     ("pipes", ("scatter", 3, 5)),
     ("pipes", ("scatter-gather", 2, 3)),
     ("pipes", ("forward", 8, 8)),
-]
+    ("accumulated", (3,)),
+    *(("rows", (kind, 3, 2, 2, 2)) for kind in (
+        "rms-norm-matmul", "layer-norm", "softmax", "masked-softmax", "gelu-matmul", "gated",
+        "masked",
+    )),
+]  # fmt: skip
 
 
 @pytest.mark.slow
@@ -293,30 +338,10 @@ def test_the_emulated_device_computes_what_the_simulator_does(
         assert each.agreement.passed, each
 
 
-PROGRAMS_OF_MODELS = [
-    ("accumulated", (3,)),
-    *(("rows", (kind, 3, 2, 2, 2)) for kind in (
-        "rms-norm-matmul", "layer-norm", "softmax", "masked-softmax", "gelu-matmul", "gated",
-        "masked",
-    )),
-]  # fmt: skip
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize(("name", "arguments"), PROGRAMS_OF_MODELS)
-def test_programs_on_the_emulated_device(
-    name: str, arguments: tuple[object, ...], cpu_backend: CPUBackend
-) -> None:
-    found = checked(Source.read(str(PROGRAMS / f"{name}.py")), *arguments)
-    assert found
-    for each in found:
-        assert each.agreement.passed, each
-
-
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("name", "arguments"),
-    [*CHECKED[:6], *(each for each in CHECKED if each[0] == "pipes"), *PROGRAMS_OF_MODELS[:3]],
+    [*CHECKED[:6], *CHECKED[7:14]],
 )
 def test_kernels_compile_with_the_headers_of_the_release(
     name: str, arguments: tuple[object, ...], kernel_check: KernelCheck, tmp_path: Path
@@ -370,6 +395,8 @@ _BLOCKS = {
     "masked_by_none": "ttl.block.mask(v_blk, ttl.math.floor(u_blk))",
     "masked_by_infinity": "ttl.math.recip(ttl.block.mask_posinf(w_blk, ttl.math.ceil(u_blk)))",
     "chosen": "ttl.block.where(ttl.math.relu(ttl.math.sign(v_blk)), u_blk, w_blk)",
+    "shared_product": "(lambda p: p * ttl.math.sigmoid(p))(v_blk @ u_blk)",
+    "shared_operand": "(lambda p: p @ p + ttl.block.transpose(p))(v_blk + u_blk)",
     "reshaped": "ttl.block.squeeze(ttl.block.unsqueeze(v_blk, dims=[0]), dims=[0])",
 }
 

@@ -8,7 +8,7 @@ circular buffer of their own.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field
 from math import prod
@@ -33,6 +33,7 @@ from ttcodegen.lang.compiler.expressions import (
     Reshaped,
     Resident,
     Transposed,
+    parts_of,
 )
 from ttcodegen.lang.compiler.numbers import Arithmetic, Number
 from ttcodegen.lang.shapes import Shape
@@ -88,6 +89,8 @@ class BlockWriter:
         self.needs = needs
         self.formats = formats
         self._held: list[Resident] = []
+        self._ready: dict[int, tuple[Expression, Expression]] = {}
+        """Parts of what is being written, by identity, and what they became."""
 
     @property
     def mixes_formats(self) -> bool:
@@ -143,18 +146,31 @@ class BlockWriter:
     def write(self, expression: Expression, target: str) -> None:
         """Computes an expression into pages that are reserved at the back of a buffer."""
         outer, self._held = self._held, []
+        around = self._ready
+        self._ready = dict(around)
         prepared = self._prepared(expression)
         engine = _engine_part(prepared)
         prepared, engine = self._with_one_engine_part(prepared, engine)
         self._loop(prepared, engine, target)
         for held in self._held:
             self.drop(held)
-        self._held = outer
+        self._held, self._ready = outer, around
+
+    def _once(self, expression: Expression, make: Callable[[Expression], Expression]) -> Expression:
+        """What a part becomes, the same however often an expression has it."""
+        if id(expression) not in self._ready:
+            self._ready[id(expression)] = expression, make(expression)
+        return self._ready[id(expression)][1]
 
     def _materialised(self, expression: Expression) -> Resident:
+        """A part in a circular buffer, in which it stays until all is written."""
+        _, known = self._ready.get(id(expression), (expression, None))
+        if isinstance(known, Resident):
+            return known
         number = len(self._held)
         place = self.fill_scratch(self._scratch_name(number), expression)
         self._held.append(place)
+        self._ready[id(expression)] = expression, place
         return place
 
     def _scratch_name(self, number: int) -> str:
@@ -172,6 +188,9 @@ class BlockWriter:
 
     def _prepared(self, expression: Expression) -> Expression:
         """The same, where the matrix engine and the unpacker read circular buffers only."""
+        return self._once(expression, self._prepare)
+
+    def _prepare(self, expression: Expression) -> Expression:
         match expression:
             case Resident() | Fill():
                 return expression
@@ -219,8 +238,11 @@ class BlockWriter:
             if isinstance(part, Product | Reduction):
                 return self._materialised(part)
             if isinstance(part, Apply):
-                return Apply(part.shape, part.function, tuple(settle(each) for each in part.of))
+                return Apply(part.shape, part.function, tuple(map(settled, part.of)))
             return part
+
+        def settled(part: Expression) -> Expression:
+            return self._once(part, settle)
 
         return settle(expression), engine
 
@@ -414,20 +436,20 @@ def _engine_part(expression: Expression) -> Expression | None:
 
 
 def _first_product(expression: Expression) -> Expression | None:
-    if isinstance(expression, Product):
-        return expression
-    if isinstance(expression, Apply):
-        return next(filter(None, map(_first_product, expression.of)), None)
-    return None
+    parts = parts_of(expression, through=Apply)
+    return next((part for part in parts if isinstance(part, Product)), None)
 
 
 def _is_flat(expression: Expression) -> bool:
     """Whether tiles of all operands have the same number as the tile of the result."""
-    if isinstance(expression, Broadcast):
-        return not expression.kind and expression.shape == expression.of.shape
-    if isinstance(expression, Transposed | Product | Reduction):
-        return False
-    return all(map(_is_flat, expression.operands))
+    return all(map(_keeps_order, parts_of(expression)))
+
+
+def _keeps_order(part: Expression) -> bool:
+    """Whether a tile has the number of those that it is computed from."""
+    if isinstance(part, Broadcast):
+        return not part.kind and part.shape == part.of.shape
+    return not isinstance(part, Transposed | Product | Reduction)
 
 
 def _buffer(expression: Expression) -> str:

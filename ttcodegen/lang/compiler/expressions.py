@@ -113,11 +113,25 @@ class Reduction(Expression):
         return (self.of,)
 
 
-def parts_of(expression: Expression) -> Iterator[Expression]:
-    """An expression and all that it is made of."""
-    yield expression
-    for operand in expression.operands:
-        yield from parts_of(operand)
+def parts_of(
+    expression: Expression, through: type[Expression] = Expression
+) -> Iterator[Expression]:
+    """An expression and all that it is made of, each once, from the left.
+
+    Args:
+        expression: the expression.
+        through: of what kind those are whose operands are looked at.
+    """
+    seen: set[int] = set()
+    left = [expression]
+    while left:
+        part = left.pop()
+        if id(part) in seen:
+            continue
+        seen.add(id(part))
+        yield part
+        if isinstance(part, through):
+            left += reversed(part.operands)
 
 
 def depends_on(expression: Any, buffers: Sequence[str]) -> bool:

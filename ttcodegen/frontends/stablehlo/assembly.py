@@ -440,9 +440,9 @@ def _mesh(cls: type[StableHLOOp], parser: Parser) -> StableHLOOp:
             parser.parse_optional_punctuation(",")
     parser.parse_optional_punctuation(",")
     while parser.parse_optional_punctuation(">") is None:
-        if parser.parse_optional_identifier() is not None:
+        if (name := parser.parse_optional_identifier()) is not None:
             parser.parse_punctuation("=")
-            _value(parser)
+            given[name] = _value(parser)
         elif parser.parse_optional_punctuation(",") is None:
             parser.raise_error("expected '>' at the end of a mesh")
     return _made(cls, [], [], parser.parse_optional_attr_dict(), given)

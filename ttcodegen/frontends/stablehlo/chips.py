@@ -6,17 +6,24 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Sequence
 from math import prod
+from typing import Any, cast
 
+from xdsl.dialects.builtin import StringAttr
 from xdsl.ir import Operation, SSAValue
 
 from ttcodegen.diagnostics import CompileError
 from ttcodegen.dialects.datatypes import element_of, shape_of, tensor_type
-from ttcodegen.dialects.mesh import ONE_CHIP, groups_along
+from ttcodegen.dialects.mesh import ONE_CHIP, MeshShape, groups_along
 from ttcodegen.frontends.stablehlo.bodies import block_of, reducer
 from ttcodegen.frontends.stablehlo.conversion import Complex, Conversion, Results, Rule, Value
 from ttcodegen.frontends.stablehlo.dialect import StableHLOOp
 from ttcodegen.frontends.stablehlo.meshes import NamedMesh, Sharding, shardings_in
 from ttcodegen.lazy_numpy import np
+
+_OF_REPLICAS = ("all_gather", "all_reduce", "reduce_scatter")
+"""Collectives whose groups are of replicas, with all of their partitions, even with a channel."""
+
+_PARTLY_MANUAL = re.compile(r"last_tile_dims=\{[^}]*\bmanual\b")
 
 
 def _on_parts(value: Value, change: Callable[[SSAValue], SSAValue]) -> Value:
@@ -67,17 +74,18 @@ class Chips:
         given = {"scatter_dim": dim, "reduce_type": how, "cluster_axis": axis}
         return self._emit("reduce_scatter", value, shape, **given)
 
-    def divide(self, value: SSAValue, sharding: Sharding) -> SSAValue:
-        """The parts that a sharding makes of a tensor that all have."""
-        first, rest = _in_order(sharding)
+    def divide(self, value: SSAValue, sharding: Sharding, inside: bool) -> SSAValue:
+        """The parts that a sharding makes of a tensor that all have; `inside` a computation on
+        parts, of what each chip has."""
+        first, rest = _in_order(sharding, inside)
         value = self._mesh_shard(value, first, "full_to_shard")
         for dim, axis in rest:
             value = self.partition(value, dim, axis)
         return value
 
-    def unite(self, value: SSAValue, sharding: Sharding) -> SSAValue:
+    def unite(self, value: SSAValue, sharding: Sharding, inside: bool) -> SSAValue:
         """The whole of the parts that a sharding made."""
-        first, rest = _in_order(sharding)
+        first, rest = _in_order(sharding, inside)
         for dim, axis in reversed(rest):
             value = self.gather(value, dim, axis)
         return self._mesh_shard(value, first, "shard_to_full")
@@ -105,13 +113,14 @@ class Chips:
         return self._emit("mesh_shard", value, shape, **given)
 
 
-def _in_order(sharding: Sharding) -> tuple[dict[int, int], list[tuple[int, int]]]:
+def _in_order(sharding: Sharding, inside: bool) -> tuple[dict[int, int], list[tuple[int, int]]]:
     """What one op divides: a dimension for each axis; and what is divided after it, as dimensions
-    and axes. Where a dimension has both axes, one op takes rows for the major one."""
+    and axes. Where a dimension has both axes, one op takes rows for the major one. That op goes
+    between the host and the chips: `inside` a computation on parts nothing is left to it."""
     first: dict[int, int] = {}
     rest: list[tuple[int, int]] = []
     for dim, axes in enumerate(sharding):
-        in_one = axes[:1] if list(axes) == [1, 0] else axes
+        in_one = () if inside else axes[:1] if list(axes) == [1, 0] else axes
         first |= dict.fromkeys(in_one, dim)
         rest += [(dim, axis) for axis in axes[len(in_one) :]]
     return first, rest
@@ -127,23 +136,27 @@ def manual_computation(conversion: Conversion, op: StableHLOOp) -> list[Value]:
         return conversion.run(block_of(op), values)
     texts = [str(_given(op, name)) for name in ("in_shardings", "out_shardings", "manual_axes")]
     manual = re.findall(r'"([^"]*)"', texts[2]) if texts[2] != "None" else None
-    inside, outside = (
+    before, after = (
         [conversion.mesh.named(text, manual) for text in shardings_in(each)] for each in texts[:2]
     )
-    if len(inside) != len(values) or len(outside) != len(op.results):
+    if len(before) != len(values) or len(after) != len(op.results):
         raise ValueError("each operand and each result needs a sharding")
-    chips, block = Chips(conversion), block_of(op)
+    chips, block, inside = Chips(conversion), block_of(op), conversion.on_chips
     parts = [
-        _on_parts(value, lambda each, sharding=sharding: chips.divide(each, sharding))
-        for value, sharding in zip(values, inside, strict=True)
+        _on_parts(value, lambda each, sharding=sharding: chips.divide(each, sharding, inside))
+        for value, sharding in zip(values, before, strict=True)
     ]
     for part, argument in zip(parts, block.args, strict=True):
         if isinstance(part, SSAValue) and shape_of(part.type) != shape_of(argument.type):
             raise ValueError(f"a chip gets {part.type}, and the body takes {argument.type}")
-    results = conversion.run(block, parts)
+    conversion.on_chips = True
+    try:
+        results = conversion.run(block, parts)
+    finally:
+        conversion.on_chips = inside
     return [
-        _on_parts(result, lambda each, sharding=sharding: chips.unite(each, sharding))
-        for result, sharding in zip(results, outside, strict=True)
+        _on_parts(result, lambda each, sharding=sharding: chips.unite(each, sharding, inside))
+        for result, sharding in zip(results, after, strict=True)
     ]
 
 
@@ -167,29 +180,44 @@ def _resharded(
     conversion: Conversion,
     op: StableHLOOp,
     text: str,
-    change: Callable[[SSAValue, Sharding], SSAValue],
+    change: Callable[[SSAValue, Sharding, bool], SSAValue],
 ) -> Value:
     (value,) = conversion.values(op)
     sharding = conversion.mesh.tiled(text, len(shape_of(op.operands[0].type)))
-    return _on_parts(value, lambda each: change(each, sharding))
+    # Within another manual computation, the axes of that one are manual before and after.
+    inside = _PARTLY_MANUAL.search(text) is not None
+    return _on_parts(value, lambda each: change(each, sharding, inside))
 
 
 def _sharding_text(op: object) -> str | None:
     if not isinstance(op, Operation):
         return None
     sharding = op.attributes.get("mhlo.sharding", op.properties.get("mhlo.sharding"))
-    return str(sharding) if sharding is not None else None
+    return sharding.data if isinstance(sharding, StringAttr) else None
 
 
-def partition_id(conversion: Conversion, op: StableHLOOp) -> Value:
-    """The number of the chip: each has one element of a tensor of all numbers."""
+def _partition_id(conversion: Conversion, op: StableHLOOp) -> Value:
+    mesh = conversion.mesh
+    return _number(conversion, op, mesh.chips // mesh.replicas)
+
+
+def _replica_id(conversion: Conversion, op: StableHLOOp) -> Value:
+    return _number(conversion, op, conversion.mesh.replicas)
+
+
+def _number(conversion: Conversion, op: StableHLOOp, count: int) -> Value:
+    """The number of the chip's partition or replica, of which there are `count`: each chip has one
+    element of a tensor of all numbers."""
     result = op.results[0].type
     element, shape = element_of(result), shape_of(result)
-    if conversion.mesh.shape == ONE_CHIP:
+    if count == 1:
         return conversion.filled(0, shape, element)
+    if count != conversion.mesh.chips:
+        raise ValueError("replicas of a program that is divided into partitions are not supported")
     rows, columns = conversion.mesh.shape
     numbers = conversion.constant(np.arange(rows * columns).reshape(rows, columns), element)
-    part = Chips(conversion).divide(numbers, ((0,) * (rows > 1), (1,) * (columns > 1)))
+    sharding = ((0,) * (rows > 1), (1,) * (columns > 1))
+    part = Chips(conversion).divide(numbers, sharding, conversion.on_chips)
     return conversion.builder.reshape(part, shape)
 
 
@@ -202,16 +230,33 @@ def sharded_by_name(conversion: Conversion, op: StableHLOOp) -> Results:
 # Collectives
 
 
-def _axis_of(conversion: Conversion, op: StableHLOOp) -> tuple[bool, int | None]:
-    """Whether an operation joins chips at all, and along which axis; None for the whole mesh."""
-    groups = op.get("replica_groups")
-    mesh = conversion.mesh.shape
+def _groups(conversion: Conversion, op: StableHLOOp) -> list[list[int]]:
+    """The chips that an operation joins. Groups are of replicas if it says nothing else; none are
+    one of all, and with a channel the partitions of replicas are joined as well
+    (https://openxla.org/stablehlo/spec#all_reduce)."""
+    mesh, groups = conversion.mesh, op.get("replica_groups")
     written = (
-        [[int(chip) for chip in group if chip >= 0] for group in groups]
-        if (getattr(groups, "ndim", 0) == 2)
+        sorted([int(chip) for chip in group if chip >= 0] for group in groups)
+        if getattr(groups, "ndim", 0) == 2
         else []
     )
-    if not written or mesh == ONE_CHIP or all(len(group) == 1 for group in written):
+    channel = op.get("channel_handle", op.get("channel_id"))
+    if isinstance(channel, dict):
+        channel = cast("dict[str, Any]", channel).get("handle")
+    of_replicas = op.short_name in _OF_REPLICAS and not op.get("use_global_device_ids")
+    all_replicas = written == [list(range(mesh.replicas))] and of_replicas
+    if (not written or all_replicas) and (channel or mesh.replicas == mesh.chips):
+        return [list(range(mesh.chips))]
+    if not written:
+        raise ValueError(f"replica_groups do not say which of {mesh.chips} chips are joined")
+    return written
+
+
+def _axis_of(
+    mesh: MeshShape, op: StableHLOOp, written: Sequence[Sequence[int]]
+) -> tuple[bool, int | None]:
+    """Whether an operation joins chips at all, and along which axis; None for the whole mesh."""
+    if mesh == ONE_CHIP or all(len(group) == 1 for group in written):
         return False, None
     several = [axis for axis in (1, 0) if mesh[axis] > 1]
     for axis in several:
@@ -234,7 +279,7 @@ def _collective(
 
     def rule(conversion: Conversion, op: StableHLOOp) -> Results:
         values = conversion.values(op)
-        joins, axis = _axis_of(conversion, op)
+        joins, axis = _axis_of(conversion.mesh.shape, op, _groups(conversion, op))
         if not joins:
             _require_same(op)
             return values
@@ -287,12 +332,11 @@ def _all_to_all(conversion: Conversion, op: StableHLOOp) -> Results:
 
 def _grouped(conversion: Conversion, op: StableHLOOp, name: str, **given: object) -> Results:
     """An op of TTIR that has the groups of chips as they are written."""
-    joins, _ = _axis_of(conversion, op)
-    values = conversion.values(op)
+    values, groups = conversion.values(op), _groups(conversion, op)
+    joins, _ = _axis_of(conversion.mesh.shape, op, groups)
     if not joins:
         _require_same(op)
         return values
-    groups = [[int(chip) for chip in group] for group in op["replica_groups"]]
 
     def make(value: SSAValue, result: SSAValue) -> SSAValue:
         type_ = tensor_type(element_of(value.type), shape_of(result.type))
@@ -336,20 +380,21 @@ def _of_either(rule: Rule) -> Rule:
 
 
 def all_slice(conversion: Conversion, op: StableHLOOp) -> Results | None:
-    """The composite `sdy.all_slice`: each chip takes its share. None where that is all of it."""
-    value = conversion.value(op.operands[0])
-    shape, result = shape_of(op.operands[0].type), shape_of(op.results[0].type)
-    if conversion.mesh.shape == ONE_CHIP or shape == result or not isinstance(value, SSAValue):
+    """The composite `sdy.all_slice`: each chip takes its share along the last axes of each
+    dimension of its result. None where it does not say how that is divided."""
+    value, said = conversion.value(op.operands[0]), op.get("composite_attributes")
+    written = cast("dict[str, Any]", said).get("out_sharding") if isinstance(said, dict) else None
+    texts = shardings_in(f"<{written}>")
+    if conversion.mesh.shape == ONE_CHIP or not texts or not isinstance(value, SSAValue):
         return None
     chips, mesh = Chips(conversion), conversion.mesh
-    for dim, (size, part) in enumerate(zip(shape, result, strict=True)):
-        if size == part:
-            continue
-        count = size // part
-        axes = [axis for axis in (1, 0) if mesh.shape[axis] == count]
-        if not axes and count != mesh.chips:
-            raise ValueError(f"no axis of the mesh has {count} chips")
-        value = chips.partition(value, dim, axes[0] if axes else None)
+    shape, result = shape_of(op.operands[0].type), shape_of(op.results[0].type)
+    for dim, axes in enumerate(mesh.named(texts[0])):
+        count, taken = shape[dim] // result[dim], len(axes)
+        while prod(mesh.shape[axis] for axis in axes[taken:]) < count and taken:
+            taken -= 1
+        for axis in axes[taken:]:
+            value = chips.partition(value, dim, axis)
     return value
 
 
@@ -364,7 +409,7 @@ RULES: dict[str, Rule] = {
     "cross_replica_sum": _collective(_sum),
     "cross-replica-sum": _collective(_sum),
     "manual_computation": manual_computation,
-    "partition_id": partition_id,
+    "partition_id": _partition_id,
     "reduce_scatter": _of_either(_collective(_reduce_scatter)),
-    "replica_id": partition_id,
+    "replica_id": _replica_id,
 }

@@ -80,6 +80,8 @@ class Conversion:
     functions: dict[str, FuncOp]
     rules: dict[str, Rule]
     mesh: NamedMesh = field(default_factory=NamedMesh)
+    on_chips: bool = False
+    """Whether a manual computation runs: each chip has values of its own."""
     findings: list[Diagnostic] = field(default_factory=list[Diagnostic])
     arguments: dict[SSAValue, dict[str, str]] = field(
         default_factory=dict[SSAValue, dict[str, str]]

@@ -28,13 +28,14 @@ Sharding = tuple[tuple[int, ...], ...]
 first."""
 
 _FRONTEND = "mhlo.frontend_attributes"
-_COUNTS = ("mhlo.num_partitions", "mhlo.num_replicas")
 _DEVICES = re.compile(
     r"devices=\[([\d,]*)\](?:<=\[([\d,]*)\](?:T\(([\d,]*)\))?|([\d,]+))"
     r"(\s*last_tile_dim_replicate)?"
 )
 _MESH_TEXT = re.compile(r"mesh<\[([^\]]*)\]")
-_SHARDING_TEXT = re.compile(r"<\s*@\"?([\w.\-$]+)\"?\s*,\s*\[([^\[\]]*)\]")
+_DEVICE_IDS = re.compile(r"device_ids\s*=\s*\[([^\]]*)\]")
+_SHARDING_TEXT = re.compile(r"<\s*@\"?[\w.\-$]+\"?\s*,\s*\[([^\[\]]*)\]([^<>]*)")
+_UNREDUCED = re.compile(r"unreduced\s*=\s*\{\s*\"")
 
 
 def _numbers(text: str) -> list[int]:
@@ -48,6 +49,8 @@ class NamedMesh:
     shape: MeshShape = ONE_CHIP
     axes: Mapping[str, int] | None = None
     """The axis of rows or columns that a name stands for, -1 for one of a single chip."""
+    replicas: int = 1
+    """How many replicas of the program the chips run; those of each divide its work."""
 
     @property
     def chips(self) -> int:
@@ -76,8 +79,12 @@ class NamedMesh:
         if match is None or self.chips == 1:
             return ((),) * rank
         sizes, chips_of_tiles = _assignment(match)
-        if chips_of_tiles.size != self.chips:
-            raise ValueError(f"the sharding '{text}' is for {chips_of_tiles.size} devices")
+        if len(sizes) < rank:
+            raise ValueError(f"the sharding '{text}' divides {len(sizes)} dimensions of {rank}")
+        if sorted(chips_of_tiles.flat) != list(range(self.chips)):
+            raise ValueError(
+                f"the sharding '{text}' does not name each of {self.chips} devices once"
+            )
         tile_of_chip = np.empty((self.chips, len(sizes)), dtype=np.int64)
         for tile, chip in np.ndenumerate(chips_of_tiles):
             tile_of_chip[int(chip)] = tile
@@ -133,12 +140,14 @@ def mesh_of_module(operations: Sequence[Operation]) -> NamedMesh:
         CompileError: if it has more than two dimensions, or there are meshes of several shapes.
     """
     found: dict[tuple[str, ...], NamedMesh] = {}
-    guess = ONE_CHIP
+    guess, replicas = ONE_CHIP, 1
     for operation in operations:
         for op in operation.walk():
+            replicas = max(replicas, _count(op, "mhlo.num_replicas"))
             if isinstance(op, StableHLOOp) and op.name == "sdy.mesh":
                 axes = _axes_of_op(op)
                 if prod(axes.values()) > 1:
+                    _require_order(op)
                     found[tuple(map(str, axes.items()))] = _named_mesh(axes, op)
             else:
                 guess = max(guess, _implied(op), key=_preference)
@@ -156,8 +165,14 @@ def mesh_of_module(operations: Sequence[Operation]) -> NamedMesh:
                     f"the axis '{name}' is another one in another mesh", operations[0]
                 )
     if found:
-        return NamedMesh(next(iter(found.values())).shape, names)
-    return NamedMesh(guess, {})
+        return NamedMesh(next(iter(found.values())).shape, names, replicas)
+    return NamedMesh(guess, {}, replicas)
+
+
+def _count(op: Operation, name: str) -> int:
+    """How many partitions or replicas a module says that it has, 1 if it does not."""
+    count = op.attributes.get(name)
+    return max(count.value.data, 1) if isinstance(count, IntegerAttr) else 1
 
 
 def _preference(shape: MeshShape) -> tuple[int, int]:
@@ -170,6 +185,18 @@ def _axes_of_op(op: StableHLOOp) -> dict[str, int]:
     if axes is None:
         axes = _axes_in(str(op.properties.get("mesh", op.attributes.get("mesh", ""))))
     return {str(name): int(size) for name, size in cast("dict[str, int]", axes).items()}
+
+
+def _require_order(op: StableHLOOp) -> None:
+    """Raises CompileError if the devices of a mesh are not those from 0 on, in order."""
+    written = _DEVICE_IDS.search(str(op.properties.get("mesh", op.attributes.get("mesh", ""))))
+    ids = op.ints("device_ids", _numbers(written[1]) if written is not None else [])
+    if ids != list(range(len(ids))):
+        raise CompileError(
+            "the mesh has its devices in another order than that of their numbers",
+            op,
+            remedy="leave device_ids out; the order of chips is that of the mesh device",
+        )
 
 
 def _axes_in(text: str) -> dict[str, int]:
@@ -211,9 +238,7 @@ def _implied(op: Operation) -> MeshShape:
             return 1, int(pairs.max()) + 1
     found = ONE_CHIP
     if isinstance(op, ModuleOp):
-        counts = [op.attributes.get(name) for name in _COUNTS]
-        chips = [count.value.data for count in counts if isinstance(count, IntegerAttr)]
-        found = 1, prod(max(count, 1) for count in chips)
+        found = 1, _count(op, "mhlo.num_partitions") * _count(op, "mhlo.num_replicas")
         for text in _texts(op.attributes.get(_FRONTEND)):
             axes = _axes_in(text.replace("\\", ""))
             found = max(found, _named_mesh(axes, op).shape, key=_preference)
@@ -270,5 +295,12 @@ def _texts(attribute: Attribute | None) -> Iterator[str]:
 
 
 def shardings_in(text: str) -> list[str]:
-    """The dimensions of each sharding in a text of Shardy, as text."""
-    return [dimensions for _, dimensions in _SHARDING_TEXT.findall(text)]
+    """The dimensions of each sharding in a text of Shardy, as text.
+
+    Raises:
+        ValueError: if chips have parts of a sum that is not made yet.
+    """
+    found = _SHARDING_TEXT.findall(text)
+    if any(_UNREDUCED.search(rest) for _, rest in found):
+        raise ValueError("unreduced axes are not supported: let the chips reduce before")
+    return [dimensions for dimensions, _ in found]

@@ -188,5 +188,10 @@ def changed_nodes(out: Path, graphs: Sequence[Graph]) -> dict[Node, list[CodeLin
     return found
 
 
-_CALLED = {"div": "divide", "slice_static": "slice"}
+_CALLED = {
+    "clamp_scalar": "clamp",
+    "clamp_tensor": "clamp",
+    "div_trunc": "div",
+    "slice_static": "slice",
+}
 """What the library calls ops whose names differ."""

@@ -13,11 +13,10 @@ import ml_dtypes
 import numpy as np
 
 from ttcodegen.dialects.datatypes import DataType
+from ttcodegen.dialects.tile import FACE_SIDE
+from ttcodegen.layout.collapse import align_up
 from ttcodegen.numerics.shared_conversions import widened
 from ttcodegen.ops.layout import converted
-
-BLOCK = 16
-"""Elements of a row that share an exponent: one row of a face (tt-metal, blockfloat_common.cpp)."""
 
 MANTISSA_BITS = {DataType.BFLOAT8_B: 7, DataType.BFLOAT4_B: 3}
 """Bits of a mantissa, the leading one included: it is stored, as the exponent may be another's."""
@@ -107,10 +106,10 @@ def block_rounded(array: np.ndarray, mantissa_bits: int) -> np.ndarray:
         return array
     width = array.shape[-1] if array.ndim else 1
     rows = np.ascontiguousarray(array, dtype=np.float32).reshape(-1, width)
-    padded = -(-width // BLOCK) * BLOCK
+    padded = align_up(width, FACE_SIDE)
     if padded != width:
         rows = np.pad(rows, ((0, 0), (0, padded - width)))
-    blocks = rows.reshape(-1, BLOCK).view(np.uint32)
+    blocks = rows.reshape(-1, FACE_SIDE).view(np.uint32)
     rounded = _round_blocks(blocks, mantissa_bits)
     return rounded.reshape(-1, padded)[:, :width].reshape(array.shape)
 

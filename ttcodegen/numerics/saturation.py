@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from statistics import NormalDist
 
 from ttcodegen.dialects.program_configs import ProgramConfig
 
@@ -56,6 +55,9 @@ def _logit(value: float) -> float:
 
 
 def _inverse_erf(value: float) -> float:
+    # Its import takes milliseconds, and few programs need it.
+    from statistics import NormalDist
+
     return NormalDist().inv_cdf((value + 1) / 2) / math.sqrt(2)
 
 

@@ -17,6 +17,7 @@ from ttcodegen.dialects.shards import Orientation
 from ttcodegen.dialects.tile import TILE_SIDE, tiles_along
 from ttcodegen.layout.collapse import align_up
 from ttcodegen.layout.placements import row_bytes, shard_bytes, tile_bytes
+from ttcodegen.layout.tiled_shape import tile_bytes_of
 from ttcodegen.ops.definition import overwrites
 from ttcodegen.optimizer.calls import LibraryCall
 from ttcodegen.optimizer.footprint import BF16_TILE, F32_TILE, ROW_ALIGNMENT
@@ -25,7 +26,7 @@ from ttcodegen.optimizer.reordering_buffers import reordering_buffers
 from ttcodegen.systems.description import ChipDescription
 from ttcodegen.systems.performance import performance
 
-BF4_TILE = 576
+BF4_TILE = tile_bytes_of(DataType.BFLOAT4_B)
 STREAM_ALIGNMENT = 32
 """Bytes that pages are padded to in the buffer that they are streamed through into shards."""
 STREAM_TAIL = 128
@@ -187,7 +188,7 @@ def _padded(call: LibraryCall) -> int:
     if source.layout is Layout.TILE:
         # Block floats are padded as 16 bits.
         return 5 * max(tile_bytes(source), BF16_TILE)
-    row = -(-_row(result.with_(shards=None)) // ROW_ALIGNMENT) * ROW_ALIGNMENT
+    row = align_up(_row(result.with_(shards=None)), ROW_ALIGNMENT)
     if _in_l1_shards(source) and source.shape[:-1] == result.shape[:-1]:
         return row
     rows = TILE_SIDE if row <= 1152 else TILE_SIDE // 2
@@ -272,7 +273,7 @@ def norm(call: LibraryCall, chip: ChipDescription) -> int | None:
     if source.shards is not None:
         return _sharded_norm(call, between)
     block = 4 if wide else 8
-    across = -(-_tiles_across(source) // block) * block
+    across = align_up(_tiles_across(source), block)
     is_rms = call.name == "rms_norm"
 
     def size(row: int) -> int:

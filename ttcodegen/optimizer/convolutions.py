@@ -20,7 +20,7 @@ from ttcodegen.dialects.program_configs import Conv2dConfig, CoreGrid
 from ttcodegen.dialects.shards import MemoryLayout, Orientation, Shards, filled_core_ranges
 from ttcodegen.dialects.tile import TILE_SIDE, tiles_along
 from ttcodegen.layout.collapse import align_up
-from ttcodegen.layout.placements import element_bits, tile_bytes
+from ttcodegen.layout.placements import row_bytes, tile_bytes
 from ttcodegen.layout.tiled_shape import tile_bytes_of
 from ttcodegen.optimizer.calls import LibraryCall
 from ttcodegen.optimizer.footprint import F32_TILE, Blocks, product_buffers
@@ -303,7 +303,7 @@ def halo_bytes(call: LibraryCall, image: TensorPlacement, result: TensorPlacemen
         first_pixel(min(start + each, total) - 1) + reach - first_pixel(start) + 1
         for start in range(0, total, each)
     )
-    return most * image.shards.shape[1] * element_bits(image) // 8
+    return most * row_bytes(image)
 
 
 def _weight_tile(call: LibraryCall, convolution: Convolution) -> int:

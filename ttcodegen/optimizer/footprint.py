@@ -9,18 +9,20 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from ttcodegen.dialects.datatypes import DataType
 from ttcodegen.dialects.placement import TensorPlacement
 from ttcodegen.dialects.tile import TILE_SIDE
 from ttcodegen.layout import placements
 from ttcodegen.layout.collapse import align_up
 from ttcodegen.layout.placements import tile_bytes
+from ttcodegen.layout.tiled_shape import tile_bytes_of
 
 ALIGNMENT = 32
 """Bytes that the allocator rounds up to."""
 ROW_ALIGNMENT = 16
 """Bytes that rows of row-major tensors are padded to."""
-F32_TILE = 4096
-BF16_TILE = 2048
+F32_TILE = tile_bytes_of(DataType.FLOAT32)
+BF16_TILE = tile_bytes_of(DataType.BFLOAT16)
 
 
 def bank_bytes(placement: TensorPlacement, banks: int) -> int:

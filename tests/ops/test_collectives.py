@@ -280,7 +280,15 @@ def test_what_does_not_fit_the_mesh_is_refused(op: str, result: str, message: st
         verify_module(parse(program(op, result, MESH)))
 
 
-def test_groups_that_are_no_rows_or_columns_are_refused() -> None:
-    op = f'"ttir.collective_broadcast"(%0) <{{replica_groups = {groups([0, 5], [1, 4])}}}>'
+@pytest.mark.parametrize(
+    "rows",
+    [
+        pytest.param([[0, 5], [1, 4]], id="crosswise"),
+        pytest.param([[0, 1]], id="some"),
+        pytest.param([[7, 6, 5, 4, 3, 2, 1, 0]], id="in another order"),
+    ],
+)
+def test_groups_that_are_no_rows_or_columns_are_refused(rows: list[list[int]]) -> None:
+    op = f'"ttir.collective_broadcast"(%0) <{{replica_groups = {groups(*rows)}}}>'
     with pytest.raises(CompileError, match="rows or its columns"):
         check_supported(parse(between(op, (4, 8))))

@@ -31,7 +31,7 @@ from ttcodegen.dialects.functions import change_types
 from ttcodegen.dialects.memory import LAYOUTS_WANTED
 from ttcodegen.dialects.mesh import MESHES, set_mesh, shape_in
 from ttcodegen.dialects.operation import CatalogueOp
-from ttcodegen.ops.collectives import COLLECTIVES, is_local
+from ttcodegen.ops.collectives import collectives, is_local
 from ttcodegen.ops.op_builder import OpBuilder
 from ttcodegen.ops.ttnn import ttnn_op_classes
 
@@ -115,7 +115,7 @@ def _keep_mesh(module: ModuleOp, function: FuncOp) -> None:
 def keep_local_collectives(function: FuncOp) -> None:
     """Takes ops between devices out where there is one device only."""
     for op in list(function.walk()):
-        if name_of(op).removeprefix("ttnn.") in COLLECTIVES and is_local(op):
+        if name_of(op).removeprefix("ttnn.") in collectives() and is_local(op):
             tensors = [value for value in op.operands if not is_device(value.type)]
             Rewriter.replace_op(op, [], tensors[:1])
 

@@ -7,6 +7,7 @@ Semantics: TTIROps.td and the goldens of tt-mlir (2026).
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import cache
 from math import prod
 from typing import Any, cast
 
@@ -48,9 +49,11 @@ from ttcodegen.ops.definition import (
     attribute,
     operand,
     register,
+    with_trait,
 )
 from ttcodegen.ops.op_builder import OpBuilder
 from ttcodegen.ops.shape_checks import expect_shape, normalized_dim
+from ttcodegen.ops.traits import Trait
 
 
 def _decode_groups(groups: Attribute) -> list[list[int]]:
@@ -105,8 +108,9 @@ def _dim(op: CatalogueOp, *names: str) -> int:
 # How many chips take part
 
 
-def _axis(op: CatalogueOp) -> int | None:
-    """The axis of the mesh that a collective goes along; None for all of it."""
+def mesh_axis(op: CatalogueOp) -> int | None:
+    """The axis of the mesh that an op goes along; None for all of it. Raises VerifyException if a
+    mesh has no such axis."""
     axis = op.parameter("cluster_axis")
     if axis is not None and not 0 <= axis < 2:
         raise VerifyException(f"{op.name}: a mesh has the axes 0 and 1, found cluster_axis {axis}")
@@ -116,7 +120,7 @@ def _axis(op: CatalogueOp) -> int | None:
 def _participants(op: CatalogueOp) -> int:
     """How many chips a collective joins."""
     mesh = declared_mesh(op)
-    axis = _axis(op)
+    axis = mesh_axis(op)
     return prod(mesh) if axis is None else mesh[axis]
 
 
@@ -192,7 +196,7 @@ def _verify_partition(op: CatalogueOp) -> None:
 def _verify_all_reduce(op: CatalogueOp) -> None:
     """The shape stays."""
     _verify_reduction(op)
-    _axis(op)
+    mesh_axis(op)
     expect_shape(op, op.shape("input"))
 
 
@@ -283,6 +287,12 @@ def same_values(call: Call) -> Array:
 # Lowering
 
 
+@cache
+def collectives() -> frozenset[str]:
+    """The names of the ops between chips, without their dialect."""
+    return frozenset(name.removeprefix("ttir.") for name in with_trait(Trait.COLLECTIVE))
+
+
 def is_local(op: Operation) -> bool:
     """Whether an op between chips, of any dialect and year, gives what it takes: the module names
     no mesh of several chips, and the first chip has all parts of the result."""
@@ -323,26 +333,26 @@ def _lowering(lower: Lower) -> Callable[[OpBuilder, CatalogueOp], SSAValue]:
 
 def _lower_reduce_scatter(chips: Chips, op: CatalogueOp, value: SSAValue) -> SSAValue:
     dim = _dim(op, *_SCATTER_DIMS)
-    return chips.reduce_scatter(value, op.parameter("reduce_type"), dim, _axis(op))
+    return chips.reduce_scatter(value, op.parameter("reduce_type"), dim, mesh_axis(op))
 
 
 def _group_axis(op: CatalogueOp) -> int | None:
-    """The axis along which chips are grouped; raises VerifyException if there is none."""
-    groups, mesh = _groups(op), declared_mesh(op)
-    axis = axis_of_groups(mesh, groups)
-    if axis is None and groups != [list(range(prod(mesh)))]:
-        raise VerifyException(_other_groups(op) or "")
-    return axis
+    """The axis along which chips are grouped, None if all are one group; raises VerifyException if
+    they are grouped otherwise."""
+    reason = _other_groups(op)
+    if reason is not None:
+        raise VerifyException(f"{op.name}: {reason}")
+    return axis_of_groups(declared_mesh(op), _groups(op))
 
 
 def _other_groups(op: CatalogueOp) -> str | None:
     """Why chips cannot be grouped so."""
     mesh, groups = declared_mesh(op), _groups(op)
-    if axis_of_groups(mesh, groups) is not None or len(groups) == 1:
+    if axis_of_groups(mesh, groups) is not None or groups == [list(range(prod(mesh)))]:
         return None
     return (
-        f"chips of a mesh of {mesh[0]}x{mesh[1]} are joined along its rows or its columns, "
-        f"and replica_groups are {groups}"
+        f"chips of a mesh of {mesh[0]}x{mesh[1]} are joined along its rows or its columns, or all "
+        f"of them in their order, and replica_groups are {groups}"
     )
 
 
@@ -379,6 +389,7 @@ def _register(
             lower=_lowering(lower),
             refused_form=refused_form,
             moves=moves,
+            traits=Trait.COLLECTIVE,
         )
     )
 
@@ -393,7 +404,7 @@ _register(
     _GATHER,
     _verify_all_gather,
     _all_gather,
-    lambda chips, op, value: chips.gather(value, _dim(op, *_GATHER_DIMS), _axis(op)),
+    lambda chips, op, value: chips.gather(value, _dim(op, *_GATHER_DIMS), mesh_axis(op)),
 )
 for _name in ("all_reduce", "all_reduce_async"):
     _register(
@@ -401,7 +412,7 @@ for _name in ("all_reduce", "all_reduce_async"):
         _SUM,
         _verify_all_reduce,
         _all_reduce,
-        lambda chips, op, value: chips.reduce(value, op.parameter("reduce_type"), _axis(op)),
+        lambda chips, op, value: chips.reduce(value, op.parameter("reduce_type"), mesh_axis(op)),
         moves=False,
     )
 _register(
@@ -417,7 +428,7 @@ _register(
     _PARTITION,
     _verify_partition,
     _mesh_partition,
-    lambda chips, op, value: chips.partition(value, _dim(op, "dim"), _axis(op)),
+    lambda chips, op, value: chips.partition(value, _dim(op, "dim"), mesh_axis(op)),
 )
 _register(
     "all_to_all",
@@ -492,10 +503,6 @@ for _name, _attributes, _verify, _chips, _cpp, _layout in (
             chips=_chips,
             cpp=_cpp,
             result_rules=(ResultRule(layout=_layout),),
+            traits=Trait.COLLECTIVE,
         )
     )
-COLLECTIVES = frozenset(
-    "all_gather all_reduce all_reduce_async reduce_scatter mesh_partition all_to_all "
-    "collective_broadcast collective_permute mesh_shard".split()
-)
-"""The names of the ops, without their dialect."""

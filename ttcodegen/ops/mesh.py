@@ -31,6 +31,7 @@ from ttcodegen.ops.definition import (
 from ttcodegen.ops.mesh_values import composed, distributed, mesh_of
 from ttcodegen.ops.op_builder import OpBuilder
 from ttcodegen.ops.shape_checks import expect_shape, normalized_dim
+from ttcodegen.ops.traits import Trait
 from ttcodegen.ops.work import no_flops
 
 _SHARD = (
@@ -203,6 +204,7 @@ register(
             "columns of several: ttcore.meshes"
         ),
         moves=True,
+        traits=Trait.COLLECTIVE,
     )
 )
 register(
@@ -212,6 +214,7 @@ register(
         (*_SHARD, MESH_SHAPE),
         verify=_verify_shard,
         result_rules=(ResultRule(layout=None),),
+        traits=Trait.COLLECTIVE,
     )
 )
 

@@ -15,7 +15,7 @@ from ttcodegen.dialects.datatypes import element_of, f32, shape_of
 from ttcodegen.dialects.mesh import declared_mesh, groups_along
 from ttcodegen.dialects.operation import CatalogueOp
 from ttcodegen.lazy_numpy import Array, np
-from ttcodegen.ops.collectives import MESH_SHAPE
+from ttcodegen.ops.collectives import MESH_SHAPE, mesh_axis
 from ttcodegen.ops.definition import (
     Call,
     TTIRDefinition,
@@ -37,8 +37,7 @@ def _verify(op: CatalogueOp) -> None:
     elements as a row of the chip."""
     shape = op.shape("input")
     expect_shape(op, shape)
-    if op.parameter("cluster_axis") not in (0, 1):
-        raise VerifyException(f"{op.name}: a mesh has the axes 0 and 1")
+    mesh_axis(op)
     residual = op.optional_operand("residual")
     if residual is not None and shape_of(residual.type) != shape:
         raise VerifyException(

@@ -43,6 +43,8 @@ class Trait(Flag):
     """The op is an attention: of queries, keys, values and a mask, in this order."""
     OF_LAYER = auto()
     """The op has weights, and its result is called after the layer that they belong to."""
+    COLLECTIVE = auto()
+    """The op exchanges elements between the chips of a mesh; a single chip keeps what it has."""
     PLACES = auto()
     """The op says where a tensor lies and in what type, not what is in it."""
 

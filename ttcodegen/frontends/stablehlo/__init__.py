@@ -67,9 +67,10 @@ def read(source: Source, diagnostics: Diagnostics) -> ModuleOp:
 
 def _uses_mesh(module: ModuleOp) -> bool:
     """Whether anything is computed on chips of a mesh."""
-    from ttcodegen.ops.collectives import COLLECTIVES
+    from ttcodegen.ops.definition import has_trait
+    from ttcodegen.ops.traits import Trait
 
-    return any(op.name.removeprefix("ttir.") in COLLECTIVES for op in module.walk())
+    return any(has_trait(op, Trait.COLLECTIVE) for op in module.walk())
 
 
 def _of_unknown_size(function: FuncOp) -> list[Diagnostic]:

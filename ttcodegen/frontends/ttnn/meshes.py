@@ -13,7 +13,7 @@ from ttcodegen.compat.ttnn_modules import DEVICE_OPS, name_of
 from ttcodegen.dialects.attribute_kinds import INTEGERS
 from ttcodegen.dialects.datatypes import shape_of
 from ttcodegen.dialects.mesh import MESHES, MeshShape, declared_mesh, set_mesh, shape_in
-from ttcodegen.ops.collectives import COLLECTIVES
+from ttcodegen.ops.collectives import collectives
 from ttcodegen.ops.mesh_norms import normalize
 from ttcodegen.ops.op_builder import OpBuilder
 from ttcodegen.ops.ttnn import TTNNOp, ttnn_op_classes
@@ -39,7 +39,7 @@ def _implied(module: ModuleOp) -> MeshShape:
     for op in module.walk():
         axis = op.properties.get("cluster_axis")
         short = name_of(op).removeprefix("ttnn.")
-        if short not in COLLECTIVES or not isinstance(axis, IntegerAttr) or not op.operands:
+        if short not in collectives() or not isinstance(axis, IntegerAttr) or not op.operands:
             continue
         sizes = [prod(shape_of(value.type)) for value in (op.operands[0], op.results[0])]
         if min(sizes) > 0 and axis.value.data in (0, 1):

@@ -91,6 +91,18 @@ def test_large_sums_are_rounded_where_an_exponential_follows(
     assert matrix_product(row, ones, narrow, in_exponent=True) == 4096
 
 
+def test_deep_sums_are_rounded_however_many(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(engine, "_MOST_ROUNDED", 0)
+    generator = np.random.default_rng(0)
+    a = generator.standard_normal((70, 2048), np.float32)
+    b = generator.standard_normal((2048, 300), np.float32)
+    deep = matrix_product(a, b, arithmetic(wide=False))
+    first, second = matrix_product(a[:5], b[:, :7], arithmetic(wide=False)), deep[:5, :7]
+    assert np.array_equal(first, second)
+    exact = matrix_product(a, b, arithmetic(wide=True))
+    assert 0.003 < np.abs(deep - exact).max() / np.ptp(exact) < 0.02
+
+
 def test_batches_and_vectors_are_rounded_as_matrices_are() -> None:
     generator = np.random.default_rng(0)
     a = generator.standard_normal((2, 3, 70, 100), np.float32)

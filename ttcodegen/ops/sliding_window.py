@@ -355,7 +355,7 @@ def convolution(
     inside = Window(window.kernel, window.stride, ((0, 0),) * len(sizes), window.dilation)
     products = x.shape[0] * prod(sizes) * weight.size
     x, weight = first_factor(x, arithmetic), second_factor(weight, arithmetic)
-    narrow = rounds_sums(arithmetic, products)
+    narrow = rounds_sums(arithmetic, products, weight.size // max(1, weight.shape[0]))
     return _MEMORY.result(products, _convolution, x, weight, inside, sizes, groups, narrow)
 
 

@@ -124,24 +124,27 @@ def test_a_project_says_which_ops_were_changed(tmp_path: Path) -> None:
 def test_ops_that_the_library_calls_otherwise_are_named_as_well(tmp_path: Path) -> None:
     model, out = tmp_path / "model.mlir", tmp_path / "out"
     floats, integers, part = "tensor<32x32xbf16>", "tensor<32x32xi32>", "tensor<16x32xbf16>"
+    flat = "tensor<1024xi32>"
     model.write_text(
-        f"func.func @model(%x: {floats}, %i: {integers}) -> ({part}, {integers}) {{\n"
+        f"func.func @model(%x: {floats}, %i: {integers}) -> ({part}, {flat}) {{\n"
         '  %0 = "ttir.clamp_scalar"(%x) <{min = 0.0 : f32, max = 2.0 : f32}> '
         f': ({floats}) -> {floats} loc("clamped")\n'
         '  %1 = "ttir.slice_static"(%0) <{begins = [0 : i32, 0 : i32], '
         f"ends = [16 : i32, 32 : i32], step = [1 : i32, 1 : i32]}}> : ({floats}) -> {part} "
         'loc("half")\n'
         f'  %2 = "ttir.div"(%i, %i) : ({integers}, {integers}) -> {integers} loc("share")\n'
-        f"  return %1, %2 : {part}, {integers}\n}}\n"
+        f'  %3 = "ttir.reshape"(%2) <{{shape = [1024 : i32]}}> : ({integers}) -> {flat} '
+        'loc("flat")\n'
+        f"  return %1, %3 : {part}, {flat}\n}}\n"
     )
     assert main([str(model), "-o", str(out), "-q"]) == 0
     source = out / "src" / "model.cpp"
     text = source.read_text()
-    for call in ("ttnn::clamp(", "ttnn::slice(", "ttnn::div("):
+    for call in ("ttnn::clamp(", "ttnn::slice(", "ttnn::div(", "ttnn::reshape("):
         assert text.count(call) == 1
         text = text.replace(call, f"{call}/*mine*/ ")
     source.write_text(text)
     session = Session([tmp_path])
     (graph, *_) = as_json(session, "convert", out)
-    assert graph["groupNodeAttributes"][""]["edited_ops"] == "clamped, half, share"
+    assert graph["groupNodeAttributes"][""]["edited_ops"] == "clamped, half, share, flat"
     session.close()

@@ -17,6 +17,7 @@ from ttcodegen.emitc.printer import print_with_origins
 from ttcodegen.emitc.statements import FileOp
 from ttcodegen.explorer.graph import Graph
 from ttcodegen.explorer.module_graphs import positions
+from ttcodegen.ops.definition import function_of
 from ttcodegen.optimizer.call_names import CallNames
 from ttcodegen.project.edits import edited_files
 from ttcodegen.project.pristine import read_pristine
@@ -167,7 +168,7 @@ def changed_nodes(out: Path, graphs: Sequence[Graph]) -> dict[Node, list[CodeLin
     for graph in graphs:
         for node in positions(graph):
             name = (node.attribute("op") or "").rpartition(".")[2]
-            by_name.setdefault(_CALLED.get(name, name), []).append((graph.id, node.id))
+            by_name.setdefault(function_of(name), []).append((graph.id, node.id))
     calls: dict[str, list[CodeLines]] = {}
     for path, text in before.items():
         if path.startswith("src/") and path.endswith(".cpp"):
@@ -186,12 +187,3 @@ def changed_nodes(out: Path, graphs: Sequence[Graph]) -> dict[Node, list[CodeLin
             if gone.get(lines.path, set()) & set(range(lines.first, lines.last + 1)):
                 found.setdefault(node, []).append(lines)
     return found
-
-
-_CALLED = {
-    "clamp_scalar": "clamp",
-    "clamp_tensor": "clamp",
-    "div_trunc": "div",
-    "slice_static": "slice",
-}
-"""What the library calls ops whose names differ."""

@@ -139,6 +139,7 @@ for _name, _layout, _types in (
                 lambda calls, op: Text(shape_text(op.result_shape)),
                 output_memory,
             ),
+            function="reshape",
         )
     )
 

@@ -142,6 +142,8 @@ class TTNNDefinition(Definition):
     result_rules: tuple[ResultRule, ...] = (ResultRule(),)
     """One per result; the last one stands for all that follow."""
     cpp: CppEmission | None = None
+    function: str = ""
+    """What the function of the library is called, if not like the op."""
     may_alias: bool = False
     """The result may share its buffer with the first operand. Calls that always do, because they
     change nothing, are not made at all."""
@@ -211,6 +213,12 @@ def vector_cycles(name: str) -> int:
     """What the TTNN op of that short name takes of the vector engine."""
     definition = TTNN.get(name)
     return VECTOR_CYCLES if definition is None else definition.vector_cycles
+
+
+def function_of(name: str) -> str:
+    """What the library's function is called of the TTNN op of that short name."""
+    definition = TTNN.get(name)
+    return name if definition is None else definition.function or name
 
 
 def overwrites(name: str) -> bool:

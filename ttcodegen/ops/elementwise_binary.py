@@ -516,6 +516,7 @@ register(
         (OperandSpec("lhs", data_types=_INTEGERS), OperandSpec("rhs", data_types=_INTEGERS)),
         numpy=on_inputs(_quotient),
         cpp=cpp_call("ttnn::div", COMPOSITE_HEADER, operand_("lhs"), operand_("rhs"), _truncating),
+        function="div",
         nouns=("quotient",),
     )
 )

@@ -213,6 +213,7 @@ register(
         _BOUNDS,
         numpy=_clamp,
         cpp=cpp_call("ttnn::clamp", CLAMP_HEADER, operand_("input"), _bound("min"), _bound("max")),
+        function="clamp",
         traits=Trait.ALTERS,
     )
 )
@@ -255,6 +256,7 @@ register(
         cpp=cpp_call(
             "ttnn::clamp", CLAMP_HEADER, operand_("input"), operand_("min"), operand_("max")
         ),
+        function="clamp",
         traits=Trait.ALTERS,
     )
 )

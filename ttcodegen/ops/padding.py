@@ -147,6 +147,7 @@ for _name, _layout in (("pad", Layout.TILE), ("pad_row_major", Layout.ROW_MAJOR)
             numpy=_pad,
             result_rules=(ResultRule(layout=_layout),),
             cpp=_cpp_pad,
+            function="pad",
             flops=no_flops,
             rearranges=True,
             participle="padded",

@@ -127,6 +127,7 @@ register(
         numpy=lambda call: call.array("input")[_slices(call)],
         result_rules=(ResultRule(placed=True),),
         cpp=_cpp_slice,
+        function="slice",
         flops=no_flops,
         nouns=("slice",),
     )

@@ -234,3 +234,40 @@ def test_vectors_of_a_batch() -> None:
         check(started("%zero", expected) + f"%r = linalg.{name} ins(%a, %b : {types}) "
               f"outs(%o : {type_of(expected)}) -> {type_of(expected)}", operands,
               expected)  # fmt: skip
+
+
+@pytest.mark.parametrize("predicate", ["ogt", "oge"])
+@pytest.mark.parametrize("start", ["%lowest", "%zero"])
+@pytest.mark.parametrize("chosen", ["place", "label", "other"])
+def test_what_belongs_to_the_largest(predicate: str, start: str, chosen: str) -> None:
+    """The first place or the last one, what a table has there, or what another choice gives."""
+    x = np.round(draw(6, 5))
+    labels = np.arange(30).reshape(6, 5) * 7
+    best, kept = np.full(6, -np.inf if start == "%lowest" else 0.0), np.zeros(6, np.int64)
+    for step in range(5):
+        larger = x[:, step] > best if predicate == "ogt" else x[:, step] >= best
+        own = labels[:, step] if chosen == "label" else np.full(6, step)
+        kept = np.where(larger != (chosen == "other"), own, kept)
+        best = np.maximum(best, x[:, step])
+    own_value = "%label" if chosen == "label" else "%j"
+    choice = f"%where, {own_value}" if chosen == "other" else f"{own_value}, %where"
+    body = f"""^bb0(%in: f32, %label: i64, %best: f32, %where: i64):
+        %i = linalg.index 1 : index
+        %j = arith.index_cast %i : index to i64
+        %larger = arith.cmpf {predicate}, %in, %best : f32
+        %next = arith.select %larger, {choice} : i64
+        %most = arith.maximumf %in, %best : f32
+        linalg.yield %most, %next : f32, i64"""
+    row, place = type_of(x[:, 0]), type_of(kept)
+    text = started(start, x[:, 0], "m") + "%n = arith.constant 0 : i64\n"
+    text += f"%ei = tensor.empty() : {place}\n"
+    text += f"%k = linalg.fill ins(%n : i64) outs(%ei : {place}) -> {place}\n"
+    text += generic(
+        [BOTH, BOTH, ROW, ROW],
+        "pr",
+        f"%a, %b : {type_of(x)}, {type_of(labels)}",
+        f"%m, %k : {row}, {place}",
+        body,
+        f"({row}, {place})",
+    )
+    check(text, [x, labels], best.astype(np.float32), kept)

@@ -49,7 +49,6 @@ _CONVERSIONS = frozenset({
     "arith.truncf", "arith.extf", "arith.sitofp", "arith.uitofp", "arith.fptosi", "arith.extsi",
     "arith.extui", "arith.trunci", "arith.index_cast", "arith.fptoui",
 })  # fmt: skip
-_PREDICATES = {"eq": "eq", "ne": "ne", "gt": "gt", "ge": "ge", "lt": "lt", "le": "le"}
 _INTEGER_PREDICATES = ("eq", "ne", "lt", "le", "gt", "ge")
 _FLOAT_PREDICATES = ("", "eq", "gt", "ge", "lt", "le", "ne", "", "eq", "gt", "ge", "lt", "le", "ne")
 

@@ -6,15 +6,17 @@ knows no order, is a reduction. Any other is carried out step by step.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from math import prod
+from typing import Any, cast
 
+import ml_dtypes
 import numpy as np
 from xdsl.dialects.builtin import i32
 from xdsl.ir import Block, Operation, SSAValue
 
 from ttcodegen.diagnostics import CompileError
-from ttcodegen.dialects.datatypes import element_of, shape_of, tensor_type
+from ttcodegen.dialects.datatypes import element_of, numpy_name, shape_of, tensor_type
 from ttcodegen.dialects.operation import operation_name
 from ttcodegen.frontends.linalg.bodies import (
     ELEMENTWISE,
@@ -135,34 +137,59 @@ def reduced(
     return value if begins == neutral else build.like(combine, value, start)
 
 
-_ARG: dict[str, Callable[[str], bool]] = {
-    "maximum": lambda predicate: predicate in ("gt", "ge"),
-    "minimum": lambda predicate: predicate in ("lt", "le"),
-}
+_FIRST = {"maximum": "gt", "minimum": "lt"}
+"""The comparison by which the first of several extremes stays."""
+
+_WIDTHS = ("arith.index_cast", "arith.extsi", "arith.extui", "arith.trunci")
+"""What changes nothing of an index but its width."""
 
 
 def _extreme(
     body: Body, block: Block, starts: Mapping[SSAValue, SSAValue], steps: Sequence[Operation]
 ) -> tuple[str, SSAValue] | None:
-    """Whether the largest or the smallest element along one loop is looked for, with its place, and
-    of what: maximum, comparison and choice."""
+    """Whether the largest or the smallest element along one loop is looked for, with the first of
+    its places, and of what: maximum, comparison and choice."""
     named = {operation_name(step): step for step in steps}
     compare = named.get("arith.cmpf", named.get("arith.cmpi"))
     choose = named.get("arith.select")
-    extreme = next((s for s in steps if ELEMENTWISE.get(operation_name(s)) in _ARG), None)
-    returned = returned_by(block)
-    if compare is None or choose is None or extreme is None or len(returned) != 2:
+    extreme = next((s for s in steps if ELEMENTWISE.get(operation_name(s)) in _FIRST), None)
+    if compare is None or choose is None or extreme is None or len(steps) != 3 or len(starts) != 2:
         return None
-    fits = (
-        len(steps) == 3 and len(body.loops.reduced) == 1
-        and returned[0] is extreme.results[0] and returned[1] is choose.results[0]
-        and choose.operands[0] is compare.results[0]
-    )  # fmt: skip
+    best, place = starts
     combine = ELEMENTWISE[operation_name(extreme)]
     source = next((value for value in extreme.operands if value not in starts), None)
-    if not fits or source is None or compare.operands[0] is not source:
-        return None
-    return (combine, source) if _ARG[combine](predicate_of(compare)) else None
+    fits = (
+        returned_by(block) == [extreme.results[0], choose.results[0]]
+        and len(body.loops.reduced) == 1
+        and source is not None and set(extreme.operands) == {source, best}
+        and list(compare.operands) == [source, best]
+        and predicate_of(compare) == _FIRST[combine]
+        and choose.operands[0] is compare.results[0]
+        and _is_index(choose.operands[1], body.loops.reduced[0])
+        and choose.operands[2] is place
+        and _changes_nothing(combine, starts[best])
+    )  # fmt: skip
+    return (combine, source) if fits and source is not None else None
+
+
+def _is_index(value: SSAValue, loop: int) -> bool:
+    """Whether a value of a body is the number of the step of a loop."""
+    owner = value.owner
+    while isinstance(owner, Operation) and operation_name(owner) in _WIDTHS:
+        owner = owner.operands[0].owner
+    if not isinstance(owner, Operation) or operation_name(owner) != "linalg.index":
+        return False
+    return cast("Any", owner.attributes["dim"]).value.data == loop
+
+
+def _changes_nothing(combine: str, start: SSAValue) -> bool:
+    """Whether an extreme starts from infinity, or the last number before it."""
+    begins, name = splat_of(start), numpy_name(element_of(start.type))
+    if begins is None or name is None or begins == _REDUCTIONS[combine][1]:
+        return begins is not None
+    dtype = np.dtype(name)
+    limits: Any = np.iinfo(dtype) if dtype.kind in "iu" else ml_dtypes.finfo(dtype)
+    return begins == float(limits.min if combine == "maximum" else limits.max)
 
 
 def _extreme_and_place(

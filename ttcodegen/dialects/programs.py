@@ -183,6 +183,29 @@ class Costs:
     least_dram_write_bytes: int = 0
     least_noc_bytes: int = 0
 
+    @classmethod
+    def of(
+        cls,
+        *,
+        read: int,
+        written: int,
+        least_read: int,
+        tiles_computed: int = 0,
+        sent: int = 0,
+        least_sent: int = 0,
+    ) -> Costs:
+        """Those of a program that reads and writes so many bytes of DRAM, all of which go over the
+        NoC, and sends others between L1 memories; nothing is written that need not be."""
+        return cls(
+            tiles_computed=tiles_computed,
+            noc_bytes=read + sent + written,
+            dram_read_bytes=read,
+            dram_write_bytes=written,
+            least_dram_read_bytes=least_read,
+            least_dram_write_bytes=written,
+            least_noc_bytes=least_read + least_sent + written,
+        )
+
 
 @dataclass(frozen=True)
 class Program:

@@ -23,7 +23,6 @@ from ttcodegen.dialects.operation import CatalogueOp
 from ttcodegen.dialects.placement import declared_data_type
 from ttcodegen.dialects.programs import ComputeSettings, Costs, Processor
 from ttcodegen.dialects.tile import TILE_SIDE
-from ttcodegen.dialects.ttkernel.attributes import L1PointerType
 from ttcodegen.dialects.ttkernel.builder import Value
 from ttcodegen.layout.tiled_shape import TiledShape, tile_bytes_of
 
@@ -172,17 +171,9 @@ class _CacheProgram:
         """Copies what lies in a column of tiles of a row of the input."""
         builder = kernel.builder
         element, width = element_word(self.data_type), self.tiles.width
-        target = builder.get(
-            "blocks.elements_at",
-            kernel.write_pointer(buffer),
-            element=element,
-            result_type=L1PointerType(element.width.data),
-            name_hint="target",
-        )
+        target = kernel.elements(kernel.write_pointer(buffer), element)
         first = kernel.product(column, TILE_SIDE)
-        count: Value = min(width, TILE_SIDE)
-        if isinstance(first, SSAValue) and width % TILE_SIDE:
-            count = builder.smaller(builder.difference(width, first), TILE_SIDE)
+        count = kernel.filled(first, width)
         start = kernel.sum([kernel.product(row, width), first])
         inside = builder.remainder(position, TILE_SIDE)
         builder.op("blocks.tile_cache.copy_row", elements, start, 1, count, target, inside, 0)
@@ -249,7 +240,7 @@ class _CacheProgram:
             self.op.name.partition(".")[2],
             self.cores,
             (kernel.finish(),),
-            Costs(0, read + written, read, written, read, written, read + written),
+            Costs.of(read=read, written=written, least_read=read),
             # Nothing is computed, so that nothing is rounded.
             ComputeSettings(fp32_destination=True),
             work_units=units,

@@ -131,6 +131,16 @@ class ComputeKernel:
         for name in names:
             self.op("cb_wait_front", name, 1)
 
+    def reserve(self, names: Sequence[str]) -> None:
+        """Waits for room for a tile in each of the circular buffers."""
+        for name in names:
+            self.op("cb_reserve_back", name, 1)
+
+    def push(self, names: Sequence[str]) -> None:
+        """Hands on a tile that was packed into each of the circular buffers."""
+        for name in names:
+            self.op("cb_push_back", name, 1)
+
     def pop(self, names: Sequence[str]) -> None:
         """Gives the first tile of each of the circular buffers back."""
         for name in names:

@@ -11,6 +11,7 @@ from xdsl.dialects.builtin import IntegerType
 from xdsl.dialects.func import FuncOp
 from xdsl.ir import SSAValue
 
+from ttcodegen.conversions.ttir_to_ttmetal.compute import float_bits
 from ttcodegen.conversions.ttir_to_ttmetal.loop_nests import Coordinate, Page
 from ttcodegen.dialects.datatypes import DataType
 from ttcodegen.dialects.programs import (
@@ -21,7 +22,7 @@ from ttcodegen.dialects.programs import (
     Processor,
     RuntimeArgument,
 )
-from ttcodegen.dialects.tile import TILE_FORMATS, TileType
+from ttcodegen.dialects.tile import TILE_FORMATS, TILE_SIDE, TileType
 from ttcodegen.dialects.ttkernel.attributes import (
     L1PointerType,
     NocAddressType,
@@ -29,8 +30,20 @@ from ttcodegen.dialects.ttkernel.attributes import (
     TensorAccessorType,
     ThreadType,
 )
-from ttcodegen.dialects.ttkernel.builder import KernelBuilder, Value
+from ttcodegen.dialects.ttkernel.builder import KernelBuilder, Value, number_of
 from ttcodegen.dialects.tuning import Size, evaluate
+
+
+def element_bits(value: float, data_type: DataType) -> int:
+    """The bits of an element of that value, to the nearest bf16 if elements have 16 bits; not of
+    block floats, as below."""
+    if not data_type.is_float:
+        return int(value) & (2 ** TILE_FORMATS[data_type.mlir].bits - 1)
+    bits = float_bits(value)
+    if data_type is DataType.FLOAT32:
+        return bits
+    # To even between two.
+    return (bits + 0x7FFF + (bits >> 16 & 1)) >> 16 & 0xFFFF
 
 
 def element_word(data_type: DataType) -> IntegerType:
@@ -167,6 +180,43 @@ class MovementKernel:
         """Begins to write the first tile of a circular buffer to a page of a tensor."""
         address = self.builder.get("get_read_ptr", self.buffer(buffer))
         self.builder.op("noc_async_write_page", page, self.tensor(tensor), address)
+
+    def write_tiles(self, page: Value, tensors: Sequence[str], buffers: Sequence[str]) -> None:
+        """Writes the tile that each of the circular buffers gets to a page of its tensor."""
+        for tensor, buffer in zip(tensors, buffers, strict=True):
+            self.builder.op("cb_wait_front", self.buffer(buffer), 1)
+            self.write_page(page, tensor, buffer)
+        self.builder.op("noc_async_write_barrier")
+        for buffer in buffers:
+            self.builder.op("cb_pop_front", self.buffer(buffer), 1)
+
+    def elements(self, address: Value, element: IntegerType, name: str = "target") -> SSAValue:
+        """The elements of the tile at an address, for what writes single ones."""
+        return self.builder.get(
+            "blocks.elements_at",
+            address,
+            element=element,
+            result_type=L1PointerType(element.width.data),
+            name_hint=name,
+        )
+
+    def fill(
+        self, address: Value, rows: Value, columns: Value, bits: int, element: IntegerType
+    ) -> None:
+        """Fills the tile at an address from those rows and columns on."""
+        value = self.builder.pattern(bits) if bits else 0
+        self.builder.op("blocks.fill_padding", address, rows, columns, value, element=element)
+
+    def filled(self, first: Value, size: int, name: str = "") -> Value:
+        """How many rows or columns of a tile hold elements, of so many that there are in all; the
+        tile begins with the one of that number. C++ declares it under the name."""
+        if size % TILE_SIDE == 0:
+            return TILE_SIDE
+        known = number_of(first)
+        if known is not None:
+            return min(size - known, TILE_SIDE)
+        found = self.builder.smaller(self.builder.difference(size, first), TILE_SIDE)
+        return self.builder.named(found, name) if name else found
 
     def write_pointer(self, buffer: str, name_hint: str | None = None) -> SSAValue:
         """Where the next tile of a circular buffer goes."""

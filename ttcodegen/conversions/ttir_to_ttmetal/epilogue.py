@@ -53,8 +53,7 @@ class Epilogue:
         assert allocation is not None, "groups are formed so that they fit"
         kernel.wait(outer_names)
         kernel.run(allocation, sources)
-        for name in output_names:
-            kernel.op("cb_reserve_back", name, 1)
+        kernel.reserve(output_names)
         places = [allocation.results[tile] for tile in self.results]
         return list(zip(places, output_names, strict=True))
 

@@ -390,8 +390,7 @@ class _BlockStream:
 
     def pad(self, place: Value, kept: tuple[int, int], element: IntegerType) -> None:
         """Zeros in a tile of the block from row and column `kept` on; reading has ended."""
-        address = self._address(place)
-        self.kernel.builder.op("blocks.fill_padding", address, *kept, 0, element=element)
+        self.kernel.fill(self._address(place), *kept, 0, element)
 
     def _address(self, place: Value) -> SSAValue:
         builder = self.kernel.builder

@@ -16,7 +16,6 @@ from ttcodegen.conversions.ttir_to_ttmetal.loop_nests import LoopNest
 from ttcodegen.conversions.ttir_to_ttmetal.matmul_settings import declare_settings
 from ttcodegen.conversions.ttir_to_ttmetal.program_parts import (
     ProgramParts,
-    has_32_bits,
     tensor_bytes,
 )
 from ttcodegen.conversions.ttir_to_ttmetal.registers import capacity
@@ -135,11 +134,9 @@ class MatmulPlan:
         """The sizes that a kernel knows, by name."""
         return {name: self.sizes[name] for name in names.split()}
 
-    def full_width(self) -> list[int]:
+    def full_width(self) -> tuple[int, ...]:
         """Circular buffers whose tiles are copied to the registers and are wider than 16 bits."""
-        copied = {"partial", *self.outer_names}
-        found = (b for b in self.parts.buffers if b.name in copied)
-        return [b.index for b in found if has_32_bits(b.data_type)]
+        return self.parts.wide_buffers(["partial", *self.outer_names])
 
     def semaphores(self, side: str) -> tuple[str, ...]:
         """Those that blocks of the left or the right operand go on with, if they are multicast."""
@@ -166,8 +163,7 @@ class MatmulPlan:
         once, and sent once if there is another core to send it to."""
         b = self.blocking
         held = {value: tensor_bytes(value) for value in self.parts.inputs}
-        read = sent = 0
-        least = least_noc = sum(held.values())
+        read = sent = least_sent = 0
         for value, lines, block, others in (
             (self.left, b.grid_rows, b.block_rows, b.grid_columns - 1),
             (self.right, b.grid_columns, b.block_columns, b.grid_rows - 1),
@@ -176,18 +172,17 @@ class MatmulPlan:
             read += brought
             if others:
                 sent += brought
-                least_noc += held[value]
+                least_sent += held[value]
         for value in self.outer:
             read += self.result.tiles * tile_bytes_of(declared_data_type(value))
         written = sum(tensor_bytes(value) for value in self.parts.outputs)
         products = b.batches * b.rows * b.columns * b.inner
         epilogue = len(self.group.epilogue) * self.result.tiles
-        return Costs(
+        return Costs.of(
             tiles_computed=products + epilogue,
-            noc_bytes=read + sent + written,
-            dram_read_bytes=read,
-            dram_write_bytes=written,
-            least_dram_read_bytes=least,
-            least_dram_write_bytes=written,
-            least_noc_bytes=least_noc + written,
+            read=read,
+            written=written,
+            least_read=sum(held.values()),
+            sent=sent,
+            least_sent=least_sent,
         )

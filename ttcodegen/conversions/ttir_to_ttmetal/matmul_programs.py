@@ -32,6 +32,6 @@ def lower_matmul(
         plan.cores,
         (*movement.left_kernels(), MatmulCompute(plan).kernel(), *movement.right_kernels()),
         plan.costs(),
-        ComputeSettings(fp32_destination=True, unpack_to_fp32=tuple(plan.full_width())),
+        ComputeSettings(fp32_destination=True, unpack_to_fp32=plan.full_width()),
         semaphores=plan.semaphores("left") + plan.semaphores("right"),
     )

@@ -11,8 +11,11 @@ from math import prod
 from xdsl.dialects.builtin import IntegerType
 from xdsl.ir import SSAValue
 
-from ttcodegen.conversions.ttir_to_ttmetal.compute import float_bits
-from ttcodegen.conversions.ttir_to_ttmetal.data_movement import MovementKernel, element_word
+from ttcodegen.conversions.ttir_to_ttmetal.data_movement import (
+    MovementKernel,
+    element_bits,
+    element_word,
+)
 from ttcodegen.conversions.ttir_to_ttmetal.groups import Group
 from ttcodegen.conversions.ttir_to_ttmetal.index_maps import Piece, Term, pieces_of
 from ttcodegen.conversions.ttir_to_ttmetal.loop_nests import Coordinate
@@ -27,8 +30,8 @@ from ttcodegen.dialects.datatypes import DataType, shape_of
 from ttcodegen.dialects.operation import CatalogueOp
 from ttcodegen.dialects.placement import declared_data_type
 from ttcodegen.dialects.programs import ComputeSettings, Costs, Processor
-from ttcodegen.dialects.tile import TILE_FORMATS, TILE_SIDE
-from ttcodegen.dialects.ttkernel.attributes import L1PointerType, TileCacheType
+from ttcodegen.dialects.tile import TILE_SIDE
+from ttcodegen.dialects.ttkernel.attributes import TileCacheType
 from ttcodegen.dialects.ttkernel.builder import Value
 from ttcodegen.layout.tiled_shape import TiledShape, row_major_strides, tile_bytes_of
 
@@ -118,8 +121,7 @@ class _TileAssembly:
         with self.kernel.share("tile") as tile:
             self._begin(tile)
             known = self._batch_indices(tile, [piece for piece, _ in pieces])
-            fill = _fill(self.op, declared_data_type(self.op.results[0]))
-            self._reserve(fill)
+            self._reserve(_fill(self.op))
             with self.builder.loop(self.rows, name_hint="tile_row") as tile_row:
                 known["row"] = tile_row
                 if isinstance(self.first_row, SSAValue):
@@ -192,18 +194,8 @@ class _TileAssembly:
         if self.tiles.rows > 1:
             row = builder.product(builder.remainder(place, self.tiles.rows), TILE_SIDE)
             self.first_row = builder.named(row, "first_row")
-        self.rows = self._filled(self.first_row, self.height, "rows")
-        self.columns = self._filled(self.first_column, self.width, "columns")
-
-    def _filled(self, first: Value, size: int, name: str) -> Value:
-        """How many of the tile's rows or columns hold elements."""
-        if size % TILE_SIDE == 0:
-            return TILE_SIDE
-        if isinstance(first, int):
-            return size
-        builder = self.builder
-        left = builder.difference(size, first)
-        return builder.named(builder.smaller(left, TILE_SIDE), name)
+        self.rows = self.kernel.filled(self.first_row, self.height, "rows")
+        self.columns = self.kernel.filled(self.first_column, self.width, "columns")
 
     def _sum(self, *terms: Value) -> Value:
         return self.kernel.sum(terms)
@@ -228,13 +220,7 @@ class _TileAssembly:
         builder = self.builder
         builder.op("cb_reserve_back", self.kernel.buffer(self.output), 1)
         address = self.kernel.write_pointer(self.output)
-        self.target = builder.get(
-            "blocks.elements_at",
-            address,
-            element=self.element,
-            result_type=L1PointerType(self.element.width.data),
-            name_hint="target",
-        )
+        self.target = self.kernel.elements(address, self.element)
         if fill is not None:
             self._fill_padding(0, 0, fill)
         elif self.rows != TILE_SIDE or self.columns != TILE_SIDE:
@@ -242,8 +228,7 @@ class _TileAssembly:
 
     def _fill_padding(self, rows: Value, columns: Value, bits: int) -> None:
         address = self.kernel.write_pointer(self.output)
-        value = self.builder.pattern(bits) if bits else 0
-        self.builder.op("blocks.fill_padding", address, rows, columns, value, element=self.element)
+        self.kernel.fill(address, rows, columns, bits, self.element)
 
     def _push(self) -> None:
         self.builder.op("cb_push_back", self.kernel.buffer(self.output), 1)
@@ -402,18 +387,11 @@ def cache_tiles(kernel: MovementKernel, source: Source, element: IntegerType) ->
     )
 
 
-def _fill(op: CatalogueOp, data_type: DataType) -> int | None:
+def _fill(op: CatalogueOp) -> int | None:
     """The bits of what surrounds the pieces of a padded tensor."""
     if op.name != "ttir.pad":
         return None
-    value = op.parameter("value")
-    if not data_type.is_float:
-        return int(value) & (2 ** TILE_FORMATS[data_type.mlir].bits - 1)
-    bits = float_bits(value)
-    if data_type is DataType.FLOAT32:
-        return bits
-    # To the nearest bf16, to even between two.
-    return (bits + 0x7FFF + (bits >> 16 & 1)) >> 16 & 0xFFFF
+    return element_bits(op.parameter("value"), declared_data_type(op.results[0]))
 
 
 def _index_name(axis: int, rank: int) -> str:
@@ -471,7 +449,7 @@ def _costs(op: CatalogueOp, sources: Sequence[SSAValue]) -> Costs:
     read = result.tiles * size * kept
     written = result.tiles * size
     least = min(held, prod(op.result_shape) * size // 1024 + size)
-    return Costs(0, read + written, read, written, least, written, least + written)
+    return Costs.of(read=read, written=written, least_read=least)
 
 
 def _crosses_rows(op: CatalogueOp) -> bool:

@@ -32,7 +32,7 @@ from ttcodegen.dialects.operation import CatalogueOp
 from ttcodegen.dialects.placement import declared_data_type
 from ttcodegen.dialects.programs import ComputeSettings, Costs, Processor
 from ttcodegen.dialects.tile import TILE_FORMATS, TILE_SIDE, tiles_along
-from ttcodegen.dialects.ttkernel.attributes import L1PointerType, RowOrderType
+from ttcodegen.dialects.ttkernel.attributes import RowOrderType
 from ttcodegen.dialects.ttkernel.builder import Value
 from ttcodegen.layout.tiled_shape import TiledShape, tile_bytes_of
 
@@ -183,8 +183,7 @@ class _OrderProgram:
         builder.named(in_matrix, "row_in_matrix")
         matrix = builder.product(builder.quotient(unit, self.shape.rows), height)
         first = builder.named(builder.sum(matrix, in_matrix), "first_row")
-        rows = builder.smaller(builder.difference(height, in_matrix), TILE_SIDE)
-        return first, builder.named(rows, "rows")
+        return first, kernel.filled(in_matrix, height, "rows")
 
     def _reserve(self, kernel: MovementKernel) -> None:
         """Room for a row of tiles of each result; what holds no elements is zero."""
@@ -199,7 +198,7 @@ class _OrderProgram:
             with builder.loop(self.result.columns, name_hint="tile_column") as column:
                 element = element_word(declared_data_type(value))
                 address = self._tile(kernel, name, self._addresses[-1], column)
-                builder.op("blocks.fill_padding", address, 0, 0, 0, element=element)
+                kernel.fill(address, 0, 0, 0, element)
 
     def _tile(
         self, kernel: MovementKernel, name: str, address: SSAValue, column: SSAValue
@@ -228,18 +227,9 @@ class _OrderProgram:
                 self.outputs, self.op.results, self._addresses, strict=True
             ):
                 element = element_word(declared_data_type(value))
-                target = builder.get(
-                    "blocks.elements_at",
-                    self._tile(kernel, name, address, tile_column),
-                    element=element,
-                    result_type=L1PointerType(element.width.data),
-                    name_hint=f"{name}_target",
-                )
-                targets.append(target)
-            columns: Value = min(self.result.width, TILE_SIDE)
-            if self.result.columns > 1 and self.result.width % TILE_SIDE:
-                left = builder.difference(self.result.width, first)
-                columns = builder.named(builder.smaller(left, TILE_SIDE), "columns")
+                tile = self._tile(kernel, name, address, tile_column)
+                targets.append(kernel.elements(tile, element, f"{name}_target"))
+            columns = kernel.filled(first, self.result.width, "columns")
             with builder.loop(columns, name_hint="column") as column:
                 position = builder.sum(first, column)
                 place = builder.get("blocks.row_order.place", order, position, name_hint="origin")
@@ -258,4 +248,4 @@ class _OrderProgram:
             TILE_SIDE, self.shape.height
         )  # fmt: skip
         written = sum(tensor_bytes(value) for value in self.op.results)
-        return Costs(0, read + written, read, written, held, written, held + written)
+        return Costs.of(read=read, written=written, least_read=held)

@@ -67,11 +67,6 @@ def tensor_bytes(value: SSAValue) -> int:
     return TiledShape(shape_of(value.type)).tiles * tile_bytes_of(declared_data_type(value))
 
 
-def has_32_bits(data_type: DataType) -> bool:
-    """Whether elements fill a register of 32 bits."""
-    return TILE_FORMATS[data_type.mlir].bits == 32
-
-
 def purpose_of(group: Group) -> str:
     """What the program of a group computes."""
     return ", ".join(op.name.partition(".")[2] for op in group.ops)
@@ -168,6 +163,13 @@ class ProgramParts:
         self.buffers.append(CircularBuffer(index, name, data_type, pages, tile_bytes_of(data_type)))
         return name
 
+    def wide_buffers(self, copied: Iterable[str]) -> tuple[int, ...]:
+        """The circular buffers of 32-bit elements among those whose tiles `copy_tile` brings to the
+        registers, at full width; what the matrix engine reads is cut to 19 bits."""
+        names = set(copied)
+        found = (b for b in self.buffers if TILE_FORMATS[b.data_type.mlir].bits == 32)
+        return tuple(b.index for b in found if b.name in names)
+
     def constants(self, buffers: Iterable[str]) -> tuple[NamedConstant, ...]:
         """The compile-time arguments for a kernel's circular buffers."""
         used = set(buffers)
@@ -244,12 +246,7 @@ class ProgramParts:
             builder.loop(columns, name_hint="tile_column") as column,
         ):
             tile = builder.sum(builder.product(unit, columns), column)
-            for buffer, value in zip(buffers, outputs, strict=True):
-                builder.op("cb_wait_front", kernel.buffer(buffer), 1)
-                kernel.write_page(tile, self.names[value], buffer)
-            builder.op("noc_async_write_barrier")
-            for buffer in buffers:
-                builder.op("cb_pop_front", kernel.buffer(buffer), 1)
+            kernel.write_tiles(tile, [self.names[value] for value in outputs], buffers)
         return kernel.finish()
 
     def program(

@@ -11,8 +11,12 @@ from xdsl.dialects.func import FuncOp
 from xdsl.ir import SSAValue
 
 from ttcodegen.conversions.ttir_to_ttmetal.access_patterns import AccessPattern
-from ttcodegen.conversions.ttir_to_ttmetal.compute import ComputeKernel, float_bits
-from ttcodegen.conversions.ttir_to_ttmetal.data_movement import MovementKernel, element_word
+from ttcodegen.conversions.ttir_to_ttmetal.compute import ComputeKernel
+from ttcodegen.conversions.ttir_to_ttmetal.data_movement import (
+    MovementKernel,
+    element_bits,
+    element_word,
+)
 from ttcodegen.conversions.ttir_to_ttmetal.geometry import broadcast_of, broadcast_strides
 from ttcodegen.conversions.ttir_to_ttmetal.groups import (
     Group,
@@ -25,7 +29,6 @@ from ttcodegen.conversions.ttir_to_ttmetal.program_parts import (
     SHARE,
     Lowered,
     ProgramParts,
-    has_32_bits,
     purpose_of,
     tensor_bytes,
 )
@@ -37,7 +40,6 @@ from ttcodegen.dialects.operation import CatalogueOp
 from ttcodegen.dialects.placement import declared_data_type
 from ttcodegen.dialects.programs import (
     CIRCULAR_BUFFERS,
-    CircularBuffer,
     ComputeSettings,
     CoreArea,
     Costs,
@@ -207,17 +209,11 @@ class _TileProgram:
         return _Input(value, buffer, tile, TiledShape(shape_of(value.type)), domain)
 
     def _settings(self) -> ComputeSettings:
-        full = [b.index for b in self.parts.buffers if self._keeps_32_bits(b)]
-        return ComputeSettings(fp32_destination=self.wide, unpack_to_fp32=tuple(full))
-
-    def _keeps_32_bits(self, buffer: CircularBuffer) -> bool:
-        """Whether its tiles reach the registers by `copy_tile`, at full width; what the matrix
-        engine reads is cut to 19 bits."""
-        if not has_32_bits(buffer.data_type):
-            return False
         direct = self.reduction is not None and self.direct
-        loaded = [*(() if direct else self.inner), *self.outer]
-        return any(operand.name == buffer.name for operand in loaded)
+        copied = [operand.name for operand in (*(() if direct else self.inner), *self.outer)]
+        return ComputeSettings(
+            fp32_destination=self.wide, unpack_to_fp32=self.parts.wide_buffers(copied)
+        )
 
     # How tiles come together
 
@@ -288,18 +284,13 @@ class _TileProgram:
                 kernel.run(allocation, sources)
                 self._pack_results(kernel, allocation)
             kernel.pop(inputs)
-            self._push(kernel)
+            kernel.push(self.output_names)
 
     def _pack_results(self, kernel: ComputeKernel, allocation: Allocation) -> None:
-        for name in self.output_names:
-            kernel.op("cb_reserve_back", name, 1)
+        kernel.reserve(self.output_names)
         kernel.builder.start_packing()
         places = [allocation.results[tile] for tile in self.results]
         kernel.pack(list(zip(places, self.output_names, strict=True)))
-
-    def _push(self, kernel: ComputeKernel) -> None:
-        for name in self.output_names:
-            kernel.op("cb_push_back", name, 1)
 
     def _write_reduction(self, kernel: ComputeKernel, count: SSAValue) -> None:
         inner = [operand.name for operand in self.inner]
@@ -323,7 +314,7 @@ class _TileProgram:
                         kernel.pack([(0, "partial")])
                     kernel.op("cb_push_back", "partial", 1)
                 self._pool(kernel, inner)
-            self._push(kernel)
+            kernel.push(self.output_names)
 
     def _accumulate(self, kernel: ComputeKernel, inner: Sequence[str]) -> None:
         """The registers' first tile becomes what the tiles of the domain come to."""
@@ -510,9 +501,7 @@ class _TileProgram:
         shape = operand.shape
         rows, columns = self._last_elements(operand)
         value = -reduction.neutral if reduction.negated else reduction.neutral
-        bits = float_bits(value)
-        if operand.data_type is not DataType.FLOAT32:
-            bits >>= 16
+        bits = element_bits(value, operand.data_type)
         builder = kernel.builder
         # Which of the operand's tiles it is follows from its page, whatever the nest is.
         if columns != TILE_SIDE:
@@ -537,9 +526,7 @@ class _TileProgram:
         builder = kernel.builder
 
         def fill() -> None:
-            address = kernel.write_pointer(operand.name)
-            value = builder.pattern(bits)
-            builder.op("blocks.fill_padding", address, *kept, value, element=operand.element)
+            kernel.fill(kernel.write_pointer(operand.name), *kept, bits, operand.element)
 
         if position is None:
             fill()
@@ -558,12 +545,10 @@ class _TileProgram:
         # An operand that is read both before a reduction and after it could be kept.
         least = sum(tensor_bytes(value) for value in self.parts.inputs)
         written = sum(tensor_bytes(value) for value in self.parts.outputs)
-        return Costs(
+        return Costs.of(
             tiles_computed=len(self.group.ops) * self.domain.tiles,
-            noc_bytes=read + copied + written,
-            dram_read_bytes=read,
-            dram_write_bytes=written,
-            least_dram_read_bytes=least,
-            least_dram_write_bytes=written,
-            least_noc_bytes=least + written,
+            read=read,
+            written=written,
+            least_read=least,
+            sent=copied,
         )

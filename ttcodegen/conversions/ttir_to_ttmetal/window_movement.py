@@ -10,17 +10,20 @@ from functools import reduce
 from xdsl.dialects.func import FuncOp
 from xdsl.ir import SSAValue
 
-from ttcodegen.conversions.ttir_to_ttmetal.compute import float_bits
-from ttcodegen.conversions.ttir_to_ttmetal.data_movement import MovementKernel, element_word
+from ttcodegen.conversions.ttir_to_ttmetal.data_movement import (
+    MovementKernel,
+    element_bits,
+    element_word,
+)
 from ttcodegen.conversions.ttir_to_ttmetal.movement_programs import cache_tiles
 from ttcodegen.conversions.ttir_to_ttmetal.program_parts import SHARE
 from ttcodegen.conversions.ttir_to_ttmetal.reductions import REDUCTIONS
 from ttcodegen.conversions.ttir_to_ttmetal.window_plan import WindowPlan
-from ttcodegen.dialects.datatypes import DataType, shape_of
+from ttcodegen.dialects.datatypes import shape_of
 from ttcodegen.dialects.placement import declared_data_type
 from ttcodegen.dialects.programs import Kernel, Processor
 from ttcodegen.dialects.tile import TILE_SIDE
-from ttcodegen.dialects.ttkernel.attributes import KeptTilesType, L1PointerType
+from ttcodegen.dialects.ttkernel.attributes import KeptTilesType
 from ttcodegen.dialects.ttkernel.builder import Value
 from ttcodegen.layout.tiled_shape import row_major_strides
 from ttcodegen.ops.windows import WindowAxis
@@ -190,16 +193,9 @@ class _Gathering:
             channel = self.kernel.sum([self.first_channel, channel])
             builder.op("cb_reserve_back", self.kernel.buffer(plan.gathered), 1)
             address = self.kernel.write_pointer(plan.gathered, "address")
-            target = builder.get(
-                "blocks.elements_at",
-                address,
-                element=self.element,
-                result_type=L1PointerType(self.element.width.data),
-                name_hint="target",
-            )
+            target = self.kernel.elements(address, self.element)
             if self._needs_filling():
-                fill = builder.pattern(self._fill()) if self._fill() else 0
-                builder.op("blocks.fill_padding", address, 0, 0, fill, element=self.element)
+                self.kernel.fill(address, 0, 0, self._fill(), self.element)
             with ExitStack() as stack:
                 if is_inside is not None:
                     stack.enter_context(builder.when(is_inside))
@@ -208,15 +204,8 @@ class _Gathering:
 
     def _count(self, channel: Value) -> Value:
         """How many channels a tile holds, the first of which is this one of its group."""
-        plan = self.plan
-        if not plan.is_product:
-            channel = self.first_channel
-        if plan.channels % TILE_SIDE == 0:
-            return TILE_SIDE
-        if isinstance(channel, int):
-            return min(plan.channels - channel, TILE_SIDE)
-        left = self.builder.difference(plan.channels, channel)
-        return self.builder.named(self.builder.smaller(left, TILE_SIDE), "channels")
+        first = channel if self.plan.is_product else self.first_channel
+        return self.kernel.filled(first, self.plan.channels, "channels")
 
     def _copy_rows(
         self, first: Value, offset: Value, start: list[Value], count: Value, target: SSAValue
@@ -224,10 +213,7 @@ class _Gathering:
         """One row for each window of a tile of the result."""
         plan, builder = self.plan, self.builder
         axis, stride = plan.axes[-1], self.strides[-2]
-        rows: Value = min(axis.count, TILE_SIDE)
-        if isinstance(first, SSAValue) and axis.count % TILE_SIDE:
-            left = builder.difference(axis.count, first)
-            rows = builder.named(builder.smaller(left, TILE_SIDE), "rows")
+        rows = self.kernel.filled(first, axis.count, "rows")
         begin = self.kernel.sum(start)
         if isinstance(begin, SSAValue):
             begin = builder.named(begin, "start")
@@ -256,9 +242,8 @@ class _Gathering:
         """The bits of what windows see in the padding."""
         if self.plan.is_product:
             return 0
-        bits = float_bits(REDUCTIONS[f"ttir.{self.plan.root.parameter('method')}"].neutral)
-        data_type = declared_data_type(self.plan.image)
-        return bits if data_type is DataType.FLOAT32 else bits >> 16
+        reduction = REDUCTIONS[f"ttir.{self.plan.root.parameter('method')}"]
+        return element_bits(reduction.neutral, declared_data_type(self.plan.image))
 
 
 @dataclass
@@ -290,16 +275,8 @@ class _Writing:
                 if plan.weight is not None:
                     self._read_weight(plan.weight, column)
                 plan.epilogue.read(kernel, plan.names, plan.outer_names, plan.result, tile)
-                self._write_results(tile)
-
-    def _write_results(self, tile: SSAValue) -> None:
-        plan, builder = self.plan, self.kernel.builder
-        for name, value in zip(plan.output_names, plan.parts.outputs, strict=True):
-            builder.op("cb_wait_front", self.kernel.buffer(name), 1)
-            self.kernel.write_page(tile, plan.names[value], name)
-        builder.op("noc_async_write_barrier")
-        for name in plan.output_names:
-            builder.op("cb_pop_front", self.kernel.buffer(name), 1)
+                outputs = [plan.names[value] for value in plan.parts.outputs]
+                kernel.write_tiles(tile, outputs, plan.output_names)
 
     def _read_weight(self, weight: SSAValue, column: Value) -> None:
         """The tiles of a column of the weight, from the first element of the kernel to the last."""
@@ -344,4 +321,4 @@ class _Writing:
                 stack.enter_context(builder.when(builder.compare("eq", place, last)))
             elif last:
                 address = builder.sum(address, builder.product(last, tile_bytes))
-            builder.op("blocks.fill_padding", address, rows, TILE_SIDE, 0, element=element)
+            self.kernel.fill(address, rows, TILE_SIDE, 0, element)

@@ -15,7 +15,6 @@ from ttcodegen.conversions.ttir_to_ttmetal.movement_programs import source_of
 from ttcodegen.conversions.ttir_to_ttmetal.program_parts import (
     BUFFER_DEPTH,
     ProgramParts,
-    has_32_bits,
     tensor_bytes,
 )
 from ttcodegen.dialects.cores import CoreRange
@@ -146,11 +145,9 @@ class WindowPlan:
         """Whether windows see what is no element of the input."""
         return any(axis.sees_padding for axis in self.axes)
 
-    def full_width(self) -> list[int]:
+    def full_width(self) -> tuple[int, ...]:
         """Circular buffers whose tiles are copied to the registers and are wider than 16 bits."""
-        copied = {"seen", *self.outer_names}
-        found = (b for b in self.parts.buffers if b.name in copied)
-        return [b.index for b in found if has_32_bits(b.data_type)]
+        return self.parts.wide_buffers(["seen", *self.outer_names])
 
     def costs(self) -> Costs:
         """Each row of output tiles is gathered of tiles that come once, if L1 has room for them."""
@@ -166,12 +163,9 @@ class WindowPlan:
             read += self.result.tiles * tile_bytes_of(declared_data_type(value))
         least = sum(tensor_bytes(value) for value in self.parts.inputs)
         written = sum(tensor_bytes(value) for value in self.parts.outputs)
-        return Costs(
+        return Costs.of(
             tiles_computed=self.result.tiles * (self.inner + len(self.group.epilogue)),
-            noc_bytes=read + written,
-            dram_read_bytes=read,
-            dram_write_bytes=written,
-            least_dram_read_bytes=least,
-            least_dram_write_bytes=written,
-            least_noc_bytes=least + written,
+            read=read,
+            written=written,
+            least_read=least,
         )

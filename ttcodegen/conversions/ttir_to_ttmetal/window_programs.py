@@ -44,7 +44,7 @@ def lower_window(
         cores,
         (movement.reader(), _WindowCompute(plan).kernel(), movement.writer()),
         plan.costs(),
-        ComputeSettings(fp32_destination=True, unpack_to_fp32=tuple(plan.full_width())),
+        ComputeSettings(fp32_destination=True, unpack_to_fp32=plan.full_width()),
         work_units=plan.units,
         work_unit="output tile" if plan.unit_columns == 1 else "row of output tiles",
     )
@@ -99,7 +99,7 @@ class _WindowCompute:
                         self._multiply_step(kernel, step)
                     kernel.forget_formats()
                     self._finish(kernel)
-                self._push(kernel)
+                kernel.push(plan.output_names)
             if plan.keeps_rows:
                 kernel.op("cb_pop_front", "left", plan.inner)
 
@@ -129,7 +129,7 @@ class _WindowCompute:
                     kernel.pop(["seen"])
                 kernel.forget()
                 self._finish(kernel)
-            self._push(kernel)
+            kernel.push(plan.output_names)
 
     def _finish(self, kernel: ComputeKernel) -> None:
         """What is computed after the convolution or the pool; packs the results."""
@@ -138,7 +138,3 @@ class _WindowCompute:
         kernel.builder.start_packing()
         kernel.pack(results)
         kernel.pop(plan.outer_names)
-
-    def _push(self, kernel: ComputeKernel) -> None:
-        for name in self.plan.output_names:
-            kernel.op("cb_push_back", name, 1)

@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from math import gcd
 
 from ttcodegen.dialects.program_configs import (
@@ -18,7 +17,7 @@ from ttcodegen.dialects.tile import TILE_SIDE
 from ttcodegen.layout.placements import tile_bytes
 from ttcodegen.optimizer.calls import LibraryCall
 from ttcodegen.optimizer.footprint import BF16_TILE, F32_TILE, bank_bytes
-from ttcodegen.optimizer.products import NARROW, SUBBLOCKS, Product, wide_sums
+from ttcodegen.optimizer.products import NARROW, SUBBLOCKS, Product, divisors, wide_sums
 
 MOST_WIDE = 4
 """Tiles of sums of 32 bits that the registers hold."""
@@ -50,8 +49,8 @@ class _Choice:
         if self.fits(height, width, inner):
             return height, width, inner
         by_size: dict[int, tuple[int, int]] = {}
-        for high in _divisors(height):
-            for wide in _divisors(width):
+        for high in _tried(height):
+            for wide in _tried(width):
                 known = by_size.get(high * wide)
                 if known is None or _aspect(*known) >= _aspect(high, wide):
                     by_size[high * wide] = high, wide
@@ -75,12 +74,9 @@ class _Choice:
         return 1, 1
 
 
-def _divisors(size: int) -> Iterator[int]:
-    yield size
-    yield 1
-    for part in range(size // 2, 1, -1):
-        if size % part == 0:
-            yield part
+def _tried(size: int) -> list[int]:
+    """The divisors of a size in the order in which the library tries them."""
+    return [size, 1, *divisors(size)[-2:0:-1]]
 
 
 def _aspect(height: int, width: int) -> float:

@@ -51,6 +51,11 @@ class Product:
         return self.batch * self.height
 
 
+def divisors(number: int) -> list[int]:
+    """All divisors of a number, the least one first."""
+    return [part for part in range(1, number + 1) if number % part == 0]
+
+
 def largest_divisor(number: int, most: int) -> int:
     """The largest divisor of a number that is at most `most`."""
     return next(part for part in range(most, 0, -1) if number % part == 0)

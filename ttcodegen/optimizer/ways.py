@@ -38,6 +38,7 @@ from ttcodegen.optimizer.products import (
     Product,
     config_misfit,
     config_takes_shards,
+    divisors,
     subblock,
     wide_sums,
 )
@@ -417,9 +418,9 @@ class Ways:
         """A configuration with the largest blocks that fit into L1 beside the tensors."""
         room = self.model.speed.usable_l1 * 6 // 10
         most = 4 if wide_sums(call) else 8
-        for split in _divisors(per_m):
+        for split in divisors(per_m):
             high = per_m // split
-            for k in sorted(_divisors(inner), reverse=True):
+            for k in reversed(divisors(inner)):
                 if product.inner % k or (k > MOST_INNER and k != inner) or k > 4 * MOST_INNER:
                     continue
                 sub_h, sub_w = subblock(high, per_n, most, self.shards)
@@ -503,10 +504,6 @@ def _along_tiles(call: LibraryCall) -> bool:
     )
 
 
-def _divisors(number: int) -> list[int]:
-    return [d for d in range(1, number + 1) if number % d == 0]
-
-
 def norm_misfit(source: TensorPlacement, config: LayerNormSharded) -> str | None:
     """Why a normalisation of rows that lie so cannot have a configuration; None if it can
     (measured, tt-metal 0.70.1)."""
@@ -537,5 +534,5 @@ def _norm_config(source: TensorPlacement) -> LayerNormSharded | None:
     down = 1 if source.memory_layout == "width_sharded" else box.rows
     if block_w * across != width or block_h * down != height:
         return None
-    sub_w = max(d for d in _divisors(block_w) if d <= MOST_NORM_SUBBLOCK)
+    sub_w = max(d for d in divisors(block_w) if d <= MOST_NORM_SUBBLOCK)
     return LayerNormSharded(CoreGrid(box.columns, box.rows), sub_w, block_h, block_w)

@@ -188,7 +188,7 @@ def _changes_nothing(combine: str, start: SSAValue) -> bool:
     if begins is None or name is None or begins == _REDUCTIONS[combine][1]:
         return begins is not None
     dtype = np.dtype(name)
-    limits: Any = np.iinfo(dtype) if dtype.kind in "iu" else ml_dtypes.finfo(dtype)
+    limits = cast("Any", np.iinfo(dtype) if dtype.kind in "iu" else ml_dtypes.finfo(dtype))
     return begins == float(limits.min if combine == "maximum" else limits.max)
 
 

@@ -229,7 +229,7 @@ def test_copies_are_found_however_they_are_called(tmp_path: Path) -> None:
 def test_a_number_that_a_loop_carries_is_refused() -> None:
     body = (
         "@ttl.datamovement()\ndef dm():\n    place = 0\n    for _ in range(2):\n"
-        "        with y_dfb.wait() as y_blk:\n            ttl.copy(y_blk, y[0, place])\n"
+        "        with y_dfb.wait() as y_blk:\n            ttl.copy(y_blk, y[0, place]).wait()\n"
         "        place += 1"
     )
     assert "'place' is carried from one iteration to the next" in refusal(operation(body))

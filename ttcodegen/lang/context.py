@@ -85,10 +85,10 @@ current = _Current()
 
 
 @contextmanager
-def inside_of(kernel: Kernel) -> Generator[None]:
-    """What asks for the running kernel finds this one."""
+def inside_of(kernel: Kernel | None) -> Generator[None]:
+    """What asks for the running kernel finds this one, or none."""
     outer = current.node, current.kernel
-    current.node, current.kernel = kernel.node, kernel
+    current.node, current.kernel = kernel.node if kernel is not None else None, kernel
     try:
         yield
     finally:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -239,17 +240,33 @@ def slice_of(tensor: Tensor, index: tuple[Any, ...]) -> TensorSlice:
     )
 
 
-def _range(part: Any, size: int, axis: int, unit: str) -> tuple[int, int]:
+def ends_of(part: Any, size: int, is_number: Callable[[Any], bool]) -> tuple[Any, Any]:
+    """The start of an index of a slice, and the stop of a range, None of a single value.
+
+    Args:
+        part: the index.
+        size: of the tensor, in units.
+        is_number: whether a value is an integer.
+
+    Raises:
+        ProgramError: if it is no index.
+    """
+    start, stop = part, None
     if is_range(part):
         start = 0 if part.start is None else part.start
         stop = size if part.stop is None else part.stop
         if part.step not in (None, 1):
             raise error(f"a slice has the step {part.step!r}; slices are contiguous")
-    else:
-        start, stop = part, None
-    if not is_integer(start) or not (stop is None or is_integer(stop)):
-        wrong: object = stop if is_integer(start) else start
-        raise error(f"an index of a tensor is an integer or a slice, not a {type(wrong).__name__}")
+    for each in (start,) if stop is None else (start, stop):
+        if not is_number(each):
+            raise error(
+                f"an index of a tensor is an integer or a slice, not a {type(each).__name__}"
+            )
+    return start, stop
+
+
+def _range(part: Any, size: int, axis: int, unit: str) -> tuple[int, int]:
+    start, stop = ends_of(part, size, is_integer)
     first, end = int(start), int(start) + 1 if stop is None else int(stop)
     if not 0 <= first < end <= size:
         raise error(out_of_range(axis, first, end, size, unit))

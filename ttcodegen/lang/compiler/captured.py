@@ -72,16 +72,16 @@ def syntax_of(function: FunctionType) -> ast.FunctionDef | ast.Lambda:
         CompileError: if it cannot be found.
     """
     code: CodeType = function.__code__
-    found: list[ast.FunctionDef | ast.Lambda] = []
+    places = set(code.co_positions())
     for node in ast.walk(_parsed("".join(linecache.getlines(code.co_filename)))):
         if isinstance(node, ast.FunctionDef) and node.name == code.co_name:
             first = min([node.lineno, *(each.lineno for each in node.decorator_list)])
             if first == code.co_firstlineno:
                 return node
-        if isinstance(node, ast.Lambda) and node.lineno == code.co_firstlineno:
-            found.append(node)
-    if code.co_name == "<lambda>" and len(found) == 1:
-        return found[0]
+        if isinstance(node, ast.Lambda) and code.co_name == "<lambda>":
+            of = node.body
+            if (of.lineno, of.end_lineno, of.col_offset, of.end_col_offset) in places:
+                return node
     raise CompileError(f"the text of the function '{code.co_name}' cannot be found")
 
 
@@ -250,12 +250,13 @@ def _of_place(name: str, values: Mapping[Coordinates, Any]) -> OfPlace:
     return OfPlace(formula)
 
 
-def stored_names(nodes: Sequence[ast.stmt]) -> list[str]:
-    """The names that statements assign to, in order."""
-    found = [
-        node.id
-        for statement in nodes
-        for node in ast.walk(statement)
-        if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)
-    ]
-    return list(dict.fromkeys(found))
+def stored_names(nodes: Sequence[ast.AST]) -> list[str]:
+    """The names that statements assign to, or define, in order."""
+    found: dict[str, None] = {}
+    for node in (each for part in nodes for each in ast.walk(part)):
+        match node:
+            case ast.Name(name, ast.Store()) | ast.FunctionDef(name):
+                found.setdefault(name)
+            case _:
+                pass
+    return list(found)

@@ -116,12 +116,14 @@ class ExpressionTranslator:
             case ast.BinOp(left, operator, right):
                 operands = self.value(left), self.value(right)
                 return self.binary(type(operator).__name__, *operands, node)
+            case ast.UnaryOp(ast.Not()):
+                return self.test(node)
             case ast.UnaryOp(operator, of):
                 return self.unary(type(operator).__name__, self.value(of), node)
             case ast.Compare(left, operators, others):
                 return self._compare(left, operators, others)
             case ast.BoolOp(operator, values):
-                return self._logical(isinstance(operator, ast.And), values)
+                return self._logical(isinstance(operator, ast.And), values, node)
             case ast.IfExp(test, body, orelse):
                 return self._chosen(test, body, orelse)
             case ast.Slice(start, stop, step):
@@ -175,6 +177,7 @@ class ExpressionTranslator:
                 found = frame.names[name]
                 if found is UNKNOWN:
                     self.refuse(f"'{name}' depends on the way that the kernel took", node)
+                self.noted(frame, name, node)
                 return found
             frame = frame.enclosing
         captured = self.frame.captured
@@ -188,6 +191,9 @@ class ExpressionTranslator:
         if placed is not found and not self.is_conditional:
             self.names[name] = placed
         return placed
+
+    def noted(self, frame: Frame, name: str, node: ast.AST) -> None:
+        """A variable of a function is read."""
 
     @property
     def is_conditional(self) -> bool:
@@ -234,8 +240,6 @@ class ExpressionTranslator:
 
     def unary(self, symbol: str, value: Any, node: ast.AST) -> Any:
         """An operator of one operand."""
-        if is_condition(value) and symbol == "Not":
-            return value.opposite
         if is_computed(value) and symbol == "USub":
             return self.arithmetic.subtract(0, value)
         if not is_known(value):
@@ -274,34 +278,60 @@ class ExpressionTranslator:
             self.refuse(f"kernels have no comparison {symbol} of these operands", node)
         return self.arithmetic.comparison(PREDICATES[symbol], first, second)
 
-    def condition(self, value: Any) -> Condition | bool:
-        """A value as a condition."""
-        if is_condition(value):
-            return value
-        return Comparison("ne", value, 0) if is_computed(value) else bool(value)
+    def test(self, node: ast.expr) -> Condition | bool:
+        """Whether an expression is true, where that is all that is asked of it."""
+        match node:
+            case ast.UnaryOp(ast.Not(), of):
+                found = self.test(of)
+                return found.opposite if is_condition(found) else not found
+            case ast.BoolOp(operator, values):
+                needs_all = isinstance(operator, ast.And)
+                parts: list[Condition | bool] = []
+                for each in values:
+                    parts.append(self.test(each))
+                    if parts[-1] is not needs_all and not is_condition(parts[-1]):
+                        # Python does not look at the others.
+                        break
+                return joined(parts, needs_all=needs_all)
+            case _:
+                value = self.value(node)
+                if is_condition(value):
+                    return value
+                return Comparison("ne", value, 0) if is_computed(value) else bool(value)
 
-    def _logical(self, needs_all: bool, values: Sequence[ast.expr]) -> Any:
+    def _logical(self, needs_all: bool, values: Sequence[ast.expr], node: ast.AST) -> Any:
+        """The first of several values that decides, or the last one."""
         found: list[Any] = []
         for each in values:
             value = self.value(each)
-            is_plain = is_known(value)
-            if is_plain and bool(value) is not needs_all and not found:
-                # Python does not look at the others.
+            decides = is_known(value) and bool(value) is not needs_all
+            if not found and (decides or each is values[-1]):
                 return value
-            if not is_plain or bool(value) is not needs_all:
-                found.append(self.condition(value))
-            last = value
-        return joined(found, needs_all=needs_all) if found else last  # pyright: ignore
-
-    def _chosen(self, test: ast.expr, body: ast.expr, orelse: ast.expr) -> Any:
-        condition = self.condition(self.value(test))
-        if is_condition(condition):
+            if found or not is_known(value):
+                found.append(value)
+            if decides:
+                break
+        if len(found) > 1 and not all(is_condition(x) or isinstance(x, bool) for x in found):
             self.refuse(
-                "the compiler takes a choice that is known when the kernel is compiled",
-                test,
+                "the compiler does not choose between numbers that the running kernel knows",
+                node,
                 remedy="use an if statement",
             )
-        return self.value(body if condition else orelse)
+        return found[0] if len(found) == 1 else joined(found, needs_all=needs_all)
+
+    def _known_test(self, node: ast.expr) -> bool:
+        """Whether an expression is true, which is known when the kernel is compiled."""
+        found = self.test(node)
+        if isinstance(found, bool):
+            return found
+        self.refuse(
+            "the compiler takes a choice that is known when the kernel is compiled",
+            node,
+            remedy="use an if statement",
+        )
+
+    def _chosen(self, test: ast.expr, body: ast.expr, orelse: ast.expr) -> Any:
+        return self.value(body if self._known_test(test) else orelse)
 
     def _comprehension(self, element: ast.expr, generator: ast.comprehension) -> list[Any]:
         found: list[Any] = []
@@ -311,7 +341,7 @@ class ExpressionTranslator:
         self.frames.append(frame)
         for value in values:
             self.bind(generator.target, value)
-            if all(self.value(each) for each in generator.ifs):
+            if all(map(self._known_test, generator.ifs)):
                 found.append(self.value(element))
         self.frames.pop()
         return found

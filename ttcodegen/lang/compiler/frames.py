@@ -4,12 +4,18 @@ where they are called."""
 from __future__ import annotations
 
 import ast
+import sysconfig
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
+from types import FunctionType
 from typing import Any
 
 from ttcodegen.lang.compiler.captured import Captured, CapturedFunction, syntax_of
+from ttcodegen.lang.context import inside_of
+from ttcodegen.lang.places import ProgramError, is_code_of_user
 
+_PLAIN = (int, float, str, bool, type(None))
 Syntax = ast.FunctionDef | ast.Lambda
 
 
@@ -26,6 +32,13 @@ class Frame:
     names: dict[str, Any] = field(default_factory=dict[str, Any])
     here: ast.AST = field(default_factory=ast.Pass)
     """What is translated now."""
+    outer_names: set[str] = field(default_factory=set[str])
+    """The names that it declares to be variables of the functions around it."""
+    rest: Sequence[ast.stmt] = field(init=False)
+    """The statements that its end follows."""
+
+    def __post_init__(self) -> None:
+        self.rest = self.body
 
     @property
     def name(self) -> str:
@@ -67,6 +80,32 @@ def captured_defaults(function: CapturedFunction) -> dict[str, Any]:
     return dict(zip(names[len(names) - len(values) :], values, strict=True)) | dict(
         function.first.__kwdefaults__ or {}
     )
+
+
+def is_plain(value: Any) -> bool:
+    """Whether a value is one of Python alone."""
+    if isinstance(value, tuple | list):
+        return all(map(is_plain, value))  # pyright: ignore[reportUnknownArgumentType]
+    return isinstance(value, _PLAIN)
+
+
+def is_of_program(function: FunctionType) -> bool:
+    """Whether a function is one of the program, not of Python or of a package that it uses."""
+    file = function.__code__.co_filename
+    library = file.startswith(sysconfig.get_path("stdlib")) or "site-packages" in file
+    return is_code_of_user(function.__code__) and not library
+
+
+def computed_by_python(
+    function: CapturedFunction, positional: Sequence[Any], named: Mapping[str, Any]
+) -> tuple[Any] | None:
+    """What a function gives for values of Python alone; None if it is not the same on all nodes, or
+    uses something of the language, which needs the running kernel."""
+    plain = all(map(is_plain, (*positional, *named.values())))
+    if plain and function.is_same and "print" not in function.first.__code__.co_names:
+        with inside_of(None), suppress(ProgramError):
+            return (function.first(*positional, **named),)
+    return None
 
 
 class Returned(Exception):

@@ -15,7 +15,7 @@ from ttcodegen.lang.block_states import Acquisition, Event
 from ttcodegen.lang.buffers import DataflowBuffer
 from ttcodegen.lang.compiler.block_lives import BlockLife, BlockLives
 from ttcodegen.lang.compiler.captured import Captured
-from ttcodegen.lang.compiler.numbers import SPELLINGS, Number
+from ttcodegen.lang.compiler.numbers import SPELLINGS, Number, is_computed
 from ttcodegen.lang.compiler.pipe_calls import MovedPipe, PipeCalls
 from ttcodegen.lang.compiler.pipe_nets import NetUses
 from ttcodegen.lang.compiler.resources import MovementResources
@@ -23,8 +23,8 @@ from ttcodegen.lang.compiler.semaphores import SemaphoreCalls
 from ttcodegen.lang.compiler.translation import KernelTranslator
 from ttcodegen.lang.context import Kernel, KernelKind, running_kernel
 from ttcodegen.lang.pipes import Pipe, PipeNet
-from ttcodegen.lang.shapes import is_range, is_tuple, shape_text
-from ttcodegen.lang.tensors import Tensor, out_of_range, wrong_indices
+from ttcodegen.lang.shapes import is_integer, is_tuple, shape_text
+from ttcodegen.lang.tensors import Tensor, ends_of, out_of_range, wrong_indices
 from ttcodegen.lang.transfers import GroupTransfer, copy, copy_remedy, wrong_kind
 
 
@@ -225,11 +225,8 @@ class MovementTranslator(KernelTranslator):
         return MovedSlice(value, tuple(starts), tuple(sizes), single)
 
     def _ends(self, part: Any, unit: int) -> tuple[Number, int | None]:
-        if not is_range(part):
-            return part, 1
-        start: Number = 0 if part.start is None else part.start
-        stop: Number = unit if part.stop is None else part.stop
-        return start, self.arithmetic.known_difference(stop, start)
+        start, stop = ends_of(part, unit, lambda each: is_computed(each) or is_integer(each))
+        return start, 1 if stop is None else self.arithmetic.known_difference(stop, start)
 
     def _copy(self, src: Any, dst: Any) -> MovedTransfer:
         match src, dst:

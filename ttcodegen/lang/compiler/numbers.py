@@ -388,7 +388,6 @@ PYTHON_OPERATORS: dict[str, Callable[[Any, Any], Any]] = {
 PYTHON_SIGNS: dict[str, Callable[[Any], Any]] = {
     "USub": lambda a: -a,
     "UAdd": lambda a: a,
-    "Not": lambda a: not a,
     "Invert": lambda a: ~a,
 }
 """Operators of one operand."""

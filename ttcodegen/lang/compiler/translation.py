@@ -8,7 +8,6 @@ stand where they are called.
 from __future__ import annotations
 
 import ast
-import sysconfig
 from collections.abc import Callable, Generator, Hashable, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
@@ -17,6 +16,7 @@ from typing import Any
 
 from xdsl.ir import SSAValue
 
+from ttcodegen.diagnostics import CompileError
 from ttcodegen.dialects.ttkernel.builder import KernelBuilder
 from ttcodegen.lang import context
 from ttcodegen.lang.buffers import DataflowBuffer
@@ -35,19 +35,22 @@ from ttcodegen.lang.compiler.frames import (
     bound_arguments,
     captured_defaults,
     captured_frame,
+    computed_by_python,
+    is_of_program,
+    is_plain,
 )
+from ttcodegen.lang.compiler.loops import Loop
 from ttcodegen.lang.compiler.numbers import Condition, is_computed, is_condition
 from ttcodegen.lang.compiler.pipe_nets import NetUses
 from ttcodegen.lang.context import Kernel
 from ttcodegen.lang.debug_printing import debug_print
 from ttcodegen.lang.pipes import PipeNet
-from ttcodegen.lang.places import ProgramError, is_code_of_user
-from ttcodegen.lang.shapes import is_tuple
+from ttcodegen.lang.places import ProgramError
+from ttcodegen.lang.shapes import is_tuple, sequence_of
 from ttcodegen.lang.signposts import signpost
 
 _MISSING = object()
 _OF_PYTHON = (ArithmeticError, AttributeError, LookupError, TypeError, ValueError)
-_PLAIN = (int, float, str, bool, type(None))
 MOST_CALLS = 100
 """Calls in each other: the compiler writes the bodies of functions where they are called."""
 
@@ -84,6 +87,7 @@ class KernelTranslator(ExpressionTranslator):
         """What calls become that are not Python's, by function."""
         self.regions: Regions = ()
         self._last_region = 0
+        self._loops: list[Loop] = []
 
     @property
     def is_conditional(self) -> bool:
@@ -99,7 +103,7 @@ class KernelTranslator(ExpressionTranslator):
     def kernel_body(self) -> None:
         """The whole kernel."""
         with context.inside_of(self.kernel), suppress(Returned):
-            self.inside(self.frame.body)
+            self.inside(self.frame.rest)
 
     def body(self, statements: Sequence[ast.stmt]) -> None:
         """Statements, one after the other."""
@@ -116,10 +120,12 @@ class KernelTranslator(ExpressionTranslator):
         """Reports what is wrong with a statement at its line."""
         try:
             yield
-        except ProgramError as wrong:
-            # Rules that the simulator knows too do not know the line of the kernel.
+        except CompileError as wrong:
             (diagnostic,) = wrong.diagnostics
-            self.refuse(diagnostic.message, remedy=diagnostic.remedy)
+            # Rules that the simulator knows too do not know the line of the kernel.
+            if isinstance(wrong, ProgramError) or diagnostic.place is None:
+                self.refuse(diagnostic.message, remedy=diagnostic.remedy)
+            raise
         except _OF_PYTHON as wrong:
             # What is known when the kernel is compiled, Python computes.
             self.refuse(f"this raises {type(wrong).__name__}: {wrong}", statement)
@@ -127,8 +133,10 @@ class KernelTranslator(ExpressionTranslator):
     def statement(self, node: ast.stmt) -> None:
         """One statement."""
         match node:
-            case ast.Pass() | ast.Expr(ast.Constant()) | ast.Nonlocal():
+            case ast.Pass() | ast.Expr(ast.Constant()):
                 pass
+            case ast.Nonlocal(names):
+                self.frame.outer_names |= {*names}
             case ast.Expr(value):
                 self.value(value)
             case ast.Assign(targets, value):
@@ -142,15 +150,18 @@ class KernelTranslator(ExpressionTranslator):
             case ast.For(target, iterated, body, []):
                 self._for(target, iterated, body, node)
             case ast.If(test, body, orelse):
-                self._if(self.value(test), body, orelse)
+                self._if(self.test(test), body, orelse)
             case ast.With(items, body):
                 self._with(items, body, node)
             case ast.FunctionDef(name, arguments):
-                self.names[name] = LocalFunction(node, self.frame, self.defaults(arguments))
+                self.store_name(name, LocalFunction(node, self.frame, self.defaults(arguments)))
             case ast.Return(value):
                 self._return(value, node)
             case ast.Assert(test):
-                if not self.value(test):
+                found = self.test(test)
+                if is_condition(found):
+                    self.leave_out("the assertion: the simulator makes it", node)
+                elif not found:
                     self.refuse("this assertion fails", node)
             case _:
                 self.refuse(f"the compiler does not take a statement {type(node).__name__}", node)
@@ -177,24 +188,33 @@ class KernelTranslator(ExpressionTranslator):
 
     def store_name(self, name: str, value: Any) -> None:
         """Binds a name."""
+        if name in self.frame.outer_names:
+            self.refuse(
+                f"the compiler does not assign to '{name}', a variable of a function around it",
+                remedy="return the value",
+            )
+        for loop in self._loops:
+            loop.assigns(self.frame, name, self.regions)
         if isinstance(value, SSAValue) and value.name_hint is None and SSAValue.is_valid_name(name):
             value.name_hint = name
         self.names[name] = value
 
     @contextmanager
-    def scope(self, body: Sequence[ast.stmt]) -> Generator[None]:
-        """What is only carried out for some nodes, or several times: numbers that are assigned
-        there are not known after it."""
+    def scope(self, names: Sequence[str]) -> Generator[None]:
+        """What is only carried out for some nodes, or several times: numbers that these names are
+        given there are not known after it."""
         before = dict(self.names)
         outer = self.regions
         self._last_region += 1
         self.regions = (*outer, self._last_region)
         yield
         self.regions = outer
-        for name in stored_names(body):
+        for name in names:
             if name in self.names:
                 kept = before.get(name, _MISSING)
-                is_new = kept is _MISSING and isinstance(self.names[name], SSAValue)
+                is_new = kept is _MISSING and not all(
+                    map(is_known, sequence_of(self.names[name]))
+                )  # fmt: skip
                 changed = kept is not _MISSING and self.names[name] is not kept
                 if is_new or (changed and not self.survives(name, kept)):
                     self.names[name] = UNKNOWN
@@ -207,7 +227,9 @@ class KernelTranslator(ExpressionTranslator):
         self, target: ast.expr, iterated: ast.expr, body: Sequence[ast.stmt], node: ast.stmt
     ) -> None:
         match target, iterated:
-            case ast.Name(name), ast.Call(ast.Name("range"), limits, []):
+            case ast.Name(name), ast.Call(ast.Name("range") as called, limits, []) if (
+                self.value(called) is range
+            ):
                 found = [self.value(limit) for limit in limits]
                 if not all(isinstance(each, int) for each in found) or len(range(*found)) > 1:
                     self._range(name, found, body, node)
@@ -237,30 +259,43 @@ class KernelTranslator(ExpressionTranslator):
         hint = name if name != "_" and SSAValue.is_valid_name(name) else None
         self.before_loop(body)
         last = self.arithmetic.subtract(end, 1)
-        with self.scope(body), self.builder.loop(end, start=start, step=step, name_hint=hint) as i:
-            self.arithmetic.bound(i, start, last)
-            self.names[name] = i
+        stored = [name, *stored_names(body)]
+        loop = self.builder.loop(end, start=start, step=step, name_hint=hint)
+        with self.scope(stored), loop as counter:
+            self.arithmetic.bound(counter, start, last)
+            before = {each: self.names[each] for each in stored if each in self.names}
+            self._loops.append(Loop(self.frame, self.regions, before))
+            self.store_name(name, counter)
             self.inside(body)
+            self._check_carried(self._loops.pop())
 
     def before_loop(self, body: Sequence[ast.stmt]) -> None:
         """Prepares what a loop carries from one iteration to the next."""
-        for node in body:
-            for each in ast.walk(node):
-                if isinstance(each, ast.AugAssign) and isinstance(each.target, ast.Name):
-                    value = self.names.get(each.target.id)
-                    if isinstance(value, int | float | SSAValue):
-                        self.refuse(
-                            f"'{each.target.id}' is carried from one iteration to the next: the "
-                            "compiler takes numbers that follow from the counters of loops",
-                            each,
-                        )
+
+    def noted(self, frame: Frame, name: str, node: ast.AST) -> None:
+        for loop in self._loops:
+            loop.reads(frame, name, node)
+
+    def _check_carried(self, loop: Loop) -> None:
+        """At the end of a loop: what it read of its variables holds in all of its iterations."""
+        for name, node in loop.carried():
+            if not self.survives(name, loop.before[name]):
+                self.refuse(
+                    f"'{name}' is carried from one iteration to the next: the compiler takes "
+                    "numbers that follow from the counters of loops",
+                    node,
+                )
 
     def inside(self, body: Sequence[ast.stmt]) -> None:
         """The body of a loop, of a condition or of a function."""
         self.body(body)
 
-    def _if(self, test: Any, body: Sequence[ast.stmt], orelse: Sequence[ast.stmt]) -> None:
-        condition = self.condition(test)
+    def _if(
+        self,
+        condition: Condition | bool,
+        body: Sequence[ast.stmt],
+        orelse: Sequence[ast.stmt],
+    ) -> None:
         if not is_condition(condition):
             self.body(body if condition else orelse)
             return
@@ -272,7 +307,7 @@ class KernelTranslator(ExpressionTranslator):
         """Statements that are carried out where a condition holds."""
         # The condition is computed before what only holds inside of it.
         holds = self.arithmetic.condition(condition)
-        with self.scope(body), self.builder.when(holds):
+        with self.scope(stored_names(body)), self.builder.when(holds):
             self.inside(body)
 
     def _guards(self, statement: ast.stmt, statements: Sequence[ast.stmt]) -> bool:
@@ -282,12 +317,13 @@ class KernelTranslator(ExpressionTranslator):
             and not statement.orelse
             and isinstance(statement.body[-1], ast.Return)
             and statement.body[-1].value is None
-            and statements is self.frame.body
+            and statements is self.frame.rest
         )
 
     def _guarded(self, statement: ast.stmt, rest: Sequence[ast.stmt]) -> None:
         assert isinstance(statement, ast.If)
-        condition = self.condition(self.value(statement.test))
+        condition = self.test(statement.test)
+        self.frame.rest = rest
         if not is_condition(condition):
             self.body(statement.body if condition else rest)
             return
@@ -359,18 +395,20 @@ class KernelTranslator(ExpressionTranslator):
 
     def called(self, function: Any, arguments: Sequence[Any], keywords: Mapping[str, Any]) -> Any:
         """What a function gives for arguments."""
-        special = self.calls.get(function) if _is_hashable(function) else None
+        is_hashable: bool = isinstance(function, Hashable)
+        special = self.calls.get(function) if is_hashable else None
         if special is not None:
             return special(*arguments, **keywords)
         if isinstance(function, LocalFunction):
             frame = function.opened(len(self.regions))
             return self._inlined(frame, function.defaults, arguments, keywords)
-        if isinstance(function, FunctionType) and _is_of_program(function):
+        if isinstance(function, FunctionType) and is_of_program(function):
             function = CapturedFunction({self.kernel.node.coordinates: function})
         values = [*arguments, *keywords.values()]
         if isinstance(function, CapturedFunction):
-            if _is_python(function) and all(map(_is_plain, values)):
-                return function.first(*arguments, **keywords)
+            computed = computed_by_python(function, arguments, keywords)
+            if computed is not None:
+                return computed[0]
             frame = captured_frame(function, len(self.regions))
             return self._inlined(frame, captured_defaults(function), arguments, keywords)
         if function is not slice and not all(map(is_known, values)):
@@ -391,7 +429,7 @@ class KernelTranslator(ExpressionTranslator):
         frame.names.update(bound_arguments(frame.syntax, defaults, arguments, keywords))
         self.frames.append(frame)
         try:
-            self.inside(frame.body)
+            self.inside(frame.rest)
         except Returned as ending:
             return ending.value
         finally:
@@ -403,7 +441,8 @@ class KernelTranslator(ExpressionTranslator):
         keywords = self._keywords(node)
         operands: list[SSAValue] = []
         texts = [self._printed(each, operands, node) for each in self._arguments(node)]
-        line = str(keywords.get("sep", " ")).join(texts)
+        separator = keywords.get("sep")
+        line = (" " if separator is None else str(separator)).join(texts)
         self.builder.op("dprint", *operands, fmt=line)
 
     def _printed(self, value: Any, operands: list[SSAValue], node: ast.AST) -> str:
@@ -415,7 +454,7 @@ class KernelTranslator(ExpressionTranslator):
             return "{}"
         if isinstance(value, DataflowBuffer):
             return self.printed_buffer(value, operands)
-        if is_known(value) and _is_plain(value):
+        if is_known(value) and is_plain(value):
             return str(value).replace("{}", "{ }")
         self.leave_out("the elements that it prints: the simulator does it", node)
         return "..."
@@ -435,9 +474,7 @@ class KernelTranslator(ExpressionTranslator):
                 case _:
                     self.refuse("the compiler takes values in texts without formats", node)
         return (
-            PrintedText(tuple(parts))
-            if not all(map(_is_plain, parts))
-            else "".join(map(str, parts))
+            PrintedText(tuple(parts)) if not all(map(is_plain, parts)) else "".join(map(str, parts))
         )
 
     def method(self, value: Any, name: str) -> Callable[..., Any] | None:
@@ -463,37 +500,13 @@ class KernelTranslator(ExpressionTranslator):
         return found
 
     def _keywords(self, node: ast.Call) -> dict[str, Any]:
-        return {each.arg: self.value(each.value) for each in node.keywords if each.arg}
+        found: dict[str, Any] = {}
+        for each in node.keywords:
+            value = self.value(each.value)
+            found |= {each.arg: value} if each.arg else value
+        return found
 
     def _signpost(self, name: object) -> _Signpost:
         if not isinstance(name, str):
             self.refuse(f"the name of a signpost is a string, not a {type(name).__name__}")
         return _Signpost(name)
-
-
-def _is_hashable(value: Any) -> bool:
-    return isinstance(value, Hashable)
-
-
-def _is_of_program(function: FunctionType) -> bool:
-    """Whether a function is one of the program, not of Python or of a package that it uses."""
-    file = function.__code__.co_filename
-    library = file.startswith(sysconfig.get_path("stdlib")) or "site-packages" in file
-    return is_code_of_user(function.__code__) and not library
-
-
-def _is_plain(value: Any) -> bool:
-    """Whether a value is one of Python alone."""
-    if is_tuple(value) or isinstance(value, list):
-        return all(map(_is_plain, value))  # pyright: ignore[reportUnknownArgumentType]
-    return isinstance(value, _PLAIN)
-
-
-_OF_LANGUAGE = {"ttl", "print", "reserve", "wait", "store", "copy", "node", "grid_size"}
-
-
-def _is_python(function: CapturedFunction) -> bool:
-    """Whether a function computes with Python's own values, the same on all nodes: what it refers
-    to is nothing of the language."""
-    code = function.first.__code__
-    return function.is_same and not _OF_LANGUAGE & {*code.co_names, *code.co_freevars}

@@ -1,0 +1,125 @@
+"""Statements and expressions of Python in kernels: they do what Python does, or are refused."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.lang.running import HEAD, compiler_refusal
+from ttcodegen.diagnostics import Source
+from ttcodegen.lang.programs import run_program_text
+from ttcodegen.lang.projects import Projects
+
+_PROGRAM = """
+@ttl.operation(grid=(1, 2))
+def op(y):
+    dfb = ttl.make_dataflow_buffer_like(y, shape=(1, 1))
+    first, second = lambda a: a + 1, lambda a: a + 2
+    options = dict(scale=3)
+    @ttl.compute()
+    def compute():
+        for _ in range(2):
+            with dfb.reserve() as blk:
+                blk.store(ttl.block.fill(1, shape=(1, 1)))
+    @ttl.datamovement()
+    def write():
+        row = ttl.node(dims=2)[1]
+        def put(n):
+            with dfb.wait() as blk:
+                ttl.copy(blk, y[row, n]).wait()
+        STATEMENTS
+op(y)
+"""
+_FUNCTIONS = """
+from ttl import node as where
+def place():
+    return where(dims=1)
+def after(n):
+    return place() + n
+def scaled(n, scale=1):
+    return n * scale
+def counted(n):
+    total = 0
+    while n:
+        n, total = n - 1, total + 2
+    return total
+"""
+
+
+def program(statements: str) -> str:
+    """A program whose kernel has these statements."""
+    lines = statements.replace("\n", "\n        ")
+    return HEAD + _FUNCTIONS + _PROGRAM.replace("STATEMENTS", lines)
+
+
+@pytest.mark.parametrize(
+    ("statements", "message", "at"),
+    [
+        ("n = 0\nfor i in range(2):\n    put(n)\n    n = n + 1", "'n' is carried from", "n)"),
+        ("a = True\nfor i in range(2):\n    put(0 if a else i)\n    a = False", "'a' is", "a else"),
+        ("a, b = 0, 1\nfor i in range(2):\n    put(a)\n    a, b = b, a", "'a' is carried", "a)"),
+        ("for i in range(2):\n    put(i)\nprint(i)", "'i' depends on the way", "i)"),
+        ("for i in range(2):\n    a = (i, 0)\n    put(i)\nprint(a[0])", "'a' depends", "a[0]"),
+        ("for i in range(2):\n    a = i == 1\n    put(i)\nif a: print(a)", "'a' depends", "a:"),
+        ("for i in [r for r in range(2) if r != row]: put(i)", "takes a choice that is", "r !="),
+        (
+            "n = 0\ndef f():\n    nonlocal n\n    n = 1\nf()\nput(n)",
+            "does not assign to 'n'",
+            "n =",
+        ),
+        ("for i in range(2): put(row or 1)", "does not choose between numbers", "row or"),
+        (
+            "if row:\n    def f(): return 0\nelse:\n    def f(): return 1\nput(f())",
+            "'f' dep",
+            "f()",
+        ),
+        ("for i in range(2): put('a')", "an index of a tensor is an integer or a slice", "ttl.co"),
+        ("for i in range(2): put(row == i)", "an index of a tensor is an integer or", "ttl.copy"),
+        ("for i in range(2): put(slice(0, None, 2))", "a slice has the step 2", "ttl.copy"),
+    ],
+)
+def test_what_a_kernel_cannot_do_as_python_does_is_refused(
+    statements: str, message: str, at: str
+) -> None:
+    told = compiler_refusal(program(statements)).splitlines()
+    assert message in told[0]
+    assert told[1][told[2].index("^") :].startswith(at)
+
+
+@pytest.mark.parametrize(
+    ("statements", "expected"),
+    [
+        ("if not row: print('first')", "if (node_row == 0) {"),
+        ("if not (row and True): print('first')", "if (node_row == 0) {"),
+        ("if row and (0 or row == 1): print('last')", "if (node_row != 0 && node_row == 1) {"),
+        ("if 0 < row <= 1 < 2: print('last')", "if (0 < node_row && node_row <= 1) {"),
+        ("print(first(row), second(row))", 'node_row + 1 << " " << node_row + 2 <<'),
+        ("print(scaled(row, **options))", "DPRINT << node_row * 3 <<"),
+        ("print(after(1))", "DPRINT << node_column * 2 + node_row + 1 <<"),
+        ("print(counted(3), row, sep=None)", 'DPRINT << "6 " << node_row <<'),
+        ("assert row < 2", "noc_async_write_page(node_row * 2 + i"),
+        ("n = 5\nfor k in range(1, 3):\n    n = k\n    print(n)\n    n = 5", "DPRINT << k <<"),
+        ("for k in range(2): pass\nfor k in range(3):\n    print(k)", "DPRINT << k <<"),
+        ("range = lambda n: (1, 0)", "noc_async_write_page(node_row * 2 + 1,"),
+    ],
+)
+def test_kernels_do_what_python_does(statements: str, expected: str, tmp_path: Path) -> None:
+    text = program(statements + "\nfor i in range(2):\n    put(i)")
+    source = Source("program.py", text)
+    projects = Projects(source.digest, tmp_path)
+    run_program_text(source, [], projects.watch)
+    written = (projects.written[0] / "kernels" / "write.cpp").read_text()
+    assert expected in written
+
+
+def test_a_function_may_end_early_several_times(tmp_path: Path) -> None:
+    statements = "for i in range(2): put(i)\nif 1 > 2: return\nif row == 0: return\n"
+    statements += "print('a')\nif row == 1: return\nprint('b')"
+    source = Source("program.py", program(statements))
+    projects = Projects(source.digest, tmp_path)
+    run_program_text(source, [], projects.watch)
+    written = (projects.written[0] / "kernels" / "write.cpp").read_text()
+    ends = [written.index(f"node_row != {row}") for row in (0, 1)]
+    prints = [written.index(f'DPRINT << "{text}"') for text in "ab"]
+    assert ends[0] < prints[0] < ends[1] < prints[1]

@@ -1,0 +1,41 @@
+"""What loops of the device carry from one iteration to the next: nothing that Python computes."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from ttcodegen.lang.compiler.block_lives import Regions
+from ttcodegen.lang.compiler.frames import Frame
+
+
+@dataclass(eq=False)
+class Loop:
+    """A loop of the device that is being translated, once for all of its iterations."""
+
+    frame: Frame
+    """The function that it stands in."""
+    regions: Regions
+    before: Mapping[str, Any]
+    """What the variables that it assigns to held before it."""
+    _assigned: set[str] = field(default_factory=set[str])
+    _read: dict[str, ast.AST] = field(default_factory=dict[str, ast.AST])
+
+    def reads(self, frame: Frame, name: str, node: ast.AST) -> None:
+        """A variable of a function is read."""
+        if frame is self.frame and name in self.before and name not in self._assigned:
+            self._read.setdefault(name, node)
+
+    def assigns(self, frame: Frame, name: str, regions: Regions) -> None:
+        """A variable of a function is given a value: by each iteration, outside of conditions."""
+        if frame is self.frame and regions == self.regions:
+            self._assigned.add(name)
+
+    def carried(self) -> Iterator[tuple[str, ast.AST]]:
+        """Variables that hold another value at the end of an iteration than the one that it read,
+        and where it read that."""
+        for name, node in self._read.items():
+            if self.frame.names.get(name) is not self.before[name]:
+                yield name, node

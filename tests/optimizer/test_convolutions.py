@@ -233,6 +233,29 @@ def test_a_call_that_finds_no_room_between_others_leaves_l1(
     assert all(placement.buffer_type == "dram" for placement in convolved())
 
 
+def test_a_product_that_leaves_l1_keeps_its_configuration(monkeypatch: pytest.MonkeyPatch) -> None:
+    square = "tensor<512x512xbf16>"
+    text = f"""
+func.func @main(%x: {square} {{{INPUT}}}, %w: {square} {{{WEIGHT}}}) -> {square} {{
+  %0 = "ttir.matmul"(%x, %w) : ({square}, {square}) -> {square}
+  %1 = "ttir.exp"(%0) : ({square}) -> {square}
+  return %1 : {square}
+}}
+"""
+
+    def chosen() -> dict[str, str]:
+        return json.loads(compiled(text, 2).decisions)["functions"]["main"]["matmul"]
+
+    usual = chosen()
+    assert usual["memory"] == "l1"
+
+    def short(decisions: Any, *_: Any) -> dict[Any, int]:
+        return {op: 1024 for op, _, _ in decisions if op.name == "ttnn.matmul"}
+
+    monkeypatch.setattr(search, "shortages", short)
+    assert chosen() == {**usual, "memory": "dram"}
+
+
 def test_the_allocator_takes_the_highest_gap_that_is_large_enough() -> None:
     bank = Bank(100)
     first, second, third = bank.allocate(10), bank.allocate(20), bank.allocate(30)

@@ -303,7 +303,9 @@ class Search:
         for result, placement in zip(op.results, way.results, strict=True):
             placements[result] = placement
         takes_all = _takes_all(op, way)
-        buffers = self.room if takes_all else cost.working_bytes + self._gaps.get(op, 0)
+        # Gaps take away no more than there is: a call whose tensors leave L1 can still be made.
+        with_gaps = min(cost.working_bytes + self._gaps.get(op, 0), self.room)
+        buffers = self.room if takes_all else max(cost.working_bytes, with_gaps)
         spilled = self._spill(placements, index, {*values, *op.results}, buffers)
         if spilled is None:
             return None

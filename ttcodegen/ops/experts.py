@@ -85,8 +85,15 @@ def _verify_router(op: CatalogueOp) -> None:
 
 
 def _router(call: Call) -> list[Array]:
-    """The greatest scores decide, and share a softmax among them."""
-    scores = np.matmul(call.array("input"), call.array("weight")) + call.array("bias")
+    """The greatest scores decide, and share a softmax among them. Scores are of the element type of
+    the input, which decides where they are equal."""
+    dtype = np.dtype(call.operand_dtypes["input"][0])
+
+    def held(array: Array) -> Array:
+        return array.astype(dtype).astype(array.dtype)
+
+    scores = held(np.matmul(call.array("input"), held(call.array("weight"))))
+    scores = held(scores + held(call.array("bias")))
     indices = order(scores, 1, True)[:, : call["k"]]
     scores = np.take_along_axis(scores, indices, 1)
     exponentials = np.exp(scores - scores.max(axis=1, keepdims=True))

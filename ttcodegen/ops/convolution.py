@@ -30,12 +30,12 @@ from ttcodegen.ops.op_builder import OpBuilder
 from ttcodegen.ops.sliding_window import (
     FLATTENED_ATTRIBUTE,
     IMAGE_DIMS,
-    FlattenedImage,
     Window,
     as_rows,
     convolution,
     expect_image,
     from_rows,
+    image_of,
     image_order,
     image_shape,
     library_padding,
@@ -136,12 +136,6 @@ def _verify_conv2d(op: CatalogueOp) -> None:
 # conv2d
 
 
-def _as_image(x: numpy.ndarray, order: Sequence[int], flattened: FlattenedImage | None) -> Any:
-    if flattened is not None:
-        return x.reshape(*flattened, x.shape[-1])
-    return np.transpose(x, order)
-
-
 def _from_image(image: numpy.ndarray, call: Call, order: Sequence[int]) -> numpy.ndarray:
     if call[FLATTENED_ATTRIBUTE.name] is not None:
         return image.reshape(call.results[0].shape)
@@ -169,20 +163,6 @@ def _convolution_on_cpu(op: CatalogueOp) -> dict[str, Any]:
     }
 
 
-def _call_window(call: Call) -> Window:
-    """The window of a TTIR op of two dimensions whose attributes were verified."""
-    kernel = call.array("weight").shape[2:]
-    padding = call["padding"]
-    if len(padding) == 4:
-        top, left, bottom, right = padding
-        pairs = ((top, bottom), (left, right))
-    else:
-        first, last = padding[0], padding[-1]
-        pairs = ((first, first), (last, last))
-    stride, dilation = call["stride"], call["dilation"]
-    return Window(kernel, (stride[0], stride[-1]), pairs, (dilation[0], dilation[-1]))
-
-
 def with_bias(call: Call, result: numpy.ndarray) -> numpy.ndarray:
     """A result whose last dimension are the channels, plus the bias if there is one."""
     bias = call.optional("bias")
@@ -191,8 +171,9 @@ def with_bias(call: Call, result: numpy.ndarray) -> numpy.ndarray:
 
 def _conv2d(call: Call) -> numpy.ndarray:
     order = _call_order(call)
-    image = _as_image(call.array("input"), order, call[FLATTENED_ATTRIBUTE.name])
-    result = convolution(image, call.array("weight"), _call_window(call), call["groups"])
+    weight = call.array("weight")
+    window = Window.of(call, weight.shape[2:])
+    result = convolution(image_of(call, order), weight, window, call["groups"])
     return _from_image(with_bias(call, result), call, order)
 
 
@@ -318,13 +299,12 @@ def _verify_conv_transpose2d(op: CatalogueOp) -> None:
 
 def _conv_transpose2d(call: Call) -> numpy.ndarray:
     order = _call_order(call)
-    image = _as_image(call.array("input"), order, call[FLATTENED_ATTRIBUTE.name])
-    extra = call["output_padding"]
+    weight = call.array("weight")
     result = transposed_convolution(
-        image,
-        call.array("weight"),
-        _call_window(call),
-        (extra[0], extra[-1]),
+        image_of(call, order),
+        weight,
+        Window.of(call, weight.shape[2:]),
+        per_dimension(call, "output_padding", 2),
         call["groups"],
     )
     return _from_image(with_bias(call, result), call, order)

@@ -50,15 +50,8 @@ def _verify_conv1d(op: CatalogueOp) -> None:
 
 def _conv1d(call: Call) -> numpy.ndarray:
     order = [call[spec.name] for spec in _SEQUENCE_DIMS]
-    padding = call["padding"]
-    window = Window(
-        call.array("weight").shape[2:],
-        tuple(call["stride"]),
-        ((padding[0], padding[-1]),),
-        tuple(call["dilation"]),
-    )
-    x = np.transpose(call.array("input"), order)
-    result = convolution(x, call.array("weight"), window, call["groups"])
+    x, weight = np.transpose(call.array("input"), order), call.array("weight")
+    result = convolution(x, weight, Window.of(call, weight.shape[2:]), call["groups"])
     return np.transpose(with_bias(call, result), np.argsort(order))
 
 

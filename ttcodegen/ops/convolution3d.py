@@ -105,13 +105,7 @@ def _convolution_on_cpu(op: CatalogueOp) -> dict[str, Any]:
 
 
 def _window(call: Call) -> Window:
-    padding, stride = call["padding"], call["stride"]
-    return Window(
-        call.array("weight").shape[2:],
-        tuple(stride) * (3 // len(stride)),
-        tuple((width, width) for width in tuple(padding) * (3 // len(padding))),
-        (1, 1, 1),
-    )
+    return Window.of(call, call.array("weight").shape[2:], dilated=False)
 
 
 def _conv3d(call: Call) -> numpy.ndarray:

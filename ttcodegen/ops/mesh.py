@@ -98,10 +98,7 @@ def _placements(op: CatalogueOp, mesh: MeshShape, counts: Sequence[int]) -> list
             f"mesh of {mesh[0]}x{mesh[1]}, found {dims}"
         )
     dims = [-1] * (2 - len(dims)) + [dim % rank if dim >= 0 else -1 for dim in dims]
-    found = [1] * rank
-    for axis, dim in enumerate(dims):
-        if dim >= 0:
-            found[dim] *= mesh[axis]
+    found = _parts_of(op.shape("input"), dims, mesh)
     if found != list(counts):
         raise VerifyException(
             f"{op.name}: the mesh of {mesh[0]}x{mesh[1]} divides into {tuple(found)} parts, "
@@ -149,13 +146,31 @@ def _lower(builder: OpBuilder, op: CatalogueOp) -> SSAValue:
     return _distribute(builder, value, placements, mesh)
 
 
+def _parts_of(shape: Sequence[int], placements: Sequence[int], mesh: MeshShape) -> list[int]:
+    """How many parts the dimensions of a tensor have, by what is divided along each axis."""
+    counts = [1] * len(shape)
+    for axis, dim in enumerate(placements):
+        if dim >= 0:
+            counts[dim] *= mesh[axis]
+    return counts
+
+
+def _divided(shape: Sequence[int], placements: Sequence[int], mesh: MeshShape) -> list[int]:
+    """The shape of what each chip has of a tensor."""
+    counts = _parts_of(shape, placements, mesh)
+    return [size // count for size, count in zip(shape, counts, strict=True)]
+
+
+def _put_together(shape: Sequence[int], placements: Sequence[int], mesh: MeshShape) -> list[int]:
+    """The shape of the tensor that each chip has such a part of."""
+    counts = _parts_of(shape, placements, mesh)
+    return [size * count for size, count in zip(shape, counts, strict=True)]
+
+
 def _distribute(
     builder: OpBuilder, value: SSAValue, placements: Sequence[int], mesh: MeshShape
 ) -> SSAValue:
-    shape = list(shape_of(value.type))
-    for axis, dim in enumerate(placements):
-        if dim >= 0:
-            shape[dim] //= mesh[axis]
+    shape = _divided(shape_of(value.type), placements, mesh)
     result = tensor_type(element_of(value.type), shape)
     given = {"placements": list(placements), "mesh_shape": list(mesh)}
     made = builder.emit("distribute_tensor", [value], result, **given)
@@ -173,10 +188,7 @@ def _aggregate(
         if axis in divided and not _composable(value, placements, mesh):
             value = chips.gather(value, placements[axis], axis)
             placements = [-1 if each == axis else dim for each, dim in enumerate(placements)]
-    shape = list(shape_of(value.type))
-    for axis, dim in enumerate(placements):
-        if dim >= 0:
-            shape[dim] *= mesh[axis]
+    shape = _put_together(shape_of(value.type), placements, mesh)
     result = tensor_type(element_of(value.type), shape)
     given = {"placements": placements, "mesh_shape": list(mesh)}
     return builder.emit("aggregate_tensor", [value], result, **given)
@@ -225,25 +237,17 @@ _CONFIG = "ttnn::distributed::Mesh"
 
 def _verify_distribute(op: CatalogueOp) -> None:
     """Each chip has its part of each divided dimension."""
-    shape, mesh = list(op.shape("input")), declared_mesh(op)
-    for axis, dim in enumerate(op.parameter("placements")):
-        if dim >= 0:
-            if shape[dim] % mesh[axis]:
-                raise VerifyException(
-                    f"{op.name}: {op.shape('input')} does not divide into {mesh[axis]} parts in "
-                    f"dimension {dim}"
-                )
-            shape[dim] //= mesh[axis]
-    expect_shape(op, shape)
+    shape, placements, mesh = op.shape("input"), op.parameter("placements"), declared_mesh(op)
+    counts = _parts_of(shape, placements, mesh)
+    if any(size % count for size, count in zip(shape, counts, strict=True)):
+        raise VerifyException(f"{op.name}: {shape} does not divide into {tuple(counts)} parts")
+    expect_shape(op, _divided(shape, placements, mesh))
 
 
 def _verify_aggregate(op: CatalogueOp) -> None:
     """The parts of the chips make up each divided dimension."""
-    shape, mesh = list(op.shape("input")), declared_mesh(op)
-    for axis, dim in enumerate(op.parameter("placements")):
-        if dim >= 0:
-            shape[dim] *= mesh[axis]
-    expect_shape(op, shape)
+    shape, placements, mesh = op.shape("input"), op.parameter("placements"), declared_mesh(op)
+    expect_shape(op, _put_together(shape, placements, mesh))
 
 
 def _cpp_distribute(calls: CppCalls, op: CatalogueOp) -> None:

@@ -28,9 +28,9 @@ from ttcodegen.ops.op_builder import OpBuilder
 from ttcodegen.ops.shape_checks import expect_shape
 from ttcodegen.ops.sliding_window import (
     FLATTENED_ATTRIBUTE,
-    FlattenedImage,
     Window,
     expect_image,
+    image_of,
     image_shape,
     library_padding,
     padded,
@@ -122,7 +122,7 @@ def avg_pool(x: numpy.ndarray, window: Window, count_padding: bool) -> numpy.nda
 # TTIR
 
 
-def _window(op: CatalogueOp) -> Window:
+def _window(op: CatalogueOp | Call) -> Window:
     return Window.of(op, per_dimension(op, "kernel", 2))
 
 
@@ -131,24 +131,6 @@ def _verify_pool(op: CatalogueOp) -> None:
     n, height, width, channels = image_shape(op)
     window = _window(op)
     expect_image(op, (n, *window.output_sizes(op, (height, width)), channels))  # pyright: ignore
-
-
-def _call_image(call: Call) -> numpy.ndarray:
-    x = call.array("input")
-    flattened: FlattenedImage | None = call[FLATTENED_ATTRIBUTE.name]
-    if flattened is None:
-        return x
-    return x.reshape(*flattened, x.shape[-1])
-
-
-def _call_window(call: Call) -> Window:
-    def pair(name: str) -> tuple[int, int]:
-        return call[name][0], call[name][-1]
-
-    padding = call["padding"]
-    top, left, bottom, right = padding if len(padding) == 4 else (*pair("padding"),) * 2
-    edges = ((top, bottom), (left, right))
-    return Window(pair("kernel"), pair("stride"), edges, pair("dilation"), call["ceil_mode"])
 
 
 def _pooling_on_cpu(op: CatalogueOp) -> dict[str, Any]:
@@ -167,16 +149,16 @@ def _pooling_on_cpu(op: CatalogueOp) -> dict[str, Any]:
 
 
 def _max_pool2d(call: Call) -> numpy.ndarray:
-    return max_pool(_call_image(call), _call_window(call)).reshape(call.results[0].shape)
+    return max_pool(image_of(call), _window(call)).reshape(call.results[0].shape)
 
 
 def _avg_pool2d(call: Call) -> numpy.ndarray:
-    result = avg_pool(_call_image(call), _call_window(call), call["count_include_pad"])
+    result = avg_pool(image_of(call), _window(call), call["count_include_pad"])
     return result.reshape(call.results[0].shape)
 
 
 def _max_pool2d_with_indices(call: Call) -> list[numpy.ndarray]:
-    both = max_pool_indices(_call_image(call), _call_window(call))
+    both = max_pool_indices(image_of(call), _window(call))
     return [array.reshape(call.results[0].shape) for array in both]
 
 

@@ -13,7 +13,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from math import prod
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from xdsl.dialects.builtin import DictionaryAttr
 from xdsl.ir import Attribute, SSAValue
@@ -79,9 +79,17 @@ IMAGE_DIMS = tuple(
 )
 
 
-def per_dimension(op: CatalogueOp, name: str, count: int) -> list[int]:
+def _read(source: CatalogueOp | Call, name: str) -> Any:
+    """An attribute of an op or of one execution of it; None if it has none of that name."""
+    if isinstance(source, Call):
+        return source.attributes.get(name)
+    known = any(spec.name == name for spec in source.definition.attributes)
+    return source.parameter(name) if known else None
+
+
+def per_dimension(op: CatalogueOp | Call, name: str, count: int) -> list[int]:
     """An attribute that is one number for all dimensions of the window, or one for each."""
-    values = op.parameter(name)
+    values = _read(op, name)
     if len(values) == 1:
         values = list(values) * count
     if len(values) != count:
@@ -91,9 +99,9 @@ def per_dimension(op: CatalogueOp, name: str, count: int) -> list[int]:
     return values
 
 
-def edges(op: CatalogueOp, count: int) -> list[tuple[int, int]]:
+def edges(op: CatalogueOp | Call, count: int) -> list[tuple[int, int]]:
     """The padding before and after each dimension of the window."""
-    values = op.parameter("padding")
+    values = _read(op, "padding")
     if len(values) == 2 * count:
         pairs = list(zip(values[:count], values[count:], strict=True))
     elif len(values) in (1, count):
@@ -119,16 +127,16 @@ class Window:
     ceil_mode: bool = False
 
     @staticmethod
-    def of(op: CatalogueOp, kernel: Sequence[int], dilated: bool = True) -> Window:
-        """The window of a TTIR op; raises VerifyException if its numbers make no sense."""
+    def of(op: CatalogueOp | Call, kernel: Sequence[int], dilated: bool = True) -> Window:
+        """The window of a TTIR op, or of one execution of it; raises VerifyException if its numbers
+        make no sense."""
         count = len(kernel)
         window = Window(
             tuple(kernel),
             tuple(per_dimension(op, "stride", count)),
             tuple(edges(op, count)),
             tuple(per_dimension(op, "dilation", count)) if dilated else (1,) * count,
-            any(s.name == "ceil_mode" for s in op.definition.attributes)
-            and op.parameter("ceil_mode"),
+            bool(_read(op, "ceil_mode")),
         )
         for name in ("kernel", "stride", "dilation"):
             if any(size < 1 for size in getattr(window, name)):
@@ -234,6 +242,13 @@ def image_shape(op: CatalogueOp, order: Sequence[int] = (0, 1, 2, 3)) -> tuple[i
             f"'{FLATTENED_ATTRIBUTE.name}' says, found {shape}"
         )
     return flattened.batch_size, flattened.input_height, flattened.input_width, c
+
+
+def image_of(call: Call, order: Sequence[int] = (0, 1, 2, 3)) -> numpy.ndarray:
+    """The operand `input` as batch, height, width and channels, also if it is flattened."""
+    x = call.array("input")
+    flattened: FlattenedImage | None = call[FLATTENED_ATTRIBUTE.name]
+    return np.transpose(x, order) if flattened is None else x.reshape(*flattened, x.shape[-1])
 
 
 def expect_image(

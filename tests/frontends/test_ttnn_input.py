@@ -294,3 +294,49 @@ func.func @f(%x: tensor<1x8x28x28x32xbf16>, %w: tensor<864x32xbf16>) -> tensor<1
 """
     with pytest.raises(CompileError, match="expected weights of rank 5"):
         compiled(text)
+
+
+ON_A_MESH = """
+module attributes {ttcore.meshes = #ttcore.meshes<[<"mesh" = 1x4>]>} {
+func.func @f(%x: tensor<32x32xf32>) -> tensor<32x32xf32> {
+  %0 = "ttnn.distribute_tensor"(%x) <{MAPPED}> : (tensor<32x32xf32>) -> tensor<32x8xf32>
+  %1 = "ttnn.relu"(%0) : (tensor<32x8xf32>) -> tensor<32x8xf32>
+  %2 = "ttnn.aggregate_tensor"(%1) <{COMPOSED}> : (tensor<32x8xf32>) -> tensor<32x32xf32>
+  return %2 : tensor<32x32xf32>
+}
+}
+"""
+MAPPED = "mapper_config = #ttnn.mesh_mapper_config<placements = [<replicate>, <shard, 1 : i64>]>"
+COMPOSED = "composer_config = #ttnn.mesh_composer_config<dims = [0 : i64, 1 : i64]>"
+
+
+def on_a_mesh(mapped: str = MAPPED, composed: str = COMPOSED) -> str:
+    return ON_A_MESH.replace("MAPPED", mapped).replace("COMPOSED", composed)
+
+
+@pytest.mark.parametrize(
+    ("mapped", "composed"),
+    [
+        (MAPPED, COMPOSED),
+        (MAPPED.replace("1 :", "-1 :"), COMPOSED.replace("1 :", "-1 :")),
+        ("mapper_config = #ttnn.mesh_mapper_config<placements = [<shard, 1 : i64>]>",
+         "composer_config = #ttnn.mesh_composer_config<dims = [1 : i64]>"),
+        ("placements = array<i32: -1, 1>, mesh_shape = array<i32: 1, 4>",) * 2,
+    ],
+)  # fmt: skip
+def test_tensors_are_divided_as_their_calls_say(mapped: str, composed: str) -> None:
+    code = "\n".join(compiled(on_a_mesh(mapped, composed)).files.values())
+    assert "shard_tensor_to_mesh_mapper(device, /*dim=*/1, /*cluster_axis=*/1)" in code
+    assert ".dims = {0, 1}" in code
+
+
+@pytest.mark.parametrize(
+    ("mapped", "message"),
+    [
+        (MAPPED.replace("[", "[<replicate>, "), "divides along 3 axes"),
+        (MAPPED.replace("1 :", "2 :"), "divides dimension 2 of a tensor of rank 2"),
+    ],
+)
+def test_tensors_are_divided_along_axes_that_there_are(mapped: str, message: str) -> None:
+    with pytest.raises(CompileError, match=message):
+        compiled(on_a_mesh(mapped))

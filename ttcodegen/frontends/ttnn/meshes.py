@@ -10,6 +10,7 @@ from xdsl.ir import Attribute, Operation
 from xdsl.rewriter import Rewriter
 
 from ttcodegen.compat.ttnn_modules import DEVICE_OPS, name_of
+from ttcodegen.diagnostics import CompileError
 from ttcodegen.dialects.attribute_kinds import INTEGERS
 from ttcodegen.dialects.datatypes import shape_of
 from ttcodegen.dialects.mesh import MESHES, MeshShape, declared_mesh, set_mesh, shape_in
@@ -72,36 +73,57 @@ _NORMS = ("distributed_rms_norm", "distributed_layer_norm")
 
 def spell_distribute(op: Operation, properties: dict[str, Attribute]) -> None:
     """`mapper_config = #ttnn.mesh_mapper_config<placements = [<shard, 3 : i64>, <replicate>]>`."""
+    if "placements" in properties:
+        return
     text = str(properties.pop("mapper_config", ""))
-    placements = [int(dim) if kind == "shard" else -1 for kind, dim in _PLACEMENT.findall(text)]
-    _spell(op, properties, placements)
+    _spell(
+        op,
+        properties,
+        [int(dim) if kind == "shard" else None for kind, dim in _PLACEMENT.findall(text)],
+    )
 
 
 def spell_aggregate(op: Operation, properties: dict[str, Attribute]) -> None:
     """`composer_config = #ttnn.mesh_composer_config<dims = [0 : i64, 1 : i64]>`."""
+    if "placements" in properties:
+        return
     text = re.sub(r":\s*\w+", "", str(properties.pop("composer_config", "")))
     listed = re.search(r"dims = \[([^\]]*)\]", text)
-    dims = [int(number) for number in re.findall(r"-?\d+", listed[1])] if listed else []
+    dims: list[int | None] = []
+    if listed is not None:
+        dims += [int(number) for number in re.findall(r"-?\d+", listed[1])]
     override = re.search(r"mesh_shape_override = [^\d]*([\d, x]+)", text)
     if override is not None:
         taken = [int(size) for size in re.findall(r"\d+", override[1])]
         if len(taken) == len(dims):
-            dims = [dim if size > 1 else -1 for dim, size in zip(dims, taken, strict=True)]
+            dims = [dim if size > 1 else None for dim, size in zip(dims, taken, strict=True)]
     _spell(op, properties, dims)
 
 
-def _spell(op: Operation, properties: dict[str, Attribute], placements: list[int]) -> None:
-    """A single dimension is that of the axis with several chips; one of a single chip divides
-    nothing."""
+def _spell(op: Operation, properties: dict[str, Attribute], dims: list[int | None]) -> None:
+    """Dimensions for the axes of the mesh, None where nothing is divided. A single dimension is
+    that of the axis with several chips; one of a single chip divides nothing."""
     mesh, rank = declared_mesh(op), len(shape_of(op.operands[0].type))
-    if len(placements) == 1:
-        placements = [-1, *placements] if mesh[0] == 1 else [*placements, -1]
-    properties["placements"] = INTEGERS.encode(
-        [
-            dim % rank if dim >= -rank and dim != -1 and mesh[axis] > 1 else -1
-            for axis, dim in enumerate(placements)
-        ]
-    )
+    if len(dims) == 1:
+        dims = [None, *dims] if mesh[0] == 1 else [*dims, None]
+    dims += [None] * (2 - len(dims))
+    if len(dims) > 2:
+        raise CompileError(
+            f"'{name_of(op)}' divides along {len(dims)} axes, and a mesh has rows and columns",
+            op,
+            remedy="name a dimension, or none, for each of two axes",
+        )
+    placements: list[int] = []
+    for dim, chips in zip(dims, mesh, strict=True):
+        if dim is None or chips == 1:
+            placements.append(-1)
+        elif -rank <= dim < rank:
+            placements.append(dim % rank)
+        else:
+            raise CompileError(
+                f"'{name_of(op)}' divides dimension {dim} of a tensor of rank {rank}", op
+            )
+    properties["placements"] = INTEGERS.encode(placements)
     properties["mesh_shape"] = INTEGERS.encode(list(mesh))
 
 

@@ -123,3 +123,58 @@ def test_a_function_may_end_early_several_times(tmp_path: Path) -> None:
     ends = [written.index(f"node_row != {row}") for row in (0, 1)]
     prints = [written.index(f'DPRINT << "{text}"') for text in "ab"]
     assert ends[0] < prints[0] < ends[1] < prints[1]
+
+
+def computing(statements: str) -> str:
+    """A program whose compute kernel has these statements, which push two blocks."""
+    before, after = (
+        (
+            "        for _ in range(2):\n            with dfb.reserve() as blk:\n"
+            "                blk.store(ttl.block.fill(1, shape=(1, 1)))\n"
+        ),
+        "        " + statements.replace("\n", "\n        ") + "\n",
+    )
+    text = program("for i in range(2): put(i)")
+    assert before in text
+    return text.replace(before, after)
+
+
+def test_blocks_that_change_places_in_a_loop_are_refused() -> None:
+    told = compiler_refusal(
+        computing(
+            "a = ttl.block.fill(1, shape=(1, 1))\nb = ttl.block.fill(2, shape=(1, 1))\n"
+            "for _ in range(2):\n"
+            "    a, b = b, a\n    with dfb.reserve() as blk: blk.store(a)"
+        )
+    )
+    assert "this is computed from a variable that the same assignment changes before" in told
+    assert "a, b = b, a\n               ^" in told
+
+
+@pytest.mark.parametrize(
+    ("statements", "expected"),
+    [
+        # Only += stores: other assignments with operators give the variable an expression.
+        ("    blk *= blk", []),
+        ("    blk += blk", ["add_binary_tile(dst0, dst0, dst0);"]),
+        # What is needed of a block after it was pushed is computed before.
+        (
+            "    twice = blk + blk\nwith dfb.reserve() as blk: blk.store(twice)",
+            ["cb_reserve_back(cb_twice, 1);", "cb_push_back(cb_dfb, 1);", "cb_pop_front(cb_twice"],
+        ),
+    ],
+)
+def test_what_becomes_of_a_block_that_is_stored_into(
+    statements: str, expected: list[str], tmp_path: Path
+) -> None:
+    start = "with dfb.reserve() as blk:\n    blk.store(ttl.block.fill(3, shape=(1, 1)))\n"
+    end = "" if "twice" in statements else "\nwith dfb.reserve() as last:\n    last.store(one)"
+    start = "one = ttl.block.fill(1, shape=(1, 1))\n" + start
+    source = Source("program.py", computing(start + statements + end))
+    projects = Projects(source.digest, tmp_path)
+    run_program_text(source, [], projects.watch)
+    written = (projects.written[0] / "kernels" / "compute.cpp").read_text()
+    places = [written.find(line) for line in expected]
+    assert -1 not in places
+    assert places == sorted(places)
+    assert ("_binary_tile(" in written) is bool(expected)

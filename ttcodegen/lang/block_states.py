@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from enum import Enum
 
 from ttcodegen.lang.context import KernelKind
@@ -66,6 +67,22 @@ TRANSITIONS = {
     (KernelKind.DATA_MOVEMENT, Acquisition.WAIT): {**_COPIES, **_POP},
 }  # fmt: skip
 """One table for each diagram of the specification. `ROR` is left with the last copy that reads."""
+
+
+def following(
+    transitions: Mapping[tuple[BlockState, Event], BlockState],
+    state: BlockState,
+    readers: int,
+    event: Event,
+) -> tuple[BlockState, int] | None:
+    """The state after an event, and how many copies read the block then; None if the event is not
+    allowed."""
+    after = transitions.get((state, event))
+    if after is None:
+        return None
+    readers += {Event.BEGIN_COPY_FROM: 1, Event.END_COPY_FROM: -1}.get(event, 0)
+    still_read = event is Event.END_COPY_FROM and readers > 0
+    return BlockState.ROR if still_read else after, readers
 
 
 def refusal(buffer: str, event: Event, state: BlockState, readers: int = 0) -> str:

@@ -21,6 +21,7 @@ from ttcodegen.lang.block_states import (
     BlockState,
     Event,
     acquired_twice,
+    following,
     refusal,
     remedy,
 )
@@ -166,15 +167,10 @@ class Block(BlockExpr):
 
     def happens(self, event: Event) -> None:
         """Goes to the next state; raises ProgramError if the event is not allowed in this one."""
-        after = self._transitions.get((self.state, event))
-        if after is None:
+        found = following(self._transitions, self.state, self.readers, event)
+        if found is None:
             raise self._refusal(event)
-        if event is Event.BEGIN_COPY_FROM:
-            self.readers += 1
-        elif event is Event.END_COPY_FROM:
-            self.readers -= 1
-            after = BlockState.ROR if self.readers else after
-        self.state = after
+        self.state, self.readers = found
         if event in (Event.BEGIN_COPY_FROM, Event.BEGIN_COPY_TO):
             self._last_copy = here()
 

@@ -12,6 +12,15 @@ from ttcodegen.lang.places import error
 from ttcodegen.lang.shapes import shape_text
 from ttcodegen.lang.tensors import Tensor, TensorSlice, WrittenUnits
 
+HANDLE_AFTER_WAIT = "a transfer handle cannot be used after wait was called"
+GROUP_AFTER_WAIT = "a group transfer cannot be used after wait_all was called"
+ADDED_AFTER_WAIT = "ttl.GroupTransfer.add cannot be called after wait_all was called"
+
+
+def no_handle(value: object) -> str:
+    """The error of a program that adds something else than a transfer to a group."""
+    return f"a group takes transfer handles, not a {type(value).__name__}"
+
 
 class Transfer:
     """The handle of a copy under way."""
@@ -23,7 +32,7 @@ class Transfer:
         """Waits for the copy to be complete; the handle cannot be used afterwards."""
         running_kernel("ttl.Transfer.wait", KernelKind.DATA_MOVEMENT)
         if self._finish is None:
-            raise error("a transfer handle cannot be used after wait was called")
+            raise error(HANDLE_AFTER_WAIT)
         finish, self._finish = self._finish, None
         finish()
 
@@ -43,15 +52,15 @@ class GroupTransfer:
     def add(self, xf: Transfer) -> None:
         """Adds a transfer."""
         if self._transfers is None:
-            raise error("ttl.GroupTransfer.add cannot be called after wait_all was called")
+            raise error(ADDED_AFTER_WAIT)
         if not isinstance(xf, Transfer):  # pyright: ignore[reportUnnecessaryIsInstance]
-            raise error(f"a group takes transfer handles, not a {type(xf).__name__}")
+            raise error(no_handle(xf))
         self._transfers.append(xf)
 
     def wait_all(self) -> None:
         """Waits for all transfers; the group cannot be used afterwards."""
         if self._transfers is None:
-            raise error("a group transfer cannot be used after wait_all was called")
+            raise error(GROUP_AFTER_WAIT)
         transfers, self._transfers = self._transfers, None
         for transfer in transfers:
             transfer.wait()

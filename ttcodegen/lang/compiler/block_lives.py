@@ -15,6 +15,7 @@ from ttcodegen.lang.block_states import (
     BlockState,
     Event,
     acquired_twice,
+    following,
     never_released,
     refusal,
     remedy,
@@ -57,14 +58,10 @@ class BlockLife:
             if event in (Event.PUSH, Event.POP):
                 self.state = BlockState.OS
             return
-        after = TRANSITIONS[self.kind, self.acquisition].get((self.state, event))
-        if after is None:
+        found = following(TRANSITIONS[self.kind, self.acquisition], self.state, self.readers, event)
+        if found is None:
             raise self._refusal(event, where)
-        if event is Event.BEGIN_COPY_FROM:
-            self.readers += 1
-        elif event is Event.END_COPY_FROM:
-            self.readers -= 1
-            after = BlockState.ROR if self.readers else after
+        after, self.readers = found
         if event in (Event.BEGIN_COPY_FROM, Event.BEGIN_COPY_TO):
             self._last_copy = where
         if regions != self.regions and after is not self.state and after is not BlockState.OS:
@@ -166,7 +163,7 @@ def stores_into(body: list[ast.stmt], name: str) -> bool:
     """Whether statements store into a block that a variable holds."""
     for node in (each for statement in body for each in ast.walk(statement)):
         match node:
-            case ast.AugAssign(ast.Name(target)) if target == name:
+            case ast.AugAssign(ast.Name(target), ast.Add()) if target == name:
                 return True
             case ast.Attribute(ast.Name(target), "store") if target == name:
                 return True

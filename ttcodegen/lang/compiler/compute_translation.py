@@ -46,7 +46,7 @@ from ttcodegen.lang.shape_rules import (
     transposed_shape,
     unsqueezed,
 )
-from ttcodegen.lang.shapes import Shape, checked_shape, shape_text
+from ttcodegen.lang.shapes import Shape, checked_shape, is_tuple, shape_text
 from ttcodegen.lang.ttl import math as ttl_math
 
 
@@ -141,9 +141,9 @@ class ComputeTranslator(KernelTranslator):
 
     def _release(self, block: ComputeBlock, event: Event) -> None:
         self._happens(block, event)
-        if not block.is_reserved:
-            self._save_dependents([block.buffer], {})
         home, block.home = block.home, None
+        fronts = [] if block.is_reserved else [block.buffer]
+        self._save_dependents([*fronts, *([home.buffer] if home is not None else [])], {})
         if home is not None and block.is_reserved:
             self._write(lambda: self.writer.write(home, block.buffer))
         name = "cb_push_back" if block.is_reserved else "cb_pop_front"
@@ -203,11 +203,30 @@ class ComputeTranslator(KernelTranslator):
 
     # Variables
 
-    def update(self, name: str, old: Any, value: Any) -> None:
-        if isinstance(old, ComputeBlock):
+    def update(self, name: str, old: Any, symbol: str, value: Any) -> None:
+        if isinstance(old, ComputeBlock) and symbol == "Add":
             self._store(old, value)
         else:
-            super().update(name, old, value)
+            super().update(name, old, symbol, value)
+
+    def bind(self, target: ast.expr, value: Any) -> None:
+        if isinstance(target, ast.Tuple) and is_tuple(value):
+            self._check_order(target, value)
+        super().bind(target, value)
+
+    def _check_order(self, target: ast.Tuple, values: tuple[Any, ...]) -> None:
+        """Variables with circular buffers of their own are replaced one after the other."""
+        replaced: list[str] = []
+        for each, value in zip(target.elts, values, strict=False):
+            if depends_on(value, replaced):
+                self.refuse(
+                    "this is computed from a variable that the same assignment changes before",
+                    each,
+                    remedy="assign the variables one after the other",
+                )
+            home = self.homes.get(each.id) if isinstance(each, ast.Name) else None
+            if home is not None and home is not value:
+                replaced.append(home.buffer)
 
     def store_name(self, name: str, value: Any) -> None:
         home = self.homes.get(name)

@@ -25,7 +25,16 @@ from ttcodegen.lang.context import Kernel, KernelKind, running_kernel
 from ttcodegen.lang.pipes import Pipe, PipeNet
 from ttcodegen.lang.shapes import is_integer, is_tuple, shape_text
 from ttcodegen.lang.tensors import Tensor, ends_of, out_of_range, wrong_indices
-from ttcodegen.lang.transfers import GroupTransfer, copy, copy_remedy, wrong_kind
+from ttcodegen.lang.transfers import (
+    ADDED_AFTER_WAIT,
+    GROUP_AFTER_WAIT,
+    HANDLE_AFTER_WAIT,
+    GroupTransfer,
+    copy,
+    copy_remedy,
+    no_handle,
+    wrong_kind,
+)
 
 
 @dataclass(eq=False)
@@ -178,14 +187,14 @@ class MovementTranslator(KernelTranslator):
 
     def _add(self, group: MovedGroup, xf: Any) -> None:
         if group.is_done:
-            self.refuse("ttl.GroupTransfer.add cannot be called after wait_all was called")
+            self.refuse(ADDED_AFTER_WAIT)
         if not isinstance(xf, MovedTransfer):
-            self.refuse(f"a group takes transfer handles, not a {type(xf).__name__}")
+            self.refuse(no_handle(xf))
         group.transfers.append(xf)
 
     def _wait_all(self, group: MovedGroup) -> None:
         if group.is_done:
-            self.refuse("a group transfer cannot be used after wait_all was called")
+            self.refuse(GROUP_AFTER_WAIT)
         group.is_done = True
         self._wait(group.transfers)
 
@@ -193,7 +202,7 @@ class MovementTranslator(KernelTranslator):
         """A barrier for each direction; it also ends other copies of that direction."""
         for transfer in transfers:
             if transfer.is_done and not self.is_conditional:
-                self.refuse("a transfer handle cannot be used after wait was called")
+                self.refuse(HANDLE_AFTER_WAIT)
         for barrier in dict.fromkeys(t.barrier for t in transfers if t.barrier):
             self.builder.op(barrier)
         for transfer in transfers:

@@ -180,9 +180,9 @@ class KernelTranslator(ExpressionTranslator):
         if not isinstance(target, ast.Name):
             self.refuse("the compiler assigns to names and tuples of names only", target)
         old = self.name(target.id, node)
-        self.update(target.id, old, self.binary(symbol, old, self.value(value), node))
+        self.update(target.id, old, symbol, self.binary(symbol, old, self.value(value), node))
 
-    def update(self, name: str, old: Any, value: Any) -> None:
+    def update(self, name: str, old: Any, symbol: str, value: Any) -> None:
         """Gives a name what an assignment with an operator made of its old value."""
         self.store_name(name, value)
 

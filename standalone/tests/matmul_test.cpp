@@ -337,6 +337,7 @@ void test_sparse_refusals() {
     refused(all, program, 7, "nnz (7) must be less than or equal to");
     refused(all, program, 5, "sparsity has 6 elements that are not zero");
     refused(all, sparse_program(2, 1, 1), std::nullopt, "3 blocks > 2 cores");
+    refused(all, sparse_program(3, 0, 1), std::nullopt, "per_core_M is 0, which is not valid");
     auto odd =
         std::get<ttnn::operations::matmul::MatmulMultiCoreReuseMultiCast1DProgramConfig>(program);
     odd.in0_block_w = 3;

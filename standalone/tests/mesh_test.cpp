@@ -59,6 +59,9 @@ void test_parts_and_the_whole(MeshDevice& mesh) {
     expect_close(again.to_vector<float>(),
                  values_of(ttnn::add(whole.to_device(device()), whole.to_device(device()))), 0);
     expect_refused([&] { (void)parts.to_vector<float>(); }, "compose");
+    const Tensor on_host = distribute_tensor(whole, *create_mesh_mapper(mesh, config));
+    expect_refused([&] { (void)on_host.to_device(device()); },
+                   "A tensor of 6 parts is not for a mesh of 1 devices");
     expect_refused([&] { sharded(mesh, Shape({4, 7}), 1, 1); }, "does not divide");
     expect_refused([&] { sharded(mesh, Shape({4, 6}), 1, 2); }, "out of range");
     config.placements = {MeshMapperConfig::Shard{0}, MeshMapperConfig::Shard{0}};
@@ -100,7 +103,9 @@ void test_collectives(MeshDevice& mesh) {
     const auto other = open_mesh(2, 3);
     expect_refused([&] { ttnn::add(rows, sharded(*other, Shape({2, 6}), 1, 1)); },
                    "different meshes");
-    expect_refused([&] { ttnn::add(rows, draw_tensor(Shape({2, 2}))); }, "");
+    const Tensor single = draw_tensor(Shape({2, 2}));
+    expect_refused([&] { ttnn::add(rows, single); }, "different meshes");
+    expect_refused([&] { ttnn::add(single, rows); }, "different meshes");
     other->close();
 }
 
@@ -109,7 +114,8 @@ void test_a_mesh_without_fabric() {
     const auto mesh = open_mesh(1, 2);
     expect_refused([&] { ttnn::all_reduce(sharded(*mesh, Shape({2, 6}), 1, 1)); },
                    "SetFabricConfig");
-    expect_refused([] { open_mesh(5, 8); }, "32 devices");
+    expect_refused([] { open_mesh(5, 8); }, "32 devices, not 40");
+    expect_refused([] { open_mesh(0, 2); }, "32 devices, not 0");
     mesh->close();
 }
 

@@ -13,6 +13,7 @@
 #endif
 
 #include "core/parallel.hpp"
+#include "tt-metalium/math.hpp"
 
 namespace ttcodegen::cpu {
 namespace {
@@ -42,7 +43,7 @@ constexpr std::int64_t kPairing = std::is_same_v<Element, float> ? 1 : 2;
 
 // Cache blocks: a left block (rows x depth) and its share of a panel stay in the second-level
 // cache.
-constexpr std::int64_t kBlockRows = (128 + kTileRows - 1) / kTileRows * kTileRows;
+constexpr std::int64_t kBlockRows = tt::round_up(128, kTileRows);
 constexpr std::int64_t kBlockColumns = 384 / kTileColumns * kTileColumns;
 template <typename Element>
 constexpr std::int64_t kBlockDepth = 1024 / static_cast<std::int64_t>(sizeof(Element));
@@ -51,10 +52,6 @@ constexpr std::int64_t kTileDepth = 32;
 static_assert(kBlockDepth<float> % kTileDepth == 0);
 // Keeps rows of a left block out of each other's cache sets.
 constexpr std::int64_t kRowPadding = 16;
-
-constexpr std::int64_t round_up(std::int64_t value, std::int64_t step) {
-    return (value + step - 1) / step * step;
-}
 
 inline void multiply_add(Vector (&sums)[kTileVectors], const float* left, const float* panel) {
     const Vector factor = *left - Vector{};  // a broadcast: subtracting zero changes no bit
@@ -189,14 +186,14 @@ struct Blocking {
         }
         // Too few blocks for the threads: cut columns first (cheap), then rows.
         const auto blocks = [&] {
-            return batches * ((rows + blocking.rows - 1) / blocking.rows) *
-                   ((right.panels() + blocking.panels - 1) / blocking.panels);
+            return batches * tt::div_up(rows, blocking.rows) *
+                   tt::div_up(right.panels(), blocking.panels);
         };
         while (blocks() < 3 * threads && blocking.panels > 1) {
             blocking.panels = (blocking.panels + 1) / 2;
         }
         while (blocks() < 2 * threads && blocking.rows > 2 * kTileRows) {
-            blocking.rows = round_up(blocking.rows / 2, kTileRows);
+            blocking.rows = tt::round_up(blocking.rows / 2, kTileRows);
         }
         return blocking;
     }
@@ -259,8 +256,8 @@ PackedMatrix<Element>::PackedMatrix(std::int64_t batches, std::int64_t depth, st
     : batches_(batches),
       depth_(depth),
       columns_(columns),
-      padded_depth_(round_up(depth, kPairing<Element>)),
-      panels_((columns + kTileColumns - 1) / kTileColumns),
+      padded_depth_(tt::round_up(depth, kPairing<Element>)),
+      panels_(tt::div_up(columns, kTileColumns)),
       panel_size_(padded_depth_ * kTileColumns),
       batch_size_(panels_ * panel_size_),
       data_(std::move(data)) {}
@@ -276,9 +273,9 @@ PackedMatrix<Element> PackedMatrix<Element>::leading(std::int64_t depth,
                                                      std::int64_t columns) const {
     PackedMatrix part = *this;
     part.depth_ = depth;
-    part.padded_depth_ = round_up(depth, kPairing<Element>);
+    part.padded_depth_ = tt::round_up(depth, kPairing<Element>);
     part.columns_ = columns;
-    part.panels_ = (columns + kTileColumns - 1) / kTileColumns;
+    part.panels_ = tt::div_up(columns, kTileColumns);
     return part;
 }
 
@@ -392,8 +389,8 @@ void multiply(std::int64_t batches, std::int64_t rows, const LeftOperand<Element
     }
     const Blocking blocking =
         Blocking::of(batches, rows, right, static_cast<std::int64_t>(thread_count()));
-    const std::int64_t row_blocks = (rows + blocking.rows - 1) / blocking.rows;
-    const std::int64_t panel_blocks = (right.panels() + blocking.panels - 1) / blocking.panels;
+    const std::int64_t row_blocks = tt::div_up(rows, blocking.rows);
+    const std::int64_t panel_blocks = tt::div_up(right.panels(), blocking.panels);
     const std::int64_t work =
         blocking.rows * blocking.panels * right.padded_depth();  // in steps of one vector
     for_each_index(batches * row_blocks * panel_blocks, work, [&](std::int64_t index) {
@@ -412,7 +409,7 @@ void multiply_unpacked(std::int64_t batches, std::int64_t rows, const LeftOperan
                        std::int64_t right_batches, std::int64_t depth, std::int64_t columns,
                        const Source* right, MatrixStrides strides, MantissaCut cut, Sums sums,
                        const BlockConsumer& consume) {
-    const std::int64_t parts = (columns + kBlockColumns - 1) / kBlockColumns;
+    const std::int64_t parts = tt::div_up(columns, kBlockColumns);
     if (batches * parts < 2 * static_cast<std::int64_t>(thread_count())) {
         multiply(batches, rows, left,
                  PackedMatrix<Element>::pack(right_batches, depth, columns, right, strides, cut),

@@ -67,17 +67,20 @@ void Participants::see(const Tensor& tensor) {
                  "Tensors of {} and of {} chips do not work together", count, parts.size());
         count = parts.size();
     }
-    see(tensor.tensor_attributes->device);
+    MeshDevice* device = tensor.tensor_attributes->device;
+    // Parts on the host are held against the mesh that is known.
+    see(device == nullptr ? mesh : device);
 }
 
 void Participants::see(MeshDevice* device) {
-    if (device == nullptr || (device->impl().chips.empty() && mesh == nullptr)) {
+    if (device == nullptr) {
         return;
     }
-    TT_FATAL(mesh == nullptr || mesh == device, "Tensors are on different meshes");
     const std::size_t chips = device->impl().chips.size();
+    TT_FATAL(mesh == nullptr || mesh == device || (chips == 0 && mesh->impl().chips.empty()),
+             "Tensors are on different meshes");
     TT_FATAL(count == 0 || count == chips, "A tensor of {} parts is not for a mesh of {} devices",
-             count, chips);
+             count, device->num_devices());
     mesh = device;
     count = chips;
 }

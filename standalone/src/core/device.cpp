@@ -68,18 +68,19 @@ std::shared_ptr<MeshDevice> MeshDeviceImpl::create_mesh(const MeshShape& shape,
                                                         std::size_t worker_l1_size) {
     TT_FATAL(shape.dims() == 2, "The CPU backend has meshes of two dimensions, not of {}",
              shape.dims());
-    TT_FATAL(shape.mesh_size() <= kMostChips, "The CPU backend has {} devices, not {}", kMostChips,
-             shape.mesh_size());
-    auto mesh =
-        MeshDevice::create_unit_mesh(0, l1_small_size, DEFAULT_TRACE_REGION_SIZE,
-                                     num_command_queues, DispatchCoreConfig{}, {}, worker_l1_size);
+    TT_FATAL(shape.mesh_size() > 0 && shape.mesh_size() <= kMostChips,
+             "The CPU backend has {} devices, not {}", kMostChips, shape.mesh_size());
+    const auto create_device = [&] {
+        return MeshDevice::create_unit_mesh(0, l1_small_size, DEFAULT_TRACE_REGION_SIZE,
+                                            num_command_queues, DispatchCoreConfig{}, {},
+                                            worker_l1_size);
+    };
+    auto mesh = create_device();
     MeshDeviceImpl& impl = mesh->impl();
     impl.shape = shape;
     impl.fabric = std::make_unique<ttcodegen::cpu::Fabric>(shape[0], shape[1]);
     for (std::size_t chip = 0; chip < shape.mesh_size(); ++chip) {
-        impl.chips.push_back(MeshDevice::create_unit_mesh(
-            0, l1_small_size, DEFAULT_TRACE_REGION_SIZE, num_command_queues, DispatchCoreConfig{},
-            {}, worker_l1_size));
+        impl.chips.push_back(create_device());
     }
     return mesh;
 }

@@ -6,6 +6,7 @@
 #include "core/device.hpp"
 #include "core/tensor_data.hpp"
 #include "device/architecture.hpp"
+#include "tt-metalium/math.hpp"
 
 namespace ttcodegen::cpu {
 
@@ -13,8 +14,6 @@ namespace {
 
 constexpr std::size_t kAlignment = 32;
 constexpr std::size_t kRowAlignment = 16;
-
-std::size_t round_up(std::size_t size, std::size_t unit) { return (size + unit - 1) / unit * unit; }
 
 }  // namespace
 
@@ -78,9 +77,9 @@ std::size_t l1_bank_bytes(const TensorSpec& spec, std::size_t banks) {
         page = tile_bytes(spec.data_type());
     } else {
         const std::size_t element = is_block(spec.data_type()) ? 1 : stored_size(spec.data_type());
-        page = round_up(width * element, kRowAlignment);
+        page = tt::round_up(width * element, kRowAlignment);
     }
-    return round_up((sharded ? pages : (pages + banks - 1) / banks) * page, kAlignment);
+    return tt::round_up((sharded ? pages : tt::div_up(pages, banks)) * page, kAlignment);
 }
 
 std::unique_ptr<L1Part> take_l1(const TensorSpec& spec, MeshDevice* device) {

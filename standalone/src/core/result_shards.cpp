@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "tt-metalium/math.hpp"
+
 namespace ttcodegen::cpu {
 
 namespace {
@@ -17,10 +19,6 @@ struct Extent {
     std::size_t width;
 };
 
-std::uint32_t round_up(std::size_t size, std::size_t unit) {
-    return static_cast<std::uint32_t>((size + unit - 1) / unit * unit);
-}
-
 /// Rows and columns of a tensor in interleaved memory, with the padding of its tiles.
 Extent extent_of(const Shape& shape, Layout layout) {
     const TensorSpec spec = make_spec(shape, DataType::BFLOAT16, layout, MemoryConfig{});
@@ -28,7 +26,7 @@ Extent extent_of(const Shape& shape, Layout layout) {
 }
 
 std::uint32_t part(std::size_t size, std::size_t parts, std::size_t unit) {
-    return std::max(round_up((size + parts - 1) / parts, unit), static_cast<std::uint32_t>(unit));
+    return static_cast<std::uint32_t>(std::max(tt::round_up(tt::div_up(size, parts), unit), unit));
 }
 
 bool has_shards(const Tensor& tensor) { return tensor.memory_config().shard_spec().has_value(); }

@@ -1,13 +1,13 @@
 #include "core/shard_rules.hpp"
 
+#include "tt-metalium/math.hpp"
+
 namespace ttcodegen::cpu {
 
 namespace {
 
 using tt::tt_metal::ShardOrientation;
 using tt::tt_metal::ShardSpec;
-
-std::size_t parts(std::size_t size, std::size_t part) { return (size + part - 1) / part; }
 
 void check_blocks(const ShardSpec& shards, std::size_t down, std::size_t across) {
     const auto grid = shards.grid.bounding_box().grid_size();
@@ -44,8 +44,8 @@ void check_shards(const TensorSpec& spec) {
              shard_width);
     const std::size_t height = spec.physical_shape().height();
     const std::size_t width = spec.physical_shape().width();
-    const std::size_t down = parts(height, shard_height);
-    const std::size_t across = parts(width, shard_width);
+    const std::size_t down = tt::div_up(height, shard_height);
+    const std::size_t across = tt::div_up(width, shard_width);
     const std::size_t cores = shards.num_cores();
     switch (memory.memory_layout()) {
         case TensorMemoryLayout::HEIGHT_SHARDED:

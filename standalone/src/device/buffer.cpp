@@ -6,6 +6,7 @@
 #include "core/device.hpp"
 #include "device/buffer_pages.hpp"
 #include "tt-metalium/host_api.hpp"
+#include "tt-metalium/math.hpp"
 #include "tt-metalium/mesh_device.hpp"
 
 namespace ttcodegen::device {
@@ -14,10 +15,6 @@ using tt::tt_metal::Buffer;
 using tt::tt_metal::BufferType;
 
 namespace {
-
-std::uint64_t round_up(std::uint64_t value, std::uint64_t step) {
-    return (value + step - 1) / step * step;
-}
 
 /// Where page `page` of a buffer lies in this process; null for a buffer without that page.
 class PagePlaces {
@@ -274,9 +271,7 @@ std::uint32_t Buffer::alignment() const {
     return is_dram() ? architecture.dram_alignment : architecture.l1_alignment;
 }
 
-DeviceAddr Buffer::aligned_page_size() const {
-    return ttcodegen::device::round_up(page_size_, alignment());
-}
+DeviceAddr Buffer::aligned_page_size() const { return tt::round_up(page_size_, alignment()); }
 
 DeviceAddr Buffer::aligned_size() const { return num_dev_pages() * aligned_page_size(); }
 
@@ -290,7 +285,7 @@ DeviceAddr Buffer::aligned_size_per_bank() const {
     }
     const DeviceAddr banks =
         is_dram() ? architecture.dram_banks.size() : architecture.num_workers();
-    return (num_pages() + banks - 1) / banks * aligned_page_size();
+    return tt::div_up(num_pages(), banks) * aligned_page_size();
 }
 
 const std::optional<BufferDistributionSpec>& Buffer::buffer_distribution_spec() const {

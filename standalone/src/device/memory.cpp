@@ -7,6 +7,7 @@
 #include <cstring>
 #include <utility>
 
+#include "tt-metalium/math.hpp"
 #include "tt_stl/assert.hpp"
 #include "ttcodegen/device/processor.hpp"
 
@@ -19,10 +20,6 @@ namespace {
 constexpr std::uint64_t kArenaFirst = 0x10000000;
 constexpr std::uint64_t kArenaLast = 0x60000000;
 constexpr std::uint64_t kArenaStep = 0x4000000;
-
-std::uint64_t round_up(std::uint64_t value, std::uint64_t step) {
-    return (value + step - 1) / step * step;
-}
 
 /// Shared memory backed by a file, since a core's L1 may have to be mapped a second time.
 Mapping map_arena(std::size_t bytes) {
@@ -58,7 +55,7 @@ Mapping map_dram(std::size_t bytes) {
 void fill_words(std::byte* memory, std::size_t bytes, std::uint64_t mark) {
     // Marks stand at multiples of eight, whatever range is marked.
     const auto address = reinterpret_cast<std::uintptr_t>(memory);
-    std::byte* first = memory + (round_up(address, 8) - address);
+    std::byte* first = memory + (tt::round_up(address, 8) - address);
     const std::size_t skipped = static_cast<std::size_t>(first - memory);
     for (std::size_t i = 0; skipped + i + 8 <= bytes; i += 8) {
         std::memcpy(first + i, &mark, 8);
@@ -106,14 +103,14 @@ std::optional<std::uint64_t> Allocator::allocate(std::uint64_t bytes) {
 }
 
 std::optional<std::uint64_t> Allocator::allocate(std::uint64_t bytes, Direction direction) {
-    const std::uint64_t size = round_up(std::max<std::uint64_t>(bytes, 1), alignment_);
+    const std::uint64_t size = tt::round_up(std::max<std::uint64_t>(bytes, 1), alignment_);
     if (direction == Direction::Up) {
-        std::uint64_t address = round_up(begin_, alignment_);
+        std::uint64_t address = tt::round_up(begin_, alignment_);
         for (const auto& [start, end] : used_) {
             if (address + size <= start) {
                 break;
             }
-            address = std::max(address, round_up(end, alignment_));
+            address = std::max(address, tt::round_up(end, alignment_));
         }
         if (address + size > end_) {
             return std::nullopt;
@@ -136,7 +133,7 @@ std::optional<std::uint64_t> Allocator::allocate(std::uint64_t bytes, Direction 
 }
 
 void Allocator::claim(std::uint64_t address, std::uint64_t bytes) {
-    const std::uint64_t end = address + round_up(std::max<std::uint64_t>(bytes, 1), alignment_);
+    const std::uint64_t end = address + tt::round_up(std::max<std::uint64_t>(bytes, 1), alignment_);
     std::uint64_t& known = used_[address];
     known = std::max(known, end);
 }
@@ -174,7 +171,7 @@ void mark_in_flight(std::byte* memory, std::size_t bytes) { fill_words(memory, b
 
 Written find_mark(const std::byte* memory, std::size_t bytes, std::size_t& offset) {
     const auto address = reinterpret_cast<std::uintptr_t>(memory);
-    const std::size_t skipped = round_up(address, 8) - address;
+    const std::size_t skipped = tt::round_up(address, 8) - address;
     if (bytes < skipped + 8) {
         return Written::Yes;
     }

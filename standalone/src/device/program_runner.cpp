@@ -5,6 +5,7 @@
 
 #include "core/describe.hpp"
 #include "device/run.hpp"
+#include "tt-metalium/math.hpp"
 
 namespace ttcodegen::device {
 
@@ -12,10 +13,6 @@ using tt::tt_metal::CircularBufferImpl;
 using tt::tt_metal::ComputeConfig;
 
 namespace {
-
-std::uint32_t round_up(std::uint32_t value, std::uint32_t step) {
-    return (value + step - 1) / step * step;
-}
 
 /// Guard bytes after each circular buffer that belong to nothing, so that stores beyond its end are
 /// found; fewer where L1 is nearly full.
@@ -39,7 +36,7 @@ std::uint32_t place_circular_buffers(EmulatedDevice& device,
         for (const CoreCoord& core : cores) {
             address = std::max(address, end[device.worker_index(core)]);
         }
-        address = round_up(address, architecture.dram_alignment);
+        address = tt::round_up(address, architecture.dram_alignment);
         buffer->address = address;
         const std::uint64_t after = std::uint64_t{address} + buffer->config.total_size();
         TT_FATAL(

@@ -1,7 +1,5 @@
 // Operations that join the devices of a mesh.
 
-#include <numeric>
-
 #include "core/chips.hpp"
 #include "core/convert.hpp"
 #include "core/device.hpp"
@@ -22,35 +20,38 @@ namespace {
 struct Mesh {
     MeshDevice* device;
     Fabric& fabric;
-
-    std::size_t size(std::size_t axis) const {
-        return axis == 0 ? device->num_rows() : device->num_cols();
-    }
 };
 
+/// The mesh of a tensor on devices; none if it is on a single one.
+std::optional<Mesh> mesh_of(const Tensor& tensor, const char* name) {
+    const std::vector<Tensor>& parts = parts_of(tensor);
+    require_on_device(parts.empty() ? tensor : parts.front(), name);
+    if (parts.empty()) {
+        return std::nullopt;
+    }
+    MeshDevice* device = device_of(tensor);
+    return Mesh{device, *device->impl().fabric};
+}
+
+/// The mesh whose links a collective uses.
 /// @throws std::runtime_error as the library does, for what it does not take.
-Mesh mesh_of(const Tensor& tensor, const char* name, std::optional<std::uint32_t> cluster_axis) {
-    require_on_device(parts_of(tensor).empty() ? tensor : parts_of(tensor).front(), name);
-    TT_FATAL(!parts_of(tensor).empty(), "{} op will only work for num_devices > 1, but has 1",
-             name);
+Mesh linked_mesh_of(const Tensor& tensor, const char* name,
+                    std::optional<std::uint32_t> cluster_axis) {
+    const std::optional<Mesh> mesh = mesh_of(tensor, name);
+    TT_FATAL(mesh.has_value(), "{} op will only work for num_devices > 1, but has 1", name);
     TT_FATAL(!cluster_axis || *cluster_axis < 2, "Cluster axis {} is not one of the mesh: 0 or 1",
              cluster_axis.value_or(0));
-    MeshDevice* device = attributes(tensor).device;
-    const Mesh mesh{device, *device->impl().fabric};
-    TT_FATAL(!cluster_axis || mesh.size(*cluster_axis) > 1,
+    TT_FATAL(!cluster_axis || mesh->fabric.size(*cluster_axis) > 1,
              "{} op will only work for num_devices > 1, but has 1 along axis {}", name,
              cluster_axis.value_or(0));
-    return mesh;
+    TT_FATAL(mesh->fabric.is_enabled(),
+             "{} needs the fabric: call tt::tt_fabric::SetFabricConfig before the mesh is opened",
+             name);
+    return *mesh;
 }
 
 void require_rows(const Tensor& tensor, const char* name) {
     TT_FATAL(tensor.logical_shape().rank() >= 2, "{} requires tensor of rank 2 or greater", name);
-}
-
-void require_fabric(const Mesh& mesh, const char* name) {
-    TT_FATAL(mesh.fabric.is_enabled(),
-             "{} needs the fabric: call tt::tt_fabric::SetFabricConfig before the mesh is opened",
-             name);
 }
 
 /// The axes that a collective goes along, beginning with `first` if it is to go along all.
@@ -61,7 +62,7 @@ std::vector<std::size_t> axes(const Mesh& mesh, std::optional<std::uint32_t> clu
     }
     std::vector<std::size_t> found;
     for (const std::size_t axis : {first, 1 - first}) {
-        if (mesh.size(axis) > 1) {
+        if (mesh.fabric.size(axis) > 1) {
             found.push_back(axis);
         }
     }
@@ -144,14 +145,14 @@ std::vector<Tensor> reduced(const Mesh& mesh, const Tensor& tensor, std::size_t 
 }
 
 std::uint64_t share_bytes(const Mesh& mesh, const Tensor& tensor, std::size_t axis) {
-    return bytes_on_device(tensor.tensor_spec()) / mesh.size(axis);
+    return bytes_on_device(tensor.tensor_spec()) / mesh.fabric.size(axis);
 }
 
 /// The share of each device of the tensors that it has, by its place along an axis.
 Tensor shared_out(const Mesh& mesh, const std::vector<Tensor>& wholes, std::size_t dim,
                   std::size_t axis, const std::optional<MemoryConfig>& memory_config) {
     const std::size_t size = wholes.front().logical_shape().view()[dim];
-    const std::size_t count = mesh.size(axis);
+    const std::size_t count = mesh.fabric.size(axis);
     TT_FATAL(size % count == 0, "input shape {} must be divisible by cluster axis size {}",
              wholes.front().logical_shape(), count);
     std::vector<Tensor> results(wholes.size());
@@ -185,9 +186,8 @@ Tensor all_gather(const Tensor& input_tensor, std::int32_t dim,
                   const std::optional<CoreRangeSet>& /*sub_core_grid*/,
                   bool /*use_l1_small_for_semaphores*/) {
     TT_FATAL(!optional_output_tensor, "The CPU backend gathers into a new tensor");
-    const cpu::Mesh mesh = cpu::mesh_of(input_tensor, "all_gather", cluster_axis);
+    const cpu::Mesh mesh = cpu::linked_mesh_of(input_tensor, "all_gather", cluster_axis);
     cpu::require_rows(input_tensor, "AllGather");
-    cpu::require_fabric(mesh, "all_gather");
     const std::size_t axis = cpu::normalize_dim(dim, input_tensor.logical_shape().rank());
     Tensor result = input_tensor;
     for (const std::size_t each : cpu::axes(mesh, cluster_axis, 1)) {
@@ -201,10 +201,9 @@ Tensor all_reduce(const Tensor& input_tensor, std::optional<std::uint32_t> clust
                   const std::optional<MemoryConfig>& memory_config,
                   std::optional<std::uint32_t> /*num_links*/,
                   std::optional<tt::tt_fabric::Topology> /*topology*/) {
-    const cpu::Mesh mesh = cpu::mesh_of(input_tensor, "all_reduce", cluster_axis);
+    const cpu::Mesh mesh = cpu::linked_mesh_of(input_tensor, "all_reduce", cluster_axis);
     TT_FATAL(input_tensor.padded_shape().rank() >= 2,
              "Expected input tensor to be of at least rank 2");
-    cpu::require_fabric(mesh, "all_reduce");
     Tensor result = input_tensor;
     for (const std::size_t axis : cpu::axes(mesh, cluster_axis, 0)) {
         const std::uint64_t share = cpu::share_bytes(mesh, result, axis);
@@ -229,9 +228,8 @@ Tensor reduce_scatter(const Tensor& input_tensor, std::int32_t dim,
                       const std::optional<DeviceComputeKernelConfig>& /*compute_kernel_config*/,
                       bool /*use_l1_small_for_semaphores*/) {
     TT_FATAL(!optional_output_tensor, "The CPU backend scatters into a new tensor");
-    const cpu::Mesh mesh = cpu::mesh_of(input_tensor, "reduce_scatter", cluster_axis);
+    const cpu::Mesh mesh = cpu::linked_mesh_of(input_tensor, "reduce_scatter", cluster_axis);
     cpu::require_rows(input_tensor, "reduce_scatter");
-    cpu::require_fabric(mesh, "reduce_scatter");
     const std::size_t divided = cpu::normalize_dim(dim, input_tensor.logical_shape().rank());
     Tensor result = input_tensor;
     for (const std::size_t axis : cpu::axes(mesh, cluster_axis, 0)) {
@@ -247,23 +245,19 @@ Tensor reduce_scatter(const Tensor& input_tensor, std::int32_t dim,
 Tensor mesh_partition(const Tensor& input_tensor, std::int32_t dim,
                       std::optional<std::uint32_t> cluster_axis,
                       const std::optional<MemoryConfig>& memory_config) {
-    cpu::require_on_device(
-        cpu::parts_of(input_tensor).empty() ? input_tensor : cpu::parts_of(input_tensor).front(),
-        "mesh_partition");
-    if (cpu::parts_of(input_tensor).empty()) {
+    const std::optional<cpu::Mesh> mesh = cpu::mesh_of(input_tensor, "mesh_partition");
+    if (!mesh) {
         return input_tensor;
     }
     TT_FATAL(!cluster_axis || *cluster_axis < 2, "Only support cluster axis of None, 0 or 1");
-    tt::tt_metal::distributed::MeshDevice* device = input_tensor.device();
-    const cpu::Mesh mesh{device, *device->impl().fabric};
-    if (cluster_axis && mesh.size(*cluster_axis) == 1) {
+    if (cluster_axis && mesh->fabric.size(*cluster_axis) == 1) {
         return input_tensor;
     }
     const std::size_t divided = cpu::normalize_dim(dim, input_tensor.logical_shape().rank());
     Tensor result = input_tensor;
     // Among all devices row by row: first among the rows of the mesh, then within each.
-    for (const std::size_t axis : cpu::axes(mesh, cluster_axis, 0)) {
-        result = cpu::shared_out(mesh, cpu::parts_of(result), divided, axis,
+    for (const std::size_t axis : cpu::axes(*mesh, cluster_axis, 0)) {
+        result = cpu::shared_out(*mesh, cpu::parts_of(result), divided, axis,
                                  cpu::output_memory_config(result, memory_config));
     }
     const bool in_tiles = result.layout() == tt::tt_metal::Layout::TILE;

@@ -1,8 +1,5 @@
 // Between a tensor of the host and its parts on the devices of a mesh.
 
-#include <algorithm>
-#include <numeric>
-
 #include "core/chips.hpp"
 #include "core/device.hpp"
 #include "data_movement/strided_copy.hpp"

@@ -62,48 +62,31 @@ std::vector<std::vector<std::size_t>> Fabric::lines(std::size_t axis) const {
     return found;
 }
 
-void Fabric::add(std::size_t axis, const std::vector<std::uint64_t>& forward,
-                 const std::vector<std::uint64_t>& backward) {
+void Fabric::count(std::size_t axis, std::uint64_t bytes, bool sums) {
+    const std::size_t length = size(axis);
     for (const auto& line : lines(axis)) {
-        for (std::size_t place = 0; place < line.size(); ++place) {
-            forward_[axis][line[place]] += forward[place];
-            backward_[axis][line[(place + 1) % line.size()]] += backward[place];
+        for (std::size_t place = 0; place < length; ++place) {
+            const std::size_t before = place + 1;
+            const std::size_t behind = length - before;
+            std::uint64_t& forward = forward_[axis][line[place]];
+            std::uint64_t& backward = backward_[axis][line[before % length]];
+            if (is_ring(axis) && length > 2) {
+                // Half of the line goes round the one way, half the other.
+                forward += bytes * (length / 2);
+                backward += bytes * ((length - 1) / 2);
+            } else if (behind > 0) {
+                // Data of each device on the one side, or a sum for each on the other.
+                forward += bytes * (sums ? behind : before);
+                backward += bytes * (sums ? before : behind);
+            }
         }
     }
 }
 
-void Fabric::count_gather(std::size_t axis, std::uint64_t bytes) {
-    const std::size_t size = axis == 1 ? columns_ : rows_;
-    std::vector<std::uint64_t> forward(size);
-    std::vector<std::uint64_t> backward(size);
-    for (std::size_t place = 0; place < size; ++place) {
-        if (is_ring(axis) && size > 2) {
-            // Half of the line goes round the one way, half the other.
-            forward[place] = bytes * (size / 2);
-            backward[place] = bytes * ((size - 1) / 2);
-        } else if (place + 1 < size) {
-            forward[place] = bytes * (place + 1);
-            backward[place] = bytes * (size - 1 - place);
-        }
-    }
-    add(axis, forward, backward);
-}
+void Fabric::count_gather(std::size_t axis, std::uint64_t bytes) { count(axis, bytes, false); }
 
 void Fabric::count_reduce_scatter(std::size_t axis, std::uint64_t bytes) {
-    const std::size_t size = axis == 1 ? columns_ : rows_;
-    std::vector<std::uint64_t> forward(size);
-    std::vector<std::uint64_t> backward(size);
-    for (std::size_t place = 0; place < size; ++place) {
-        if (is_ring(axis) && size > 2) {
-            forward[place] = bytes * (size / 2);
-            backward[place] = bytes * ((size - 1) / 2);
-        } else if (place + 1 < size) {
-            // Sums of all devices before, for each device behind.
-            forward[place] = bytes * (size - 1 - place);
-            backward[place] = bytes * (place + 1);
-        }
-    }
-    add(axis, forward, backward);
+    count(axis, bytes, true);
 }
 
 void Fabric::report() const {

@@ -21,6 +21,8 @@ class Fabric {
     /// Whether the last device along an axis is linked to the first one.
     bool is_ring(std::size_t axis) const;
 
+    /// How many devices there are along an axis.
+    std::size_t size(std::size_t axis) const { return axis == 1 ? columns_ : rows_; }
     /// The devices along an axis, for each of its lines, row by row.
     std::vector<std::vector<std::size_t>> lines(std::size_t axis) const;
 
@@ -34,9 +36,10 @@ class Fabric {
     void report() const;
 
   private:
-    /// Adds to both directions of the link after each place of each line.
-    void add(std::size_t axis, const std::vector<std::uint64_t>& forward,
-             const std::vector<std::uint64_t>& backward);
+    /// Adds `bytes` for each piece of data that goes over the links along an axis, both ways: over
+    /// one in the middle of a line that of each device on the one side, or, as `sums`, one for each
+    /// device on the other.
+    void count(std::size_t axis, std::uint64_t bytes, bool sums);
 
     std::size_t rows_;
     std::size_t columns_;

@@ -1,5 +1,6 @@
 #include "compute/convolution.hpp"
 #include "core/chips.hpp"
+#include "tt-metalium/math.hpp"
 #include "ttnn/operations/experimental/conv3d/conv3d.hpp"
 #include "ttnn/operations/experimental/conv3d/prepare_conv3d_weights.hpp"
 
@@ -15,8 +16,6 @@ using tt::tt_metal::Shape;
 using tt::tt_metal::Tensor;
 
 constexpr uint32_t kChannelAlignment = 32;
-
-int64_t round_up(int64_t value, int64_t step) { return (value + step - 1) / step * step; }
 
 void check_operands(const Tensor& input, const Tensor& weights, const std::optional<Tensor>& bias,
                     uint32_t out_channels, uint32_t groups) {
@@ -71,10 +70,10 @@ WeightStrides plain_strides(const Tensor& weights, Convolution& convolution) {
                  shape[3] == convolution.axes[1].kernel && shape[4] == convolution.axes[2].kernel,
              "The weights {} do not fit {} output channels and the kernel size", shape,
              convolution.out_channels);
-    TT_FATAL(round_up(channels, kChannelAlignment) == convolution.pixel_channels,
+    TT_FATAL(tt::round_up(channels, kChannelAlignment) == convolution.pixel_channels,
              "Weight patch size must match input patch size: {} channels, filled up to {}, meet an "
              "input of {} channels",
-             channels, round_up(channels, kChannelAlignment), convolution.pixel_channels);
+             channels, tt::round_up(channels, kChannelAlignment), convolution.pixel_channels);
     convolution.in_channels = channels;
     const int64_t taps = convolution.taps();
     return {convolution.group_out() * shape[1] * taps, shape[1] * taps, taps, 1, 0};
@@ -177,7 +176,7 @@ Tensor prepare_conv3d_weights(const Tensor& weights, uint32_t groups, uint32_t C
     const std::size_t channels = shape[1];
     const std::size_t outputs = shape[0];
     const std::size_t taps = std::size_t{shape[2]} * shape[3] * shape[4];
-    const std::size_t aligned = (channels * groups + alignment - 1) / alignment * alignment;
+    const std::size_t aligned = tt::round_up(channels * groups, alignment);
     const std::size_t block = C_in_block == 0 ? aligned : C_in_block;
     TT_FATAL(aligned % block == 0, "C_in_aligned must be divisible by C_in_block");
     const FloatElements elements(weights);

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <vector>
 
+#include "tt-metalium/math.hpp"
 #include "tt-metalium/work_split.hpp"
 
 namespace ttcodegen::cpu {
@@ -15,12 +16,9 @@ using tt::tt_metal::CoreRangeSet;
 using tt::tt_metal::ShardOrientation;
 using tt::tt_metal::ShardSpec;
 
-constexpr std::uint32_t kTile = 32;
 constexpr CoreCoord kGrid{8, 8};
 
 using Size = std::array<std::uint32_t, 2>;
-
-std::uint32_t in_tiles(std::uint32_t size) { return (size + kTile - 1) / kTile * kTile; }
 
 bool is_kind(const MemoryConfig& memory, TensorMemoryLayout kind) {
     return memory.memory_layout() == kind;
@@ -165,10 +163,10 @@ HeadMemory split_heads_memory(const Tensor& input, const HeadCounts& heads, bool
     TT_FATAL(heads.keys % across == 0,
              "number of groups {} must be a multiple of the number of width cores {}", heads.keys,
              across);
-    TT_FATAL(shape[-1] % (across * kTile) == 0,
+    TT_FATAL(shape[-1] % (across * kTileSide) == 0,
              "Flattened hidden dimension {} must be a multiple of width cores {} * tile width {} "
              "to ensure that each core gets an even amount of tiles",
-             shape[-1], across, kTile);
+             shape[-1], across, kTileSide);
     TT_FATAL(is_kind(memory, TensorMemoryLayout::HEIGHT_SHARDED),
              "Output memory config layout must be HEIGHT_SHARDED but got {}",
              memory.memory_layout());
@@ -193,7 +191,7 @@ HeadMemory created_heads_memory(const Tensor& input, const HeadCounts& heads, bo
     check_created_shards(input, heads, transposed_keys, memory);
     const auto on_cores = [&](std::uint32_t count) {
         return placed(memory, tt::tt_metal::num_cores_to_corerangeset(count, kGrid, true),
-                      {kTile, heads.width});
+                      {kTileSide, heads.width});
     };
     const MemoryConfig keys = on_cores(heads.keys);
     return {on_cores(heads.queries), keys, keys};
@@ -222,13 +220,14 @@ HeadMemory decode_heads_memory(const Tensor& input, const HeadCounts& heads, boo
              "Output tensor must be height sharded");
     const std::uint32_t users = input.logical_shape()[2];
     const auto at = [&](std::uint32_t skipped, std::uint32_t count) {
-        return placed(memory, cores_of(grid, skipped, users), {in_tiles(count), heads.width});
+        return placed(memory, cores_of(grid, skipped, users),
+                      {tt::round_up(count, kTileSide), heads.width});
     };
     return {at(0, heads.queries), at(overlap ? 0 : users, heads.keys), at(0, heads.keys)};
 }
 
 MemoryConfig joined_decode_memory(const Tensor& input, std::uint32_t heads) {
-    const std::uint32_t rows = std::max(input.padded_shape()[1], kTile);
+    const std::uint32_t rows = std::max(input.padded_shape()[1], kTileSide);
     const MemoryConfig memory(TensorMemoryLayout::WIDTH_SHARDED, BufferType::L1, std::nullopt);
     return placed(memory, tt::tt_metal::num_cores_to_corerangeset(heads, kGrid, true),
                   {rows, input.padded_shape()[-1]});

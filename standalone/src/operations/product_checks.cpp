@@ -30,8 +30,6 @@ class ProgramCheck {
 
   private:
     template <typename Config>
-    void check_sizes(const Config& config) const;
-    template <typename Config>
     void check_blocks(const Config& config) const;
     template <typename Config>
     void check_registers(const Config& config) const;
@@ -53,7 +51,7 @@ class ProgramCheck {
 };
 
 template <typename Config>
-void ProgramCheck::check_sizes(const Config& config) const {
+void check_sizes_of(const Config& config) {
     const auto require = [](std::size_t size, const char* name) {
         TT_FATAL(size != 0, "{} is 0, which is not valid", name);
     };
@@ -139,7 +137,7 @@ void ProgramCheck::operator()(const MatmulMultiCoreProgramConfig& /*config*/) co
 }
 
 void ProgramCheck::operator()(const MatmulMultiCoreReuseProgramConfig& config) const {
-    check_sizes(config);
+    check_sizes_of(config);
     check_device_grid(config.compute_with_storage_grid_size);
     if (config.per_core_M > tiles_.height) {
         TT_FATAL(config.per_core_M % tiles_.height == 0,
@@ -257,7 +255,7 @@ void ProgramCheck::check_right(const MatmulMultiCoreReuseMultiCastProgramConfig&
 }
 
 void ProgramCheck::operator()(const MatmulMultiCoreReuseMultiCastProgramConfig& config) const {
-    check_sizes(config);
+    check_sizes_of(config);
     check_blocks(config);
     const CoreCoord grid = config.compute_with_storage_grid_size;
     check_device_grid(grid);
@@ -354,7 +352,7 @@ void ProgramCheck::check_shared_right(
 }
 
 void ProgramCheck::operator()(const MatmulMultiCoreReuseMultiCast1DProgramConfig& config) const {
-    check_sizes(config);
+    check_sizes_of(config);
     check_blocks(config);
     const CoreCoord grid = config.compute_with_storage_grid_size;
     check_device_grid(grid);
@@ -447,6 +445,10 @@ void check_result_kind(const ProductCall& call) {
     TT_FATAL(a.memory_layout() == out.memory_layout(),
              "Input A and output memory layouts must match, got input: {} vs output: {}",
              a.memory_layout(), out.memory_layout());
+}
+
+void check_sizes(const MatmulMultiCoreReuseMultiCast1DProgramConfig& config) {
+    check_sizes_of(config);
 }
 
 void check_program(const ProductCall& call, const MatmulProgramConfig& config) {

@@ -161,8 +161,6 @@ CoreCoord shard_tiles(const Tensor& tensor) {
     return {shape[1] / kTileSide, shape[0] / kTileSide};
 }
 
-std::size_t div_up(std::size_t size, std::size_t part) { return (size + part - 1) / part; }
-
 MemoryConfig result_memory(const ProductCall& call, const MatmulProgramConfig& config) {
     if (!call.memory_config.is_sharded()) {
         return call.memory_config;

@@ -7,10 +7,12 @@
 #include <optional>
 
 #include "core/tensor_data.hpp"
+#include "tt-metalium/math.hpp"
 #include "ttnn/operations/matmul/device/config/matmul_program_config_types.hpp"
 
 namespace ttcodegen::cpu {
 
+using tt::div_up;
 using tt::tt_metal::CoreCoord;
 using ttnn::operations::matmul::MatmulProgramConfig;
 
@@ -51,7 +53,6 @@ struct ProductTiles {
 
 /// The part of a tensor that each core has, in tiles.
 CoreCoord shard_tiles(const Tensor& tensor);
-std::size_t div_up(std::size_t size, std::size_t part);
 
 /// The program that the call asks for, else that which tt-metal 0.70.1 chooses
 /// (matmul_program_config.cpp).
@@ -66,6 +67,10 @@ void check_program(const ProductCall& call, const MatmulProgramConfig& config);
 /// Where the result of the program lies: a shard specification that is asked for is replaced by
 /// that of the program.
 MemoryConfig result_memory(const ProductCall& call, const MatmulProgramConfig& config);
+
+/// Refuses a program that divides the product into blocks of no tiles.
+void check_sizes(
+    const ttnn::operations::matmul::MatmulMultiCoreReuseMultiCast1DProgramConfig& config);
 
 /// Bytes of the circular buffers of the program, in each L1.
 std::size_t circular_buffer_bytes(const ProductCall& call, const MatmulProgramConfig& config);

@@ -21,7 +21,8 @@ using tt::tt_metal::Shape;
 using tt::tt_metal::Tensor;
 using Program = MatmulMultiCoreReuseMultiCast1DProgramConfig;
 
-constexpr std::size_t kTile = 32;
+/// Bytes that each row of flags is filled up to.
+constexpr std::size_t kFlagsAlignment = 32;
 
 std::int64_t batches_of(const Shape& shape) {
     std::int64_t batches = 1;
@@ -124,12 +125,13 @@ void check_sparse_program(const MatmulProgramConfig& config, const Shape& a, con
     TT_FATAL(program != nullptr && program->mcast_in0,
              "Only mcast_in0 of MatmulMultiCoreReuseMultiCast1DProgramConfig is supported for "
              "sparse matmul");
-    const std::size_t inner = div_up(a[-1], kTile);
-    TT_FATAL(program->in0_block_w > 0 && inner % program->in0_block_w == 0,
-             "Kt ({}) must be divisible by in0_block_w ({})", inner, program->in0_block_w);
+    check_sizes(*program);
+    const std::size_t inner = div_up(a[-1], kTileSide);
+    TT_FATAL(inner % program->in0_block_w == 0, "Kt ({}) must be divisible by in0_block_w ({})",
+             inner, program->in0_block_w);
     const CoreCoord grid = program->compute_with_storage_grid_size;
-    const std::size_t blocks = div_up(div_up(a[-2], kTile), program->per_core_M) *
-                               div_up(div_up(b[-1], kTile), program->per_core_N);
+    const std::size_t blocks = div_up(div_up(a[-2], kTileSide), program->per_core_M) *
+                               div_up(div_up(b[-1], kTileSide), program->per_core_N);
     TT_FATAL(blocks <= grid.x * grid.y,
              "Number of blocks exceeds number of cores available: {} blocks > {} cores", blocks,
              grid.x * grid.y);
@@ -181,7 +183,7 @@ std::size_t buffer_bytes(const Tensor& a, const Tensor& b, const Tensor& sparsit
     call.dtype = dtype;
     call.wide_sums = compute ? compute->fp32_dest_acc_en : dtype == DataType::FLOAT32;
     return circular_buffer_bytes(call, config) +
-           2 * div_up(sparsity.logical_shape()[-1] * sizeof(std::uint16_t), kTile) * kTile;
+           2 * tt::round_up(sparsity.logical_shape()[-1] * sizeof(std::uint16_t), kFlagsAlignment);
 }
 
 }  // namespace

@@ -61,6 +61,18 @@ def test_groups_are_put_together_to_whole_tiles() -> None:
     assert [axis.count for axis in axes_of(product)] == [30, 30]  # pyright: ignore
 
 
+def reader(channels: int, kernel: int) -> str:
+    """The kernel that gathers the rows of a convolution's windows, 33 - `kernel` in each line."""
+    files = compiled(convolution(channels, 32, kernel)).files
+    return next(text for path, text in files.items() if "read_window" in path)
+
+
+def test_tiles_are_filled_only_where_no_window_gives_elements() -> None:
+    assert "fill_padding<uint16_t>(address, 31, 32, 0)" in reader(32, 2)
+    assert "fill_padding<uint16_t>(address, 31, 4, 0)" in reader(4, 2)
+    assert "fill_padding<uint16_t>(address, 30, channels, 0)" in reader(40, 3)
+
+
 def test_gathered_rows_stay_for_all_columns_if_there_is_work_for_all_cores() -> None:
     text = convolution(32, 128, 2).replace("1x32x32x", "4x32x32x").replace("1x31x31x", "4x31x31x")
     files = compiled(text).files

@@ -107,6 +107,7 @@ class _Gathering:
             place, column = place_of(self.plan, self.kernel, unit)
             self.first_channel = self._first_channel(column)
             image, windows = self._windows(place)
+            self.rows = self.kernel.filled(windows[-1], self.plan.axes[-1].count, "rows")
             start = [self.kernel.product(image, self.strides[0], "image_start")]
             self._gather_taps(windows, start, [], 0)
 
@@ -194,8 +195,7 @@ class _Gathering:
             builder.op("cb_reserve_back", self.kernel.buffer(plan.gathered), 1)
             address = self.kernel.write_pointer(plan.gathered, "address")
             target = self.kernel.elements(address, self.element)
-            if self._needs_filling():
-                self.kernel.fill(address, 0, 0, self._fill(), self.element)
+            self._fill(address, count)
             with ExitStack() as stack:
                 if is_inside is not None:
                     stack.enter_context(builder.when(is_inside))
@@ -213,11 +213,10 @@ class _Gathering:
         """One row for each window of a tile of the result."""
         plan, builder = self.plan, self.builder
         axis, stride = plan.axes[-1], self.strides[-2]
-        rows = self.kernel.filled(first, axis.count, "rows")
         begin = self.kernel.sum(start)
         if isinstance(begin, SSAValue):
             begin = builder.named(begin, "start")
-        with builder.loop(rows, name_hint="row") as row:
+        with builder.loop(self.rows, name_hint="row") as row:
             window = self.kernel.sum([first, row])
             position = self._position(axis, window, offset, self.lines[-1])
             conditions, source = self._source(axis, position, self.lines[-1])
@@ -228,17 +227,15 @@ class _Gathering:
                 builder.op("blocks.tile_cache.copy_row", self.cache, number, 1, count, target, row,
                            0)  # fmt: skip
 
-    def _needs_filling(self) -> bool:
-        """Whether tiles have elements that no row of the input gives: they are unpacked with the
-        others."""
-        plan = self.plan
-        return (
-            plan.sees_padding
-            or plan.channels % TILE_SIDE != 0
-            or plan.axes[-1].count % TILE_SIDE != 0
-        )
+    def _fill(self, address: SSAValue, channels: Value) -> None:
+        """Overwrites what no row of the input gives, which is unpacked with all else: what is after
+        the last row and channel, or any element if windows see padding."""
+        if self.plan.sees_padding:
+            self.kernel.fill(address, 0, 0, self._unseen(), self.element)
+        elif self.rows != TILE_SIDE or channels != TILE_SIDE:
+            self.kernel.fill(address, self.rows, channels, self._unseen(), self.element)
 
-    def _fill(self) -> int:
+    def _unseen(self) -> int:
         """The bits of what windows see in the padding."""
         if self.plan.is_product:
             return 0

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from xdsl.dialects.func import FuncOp
 from xdsl.ir import SSAValue
 
+from ttcodegen.conversions.ttir_to_ttmetal.kernel_sizes import KernelSizes
 from ttcodegen.conversions.ttir_to_ttmetal.registers import (
     Allocation,
     Compute,
@@ -45,8 +46,7 @@ class ComputeKernel:
     builder: KernelBuilder = field(init=False)
     _buffers: dict[str, SSAValue] = field(default_factory=dict[str, SSAValue])
     _formats: dict[str, DataType] = field(default_factory=dict[str, DataType])
-    _sizes: dict[str, SSAValue] = field(default_factory=dict[str, SSAValue])
-    _constants: list[NamedConstant] = field(default_factory=list[NamedConstant])
+    _sizes: KernelSizes = field(init=False)
     _unpacker: str | None = None
     _unpacked: DataType | None = None
     """The format that tiles are known to be unpacked from."""
@@ -60,6 +60,7 @@ class ComputeKernel:
             ThreadType.COMPUTE,
             destination_tiles=capacity(self.fp32_destination),
         )
+        self._sizes = KernelSizes(self.builder)
 
     def declare(
         self, buffers: Sequence[CircularBuffer], values: Mapping[str, int] | None = None
@@ -78,27 +79,17 @@ class ComputeKernel:
 
     def know(self, sizes: Mapping[str, Size]) -> None:
         """Makes sizes known by name: those that are no numbers are compile-time arguments."""
-        for name, size in sizes.items():
-            if isinstance(size, int):
-                self._sizes[name] = self.builder.value(size)
-            else:
-                self._sizes[name] = self.builder.compile_time_argument(name)
-                self._constants.append(NamedConstant(name, size))
+        self._sizes.know(sizes)
 
     def size(self, name: str) -> SSAValue:
         """A size that was made known."""
-        return self._sizes[name]
+        return self._sizes.values[name]
 
     def finish(self) -> tuple[FuncOp, tuple[NamedConstant, ...]]:
         """The function of the kernel, and the sizes that are its compile-time arguments: those that
         it uses."""
-        used: list[NamedConstant] = []
-        for constant in self._constants:
-            if self._sizes[constant.name].first_use is None:
-                self.builder.remove(self._sizes[constant.name])
-            else:
-                used.append(constant)
-        return self.builder.finish(), tuple(used)
+        constants = self._sizes.finish()
+        return self.builder.finish(), constants
 
     def op(self, op: str, *operands: Value | str, **attributes: object) -> None:
         """Adds an op; a text among the operands is the name of a circular buffer."""

@@ -12,6 +12,7 @@ from xdsl.dialects.func import FuncOp
 from xdsl.ir import SSAValue
 
 from ttcodegen.conversions.ttir_to_ttmetal.compute import float_bits
+from ttcodegen.conversions.ttir_to_ttmetal.kernel_sizes import KernelSizes
 from ttcodegen.conversions.ttir_to_ttmetal.loop_nests import Coordinate, Page
 from ttcodegen.dialects.datatypes import DataType
 from ttcodegen.dialects.programs import (
@@ -70,12 +71,15 @@ class MovementKernel:
     """The operands that it has accessors of."""
     builder: KernelBuilder = field(init=False)
     _buffers: dict[str, SSAValue] = field(default_factory=dict[str, SSAValue])
-    _constants: dict[str, Size] = field(default_factory=dict[str, Size])
+    _numbers: list[NamedConstant] = field(default_factory=list[NamedConstant])
+    """Of the circular buffers."""
+    _sizes: KernelSizes = field(init=False)
     _known: dict[str, SSAValue] = field(default_factory=dict[str, SSAValue])
     _tensors: dict[str, SSAValue] = field(default_factory=dict[str, SSAValue])
 
     def __post_init__(self) -> None:
         self.builder = KernelBuilder(self.name, ThreadType.NOC)
+        self._sizes = KernelSizes(self.builder)
 
     def begin(
         self,
@@ -94,16 +98,12 @@ class MovementKernel:
         """
         for buffer in buffers:
             name = f"cb_{buffer.name}"
-            self._constants[name] = buffer.index
+            self._numbers.append(NamedConstant(name, buffer.index))
             self._buffers[buffer.name] = self.builder.circular_buffer(
                 name, max(1, evaluate(buffer.pages, values or {})), TileType(buffer.data_type)
             )
-        for name, size in (constants or {}).items():
-            if isinstance(size, int):
-                self._known[name] = self.builder.value(size)
-                continue
-            self._constants[name] = size
-            self._known[name] = self.builder.compile_time_argument(name)
+        self._sizes.know(constants or {})
+        self._known.update(self._sizes.values)
         for name in (f"{name}_semaphore" for name in self.semaphores):
             self._known[name] = self.builder.compile_time_argument(name)
         for position, argument in enumerate(self.arguments):
@@ -278,18 +278,13 @@ class MovementKernel:
     def finish(self) -> tuple[Kernel, FuncOp]:
         """What the program says of the kernel, and its function, which takes the sizes that it
         needs."""
-        for name in list(self._constants):
-            argument = self._known.get(name)
-            if argument is not None and argument.first_use is None:
-                self.builder.remove(argument)
-                del self._constants[name]
         described = Kernel(
             self.name,
             self.processor,
             self.purpose,
             self.cores,
             self.name,
-            tuple(NamedConstant(name, value) for name, value in self._constants.items()),
+            (*self._numbers, *self._sizes.finish()),
             self.semaphores,
             self.accessors,
             tuple(self.arguments),

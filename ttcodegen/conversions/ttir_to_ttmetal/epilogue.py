@@ -16,6 +16,7 @@ from ttcodegen.conversions.ttir_to_ttmetal.loop_nests import LoopNest
 from ttcodegen.conversions.ttir_to_ttmetal.registers import allocate, capacity
 from ttcodegen.dialects.datatypes import DataType, shape_of
 from ttcodegen.dialects.placement import declared_data_type
+from ttcodegen.dialects.ttkernel.builder import Value
 from ttcodegen.layout.tiled_shape import TiledShape
 from ttcodegen.ops.tile_lowering import Tile, TileBuilder
 
@@ -66,15 +67,28 @@ class Epilogue:
         tile: SSAValue,
     ) -> None:
         """Brings what belongs to a tile of the result, by its number."""
-        builder = kernel.builder
         shapes = [TiledShape(shape_of(value.type)) for value in self.outer]
         ones = (1,) * len(result.grid)
         strides = [(broadcast_strides(shape, result), [0] * len(ones)) for shape in shapes]
         nest = LoopNest.of(result.grid, ones, strides)
         known = kernel.coordinates(nest.tile_coordinates, {"tile": tile})
-        for value, name, page in zip(self.outer, outer_names, nest.pages, strict=True):
+        pages = [kernel.page(page, known) for page in nest.pages]
+        self.read_pages(kernel, names, outer_names, result, shapes, pages)
+
+    def read_pages(
+        self,
+        kernel: MovementKernel,
+        names: Mapping[SSAValue, str],
+        outer_names: Sequence[str],
+        result: TiledShape,
+        shapes: Sequence[TiledShape],
+        pages: Sequence[Value],
+    ) -> None:
+        """Brings a page of each of the tensors, which have these shapes beside the result's."""
+        builder = kernel.builder
+        for value, name, page in zip(self.outer, outer_names, pages, strict=True):
             builder.op("cb_reserve_back", kernel.buffer(name), 1)
-            kernel.read_page(kernel.page(page, known), names[value], kernel.write_pointer(name))
+            kernel.read_page(page, names[value], kernel.write_pointer(name))
         if self.outer:
             builder.op("noc_async_read_barrier")
         for value, name, shape in zip(self.outer, outer_names, shapes, strict=True):

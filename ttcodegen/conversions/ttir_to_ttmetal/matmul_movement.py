@@ -16,7 +16,7 @@ from xdsl.dialects.func import FuncOp
 from xdsl.ir import SSAValue
 
 from ttcodegen.conversions.ttir_to_ttmetal.data_movement import MovementKernel, element_word
-from ttcodegen.conversions.ttir_to_ttmetal.geometry import broadcast_of, broadcast_strides
+from ttcodegen.conversions.ttir_to_ttmetal.geometry import broadcast_strides
 from ttcodegen.conversions.ttir_to_ttmetal.matmul_plan import MatmulPlan
 from ttcodegen.dialects.placement import declared_data_type
 from ttcodegen.dialects.programs import (
@@ -292,21 +292,19 @@ class MatmulMovement:
             return
         row = _at_most_last(kernel, row, "rows", "source_row")
         column = _at_most_last(kernel, column, "columns", "source_column")
-        for value, name, page in zip(self.plan.outer, self.plan.outer_names, pages, strict=True):
-            rows, columns = broadcast_strides(self.plan.tiled(value), self.plan.result)[-2:]
+        shapes = [self.plan.tiled(value) for value in self.plan.outer]
+        found: list[Value] = []
+        for shape, page in zip(shapes, pages, strict=True):
+            rows, columns = broadcast_strides(shape, self.plan.result)[-2:]
             terms = [page]
             if rows:
                 terms.append(builder.product(row, rows) if rows != 1 else row)
             if columns:
                 terms.append(column)
-            builder.op("cb_reserve_back", kernel.buffer(name), 1)
-            address = kernel.write_pointer(name)
-            kernel.read_page(kernel.sum(terms), self.plan.names[value], address)
-        builder.op("noc_async_read_barrier")
-        for value, name in zip(self.plan.outer, self.plan.outer_names, strict=True):
-            broadcast = broadcast_of(self.plan.tiled(value), self.plan.result).word
-            kernel.repeat_first(name, broadcast, element_word(declared_data_type(value)))
-            builder.op("cb_push_back", kernel.buffer(name), 1)
+            found.append(kernel.sum(terms))
+        self.plan.epilogue.read_pages(
+            kernel, self.plan.names, self.plan.outer_names, self.plan.result, shapes, found
+        )
 
     def _block_tiles(self, kernel: MovementKernel, side: str) -> SSAValue:
         """The tiles of a block of an operand."""

@@ -224,6 +224,49 @@ def layers() -> Iterator[str]:
     yield _attention("attention", "bf16", (2, 4, 40, 64))
 
 
+def rows() -> Iterator[str]:
+    """What goes over rows of tiles several times: with and without padding, rows that L1 holds and
+    longer ones, several results, and operands of each shape."""
+    for name, shape, element in (
+        ("whole", (2, 96, 256), "bf16"),
+        ("wide", (70, 128), "f32"),
+        ("narrow", (5, 10), "f32"),
+        ("long", (33, 20000), "bf16"),
+    ):
+        words = {"dimension": f"{len(shape) - 1} : si32"}
+        yield single(f"softmax_{name}", "softmax", [shape], shape, element, **words)
+    for element, width in (("bf16", 256), ("f32", 100)):
+        shape = (2, 64, width)
+        whole, row = tensor(shape, element), tensor((width,), element)
+        words = {
+            "normalized_shape": _array((width,)),
+            "operandSegmentSizes": "array<i32: 1, 1, 1>",
+        }
+        ops = [
+            call("add", ["%a0", "%a1"], [whole, whole], whole),
+            call("layer_norm", ["%0", "%a2", "%a3"], [whole, row, row], whole, **words),
+        ]
+        types = [whole, whole, row, row]
+        yield function(f"norm_{element}", types, ops, f"%1, %0 : {whole}, {whole}")
+    yield _spread("spread", (70, 50), "f32")
+    yield _spread("spread_whole", (64, 64), "bf16")
+
+
+def _spread(name: str, shape: Shape, element: str) -> str:
+    """Distances from the least of a row, in another unit, with their sums in a third."""
+    whole, column = tensor(shape, element), tensor((shape[0], 1), element)
+    words = {"dim_arg": _integers((1,)), "keep_dim": "true"}
+    ops = [
+        call("abs", ["%a0"], [whole], whole),
+        call("min", ["%0"], [whole], column, **words),
+        call("subtract", ["%0", "%1"], [whole, column], whole),
+        call("multiply", ["%2", "%a1"], [whole, column], whole),
+        call("sum", ["%3"], [whole], column, **words),
+        call("multiply", ["%4", "%a2"], [column, column], column),
+    ]
+    return function(name, [whole, column, column], ops, f"%3, %5 : {whole}, {column}")
+
+
 def scans() -> Iterator[str]:
     """The places of the greatest elements, also where there are more than the matrix engine can
     count, and running sums."""
@@ -555,6 +598,7 @@ MODULES = {
     "matmuls": matmuls,
     "movements": movements,
     "layers": layers,
+    "rows": rows,
     "plumbing": plumbing,
     "sharing": sharing,
     "broadcasts": broadcasts,

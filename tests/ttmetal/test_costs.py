@@ -43,6 +43,8 @@ FUNCTIONS = (
     _scaled_sums(),
     single("product", "matmul", [(300, 256), (256, 700)], (300, 700), "bf16"),
     single("batches", "matmul", [(3, 40, 50), (50, 70)], (3, 40, 70), "f32"),
+    single("softmax", "softmax", [(3, 40, 70)], (3, 40, 70), "f32", dimension="2 : si32"),
+    single("streamed", "softmax", [(33, 20000)], (33, 20000), "bf16", dimension="1 : si32"),
     single("sums", "sum", [(3, 40, 70)], (3, 40, 1), "f32", dim_arg="[2 : i32]", keep_dim="true"),
 )
 

@@ -31,6 +31,7 @@ from ttcodegen.transforms.pass_runner import PassRunner
 from ttcodegen.transforms.registry import passes_of, step
 
 T, ROW, COLUMN = "tensor<64x96xbf16>", "tensor<96xbf16>", "tensor<64x1xbf16>"
+LINE = "tensor<1x96xbf16>"
 CHAIN = f"""
 func.func @chain(%x: {T}, %bias: {ROW}) -> {COLUMN} {{
   %sum = "ttir.add"(%x, %bias) : ({T}, {ROW}) -> {T}
@@ -220,6 +221,15 @@ def test_merging_generics_makes_one_program() -> None:
     assert [program.purpose for program in programs(MERGED)] == ["add, exp"]
 
 
+def test_a_reduction_may_come_back_to_its_rows() -> None:
+    text = MERGED.replace(
+        f'%e = "ttir.exp"(%s) : ({T}) -> {T}',
+        f'%m = "ttir.max"(%s) <{{dim_arg = [1 : i32], keep_dim = true}}> : ({T}) -> {COLUMN}\n'
+        f'    %e = "ttir.subtract"(%s, %m) : ({T}, {COLUMN}) -> {T}',
+    )
+    assert [program.purpose for program in programs(text)] == ["add, max, subtract"]
+
+
 def test_the_grid_of_a_generic_is_that_of_its_program() -> None:
     [program] = programs(MERGED.replace("grid<8x8>", "grid<2x4>"))
     assert (program.core_range.rows, program.core_range.columns) == (2, 4)
@@ -287,11 +297,11 @@ func.func @f(%0: {typed}, %1: {typed}, %2: {typed}) -> {typed} {{
         (
             MERGED.replace(
                 f'%e = "ttir.exp"(%s) : ({T}) -> {T}',
-                f'%m = "ttir.sum"(%s) <{{dim_arg = [1 : i32], keep_dim = true}}> : '
-                f"({T}) -> {COLUMN}\n"
-                f'    %e = "ttir.subtract"(%s, %m) : ({T}, {COLUMN}) -> {T}',
+                f'%m = "ttir.sum"(%s) <{{dim_arg = [0 : i32], keep_dim = true}}> : '
+                f"({T}) -> {LINE}\n"
+                f'    %e = "ttir.subtract"(%s, %m) : ({T}, {LINE}) -> {T}',
             ),
-            "other ops (64, 1): the loops of a program are the same for all",
+            "other ops (1, 96): the loops of a program are the same for all",
         ),
         (
             MERGED.replace(

@@ -113,8 +113,50 @@ def test_a_chain_a_reduction_and_a_chain_are_one_program() -> None:
     assert buffers == {"a0": 2, "a1": 2, "a2": 2, "root_shifted": 2, "scaler": 1, "partial": 2}
 
 
-def test_padding_between_a_chain_and_its_sum_needs_a_program() -> None:
-    assert names(_around_a_reduction(70)) == ["exp_multiply", "sum_sqrt_add"]
+def test_padding_between_a_chain_and_its_sum_is_left_out() -> None:
+    [program] = programs(_around_a_reduction(70))
+    assert program.purpose == "exp, multiply, sum, sqrt, add"
+    assert "elements" in {buffer.name for buffer in program.circular_buffers}
+
+
+@pytest.mark.parametrize("width", [256, 100])
+def test_a_softmax_is_one_program_that_reads_its_rows_once(width: int) -> None:
+    shape = (3, 64, width)
+    [program] = programs(single("f", "softmax", [shape], shape, "bf16", dimension="2 : si32"))
+    assert program.purpose == "max, subtract, exp, sum, div"
+    assert program.costs.dram_read_bytes == program.costs.least_dram_read_bytes
+    assert program.work_units == 6
+
+
+def test_rows_that_l1_does_not_hold_are_read_for_each_pass() -> None:
+    shape = (32, 64000)
+    [program] = programs(single("f", "softmax", [shape], shape, "bf16", dimension="1 : si32"))
+    assert program.costs.dram_read_bytes == 3 * program.costs.least_dram_read_bytes
+    values = {buffer.name: program.value(buffer.pages) for buffer in program.circular_buffers}
+    assert values["a0"] == 2
+
+
+def test_a_norm_takes_in_the_sum_before_it() -> None:
+    a, row = tensor((64, 256), "bf16"), tensor((256,), "bf16")
+    words = {"normalized_shape": "array<i64: 256>", "operandSegmentSizes": "array<i32: 1, 1, 0>"}
+    ops = [
+        call("add", ["%a0", "%a1"], [a, a], a),
+        call("rms_norm", ["%0", "%a2"], [a, row], a, **words),
+    ]
+    [program] = programs(function("f", [a, a, row], ops, f"%1, %0 : {a}, {a}"))
+    assert program.purpose.startswith("add, square, mean")
+    assert program.inputs == 3
+
+
+def test_what_reads_no_row_again_is_another_program() -> None:
+    """It would be computed by as many cores as there are rows of tiles."""
+    a, column = tensor((32, 4096), "bf16"), tensor((32, 1), "bf16")
+    words = {"dim_arg": "[1 : i32]", "keep_dim": "true"}
+    ops = [
+        call("sum", ["%a0"], [a], column, **words),
+        call("multiply", ["%a1", "%0"], [a, column], a),
+    ]
+    assert names(function("f", [a, a], ops)) == ["sum", "multiply"]
 
 
 def test_what_is_needed_elsewhere_is_a_result_of_the_program() -> None:

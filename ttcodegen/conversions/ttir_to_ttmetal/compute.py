@@ -147,12 +147,18 @@ class ComputeKernel:
             self._unpacker = name
         self.op("copy_tile", name, index, register)
 
-    def run(self, allocation: Allocation, sources: Mapping[Tile, str]) -> None:
-        """The steps of a section; `sources` gives the circular buffer that a tile comes from."""
+    def run(
+        self,
+        allocation: Allocation,
+        sources: Mapping[Tile, str],
+        indices: Mapping[str, Value] | None = None,
+    ) -> None:
+        """The steps of a section; `sources` gives the circular buffer that a tile comes from, and
+        `indices` the place of the tile in it, where that is not the first."""
         for step in allocation.steps:
             match step:
                 case Load(tile, register):
-                    self.load(sources[tile], register)
+                    self.load(sources[tile], register, (indices or {}).get(sources[tile], 0))
                 case Copy(tile, source, register):
                     self._copy(tile, source, register)
                 case Compute(call, registers):

@@ -19,6 +19,7 @@ from ttcodegen.conversions.ttir_to_ttmetal.matmul_programs import lower_matmul
 from ttcodegen.conversions.ttir_to_ttmetal.movement_programs import lower_indexed, lower_movement
 from ttcodegen.conversions.ttir_to_ttmetal.order_programs import lower_order
 from ttcodegen.conversions.ttir_to_ttmetal.program_parts import Lowered
+from ttcodegen.conversions.ttir_to_ttmetal.row_programs import lower_rows
 from ttcodegen.conversions.ttir_to_ttmetal.tile_programs import lower_tiles
 from ttcodegen.conversions.ttir_to_ttmetal.window_programs import lower_window
 from ttcodegen.diagnostics import CompileError, Diagnostic, source_offset
@@ -41,6 +42,7 @@ from ttcodegen.transforms.rewriting import functions, set_type
 
 _LOWERINGS = {
     Kind.TILES: lower_tiles,
+    Kind.ROWS: lower_rows,
     Kind.MATMUL: lower_matmul,
     Kind.WINDOW: lower_window,
     Kind.MOVEMENT: lower_movement,

@@ -11,14 +11,16 @@ from xdsl.ir import Operation
 from ttcodegen.conversions.ttir_to_ttmetal.groups import (
     INDEXED,
     WINDOWS,
-    is_elementwise,
     is_fill,
-    unsupported_on_tiles,
 )
 from ttcodegen.conversions.ttir_to_ttmetal.index_maps import is_movement
 from ttcodegen.conversions.ttir_to_ttmetal.movement_programs import INDEX_OPERANDS
 from ttcodegen.conversions.ttir_to_ttmetal.order_programs import unsupported_order
 from ttcodegen.conversions.ttir_to_ttmetal.reductions import REDUCTIONS
+from ttcodegen.conversions.ttir_to_ttmetal.tile_chains import (
+    is_elementwise,
+    unsupported_on_tiles,
+)
 from ttcodegen.diagnostics import CompileError, Diagnostic
 from ttcodegen.dialects.datatypes import DataType, shape_of
 from ttcodegen.dialects.functions import CPU_CALL, GENERIC, is_cpu_function

@@ -11,9 +11,10 @@ from xdsl.ir import SSAValue
 from ttcodegen.conversions.ttir_to_ttmetal.compute import ComputeKernel
 from ttcodegen.conversions.ttir_to_ttmetal.data_movement import MovementKernel, element_word
 from ttcodegen.conversions.ttir_to_ttmetal.geometry import broadcast_of, broadcast_strides
-from ttcodegen.conversions.ttir_to_ttmetal.groups import Group, lower_chain
+from ttcodegen.conversions.ttir_to_ttmetal.groups import Group
 from ttcodegen.conversions.ttir_to_ttmetal.loop_nests import LoopNest
 from ttcodegen.conversions.ttir_to_ttmetal.registers import allocate, capacity
+from ttcodegen.conversions.ttir_to_ttmetal.tile_chains import lower_chain
 from ttcodegen.dialects.datatypes import DataType, shape_of
 from ttcodegen.dialects.placement import declared_data_type
 from ttcodegen.dialects.ttkernel.builder import Value

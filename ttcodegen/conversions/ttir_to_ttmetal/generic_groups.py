@@ -14,11 +14,12 @@ from ttcodegen.conversions.ttir_to_ttmetal.groups import (
     Group,
     Kind,
     fits,
-    is_elementwise,
     is_fill,
     pads_tiles,
 )
 from ttcodegen.conversions.ttir_to_ttmetal.reductions import REDUCTIONS
+from ttcodegen.conversions.ttir_to_ttmetal.row_plan import begins_rows
+from ttcodegen.conversions.ttir_to_ttmetal.tile_chains import is_elementwise
 from ttcodegen.dialects.datatypes import shape_of
 from ttcodegen.dialects.operation import CatalogueOp
 from ttcodegen.ops.definition import has_trait
@@ -39,12 +40,16 @@ def complete(group: Group) -> None:
     for op in group.ops:
         if (reason := unsupported_reason(op)) is not None:
             raise NoProgram(reason)
+    if not group.ops:
+        raise NoProgram("it computes nothing")
+    if (rows := begins_rows(group.ops)) is not None:
+        group.kind, group.root, group.shape = Kind.ROWS, None, rows
+        if fits(group):
+            return
     roots = [op for op in group.ops if not is_elementwise(op) and not is_fill(op)]
     if len(roots) > 1:
         names = " and ".join(f"'{op.name}'" for op in roots[:2])
         raise NoProgram(f"a program has one reduction, product or movement, not {names}")
-    if not group.ops:
-        raise NoProgram("it computes nothing")
     group.root = root = roots[0] if roots else None
     group.kind = Kind.TILES if root is None else _kind_of(root)
     group.shape = shape_of(root.operands[0].type) if root is not None else group.ops[0].result_shape

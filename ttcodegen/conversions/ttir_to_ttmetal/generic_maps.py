@@ -1,9 +1,9 @@
 """Which elements the operands of a program's `ttir.generic` give to each step of its loops.
 
-The loops of elementwise ops go over the result, those of a reduction over what is reduced, those of
-a product of matrices over the result and the inner dimension. What has size 1 where others have
-more is read at index 0 always. Movements have no maps: where their elements come from is what the
-op in the region says.
+The loops of elementwise ops go over the result, also where reductions of its rows are among them;
+those of a reduction over what is reduced, those of a product of matrices over the result and the
+inner dimension. What has size 1 where others have more is read at index 0 always. Movements have no
+maps: where their elements come from is what the op in the region says.
 """
 
 from __future__ import annotations
@@ -71,7 +71,7 @@ def loops_of(group: Group, inputs: Sequence[SSAValue], outputs: Sequence[SSAValu
     if group.kind is Kind.MATMUL:
         assert group.root is not None
         types, sizes, known, result = _product_loops(group.root)
-    elif group.kind is Kind.TILES:
+    elif group.kind in (Kind.TILES, Kind.ROWS):
         types, sizes, result = _tile_loops(group)
         known: Mapping[SSAValue, Places] = {}
     else:

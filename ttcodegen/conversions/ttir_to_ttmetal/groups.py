@@ -8,23 +8,31 @@ the order in which they were begun.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import Enum, auto
 
 from xdsl.dialects.func import CallOp, FuncOp, ReturnOp
 from xdsl.ir import Block, Operation, SSAValue
-from xdsl.utils.exceptions import VerifyException
 
 from ttcodegen.conversions.cpu_calls import overwritten_operands
 from ttcodegen.conversions.ttir_to_ttmetal.index_maps import is_movement, is_view
 from ttcodegen.conversions.ttir_to_ttmetal.reductions import REDUCTIONS
 from ttcodegen.conversions.ttir_to_ttmetal.registers import allocate, capacity
+from ttcodegen.conversions.ttir_to_ttmetal.row_plan import (
+    plan_rows,
+    reduces_rows,
+    row_values_shape,
+)
+from ttcodegen.conversions.ttir_to_ttmetal.tile_chains import (
+    is_elementwise,
+    lower_chain,
+    needs_fp32,
+)
 from ttcodegen.diagnostics import CompileError
 from ttcodegen.dialects.cores import CoreRange
 from ttcodegen.dialects.datatypes import DataType, shape_of
 from ttcodegen.dialects.operation import CatalogueOp
-from ttcodegen.dialects.placement import declared_data_type
 from ttcodegen.dialects.tile import TILE_SIDE
 from ttcodegen.ops.constant_values import splat_of
 from ttcodegen.ops.definition import TTIRDefinition, has_trait
@@ -49,6 +57,8 @@ class Kind(Enum):
 
     TILES = auto()
     """Elementwise ops, perhaps with a reduction."""
+    ROWS = auto()
+    """Elementwise ops and reductions of rows, which go over each row several times."""
     MATMUL = auto()
     """A matrix product, perhaps with elementwise ops after it."""
     WINDOW = auto()
@@ -67,7 +77,7 @@ class Kind(Enum):
     @property
     def computes(self) -> bool:
         """Whether elementwise ops can share the program."""
-        return self in (Kind.TILES, Kind.MATMUL, Kind.WINDOW)
+        return self in (Kind.TILES, Kind.ROWS, Kind.MATMUL, Kind.WINDOW)
 
 
 @dataclass
@@ -150,77 +160,12 @@ def is_fill(op: Operation) -> bool:
     return op.definition.fills
 
 
-def is_elementwise(op: Operation) -> bool:
-    """Whether the op works on tiles in registers."""
-    if not isinstance(op, CatalogueOp):
-        return False
-    definition = op.definition
-    return isinstance(definition, TTIRDefinition) and definition.tile is not None
-
-
-def unsupported_on_tiles(op: CatalogueOp) -> str | None:
-    """Why an elementwise op cannot be done on tiles, None if it can."""
-    builder = TileBuilder()
-    tiles = [builder.new_tile(declared_data_type(value)) for value in op.operands]
-    try:
-        lower_to_tiles(builder, op, tiles)
-    except VerifyException as error:
-        return str(error)
-    return None
-
-
-def lower_to_tiles(builder: TileBuilder, op: CatalogueOp, tiles: list[Tile]) -> Tile:
-    """The tile that an op gives, in the data type of its result.
-
-    Raises VerifyException where tiles of these data types have no such operation.
-    """
-    definition = op.definition
-    assert isinstance(definition, TTIRDefinition)
-    assert definition.tile is not None
-    tile = definition.tile(builder, op, tiles)
-    wanted = declared_data_type(op.results[0])
-    if tile.data_type.is_float and wanted.is_float:
-        return tile
-    return builder.convert(tile, wanted)
-
-
-def needs_fp32(values: Iterable[SSAValue]) -> bool:
-    """Whether some value is wider than 16 bits, so that registers of 32 bits are called for."""
-    return any(declared_data_type(value) is not DataType.BFLOAT16 for value in values)
-
-
-def lower_chain(
-    builder: TileBuilder,
-    ops: Iterable[CatalogueOp],
-    known: dict[SSAValue, Tile],
-    inputs: dict[SSAValue, Tile],
-) -> None:
-    """Lowers elementwise ops and fills in order.
-
-    `known` holds the tiles of values that ops of the group gave, and gets those of these ops;
-    `inputs` gets the tiles of values that come from outside.
-    """
-    for op in ops:
-        if (number := splat_of(op.results[0])) is not None:
-            known[op.results[0]] = builder.fill(number, declared_data_type(op.results[0]))
-            continue
-        tiles: list[Tile] = []
-        for value in op.operands:
-            if value in known:
-                tiles.append(known[value])
-            elif (number := splat_of(value)) is not None:
-                tiles.append(builder.fill(number, declared_data_type(value)))
-            else:
-                if value not in inputs:
-                    inputs[value] = builder.new_tile(declared_data_type(value))
-                tiles.append(inputs[value])
-        known[op.results[0]] = lower_to_tiles(builder, op, tiles)
-
-
 def fits(group: Group) -> bool:
     """Whether the registers and the circular buffers hold what the group needs at any time."""
     if len(group.inputs()) + len(group.outputs()) > MAX_BUFFERS:
         return False
+    if group.kind is Kind.ROWS:
+        return plan_rows(group.ops, group.shape, group.outputs()) is not None
     outside = set(group.outputs())
     wide = group.root is not None or needs_fp32(
         [*group.inputs(), *(result for op in group.ops for result in op.results)]
@@ -344,31 +289,56 @@ class _Grouping:
 
     def _add_elementwise(self, op: CatalogueOp) -> None:
         group = self._latest_group(op)
-        if (
-            group is not None
-            and group.generic is None
-            and group.kind.computes
-            and group.result_shape == op.result_shape
+        if group is not None and (
+            self._joins(group, op) or (_continues_rows(group, op) and self._joins_rows(group, op))
         ):
+            self._assign(op, group)
+        else:
+            self._begin(op, Kind.TILES)
+
+    @staticmethod
+    def _joins(group: Group, op: CatalogueOp) -> bool:
+        """Adds an elementwise op to a group where the loops of its program stay what they are."""
+        if group.generic is not None or not group.kind.computes or group.kind is Kind.ROWS:
+            return False
+        if group.result_shape != op.result_shape:
+            return False
+        group.ops.append(op)
+        if len(group.ops) <= MAX_OPS and fits(group):
+            return True
+        group.ops.pop()
+        return False
+
+    @staticmethod
+    def _joins_rows(group: Group, op: CatalogueOp) -> bool:
+        """Adds an op to a group whose program goes over rows from now on, if it fits; what lay in
+        L1 before stays there."""
+        before = (group.kind, group.root)
+        rows = plan_rows(group.ops, group.shape, group.outputs())
+        group.ops.append(op)
+        group.kind, group.root = Kind.ROWS, None
+        if len(group.ops) <= MAX_OPS and fits(group):
+            plan = plan_rows(group.ops, group.shape, group.outputs())
+            assert plan is not None
+            if plan.stays or rows is None or not rows.stays:
+                return True
+        group.ops.pop()
+        group.kind, group.root = before
+        return False
+
+    def _add_reduction(self, op: CatalogueOp) -> None:
+        group = self._latest_group(op)
+        if group is not None and self._reducible(group, op):
             group.ops.append(op)
+            group.root = op
             if len(group.ops) <= MAX_OPS and fits(group):
                 self._assign(op, group)
                 return
             group.ops.pop()
-        self._begin(op, Kind.TILES)
-
-    def _add_reduction(self, op: CatalogueOp) -> None:
-        group = self._latest_group(op)
-        if group is None or not self._reducible(group, op):
-            self._begin(op, Kind.TILES)
-            return
-        group.ops.append(op)
-        group.root = op
-        if len(group.ops) <= MAX_OPS and fits(group):
+            group.root = None
+        elif group is not None and _continues_rows(group, op) and self._joins_rows(group, op):
             self._assign(op, group)
             return
-        group.ops.pop()
-        group.root = None
         self._begin(op, Kind.TILES)
 
     @staticmethod
@@ -384,6 +354,25 @@ class _Grouping:
         if any(u.operation not in inside for o in group.ops for r in o.results for u in r.uses):
             return False
         return not pads_tiles(op)
+
+
+def _continues_rows(group: Group, op: CatalogueOp) -> bool:
+    """Whether an op goes on with the rows that a group works on, or goes over them again."""
+    if group.generic is not None or group.kind not in (Kind.TILES, Kind.ROWS):
+        return False
+    if group.root is not None and not reduces_rows(group.root):
+        return False
+    if op.name in REDUCTIONS:
+        return reduces_rows(op) and shape_of(op.operands[0].type) == group.shape
+    if group.kind is Kind.ROWS:
+        return op.result_shape in (group.shape, row_values_shape(group.shape))
+    # What reads none of the rows again would only be computed by fewer cores.
+    rows = {*group.inputs(), *(result for each in group.ops for result in each.results)}
+    return (
+        group.root is not None
+        and op.result_shape == group.shape
+        and any(v in rows and shape_of(v.type) == group.shape for v in op.operands)
+    )
 
 
 def pads_tiles(op: CatalogueOp) -> bool:

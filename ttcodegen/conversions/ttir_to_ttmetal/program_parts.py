@@ -58,7 +58,7 @@ BUFFER_DEPTH = Name("buffer_depth")
 """The setting for the tiles of a circular buffer; `DOUBLE` by default."""
 SHARE = (RuntimeArgument("first", Place.FIRST), RuntimeArgument("count", Place.COUNT))
 """A core's share of the program's work."""
-_OWN_BUFFERS = ("left", "order", "partial", "right", "scaler", "seen")
+_OWN_BUFFERS = ("elements", "left", "order", "partial", "reduced", "right", "scaler", "seen")
 """Circular buffers that hold no tensor as it lies in DRAM."""
 
 
@@ -151,6 +151,10 @@ class ProgramParts:
     def add_tensor_buffer(self, value: SSAValue, pages: Size = BUFFER_DEPTH) -> str:
         """A circular buffer for tiles of a tensor; gives its name."""
         return self._add(self._scope.unique(self.names[value]), declared_data_type(value), pages)
+
+    def add_value_buffer(self, value: SSAValue, data_type: DataType, pages: Size) -> str:
+        """A circular buffer for tiles of a value that never leaves the core; gives its name."""
+        return self._add(self._scope.unique(self.names[value]), data_type, pages)
 
     def add_kept_buffer(self, buffer: str, slots: int) -> str:
         """Room for tiles that are kept to go through another circular buffer; gives its name."""

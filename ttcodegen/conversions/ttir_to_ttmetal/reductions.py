@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from math import prod
 
+from ttcodegen.dialects.datatypes import shape_of
+from ttcodegen.dialects.operation import CatalogueOp
 from ttcodegen.dialects.ttkernel.attributes import ReduceType
+from ttcodegen.ops.tile_lowering import Tile, TileBuilder
 
 
 @dataclass(frozen=True)
@@ -17,11 +21,29 @@ class Reduction:
     pool: ReduceType
     negated: bool = False
     """The least of numbers is the greatest of their negatives."""
+    averages: bool = False
+
+    def prepared(self, builder: TileBuilder, tile: Tile) -> Tile:
+        """What comes together of a tile."""
+        return builder.call("negative_tile", tile) if self.negated else tile
+
+    def finished(self, builder: TileBuilder, total: Tile, elements: int) -> Tile:
+        """The result of what came together of so many elements."""
+        if self.negated:
+            total = builder.call("negative_tile", total)
+        if self.averages:
+            total = builder.call("mul_unary_tile", total, parameters=(1.0 / elements,))
+        return total
+
+
+def reduced_elements(op: CatalogueOp) -> int:
+    """How many elements come together in one of the result."""
+    return prod(shape_of(op.operands[0].type)) // max(1, prod(op.result_shape))
 
 
 REDUCTIONS = {
     "ttir.sum": Reduction("add_binary_tile", 0.0, ReduceType.SUM),
-    "ttir.mean": Reduction("add_binary_tile", 0.0, ReduceType.SUM),
+    "ttir.mean": Reduction("add_binary_tile", 0.0, ReduceType.SUM, averages=True),
     "ttir.max": Reduction("binary_max_tile", float("-inf"), ReduceType.MAX),
     # Over leading dimensions only, so that no elements of a tile come together.
     "ttir.prod": Reduction("mul_binary_tile", 1.0, ReduceType.SUM),

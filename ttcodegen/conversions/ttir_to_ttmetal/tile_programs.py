@@ -18,11 +18,7 @@ from ttcodegen.conversions.ttir_to_ttmetal.data_movement import (
     element_word,
 )
 from ttcodegen.conversions.ttir_to_ttmetal.geometry import broadcast_of, broadcast_strides
-from ttcodegen.conversions.ttir_to_ttmetal.groups import (
-    Group,
-    lower_chain,
-    needs_fp32,
-)
+from ttcodegen.conversions.ttir_to_ttmetal.groups import Group
 from ttcodegen.conversions.ttir_to_ttmetal.loop_nests import LoopNest, Page
 from ttcodegen.conversions.ttir_to_ttmetal.program_parts import (
     BUFFER_DEPTH,
@@ -32,8 +28,9 @@ from ttcodegen.conversions.ttir_to_ttmetal.program_parts import (
     purpose_of,
     tensor_bytes,
 )
-from ttcodegen.conversions.ttir_to_ttmetal.reductions import REDUCTIONS
+from ttcodegen.conversions.ttir_to_ttmetal.reductions import REDUCTIONS, reduced_elements
 from ttcodegen.conversions.ttir_to_ttmetal.registers import Allocation, allocate, capacity
+from ttcodegen.conversions.ttir_to_ttmetal.tile_chains import lower_chain, needs_fp32
 from ttcodegen.dialects.cores import CoreRange
 from ttcodegen.dialects.datatypes import DataType, shape_of
 from ttcodegen.dialects.operation import CatalogueOp
@@ -190,18 +187,12 @@ class _TileProgram:
         if source not in known:
             producer_inputs[source] = self._builder.new_tile(declared_data_type(source))
             known[source] = producer_inputs[source]
-        self.reduced = known[source]
-        if reduction.negated:
-            self.reduced = self._builder.call("negative_tile", self.reduced)
+        self.reduced = reduction.prepared(self._builder, known[source])
         self.wide = True
         self.accumulator = self._builder.new_tile(DataType.FLOAT32)
-        result = self.accumulator
-        if reduction.negated:
-            result = self._builder.call("negative_tile", result)
-        if root.name == "ttir.mean":
-            share = 1.0 / (prod(self.domain.shape) / max(1, prod(self.result.shape)))
-            result = self._builder.call("mul_unary_tile", result, parameters=(share,))
-        known[root.results[0]] = result
+        known[root.results[0]] = reduction.finished(
+            self._builder, self.accumulator, reduced_elements(root)
+        )
         lower_chain(self._builder, self.group.epilogue, known, epilogue_inputs)
 
     def _input(self, value: SSAValue, tile: Tile, domain: TiledShape) -> _Input:

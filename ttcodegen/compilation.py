@@ -120,6 +120,11 @@ def compile_module(
         verify_module(module)
         source_dtypes = _source_dtypes(module)
     options = _for_system(module, options)
+    if options.target == "ttmetal" and diagnostics is not None and _is_whole_on_mesh(module):
+        diagnostics.warn(
+            "programs of device kernels run on one chip: the shardings of the module are left out",
+            module,
+        )
     chosen: dict[str, OptionValue] = {}
     if options.weights and options.target == "ttnn":
         chosen["experimental-weight-dtype"] = WEIGHT_TYPES[options.weights]
@@ -145,6 +150,17 @@ def _pipeline(module: ModuleOp, target: str) -> str:
             remedy="leave --target out, or give the module as it was before its lowering to TTNN",
         )
     return TTNN_PIPELINE
+
+
+def _is_whole_on_mesh(module: ModuleOp) -> bool:
+    """Whether a module for several chips says nothing of what they exchange."""
+    from ttcodegen.dialects.mesh import ONE_CHIP
+    from ttcodegen.ops.definition import has_trait
+    from ttcodegen.ops.traits import Trait
+
+    return declared_mesh(module) != ONE_CHIP and not any(
+        has_trait(op, Trait.COLLECTIVE) for op in module.walk()
+    )
 
 
 def _embedding(source: Source, module: ModuleOp, seed: int) -> Callable[[bytes], bytes]:

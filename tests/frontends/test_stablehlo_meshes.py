@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from xdsl.dialects.builtin import ModuleOp
 
 from ttcodegen.diagnostics import CompileError, Diagnostics, Source
 from ttcodegen.dialects.mesh import declared_mesh
@@ -238,18 +239,43 @@ def test_tiles_are_read_as_axes(text: str, expected: tuple[tuple[int, ...], ...]
     assert NamedMesh((2, 4), {}).tiled(text, 2) == expected
 
 
-def test_shardings_alone_leave_a_program_for_one_chip() -> None:
+def alone(attribute: str) -> tuple[ModuleOp, Diagnostics]:
+    """The module of TTIR, and what was warned of, for an argument with an attribute."""
     diagnostics = Diagnostics()
-    text = """module attributes {mhlo.num_partitions = 8 : i32} {
+    text = f"""module attributes {{mhlo.num_partitions = 8 : i32}} {{
   sdy.mesh @mesh = <["x"=2, "y"=4]>
-  func.func @main(%a: tensor<16x8xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"x"}, {}]>}) -> tensor<16x8xf32> {
+  func.func @main(%a: tensor<16x8xf32>{attribute}) -> tensor<16x8xf32> {{
     %0 = stablehlo.negate %a : tensor<16x8xf32>
     return %0 : tensor<16x8xf32>
-  }
-}"""  # noqa: E501
-    module = source_module(Source("in.mlir", text), diagnostics)
+  }}
+}}"""
+    return source_module(Source("in.mlir", text), diagnostics), diagnostics
+
+
+def test_a_module_that_divides_nothing_is_for_one_chip() -> None:
+    module, diagnostics = alone("")
     assert declared_mesh(module) == (1, 1)
     assert "compiled for one" in diagnostics.diagnostics[0].message
+
+
+@pytest.mark.parametrize(
+    ("sharding", "wanted"),
+    [
+        ('{"x"}, {}', "[array<i64: 0>, array<i64>]"),
+        ('{"y", "x"}, {?}', "[array<i64: 1, 0>, array<i64: -1>]"),
+        ('{}, {"y", ?}', "[array<i64>, array<i64: 1, -1>]"),
+    ],
+)
+def test_shardings_alone_are_kept(sharding: str, wanted: str) -> None:
+    module, diagnostics = alone(f" {{sdy.sharding = #sdy.sharding<@mesh, [{sharding}]>}}")
+    assert declared_mesh(module) == (2, 4)
+    assert f"ttcore.sharding = {wanted}" in str(module)
+    assert not diagnostics.diagnostics
+
+
+def test_axes_that_are_divided_again_divide_nothing() -> None:
+    module, _ = alone(' {sdy.sharding = #sdy.sharding<@mesh, [{"y":(1)2}, {}]>}')
+    assert "ttcore.sharding" not in str(module)
 
 
 def test_groups_that_follow_no_axis_are_refused() -> None:

@@ -37,6 +37,15 @@ def constant_array(attribute: Attribute) -> np.ndarray:
 
 def splat_value(attribute: Attribute) -> float | int | None:
     """The number that all elements are, None if they differ or there are none."""
+    first = splat_bytes(attribute)
+    if first is None:
+        return None
+    constant = cast("DenseIntOrFPElementsAttr[Any]", attribute)
+    return next(iter(constant.get_element_type().iter_unpack(first)))
+
+
+def splat_bytes(attribute: Attribute) -> bytes | None:
+    """The bytes of the number that all elements are, None if they differ or there are none."""
     if not isinstance(attribute, DenseIntOrFPElementsAttr):
         return None
     constant = cast("DenseIntOrFPElementsAttr[Any]", attribute)
@@ -51,7 +60,7 @@ def splat_value(attribute: Attribute) -> float | int | None:
         return None
     if not data or (len(data) > size and first * (len(data) // size) != data):
         return None
-    return next(iter(element_type.iter_unpack(first)))
+    return first
 
 
 def elements(element_type: Attribute, shape: Sequence[int], data: bytes) -> Attribute:

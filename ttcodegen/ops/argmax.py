@@ -28,6 +28,7 @@ from ttcodegen.ops.definition import (
     operand,
     register,
 )
+from ttcodegen.ops.dimensions import of_reduction
 from ttcodegen.ops.op_builder import OpBuilder
 from ttcodegen.ops.reduction import DIMS, axes_of, dims_on_cpu, reduced_dims, verify_extreme
 from ttcodegen.ops.traits import Trait
@@ -89,6 +90,7 @@ register(
         (operand("input"),),
         DIMS,
         verify=verify_extreme,
+        dimensions=lambda op: of_reduction(op, reduced_dims(op), None),
         numpy=_argmax,
         traits=Trait.ORDERS,
         primitives=_argmax_primitives,

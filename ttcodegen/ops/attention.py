@@ -43,6 +43,7 @@ from ttcodegen.ops.definition import (
     optional,
     register,
 )
+from ttcodegen.ops.dimensions import Dimensions, Labels
 from ttcodegen.ops.engine import (
     element_product,
     fast_exponential,
@@ -462,6 +463,22 @@ def _decoded(
     return builder.typecast(result, op.result_type.element_type)
 
 
+def _batch_and_heads(op: CatalogueOp) -> Dimensions | None:
+    """Sequences and heads are apart. Heads of the query that share one of the keys are neighbours,
+    so that equal parts of both belong together."""
+    if op.optional_operand("attention_sink") is not None or len(op.shape("query")) != 4:
+        return None
+    labels: list[Labels] = [(0, 1, None, None)] * 3
+    mask = op.optional_operand("attention_mask")
+    if mask is not None:
+        shape, query = shape_of(mask.type), op.shape("query")
+        if len(shape) != 4:
+            return None
+        divides = [dim if shape[dim] == query[dim] != 1 else None for dim in (0, 1)]
+        labels.append((*divides, None, None))
+    return Dimensions(labels, [(0, 1, None, None)])
+
+
 def _attention_primitives(builder: OpBuilder, op: CatalogueOp) -> SSAValue:
     """Products and a softmax; what is not to be seen is in a mask that is added."""
     query, key, value = (builder.operand(op, name) for name in ("query", "key", "value"))
@@ -516,6 +533,7 @@ register(
         ),
         _ATTRIBUTES,
         verify=_verify_attention,
+        dimensions=_batch_and_heads,
         numpy=_attention,
         lower=_lower_attention,
         primitives=_attention_primitives,

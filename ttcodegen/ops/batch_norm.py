@@ -33,6 +33,7 @@ from ttcodegen.ops.definition import (
     operand,
     register,
 )
+from ttcodegen.ops.dimensions import Dimensions
 from ttcodegen.ops.engine import element_product, in_destination, in_source, rounded_sums
 from ttcodegen.ops.normalization import HEADERS, channels_second, layer_normalized
 from ttcodegen.ops.op_builder import OpBuilder
@@ -72,6 +73,22 @@ def _along_channels(call: Call, name: str) -> numpy.ndarray:
     rank = call.array("operand").ndim
     channel = call["dimension"] % rank
     return call.array(name).reshape([-1 if axis == channel else 1 for axis in range(rank)])
+
+
+def _in_place_of_vectors(op: CatalogueOp) -> Dimensions:
+    """Each element of the result depends on that in its place, and on those of its channel."""
+    rank = len(op.shape("operand"))
+    channel = op.parameter("dimension") % rank
+    image = tuple(range(rank))
+    vectors = [
+        (channel,) if len(shape_of(vector.type)) == 1 else (None,) * len(shape_of(vector.type))
+        for vector in op.operands[1:]
+    ]
+    labels = image
+    if any(vector != (channel,) for vector in vectors):
+        labels = tuple([None if dim == channel else dim for dim in image])
+        vectors = [(None,) * len(vector) for vector in vectors]
+    return Dimensions([labels, *vectors], [labels])
 
 
 def _batch_norm_inference(call: Call) -> numpy.ndarray:
@@ -192,6 +209,7 @@ register(
         _batch_norm_operands(_STATISTICS),
         _BATCH_NORM,
         verify=_verify_batch_norm,
+        dimensions=_in_place_of_vectors,
         numpy=_batch_norm_inference,
         primitives=_batch_norm_primitives,
         lower=_lower_batch_norm_inference,

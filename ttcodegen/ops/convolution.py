@@ -26,6 +26,7 @@ from ttcodegen.ops.definition import (
     optional,
     register,
 )
+from ttcodegen.ops.dimensions import Dimensions, Labels
 from ttcodegen.ops.op_builder import OpBuilder
 from ttcodegen.ops.sliding_window import (
     FLATTENED_ATTRIBUTE,
@@ -146,6 +147,27 @@ def _call_order(call: Call) -> list[int]:
     return [call[spec.name] for spec in IMAGE_DIMS]
 
 
+def _images_and_channels(op: CatalogueOp) -> Dimensions | None:
+    """Images are apart, and without groups output channels as well."""
+    if op.parameter(FLATTENED_ATTRIBUTE.name) is not None:
+        return None
+    apart = op.parameter("groups") == 1
+    batch, _, _, channels = image_order(op)
+    image: list[int | None] = [None] * 4
+    result: list[int | None] = [None] * 4
+    image[batch] = result[batch] = 0
+    output = 1 if apart else None
+    result[channels] = output
+    labels: list[Labels] = [tuple(image), (output, None, None, None)]
+    bias = op.optional_operand("bias")
+    if bias is not None:
+        shape = shape_of(bias.type)
+        labels.append(tuple([output if size == op.shape("weight")[0] else None for size in shape]))
+        if apart and labels[-1].count(1) != 1:
+            return None
+    return Dimensions(labels, [tuple(result)])
+
+
 def _convolution_on_cpu(op: CatalogueOp) -> dict[str, Any]:
     """The fields of `cpu::Convolution`."""
     window = Window.of(op, op.shape("weight")[2:])
@@ -258,6 +280,7 @@ register(
         CONVOLUTION_OPERANDS,
         (*window_attributes(), GROUPS, *IMAGE_DIMS, FLATTENED_ATTRIBUTE),
         verify=_verify_conv2d,
+        dimensions=_images_and_channels,
         numpy=_conv2d,
         program=_conv2d_program,
         lower=_lower_conv2d,

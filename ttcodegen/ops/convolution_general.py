@@ -23,6 +23,7 @@ from ttcodegen.dialects.operation import CatalogueOp
 from ttcodegen.lazy_numpy import np
 from ttcodegen.ops.convolution import with_bias
 from ttcodegen.ops.definition import Call, TTIRDefinition, attribute, operand, optional, register
+from ttcodegen.ops.dimensions import Dimensions, Labels
 from ttcodegen.ops.op_builder import OpBuilder
 from ttcodegen.ops.shape_checks import expect_shape
 from ttcodegen.ops.sliding_window import Window, convolution, surrounded
@@ -384,6 +385,27 @@ def _with_zeros_between(
     return value
 
 
+def _images_and_features(op: CatalogueOp) -> Dimensions | None:
+    """Images are apart; without groups features are as well, and products of input features are
+    added up. A bias would be added by each chip."""
+    if op.parameter("batch_group_count") != 1 or op.optional_operand("bias") is not None:
+        return None
+    layout: ConvolutionLayout = op.parameter("convolution_layout")
+    apart = op.parameter("feature_group_count") == 1
+
+    def labels(rank: int, places: dict[int, int]) -> Labels:
+        return tuple([places.get(dim) for dim in range(rank)])
+
+    rank = len(op.result_shape)
+    if not apart:
+        image = labels(rank, {layout.input_batch: 0})
+        return Dimensions([image, (None,) * rank], [labels(rank, {layout.output_batch: 0})])
+    image = labels(rank, {layout.input_batch: 0, layout.input_feature: 2})
+    kernel = labels(rank, {layout.kernel_output_feature: 1, layout.kernel_input_feature: 2})
+    result = labels(rank, {layout.output_batch: 0, layout.output_feature: 1})
+    return Dimensions([image, kernel], [result], {2: "sum"})
+
+
 def _fan_in(op: CatalogueOp) -> int:
     """Products per element of the result."""
     shape = op.shape("weight")
@@ -410,6 +432,7 @@ register(
             attribute("batch_group_count", INTEGER, 1),
         ),
         verify=_verify,
+        dimensions=_images_and_features,
         numpy=_meaning,
         decompose=_decompose,
     )

@@ -11,7 +11,7 @@ from xdsl.ir import SSAValue
 from xdsl.utils.exceptions import VerifyException
 
 from ttcodegen.dialects.attribute_kinds import CONSTANT, INTEGER, INTEGERS, NUMBER
-from ttcodegen.dialects.constants import constant_array, elements, splat_value
+from ttcodegen.dialects.constants import constant_array, elements, splat_bytes, splat_value
 from ttcodegen.dialects.datatypes import f32, si32
 from ttcodegen.dialects.operation import CatalogueOp
 from ttcodegen.dialects.placement import declared_data_type
@@ -35,6 +35,7 @@ from ttcodegen.ops.definition import (
     attribute,
     register,
 )
+from ttcodegen.ops.dimensions import Dimensions, Labels, Shape, of_filling
 from ttcodegen.ops.elementwise import UNARY_HEADER
 from ttcodegen.ops.op_builder import OpBuilder
 from ttcodegen.ops.work import no_flops
@@ -86,6 +87,7 @@ for _name, _value in (("zeros", 0), ("ones", 1)):
             (),
             (_SHAPE,),
             verify=_verify_shape,
+            dimensions=of_filling,
             numpy=lambda call, value=_value: _filled(call, value),
             lower=_lower_full,
             cpu=cpu_call("movement", _number_on_cpu, function="full"),
@@ -98,6 +100,7 @@ register(
         (),
         (_SHAPE, attribute("fill_value", NUMBER)),
         verify=_verify_shape,
+        dimensions=of_filling,
         numpy=lambda call: _filled(call, call["fill_value"]),
         lower=_lower_full,
         cpu=cpu_call("movement", _number_on_cpu, function="full"),
@@ -129,6 +132,27 @@ def _verify_constant(op: CatalogueOp) -> None:
         )
 
 
+def _of_one_number(op: CatalogueOp) -> Dimensions | None:
+    """All dimensions, of a constant of one number."""
+    value = op.parameter("value")
+    number = splat_bytes(value)
+    if number is None:
+        return None
+
+    def attributes(_: Sequence[Shape], results: Sequence[Shape]) -> dict[str, Any]:
+        return {"value": elements(op.result_type.element_type, results[0], number)}
+
+    return Dimensions([], [tuple(range(len(op.result_shape)))], attributes=attributes)
+
+
+def _but_the_range(op: CatalogueOp) -> Dimensions:
+    """All dimensions but that which counts."""
+    rank = len(op.result_shape)
+    dim = op.parameter("arange_dimension") % rank
+    labels: Labels = tuple([None if each == dim else each for each in range(rank)])
+    return Dimensions([], [labels])
+
+
 def _constant_meaning(call: Call) -> Array:
     value = call["value"]
     if isinstance(value, np.ndarray):
@@ -154,6 +178,7 @@ register(
         (),
         (attribute("value", CONSTANT),),
         verify=_verify_constant,
+        dimensions=_of_one_number,
         numpy=_constant_meaning,
         lower=_lower_constant,
         cpu=cpu_call("movement", _number_on_cpu, function="full"),
@@ -300,6 +325,7 @@ register(
         (),
         (*_RANGE, attribute("arange_dimension", INTEGER, 0)),
         verify=_verify_arange,
+        dimensions=_but_the_range,
         numpy=_arange,
         primitives=_arange_primitives,
         lower=_lower_arange,

@@ -43,6 +43,13 @@ from ttcodegen.ops.definition import (
     register,
     variadic,
 )
+from ttcodegen.ops.dimensions import (
+    along,
+    of_concatenation,
+    of_permutation,
+    of_repetition,
+    of_reshape,
+)
 from ttcodegen.ops.op_builder import OpBuilder
 from ttcodegen.ops.shape_checks import expect_shape, normalized_dim
 from ttcodegen.ops.work import no_flops
@@ -110,6 +117,7 @@ register(
         (operand("input"),),
         (attribute("shape", INTEGERS),),
         verify=_verify_reshape,
+        dimensions=of_reshape,
         numpy=_reshape,
         lower=_lower_reshape,
         moves=True,
@@ -169,6 +177,7 @@ for _name, _verify in (("squeeze", _verify_squeeze), ("unsqueeze", _verify_unsqu
             (operand("input"),),
             (attribute("dim", INTEGER),),
             verify=_verify,
+            dimensions=of_reshape,
             numpy=_reshape,
             decompose=lambda builder, op: builder.reshape(
                 builder.operand(op, "input"), op.result_shape
@@ -202,6 +211,7 @@ register(
         (operand("input"),),
         (attribute("permutation", INTEGERS),),
         verify=_verify_permute,
+        dimensions=lambda op: of_permutation(op.parameter("permutation")),
         numpy=lambda call: np.transpose(call.array("input"), call["permutation"]),
         lower=lambda builder, op: builder.permute(
             builder.operand(op, "input"), op.parameter("permutation")
@@ -253,6 +263,7 @@ register(
         (operand("input"),),
         (attribute("dim0", INTEGER), attribute("dim1", INTEGER)),
         verify=_verify_transpose,
+        dimensions=lambda op: of_permutation(_transposed(op)),
         numpy=lambda call: np.swapaxes(call.array("input"), call["dim0"], call["dim1"]),
         decompose=lambda builder, op: builder.permute(
             builder.operand(op, "input"), _transposed(op)
@@ -299,6 +310,7 @@ register(
         (operand("input"),),
         (attribute("broadcast_dimensions", INTEGERS),),
         verify=_verify_broadcast,
+        dimensions=of_repetition,
         numpy=lambda call: np.broadcast_to(call.array("input"), call.results[0].shape),
         lower=_lower_broadcast,
         moves=True,
@@ -328,6 +340,7 @@ register(
         (operand("input"),),
         (attribute("repeat_dimensions", INTEGERS),),
         verify=_verify_repeat,
+        dimensions=of_repetition,
         numpy=_repeat,
         lower=lambda builder, op: _repeated(
             builder, builder.operand(op, "input"), op.parameter("repeat_dimensions")
@@ -395,6 +408,7 @@ register(
         (operand("input"),),
         _INTERLEAVE,
         verify=_verify_repeat_interleave,
+        dimensions=along("dim"),
         numpy=_repeat_interleave,
         lower=_lower_repeat_interleave,
         moves=True,
@@ -459,6 +473,7 @@ register(
         (variadic("inputs"),),
         (attribute("dim", INTEGER),),
         verify=_verify_concat,
+        dimensions=of_concatenation,
         numpy=_concat,
         lower=_lower_concat,
         moves=True,

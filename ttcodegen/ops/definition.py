@@ -33,6 +33,7 @@ from ttcodegen.dialects.operation import (
 )
 from ttcodegen.ops.cpp_calls import CppEmission
 from ttcodegen.ops.cpu_lowering import CpuLowering
+from ttcodegen.ops.dimensions import DimensionRule
 from ttcodegen.ops.op_builder import OpBuilder
 from ttcodegen.ops.tile_lowering import TileLowering
 from ttcodegen.ops.traits import Trait
@@ -105,6 +106,9 @@ class TTIRDefinition(Definition):
     traits: Trait = Trait.NONE
     on_booleans: str | None = None
     """The op of TTIR that this one is if operands and result are booleans."""
+    dimensions: DimensionRule | None = None
+    """Which dimensions go together, so that chips can compute parts; None for an op that needs
+    whole tensors."""
 
     @property
     def fills(self) -> bool:

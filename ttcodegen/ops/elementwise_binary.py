@@ -38,6 +38,7 @@ from ttcodegen.ops.definition import (
     operand,
     register,
 )
+from ttcodegen.ops.dimensions import of_elements
 from ttcodegen.ops.elementwise import (
     BINARY_HEADER,
     counted,
@@ -465,6 +466,7 @@ def _register(row: Row) -> None:
             counts=Trait.TRUTH not in row.traits,
             traits=row.traits,
             on_booleans=row.on_booleans,
+            dimensions=of_elements,
             nouns=(row.noun,) if row.noun else (),
             participle=row.participle,
         )

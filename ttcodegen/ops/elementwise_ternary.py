@@ -33,6 +33,7 @@ from ttcodegen.ops.definition import (
     optional,
     register,
 )
+from ttcodegen.ops.dimensions import of_elements
 from ttcodegen.ops.elementwise import same_op, verify_broadcast
 from ttcodegen.ops.op_builder import OpBuilder, broadcast_shapes
 from ttcodegen.ops.tile_lowering import Tile, TileBuilder, require_float, tile_function_with
@@ -84,6 +85,7 @@ register(
         "ttir.where",
         (operand("condition", input_kind="mask"), operand("first"), operand("second")),
         verify=verify_broadcast,
+        dimensions=of_elements,
         numpy=_selection,
         lower=_lower_where,
         tile=_where_tiles,
@@ -170,6 +172,7 @@ register(
         (operand("input"),),
         _BOUNDS,
         verify=verify_broadcast,
+        dimensions=of_elements,
         numpy=_clamp,
         lower=same_op("clamp_scalar", "min", "max"),
         tile=tile_function_with(
@@ -240,6 +243,7 @@ register(
         "ttir.clamp_tensor",
         _CLAMPED,
         verify=verify_broadcast,
+        dimensions=of_elements,
         numpy=_clamp_meaning,
         lower=same_op("clamp_tensor"),
         tile=_clamp_tiles,

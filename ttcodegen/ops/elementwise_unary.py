@@ -32,6 +32,7 @@ from ttcodegen.ops.definition import (
     operand,
     register,
 )
+from ttcodegen.ops.dimensions import of_elements
 from ttcodegen.ops.elementwise import (
     UNARY_HEADER,
     counted,
@@ -382,6 +383,7 @@ def _register(row: Row) -> None:
             counts=Trait.TRUTH not in row.traits,
             traits=row.traits,
             on_booleans=row.on_booleans,
+            dimensions=of_elements,
             nouns=(row.noun,) if row.noun else (),
         )
     )
@@ -446,6 +448,7 @@ def _register_with_numbers(
                 lambda op: {key: float(op.parameter(key)) for key in defaults},
             ),
             counts=True,
+            dimensions=of_elements,
         )
     )
     numbers = (attribute_(key, lambda value: cpp_text(float(value))) for key in defaults)

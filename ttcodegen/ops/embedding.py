@@ -23,6 +23,7 @@ from ttcodegen.ops.definition import (
     operand,
     register,
 )
+from ttcodegen.ops.dimensions import Dimensions
 from ttcodegen.ops.op_builder import OpBuilder
 from ttcodegen.ops.places import places
 from ttcodegen.ops.shape_checks import expect_shape
@@ -44,6 +45,13 @@ def _verify_embedding(op: CatalogueOp) -> None:
     """The result has a row of the table for every index."""
     _, columns = _table_size(op)
     expect_shape(op, [*op.shape("input"), columns])
+
+
+def _rows_by_index(op: CatalogueOp) -> Dimensions:
+    """Indices and columns divide; each chip has all rows of the table."""
+    rank, table = len(op.shape("input")), len(op.shape("weight"))
+    indices = tuple(range(rank))
+    return Dimensions([indices, (*(None,) * (table - 1), rank)], [(*indices, rank)])
 
 
 def _embedding(call: Call) -> Array:
@@ -88,6 +96,7 @@ register(
             operand("weight"),
         ),
         verify=_verify_embedding,
+        dimensions=_rows_by_index,
         numpy=_embedding,
         lower=_lower_embedding,
         primitives=_embedding_primitives,

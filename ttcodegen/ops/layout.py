@@ -32,6 +32,7 @@ from ttcodegen.ops.definition import (
     optional,
     register,
 )
+from ttcodegen.ops.dimensions import of_elements
 from ttcodegen.ops.op_builder import OpBuilder
 from ttcodegen.ops.shape_checks import expect_shape
 from ttcodegen.ops.tile_lowering import Tile, TileBuilder
@@ -87,6 +88,7 @@ register(
         (operand("input"),),
         (attribute("conservative_folding", BOOLEAN, False),),
         verify=_same_shape,
+        dimensions=of_elements,
         numpy=_typecast,
         lower=lambda builder, op: builder.typecast(
             builder.operand(op, "input"), op.result_type.element_type

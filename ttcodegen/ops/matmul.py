@@ -41,6 +41,7 @@ from ttcodegen.ops.definition import (
     optional,
     register,
 )
+from ttcodegen.ops.dimensions import Dimensions, aligned, of_product
 from ttcodegen.ops.engine import matrix_product
 from ttcodegen.ops.fused_activations import activated, verify_activation
 from ttcodegen.ops.op_builder import OpBuilder, broadcast_shapes
@@ -101,6 +102,23 @@ def _verify_matmul(op: CatalogueOp) -> None:
     if expected == () and op.result_shape == (1,):
         return
     expect_shape(op, expected)
+
+
+def _matmul_dimensions(op: CatalogueOp) -> Dimensions | None:
+    """Those of einsum. A bias would be added by each chip, if chips had parts of the inner
+    dimension."""
+    a, b, result = op.shape("a"), op.shape("b"), op.result_shape
+    rank = len(result)
+    if min(len(a), len(b)) < 2 or rank != max(len(a), len(b)):
+        return None
+    has_bias = len(op.operands) > 2
+    rows, columns, inner = rank - 2, rank - 1, None if has_bias else rank
+    left = (inner, rows) if op.parameter("transpose_a") else (rows, inner)
+    right = (columns, inner) if op.parameter("transpose_b") else (inner, columns)
+    batch = result[:-2]
+    labels = [(*aligned(a[:-2], batch), *left), (*aligned(b[:-2], batch), *right)]
+    labels += [aligned(shape_of(value.type), result) for value in op.operands[2:]]
+    return Dimensions(labels, [tuple(range(rank))], {} if inner is None else {inner: "sum"})
 
 
 def as_factor(x: Array) -> Array:
@@ -258,6 +276,7 @@ for _name in ("matmul", "linear"):
             tuple(_operands),
             _TRANSPOSES,
             verify=_verify_matmul,
+            dimensions=_matmul_dimensions,
             numpy=_product,
             primitives=_product_primitives,
             counts=True,
@@ -393,6 +412,11 @@ def _verify_dot_general(op: CatalogueOp) -> None:
     )
 
 
+def _dot_dimensions(op: CatalogueOp) -> Dimensions:
+    batch_l, batch_r, contract_l, contract_r = _dot_axes(op)
+    return of_product(op, ("lhs", "rhs"), (batch_l, batch_r), (contract_l, contract_r))
+
+
 def _dot_general(call: Call) -> Array:
     lhs, rhs = as_factor(call.array("lhs")), as_factor(call.array("rhs"))
     labels = iter(range(lhs.ndim + rhs.ndim))
@@ -441,6 +465,7 @@ register(
             for side in ("lhs", "rhs")
         ),
         verify=_verify_dot_general,
+        dimensions=_dot_dimensions,
         numpy=_dot_general,
         decompose=_decompose_dot_general,
         counts=True,

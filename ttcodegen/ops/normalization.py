@@ -36,6 +36,7 @@ from ttcodegen.ops.definition import (
     optional,
     register,
 )
+from ttcodegen.ops.dimensions import Dimensions, all_but
 from ttcodegen.ops.engine import (
     element_product,
     in_destination,
@@ -158,6 +159,12 @@ def _trailing_norm_primitives(builder: OpBuilder, op: CatalogueOp) -> SSAValue:
     return builder.typecast(result, op.result_type.element_type)
 
 
+def _before_normalized(op: CatalogueOp) -> Dimensions:
+    """All dimensions but the last ones, which are normalized."""
+    rank = len(op.shape("input"))
+    return all_but(op, range(rank - len(op.parameter("normalized_shape")), rank))
+
+
 def _register_trailing_norm(
     name: str,
     normalize: Callable[[numpy.ndarray, tuple[int, ...], float], numpy.ndarray],
@@ -180,6 +187,7 @@ def _register_trailing_norm(
             (operand("input"), *(optional(vector, input_kind="weight") for vector in vectors)),
             (attribute("normalized_shape", INTEGERS), attribute("epsilon", NUMBER, 1e-5)),
             verify=_verify_trailing_norm,
+            dimensions=_before_normalized,
             numpy=meaning,
             primitives=_trailing_norm_primitives,
             lower=_lower_trailing_norm,

@@ -27,6 +27,7 @@ from ttcodegen.ops.definition import (
     operand,
     register,
 )
+from ttcodegen.ops.dimensions import Dimensions, all_but
 from ttcodegen.ops.op_builder import OpBuilder
 from ttcodegen.ops.shape_checks import expect_shape
 from ttcodegen.ops.work import no_flops
@@ -103,6 +104,12 @@ def _pad_primitives(builder: OpBuilder, op: CatalogueOp) -> SSAValue | None:
     )
 
 
+def _unpadded(op: CatalogueOp) -> Dimensions:
+    """The dimensions that nothing is added to."""
+    padding = op.parameter("padding")
+    return all_but(op, {dim // 2 for dim, width in enumerate(padding) if width})
+
+
 def _padding_on_cpu(op: CatalogueOp) -> dict[str, list[int] | float]:
     value = number_of(op.parameter("value"), declared_data_type(op.operands[0]))
     return {"before": op.parameter("padding")[::2], "value": value}
@@ -116,6 +123,7 @@ register(
         (operand("input"),),
         _PAD,
         verify=_verify_pad,
+        dimensions=_unpadded,
         numpy=_pad,
         primitives=_pad_primitives,
         lower=_lower_pad,

@@ -24,6 +24,7 @@ from ttcodegen.ops.definition import (
     register,
     variadic,
 )
+from ttcodegen.ops.dimensions import Dimensions, all_but
 from ttcodegen.ops.op_builder import OpBuilder
 from ttcodegen.ops.shape_checks import expect_shape
 from ttcodegen.ops.sliding_window import (
@@ -366,12 +367,21 @@ _POOL = (
     attribute("ceil_mode", BOOLEAN, False),
 )
 
+
+def _images_and_channels(op: CatalogueOp) -> Dimensions | None:
+    """Images and channels are apart."""
+    if op.parameter(FLATTENED_ATTRIBUTE.name) is not None or len(op.shape("input")) != 4:
+        return None
+    return all_but(op, (1, 2))
+
+
 register(
     TTIRDefinition(
         "ttir.max_pool2d",
         (operand("input"),),
         (*_POOL, FLATTENED_ATTRIBUTE),
         verify=_verify_pool,
+        dimensions=_images_and_channels,
         numpy=_max_pool2d,
         program=_pool_program,
         lower=_lower_max_pool2d,
@@ -399,6 +409,7 @@ register(
         (operand("input"),),
         (*_POOL, attribute("count_include_pad", BOOLEAN, True), FLATTENED_ATTRIBUTE),
         verify=_verify_pool,
+        dimensions=_images_and_channels,
         numpy=_avg_pool2d,
         program=_pool_program,
         lower=_lower_avg_pool2d,

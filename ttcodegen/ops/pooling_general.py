@@ -17,6 +17,7 @@ from ttcodegen.dialects.datatypes import element_of, numpy_name, shape_of
 from ttcodegen.dialects.operation import CatalogueOp
 from ttcodegen.lazy_numpy import np
 from ttcodegen.ops.definition import Call, TTIRDefinition, attribute, register, variadic
+from ttcodegen.ops.dimensions import Dimensions, Labels
 from ttcodegen.ops.op_builder import OpBuilder
 from ttcodegen.ops.pooling import lowest
 from ttcodegen.ops.shape_checks import expect_shape
@@ -232,6 +233,14 @@ def _pool_image(
     return builder.permute(value, [permutation.index(dim) for dim in range(len(shape))])
 
 
+def _outside_windows(op: CatalogueOp) -> Dimensions:
+    """The dimensions that windows do not move along."""
+    rank = len(op.result_shape)
+    windows = _Windows.of(op, rank)
+    labels: Labels = tuple([None if windows.moves(dim) else dim for dim in range(rank)])
+    return Dimensions([labels] * len(op.operands), [labels] * len(op.results))
+
+
 register(
     TTIRDefinition(
         "ttir.pooling",
@@ -246,6 +255,7 @@ register(
         ),
         results=-1,
         verify=_verify,
+        dimensions=_outside_windows,
         numpy=_meaning,
         decompose=_decompose,
     )

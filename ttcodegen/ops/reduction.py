@@ -38,6 +38,7 @@ from ttcodegen.ops.definition import (
     operand,
     register,
 )
+from ttcodegen.ops.dimensions import DimensionRule, of_reduction
 from ttcodegen.ops.engine import cut, first_factor, in_destination, in_source, sum_along
 from ttcodegen.ops.op_builder import OpBuilder
 from ttcodegen.ops.shape_checks import expect_shape, normalized_dim
@@ -58,6 +59,11 @@ def reduced_dims(op: CatalogueOp) -> list[int]:
     if dims:
         return sorted({normalized_dim(op, dim, len(shape)) for dim in dims})
     return _unnamed(dims, shape, op.result_shape)
+
+
+def _dimensions(how: str | None) -> DimensionRule:
+    """Parts of reduced dimensions become one as `how` says; None if chips cannot do that."""
+    return lambda op: of_reduction(op, reduced_dims(op), how)
 
 
 def dims_on_cpu(op: CatalogueOp) -> dict[str, list[int]]:
@@ -265,6 +271,7 @@ for _name, _function in _REDUCTIONS.items():
             (operand("input"),),
             DIMS,
             verify=verify_extreme if _name in ("max", "min") else _verify_reduction,
+            dimensions=_dimensions(_name),
             numpy=_meaning,
             counts=_name == "mean",
             matrix_engine=True,
@@ -344,6 +351,7 @@ register(
         "ttir.prod",
         (operand("input", domain=(0.5, 1.5)),),
         DIMS,
+        dimensions=_dimensions(None),
         verify=_verify_reduction,
         numpy=_reduce(_product),
         primitives=_prod_primitives,
@@ -413,5 +421,6 @@ for _name, _reduction, _function in (
             verify=_verify_reduction,
             numpy=_reduce(_function),
             decompose=_truth(_reduction),
+            dimensions=_dimensions(None),
         )
     )

@@ -29,6 +29,7 @@ from ttcodegen.ops.definition import (
     operand,
     register,
 )
+from ttcodegen.ops.dimensions import along
 from ttcodegen.ops.elementwise import same_op
 from ttcodegen.ops.op_builder import OpBuilder
 from ttcodegen.ops.reduction import accumulator
@@ -119,6 +120,7 @@ for _name in ("cumsum", "cumprod"):
             (operand("input", domain=(0.5, 1.5) if _name == "cumprod" else None),),
             (attribute("dim", INTEGER),),
             verify=_verify_scan,
+            dimensions=along("dim"),
             numpy=_scan(_name),
             counts=_name == "cumsum",
             traits=Trait.SUMS | Trait.EXACT_ON_INTEGERS if _name == "cumsum" else Trait.NONE,

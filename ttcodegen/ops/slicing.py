@@ -24,6 +24,7 @@ from ttcodegen.ops.definition import (
     operand,
     register,
 )
+from ttcodegen.ops.dimensions import Dimensions, Shape, of_part
 from ttcodegen.ops.dynamic_slicing import reversed_along
 from ttcodegen.ops.op_builder import OpBuilder
 from ttcodegen.ops.shape_checks import expect_shape, normalized_dim
@@ -70,6 +71,21 @@ def _verify_slice(op: CatalogueOp) -> None:
     )
 
 
+def _untouched(op: CatalogueOp) -> Dimensions:
+    """The dimensions that nothing is cut off of."""
+    bounds = list(zip(*_slice_bounds(op), strict=True))
+    shape = op.shape("input")
+
+    def attributes(operands: Sequence[Shape]) -> dict[str, list[int]]:
+        ends = [
+            part if part != size else end
+            for part, size, (_, end, _) in zip(operands[0], shape, bounds, strict=True)
+        ]
+        return {"begins": [bound[0] for bound in bounds], "ends": ends}
+
+    return of_part(op, bounds, attributes)
+
+
 def _slice_on_cpu(op: CatalogueOp) -> dict[str, list[int]]:
     begins, _, steps = _slice_bounds(op)
     return {"begins": begins, "step": steps}
@@ -103,6 +119,7 @@ register(
         (operand("input"),),
         _BOUNDS,
         verify=_verify_slice,
+        dimensions=_untouched,
         numpy=lambda call: call.array("input")[_slices(call)],
         lower=_lower_slice,
         moves=True,

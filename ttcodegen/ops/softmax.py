@@ -28,6 +28,7 @@ from ttcodegen.ops.definition import (
     operand,
     register,
 )
+from ttcodegen.ops.dimensions import along
 from ttcodegen.ops.engine import (
     element_product,
     fast_exponential,
@@ -95,6 +96,7 @@ register(
         (operand("input"),),
         (attribute("dimension", INTEGER), attribute("numericStable", BOOLEAN, False)),
         verify=_verify_softmax,
+        dimensions=along("dimension"),
         numpy=_softmax,
         primitives=_softmax_primitives,
         # The library's default is the stable form, which is right in either case.

@@ -34,6 +34,7 @@ from ttcodegen.ops.definition import (
     operand,
     register,
 )
+from ttcodegen.ops.dimensions import along
 from ttcodegen.ops.op_builder import OpBuilder
 from ttcodegen.ops.shape_checks import expect_shape, normalized_dim
 from ttcodegen.ops.traits import Trait
@@ -213,6 +214,7 @@ register(
         _SORT,
         results=2,
         verify=_verify_sort,
+        dimensions=along("dim"),
         numpy=_sort,
         traits=Trait.ORDERS,
         primitives=along_last,
@@ -323,6 +325,7 @@ register(
         _TOPK,
         results=2,
         verify=_verify_topk,
+        dimensions=along("dim"),
         numpy=_topk,
         traits=Trait.ORDERS,
         primitives=along_last,

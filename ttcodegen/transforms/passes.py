@@ -82,6 +82,13 @@ PASSES = (
         ),
     ),
     PassEntry(
+        name="ttir-partition",
+        group=Group.TTIR,
+        implementation=f"{_TRANSFORMS}.ttir_partition:TTIRPartition",
+        description="Divides what a module computes among the chips of its mesh, where it only "
+        "says how tensors are divided.",
+    ),
+    PassEntry(
         name="ttir-element-type-normalization",
         group=Group.TTIR,
         implementation=f"{_TRANSFORMS}.ttir_element_types:TTIRElementTypeNormalizationPass",

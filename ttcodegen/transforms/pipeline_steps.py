@@ -41,6 +41,7 @@ def ttir_to_ttnn(options: Values) -> Iterator[Step | str]:
     yield "ttmetal-lift-programs"
     yield "ttir-outline-generics"
     yield Step("inline", {"cpu-functions": True, "generics": True})
+    yield "ttir-partition"
     yield Step("ttir-pipeline", chosen(options, TTIR_OPTIONS))
     yield "convert-ttir-to-ttnn"
     if options["enable-remove-dead-values"]:

@@ -57,8 +57,9 @@ def read(source: Source, diagnostics: Diagnostics) -> ModuleOp:
         set_mesh(module, mesh.shape)
     elif mesh.chips > 1:
         diagnostics.warn(
-            f"the module is for {mesh.chips} devices and says nothing of what each computes: it is "
-            "compiled for one; sdy.manual_computation (shard_map of jax) divides the work",
+            f"the module is for {mesh.chips} devices and says nothing of how tensors are divided "
+            "among them: it is compiled for one; shardings of arguments (in_shardings of jax.jit) "
+            "or sdy.manual_computation (shard_map) divide the work",
             operations[0],
         )
     express_quantized(module)
@@ -66,11 +67,23 @@ def read(source: Source, diagnostics: Diagnostics) -> ModuleOp:
 
 
 def _uses_mesh(module: ModuleOp) -> bool:
-    """Whether anything is computed on chips of a mesh."""
+    """Whether anything is computed on chips of a mesh, or should be."""
+    from xdsl.dialects.func import FuncOp
+
+    from ttcodegen.dialects.sharding import SHARDING
     from ttcodegen.ops.definition import has_trait
     from ttcodegen.ops.traits import Trait
 
-    return any(has_trait(op, Trait.COLLECTIVE) for op in module.walk())
+    for op in module.walk():
+        if has_trait(op, Trait.COLLECTIVE) or SHARDING in op.attributes:
+            return True
+        if isinstance(op, FuncOp) and any(
+            SHARDING in each.data
+            for attributes in (op.arg_attrs, op.res_attrs)
+            for each in (attributes.data if attributes is not None else ())
+        ):
+            return True
+    return False
 
 
 def _of_unknown_size(function: FuncOp) -> list[Diagnostic]:

@@ -8,8 +8,10 @@ from xdsl.dialects.builtin import ArrayAttr, DictionaryAttr, IntegerAttr, String
 from xdsl.dialects.func import FuncOp
 from xdsl.ir import Attribute, SSAValue
 
-from ttcodegen.dialects.datatypes import element_of
+from ttcodegen.dialects.datatypes import element_of, shape_of
+from ttcodegen.dialects.sharding import SHARDING
 from ttcodegen.dialects.ttcore import ArgumentType, ArgumentTypeAttr
+from ttcodegen.frontends.stablehlo.meshes import NamedMesh
 from ttcodegen.frontends.stablehlo.names import argument_name, is_meaningful, is_weight_name
 
 _NAME = "ttir.name"
@@ -19,15 +21,20 @@ _RESULT = "jax.result_info"
 
 
 def argument_attributes(
-    source: FuncOp, arguments: Sequence[SSAValue], known: Mapping[SSAValue, Mapping[str, str]]
+    source: FuncOp,
+    arguments: Sequence[SSAValue],
+    known: Mapping[SSAValue, Mapping[str, str]],
+    mesh: NamedMesh,
 ) -> list[DictionaryAttr]:
-    """Names and kinds of the arguments: as attributes say, or the program itself, or locations."""
+    """Names, kinds and shardings of the arguments: as attributes say, or the program itself, or
+    locations."""
     made: list[DictionaryAttr] = []
     for index, (old, new) in enumerate(zip(source.body.block.args, arguments, strict=True)):
         given = _dictionary(source.arg_attrs, index)
         found: dict[str, Attribute] = {
             name: value for name, value in given.items() if name in (_NAME, _KIND, _WEIGHT_TYPE)
         }
+        _add_sharding(found, given, mesh, old.type, new.type)
         for name, text in known.get(new, {}).items():
             kind = _kind(text) if name == _KIND else StringAttr(text)
             if kind is not None:
@@ -42,6 +49,25 @@ def argument_attributes(
                 found[_KIND] = ArgumentTypeAttr(ArgumentType.PARAMETER)
         made.append(DictionaryAttr(found))
     return made
+
+
+def said_sharding(given: Mapping[str, Attribute]) -> Attribute | None:
+    """What attributes say of the sharding of a value."""
+    return given.get("sdy.sharding", given.get("mhlo.sharding"))
+
+
+def _add_sharding(
+    found: dict[str, Attribute],
+    given: Mapping[str, Attribute],
+    mesh: NamedMesh,
+    old: Attribute,
+    new: Attribute,
+) -> None:
+    """Adds how a value should be divided, if it is said; of one whose parts are apart it is not."""
+    if mesh.chips > 1 and shape_of(old) == shape_of(new):
+        wanted = mesh.wanted(said_sharding(given), len(shape_of(new)))
+        if wanted is not None:
+            found[SHARDING] = wanted.attribute()
 
 
 def donated_arguments(source: FuncOp) -> Iterator[int]:
@@ -60,16 +86,22 @@ def _kind(text: str) -> Attribute | None:
         return None
 
 
-def result_attributes(source: FuncOp, count: int) -> list[DictionaryAttr]:
-    """Names of the results: as attributes say, or the place in jax's tree of results."""
+def result_attributes(
+    source: FuncOp, results: Sequence[SSAValue], mesh: NamedMesh
+) -> list[DictionaryAttr]:
+    """Names of the results, as attributes say or by the place in jax's tree of results, and their
+    shardings."""
     made: list[DictionaryAttr] = []
-    for index in range(count):
+    declared = source.function_type.outputs.data
+    for index, (old, new) in enumerate(zip(declared, results, strict=False)):
         given = _dictionary(source.res_attrs, index)
         name = given.get(_NAME)
         info = given.get(_RESULT)
         if name is None and isinstance(info, StringAttr):
             name = _result_name(info.data)
-        made.append(DictionaryAttr({} if name is None else {_NAME: name}))
+        found: dict[str, Attribute] = {} if name is None else {_NAME: name}
+        _add_sharding(found, given, mesh, old, new.type)
+        made.append(DictionaryAttr(found))
     return made
 
 

@@ -481,6 +481,7 @@ def _placed(cls: type[StableHLOOp], parser: Parser) -> StableHLOOp:
     """`[..] %a [..] name=<...> {attributes} : types`: a value, and how it is divided; axes of a
     reduction come in braces before it."""
     operands: list[UnresolvedOperand] = []
+    given: dict[str, Any] = {}
     while True:
         if (operand := parser.parse_optional_unresolved_operand()) is not None:
             operands.append(operand)
@@ -488,14 +489,16 @@ def _placed(cls: type[StableHLOOp], parser: Parser) -> StableHLOOp:
         elif parser.parse_optional_identifier() is not None:
             if parser.parse_optional_punctuation("=") is not None:
                 _skip_balanced(parser)
-        elif _opens(parser, "<") or _opens(parser, "["):
+        elif _opens(parser, "<"):
+            given["sharding"] = _skip_balanced(parser)
+        elif _opens(parser, "["):
             _skip_balanced(parser)
         elif not operands and _opens(parser, "{"):
             # The axes of `sdy.all_reduce {"x"} %a`; after the value, attributes come in braces.
             _skip_balanced(parser)
         else:
             break
-    return _typed(cls, parser, operands, parser.parse_optional_attr_dict(), {})
+    return _typed(cls, parser, operands, parser.parse_optional_attr_dict(), given)
 
 
 def _opens(parser: Parser, bracket: str) -> bool:

@@ -14,11 +14,13 @@ from xdsl.ir import Operation, SSAValue
 from ttcodegen.diagnostics import CompileError
 from ttcodegen.dialects.datatypes import element_of, shape_of, tensor_type
 from ttcodegen.dialects.mesh import ONE_CHIP, MeshShape, groups_along
+from ttcodegen.dialects.sharding import Sharding
 from ttcodegen.frontends.stablehlo.bodies import block_of, reducer
 from ttcodegen.frontends.stablehlo.conversion import Complex, Conversion, Results, Rule, Value
 from ttcodegen.frontends.stablehlo.dialect import StableHLOOp
-from ttcodegen.frontends.stablehlo.meshes import NamedMesh, Sharding, shardings_in
+from ttcodegen.frontends.stablehlo.meshes import shardings_in
 from ttcodegen.lazy_numpy import np
+from ttcodegen.ops.tensor_parts import TensorParts
 
 _OF_REPLICAS = ("all_gather", "all_reduce", "reduce_scatter")
 """Collectives whose groups are of replicas, with all of their partitions, even with a channel."""
@@ -33,97 +35,8 @@ def _on_parts(value: Value, change: Callable[[SSAValue], SSAValue]) -> Value:
     return change(value) if isinstance(value, SSAValue) else value
 
 
-class Chips:
-    """Makes ops of TTIR that work between the chips of the mesh of a conversion."""
-
-    def __init__(self, conversion: Conversion) -> None:
-        self._builder = conversion.builder
-        self._mesh: NamedMesh = conversion.mesh
-
-    def _shape(self, value: SSAValue, dim: int, axis: int | None, grows: bool) -> list[int]:
-        count = self._mesh.chips if axis is None else self._mesh.shape[axis]
-        shape = list(shape_of(value.type))
-        if not grows and shape[dim] % count:
-            raise ValueError(f"dimension {dim} of {tuple(shape)} does not divide among {count}")
-        shape[dim] = shape[dim] * count if grows else shape[dim] // count
-        return shape
-
-    def _emit(self, name: str, value: SSAValue, shape: Sequence[int], **given: object) -> SSAValue:
-        return self._builder.emit(
-            name, [value], tensor_type(element_of(value.type), shape), **given
-        )
-
-    def gather(self, value: SSAValue, dim: int, axis: int | None) -> SSAValue:
-        """What the chips along an axis have, side by side."""
-        shape = self._shape(value, dim, axis, grows=True)
-        return self._emit("all_gather", value, shape, all_gather_dim=dim, cluster_axis=axis)
-
-    def partition(self, value: SSAValue, dim: int, axis: int | None) -> SSAValue:
-        """The share of each chip of what it has."""
-        shape = self._shape(value, dim, axis, grows=False)
-        return self._emit("mesh_partition", value, shape, dim=dim, cluster_axis=axis)
-
-    def reduce(self, value: SSAValue, how: str, axis: int | None) -> SSAValue:
-        """What the chips along an axis have, as one."""
-        shape = shape_of(value.type)
-        return self._emit("all_reduce", value, shape, reduce_type=how, cluster_axis=axis)
-
-    def reduce_scatter(self, value: SSAValue, how: str, dim: int, axis: int | None) -> SSAValue:
-        """What the chips along an axis have, as one, of which each gets its share."""
-        shape = self._shape(value, dim, axis, grows=False)
-        given = {"scatter_dim": dim, "reduce_type": how, "cluster_axis": axis}
-        return self._emit("reduce_scatter", value, shape, **given)
-
-    def divide(self, value: SSAValue, sharding: Sharding, inside: bool) -> SSAValue:
-        """The parts that a sharding makes of a tensor that all have; `inside` a computation on
-        parts, of what each chip has."""
-        first, rest = _in_order(sharding, inside)
-        value = self._mesh_shard(value, first, "full_to_shard")
-        for dim, axis in rest:
-            value = self.partition(value, dim, axis)
-        return value
-
-    def unite(self, value: SSAValue, sharding: Sharding, inside: bool) -> SSAValue:
-        """The whole of the parts that a sharding made."""
-        first, rest = _in_order(sharding, inside)
-        for dim, axis in reversed(rest):
-            value = self.gather(value, dim, axis)
-        return self._mesh_shard(value, first, "shard_to_full")
-
-    def _mesh_shard(self, value: SSAValue, dims: dict[int, int], direction: str) -> SSAValue:
-        if not dims:
-            return value
-        shape = list(shape_of(value.type))
-        parts = [1] * len(shape)
-        for axis, dim in dims.items():
-            parts[dim] *= self._mesh.shape[axis]
-        for dim, count in enumerate(parts):
-            if direction == "shard_to_full":
-                shape[dim] *= count
-            elif shape[dim] % count:
-                raise ValueError(f"{tuple(shape)} does not divide into {count} in dimension {dim}")
-            else:
-                shape[dim] //= count
-        given = {
-            "shard_shape": parts,
-            "shard_dims": [dims.get(0, -1), dims.get(1, -1)],
-            "shard_type": "devices",
-            "shard_direction": direction,
-        }
-        return self._emit("mesh_shard", value, shape, **given)
-
-
-def _in_order(sharding: Sharding, inside: bool) -> tuple[dict[int, int], list[tuple[int, int]]]:
-    """What one op divides: a dimension for each axis; and what is divided after it, as dimensions
-    and axes. Where a dimension has both axes, one op takes rows for the major one. That op goes
-    between the host and the chips: `inside` a computation on parts nothing is left to it."""
-    first: dict[int, int] = {}
-    rest: list[tuple[int, int]] = []
-    for dim, axes in enumerate(sharding):
-        in_one = () if inside else axes[:1] if list(axes) == [1, 0] else axes
-        first |= dict.fromkeys(in_one, dim)
-        rest += [(dim, axis) for axis in axes[len(in_one) :]]
-    return first, rest
+def _parts(conversion: Conversion) -> TensorParts:
+    return TensorParts(conversion.builder, conversion.mesh.shape)
 
 
 # Manual computations
@@ -141,7 +54,7 @@ def manual_computation(conversion: Conversion, op: StableHLOOp) -> list[Value]:
     )
     if len(before) != len(values) or len(after) != len(op.results):
         raise ValueError("each operand and each result needs a sharding")
-    chips, block, inside = Chips(conversion), block_of(op), conversion.on_chips
+    chips, block, inside = _parts(conversion), block_of(op), conversion.on_chips
     parts = [
         _on_parts(value, lambda each, sharding=sharding: chips.divide(each, sharding, inside))
         for value, sharding in zip(values, before, strict=True)
@@ -168,12 +81,12 @@ def _given(op: StableHLOOp, name: str) -> object:
 def full_to_shard(conversion: Conversion, op: StableHLOOp) -> Value:
     """`SPMDFullToShardShape`: the operand was marked with its sharding."""
     sharding = _sharding_text(op.operands[0].owner) or ""
-    return _resharded(conversion, op, sharding, Chips(conversion).divide)
+    return _resharded(conversion, op, sharding, _parts(conversion).divide)
 
 
 def shard_to_full(conversion: Conversion, op: StableHLOOp) -> Value:
     """`SPMDShardToFullShape`: the operation says how its result is divided."""
-    return _resharded(conversion, op, _sharding_text(op) or "", Chips(conversion).unite)
+    return _resharded(conversion, op, _sharding_text(op) or "", _parts(conversion).unite)
 
 
 def _resharded(
@@ -217,7 +130,7 @@ def _number(conversion: Conversion, op: StableHLOOp, count: int) -> Value:
     rows, columns = conversion.mesh.shape
     numbers = conversion.constant(np.arange(rows * columns).reshape(rows, columns), element)
     sharding = ((0,) * (rows > 1), (1,) * (columns > 1))
-    part = Chips(conversion).divide(numbers, sharding, conversion.on_chips)
+    part = _parts(conversion).divide(numbers, sharding, conversion.on_chips)
     return conversion.builder.reshape(part, shape)
 
 
@@ -273,7 +186,7 @@ def _axis_of(
 
 
 def _collective(
-    make: Callable[[Chips, StableHLOOp, SSAValue, int | None], SSAValue],
+    make: Callable[[TensorParts, StableHLOOp, SSAValue, int | None], SSAValue],
 ) -> Rule:
     """The rule of a collective; among groups of one chip each it changes nothing."""
 
@@ -283,7 +196,7 @@ def _collective(
         if not joins:
             _require_same(op)
             return values
-        chips = Chips(conversion)
+        chips = _parts(conversion)
         return [_on_parts(value, lambda each: make(chips, op, each, axis)) for value in values]
 
     return rule
@@ -311,11 +224,13 @@ def _how(op: StableHLOOp) -> str:
     return how
 
 
-def _reduce_scatter(chips: Chips, op: StableHLOOp, value: SSAValue, axis: int | None) -> SSAValue:
+def _reduce_scatter(
+    chips: TensorParts, op: StableHLOOp, value: SSAValue, axis: int | None
+) -> SSAValue:
     return chips.reduce_scatter(value, _how(op), op.ints("scatter_dimension")[0], axis)
 
 
-def _all_gather(chips: Chips, op: StableHLOOp, value: SSAValue, axis: int | None) -> SSAValue:
+def _all_gather(chips: TensorParts, op: StableHLOOp, value: SSAValue, axis: int | None) -> SSAValue:
     return chips.gather(value, op.ints("all_gather_dim")[0], axis)
 
 
@@ -368,7 +283,7 @@ def _collective_permute(conversion: Conversion, op: StableHLOOp) -> Results:
     ]
 
 
-def _sum(chips: Chips, op: StableHLOOp, value: SSAValue, axis: int | None) -> SSAValue:
+def _sum(chips: TensorParts, op: StableHLOOp, value: SSAValue, axis: int | None) -> SSAValue:
     return chips.reduce(value, "sum", axis)
 
 
@@ -387,7 +302,7 @@ def all_slice(conversion: Conversion, op: StableHLOOp) -> Results | None:
     texts = shardings_in(f"<{written}>")
     if conversion.mesh.shape == ONE_CHIP or not texts or not isinstance(value, SSAValue):
         return None
-    chips, mesh = Chips(conversion), conversion.mesh
+    chips, mesh = _parts(conversion), conversion.mesh
     shape, result = shape_of(op.operands[0].type), shape_of(op.results[0].type)
     for dim, axes in enumerate(mesh.named(texts[0])):
         count, taken = shape[dim] // result[dim], len(axes)

@@ -17,7 +17,7 @@ from dataclasses import dataclass, field
 from math import prod
 from typing import Any, cast
 
-from xdsl.dialects.builtin import ArrayAttr, ComplexType, TensorType
+from xdsl.dialects.builtin import ArrayAttr, ComplexType, StringAttr, TensorType
 from xdsl.dialects.func import CallOp, FuncOp, ReturnOp
 from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
 from xdsl.utils.exceptions import VerifyException
@@ -33,11 +33,13 @@ from ttcodegen.diagnostics import (
 from ttcodegen.dialects.constants import constant_array, elements
 from ttcodegen.dialects.datatypes import element_of, numpy_name, shape_of, tensor_type
 from ttcodegen.dialects.operation import CatalogueOp, operation_name
+from ttcodegen.dialects.sharding import SHARDING
 from ttcodegen.frontends.complex_pairs import Complex, joined, parted
 from ttcodegen.frontends.stablehlo.arguments import (
     argument_attributes,
     donated_arguments,
     result_attributes,
+    said_sharding,
 )
 from ttcodegen.frontends.stablehlo.dialect import StableHLOOp, part_element
 from ttcodegen.frontends.stablehlo.meshes import NamedMesh
@@ -142,8 +144,10 @@ class Conversion:
             type_,
             Region(self._block),
             source.sym_visibility,
-            arg_attrs=ArrayAttr(argument_attributes(source, self._block.args, self.arguments)),
-            res_attrs=ArrayAttr(result_attributes(source, len(returned))),
+            arg_attrs=ArrayAttr(
+                argument_attributes(source, self._block.args, self.arguments, self.mesh)
+            ),
+            res_attrs=ArrayAttr(result_attributes(source, returned, self.mesh)),
         )
         made.location = source.location
         copy_source_offset(source, made)
@@ -210,11 +214,26 @@ class Conversion:
             values = [None] * len(op.results)
         finally:
             self.builder.origin = before
+        if self.mesh.chips > 1 and not self.on_chips:
+            self._note_sharding(op, values)
         for result, value in zip(op.results, values, strict=False):
             self._values[result] = value
             if isinstance(value, SSAValue) and is_meaningful(result.name_hint):
                 if value.name_hint is None:
                     value.name_hint = result.name_hint
+
+    def _note_sharding(self, op: Operation, values: Sequence[Value]) -> None:
+        """Marks what an operation gives with the sharding that it says for that, if it does."""
+        said = said_sharding(op.attributes)
+        if said is None and isinstance(op, StableHLOOp) and op.short_name in _CONSTRAINTS:
+            said = op.properties.get("sharding") or StringAttr(str(op.given.get("sharding", "")))
+        if said is None or len(values) != 1 or not isinstance(value := values[0], SSAValue):
+            return
+        wanted = self.mesh.wanted(said, len(shape_of(value.type)))
+        if wanted is None or shape_of(op.results[0].type) != shape_of(value.type):
+            return
+        if isinstance(value.owner, Operation) and value is value.owner.results[0]:
+            value.owner.attributes[SHARDING] = wanted.attribute()
 
     def _converted(self, op: Operation) -> Sequence[Value]:
         if isinstance(op, CallOp):
@@ -453,6 +472,7 @@ class Conversion:
 
 
 _RETURNS = frozenset({"stablehlo.return", "mhlo.return", "sdy.return"})
+_CONSTRAINTS = frozenset({"sharding_constraint", "reshard"})
 _CHANCE = frozenset({"ttir.rand", "ttir.dropout", "ttir.sampling", "ttir.empty"})
 
 

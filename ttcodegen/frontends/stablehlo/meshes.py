@@ -20,12 +20,9 @@ from xdsl.ir import Attribute, Operation
 
 from ttcodegen.diagnostics import CompileError
 from ttcodegen.dialects.mesh import ONE_CHIP, MeshShape, groups_along
+from ttcodegen.dialects.sharding import Sharding, WantedSharding
 from ttcodegen.frontends.stablehlo.dialect import StableHLOOp
 from ttcodegen.lazy_numpy import np
-
-Sharding = tuple[tuple[int, ...], ...]
-"""For each dimension of a tensor the axes of the mesh that it is divided along, the major one
-first."""
 
 _FRONTEND = "mhlo.frontend_attributes"
 _DEVICES = re.compile(
@@ -72,6 +69,25 @@ class NamedMesh:
             chosen = [axes[name] for name in names if only is None or name in only]
             dimensions.append(tuple([axis for axis in chosen if axis >= 0]))
         return tuple(dimensions)
+
+    def wanted(self, attribute: Attribute | None, rank: int) -> WantedSharding | None:
+        """How an attribute of Shardy or GSPMD, or its text, says that a tensor should be divided;
+        None if it does not, or in a way that rows and columns of chips cannot follow."""
+        text = attribute.data if isinstance(attribute, StringAttr) else str(attribute)
+        try:
+            if (written := _SHARDING_TEXT.search(text)) is not None:
+                (listed, *_) = shardings_in(text)
+                groups = re.findall(r"\{([^{}]*)\}", written[1])
+                found, is_open = self.named(listed), ["?" in group for group in groups]
+            elif "manual" in text or not (text.startswith("{replicated}") or "devices=" in text):
+                return None
+            else:
+                found, is_open = self.tiled(text, rank), [False] * rank
+        except ValueError:
+            return None
+        if len(found) != rank:
+            return None
+        return WantedSharding(found, tuple(is_open))
 
     def tiled(self, text: str, rank: int) -> Sharding:
         """The sharding in a text of GSPMD, `{devices=[2,1,4]<=[8] last_tile_dim_replicate}`."""

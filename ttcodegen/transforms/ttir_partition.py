@@ -1,0 +1,337 @@
+"""Divides what a module computes among the chips of its mesh.
+
+A module may say how tensors are divided (`ttcore.sharding`) and leave open what each chip computes.
+Each op becomes one on parts: its operands are brought into the parts that it needs, and where chips
+have parts of a sum, they add them up. An op that has no rule for parts gets whole operands, so that
+what is computed is always that of one chip.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from math import prod
+from typing import cast
+
+from xdsl.context import Context
+from xdsl.dialects.builtin import ArrayAttr, DictionaryAttr, ModuleOp, TensorType
+from xdsl.dialects.func import FuncOp, ReturnOp
+from xdsl.ir import Attribute, Block, BlockArgument, Operation, SSAValue
+from xdsl.passes import ModulePass
+from xdsl.utils.exceptions import VerifyException
+
+from ttcodegen.dialects.datatypes import element_of, shape_of, tensor_type
+from ttcodegen.dialects.functions import body_of
+from ttcodegen.dialects.mesh import ONE_CHIP, MeshShape, declared_mesh
+from ttcodegen.dialects.operation import CatalogueOp
+from ttcodegen.dialects.sharding import SHARDING, Sharding, common_prefix, undivided
+from ttcodegen.ops.definition import has_trait
+from ttcodegen.ops.dimensions import Dimensions
+from ttcodegen.ops.op_builder import OpBuilder
+from ttcodegen.ops.tensor_parts import TensorParts
+from ttcodegen.ops.traits import Trait
+from ttcodegen.ops.ttir import ttir_op_classes
+from ttcodegen.transforms.rebuilding import rebuild
+from ttcodegen.transforms.rewriting import functions
+from ttcodegen.transforms.sharding_propagation import (
+    Assignment,
+    Propagation,
+    dimensions_of,
+    divides_among_chips,
+    sharding_of_parts,
+)
+
+
+@dataclass(frozen=True)
+class TTIRPartition(ModulePass):
+    """Replaces `ttcore.sharding` by parts of tensors and ops between chips."""
+
+    name = "ttir-partition"
+
+    def apply(self, ctx: Context, op: ModuleOp) -> None:
+        mesh = declared_mesh(op)
+        if mesh == ONE_CHIP:
+            return
+        for function in functions(op):
+            if not function.is_declaration and _says_shardings(function):
+                _Partition(function, mesh).run()
+                _drop_shardings(function)
+
+
+def _says_shardings(function: FuncOp) -> bool:
+    dictionaries = [*_dictionaries(function.arg_attrs), *_dictionaries(function.res_attrs)]
+    return any(SHARDING in each.data for each in dictionaries) or any(
+        SHARDING in op.attributes for op in body_of(function).ops
+    )
+
+
+def _dictionaries(attributes: ArrayAttr[DictionaryAttr] | None) -> Sequence[DictionaryAttr]:
+    return attributes.data if attributes is not None else ()
+
+
+def _drop_shardings(function: FuncOp) -> None:
+    """Takes the attributes off that have been read."""
+
+    def without(attributes: ArrayAttr[DictionaryAttr]) -> ArrayAttr[DictionaryAttr]:
+        return ArrayAttr(
+            [
+                DictionaryAttr({key: v for key, v in each.data.items() if key != SHARDING})
+                for each in attributes.data
+            ]
+        )
+
+    if function.arg_attrs is not None:
+        function.arg_attrs = without(function.arg_attrs)
+    if function.res_attrs is not None:
+        function.res_attrs = without(function.res_attrs)
+
+
+class _Partition:
+    """Rebuilds a function of whole tensors as one of parts."""
+
+    def __init__(self, function: FuncOp, mesh: MeshShape) -> None:
+        self._function = function
+        self._mesh = mesh
+        self._plan = Propagation(function, mesh)
+        self._current: dict[SSAValue, Sharding] = {}
+        """How the values of the old function are divided that have been computed."""
+        self._on_chips: set[SSAValue] = set()
+        """Values of manual computations: each chip has its own."""
+        self._made: dict[tuple[SSAValue, Sharding], SSAValue] = {}
+        self._builder = OpBuilder(ttir_op_classes(), lambda _: None)
+        self._parts = TensorParts(self._builder, mesh)
+
+    def _builder_of(
+        self, insert: Callable[[Operation], None], mapping: Mapping[SSAValue, SSAValue]
+    ) -> OpBuilder:
+        self._builder = OpBuilder(ttir_op_classes(), insert, mapping)
+        self._parts = TensorParts(self._builder, self._mesh)
+        return self._builder
+
+    def run(self) -> None:
+        returned = cast("ReturnOp", body_of(self._function).last_op)
+        whole = list(returned.operands)
+        rebuild(self._function, self._builder_of, lambda _, op: self._rewrite(op))
+        # Arguments that are only returned, and values that leave the chips.
+        block = body_of(self._function)
+
+        def before_return(op: Operation) -> None:
+            block.insert_op_before(op, returned)
+
+        self._builder.insert = before_return
+        self._builder.origin = returned
+        returned.operands = [
+            value
+            if old in self._on_chips or isinstance(old, BlockArgument)
+            else self._parts.unite(value, self._current[old], inside=False)
+            for old, value in zip(whole, returned.operands, strict=True)
+        ]
+
+    # Values
+
+    def _have(self, value: SSAValue) -> Sharding:
+        """How a value of the old function is divided."""
+        if value not in self._current:
+            # An argument.
+            self._current[value] = self._plan[value]
+        return self._current[value]
+
+    def _divided(self, value: SSAValue, wanted: Sharding) -> SSAValue:
+        """The parts of a value that a sharding makes."""
+        if value in self._on_chips:
+            return self._builder[value]
+        found = self._made.get((value, wanted))
+        if found is None:
+            have = self._have(value)
+            if isinstance(value, BlockArgument):
+                start = self._made.get((value, have))
+                if start is None:
+                    start = self._parts.divide(value, have, inside=False)
+                    self._made[value, have] = start
+            else:
+                start = self._builder[value]
+            found = self._made[value, wanted] = self._resharded(start, have, wanted)
+        return found
+
+    def _resharded(self, part: SSAValue, have: Sharding, wanted: Sharding) -> SSAValue:
+        """Gathers what is divided otherwise, then takes the share of each chip."""
+        kept = [common_prefix(one, other) for one, other in zip(have, wanted, strict=True)]
+        for dim, (axes, count) in enumerate(zip(have, kept, strict=True)):
+            for axis in reversed(axes[count:]):
+                part = self._parts.gather(part, dim, axis)
+        for dim, (axes, count) in enumerate(zip(wanted, kept, strict=True)):
+            for axis in axes[count:]:
+                part = self._parts.partition(part, dim, axis)
+        return part
+
+    # Ops
+
+    def _rewrite(self, op: CatalogueOp) -> Sequence[SSAValue]:
+        op.attributes.pop(SHARDING, None)
+        if divides_among_chips(op):
+            return [self._between(op)]
+        if has_trait(op, Trait.COLLECTIVE) or any(v in self._on_chips for v in op.operands):
+            self._on_chips.update(op.results)
+            return self._copy(op, self._whole(op.operands), [r.type for r in op.results], {})
+        dimensions = dimensions_of(op)
+        results = None if dimensions is None else self._in_parts(op, dimensions)
+        if results is None:
+            results = self._copy(
+                op, self._whole(op.operands), [result.type for result in op.results], {}
+            )
+            for result in op.results:
+                self._current[result] = undivided(len(shape_of(result.type)))
+        return [self._placed(old, new) for old, new in zip(op.results, results, strict=True)]
+
+    def _between(self, op: CatalogueOp) -> SSAValue:
+        """What begins or ends a manual computation."""
+        (value,), sharding = op.operands, sharding_of_parts(op)
+        if op.parameter("shard_direction") == "shard_to_full":
+            self._current[op.results[0]] = sharding
+            return self._placed(op.results[0], self._divided(value, sharding))
+        self._on_chips.add(op.results[0])
+        if value in self._on_chips:
+            return self._copy(op, [self._builder[value]], [op.result_type], {})[0]
+        return self._divided(value, sharding)
+
+    def _whole(self, values: Sequence[SSAValue]) -> list[SSAValue]:
+        return [self._divided(value, undivided(_rank(value))) for value in values]
+
+    def _placed(self, old: SSAValue, new: SSAValue) -> SSAValue:
+        """A new value, divided as the function says, if it says so."""
+        wanted = self._plan.wanted.get(old)
+        if wanted is None or old in self._on_chips:
+            return new
+        have = self._current[old]
+        target = tuple(
+            [
+                plan if not is_open else axes if common_prefix(plan, axes) == len(plan) else plan
+                for plan, axes, is_open in zip(wanted.axes, have, wanted.is_open, strict=True)
+            ]
+        )
+        if len(set(axis for axes in target for axis in axes)) < sum(map(len, target)):
+            target = wanted.axes
+        self._current[old] = target
+        return self._resharded(new, have, target)
+
+    def _in_parts(self, op: CatalogueOp, dimensions: Dimensions) -> Sequence[SSAValue] | None:
+        """The op on parts; None if it does not take them."""
+        current = {value: self._have(value) for value in op.operands}
+        assignment = self._plan.assigned(op, dimensions, current)
+        if not any(assignment.axes.values()):
+            return None
+        shardings = [assignment.of(labels) for labels in dimensions.operands]
+        shapes = [
+            self._shape(value, sharding)
+            for value, sharding in zip(op.operands, shardings, strict=True)
+        ]
+        divided = [assignment.of(labels) for labels in dimensions.results]
+        results = [
+            self._shape(value, sharding)
+            for value, sharding in zip(op.results, divided, strict=True)
+        ]  # fmt: skip
+        types = [
+            tensor_type(element_of(value.type), shape)
+            for value, shape in zip(op.results, results, strict=True)
+        ]
+        changed: Mapping[str, object] = {}
+        if dimensions.attributes is not None:
+            changed = dimensions.attributes(shapes, results)
+        if not _takes(op, shapes, types, changed):
+            return None
+        operands = [
+            self._divided(value, sharding)
+            for value, sharding in zip(op.operands, shardings, strict=True)
+        ]
+        made = list(self._copy(op, operands, types, changed))
+        for value, sharding in zip(op.results, divided, strict=True):
+            self._current[value] = sharding
+        made[0] = self._reduced(op, made[0], dimensions, assignment)
+        return made
+
+    def _reduced(
+        self, op: CatalogueOp, value: SSAValue, dimensions: Dimensions, assignment: Assignment
+    ) -> SSAValue:
+        """What the chips have of a reduction, as one; divided at once where it is to be."""
+        old = op.results[0]
+        planned = self._plan[old]
+        for label, how in dimensions.reduced.items():
+            for axis in assignment.axes.get(label, ()):
+                have = self._current[old]
+                dim = next(
+                    (d for d, axes in enumerate(planned) if axes == (*have[d], axis)), None
+                )  # fmt: skip
+                if dim is None or how != "sum":
+                    value = self._parts.reduce(value, how, axis)
+                    continue
+                value = self._parts.reduce_scatter(value, how, dim, axis)
+                self._current[old] = (*have[:dim], planned[dim], *have[dim + 1 :])
+        return value
+
+    def _shape(self, value: SSAValue, sharding: Sharding) -> tuple[int, ...]:
+        return tuple(
+            [
+                size // prod(self._mesh[axis] for axis in axes)
+                for size, axes in zip(shape_of(value.type), sharding, strict=True)
+            ]
+        )
+
+    def _copy(
+        self,
+        op: CatalogueOp,
+        operands: Sequence[SSAValue],
+        types: Sequence[Attribute],
+        changed: Mapping[str, object],
+    ) -> Sequence[SSAValue]:
+        made = _with(op, operands, types, changed)
+        self._builder.insert(made)
+        return made.results
+
+
+def _rank(value: SSAValue) -> int:
+    return len(shape_of(value.type))
+
+
+def _with(
+    op: CatalogueOp,
+    operands: Sequence[SSAValue],
+    types: Sequence[Attribute],
+    changed: Mapping[str, object],
+) -> CatalogueOp:
+    """An op like another one, with other operands, types and attributes."""
+    properties = dict(op.properties)
+    attributes = {key: value for key, value in op.attributes.items() if key not in changed}
+    for key, value in changed.items():
+        properties[key] = op.definition.attribute(key).kind.encode(value)
+    made = type(op).create(
+        operands=list(operands),
+        result_types=list(types),
+        properties=properties,
+        attributes=attributes,
+        location=op.location,
+    )
+    made.source_offset = op.source_offset
+    return made
+
+
+def _takes(
+    op: CatalogueOp,
+    shapes: Sequence[Sequence[int]],
+    types: Sequence[TensorType[Attribute]],
+    changed: Mapping[str, object],
+) -> bool:
+    """Whether an op takes operands of these shapes, and gives results of these types."""
+    operands = Block(
+        arg_types=[
+            tensor_type(element_of(value.type), shape)
+            for value, shape in zip(op.operands, shapes, strict=True)
+        ]
+    ).args
+    tried = _with(op, operands, types, changed)
+    try:
+        tried.verify_()
+    except VerifyException:
+        return False
+    finally:
+        tried.drop_all_references()
+    return True

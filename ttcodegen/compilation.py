@@ -7,13 +7,18 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from ttcodegen.diagnostics import CompileError, Diagnostics, Source
-from ttcodegen.dialects.mesh import declared_mesh
+from ttcodegen.dialects.mesh import ONE_CHIP, declared_mesh
 from ttcodegen.dialects.system import set_system, system_of
 from ttcodegen.dialects.verification import verify_module
 from ttcodegen.frontends import source_module
 from ttcodegen.ops.context import load_dialects
 from ttcodegen.parsing import check_supported
-from ttcodegen.systems.description import DEFAULT_ARCHITECTURE, SystemDescription, default_system
+from ttcodegen.systems.description import (
+    DEFAULT_ARCHITECTURE,
+    SystemDescription,
+    default_system,
+    mesh_system,
+)
 from ttcodegen.systems.releases import DEFAULT_RELEASE
 from ttcodegen.transforms.pass_options import OptionValue
 from ttcodegen.transforms.pass_runner import PassRunner
@@ -154,7 +159,6 @@ def _pipeline(module: ModuleOp, target: str) -> str:
 
 def _is_whole_on_mesh(module: ModuleOp) -> bool:
     """Whether a module for several chips says nothing of what they exchange."""
-    from ttcodegen.dialects.mesh import ONE_CHIP
     from ttcodegen.ops.definition import has_trait
     from ttcodegen.ops.traits import Trait
 
@@ -179,10 +183,11 @@ def _for_system(module: ModuleOp, options: CompileOptions) -> CompileOptions:
 
     Raises CompileError if the options name an architecture and a system of another one.
     """
-    system = options.system
-    if system is None and options.arch:
-        system = default_system(options.arch)
-    system = system or system_of(module) or default_system(DEFAULT_ARCHITECTURE)
+    system = options.system or (None if options.arch else system_of(module))
+    if system is None:
+        # An architecture alone says nothing of how many chips there are.
+        arch, mesh = options.arch or DEFAULT_ARCHITECTURE, declared_mesh(module)
+        system = default_system(arch) if mesh == ONE_CHIP else mesh_system(arch, *mesh)
     if options.arch not in ("", system.arch):
         raise CompileError(
             f"the system description is of a {system.arch}, not of a {options.arch}",

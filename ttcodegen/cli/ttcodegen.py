@@ -58,8 +58,8 @@ def argument_parser() -> argparse.ArgumentParser:
     add("-o", dest="out", metavar="OUT", type=Path, help="the folder that the project goes to")
     add("--target", choices=("ttnn", "ttmetal"), default="ttnn", help="what the C++ calls (ttnn)")
     add("--arch", choices=ARCHITECTURES, help="the card (wormhole_b0)")
-    add("--system-desc", metavar="F", help="the system, as a .ttsys file or by the name of a card: "
-        "its grid, memories and data types")  # fmt: skip
+    add("--system-desc", metavar="F", help="the system, as a .ttsys file or by name (n150, n300, "
+        "t3000, galaxy, p150...): its chips, their grid, memories and data types")  # fmt: skip
     add(
         "--tt-metal",
         choices=RELEASES,

@@ -41,6 +41,7 @@ class CallEstimate:
             "cores": self.cost.cores,
             "l1_bytes": self.cost.l1_bytes,
             "dram_bytes": self.cost.dram_bytes,
+            **({"link_bytes": self.cost.link_bytes} if self.cost.link_bytes else {}),
         }
 
 
@@ -61,7 +62,23 @@ class FunctionEstimate:
             "bound_us": {name: _microseconds(by_bound[name]) for name in sorted(by_bound)},
             "l1_bytes": max((call.cost.l1_bytes for call in self.calls), default=0),
             "dram_bytes": sum(call.cost.dram_bytes for call in self.calls),
+            **self._links(),
             "ops": [call.to_json() for call in self.calls],
+        }
+
+    def _links(self) -> dict[str, Any]:
+        """Of a program on several chips: how long links are busy, what goes over the busiest ones,
+        and the time if chips computed all the while: at least that of the chips, and of the links.
+        `time_us` is that without such overlap."""
+        link_seconds = sum(call.cost.link_seconds for call in self.calls)
+        if not link_seconds:
+            return {}
+        chip_seconds = sum(call.cost.chip_seconds for call in self.calls)
+        return {
+            "link_us": _microseconds(link_seconds),
+            "link_bytes": sum(call.cost.link_bytes for call in self.calls),
+            "overlapped_us": _microseconds(max(chip_seconds, link_seconds)),
+            "overlapped_bound": "link" if link_seconds > chip_seconds else "chip",
         }
 
 

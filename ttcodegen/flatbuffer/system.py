@@ -18,6 +18,7 @@ from ttcodegen.systems.description import (
     SystemDescription,
     default_system,
 )
+from ttcodegen.systems.machines import NAMES, machine
 from ttcodegen.version import __version__
 
 MAJOR = 1
@@ -86,12 +87,22 @@ def _chip_record(chip: ChipDescription) -> Any:
 
 
 def load_system(named: str) -> SystemDescription:
-    """The description in a .ttsys file, or the default one of an architecture by its name.
+    """The description in a .ttsys file, or that of a machine or of an architecture by its name.
 
     Raises:
-        CompileError: as `read_ttsys_file` does.
+        CompileError: as `read_ttsys_file` does; a name that is none is not a file either.
     """
-    return default_system(named) if named in ARCHITECTURES else read_ttsys_file(named)
+    if named in ARCHITECTURES:
+        return default_system(named)
+    known = machine(named)
+    if known is not None:
+        return known.system()
+    if "." not in named and "/" not in named and not Path(named).exists():
+        raise CompileError(
+            f"there is no system '{named}'",
+            remedy=f"give a .ttsys file, or one of {', '.join((*ARCHITECTURES, *NAMES))}",
+        )
+    return read_ttsys_file(named)
 
 
 def read_ttsys_file(path: str | Path) -> SystemDescription:

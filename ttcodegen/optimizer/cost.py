@@ -22,7 +22,9 @@ from ttcodegen.optimizer import convolutions, footprint, products
 from ttcodegen.optimizer.automatic_products import automatic_config
 from ttcodegen.optimizer.calls import LibraryCall
 from ttcodegen.optimizer.circular_buffers import circular_buffers, elementwise
+from ttcodegen.optimizer.links import LinkWork, link_work
 from ttcodegen.systems.description import ChipDescription
+from ttcodegen.systems.machines import links_between
 from ttcodegen.systems.performance import Performance, performance
 
 BLOCK_SYNC = 400
@@ -50,7 +52,13 @@ class CallCost:
     """Of the vector engine of each core."""
     seconds: float = 0.0
     bound: str = ""
-    """dram, noc, engine, vector or launch: what takes longest; empty if nothing runs."""
+    """dram, noc, engine, vector, link or launch: what takes longest; empty if nothing runs."""
+    link_bytes: int = 0
+    """Between the two neighbours that exchange most, in one direction."""
+    link_seconds: float = 0.0
+    """How long the links between chips are busy."""
+    chip_seconds: float = 0.0
+    """What it would take if links took no time."""
 
     @property
     def l1_bytes(self) -> int:
@@ -80,6 +88,8 @@ class _Work:
     engine_cycles: int = 0
     vector_cycles: int = 0
     launches: int = 1
+    links: LinkWork | None = None
+    """What goes over the links of the mesh."""
 
 
 class CostModel:
@@ -125,7 +135,10 @@ class CostModel:
         }
         # Both engines belong to one thread of a core: they take turns.
         computing = times["engine"] + times["vector"]
-        longest = max(times["dram"], times["noc"], computing)
+        on_chip = max(times["dram"], times["noc"], computing)
+        if work.links is not None:
+            times["link"] = self._link_seconds(call, work.links)
+        longest = max(on_chip, times.get("link", 0.0))
         launching = work.launches * speed.launch
         bound = max(times, key=lambda name: times[name]) if longest > launching else "launch"
         return CallCost(
@@ -139,7 +152,15 @@ class CostModel:
             work.vector_cycles,
             longest + launching,
             bound,
+            0 if work.links is None else work.links.bytes,
+            times.get("link", 0.0),
+            on_chip + launching,
         )
+
+    def _link_seconds(self, call: LibraryCall, work: LinkWork) -> float:
+        links = links_between(self.chip.arch, prod(call.attributes["mesh_shape"]))
+        speed = self.speed
+        return work.bytes / (links * speed.link_bandwidth) + work.hops * speed.link_latency
 
     def pass_cycles(self, placements: list[TensorPlacement]) -> int:
         """Cycles in which a core takes one tile of each of these through its registers."""
@@ -291,6 +312,15 @@ def _written(model: CostModel, call: LibraryCall) -> _Work:
     size = whole_bytes(taken)
     work = _Work(cores, 6 * page_bytes(taken), 3 * size, noc_bytes=3 * size)
     work.movement_cycles = -(-tiles(taken) // cores) * 4 * model.speed.transaction
+    return work
+
+
+def _between_chips(model: CostModel, call: LibraryCall) -> _Work:
+    """Tensors that go through the memories of each chip, and over the links between them."""
+    work = _copied(model, call)
+    work.links = link_work(call)
+    # A sum is one program that scatters and one that gathers.
+    work.launches = 2 if call.name == "all_reduce" else 1
     return work
 
 
@@ -534,6 +564,8 @@ _RULES: dict[str, _Rule] = {
     **dict.fromkeys(("update_cache", "fill_cache", "paged_update_cache"), _written),
     **dict.fromkeys(("conv2d", "conv1d", "conv_transpose2d"), _convolved),
     **dict.fromkeys(("max_pool2d", "avg_pool2d"), _pooled),
+    **dict.fromkeys(("all_gather", "all_reduce", "reduce_scatter"), _between_chips),
+    **dict.fromkeys(("mesh_partition", "distribute_tensor", "aggregate_tensor"), _copied),
     "scaled_dot_product_attention": _attended,
     "scaled_dot_product_attention_decode": _attended_by_one,
 }

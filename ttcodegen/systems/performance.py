@@ -26,6 +26,10 @@ class Performance:
     l1_bank: int
     """Bytes of each L1 that tensors and circular buffers share: its size less what firmware and
     kernels take (dev_mem_map.h of 0.70.1; for wormhole_b0 measured as well)."""
+    link_bandwidth: float
+    """Bytes per second of one ethernet link in one direction, with packets of 4 KiB on a line of
+    chips (tests/tt_metal/microbenchmarks/ethernet/golden/*/fabric_edm_bandwidth_golden.csv of
+    tt-metal: 11.67 of the 12.5 bytes per cycle that a link has, and 12.78 on blackhole)."""
     dram_interleaved: float = 190 / 288
     """What part of the bandwidth interleaved tensors are read with (LLMs/llms.md: 190 GB/s)."""
     dram_sharded: float = 240 / 288
@@ -44,6 +48,9 @@ class Performance:
     launch: float = 3e-6
     """Seconds between the end of a program and the begin of the next in a trace (LLMs/llms.md:
     below 6 us; single-digit microseconds)."""
+    link_latency: float = 650e-9
+    """Seconds from one chip to the next (EthernetMultichip/BasicEthernetGuide.md; measured on
+    wormhole_b0)."""
     l1_small: int = 32768
     """Bytes of each L1 that windowed operations keep their tables in: what generated programs open
     the device with."""
@@ -55,8 +62,8 @@ class Performance:
 
 
 _CHIPS = {
-    "wormhole_b0": Performance(1.0e9, 288e9, 32, 1_499_136 - 103_712),
-    "blackhole": Performance(1.35e9, 512e9, 64, 1_572_864 - 109_952),
+    "wormhole_b0": Performance(1.0e9, 288e9, 32, 1_499_136 - 103_712, 11.67e9),
+    "blackhole": Performance(1.35e9, 512e9, 64, 1_572_864 - 109_952, 12.78 * 1.35e9),
 }
 
 

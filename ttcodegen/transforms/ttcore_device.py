@@ -25,6 +25,7 @@ from ttcodegen.dialects.ttcore_device import DeviceAttr, MeshesAttr
 from ttcodegen.dialects.ttcore_layouts import shape_text
 from ttcodegen.layout.device import Device
 from ttcodegen.systems.description import (
+    ARCHITECTURES,
     DEFAULT_ARCHITECTURE,
     SystemDescription,
     default_system,
@@ -32,8 +33,9 @@ from ttcodegen.systems.description import (
 )
 
 
-def _load_system(module: ModuleOp, path: str, arch: str) -> None:
-    """Sets the system that is named, if one is; else keeps the module's, or takes the default."""
+def _load_system(module: ModuleOp, path: str, arch: str) -> bool:
+    """Sets the system that is named, if one is; else keeps the module's, or takes the default.
+    Gives whether a system was described: an architecture alone says nothing of how many chips."""
     if path and arch:
         raise CompileError(
             "a system description and an architecture are given",
@@ -43,18 +45,21 @@ def _load_system(module: ModuleOp, path: str, arch: str) -> None:
         from ttcodegen.flatbuffer.system import load_system
 
         set_system(module, load_system(path))
-    elif arch or system_of(module) is None:
-        set_system(module, default_system(arch or DEFAULT_ARCHITECTURE))
+        return path not in ARCHITECTURES
+    if not arch and system_of(module) is not None:
+        return True
+    set_system(module, default_system(arch or DEFAULT_ARCHITECTURE))
+    return False
 
 
-def _register_device(module: ModuleOp, mesh_shape: str) -> None:
+def _register_device(module: ModuleOp, mesh_shape: str, is_described: bool) -> None:
     """Describes the device: all cores and banks of a chip, or of all chips of the mesh that the
-    option or the module names."""
+    option or the module names. A system that nobody described has the chips of the mesh."""
     sizes = [int(size) for size in re.findall(r"\d+", mesh_shape)]
     if sizes:
         set_mesh(module, sizes)
     mesh = _mesh_of(module)
-    system = _system_for(module, mesh)
+    system = _system_for(module, mesh, is_described)
     _refuse_missing_chips(module, system)
     for old in devices(module):
         module.body.block.erase_op(old)
@@ -83,13 +88,13 @@ def _mesh_of(module: ModuleOp) -> MeshShape:
     return declared_mesh(module)
 
 
-def _system_for(module: ModuleOp, mesh: MeshShape) -> SystemDescription:
+def _system_for(module: ModuleOp, mesh: MeshShape, is_described: bool) -> SystemDescription:
     """The system of a module. Where nobody described one, it has the chips of the mesh; one that is
     described may have too few, which raises CompileError."""
     system = system_of(module)
     assert system is not None
     chips = prod(mesh)
-    if system == default_system(system.arch) and chips > 1:
+    if not is_described and chips > 1:
         system = mesh_system(system.arch, *mesh)
         set_system(module, system)
     if chips > len(system.chip_indices):
@@ -97,8 +102,8 @@ def _system_for(module: ModuleOp, mesh: MeshShape) -> SystemDescription:
             f"a mesh of {shape_text(mesh)} needs {chips} chips, and the system has "
             f"{len(system.chip_indices)}",
             module,
-            remedy="describe the system with ttcore.system_desc or --system-desc, or take a "
-            "smaller mesh",
+            remedy="name a system that has them with --system-desc (n300, t3000, galaxy), describe "
+            "one with ttcore.system_desc, or take a smaller mesh",
         )
     return system
 
@@ -141,8 +146,7 @@ class ImplicitDevice(ModulePass):
     mesh_shape: str = ""
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
-        _load_system(op, "", "")
-        _register_device(op, self.mesh_shape)
+        _register_device(op, self.mesh_shape, _load_system(op, "", ""))
 
 
 @dataclass(frozen=True)
@@ -160,5 +164,5 @@ class RegisterDevice(ModulePass):
     mesh_shape: str = ""
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
-        _load_system(op, self.system_desc_path, self.mock_system_desc_arch)
-        _register_device(op, self.mesh_shape)
+        described = _load_system(op, self.system_desc_path, self.mock_system_desc_arch)
+        _register_device(op, self.mesh_shape, described)

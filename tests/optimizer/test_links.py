@@ -1,0 +1,125 @@
+"""What collectives send over the links between chips, and what a program with them takes."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.examples.mesh_models import Mesh, llama_layer
+from ttcodegen.compilation import CompileOptions, compile_module
+from ttcodegen.cost.estimates import FunctionEstimate
+from ttcodegen.diagnostics import CompileError, Source
+from ttcodegen.flatbuffer.system import load_system
+from ttcodegen.systems.machines import MACHINES, links_between, machine
+from ttcodegen.systems.performance import performance
+
+
+def estimate(text: str) -> FunctionEstimate:
+    compiled = compile_module(Source("in.mlir", text), CompileOptions("m"))
+    found = compiled.description.functions[0].estimate
+    assert found is not None
+    return found
+
+
+def collective(name: str, given: str, result: str, mesh: str = "1x4") -> str:
+    return f"""module attributes {{ttcore.meshes = #ttcore.meshes<[<"mesh" = {mesh}>]>}} {{
+  func.func @main(%x: tensor<1024x1024xbf16>) -> tensor<{result}xbf16> {{
+    %0 = "ttir.{name}"(%x) <{{{given}}}> : (tensor<1024x1024xbf16>) -> tensor<{result}xbf16>
+    return %0 : tensor<{result}xbf16>
+  }}
+}}"""
+
+
+SIZE = 1024 * 1024 * 2
+SUM = "reduce_type = #ttcore.reduce_type<sum>"
+
+
+@pytest.mark.parametrize(
+    ("name", "given", "result", "mesh", "sent"),
+    [
+        ("all_gather", "all_gather_dim = 0 : si32, cluster_axis = 1 : ui32", "4096x1024", "1x4",
+         3 * SIZE),
+        ("reduce_scatter", f"{SUM}, scatter_dim = 0 : si32, cluster_axis = 1 : ui32", "256x1024",
+         "1x4", 3 * SIZE // 4),
+        ("all_reduce", f"{SUM}, cluster_axis = 1 : ui32", "1024x1024", "1x4", 2 * 3 * SIZE // 4),
+        # Rows gather two tensors, then columns gather what rows have.
+        ("all_gather", "all_gather_dim = 0 : si32", "4096x1024", "2x2", SIZE + 2 * SIZE),
+    ],
+)  # fmt: skip
+def test_bytes_over_the_busiest_link(
+    name: str, given: str, result: str, mesh: str, sent: int
+) -> None:
+    found = estimate(collective(name, given, result, mesh))
+    (call,) = [call for call in found.calls if call.op == f"ttnn.{name}"]
+    assert call.cost.link_bytes == sent
+    speed = performance("wormhole_b0")
+    least = sent / (2 * speed.link_bandwidth)
+    assert least < call.cost.link_seconds < least + 10 * speed.link_latency
+    assert call.cost.bound == "link"
+
+
+def test_a_program_on_one_chip_has_no_links() -> None:
+    assert "link_us" not in estimate(llama_layer()).to_json()
+
+
+@pytest.mark.parametrize("mesh", [(1, 2), (2, 4)])
+def test_links_overlap_with_what_chips_compute(mesh: Mesh) -> None:
+    entry = estimate(llama_layer(mesh)).to_json()
+    chips = sum(call.cost.chip_seconds for call in estimate(llama_layer(mesh)).calls) * 1e6
+    assert 0 < entry["link_us"] < entry["time_us"]
+    assert entry["overlapped_us"] == pytest.approx(max(chips, entry["link_us"]), abs=0.01)
+    assert entry["overlapped_us"] <= entry["time_us"]
+    assert entry["overlapped_bound"] == "chip"
+
+
+# Machines
+
+
+@pytest.mark.parametrize(
+    ("name", "arch", "mesh"),
+    [
+        ("n150", "wormhole_b0", (1, 1)),
+        ("n300", "wormhole_b0", (1, 2)),
+        ("T3000", "wormhole_b0", (2, 4)),
+        ("galaxy", "wormhole_b0", (8, 4)),
+        ("p150", "blackhole", (1, 1)),
+    ],
+)
+def test_systems_have_names(name: str, arch: str, mesh: Mesh) -> None:
+    system = load_system(name)
+    assert system.arch == arch
+    assert len(system.chip_indices) == mesh[0] * mesh[1]
+    assert system.chip_coordinates[-1][2:] == (mesh[0] - 1, mesh[1] - 1)
+
+
+def test_a_name_that_is_none_is_refused() -> None:
+    with pytest.raises(CompileError, match="there is no system 'n299'"):
+        load_system("n299")
+
+
+@pytest.mark.parametrize(
+    ("name", "mesh", "fits"),
+    [
+        ("n150", "1x2", False),
+        ("n300", "1x2", True),
+        ("n300", "2x4", False),
+        ("t3000", "2x4", True),
+        ("galaxy", "4x8", True),
+        ("galaxy", "8x4", True),
+    ],
+)
+def test_a_mesh_of_more_chips_than_the_system_has_is_refused(
+    name: str, mesh: str, fits: bool
+) -> None:
+    text = collective("all_reduce", SUM, "1024x1024", mesh)
+    options = CompileOptions("m", system=load_system(name))
+    if fits:
+        assert compile_module(Source("in.mlir", text), options).flatbuffer
+        return
+    with pytest.raises(CompileError, match="the system has"):
+        compile_module(Source("in.mlir", text), options)
+
+
+def test_links_are_those_of_the_smallest_machine() -> None:
+    assert [links_between("wormhole_b0", chips) for chips in (2, 4, 8, 32)] == [2, 2, 2, 4]
+    assert len({each.name for each in MACHINES}) == len(MACHINES)
+    assert machine("t3k") == machine("t3000")

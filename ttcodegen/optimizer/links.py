@@ -1,0 +1,67 @@
+"""What calls between chips send over the links of the mesh."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from math import prod
+
+from ttcodegen.layout.placements import whole_bytes
+from ttcodegen.optimizer.calls import LibraryCall
+
+
+@dataclass(frozen=True)
+class LinkWork:
+    """What a call sends. Neighbours of a row or a column form a line, as the projects configure
+    the fabric (FABRIC_1D), and both directions of a link work at once."""
+
+    bytes: int
+    """Bytes over the busiest pair of neighbours, in one direction."""
+    hops: int
+    """How often data is passed on from chip to chip, one after the other."""
+
+
+def _gathered(size: int, chips: int) -> LinkWork:
+    """The last chip of a line gets what all others have."""
+    return LinkWork((chips - 1) * size, chips - 1)
+
+
+def _scattered(size: int, chips: int) -> LinkWork:
+    """Sums of parts go along the line, each to the chip that it is for."""
+    return LinkWork((chips - 1) * -(-size // chips), chips - 1)
+
+
+def _summed(size: int, chips: int) -> LinkWork:
+    """Parts are summed where they belong, then all gather them."""
+    part = _scattered(size, chips)
+    return LinkWork(2 * part.bytes, 2 * part.hops)
+
+
+_Rule = Callable[[int, int], LinkWork]
+
+_RULES: dict[str, tuple[_Rule, int, Callable[[int, int], int]]] = {
+    "all_gather": (_gathered, 1, lambda size, chips: size * chips),
+    "all_reduce": (_summed, 0, lambda size, chips: size),
+    "reduce_scatter": (_scattered, 0, lambda size, chips: -(-size // chips)),
+}
+"""For each call: what goes over an axis, which axis comes first where it goes over both, and the
+size of the tensor after it."""
+
+
+def link_work(call: LibraryCall) -> LinkWork | None:
+    """What a call sends over links; None for one that does not."""
+    rule = _RULES.get(call.name)
+    mesh: Sequence[int] = call.attributes.get("mesh_shape") or ()
+    if rule is None or prod(mesh) <= 1:
+        return None
+    along, first, after = rule
+    rows, columns = (1, 1, *mesh)[-2:]
+    axis = call.attributes.get("cluster_axis")
+    axes = [first, 1 - first] if axis is None else [axis]
+    size, sent, hops = whole_bytes(call.operands[0]), 0, 0
+    for each in axes:
+        chips = (rows, columns)[each]
+        if chips > 1:
+            work = along(size, chips)
+            sent, hops, size = sent + work.bytes, hops + work.hops, after(size, chips)
+    return LinkWork(sent, hops)

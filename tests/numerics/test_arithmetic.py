@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
+import ml_dtypes
 import numpy as np
 import pytest
 
@@ -101,6 +102,27 @@ def test_deep_sums_are_rounded_however_many(monkeypatch: pytest.MonkeyPatch) -> 
     assert np.array_equal(first, second)
     exact = matrix_product(a, b, arithmetic(wide=True))
     assert 0.003 < np.abs(deep - exact).max() / np.ptp(exact) < 0.02
+
+
+@pytest.mark.parametrize("rows", [1, 70])
+@pytest.mark.parametrize(("depth", "columns"), [(32, 128), (320, 640), (288, 130), (100, 256)])
+def test_sums_are_rounded_after_each_tile(rows: int, depth: int, columns: int) -> None:
+    """Of whole numbers, whose sums within a tile are exact in any order."""
+    generator = np.random.default_rng(0)
+    a = generator.integers(-63, 64, (rows, depth)).astype(np.float32)
+    b = generator.integers(-31, 32, (columns, depth)).astype(np.float32).T
+    expected = np.zeros((rows, columns), np.float32)
+    for start in range(0, depth, 32):
+        expected += a[:, start : start + 32] @ b[start : start + 32]
+        expected = expected.astype(ml_dtypes.bfloat16).astype(np.float32)
+    assert np.array_equal(matrix_product(a, b, arithmetic(wide=False)), expected)
+
+
+def test_what_is_cut_lies_as_it_lay() -> None:
+    """A transposed weight is not copied into another order first."""
+    weight = np.full((3, 2), above_one(10), np.float32).T
+    assert engine.cut(weight, 9).flags.f_contiguous
+    assert (engine.cut(weight, 9) == 1).all()
 
 
 def test_batches_and_vectors_are_rounded_as_matrices_are() -> None:

@@ -57,7 +57,7 @@ def test_the_cpp_runs_beside_numpy(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     monkeypatch.setattr(checking, "build_project", lambda *_: BuiltProject(tmp_path / "x", None))
     monkeypatch.setattr(checking, "run_executable", execute)
     monkeypatch.setattr(checking, "Golden", lambda _: double)
-    monkeypatch.setattr(checking, "interpreter_of", lambda _: double)
+    monkeypatch.setattr(checking, "interpreter_of", lambda *_: double)
     checks = checking.check_project(SOURCE, compiled, tmp_path, TOOLCHAIN)
     assert [check.passed for check in checks] == [True]
     assert checks[0].to_json()["bounds"] == {"correlation": 0.9999, "range_error": 0.001}

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import replace
 
+import ml_dtypes
 import numpy as np
 import pytest
 
@@ -25,6 +26,7 @@ from ttcodegen.numerics.tolerances import (
     squeezed,
     usually,
 )
+from ttcodegen.project.checking import check_function, run_in_numpy
 
 EXP = '%0 = "ttir.exp"(%x) : (tensor<32x32xf32>) -> tensor<32x32xf32>'
 TANH = EXP.replace("exp", "tanh").replace("%x", "%e")
@@ -233,6 +235,38 @@ def test_places_of_equal_values_may_change_places(data_type: str, others: float)
     if others == 1.0:
         actual[:, ends] = places[:, ends[::-1]]  # log(3) and log(1)
         assert (settled(actual) != places).any(axis=(0, 2)).nonzero()[0].tolist() == ends
+
+
+def test_nothing_runs_again_for_places_of_values_as_large(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The flatbuffer run keeps what it chose among: a second run of a large model takes minutes."""
+    square = "tensor<32x32xbf16>"
+    text = (
+        f"func.func @f(%x: {square}) -> tensor<32x1xi32> {{\n"
+        f'%e = "ttir.exp"(%x) : ({square}) -> {square}\n'
+        '%0 = "ttir.argmax"(%e) <{dim_arg = [1 : i32], keep_dim = true}> '
+        f": ({square}) -> tensor<32x1xi32>\nreturn %0 : tensor<32x1xi32>\n}}\n"
+    )
+    source = Source("t.mlir", text)
+    compiled = compile_module(source, CompileOptions("m"))
+    values = np.zeros((32, 32), ml_dtypes.bfloat16)
+    values[:, 5] = values[:, 7] = 1
+    (run,) = run_in_numpy(source, compiled, lambda module, function: (values,))
+
+    def refuse(*_: object) -> None:
+        pytest.fail("the program runs again")
+
+    monkeypatch.setattr(Interpreter, "run", refuse)
+    (output,) = run.function.outputs
+    places = np.asarray(run.flatbuffer[0])
+    assert (places == 5).all()
+    for place, passes in ((7, True), (9, False)):
+        found = {output.field: np.full_like(places, place)}
+        if passes:
+            (check,) = check_function(run, found, None, compiled.flatbuffer)
+            assert check.passed
+        else:
+            with pytest.raises(pytest.fail.Exception, match="runs again"):
+                check_function(run, found, None, compiled.flatbuffer)
 
 
 def test_places_among_inputs_are_held_exactly() -> None:

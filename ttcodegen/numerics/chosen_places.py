@@ -7,16 +7,15 @@ error that its tensor may have.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from math import prod
 
 import numpy as np
 
-from ttcodegen.flatbuffer import program as file
 from ttcodegen.numerics.execution import Executor, Function, Observation, Step
 from ttcodegen.numerics.interpreter import Interpreter
-from ttcodegen.numerics.lowered import LoweredBinary
+from ttcodegen.numerics.lowered import LoweredBinary, LoweredInterpreter, interpreter_of
 from ttcodegen.numerics.tolerances import EQUAL, Tolerance
 from ttcodegen.ops.definition import TTNN
 from ttcodegen.ops.traits import Trait
@@ -34,6 +33,62 @@ class _Choice:
     """Brings its places to where the output has them."""
 
 
+class ChosenValues:
+    """The values among which a program chooses places, kept from a run of it.
+
+    `observe` goes to the interpreter; `watch` says of which functions it keeps them.
+    """
+
+    def __init__(self) -> None:
+        self._choices: dict[str, dict[int, _Choice]] = {}
+        self._values: dict[tuple[str, int], np.ndarray] = {}
+        self._wanted: set[tuple[str, int]] = set()
+
+    def observe(self, observed: Observation) -> None:
+        """Keeps what is wanted of the results of an op."""
+        name = observed.function.name
+        for tensor, array in zip(observed.step.results, observed.results, strict=True):
+            if (name, tensor) in self._wanted:
+                self._values[name, tensor] = array
+
+    def watch(
+        self, interpreter: LoweredInterpreter, program: str, outputs: Iterable[int] | None = None
+    ) -> bool:
+        """Looks for what chose the places that outputs of a function hold, of all of them by
+        default; whether anything did. Of programs of device kernels nothing is known."""
+        if not isinstance(interpreter, Interpreter):
+            return False
+        function = interpreter.functions[program]
+        numbers = range(len(function.results)) if outputs is None else outputs
+        choices = {
+            index: choice
+            for index in numbers
+            if (choice := _choice(interpreter, function, function.results[index])) is not None
+        }
+        self._choices[program] = choices
+        self._wanted.update((program, choice.step.operands[0]) for choice in choices.values())
+        return bool(choices)
+
+    def settled(
+        self,
+        program: str,
+        expected: Sequence[np.ndarray],
+        found: Mapping[int, np.ndarray | None],
+    ) -> dict[int, np.ndarray | None]:
+        """What another run found, with the expected places where those that it found hold values as
+        large; `expected` are the outputs of the run that was observed."""
+        settled = dict(found)
+        for index, actual in found.items():
+            choice = self._choices.get(program, {}).get(index)
+            if choice is None or actual is None or actual.shape != expected[index].shape:
+                continue
+            computed = self._values.get((program, choice.step.operands[0]))
+            if computed is not None:
+                good = _as_large(choice, computed, actual, expected[index])
+                settled[index] = np.where(good, expected[index], actual)
+        return settled
+
+
 def with_expected_places(
     binary: LoweredBinary,
     program: str,
@@ -42,7 +97,7 @@ def with_expected_places(
     found: Mapping[int, np.ndarray | None],
 ) -> dict[int, np.ndarray | None]:
     """What another run found, with the expected places where those that it found hold values as
-    large.
+    large; the program is run again for these values.
 
     Args:
         binary: the lowered program.
@@ -51,34 +106,11 @@ def with_expected_places(
         expected: its outputs.
         found: what the other run gave for the outputs in question, by their number.
     """
-    if not isinstance(binary, file.Binary):
-        return dict(found)
-    wanted: set[int] = set()
-    values: dict[int, np.ndarray] = {}
-
-    def keep(observed: Observation) -> None:
-        if observed.function.name == program:
-            for tensor, array in zip(observed.step.results, observed.results, strict=True):
-                if tensor in wanted:
-                    values[tensor] = array
-
-    interpreter = Interpreter(binary, keep)
-    function = interpreter.functions[program]
-    choices = {
-        index: choice
-        for index in found
-        if (choice := _choice(interpreter, function, function.results[index])) is not None
-    }
-    wanted.update(choice.step.operands[0] for choice in choices.values())
-    if wanted:
+    chosen = ChosenValues()
+    interpreter = interpreter_of(binary, chosen.observe)
+    if chosen.watch(interpreter, program, found):
         interpreter.run(program, inputs)
-    settled = dict(found)
-    for index, choice in choices.items():
-        actual, computed = found[index], values.get(choice.step.operands[0])
-        if actual is not None and computed is not None and actual.shape == expected[index].shape:
-            good = _as_large(choice, computed, actual, expected[index])
-            settled[index] = np.where(good, expected[index], actual)
-    return settled
+    return chosen.settled(program, expected, found)
 
 
 def _choice(interpreter: Interpreter, function: Function, output: int) -> _Choice | None:

@@ -35,18 +35,21 @@ def undecided_places(
         expected: the outputs of the run.
         found: what another run gave for the outputs in question.
         runs: perturbed runs; they are looked at until all places are known where `found` differs,
-            or come to their end.
+            or come to their end. If it differs nowhere, none is asked for.
     """
     undecided = {i: np.zeros(expected[i].shape, dtype=bool) for i in found}
-    for results in runs:
-        open_places = False
-        for index, places in undecided.items():
-            actual = found[index]
-            places |= results[index] != expected[index]
-            if actual is not None and actual.shape == expected[index].shape:
-                open_places |= bool(((actual != expected[index]) & ~places).any())
-        if not open_places:
+    differing = {
+        i: actual != expected[i]
+        for i, actual in found.items()
+        if actual is not None and actual.shape == expected[i].shape
+    }
+    remaining = iter(runs)
+    while any((places & ~undecided[i]).any() for i, places in differing.items()):
+        results = next(remaining, None)
+        if results is None:
             break
+        for i, places in undecided.items():
+            places |= results[i] != expected[i]
     return undecided
 
 

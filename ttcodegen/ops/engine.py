@@ -15,9 +15,15 @@ from ttcodegen.lazy_numpy import Array, np
 
 TILE = 32
 """Depths after which narrow sums are rounded."""
-_BLOCK_ROWS, _BLOCK_COLUMNS = 64, 128
-"""Of sums that stay in the cache while they are added up; with a tile's depth the products are few
-enough that BLAS does not wake its threads."""
+_BLOCK_ROWS, _BLOCK_COLUMNS = 64, 512
+"""Of sums that stay in the cache while they are added up: more columns would not, with fewer the
+calls of numpy take longer than what they compute."""
+_ROWS_OF_A_CUT = 16 * _BLOCK_ROWS
+"""For which a block of the second factor is cut once."""
+_PRODUCT_COLUMNS = 128
+"""Of a product with a tile's depth: few enough that BLAS does not wake its threads."""
+_TILES_AT_ONCE = 8
+"""In depth, whose products one call of numpy computes."""
 _MOST_ROUNDED = 1 << 28
 """Multiplications up to which numpy rounds sums after each tile, which takes six times as long as
 the product. Beyond it sums are float32, but for deep ones and those that an exponential follows:
@@ -33,9 +39,8 @@ def cut(array: Array, bits: int) -> Array:
     if bits >= 23 or array.dtype != np.float32:
         return array
     mask = np.uint32(0xFFFFFFFF ^ ((1 << (23 - bits)) - 1))
-    # Not ascontiguousarray, which gives scalars a dimension.
-    words = np.asarray(array, order="C").view(np.uint32)
-    return np.asarray(words & mask).view(np.float32)
+    # In the order that the array has: a transposed weight would take longer to copy than to cut.
+    return np.asarray(array.view(np.uint32) & mask).view(np.float32)
 
 
 def first_factor(array: Array, arithmetic: Arithmetic | None) -> Array:
@@ -87,9 +92,9 @@ def round_in_place(sums: Array, scratch: Array) -> None:
     bits = sums.view(np.uint32)
     np.right_shift(bits, 16, out=scratch)
     np.bitwise_and(scratch, 1, out=scratch)
+    np.add(scratch, bits, out=scratch)
     np.add(scratch, 0x7FFF, out=scratch)
-    np.add(bits, scratch, out=bits)
-    np.bitwise_and(bits, 0xFFFF0000, out=bits)
+    np.bitwise_and(scratch, 0xFFFF0000, out=bits)
 
 
 def rounds_sums(arithmetic: Arithmetic | None, products: int, depth: int) -> bool:
@@ -114,47 +119,88 @@ def matrix_product(
     """As numpy's matmul of factors that are cut before; `a` is the first operand. Of what an
     exponential follows, `in_exponent`, large sums are rounded as well: it makes them differ by
     more than the comparison bears."""
-    a, b = first_factor(a, arithmetic), second_factor(b, arithmetic)
     products = 0 if in_exponent else a.size * (b.shape[-1] if b.ndim > 1 else 1)
-    if a.dtype != np.float32 or not rounds_sums(arithmetic, products, a.shape[-1]):
-        return multiplied(a, b)
+    rounds = rounds_sums(arithmetic, products, a.shape[-1])
+    if arithmetic is None or a.dtype != np.float32 or not rounds:
+        return multiplied(first_factor(a, arithmetic), second_factor(b, arithmetic))
     if b.ndim == 1:
         return matrix_product(a, b[:, np.newaxis], arithmetic, in_exponent)[..., 0]
     if a.ndim == 1:
         return matrix_product(a[np.newaxis], b, arithmetic, in_exponent)[..., 0, :]
     if b.ndim == 2 and a.ndim > 2:
-        rows = _narrow_product(a.reshape(-1, a.shape[-1]), b)
+        rows = _narrow_product(a.reshape(-1, a.shape[-1]), b, arithmetic)
         return rows.reshape(*a.shape[:-1], b.shape[-1])
     batch = np.broadcast_shapes(a.shape[:-2], b.shape[:-2])
     a = np.broadcast_to(a, (*batch, *a.shape[-2:]))
     b = np.broadcast_to(b, (*batch, *b.shape[-2:]))
     result = np.empty((*batch, a.shape[-2], b.shape[-1]), np.float32)
     for index in np.ndindex(*batch):
-        result[index] = _narrow_product(a[index], b[index])
+        result[index] = _narrow_product(a[index], b[index], arithmetic)
     return result
 
 
-def _narrow_product(a: Array, b: Array) -> Array:
+def _narrow_product(a: Array, b: Array, arithmetic: Arithmetic) -> Array:
     """The product of two matrices whose sums are rounded after each tile, block by block; large
     ones by several threads."""
+    a = first_factor(a, arithmetic)
     result = np.empty((a.shape[0], b.shape[1]), np.float32)
     places = [
-        (slice(row, row + _BLOCK_ROWS), slice(column, column + _BLOCK_COLUMNS))
-        for row in range(0, a.shape[0], _BLOCK_ROWS)
+        (slice(row, row + _ROWS_OF_A_CUT), slice(column, column + _BLOCK_COLUMNS))
         for column in range(0, b.shape[1], _BLOCK_COLUMNS)
+        for row in range(0, a.shape[0], _ROWS_OF_A_CUT)
     ]
 
     def compute(place: tuple[slice, slice]) -> None:
-        left, right = a[place[0]], b[:, place[1]]
-        total = np.zeros((left.shape[0], right.shape[1]), np.float32)
-        add_product(total, left, right, True)
-        result[place] = total
+        left, total = a[place[0]], result[place]
+        # Here and not before: of a large weight a copy would be as large.
+        right = second_factor(b[:, place[1]], arithmetic)
+        for start in range(0, left.shape[0], _BLOCK_ROWS):
+            rows = slice(start, start + _BLOCK_ROWS)
+            _narrow_block(total[rows], left[rows], right)
 
-    workers = os.cpu_count() if a.size * b.shape[1] > _MOST_ROUNDED else 1
-    with ThreadPoolExecutor(max_workers=workers) as pool:
+    if a.size * b.shape[1] <= _MOST_ROUNDED:
+        for place in places:
+            compute(place)
+        return result
+    with ThreadPoolExecutor(max_workers=os.cpu_count()) as pool:
         # The list is what raises what a thread raised.
         list(pool.map(compute, places))
     return result
+
+
+def _narrow_block(result: Array, a: Array, b: Array) -> None:
+    """Writes a block of such a product into `result`."""
+    tiles, rest = divmod(a.shape[1], TILE)
+    parts, columns_left = divmod(b.shape[1], _PRODUCT_COLUMNS)
+    if not rest and not columns_left:
+        result[...] = _narrow_tiles(a, b, tiles, parts)
+        return
+    for start in range(0, b.shape[1], _PRODUCT_COLUMNS):
+        columns = slice(start, start + _PRODUCT_COLUMNS)
+        total = np.zeros(result[:, columns].shape, np.float32)
+        add_product(total, a, b[:, columns], True)
+        result[:, columns] = total
+
+
+def _narrow_tiles(a: Array, b: Array, tiles: int, parts: int) -> Array:
+    """A block whose sides are multiples of a tile's depth, and of the columns that are multiplied
+    at a time."""
+    rows = a.shape[0]
+    left = a.reshape(rows, tiles, 1, TILE).transpose(1, 2, 0, 3)
+    right = b.reshape(tiles, TILE, parts, _PRODUCT_COLUMNS).transpose(0, 2, 1, 3)
+    total = np.zeros((rows, b.shape[1]), np.float32)
+    scratch = np.empty(total.shape, np.uint32)
+    products = np.empty((_TILES_AT_ONCE, *total.shape), np.float32)
+    # As `right` has them: by tile and part.
+    by_part = products.reshape(-1, rows, parts, _PRODUCT_COLUMNS).transpose(0, 2, 1, 3)
+    for start in range(0, tiles, _TILES_AT_ONCE):
+        several = slice(start, min(start + _TILES_AT_ONCE, tiles))
+        count = several.stop - start
+        np.matmul(left[several], right[several], out=by_part[:count])
+        for product in products[:count]:
+            total += product
+            round_in_place(total, scratch)
+    return total
 
 
 def add_product(total: Array, a: Array, b: Array, narrow_sums: bool) -> None:

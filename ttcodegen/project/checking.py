@@ -19,7 +19,7 @@ from xdsl.dialects.func import FuncOp
 
 from ttcodegen.diagnostics import CompileError, Source
 from ttcodegen.frontends import source_module
-from ttcodegen.numerics.chosen_places import with_expected_places
+from ttcodegen.numerics.chosen_places import ChosenValues
 from ttcodegen.numerics.comparison import (
     Agreement,
     OutputCheck,
@@ -80,6 +80,8 @@ class FunctionRuns(FunctionInputs):
     drawn: tuple[bool, ...]
     tolerances: tuple[Tolerance, ...]
     """What the C++ may differ from the flatbuffer run."""
+    chosen: ChosenValues
+    """The values among which the flatbuffer run chose places."""
 
 
 def check_project(
@@ -236,17 +238,23 @@ def run_in_numpy(
     ]
     when_drawn(given)
     golden = Golden(module)
-    interpreter = interpreter_of(read_flatbuffer(compiled.flatbuffer))
+    chosen = ChosenValues()
+    interpreter = interpreter_of(read_flatbuffer(compiled.flatbuffer), chosen.observe)
     runs: list[FunctionRuns] = []
     for each in given:
         op = functions[each.function.name]
-        expected, lowered = _run_both(golden, interpreter, each, op)
         decisions = tuple(depends_on_floats(module, op))
+        outputs = zip(each.function.outputs, decisions, strict=True)
+        places = [
+            i for i, (out, decided) in enumerate(outputs) if decided and not out.data_type.is_float
+        ]
+        chosen.watch(interpreter, each.function.name, places)
+        expected, lowered = _run_both(golden, interpreter, each, op)
         drawn = tuple(depends_on_draws(module, op))
         tolerances = tuple(interpreter.output_tolerances(each.function.name))
         runs.append(
             FunctionRuns(
-                each.function, each.inputs, expected, lowered, decisions, drawn, tolerances
+                each.function, each.inputs, expected, lowered, decisions, drawn, tolerances, chosen
             )
         )
     return runs
@@ -399,11 +407,9 @@ def check_function(
         and not check.device.passed
     ]
     if doubtful:
-        lowered = read_flatbuffer(flatbuffer)
-        found = {i: written[i] for i in doubtful}
-        name, inputs = run.function.name, run.inputs
-        found = with_expected_places(lowered, name, inputs, run.flatbuffer, found)
-        perturbed = perturbed_runs(lowered, name, inputs)
+        name = run.function.name
+        found = run.chosen.settled(name, run.flatbuffer, {i: written[i] for i in doubtful})
+        perturbed = perturbed_runs(read_flatbuffer(flatbuffer), name, run.inputs)
         for index, places in undecided_places(run.flatbuffer, found, perturbed).items():
             expected = run.flatbuffer[index]
             if run.golden[index].dtype.kind == "b":

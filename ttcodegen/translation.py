@@ -170,14 +170,15 @@ def _kernels_alone(module: ModuleOp) -> dict[str, str]:
     from xdsl.dialects.func import FuncOp
 
     from ttcodegen.conversions.ttkernel_to_emitc import write_kernel
+    from ttcodegen.dialects.functions import KERNEL_THREAD
     from ttcodegen.emitc.builder import open_file
     from ttcodegen.emitc.identifiers import file_stem
     from ttcodegen.emitc.printer import print_module
 
+    _infer_threads(module)
     holder = ModuleOp([])
     for function in module.ops:
-        thread = function.attributes.get("ttkernel.thread")
-        if not isinstance(function, FuncOp) or thread is None:
+        if not isinstance(function, FuncOp) or KERNEL_THREAD not in function.attributes:
             continue
         kernel, program = _undeclared_kernel(function)
         path = f"{file_stem(kernel.name, 'kernel')}.cpp"
@@ -186,6 +187,44 @@ def _kernels_alone(module: ModuleOp) -> dict[str, str]:
         )
         write_kernel(open_file(holder, path), function, kernel, program, title)
     return print_module(holder)
+
+
+def _infer_threads(module: ModuleOp) -> None:
+    """Gives kernels that do not say what runs them the kind of thread that has all their ops; data
+    movement, if both kinds have.
+
+    Raises:
+        CompileError: at an op that the thread of those before it has not.
+    """
+    from xdsl.dialects.func import FuncOp
+
+    from ttcodegen.dialects.functions import KERNEL_THREAD
+    from ttcodegen.dialects.ttkernel.attributes import CBType, ThreadType, ThreadTypeAttr
+    from ttcodegen.dialects.ttkernel.operation import TTKernelOp
+    from ttcodegen.dialects.verification import verify_module
+
+    inferred = False
+    for function in module.ops:
+        if not isinstance(function, FuncOp) or KERNEL_THREAD in function.attributes:
+            continue
+        ops = [op for op in function.walk() if isinstance(op, TTKernelOp)]
+        takes_buffers = any(isinstance(type_, CBType) for type_ in function.function_type.inputs)
+        if not ops and not takes_buffers:
+            continue
+        threads = [ThreadType.NOC, ThreadType.COMPUTE, ThreadType.ETHERNET]
+        for op in ops:
+            threads = [thread for thread in threads if thread in op.definition.threads]
+            if not threads:
+                raise CompileError(
+                    f"no thread runs all ops of the kernel @{function.sym_name.data}: "
+                    f"'{op.name}' is of another kind than those before it",
+                    op,
+                    remedy=f"give the function the attribute '{KERNEL_THREAD}'",
+                )
+        function.attributes[KERNEL_THREAD] = ThreadTypeAttr(threads[0])
+        inferred = True
+    if inferred:
+        verify_module(module)
 
 
 def _undeclared_kernel(function: FuncOp) -> tuple[Kernel, Program]:

@@ -237,6 +237,63 @@ def test_circular_buffers_have_the_ports_that_they_were_given(
     assert "there is no circular buffer 'cb_top0'" in capsys.readouterr().err
 
 
+PASS_ON = """
+func.func @pass_on(%cb_in: BUFFER, %cb_out: BUFFER) {
+  %1 = arith.constant 1 : i32
+  ttkernel.cb_wait_front(%cb_in, %1) : (BUFFER, i32) -> ()
+  MORE
+  ttkernel.cb_push_back(%cb_out, %1) : (BUFFER, i32) -> ()
+  return
+}
+""".replace("BUFFER", "!ttkernel.cb<2, !ttcore.tile<32x32, bf16>>")
+
+
+@pytest.mark.parametrize(
+    ("more", "header", "line"),
+    [
+        ("", "api/dataflow/dataflow_api.h", "cb_push_back(cb_out, 1);"),
+        (
+            "ttkernel.noc_async_read_barrier() : () -> ()",
+            "api/dataflow/dataflow_api.h",
+            "noc_async_read_barrier();",
+        ),
+        (
+            "ttkernel.tile_regs_acquire() : () -> ()",
+            "api/compute/reg_api.h",
+            "tile_regs_acquire();",
+        ),
+    ],
+)
+def test_a_kernel_that_does_not_say_what_runs_it(
+    more: str, header: str, line: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Its ops say whether it computes or moves data."""
+    module = tmp_path / "kernel.mlir"
+    module.write_text(PASS_ON.replace("MORE", more))
+    assert main(["--ttkernel-to-cpp", str(module)]) == 0
+    text = capsys.readouterr().out
+    assert text.startswith("// pass_on.cpp\n")
+    assert f'#include "{header}"' in text
+    assert "constexpr uint32_t cb_in = 0;\n" in text
+    assert "constexpr uint32_t cb_out = 1;\n" in text
+    assert "cb_wait_front(cb_in, 1);" in text
+    assert line in text
+
+
+def test_a_kernel_that_nothing_could_run(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    module = tmp_path / "kernel.mlir"
+    both = ("tile_regs_acquire", "noc_async_read_barrier")
+    module.write_text(
+        PASS_ON.replace("MORE", "\n".join(f"ttkernel.{name}() : () -> ()" for name in both))
+    )
+    assert main(["--ttkernel-to-cpp", str(module)]) == 1
+    message = capsys.readouterr().err
+    assert f"{module}:6:" in message
+    assert "'ttkernel.noc_async_read_barrier' is of another kind than those before it" in message
+
+
 def test_elements_of_arrays_in_kernels_that_move_data(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

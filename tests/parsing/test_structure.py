@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pytest
 from xdsl.dialects.builtin import ModuleOp, StringAttr
 from xdsl.dialects.func import CallOp, FuncOp
 
@@ -13,6 +14,8 @@ from ttcodegen.parsing import parse_module
 from ttcodegen.transforms.inline import is_entry
 
 F = f"func.func @f(%a: {T}) -> {T} {{ return %a : {T} }}"
+
+G = F.replace("@f", "@g")
 
 
 def functions(module: ModuleOp) -> list[str]:
@@ -113,6 +116,27 @@ def test_a_module_defines_a_function_once() -> None:
     message = failure(f"{F}\n{F}")
     assert message.startswith("in.mlir:2:1: error: function @f is defined twice")
     assert "in.mlir:1:1: note: first defined here" in message
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "found"),
+    [
+        (f"module @m {{ {F} }}", f"module @m {{ {G} }}", "module @m"),
+        (f"module @f {{ {G} }}", F, "function @f"),
+        (F, f"module @f {{ {G} }}", "module @f"),
+    ],
+)
+@pytest.mark.parametrize("around", ["{0}\n{1}", "module @outer {{\n{0}\n{1}\n}}"])
+def test_a_module_defines_a_symbol_once(first: str, second: str, found: str, around: str) -> None:
+    message = failure(around.format(first, second))
+    line = 2 + around.index("{0}") // len("module @outer")
+    assert message.startswith(f"in.mlir:{line}:1: error: {found} is defined twice")
+    assert f"in.mlir:{line - 1}:1: note: first defined here" in message
+
+
+def test_modules_inside_different_modules_may_have_one_name() -> None:
+    inner = "ttcore.device_module {{ builtin.module @m {{ {} }} }}"
+    assert functions(parse(f"module {{ {inner.format(F)}\n{inner.format(G)} }}")) == ["f", "g"]
 
 
 def test_functions_for_the_cpu_stand_beside_those_of_the_device() -> None:

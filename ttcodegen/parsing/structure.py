@@ -153,17 +153,13 @@ def _functions(
 ) -> list[Operation]:
     """What one module and the modules in it hold, under names not in `taken`, which it extends."""
     content = [op for op in content if not _is_undescribed_device(op)]
+    _require_distinct_symbols(content)
     own = [op for op in content if not _is_wrapper(op)]
-    defined: dict[str, FuncOp] = {}
     renamed: dict[str, str] = {}
     for op in own:
         if not isinstance(op, FuncOp):
             continue
         name = op.sym_name.data
-        if name in defined:
-            note = Note("first defined here", source_offset(defined[name]))
-            raise CompileError(f"function @{name} is defined twice", op, notes=[note])
-        defined[name] = op
         if name in taken:
             renamed[name] = next(n for i in count(1) if (n := f"{name}_{i}") not in taken)
             diagnostics.warn(f"another module defines @{name}; this one is @{renamed[name]}", op)
@@ -177,6 +173,25 @@ def _functions(
         else:
             functions.append(op)
     return functions
+
+
+def _require_distinct_symbols(content: list[Operation]) -> None:
+    """Raises CompileError if two operations of one module define the same symbol."""
+    defined: dict[str, Operation] = {}
+    for op in content:
+        symbol = op.properties.get("sym_name", op.attributes.get("sym_name"))
+        if not isinstance(symbol, StringAttr):
+            continue
+        first = defined.setdefault(symbol.data, op)
+        if first is not op:
+            kind = next(
+                (noun for type_, noun in _SYMBOLS.items() if isinstance(op, type_)), "symbol"
+            )
+            note = Note("first defined here", source_offset(first))
+            raise CompileError(f"{kind} @{symbol.data} is defined twice", op, notes=[note])
+
+
+_SYMBOLS = {FuncOp: "function", ModuleOp: "module"}
 
 
 def _is_undescribed_device(op: Operation) -> bool:

@@ -3,7 +3,7 @@ it."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import ml_dtypes
 import numpy as np
@@ -18,7 +18,11 @@ from ttcodegen.numerics.drawing import draw_inputs
 from ttcodegen.numerics.golden import Golden
 from ttcodegen.numerics.interpreter import Interpreter
 
+Run = Callable[..., np.ndarray]
 NAN = np.float32(np.nan)
+POOL = (
+    "kernel = 2 : i32, stride = 1 : i32, padding = 0 : i32, dilation = 1 : i32, ceil_mode = false"
+)
 
 
 def source_of(op: str, operands: Sequence[str], result: str, attributes: str = "") -> Source:
@@ -112,6 +116,103 @@ def test_a_boolean_that_is_computed_is_0_or_1(op: str, operands: Sequence[str]) 
     np.testing.assert_array_equal(found, golden(source, *arrays).astype(found.dtype))
 
 
+BYTES = np.array([0, -7, 100, 127, -128, 5], np.int8), np.array([2, 3, 100, 2, -1, -3], np.int8)
+
+
+@pytest.mark.parametrize("result", ["i8", "i32", "f32", "i1"])
+@pytest.mark.parametrize(
+    ("op", "expected"),
+    [
+        ("add", [2, -4, 200, 129, -129, 2]),
+        ("subtract", [-2, -10, 0, 125, -127, 8]),
+        ("multiply", [0, -21, 10000, 254, 128, -15]),
+        ("div", [0, -2, 1, 63, 128, -1]),
+        ("neg", [0, 7, -100, -127, 128, -5]),
+        ("abs", [0, 7, 100, 127, 128, 5]),
+        ("square", [0, 49, 10000, 16129, 16384, 25]),
+    ],
+)
+def test_arithmetic_of_bytes_has_the_room_of_its_result(
+    op: str, result: str, expected: Sequence[int]
+) -> None:
+    arrays = BYTES[: 1 if op in ("neg", "abs", "square") else 2]
+    source = source_of(op, ["6xi8"] * len(arrays), f"6x{result}")
+    numbers = np.array(expected)
+    wanted = {"i8": numbers.astype(np.int8), "i1": numbers != 0}.get(result, numbers)
+    for run in (golden, on_device):
+        np.testing.assert_array_equal(run(source, *arrays), wanted)
+
+
+@pytest.mark.parametrize("element", ["i8", "ui8", "i32", "ui32", "f32"])
+@pytest.mark.parametrize(
+    ("op", "operands", "result", "attributes"),
+    [
+        ("atan2", 2, "4x{}", ""),
+        ("clamp_scalar", 1, "4x{}", "min = -1.0 : f32, max = 2.0 : f32"),
+        ("concat", 2, "8x{}", "dim = 0 : si32"),
+        ("max", 1, "{}", "dim_arg = [0 : i32], keep_dim = false"),
+        ("max_pool2d", 1, "1x1x1x1x{}", POOL),
+        ("pad", 1, "6x{}", "padding = array<i32: 1, 1>, value = 7.0 : f32"),
+        ("reshape", 1, "2x2x{}", "shape = [2 : i32, 2 : i32]"),
+        ("reverse", 1, "4x{}", "dimensions = array<i64: 0>"),
+        ("sum", 1, "{}", "dim_arg = [0 : i32], keep_dim = false"),
+    ],
+)
+@pytest.mark.parametrize("to", ["i1", "i32", "f32"])
+def test_a_result_of_another_type_is_converted(
+    element: str, op: str, operands: int, result: str, attributes: str, to: str
+) -> None:
+    """Whether the op computes or moves: what it would give of the operands' type, converted."""
+    shape = "1x2x2x1x" if op == "max_pool2d" else "4x"
+    source = source_of(op, [shape + element] * operands, result.format(to), attributes)
+    values = np.array([0, 7, 16, 5] if element.startswith("u") else [0, -7, 16, 5])
+    dtype = {"i8": np.int8, "ui8": np.uint8, "i32": np.int32, "ui32": np.uint32}.get(
+        element, np.float32
+    )
+    arrays = [values.astype(dtype).reshape((1, 2, 2, 1) if op == "max_pool2d" else 4)] * operands
+    found = on_device(source, *arrays)
+    expected = golden(source, *arrays)
+    np.testing.assert_allclose(found, expected.astype(found.dtype), rtol=1e-2)
+
+
+def test_a_mask_chooses_between_numbers_that_become_booleans() -> None:
+    source = source_of("where", ["3xi1", "3xi8", "3xi8"], "3xi1")
+    arrays = np.array([1, 1, 0], bool), np.array([0, -5, 3], np.int8), np.array([1, 1, 4], np.int8)
+    for run in (golden, on_device):
+        np.testing.assert_array_equal(run(source, *arrays), [False, True, True])
+
+
+@pytest.mark.parametrize("element", ["ui8", "ui32"])
+def test_unsigned_integers_divided_by_zero(element: str) -> None:
+    dtype = {"ui8": np.uint8, "ui32": np.uint32}[element]
+    arrays = np.array([0, 7, 9], dtype), np.array([0, 0, 2], dtype)
+    for result in (element, "f32"):
+        source = source_of("div", [f"3x{element}"] * 2, f"3x{result}")
+        found = golden(source, *arrays)
+        np.testing.assert_array_equal(found, np.array([0, np.iinfo(dtype).max, 4], found.dtype))
+        np.testing.assert_array_equal(on_device(source, *arrays), found)
+
+
+@pytest.mark.parametrize(
+    ("op", "operands", "result", "attributes", "message"),
+    [
+        ("remainder", ["4xi1", "4xi1"], "4xi1", "", "expected numbers, found elements of type i1"),
+        ("dropout", ["4xf32"], "4xi1", "", "expected floats, found elements of type i1"),
+        ("dropout", ["4xi8"], "4xi8", "", "expected floats, found elements of type i8"),
+        ("gelu_bw", ["4xi32", "4xi32"], "4xf32", "", "expected floats, found elements of type i32"),
+        ("softmax", ["4xi32"], "4xi32", "dimension = 0 : si32", "expected floats"),
+        ("logical_left_shift", ["4xi8", "4xi8"], "4xi32", "", "expected a result of i8, found"),
+        ("bitwise_not", ["4xui8"], "4xi32", "", "expected a result of ui8, found"),
+    ],
+)  # fmt: skip
+def test_what_has_no_meaning_that_all_runs_share_is_refused(
+    op: str, operands: Sequence[str], result: str, attributes: str, message: str
+) -> None:
+    with pytest.raises(CompileError, match=message) as caught:
+        compile_module(source_of(op, operands, result, attributes), CompileOptions("m"))
+    assert caught.value.diagnostics[0].place is not None
+
+
 def test_the_negative_of_a_boolean_is_what_it_was() -> None:
     source = source_of("neg", ["2xi1"], "2xi1")
     values = np.array([False, True])
@@ -149,14 +250,14 @@ def test_an_index_out_of_range_is_named(
 
 
 @pytest.mark.parametrize("run", [golden, on_device])
-def test_signs_of_no_number_are_those_of_its_bits(run) -> None:
+def test_signs_of_no_number_are_those_of_its_bits(run: Run) -> None:
     source = source_of("sign", ["4xf32"], "4xf32")
     found = run(source, np.array([NAN, -NAN, 3, 0], np.float32))
     np.testing.assert_array_equal(found, [1, -1, 1, 0])
 
 
 @pytest.mark.parametrize("run", [golden, on_device])
-def test_no_number_is_clamped_by_its_sign(run) -> None:
+def test_no_number_is_clamped_by_its_sign(run: Run) -> None:
     source = source_of("clamp_tensor", ["3xf32"] * 3, "3xf32")
     bounds = np.full(3, -2, np.float32), np.full(3, 5, np.float32)
     found = run(source, np.array([NAN, -NAN, 7], np.float32), *bounds)
@@ -166,7 +267,7 @@ def test_no_number_is_clamped_by_its_sign(run) -> None:
 @pytest.mark.parametrize("run", [golden, on_device])
 @pytest.mark.parametrize(("element", "expected"), [("f32", 2), ("bf16", 1)])
 def test_argmax_compares_bits_of_bfloat16_and_passes_over_no_number_of_f32(
-    run, element: str, expected: int
+    run: Run, element: str, expected: int
 ) -> None:
     source = source_of("argmax", [f"4x{element}"], "i32", "dim_arg = [0 : i32], keep_dim = false")
     dtype = np.float32 if element == "f32" else ml_dtypes.bfloat16

@@ -26,9 +26,18 @@ BINARY_HEADER = "ttnn/operations/eltwise/binary/binary.hpp"
 
 
 def counted(x: Array) -> Array:
-    """Booleans as the numbers that the device has for them, so that arithmetic is that of numbers;
-    whoever wants a boolean again takes everything but zero for true."""
-    return x.astype(np.int32) if x.dtype == bool else x
+    """Booleans and signed integers of less than 32 bits as the numbers that the device has for
+    them, so that arithmetic is that of numbers; whoever wants a boolean again takes everything but
+    zero for true."""
+    return x.astype(np.int32) if x.dtype in _COUNTED else x
+
+
+def in_floats(x: Array) -> Array:
+    """Integers and booleans as float32, in which the device computes what gives fractions."""
+    return x if np.issubdtype(x.dtype, np.floating) else x.astype(np.float32)
+
+
+_COUNTED = ("bool", "int8", "int16")
 
 
 def verify_broadcast(op: CatalogueOp) -> None:
@@ -46,7 +55,7 @@ def verify_broadcast(op: CatalogueOp) -> None:
 
 
 def verify_integers(op: CatalogueOp) -> None:
-    """Integers of several bits, which broadcast; the result has elements of their type."""
+    """Integers of several bits, which broadcast; the result has elements of the first's type."""
     verify_broadcast(op)
     for value in (*op.operands, *op.results):
         element = element_of(value.type)
@@ -54,6 +63,19 @@ def verify_integers(op: CatalogueOp) -> None:
         if data_type is None or data_type.is_float:
             raise VerifyException(
                 f"{op.name}: expected integers of several bits, found elements of type {element}"
+            )
+    taken, given = element_of(op.operands[0].type), element_of(op.result_type)
+    if taken != given:
+        raise VerifyException(f"{op.name}: expected a result of {taken}, found elements of {given}")
+
+
+def require_floats(op: CatalogueOp, values: Sequence[SSAValue] | None = None) -> None:
+    """Raises VerifyException if operands or results, or the given ones, are no floats."""
+    for value in (*op.operands, *op.results) if values is None else values:
+        data_type = normalized_data_type(element_of(value.type))
+        if data_type is None or not data_type.is_float or is_boolean(element_of(value.type)):
+            raise VerifyException(
+                f"{op.name}: expected floats, found elements of type {element_of(value.type)}"
             )
 
 

@@ -11,7 +11,14 @@ from xdsl.ir import SSAValue
 from xdsl.utils.exceptions import VerifyException
 
 from ttcodegen.dialects.attribute_kinds import DATA_TYPE, NUMBER
-from ttcodegen.dialects.datatypes import DataType, element_of, f32, normalized_data_type, shape_of
+from ttcodegen.dialects.datatypes import (
+    DataType,
+    element_of,
+    f32,
+    is_boolean,
+    normalized_data_type,
+    shape_of,
+)
 from ttcodegen.dialects.operation import CatalogueOp
 from ttcodegen.dialects.placement import declared_data_type
 from ttcodegen.lazy_numpy import Array, np
@@ -42,6 +49,7 @@ from ttcodegen.ops.dimensions import of_elements
 from ttcodegen.ops.elementwise import (
     BINARY_HEADER,
     counted,
+    in_floats,
     on_inputs,
     verify_bits,
     verify_broadcast,
@@ -153,12 +161,15 @@ def _typed_tiles(name: str) -> TileLowering:
 
 
 def _quotient(a: Array, b: Array) -> Array:
-    if np.issubdtype(a.dtype, np.integer):
-        # Division by zero, which the card leaves open, gives 0 as in the CPU backend.
-        safe = np.where(b == 0, 1, b)
-        found = np.trunc(a.astype(np.float64) / safe).astype(a.dtype)
-        return np.where(b == 0, 0, found).astype(a.dtype)
-    return a / b
+    if not np.issubdtype(a.dtype, np.integer):
+        return a / b
+    a, b = counted(a), counted(b)
+    # Division by zero, which the card leaves open, gives what it gives in the CPU backend: unsigned
+    # integers go through floats there.
+    unsigned = np.issubdtype(a.dtype, np.unsignedinteger)
+    by_zero = np.where(a == 0, 0, np.iinfo(a.dtype).max) if unsigned else 0
+    found = np.trunc(a.astype(np.float64) / np.where(b == 0, 1, b)).astype(a.dtype)
+    return np.where(b == 0, by_zero, found).astype(a.dtype)
 
 
 def _power(a: Array, b: Array) -> Array:
@@ -168,7 +179,8 @@ def _power(a: Array, b: Array) -> Array:
         return np.power(a, b)
     raised = np.power(a.astype(np.int64), np.maximum(b, 0).astype(np.int64))
     is_unit = np.abs(a.astype(np.int64)) == 1
-    return np.where((b < 0) & ~is_unit, 0, np.where(b < 0, np.where(b % 2 == 0, 1, a), raised))
+    found = np.where((b < 0) & ~is_unit, 0, np.where(b < 0, np.where(b % 2 == 0, 1, a), raised))
+    return found.astype(a.dtype)
 
 
 def _shift_left(a: Array, b: Array) -> Array:
@@ -189,7 +201,15 @@ def _shift_right_logical(a: Array, b: Array) -> Array:
 
 def _shift_right(a: Array, b: Array) -> Array:
     bits = a.dtype.itemsize * 8
-    return np.right_shift(a, np.clip(b, 0, bits - 1).astype(a.dtype))
+    shifted = np.right_shift(a, np.clip(b, 0, bits - 1).astype(a.dtype))
+    return np.where((b >= bits) & (a >= 0), 0, shifted).astype(a.dtype)
+
+
+def _verify_remainder(op: CatalogueOp) -> None:
+    """Numbers, which broadcast: a boolean divides by 1 only."""
+    verify_broadcast(op)
+    if all(is_boolean(element_of(value.type)) for value in op.operands):
+        raise VerifyException(f"{op.name}: expected numbers, found elements of type i1")
 
 
 # Of those with dtype=False some have such a parameter, but ignore it (measured on 0.70.1).
@@ -202,7 +222,8 @@ ROWS = (
         traits=Trait.EXACT_ON_INTEGERS
         | Trait.INDEX_ARITHMETIC
         | Trait.ADJUSTS
-        | Trait.ON_MATRIX_ENGINE,
+        | Trait.ON_MATRIX_ENGINE
+        | Trait.OUTGROWS,
         on_booleans="logical_or",
         noun="sum",
         participle="shifted",
@@ -214,18 +235,19 @@ ROWS = (
         traits=Trait.EXACT_ON_INTEGERS
         | Trait.INDEX_ARITHMETIC
         | Trait.ADJUSTS
-        | Trait.ON_MATRIX_ENGINE,
+        | Trait.ON_MATRIX_ENGINE
+        | Trait.OUTGROWS,
         on_booleans="logical_xor",
         noun="difference",
         participle="shifted",
     ),
     Row(
         "multiply",
-        lambda a, b: a * b,
+        lambda a, b: counted(a) * counted(b),
         commutes=True,
         tile=binary_tiles("mul_binary_tile", "mul_unary_tile", typed="mul_int_tile"),
         on_booleans="logical_and",
-        traits=Trait.ADJUSTS | Trait.ON_MATRIX_ENGINE,
+        traits=Trait.ADJUSTS | Trait.ON_MATRIX_ENGINE | Trait.OUTGROWS,
         noun="product",
         participle="scaled",
     ),
@@ -239,7 +261,7 @@ ROWS = (
         dtype=False,
         domains=(None, (0.25, 4.0)),
         tile=_quotient_tiles,
-        traits=Trait.ADJUSTS,
+        traits=Trait.ADJUSTS | Trait.OUTGROWS,
         noun="quotient",
         participle="scaled",
         vector_cycles=24,
@@ -274,6 +296,7 @@ ROWS = (
         domains=((0.25, 2.0), (-2.0, 2.0)),
         tile=binary_tiles("power_binary_tile"),
         vector_cycles=24,
+        traits=Trait.OUTGROWS,
     ),
     Row(
         "remainder",
@@ -281,14 +304,16 @@ ROWS = (
         header=COMPOSITE_HEADER,
         dtype=False,
         data_types=(*FLOATS, DataType.INT32),  # unsigned integers are refused
+        verify=_verify_remainder,
         domains=(None, (0.5, 4.0)),
         tile=binary_tiles("remainder_binary_tile", int32="remainder_int32_tile"),
         traits=Trait.INDEX_ARITHMETIC,
     ),
     Row(
         "atan2",
-        lambda a, b: np.arctan2(a, b),
+        lambda a, b: np.arctan2(in_floats(a), in_floats(b)),
         header=COMPOSITE_HEADER,
+        data_types=FLOATS,
         dtype=False,
         scalar=False,
         tile=binary_tiles("atan2_binary_tile"),
@@ -414,6 +439,8 @@ def _lowering(row: Row) -> Callable[[OpBuilder, CatalogueOp], SSAValue]:
             # Declared as f32, so that the fraction is cut off after the call rather than in it.
             operands = [builder.typecast(builder[value], f32) for value in op.operands]
             found = builder.emit(ttnn, operands, TensorType(f32, op.result_shape))
+            if row.of_integers:
+                found = builder.typecast(found, element_of(lhs.type))
             return builder.typecast(found, result.element_type)
         first = _shrunk(builder, lhs, rhs)
         # Where both are splats, one has to span the result.

@@ -34,7 +34,7 @@ from ttcodegen.ops.definition import (
     register,
 )
 from ttcodegen.ops.dimensions import of_elements
-from ttcodegen.ops.elementwise import same_op, verify_broadcast
+from ttcodegen.ops.elementwise import counted, same_op, verify_broadcast
 from ttcodegen.ops.op_builder import OpBuilder, broadcast_shapes
 from ttcodegen.ops.tile_lowering import Tile, TileBuilder, require_float, tile_function_with
 from ttcodegen.ops.traits import Trait
@@ -90,7 +90,8 @@ register(
         lower=_lower_where,
         tile=_where_tiles,
         cpu=cpu_call("elementwise"),
-        traits=Trait.INDEX_ARITHMETIC,
+        counts=True,
+        traits=Trait.INDEX_ARITHMETIC | Trait.KEEPS_TRUTH,
     )
 )
 
@@ -144,7 +145,7 @@ _BOUNDS = (attribute("min", NUMBER), attribute("max", NUMBER))
 
 
 def _clamp(call: Call) -> Array:
-    array = call.array("input")
+    array = counted(call.array("input"))
     low, high = (number_as(call[name], array.dtype.name) for name in ("min", "max"))
     clamped = _clamped(array, np.asarray(low), np.asarray(high))
     # Infinite bounds are none.
@@ -179,6 +180,7 @@ register(
             "clamp_tile", lambda op: (op.parameter("min"), op.parameter("max")), "clamp_tile_int32"
         ),
         cpu=cpu_call("elementwise", _bounds_on_cpu),
+        counts=True,
         traits=Trait.INDEX_ARITHMETIC,
     )
 )
@@ -248,6 +250,7 @@ register(
         lower=same_op("clamp_tensor"),
         tile=_clamp_tiles,
         cpu=cpu_call("elementwise"),
+        counts=True,
         traits=Trait.INDEX_ARITHMETIC,
     )
 )

@@ -36,6 +36,7 @@ from ttcodegen.ops.dimensions import of_elements
 from ttcodegen.ops.elementwise import (
     UNARY_HEADER,
     counted,
+    in_floats,
     on_inputs,
     same_op,
     verify_bits,
@@ -143,10 +144,14 @@ _UNPLACED = frozenset({"sigmoid", "isfinite"})
 ROWS = (
     Row(
         "abs",
-        lambda x: np.abs(x),
+        lambda x: np.abs(counted(x)),
         data_types=None,
         tile=tile_function("abs_tile", "abs_tile_int32"),
-        traits=Trait.EXACT_ON_INTEGERS | Trait.IDEMPOTENT | Trait.KEEPS_TRUTH | Trait.ALTERS,
+        traits=Trait.EXACT_ON_INTEGERS
+        | Trait.IDEMPOTENT
+        | Trait.KEEPS_TRUTH
+        | Trait.ALTERS
+        | Trait.OUTGROWS,
         vector_cycles=3,
     ),
     Row("acos", lambda x: np.arccos(x), domain=(-0.95, 0.95)),
@@ -256,7 +261,7 @@ ROWS = (
         lambda x: np.negative(counted(x)),
         data_types=None,
         tile=tile_function("negative_tile", "negative_tile_int32"),
-        traits=Trait.SELF_INVERSE | Trait.ALTERS,
+        traits=Trait.SELF_INVERSE | Trait.ALTERS | Trait.OUTGROWS,
         vector_cycles=3,
     ),
     Row(
@@ -336,10 +341,10 @@ ROWS = (
     ),
     Row(
         "square",
-        lambda x: np.square(x),
+        lambda x: np.square(counted(x)),
         data_types=None,
         vector_cycles=3,
-        traits=Trait.KEEPS_TRUTH,
+        traits=Trait.KEEPS_TRUTH | Trait.OUTGROWS,
     ),
     Row(
         "tan",
@@ -361,9 +366,8 @@ def _in_floats(function: Callable[[Array], Array]) -> Callable[[Array], Array]:
     """The function on integers as f32 has it: digits beyond it decide what is cut off."""
 
     def on_floats(x: Array) -> Array:
-        if np.issubdtype(x.dtype, np.floating):
-            return function(x)
-        return function(x.astype(np.float32)).astype(np.float32)
+        found = function(in_floats(x))
+        return found if np.issubdtype(x.dtype, np.floating) else found.astype(np.float32)
 
     return on_floats
 

@@ -40,6 +40,7 @@ from ttcodegen.ops.sliding_window import (
     window_attributes,
     window_on_cpu,
 )
+from ttcodegen.ops.traits import Trait
 from ttcodegen.ops.windows import pooled, window_axes_of
 
 if TYPE_CHECKING:
@@ -65,6 +66,8 @@ def seen(x: numpy.ndarray, window: Window, fill: float = 0.0) -> Iterator[numpy.
 
 def lowest(dtype: numpy.dtype) -> float:
     """What is not greater than any number of the dtype."""
+    if np.issubdtype(dtype, np.bool_):
+        return False
     return -np.inf if np.issubdtype(dtype, np.floating) else np.iinfo(dtype).min
 
 
@@ -386,6 +389,8 @@ register(
         program=_pool_program,
         lower=_lower_max_pool2d,
         cpu=cpu_call("pooling", _pooling_on_cpu),
+        counts=True,
+        traits=Trait.KEEPS_TRUTH,
     )
 )
 

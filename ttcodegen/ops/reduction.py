@@ -257,8 +257,8 @@ _REDUCTIONS: dict[str, Callable[..., Array]] = {
 _TRAITS = {
     "sum": Trait.SUMS | Trait.EXACT_ON_INTEGERS,
     "mean": Trait.NONE,
-    "max": Trait.EXACT_ON_INTEGERS,
-    "min": Trait.EXACT_ON_INTEGERS,
+    "max": Trait.EXACT_ON_INTEGERS | Trait.KEEPS_TRUTH,
+    "min": Trait.EXACT_ON_INTEGERS | Trait.KEEPS_TRUTH,
 }
 
 _NOUNS = {"max": ("maxima",), "min": ("minima",)}
@@ -273,7 +273,7 @@ for _name, _function in _REDUCTIONS.items():
             verify=verify_extreme if _name in ("max", "min") else _verify_reduction,
             dimensions=_dimensions(_name),
             numpy=_meaning,
-            counts=_name == "mean",
+            counts=True,
             matrix_engine=True,
             primitives=_reduction_primitives,
             lower=_lower_reduction,
@@ -357,6 +357,7 @@ register(
         primitives=_prod_primitives,
         lower=_lower_prod,
         cpu=cpu_call("reduction", dims_on_cpu),
+        counts=True,
         on_booleans="reduce_and",
     )
 )

@@ -29,6 +29,7 @@ from ttcodegen.ops.definition import (
     register,
 )
 from ttcodegen.ops.dimensions import along
+from ttcodegen.ops.elementwise import in_floats, require_floats
 from ttcodegen.ops.engine import (
     element_product,
     fast_exponential,
@@ -47,13 +48,14 @@ if TYPE_CHECKING:
 
 
 def _verify_softmax(op: CatalogueOp) -> None:
-    """The dimension exists; the shape does not change."""
+    """The dimension exists; the shape does not change, and the result is of floats."""
     normalized_dim(op, op.parameter("dimension"), len(op.shape("input")))
     expect_shape(op, op.shape("input"))
+    require_floats(op, op.results)
 
 
 def _softmax(call: Call) -> numpy.ndarray:
-    x = call.array("input")
+    x = in_floats(call.array("input"))
     axis = call["dimension"]
     exponentials = np.exp(x - x.max(axis=axis, keepdims=True))
     return exponentials / exponentials.sum(axis=axis, keepdims=True)

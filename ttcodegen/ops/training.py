@@ -32,7 +32,7 @@ from ttcodegen.ops.definition import (
     optional,
     register,
 )
-from ttcodegen.ops.elementwise import verify_broadcast
+from ttcodegen.ops.elementwise import require_floats, verify_broadcast
 from ttcodegen.ops.elementwise_unary import erf
 from ttcodegen.ops.op_builder import OpBuilder
 from ttcodegen.ops.shape_checks import expect_shape
@@ -64,12 +64,13 @@ def _gelu_bw(call: Call) -> Array:
 
 
 def _verify_gelu_bw(op: CatalogueOp) -> None:
-    """Gradient and input broadcast to the result."""
+    """Floats; gradient and input broadcast to the result."""
     found = op.parameter("approximate")
     if found not in SLOPES:
         raise VerifyException(
             f"{op.name}: expected approximate to be {' or '.join(SLOPES)}, found {found!r}"
         )
+    require_floats(op)
     verify_broadcast(op)
 
 
@@ -137,10 +138,11 @@ register(
 
 
 def _verify_dropout(op: CatalogueOp) -> None:
-    """The probability is one; the shape stays."""
+    """The probability is one; floats, whose shape stays."""
     probability = op.parameter("prob")
     if not 0 <= probability <= 1:
         raise VerifyException(f"{op.name}: expected prob from 0 to 1, found {probability}")
+    require_floats(op)
     expect_shape(op, op.shape("input"))
 
 

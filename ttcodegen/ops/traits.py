@@ -23,6 +23,8 @@ class Trait(Flag):
     """An element of the result is a sum of elements of the operand."""
     EXACT_ON_INTEGERS = auto()
     """The device computes the op exactly on integers of 32 bits."""
+    OUTGROWS = auto()
+    """The result may be beyond the integers that the op is given."""
     INDEX_ARITHMETIC = auto()
     """Frontends compute one index from another with the op: wrapping of negative ones, offsets."""
     NARROW_DESTINATION = auto()

@@ -184,14 +184,12 @@ def _require_distinct_symbols(content: list[Operation]) -> None:
             continue
         first = defined.setdefault(symbol.data, op)
         if first is not op:
-            kind = next(
-                (noun for type_, noun in _SYMBOLS.items() if isinstance(op, type_)), "symbol"
-            )
+            kind = _SYMBOLS.get(type(op), "symbol")
             note = Note("first defined here", source_offset(first))
             raise CompileError(f"{kind} @{symbol.data} is defined twice", op, notes=[note])
 
 
-_SYMBOLS = {FuncOp: "function", ModuleOp: "module"}
+_SYMBOLS: dict[type[Operation], str] = {FuncOp: "function", ModuleOp: "module"}
 
 
 def _is_undescribed_device(op: Operation) -> bool:

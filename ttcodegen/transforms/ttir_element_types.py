@@ -44,7 +44,7 @@ from ttcodegen.dialects.functions import SOURCE_TYPES
 from ttcodegen.dialects.operation import CatalogueOp
 from ttcodegen.lazy_numpy import np
 from ttcodegen.ops.constant_values import number_as
-from ttcodegen.ops.definition import TTIRDefinition
+from ttcodegen.ops.definition import TTIRDefinition, library_definition, traits_of
 from ttcodegen.ops.traits import Trait
 from ttcodegen.transforms.rewriting import (
     Replacement,
@@ -74,6 +74,7 @@ class TTIRElementTypeNormalizationPass(ModulePass):
         types = _Types()
         _refuse_unsupported(op, types)
         for function in functions(op):
+            rewrite_each(function, _convert_apart, _converts_what_it_moves)
             rewrite_each(function, _express_booleans, _concerns_booleans)
             rewrite_each(function, express_narrow_bits, concerns_narrow_bits)
             _Normalizer(function, types).run()
@@ -128,6 +129,31 @@ def _refuse(diagnostics: Diagnostics, place: Operation, what: str, type_: Attrib
         place,
         remedy="convert to bf16, f32 or an integer of up to 64 bits in the source",
     )
+
+
+def _converts_what_it_moves(op: CatalogueOp) -> bool:
+    definition = op.definition
+    if not isinstance(definition, TTIRDefinition) or not definition.moves or len(op.results) != 1:
+        return False
+    if op.name in ("ttir.typecast", "ttir.to_layout"):
+        return False
+    moved = op.operands if _joins(op) else op.operands[:1]
+    element = op.result_type.element_type
+    return any(element_of(value.type) != element for value in moved)
+
+
+def _joins(op: CatalogueOp) -> bool:
+    return op.definition.operands[0].count == "variadic"
+
+
+def _convert_apart(rewriter: Rewriter, op: CatalogueOp) -> SSAValue:
+    """The op on elements of one type, and a conversion: of what it moves, or, if these are several,
+    of each before."""
+    element = op.result_type.element_type
+    if _joins(op):
+        return rewriter.again(op, [rewriter.typecast(value, element) for value in op.operands])
+    own = TensorType(element_of(op.operands[0].type), op.result_shape)
+    return rewriter.typecast(rewriter.again(op, list(op.operands), own), element)
 
 
 def _concerns_booleans(op: CatalogueOp) -> bool:
@@ -190,8 +216,8 @@ def _counted(rewriter: Rewriter, op: CatalogueOp) -> SSAValue:
     definition = op.definition
     assert isinstance(definition, TTIRDefinition)
     element = numbers[0] if numbers and definition.tile is not None else bf16
-    if len(elements) == 1 and _is_integer(element):
-        element = element if Trait.EXACT_ON_INTEGERS in definition.traits else f32
+    if _is_integer(element) and _makes_fractions(op):
+        element = f32
     operands = [
         rewriter.typecast(value, element)
         if is_boolean(each) or (element == f32 and _is_integer(each))
@@ -199,6 +225,14 @@ def _counted(rewriter: Rewriter, op: CatalogueOp) -> SSAValue:
         for value, each in zip(op.operands, elements, strict=True)
     ]
     return rewriter.again(op, operands, TensorType(element, op.result_shape))
+
+
+def _makes_fractions(op: CatalogueOp) -> bool:
+    """Whether the op may make a fraction of integers."""
+    if len(op.operands) == 1:
+        return Trait.EXACT_ON_INTEGERS not in traits_of(op.definition)
+    taken = library_definition(op).operands[0].data_types
+    return taken is not None and all(data_type.is_float for data_type in taken)
 
 
 def _is_integer(element: Attribute) -> bool:

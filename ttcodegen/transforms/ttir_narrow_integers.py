@@ -1,7 +1,8 @@
 """Ops on the bits of integers of 8 and 16 bits, which the device computes with in 32.
 
 What is more than such an integer holds must not stay in the wider one: `x << 4 >> 4` takes the
-lower half out of a byte.
+lower half out of a byte, and 100 + 100 is -56 in one with a sign. The device computes with unsigned
+integers of 8 and 16 bits as such.
 """
 
 from __future__ import annotations
@@ -11,6 +12,8 @@ from xdsl.ir import Attribute, SSAValue
 
 from ttcodegen.dialects.datatypes import bf16, element_of, numpy_name, shape_of, ui16
 from ttcodegen.dialects.operation import CatalogueOp
+from ttcodegen.ops.definition import traits_of
+from ttcodegen.ops.traits import Trait
 from ttcodegen.transforms.rewriting import Rewriter
 
 _WIDTH = 32
@@ -29,6 +32,9 @@ def concerns_narrow_bits(op: CatalogueOp) -> bool:
         case "ttir.bitcast_convert":
             dtypes = {_dtype(op.operands[0]), _dtype(op.results[0])}
             return len(dtypes) == 2 and dtypes <= _BIT_PATTERNS.keys() and not dtypes <= _DIRECT
+        case _ if Trait.OUTGROWS in traits_of(op.definition):
+            found = {_dtype(value) for value in (*op.operands, op.results[0])}
+            return found in ({"int8"}, {"int16"})
         case _:
             return False
 
@@ -41,8 +47,8 @@ def express_narrow_bits(rewriter: Rewriter, op: CatalogueOp) -> SSAValue:
         return _with_bits(rewriter, operands[0], element)
     if op.name == "ttir.logical_right_shift":
         operands[0] = _lowest(rewriter, operands[0], _NARROW[_dtype(op.results[0])])
-    shifted = rewriter.broadcasting(op.definition.short_name, *operands)
-    return _with_bits(rewriter, shifted, element)
+    found = rewriter.broadcasting(op.definition.short_name, *operands)
+    return _with_bits(rewriter, found, element)
 
 
 def _dtype(value: SSAValue) -> str:

@@ -224,8 +224,8 @@ def _inputs_structure(jax: Any, args: tuple[Any, ...], given: Mapping[int, Any])
 
 
 _MAIN = re.compile(r"func\.func public @main\((.*?)\) -> \((.*?)\) \{\s*$", re.MULTILINE)
-_ARGUMENT = re.compile(r"(%arg\d+: tensor<[^>]*>)(?: \{((?:[^{}\"]|\"[^\"]*\")*)\})?")
-_RESULT = re.compile(r"(tensor<[^>]*>)(?: \{((?:[^{}\"]|\"[^\"]*\")*)\})?")
+_ARGUMENT = re.compile(r"(%arg\d+: tensor<(?:[^<>]|<[^<>]*>)*>)(?: \{((?:[^{}\"]|\"[^\"]*\")*)\})?")
+_RESULT = re.compile(r"(tensor<(?:[^<>]|<[^<>]*>)*>)(?: \{((?:[^{}\"]|\"[^\"]*\")*)\})?")
 
 
 def _named(text: str, names: Sequence[str], weights: int, outputs: Sequence[str]) -> str:

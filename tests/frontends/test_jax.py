@@ -62,6 +62,33 @@ def test_side_effects_are_refused(tmp_path: Path) -> None:
     assert "test_jax.py" in str(caught.value)
 
 
+LOCATED = {
+    "callback": (
+        lambda x: jax.pure_callback(lambda y: y, jax.ShapeDtypeStruct((4,), jnp.float32), x),
+        "side effect",
+    ),
+    "fourier": (jnp.fft.fft, "'stablehlo.fft' is not supported"),
+    "cholesky": (lambda x: jnp.linalg.cholesky(jnp.outer(x, x)), "factorizes a matrix"),
+    "loop": (
+        lambda x: jax.lax.while_loop(lambda c: c.sum() < 9, lambda c: c * 2, x),
+        "only known at run time",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", LOCATED)
+def test_what_is_not_supported_is_refused(name: str, tmp_path: Path) -> None:
+    function, message = LOCATED[name]
+    with pytest.raises(CompileError, match=message) as caught:
+        ttcodegen.jax.compile(function, jnp.ones(4), out=tmp_path / "out")
+    assert "note: " in str(caught.value.render())
+
+
+def test_results_may_be_complex() -> None:
+    text = ttcodegen.jax.export(lambda x: (x + 1j * x, x), jnp.ones(4))
+    assert 'tensor<4xcomplex<f32>> {ttir.name = "0"}' in text
+
+
 def test_flow_of_control_that_depends_on_values_is_refused(tmp_path: Path) -> None:
     with pytest.raises(CompileError, match="cannot lower") as caught:
         ttcodegen.jax.compile(lambda x: x if x.sum() > 0 else -x, jnp.ones(4), out=tmp_path / "out")

@@ -98,3 +98,38 @@ def test_other_bytecode_is_refused() -> None:
     text = failure(data.replace(b"vhlo\0", b"what\0"))
     assert "another dialect than VHLO: what" in text
     assert "serialize_portable_artifact" in text
+
+
+F32 = bytes([4 << 1 | 1])
+"""The type of f32 as VHLO encodes it, and what stands for other types."""
+
+
+@pytest.mark.parametrize(
+    ("code", "what"),
+    [(6, "floats of eight bits or fewer"), (24, "quantized elements"), (30, "quantized elements")],
+)
+def test_types_that_are_not_read_are_named(code: int, what: str) -> None:
+    from ttcodegen.frontends.stablehlo.bytecode import read_bytecode
+
+    data = bytearray((MODULES / "jax_mlp.mlirbc").read_bytes())
+    tables, _ = read_bytecode(bytes(data))
+    (entry,) = (
+        e for e in tables.types if bytes(data[e.start : e.end]) == F32 and e.dialect == "vhlo"
+    )
+    data[entry.start] = code << 1 | 1
+    text = failure(bytes(data))
+    assert f"bytecode with {what} is not supported" in text
+    assert "note: give the module as text" in text
+
+
+def test_a_size_that_is_not_known_is_printed_as_such() -> None:
+    from ttcodegen.frontends.stablehlo.bytecode import read_bytecode
+
+    data = bytearray((MODULES / "jax_mlp.mlirbc").read_bytes())
+    tables, _ = read_bytecode(bytes(data))
+    # A tensor of two dimensions: its code, their count, two sizes of two bytes or one.
+    for entry in tables.types:
+        content = bytes(data[entry.start : entry.end])
+        if content[:2] == bytes([20 << 1 | 1, 2 << 1 | 1]) and content[2] & 1:
+            data[entry.start + 2] = (1 << 1 | 1) | 0  # -1 in zigzag
+    assert "tensors of unknown size are not supported: tensor<?x" in failure(bytes(data))

@@ -14,6 +14,7 @@ from ttcodegen.transforms.common_subexpressions import merge_common_subexpressio
 from ttcodegen.transforms.rewriting import PatternSet, functions
 from ttcodegen.transforms.ttir_arithmetic_rules import ARITHMETIC, folding_rules
 from ttcodegen.transforms.ttir_empty_rules import empty_rules
+from ttcodegen.transforms.ttir_movement_chains import CHAINS
 from ttcodegen.transforms.ttir_movement_rules import MOVEMENT
 
 
@@ -21,7 +22,7 @@ from ttcodegen.transforms.ttir_movement_rules import MOVEMENT
 def canonical_rules() -> PatternSet:
     """All simplifications; they need the catalogue to be complete."""
     ttir_op_classes()
-    return PatternSet.union(empty_rules(), MOVEMENT, ARITHMETIC, folding_rules())
+    return PatternSet.union(empty_rules(), MOVEMENT, CHAINS, ARITHMETIC, folding_rules())
 
 
 @dataclass(frozen=True)

@@ -15,9 +15,11 @@ from ttcodegen.transforms.ttir_broadcast_fold import broadcast_rules
 from ttcodegen.transforms.ttir_canonicalize import canonical_rules
 from ttcodegen.transforms.ttir_fusing_activations import ACTIVATIONS
 from ttcodegen.transforms.ttir_fusing_attention import ATTENTION
+from ttcodegen.transforms.ttir_fusing_grouped_attention import GROUPED_ATTENTION
 from ttcodegen.transforms.ttir_fusing_lookups import LOOKUPS
 from ttcodegen.transforms.ttir_fusing_normalizations import NORMALIZATIONS
 from ttcodegen.transforms.ttir_fusing_products import PRODUCTS
+from ttcodegen.transforms.ttir_fusing_selections import SELECTIONS
 
 
 @cache
@@ -25,7 +27,7 @@ def fusing_rules() -> PatternSet:
     """The fusing rules, with the simplifications between them that they wait for."""
     return PatternSet.union(
         canonical_rules(), broadcast_rules(), NORMALIZATIONS, ACTIVATIONS, LOOKUPS, PRODUCTS,
-        ATTENTION,
+        ATTENTION, GROUPED_ATTENTION, SELECTIONS,
     )  # fmt: skip
 
 

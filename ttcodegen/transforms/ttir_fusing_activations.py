@@ -198,6 +198,10 @@ def fuse_mish(rewriter: Rewriter, op: CatalogueOp) -> SSAValue | None:
 
 
 def _softplus_input(rewriter: Rewriter, value: SSAValue) -> SSAValue | None:
+    """x, if `value` is log(1 + exp(x)), or max(x, 0) + log(1 + exp(-|x|)) with care for NaN."""
+    choice = rewriter.sole(value, "ttir.where")
+    if choice is not None:
+        return _log_add_exp_input(rewriter, choice)
     producer = rewriter.sole(value, "ttir.log1p", "ttir.log")
     if producer is None:
         return None
@@ -208,12 +212,71 @@ def _softplus_input(rewriter: Rewriter, value: SSAValue) -> SSAValue | None:
     return None if exponential is None else exponential.operands[0]
 
 
+def _log_add_exp_input(rewriter: Rewriter, choice: CatalogueOp) -> SSAValue | None:
+    """x, if `choice` is what `jax.numpy.logaddexp(x, 0)` prints: x where that is not a number."""
+    condition, x, total = choice.operands
+    is_nan = rewriter.sole(condition, "ttir.ne")
+    addition = rewriter.sole(total, "ttir.add")
+    if is_nan is None or addition is None or any(v is not x for v in is_nan.operands):
+        return None
+    for first, second in _both_ways(addition):
+        above = rewriter.sole(first, "ttir.relu")
+        exponent = _softplus_input(rewriter, second)
+        negated = None if exponent is None else rewriter.sole(exponent, "ttir.neg")
+        size = None if negated is None else rewriter.sole(negated.operands[0], "ttir.abs")
+        if above is not None and above.operands[0] is x and size and size.operands[0] is x:
+            return x
+    return None
+
+
+@ACTIVATIONS.on("ttir.where")
+def fuse_leaky_relu(rewriter: Rewriter, op: CatalogueOp) -> SSAValue | None:
+    """x where x >= 0 (or > 0), else x times a number."""
+    condition, value, other = op.operands
+    producer = rewriter.sole(condition, "ttir.gt", "ttir.ge")
+    product = rewriter.sole(other, "ttir.multiply")
+    found = None if product is None else with_splat(product)
+    if producer is None or found is None or found[0] is not value or not same_type(value, op):
+        return None
+    if producer.operands[0] is not value or splat_of(producer.operands[1]) != 0:
+        return None
+    if not is_float(value):
+        return None
+    return rewriter.emit("leaky_relu", [value], op.result_type, parameter=float(found[1]))
+
+
 def _both_ways(op: CatalogueOp) -> list[tuple[SSAValue, SSAValue]]:
     lhs, rhs = op.operands
     return [(lhs, rhs), (rhs, lhs)]
 
 
 # Gelu
+
+
+@ACTIVATIONS.on("ttir.where")
+def fuse_complementary_error(rewriter: Rewriter, op: CatalogueOp) -> SSAValue | None:
+    """1 + erf(x) near zero, 2 - erfc(|x|) or erfc(|x|) elsewhere: twice the normal distribution as
+    jax.scipy computes it, which is erfc(-x) everywhere."""
+    condition, near, far = op.operands
+    curve = addend(rewriter, near, 1.0)
+    erf = None if curve is None else rewriter.sole(curve, "ttir.erf")
+    is_near = rewriter.sole(condition, "ttir.lt")
+    choice = rewriter.sole(far, "ttir.where")
+    if erf is None or is_near is None or choice is None or splat_of(is_near.operands[1]) is None:
+        return None
+    x = erf.operands[0]
+    sign = rewriter.sole(choice.operands[0], "ttir.gt")
+    above = rewriter.sole(choice.operands[1], "ttir.subtract")
+    if sign is None or above is None or splat_of(above.operands[0]) != 2:
+        return None
+    if sign.operands[0] is not x or splat_of(sign.operands[1]) != 0:
+        return None
+    tails = [rewriter.defining(v, "ttir.erfc") for v in (above.operands[1], choice.operands[2])]
+    sizes = [is_near.operands[0], *(tail.operands[0] for tail in tails if tail is not None)]
+    magnitudes = [rewriter.defining(size, "ttir.abs") for size in sizes]
+    if len(sizes) != 3 or any(m is None or m.operands[0] is not x for m in magnitudes):
+        return None
+    return rewriter.emit("erfc", [rewriter.like("neg", x)], op.result_type)
 
 
 @ACTIVATIONS.on("ttir.multiply", "ttir.div")

@@ -152,7 +152,7 @@ def _converted(rewriter: Rewriter, value: SSAValue) -> SSAValue:
 
 
 @dataclass(frozen=True)
-class _Scores:
+class Scores:
     """What the softmax of an attention is taken of, taken apart."""
 
     product: CatalogueOp
@@ -175,12 +175,13 @@ class _Scores:
         return rewriter.emit("where", [self.mask, *choices], result)
 
 
-_HIDES = -1e9
+HIDES = -0.99e9
 """A number that is added to a score hides it as well as one that stands in its place if no score is
-visible beside it: in a row of which nothing is visible, all weights are equal then."""
+visible beside it: in a row of which nothing is visible, all weights are equal then. Masks of -1e9
+count, also where bfloat16 rounds them up."""
 
 
-def _scores(rewriter: Rewriter, value: SSAValue) -> _Scores | None:
+def _scores(rewriter: Rewriter, value: SSAValue) -> Scores | None:
     """A product of matrices, times a number, plus a mask, or chosen by one."""
     total = rewriter.defining(unconverted(rewriter, value), "ttir.add", "ttir.where", *_PRODUCTS)
     if total is None:
@@ -189,25 +190,25 @@ def _scores(rewriter: Rewriter, value: SSAValue) -> _Scores | None:
         return _chosen_scores(rewriter, total)
     if total.name != "ttir.add":
         found = _product(rewriter, total.results[0])
-        return None if found is None else _Scores(*found, None)
+        return None if found is None else Scores(*found, None)
     lhs, rhs = total.operands
     for candidate, mask in ((lhs, rhs), (rhs, lhs)):
         found = _product(rewriter, candidate)
         if found is not None and candidate.has_one_use():
-            return _Scores(*found, _converted(rewriter, mask))
+            return Scores(*found, _converted(rewriter, mask))
     return None
 
 
-def _chosen_scores(rewriter: Rewriter, choice: CatalogueOp) -> _Scores | None:
+def _chosen_scores(rewriter: Rewriter, choice: CatalogueOp) -> Scores | None:
     """Scores where a condition holds, else a number that hides them; or the other way."""
     condition, first, second = choice.operands
     for scores, other, inverted in ((first, second, False), (second, first, True)):
         number = splat_of(other)
-        if number is None or number > _HIDES or not scores.has_one_use():
+        if number is None or number > HIDES or not scores.has_one_use():
             continue
         found = _product(rewriter, scores)
         if found is not None:
-            return _Scores(*found, condition, float(number), inverted)
+            return Scores(*found, condition, float(number), inverted)
     return None
 
 
@@ -279,24 +280,58 @@ def fuse_attention(rewriter: Rewriter, op: CatalogueOp) -> SSAValue | None:
     value = _factor(rewriter, op.operands[1])
     if query.transposed or not key.transposed or value.transposed or value.number != 1.0:
         return None
-    if query.repeats != 1 or not _attends(query.value, key.value, value.value):
+    if query.repeats != 1:
+        return None
+    result = emit_attention(
+        rewriter,
+        query.value,
+        key.value,
+        value.value,
+        replace(scores, number=scores.number * query.number * key.number),
+        product.result_shape,
+        is_guarded=found[1],
+    )
+    return None if result is None else rewriter.typecast(result, op.result_type.element_type)
+
+
+def emit_attention(
+    rewriter: Rewriter,
+    query: SSAValue,
+    key: SSAValue,
+    value: SSAValue,
+    scores: Scores,
+    shape: tuple[int, ...],
+    *,
+    is_guarded: bool = False,
+) -> SSAValue | None:
+    """The op for softmax(scores) V, in bf16.
+
+    Args:
+        query: (batch, heads, queries, size); `key` and `value` as the library takes them.
+        scores: what the softmax is taken of; its product of matrices is not looked at.
+        shape: (batch, heads, queries, keys).
+        is_guarded: whether rows in which the mask hides everything are zero.
+
+    Gives None if the library has no attention for these tensors, or not with this mask.
+    """
+    if not _attends(query, key, value):
         return None
     mask = scores.added(rewriter)
-    is_causal = mask is not None and _is_causal(mask, product.result_shape)
+    is_causal = mask is not None and _is_causal(mask, shape)
     if mask is not None and not is_causal:
-        mask = _fitting_mask(rewriter, mask, product.result_shape)
+        mask = _fitting_mask(rewriter, mask, shape)
         if mask is None:
             return None
     result = rewriter.emit(
         "scaled_dot_product_attention",
-        [query.value, key.value, value.value, None if is_causal else mask],
-        TensorType(bf16, op.result_shape),
+        [query, key, value, None if is_causal else mask],
+        TensorType(bf16, shape_of(query.type)),
         is_causal=is_causal,
-        scale=scores.number * query.number * key.number,
+        scale=scores.number,
     )
-    if found[1] and mask is not None and not is_causal:
+    if is_guarded and mask is not None and not is_causal:
         result = _without_empty_rows(rewriter, result, mask)
-    return rewriter.typecast(result, op.result_type.element_type)
+    return result
 
 
 def _is_causal(mask: SSAValue, scores: tuple[int, ...]) -> bool:
@@ -311,7 +346,7 @@ def _is_causal(mask: SSAValue, scores: tuple[int, ...]) -> bool:
         return False
     added = added.reshape(queries, keys)
     later = np.triu(np.ones((queries, keys), bool), 1)
-    return bool((added[later] <= _HIDES).all() and (added[~later] == 0).all())
+    return bool((added[later] <= HIDES).all() and (added[~later] == 0).all())
 
 
 def _attends(query: SSAValue, keys: SSAValue, values: SSAValue) -> bool:

@@ -154,6 +154,102 @@ def _unguarded(rewriter: Rewriter, maximum: SSAValue) -> SSAValue:
     return found if finite is not None and finite.operands[0] is found else maximum
 
 
+@NORMALIZATIONS.on("ttir.exp")
+def fuse_softmax_of_logarithms(rewriter: Rewriter, op: CatalogueOp) -> SSAValue | None:
+    """exp(x - log(sum(exp(x - m))) - m): a softmax whatever m is, mostly the maximum."""
+    producer = rewriter.sole(op.operands[0], "ttir.subtract")
+    if producer is None or not is_float(op.results[0]):
+        return None
+    source, normalizer = producer.operands
+    if not same_type(source, op):
+        return None
+    total = statistics.statistic(rewriter, normalizer)
+    addition = rewriter.defining(total, "ttir.add")
+    pairs = [(total, None)] if addition is None else _both_ways(addition)
+    for logarithm, shift in pairs:
+        dim = _exponentials_of(rewriter, logarithm, source, shift)
+        if dim is None or not _is_kept(normalizer, op, dim):
+            continue
+        return rewriter.emit(
+            "softmax", [source], op.result_type, dimension=dim, numericStable=shift is not None
+        )
+    return None
+
+
+def _both_ways(op: CatalogueOp) -> list[tuple[SSAValue, SSAValue | None]]:
+    lhs, rhs = op.operands
+    return [(lhs, rhs), (rhs, lhs)]
+
+
+def _exponentials_of(
+    rewriter: Rewriter, value: SSAValue, source: SSAValue, shift: SSAValue | None
+) -> int | None:
+    """The dimension along which `value` is the logarithm of the sum of the exponentials of the
+    source, less the shift if there is one. Sums of exponentials are their own absolute value."""
+    logarithm = rewriter.defining(statistics.statistic(rewriter, value), "ttir.log")
+    if logarithm is None:
+        return None
+    inner = statistics.statistic(rewriter, logarithm.operands[0])
+    magnitude = rewriter.defining(inner, "ttir.abs")
+    if magnitude is not None:
+        inner = statistics.statistic(rewriter, magnitude.operands[0])
+    summed = rewriter.defining(inner, "ttir.sum")
+    dims = [] if summed is None else reduced_dims(summed)
+    if summed is None or len(dims) != 1:
+        return None
+    exponential = rewriter.defining(unconverted(rewriter, summed.operands[0]), "ttir.exp")
+    if exponential is None:
+        return None
+    exponent = exponential.operands[0]
+    if shift is None:
+        return dims[0] if exponent is source else None
+    difference = rewriter.defining(exponent, "ttir.subtract")
+    if difference is None or difference.operands[0] is not source:
+        return None
+    first, second = (statistics.statistic(rewriter, v) for v in (difference.operands[1], shift))
+    return (
+        dims[0]
+        if first is second and _is_kept(difference.operands[1], difference, dims[0])
+        else None
+    )
+
+
+def _is_kept(value: SSAValue, op: CatalogueOp, dim: int) -> bool:
+    """Whether `value` has one element for each line of the op's result along a dimension."""
+    kept = [1 if axis == dim else size for axis, size in enumerate(op.result_shape)]
+    shape = shape_of(value.type)
+    return [1] * (len(kept) - len(shape)) + [*shape] == kept
+
+
+@NORMALIZATIONS.on("ttir.softmax")
+def fuse_moved_maximum(rewriter: Rewriter, op: CatalogueOp) -> SSAValue | None:
+    """A softmax of x less its maximum, where both were put in another order after the maximum was
+    taken."""
+    producer = rewriter.sole(op.operands[0], "ttir.subtract")
+    if producer is None or not same_type(producer.operands[0], producer):
+        return None
+    source, maximum = producer.operands
+    shape, rank = shape_of(maximum.type), len(producer.result_shape)
+    place = op.parameter("dimension") % rank - (rank - len(shape))
+    reduced = rewriter.defining(_in_first_order(rewriter, maximum), "ttir.max")
+    if reduced is None or (place >= 0 and shape[place] != 1):
+        return None
+    # What is subtracted is one number for each row, and so changes nothing but the range.
+    if _in_first_order(rewriter, reduced.operands[0]) is not _in_first_order(rewriter, source):
+        return None
+    return rewriter.again(op, [source], numericStable=True)
+
+
+def _in_first_order(rewriter: Rewriter, value: SSAValue) -> SSAValue:
+    """`value` before its elements were moved, and before infinite maxima were replaced."""
+    while True:
+        producer = rewriter.defining(value, "ttir.reshape", "ttir.permute")
+        found = _unguarded(rewriter, value) if producer is None else producer.operands[0]
+        if found is value:
+            return value
+        value = found
+
+
 def _has_uses(value: SSAValue, count: int) -> bool:
     uses = iter(value.uses)
     return sum(1 for _ in zip(range(count + 1), uses, strict=False)) == count

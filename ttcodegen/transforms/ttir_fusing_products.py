@@ -289,6 +289,23 @@ def fuse_convolution_scale(rewriter: Rewriter, op: CatalogueOp) -> SSAValue | No
     return None
 
 
+@PRODUCTS.on("ttir.div")
+def scale_by_inverse(rewriter: Rewriter, op: CatalogueOp) -> SSAValue | None:
+    """A convolution through a weight per channel, such as a deviation, is one times the inverse of
+    that."""
+    value, divisor = op.operands
+    found = _convolution(rewriter, value)
+    if found is None or not same_type(value, op) or not is_weight(divisor):
+        return None
+    if not is_weight(found[0].operand("weight")):
+        return None
+    if not _along_channels(divisor, len(op.result_shape), found[1]):
+        return None
+    inverse = rewriter.like("reciprocal", rewriter.typecast(divisor, f32))
+    inverse = rewriter.typecast(inverse, op.result_type.element_type)
+    return rewriter.emit("multiply", [value, inverse], op.result_type)
+
+
 def _scaled(
     rewriter: Rewriter, convolution: CatalogueOp, scale: SSAValue
 ) -> tuple[SSAValue | None, SSAValue | None]:

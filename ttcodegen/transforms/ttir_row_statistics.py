@@ -60,16 +60,16 @@ def _under_root(
     rewriter: Rewriter, factor: SSAValue, divides: bool
 ) -> tuple[SSAValue, float] | None:
     """v and epsilon, if `factor` is 1 / sqrt(v + epsilon), or the root itself if it divides."""
-    value = _statistic(rewriter, factor)
+    value = statistic(rewriter, factor)
     root = rewriter.defining(value, "ttir.sqrt" if divides else "ttir.rsqrt")
     if root is None and not divides:
         inverse = rewriter.defining(value, "ttir.reciprocal", "ttir.div")
         if inverse is None or (inverse.name == "ttir.div" and splat_of(inverse.operands[0]) != 1):
             return None
-        root = rewriter.defining(_statistic(rewriter, inverse.operands[-1]), "ttir.sqrt")
+        root = rewriter.defining(statistic(rewriter, inverse.operands[-1]), "ttir.sqrt")
     if root is None or not factor.has_one_use():
         return None
-    total = rewriter.defining(_statistic(rewriter, root.operands[0]), "ttir.add")
+    total = rewriter.defining(statistic(rewriter, root.operands[0]), "ttir.add")
     found = None if total is None else with_splat(total)
     if total is None or found is None or not 0 < found[1] < 1:
         return None
@@ -78,7 +78,7 @@ def _under_root(
     return found[0], float(found[1])
 
 
-def _statistic(rewriter: Rewriter, value: SSAValue) -> SSAValue:
+def statistic(rewriter: Rewriter, value: SSAValue) -> SSAValue:
     """`value` before conversions between floats, and before dimensions of one element were added or
     dropped."""
     while True:
@@ -113,7 +113,7 @@ def _exact(rewriter: Rewriter, value: SSAValue) -> SSAValue:
 
 def _averaged(rewriter: Rewriter, value: SSAValue) -> SSAValue | None:
     """What `value` is the mean of, row by row."""
-    mean = rewriter.defining(_statistic(rewriter, value), "ttir.mean")
+    mean = rewriter.defining(statistic(rewriter, value), "ttir.mean")
     if mean is None:
         return None
     source = mean.operands[0]
@@ -133,7 +133,7 @@ def _mean_square(rewriter: Rewriter, value: SSAValue) -> SSAValue | None:
     averaged = _averaged(rewriter, value)
     if averaged is None or not averaged.has_one_use():
         return None
-    if not _statistic(rewriter, value).has_one_use():
+    if not statistic(rewriter, value).has_one_use():
         return None
     return _squared(rewriter, averaged)
 
@@ -170,9 +170,9 @@ def _is_variance(rewriter: Rewriter, value: SSAValue, of: SSAValue) -> bool:
     if squared is not None:
         source = _centered_source(rewriter, squared)
         return source is not None and _same(rewriter, source, of)
-    producer = rewriter.defining(_statistic(rewriter, value), "ttir.relu", "ttir.subtract")
+    producer = rewriter.defining(statistic(rewriter, value), "ttir.relu", "ttir.subtract")
     if producer is not None and producer.name == "ttir.relu":
-        value = _statistic(rewriter, producer.operands[0])
+        value = statistic(rewriter, producer.operands[0])
         producer = rewriter.defining(value, "ttir.subtract")
     return producer is not None and _is_difference(rewriter, producer, of)
 
@@ -181,7 +181,7 @@ def _is_difference(rewriter: Rewriter, op: CatalogueOp, of: SSAValue) -> bool:
     first, second = op.operands
     if prod(op.result_shape) != prod(shape_of(of.type)[:-1]):
         return False
-    mean = _squared(rewriter, _statistic(rewriter, second))
+    mean = _squared(rewriter, statistic(rewriter, second))
     return (
         mean is not None and _is_mean_square(rewriter, first, of) and _is_mean(rewriter, mean, of)
     )

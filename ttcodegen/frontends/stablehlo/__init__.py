@@ -35,6 +35,7 @@ def read(source: Source, diagnostics: Diagnostics) -> ModuleOp:
     operations = _operations(source, diagnostics)
     mesh = mesh_of_module(operations)
     flat = flatten(operations, diagnostics)
+    bodies = _bodies_of_calls(flat)
     # Of the source, for what is made of it has the types that it comes to have.
     verify_functions(flat)
     functions = {op.sym_name.data: op for op in flat.ops if isinstance(op, FuncOp)}
@@ -43,7 +44,7 @@ def read(source: Source, diagnostics: Diagnostics) -> ModuleOp:
     module.sym_name = flat.sym_name
     for function in functions.values():
         private = function.sym_visibility is not None and function.sym_visibility.data == "private"
-        if private or not function.body.blocks:
+        if private or function.sym_name.data in bodies or not function.body.blocks:
             continue
         unknown = _of_unknown_size(function)
         if unknown:
@@ -64,6 +65,27 @@ def read(source: Source, diagnostics: Diagnostics) -> ModuleOp:
         )
     express_quantized(module)
     return module
+
+
+def _bodies_of_calls(module: ModuleOp) -> set[str]:
+    """The functions that only say what a custom call does, as regions do: they end as those do, and
+    nobody calls them from outside."""
+    from xdsl.dialects.func import FuncOp, ReturnOp
+    from xdsl.rewriter import Rewriter
+
+    from ttcodegen.frontends.stablehlo.call_options import called_computations
+    from ttcodegen.frontends.stablehlo.dialect import StableHLOOp
+
+    named: set[str] = set()
+    for op in module.walk():
+        if isinstance(op, StableHLOOp) and op.short_name == "custom_call":
+            named.update(called_computations(op))
+    for function in [op for op in module.ops if isinstance(op, FuncOp) and op.body.blocks]:
+        last = function.body.blocks[-1].last_op
+        is_body = function.sym_name.data in named
+        if is_body and isinstance(last, StableHLOOp) and last.short_name == "return":
+            Rewriter.replace_op(last, [ReturnOp(*last.operands)], [])
+    return named
 
 
 def _uses_mesh(module: ModuleOp) -> bool:

@@ -4,11 +4,17 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, cast
 
 from ttcodegen.dialects.datatypes import element_of, shape_of, tensor_type
 from ttcodegen.frontends.stablehlo.dialect import StableHLOOp
 from ttcodegen.lazy_numpy import np
+
+
+def called_computations(op: StableHLOOp) -> list[str]:
+    """The names of the functions that a custom call is given, such as a comparator."""
+    found = op.get("called_computations")
+    return [str(name) for name in cast("list[Any]", found)] if isinstance(found, list) else []
 
 
 def flag(attributes: Mapping[str, Any], name: str, default: bool = False) -> bool:

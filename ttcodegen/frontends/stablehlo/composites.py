@@ -20,6 +20,7 @@ from ttcodegen.dialects.datatypes import element_of, shape_of, tensor_type
 from ttcodegen.dialects.operation import CatalogueOp
 from ttcodegen.frontends.stablehlo import chips, random_numbers, sparse_attention, training
 from ttcodegen.frontends.stablehlo.call_options import (
+    called_computations,
     flag,
     integer,
     integers,
@@ -29,6 +30,7 @@ from ttcodegen.frontends.stablehlo.call_options import (
 from ttcodegen.frontends.stablehlo.control import identity, side_effect
 from ttcodegen.frontends.stablehlo.conversion import Conversion, Results, Rule, Value
 from ttcodegen.frontends.stablehlo.dialect import StableHLOOp, operation_class
+from ttcodegen.frontends.stablehlo.reductions import approx_top_k
 
 Operands = Sequence[SSAValue]
 Build = Callable[[Conversion, StableHLOOp, Operands, Mapping[str, Any]], Results]
@@ -394,6 +396,11 @@ _SHARDINGS = frozenset(
     xla.sdy.LocalToGlobalShape tt.sharding_constraint
     """.split()
 )
+_FACTORIZATIONS = re.compile(
+    r"^(lapack|cusolver|hipsolver|cublas)_|^(Qr|Eigh|Schur|Hessenberg|LuDecomposition|Cholesky|"
+    r"ProductOfElementaryHouseholderReflectors|InvertDiagBlocks\w+)$"
+)
+"""What jax calls for the functions of its `linalg`."""
 _EFFECTS = re.compile(r"callback|print|infeed|outfeed|host_transfer", re.IGNORECASE)
 
 
@@ -445,17 +452,39 @@ def _called(conversion: Conversion, op: StableHLOOp) -> Results:
         if short == "topk":
             op.given.update(_nested(op, "mhlo.attributes"))
             return conversion.rules["top_k"](conversion, op)
-    if name in ("TopK", "ApproxTopK"):
+    if name == "ApproxTopK":
+        return _approx_top_k(conversion, op)
+    if name == "TopK":
         op.given["k"] = shape_of(op.results[0].type)[-1]
         return conversion.rules["top_k"](conversion, op)
     if _EFFECTS.search(name):
         side_effect(conversion, op)
+    if _FACTORIZATIONS.search(name):
+        raise CompileError(
+            f"the custom call '@{name}' factorizes a matrix, for which the device has no op",
+            op,
+            remedy="compute the factors before, and pass them as arguments, or keep this part in "
+            "the program that calls the model",
+        )
     remedy = "write what it computes in ops of StableHLO"
     if dialect in ("tt", "tenstorrent"):
         remedy = "there is no op for it; lower the model without the tt-xla pass that makes it"
     if short == "tt_lang_op":
         remedy = "compile the kernel with ttcodegen-lang, and call it beside the model"
     raise CompileError(f"the custom call '@{name}' is not supported", op, remedy=remedy)
+
+
+def _approx_top_k(conversion: Conversion, op: StableHLOOp) -> Results:
+    called = called_computations(op)
+    function = conversion.functions.get(called[0]) if called else None
+    if function is None or not function.body.blocks:
+        raise CompileError(
+            "the custom call '@ApproxTopK' names no function that compares elements",
+            op,
+            remedy="keep the function of its called_computations in the module",
+        )
+    options = _nested(op, "mhlo.backend_config") or _options(op)
+    return approx_top_k(conversion, op, options, function.body.block)
 
 
 def _options(op: StableHLOOp) -> dict[str, Any]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from xdsl.dialects.builtin import AnyFloat, IntegerType
@@ -323,17 +323,41 @@ def _taken(conversion: Conversion, value: SSAValue, index: SSAValue, dim: int) -
 
 def _top_k(conversion: Conversion, op: StableHLOOp) -> list[Value]:
     """The largest elements of the last dimension and their places, the largest first."""
+    return _selected(conversion, op, -1, int(op["k"]), bool(op.get("largest", True)))
+
+
+def _selected(
+    conversion: Conversion, op: StableHLOOp, dim: int, k: int, largest: bool
+) -> list[Value]:
     (value,) = conversion.tensors(op)[:1]
-    k = int(op["k"])
-    types = [
-        tensor_type(element_of(result.type), [*shape_of(value.type)[:-1], k])
-        for result in op.results
-    ]
-    largest = bool(op.get("largest", True))
+    shape = list(shape_of(value.type))
+    shape[dim] = k
+    types = [tensor_type(element_of(result.type), shape) for result in op.results]
     made = conversion.builder.emit_op(
-        "topk", [value], types, k=k, dim=-1, largest=largest, sorted=True
+        "topk", [value], types, k=k, dim=dim, largest=largest, sorted=True
     )
     return list(made.results)
+
+
+def approx_top_k(
+    conversion: Conversion, op: StableHLOOp, options: Mapping[str, Any], comparator: Block
+) -> Results:
+    """The custom call `ApproxTopK` of jax (`lax.approx_max_k`), computed exactly: operands are a
+    tensor, the places of its elements, and what both start from; the comparator says which elements
+    come first."""
+    value, places = conversion.tensors(op)[:2]
+    rank = len(shape_of(value.type))
+    dim = int(options.get("reduction_dim", rank - 1)) % rank
+    keys = sort_keys(comparator)
+    if keys is None or [key for key, _ in keys] != [0] or not _is_iota(conversion, places, dim):
+        raise CompileError(
+            "the custom call '@ApproxTopK' does not select the largest or smallest elements of its "
+            "first operand, and their places",
+            op,
+            remedy="use jax.lax.approx_max_k, approx_min_k or top_k",
+        )
+    k = shape_of(op.results[0].type)[dim]
+    return _selected(conversion, op, dim, k, keys[0][1])
 
 
 RULES: dict[str, Rule] = {

@@ -12,6 +12,7 @@ from collections.abc import Callable
 from typing import Any, cast
 
 from xdsl.dialects.builtin import (
+    DYNAMIC_INDEX,
     ArrayAttr,
     BFloat16Type,
     BytesAttr,
@@ -68,6 +69,11 @@ _NEWEST_OPERATION = 2
 _UNKNOWN = NoneType()
 
 
+def _sizes(numbers: list[int]) -> list[int]:
+    """The sizes of dimensions; one that is only known at run time is negative in every version."""
+    return [size if size >= 0 else DYNAMIC_INDEX for size in numbers]
+
+
 def _unsigned(width: int) -> IntegerType:
     return IntegerType(width, Signedness.UNSIGNED)
 
@@ -93,6 +99,12 @@ _PLAIN_TYPES: dict[int, Attribute] = {
     32: _unsigned(2),
     33: NoneType(),
 }
+_OTHER_TYPES = {
+    **dict.fromkeys((6, 7, 27, 28, 29, *range(34, 40)), "floats of eight bits or fewer"),
+    **dict.fromkeys((24, 30), "quantized elements"),
+    25: "tensors of unknown rank",
+}
+"""Types of VHLO that are known and not read, by what they are of."""
 _DIRECTIONS = ("EQ", "NE", "GE", "GT", "LE", "LT")
 _ENUMERATIONS: dict[int, tuple[str, ...]] = {
     3: _DIRECTIONS,
@@ -193,12 +205,17 @@ class _Module:
             case 20 | 21:
                 if code == 21:
                     reader.number()
-                shape = [max(size, -1) for size in reader.signed_numbers()]
+                shape = _sizes(reader.signed_numbers())
                 return TensorType(self.type(reader.number()), shape)
             case 22 | 26:
                 return NoneType()
             case 23:
                 return TupleType(tuple(cast(Any, self.type(number)) for number in reader.numbers()))
+            case _ if code in _OTHER_TYPES:
+                raise CompileError(
+                    f"bytecode with {_OTHER_TYPES[code]} is not supported",
+                    remedy="give the module as text, with elements of a type that is (docs/ops.md)",
+                )
             case _:
                 raise self._newer(f"type {code}")
 
@@ -223,7 +240,7 @@ class _Module:
                 return Float64Type()
             case 13:
                 shape = reader.signed_numbers()
-                return TensorType(self.type(reader.number()), [max(size, -1) for size in shape])
+                return TensorType(self.type(reader.number()), _sizes(shape))
             case _:
                 return _UNKNOWN
 

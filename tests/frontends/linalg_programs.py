@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from tests.frontends.running import run
+from tests.frontends.running import ops_of, read, run
 
 RANDOM = np.random.default_rng(1)
 
@@ -18,8 +18,8 @@ def type_of(array: np.ndarray) -> str:
     return f"tensor<{'x'.join([*map(str, array.shape), element])}>"
 
 
-def check(body: str, inputs: list[np.ndarray], *expected: np.ndarray, maps: str = "") -> None:
-    """A function of %a, %b, ... whose body gives %r, or %r#0 and %r#1."""
+def check(body: str, inputs: list[np.ndarray], *expected: np.ndarray, maps: str = "") -> list[str]:
+    """A function of %a, %b, ... whose body gives %r, or %r#0 and %r#1; gives the ops it becomes."""
     arguments = ", ".join(f"%{chr(97 + i)}: {type_of(x)}" for i, x in enumerate(inputs))
     types = ", ".join(map(type_of, expected))
     names = ["%r"] if len(expected) == 1 else [f"%r#{i}" for i in range(len(expected))]
@@ -32,6 +32,7 @@ func.func @f({arguments}) -> ({types}) {{
 }}"""
     for found, wanted in zip(run(text, *inputs), expected, strict=True):
         np.testing.assert_allclose(found, wanted, rtol=1e-4, atol=1e-4)
+    return ops_of(read(text))
 
 
 def started(value: str, result: np.ndarray, name: str = "o") -> str:

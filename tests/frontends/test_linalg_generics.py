@@ -271,3 +271,36 @@ def test_what_belongs_to_the_largest(predicate: str, start: str, chosen: str) ->
         f"({row}, {place})",
     )
     check(text, [x, labels], best.astype(np.float32), kept)
+
+
+PRODUCTS = {
+    "matmul": ("ik,kj->ij", {"i": 3, "k": 4, "j": 5}, "dot_general"),
+    "a factor transposed": ("ik,jk->ji", {"i": 3, "k": 4, "j": 5}, "dot_general"),
+    "heads": ("bqhd,bkhd->bhqk", {"b": 2, "q": 3, "h": 4, "d": 5, "k": 6}, "dot_general"),
+    "two loops at once": ("iab,baj->ij", {"i": 3, "a": 2, "b": 4, "j": 5}, "dot_general"),
+    "matrix and vector": ("ik,k->i", {"i": 3, "k": 4}, "dot_general"),
+    "a loop of one step": ("ik,kj->ij", {"i": 1, "k": 4, "j": 5}, "dot_general"),
+    "row by row": ("ik,ik->i", {"i": 3, "k": 4}, "sum"),
+    "a sum of one factor": ("ik,j->ij", {"i": 3, "k": 4, "j": 5}, "sum"),
+}
+"""What einsums become as generics, the sizes of their loops, and the op that sums."""
+
+
+@pytest.mark.parametrize("name", PRODUCTS)
+def test_sums_of_products(name: str) -> None:
+    equation, sizes, expected = PRODUCTS[name]
+    sides, result = equation.split("->")
+    loops = sorted(sizes, key=lambda loop: loop not in result)
+    arrays = [draw(*(sizes[loop] for loop in side)) for side in sides.split(",")]
+    total = np.einsum(equation, *arrays)
+    maps = [f"affine_map<({', '.join(loops)}) -> ({', '.join(side)})>"
+            for side in (*sides.split(","), result)]  # fmt: skip
+    body = """^bb0(%x: f32, %y: f32, %s: f32):
+        %p = arith.mulf %x, %y : f32
+        %t = arith.addf %p, %s : f32
+        linalg.yield %t : f32"""
+    kinds = "".join("p" if loop in result else "r" for loop in loops)
+    operands = f"%a, %b : {', '.join(map(type_of, arrays))}"
+    outputs = f"%o : {type_of(total)}"
+    text = generic(maps, kinds, operands, outputs, body, type_of(total))
+    assert expected in check(started("%zero", total) + text, arrays, total)

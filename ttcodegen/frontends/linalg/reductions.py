@@ -25,6 +25,7 @@ from ttcodegen.frontends.linalg.bodies import (
     returned_by,
     scalar_of,
 )
+from ttcodegen.frontends.linalg.contractions import contraction
 from ttcodegen.frontends.linalg.loops import Loops, Value, device_element
 from ttcodegen.frontends.source_ops import SourceOp
 from ttcodegen.ops.constant_values import splat_of
@@ -61,15 +62,35 @@ def reduction(
     whole = _as_one(block, starts, accumulating)
     if whole is None and _extreme(body, block, starts, accumulating) is None:
         return _step_by_step(body, op, block, maps)
+    product = None if whole is None else _product_of(whole, before)
     for inner in before:
-        body.run(inner)
+        if inner is not product:
+            body.run(inner)
     if whole is None:
         return _extreme_and_place(body, op, block, starts, accumulating)
     combine, start, term = whole
     element = device_element(term.type)
     loops = body.loops
+    if product is not None:
+        factors = [loops.tensor(body[value], element) for value in product.operands]
+        found = contraction(loops, factors[0], factors[1], element)
+        if found is not None:
+            return [_placed(loops, found, combine, starts[start], maps[0])]
+        body.run(product)
     full = loops.build.repeat(loops.tensor(body[term], element), loops.sizes)
     return [reduced(loops, full, combine, starts[start], maps[0])]
+
+
+def _product_of(
+    whole: tuple[str, SSAValue, SSAValue], before: Sequence[Operation]
+) -> Operation | None:
+    """The multiplication of floats whose results are summed up, if that is all they are for."""
+    combine, _, term = whole
+    owner = term.owner
+    if combine != "add" or owner not in before or not term.has_one_use():
+        return None
+    assert isinstance(owner, Operation)
+    return owner if operation_name(owner) == "arith.mulf" else None
 
 
 def _as_one(
@@ -127,14 +148,23 @@ def reduced(
     loops: Loops, term: SSAValue, combine: str, start: SSAValue, places: Sequence[int | None]
 ) -> SSAValue:
     """`term` combined over the reduced loops, and with what the result starts from."""
+    name, _ = _REDUCTIONS[combine]
+    value = loops.build.reduce(name, term, loops.reduced)
+    return _placed(loops, value, combine, start, places)
+
+
+def _placed(
+    loops: Loops, value: SSAValue, combine: str, start: SSAValue, places: Sequence[int | None]
+) -> SSAValue:
+    """What was combined, of one element along the reduced loops, in the order of the result and
+    with what that starts from."""
     build = loops.build
-    name, neutral = _REDUCTIONS[combine]
-    value = build.reduce(name, term, loops.reduced, keep_dim=False)
     kept = [axis for axis in range(loops.rank) if axis not in loops.reduced]
+    value = build.reshape(value, [loops.sizes[axis] for axis in kept])
     value = build.permute(value, [kept.index(place) for place in places if place is not None])
     value = build.reshape(value, shape_of(start.type))
     begins = splat_of(start)
-    return value if begins == neutral else build.like(combine, value, start)
+    return value if begins == _REDUCTIONS[combine][1] else build.like(combine, value, start)
 
 
 _FIRST = {"maximum": "gt", "minimum": "lt"}

@@ -41,6 +41,17 @@ void fill_padding(uint32_t address, uint32_t first_row, uint32_t first_column, E
     }
 }
 
+/// Sets the elements on the diagonal and left of it to a value, those right of it to 0.
+template <typename Element>
+void fill_triangle(uint32_t address, Element value) {
+    auto elements = elements_at<Element>(address);
+    for (uint32_t row = 0; row < tile_side; ++row) {
+        for (uint32_t column = 0; column < tile_side; ++column) {
+            elements[element_offset(row, column)] = column <= row ? value : Element(0);
+        }
+    }
+}
+
 /// The first row stands for all.
 template <typename Element>
 void repeat_first_row(uint32_t address) {

@@ -362,6 +362,43 @@ def _attention(name: str, element: str, shape: Shape) -> str:
     return function(name, [*[whole] * 3, mask], ops)
 
 
+def attention() -> Iterator[str]:
+    """Scores that never leave L1: with padding along each dimension, groups of heads, masks of each
+    shape, and what is left to others."""
+    for name, query, key, width, element, words, mask in (
+        ("plain", (1, 4, 64, 64), (4, 96), 64, "bf16", {}, None),
+        ("causal", (2, 4, 70, 50), (2, 70), 50, "f32", {"is_causal": "true"}, None),
+        ("one_tile", (1, 2, 20, 32), (2, 20), 32, "bf16", {"is_causal": "true"}, None),
+        ("token", (2, 8, 1, 64), (2, 45), 64, "bf16", {"scale": "0.2 : f32"}, (2, 1, 1, 45)),
+        ("masked", (2, 2, 40, 32), (2, 70), 32, "f32", {}, (2, 1, 40, 70)),
+        ("heads", (1, 4, 33, 32), (2, 64), 32, "bf16", {"scale": "1.0 : f32"}, (1, 4, 33, 64)),
+        (
+            "band", (1, 2, 70, 32), (1, 70), 32, "bf16",
+            {"is_causal": "true", "sliding_window_size": "20 : ui32"}, None,
+        ),
+        ("long", (1, 2, 32, 64), (1, 6016), 64, "bf16", {}, None),
+    ):  # fmt: skip
+        keys = (query[0], *key, width)
+        yield _one_attention(name, query, keys, element, words, mask)
+
+
+def _one_attention(
+    name: str,
+    query: Shape,
+    keys: Shape,
+    element: str,
+    words: dict[str, str],
+    mask: Shape | None,
+) -> str:
+    types = [tensor(shape, element) for shape in (query, keys, keys)]
+    types += [tensor(mask, element)] if mask is not None else []
+    words = {"is_causal": "false", **words}
+    words["operandSegmentSizes"] = f"array<i32: 1, 1, 1, {int(mask is not None)}, 0>"
+    names = [f"%a{number}" for number in range(len(types))]
+    op = call("scaled_dot_product_attention", names, types, types[0], **words)
+    return function(f"attention_{name}", types, [op])
+
+
 def plumbing() -> Iterator[str]:
     """How values go through functions."""
     a, row = tensor((40, 70), "f32"), tensor((1, 70), "f32")
@@ -599,6 +636,7 @@ MODULES = {
     "movements": movements,
     "layers": layers,
     "rows": rows,
+    "attention": attention,
     "plumbing": plumbing,
     "sharing": sharing,
     "broadcasts": broadcasts,

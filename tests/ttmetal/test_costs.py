@@ -37,6 +37,13 @@ def _scaled_sums() -> str:
     return function("scaled_sums", [a, scale, bias], ops)
 
 
+def _attention(name: str, query: tuple[int, ...], keys: tuple[int, ...]) -> str:
+    causal = str(query[2] == keys[2]).lower()
+    words = {"operandSegmentSizes": "array<i32: 1, 1, 1, 0, 0>", "is_causal": causal}
+    op = "scaled_dot_product_attention"
+    return single(name, op, [query, keys, keys], query, "bf16", **words)
+
+
 FUNCTIONS = (
     _chain("chain", 70, 100),
     _chain("kept_tiles", 2048, 512),
@@ -45,6 +52,8 @@ FUNCTIONS = (
     single("batches", "matmul", [(3, 40, 50), (50, 70)], (3, 40, 70), "f32"),
     single("softmax", "softmax", [(3, 40, 70)], (3, 40, 70), "f32", dimension="2 : si32"),
     single("streamed", "softmax", [(33, 20000)], (33, 20000), "bf16", dimension="1 : si32"),
+    _attention("attention", (1, 2, 70, 64), (1, 2, 70, 64)),
+    _attention("grouped", (2, 4, 33, 32), (2, 2, 100, 32)),
     single("sums", "sum", [(3, 40, 70)], (3, 40, 1), "f32", dim_arg="[2 : i32]", keep_dim="true"),
 )
 

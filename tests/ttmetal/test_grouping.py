@@ -148,6 +148,31 @@ def test_a_norm_takes_in_the_sum_before_it() -> None:
     assert program.inputs == 3
 
 
+def _attention(queries: int, keys: int, **words: str) -> str:
+    query, key = (1, 8, queries, 64), (1, 2, keys, 64)
+    words = {"operandSegmentSizes": "array<i32: 1, 1, 1, 0, 0>", "is_causal": "false", **words}
+    name = "scaled_dot_product_attention"
+    return single("f", name, [query, key, key], query, "bf16", **words)
+
+
+def test_attention_writes_nothing_but_its_result() -> None:
+    [program] = programs(_attention(256, 512))
+    assert program.work_units == 64
+    assert program.costs.dram_write_bytes == 8 * 8 * 2 * 2048
+    [program] = programs(_attention(256, 256, is_causal="true"))
+    assert "later" in {buffer.name for buffer in program.circular_buffers}
+
+
+def test_heads_of_one_token_share_keys_and_values() -> None:
+    [program] = programs(_attention(1, 1024))
+    assert program.work_units == 2
+    assert program.costs.dram_read_bytes == program.costs.least_dram_read_bytes
+
+
+def test_attention_to_more_keys_than_l1_holds_is_several_programs() -> None:
+    assert names(_attention(32, 16384)) == ["matmul", "multiply_max_div", "matmul_2"]
+
+
 def test_what_reads_no_row_again_is_another_program() -> None:
     """It would be computed by as many cores as there are rows of tiles."""
     a, column = tensor((32, 4096), "bf16"), tensor((32, 1), "bf16")

@@ -20,6 +20,7 @@ from ttcodegen.dialects.constants import elements
 from ttcodegen.dialects.datatypes import DataType, bf16, element_of, f32, shape_of
 from ttcodegen.dialects.operation import CatalogueOp
 from ttcodegen.lazy_numpy import Array, np
+from ttcodegen.ops.attention_form import ATTENTION, is_one_program
 from ttcodegen.ops.cpp_calls import (
     COMPUTE_CONFIG_ATTRIBUTE,
     SDPA_CONFIG_ATTRIBUTE,
@@ -480,15 +481,25 @@ def _batch_and_heads(op: CatalogueOp) -> Dimensions | None:
 
 
 def _attention_primitives(builder: OpBuilder, op: CatalogueOp) -> SSAValue:
-    """Products and a softmax; what is not to be seen is in a mask that is added."""
+    """Products and a softmax; or the op with a mask for what is not to be seen, if it says that
+    otherwise."""
     query, key, value = (builder.operand(op, name) for name in ("query", "key", "value"))
     mask, sink = (builder.optional(op, name) for name in ("attention_mask", "attention_sink"))
     batch, heads, queries, size = op.shape("query")
     _, groups, keys, _ = op.shape("key")
     element = op.result_type.element_type
     scale = op.parameter("scale")
-    factor = builder.full([1] * 4, default_scale(size) if scale is None else scale, element)
     band = _band(queries, keys, op.parameter("is_causal"), op.parameter("sliding_window_size"))
+    if band is not None:
+        added = hidden(band.visible(queries, keys))[np.newaxis, np.newaxis]
+        constant = elements(f32, added.shape, np.ascontiguousarray(added).tobytes())
+        hiding_band = builder.emit("constant", [], TensorType(f32, added.shape), value=constant)
+        mask = sum_of(builder, mask, builder.typecast(hiding_band, element))
+        operands = [query, key, value, mask, sink]
+        return builder.emit(
+            "scaled_dot_product_attention", operands, op.result_type, is_causal=False, scale=scale
+        )
+    factor = builder.full([1] * 4, default_scale(size) if scale is None else scale, element)
     # The heads of the query that share a head of the keys are more rows of one product.
     query = builder.reshape(query, [batch, groups, heads // groups * queries, size])
     rows = shape_of(query.type)[2]
@@ -496,11 +507,6 @@ def _attention_primitives(builder: OpBuilder, op: CatalogueOp) -> SSAValue:
     scores = builder.emit("matmul", [query, key], products, transpose_b=True)
     scores = builder.reshape(scores, [batch, heads, queries, keys])
     scores = builder.broadcasting("multiply", scores, factor)
-    if band is not None:
-        added = hidden(band.visible(queries, keys))[np.newaxis, np.newaxis]
-        constant = elements(f32, added.shape, np.ascontiguousarray(added).tobytes())
-        hiding_band = builder.emit("constant", [], TensorType(f32, added.shape), value=constant)
-        scores = builder.broadcasting("add", scores, builder.typecast(hiding_band, element))
     if mask is not None:
         scores = builder.broadcasting("add", scores, mask)
     if sink is not None:
@@ -523,7 +529,7 @@ _ATTRIBUTES = (
 
 register(
     TTIRDefinition(
-        "ttir.scaled_dot_product_attention",
+        ATTENTION,
         (
             operand("query"),
             operand("key"),
@@ -537,6 +543,8 @@ register(
         numpy=_attention,
         lower=_lower_attention,
         primitives=_attention_primitives,
+        stays=is_one_program,
+        matrix_engine=True,
     )
 )
 

@@ -87,6 +87,8 @@ class TTIRDefinition(Definition):
     """Of an elementwise op: what it is on tiles in the registers of a core."""
     primitives: PrimitiveLowering | None = None
     """TTIR ops that device kernels are made for, where the op itself is none of them."""
+    stays: Callable[[CatalogueOp], bool] | None = None
+    """Whether a program of the device computes the op as it is, without `primitives`."""
     program: PrimitiveLowering | None = None
     """As `primitives`, but last of all: what other passes would take for another spelling of the
     op."""

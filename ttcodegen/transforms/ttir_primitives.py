@@ -35,7 +35,9 @@ class TTIRPrimitivesPass(ModulePass):
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         for function in functions(op):
-            rule_of = _of_program if self.last and not is_cpu_function(function) else _of_others
+            rule_of = _of_others
+            if not is_cpu_function(function):
+                rule_of = partial(_on_device, _of_program if self.last else _of_others)
             rewrite_each(function, partial(_replace, rule_of), partial(_has_rule, rule_of))
 
 
@@ -47,6 +49,13 @@ def _replace(rule_of: _RuleOf, rewriter: Rewriter, op: CatalogueOp) -> Replaceme
     rule = rule_of(op)
     assert rule is not None
     return rule(rewriter, op)
+
+
+def _on_device(rule_of: _RuleOf, op: CatalogueOp) -> PrimitiveLowering | None:
+    """None for what a program of the device computes as it is."""
+    definition = op.definition
+    assert isinstance(definition, TTIRDefinition)
+    return None if definition.stays is not None and definition.stays(op) else rule_of(op)
 
 
 def _of_others(op: CatalogueOp) -> PrimitiveLowering | None:

@@ -12,6 +12,7 @@ from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
 from xdsl.passes import ModulePass
 
 from ttcodegen.conversions.cpu_calls import cpu_function_name, overwritten_operands
+from ttcodegen.conversions.ttir_to_ttmetal.attention_programs import lower_attention
 from ttcodegen.conversions.ttir_to_ttmetal.cache_programs import lower_cache
 from ttcodegen.conversions.ttir_to_ttmetal.generics import group_of
 from ttcodegen.conversions.ttir_to_ttmetal.groups import Group, Kind, is_fill, is_free_reshape
@@ -48,6 +49,7 @@ _LOWERINGS = {
     Kind.MOVEMENT: lower_movement,
     Kind.INDEXED: lower_indexed,
     Kind.ORDER: lower_order,
+    Kind.ATTENTION: lower_attention,
     Kind.CACHE: lower_cache,
 }
 

@@ -27,6 +27,7 @@ from ttcodegen.dialects.functions import CPU_CALL, GENERIC, is_cpu_function
 from ttcodegen.dialects.operation import CatalogueOp
 from ttcodegen.dialects.placement import declared_data_type
 from ttcodegen.dialects.tile import TILE_FORMATS
+from ttcodegen.ops.attention_form import ATTENTION, is_one_program
 from ttcodegen.ops.constant_values import splat_of
 from ttcodegen.ops.definition import has_trait
 from ttcodegen.ops.traits import Trait
@@ -54,6 +55,8 @@ def unsupported_reason(op: Operation) -> str | None:
     if op.name in WINDOWS:
         floats = all(declared_data_type(v).is_float for v in (*op.operands, *op.results))
         return None if floats else f"'{op.name}' of integers has no lowering"
+    if op.name == ATTENTION and is_one_program(op):
+        return None
     if has_trait(op, Trait.ORDERS):
         return unsupported_order(op)
     if op.definition.in_place is not None:

@@ -22,6 +22,7 @@ from ttcodegen.conversions.ttir_to_ttmetal.row_plan import begins_rows
 from ttcodegen.conversions.ttir_to_ttmetal.tile_chains import is_elementwise
 from ttcodegen.dialects.datatypes import shape_of
 from ttcodegen.dialects.operation import CatalogueOp
+from ttcodegen.ops.attention_form import ATTENTION
 from ttcodegen.ops.definition import has_trait
 from ttcodegen.ops.traits import Trait
 
@@ -71,6 +72,8 @@ def _kind_of(root: CatalogueOp) -> Kind:
         return Kind.ORDER
     if root.name in WINDOWS:
         return Kind.WINDOW
+    if root.name == ATTENTION:
+        return Kind.ATTENTION
     if root.name in INDEXED:
         return Kind.INDEXED
     return Kind.MATMUL if root.name == "ttir.matmul" else Kind.MOVEMENT

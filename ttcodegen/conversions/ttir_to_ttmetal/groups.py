@@ -34,6 +34,7 @@ from ttcodegen.dialects.cores import CoreRange
 from ttcodegen.dialects.datatypes import DataType, shape_of
 from ttcodegen.dialects.operation import CatalogueOp
 from ttcodegen.dialects.tile import TILE_SIDE
+from ttcodegen.ops.attention_form import ATTENTION
 from ttcodegen.ops.constant_values import splat_of
 from ttcodegen.ops.definition import TTIRDefinition, has_trait
 from ttcodegen.ops.tile_lowering import Tile, TileBuilder
@@ -69,6 +70,8 @@ class Kind(Enum):
     """Rows of a table, or elements, by index."""
     ORDER = auto()
     """Rows whose elements are put in order."""
+    ATTENTION = auto()
+    """Attention of queries to keys and values."""
     CACHE = auto()
     """Rows of a cache, overwritten in place."""
     CPU = auto()
@@ -210,6 +213,8 @@ class _Grouping:
             self._begin(op, Kind.MATMUL)
         elif op.name in WINDOWS:
             self._begin(op, Kind.WINDOW)
+        elif op.name == ATTENTION:
+            self._begin(op, Kind.ATTENTION)
         elif op.name in INDEXED:
             self._begin(op, Kind.INDEXED)
         elif has_trait(op, Trait.ORDERS):

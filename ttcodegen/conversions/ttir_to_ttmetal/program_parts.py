@@ -58,7 +58,12 @@ BUFFER_DEPTH = Name("buffer_depth")
 """The setting for the tiles of a circular buffer; `DOUBLE` by default."""
 SHARE = (RuntimeArgument("first", Place.FIRST), RuntimeArgument("count", Place.COUNT))
 """A core's share of the program's work."""
-_OWN_BUFFERS = ("elements", "left", "order", "partial", "reduced", "right", "scaler", "seen")
+_OWN_BUFFERS = frozenset(
+    [
+        *("elements", "greatest", "inverse", "later", "left", "order", "partial", "reduced"),
+        *("right", "scaler", "scores", "seen", "weights"),
+    ]
+)
 """Circular buffers that hold no tensor as it lies in DRAM."""
 
 

@@ -12,11 +12,17 @@ from ttcodegen.conversions.ttir_to_ttmetal.compute import ComputeKernel
 from ttcodegen.conversions.ttir_to_ttmetal.program_parts import ProgramParts
 from ttcodegen.conversions.ttir_to_ttmetal.registers import Allocation
 from ttcodegen.conversions.ttir_to_ttmetal.row_plan import RowPass, RowPlan
+from ttcodegen.conversions.ttir_to_ttmetal.row_reduction import (
+    PARTIAL,
+    REDUCED,
+    SCALER,
+    reduce_row,
+    repeated_row,
+)
 from ttcodegen.dialects.cores import CoreRange
 from ttcodegen.dialects.datatypes import DataType
 from ttcodegen.dialects.placement import declared_data_type
 from ttcodegen.dialects.programs import CoreArea, Kernel, Place, Processor, RuntimeArgument
-from ttcodegen.dialects.ttkernel.attributes import BroadcastType, ReduceDim
 from ttcodegen.dialects.ttkernel.builder import Value
 from ttcodegen.layout.tiled_shape import TiledShape
 from ttcodegen.ops.tile_lowering import Tile, TileBuilder
@@ -75,7 +81,7 @@ class RowCompute:
         kernel.declare(buffers, self.parts.tuning.values())
         results = list(self.outputs.values())
         kernel.unpacks([b.name for b in buffers if b.name not in results])
-        kernel.packs([*results, "reduced"])
+        kernel.packs([*results, REDUCED])
         self._sources = {
             **{self.plan.inputs[operand.value]: operand.name for operand in self.operands},
             **{self.plan.kept[value]: buffer for value, buffer in self.kept.items()},
@@ -99,9 +105,9 @@ class RowCompute:
     def _write(self, count: SSAValue) -> None:
         kernel = self._kernel
         staying = [operand for operand in self.operands if operand.stays]
-        kernel.op("cb_wait_front", "scaler", 1)
+        kernel.wait([SCALER])
         if self.plan.padding is not None:
-            kernel.op("cb_wait_front", "elements", 1)
+            kernel.wait(["elements"])
         with kernel.builder.loop(count, name_hint="tile_row"):
             for operand in staying:
                 kernel.op("cb_wait_front", operand.name, operand.columns)
@@ -144,29 +150,18 @@ class RowCompute:
         if operand is None:
             with kernel.builder.destination_registers():
                 self._accumulate(each)
-                kernel.op("cb_reserve_back", "partial", 1)
+                kernel.reserve([PARTIAL])
                 kernel.builder.start_packing()
-                kernel.pack([(0, "partial")])
-            kernel.push(["partial"])
-        source = "partial" if operand is None else operand.name
-        kind = {"reduce_type": each.reduction.pool, "reduce_dim": ReduceDim.ROW}
-        kernel.op("reconfig_data_format", source, "scaler")
-        kernel.op("reduce_init", source, "scaler", "reduced", **kind)
-        with kernel.builder.destination_registers():
-            if operand is None or not operand.stays:
-                columns = 1 if operand is None else self.columns
-                with kernel.builder.loop(columns, name_hint="column"):
-                    kernel.op("cb_wait_front", source, 1)
-                    kernel.op("reduce_tile", source, "scaler", 0, 0, 0, **kind)
-                    kernel.op("cb_pop_front", source, 1)
-            else:
-                with kernel.builder.loop(self.columns, name_hint="column") as column:
-                    kernel.op("reduce_tile", source, "scaler", column, 0, 0, **kind)
-            kernel.op("cb_reserve_back", "reduced", 1)
-            kernel.builder.start_packing()
-            kernel.pack([(0, "reduced")])
-            kernel.op("reduce_uninit")
-        kernel.push(["reduced"])
+                kernel.pack([(0, PARTIAL)])
+            kernel.push([PARTIAL])
+        streams = operand is None or not operand.stays
+        reduce_row(
+            kernel,
+            PARTIAL if operand is None else operand.name,
+            each.reduction.pool,
+            1 if operand is None else self.columns,
+            streams,
+        )
 
     def _accumulate(self, each: RowPass) -> None:
         """The first register becomes what the tiles of a row come to."""
@@ -195,23 +190,16 @@ class RowCompute:
     def _finish(self, each: RowPass, results: Mapping[SSAValue, Tile]) -> None:
         """Repeats what the reduction gave over the row, and computes what follows from it."""
         kernel = self._kernel
-        column = {"bcast_type": BroadcastType.COL}
-        kernel.wait(["reduced"])
-        kernel.op("unary_bcast_init", "reduced", "reduced", **column)
         packed = [
             (each.after.results[tile], buffer)
             for value, tile in results.items()
             for buffer in self._places(value)
         ]
-        with kernel.builder.destination_registers():
-            kernel.op("unary_bcast", "reduced", 0, 0, **column)
-            kernel.op("unary_bcast_uninit", "reduced", **column)
-            kernel.forget_formats()
+        with repeated_row(kernel):
             kernel.run(each.after, self._sources)
             kernel.reserve([buffer for _, buffer in packed])
             kernel.builder.start_packing()
             kernel.pack(packed)
-        kernel.pop(["reduced"])
         kernel.push([buffer for _, buffer in packed])
         kernel.wait([self.kept[value] for value in results if value in self.kept])
 

@@ -85,6 +85,7 @@ BLOCK_ROWS: tuple[KernelOp, ...] = (
         calls(_ELEMENTS, "blocks::set_element"),
     ),
     _on_elements("fill_padding", "first_row:int first_column:int value:int"),
+    _on_elements("fill_triangle", "value:int"),
     _on_elements("repeat_first_row"),
     _on_elements("repeat_first_column"),
     _on_elements("repeat_first_element"),

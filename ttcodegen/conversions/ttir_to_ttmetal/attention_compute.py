@@ -1,0 +1,247 @@
+"""The compute kernel of attention: a row of tiles of scores, its softmax, and sums of values."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from xdsl.dialects.func import FuncOp
+from xdsl.ir import SSAValue
+
+from ttcodegen.conversions.ttir_to_ttmetal.attention_plan import AttentionPlan
+from ttcodegen.conversions.ttir_to_ttmetal.compute import ComputeKernel
+from ttcodegen.conversions.ttir_to_ttmetal.program_parts import SHARE
+from ttcodegen.conversions.ttir_to_ttmetal.registers import Allocation, Load, allocate, capacity
+from ttcodegen.conversions.ttir_to_ttmetal.row_reduction import (
+    PARTIAL,
+    SCALER,
+    reduce_row,
+    repeated_row,
+)
+from ttcodegen.dialects.datatypes import DataType
+from ttcodegen.dialects.placement import declared_data_type
+from ttcodegen.dialects.programs import CoreArea, Kernel, Processor
+from ttcodegen.dialects.ttkernel.attributes import ReduceType
+from ttcodegen.dialects.ttkernel.builder import Value
+from ttcodegen.ops.tile_lowering import Tile, TileBuilder
+
+
+class AttentionCompute:
+    """The kernel of a plan."""
+
+    def __init__(self, plan: AttentionPlan, name: str) -> None:
+        self._plan = plan
+        self._symbol = f"compute_{name}"
+        self._kernel = ComputeKernel(self._symbol, fp32_destination=True)
+
+    def kernel(self) -> tuple[Kernel, FuncOp]:
+        """What the program says of the kernel, and its function."""
+        plan, kernel = self._plan, self._kernel
+        buffers = plan.parts.buffers
+        kernel.declare(buffers, plan.parts.tuning.values())
+        kernel.packs(["scores", "weights", plan.buffers["result"]])
+        first, count = (
+            kernel.builder.argument(position, argument.name)
+            for position, argument in enumerate(SHARE)
+        )
+        kernel.op("mm_init", plan.buffers["query"], plan.buffers["key"], "scores", 1)
+        kernel.wait([SCALER, *([plan.hiding] if plan.hiding else [])])
+        end = kernel.builder.sum(first, count)
+        with kernel.builder.loop(end, start=first, name_hint="unit") as unit:
+            self._unit(unit)
+        described = Kernel(
+            self._symbol,
+            Processor.COMPUTE,
+            "Computes attention, a row of tiles of queries after the other.",
+            CoreArea.of(plan.cores),
+            self._symbol,
+            constants=plan.parts.constants(b.name for b in buffers),
+            arguments=SHARE,
+        )
+        return described, kernel.builder.finish()
+
+    def _unit(self, unit: SSAValue) -> None:
+        plan, kernel, builder = self._plan, self._kernel, self._kernel.builder
+        keys = plan.buffers["key"], plan.columns * plan.inner
+        values = plan.buffers["value"], plan.columns * plan.width
+        queries = plan.buffers["query"], plan.inner
+        kernel.op("cb_wait_front", *keys)
+        kernel.op("cb_wait_front", *values)
+        with builder.loop(plan.unit_rows, name_hint="row") as row:
+            kernel.op("cb_wait_front", *queries)
+            visible: Value = plan.columns
+            if plan.is_causal and plan.columns > 1:
+                whole = row
+                if plan.unit_rows == 1:
+                    whole = unit
+                elif plan.rows > plan.unit_rows:
+                    whole = builder.sum(builder.product(unit, plan.unit_rows), row)
+                place = builder.remainder(whole, plan.queries.rows)
+                visible = builder.named(builder.sum(place, 1), "visible")
+            self._scores(visible)
+            kernel.op("cb_pop_front", *queries)
+            self._greatest(visible)
+            self._weights(visible)
+            self._inverse(visible)
+            self._products(visible)
+            for name, pages in (("scores", plan.columns), ("weights", plan.columns),
+                                ("greatest", 1), ("inverse", 1)):  # fmt: skip
+                kernel.op("cb_pop_front", name, pages)
+        kernel.op("cb_pop_front", *keys)
+        kernel.op("cb_pop_front", *values)
+
+    # Scores
+
+    def _scores(self, visible: Value) -> None:
+        """Products of queries and keys, and what is hidden; tiles after those that are visible hold
+        nothing."""
+        plan, kernel, builder = self._plan, self._kernel, self._kernel.builder
+        kernel.op("cb_reserve_back", "scores", plan.columns)
+        last: Value = plan.columns - 1
+        if not isinstance(visible, int):
+            last = builder.difference(visible, 1)
+        whole = last if plan.hiding else visible
+        if whole != 0:
+            with builder.loop(whole, name_hint="column") as column:
+                self._score(column, hiding="")
+        if plan.hiding:
+            self._score(last, plan.hiding)
+        kernel.op("cb_push_back", "scores", plan.columns)
+        kernel.op("cb_wait_front", "scores", plan.columns)
+
+    def _score(self, column: Value, hiding: str) -> None:
+        plan, kernel, builder = self._plan, self._kernel, self._kernel.builder
+        query, key = plan.buffers["query"], plan.buffers["key"]
+        section, sources = self._section(hiding)
+        result = next(iter(section.results.values()))
+        masks = [plan.buffers["mask"]] if plan.mask is not None else []
+        kernel.op("reconfig_data_format", key, query)
+        kernel.op("mm_init_short", query, key, 1)
+        with builder.destination_registers():
+            first = (
+                column * plan.inner
+                if isinstance(column, int)
+                else builder.product(column, plan.inner)
+            )
+            with builder.loop(plan.inner, name_hint="inner") as inner:
+                kernel.op("matmul_tiles", query, key, inner, builder.sum(first, inner), 0)
+            kernel.wait(masks)
+            kernel.forget_formats()
+            kernel.run(section, sources)
+            builder.start_packing()
+            kernel.pack([(result, "scores")])
+        kernel.pop(masks)
+
+    def _section(self, hiding: str) -> tuple[Allocation, Mapping[Tile, str]]:
+        """From a product in the first register to a score."""
+        plan = self._plan
+        builder = TileBuilder()
+        product = score = builder.new_tile(DataType.FLOAT32)
+        sources: dict[Tile, str] = {}
+        if plan.scale != 1.0:
+            score = builder.call("mul_unary_tile", score, parameters=(plan.scale,))
+        if plan.mask is not None:
+            mask = builder.new_tile(declared_data_type(plan.mask))
+            sources[mask] = plan.buffers["mask"]
+            score = builder.call("add_binary_tile", score, mask)
+        if hiding:
+            shown = builder.new_tile(DataType.BFLOAT16)
+            sources[shown] = hiding
+            hidden = builder.fill(float("-inf"), DataType.FLOAT32)
+            score = builder.call(
+                "where_tile",
+                shown,
+                score,
+                hidden,
+                data_type=DataType.FLOAT32,
+                dtype=DataType.FLOAT32,
+            )
+        return self._allocate(builder, score, {product: 0}), sources
+
+    @staticmethod
+    def _allocate(builder: TileBuilder, result: Tile, held: Mapping[Tile, int]) -> Allocation:
+        found = allocate(builder.calls, [result], capacity(True), held)
+        assert found is not None
+        return found
+
+    # Softmax
+
+    def _greatest(self, visible: Value) -> None:
+        """The greatest score of each query."""
+        kernel, builder = self._kernel, TileBuilder()
+        start = builder.fill(float("-inf"), DataType.FLOAT32)
+        builder.call("binary_max_tile", start, start)
+        with kernel.builder.destination_registers():
+            kernel.forget()
+            kernel.call(builder.calls[0], [0])
+            with kernel.builder.loop(visible, name_hint="column") as column:
+                kernel.forget_formats()
+                kernel.load("scores", 1, column)
+                kernel.call(builder.calls[1], [0, 1, 0])
+            kernel.reserve([PARTIAL])
+            kernel.builder.start_packing()
+            kernel.pack([(0, PARTIAL)])
+        kernel.push([PARTIAL])
+        reduce_row(kernel, PARTIAL, ReduceType.MAX, 1, streams=True)
+        with repeated_row(kernel):
+            self._keep("greatest")
+        kernel.push(["greatest"])
+        kernel.wait(["greatest"])
+
+    def _keep(self, name: str) -> None:
+        """Packs the first register."""
+        kernel = self._kernel
+        kernel.reserve([name])
+        kernel.builder.start_packing()
+        kernel.pack([(0, name)])
+
+    def _weights(self, visible: Value) -> None:
+        """Exponentials of the distance from the greatest score."""
+        plan, kernel = self._plan, self._kernel
+        builder = TileBuilder()
+        score, greatest = (builder.new_tile(DataType.FLOAT32) for _ in range(2))
+        weight = builder.call("exp_tile", builder.call("sub_binary_tile", score, greatest))
+        section = self._allocate(builder, weight, {})
+        sources = {score: "scores", greatest: "greatest"}
+        assert all(step.tile in sources for step in section.steps if isinstance(step, Load))
+        kernel.op("cb_reserve_back", "weights", plan.columns)
+        with kernel.builder.loop(visible, name_hint="column") as column:
+            kernel.forget_formats()
+            with kernel.builder.destination_registers():
+                kernel.run(section, sources, {"scores": column})
+                kernel.builder.start_packing()
+                kernel.pack([(section.results[weight], "weights")])
+        kernel.op("cb_push_back", "weights", plan.columns)
+        kernel.op("cb_wait_front", "weights", plan.columns)
+
+    def _inverse(self, visible: Value) -> None:
+        """What weights are divided by."""
+        kernel, builder = self._kernel, TileBuilder()
+        builder.call("recip_tile", builder.new_tile(DataType.FLOAT32))
+        reduce_row(kernel, "weights", ReduceType.SUM, visible, streams=False)
+        with repeated_row(kernel):
+            kernel.call(builder.calls[0], [0])
+            self._keep("inverse")
+        kernel.push(["inverse"])
+        kernel.wait(["inverse"])
+
+    def _products(self, visible: Value) -> None:
+        """Sums of values by their weights."""
+        plan, kernel, builder = self._plan, self._kernel, self._kernel.builder
+        value, result = plan.buffers["value"], plan.buffers["result"]
+        tiles = TileBuilder()
+        scaled = tiles.new_tile(DataType.FLOAT32)
+        tiles.call("mul_binary_tile", scaled, scaled)
+        with builder.loop(plan.width, name_hint="value_column") as column:
+            kernel.op("reconfig_data_format", value, "weights")
+            kernel.op("mm_init_short", "weights", value, 0)
+            with builder.destination_registers():
+                with builder.loop(visible, name_hint="column") as key:
+                    place = builder.sum(builder.product(key, plan.width), column)
+                    kernel.op("matmul_tiles", "weights", value, key, place, 0)
+                kernel.forget_formats()
+                kernel.load("inverse", 1)
+                kernel.call(tiles.calls[0], [0, 1, 0])
+                kernel.reserve([result])
+                builder.start_packing()
+                kernel.pack([(0, result)])
+            kernel.push([result])

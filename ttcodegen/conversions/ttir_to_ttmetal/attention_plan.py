@@ -1,0 +1,177 @@
+"""How the work of an attention program is divided, and what its circular buffers hold.
+
+A unit of work is some rows of tiles of queries that share a head of keys and values: these stay in
+L1 meanwhile. Scores never leave L1.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from math import ceil
+
+from xdsl.ir import SSAValue
+
+from ttcodegen.conversions.ttir_to_ttmetal.program_parts import (
+    BUFFER_DEPTH,
+    ProgramParts,
+    tensor_bytes,
+)
+from ttcodegen.conversions.ttir_to_ttmetal.row_reduction import PARTIAL, REDUCED, SCALER
+from ttcodegen.dialects.cores import CoreRange
+from ttcodegen.dialects.datatypes import DataType, shape_of
+from ttcodegen.dialects.operation import CatalogueOp
+from ttcodegen.dialects.placement import declared_data_type
+from ttcodegen.dialects.programs import ComputeSettings, Costs
+from ttcodegen.dialects.tile import TILE_SIDE
+from ttcodegen.layout.tiled_shape import TiledShape, tile_bytes_of
+from ttcodegen.ops.attention import default_scale
+
+
+@dataclass
+class AttentionPlan:
+    """The program of an attention under construction."""
+
+    op: CatalogueOp
+    names: Mapping[SSAValue, str]
+    cores: CoreRange
+    parts: ProgramParts = field(init=False)
+    buffers: dict[str, str] = field(default_factory=dict[str, str])
+    """The circular buffers of the operands and of the result, by what they are for the op."""
+
+    def __post_init__(self) -> None:
+        op = self.op
+        self.query, self.key, self.value = (op.operand(n) for n in ("query", "key", "value"))
+        self.mask = op.optional_operand("attention_mask")
+        self.queries = TiledShape(op.shape("query"))
+        self.keys = TiledShape(op.shape("key"))
+        self.values = TiledShape(op.shape("value"))
+        self.parts = ProgramParts(self.names, list(op.operands), op.results)
+        self._add_buffers()
+
+    def _add_buffers(self) -> None:
+        parts, data_type = self.parts, declared_data_type(self.query)
+        for name, value, pages in (
+            ("query", self.query, BUFFER_DEPTH * self.inner),
+            ("key", self.key, self.columns * self.inner),
+            ("value", self.value, self.columns * self.width),
+        ):
+            # One tensor may be several of them.
+            self.buffers[name] = parts.add_tensor_buffer(value, pages)
+        if self.mask is not None:
+            self.buffers["mask"] = parts.add_tensor_buffer(self.mask)
+        self.buffers["result"] = parts.add_tensor_buffer(self.op.results[0])
+        parts.add_buffer("scores", DataType.FLOAT32, self.columns)
+        parts.add_buffer("weights", data_type, self.columns)
+        for name in (PARTIAL, REDUCED, "greatest", "inverse"):
+            parts.add_buffer(name, DataType.FLOAT32, 1)
+        parts.add_buffer(SCALER, DataType.BFLOAT16, 1)
+        if self.hiding:
+            parts.add_buffer(self.hiding, DataType.BFLOAT16, 1)
+
+    @cached_property
+    def settings(self) -> ComputeSettings:
+        """How the kernel computes: what it copies comes at full width."""
+        copied = ["scores", REDUCED, "greatest", "inverse", self.buffers.get("mask", "")]
+        return ComputeSettings(
+            fp32_destination=True, unpack_to_fp32=self.parts.wide_buffers(copied)
+        )
+
+    # Sizes in tiles
+
+    @property
+    def inner(self) -> int:
+        """Columns of the queries and keys."""
+        return self.queries.columns
+
+    @property
+    def columns(self) -> int:
+        """Columns of the scores: rows of tiles of the keys."""
+        return self.keys.rows
+
+    @property
+    def width(self) -> int:
+        """Columns of the values."""
+        return self.values.columns
+
+    @property
+    def rows_of_group(self) -> int:
+        """Rows of tiles of the queries that share a head of keys."""
+        return self.queries.shape[1] // self.keys.shape[1] * self.queries.rows
+
+    @property
+    def rows(self) -> int:
+        """All rows of tiles of the queries."""
+        return self.rows_of_group * self.keys.shape[0] * self.keys.shape[1]
+
+    @cached_property
+    def unit_rows(self) -> int:
+        """Rows of tiles of a unit of work. Where heads have one row each, those of a group stay
+        together: to read keys and values takes longer than to compute with them."""
+        least = ceil(self.rows / self.cores.cores)
+        if self.queries.rows == 1:
+            least = self.rows_of_group
+        divisors = (n for n in range(1, self.rows_of_group + 1) if self.rows_of_group % n == 0)
+        return next((n for n in divisors if n >= least), self.rows_of_group)
+
+    @property
+    def units(self) -> int:
+        """The units of work."""
+        return self.rows // self.unit_rows
+
+    @property
+    def units_of_group(self) -> int:
+        """Those that share a head of keys."""
+        return self.rows_of_group // self.unit_rows
+
+    # What is hidden
+
+    @property
+    def is_causal(self) -> bool:
+        """Whether a query sees the keys up to its own place."""
+        return bool(self.op.parameter("is_causal"))
+
+    @property
+    def hiding(self) -> str:
+        """The circular buffer of the tile that hides keys in the last tile of a row: what comes
+        after a query (`later`), or padding (`elements`); "" for none."""
+        if self.is_causal:
+            return "later"
+        return "elements" if self.keys.height % TILE_SIDE else ""
+
+    @property
+    def scale(self) -> float:
+        """What scores are multiplied by."""
+        scale = self.op.parameter("scale")
+        return float(default_scale(self.queries.width) if scale is None else scale)
+
+    # Figures
+
+    def costs(self) -> Costs:
+        """What the program takes."""
+        tile = tile_bytes_of(declared_data_type(self.query))
+        read = self.rows * self.inner + self.units * self.columns * (self.inner + self.width)
+        read *= tile
+        if self.mask is not None:
+            read += self._mask_tiles * tile_bytes_of(declared_data_type(self.mask))
+        products = self.rows * self.columns * (self.inner + self.width)
+        return Costs.of(
+            tiles_computed=products,
+            read=read,
+            written=tensor_bytes(self.op.results[0]),
+            least_read=sum(tensor_bytes(value) for value in dict.fromkeys(self.op.operands)),
+        )
+
+    @property
+    def _mask_tiles(self) -> int:
+        """Those that are read: up to the diagonal, if nothing is seen after it."""
+        if not self.is_causal:
+            return self.rows * self.columns
+        heads = self.rows // self.queries.rows
+        return heads * self.queries.rows * (self.queries.rows + 1) // 2
+
+    def shape_of_mask(self) -> TiledShape:
+        """The shape of the mask that was given."""
+        assert self.mask is not None
+        return TiledShape(shape_of(self.mask.type))

@@ -1,0 +1,213 @@
+"""Programs of attention: scores, their softmax and the sums of values, with no score in DRAM."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from xdsl.dialects.func import FuncOp
+from xdsl.ir import SSAValue
+
+from ttcodegen.conversions.ttir_to_ttmetal.attention_compute import AttentionCompute
+from ttcodegen.conversions.ttir_to_ttmetal.attention_plan import AttentionPlan
+from ttcodegen.conversions.ttir_to_ttmetal.data_movement import (
+    MovementKernel,
+    element_bits,
+    element_word,
+)
+from ttcodegen.conversions.ttir_to_ttmetal.geometry import broadcast_of, broadcast_strides
+from ttcodegen.conversions.ttir_to_ttmetal.groups import Group
+from ttcodegen.conversions.ttir_to_ttmetal.loop_nests import LoopNest
+from ttcodegen.conversions.ttir_to_ttmetal.program_parts import SHARE, Lowered
+from ttcodegen.conversions.ttir_to_ttmetal.row_reduction import SCALER
+from ttcodegen.dialects.cores import CoreRange
+from ttcodegen.dialects.datatypes import DataType
+from ttcodegen.dialects.placement import declared_data_type
+from ttcodegen.dialects.programs import Kernel, Processor
+from ttcodegen.dialects.tile import TILE_SIDE
+from ttcodegen.dialects.ttkernel.builder import Value
+from ttcodegen.layout.tiled_shape import TiledShape, tile_bytes_of
+
+
+def lower_attention(
+    group: Group, names: Mapping[SSAValue, str], name: str, cores: CoreRange
+) -> Lowered:
+    """The program of a group that is one attention.
+
+    Args:
+        group: the op.
+        names: what values are called: identifiers, all different.
+        name: what the program is called.
+        cores: the cores that share the queries.
+    """
+    assert group.root is not None
+    plan = AttentionPlan(group.root, names, cores)
+    movement = _AttentionMovement(plan, name)
+    return plan.parts.program(
+        name,
+        "scaled_dot_product_attention",
+        cores,
+        (movement.reader(), AttentionCompute(plan, name).kernel(), movement.writer()),
+        plan.costs(),
+        plan.settings,
+        work_units=plan.units,
+        work_unit="head of keys with some of its queries",
+    )
+
+
+@dataclass
+class _AttentionMovement:
+    plan: AttentionPlan
+    name: str
+
+    def reader(self) -> tuple[Kernel, FuncOp]:
+        """Brings keys and values of a head, then rows of queries, and what belongs to their
+        scores."""
+        plan = self.plan
+        made = [SCALER, *([plan.hiding] if plan.hiding else [])]
+        kernel = plan.parts.data_movement(
+            f"read_{self.name}",
+            Processor.READER,
+            "Reads keys, values and queries.",
+            plan.cores,
+            tensors=plan.parts.inputs,
+            buffers=[*(b for n, b in plan.buffers.items() if n != "result"), *made],
+            arguments=SHARE,
+        )
+        builder = kernel.builder
+        builder.op("blocks.push_reduce_scaler", kernel.buffer(SCALER))
+        if plan.hiding:
+            self._push_shown(kernel)
+        with kernel.share("unit") as unit:
+            group: Value = unit
+            if plan.units_of_group > 1:
+                group = builder.named(builder.quotient(unit, plan.units_of_group), "head")
+            self._read_head(kernel, group)
+            with builder.loop(plan.unit_rows, name_hint="row") as row:
+                whole = builder.sum(builder.product(unit, plan.unit_rows), row)
+                if plan.unit_rows > 1:
+                    whole = builder.named(whole, "query_row")
+                self._read_queries(kernel, whole)
+                if plan.mask is not None:
+                    self._read_mask(kernel, whole)
+        return kernel.finish()
+
+    def _push_shown(self, kernel: MovementKernel) -> None:
+        """Makes the tile that is 1 where a query sees a key, in the last tile that it sees of."""
+        plan, builder, word = self.plan, kernel.builder, element_word(DataType.BFLOAT16)
+        builder.op("cb_reserve_back", kernel.buffer(plan.hiding), 1)
+        tile = kernel.write_pointer(plan.hiding)
+        one = element_bits(1.0, DataType.BFLOAT16)
+        if plan.is_causal:
+            builder.op("blocks.fill_triangle", tile, builder.pattern(one), element=word)
+        else:
+            kernel.fill(tile, 0, 0, one, word)
+            kernel.fill(tile, TILE_SIDE, plan.keys.last_rows, 0, word)
+        builder.op("cb_push_back", kernel.buffer(plan.hiding), 1)
+
+    def _read_head(self, kernel: MovementKernel, group: Value) -> None:
+        """The keys and values of a head, with nothing in place of padding that products add up."""
+        plan, builder = self.plan, kernel.builder
+        operands = (
+            ("key", plan.key, plan.inner, (TILE_SIDE, plan.keys.last_columns)),
+            ("value", plan.value, plan.width, (plan.values.last_rows, TILE_SIDE)),
+        )
+        for name, value, columns, _ in operands:
+            tiles = plan.columns * columns
+            builder.op("cb_reserve_back", kernel.buffer(plan.buffers[name]), tiles)
+            self._read_tiles(kernel, name, value, builder.product(group, tiles), tiles)
+        builder.op("noc_async_read_barrier")
+        for name, _, columns, (rows, last) in operands:
+            buffer = plan.buffers[name]
+            if last != TILE_SIDE:
+                with builder.loop(plan.columns, name_hint="key_row") as row:
+                    place = builder.sum(builder.product(row, columns), columns - 1)
+                    self._clear(kernel, buffer, place, TILE_SIDE, last)
+            if rows != TILE_SIDE:
+                with builder.loop(columns, name_hint="column") as column:
+                    place = builder.sum(column, (plan.columns - 1) * columns)
+                    self._clear(kernel, buffer, place, rows, TILE_SIDE)
+            builder.op("cb_push_back", kernel.buffer(buffer), plan.columns * columns)
+
+    def _clear(
+        self, kernel: MovementKernel, buffer: str, place: Value, rows: int, columns: int
+    ) -> None:
+        """Clears a tile that was read, from those rows and columns on."""
+        builder = kernel.builder
+        offset = builder.product(place, tile_bytes_of(self._data_type))
+        tile = builder.sum(kernel.write_pointer(buffer), offset)
+        kernel.fill(tile, rows, columns, 0, element_word(self._data_type))
+
+    @property
+    def _data_type(self) -> DataType:
+        return declared_data_type(self.plan.query)
+
+    def _read_tiles(
+        self, kernel: MovementKernel, name: str, value: SSAValue, first: Value, tiles: int
+    ) -> None:
+        """Begins to read tiles that follow each other."""
+        plan, builder = self.plan, kernel.builder
+        address = kernel.write_pointer(plan.buffers[name], f"{name}_tiles")
+        if isinstance(first, SSAValue):
+            first = builder.named(first, f"first_{name}")
+        with builder.loop(tiles, name_hint="tile") as tile:
+            target = builder.sum(address, builder.product(tile, tile_bytes_of(self._data_type)))
+            kernel.read_page(builder.sum(first, tile), plan.names[value], target)
+
+    def _read_queries(self, kernel: MovementKernel, row: SSAValue) -> None:
+        plan, builder = self.plan, kernel.builder
+        buffer = kernel.buffer(plan.buffers["query"])
+        builder.op("cb_reserve_back", buffer, plan.inner)
+        self._read_tiles(kernel, "query", plan.query, builder.product(row, plan.inner), plan.inner)
+        builder.op("noc_async_read_barrier")
+        if plan.queries.last_columns != TILE_SIDE:
+            self._clear(
+                kernel,
+                plan.buffers["query"],
+                plan.inner - 1,
+                TILE_SIDE,
+                plan.queries.last_columns,
+            )
+        builder.op("cb_push_back", buffer, plan.inner)
+
+    def _read_mask(self, kernel: MovementKernel, row: SSAValue) -> None:
+        """The tiles of the mask for the scores of a row that are computed."""
+        plan, builder = self.plan, kernel.builder
+        assert plan.mask is not None
+        shape = plan.shape_of_mask()
+        scores = TiledShape((*plan.queries.shape[:3], plan.keys.height))
+        *moves, step = broadcast_strides(shape, scores)
+        nest = LoopNest.of(
+            (*scores.grid[:3], 1),
+            (1, 1, 1, plan.columns),
+            [((*moves, 0), (0, 0, 0, step))],
+            "query_row",
+        )
+        # What moves with a column comes last.
+        page = nest.pages[0][: len(nest.pages[0]) - (plan.columns > 1)]
+        known = kernel.coordinates(nest.tile_coordinates, {"query_row": row})
+        first = kernel.page(page, known)
+        visible: Value = plan.columns
+        if plan.is_causal and plan.columns > 1:
+            place = builder.remainder(row, plan.queries.rows)
+            visible = builder.named(builder.sum(place, 1), "visible")
+        buffer = plan.buffers["mask"]
+        data_type = declared_data_type(plan.mask)
+        with builder.loop(visible, name_hint="column") as column:
+            builder.op("cb_reserve_back", kernel.buffer(buffer), 1)
+            target = kernel.write_pointer(buffer)
+            kernel.read_page(kernel.sum([first, column]), plan.names[plan.mask], target)
+            builder.op("noc_async_read_barrier")
+            kernel.repeat_first(buffer, broadcast_of(shape, scores).word, element_word(data_type))
+            builder.op("cb_push_back", kernel.buffer(buffer), 1)
+
+    def writer(self) -> tuple[Kernel, FuncOp]:
+        """Writes the result."""
+        plan = self.plan
+        return plan.parts.tile_writer(
+            self.name,
+            "Writes the output tiles of an attention.",
+            plan.cores,
+            [plan.buffers["result"]],
+            columns=plan.unit_rows * plan.width,
+        )

@@ -1,0 +1,47 @@
+"""Which forms of attention one program of the device computes."""
+
+from __future__ import annotations
+
+from ttcodegen.dialects.datatypes import DataType, shape_of
+from ttcodegen.dialects.operation import CatalogueOp
+from ttcodegen.dialects.placement import declared_data_type
+from ttcodegen.dialects.tile import tiles_along
+
+ATTENTION = "ttir.scaled_dot_product_attention"
+_MOST_TILES = 640
+"""Tiles of bf16 that a core holds at a time: 1.31 of the 1.43 MB of its L1."""
+_FIXED_TILES = 32
+"""Those that do not depend on shapes: masks, sums, results."""
+_DATA_TYPES = {DataType.BFLOAT16, DataType.FLOAT32}
+
+
+def _held_tiles(op: CatalogueOp) -> int:
+    """The keys and values of a head, and a row of scores in f32, counted in tiles of bf16."""
+    size, width = (tiles_along(op.shape(name)[3]) for name in ("query", "value"))
+    keys = tiles_along(op.shape("key")[2])
+    is_wide = declared_data_type(op.operand("query")) is DataType.FLOAT32
+    return (1 + is_wide) * (keys * (size + width + 1) + 2 * size) + 2 * keys + _FIXED_TILES
+
+
+def is_one_program(op: CatalogueOp) -> bool:
+    """Whether a program computes the op as it is: the scores of a row of tiles of queries, their
+    softmax and the sums of values, with the keys and values of a head in L1.
+
+    Sinks, windows, and causal masks of other queries than keys are left to others.
+    """
+    data_types = {declared_data_type(op.operand(name)) for name in ("query", "key", "value")}
+    if len(data_types) > 1 or not data_types <= _DATA_TYPES:
+        return False
+    if any(0 in shape_of(value.type) for value in op.operands):
+        return False
+    if op.optional_operand("attention_sink") is not None or op.parameter("sliding_window_size"):
+        return False
+    queries, keys = op.shape("query")[2], op.shape("key")[2]
+    if op.parameter("is_causal") and queries != keys:
+        return False
+    mask = op.optional_operand("attention_mask")
+    if mask is not None and (
+        declared_data_type(mask) not in _DATA_TYPES or shape_of(mask.type)[-1] != keys
+    ):
+        return False
+    return declared_data_type(op.results[0]) in _DATA_TYPES and _held_tiles(op) <= _MOST_TILES

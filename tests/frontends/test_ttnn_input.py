@@ -5,14 +5,17 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import numpy as np
 import pytest
 from xdsl.dialects.func import FuncOp
 
 from ttcodegen.cli.ttcodegen import main
 from ttcodegen.compilation import CompiledModule, CompileOptions, compile_module
 from ttcodegen.diagnostics import CompileError, Diagnostics, Source
+from ttcodegen.flatbuffer.reader import read_ttnn
 from ttcodegen.frontends.ttnn import normalize_ttnn
 from ttcodegen.numerics.drawing import draw_inputs
+from ttcodegen.numerics.interpreter import Interpreter
 from ttcodegen.parsing import parse_module
 
 LAYOUTS = """
@@ -340,3 +343,49 @@ def test_tensors_are_divided_as_their_calls_say(mapped: str, composed: str) -> N
 def test_tensors_are_divided_along_axes_that_there_are(mapped: str, message: str) -> None:
     with pytest.raises(CompileError, match=message):
         compiled(on_a_mesh(mapped))
+
+
+SENT = """
+module attributes {ttcore.meshes = #ttcore.meshes<[<"mesh" = 2x2>]>} {
+func.func @f(%x: tensor<32x64xf32>) -> tensor<32x64xf32> {
+  %d = "ttnn.get_device"() <{mesh_shape = #ttnn<mesh_shape 2x2>}> : () -> !ttnn.device
+  %s = "ttnn.create_global_semaphore"(%d) <{initial_value = 0 : ui32}> : (!ttnn.device) -> !ttnn.global_semaphore
+  %0 = "ttnn.distribute_tensor"(%x) <{mapper_config = #ttnn.mesh_mapper_config<placements = [<shard, 0 : i64>, <shard, 1 : i64>]>}> : (tensor<32x64xf32>) -> tensor<16x32xf32>
+  %1 = "ttnn.point_to_point"(%0KEPT) <{send_coord = array<i64: 1, 0>, receive_coord = array<i64: TO>}> : (tensor<16x32xf32>TYPE) -> tensor<16x32xf32>
+  "ttnn.reset_global_semaphore"(%s) <{value = 0 : ui32}> : (!ttnn.global_semaphore) -> ()
+  %2 = "ttnn.aggregate_tensor"(%1) <{composer_config = #ttnn.mesh_composer_config<dims = [0 : i64, 1 : i64]>}> : (tensor<16x32xf32>) -> tensor<32x64xf32>
+  return %2 : tensor<32x64xf32>
+}
+}
+"""
+
+
+def sent(to: str, kept: bool) -> str:
+    text = SENT.replace("TO", to)
+    return text.replace("KEPT", ", %0" * kept).replace("TYPE", ", tensor<16x32xf32>" * kept)
+
+
+@pytest.mark.parametrize("kept", [True, False])
+def test_a_chip_sends_to_another_one(kept: bool) -> None:
+    x = np.arange(32 * 64, dtype=np.float32).reshape(32, 64)
+    binary = read_ttnn(compiled(sent("0, 1", kept)).flatbuffer)
+    (found,) = Interpreter(binary).run("f", [x])
+    expected = x.copy() if kept else np.zeros_like(x)
+    expected[:16, 32:] = x[16:, :32]
+    assert np.array_equal(found, expected)
+
+
+def test_a_chip_that_is_not_there_receives_nothing() -> None:
+    with pytest.raises(CompileError, match="row and column of a chip of the mesh of 2x2"):
+        compiled(sent("0, 2", False))
+
+
+def test_a_sum_with_semaphores_is_a_sum() -> None:
+    text = sent("0, 1", False).replace('"ttnn.point_to_point"(%0)', '"ttnn.all_reduce_async"(%0)')
+    text = text.replace(
+        "send_coord = array<i64: 1, 0>, receive_coord = array<i64: 0, 1>",
+        "reduce_type = #ttcore.reduce_type<sum>, cluster_axis = 1 : ui32",
+    )
+    code = "\n".join(compiled(text).files.values())
+    assert "ttnn::all_reduce(" in code
+    assert "semaphore" not in code

@@ -104,11 +104,15 @@ class Chips:
         gathered = self.gather_aside(value, axis)
         return self._builder.reshape(self._builder.slice_dim(gathered, 0, 0, 1), shape)
 
-    def permute(self, value: SSAValue, pairs: Sequence[Sequence[int]]) -> SSAValue:
-        """For each chip what its source has; zeros for one that nobody sends to. All gather what
-        the chips have, put it into the order of the targets, and take their share."""
+    def permute(
+        self, value: SSAValue, pairs: Sequence[Sequence[int]], kept: SSAValue | None = None
+    ) -> SSAValue:
+        """For each chip what its source has; for one that nobody sends to what it has of `kept`, or
+        zeros. All gather what the chips have, put it into the order of the targets, and take their
+        share."""
         shape, chips = shape_of(value.type), self.participants(None)
         gathered = self.gather_aside(value, None)
+        others = None if kept is None else self.gather_aside(kept, None)
         source_of = {target: source for source, target in pairs}
         zeros: SSAValue | None = None
         parts: list[SSAValue] = []
@@ -116,6 +120,9 @@ class Chips:
             source = source_of.get(chip)
             if source is not None:
                 parts.append(self._builder.slice_dim(gathered, 0, source, source + 1))
+                continue
+            if others is not None:
+                parts.append(self._builder.slice_dim(others, 0, chip, chip + 1))
                 continue
             if zeros is None:
                 zeros = self._builder.full((1, *shape), 0.0, element_of(value.type))

@@ -29,7 +29,7 @@ from ttcodegen.dialects.program_configs import ProgramConfigAttr
 from ttcodegen.dialects.ttcore import LoadCachedOp
 from ttcodegen.frontends.ttnn.meshes import (
     declare_mesh,
-    expand_norms,
+    expand,
     spell_aggregate,
     spell_collective,
     spell_distribute,
@@ -44,7 +44,10 @@ _CONVERSIONS = frozenset(
 )
 """Ops that say nothing but how their result lies: the type of the result says it as well."""
 
-_DROPPED = frozenset({"deallocate"})
+_DROPPED = frozenset({"deallocate", "reset_global_semaphore"})
+_MADE_BY_THE_LIBRARY = frozenset({"get_device", "create_global_semaphore"})
+"""Handles that nothing needs: the program has its device, and collectives of the release make
+their semaphores."""
 
 _IMPLIED = frozenset({"memory_config", "layout", "device", "dtype"})
 """Properties that repeat what the type of the result says."""
@@ -88,9 +91,10 @@ def normalize_ttnn(module: ModuleOp, diagnostics: Diagnostics) -> None:
                 warned.add(property_)
                 diagnostics.warn(f"{meaning} is left to the library", op)
         _respell(op, name)
-    expand_norms(module)
+    expand(module)
     for op in list(module.walk(reverse=True)):
-        if _short_name(op) == "get_device" and not any(list(r.uses) for r in op.results):
+        unused = not any(list(result.uses) for result in op.results)
+        if _short_name(op) in _MADE_BY_THE_LIBRARY and unused:
             Rewriter.erase_op(op)
     for function in module.ops:
         if isinstance(function, FuncOp):
@@ -159,6 +163,9 @@ def _respell(op: Operation, name: str) -> None:
         properties = {key: value for key, value in properties.items() if key not in _TUNING}
         _keep_activation(properties)
         name = _name_here(name, properties)
+        if name in _COLLECTIVES:
+            # Others are buffers and semaphores, which the library makes.
+            operands = operands[:1]
         if (spell := _SPELLINGS.get(name)) is not None:
             spell(op, properties)
     cls = ttnn_op_classes().get(name)
@@ -194,7 +201,12 @@ def _replace(op: Operation, made: TTNNOp | CallOp) -> None:
 
 # Ops and properties that have other names here
 
-_RENAMED = {"zeros": "full", "ones": "full", "empty": "full"}
+_RENAMED = {
+    "zeros": "full",
+    "ones": "full",
+    "empty": "full",
+    "all_reduce_async": "all_reduce",
+}
 
 
 def _name_here(name: str, properties: Properties) -> str:

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from math import prod
 
 from xdsl.dialects.builtin import IntegerAttr, ModuleOp
-from xdsl.ir import Attribute, Operation
+from xdsl.ir import Attribute, Operation, SSAValue
 from xdsl.rewriter import Rewriter
 
 from ttcodegen.compat.ttnn_modules import DEVICE_OPS, name_of
@@ -14,6 +15,7 @@ from ttcodegen.diagnostics import CompileError
 from ttcodegen.dialects.attribute_kinds import INTEGERS
 from ttcodegen.dialects.datatypes import shape_of
 from ttcodegen.dialects.mesh import MESHES, MeshShape, declared_mesh, set_mesh, shape_in
+from ttcodegen.ops.chips import Chips
 from ttcodegen.ops.collectives import collectives
 from ttcodegen.ops.mesh_norms import normalize
 from ttcodegen.ops.op_builder import OpBuilder
@@ -49,10 +51,12 @@ def _implied(module: ModuleOp) -> MeshShape:
     return found[0], found[1]
 
 
-def expand_norms(module: ModuleOp) -> None:
-    """Puts calls that sum up over chips in place of norms of rows that chips have parts of."""
+def expand(module: ModuleOp) -> None:
+    """Puts several calls in place of ops that are no call of their own here: norms of rows that
+    chips have parts of, and sending from chip to chip."""
     for op in list(module.walk()):
-        if not isinstance(op, TTNNOp) or op.definition.short_name not in _NORMS:
+        rule = _EXPANDED.get(name_of(op).removeprefix("ttnn."))
+        if rule is None:
             continue
 
         def insert(made: Operation, before: Operation = op) -> None:
@@ -61,14 +65,49 @@ def expand_norms(module: ModuleOp) -> None:
 
         builder = OpBuilder(ttnn_op_classes(), insert)
         builder.origin = op
-        value = normalize(builder, op)
+        value = rule(builder, op)
         # Where the result lies is what the module says.
         value = builder.emit("composite_to_layout", [value], op.results[0].type)
         value.name_hint = op.results[0].name_hint
         Rewriter.replace_op(op, [], [value])
 
 
-_NORMS = ("distributed_rms_norm", "distributed_layer_norm")
+def _norm(builder: OpBuilder, op: Operation) -> SSAValue:
+    assert isinstance(op, TTNNOp)
+    return normalize(builder, op)
+
+
+def _send(builder: OpBuilder, op: Operation) -> SSAValue:
+    """One chip sends what it has to another one; all others have what they have of the second
+    operand, or nothing of use."""
+    mesh = declared_mesh(op)
+    sender, receiver = (_chip(op, name, mesh) for name in ("send_coord", "receive_coord"))
+    value, *kept = op.operands
+    if any(shape_of(each.type) != shape_of(value.type) for each in kept):
+        raise CompileError(f"'{name_of(op)}' sends a tensor of another shape than it keeps", op)
+    filled = [isinstance(each.owner, TTNNOp) and each.owner.name == "ttnn.full" for each in kept]
+    keeps = kept[0] if kept and not all(filled) else None
+    return Chips(builder, op).permute(value, [[sender, receiver]], keeps)
+
+
+def _chip(op: Operation, name: str, mesh: MeshShape) -> int:
+    """The number of the chip at a place of the mesh."""
+    given = op.properties.get(name, op.attributes.get(name))
+    place = [] if given is None else list(INTEGERS.decode(given))
+    if len(place) != 2 or not all(0 <= at < size for at, size in zip(place, mesh, strict=True)):
+        raise CompileError(
+            f"'{name_of(op)}': '{name}' should be row and column of a chip of the mesh of "
+            f"{mesh[0]}x{mesh[1]}, found {place}",
+            op,
+        )
+    return place[0] * mesh[1] + place[1]
+
+
+_EXPANDED: dict[str, Callable[[OpBuilder, Operation], SSAValue]] = {
+    "distributed_rms_norm": _norm,
+    "distributed_layer_norm": _norm,
+    "point_to_point": _send,
+}
 
 
 def spell_distribute(op: Operation, properties: dict[str, Attribute]) -> None:
@@ -104,6 +143,9 @@ def _spell(op: Operation, properties: dict[str, Attribute], dims: list[int | Non
     """Dimensions for the axes of the mesh, None where nothing is divided. A single dimension is
     that of the axis with several chips; one of a single chip divides nothing."""
     mesh, rank = declared_mesh(op), len(shape_of(op.operands[0].type))
+    if len(dims) == 1 and shape_of(op.operands[0].type) == shape_of(op.results[0].type):
+        # Nothing is divided, whatever the dimension is: chips have all of it.
+        dims = [None]
     if len(dims) == 1:
         dims = [None, *dims] if mesh[0] == 1 else [*dims, None]
     dims += [None] * (2 - len(dims))

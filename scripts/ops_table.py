@@ -29,6 +29,7 @@ from ttcodegen.ops.definition import (
 )
 from ttcodegen.ops.refusals import SEVERAL_DEVICES
 from ttcodegen.ops.traits import Trait
+from ttcodegen.ops.tt_lang import CALLED_OPERATION
 
 if __package__:
     from scripts.ops_calls import made_by
@@ -189,7 +190,7 @@ def _refusal(definition: TTIRDefinition) -> str | None:
     """Why no form of an op compiles; what is refused in all its forms has no meaning in numpy."""
     if definition.refused_form is not None and definition.numpy is None:
         return SEVERAL_DEVICES
-    return definition.refusal
+    return definition.refusal or definition.on_library
 
 
 def _to_ttnn(definition: TTIRDefinition) -> str:
@@ -226,7 +227,14 @@ def _to_ttmetal(definition: TTIRDefinition) -> str:
 
 
 _KERNELS = {
-    "program": ("ttir.matmul", *INDEXED, *REDUCTIONS, *WINDOWS, *with_trait(Trait.ORDERS)),
+    "program": (
+        "ttir.matmul",
+        CALLED_OPERATION,
+        *INDEXED,
+        *REDUCTIONS,
+        *WINDOWS,
+        *with_trait(Trait.ORDERS),
+    ),
     "movement": MOVEMENTS,
 }
 """Ops with programs of their own."""

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import bisect
 import hashlib
+import linecache
 import sys
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
@@ -299,6 +300,9 @@ def _render_statement(kind: str, message: str, place: Place, source: Source | No
     lines = [f"{place}: {kind}: {message}"]
     if source is not None and place.file == source.name:
         lines += _excerpt(source.line(place.line), place.column - 1)
+    elif source is not None and (line := linecache.getline(place.file, place.line).rstrip("\n")):
+        # A program that the source calls.
+        lines += _excerpt(line, place.column - 1)
     return lines
 
 

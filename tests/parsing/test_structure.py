@@ -204,14 +204,14 @@ def test_refused_operations_are_listed_with_their_reasons() -> None:
 def test_a_refused_operation_in_a_form_of_its_own_gives_its_reason() -> None:
     message = failure(
         body(
-            f'%0 = ttir.tt_lang_op(%a) {{kernel_id = "k"}} : ({T}) -> ({T})',
+            f"%0 = ttir.ttnn_metal_layout_cast %a : {T} -> {T}",
             f'%1 = "ttir.selective_reduce_combine"(%0) : ({T}) -> {T}',
         )
     )
     errors = [line for line in message.splitlines() if ": error: " in line]
     assert errors == [
-        "in.mlir:2:8: error: 'ttir.tt_lang_op' is not supported: it calls a kernel that is not "
-        "part of the module",
+        "in.mlir:2:8: error: 'ttir.ttnn_metal_layout_cast' is not supported: it describes memory "
+        "that a later stage of compilation has placed",
         "in.mlir:3:8: error: 'ttir.selective_reduce_combine' is not supported: it works on a "
         "mesh of devices, and is compiled for one only",
     ]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import sys
 from collections.abc import Sequence
+from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -77,6 +78,8 @@ def argument_parser() -> argparse.ArgumentParser:
         "names of what calls make")  # fmt: skip
     add("--write-overrides", metavar="F.json", type=Path, help="write what the optimizer decided, "
         "to be edited and given back")  # fmt: skip
+    add("--tt-lang", metavar="PROGRAM", action="append", default=[], help="a Python program that "
+        "has operations of TT-Lang which the module calls (ttir.tt_lang_op)")  # fmt: skip
     add("--build", action="store_true", help="build the project for the CPU backend")
     add("--kind", choices=("so", "exe", "both"), help="what the project is for: a shared "
         "object, an executable, or both (both); --check needs an executable")  # fmt: skip
@@ -129,7 +132,19 @@ def _run(invocation: Invocation) -> int:
         parser.error("--explain and overrides need --optimize 1 or 2")
     if options.file is None or options.out is None:
         parser.error("FILE and -o OUT are needed")
-    return _compile(options, invocation.read(options.file))
+    source = invocation.read(options.file)
+    with _operations(options.tt_lang):
+        return _compile(options, source)
+
+
+def _operations(programs: Sequence[str]) -> AbstractContextManager[None]:
+    """Lets the module call the operations of programs of TT-Lang."""
+    if not programs:
+        return nullcontext()
+    from ttcodegen.lang.calling import operations_of
+    from ttcodegen.ops.tt_lang import calling
+
+    return calling(operations_of(programs))
 
 
 def _overrides(options: argparse.Namespace) -> str:

@@ -33,11 +33,11 @@ def lower_op(builder: OpBuilder, op: CatalogueOp) -> SSAValue | Sequence[SSAValu
     definition = op.definition
     assert isinstance(definition, TTIRDefinition)
     if definition.lower is None:
+        reason = definition.refusal or definition.on_library
         raise CompileError(
-            f"'{op.name}' is not supported by this target"
-            + (f": {definition.refusal}" if definition.refusal else ""),
+            f"'{op.name}' is not supported by this target" + (f": {reason}" if reason else ""),
             op.source_offset,
-            remedy="run --ttir-decompose first" if definition.decompose is not None else None,
+            remedy="run --ttir-decompose first" if definition.decompose and not reason else None,
         )
     try:
         return definition.lower(builder, op)

@@ -46,6 +46,7 @@ def run_program_text(
     source: Source,
     arguments: Sequence[str] = (),
     watch: Callable[[Launch], Callable[[], None]] | None = None,
+    name: str = "__main__",
 ) -> dict[str, object]:
     """Runs a program as `python program.py` would, with the packages of the simulator.
 
@@ -54,6 +55,7 @@ def run_program_text(
         arguments: those that the program finds in `sys.argv`.
         watch: is called with each launch of an operation before its kernels run; what it returns is
             called afterwards.
+        name: the name that it knows itself by; another one for what is imported.
 
     Returns:
         What the module holds at its end.
@@ -63,14 +65,14 @@ def run_program_text(
         SystemExit: if the program ends itself.
     """
     code = _compiled(source)
-    main = ModuleType("__main__")
+    main = ModuleType(name)
     main.__file__ = source.name
     lines = source.text.splitlines(keepends=True)
     linecache.cache[source.name] = (len(source.text), None, lines, source.name)
-    saved = sys.argv, sys.path[:], sys.modules.get("__main__")
+    saved = sys.argv, sys.path[:], sys.modules.get(name)
     sys.argv = [source.name, *arguments]
     sys.path.insert(0, str(Path(source.name).resolve().parent))
-    sys.modules["__main__"] = main
+    sys.modules[name] = main
     current.watch = watch
     try:
         _run(code, main)
@@ -78,7 +80,9 @@ def run_program_text(
         current.watch = None
         sys.argv, sys.path[:] = saved[0], saved[1]
         if saved[2] is not None:
-            sys.modules["__main__"] = saved[2]
+            sys.modules[name] = saved[2]
+        else:
+            sys.modules.pop(name)
     return main.__dict__
 
 

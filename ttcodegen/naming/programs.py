@@ -10,18 +10,24 @@ from xdsl.ir import Operation, SSAValue
 
 from ttcodegen.dialects.device_module import CONSTANT, RUN_PROGRAM, VIEW, launch_of
 from ttcodegen.dialects.functions import argument_type, body_of
-from ttcodegen.dialects.operation import operation_name
+from ttcodegen.dialects.operation import CatalogueOp, operation_name
 from ttcodegen.dialects.programs import BufferAddress, Kernel, Program
 from ttcodegen.emitc.identifiers import NameScope, identifier
 from ttcodegen.naming.interface import argument_names, result_names
 from ttcodegen.naming.values import ValueNames, name_or_kind
+from ttcodegen.ops.tt_lang import CALLED_OPERATION, called_name
 
 _ADDRESS = "_address"
 
 
 def program_name(ops: Sequence[Operation]) -> str:
     """What the program of some ops is called: after the first ones and the last one."""
-    kinds = [operation_name(op).partition(".")[2] for op in ops]
+    kinds = [
+        called_name(op)
+        if isinstance(op, CatalogueOp) and op.name == CALLED_OPERATION
+        else operation_name(op).partition(".")[2]
+        for op in ops
+    ]
     if len(kinds) > 3:
         kinds = [*kinds[:2], kinds[-1]]
     return "_".join(kinds)
@@ -61,7 +67,8 @@ def tensor_names_of(function: FuncOp, called: dict[SSAValue, str]) -> dict[SSAVa
         name = called.get(value) or names[value]
         longer = names.qualified(value)
         # What is called after its op alone, as several values are, is numbered.
-        if scope.is_taken(tensor_name(name)) and longer != f"{name}_{name}":
+        is_numbered = value in called or longer == f"{name}_{name}"
+        if scope.is_taken(tensor_name(name)) and not is_numbered:
             name = longer
         found[value] = scope.unique(tensor_name(name))
     return found

@@ -34,6 +34,7 @@ FAMILIES = (
     "pooling",
     "pooling_calls",
     "pooling_general",
+    "tt_lang",
     "upsample",
     "attention",
     "attention_decode",

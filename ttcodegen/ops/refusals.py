@@ -11,7 +11,6 @@ _LATER = "it describes memory that a later stage of compilation has placed"
 REASONS = {
     "moe_gpt": _EXPERTS,
     "selective_reduce_combine": SEVERAL_DEVICES,
-    "tt_lang_op": "it calls a kernel that is not part of the module",
     "ttnn_metal_layout_cast": _LATER,
 }
 """By the name of the op; completes "'ttir.x' is not supported: ..."."""

@@ -81,6 +81,27 @@ def _unary(parser: Parser, op_type: type[Operation]) -> Operation:
     )
 
 
+def _called_operation(parser: Parser, op_type: type[Operation]) -> Operation:
+    """`(%inputs) {attributes} : (types) -> (types)`."""
+    names = parser.parse_comma_separated_list(
+        parser.Delimiter.PAREN, parser.parse_unresolved_operand
+    )
+    attributes = parser.parse_optional_attr_dict()
+    parser.parse_punctuation(":")
+    position = parser.pos
+    type_ = parser.parse_type()
+    if not isinstance(type_, FunctionType) or len(type_.inputs.data) != len(names):
+        parser.raise_error("expected the type of a function of these inputs", position)
+    return op_type.create(
+        operands=[
+            parser.resolve_operand(name, input_)
+            for name, input_ in zip(names, type_.inputs.data, strict=True)
+        ],
+        result_types=type_.outputs.data,
+        attributes=attributes,
+    )
+
+
 def _module_wrapper(parser: Parser, op_type: type[Operation]) -> Operation:
     """`attributes {...} { operations }`."""
     attributes = parser.parse_optional_attr_dict_with_keyword()
@@ -171,6 +192,7 @@ CUSTOM_FORMS: dict[str, CustomForm] = {
     "tensor.empty": CustomForm("tensor.empty", _empty),
     "ttir.to_layout": CustomForm("ttir.to_layout", _to_layout),
     "ttir.ttnn_metal_layout_cast": CustomForm("ttir.ttnn_metal_layout_cast", _unary),
+    "ttir.tt_lang_op": CustomForm("ttir.tt_lang_op", _called_operation),
     "ttcore.device_module": CustomForm("ttcore.device_module", _module_wrapper),
     "ttcore.cpu_module": CustomForm("ttcore.cpu_module", _module_wrapper),
     "ttcore.device": CustomForm("ttcore.device", _device),

@@ -18,6 +18,7 @@ from ttcodegen.conversions.ttir_to_ttmetal.generics import group_of
 from ttcodegen.conversions.ttir_to_ttmetal.groups import Group, Kind, is_fill, is_free_reshape
 from ttcodegen.conversions.ttir_to_ttmetal.matmul_programs import lower_matmul
 from ttcodegen.conversions.ttir_to_ttmetal.movement_programs import lower_indexed, lower_movement
+from ttcodegen.conversions.ttir_to_ttmetal.operation_programs import lower_operation
 from ttcodegen.conversions.ttir_to_ttmetal.order_programs import lower_order
 from ttcodegen.conversions.ttir_to_ttmetal.program_parts import Lowered
 from ttcodegen.conversions.ttir_to_ttmetal.row_programs import lower_rows
@@ -36,6 +37,7 @@ from ttcodegen.dialects.ttir_generic import GenericOp
 from ttcodegen.emitc.identifiers import NameScope, identifier
 from ttcodegen.naming.programs import program_name, tensor_names_of
 from ttcodegen.ops.constant_values import splat_of
+from ttcodegen.ops.tt_lang import CALLED_OPERATION, called_name
 from ttcodegen.systems.description import DEFAULT_ARCHITECTURE, default_system
 from ttcodegen.transforms.inline import is_entry
 from ttcodegen.transforms.rebuilding import body_of
@@ -51,6 +53,7 @@ _LOWERINGS = {
     Kind.ORDER: lower_order,
     Kind.ATTENTION: lower_attention,
     Kind.CACHE: lower_cache,
+    Kind.OPERATION: lower_operation,
 }
 
 
@@ -181,6 +184,12 @@ class _FunctionConverter:
             result: cpu_function_name(op.callee.string_value())
             for op in block.ops
             if isinstance(op, CallOp)
+            for result in op.results
+        }
+        called |= {
+            result: called_name(op)
+            for op in block.ops
+            if isinstance(op, CatalogueOp) and op.name == CALLED_OPERATION
             for result in op.results
         }
         self._names = tensor_names_of(self.function, called)

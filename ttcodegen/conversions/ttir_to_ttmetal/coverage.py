@@ -31,6 +31,7 @@ from ttcodegen.ops.attention_form import ATTENTION, is_one_program
 from ttcodegen.ops.constant_values import splat_of
 from ttcodegen.ops.definition import has_trait
 from ttcodegen.ops.traits import Trait
+from ttcodegen.ops.tt_lang import CALLED_OPERATION
 from ttcodegen.transforms.rewriting import functions
 
 _INDICES = (DataType.INT32, DataType.UINT32)
@@ -63,7 +64,9 @@ def unsupported_reason(op: Operation) -> str | None:
         return _unsupported_cache(op)
     if is_movement(op) or op.name in INDEXED:
         return _unsupported_movement(op)
-    return None if is_fill(op) else f"'{op.name}' has no lowering"
+    if is_fill(op) or op.name == CALLED_OPERATION:
+        return None
+    return f"'{op.name}' has no lowering"
 
 
 def _unsupported_movement(op: CatalogueOp) -> str | None:

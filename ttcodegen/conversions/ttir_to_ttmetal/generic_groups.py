@@ -25,6 +25,7 @@ from ttcodegen.dialects.operation import CatalogueOp
 from ttcodegen.ops.attention_form import ATTENTION
 from ttcodegen.ops.definition import has_trait
 from ttcodegen.ops.traits import Trait
+from ttcodegen.ops.tt_lang import CALLED_OPERATION
 
 
 class NoProgram(Exception):
@@ -53,7 +54,9 @@ def complete(group: Group) -> None:
         raise NoProgram(f"a program has one reduction, product or movement, not {names}")
     group.root = root = roots[0] if roots else None
     group.kind = Kind.TILES if root is None else _kind_of(root)
-    group.shape = shape_of(root.operands[0].type) if root is not None else group.ops[0].result_shape
+    group.shape = group.ops[0].result_shape
+    if root is not None:
+        group.shape = shape_of((*root.operands, *root.results)[0].type)
     if root is not None:
         _order(group, root)
     _check(group)
@@ -70,6 +73,8 @@ def _kind_of(root: CatalogueOp) -> Kind:
         return Kind.CACHE
     if has_trait(root, Trait.ORDERS):
         return Kind.ORDER
+    if root.name == CALLED_OPERATION:
+        return Kind.OPERATION
     if root.name in WINDOWS:
         return Kind.WINDOW
     if root.name == ATTENTION:

@@ -39,6 +39,7 @@ from ttcodegen.ops.constant_values import splat_of
 from ttcodegen.ops.definition import TTIRDefinition, has_trait
 from ttcodegen.ops.tile_lowering import Tile, TileBuilder
 from ttcodegen.ops.traits import Trait
+from ttcodegen.ops.tt_lang import CALLED_OPERATION
 from ttcodegen.ops.windows import WINDOW_PRODUCT, WINDOW_REDUCTION
 
 INDEXED = ("ttir.embedding", "ttir.gather")
@@ -74,6 +75,8 @@ class Kind(Enum):
     """Attention of queries to keys and values."""
     CACHE = auto()
     """Rows of a cache, overwritten in place."""
+    OPERATION = auto()
+    """An operation of TT-Lang."""
     CPU = auto()
     """A call of a function that runs on the CPU: no program, but in order with them."""
 
@@ -211,6 +214,8 @@ class _Grouping:
             self._add_reduction(op)
         elif op.name == "ttir.matmul":
             self._begin(op, Kind.MATMUL)
+        elif op.name == CALLED_OPERATION:
+            self._begin(op, Kind.OPERATION)
         elif op.name in WINDOWS:
             self._begin(op, Kind.WINDOW)
         elif op.name == ATTENTION:
@@ -263,7 +268,7 @@ class _Grouping:
         group = Group(len(self.groups), kind, op.result_shape, [op])
         if not is_elementwise(op):
             group.root = op
-            group.shape = shape_of(op.operands[0].type)
+            group.shape = shape_of((*op.operands, *op.results)[0].type)
         self.groups.append(group)
         self._assign(op, group)
 

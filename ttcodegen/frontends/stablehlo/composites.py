@@ -321,6 +321,17 @@ def _gather_along(
     return conversion.builder.emit("gather", list(operands), like_result(op), dim=dim)
 
 
+def _operation(
+    conversion: Conversion, op: StableHLOOp, operands: Operands, attributes: Mapping[str, Any]
+) -> Results:
+    """An operation of TT-Lang."""
+    named = ("kernel_id", "version_tag", "arg_roles", "shard_spec")
+    given = {name: str(attributes[name]) for name in named if name in attributes}
+    results = [like_result(op, index) for index in range(len(op.results))]
+    made = conversion.builder.emit_op("tt_lang_op", [list(operands)], results, **given)
+    return list(made.results)
+
+
 # Quantisation
 
 
@@ -380,6 +391,7 @@ _BUILDS: dict[str, Build] = {
     "topk_indices": _top_k(True),
     "topk_large_indices": _top_k(True),
     "topk_values": _top_k(False),
+    "tt_lang_op": _operation,
     "uniform": random_numbers.uniform,
     "update_cache": _in_cache("update_cache"),
 }
@@ -469,8 +481,6 @@ def _called(conversion: Conversion, op: StableHLOOp) -> Results:
     remedy = "write what it computes in ops of StableHLO"
     if dialect in ("tt", "tenstorrent"):
         remedy = "there is no op for it; lower the model without the tt-xla pass that makes it"
-    if short == "tt_lang_op":
-        remedy = "compile the kernel with ttcodegen-lang, and call it beside the model"
     raise CompileError(f"the custom call '@{name}' is not supported", op, remedy=remedy)
 
 

@@ -98,6 +98,33 @@ class _Parts:
         return f"`{self.kernel.name}` of {Path(place.file).name}, line {place.line}."
 
 
+@dataclass(frozen=True)
+class OperationProgram:
+    """An operation as a program of the device."""
+
+    program: Program
+    kernels: tuple[FuncOp, ...]
+    inputs: tuple[Tensor, ...]
+    outputs: tuple[Tensor, ...]
+    """The tensors that it reads and writes, in the order of the program's operands."""
+
+
+def operation_program(launch: Launch, name: str) -> OperationProgram:
+    """Compiles an operation to a program of that name, for a module that has others as well.
+
+    Raises:
+        CompileError: at what the compiler does not take.
+    """
+    compiler = _OperationCompiler(launch, (), name)
+    program, kernels = compiler.program()
+    return OperationProgram(
+        program,
+        tuple(kernels),
+        tuple(tensor for _, tensor in compiler.inputs.values()),
+        tuple(tensor for _, tensor in compiler.outputs.values()),
+    )
+
+
 def compile_operation(launch: Launch, kept: Collection[int] = ()) -> CompiledOperation:
     """Compiles an operation whose body has run on all nodes.
 
@@ -113,9 +140,13 @@ def compile_operation(launch: Launch, kept: Collection[int] = ()) -> CompiledOpe
 
 
 class _OperationCompiler:
-    def __init__(self, launch: Launch, kept: Collection[int]) -> None:
+    def __init__(self, launch: Launch, kept: Collection[int], name: str | None = None) -> None:
         self.launch = launch
-        self.name = identifier(launch.name)
+        self.name = name or identifier(launch.name)
+        self._prefix = f"{identifier(launch.name)}_" if name else ""
+        """What the names of its kernels begin with, among those of other programs."""
+        self._symbols = f"{name}_" if name else ""
+        """What the symbols of their functions begin with."""
         first = next(iter(launch.nodes.values()))
         self.buffers = first.buffers
         if len(launch.grid) > 2:
@@ -161,6 +192,17 @@ class _OperationCompiler:
 
     def compile(self) -> CompiledOperation:
         """The module."""
+        program, kernels = self.program()
+        return CompiledOperation(
+            self.name,
+            self._module(program, kernels),
+            tuple(tensor for _, tensor in (*self.inputs.values(), *self.kept.values())),
+            tuple(tensor for _, tensor in self.outputs.values()),
+            tuple(self._warnings),
+        )
+
+    def program(self) -> tuple[Program, list[FuncOp]]:
+        """The program, and the functions of its kernels."""
         self._add_slots()
         kernels: list[tuple[Kernel, FuncOp]] = []
         needs = Needs()
@@ -186,14 +228,7 @@ class _OperationCompiler:
             compute=self._settings(self.circular, needs),
             semaphores=self._semaphores(),
         )
-        module = self._module(program, [function for _, function in kernels])
-        return CompiledOperation(
-            self.name,
-            module,
-            tuple(tensor for _, tensor in (*self.inputs.values(), *self.kept.values())),
-            tuple(tensor for _, tensor in self.outputs.values()),
-            tuple(self._warnings),
-        )
+        return program, [function for _, function in kernels]
 
     def _add_slots(self) -> None:
         """Circular buffers for what goes through pipe nets."""
@@ -235,6 +270,11 @@ class _OperationCompiler:
 
     # Kernels
 
+    def _symbol(self, part: _Parts) -> str:
+        """The name of a kernel's function; the operation may have the name of one of its
+        kernels."""
+        return f"{self._symbols}{part.kernel.name}_kernel"
+
     def _compute(self, part: _Parts, needs: Needs) -> tuple[Kernel, FuncOp]:
         """Translates the compute kernel twice: first to find out what it needs, to declare that."""
         found = Needs()
@@ -251,11 +291,11 @@ class _OperationCompiler:
         kernel, _ = self._translate_compute(part, mine, needs, places, used)
         needs.needs_scaler = found.needs_scaler
         described = Kernel(
-            part.kernel.name,
+            f"{self._prefix}{part.kernel.name}",
             Processor.COMPUTE,
             part.purpose,
             self.cores,
-            _symbol(part),
+            self._symbol(part),
             constants=tuple(NamedConstant(f"cb_{b.name}", b.index) for b in mine),
             arguments=places,
         )
@@ -274,7 +314,7 @@ class _OperationCompiler:
         used: set[str] | None = None,
     ) -> tuple[ComputeKernel, set[str]]:
         """The kernel, and the dataflow buffers that it uses; `used` are those that are known."""
-        kernel = ComputeKernel(_symbol(part), True)
+        kernel = ComputeKernel(self._symbol(part), True)
         kernel.declare(circular)
         known = {
             place.name: kernel.builder.argument(position, place.name)
@@ -301,7 +341,7 @@ class _OperationCompiler:
         target = self._translate_movement(part, processor, pushes_scaler=pushes_scaler)
         described, function = target.finish()
         _erase_unused(function)
-        return replace(described, name=part.kernel.name), function
+        return replace(described, name=f"{self._prefix}{part.kernel.name}"), function
 
     def _translate_movement(
         self,
@@ -324,7 +364,7 @@ class _OperationCompiler:
             arguments += [each for each in _PLACES if each.name in needs.places]
             arguments += needs.arguments.values()
         target = MovementKernel(
-            _symbol(part),
+            self._symbol(part),
             processor,
             part.purpose,
             self.cores,
@@ -390,11 +430,6 @@ class _OperationCompiler:
         declared = FuncOp.external(meaning, [value.type for value in read], types[1])
         declared.attributes[MEANING] = UnitAttr()
         return ModuleOp([host, declared, *kernels])
-
-
-def _symbol(part: _Parts) -> str:
-    """The name of a kernel's function; the operation may have the name of one of its kernels."""
-    return f"{part.kernel.name}_kernel"
 
 
 def _erase_unused(function: FuncOp) -> None:

@@ -1,0 +1,181 @@
+"""Operations that compiled models call."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from ttcodegen.cli.ttcodegen import main
+from ttcodegen.diagnostics import Source
+from ttcodegen.frontends import source_module
+from ttcodegen.lang.calling import operations_of
+from ttcodegen.numerics.golden import Golden
+from ttcodegen.ops.tt_lang import calling
+from ttcodegen.project.cpu_backend import CPUBackend
+
+PROGRAM = """import ttl
+
+@ttl.operation(grid=(2, 3))
+def __scaled(x, s, y):
+    column, row = ttl.node(dims=2)
+    x_dfb = ttl.make_dataflow_buffer_like(x, shape=(1, 1))
+    s_dfb = ttl.make_dataflow_buffer_like(s, shape=(1, 1))
+    y_dfb = ttl.make_dataflow_buffer_like(y, shape=(1, 1))
+
+    @ttl.datamovement()
+    def read():
+        with x_dfb.reserve() as x_blk, s_dfb.reserve() as s_blk:
+            ttl.copy(x[row, column], x_blk).wait()
+            ttl.copy(s[row, 0], s_blk).wait()
+
+    @ttl.compute()
+    def compute():
+        with x_dfb.wait() as x_blk, s_dfb.wait() as s_blk, y_dfb.reserve() as y_blk:
+            y_blk.store(x_blk * ttl.block.broadcast(s_blk, dims=[-1], shape=(1, 1)))
+
+    @ttl.datamovement()
+    def write():
+        with y_dfb.wait() as y_blk:
+            ttl.copy(y_blk, y[row, column]).wait()
+
+if __name__ == "__main__":
+    raise SystemExit("a model runs the program as a module")
+"""
+X, S, Y = "tensor<96x64xf32>", "tensor<96x1xf32>", "tensor<96x64xf32>"
+
+
+def model(*body: str, kernel: str = "scaled", roles: str = "in,in,out", x: str = X) -> str:
+    """A module that calls the operation, once for `CALL`."""
+    call = (
+        f'"ttir.tt_lang_op"(%x, %s) <{{kernel_id = "{kernel}", version_tag = "1", '
+        f'arg_roles = "{roles}"}}> : ({x}, {S}) -> {Y}'
+    )
+    text = "\n  ".join(body).replace("CALL", call)
+    return f"func.func @forward(%x: {x}, %s: {S}, %y: {Y}) -> {Y} {{\n  {text}\n}}\n"
+
+
+TWICE = model(
+    f'%0 = "ttir.neg"(%s) : ({S}) -> {S}',
+    f"%out = ttir.empty() : {Y}",
+    '%1 = ttir.tt_lang_op(%x, %0, %out) {kernel_id = "made.scaled::v1", version_tag = "1", '
+    f'arg_roles = "in,in,out"}} : ({X}, {S}, {Y}) -> ({Y})',
+    # The operand for the result is overwritten, whatever it holds.
+    '%2 = "ttir.tt_lang_op"(%1, %s, %y) <{kernel_id = "__scaled", version_tag = "1", '
+    f'arg_roles = "in,in,out"}}> : ({Y}, {S}, {Y}) -> {Y}',
+    f'%3 = "ttir.add"(%2, %y) : ({Y}, {Y}) -> {Y}',
+    f"return %3 : {Y}",
+)
+
+
+@pytest.fixture
+def made(tmp_path: Path) -> Path:
+    """The program."""
+    path = tmp_path / "made.py"
+    path.write_text(PROGRAM)
+    return path
+
+
+def compiled(text: str, folder: Path, *options: str) -> int:
+    """The exit status of compiling a module."""
+    (folder / "model.mlir").write_text(text)
+    given = [str(folder / "model.mlir"), "-o", str(folder / "out"), "--target", "ttmetal"]
+    return main([*given, "--tt-lang", str(folder / "made.py"), *options])
+
+
+def test_a_project_holds_the_programs_of_the_model_and_of_the_operation(made: Path) -> None:
+    assert compiled(TWICE, made.parent) == 0
+    written = (made.parent / "out" / "src" / "model.cpp").read_text()
+    assert "run_scaled(*constants.programs, inputs.x, s_neg, scaled, device);" in written
+    assert "run_scaled_2(*constants.programs, scaled, inputs.s, scaled_2, device);" in written
+    kernels = {path.name for path in (made.parent / "out" / "kernels").iterdir()}
+    assert {f"scaled_{each}.cpp" for each in ("read", "compute", "write")} <= kernels
+    reader = (made.parent / "out" / "kernels" / "scaled_read.cpp").read_text()
+    assert "// `read` of made.py, line 11." in reader
+
+
+def test_an_operation_means_what_the_simulator_makes_of_it(made: Path) -> None:
+    generator = np.random.default_rng(1)
+    shapes = ((96, 64), (96, 1), (96, 64))
+    x, s, y = (generator.standard_normal(shape).astype(np.float32) for shape in shapes)
+    with calling(operations_of([str(made)])):
+        (found,) = Golden(source_module(Source("model.mlir", TWICE))).run("forward", [x, s, y])
+    np.testing.assert_allclose(found, x * -s * s + y, rtol=1e-6)
+
+
+def test_stablehlo_calls_an_operation(made: Path) -> None:
+    call = (
+        "%0 = stablehlo.custom_call @tt.tt_lang_op(%x, %s) {mhlo.frontend_attributes = {kernel_id "
+        '= "pkg.scaled::v1", version_tag = "1", arg_roles = "in,in,out"}} : '
+        f"({X}, {S}) -> {Y}"
+    )
+    assert compiled(model(call, f"return %0 : {Y}"), made.parent) == 0
+    written = (made.parent / "out" / "src" / "model.cpp").read_text()
+    assert "run_scaled(*constants.programs, inputs.x, inputs.s, scaled, device);" in written
+
+
+ONCE = ("%0 = CALL", f"return %0 : {Y}")
+PARTLY = PROGRAM.replace("ttl.copy(y_blk, y[row, column])", "ttl.copy(y_blk, y[0, 0])")
+SWAPPED = PROGRAM.replace("def __scaled(x, s, y)", "def __scaled(x, y, s)")
+UNREAD = PROGRAM.replace("s[row, 0]", "x[row, 0]")
+IN_PLACE = PROGRAM.replace(
+    "            ttl.copy(y_blk, y[row, column]).wait()",
+    "            ttl.copy(y_blk, y[row, column]).wait(); ttl.copy(y_blk, x[row, column]).wait()",
+)
+WIDE = PROGRAM.replace("grid=(2, 3)", "grid=(9, 3)")
+OWN = "import ttnn\nown = ttnn.zeros((96, 32), ttnn.float32)\n" + PROGRAM.replace(
+    "s[row, 0]", "own[row, 0]"
+)
+
+
+@pytest.mark.parametrize(
+    ("program", "text", "message"),
+    [
+        (PROGRAM, model(*ONCE, kernel="other"), "this 'ttir.tt_lang_op' is not supported: no "
+         "program has the operation 'other'; there are: made.scaled"),
+        (PROGRAM, model(*ONCE, roles="in,out,in"), "arg_roles is a list of 'in', then of one "
+         "'out' or more, not \"in,out,in\""),
+        (PROGRAM, model(*ONCE, roles="in,in,in,out"), "arg_roles is of 4 tensors, 3 of which are "
+         "read; there are 2 operands"),
+        (PROGRAM, model(*ONCE, roles="in,out"), "the result has the type of the operand for it"),
+        (PROGRAM, model(*ONCE, roles="in,out,out"), "arg_roles says 'out' 2 times, but there are 1 "
+         "results"),
+        (SWAPPED, model(*ONCE), "the operation 'scaled' writes tensor 1, which arg_roles says is "
+         "'in'"),
+        (UNREAD, model(*ONCE), "the operation 'scaled' does not read tensor 1, which arg_roles "
+         "says is 'in'"),
+        (IN_PLACE, model(*ONCE), "the operation 'scaled' writes tensor 0, which arg_roles says is "
+         "'in'"),
+        (WIDE, model(*ONCE), "the operation 'scaled' has a grid of 9x3 nodes, but there are 8x8 "
+         "cores"),
+        (OWN, model(*ONCE), "the operation 'scaled' uses a tensor that is none of its arguments"),
+        (PARTLY, TWICE, "the operation '__scaled' does not write all elements of tensor 2"),
+        ("x = 1 // 0\n", model(*ONCE), "made.py:1:5: error: the program raised "
+         "ZeroDivisionError: integer division or modulo by zero\nx = 1 // 0\n    ^"),
+    ],
+)  # fmt: skip
+def test_calls_that_are_refused(
+    program: str, text: str, message: str, made: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    made.write_text(program)
+    assert compiled(text, made.parent) == 1
+    assert message in capsys.readouterr().err
+
+
+def test_a_module_calls_operations_of_programs_that_are_given(
+    made: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    text = made.parent / "model.mlir"
+    text.write_text(model(*ONCE))
+    assert main([str(text), "-o", str(made.parent / "out")]) == 1
+    assert "no program is given that has the operation 'scaled'" in capsys.readouterr().err
+    assert main([str(text), "-o", str(made.parent / "out"), "--tt-lang", str(made)]) == 1
+    assert "'ttir.tt_lang_op' is not supported by this target" in capsys.readouterr().err
+
+
+@pytest.mark.slow
+def test_the_emulated_device_runs_a_model_with_an_operation(
+    made: Path, cpu_backend: CPUBackend
+) -> None:
+    assert compiled(TWICE, made.parent, "--check") == 0

@@ -1,0 +1,234 @@
+"""Operations of TT-Lang that a model calls.
+
+`ttir.tt_lang_op` names an operation of a Python program; its kernels are nothing that a module
+holds. Who compiles the module says which operations there are (`calling`): the catalogue does not
+know how they are run or compiled.
+
+The form of the op is that of tt-mlir (2026, TTIROps.td). There the operation also gets the tensors
+that it writes; those that hold nothing, of `ttir.empty`, are gone when the module is read.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Generator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Protocol
+
+from xdsl.dialects.func import FuncOp
+from xdsl.ir import SSAValue
+from xdsl.utils.exceptions import VerifyException
+
+from ttcodegen.diagnostics import CompileError
+from ttcodegen.dialects.attribute_kinds import STRING
+from ttcodegen.dialects.datatypes import DataType, shape_of
+from ttcodegen.dialects.operation import Call, CatalogueOp
+from ttcodegen.dialects.placement import declared_data_type
+from ttcodegen.dialects.programs import Program
+from ttcodegen.lazy_numpy import Array
+from ttcodegen.ops.definition import TTIRDefinition, attribute, register, variadic
+from ttcodegen.ops.op_builder import OpBuilder
+
+CALLED_OPERATION = "ttir.tt_lang_op"
+
+
+@dataclass(frozen=True)
+class GivenTensor:
+    """A tensor that an operation is called with."""
+
+    shape: tuple[int, ...]
+    data_type: DataType
+    elements: Array | None = None
+    """None for what nobody reads."""
+
+
+@dataclass(frozen=True)
+class CalledProgram:
+    """A program of the device that an operation is."""
+
+    program: Program
+    kernels: tuple[FuncOp, ...]
+    inputs: tuple[int, ...]
+    """The tensors that it reads, by their place among those that the operation is called with."""
+    outputs: tuple[int, ...]
+    """Those that it writes."""
+
+
+class Operations(Protocol):
+    """Operations that can be called."""
+
+    def refusal(self, kernel_id: str) -> str | None:
+        """Why there is no operation of this name; None if there is one."""
+        ...
+
+    def run(self, kernel_id: str, tensors: Sequence[GivenTensor]) -> list[Array]:
+        """What tensors hold after an operation."""
+        ...
+
+    def program(self, kernel_id: str, tensors: Sequence[GivenTensor], name: str) -> CalledProgram:
+        """The program that an operation is for tensors of these kinds, under a name.
+
+        Raises:
+            CompileError: if the compiler of TT-Lang does not take it.
+        """
+        ...
+
+    def writes_all(self, kernel_id: str, tensors: Sequence[GivenTensor], place: int) -> bool:
+        """Whether an operation writes all elements of one of the tensors."""
+        ...
+
+
+class _NoOperations:
+    """There is no program whose operations could be called."""
+
+    def refusal(self, kernel_id: str) -> str | None:
+        return (
+            f"no program is given that has the operation '{kernel_id}' "
+            "(ttcodegen --tt-lang PROGRAM)"
+        )
+
+    def run(self, kernel_id: str, tensors: Sequence[GivenTensor]) -> list[Array]:
+        raise VerifyException(f"{CALLED_OPERATION}: {self.refusal(kernel_id)}")
+
+    def program(self, kernel_id: str, tensors: Sequence[GivenTensor], name: str) -> CalledProgram:
+        raise VerifyException(f"{CALLED_OPERATION}: {self.refusal(kernel_id)}")
+
+    def writes_all(self, kernel_id: str, tensors: Sequence[GivenTensor], place: int) -> bool:
+        return False
+
+
+_callable: list[Operations] = [_NoOperations()]
+
+
+def operations() -> Operations:
+    """Those that can be called now."""
+    return _callable[-1]
+
+
+@contextmanager
+def calling(known: Operations) -> Generator[None]:
+    """Lets modules call operations."""
+    _callable.append(known)
+    try:
+        yield
+    finally:
+        _callable.pop()
+
+
+def roles_of(text: str) -> list[str]:
+    """What each tensor of an operation is: "in" or "out"."""
+    return [role.strip() for role in text.split(",")] if text.strip() else []
+
+
+def tensor_places(op: CatalogueOp) -> tuple[int, int]:
+    """How many tensors the operation reads and how many it writes."""
+    roles = roles_of(op.parameter("arg_roles"))
+    return roles.count("in"), roles.count("out")
+
+
+def _verify(op: CatalogueOp) -> None:
+    """`arg_roles` says "in" for each operand that is read, then "out" for each result; operands
+    for the latter may be there."""
+    roles = roles_of(op.parameter("arg_roles"))
+    read, written = roles.count("in"), roles.count("out")
+    if roles != ["in"] * read + ["out"] * written or not written:
+        raise VerifyException(
+            f"{op.name}: arg_roles is a list of 'in', then of one 'out' or more, not "
+            f'"{op.parameter("arg_roles")}"'
+        )
+    if written != len(op.results):
+        raise VerifyException(
+            f"{op.name}: arg_roles says 'out' {written} times, but there are {len(op.results)} "
+            "results"
+        )
+    if len(op.operands) not in (read, read + written):
+        raise VerifyException(
+            f"{op.name}: arg_roles is of {read + written} tensors, {read} of which are read; there "
+            f"are {len(op.operands)} operands"
+        )
+    for given, result in zip(op.operands[read:], op.results, strict=False):
+        if given.type != result.type:
+            raise VerifyException(
+                f"{op.name}: the result has the type of the operand for it, {given.type}, not "
+                f"{result.type}"
+            )
+
+
+def _refused(op: CatalogueOp) -> str | None:
+    return operations().refusal(op.parameter("kernel_id"))
+
+
+def called_name(op: CatalogueOp) -> str:
+    """What the operation is called that an op names."""
+    return op.parameter("kernel_id").partition("::")[0].split(".")[-1].strip("_")
+
+
+def _without_destinations(builder: OpBuilder, op: CatalogueOp) -> Sequence[SSAValue] | None:
+    """The op without the tensors that it overwrites.
+
+    Raises:
+        CompileError: if something of what one of them holds is left.
+    """
+    read, _ = tensor_places(op)
+    if len(op.operands) == read:
+        return None
+    values = [*op.operands[:read], *op.results]
+    tensors = [GivenTensor(shape_of(v.type), declared_data_type(v)) for v in values]
+    name = op.parameter("kernel_id")
+    for place in range(read, len(values)):
+        if not operations().writes_all(name, tensors, place):
+            raise CompileError(
+                f"the operation '{name}' does not write all elements of tensor {place}: the others "
+                "would be those that it is given",
+                op,
+                remedy="give it ttir.empty there, or let it write all elements",
+            )
+    types = [result.type for result in op.results]
+    operands = [list(op.operands[:read])]
+    return builder.emit_op(op.definition.short_name, operands, types, **op.parameters()).results
+
+
+_DATA_TYPES = {each.numpy: each for each in DataType if not each.is_block_float}
+
+
+def _data_type(dtype: str) -> DataType:
+    """What the device has for a numpy dtype of the source."""
+    if dtype in _DATA_TYPES:
+        return _DATA_TYPES[dtype]
+    return DataType.FLOAT32 if "float" in dtype else DataType.INT32
+
+
+def _run(call: Call) -> Sequence[Array]:
+    """What the operation writes, simulated."""
+    roles = roles_of(call["arg_roles"])
+    given = [
+        GivenTensor(array.shape, _data_type(dtype), array)
+        for array, dtype in zip(call.inputs, call.operand_dtypes["inputs"], strict=True)
+    ]
+    made = [
+        GivenTensor(result.shape, _data_type(result.dtype))
+        for result in call.results[len(given) - roles.count("in") :]
+    ]
+    return operations().run(call["kernel_id"], [*given, *made])[roles.count("in") :]
+
+
+register(
+    TTIRDefinition(
+        CALLED_OPERATION,
+        (variadic("inputs"),),
+        (
+            attribute("kernel_id", STRING),
+            attribute("version_tag", STRING, ""),
+            attribute("arg_roles", STRING),
+            attribute("shard_spec", STRING, ""),
+        ),
+        results=-1,
+        nouns=("result",),
+        verify=_verify,
+        numpy=_run,
+        decompose=_without_destinations,
+        refused_form=_refused,
+        on_library="calls of the library with kernels of one's own are not written; "
+        "--target ttmetal has programs for them",
+    )
+)

@@ -107,3 +107,7 @@ def test_sums_in_a_buffer_and_in_a_block(steps: int) -> None:
 @pytest.mark.parametrize("grid", [(1, 1), (8, 8), (3, 5)])
 def test_nodes_that_go_on_one_after_the_other(grid: tuple[int, int]) -> None:
     check("neighbors", *grid, tolerance=1e-6)
+
+
+def test_numbers_that_loops_carry_and_conditions_change() -> None:
+    check("counters", tolerance=1e-6)

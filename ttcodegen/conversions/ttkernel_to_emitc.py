@@ -10,7 +10,7 @@ import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, cast
 
-from xdsl.dialects import arith, scf
+from xdsl.dialects import arith, memref, scf
 from xdsl.dialects.builtin import FloatAttr, IndexType, IntegerAttr, StringAttr, i1
 from xdsl.dialects.func import FuncOp, ReturnOp
 from xdsl.ir import Block, Operation, SSAValue
@@ -90,6 +90,8 @@ _CASTS = (
     arith.UIToFPOp,
     arith.SIToFPOp,
 )
+_COMPUTED = (*_OPERATORS, *_FUNCTIONS, *_CASTS, arith.CmpiOp)
+"""Ops that compute numbers of numbers."""
 _LOGICAL_OPERATORS = {"bitwise_and": "logical_and", "bitwise_or": "logical_or"}
 _ORDERS = (
     ComparisonPredicate.LT,
@@ -268,6 +270,30 @@ class _KernelWriter(KernelArguments):
         inner = self.body.for_(*bounds, type=cpp_type(counter.type), name=counter.name_hint)
         self.values[counter] = inner.arguments[0]
         self._nested(inner, block)
+
+    def variable(self, op: memref.AllocaOp) -> None:
+        """A number that changes; the store after it says what it is at first."""
+        name = self._variable(op.memref.name_hint or "variable")
+        first = op.next_op
+        start: Text | None = None
+        if isinstance(first, memref.StoreOp) and first.memref is op.memref:
+            number = constant_integer(first.value)
+            start = None if number is None else Text(spelled(number))
+        self.values[op.memref] = self.body.variable(name, cpp_type(IndexType()), start)
+
+    def store(self, op: memref.StoreOp) -> None:
+        """A new value of a variable."""
+        is_first = op.prev_op is op.memref.owner and constant_integer(op.value) is not None
+        if not is_first:
+            self.body.assign(self[op.memref], self[op.value])
+
+    def load(self, op: memref.LoadOp) -> None:
+        """What a variable is now: its name, or a copy where it changes before that is used."""
+        held = not _changes_before_use(op)
+        value = self.body.load(self[op.memref], held=held)
+        if not held:
+            value = self.body.named(value, self._variable(f"{op.memref.name_hint}_before"))
+        self.values[op.res] = value
 
     def if_(self, op: scf.IfOp) -> None:
         """A branch without values."""
@@ -474,6 +500,39 @@ def _declared_type(value: SSAValue) -> str:
     return f"const {type_}"
 
 
+def _changes_before_use(load: memref.LoadOp) -> bool:
+    """Whether a variable may get another value before what was read of it is used for the last
+    time."""
+    users = _users(load)
+    block = load.parent_block()
+    left = {user: block.find_ancestor_op_in_block(user) for user in users} if block else {}
+    op = load.next_op
+    while op is not None and left:
+        stores = [s for s in op.walk() if isinstance(s, memref.StoreOp) and s.memref is load.memref]
+        # A store and a condition read it before they change it.
+        if stores:
+            reads_before = isinstance(op, memref.StoreOp | scf.IfOp)
+            return any(user is not op or not reads_before for user in left)
+        left = {user: place for user, place in left.items() if place is not op}
+        op = op.next_op
+    return False
+
+
+def _users(load: memref.LoadOp) -> set[Operation]:
+    """The ops that use what a variable holds, themselves or in what is computed where they use it:
+    all that has no name."""
+    found: set[Operation] = set()
+    pending: list[SSAValue] = [load.res]
+    while pending:
+        for use in pending.pop().uses:
+            user = use.operation
+            if isinstance(user, _COMPUTED) and user.results[0].name_hint is None:
+                pending.append(user.results[0])
+            else:
+                found.add(user)
+    return found
+
+
 _RULES: Mapping[type[Operation], Callable[[_KernelWriter, Any], None]] = {
     arith.ConstantOp: _KernelWriter.constant,
     **dict.fromkeys(_OPERATORS, _KernelWriter.operator),
@@ -481,6 +540,9 @@ _RULES: Mapping[type[Operation], Callable[[_KernelWriter, Any], None]] = {
     **dict.fromkeys(_CASTS, _KernelWriter.cast),
     arith.CmpiOp: _KernelWriter.compare,
     arith.BitcastOp: _KernelWriter.bitcast,
+    memref.AllocaOp: _KernelWriter.variable,
+    memref.LoadOp: _KernelWriter.load,
+    memref.StoreOp: _KernelWriter.store,
     scf.ForOp: _KernelWriter.for_,
     scf.IfOp: _KernelWriter.if_,
     scf.YieldOp: _KernelWriter.end,

@@ -55,7 +55,7 @@ from ttcodegen.emitc.expressions import (
     YieldOp,
 )
 from ttcodegen.emitc.identifiers import identifier, is_identifier
-from ttcodegen.emitc.inlining import ASSIGNS, FIXED_NAME, NAME, NAMES, PURE
+from ttcodegen.emitc.inlining import ASSIGNS, FIXED_NAME, HELD, NAME, NAMES, PURE
 from ttcodegen.emitc.operators import BINARY_OPS, UNARY_OPS, CastOp, CmpOp, ComparisonPredicate
 from ttcodegen.emitc.origins import set_origin
 from ttcodegen.emitc.reserved import mentions
@@ -365,9 +365,12 @@ class EmitCBuilder:
         """`place = value;`."""
         self.insert(AssignOp(place, value))
 
-    def load(self, place: SSAValue) -> SSAValue:
-        """The value of a variable now."""
-        return self._value(LoadOp(place))
+    def load(self, place: SSAValue, *, held: bool = False) -> SSAValue:
+        """The value of a variable now; `held` if it does not change as long as that is used."""
+        op = LoadOp(place)
+        if held:
+            op.attributes[HELD] = UnitAttr()
+        return self._value(op)
 
     def if_(self, condition: SSAValue, *, otherwise: bool = False) -> tuple[EmitCBuilder, ...]:
         """An `if`: the builder of its body, and that of the `else` if asked for."""

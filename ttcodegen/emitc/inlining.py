@@ -42,6 +42,8 @@ from ttcodegen.emitc.spelling import type_text
 from ttcodegen.emitc.statements import AssignOp, DoOp, ForOp, GlobalOp, VariableOp, VerbatimOp
 
 PURE = "ttcodegen.pure"
+HELD = "ttcodegen.held"
+"""Marks a load of a variable that nothing changes before the value is used for the last time."""
 NAME = "ttcodegen.name"
 FIXED_NAME = "ttcodegen.fixed_name"
 """Marks a parameter whose name pieces of C++ in the body refer to, so that it has to stay."""
@@ -135,6 +137,8 @@ class InliningPlan:
         if isinstance(op, LoadOp):
             if NAME in op.attributes or ASSIGNS in op.attributes:
                 return False
+            if HELD in op.attributes:
+                return True
             return self._is_stable(op.operand) or self._place_of_uses(op) == place
         if isinstance(op, ExpressionOp):
             if op.do_not_inline is not None or has_effects(op):

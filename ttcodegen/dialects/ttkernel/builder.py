@@ -23,7 +23,7 @@ from contextlib import contextmanager
 from typing import TypeVar
 
 from xdsl.builder import Builder
-from xdsl.dialects import arith, scf
+from xdsl.dialects import arith, memref, scf
 from xdsl.dialects.builtin import (
     Float32Type,
     FloatAttr,
@@ -278,6 +278,21 @@ class KernelBuilder:
         self._insert(scf.ForOp(*bounds, [], Region(body)))
         with self._inside(body):
             yield body.args[0]
+
+    def variable(self, start: Value, name_hint: str | None = None) -> SSAValue:
+        """A number that the kernel changes, and what it is at first."""
+        slot = self._insert(memref.AllocaOp.get(index, shape=[])).memref
+        slot.name_hint = name_hint
+        self.assign(slot, start)
+        return slot
+
+    def assign(self, slot: SSAValue, value: Value) -> None:
+        """Changes a variable."""
+        self._insert(memref.StoreOp.get(self.value(value), slot, []))
+
+    def load(self, slot: SSAValue) -> SSAValue:
+        """What a variable is now."""
+        return self._insert(memref.LoadOp.get(slot, [])).res
 
     @contextmanager
     def when(self, condition: SSAValue) -> Generator[None]:

@@ -27,6 +27,7 @@ from ttcodegen.lang.compiler.numbers import (
     is_number,
     joined,
 )
+from ttcodegen.lang.compiler.variables import Variable
 from ttcodegen.lang.context import Kernel, grid_in_dimensions
 from ttcodegen.lang.shapes import is_range, is_tuple
 
@@ -178,7 +179,7 @@ class ExpressionTranslator:
                 if found is UNKNOWN:
                     self.refuse(f"'{name}' depends on the way that the kernel took", node)
                 self.noted(frame, name, node)
-                return found
+                return self.read_variable(found) if isinstance(found, Variable) else found
             frame = frame.enclosing
         captured = self.frame.captured
         if name not in captured:
@@ -191,6 +192,10 @@ class ExpressionTranslator:
         if placed is not found and not self.is_conditional:
             self.names[name] = placed
         return placed
+
+    def read_variable(self, variable: Variable) -> SSAValue:
+        """What a variable of the kernel holds now."""
+        raise NotImplementedError
 
     def noted(self, frame: Frame, name: str, node: ast.AST) -> None:
         """A variable of a function is read."""

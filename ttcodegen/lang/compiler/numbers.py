@@ -120,6 +120,10 @@ class Arithmetic:
         if isinstance(value, SSAValue):
             self._bounds[value] = Bounds(least, most)
 
+    def same(self, value: SSAValue, other: SSAValue) -> None:
+        """Notes that a value is another one."""
+        self._terms[value] = self.terms(other)
+
     def least(self, value: Number) -> int | None:
         """A number that a value is not below; None if none is found."""
         terms = self.terms(value)

@@ -432,11 +432,14 @@ class _OperationCompiler:
         return ModuleOp([host, declared, *kernels])
 
 
+_READS = ("ttkernel.get_arg_val", "memref.load")
+
+
 def _erase_unused(function: FuncOp) -> None:
     """Erases arithmetic that nothing came to need, such as the ends of slices, and arguments that
     are only chosen by their positions."""
     for op in reversed(list(function.walk())):
-        is_pure = op.name.startswith("arith.") or op.name == "ttkernel.get_arg_val"
+        is_pure = op.name.startswith("arith.") or op.name in _READS
         if is_pure and op.results[0].first_use is None:
             op.detach()
             op.erase()

@@ -12,7 +12,7 @@ from collections.abc import Callable, Generator, Hashable, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from types import FunctionType
-from typing import Any
+from typing import Any, TypeGuard
 
 from xdsl.ir import SSAValue
 
@@ -40,8 +40,15 @@ from ttcodegen.lang.compiler.frames import (
     is_plain,
 )
 from ttcodegen.lang.compiler.loops import Loop
-from ttcodegen.lang.compiler.numbers import Condition, is_computed, is_condition
+from ttcodegen.lang.compiler.numbers import (
+    Condition,
+    Number,
+    is_computed,
+    is_condition,
+    is_number,
+)
 from ttcodegen.lang.compiler.pipe_nets import NetUses
+from ttcodegen.lang.compiler.variables import Variable, read_after, reads_first
 from ttcodegen.lang.context import Kernel
 from ttcodegen.lang.debug_printing import debug_print
 from ttcodegen.lang.pipes import PipeNet
@@ -67,6 +74,16 @@ class PrintedText:
     """A text with values in it that are not known when the kernel is compiled."""
 
     parts: tuple[Any, ...]
+
+
+def is_changeable(value: object) -> TypeGuard[Number]:
+    """Whether a value is a number that the kernel can keep in a variable."""
+    return is_number(value) and not isinstance(value, bool)
+
+
+def _hint(name: str) -> str | None:
+    """A name of Python as one of C++."""
+    return name if SSAValue.is_valid_name(name) else None
 
 
 class KernelTranslator(ExpressionTranslator):
@@ -195,9 +212,50 @@ class KernelTranslator(ExpressionTranslator):
             )
         for loop in self._loops:
             loop.assigns(self.frame, name, self.regions)
+        held = self.names.get(name)
+        if isinstance(held, Variable) and is_changeable(value):
+            self._change(name, held, value)
+            return
         if isinstance(value, SSAValue) and value.name_hint is None and SSAValue.is_valid_name(name):
             value.name_hint = name
         self.names[name] = value
+
+    def read_variable(self, variable: Variable) -> SSAValue:
+        found = self.builder.load(variable.slot)
+        before = variable.known_in(self.regions)
+        if before is not None:
+            self.arithmetic.same(found, before)
+        else:
+            variable.read, variable.read_in = found, self.regions
+        return found
+
+    def _change(self, name: str, variable: Variable, value: Number) -> None:
+        self._check_natural(name, value)
+        self.builder.assign(variable.slot, value)
+        variable.read = None
+
+    def _check_natural(self, name: str, value: Number) -> None:
+        if not self.arithmetic.is_natural(value):
+            self.refuse(
+                f"'{name}' changes while the kernel runs, and may become negative here",
+                remedy="kernels count with numbers that are 0 or more: take max(..., 0)",
+            )
+
+    def _make_variables(self, body: Sequence[ast.stmt], *, is_loop: bool) -> None:
+        """Numbers that the running kernel changes in a loop or under a condition become variables
+        of C++, if somebody reads them as they are then."""
+        end = max(statement.end_lineno or 0 for statement in body)
+        for name in stored_names(body):
+            value = self.names.get(name)
+            if isinstance(value, Variable):
+                value.read = None
+            elif is_changeable(value) and (
+                (is_loop and reads_first(body, name)) or read_after(self.frame.syntax, end, name)
+            ):
+                self._check_natural(name, value)
+                if isinstance(value, SSAValue) and value.name_hint == name:
+                    value.name_hint = None
+                self.names[name] = Variable(self.builder.variable(value, _hint(name)))
 
     @contextmanager
     def scope(self, names: Sequence[str]) -> Generator[None]:
@@ -256,7 +314,7 @@ class KernelTranslator(ExpressionTranslator):
             )
         if is_below(end, 1):
             return
-        hint = name if name != "_" and SSAValue.is_valid_name(name) else None
+        hint = _hint(name) if name != "_" else None
         self.before_loop(body)
         last = self.arithmetic.subtract(end, 1)
         stored = [name, *stored_names(body)]
@@ -271,6 +329,7 @@ class KernelTranslator(ExpressionTranslator):
 
     def before_loop(self, body: Sequence[ast.stmt]) -> None:
         """Prepares what a loop carries from one iteration to the next."""
+        self._make_variables(body, is_loop=True)
 
     def noted(self, frame: Frame, name: str, node: ast.AST) -> None:
         for loop in self._loops:
@@ -299,6 +358,7 @@ class KernelTranslator(ExpressionTranslator):
         if not is_condition(condition):
             self.body(body if condition else orelse)
             return
+        self._make_variables([*body, *orelse], is_loop=False)
         self.when(condition, body)
         if orelse:
             self.when(condition.opposite, orelse)

@@ -1,0 +1,93 @@
+"""Numbers that a kernel changes while it runs: variables of C++."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from xdsl.ir import SSAValue
+
+from ttcodegen.lang.compiler.block_lives import Regions
+
+
+@dataclass(eq=False)
+class Variable:
+    """A number that loops carry from one iteration to the next, or that conditions change."""
+
+    slot: SSAValue
+    """Where the kernel keeps it."""
+    read: SSAValue | None = None
+    """What it held when it was read last; None if it may hold something else now."""
+    read_in: Regions = ()
+    """The loops and conditions that were open then."""
+
+    def known_in(self, regions: Regions) -> SSAValue | None:
+        """What it is known to hold where these loops and conditions are open."""
+        return self.read if regions[: len(self.read_in)] == self.read_in else None
+
+
+def reads_first(statements: Sequence[ast.stmt], name: str) -> bool:
+    """Whether statements may read a variable before they assign to it."""
+    return _flow(statements, name)[0]
+
+
+def _flow(statements: Sequence[ast.stmt], name: str) -> tuple[bool, bool]:
+    """Whether a variable may be read as it was before, and whether it is assigned to for sure."""
+    for statement in statements:
+        reads, assigns = _of_statement(statement, name)
+        if reads or assigns:
+            return reads, assigns
+    return False, False
+
+
+def _of_statement(statement: ast.stmt, name: str) -> tuple[bool, bool]:
+    match statement:
+        case ast.If(test, body, orelse):
+            first, second = _flow(body, name), _flow(orelse, name)
+            return _loads(test, name) or first[0] or second[0], first[1] and second[1]
+        case ast.For(target, iterated, body, _):
+            inside = not _stores(target, name) and _flow(body, name)[0]
+            return _loads(iterated, name) or inside, False
+        case ast.With(items, body):
+            if any(_loads(item, name) for item in items):
+                return True, False
+            if any(_stores(item, name) for item in items):
+                return False, True
+            return _flow(body, name)
+        case ast.AugAssign(ast.Name(target)) if target == name:
+            return True, False
+        case _:
+            reads = _loads(statement, name)
+            return reads, not reads and _stores(statement, name)
+
+
+def _loads(node: ast.AST, name: str) -> bool:
+    return any(
+        isinstance(each, ast.Name) and each.id == name and isinstance(each.ctx, ast.Load)
+        for each in ast.walk(node)
+    )
+
+
+def _stores(node: ast.AST, name: str) -> bool:
+    return any(
+        isinstance(each, ast.Name) and each.id == name and isinstance(each.ctx, ast.Store)
+        for each in ast.walk(node)
+    )
+
+
+def read_after(syntax: ast.AST, line: int, name: str) -> bool:
+    """Whether a function reads a variable after a line."""
+    return any(
+        isinstance(node, ast.Name)
+        and node.id == name
+        and node.lineno > line
+        and (isinstance(node.ctx, ast.Load) or _is_augmented(syntax, node))
+        for node in ast.walk(syntax)
+    )
+
+
+def _is_augmented(syntax: ast.AST, target: ast.Name) -> bool:
+    return any(
+        isinstance(each, ast.AugAssign) and each.target is target for each in ast.walk(syntax)
+    )

@@ -8,7 +8,15 @@ from typing import Any
 
 import pytest
 
-from tests.optimizer.modules import CHAIN, CONVOLUTION, PADDED, PROJECTIONS, compiled, entry
+from tests.optimizer.modules import (
+    CHAIN,
+    CONVOLUTION,
+    PADDED,
+    PROJECTIONS,
+    compiled,
+    entry,
+    token,
+)
 from ttcodegen.cli.rt import main
 from ttcodegen.cli.ttcodegen import main as ttcodegen
 from ttcodegen.rt.commands.validate import VARIABLE
@@ -20,6 +28,9 @@ MODULES = {
     "padded": PADDED,
     "projections": PROJECTIONS,
     "convolution": CONVOLUTION,
+    "token": token(32, 8, 2),
+    "token of few users": token(8, 4, 1),
+    "token of odd users": token(11, 4, 2),
 }
 
 ROOT = Path(__file__).parents[2]

@@ -97,6 +97,40 @@ func.func @main(%x: tensor<32x1024xbf16> {{{INPUT}}}, %g: tensor<1024x4096xbf16>
 """Products of a row of tiles with large weights, as models have them that make one token."""
 
 
+def token(users: int, heads: int, key_heads: int, position: str = "1") -> str:
+    """A layer that makes one token of each user: keys and values go to caches, attention reads
+    them."""
+    size, hidden, length = 64, 128, 96
+    wide, narrow = heads * size, key_heads * size
+    x, p = f"tensor<{users}x{hidden}xbf16>", f"tensor<{position}xi32>"
+    cache, q = f"tensor<{users}x{key_heads}x{length}x{size}xbf16>", f"{users}x{heads}x1x{size}xbf16"
+    k, entry = f"{users}x{key_heads}x1x{size}xbf16", f"1x{key_heads}x{users}x{size}xbf16"
+    decoded, weight = f"1x{users}x{heads}x{size}xbf16", "{" + WEIGHT + "}"
+    cached = "{ttcore.argument_type = #ttcore.argument_type<input>, ttcore.kv_cache}"
+    return f"""
+func.func @main(%x: {x} {{{INPUT}}}, %p: {p} {{{INPUT}}}, %kc: {cache} {cached}, %vc: {cache} {cached}, %wq: tensor<{hidden}x{wide}xbf16> {weight}, %wk: tensor<{hidden}x{narrow}xbf16> {weight}, %wv: tensor<{hidden}x{narrow}xbf16> {weight}, %wo: tensor<{wide}x{hidden}xbf16> {weight}, %cos: tensor<1x1x1x{size}xbf16> {weight}) -> ({x}, {cache}, {cache}) {{
+  %q = "ttir.matmul"(%x, %wq) : ({x}, tensor<{hidden}x{wide}xbf16>) -> tensor<{users}x{wide}xbf16>
+  %k = "ttir.matmul"(%x, %wk) : ({x}, tensor<{hidden}x{narrow}xbf16>) -> tensor<{users}x{narrow}xbf16>
+  %v = "ttir.matmul"(%x, %wv) : ({x}, tensor<{hidden}x{narrow}xbf16>) -> tensor<{users}x{narrow}xbf16>
+  %qh = "ttir.reshape"(%q) <{{shape = [{users} : i32, {heads} : i32, 1 : i32, {size} : i32]}}> : (tensor<{users}x{wide}xbf16>) -> tensor<{q}>
+  %kh = "ttir.reshape"(%k) <{{shape = [{users} : i32, {key_heads} : i32, 1 : i32, {size} : i32]}}> : (tensor<{users}x{narrow}xbf16>) -> tensor<{k}>
+  %vh = "ttir.reshape"(%v) <{{shape = [{users} : i32, {key_heads} : i32, 1 : i32, {size} : i32]}}> : (tensor<{users}x{narrow}xbf16>) -> tensor<{k}>
+  %qr = "ttir.multiply"(%qh, %cos) : (tensor<{q}>, tensor<1x1x1x{size}xbf16>) -> tensor<{q}>
+  %kr = "ttir.multiply"(%kh, %cos) : (tensor<{k}>, tensor<1x1x1x{size}xbf16>) -> tensor<{k}>
+  %kp = "ttir.permute"(%kr) <{{permutation = array<i64: 2, 1, 0, 3>}}> : (tensor<{k}>) -> tensor<{entry}>
+  %vp = "ttir.permute"(%vh) <{{permutation = array<i64: 2, 1, 0, 3>}}> : (tensor<{k}>) -> tensor<{entry}>
+  "ttir.update_cache"(%kc, %kp, %p) <{{batch_offset = 0 : i32}}> : ({cache}, tensor<{entry}>, {p}) -> ()
+  "ttir.update_cache"(%vc, %vp, %p) <{{batch_offset = 0 : i32}}> : ({cache}, tensor<{entry}>, {p}) -> ()
+  %qd = "ttir.permute"(%qr) <{{permutation = array<i64: 2, 0, 1, 3>}}> : (tensor<{q}>) -> tensor<{decoded}>
+  %a = "ttir.scaled_dot_product_attention_decode"(%qd, %kc, %vc) <{{is_causal = false, operandSegmentSizes = array<i32: 1, 1, 1, 0, 0, 0>}}> : (tensor<{decoded}>, {cache}, {cache}) -> tensor<{decoded}>
+  %ap = "ttir.permute"(%a) <{{permutation = array<i64: 1, 2, 0, 3>}}> : (tensor<{decoded}>) -> tensor<{q}>
+  %ar = "ttir.reshape"(%ap) <{{shape = [{users} : i32, {wide} : i32]}}> : (tensor<{q}>) -> tensor<{users}x{wide}xbf16>
+  %o = "ttir.matmul"(%ar, %wo) : (tensor<{users}x{wide}xbf16>, tensor<{wide}x{hidden}xbf16>) -> {x}
+  return %o, %kc, %vc : {x}, {cache}, {cache}
+}}
+"""
+
+
 def attention(rows: int, mask: bool = False) -> str:
     """Attention of that many queries to as many keys; causal if without a mask."""
     heads, added = f"tensor<1x4x{rows}x64xbf16>", f"tensor<1x1x{rows}x{rows}xbf16>"

@@ -22,6 +22,7 @@ from tests.optimizer.modules import (
     most_l1,
     names,
     seconds,
+    token,
 )
 from tests.random_programs.checking import (
     failures_built_together,
@@ -49,6 +50,9 @@ MODULES = {
     "convolution": CONVOLUTION,
     "decoding": DECODING,
     "attention": attention(256),
+    "token": token(32, 8, 2),
+    "token of few users": token(8, 4, 1),
+    "token of odd users": token(11, 4, 2),
     "masked attention": attention(128, mask=True),
 }
 

@@ -31,6 +31,7 @@ from ttcodegen.dialects.operation import (
     optional,
     variadic,
 )
+from ttcodegen.dialects.shards import MemoryLayout, Shards
 from ttcodegen.ops.cpp_calls import CppEmission
 from ttcodegen.ops.cpu_lowering import CpuLowering
 from ttcodegen.ops.dimensions import DimensionRule
@@ -136,6 +137,8 @@ class ResultRule:
     """For "first": the operands of which the first that is present counts."""
     placed: bool = False
     """Whether the call takes the memory configuration of its result."""
+    shards: Callable[[CatalogueOp, int], tuple[MemoryLayout, Shards]] | None = None
+    """How the call divides the result of that index among cores; None if it does not."""
 
 
 ComputeRow = Callable[[Callable[[str], Any]], str]

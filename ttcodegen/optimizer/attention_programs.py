@@ -9,6 +9,7 @@ from ttcodegen.dialects.program_configs import SDPA, CoreGrid
 from ttcodegen.dialects.tile import TILE_SIDE, tiles_along
 from ttcodegen.optimizer.calls import LibraryCall
 from ttcodegen.optimizer.cost import CostModel
+from ttcodegen.optimizer.decode_attention import DECODING, DecodeAttention
 
 CHUNKS = (32, 64, 128, 256, 512)
 """Rows of queries or keys that are taken at a time; larger chunks of both do not fit into L1."""
@@ -27,6 +28,11 @@ def cheapest_program(call: LibraryCall, model: CostModel, room: int) -> SDPA | N
 
 
 def _programs(call: LibraryCall, grid: CoreGrid) -> Iterator[SDPA]:
+    if call.name in DECODING:
+        keys = DecodeAttention.of(call, grid.cores).keys
+        # The library takes powers of two, and chunks of queries of their own are none.
+        yield from (SDPA(grid, 0, size) for size in CHUNKS if keys % size == 0)
+        return
     for queries in _chunks(call.operands[0].shape[-2]):
         for keys in _chunks(call.operands[1].shape[-2]):
             yield SDPA(grid, queries, keys)

@@ -26,6 +26,9 @@ class LibraryCall:
     operands: tuple[TensorPlacement, ...]
     results: tuple[TensorPlacement, ...]
     attributes: Mapping[str, Any] = field(default_factory=dict[str, Any])
+    demanded: tuple[TensorPlacement | None, ...] = ()
+    """By operand, where it has to lie whatever is decided: in the shards that the library demands.
+    Empty if it demands none."""
 
     @property
     def result(self) -> TensorPlacement:
@@ -58,6 +61,18 @@ def call_of(op: CatalogueOp) -> LibraryCall:
         _placements(value.type for value in op.operands),
         _placements(value.type for value in op.results),
         op.parameters(),
+        _demanded(op),
+    )
+
+
+def _demanded(op: CatalogueOp) -> tuple[TensorPlacement | None, ...]:
+    specs = op.definition.operands
+    if all(spec.shards is None for spec in specs):
+        return ()
+    return tuple(
+        placement if spec.shards is not None else None
+        for spec, group in zip(specs, op.operand_groups().values(), strict=True)
+        for placement in _placements(value.type for value in group)
     )
 
 

@@ -20,6 +20,7 @@ from ttcodegen.layout.placements import row_bytes, shard_bytes, tile_bytes
 from ttcodegen.layout.tiled_shape import tile_bytes_of
 from ttcodegen.ops.definition import overwrites
 from ttcodegen.optimizer.calls import LibraryCall
+from ttcodegen.optimizer.decode_attention import DECODING, DecodeAttention
 from ttcodegen.optimizer.footprint import BF16_TILE, F32_TILE, ROW_ALIGNMENT
 from ttcodegen.optimizer.products import largest_divisor
 from ttcodegen.optimizer.reordering_buffers import reordering_buffers
@@ -337,6 +338,10 @@ def attention(call: LibraryCall, chip: ChipDescription) -> int:
     return size + (0 if is_whole else 2 * scores * BF4_TILE)
 
 
+def _attention_of_one(call: LibraryCall, chip: ChipDescription) -> int:
+    return DecodeAttention.of(call, chip.cores).circular_buffers(call)
+
+
 def _reordered(call: LibraryCall, chip: ChipDescription) -> int:
     return reordering_buffers(call, chip.cores, performance(chip.arch).l1_bank)
 
@@ -371,7 +376,7 @@ _RULES: dict[str, _Rule] = {
     **dict.fromkeys(("relu", "where"), elementwise),
     **dict.fromkeys(("sum", "mean", "max", "min"), _reduced),
     **dict.fromkeys(("prod", "argmax"), _five_pages),
-    "nlp_create_qkv_heads_decode": _none,
+    **dict.fromkeys(("nlp_create_qkv_heads_decode", "nlp_concat_heads_decode"), _none),
     **dict.fromkeys(_BINARY, elementwise),
 }
 _RuleOfChip = Callable[[LibraryCall, ChipDescription], int | None]
@@ -380,4 +385,5 @@ _RULES_OF_CHIPS: dict[str, _RuleOfChip] = {
     "softmax": softmax,
     **dict.fromkeys(("layer_norm", "rms_norm", "group_norm"), norm),
     "scaled_dot_product_attention": attention,
+    **dict.fromkeys(DECODING, _attention_of_one),
 }

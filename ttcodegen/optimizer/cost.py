@@ -7,7 +7,7 @@ what it takes to launch it. Figures of the chips: `ttcodegen.systems.performance
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import prod
 
 from ttcodegen.dialects.memory import Layout, Memory
@@ -22,6 +22,7 @@ from ttcodegen.optimizer import convolutions, footprint, products
 from ttcodegen.optimizer.automatic_products import automatic_config
 from ttcodegen.optimizer.calls import LibraryCall
 from ttcodegen.optimizer.circular_buffers import circular_buffers, elementwise
+from ttcodegen.optimizer.decode_attention import DECODING, DecodeAttention
 from ttcodegen.optimizer.links import LinkWork, link_work
 from ttcodegen.systems.description import ChipDescription
 from ttcodegen.systems.machines import links_between
@@ -29,6 +30,9 @@ from ttcodegen.systems.performance import Performance, performance
 
 BLOCK_SYNC = 400
 """Cycles in which senders and receivers of a multicast find each other (estimate)."""
+HOST_READ = 8
+"""The launches in whose time a number comes to the host, which waits for all that was launched
+before (estimate)."""
 ROW_OF_FACE = 32
 """Bytes that lie together of what crosses tiles, in a face of 16 bits an element."""
 
@@ -312,6 +316,8 @@ def _written(model: CostModel, call: LibraryCall) -> _Work:
     size = whole_bytes(taken)
     work = _Work(cores, 6 * page_bytes(taken), 3 * size, noc_bytes=3 * size)
     work.movement_cycles = -(-tiles(taken) // cores) * 4 * model.speed.transaction
+    if call.name == "update_cache":
+        work.launches += HOST_READ  # The position is an argument.
     return work
 
 
@@ -478,19 +484,23 @@ def _attended(model: CostModel, call: LibraryCall) -> _Work:
 
 
 def _attended_by_one(model: CostModel, call: LibraryCall) -> _Work:
-    """Attention of one query of each user, whose keys are distributed over cores."""
-    query, key = call.operands[0], call.operands[1]
-    heads, keys = max(1, prod(key.shape[:2])), tiles_along(key.shape[-2])
-    scores = heads * keys
-    cores = min(model.chip.cores, scores)
-    each = -(-scores // cores)
-    work = _Work(cores, 40 * tile_bytes(query))
-    _traffic(work, call)
+    """Attention of one query of each user, whose keys are distributed over cores. Where in the
+    cache each user is, nobody knows before: all positions count."""
+    plan = DecodeAttention.of(call, model.chip.cores)
+    query, key, value, *others = call.operands
+    work = _Work(min(plan.active_cores, model.chip.cores))
+    _traffic(work, replace(call, operands=(query, *others)))
+    pages = plan.users * plan.key_heads * tiles_along(plan.keys) * plan.depth
+    read = pages * (tile_bytes(key) + tile_bytes(value))
+    work.dram_bytes += read
+    work.noc_bytes += read
+    each = model.pass_cycles([query])
     product = max(model.speed.tile_product * products.fidelity_passes(call), 40)
-    work.engine_cycles = each * (
-        2 * tiles_along(query.shape[-1]) * product + 4 * model.pass_cycles([query])
-    )
-    work.vector_cycles = each * TILE_SIDE * 12
+    scores = plan.rows * plan.chunk_tiles
+    summed = plan.rows * (plan.depth + 3) * each
+    step = scores * (2 * plan.depth * product + 4 * each) + summed + 2 * BLOCK_SYNC
+    work.engine_cycles = plan.steps * step + plan.rounds * (2 * summed + BLOCK_SYNC)
+    work.vector_cycles = plan.steps * scores * TILE_SIDE * 12
     return work
 
 
@@ -567,5 +577,5 @@ _RULES: dict[str, _Rule] = {
     **dict.fromkeys(("all_gather", "all_reduce", "reduce_scatter"), _between_chips),
     **dict.fromkeys(("mesh_partition", "distribute_tensor", "aggregate_tensor"), _copied),
     "scaled_dot_product_attention": _attended,
-    "scaled_dot_product_attention_decode": _attended_by_one,
+    **dict.fromkeys(DECODING, _attended_by_one),
 }

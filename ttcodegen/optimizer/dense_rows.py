@@ -59,6 +59,7 @@ class DenseRows(ModulePass):
             if isinstance(function, FuncOp):
                 rows = _Rows()
                 rebuild(function, lambda insert, m: OpBuilder(classes, insert, m), rows.rewrite)
+                _join_reshapes(function)
                 _return_rows(function)
                 erase_dead(function)
 
@@ -81,6 +82,20 @@ def _return_rows(function: FuncOp) -> None:
                 copy_source_offset(op, in_rows)
                 in_rows.results[0].name_hint = value.name_hint
                 Rewriter.replace_op(op, in_rows)
+
+
+def _join_reshapes(function: FuncOp) -> None:
+    """A reshape of what only it uses of another reshape is one of what that had."""
+    for op in body_of(function).ops:
+        if not isinstance(op, CatalogueOp) or op.definition.short_name != "reshape":
+            continue
+        before = op.operands[0].owner
+        if (
+            isinstance(before, CatalogueOp)
+            and before.definition.short_name == "reshape"
+            and len(list(before.results[0].uses)) == 1
+        ):
+            op.operands[0] = before.operands[0]
 
 
 @dataclass
@@ -109,9 +124,13 @@ class _Rows:
         shape = op.result_shape
         if shape_of(source.type) == shape:
             return source
-        if source is value:
+        squeezed = _without_single_rows(shape)
+        if source is value and shape[-1:] != shape_of(value.type)[-1:] and squeezed is not None:
+            source = reshaped(builder, value, squeezed)
+            result: SSAValue = reshaped(builder, source, shape)
+        elif source is value:
             keep(builder, op, [value])
-            result: SSAValue = op.results[0]
+            result = op.results[0]
         else:
             result = reshaped(builder, source, shape)
         self._remember(result, source)
@@ -128,7 +147,7 @@ class _Rows:
         name, rank = op.definition.short_name, len(op.result_shape)
         if rank < 2 or op.definition.in_place is not None:
             return False
-        if name in elementwise():
+        if name in elementwise() or name == "where":
             return True
         if name not in ROW_BY_ROW:
             return False
@@ -216,6 +235,14 @@ class _Rows:
             return None
         dense = self.dense.get(value, value)
         return reshaped(builder, dense, (*rows, found[-1]))
+
+
+def _without_single_rows(shape: Shape) -> Shape | None:
+    """The shape of the same rows where each matrix has a single one, (users, heads, 1, size); None
+    of other shapes."""
+    if len(shape) < 3 or shape[-2] != 1 or shape[-3] == 1:
+        return None
+    return (*shape[:-2], shape[-1])
 
 
 def _on_rows(op: CatalogueOp, rank: int, source: SSAValue) -> dict[str, Attribute]:

@@ -1,9 +1,11 @@
-"""Queries, keys and values of one input become one product, which the library splits into heads."""
+"""Queries, keys and values of one input become one product, which the library splits into heads:
+those of a sequence as matrices, those of one token of each user on a core for each user."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from math import prod
 
 from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
@@ -12,9 +14,10 @@ from xdsl.ir import Block, Operation, SSAValue
 from xdsl.passes import ModulePass
 from xdsl.rewriter import Rewriter
 
-from ttcodegen.dialects.datatypes import element_of, shape_of, tensor_type
+from ttcodegen.dialects.datatypes import bf16, element_of, f32, shape_of, tensor_type
 from ttcodegen.dialects.operation import CatalogueOp
 from ttcodegen.dialects.tile import TILE_SIDE
+from ttcodegen.ops.attention_heads_decode import MOST_USERS
 from ttcodegen.ops.data_movement import reshaped
 from ttcodegen.ops.definition import has_trait
 from ttcodegen.ops.op_builder import OpBuilder
@@ -50,23 +53,36 @@ class FuseProjections(ModulePass):
 
 @dataclass(frozen=True)
 class _Projection:
-    """`permute(reshape(linear(x, weight, bias)))`: heads of one input."""
+    """`permute(reshape(linear(x, weight, bias)))`: heads of one input; without the permutation
+    those of one token of each user."""
 
     heads: CatalogueOp
     product: CatalogueOp
-
-    @property
-    def count(self) -> int:
-        """How many heads."""
-        return self.heads.result_shape[1]
+    users: int
+    """Or sequences."""
+    positions: int
+    """Of each of them; 0 of one token, whose heads are rows of a matrix."""
+    count: int
+    """How many heads."""
+    size: int
+    """The numbers of a head."""
 
 
 def _projection(op: Operation, constants: set[SSAValue]) -> _Projection | None:
-    if not isinstance(op, CatalogueOp) or op.definition.short_name != "permute":
+    if not isinstance(op, CatalogueOp):
         return None
-    if op.parameter("permutation") != HEADS_FIRST or op.result_shape[3] % TILE_SIDE:
+    name = op.definition.short_name
+    if name == "permute" and op.parameter("permutation") == HEADS_FIRST:
+        users, count, positions, size = op.result_shape
+    elif (decoded := _heads_of_tokens(op)) is not None:
+        if _heads_of_tokens(op.operands[0].owner) is not None:
+            return None  # The same heads, only once more.
+        (users, count, size), positions = decoded, 0
+    else:
         return None
-    value, batch = op.operands[0], op.result_shape[0]
+    if size % TILE_SIDE or users < 1:
+        return None
+    value = op.operands[0]
     while isinstance(value.owner, CatalogueOp) and value.owner.definition.short_name in RESHAPES:
         value = value.owner.operands[0]
     product = value.owner
@@ -75,12 +91,29 @@ def _projection(op: Operation, constants: set[SSAValue]) -> _Projection | None:
     if not has_trait(product, Trait.MATRIX_PRODUCT):
         return None
     settings = ("transpose_a", "activation", "dtype")
-    if any(product.parameter(name) for name in settings) or batch < 1:
+    if any(product.parameter(name) for name in settings):
         return None
-    whole = op.result_shape[1] * op.result_shape[3]
-    fits = shape_of(value.type)[-1] == whole and len(product.shape("b")) == 2
+    fits = shape_of(value.type)[-1] == count * size and len(product.shape("b")) == 2
     fixed = all(operand in constants for operand in product.operands[1:])
-    return _Projection(op, product) if fits and fixed else None
+    if not fits or not fixed:
+        return None
+    return _Projection(op, product, users, positions, count, size)
+
+
+def _heads_of_tokens(op: Operation | Block) -> tuple[int, int, int] | None:
+    """Users, heads and their size where a reshape makes heads (users, heads, size) of rows, with
+    dimensions of one element anywhere before; None of others."""
+    if not isinstance(op, CatalogueOp) or op.definition.short_name not in RESHAPES:
+        return None
+    shape = op.result_shape
+    users = [size for size in shape[:-2] if size != 1]
+    if len(shape) < 3 or len(users) > 1 or element_of(op.results[0].type) not in (bf16, f32):
+        return None
+    found = (users[0] if users else 1, shape[-2], shape[-1])
+    rows = shape_of(op.operands[0].type)
+    whole = rows[-1] == found[1] * found[2] and prod(rows[:-1]) == found[0]
+    fits = 1 <= found[1] <= TILE_SIDE and 1 <= found[0] <= MOST_USERS
+    return found if whole and fits else None
 
 
 def _groups(function: FuncOp) -> Iterator[list[_Projection]]:
@@ -91,13 +124,12 @@ def _groups(function: FuncOp) -> Iterator[list[_Projection]]:
         projection = _projection(op, constants)
         if projection is not None:
             product = projection.product
-            batch, _, sequence, size = projection.heads.result_shape
             key = (
                 product.operands[0],
                 product.definition.short_name,
                 product.parameter("transpose_b"),
                 product.parameter("compute_config"),
-                (batch, sequence, size),
+                (projection.users, projection.positions, projection.size),
                 str(element_of(projection.heads.results[0].type)),
                 len(product.operands),
             )
@@ -126,7 +158,6 @@ def _fuse(block: Block, group: list[_Projection]) -> None:
         flat = [reshaped(builder, row, (1, shape_of(row.type)[-1])) for row in rows]
         operands.append(_side_by_side(builder, flat, 1))
     width = shape_of(weight.type)[across]
-    batch, heads, sequence, _ = group[0].heads.result_shape
     element = element_of(product.results[0].type)
     made = builder.emit(
         product.definition.short_name,
@@ -135,19 +166,39 @@ def _fuse(block: Block, group: list[_Projection]) -> None:
         transpose_b=product.parameter("transpose_b"),
         compute_config=product.parameter("compute_config"),
     )
-    rows = reshaped(builder, made, (batch, sequence, width))
-    key_heads = group[1].count
-    split = builder.emit_op(
-        "split_query_key_value_and_split_heads",
-        [rows, None],
-        [p.heads.results[0].type for p in group],
-        num_heads=heads,
-        num_kv_heads=None if key_heads == heads else key_heads,
-        transpose_key=False,
-    )
-    for projection, result in zip(group, split.results, strict=True):
+    results = [
+        reshaped(builder, result, projection.heads.result_shape)
+        for projection, result in zip(group, _split(builder, made, group), strict=True)
+    ]
+    for projection, result in zip(group, results, strict=True):
         result.name_hint = projection.heads.results[0].name_hint
         Rewriter.replace_op(projection.heads, [], [result])
+
+
+def _split(builder: OpBuilder, made: SSAValue, group: list[_Projection]) -> Sequence[SSAValue]:
+    """Queries, keys and values out of the rows of their product."""
+    query, key, _ = group
+    width = shape_of(made.type)[-1]
+    counts = {
+        "num_heads": query.count,
+        "num_kv_heads": None if key.count == query.count else key.count,
+    }
+    if query.positions:
+        rows = reshaped(builder, made, (query.users, query.positions, width))
+        return builder.emit_op(
+            "split_query_key_value_and_split_heads",
+            [rows, None],
+            [p.heads.results[0].type for p in group],
+            **counts,
+            transpose_key=False,
+        ).results
+    element = element_of(made.type)
+    return builder.emit_op(
+        "nlp_create_qkv_heads_decode",
+        [builder.reshape(made, [1, 1, query.users, width])],
+        [tensor_type(element, (1, p.users, p.count, p.size)) for p in group],
+        **counts,
+    ).results
 
 
 def _side_by_side(builder: OpBuilder, values: list[SSAValue], dim: int) -> SSAValue:

@@ -9,7 +9,7 @@ Of states that agree on where tensors lie, the cheapest is kept, and of all the 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Protocol
 
 from xdsl.ir import Operation, SSAValue
@@ -168,12 +168,7 @@ class Search:
             if self.choices is not None:
                 self.choices.left_alone(op, call)
             return [self._left_alone(state, index, op)]
-        here = LibraryCall(
-            call.name,
-            tuple(state.placements[value] for value in values),
-            call.results,
-            call.attributes,
-        )
+        here = replace(call, operands=tuple(state.placements[value] for value in values))
         fixed = self._fixed(op, values)
         tried: list[tuple[float, Way, _State]] = []
         has_weights = len(values) > 1 and values[1] in self.constants

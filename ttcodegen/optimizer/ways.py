@@ -32,6 +32,7 @@ from ttcodegen.optimizer.attention_programs import cheapest_program
 from ttcodegen.optimizer.calls import LibraryCall
 from ttcodegen.optimizer.convolutions import result_of, sharded_images
 from ttcodegen.optimizer.cost import CostModel, is_view
+from ttcodegen.optimizer.decode_attention import DECODING, DecodeAttention
 from ttcodegen.optimizer.dense_rows import elementwise
 from ttcodegen.optimizer.dram_products import dram_sharded
 from ttcodegen.optimizer.products import (
@@ -77,6 +78,10 @@ _RULES = {
     "view": "the call makes nothing: its result lies where its operand does",
     "moved": "the library makes it of interleaved tensors, interleaved",
     "attention": "the library takes queries, keys and values that are interleaved",
+    "decoding": "the library takes queries in DRAM, or those of each user on a core of its own, "
+    "and caches in DRAM; its result lies in DRAM, or as the queries if keys have one head",
+    "heads": "the library takes rows that are interleaved, or sharded by width on a rectangle of "
+    "cores from the first one on; the heads of each user lie on a core of their own",
     "convolution": "the result of a convolution lies in DRAM, or has shards by height or blocks on "
     "the cores of those of its image, in tiles of the same data type",
     "plain": "the library decides where its result lies",
@@ -121,6 +126,13 @@ def sharded_as(
     return found if shards.misfit(kind, *padded, in_tiles=True) is None else None
 
 
+def _in_place_of(source: TensorPlacement, result: TensorPlacement) -> TensorPlacement:
+    """A result that lies where an operand does."""
+    return result.with_(
+        buffer_type=source.buffer_type, memory_layout=source.memory_layout, shards=source.shards
+    )
+
+
 def is_interleaved(placement: TensorPlacement) -> bool:
     """Whether a tensor is on the device, dealt out to all banks."""
     return placement.memory is Memory.DEVICE and placement.shards is None
@@ -159,6 +171,10 @@ class Ways:
                 yield from self._moved(call)
             case "attention":
                 yield from self._attended(call)
+            case "decoding":
+                yield from self._decoded(call, fixed)
+            case "heads":
+                yield from self._split(call, fixed)
             case "convolution":
                 yield from self._convolved(call, fixed)
             case _:
@@ -222,16 +238,21 @@ class Ways:
             return "view"
         if name in ATTENTION:
             return "attention"
+        if name in DECODING:
+            return "decoding"
+        if name == "nlp_create_qkv_heads_decode":
+            return "heads"
         if name == "conv2d":
             return "convolution"
         return "moved" if name in MOVED else "plain"
 
     def _plain(self, call: LibraryCall, fixed: Sequence[bool]) -> Iterator[Way]:
-        """Everything in DRAM, as without an optimizer."""
+        """Everything in DRAM, as without an optimizer, but for what has to be sharded."""
+        demanded = call.demanded or (None,) * len(call.operands)
         yield Way(
             tuple(
-                p if stays or p.memory is Memory.HOST else interleaved(p, "dram")
-                for p, stays in zip(call.operands, fixed, strict=True)
+                demand or (p if stays or p.memory is Memory.HOST else interleaved(p, "dram"))
+                for p, stays, demand in zip(call.operands, fixed, demanded, strict=True)
             ),
             call.results,
         )
@@ -261,32 +282,67 @@ class Ways:
         buffers = self._buffers(call) if _along_tiles(call) else ("dram",)
         for buffer in buffers:
             yield Way(self._unsharded(call), (interleaved(call.result, buffer),))
+        if call.name == "composite_to_layout" and call.result.shards is not None:
+            # A call that follows demands these shards.
+            yield Way(self._unsharded(call), (call.result,))
+        if call.name == "reshape" and call.operands[0].shards is not None:
+            kept = _in_place_of(call.operands[0], call.result)
+            if is_view(replace(call, results=(kept,))):
+                yield Way(call.operands, (kept,))
 
     def _attended(self, call: LibraryCall) -> Iterator[Way]:
         """Interleaved, with the chunks that take the least time."""
         operands = self._unsharded(call)
-        attributes: dict[str, Any] = {}
-        if call.program_config is None:
-            room = int(self.model.speed.usable_l1 * ROOM_OF_ATTENTION)
-            program = cheapest_program(replace(call, operands=operands), self.model, room)
-            attributes = {} if program is None else {"program_config": program}
+        attributes = self._chunked(replace(call, operands=operands))
         for buffer in self._buffers(call):
             yield Way(operands, (interleaved(call.result, buffer),), attributes)
         if attributes:
             # Smaller chunks leave room for what else lies in L1.
             yield Way(operands, (interleaved(call.result, "dram"),))
 
+    def _chunked(self, call: LibraryCall) -> dict[str, Any]:
+        """What says how attention is divided, if something is better than the library's choice."""
+        if call.program_config is not None:
+            return {}
+        room = int(self.model.speed.usable_l1 * ROOM_OF_ATTENTION)
+        program = cheapest_program(call, self.model, room)
+        return {} if program is None else {"program_config": program}
+
+    def _split(self, call: LibraryCall, fixed: Sequence[bool]) -> Iterator[Way]:
+        """Heads out of rows in DRAM, in L1, or in the shards of a product."""
+        yield from self._plain(call, fixed)
+        (source,) = call.operands
+        if source.buffer_type == "l1" and source.shards is None:
+            yield Way(call.operands, call.results)
+        if source.memory_layout == "width_sharded" and source.shards is not None:
+            (first, *more) = source.shards.core_ranges
+            if not more and (first.first_column, first.first_row) == (0, 0):
+                yield Way(call.operands, call.results)
+
+    def _decoded(self, call: LibraryCall, fixed: Sequence[bool]) -> Iterator[Way]:
+        """With the queries of each user on a core of its own, if they lie so, or in DRAM."""
+        (plain,) = self._plain(call, fixed)
+        query, *others = plain.operands
+        plan = DecodeAttention.of(call, self.model.chip.cores)
+        shape = (plan.rows * TILE_SIDE, plan.depth * TILE_SIDE)
+        users = Shards.by_rows(plan.users, shape, self.grid.columns)
+        sources, results = [query], [interleaved(call.result, "dram")]
+        if call.operands[0] == query.height_sharded(users):
+            sources.append(call.operands[0])
+        if self.shards and plan.key_heads == 1:
+            results.append(call.result.height_sharded(users))
+        for source in sources:
+            operands = (source, *others)
+            attributes = self._chunked(replace(call, operands=operands))
+            for result in results:
+                yield Way(operands, (result,), attributes)
+
     def _views(self, call: LibraryCall) -> Iterator[Way]:
         """The result lies where its operand does."""
         source = call.operands[0]
         if source.shards is not None and source.collapsed_shape() != call.result.collapsed_shape():
             source = interleaved(source, "l1")
-        kept = call.result.with_(
-            buffer_type=source.buffer_type,
-            memory_layout=source.memory_layout,
-            shards=source.shards,
-        )
-        yield Way((source,), (kept,))
+        yield Way((source,), (_in_place_of(source, call.result),))
 
     def _elementwise(self, call: LibraryCall) -> Iterator[Way]:
         if call.name not in self.placed:

@@ -152,6 +152,19 @@ PASSES = (
         aliases=("ttir-layout",),
     ),
     PassEntry(
+        name="ttnn-decode-caches",
+        group=Group.TTNN,
+        implementation="ttcodegen.optimizer.decoding:DecodeCaches",
+        description="Caches are updated from shards, at positions that stay on the device; what "
+        "moves dimensions of one element only is a reshape.",
+    ),
+    PassEntry(
+        name="ttnn-decode-heads",
+        group=Group.TTNN,
+        implementation="ttcodegen.optimizer.decoding:DecodeHeads",
+        description="Heads of one token of each user are put side by side in their shards.",
+    ),
+    PassEntry(
         name="ttnn-dense-rows",
         group=Group.TTNN,
         implementation="ttcodegen.optimizer.dense_rows:DenseRows",

@@ -47,9 +47,11 @@ def ttir_to_ttnn(options: Values) -> Iterator[Step | str]:
     if options["enable-remove-dead-values"]:
         yield "remove-dead-values"
     if optimization_level(options) > 0:
+        yield "ttnn-decode-caches"
         yield "ttnn-dense-rows"
         given = _given(options)
         yield Step("ttnn-fuse-projections", given)
+        yield "ttnn-decode-heads"
         yield Step("ttnn-fuse-activations", given)
     yield from _placed(options)
 

@@ -187,7 +187,7 @@ class _Assigner:
             else:
                 operands.append(self.convert(builder, value, self._wanted(op, spec, value)))
         placements = [
-            self._result_placement(op, definition.result_rule(index), operands, result)
+            self._result_placement(op, index, operands, result)
             for index, result in enumerate(op.results)
         ]
         placements = [
@@ -218,11 +218,12 @@ class _Assigner:
         if spec.layout is not None:
             wanted = wanted.with_(layout=spec.layout)
         if spec.shards is not None:
-            shards = spec.shards(op)
-            wanted = wanted.height_sharded(
-                Shards.by_rows(shards.cores, shards.shape, self.grid_width)
-            )
+            wanted = wanted.height_sharded(self._laid_out(spec.shards(op)))
         return wanted
+
+    def _laid_out(self, shards: Shards) -> Shards:
+        """Shards on the first cores of this device."""
+        return Shards.by_rows(shards.cores, shards.shape, self.grid_width)
 
     def convert(self, builder: OpBuilder, value: SSAValue, wanted: TensorPlacement) -> SSAValue:
         """`value` with that placement, by one op however often it is asked for."""
@@ -255,10 +256,12 @@ class _Assigner:
     def _result_placement(
         self,
         op: CatalogueOp,
-        rule: ResultRule,
+        index: int,
         operands: Sequence[SSAValue],
         result: SSAValue,
     ) -> TensorPlacement:
+        assert isinstance(op.definition, TTNNDefinition)
+        rule = op.definition.result_rule(index)
         first = placement_of(operands[0]) if operands else None
         if isinstance(rule.data_type, DataType):
             data_type = rule.data_type
@@ -275,4 +278,7 @@ class _Assigner:
         if op.definition.operands and op.definition.operands[0].memory is None and first:
             memory = first.memory
         placement = TensorPlacement(shape_of(result.type), data_type, layout)
+        if rule.shards is not None:
+            memory_layout, shards = rule.shards(op, index)
+            return placement.sharded(memory_layout, self._laid_out(shards))
         return placement.on_host() if memory is Memory.HOST else placement

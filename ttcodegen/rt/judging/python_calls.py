@@ -198,6 +198,55 @@ def _attention(step: Step) -> tuple[str, list[Json], Keywords]:
     return callee, [step.operand(index) for index in range(3)], keywords
 
 
+def _attention_of_one(step: Step) -> tuple[str, list[Json], Keywords]:
+    keywords = _given(
+        is_causal=bool(step["is_causal"]),
+        attn_mask=step.operand(3),
+        cur_pos_tensor=step.operand(4),
+        attention_sink=step.operand(5),
+        scale=step["scale"],
+        memory_config=step.memory,
+        program_config=step.config,
+        compute_kernel_config=step.compute,
+    )
+    callee = "transformer.scaled_dot_product_attention_decode"
+    return callee, [step.operand(index) for index in range(3)], keywords
+
+
+def _paged_attention_of_one(step: Step) -> tuple[str, list[Json], Keywords]:
+    keywords = _given(
+        cur_pos_tensor=step.operand(4),
+        attention_sink=step.operand(5),
+        scale=step["scale"],
+        sliding_window_size=step["sliding_window_size"],
+        memory_config=step.memory,
+        program_config=step.config,
+        compute_kernel_config=step.compute,
+    )
+    callee = "transformer.paged_scaled_dot_product_attention_decode"
+    return callee, [step.operand(index) for index in range(4)], keywords
+
+
+def _paged_update(step: Step) -> tuple[str, list[Json], Keywords]:
+    keywords = _given(
+        update_idxs_tensor=step.operand(2),
+        share_cache=True if step["share_cache"] else None,
+        page_table=step.operand(3),
+        compute_kernel_config=step.compute,
+    )
+    return "experimental.paged_update_cache", [step.operand(0), step.operand(1)], keywords
+
+
+def _create_heads(step: Step) -> tuple[str, list[Json], Keywords]:
+    keywords = _given(num_heads=step["num_heads"], num_kv_heads=step["num_kv_heads"])
+    return "experimental.nlp_create_qkv_heads_decode", [step.operand(0)], keywords
+
+
+def _join_heads(step: Step) -> tuple[str, list[Json], Keywords]:
+    keywords = _given(num_heads=step["num_heads"])
+    return "experimental.nlp_concat_heads_decode", [step.operand(0)], keywords
+
+
 def _moved(*names: str) -> Callable[[Step], tuple[str, list[Json], Keywords]]:
     def rule(step: Step) -> tuple[str, list[Json], Keywords]:
         values = [step[name] for name in names]
@@ -276,6 +325,12 @@ _RULES: Mapping[str, Callable[[Step], tuple[str, list[Json], Keywords]]] = {
     **dict.fromkeys(("rms_norm", "layer_norm"), _norm),
     **dict.fromkeys(("reshape", "reshape_row_major"), _moved("shape")),
     "scaled_dot_product_attention": _attention,
+    "scaled_dot_product_attention_decode": _attention_of_one,
+    "paged_scaled_dot_product_attention_decode": _paged_attention_of_one,
+    "paged_update_cache": _paged_update,
+    "nlp_create_qkv_heads_decode": _create_heads,
+    "nlp_concat_heads_decode": _join_heads,
+    "repeat": _moved("repeat_dimensions"),
     "permute": _moved("permutation"),
     "slice_static": _moved("begins", "ends", "step"),
     "concat": _concat,

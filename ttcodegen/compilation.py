@@ -38,6 +38,7 @@ if TYPE_CHECKING:
         ProjectKind,
         TensorDescription,
     )
+    from ttcodegen.emission.op_lines import OpLines
     from ttcodegen.flatbuffer.writer import Origin
 
 
@@ -88,6 +89,8 @@ class CompiledModule:
     """What the optimizer decided, as the text of a file of overrides."""
     explanation: str = ""
     """Why, as a table."""
+    lines: tuple[OpLines, ...] = ()
+    """Where the ops stand in the source files; of formatted ones it is not known."""
 
 
 _RECORDS = ("ttcodegen.decisions", "ttcodegen.explanation")
@@ -239,8 +242,9 @@ def emit_module(
     """
     from ttcodegen.conversions.file_emission import constants_of, functions_in_files
     from ttcodegen.emission.description import module_name
+    from ttcodegen.emission.op_lines import LoweredOps
     from ttcodegen.emitc.formatting import format_files
-    from ttcodegen.emitc.printer import print_module
+    from ttcodegen.emitc.printer import print_with_origins
 
     name = module_name(options.module_name)
     origin = _origin(options, input_hash)
@@ -258,9 +262,11 @@ def emit_module(
     if embed is not None:
         with runner.stage("golden values"):
             flatbuffer = embed(flatbuffer)
+    ops = LoweredOps(module, _kernel_paths(module, options.target))
     runner.run(module, passes_of(Step(f"convert-{options.target}-to-emitc", given)))
     with runner.stage("print C++"):
-        files = print_module(module)
+        files, printed = print_with_origins(module)
+        lines = ops.lines(files, printed)
     with runner.stage("clang-format"):
         enabled = options.style is not None
         files = format_files(files, options.style or "", enabled=enabled)
@@ -273,7 +279,15 @@ def emit_module(
         ),
         data=tuple(_data_file(constant) for constant in constants_of(module)),
     )
-    return CompiledModule(description, files, flatbuffer)
+    return CompiledModule(description, files, flatbuffer, lines=() if enabled else lines)
+
+
+def _kernel_paths(module: ModuleOp, target: str) -> Mapping[tuple[str, str], str]:
+    if target != "ttmetal":
+        return {}
+    from ttcodegen.emission.convert_ttkernel_to_emitc import kernel_paths
+
+    return kernel_paths(module)
 
 
 def _has_meanings(module: ModuleOp) -> bool:

@@ -9,9 +9,11 @@ import pytest
 from tests.explorer.test_graphs import MODEL
 from ttcodegen.cli.ttcodegen import main
 from ttcodegen.diagnostics import CompileError
-from ttcodegen.explorer.code_lines import CodeLines, changed_lines, formatted_lines
+from ttcodegen.emission.op_lines import LoweredOp, OpLines
+from ttcodegen.explorer.code_lines import CodeLines, Edits
 from ttcodegen.explorer.session import Command, Session
 from ttcodegen.explorer.settings import Settings
+from ttcodegen.project.op_lines import LINES, formatted_lines, lines_archive, read_lines
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 CALLED = {
@@ -71,18 +73,133 @@ def test_lines_are_found_in_what_clang_format_made_of_them() -> None:
         "#include <a>\n#include <b>\n// A long\n// comment.\nint f() {\n    return g(1,\n"
         '             "a"\n             "b");\n}  // f\n'
     )
-    nodes = [(("f", "x"), 4, 5)]
-    assert formatted_lines({"a.cpp": (printed, nodes)}, {"a.cpp": written}) == {
-        ("f", "x"): [CodeLines("a.cpp", 6, 8)]
-    }
+    op = LoweredOp("f", "x", None)
+    lines = [OpLines(op, "a.cpp", 5, 5)]
+    assert list(formatted_lines(lines, {"a.cpp": printed}, {"a.cpp": written})) == [
+        OpLines(op, "a.cpp", 6, 8)
+    ]
     # Another text has no lines, rather than wrong ones.
-    assert formatted_lines({"a.cpp": (printed, nodes)}, {"a.cpp": written + "int a;\n"}) == {}
+    other = {"a.cpp": written + "int a;\n"}
+    assert list(formatted_lines(lines, {"a.cpp": printed}, other)) == []
     assert str(CodeLines("a.cpp", 6, 8)) == "a.cpp:6-8"
     assert str(CodeLines("a.cpp", 6, 6)) == "a.cpp:6"
 
 
-def test_changed_lines() -> None:
-    assert changed_lines("a\nb\nc", "a\nB\nc\nd") == ({2}, {2, 4})
+def at(first: int, last: int) -> OpLines:
+    return OpLines(LoweredOp("f", "x", None), "a.cpp", first, last)
+
+
+def test_edits_move_lines_and_touch_those_that_they_change() -> None:
+    edits = Edits("a\nb\nc\nd\ne", "new\na\nB\nB2\nc\ne")
+    assert edits.written == [1, 3, 4]
+    touched = [line for line in range(1, 6) if edits.touch(at(line, line))]
+    assert touched == [2, 4]
+    now = [edits.now(at(line, line)) for line in range(1, 6)]
+    assert [None if each is None else (each.first, each.last) for each in now] == [
+        (2, 2), (3, 4), (5, 5), None, (6, 6)
+    ]  # fmt: skip
+    # What is written between the lines of a statement changes it, what stands before does not.
+    inserted = Edits("a\nb\nc", "a\nnew\nb\nc")
+    assert inserted.touch(at(1, 2))
+    assert not inserted.touch(at(2, 3))
+    assert inserted.now(at(1, 2)) == CodeLines("a.cpp", 1, 3)
+
+
+def test_lines_are_read_as_they_were_written(tmp_path: Path) -> None:
+    lines = [at(1, 2), OpLines(LoweredOp("g", "y", 17), "b.cpp", 3, 3), at(5, 5)]
+    path = tmp_path / LINES
+    path.parent.mkdir()
+    path.write_bytes(lines_archive(lines))
+    assert read_lines(tmp_path) == sorted(lines, key=lambda each: each.path)
+    for damaged in (b"", b"no gzip", lines_archive(lines)[:40]):
+        path.write_bytes(damaged)
+        assert read_lines(tmp_path) == []
+
+
+LAYERS = """
+func.func @model(%x: tensor<32x64xbf16>, WEIGHTS) -> tensor<32x64xbf16> {
+BODY
+}
+"""
+
+
+def layers(count: int) -> str:
+    """Equal layers, which share a function of the C++."""
+    tensor = "tensor<32x64xbf16>"
+    body: list[str] = []
+    last = "%x"
+    for number in range(count):
+        for op, operands in (
+            ("matmul", f"{last}, %w{number}"),
+            ("gelu", f"%matmul_{number}"),
+            ("add", f"%gelu_{number}, {last}"),
+            ("tanh", f"%add_{number}"),
+            ("exp", f"%tanh_{number}"),
+            ("sigmoid", f"%exp_{number}"),
+            ("neg", f"%sigmoid_{number}"),
+        ):
+            types = "tensor<32x64xbf16>, tensor<64x64xbf16>" if op == "matmul" else tensor
+            types += f", {tensor}" if op == "add" else ""
+            body.append(
+                f'  %{op}_{number} = "ttir.{op}"({operands}) : ({types}) -> {tensor}'
+                f' loc("layer{number}/{op}")'
+            )
+        last = f"%neg_{number}"
+    kind = "ttcore.argument_type = #ttcore.argument_type<parameter>"
+    weights = ", ".join(
+        f'%w{number}: tensor<64x64xbf16> {{{kind}, ttir.name = "layer{number}.w"}}'
+        for number in range(count)
+    )
+    body.append(f"  return {last} : {tensor}")
+    return LAYERS.replace("WEIGHTS", weights).replace("BODY", "\n".join(body))
+
+
+def test_layers_that_share_a_function_are_changed_together(tmp_path: Path) -> None:
+    model, out = tmp_path / "model.mlir", tmp_path / "out"
+    model.write_text(layers(4))
+    assert main([str(model), "-o", str(out), "-q"]) == 0
+    source = out / "src" / "model.cpp"
+    text = source.read_text()
+    assert text.count("ttnn::gelu(") == 1
+    source.write_text(text.replace("ttnn::gelu(", "ttnn::gelu(/*mine*/ "))
+    session = Session([tmp_path])
+    (graph, *_) = as_json(session, "convert", out)
+    edited = graph["groupNodeAttributes"][""]["edited_ops"].split(", ")
+    assert edited == ["gelu", "gelu#2", "gelu#3", "gelu#4"]
+    (place,) = (
+        number
+        for number, line in enumerate(source.read_text().split("\n"), start=1)
+        if "/*mine*/" in line
+    )
+    for node in graph["nodes"]:
+        if node["id"] in edited:
+            told = {each["key"]: each["value"] for each in node["attrs"]}["C++"]
+            assert f"src/model.cpp:{place}" in told
+    session.close()
+
+
+def test_programs_of_the_device_say_their_kernels(tmp_path: Path) -> None:
+    model, out = tmp_path / "model.mlir", tmp_path / "out"
+    model.write_text(MODEL)
+    assert main([str(model), "-o", str(out), "-q", "--target", "ttmetal"]) == 0
+    session = Session([tmp_path], Settings(target="ttmetal"))
+    graphs = {graph["id"]: graph for graph in as_json(session, "convert", model)}
+    told = {
+        node["id"]: {each["key"]: each["value"] for each in node["attrs"]}.get("C++", "")
+        for graph in ("model", "TTMetal: model")
+        for node in graphs[graph]["nodes"]
+        if "attrs" in node
+    }
+    assert "kernels/" in told["head/scaled"]
+    assert "src/model.cpp:" in told["run_program:1"]
+    kernel = next(out.glob("kernels/compute_*exp*.cpp"))
+    kernel.write_text(kernel.read_text() + "// Mine.\n")
+    (graph, *_) = (g for g in as_json(session, "convert", out) if g["id"] == "model")
+    assert "edited_ops" not in graph["groupNodeAttributes"][""]
+    kernel.write_text(kernel.read_text().replace("exp_tile(", "exp_tile(/*mine*/ "))
+    (graph, *_) = (g for g in as_json(session, "convert", out) if g["id"] == "model")
+    assert graph["groupNodeAttributes"][""]["edited_ops"].startswith("run_program:")
+    session.close()
 
 
 def test_a_project_says_which_ops_were_changed(tmp_path: Path) -> None:
@@ -114,7 +231,7 @@ def test_a_project_says_which_ops_were_changed(tmp_path: Path) -> None:
         if "/*mine*/" in line
     )
     assert files["src/model.cpp"]["changed"] == [1, place]
-    assert [each["node"] for each in files["src/model.cpp"]["lines"]] == ["head/scaled"]
+    assert [each["node"] for each in files["src/model.cpp"]["edited"]] == ["head/scaled"]
     assert files["src/capi.cpp"]["changed"] == []
     with pytest.raises(CompileError, match=r"has no C\+\+"):
         session.run(command("code", out / "model.ttnn"))

@@ -151,7 +151,7 @@ class _BodyWriter:
         block = body_of(self._function)
         self._values.update(zip(block.args, body.arguments, strict=True))
         for op in block.ops:
-            body.origin = op
+            body.origins = (op,)
             if isinstance(op, ReturnOp):
                 self._return(body, op)
             else:

@@ -186,7 +186,7 @@ class FunctionWriter:
         used = {value for statement in statements for value in statement.uses}
         for statement, lifetime in zip(statements, lifetimes, strict=True):
             self._begin_layer(statement)
-            self.body.origin = statement.op
+            self.body.origins = statement.ops
             if self._write_constant(statement, used, fields):
                 continue
             self._write_statement(statement, lifetime)

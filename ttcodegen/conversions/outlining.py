@@ -261,7 +261,8 @@ def _call(function: OutlinedFunction, each: Group, title: str | None) -> Stateme
     if function.uses_device:
         arguments.append(Text(DEVICE))
     call = Call(function.name, tuple(arguments), _result_type(each), outlined=True)
-    return Statement(each.statements[0].op, call, each.live_out, each.live_in, title)
+    ops = [op for statement in each.statements for op in statement.ops]
+    return Statement(ops[0], call, each.live_out, each.live_in, title, others=tuple(ops[1:]))
 
 
 def body_of(function: OutlinedFunction) -> list[Statement]:
@@ -293,11 +294,16 @@ def body_of(function: OutlinedFunction) -> list[Statement]:
         position += count
         return made
 
-    first = function.groups[0]
-    titles = function.layers or [""] * len(first.statements)
+    rows = zip(*(each.statements for each in function.groups), strict=True)
+    titles = function.layers or [""] * len(function.groups[0].statements)
     return [
-        replace(statement, call=replaced(statement.call), title=title or None)
-        for statement, title in zip(first.statements, titles, strict=True)
+        replace(
+            row[0],
+            call=replaced(row[0].call),
+            title=title or None,
+            others=tuple(op for statement in row for op in statement.ops)[1:],
+        )
+        for row, title in zip(rows, titles, strict=True)
     ]
 
 

@@ -48,6 +48,13 @@ class Statement:
     """What the statement is, of one that stands for a layer."""
     types: tuple[str, ...] | None = None
     """The C++ types of the results; None if all are tensors of the target."""
+    others: tuple[Operation, ...] = ()
+    """The other ops that the statement is run for, or that it runs."""
+
+    @property
+    def ops(self) -> tuple[Operation, ...]:
+        """All ops that it stands for."""
+        return self.op, *self.others
 
     @property
     def runs_statements(self) -> bool:

@@ -337,7 +337,7 @@ class _KernelWriter(KernelArguments):
         call = kernel_call(op, self.thread)
         is_argument = op.name == RUN_TIME_ARGUMENT and self.thread is not ThreadType.COMPUTE
         self.headers.add(DATAFLOW_HEADER if is_argument else call.header)
-        self.body.origin = op
+        self.body.origins = (op,)
         if call.form is CallForm.TEXT and self._element(op, call.callee):
             return
         callee = call.callee

@@ -57,7 +57,7 @@ from ttcodegen.emitc.expressions import (
 from ttcodegen.emitc.identifiers import identifier, is_identifier
 from ttcodegen.emitc.inlining import ASSIGNS, FIXED_NAME, HELD, NAME, NAMES, PURE
 from ttcodegen.emitc.operators import BINARY_OPS, UNARY_OPS, CastOp, CmpOp, ComparisonPredicate
-from ttcodegen.emitc.origins import set_origin
+from ttcodegen.emitc.origins import set_origins
 from ttcodegen.emitc.reserved import mentions
 from ttcodegen.emitc.spelling import comment_line, cpp_type, type_text
 from ttcodegen.emitc.statements import (
@@ -97,12 +97,13 @@ def open_file(module: ModuleOp, path: str) -> EmitCBuilder:
 class EmitCBuilder:
     """Appends ops to a block.
 
-    Set `origin` to the op that is being lowered: what is created then has its source location.
+    Set `origins` to the op that is being lowered, and others that the same text stands for: what is
+    created then has the source location of the first one.
     """
 
-    def __init__(self, block: Block, *, origin: Operation | None = None) -> None:
+    def __init__(self, block: Block, *, origins: Sequence[Operation] = ()) -> None:
         self.block = block
-        self.origin = origin
+        self.origins = origins
 
     @property
     def arguments(self) -> tuple[SSAValue, ...]:
@@ -111,13 +112,13 @@ class EmitCBuilder:
 
     def insert(self, op: Operation) -> None:
         """Appends any op."""
-        if self.origin is not None:
-            copy_source_offset(self.origin, op)
-            set_origin(op, self.origin)
+        if self.origins:
+            copy_source_offset(self.origins[0], op)
+            set_origins(op, self.origins)
         self.block.add_op(op)
 
     def _nested(self, block: Block) -> EmitCBuilder:
-        return EmitCBuilder(block, origin=self.origin)
+        return EmitCBuilder(block, origins=self.origins)
 
     # --- Calls -----------------------------------------------------------------------------------
 

@@ -1,18 +1,19 @@
-"""Which op of the module before an op of EmitC was made for."""
+"""Which ops of the module before an op of EmitC was made for."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from xdsl.ir import Operation
 
-_ORIGIN = "_made_for"
+_ORIGINS = "_made_for"
 
 
-def set_origin(op: Operation, origin: Operation) -> None:
+def set_origins(op: Operation, origins: Sequence[Operation]) -> None:
     """Remembers what an op was made for, as long as it lives."""
-    setattr(op, _ORIGIN, origin)
+    setattr(op, _ORIGINS, origins)
 
 
-def origin_of(op: Operation) -> Operation | None:
-    """What an op was made for; None for what belongs to no op."""
-    found = getattr(op, _ORIGIN, None)
-    return found if isinstance(found, Operation) else None
+def origins_of(op: Operation) -> Sequence[Operation]:
+    """What an op was made for; nothing of what belongs to no op."""
+    return getattr(op, _ORIGINS, ())

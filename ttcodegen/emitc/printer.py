@@ -41,7 +41,7 @@ from ttcodegen.emitc.operators import (
     ComparisonPredicate,
     ConditionalOp,
 )
-from ttcodegen.emitc.origins import origin_of
+from ttcodegen.emitc.origins import origins_of
 from ttcodegen.emitc.reserved import mentioned_names, mentions
 from ttcodegen.emitc.spelling import Expression, Precedence, declaration
 from ttcodegen.emitc.statements import (
@@ -87,7 +87,23 @@ def print_module(module: ModuleOp) -> dict[str, str]:
     Raises:
         CompileError: at the first op, type, attribute or name that cannot be written as C++.
     """
+    return {path: print_file(file) for path, file in _files(module)}
+
+
+def print_with_origins(module: ModuleOp) -> tuple[dict[str, str], dict[str, list[PrintedLines]]]:
+    """The same, and which lines of each file stand for what."""
     files: dict[str, str] = {}
+    printed: dict[str, list[PrintedLines]] = {}
+    for path, file in _files(module):
+        printer = _TracingPrinter(file)
+        files[path] = printer.text()
+        printed[path] = printer.printed
+    return files, printed
+
+
+def _files(module: ModuleOp) -> Iterator[tuple[str, FileOp]]:
+    """The files of a module by their paths."""
+    seen: set[str] = set()
     for op in module.body.block.ops:
         if not isinstance(op, FileOp):
             raise CompileError(
@@ -96,10 +112,10 @@ def print_module(module: ModuleOp) -> dict[str, str]:
                 remedy="lower it to EmitC, inside an emitc.file, before printing",
             )
         path = _checked_path(op)
-        if path in files:
+        if path in seen:
             raise CompileError(f"the module has two files {path!r}", op)
-        files[path] = print_file(op)
-    return files
+        seen.add(path)
+        yield path, op
 
 
 def print_file(file: FileOp) -> str:
@@ -115,12 +131,6 @@ class PrintedLines:
     first: int
     end: int
     """Counted from 0; the line after the last one."""
-
-
-def print_with_origins(file: FileOp) -> tuple[str, list[PrintedLines]]:
-    """The C++ text of one file, and which of its lines stand for what."""
-    printer = _TracingPrinter(file)
-    return printer.text(), printer.printed
 
 
 def _checked_path(file: FileOp) -> str:
@@ -453,9 +463,7 @@ class _TracingPrinter(_FilePrinter):
         waiting, seen = [op], {op}
         while waiting:
             each = waiting.pop()
-            origin = origin_of(each)
-            if origin is not None:
-                self.printed.append(PrintedLines(origin, first, end))
+            self.printed += [PrintedLines(origin, first, end) for origin in origins_of(each)]
             owners = [operand.owner for operand in each.operands]
             for owner in owners:
                 if isinstance(owner, Operation) and owner in self._silent and owner not in seen:

@@ -113,7 +113,7 @@ class _FileFunction:
         made = [self._function.tensors[t].name for t in operation.results]
         name = next((each for each in made if each), None) or operation.location or short
         entries = [("op", operation.name), ("location", operation.location)]
-        node = GraphNode(self._unique(name), short)
+        node = GraphNode(self._unique(name) if made else self._numbered(name), short)
         written: tuple[int, ...] = ()
         for attribute in operation.attributes:
             value = attribute.value
@@ -145,6 +145,11 @@ class _FileFunction:
         shape = "x".join(map(str, (*placement.shape, placement.data_type.mlir)))
         entries = [KeyValue(TENSOR_SHAPE, f"tensor<{shape}>"), *placement_attributes(placement)]
         return MetadataItem(index, entries)
+
+    def _numbered(self, name: str) -> str:
+        """What has no results goes by its op, as in graphs of modules."""
+        number = self._numbers[f"{name}:"] = self._numbers.get(f"{name}:", 0) + 1
+        return f"{name}:{number}"
 
     def _unique(self, name: str) -> str:
         number = self._numbers[name] = self._numbers.get(name, 0) + 1

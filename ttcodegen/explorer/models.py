@@ -2,35 +2,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ttcodegen.compilation import CompiledModule, CompileOptions, compile_module
 from ttcodegen.diagnostics import CompileError, Diagnostics, Source
-from ttcodegen.explorer.code_lines import (
-    CodeLines,
-    Node,
-    call_names,
-    changed_lines,
-    changed_nodes,
-    formatted_lines,
-    printed_lines,
-)
+from ttcodegen.explorer.code_lines import CodeLines, Edits, Node, edited, known_lines
 from ttcodegen.explorer.graph import Graph, GraphNodeStyle, KeyValue
-from ttcodegen.explorer.module_graphs import module_graphs
+from ttcodegen.explorer.module_graphs import LINE, module_graphs
 from ttcodegen.frontends import frontend_of
 from ttcodegen.ops.context import load_dialects
 from ttcodegen.parsing import parse_operations
 from ttcodegen.project.edits import edited_files
+from ttcodegen.project.op_lines import read_lines
 from ttcodegen.project.pristine import read_pristine
 from ttcodegen.transforms.pass_runner import PassRunner
 
 if TYPE_CHECKING:
     from xdsl.dialects.builtin import ModuleOp
-    from xdsl.ir import Operation
     from xdsl.passes import ModulePass
+
+    from ttcodegen.emission.op_lines import OpLines
 
 STAGES_UP_TO = 1000
 """A module of more ops is compiled for its stages only where that is asked for: it should open
@@ -38,7 +32,7 @@ without waiting."""
 CODE = "C++"
 """The attribute of a node with its lines in the C++."""
 EDITED = "edited"
-"""The attribute of a node of a project whose lines a person has changed."""
+"""The attribute of a node of a project whose lines were changed, which says by whom."""
 EDITED_STYLE = GraphNodeStyle(backgroundColor="#fff3cd", borderColor="#b8860b")
 SOURCE = "source"
 """What the graphs of the module itself go by among the stages."""
@@ -53,7 +47,6 @@ _AFTER = {
     "convert-ttmetal-to-emitc": "EmitC",
 }
 """The stages of a compile, by the passes that they come after."""
-_TO_CODE = "convert-ttnn-to-emitc"
 _BEFORE = {"ttnn-optimize": "TTNN"}
 """And those that come before a pass: what the optimizer chooses from has these names."""
 
@@ -64,21 +57,14 @@ class StageRecorder:
 
     elements: int = 16
     stages: dict[str, list[Graph]] = field(default_factory=dict[str, list[Graph]])
-    _nodes: dict[Operation, Node] = field(default_factory=lambda: {})
-    _printed: dict[str, tuple[str, list[tuple[Node, int, int]]]] = field(default_factory=lambda: {})
-    """The C++ of each file, and the lines of its nodes."""
 
     def before(self, pass_: ModulePass, module: ModuleOp) -> None:
         """Called before a pass runs."""
         self._keep(_BEFORE.get(pass_.name), module)
-        if pass_.name == _TO_CODE:
-            self._nodes = call_names(module)
 
     def after(self, pass_: ModulePass, module: ModuleOp) -> None:
         """Called after a pass ran."""
         self._keep(_AFTER.get(pass_.name), module)
-        if pass_.name == _TO_CODE:
-            self._printed = printed_lines(module, self._nodes)
 
     def failed(self, pass_: ModulePass, module: ModuleOp) -> None:
         """Called if a pass refuses the module: the stages before it are kept."""
@@ -98,17 +84,6 @@ class StageRecorder:
         if emitted is not None:
             self.stages["EmitC"] = emitted
 
-    def code(self, compiled: CompiledModule) -> Code:
-        """The C++ as it is written, and where the ops stand in it."""
-        from ttcodegen.project.rendering import project_files
-
-        files = project_files(compiled, formatted=True)
-        texts = {path: files[path] for path in self._printed if path in files}
-        return Code(
-            {path: text for path, text in texts.items() if isinstance(text, str)},
-            formatted_lines(self._printed, files),
-        )
-
     def graphs(self) -> list[Graph]:
         """The graphs of all stages, in their order."""
         return [graph for graphs in self.stages.values() for graph in graphs]
@@ -120,41 +95,75 @@ class Code:
 
     files: dict[str, str]
     lines: dict[Node, list[CodeLines]]
-    """Where the ops stand; of a project, those that were changed, as they were generated."""
-    changed: dict[str, list[int]] = field(default_factory=dict[str, list[int]])
+    """Where the ops stand."""
+    source_lines: dict[int, list[CodeLines]] = field(default_factory=dict[int, list[CodeLines]])
+    """Where what was made of the lines of the source stands, counted from 1."""
+    written: dict[str, list[int]] = field(default_factory=dict[str, list[int]])
     """The lines of each file that a person has changed or written."""
+    changed: list[Node] = field(default_factory=list[Node])
+    """The ops whose lines a person has changed."""
 
-    def describe(self, graphs: Sequence[Graph], key: str) -> None:
+    def describe(self, graphs: Iterable[Graph]) -> None:
         """Adds the lines to the nodes of graphs, those of all stages."""
         for graph in graphs:
-            function = graph.id.partition(": ")[2] or graph.id
+            stage, _, name = graph.id.rpartition(": ")
             for node in graph.nodes:
-                lines = self.lines.get((function, node.id))
+                lines = self.lines.get((name, node.id))
+                if not stage and (line := node.attribute(LINE)):
+                    lines = self.source_lines.get(int(line), lines)
                 if lines:
-                    node.attrs.append(KeyValue(key, ", ".join(map(str, lines))))
+                    node.attrs.append(KeyValue(CODE, ", ".join(map(str, lines))))
+
+
+def code_of_module(compiled: CompiledModule, source: Source) -> Code:
+    """The C++ of a module as it is written."""
+    from ttcodegen.project.op_lines import formatted_lines
+    from ttcodegen.project.rendering import project_files
+
+    files = project_files(compiled, formatted=True)
+    found = list(formatted_lines(compiled.lines, compiled.files, files))
+    by_line: dict[int, list[OpLines]] = {}
+    for each in found:
+        if each.op.offset is not None:
+            by_line.setdefault(source.location(each.op.offset).line, []).append(each)
+    texts = {each.path: files[each.path] for each in found}
+    return Code(
+        {path: text for path, text in texts.items() if isinstance(text, str)},
+        known_lines(found),
+        {
+            line: [place for places in known_lines(lines).values() for place in places]
+            for line, lines in by_line.items()
+        },
+    )
+
+
+def code_of_project(out: Path) -> Code:
+    """The C++ of a project as it is, with its edits."""
+    before = read_pristine(out) or {}
+    files = {
+        path: out.joinpath(path).read_text("utf-8", "replace")
+        for path in before
+        if path.startswith(("src/", "kernels/"))
+        and path.endswith((".cpp", ".hpp"))
+        and out.joinpath(path).is_file()
+    }
+    edits = {path: Edits(before[path], text) for path, text in files.items()}
+    lines, changed = edited(read_lines(out), edits)
+    written = {path: each.written for path, each in edits.items()}
+    return Code(files, lines, written=written, changed=changed)
 
 
 def code_of(path: Path, options: CompileOptions) -> Code:
     """The C++ of what lies at a path; raises CompileError if there is none."""
     if path.is_dir():
-        before = read_pristine(path) or {}
-        graphs = flatbuffer_graphs(flatbuffer_of(path).read_bytes(), elements=0)
-        sources = [each for each in before if each.startswith("src/") and each.endswith(".cpp")]
-        files = {
-            each: path.joinpath(each).read_text("utf-8", "replace")
-            for each in sources
-            if path.joinpath(each).is_file()
-        }
-        changed = {
-            each: sorted(changed_lines(before[each], text)[1]) for each, text in files.items()
-        }
-        return Code(files, changed_nodes(path, graphs), changed)
+        flatbuffer_of(path)
+        return code_of_project(path)
     if is_flatbuffer(path):
         raise CompileError(
             f"'{path.name}' has no C++", remedy="give the module or the folder of the project"
         )
-    compiled, recorder = compile_stages(Source.read(str(path)), options, elements=0)
-    return recorder.code(compiled)
+    source = Source.read(str(path))
+    return code_of_module(compile_stages(source, options, elements=0)[0], source)
 
 
 def in_stage(graphs: Sequence[Graph], stage: str) -> list[Graph]:
@@ -246,17 +255,17 @@ def source_graphs(source: Source, *, elements: int = 16) -> list[Graph]:
 def project_graphs(out: Path, *, elements: int = 16) -> list[Graph]:
     """The graphs of a project: those of its flatbuffer, and what was edited in it since."""
     graphs = flatbuffer_graphs(flatbuffer_of(out).read_bytes(), elements=elements)
-    edited = edited_files(out)
-    changed = changed_nodes(out, graphs) if edited else {}
-    Code({}, changed).describe(graphs, EDITED)
+    code = code_of_project(out)
+    code.describe(graphs)
+    changed = frozenset(code.changed)
     for graph in graphs:
-        graph.describe(project=out.name, edited_files=", ".join(edited) or "none")
-        names = [node for function, node in changed if function == graph.id]
-        if names:
-            graph.describe(edited_ops=", ".join(names))
-        for node in graph.nodes:
-            if (graph.id, node.id) in changed:
-                node.style = EDITED_STYLE
+        graph.describe(project=out.name, edited_files=", ".join(edited_files(out)) or "none")
+        found = [node for node in graph.nodes if (graph.id, node.id) in changed]
+        if found:
+            graph.describe(edited_ops=", ".join(node.id for node in found))
+        for node in found:
+            node.attrs.append(KeyValue(EDITED, "by a person"))
+            node.style = EDITED_STYLE
     return graphs
 
 
@@ -317,7 +326,7 @@ def model_graphs(
     try:
         compiled, recorder = compile_stages(source, options, elements=elements)
         graphs += recorder.graphs()
-        recorder.code(compiled).describe(graphs, CODE)
+        code_of_module(compiled, source).describe(graphs)
         return graphs
     except CompileError as error:
         for graph in graphs:

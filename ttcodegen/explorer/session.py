@@ -322,7 +322,12 @@ class Session:
                     for each in places
                     if each.path == name
                 ],
-                "changed": code.changed.get(name, []),
+                "changed": code.written.get(name, []),
+                "edited": [
+                    {"function": function, "node": node}
+                    for function, node in code.changed
+                    if any(each.path == name for each in code.lines.get((function, node), ()))
+                ],
             }
             for name, text in code.files.items()
         ]

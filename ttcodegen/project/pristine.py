@@ -17,15 +17,25 @@ _GZIP = 31
 
 def pristine_archive(files: Mapping[str, str | bytes]) -> bytes:
     """The bytes of the archive for the texts among `files`; the same for the same texts."""
-    texts = {path: files[path] for path in sorted(files) if isinstance(files[path], str)}
+    return packed({path: files[path] for path in sorted(files) if isinstance(files[path], str)})
+
+
+def packed(content: object) -> bytes:
+    """A gzip file with an object as JSON."""
     packer = zlib.compressobj(6, zlib.DEFLATED, _GZIP)
-    return packer.compress(json.dumps(texts).encode()) + packer.flush()
+    return packer.compress(json.dumps(content).encode()) + packer.flush()
+
+
+def unpacked(path: Path) -> object:
+    """The object in a gzip file; raises OSError, ValueError, zlib.error or RecursionError if there
+    is none."""
+    return json.loads(zlib.decompress(path.read_bytes(), _GZIP))
 
 
 def read_pristine(out: Path) -> dict[str, str] | None:
     """The texts by path as they were generated last; None if the project does not have them."""
     try:
-        content: object = json.loads(zlib.decompress(out.joinpath(PRISTINE).read_bytes(), _GZIP))
+        content = unpacked(out.joinpath(PRISTINE))
     except (OSError, ValueError, zlib.error, RecursionError):
         return None
     if not isinstance(content, dict):

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 from ttcodegen.emission.templates import clang_format_style
 from ttcodegen.emitc.formatting import start_formatting
+from ttcodegen.project.op_lines import LINES, formatted_lines, lines_archive
 from ttcodegen.project.sources import (
     FLATBUFFER_FILES,
     render_project_files,
@@ -41,7 +42,8 @@ def project_files(compiled: CompiledModule, *, formatted: bool) -> dict[str, str
         if formatting is not None:
             formatting.close()
     flatbuffer = {FLATBUFFER_FILES[module.target]: compiled.flatbuffer}
-    return _together(sources, others, flatbuffer if module.has_flatbuffer else {})
+    lines = lines_archive(formatted_lines(compiled.lines, compiled.files, sources))
+    return _together(sources, others, flatbuffer if module.has_flatbuffer else {}, {LINES: lines})
 
 
 def _together(*parts: Mapping[str, _Content]) -> dict[str, _Content]:

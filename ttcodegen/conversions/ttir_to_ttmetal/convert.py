@@ -24,7 +24,7 @@ from ttcodegen.conversions.ttir_to_ttmetal.program_parts import Lowered
 from ttcodegen.conversions.ttir_to_ttmetal.row_programs import lower_rows
 from ttcodegen.conversions.ttir_to_ttmetal.tile_programs import lower_tiles
 from ttcodegen.conversions.ttir_to_ttmetal.window_programs import lower_window
-from ttcodegen.diagnostics import CompileError, Diagnostic, source_offset
+from ttcodegen.diagnostics import CompileError, Diagnostic, set_source_offset, source_offset
 from ttcodegen.dialects.cores import CoreRange
 from ttcodegen.dialects.datatypes import shape_of
 from ttcodegen.dialects.device_module import MEANING
@@ -319,8 +319,8 @@ class _FunctionConverter:
                 if operand not in mapping:
                     owner = operand.owner
                     assert isinstance(owner, Operation)
-                    body.add_op(owner.clone(mapping))
-            body.add_op(op.clone(mapping))
+                    body.add_op(_clone(owner, mapping))
+            body.add_op(_clone(op, mapping))
         results = [mapping[value] for value in lowered.outputs]
         body.add_op(ReturnOp(*results))
         type_ = FunctionType.from_lists(
@@ -339,6 +339,15 @@ class _FunctionConverter:
         op.location = origin.location
         op.source_offset = getattr(origin, "source_offset", -1)  # pyright: ignore
         self._ops.append(op)
+
+
+def _clone(op: Operation, values: dict[SSAValue, SSAValue]) -> Operation:
+    """A copy of an op, which stands where the op does in the source."""
+    made = op.clone(values)
+    offset = source_offset(op)
+    if offset is not None:
+        set_source_offset(made, offset)
+    return made
 
 
 def _with_deallocations(

@@ -83,14 +83,16 @@ def wait_for_graph(page: Any) -> None:
 
 
 def reveal(page: Any, op: str) -> None:
-    """Opens the layers around the first op of this name, by way of the page's search: where a layer
-    is drawn depends on the fonts of the machine."""
+    """Selects the first op of this name, and opens the layers around it.
+
+    By way of the page's search: where a layer is drawn depends on the fonts of the machine.
+    """
     page.fill("search-bar input", op)
     found = page.locator("search-bar").get_by_text(op, exact=True).first
     deadline = time.monotonic() + PATIENCE / 1000
     while not expanded(page) and time.monotonic() < deadline:
-        # A page that is still drawing may miss it.
-        found.click()
+        # A page that is still drawing may miss it. With this key the node is selected as well.
+        found.click(modifiers=["Alt"])
         page.wait_for_timeout(5_000)
 
 
@@ -104,6 +106,13 @@ def test_a_graph_is_opened_and_a_layer_expanded(server: Server, page: Any) -> No
     reveal(page, "matmul")
     assert expanded(page) == ["attention/query___group___"]
     keep_screenshot(page, "graph")
+    # From the op to its lines.
+    with page.context.expect_page() as opened:
+        page.locator("info-panel a.ttcodegen-lines").click()
+    code = opened.value
+    code.locator("li.chosen").first.wait_for(timeout=PATIENCE)
+    assert "matmul(" in " ".join(code.locator("li.chosen").all_inner_texts())
+    assert code.input_value("#file") == "src/transformer.cpp"
 
 
 def execute(page: Any) -> None:

@@ -48,6 +48,7 @@ _OWN_FILES = {
     "page.js": ("page.js", "text/javascript; charset=utf-8"),
     "code": ("code.html", "text/html; charset=utf-8"),
     "code.js": ("code.js", "text/javascript; charset=utf-8"),
+    "links.js": ("links.js", "text/javascript; charset=utf-8"),
     "page.css": ("page.css", "text/css; charset=utf-8"),
 }
 _OWN_POLICY = (
@@ -56,7 +57,8 @@ _OWN_POLICY = (
 )
 """Our page runs no script but its own, whatever a model calls its ops."""
 _LINK = f"""<a href="{_OWN_PATH}" style="position: fixed; bottom: 4px; left: 4px; z-index: 10;
-font: 12px sans-serif; background: #fff; padding: 2px 6px">Decisions</a>"""
+font: 12px sans-serif; background: #fff; padding: 2px 6px">Decisions</a>
+<script src="{_OWN_PATH}links.js" defer></script>"""
 """What the page of Model Explorer gets, to lead to ours."""
 _NO_PACKAGE = """<!doctype html><title>ttcodegen-explorer</title>
 <p>The page of Model Explorer is not installed: <code>pip install 'ttcodegen[explorer]'</code>.

@@ -4,10 +4,15 @@
 "use strict";
 
 const byId = (id) => document.getElementById(id);
-const asked = new URLSearchParams(location.search);
-const model = asked.get("model") ?? "";
-const functionName = asked.get("function") ?? "";
-const node = asked.get("node") ?? "";
+const query = new URLSearchParams(location.search);
+const model = query.get("model") ?? "";
+const functionName = query.get("function") ?? "";
+const node = query.get("node") ?? "";
+/** Places as a graph has them: `src/model.cpp:12-14, src/model.cpp:20`. */
+const places = (query.get("lines") ?? "").split(", ").flatMap((text) => {
+  const match = /^(.+):(\d+)(?:-(\d+))?$/.exec(text);
+  return match ? [{ path: match[1], first: +match[2], last: +(match[3] ?? match[2]) }] : [];
+});
 
 /** The files of the model; throws what the server says is wrong. */
 async function read() {
@@ -26,10 +31,14 @@ async function read() {
   return content.graphs;
 }
 
-const isAsked = (lines) => lines.node === node && (!functionName || lines.function === functionName);
+const isNode = (lines) => lines.node === node && (!functionName || lines.function === functionName);
+
+/** The lines of a file that were asked for. */
+const askedLines = (file) => places.length > 0
+  ? places.filter(({ path }) => path === file.path) : file.lines.filter(isNode);
 
 function show(file) {
-  const chosen = file.lines.filter(isAsked);
+  const chosen = askedLines(file);
   const changed = new Set(file.changed);
   const byLine = new Map();
   for (const lines of file.lines) {
@@ -57,12 +66,12 @@ async function begin() {
   for (const file of files) {
     byId("file").append(new Option(file.path, file.path));
   }
-  const first = files.find((file) => file.lines.some(isAsked))
+  const asked = files.filter((file) => askedLines(file).length > 0);
+  const first = files.find(({ path }) => path === places[0]?.path) ?? asked[0]
     ?? files.find((file) => file.changed.length > 0) ?? files[0];
-  const changed = [...new Set(files.flatMap((file) => file.changed.length > 0
-    ? file.lines.map((lines) => lines.node) : []))];
+  const changed = [...new Set(files.flatMap((file) => file.edited.map((each) => each.node)))];
   if (node !== "") {
-    byId("told").textContent = files.some((file) => file.lines.some(isAsked))
+    byId("told").textContent = asked.length > 0
       ? `The lines of ${node}.` : `${node} has no line of its own.`;
   } else if (changed.length > 0) {
     byId("told").textContent = `Changed: ${changed.join(", ")}.`;

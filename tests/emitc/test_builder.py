@@ -167,7 +167,7 @@ def test_ops_have_the_place_of_their_origin() -> None:
     set_source_offset(origin, 42)
     module = ModuleOp([])
     body = open_file(module, "f.cpp").function("f", [("c", "bool")])
-    body.origin = origin
+    body.origins = (origin,)
     body.call("f2", body.constant(1, "int32_t"))
     (branch,) = body.if_(body.arguments[0])
     branch.end_block()

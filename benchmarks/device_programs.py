@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import argparse
 import os
+import sys
 import tempfile
 from pathlib import Path
 from statistics import median
@@ -48,9 +49,24 @@ def measured(text: str, folder: Path, options: argparse.Namespace) -> str:
     source, out = folder / "program.mlir", folder / "out"
     source.write_text(text)
     run((*TTCODEGEN, str(source), "-o", str(out), "--target", "ttmetal"))
-    built = build_project(out, manifest(out)["module"], find_toolchain(), "exe")
+    toolchain = find_toolchain()
+    built = build_project(out, manifest(out)["module"], toolchain, "exe")
     environment = {"TTCODEGEN_THREADS": str(options.threads)}
     command = [str(built.executable), "--loops"]
+    wall, processor = _median_run(command, environment, options)
+    line = f"{wall:8.3f} s {processor:8.3f} s   {_ratios(out)}"
+    if options.store_checks:
+        compiler = _without_store_checks(folder, toolchain.compiler)
+        environment["TTCODEGEN_KERNEL_CXX"] = str(compiler)
+        _, unchecked = _median_run(command, environment, options)
+        line += f"\n    {processor / unchecked:.2f} times what it takes without checks of stores"
+    return line
+
+
+def _median_run(
+    command: list[str], environment: dict[str, str], options: argparse.Namespace
+) -> tuple[float, float]:
+    """Seconds of a run on the clock and of processors."""
     walls: list[float] = []
     processors: list[float] = []
     run([*command, "1"], environment)
@@ -59,7 +75,29 @@ def measured(text: str, folder: Path, options: argparse.Namespace) -> str:
         more = run([*command, str(options.loops + 1)], environment)
         walls.append(fastest_run(more.output))
         processors.append((more.cpu - once.cpu) / options.loops)
-    return f"{median(walls):8.3f} s {median(processors):8.3f} s   {_ratios(out)}"
+    return median(walls), median(processors)
+
+
+_WRAPPER = """\
+#!{python}
+import os, sys
+words = iter(sys.argv[1:])
+kept = []
+for word in words:
+    if word == "--param":
+        next(words)
+    elif word not in ("-DTTCODEGEN_CHECK_STORES", "-fsanitize=kernel-address"):
+        kept.append(word)
+os.execv({compiler!r}, [{compiler!r}, *kept])
+"""
+
+
+def _without_store_checks(folder: Path, compiler: str) -> Path:
+    """A compiler of kernels that leaves out what checks their stores."""
+    wrapper = folder / "without_store_checks"
+    wrapper.write_text(_WRAPPER.format(python=sys.executable, compiler=compiler))
+    wrapper.chmod(0o755)
+    return wrapper
 
 
 def _ratios(out: Path) -> str:
@@ -83,6 +121,7 @@ def main() -> None:
     parser.add_argument("--threads", type=int, default=os.cpu_count())
     parser.add_argument("--rounds", type=int, default=3, help="processes of each")
     parser.add_argument("--loops", type=int, default=5, help="runs in a process")
+    parser.add_argument("--store-checks", action="store_true", help="show what they cost (GCC)")
     options = parser.parse_args()
     print(f"{options.threads} threads; a run on the clock, and of all processors")
     for name, text in MODULES.items():

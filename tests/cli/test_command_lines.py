@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from ttcodegen import __version__, messages, version
-from ttcodegen.cli import opt, rt, translate, ttcodegen
+from ttcodegen.cli import explorer, opt, rt, translate, ttcodegen
 from ttcodegen.cli.completion import SHELLS, completion_script
 from ttcodegen.messages import Level, Progress
 
@@ -41,6 +41,7 @@ func.func @f(%a: tensor<32x32xf32>) -> tensor<32x32xf32> {
         (rt.main, ["query", "--log-level", "debugg"], "DEBUG"),
         (opt.main, ["--ttir-fusng"], "--ttir-fusing"),
         (opt.main, ["--log-level", "infos"], "INFO"),
+        (explorer.main, ["--log-level", "warn"], "WARNING"),
     ],
 )
 def test_what_was_meant(

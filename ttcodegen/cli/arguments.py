@@ -87,7 +87,12 @@ def add_message_options(parser: argparse.ArgumentParser) -> None:
         default="INFO",
         help="write warnings and errors only, as --log-level WARNING does",
     )
-    chosen.add_argument(
+    add_level_option(chosen)
+
+
+def add_level_option(parser: argparse._ActionsContainer) -> None:  # pyright: ignore[reportPrivateUsage]
+    """Adds --log-level."""
+    parser.add_argument(
         "--log-level",
         type=str.upper,
         choices=LEVELS,

@@ -9,7 +9,12 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from ttcodegen.cli.arguments import ArgumentParser, add_version_option
+from ttcodegen.cli.arguments import (
+    ArgumentParser,
+    add_level_option,
+    add_version_option,
+    apply_message_options,
+)
 from ttcodegen.cli.entry import ExitStatus, Invocation, run_program
 from ttcodegen.diagnostics import CompileError
 from ttcodegen.systems.description import ARCHITECTURES
@@ -56,6 +61,7 @@ def argument_parser() -> argparse.ArgumentParser:
         "optimized (2)")  # fmt: skip
     add("--stages", metavar="LEFT,RIGHT", help="show two stages of the compile side by side, which "
         "follow each other: source, ttnn, optimized, lowered, emitc, ttmetal")  # fmt: skip
+    add_level_option(parser)
     add_version_option(parser)
     return parser
 
@@ -67,6 +73,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 def _run(invocation: Invocation) -> int:
     options = argument_parser().parse_args(invocation.arguments)
+    apply_message_options(options)
     from ttcodegen.explorer.server import Server
     from ttcodegen.explorer.session import Session
     from ttcodegen.explorer.settings import Settings

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
 from tests.dialects.texts import assert_round_trip, parse, refusal, text_of
 from tests.parsing.reading import failure
+from ttcodegen.compilation import CompileOptions, compile_module
+from ttcodegen.diagnostics import CompileError, Source
 from ttcodegen.dialects.ttir_generic import TILE_OPS, GenericOp
 
 ALIASES = """
@@ -135,4 +139,14 @@ def test_scalars_may_stand_for_a_tile_in_arithmetic() -> None:
 def test_the_compiler_takes_no_generic_ops() -> None:
     message = failure(generic(""))
     assert "'ttir.generic'" in message
-    assert "error: unknown operation" in message
+    assert "is not supported here: work on tiles" in message
+
+
+def test_work_on_tiles_is_refused_with_what_compiles() -> None:
+    source = Source.read(str(Path(__file__).parent / "lit" / "generic.mlir"))
+    with pytest.raises(CompileError) as caught:
+        compile_module(source, CompileOptions("m"))
+    text = caught.value.render(source)
+    assert "'ttir.generic' is not supported here: work on tiles is not compiled" in text
+    assert "a ttir.generic on whole tensors compiles" in text
+    assert "did you mean" not in text

@@ -304,3 +304,61 @@ def test_sums_of_products(name: str) -> None:
     outputs = f"%o : {type_of(total)}"
     text = generic(maps, kinds, operands, outputs, body, type_of(total))
     assert expected in check(started("%zero", total) + text, arrays, total)
+
+
+SEVERAL = {
+    "elements": (
+        "pp",
+        ["(d0, d1) -> (d0, d1)", "(d0, d1) -> (d1)", "(d0, d1) -> (d0, d1)"],
+        "%p = arith.mulf %x, %y : f32\n%q = math.sin %p : f32\n%v = arith.addf %q, %x : f32",
+    ),
+    "sums": (
+        "pr",
+        ["(d0, d1) -> (d0, d1)", "(d0, d1) -> (d1)", "(d0, d1) -> (d0)"],
+        "%p = math.exp %x : f32\n%q = arith.addf %p, %y : f32\n%v = arith.addf %q, %o : f32",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", SEVERAL)
+def test_a_body_that_no_op_is_named_after_is_one_generic_of_the_device(name: str) -> None:
+    """`--target ttmetal` has ops in `ttir.generic`: that of the body has the loops and the maps of
+    linalg's."""
+    from xdsl.dialects.builtin import AffineMapAttr
+
+    from ttcodegen.diagnostics import Source
+    from ttcodegen.dialects.ttir_generic import GenericOp
+    from ttcodegen.frontends import read_module
+    from ttcodegen.ops.context import load_dialects
+    from ttcodegen.transforms.pass_runner import PassRunner
+    from ttcodegen.transforms.registry import passes_of
+
+    kinds, maps, body = SEVERAL[name]
+    result = "tensor<64x96xf32>" if kinds == "pp" else "tensor<64xf32>"
+    text = generic(
+        [f"affine_map<{map_}>" for map_ in maps],
+        kinds,
+        "%a, %b : tensor<64x96xf32>, tensor<96xf32>",
+        f"%s : {result}",
+        f"^bb0(%x: f32, %y: f32, %o: f32):\n{body}\nlinalg.yield %v : f32",
+        result,
+    )
+    module = read_module(
+        Source(
+            "in.mlir",
+            f"""func.func @f(%a: tensor<64x96xf32>, %b: tensor<96xf32>) -> {result} {{
+              %zero = arith.constant 0.0 : f32
+              %e = tensor.empty() : {result}
+              %s = linalg.fill ins(%zero : f32) outs(%e : {result}) -> {result}
+              {text}
+              return %r : {result}
+            }}""",
+        )
+    )
+    PassRunner(load_dialects(), verify=True).run(module, passes_of("ttir-to-ttmetal-fe-pipeline"))
+    found = [op for op in module.walk() if isinstance(op, GenericOp) and op.indexing_maps.data]
+    assert len(found) == 1
+    words = {"p": "parallel", "r": "reduction"}
+    assert [str(a.data) for a in found[0].iterator_types.data] == [words[kind] for kind in kinds]
+    printed = [str(a.data) for a in found[0].indexing_maps.data if isinstance(a, AffineMapAttr)]
+    assert printed[:2] == maps[:2]

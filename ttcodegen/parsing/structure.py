@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import cache
 from itertools import count
 from typing import cast
 
@@ -48,6 +49,11 @@ _REMEDIES = {
     "ttmetal": "give the module as it was before its lowering to TTMetal",
     "d2m": "give the module as it was before its lowering to D2M",
 }
+_TILES = "work on tiles is not compiled, only work on whole tensors"
+_WHOLE_TENSORS = (
+    "give the module as it was before its lowering; a ttir.generic on whole tensors compiles: ops "
+    "of TTIR in its region, which takes and yields tensors of the types of the operands"
+)
 for _dialect in ("ttkernel", "emitc"):
     _REMEDIES[_dialect] = "give the module as it was before its lowering"
 
@@ -59,10 +65,19 @@ def refused(name: str) -> str | None:
     return definition.refusal if definition is not None else None
 
 
+@cache
+def _names_of_generics() -> frozenset[str]:
+    from ttcodegen.dialects.ttir_generic import generic_ops
+
+    return frozenset(op.name for op in generic_ops())
+
+
 def unsupported(name: str) -> str:
     """The message at an operation that cannot be compiled."""
     if (reason := refused(name)) is not None:
         return f"'{name}' is not supported: {reason}"
+    if name in _names_of_generics():
+        return f"'{name}' is not supported here: {_TILES}"
     return f"unknown operation '{name}'"
 
 
@@ -70,6 +85,8 @@ def remedy_for_operation(name: str) -> str | None:
     """What to do about an operation that we do not know: use one of a similar name, or what its
     dialect says."""
     dialect = name.partition(".")[0]
+    if name in _names_of_generics():
+        return _WHOLE_TENSORS
     if dialect == "ttir" and refused(name) is None:
         close = closest(name, (f"ttir.{known}" for known in TTIR))
         return f"did you mean '{close}'?" if close is not None else None

@@ -6,18 +6,17 @@ from collections.abc import Callable, Sequence
 from math import prod
 from typing import Any
 
-from xdsl.ir import SSAValue
+from xdsl.ir import Operation, SSAValue
 
 from ttcodegen.dialects.datatypes import element_of, shape_of, tensor_type
 from ttcodegen.dialects.mesh import declared_mesh
-from ttcodegen.dialects.operation import CatalogueOp
 from ttcodegen.ops.op_builder import OpBuilder
 
 
 class Chips:
     """Makes the calls of the library that join the chips of a mesh, on behalf of an op of TTIR."""
 
-    def __init__(self, builder: OpBuilder, op: CatalogueOp) -> None:
+    def __init__(self, builder: OpBuilder, op: Operation) -> None:
         self._builder = builder
         self._mesh = declared_mesh(op)
 

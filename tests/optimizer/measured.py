@@ -55,7 +55,21 @@ NAMES = {
     "mul scalar": "multiply",
     "mul": "multiply",
     "transformer.scaled_dot_product_attention": "scaled_dot_product_attention",
-    "experimental.nlp_create_qkv_heads_decode": "nlp_create_qkv_heads_decode",
+    **{
+        f"transformer.{name}": name
+        for name in (
+            "scaled_dot_product_attention_decode",
+            "paged_scaled_dot_product_attention_decode",
+        )
+    },
+    **{
+        f"experimental.{name}": name
+        for name in (
+            *("nlp_create_qkv_heads_decode", "nlp_concat_heads_decode"),
+            "paged_update_cache",
+        )
+    },
+    "kv_cache.update_cache_for_token_": "update_cache",
 }
 """Our names of the calls that the table has under others."""
 _CONFIG = re.compile(r"(MultiCast|1D|Reuse)\(([^)]*)\)")
@@ -147,12 +161,16 @@ def _attributes(name: str, variant: str, rank: int) -> dict[str, Any] | None:
     if (dimension := re.search(r"dim=(-?\d)", variant)) is not None:
         attributes["dimension"] = int(dimension[1])
     attributes["is_causal"] = variant.startswith(("causal,", "causal=True"))
+    if name.endswith("attention_decode"):
+        attributes["is_causal"] = "causal=False" not in variant
     if (chunks := _CHUNKS.search(variant)) is not None:
         grid, q, k = CoreGrid(int(chunks[1]), int(chunks[2])), int(chunks[3]), int(chunks[4])
         attributes["program_config"] = SDPA(grid, q, k)
     if compute := re.search(r"(?:ck=|, )(HiFi\d|LoFi|fp32acc)(\+\S+)?", variant):
         wide = "fp32acc" in compute[0]
         attributes["compute_config"] = ComputeConfig(fp32_dest_acc_en=wide)
+    if "max_cores_per_head_batch" in variant:
+        return None  # The row does not tell the chunks.
     if "core_grid=" in variant or "bias, Reuse(" in variant:
         return None  # The choice for a grid that is asked for is not ours.
     if re.search(r"MultiCast(1D)? k=\d", variant):

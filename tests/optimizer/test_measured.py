@@ -15,12 +15,16 @@ BUFFERS = {
     "typecast": 0.8, "to_memory_config": 0.89, "to_layout": 0.95, "reshape": 0.9, "sum": 0.9,
     "slice_static": 0.75, "concat": 0.95, "pad": 0.8, "softmax": 0.85, "layer_norm": 0.9,
     "scaled_dot_product_attention": 0.9, "nlp_create_qkv_heads_decode": 1.0, "max": 0.9,
-    "transpose": 0.98, "permute": 0.94,
+    "transpose": 0.98, "permute": 0.94, "scaled_dot_product_attention_decode": 1.0,
+    "paged_scaled_dot_product_attention_decode": 1.0, "nlp_concat_heads_decode": 1.0,
+    "update_cache": 1.0, "paged_update_cache": 1.0, "fill_cache": 1.0,
 }  # fmt: skip
 """The calls whose circular buffers are modelled, and for what part of the measured rows they are
 right."""
-ALL_BUFFERS = 0.93
+ALL_BUFFERS = 0.935
 """The same for all of them together."""
+FEWEST = 8
+"""Fewer rows of a call say nothing."""
 TENSORS = {"matmul": 0.95, "relu": 0.95, "add": 0.9, "layer_norm": 0.9, "softmax": 0.9}
 """The same for the tensors, in tiles: others have intermediate ones."""
 
@@ -54,7 +58,7 @@ def buffers(measured: list[Measured], op: str) -> list[tuple[int, int]]:
 @pytest.mark.parametrize("op", BUFFERS)
 def test_circular_buffers_are_those_of_the_release(op: str, measured: list[Measured]) -> None:
     found = buffers(measured, op)
-    assert len(found) > 30
+    assert len(found) >= FEWEST
     assert share(found) >= BUFFERS[op]
 
 

@@ -338,6 +338,32 @@ def attention(call: LibraryCall, chip: ChipDescription) -> int:
     return size + (0 if is_whole else 2 * scores * BF4_TILE)
 
 
+def _updated(call: LibraryCall) -> int:
+    """update_cache_multi_core_program_factory.cpp, paged_update_cache_program_factory.cpp: rows of
+    tiles of the cache, what they become with the new row, and these for all users."""
+    cache, rows, *numbers = call.operands
+    across = _tiles_across(cache)
+    if call.name == "update_cache":
+        of_users = min(2, cache.shape[0])
+        users = tiles_along(rows.shape[-2]) * TILE_SIDE
+        size = 0 if _in_l1_shards(rows) else 2 * across * tile_bytes(rows)
+    else:
+        of_users, users = 1, rows.shape[1]
+        # The positions lie in a page as large as a tile of them, a page table in one of its rows.
+        size = tile_bytes(numbers[0].with_(layout=Layout.TILE)) if numbers else 0
+        size += 4 * numbers[1].shape[-1] if len(numbers) > 1 else 0
+    config = call.compute_config
+    between = F32_TILE if config is not None and config.fp32_dest_acc_en else BF16_TILE
+    size += 2 * of_users * across * (tile_bytes(cache) + 2 * between)
+    return size + users * across * tile_bytes(cache)
+
+
+def _filled(call: LibraryCall) -> int:
+    """fill_cache_multi_core_program_factory.cpp."""
+    rows = call.operands[1]
+    return 0 if _in_l1_shards(rows) else 2 * tile_bytes(rows)
+
+
 def _attention_of_one(call: LibraryCall, chip: ChipDescription) -> int:
     return DecodeAttention.of(call, chip.cores).circular_buffers(call)
 
@@ -376,6 +402,8 @@ _RULES: dict[str, _Rule] = {
     **dict.fromkeys(("relu", "where"), elementwise),
     **dict.fromkeys(("sum", "mean", "max", "min"), _reduced),
     **dict.fromkeys(("prod", "argmax"), _five_pages),
+    **dict.fromkeys(("update_cache", "paged_update_cache"), _updated),
+    "fill_cache": _filled,
     **dict.fromkeys(("nlp_create_qkv_heads_decode", "nlp_concat_heads_decode"), _none),
     **dict.fromkeys(_BINARY, elementwise),
 }

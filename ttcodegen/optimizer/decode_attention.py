@@ -21,8 +21,8 @@ LARGEST_CHUNK = 512
 """Keys of a chunk where nothing else is said."""
 CONFIGURED_CORES = 16
 """The cores of a head of keys where a program configuration does not say how many."""
-DYNAMIC_CHUNK = 4
-"""Tiles of a chunk whose size the kernels choose, with sums of 32 bits."""
+DYNAMIC_CHUNK = 8
+"""Tiles of a chunk whose size the kernels choose: as many as the registers hold."""
 BF16_TILE = 2048
 HALF_TILE_HEADS = 16
 """With so many heads of queries at most, tiles are halved."""

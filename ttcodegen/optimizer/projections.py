@@ -111,7 +111,7 @@ def _heads_of_tokens(op: Operation | Block) -> tuple[int, int, int] | None:
         return None
     found = (users[0] if users else 1, shape[-2], shape[-1])
     rows = shape_of(op.operands[0].type)
-    whole = rows[-1] == found[1] * found[2] and prod(rows[:-1]) == found[0]
+    whole = rows[-1:] == (found[1] * found[2],) and prod(rows[:-1]) == found[0]
     fits = 1 <= found[1] <= TILE_SIDE and 1 <= found[0] <= MOST_USERS
     return found if whole and fits else None
 

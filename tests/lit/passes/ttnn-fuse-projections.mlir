@@ -17,3 +17,11 @@ func.func @attention(%x: tensor<128x64xbf16>, %q: tensor<64x128xbf16> {ttcore.ar
   %8 = "ttir.permute"(%7) <{permutation = array<i64: 0, 2, 1, 3>}> : (tensor<2x64x4x32xbf16>) -> tensor<2x4x64x32xbf16>
   return %2, %5, %8 : tensor<2x4x64x32xbf16>, tensor<2x4x64x32xbf16>, tensor<2x4x64x32xbf16>
 }
+
+// A number that is reshaped has no rows.
+// CHECK-LABEL: @number
+// CHECK: "ttnn.reshape"
+func.func @number(%x: tensor<bf16>) -> tensor<1x1x1xbf16> {
+  %0 = "ttir.reshape"(%x) <{shape = [1 : i32, 1 : i32, 1 : i32]}> : (tensor<bf16>) -> tensor<1x1x1xbf16>
+  return %0 : tensor<1x1x1xbf16>
+}

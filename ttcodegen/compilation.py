@@ -162,12 +162,9 @@ def _pipeline(module: ModuleOp, target: str) -> str:
 
 def _is_whole_on_mesh(module: ModuleOp) -> bool:
     """Whether a module for several chips says nothing of what they exchange."""
-    from ttcodegen.ops.definition import has_trait
-    from ttcodegen.ops.traits import Trait
+    from ttcodegen.ops.definition import works_between_chips
 
-    return declared_mesh(module) != ONE_CHIP and not any(
-        has_trait(op, Trait.COLLECTIVE) for op in module.walk()
-    )
+    return declared_mesh(module) != ONE_CHIP and not any(map(works_between_chips, module.walk()))
 
 
 def _embedding(source: Source, module: ModuleOp, seed: int) -> Callable[[bytes], bytes]:

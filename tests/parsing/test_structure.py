@@ -194,8 +194,8 @@ def test_refused_operations_are_listed_with_their_reasons() -> None:
     errors = [line for line in message.splitlines() if ": error: " in line]
     assert errors == [
         "in.mlir:2:8: error: unknown operation 'ttir.foo'",
-        "in.mlir:3:8: error: 'ttir.selective_reduce_combine' is not supported: it works on a "
-        "mesh of devices, and is compiled for one only (2 times)",
+        "in.mlir:3:8: error: 'ttir.selective_reduce_combine' is not supported: it reads "
+        "buffers of a kernel that the program does not run (2 times)",
         "in.mlir:4:8: error: 'ttir.moe_gpt' is not supported: its results are buffers inside a "
         "fused kernel, laid out for the cores of that",
     ]
@@ -212,8 +212,8 @@ def test_a_refused_operation_in_a_form_of_its_own_gives_its_reason() -> None:
     assert errors == [
         "in.mlir:2:8: error: 'ttir.ttnn_metal_layout_cast' is not supported: it describes memory "
         "that a later stage of compilation has placed",
-        "in.mlir:3:8: error: 'ttir.selective_reduce_combine' is not supported: it works on a "
-        "mesh of devices, and is compiled for one only",
+        "in.mlir:3:8: error: 'ttir.selective_reduce_combine' is not supported: it reads "
+        "buffers of a kernel that the program does not run",
     ]
 
 

@@ -142,9 +142,9 @@ NumpyMeaning = Callable[[Call], "np.ndarray | Sequence[np.ndarray]"]
 """Gives the only result, or all of them; an op without results returns an empty sequence after it
 changed its operand in place."""
 
-ChipsMeaning = Callable[[Sequence[Call]], "Sequence[np.ndarray]"]
-"""Gives the result of each chip from the calls of all chips of the mesh, in the order in which they
-are counted: row by row. Chips that hold the same may share an array."""
+ChipsMeaning = Callable[[Sequence[Call]], "Sequence[np.ndarray | Sequence[np.ndarray]]"]
+"""Gives the result of each chip, or all of them, from the calls of all chips of the mesh, in the
+order in which they are counted: row by row. Chips that hold the same may share an array."""
 
 Verifier = Callable[["CatalogueOp"], None]
 

@@ -382,13 +382,17 @@ def _execute_between_chips(
     for chip in range(chips):
         arrays = {name: [on_chip(v, chip) for v in values] for name, values in operands.items()}
         calls.append(_call_of(frame, step, arrays)[0])
-    info = frame.tensors[step.results[0]]
+    infos = [frame.tensors[tensor] for tensor in step.results]
     with _failures_of(step):
-        found = meaning(calls)
-    # What several chips share is rounded once, and stays shared.
-    unique = {id(array): array for array in found}
-    rounded = {key: _checked(step, [array], [info], {})[0] for key, array in unique.items()}
-    return [Parts.of([rounded[id(array)] for array in found])]
+        found = [[each] if isinstance(each, np.ndarray) else list(each) for each in meaning(calls)]
+    results: list[Value] = []
+    for index, info in enumerate(infos):
+        arrays = [each[index] for each in found]
+        # What several chips share is rounded once, and stays shared.
+        unique = {id(array): array for array in arrays}
+        rounded = {key: _checked(step, [array], [info], {})[0] for key, array in unique.items()}
+        results.append(Parts.of([rounded[id(array)] for array in arrays]))
+    return results
 
 
 def _execute_on_chip(

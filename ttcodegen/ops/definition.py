@@ -214,6 +214,12 @@ def has_trait(op: Operation, trait: Trait) -> bool:
     return definition is not None and trait in traits_of(definition)
 
 
+def works_between_chips(op: Operation) -> bool:
+    """Whether an op gives each chip of a mesh what depends on other chips."""
+    definition = getattr(op, "definition", None)
+    return definition is not None and definition.chips is not None
+
+
 def call_has_trait(name: str, trait: Trait) -> bool:
     """Whether something is true of the TTNN op of that short name; False if there is none."""
     definition = TTNN.get(name)

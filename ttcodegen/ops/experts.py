@@ -1,8 +1,8 @@
 """Mixture of experts: which experts a token goes to, what they compute, and what is made of it.
 
 On one device all experts are at hand: tokens need not travel to them, and dispatching and combining
-is moving elements. For several devices these ops are refused, as are those whose operands are
-buffers inside a fused kernel of the library.
+is moving elements. On a mesh each device gets the tokens of all (`experts_on_meshes.py`). Ops whose
+operands are buffers inside a fused kernel of the library are refused.
 """
 
 from __future__ import annotations
@@ -17,9 +17,11 @@ from xdsl.utils.exceptions import VerifyException
 
 from ttcodegen.dialects.attribute_kinds import ENUMERATOR, INTEGER
 from ttcodegen.dialects.datatypes import element_of, f32, shape_of, si32
+from ttcodegen.dialects.mesh import groups_along
 from ttcodegen.dialects.operation import CatalogueOp
 from ttcodegen.lazy_numpy import Array, np
 from ttcodegen.ops.attention import require
+from ttcodegen.ops.collectives import MESH_SHAPE
 from ttcodegen.ops.definition import (
     Call,
     OperandSpec,
@@ -30,6 +32,16 @@ from ttcodegen.ops.definition import (
     register,
 )
 from ttcodegen.ops.elementwise_unary import sigmoid
+from ttcodegen.ops.experts_on_meshes import (
+    experts_here,
+    gathered_tokens,
+    homes_of_experts,
+    joined_tokens,
+    other_devices,
+    own_tokens,
+    token_dim,
+)
+from ttcodegen.ops.mesh_values import mesh_of
 from ttcodegen.ops.op_builder import OpBuilder
 from ttcodegen.ops.places import places
 from ttcodegen.ops.refusals import SEVERAL_DEVICES
@@ -225,15 +237,14 @@ register(
 # all_to_all_dispatch, all_to_all_dispatch_metadata
 
 
-def _several_devices(op: CatalogueOp) -> str | None:
-    return SEVERAL_DEVICES if op.parameter("num_devices") != 1 else None
-
-
 def _verify_devices(op: CatalogueOp) -> int:
     devices, axis = op.parameter("num_devices"), op.parameter("cluster_axis")
     require(op, devices > 0, "num_devices of 1 or more", devices)
     require(op, axis in (0, 1), "a cluster_axis of 0 or 1", axis)
     return devices
+
+
+_TRAVELLERS = ("input_tensor", "expert_indices", "expert_scores")
 
 
 def _dispatched_names(op: CatalogueOp) -> tuple[str, ...]:
@@ -258,15 +269,32 @@ def _verify_dispatch(op: CatalogueOp) -> None:
 
 def _dispatch(call: Call) -> list[Array]:
     """What one device has is what all have."""
-    names = ("input_tensor", "expert_indices", "expert_scores")
-    moved = [call.array(name) for name in names if name in call.operands]
+    moved = [call.array(name) for name in _TRAVELLERS if name in call.operands]
     return [x.reshape(info.shape) for x, info in zip(moved, call.results, strict=True)]
+
+
+def _dispatch_on_chips(calls: Sequence[Call]) -> list[list[Array]]:
+    """What the devices along an axis have is what all of them have."""
+    first = calls[0]
+    if first["num_devices"] == 1:
+        return [_dispatch(call) for call in calls]
+    names = [name for name in _TRAVELLERS if name in first.operands]
+    found: list[list[Array]] = [[] for _ in calls]
+    for group in groups_along(mesh_of(first), first["cluster_axis"]):
+        for name, info in zip(names, first.results, strict=True):
+            joined = joined_tokens([calls[chip].array(name) for chip in group], info.shape)
+            for chip in group:
+                found[chip].append(joined)
+    return found
 
 
 def _decompose_dispatch(builder: OpBuilder, op: CatalogueOp) -> Sequence[SSAValue]:
     values: list[SSAValue] = []
     for name, result in zip(_dispatched_names(op), op.results, strict=True):
-        value = builder.reshape(builder.operand(op, name), shape_of(result.type))
+        value, shape = builder.operand(op, name), shape_of(result.type)
+        if op.parameter("num_devices") > 1:
+            value = gathered_tokens(builder, op, value, shape)
+        value = builder.reshape(value, shape)
         values.append(builder.typecast(value, element_of(result.type)))
     return values
 
@@ -292,12 +320,13 @@ for _name, _more in (
                 *_more,
                 operand("expert_mapping"),
             ),
-            _TRAVEL,
+            (*_TRAVEL, MESH_SHAPE),
             results=2 + len(_more),
             verify=_verify_dispatch,
             numpy=_dispatch,
+            chips=_dispatch_on_chips,
             decompose=_decompose_dispatch,
-            refused_form=_several_devices,
+            refused_form=other_devices,
         )
     )
 
@@ -331,13 +360,48 @@ def _combine(call: Call) -> Array:
     return found.reshape(call.results[0].shape)
 
 
-def _picked(builder: OpBuilder, made: SSAValue, named: SSAValue) -> SSAValue:
+def _combine_on_chips(calls: Sequence[Call]) -> list[Array]:
+    """Each device gets, for its own tokens, what their experts made on whatever device they are;
+    zeros for experts that no device along the axis has."""
+    first, mesh = calls[0], mesh_of(calls[0])
+    if first["num_devices"] == 1:
+        return [_combine(call) for call in calls]
+    found: list[Array] = [np.zeros(0)] * len(calls)
+    for group in groups_along(mesh, first["cluster_axis"]):
+        made = [calls[chip].array("input_tensor") for chip in group]
+        made = [each.reshape(each.shape[0], -1, each.shape[3]) for each in made]
+        for place, chip in enumerate(group):
+            call = calls[chip]
+            homes = homes_of_experts(call.array("expert_mapping"), group)
+            named = places(call.array("expert_metadata"), len(homes))
+            named = named.reshape(-1, named.shape[-1])
+            whole = np.zeros((named.shape[1], len(named), made[0].shape[2]), made[0].dtype)
+            for (token, k), expert in np.ndenumerate(named):
+                home = homes[int(expert)]
+                if home is not None:
+                    whole[k, token] = made[home[0]][home[1], token]
+            tokens = call.array("expert_metadata").shape[1:3]
+            whole = whole.reshape(len(whole), *tokens, -1)
+            dim = token_dim(tokens, call.results[0].shape, len(group))
+            share = np.split(whole, len(group), axis=dim)[place]
+            found[chip] = share.reshape(call.results[0].shape)
+    return found
+
+
+def _picked(
+    builder: OpBuilder, made: SSAValue, named: SSAValue, here: SSAValue | None = None
+) -> SSAValue:
     """(k, tokens, hidden) of what experts made of all tokens (experts, tokens, hidden), for experts
-    (tokens, k): products with a one for the expert and zeros for the others."""
+    (tokens, k): products with a one for the expert and zeros for the others. `here` (all experts,
+    experts) has a one for each expert that this device has, where it has it."""
     experts, tokens, hidden = shape_of(made.type)
     element = element_of(made.type)
-    chosen = builder.typecast(_chosen(builder, named, experts), element)
+    count = experts if here is None else shape_of(here.type)[0]
+    chosen = builder.typecast(_chosen(builder, named, count), element)
     k = shape_of(named.type)[1]
+    if here is not None:
+        local = TensorType(element, [tokens, k, experts])
+        chosen = builder.emit("matmul", [chosen, builder.typecast(here, element)], local)
     found = builder.emit(
         "matmul",
         [chosen, builder.permute(made, [1, 0, 2])],
@@ -352,7 +416,13 @@ def _decompose_combine(builder: OpBuilder, op: CatalogueOp) -> SSAValue:
     k = shape_of(named.type)[3]
     named = builder.reshape(named, (prod(shape_of(named.type)) // max(k, 1), k))
     made = builder.reshape(made, (experts, shape_of(named.type)[0], hidden))
-    found = builder.reshape(_picked(builder, made, named), op.result_shape)
+    here = None
+    if op.parameter("num_devices") > 1:
+        here = experts_here(builder, op, builder.operand(op, "expert_mapping"), experts)
+    found = _picked(builder, made, named, here)
+    if here is not None:
+        found = own_tokens(builder, op, found)
+    found = builder.reshape(found, op.result_shape)
     return builder.typecast(found, op.result_type.element_type)
 
 
@@ -368,11 +438,13 @@ register(
             *_TRAVEL,
             attribute("num_experts_per_tok", INTEGER),
             attribute("output_shard_dim", INTEGER, 2),
+            MESH_SHAPE,
         ),
         verify=_verify_combine,
         numpy=_combine,
+        chips=_combine_on_chips,
         decompose=_decompose_combine,
-        refused_form=_several_devices,
+        refused_form=other_devices,
     )
 )
 

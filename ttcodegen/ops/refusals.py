@@ -5,12 +5,13 @@ from __future__ import annotations
 from ttcodegen.ops.definition import TTIRDefinition, register, variadic
 
 SEVERAL_DEVICES = "it works on a mesh of devices, and is compiled for one only"
+_FUSED = "it reads buffers of a kernel that the program does not run"
 _EXPERTS = "its results are buffers inside a fused kernel, laid out for the cores of that"
 _LATER = "it describes memory that a later stage of compilation has placed"
 
 REASONS = {
     "moe_gpt": _EXPERTS,
-    "selective_reduce_combine": SEVERAL_DEVICES,
+    "selective_reduce_combine": _FUSED,
     "ttnn_metal_layout_cast": _LATER,
 }
 """By the name of the op; completes "'ttir.x' is not supported: ..."."""

@@ -25,11 +25,10 @@ from ttcodegen.dialects.functions import body_of
 from ttcodegen.dialects.mesh import ONE_CHIP, MeshShape, declared_mesh
 from ttcodegen.dialects.operation import CatalogueOp
 from ttcodegen.dialects.sharding import SHARDING, Sharding, common_prefix, undivided
-from ttcodegen.ops.definition import has_trait
+from ttcodegen.ops.definition import works_between_chips
 from ttcodegen.ops.dimensions import Dimensions
 from ttcodegen.ops.op_builder import OpBuilder
 from ttcodegen.ops.tensor_parts import TensorParts
-from ttcodegen.ops.traits import Trait
 from ttcodegen.ops.ttir import ttir_op_classes
 from ttcodegen.transforms.rebuilding import rebuild
 from ttcodegen.transforms.rewriting import functions
@@ -170,7 +169,7 @@ class _Partition:
         op.attributes.pop(SHARDING, None)
         if divides_among_chips(op):
             return [self._between(op)]
-        if has_trait(op, Trait.COLLECTIVE) or any(v in self._on_chips for v in op.operands):
+        if works_between_chips(op) or any(v in self._on_chips for v in op.operands):
             self._on_chips.update(op.results)
             return self._copy(op, self._whole(op.operands), [r.type for r in op.results], {})
         dimensions = dimensions_of(op)

@@ -1,0 +1,100 @@
+"""Experts on several devices, against loops over tokens."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from ttcodegen.compilation import CompileOptions, compile_module
+from ttcodegen.diagnostics import CompileError, Source
+from ttcodegen.flatbuffer.reader import read_ttnn
+from ttcodegen.frontends import source_module
+from ttcodegen.numerics.golden import Golden
+from ttcodegen.numerics.interpreter import Interpreter
+
+EXPERTS, HIDDEN, K = 8, 32, 2
+
+
+def shard(name: str, value: str, whole: str, part: str, dims: str, counts: str, back: bool) -> str:
+    direction = "shard_to_full" if back else "full_to_shard"
+    source, result = (part, whole) if back else (whole, part)
+    return (
+        f'{name} = "ttir.mesh_shard"({value}) <{{shard_dims = array<i64: {dims}>, '
+        f"shard_shape = array<i64: {counts}>, shard_type = #ttcore.shard_type<devices>, "
+        f"shard_direction = #ttcore.shard_direction<{direction}>}}> : "
+        f"(tensor<{source}>) -> tensor<{result}>"
+    )
+
+
+def program(mesh: tuple[int, int], axis: int, tokens: tuple[int, int], owners: int) -> str:
+    """Tokens (batch, sequence) go to their experts, each of which scales by a number of its own."""
+    batch, sequence = tokens
+    devices = mesh[axis]
+    local, here = EXPERTS // devices, batch // devices
+    along = "-1, 0" if axis else "0, -1"
+    x, named = f"{batch}x{sequence}x1x{HIDDEN}xf32", f"{batch}x{sequence}x1x{K}xi32"
+    x_here, named_here = f"{here}{x[len(str(batch)) :]}", f"{here}{named[len(str(batch)) :]}"
+    all_x, all_named = f"1x{batch}x{sequence}x{HIDDEN}xf32", f"1x{batch}x{sequence}x{K}xi32"
+    made = f"{local}x{batch}x{sequence}x{HIDDEN}xf32"
+    result, part = (f"{K}x{size}x{sequence}x{HIDDEN}xf32" for size in (batch, here))
+    back = "-1, 1" if axis else "1, -1"
+    owned = f"1x1x{EXPERTS}x{owners}xi32"
+    travel = f"num_devices = {devices} : i64, cluster_axis = {axis} : i64"
+    lines = [
+        shard("%a", "%x", x, x_here, along, f"{devices}, 1, 1, 1", False),
+        shard("%b", "%named", named, named_here, along, f"{devices}, 1, 1, 1", False),
+        shard("%c", "%scale", f"{EXPERTS}x1x1x1xf32", f"{local}x1x1x1xf32", along,
+              f"{devices}, 1, 1, 1", False),
+        f'%d, %e = "ttir.all_to_all_dispatch"(%a, %b, %owners) <{{{travel}}}> : (tensor<{x_here}>, '
+        f"tensor<{named_here}>, tensor<{owned}>) -> (tensor<{all_x}>, tensor<{all_named}>)",
+        f'%f = "ttir.multiply"(%d, %c) : (tensor<{all_x}>, tensor<{local}x1x1x1xf32>) -> '
+        f"tensor<{made}>",
+        f'%g = "ttir.all_to_all_combine"(%f, %e, %owners) <{{{travel}, num_experts_per_tok = {K} '
+        f": i64, output_shard_dim = 1 : i64}}> : (tensor<{made}>, tensor<{all_named}>, "
+        f"tensor<{owned}>) -> tensor<{part}>",
+        shard("%h", "%g", result, part, back, f"1, {devices}, 1, 1", True),
+        f"return %h : tensor<{result}>",
+    ]  # fmt: skip
+    body = "\n    ".join(lines)
+    return f"""module attributes {{ttcore.meshes = #ttcore.meshes<[<"mesh" = {mesh[0]}x{mesh[1]}>]>}} {{
+  func.func @main(%x: tensor<{x}>, %named: tensor<{named}>, %owners: tensor<{owned}>, %scale: tensor<{EXPERTS}x1x1x1xf32>) -> tensor<{result}> {{
+    {body}
+  }}
+}}"""  # noqa: E501
+
+
+@pytest.mark.parametrize(
+    ("mesh", "axis", "tokens"),
+    [((1, 4), 1, (8, 4)), ((2, 2), 0, (4, 3)), ((2, 4), 1, (4, 1))],
+)
+@pytest.mark.parametrize("shuffled", [False, True])
+def test_tokens_go_to_their_experts_and_back(
+    mesh: tuple[int, int], axis: int, tokens: tuple[int, int], shuffled: bool
+) -> None:
+    generator = np.random.default_rng(0)
+    devices = mesh[axis]
+    x = generator.integers(-8, 9, (*tokens, 1, HIDDEN)).astype(np.float32)
+    named = np.argsort(generator.random((*tokens, 1, EXPERTS)))[..., :K].astype(np.int32)
+    homes = np.repeat(np.arange(devices), EXPERTS // devices)
+    if shuffled:
+        homes = generator.permutation(homes)
+    owners = np.eye(devices, dtype=np.int32)[homes].reshape(1, 1, EXPERTS, devices)
+    # Each device has the numbers of its experts in their order.
+    scale = np.arange(1, EXPERTS + 1, dtype=np.float32)
+    given = np.concatenate([scale[homes == device] for device in range(devices)])
+    inputs = [x, named, owners, given.reshape(-1, 1, 1, 1)]
+    expected = (x * scale[named[..., 0, :]][..., np.newaxis]).transpose(2, 0, 1, 3)
+
+    text = program(mesh, axis, tokens, devices)
+    (golden,) = Golden(source_module(Source("in.mlir", text))).run("main", inputs)
+    assert np.array_equal(golden, expected)
+    binary = read_ttnn(compile_module(Source("in.mlir", text), CompileOptions("m")).flatbuffer)
+    (lowered,) = Interpreter(binary).run("main", inputs)
+    np.testing.assert_allclose(lowered, expected, rtol=0.02)
+
+
+def test_devices_are_those_of_the_mesh() -> None:
+    text = program((1, 4), 1, (8, 4), 4).replace("num_devices = 4", "num_devices = 2")
+    text = text.replace("1x8x4x", "1x4x4x")
+    with pytest.raises(CompileError, match="2 devices along the axis 1, and the mesh of 1x4"):
+        compile_module(Source("in.mlir", text), CompileOptions("m"))

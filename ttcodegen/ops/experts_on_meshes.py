@@ -1,0 +1,131 @@
+"""Experts that stand on several devices of a mesh.
+
+The library's fused calls send each token only where its experts are, and leave the rest of their
+buffers undefined. Here all devices along the axis get the tokens of all, and each picks of the
+results of its experts what tokens asked for; what devices have of a token is added up where the
+token belongs. Experts and devices are those of `expert_mapping`, (1, 1, experts, devices), with a
+one for the device of each expert; devices are those along the axis, or all of the mesh.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from math import prod
+
+from xdsl.dialects.builtin import i1
+from xdsl.ir import SSAValue
+
+from ttcodegen.dialects.datatypes import f32, shape_of
+from ttcodegen.dialects.mesh import declared_mesh
+from ttcodegen.dialects.operation import CatalogueOp
+from ttcodegen.lazy_numpy import Array, np
+from ttcodegen.ops.op_builder import OpBuilder
+from ttcodegen.ops.tensor_parts import TensorParts
+
+
+def other_devices(op: CatalogueOp) -> str | None:
+    """Why an op cannot go between so many devices; None if the mesh has them along its axis."""
+    devices, axis, mesh = op.parameter("num_devices"), op.parameter("cluster_axis"), _mesh(op)
+    if devices not in (1, mesh[axis]):
+        return (
+            f"it goes between {devices} devices along the axis {axis}, and the mesh of "
+            f"{mesh[0]}x{mesh[1]} has {mesh[axis]} there"
+        )
+    owners = op.shape("expert_mapping")[-1 if not op.name.endswith("metadata") else -2]
+    if devices > 1 and op.name.endswith("combine") and owners not in (devices, prod(mesh)):
+        return f"its expert_mapping names {owners} devices, and the mesh has {prod(mesh)}"
+    return None
+
+
+def _mesh(op: CatalogueOp) -> tuple[int, int]:
+    return declared_mesh(op)
+
+
+def token_dim(whole: Sequence[int], part: Sequence[int], devices: int) -> int:
+    """Along which dimension of (.., batch, sequence, ..) devices have parts of tokens: the batch,
+    unless shapes say that it is the sequence."""
+    batch, sequence = whole
+    sizes = [size for size in part[:-1] if size != 1]
+
+    def fits(*tokens: int) -> bool:
+        wanted = [size for size in tokens if size != 1]
+        return sizes[len(sizes) - len(wanted) :] == wanted
+
+    if batch % devices:
+        return 1 if sequence % devices else 2
+    if sequence % devices or fits(batch // devices, sequence):
+        return 1
+    return 2 if fits(batch, sequence // devices) else 1
+
+
+# Dispatching
+
+
+def _places(shape: Sequence[int], result: Sequence[int], devices: int) -> tuple[int, list[int]]:
+    """The dimension of the result along which tokens of devices stand side by side, and the shape
+    of what one device has of it."""
+    dim = token_dim(result[1:3], shape, devices) if len(result) == 4 else 0
+    part = list(result)
+    if part[dim] % devices:
+        # Tokens are counted over all dimensions.
+        return 0, [prod(shape[:-1]), shape[-1]]
+    part[dim] //= devices
+    return dim, part
+
+
+def joined_tokens(parts: Sequence[Array], result: Sequence[int]) -> Array:
+    """What devices have of tokens, side by side."""
+    dim, part = _places(parts[0].shape, result, len(parts))
+    return np.concatenate([each.reshape(part) for each in parts], axis=dim).reshape(result)
+
+
+def gathered_tokens(
+    builder: OpBuilder, op: CatalogueOp, value: SSAValue, result: Sequence[int]
+) -> SSAValue:
+    """As `joined_tokens`, in ops of TTIR."""
+    dim, part = _places(shape_of(value.type), result, op.parameter("num_devices"))
+    parts = TensorParts(builder, _mesh(op))
+    return parts.gather(builder.reshape(value, part), dim, op.parameter("cluster_axis"))
+
+
+# Combining
+
+
+def homes_of_experts(mapping: Array, group: Sequence[int]) -> list[tuple[int, int] | None]:
+    """For each expert the place of its device in a group of devices, and its place among the
+    experts of that; None for one that none of them has."""
+    devices = int(mapping.shape[-1])
+    columns = list(range(devices)) if devices == len(group) else list(group)
+    counts = [0] * devices
+    homes: list[tuple[int, int] | None] = []
+    for row in mapping.reshape(-1, devices):
+        owner = int(row.argmax())
+        here = owner in columns and bool(row[owner])
+        homes.append((columns.index(owner), counts[owner]) if here else None)
+        counts[owner] += 1
+    return homes
+
+
+def experts_here(builder: OpBuilder, op: CatalogueOp, mapping: SSAValue, experts: int) -> SSAValue:
+    """(all experts, experts): a one for each expert that a device has, where it has it."""
+    known, owners = shape_of(mapping.type)[-2:]
+    devices, axis = op.parameter("num_devices"), op.parameter("cluster_axis")
+    table = builder.typecast(builder.reshape(mapping, (known, owners)), f32)
+    parts = TensorParts(builder, _mesh(op))
+    mine = parts.partition(table, 1, axis if owners == devices else None)
+    place = builder.like("cumsum", mine, dim=0)
+    line = builder.constant(np.arange(1, experts + 1, dtype=np.float32)[np.newaxis])
+    found = builder.typecast(builder.broadcasting("eq", place, line, element=i1), f32)
+    return builder.broadcasting("multiply", found, mine)
+
+
+def own_tokens(builder: OpBuilder, op: CatalogueOp, found: SSAValue) -> SSAValue:
+    """Of (k, tokens, hidden), of which each device has what its experts made, the sums for the
+    tokens of each device."""
+    k, _, hidden = shape_of(found.type)
+    batch, sequence = op.shape("expert_metadata")[1:3]
+    devices = op.parameter("num_devices")
+    dim = token_dim((batch, sequence), op.result_shape, devices)
+    whole = builder.reshape(found, (k, batch, sequence, hidden))
+    parts = TensorParts(builder, _mesh(op))
+    return parts.reduce_scatter(whole, "sum", dim, op.parameter("cluster_axis"))

@@ -81,6 +81,21 @@ def test_caches_are_written_where_they_lie() -> None:
         assert [kernel.processor for kernel in program.kernels] == [Processor.WRITER]
 
 
+@pytest.mark.parametrize("op", ["fill_cache", "update_cache"])
+def test_caches_may_be_written_without_a_result(op: str) -> None:
+    rows = 3 if op == "fill_cache" else 1
+    cache, entry = (f"tensor<1x2x{each}x32xbf16>" for each in (64, rows))
+    place = "tensor<1xi32>"
+    index = "" if op == "fill_cache" else ", %p"
+    types = f"{cache}, {entry}" + ("" if op == "fill_cache" else f", {place}")
+    text = (
+        f"func.func @f(%c: {cache}, %x: {entry}, %p: {place}) -> {cache} {{\n"
+        f'  "ttir.{op}"(%c, %x{index}) <{{batch_offset = 0 : i32}}> : ({types}) -> ()\n'
+        f"  return %c : {cache}\n}}\n"
+    )
+    assert names(text) == [op]
+
+
 def test_what_reads_a_cache_after_it_was_written_waits() -> None:
     text = next(text for text in caches() if "@update_bf16_bf16" in text)
     assert [program.purpose for program in programs(text)] == ["exp", "update_cache", "exp"]

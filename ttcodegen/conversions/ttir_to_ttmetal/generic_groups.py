@@ -54,10 +54,10 @@ def complete(group: Group) -> None:
         raise NoProgram(f"a program has one reduction, product or movement, not {names}")
     group.root = root = roots[0] if roots else None
     group.kind = Kind.TILES if root is None else _kind_of(root)
-    group.shape = group.ops[0].result_shape
-    if root is not None:
+    if root is None:
+        group.shape = group.ops[0].result_shape
+    else:
         group.shape = shape_of((*root.operands, *root.results)[0].type)
-    if root is not None:
         _order(group, root)
     _check(group)
     if group.kind.computes and not fits(group):

@@ -288,13 +288,15 @@ Result Results::joined(bool tells_shards) const {
         }
         return alike && !parts_.empty() ? word_of(parts_.front()) : text;
     };
-    return {column(tells_shards, [](const Part& part) { return part.result.dtype; }),
-            column(tells_shards, [](const Part& part) { return part.result.layout; }),
-            column(false,
-                   [&](const Part& part) { return tells_shards ? part.shape : part.result.shape; }),
-            column(tells_shards, [&](const Part& part) {
-                return tells_shards ? part.placement : part.result.memory;
-            })};
+    return {
+        column(tells_shards, [](const Part& part) { return part.result.dtype; }),
+        column(tells_shards, [](const Part& part) { return part.result.layout; }),
+        column(false,
+               [&](const Part& part) { return tells_shards ? part.shape : part.result.shape; }) +
+            told_,
+        column(tells_shards, [&](const Part& part) {
+            return tells_shards ? part.placement : part.result.memory;
+        })};
 }
 
 Tensor Call::input(std::size_t i) {

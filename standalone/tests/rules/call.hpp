@@ -70,6 +70,8 @@ class Results {
     /// A result that is no tensor: its Python type and its text.
     void add(const std::string& type, const std::string& text);
     void add_none() { add("none", ""); }
+    /// Something that the table tells behind the shapes.
+    void tell(const std::string& words) { told_ += ";" + words; }
     /// The columns; where `tells_shards`, with shards in full, and all but the shapes once where
     /// all results agree.
     Result joined(bool tells_shards) const;
@@ -83,6 +85,7 @@ class Results {
     };
 
     std::vector<Part> parts_;
+    std::string told_;
 };
 
 /// Reads a row's variant piece by piece; what is left at the end was not understood.
@@ -163,5 +166,6 @@ void add_placed_matmul(Operations& operations);
 void add_placed_moves(Operations& operations);
 void add_placed_rows(Operations& operations);
 void add_placed_shapes(Operations& operations);
+void add_placed_windows(Operations& operations);
 
 }  // namespace rules

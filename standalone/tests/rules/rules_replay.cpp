@@ -98,9 +98,9 @@ bool is_listed(Replay& replay, const Row& row) {
 
 Operations placed_operations() {
     Operations operations;
-    for (const auto& add :
-         {add_placed_attention, add_placed_creation, add_placed_elementwise, add_placed_heads,
-          add_placed_matmul, add_placed_moves, add_placed_rows, add_placed_shapes}) {
+    for (const auto& add : {add_placed_attention, add_placed_creation, add_placed_elementwise,
+                            add_placed_heads, add_placed_matmul, add_placed_moves, add_placed_rows,
+                            add_placed_shapes, add_placed_windows}) {
         add(operations);
     }
     return operations;

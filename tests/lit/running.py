@@ -58,6 +58,7 @@ def _holds(condition: str, present: frozenset[str]) -> bool:
     if "".join(words) != re.sub(r"\s", "", condition) or not words:
         raise LitError(f"'{condition}' is no condition")
     operators = {"&&": "and", "||": "or", "!": "not", "(": "(", ")": ")"}
+    operators |= {"true": "True", "false": "False"}
     text = " ".join(operators.get(word, str(word in present)) for word in words)
     try:
         return bool(eval(text, {"__builtins__": {}}))  # Nothing but True, False and operators.

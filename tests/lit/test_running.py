@@ -41,6 +41,9 @@ def test_a_file_of_the_book_runs_as_it_is(tmp_path: Path) -> None:
         ("// UNSUPPORTED: c", None),
         ("// UNSUPPORTED: a", "UNSUPPORTED: a"),
         ("// UNSUPPORTED: c\n// UNSUPPORTED: b || c", "UNSUPPORTED: b || c"),
+        ("// REQUIRES: true", None),
+        ("// REQUIRES: a && false", "REQUIRES: a && false"),
+        ("// UNSUPPORTED: true", "UNSUPPORTED: true"),
         ("func.func @f() { return }", None),
     ],
 )

@@ -8,7 +8,7 @@ from xdsl.dialects.func import CallOp, FuncOp
 
 from tests.parsing.reading import T, body, failure, parse
 from ttcodegen.diagnostics import Diagnostics, Source
-from ttcodegen.dialects.functions import is_cpu_function
+from ttcodegen.dialects.functions import CPU_CALL, is_cpu_function
 from ttcodegen.dialects.system import DeviceOp
 from ttcodegen.parsing import parse_module
 from ttcodegen.transforms.inline import is_entry
@@ -149,6 +149,8 @@ def test_functions_for_the_cpu_stand_beside_those_of_the_device() -> None:
     assert not is_cpu_function(main_function)
     assert is_cpu_function(cpu_function)
     assert not is_entry(cpu_function)
+    (call_op,) = [op for op in module.walk() if isinstance(op, CallOp)]
+    assert CPU_CALL in call_op.attributes
 
 
 def test_older_tools_declare_functions_for_the_cpu_under_another_name() -> None:

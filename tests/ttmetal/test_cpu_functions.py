@@ -55,6 +55,41 @@ def test_windows_stay_on_the_cpu(name: str) -> None:
     assert any(path.endswith("cpu_functions.cpp") for path in compiled.files)
 
 
+GIVEN = """
+module {
+ttcore.device_module { builtin.module {
+  func.func @f(%a: tensor<32x32xf32>) -> tensor<32x32xf32> {
+    %0 = func.call @h(%a) : (tensor<32x32xf32>) -> tensor<32x32xf32>
+    %1 = "ttir.exp"(%0) : (tensor<32x32xf32>) -> tensor<32x32xf32>
+    return %1 : tensor<32x32xf32>
+  }
+  func.func private @h(tensor<32x32xf32>) -> tensor<32x32xf32>
+} }
+ttcore.cpu_module { builtin.module {
+  func.func private @k(%a: tensor<32x32xf32>) -> tensor<32x32xf32> {
+    %0 = "ttir.neg"(%a) : (tensor<32x32xf32>) -> tensor<32x32xf32>
+    return %0 : tensor<32x32xf32>
+  }
+  func.func @h(%a: tensor<32x32xf32>) -> tensor<32x32xf32> {
+    %0 = "ttir.sigmoid"(%a) : (tensor<32x32xf32>) -> tensor<32x32xf32>
+    %1 = func.call @k(%0) : (tensor<32x32xf32>) -> tensor<32x32xf32>
+    return %1 : tensor<32x32xf32>
+  }
+} }
+}
+"""
+
+
+def test_functions_that_are_given_for_the_cpu_stay_there() -> None:
+    """What they call of each other becomes part of them."""
+    compiled = compile_module(Source("in.mlir", GIVEN), CompileOptions("m", "ttmetal"))
+    text = compiled.files["src/cpu_functions.cpp"]
+    assert text.count("cpu::Tensor cpu_") == 1
+    assert "cpu::sigmoid(" in text
+    assert "cpu::neg(" in text
+    assert any(path.startswith("kernels/compute_exp") for path in compiled.files)
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("part", range(PARTS))
 def test_the_three_runs_agree(toolchain: Toolchain, cpu_backend: CPUBackend, part: int) -> None:

@@ -8,12 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from xdsl.dialects.builtin import ModuleOp, StringAttr, SymbolRefAttr, UnregisteredOp
+from xdsl.dialects.builtin import ModuleOp, StringAttr, SymbolRefAttr, UnitAttr, UnregisteredOp
 from xdsl.dialects.func import CallOp, FuncOp
 from xdsl.ir import Operation
 
 from ttcodegen.diagnostics import CompileError
-from ttcodegen.dialects.functions import CPU_FUNCTION, FUNCTION_TYPE
+from ttcodegen.dialects.functions import CPU_CALL, CPU_FUNCTION, FUNCTION_TYPE
 
 CPU_MODULE = "ttcore.cpu_module"
 _DECLARED = "_decl"
@@ -33,11 +33,15 @@ def take_cpu_functions(operations: Sequence[Operation]) -> list[FuncOp]:
         return []
     defined = {function.sym_name.data for function in functions}
     names = defined | {f"{name}{_DECLARED}" for name in defined}
+    on_cpu = {op for function in functions for op in function.walk()}
     for op in [op for top in operations for op in top.walk()]:
         if isinstance(op, FuncOp) and op.is_declaration and op.sym_name.data in names:
             op.detach()
-        elif isinstance(op, CallOp) and (name := op.callee.string_value()) in names - defined:
-            op.callee = SymbolRefAttr(name.removesuffix(_DECLARED))
+        elif isinstance(op, CallOp) and (name := op.callee.string_value()) in names:
+            if name not in defined:
+                op.callee = SymbolRefAttr(name.removesuffix(_DECLARED))
+            if op not in on_cpu:
+                op.attributes[CPU_CALL] = UnitAttr()
     for function in functions:
         function.detach()
         function.sym_visibility = StringAttr("private")

@@ -77,11 +77,18 @@ class _Inliner:
             self._measure(name)
         for name in self._sizes:
             for call in self._calls(name):
-                if self._callee(call) not in self._kept:
+                if not self._stays(name, self._callee(call)):
                     self._expand(call, self._functions[self._callee(call)])
         for name, function in self._functions.items():
             if not is_entry(function) and not self._kept.get(name):
                 erase(function)
+
+    def _stays(self, caller: str, callee: str) -> bool:
+        """Whether a call stays; none does between functions for the CPU."""
+        if callee not in self._kept:
+            return False
+        ends = (self._functions[caller], self._functions[callee])
+        return not all(map(is_cpu_function, ends))
 
     def _measure(self, entry: str) -> None:
         """Follows the calls of one function, callees first; an explicit stack, because call chains
@@ -104,7 +111,7 @@ class _Inliner:
                     remedy="unroll the recursion",
                 )
             frame.followed += 1
-            if callee in self._kept:
+            if self._stays(frame.function, callee):
                 self._kept[callee] = True
             elif callee not in self._sizes:
                 active.add(callee)

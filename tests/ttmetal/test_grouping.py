@@ -188,6 +188,35 @@ def test_attention_to_more_keys_than_l1_holds_is_several_programs() -> None:
     assert names(_attention(32, 16384)) == ["matmul", "multiply_max_div", "matmul_2"]
 
 
+def test_attention_that_is_spelled_out_is_one_program() -> None:
+    heads, scores = tensor((1, 4, 64, 64), "bf16"), tensor((1, 4, 64, 64), "bf16")
+    number, mask = tensor((1, 1, 1, 1), "bf16"), tensor((1, 1, 64, 64), "bf16")
+    ops = [
+        call("permute", ["%a1"], [heads], heads, permutation="array<i64: 0, 1, 3, 2>"),
+        call("matmul", ["%a0", "%0"], [heads, heads], scores),
+        call("full", [], [], number, shape="array<i32: 1, 1, 1, 1>", fill_value="0.125 : f32"),
+        call("multiply", ["%1", "%2"], [scores, number], scores),
+        call("add", ["%3", "%a3"], [scores, mask], scores),
+        call("softmax", ["%4"], [scores], scores, dimension="3 : si32"),
+        call("matmul", ["%5", "%a2"], [scores, heads], heads),
+    ]
+    assert names(function("f", [heads] * 3 + [mask], ops)) == ["scaled_dot_product_attention"]
+
+
+def test_weights_are_multiplied_with_as_they_lie() -> None:
+    """The matrix engine exchanges rows and columns of tiles; of f32 it cannot."""
+    for element, expected in (("bf16", ["matmul_add"]), ("f32", ["permute", "matmul_add"])):
+        x, weight = tensor((64, 96), element), tensor((128, 96), element)
+        turned, result = tensor((96, 128), element), tensor((64, 128), element)
+        ops = [
+            call("permute", ["%a1"], [weight], turned, permutation="array<i64: 1, 0>"),
+            call("matmul", ["%a0", "%0"], [x, turned], result),
+            call("add", ["%1", "%a2"], [result, tensor((128,), element)], result),
+        ]
+        types = [x, weight, tensor((128,), element)]
+        assert names(function("f", types, ops)) == expected
+
+
 def test_what_reads_no_row_again_is_another_program() -> None:
     """It would be computed by as many cores as there are rows of tiles."""
     a, column = tensor((32, 4096), "bf16"), tensor((32, 1), "bf16")

@@ -156,14 +156,18 @@ def _lower_product(builder: OpBuilder, op: CatalogueOp) -> SSAValue:
 
 def _product_primitives(builder: OpBuilder, op: CatalogueOp) -> SSAValue | None:
     """A product of matrices (a vector is one row or one column), and an addition of the bias. The
-    matrix engine transposes 16-bit tiles of the right operand only."""
+    matrix engine transposes 16-bit tiles of the right operand only, which then need not lie
+    transposed in memory."""
     bias = builder.optional(op, "bias") if op.name == "ttir.linear" else None
     a, b = builder.operand(op, "a"), builder.operand(op, "b")
     shapes = shape_of(a.type), shape_of(b.type)
     transpose_a = op.parameter("transpose_a") and len(shapes[0]) > 1
     transpose_b = op.parameter("transpose_b") and len(shapes[1]) > 1
+    source = _before_exchange(b)
+    if source is not None and (transpose_b or element_of(b.type) == bf16):
+        b, transpose_b = source, not transpose_b
     in_engine = not transpose_a and (not transpose_b or element_of(b.type) == bf16)
-    if op.name == "ttir.matmul" and min(map(len, shapes)) > 1 and in_engine:
+    if op.name == "ttir.matmul" and min(map(len, shapes)) > 1 and in_engine and b is not source:
         return None
     product = product_shape(*_matrices(op))
     assert product is not None
@@ -184,6 +188,16 @@ def _product_primitives(builder: OpBuilder, op: CatalogueOp) -> SSAValue | None:
     if bias is None:
         return builder.reshape(value, op.result_shape)
     return builder.broadcasting("add", builder.reshape(value, product), bias)
+
+
+def _before_exchange(value: SSAValue) -> SSAValue | None:
+    """A tensor of which `value` is a permutation that exchanges the last two dimensions."""
+    op = value.owner
+    if not isinstance(op, CatalogueOp) or op.name != "ttir.permute":
+        return None
+    rank = len(op.result_shape)
+    exchange = [*range(rank - 2), rank - 1, rank - 2]
+    return op.operands[0] if rank > 1 and op.parameter("permutation") == exchange else None
 
 
 def _transposed(builder: OpBuilder, value: SSAValue) -> SSAValue:

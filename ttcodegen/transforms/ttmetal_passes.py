@@ -29,7 +29,7 @@ def ttir_to_generics(options: Values) -> Iterator[Step | str]:
         yield "inline"
         yield "ttir-element-type-normalization"
         yield "cpu-hoist-manually-tagged"
-    yield Step("ttir-pipeline", {"enable-fusing-pass": False})
+    yield "ttir-pipeline"
     yield "ttir-primitives"
     yield "ttir-decompose"
     yield "ttir-canonicalize"

@@ -81,7 +81,9 @@ def candidates(element: Attribute) -> Iterator[Candidate]:
     """The ops that there are kernels for in that element type; not `typecast`."""
     for name in tile_ops():
         definition = TTIR[name]
-        if name == "typecast" or not (is_regular(definition) or name in (*ATTRIBUTES, "gelu_bw")):
+        if name == "typecast" or not (
+            is_regular(definition) or name in (*ATTRIBUTES, "gelu_bw", "remainder")
+        ):
             continue
         masks = tuple(spec.input_kind == "mask" for spec in definition.operands)
         kind = result_kind(name, element, any(masks)) if is_regular(definition) else "f"

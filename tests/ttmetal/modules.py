@@ -224,6 +224,33 @@ def layers() -> Iterator[str]:
     yield _attention("attention", "bf16", (2, 4, 40, 64))
 
 
+def reorderings() -> Iterator[str]:
+    """Heads that are divided and put together, in tiles and across them, and what else reshapes and
+    permutes of each other do."""
+    for name, element, shapes, order in (
+        ("divide", "bf16", ((64, 128), (1, 64, 2, 64), (1, 2, 64, 64)), (0, 2, 1, 3)),
+        ("divide_odd", "f32", ((1, 40, 150), (1, 40, 3, 50), (1, 3, 40, 50)), (0, 2, 1, 3)),
+        ("turn", "bf16", ((3, 1700), (3, 50, 34), (34, 3, 50)), (2, 0, 1)),
+    ):
+        types = [tensor(shape, element) for shape in shapes]
+        ops = [
+            call("reshape", ["%a0"], [types[0]], types[1], shape=_integers(shapes[1])),
+            call("permute", ["%0"], types[1:2], types[2], permutation=_array(order)),
+        ]
+        yield function(name, types[:1], ops)
+    for name, element, shapes, order in (
+        ("join", "bf16", ((1, 2, 64, 64), (1, 64, 2, 64), (64, 128)), (0, 2, 1, 3)),
+        ("join_odd", "f32", ((1, 3, 40, 50), (1, 40, 3, 50), (40, 150)), (0, 2, 1, 3)),
+        ("join_wide", "bf16", ((2, 3, 33, 96), (2, 33, 3, 96), (66, 288)), (0, 2, 1, 3)),
+    ):
+        types = [tensor(shape, element) for shape in shapes]
+        ops = [
+            call("permute", ["%a0"], [types[0]], types[1], permutation=_array(order)),
+            call("reshape", ["%0"], types[1:2], types[2], shape=_integers(shapes[2])),
+        ]
+        yield function(name, types[:1], ops)
+
+
 def rows() -> Iterator[str]:
     """What goes over rows of tiles several times: with and without padding, rows that L1 holds and
     longer ones, several results, and operands of each shape."""
@@ -635,6 +662,7 @@ MODULES = {
     "matmuls": matmuls,
     "movements": movements,
     "layers": layers,
+    "reorderings": reorderings,
     "rows": rows,
     "attention": attention,
     "plumbing": plumbing,

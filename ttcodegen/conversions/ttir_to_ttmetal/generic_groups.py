@@ -15,6 +15,7 @@ from ttcodegen.conversions.ttir_to_ttmetal.groups import (
     Kind,
     fits,
     is_fill,
+    is_reordering,
     pads_tiles,
 )
 from ttcodegen.conversions.ttir_to_ttmetal.reductions import REDUCTIONS
@@ -48,6 +49,10 @@ def complete(group: Group) -> None:
         group.kind, group.root, group.shape = Kind.ROWS, None, rows
         if fits(group):
             return
+    if len(group.ops) > 1 and is_reordering(group.ops):
+        group.kind, group.root = Kind.MOVEMENT, group.ops[-1]
+        group.shape = shape_of(group.ops[0].operands[0].type)
+        return
     roots = [op for op in group.ops if not is_elementwise(op) and not is_fill(op)]
     if len(roots) > 1:
         names = " and ".join(f"'{op.name}'" for op in roots[:2])

@@ -8,15 +8,21 @@ the order in which they were begun.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import Enum, auto
+from itertools import pairwise
 
 from xdsl.dialects.func import CallOp, FuncOp, ReturnOp
 from xdsl.ir import Block, Operation, SSAValue
 
 from ttcodegen.conversions.cpu_calls import overwritten_operands
-from ttcodegen.conversions.ttir_to_ttmetal.index_maps import is_movement, is_view
+from ttcodegen.conversions.ttir_to_ttmetal.index_maps import (
+    REORDERINGS,
+    is_movement,
+    is_view,
+    reordering,
+)
 from ttcodegen.conversions.ttir_to_ttmetal.reductions import REDUCTIONS
 from ttcodegen.conversions.ttir_to_ttmetal.registers import allocate, capacity
 from ttcodegen.conversions.ttir_to_ttmetal.row_plan import (
@@ -159,6 +165,17 @@ def is_free_reshape(op: Operation) -> bool:
     return is_view(shape_of(op.operands[0].type), shape_of(op.results[0].type))
 
 
+def is_reordering(ops: Sequence[CatalogueOp]) -> bool:
+    """Whether ops are reshapes and permutes, each of what only it reads of the one before, that a
+    program can do at once."""
+    if not all(op.name in REORDERINGS for op in ops):
+        return False
+    for before, op in pairwise(ops):
+        if op.operands[0] is not before.results[0] or not before.results[0].has_one_use():
+            return False
+    return reordering(ops) is not None
+
+
 def is_fill(op: Operation) -> bool:
     """Whether the attributes of an op alone say what its elements are."""
     if not isinstance(op, CatalogueOp) or not isinstance(op.definition, TTIRDefinition):
@@ -229,7 +246,7 @@ class _Grouping:
         elif is_free_reshape(op):
             self._view(op)
         elif is_movement(op):
-            self._begin(op, Kind.MOVEMENT)
+            self._add_movement(op)
         elif _is_needed_fill(op):
             # Nobody waits for it: elementwise ops know the number.
             self.groups.append(Group(len(self.groups), Kind.TILES, op.result_shape, [op]))
@@ -271,6 +288,22 @@ class _Grouping:
             group.shape = shape_of((*op.operands, *op.results)[0].type)
         self.groups.append(group)
         self._assign(op, group)
+
+    def _add_movement(self, op: CatalogueOp) -> None:
+        """Reshapes and permutes of each other are one movement."""
+        group = self._of.get(op.operands[0])
+        if (
+            group is not None
+            and group.generic is None
+            and group.kind is Kind.MOVEMENT
+            and op.operands[0] not in self._views
+            and is_reordering([*group.ops, op])
+        ):
+            group.ops.append(op)
+            group.root = op
+            self._assign(op, group)
+        else:
+            self._begin(op, Kind.MOVEMENT)
 
     def _begin_cache(self, op: CatalogueOp) -> None:
         """Whoever reads the cache from now on waits."""

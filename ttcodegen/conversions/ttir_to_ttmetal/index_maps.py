@@ -173,3 +173,109 @@ def is_movement(op: Operation) -> bool:
 def pieces_of(op: CatalogueOp) -> list[Piece]:
     """The pieces of the result of a movement; what lies in none of them is padding."""
     return MOVEMENTS[op.name](op)
+
+
+REORDERINGS = ("ttir.reshape", "ttir.permute")
+"""Movements that one after the other are one of their kind."""
+
+
+def reordering(ops: Sequence[CatalogueOp]) -> list[Piece] | None:
+    """The piece of the last result of reshapes and permutes, each of what the one before gave, with
+    elements of what the first one reads; None if they are not as simple as one of them."""
+    shape = shape_of(ops[0].operands[0].type)
+    strides = row_major_strides(shape)
+    terms: list[Sequence[Term]] = [[Term(stride)] for stride in strides]
+    for op in ops:
+        if op.name == "ttir.permute":
+            terms = [terms[axis] for axis in op.parameter("permutation")]
+        else:
+            found = _regrouped(shape, op.result_shape, terms)
+            if found is None:
+                return None
+            terms = found
+        shape = op.result_shape
+    return [_whole(ops[-1], 0, terms)]
+
+
+def _regrouped(
+    before: Sequence[int], after: Sequence[int], terms: Sequence[Sequence[Term]]
+) -> list[Sequence[Term]] | None:
+    """The terms of a reshape of a tensor with such terms."""
+    found: list[Sequence[Term]] = [[] for _ in after]
+    for old, new in _axis_groups(before, after):
+        kept = [axis for axis in old if before[axis] > 1]
+        if any(term.divisor != 1 or term.modulus for axis in kept for term in terms[axis]):
+            if [before[axis] for axis in kept] != [after[axis] for axis in new if after[axis] > 1]:
+                return None
+            moved = iter([terms[axis] for axis in kept])
+            for axis in new:
+                found[axis] = next(moved) if after[axis] > 1 else []
+            continue
+        digits = [(before[axis], sum(term.stride for term in terms[axis])) for axis in kept]
+        if not _split(_merged(digits), new, after, found):
+            return None
+    return found
+
+
+def _merged(digits: Sequence[tuple[int, int]]) -> list[tuple[int, int]]:
+    """Sizes with strides; neighbours that follow each other in the source are one."""
+    merged: list[tuple[int, int]] = []
+    for size, stride in digits:
+        if merged and merged[-1][1] == stride * size:
+            merged[-1] = (merged[-1][0] * size, stride)
+        else:
+            merged.append((size, stride))
+    return merged
+
+
+def _split(
+    digits: list[tuple[int, int]],
+    axes: Sequence[int],
+    sizes: Sequence[int],
+    found: list[Sequence[Term]],
+) -> bool:
+    """Divides digits of a number among axes of a shape, from the last on; False where a digit goes
+    beyond an axis that holds others."""
+    for axis in reversed(axes):
+        left, inner = sizes[axis], 1
+        terms: list[Term] = []
+        while left > 1:
+            size, stride = digits.pop()
+            if left % size == 0:
+                terms.append(Term(stride, inner, 0 if left == size else size))
+                left, inner = left // size, inner * size
+            elif size % left == 0:
+                terms.append(Term(stride, inner))
+                digits.append((size // left, stride * left))
+                left = 1
+            else:
+                return False
+        found[axis] = tuple(reversed(terms))
+    return True
+
+
+def _axis_groups(before: Sequence[int], after: Sequence[int]) -> list[tuple[list[int], list[int]]]:
+    """The axes of two shapes in groups, as small as they can be, with as many elements in either
+    shape."""
+    groups: list[tuple[list[int], list[int]]] = []
+    old: list[int] = []
+    new: list[int] = []
+    first = second = 1
+    at, to = 0, 0
+    while at < len(before) or to < len(after):
+        if at < len(before) and (first <= second or to == len(after)):
+            first *= before[at]
+            old.append(at)
+            at += 1
+        else:
+            second *= after[to]
+            new.append(to)
+            to += 1
+        if first == second and old and new:
+            groups.append((old, new))
+            old, new, first, second = [], [], 1, 1
+    if old or new:
+        if not groups:
+            return [(old, new)]
+        groups[-1] = (groups[-1][0] + old, groups[-1][1] + new)
+    return groups

@@ -17,12 +17,19 @@ from ttcodegen.conversions.ttir_to_ttmetal.data_movement import (
     element_word,
 )
 from ttcodegen.conversions.ttir_to_ttmetal.groups import Group
-from ttcodegen.conversions.ttir_to_ttmetal.index_maps import Piece, Term, pieces_of
+from ttcodegen.conversions.ttir_to_ttmetal.index_maps import (
+    Piece,
+    Term,
+    pieces_of,
+    reordering,
+)
 from ttcodegen.conversions.ttir_to_ttmetal.loop_nests import Coordinate
+from ttcodegen.conversions.ttir_to_ttmetal.movement_costs import tiles_read
 from ttcodegen.conversions.ttir_to_ttmetal.program_parts import (
     SHARE,
     Lowered,
     ProgramParts,
+    purpose_of,
     tensor_bytes,
 )
 from ttcodegen.dialects.cores import CoreRange
@@ -60,21 +67,26 @@ class Source:
 def lower_movement(
     group: Group, names: Mapping[SSAValue, str], name: str, cores: CoreRange
 ) -> Lowered:
-    """The program of a group that is one movement."""
+    """The program of a group that is one movement, or reshapes and permutes of each other."""
     op = group.root
     assert op is not None
-    parts = ProgramParts(names, op.operands, op.results)
+    given = op.operands if len(group.ops) == 1 else group.inputs()
+    pieces = pieces_of(op) if len(group.ops) == 1 else reordering(group.ops)
+    assert pieces is not None
+    parts = ProgramParts(names, given, op.results)
     element = element_word(declared_data_type(op.results[0]))
     slots = slots_for(len(parts.inputs), declared_data_type(op.results[0]))
     sources = [source_of(parts, value, slots) for value in parts.inputs]
     output = parts.add_tensor_buffer(op.results[0])
     reader = _reader(op, parts, name, cores)
     caches = [cache_tiles(reader, source, element) for source in sources]
-    order = [parts.inputs.index(value) for value in op.operands]
+    order = [parts.inputs.index(value) for value in given]
     _TileAssembly(op, reader, output, element).write(
-        [(piece, caches[order[piece.source]]) for piece in pieces_of(op)]
+        [(piece, caches[order[piece.source]]) for piece in pieces]
     )
-    return _program(op, parts, reader, name, cores)
+    shapes = [sources[place].shape for place in order]
+    read = tiles_read(pieces, shapes, TiledShape(op.result_shape))
+    return _program(group, parts, reader, name, cores, read)
 
 
 def lower_indexed(
@@ -97,7 +109,10 @@ def lower_indexed(
         assembly.gather_rows(rows, elements, table.shape.width)
     else:
         assembly.gather_elements(rows, elements, shape_of(table_of.type))
-    return _program(op, parts, reader, name, cores)
+    # At most a tile of the table for each row of a tile of the result.
+    result = TiledShape(op.result_shape)
+    read = result.tiles * (min(result.height, TILE_SIDE) if op.name == "ttir.embedding" else 1)
+    return _program(group, parts, reader, name, cores, read)
 
 
 @dataclass
@@ -286,10 +301,10 @@ class _TileAssembly:
     ) -> None:
         """Copies the columns from `begin` to `end`, whose elements lie as the terms say."""
         builder = self.builder
-        is_even = not last or (len(last) == 1 and last[0].divisor == 1 and last[0].modulus == 0)
-        if is_even:
+        step = self._step(last, low)
+        if step is not None:
             number = self._sum(*start, *self._terms(begin, low, self.width, last))
-            stride = last[0].stride if last else 0
+            stride = step
             count = self._difference(end, begin)
             column = self._difference(begin, self.first_column)
             self._copy_row(cache, number, stride, count, tile_row, column)
@@ -304,6 +319,18 @@ class _TileAssembly:
                 tile_row,
                 self._difference(column, self.first_column),
             )
+
+    @staticmethod
+    def _step(terms: Sequence[Term], low: int) -> int | None:
+        """How far apart the sources of neighbours in a row of a tile are; None if that differs."""
+        if not terms:
+            return 0
+        [*outer, inner] = terms
+        if inner.divisor != 1 or (outer and low):
+            return None
+        # What moves from tile to tile stays the same within one.
+        sizes = [*(term.divisor for term in outer), inner.modulus]
+        return inner.stride if all(size % TILE_SIDE == 0 for size in sizes) else None
 
     def _conditions(
         self, low: Sequence[int], high: Sequence[int], known: Mapping[str, Value]
@@ -422,9 +449,17 @@ def _reader(op: CatalogueOp, parts: ProgramParts, name: str, cores: CoreRange) -
 
 
 def _program(
-    op: CatalogueOp, parts: ProgramParts, reader: MovementKernel, name: str, cores: CoreRange
+    group: Group,
+    parts: ProgramParts,
+    reader: MovementKernel,
+    name: str,
+    cores: CoreRange,
+    read: int,
 ) -> Lowered:
-    kind = op.name.partition(".")[2]
+    """The program of a reader that reads so many tiles."""
+    op = group.root
+    assert op is not None
+    kind = purpose_of(group)
     purpose = f"Writes the output tiles of {parts.names[op.results[0]]} ({kind})."
     writer = parts.tile_writer(name, purpose, cores, [parts.buffers[-1].name])
     return parts.program(
@@ -432,26 +467,18 @@ def _program(
         kind,
         cores,
         (reader.finish(), writer),
-        _costs(op, parts.inputs),
+        _costs(op, parts.inputs, read),
         # Nothing is computed, so that nothing is rounded.
         ComputeSettings(fp32_destination=True),
         work_units=TiledShape(op.result_shape).tiles,
     )
 
 
-def _costs(op: CatalogueOp, sources: Sequence[SSAValue]) -> Costs:
-    """A tile of the result takes as many tiles of the sources as its rows come from at most; one is
-    the least."""
+def _costs(op: CatalogueOp, sources: Sequence[SSAValue], read: int) -> Costs:
+    """Of a program that reads so many tiles; one for each of the result is the least."""
     result = TiledShape(op.result_shape)
     size = tile_bytes_of(declared_data_type(op.results[0]))
     held = sum(tensor_bytes(value) for value in sources)
-    kept = min(result.height, 32) if _crosses_rows(op) else 1
-    read = result.tiles * size * kept
     written = result.tiles * size
     least = min(held, prod(op.result_shape) * size // 1024 + size)
-    return Costs.of(read=read, written=written, least_read=least)
-
-
-def _crosses_rows(op: CatalogueOp) -> bool:
-    """Whether neighbouring rows of the result may come from different tiles."""
-    return op.name in ("ttir.reshape", "ttir.permute", "ttir.embedding")
+    return Costs.of(read=read * size, written=written, least_read=least)

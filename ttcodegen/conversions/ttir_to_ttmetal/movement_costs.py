@@ -1,0 +1,63 @@
+"""How many tiles of its sources a movement reads."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from ttcodegen.conversions.ttir_to_ttmetal.index_maps import Piece
+from ttcodegen.dialects.tile import TILE_SIDE
+from ttcodegen.layout.tiled_shape import TiledShape, row_major_strides
+from ttcodegen.lazy_numpy import Array, np
+
+_MOST_SAMPLES = 64
+"""Tiles of the result that are looked at."""
+
+
+def tiles_read(pieces: Sequence[Piece], sources: Sequence[TiledShape], result: TiledShape) -> int:
+    """The tiles of sources that the elements of each tile of the result lie in, for all tiles
+    together: a kernel keeps those of one tile while it puts that together. Of large tensors a
+    sample is counted.
+
+    Args:
+        pieces: of the result.
+        sources: what their `source` numbers.
+        result: what is put together.
+    """
+    count = result.tiles
+    samples = min(count, _MOST_SAMPLES)
+    numbers = [index * count // samples for index in range(samples)]
+    found = sum(
+        len(_pages(piece, sources[piece.source], result, number))
+        for number in numbers
+        for piece in pieces
+    )
+    return -(-found * count // samples)
+
+
+def _pages(piece: Piece, source: TiledShape, result: TiledShape, tile: int) -> Array:
+    """The pages of a source that a tile of the result takes."""
+    numbers = np.full((1, 1), piece.base, np.int64)
+    places = [
+        tile // stride % size
+        for stride, size in zip(row_major_strides(result.grid), result.grid, strict=True)
+    ]
+    sizes = (*result.batch, result.height, result.width)
+    missing = len(sizes) - len(piece.terms)
+    for axis, (place, size) in enumerate(zip(places, sizes, strict=True)):
+        last = axis - len(sizes)
+        span = range(place, place + 1)
+        if last >= -2:
+            span = range(place * TILE_SIDE, min((place + 1) * TILE_SIDE, size))
+        if axis < missing:
+            continue
+        low, high = piece.low[axis - missing], piece.high[axis - missing]
+        index = np.arange(max(span.start, low), min(span.stop, high), dtype=np.int64) - low
+        steps = np.zeros_like(index)
+        for term in piece.terms[axis - missing]:
+            digit = index // term.divisor
+            steps += (digit % term.modulus if term.modulus else digit) * term.stride
+        numbers = numbers + (steps[None, :] if last == -1 else steps[:, None])
+    rows, columns = numbers // source.width, numbers % source.width
+    matrices, rows = rows // source.height, rows % source.height
+    pages = (matrices * source.rows + rows // TILE_SIDE) * source.columns
+    return np.unique(pages + columns // TILE_SIDE)

@@ -20,7 +20,6 @@ KNOWN = {
     "compat/ttnn_modules.py": 2,
     "conversions/layers.py": 1,
     "conversions/ttir_to_ttmetal/index_maps.py": 1,
-    "conversions/ttir_to_ttmetal/movement_programs.py": 1,
     "conversions/ttir_to_ttmetal/reductions.py": 1,
     "optimizer/circular_buffers.py": 4,
     "optimizer/cost.py": 9,

@@ -217,6 +217,25 @@ def test_weights_are_multiplied_with_as_they_lie() -> None:
         assert names(function("f", types, ops)) == expected
 
 
+def test_equal_layers_share_their_kernels() -> None:
+    x, weight, bias = (tensor(shape, "bf16") for shape in ((64, 256), (256, 256), (256,)))
+    types, ops, value = [x], list[str](), "%a0"
+    for layer in range(3):
+        types += [f'{type_} {{ttir.name = "layers_{layer}_{name}"}}'
+                  for type_, name in ((weight, "weight"), (bias, "bias"))]  # fmt: skip
+        names_of = [value, f"%a{2 * layer + 1}", f"%a{2 * layer + 2}"]
+        ops += [
+            call("linear", names_of, [x, weight, bias], x),
+            call("softmax", [f"%{len(ops)}"], [x], x, dimension="1 : si32"),
+        ]
+        value = f"%{len(ops) - 1}"
+    text = function("f", types, ops)
+    assert len(programs(text)) == 6
+    [product, softmax] = kernels(text).values()
+    assert "cb_bias" in product
+    assert "layers" not in product + softmax
+
+
 def test_what_reads_no_row_again_is_another_program() -> None:
     """It would be computed by as many cores as there are rows of tiles."""
     a, column = tensor((32, 4096), "bf16"), tensor((32, 1), "bf16")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from xdsl.dialects.func import FuncOp
 from xdsl.ir import Operation, SSAValue
@@ -72,6 +72,26 @@ def tensor_names_of(function: FuncOp, called: dict[SSAValue, str]) -> dict[SSAVa
             name = longer
         found[value] = scope.unique(tensor_name(name))
     return found
+
+
+_LAYER = re.compile(r"^.*?(?:layers?|blocks?|stages?)_?\d+_(?=[a-z])")
+_NUMBER = re.compile(r"(?<=[a-z])_\d+$")
+
+
+def kernel_names(values: Iterable[SSAValue], names: Mapping[SSAValue, str]) -> dict[SSAValue, str]:
+    """What the kernels of a program call its values: as the function does, without the layer that
+    they belong to and the number that distinguishes them from others, so that programs that do the
+    same in several layers have the same kernels.
+
+    Args:
+        values: those of the program, in order.
+        names: what the function calls them: identifiers, all different.
+    """
+    scope = NameScope()
+    return {
+        value: scope.unique(tensor_name(_NUMBER.sub("", _LAYER.sub("", names[value]))))
+        for value in values
+    }
 
 
 def buffer_names(ops: Iterable[Operation]) -> dict[SSAValue, str]:

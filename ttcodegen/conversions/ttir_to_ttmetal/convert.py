@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from xdsl.context import Context
@@ -35,7 +35,7 @@ from ttcodegen.dialects.programs import ProgramAttr
 from ttcodegen.dialects.system import system_of
 from ttcodegen.dialects.ttir_generic import GenericOp
 from ttcodegen.emitc.identifiers import NameScope, identifier
-from ttcodegen.naming.programs import program_name, tensor_names_of
+from ttcodegen.naming.programs import kernel_names, program_name, tensor_names_of
 from ttcodegen.ops.constant_values import splat_of
 from ttcodegen.ops.tt_lang import CALLED_OPERATION, called_name
 from ttcodegen.systems.description import DEFAULT_ARCHITECTURE, default_system
@@ -76,10 +76,11 @@ class ConvertTTIRToTTMetal(ModulePass):
         rows, columns = system.chip.grid
         cores = CoreRange(0, 0, columns - 1, rows - 1)
         programs = NameScope(["main", "forward"])
+        called: dict[Structure, list[str]] = {}
         made: list[FuncOp] = []
         for function in functions(op):
             if is_entry(function):
-                made += _FunctionConverter(ctx, function, cores, programs).convert()
+                made += _FunctionConverter(ctx, function, cores, programs, called).convert()
         op.body.block.add_ops(made)
 
 
@@ -100,6 +101,26 @@ def _check_divided(module: ModuleOp) -> None:
     ]
     if found:
         raise CompileError.from_diagnostics(found)
+
+
+Structure = tuple[object, ...]
+"""What a program computes of which values, whatever they are called."""
+
+
+def _structure(group: Group, values: Sequence[SSAValue]) -> Structure:
+    numbers = {value: number for number, value in enumerate(values)}
+    ops = tuple(
+        (
+            op.name,
+            frozenset(op.properties.items()),
+            frozenset(op.attributes.items()),
+            tuple(numbers[value] for value in (*op.operands, *op.results)),
+        )
+        for op in group.ops
+    )
+    made = tuple((value.type, splat_of(value)) for value in values)
+    outputs = tuple(numbers[value] for value in group.outputs())
+    return (group.kind, group.cores, ops, made, outputs)
 
 
 def device_type(value: SSAValue) -> Attribute:
@@ -129,6 +150,8 @@ class _FunctionConverter:
     """All that there are."""
     programs: NameScope
     """The names of programs in the module."""
+    called: dict[Structure, list[str]]
+    """What the kernels of programs call their values, in order, by what the programs are."""
     _mapping: dict[SSAValue, SSAValue] = field(default_factory=dict[SSAValue, SSAValue])
     _on_host: dict[SSAValue, SSAValue] = field(default_factory=dict[SSAValue, SSAValue])
     """Values of the source that were brought to the host, or computed there."""
@@ -278,7 +301,8 @@ class _FunctionConverter:
 
     def _launch(self, group: Group) -> None:
         name = self.programs.unique(identifier(program_name(group.ops)))
-        lowered = _LOWERINGS[group.kind](group, self._names, name, group.cores or self.cores)
+        names = self._kernel_names(group)
+        lowered = _LOWERINGS[group.kind](group, names, name, group.cores or self.cores)
         inputs = [self._value(value) for value in lowered.inputs]
         outputs: list[SSAValue] = []
         for value in lowered.outputs:
@@ -297,6 +321,15 @@ class _FunctionConverter:
         launch.properties["meaning"] = SymbolRefAttr(meaning.sym_name.data)
         self._add(launch, group.root or group.ops[-1])
         self._made += [meaning, *lowered.kernels]
+
+    def _kernel_names(self, group: Group) -> Mapping[SSAValue, str]:
+        """What the kernels of a group call its values: those of equal groups the same, so that they
+        are the same kernels."""
+        values = list(dict.fromkeys(v for op in group.ops for v in (*op.operands, *op.results)))
+        key = _structure(group, values)
+        if key not in self.called:
+            self.called[key] = list(kernel_names(values, self._names).values())
+        return dict(zip(values, self.called[key], strict=True))
 
     def _forget_copies(self, overwritten: SSAValue) -> None:
         """What the host has of a value that was overwritten on the device is that no more."""

@@ -52,6 +52,8 @@ def _pages(piece: Piece, source: TiledShape, result: TiledShape, tile: int) -> A
             continue
         low, high = piece.low[axis - missing], piece.high[axis - missing]
         index = np.arange(max(span.start, low), min(span.stop, high), dtype=np.int64) - low
+        if not index.size:
+            return index
         steps = np.zeros_like(index)
         for term in piece.terms[axis - missing]:
             digit = index // term.divisor

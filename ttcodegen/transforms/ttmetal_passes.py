@@ -30,9 +30,11 @@ def ttir_to_generics(options: Values) -> Iterator[Step | str]:
         yield "ttir-element-type-normalization"
         yield "cpu-hoist-manually-tagged"
     yield "ttir-pipeline"
+    yield "ttmetal-reshape-later"
     yield "ttir-primitives"
     yield "ttir-decompose"
     yield "ttir-canonicalize"
+    yield "ttmetal-reshape-later"
     yield "ttir-implicit-broadcast-fold"
     yield Step("ttir-primitives", {"last": True})
     yield Step("ttmetal-weight-dtype-conversion", {"target-dtype": options["weight-dtype"]})
@@ -83,6 +85,13 @@ PASSES = (
         implementation="ttcodegen.transforms.ttmetal_weight_types:TTMetalWeightTypes",
         description="Keeps weights as block floats, where programs read whole tiles of them.",
         options=(_WEIGHT_TYPE,),
+    ),
+    PassEntry(
+        name="ttmetal-reshape-later",
+        group=Group.TTMETAL,
+        implementation="ttcodegen.transforms.ttmetal_reshapes:ReshapeLater",
+        description="Moves reshapes that spread rows over more tiles behind ops that work row by "
+        "row.",
     ),
     PassEntry(
         name="ttmetal-lift-programs",

@@ -173,7 +173,11 @@ def test_a_file_for_each_kernel(ttmetal: Path, tmp_path: Path) -> None:
     folder = tmp_path / "kernels"
     assert main(["--ttkernel-to-cpp", str(ttmetal), "-o", f"{folder}/"]) == 0
     files = {path.name: path.read_text() for path in folder.glob("*.cpp")}
-    assert {"compute_matmul.cpp", "read_left_matmul.cpp", "write_div.cpp"} <= files.keys()
+    assert {
+        "compute_matmul.cpp",
+        "read_left_matmul.cpp",
+        "write_max_subtract_div.cpp",
+    } <= files.keys()
     assert all("void kernel_main() {" in text for text in files.values())
 
 

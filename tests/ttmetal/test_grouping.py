@@ -185,7 +185,7 @@ def test_heads_of_one_token_share_keys_and_values() -> None:
 
 
 def test_attention_to_more_keys_than_l1_holds_is_several_programs() -> None:
-    assert names(_attention(32, 16384)) == ["matmul", "multiply_max_div", "matmul_2"]
+    assert names(_attention(32, 16384)) == ["matmul_multiply", "max_subtract_div", "matmul"]
 
 
 def test_attention_that_is_spelled_out_is_one_program() -> None:
@@ -274,7 +274,9 @@ def test_free_reshapes_need_no_program() -> None:
         call("reshape", ["%0"], [a], view, shape="[2 : i32, 32 : i32, 96 : i32]"),
         call("sin", ["%1"], [view], view),
     ]
-    assert names(function("viewed", [a], ops)) == ["exp", "sin"]
+    assert names(function("viewed", [a], ops)) == ["exp_sin"]
+    text = function("both", [a], ops, f"%1, %2 : {view}, {view}")
+    assert names(text) == ["exp", "sin"]
 
 
 def test_long_chains_are_divided() -> None:

@@ -1,0 +1,22 @@
+// RUN: ttcodegen-opt --ttmetal-reshape-later %s | filecheck %s
+
+// A row for each user is a row of tiles each: the function of the rows is computed before that.
+// CHECK-LABEL: func.func @f
+// CHECK-NEXT: %[[S:.*]] = "ttir.silu"(%x) : (tensor<32x64xbf16>) -> tensor<32x64xbf16>
+// CHECK-NEXT: "ttir.reshape"(%[[S]])
+// CHECK-NEXT: func.return
+func.func @f(%x: tensor<32x64xbf16>) -> tensor<32x1x64xbf16> {
+  %0 = "ttir.reshape"(%x) <{shape = [32 : i32, 1 : i32, 64 : i32]}> : (tensor<32x64xbf16>) -> tensor<32x1x64xbf16>
+  %1 = "ttir.silu"(%0) : (tensor<32x1x64xbf16>) -> tensor<32x1x64xbf16>
+  return %1 : tensor<32x1x64xbf16>
+}
+
+// Together they lie in fewer tiles than apart.
+// CHECK-LABEL: func.func @together
+// CHECK-NEXT: "ttir.reshape"
+// CHECK-NEXT: "ttir.silu"
+func.func @together(%x: tensor<32x1x64xbf16>) -> tensor<32x64xbf16> {
+  %0 = "ttir.reshape"(%x) <{shape = [32 : i32, 64 : i32]}> : (tensor<32x1x64xbf16>) -> tensor<32x64xbf16>
+  %1 = "ttir.silu"(%0) : (tensor<32x64xbf16>) -> tensor<32x64xbf16>
+  return %1 : tensor<32x64xbf16>
+}

@@ -199,6 +199,17 @@ def test_rows_are_normalized_over_chips(axis: int, centers: bool) -> None:
     np.testing.assert_allclose(lowered, expected, rtol=1e-2, atol=2e-2)
 
 
+def test_chips_add_up_a_single_number() -> None:
+    text = f"""module attributes {{{MESH}}} {{
+  func.func @f(%a: tensor<f32>) -> tensor<f32> {{
+    %0 = "ttir.all_reduce"(%a) <{{reduce_type = #ttcore.reduce_type<sum>}}> : (tensor<f32>) -> tensor<f32>
+    return %0 : tensor<f32>
+  }}
+}}"""  # noqa: E501
+    (golden,) = Golden(parse(text)).run("f", [np.float32(3.0).reshape(())])
+    assert golden == 3.0 * ROWS * COLUMNS
+
+
 def test_a_dimension_is_divided_along_both_axes() -> None:
     """By rows first: the library divides along one axis, and each chip takes its share of that."""
     shard = "shard_dims = array<i64: 0, 0>, shard_shape = array<i64: 8, 1>"

@@ -384,7 +384,10 @@ def _execute_between_chips(
         calls.append(_call_of(frame, step, arrays)[0])
     infos = [frame.tensors[tensor] for tensor in step.results]
     with _failures_of(step):
-        found = [[each] if isinstance(each, np.ndarray) else list(each) for each in meaning(calls)]
+        found = [
+            [each] if isinstance(each, np.ndarray | np.generic) else list(each)
+            for each in meaning(calls)
+        ]
     results: list[Value] = []
     for index, info in enumerate(infos):
         arrays = [each[index] for each in found]

@@ -1,8 +1,21 @@
 // Meshes of several devices: what each has, what collectives give and refuse, what links carry.
 
+#include <unistd.h>
+
+#include <atomic>
+#include <chrono>
+#include <condition_variable>
+#include <filesystem>
+#include <fstream>
+#include <mutex>
 #include <numeric>
+#include <set>
+#include <sstream>
+#include <stdexcept>
+#include <thread>
 
 #include "compute_testing.hpp"
+#include "core/chips.hpp"
 #include "core/device.hpp"
 #include "tt-metalium/experimental/fabric/fabric.hpp"
 #include "ttnn/distributed/api.hpp"
@@ -15,9 +28,14 @@
 #include "ttnn/operations/creation/creation.hpp"
 #include "ttnn/operations/eltwise/binary/binary.hpp"
 #include "ttnn/operations/eltwise/unary/unary.hpp"
+#include "ttnn/operations/matmul/matmul.hpp"
+#include "ttnn/operations/normalization/softmax/softmax.hpp"
+#include "ttnn/operations/rand/rand.hpp"
 
 using namespace compute_testing;
 using namespace ttnn::distributed;
+using tt::tt_fabric::FabricConfig;
+using tt::tt_fabric::Topology;
 
 namespace {
 
@@ -41,7 +59,7 @@ Tensor sharded(MeshDevice& mesh, const Shape& shape, int dim, int axis) {
 }
 
 std::vector<float> on_chip(const Tensor& tensor, std::size_t chip) {
-    return get_device_tensors(tensor).at(chip).to_vector<float>();
+    return values_of(get_device_tensors(tensor).at(chip));
 }
 
 void test_parts_and_the_whole(MeshDevice& mesh) {
@@ -109,6 +127,209 @@ void test_collectives(MeshDevice& mesh) {
     other->close();
 }
 
+/// Where threads wait for each other; one that waits for ten minutes is alone.
+class Meeting {
+  public:
+    explicit Meeting(std::size_t threads) : threads_(threads) {}
+
+    void join() {
+        std::unique_lock lock(mutex_);
+        present_.insert(std::this_thread::get_id());
+        arrived_.notify_all();
+        const auto complete = [this] { return present_.size() >= threads_; };
+        if (!arrived_.wait_for(lock, std::chrono::minutes(10), complete)) {
+            throw std::runtime_error("nobody else came");
+        }
+    }
+
+  private:
+    std::size_t threads_;
+    std::mutex mutex_;
+    std::condition_variable arrived_;
+    std::set<std::thread::id> present_;
+};
+
+void test_threads_of_chips() {
+    using ttcodegen::cpu::ChipOrder;
+    using ttcodegen::cpu::for_each_chip;
+    Meeting meeting(2);
+    std::vector<std::size_t> chips(6);
+    for_each_chip(6, ChipOrder::Any, [&](std::size_t chip) {
+        meeting.join();
+        chips[chip] = *ttcodegen::cpu::current_chip();
+    });
+    expect(chips == std::vector<std::size_t>{0, 1, 2, 3, 4, 5}, "each thread is on its chip");
+    expect(!ttcodegen::cpu::current_chip(), "the whole mesh is before the thread again");
+    // Chips that are fewer than the threads leave the threads to the operation.
+    for (const auto& [count, order] : {std::pair{6, ChipOrder::InTurn}, {2, ChipOrder::Any}}) {
+        std::vector<std::size_t> turns;
+        for_each_chip(static_cast<std::size_t>(count), order,
+                      [&](std::size_t chip) { turns.push_back(chip); });
+        expect(std::ranges::is_sorted(turns) && turns.size() == static_cast<std::size_t>(count),
+               "one chip after the other");
+    }
+    // The second chip fails, but after the fifth one.
+    Meeting failures(2);
+    expect_refused(
+        [&] {
+            for_each_chip(6, ChipOrder::Any, [&](std::size_t chip) {
+                if (chip == 1 || chip == 4) {
+                    failures.join();
+                    std::this_thread::sleep_for(std::chrono::milliseconds(chip == 1 ? 20 : 0));
+                    throw std::runtime_error("chip " + std::to_string(chip));
+                }
+            });
+        },
+        "chip 1");
+}
+
+/// What the chips of a mesh compute side by side is what a device computes with all threads.
+void test_chips_compute_as_one_device(MeshDevice& mesh) {
+    const Tensor a = draw_tensor(Shape({6 * 96, 64}), DataType::BFLOAT16, Layout::TILE, 1, true);
+    const Tensor weight = draw_tensor(Shape({64, 160}), DataType::BFLOAT16, Layout::TILE, 2, true);
+    const auto compute = [](const Tensor& x, const Tensor& w) {
+        return ttnn::softmax(ttnn::matmul(x, w), -1);
+    };
+    MeshMapperConfig config;
+    config.placements = {MeshMapperConfig::Shard{0}};
+    config.mesh_shape_override = MeshShape(6);
+    const Tensor on_mesh = compute(distribute_tensor(a, *create_mesh_mapper(mesh, config), mesh),
+                                   weight.to_device(&mesh));
+    const auto parts = get_device_tensors(distribute_tensor(a, *create_mesh_mapper(mesh, config)));
+    for (std::size_t chip = 0; chip < parts.size(); ++chip) {
+        const Tensor alone = compute(parts[chip].to_device(device()), weight.to_device(device()));
+        expect_close(on_chip(on_mesh, chip), values_of(alone), 0);
+    }
+}
+
+/// Chips draw from one sequence of seeds, in their order.
+void test_drawn_numbers(MeshDevice& mesh) {
+    const auto drawn = [](MeshDevice& where, std::uint32_t seed) {
+        return ttnn::rand(Shape({4, 4}), where, DataType::FLOAT32, Layout::TILE,
+                          ttnn::DRAM_MEMORY_CONFIG, 0.0F, 1.0F, seed);
+    };
+    const Tensor on_mesh = drawn(mesh, 0);
+    for (std::uint32_t chip = 0; chip < 6; ++chip) {
+        expect_close(on_chip(on_mesh, chip), values_of(drawn(*device(), chip + 1)), 0);
+    }
+}
+
+/// What went over the links of a mesh while `run` used it, in tiles: "from>to:tiles ...".
+template <typename Run>
+std::string links_of(FabricConfig fabric, std::uint32_t rows, std::uint32_t columns,
+                     const Run& run) {
+    const auto path = std::filesystem::temp_directory_path() /
+                      ("ttcodegen-links-" + std::to_string(::getpid()) + ".json");
+    setenv("TTCODEGEN_FABRIC_REPORT", path.c_str(), 1);
+    tt::tt_fabric::SetFabricConfig(fabric);
+    const auto mesh = open_mesh(rows, columns);
+    run(*mesh);
+    mesh->close();
+    unsetenv("TTCODEGEN_FABRIC_REPORT");
+    std::stringstream text;
+    text << std::ifstream(path).rdbuf();
+    std::filesystem::remove(path);
+    std::string links;
+    std::istringstream words(text.str());
+    std::size_t from = 0;
+    std::size_t to = 0;
+    for (std::string word; words >> word;) {
+        if (word.find("from") != std::string::npos) {
+            words >> from;
+        } else if (word.find("to") != std::string::npos) {
+            words >> to;
+        } else if (word.find("bytes") != std::string::npos) {
+            std::size_t bytes = 0;
+            words >> bytes;
+            expect(bytes % 4096 == 0, "whole tiles of f32");
+            links += std::to_string(from) + ">" + std::to_string(to) + ":" +
+                     std::to_string(bytes / 4096) + " ";
+        }
+        words.clear();
+        if (words.peek() == ',') {
+            words.ignore();
+        }
+    }
+    return links;
+}
+
+void expect_links(const std::string& found, const std::string& expected,
+                  std::source_location where = std::source_location::current()) {
+    expect(found == expected, "links " + found + "instead of " + expected, where);
+}
+
+void test_bytes_of_links() {
+    const Shape tile({32, 32});
+    const auto gather = [&](int axis, std::optional<Topology> topology = std::nullopt) {
+        return [&, axis, topology](MeshDevice& mesh) {
+            const Tensor part = host(tile).to_device(&mesh);
+            ttnn::all_gather(part, 0, axis, std::nullopt, std::nullopt, std::nullopt, std::nullopt,
+                             topology);
+        };
+    };
+    const std::string line = "0>1:1 1>2:2 1>0:3 2>3:3 2>1:2 3>2:1 ";
+    const std::string ring = "0>1:2 0>3:1 1>2:2 1>0:1 2>3:2 2>1:1 3>0:2 3>2:1 ";
+    // The first of a line sends one tile on, the last sees those of all others.
+    expect_links(links_of(FabricConfig::FABRIC_1D, 1, 4, gather(1)), line);
+    expect_links(links_of(FabricConfig::FABRIC_2D, 4, 1, gather(0)), line);
+    // Round a ring half of the tiles go the one way.
+    expect_links(links_of(FabricConfig::FABRIC_1D_RING, 1, 4, gather(1)), ring);
+    expect_links(links_of(FabricConfig::FABRIC_2D_TORUS_X, 1, 4, gather(1)), ring);
+    expect_links(links_of(FabricConfig::FABRIC_2D_TORUS_Y, 1, 4, gather(1)), line);
+    // A line is asked for on a ring: nothing goes from the last one to the first.
+    expect_links(links_of(FabricConfig::FABRIC_1D_RING, 1, 4, gather(1, Topology::Linear)),
+                 "0>1:1 0>3:0 1>2:2 1>0:3 2>3:3 2>1:2 3>0:0 3>2:1 ");
+    // Two devices are a line in any fabric.
+    expect_links(links_of(FabricConfig::FABRIC_2D_TORUS_XY, 1, 2, gather(1, Topology::Ring)),
+                 "0>1:1 1>0:1 ");
+    // Along the columns of a torus of 3x2, which are rings; along its rows nothing.
+    expect_links(links_of(FabricConfig::FABRIC_2D_TORUS_XY, 3, 2, gather(0)),
+                 "0>2:1 0>4:1 2>4:1 2>0:1 4>0:1 4>2:1 1>3:1 1>5:1 3>5:1 3>1:1 5>1:1 5>3:1 "
+                 "0>1:0 1>0:0 2>3:0 3>2:0 4>5:0 5>4:0 ");
+    const auto reduce = [](MeshDevice& mesh) {
+        ttnn::reduce_scatter(host(Shape({32, 96})).to_device(&mesh), 1, 1);
+    };
+    // Sums of what comes before, for each device behind.
+    expect_links(links_of(FabricConfig::FABRIC_1D, 1, 3, reduce), "0>1:2 1>2:1 1>0:1 2>1:2 ");
+    expect_links(links_of(FabricConfig::FABRIC_1D_RING, 1, 3, reduce),
+                 "0>1:1 0>2:1 1>2:1 1>0:1 2>0:1 2>1:1 ");
+    links_of(FabricConfig::FABRIC_1D, 1, 4, [&](MeshDevice& mesh) {
+        expect_refused([&] { gather(1, Topology::Ring)(mesh); }, "A ring of 4 devices");
+    });
+}
+
+void test_refusals() {
+    tt::tt_fabric::SetFabricConfig(FabricConfig::FABRIC_1D);
+    const auto mesh = open_mesh(1, 4);
+    const Tensor parts = sharded(*mesh, Shape({2, 8}), 1, 1);
+    expect_refused([&] { ttnn::all_gather(parts, 1, 0); },
+                   "num_devices > 1, but has 1 along axis 0");
+    expect_refused([&] { ttnn::all_reduce(parts, 3); }, "Cluster axis 3");
+    expect_refused([&] { ttnn::reduce_scatter(parts, 1, 1); }, "must be divisible");
+    expect_refused([&] { ttnn::reduce_scatter(parts, 2, 1); }, "out of range");
+    expect_refused(
+        [&] { ttnn::all_reduce(parts, 1, std::nullopt, std::nullopt, std::optional{0U}); },
+        "num_links should be more than 0");
+    expect_refused([&] { ttnn::all_gather(host(Shape({8})).to_device(mesh.get()), 0, 1); },
+                   "rank 2 or greater");
+    expect_refused([&] { ttnn::all_gather(parts.cpu(), 1, 1); }, "must be on device");
+    // Participants that do not fit: as many parts as another mesh has, of other shapes, and a
+    // composer of another mesh.
+    const Tensor piece = host(Shape({2, 2}));
+    const Tensor two = from_host_shards({piece, piece}, MeshShape(1, 2));
+    expect_refused([&] { (void)two.to_device(mesh.get()); },
+                   "A tensor of 2 parts is not for a mesh of 4 devices");
+    expect_refused([&] { from_host_shards({piece, host(Shape({2, 4}))}, MeshShape(1, 2)); },
+                   "one specification");
+    const auto pair = open_mesh(1, 2);
+    expect_refused([&] { (void)ttnn::add(parts, piece.to_device(pair.get())); },
+                   "Tensors of 4 and of 2 chips");
+    expect_refused([&] { aggregate_tensor(parts, *concat_mesh_to_tensor_composer(*pair, 1)); },
+                   "number of tensors, 4, to match the mesh of 2");
+    pair->close();
+    mesh->close();
+}
+
 void test_a_mesh_without_fabric() {
     tt::tt_fabric::SetFabricConfig(tt::tt_fabric::FabricConfig::DISABLED);
     const auto mesh = open_mesh(1, 2);
@@ -122,11 +343,18 @@ void test_a_mesh_without_fabric() {
 }  // namespace
 
 int main() {
+    // Before the first use: chips run side by side on any machine.
+    setenv("TTCODEGEN_THREADS", "4", 1);
+    test_threads_of_chips();
     tt::tt_fabric::SetFabricConfig(tt::tt_fabric::FabricConfig::FABRIC_1D);
     const auto mesh = open_mesh(2, 3);
     test_parts_and_the_whole(*mesh);
     test_creation_and_replication(*mesh);
     test_collectives(*mesh);
+    test_chips_compute_as_one_device(*mesh);
+    test_drawn_numbers(*mesh);
     mesh->close();
+    test_bytes_of_links();
+    test_refusals();
     test_a_mesh_without_fabric();
 }

@@ -297,3 +297,32 @@ def test_build(tiny: Path, kind: str, files: list[str]) -> None:
     out = tiny.parent / "out"
     assert main([str(tiny), "-o", str(out), "--build", "--kind", kind]) == 0
     assert sorted(p.name for p in (out / "build").glob("*tiny*")) == files
+
+
+@pytest.mark.parametrize(
+    ("arguments", "before", "expected"),
+    [(["--check"], None, "0"), (["--check"], "1", "1"), ([], None, "None")],
+)
+def test_a_check_touches_memory_in_small_pages(
+    tmp_path: Path, arguments: list[str], before: str | None, expected: str
+) -> None:
+    """Unless the user says otherwise; numpy looks when it is imported."""
+    variable = "NUMPY_MADVISE_HUGEPAGE"
+    program = (
+        "import os, sys\n"
+        "from ttcodegen.cli.ttcodegen import main\n"
+        "assert 'numpy' not in sys.modules\n"
+        f"main({[str(tmp_path / 'missing.mlir'), '-o', str(tmp_path / 'out'), *arguments]})\n"
+        f"print(os.environ.get('{variable}'))\n"
+    )
+    environment = {name: value for name, value in os.environ.items() if name != variable}
+    if before is not None:
+        environment[variable] = before
+    done = subprocess.run(
+        [sys.executable, "-c", program],
+        capture_output=True,
+        text=True,
+        check=True,
+        env=environment,
+    )
+    assert done.stdout.strip() == expected

@@ -57,7 +57,7 @@ def test_the_tests_of_the_cpu_backend_pass_under_sanitizers(toolchain: Toolchain
     run(toolchain.ninja, "-C", BUILD)
     ctest = Path(toolchain.cmake).with_name("ctest")
     run(
-        *(ctest, "--test-dir", BUILD, "--output-on-failure", "-j", "2"),
+        *(ctest, "--test-dir", BUILD, "--no-tests=error", "--output-on-failure", "-j", "2"),
         environment=ttnn_operations(),
     )
 

@@ -1,6 +1,9 @@
 #include "core/chips.hpp"
 
+#include <exception>
+
 #include "core/device.hpp"
+#include "core/parallel.hpp"
 
 namespace ttcodegen::cpu {
 
@@ -55,6 +58,33 @@ Tensor join(std::vector<Tensor> results, MeshDevice* mesh) {
         return results.front();
     }
     return joined(results, device_of(results.front()) == nullptr ? nullptr : mesh);
+}
+
+void for_each_chip(std::size_t count, ChipOrder order,
+                   const std::function<void(std::size_t)>& compute) {
+    if (order == ChipOrder::InTurn || count < thread_count()) {
+        for (std::size_t chip = 0; chip < count; ++chip) {
+            const OnChip scope(chip);
+            compute(chip);
+        }
+        return;
+    }
+    std::vector<std::exception_ptr> failures(count);
+    parallel_for(count, 1, [&](std::size_t begin, std::size_t end) {
+        for (std::size_t chip = begin; chip < end; ++chip) {
+            const OnChip scope(chip);
+            try {
+                compute(chip);
+            } catch (...) {
+                failures[chip] = std::current_exception();
+            }
+        }
+    });
+    for (const std::exception_ptr& failure : failures) {
+        if (failure) {
+            std::rethrow_exception(failure);
+        }
+    }
 }
 
 void Participants::see(const Tensor& tensor) {

@@ -1,10 +1,11 @@
 #pragma once
 
 // Meshes of several chips. A tensor of a mesh has a part on each chip, all of one specification; an
-// operation computes on each chip what it has there, one chip after the other. Operations begin
-// with TTCODEGEN_ON_EACH_CHIP; one that does not is refused where it would touch the elements.
+// operation computes on each chip what it has there, in any order. Operations begin with
+// TTCODEGEN_ON_EACH_CHIP; one that does not is refused where it would touch the elements.
 
 #include <cstddef>
+#include <cstdint>
 #include <functional>
 #include <optional>
 #include <tuple>
@@ -157,14 +158,23 @@ std::variant<T...> join(std::vector<std::variant<T...>> results, MeshDevice* mes
         results.front());
 }
 
+/// Whether what an operation computes on one chip may depend on what it did on others before.
+enum class ChipOrder : std::uint8_t { Any, InTurn };
+
+/// Calls `compute` for each of `count` chips, on a thread that computes on that chip.
+///
+/// Where every thread gets a chip, chips run side by side with one thread each; fewer chips, and
+/// those of an operation that is not to run in any order, run in turn with all threads. What is
+/// computed is the same. If it fails on several chips, the failure of the first of them is thrown.
+void for_each_chip(std::size_t count, ChipOrder order,
+                   const std::function<void(std::size_t)>& compute);
+
 /// Runs an operation on each chip, and gives what it gives there as one.
 template <typename Operation>
-std::invoke_result_t<Operation> on_each_chip(const Participants& mesh, const Operation& operation) {
-    std::vector<std::invoke_result_t<Operation>> results;
-    for (std::size_t chip = 0; chip < mesh.count; ++chip) {
-        const OnChip scope(chip);
-        results.push_back(operation());
-    }
+std::invoke_result_t<Operation> on_each_chip(const Participants& mesh, const Operation& operation,
+                                             ChipOrder order = ChipOrder::Any) {
+    std::vector<std::invoke_result_t<Operation>> results(mesh.count);
+    for_each_chip(mesh.count, order, [&](std::size_t chip) { results[chip] = operation(); });
     return join(std::move(results), mesh.mesh);
 }
 
@@ -172,7 +182,14 @@ std::invoke_result_t<Operation> on_each_chip(const Participants& mesh, const Ope
 
 /// Where an argument is of a mesh of several chips, returns what the function gives on each. The
 /// arguments are all of the function's own.
-#define TTCODEGEN_ON_EACH_CHIP(function, ...)                                             \
-    if (const auto mesh = ttcodegen::cpu::participants(__VA_ARGS__); mesh.count > 0) {    \
-        return ttcodegen::cpu::on_each_chip(mesh, [&] { return function(__VA_ARGS__); }); \
+#define TTCODEGEN_ON_EACH_CHIP(function, ...) TTCODEGEN_ON_CHIPS(Any, function, __VA_ARGS__)
+
+/// The same for a function that takes from a sequence which all chips share, such as one of seeds.
+#define TTCODEGEN_ON_EACH_CHIP_IN_TURN(function, ...) \
+    TTCODEGEN_ON_CHIPS(InTurn, function, __VA_ARGS__)
+
+#define TTCODEGEN_ON_CHIPS(order, function, ...)                                            \
+    if (const auto mesh = ttcodegen::cpu::participants(__VA_ARGS__); mesh.count > 0) {      \
+        return ttcodegen::cpu::on_each_chip(                                                \
+            mesh, [&] { return function(__VA_ARGS__); }, ttcodegen::cpu::ChipOrder::order); \
     }

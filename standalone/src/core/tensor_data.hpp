@@ -6,6 +6,7 @@
 // padding of tiles exists in padded_shape() only. BFLOAT8_B and BFLOAT4_B are stored as floats that
 // have been quantised.
 
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -93,7 +94,7 @@ class Buffer {
     void forget_derived();
 
     /// How many times a kernel read the whole buffer as a weight; packing pays from the second on.
-    mutable std::size_t weight_uses = 0;
+    mutable std::atomic<std::size_t> weight_uses = 0;
 
   private:
     std::shared_ptr<std::byte> memory_;

@@ -217,8 +217,8 @@ Tensor moreh_full(const SmallVector<std::uint32_t>& shape, std::variant<float, i
 Tensor rand(const Shape& shape, MeshDevice& device, DataType dtype, Layout layout,
             const MemoryConfig& memory_config, float from, float to, std::uint32_t seed,
             const std::optional<tt::tt_metal::distributed::MeshMapperConfig>& mesh_mapper) {
-    TTCODEGEN_ON_EACH_CHIP(rand, shape, device, dtype, layout, memory_config, from, to, seed,
-                           mesh_mapper);
+    TTCODEGEN_ON_EACH_CHIP_IN_TURN(rand, shape, device, dtype, layout, memory_config, from, to,
+                                   seed, mesh_mapper);
     TT_FATAL(from < to, "from must be lower than to, but {} and {} were given", from, to);
     TT_FATAL(dtype != DataType::UINT8, "Unsupported dtype {}", dtype);
     // Without a seed every call has to differ, from run to run the values stay the same.

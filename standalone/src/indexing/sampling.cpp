@@ -146,8 +146,8 @@ Tensor sampling(const Tensor& input_values_tensor, const Tensor& input_indices_t
                 const std::optional<std::uint32_t>& seed,
                 const std::optional<tt::tt_metal::CoreRangeSet>& sub_core_grids,
                 const std::optional<Tensor>& output_tensor) {
-    TTCODEGEN_ON_EACH_CHIP(sampling, input_values_tensor, input_indices_tensor, k, p, temp, seed,
-                           sub_core_grids, output_tensor);
+    TTCODEGEN_ON_EACH_CHIP_IN_TURN(sampling, input_values_tensor, input_indices_tensor, k, p, temp,
+                                   seed, sub_core_grids, output_tensor);
     cpu::check_matrices(input_values_tensor, input_indices_tensor);
     TT_FATAL(!sub_core_grids || sub_core_grids->num_cores() == cpu::kUsers,
              "Subcore grid expects {} cores, but found {}!", cpu::kUsers,

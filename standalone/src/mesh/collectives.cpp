@@ -4,6 +4,7 @@
 #include "core/convert.hpp"
 #include "core/device.hpp"
 #include "core/memory_use.hpp"
+#include "core/parallel.hpp"
 #include "data_movement/slice.hpp"
 #include "mesh/fabric.hpp"
 #include "ttnn/operations/ccl/all_gather/all_gather.hpp"
@@ -16,11 +17,22 @@ namespace ttcodegen::cpu {
 
 namespace {
 
+/// Elements a thread adds up at least.
+constexpr std::size_t kGrain = std::size_t{1} << 14;
+
 /// The mesh of a collective.
 struct Mesh {
     MeshDevice* device;
     Fabric& fabric;
 };
+
+/// What each device of a mesh makes of what there is on the others.
+Tensor on_all(const Mesh& mesh, const std::function<Tensor(std::size_t)>& make) {
+    std::vector<Tensor> results(mesh.device->num_devices());
+    for_each_chip(results.size(), ChipOrder::Any,
+                  [&](std::size_t chip) { results[chip] = make(chip); });
+    return joined(results, mesh.device);
+}
 
 /// The mesh of a tensor on devices; none if it is on a single one.
 std::optional<Mesh> mesh_of(const Tensor& tensor, const char* name) {
@@ -36,8 +48,10 @@ std::optional<Mesh> mesh_of(const Tensor& tensor, const char* name) {
 /// The mesh whose links a collective uses.
 /// @throws std::runtime_error as the library does, for what it does not take.
 Mesh linked_mesh_of(const Tensor& tensor, const char* name,
-                    std::optional<std::uint32_t> cluster_axis) {
+                    std::optional<std::uint32_t> cluster_axis,
+                    std::optional<std::uint32_t> num_links) {
     const std::optional<Mesh> mesh = mesh_of(tensor, name);
+    TT_FATAL(num_links != 0, "num_links should be more than 0 but has 0");
     TT_FATAL(mesh.has_value(), "{} op will only work for num_devices > 1, but has 1", name);
     TT_FATAL(!cluster_axis || *cluster_axis < 2, "Cluster axis {} is not one of the mesh: 0 or 1",
              cluster_axis.value_or(0));
@@ -79,19 +93,14 @@ Tensor sent(const Tensor& part, MeshDevice* device) {
 Tensor gathered(const Mesh& mesh, const Tensor& tensor, std::size_t dim, std::size_t axis,
                 const std::optional<MemoryConfig>& memory_config) {
     const std::vector<Tensor>& parts = parts_of(tensor);
-    std::vector<Tensor> results(parts.size());
-    for (const auto& line : mesh.fabric.lines(axis)) {
-        for (const std::size_t chip : line) {
-            std::vector<Tensor> all;
-            for (const std::size_t other : line) {
-                all.push_back(sent(parts[other], device_of(parts[chip])));
-            }
-            results[chip] = ttnn::concat(all, static_cast<int>(dim),
-                                         memory_config.value_or(parts[chip].memory_config()));
+    return on_all(mesh, [&](std::size_t chip) {
+        std::vector<Tensor> all;
+        for (const std::size_t other : mesh.fabric.line_of(chip, axis)) {
+            all.push_back(sent(parts[other], device_of(parts[chip])));
         }
-    }
-    mesh.fabric.count_gather(axis, bytes_on_device(tensor.tensor_spec()));
-    return joined(results, mesh.device);
+        return ttnn::concat(all, static_cast<int>(dim),
+                            memory_config.value_or(parts[chip].memory_config()));
+    });
 }
 
 /// The sum of tensors of one shape, added up in their order and rounded once; on the device of the
@@ -100,37 +109,38 @@ Tensor sum(const std::vector<Tensor>& tensors, const MemoryConfig& memory_config
     const Tensor& first = tensors.front();
     const Tensor result =
         allocate_like(first, first.logical_shape(), first.dtype(), first.layout(), memory_config);
-    const std::size_t count = first.logical_volume();
-    if (is_integer(first.dtype())) {
-        const auto total = load_integers(first);
-        for (std::size_t i = 1; i < tensors.size(); ++i) {
-            const auto values = load_integers(tensors[i]);
-            for (std::size_t k = 0; k < count; ++k) {
-                total[k] += values[k];
+    const DataType dtype = first.dtype();
+    const auto add = [&]<typename Value>(Value /*type*/, const auto& load, const auto& store) {
+        parallel_for(first.logical_volume(), kGrain, [&](std::size_t begin, std::size_t end) {
+            const std::size_t count = end - begin;
+            const std::size_t offset = begin * stored_size(dtype);
+            std::vector<Value> total(count);
+            std::vector<Value> values(count);
+            load(buffer_of(first).data() + offset, dtype, count, total.data());
+            for (std::size_t i = 1; i < tensors.size(); ++i) {
+                load(buffer_of(tensors[i]).data() + offset, dtype, count, values.data());
+                for (std::size_t k = 0; k < count; ++k) {
+                    total[k] += values[k];
+                }
             }
-        }
-        store_integers(total.get(), count, result.dtype(), buffer_of(result).data());
-        return result;
+            store(total.data(), count, dtype, buffer_of(result).data() + offset);
+        });
+    };
+    if (is_integer(dtype)) {
+        add(std::int64_t{}, [](auto... arguments) { load_integers(arguments...); }, store_integers);
+    } else {
+        add(float{}, load_floats, store_floats);
+        finish_block_float(result);
     }
-    const FloatElements start(first);
-    std::vector<float> total(start.span().begin(), start.span().end());
-    for (std::size_t i = 1; i < tensors.size(); ++i) {
-        const FloatElements values(tensors[i]);
-        for (std::size_t k = 0; k < count; ++k) {
-            total[k] += values[k];
-        }
-    }
-    store_floats(total.data(), count, result.dtype(), buffer_of(result).data());
-    finish_block_float(result);
     return result;
 }
 
 /// The sums along an axis, on each device of it.
-std::vector<Tensor> reduced(const Mesh& mesh, const Tensor& tensor, std::size_t axis,
-                            const std::optional<MemoryConfig>& memory_config) {
+Tensor reduced(const Mesh& mesh, const Tensor& tensor, std::size_t axis,
+               const std::optional<MemoryConfig>& memory_config) {
     const std::vector<Tensor>& parts = parts_of(tensor);
     const MemoryConfig& memory = output_memory_config(tensor, memory_config);
-    std::vector<Tensor> results(parts.size());
+    std::vector<Tensor> totals(parts.size());
     for (const auto& line : mesh.fabric.lines(axis)) {
         std::vector<Tensor> all;
         for (const std::size_t chip : line) {
@@ -138,31 +148,30 @@ std::vector<Tensor> reduced(const Mesh& mesh, const Tensor& tensor, std::size_t 
         }
         const Tensor total = sum(all, memory);
         for (const std::size_t chip : line) {
-            results[chip] = sent(total, device_of(parts[chip]));
+            totals[chip] = total;
         }
     }
-    return results;
+    return on_all(mesh,
+                  [&](std::size_t chip) { return sent(totals[chip], device_of(parts[chip])); });
 }
 
 std::uint64_t share_bytes(const Mesh& mesh, const Tensor& tensor, std::size_t axis) {
     return bytes_on_device(tensor.tensor_spec()) / mesh.fabric.size(axis);
 }
 
-/// The share of each device of the tensors that it has, by its place along an axis.
-Tensor shared_out(const Mesh& mesh, const std::vector<Tensor>& wholes, std::size_t dim,
-                  std::size_t axis, const std::optional<MemoryConfig>& memory_config) {
-    const std::size_t size = wholes.front().logical_shape().view()[dim];
+/// The share of each device of what it has, by its place along an axis.
+Tensor shared_out(const Mesh& mesh, const Tensor& whole, std::size_t dim, std::size_t axis,
+                  const std::optional<MemoryConfig>& memory_config) {
+    const std::vector<Tensor>& wholes = parts_of(whole);
+    const std::size_t size = whole.logical_shape().view()[dim];
     const std::size_t count = mesh.fabric.size(axis);
     TT_FATAL(size % count == 0, "input shape {} must be divisible by cluster axis size {}",
-             wholes.front().logical_shape(), count);
-    std::vector<Tensor> results(wholes.size());
-    for (const auto& line : mesh.fabric.lines(axis)) {
-        for (std::size_t place = 0; place < line.size(); ++place) {
-            results[line[place]] = slice_along(wholes[line[place]], dim, place * (size / count),
-                                               (place + 1) * (size / count), memory_config);
-        }
-    }
-    return joined(results, mesh.device);
+             whole.logical_shape(), count);
+    return on_all(mesh, [&](std::size_t chip) {
+        const std::size_t place = mesh.fabric.place_of(chip, axis);
+        return slice_along(wholes[chip], dim, place * (size / count), (place + 1) * (size / count),
+                           memory_config);
+    });
 }
 
 }  // namespace
@@ -178,20 +187,23 @@ Tensor all_gather(const Tensor& input_tensor, std::int32_t dim,
                   const std::optional<tt::tt_metal::SubDeviceId>& /*subdevice_id*/,
                   const std::optional<MemoryConfig>& memory_config,
                   const std::optional<Tensor>& optional_output_tensor,
-                  std::optional<std::uint32_t> /*num_links*/,
-                  std::optional<tt::tt_fabric::Topology> /*topology*/,
+                  std::optional<std::uint32_t> num_links,
+                  std::optional<tt::tt_fabric::Topology> topology,
                   std::optional<std::uint32_t> /*chunks_per_sync*/,
                   std::optional<std::uint32_t> /*num_workers_per_link*/,
                   std::optional<std::uint32_t> /*num_buffers_per_channel*/,
                   const std::optional<CoreRangeSet>& /*sub_core_grid*/,
                   bool /*use_l1_small_for_semaphores*/) {
     TT_FATAL(!optional_output_tensor, "The CPU backend gathers into a new tensor");
-    const cpu::Mesh mesh = cpu::linked_mesh_of(input_tensor, "all_gather", cluster_axis);
+    const cpu::Mesh mesh = cpu::linked_mesh_of(input_tensor, "all_gather", cluster_axis, num_links);
     cpu::require_rows(input_tensor, "AllGather");
     const std::size_t axis = cpu::normalize_dim(dim, input_tensor.logical_shape().rank());
     Tensor result = input_tensor;
     for (const std::size_t each : cpu::axes(mesh, cluster_axis, 1)) {
+        const bool round = mesh.fabric.goes_round(each, topology);
+        const std::uint64_t part = cpu::bytes_on_device(result.tensor_spec());
         result = cpu::gathered(mesh, result, axis, each, memory_config);
+        mesh.fabric.count_gather(each, part, round);
     }
     return result;
 }
@@ -199,17 +211,18 @@ Tensor all_gather(const Tensor& input_tensor, std::int32_t dim,
 Tensor all_reduce(const Tensor& input_tensor, std::optional<std::uint32_t> cluster_axis,
                   const std::optional<tt::tt_metal::SubDeviceId>& /*subdevice_id*/,
                   const std::optional<MemoryConfig>& memory_config,
-                  std::optional<std::uint32_t> /*num_links*/,
-                  std::optional<tt::tt_fabric::Topology> /*topology*/) {
-    const cpu::Mesh mesh = cpu::linked_mesh_of(input_tensor, "all_reduce", cluster_axis);
+                  std::optional<std::uint32_t> num_links,
+                  std::optional<tt::tt_fabric::Topology> topology) {
+    const cpu::Mesh mesh = cpu::linked_mesh_of(input_tensor, "all_reduce", cluster_axis, num_links);
     TT_FATAL(input_tensor.padded_shape().rank() >= 2,
              "Expected input tensor to be of at least rank 2");
     Tensor result = input_tensor;
     for (const std::size_t axis : cpu::axes(mesh, cluster_axis, 0)) {
+        const bool round = mesh.fabric.goes_round(axis, topology);
         const std::uint64_t share = cpu::share_bytes(mesh, result, axis);
-        result = cpu::joined(cpu::reduced(mesh, result, axis, memory_config), mesh.device);
-        mesh.fabric.count_reduce_scatter(axis, share);
-        mesh.fabric.count_gather(axis, share);
+        result = cpu::reduced(mesh, result, axis, memory_config);
+        mesh.fabric.count_reduce_scatter(axis, share, round);
+        mesh.fabric.count_gather(axis, share, round);
     }
     return result;
 }
@@ -220,24 +233,26 @@ Tensor reduce_scatter(const Tensor& input_tensor, std::int32_t dim,
                       const std::optional<MemoryConfig>& memory_config,
                       const std::optional<MemoryConfig>& /*intermediate_memory_config*/,
                       const std::optional<Tensor>& optional_output_tensor,
-                      std::optional<std::uint32_t> /*num_links*/,
-                      std::optional<tt::tt_fabric::Topology> /*topology*/,
+                      std::optional<std::uint32_t> num_links,
+                      std::optional<tt::tt_fabric::Topology> topology,
                       std::optional<std::uint32_t> /*chunks_per_sync*/,
                       std::optional<std::uint32_t> /*num_workers_per_link*/,
                       std::optional<std::uint32_t> /*num_buffers_per_channel*/,
                       const std::optional<DeviceComputeKernelConfig>& /*compute_kernel_config*/,
                       bool /*use_l1_small_for_semaphores*/) {
     TT_FATAL(!optional_output_tensor, "The CPU backend scatters into a new tensor");
-    const cpu::Mesh mesh = cpu::linked_mesh_of(input_tensor, "reduce_scatter", cluster_axis);
+    const cpu::Mesh mesh =
+        cpu::linked_mesh_of(input_tensor, "reduce_scatter", cluster_axis, num_links);
     cpu::require_rows(input_tensor, "reduce_scatter");
     const std::size_t divided = cpu::normalize_dim(dim, input_tensor.logical_shape().rank());
     Tensor result = input_tensor;
     for (const std::size_t axis : cpu::axes(mesh, cluster_axis, 0)) {
+        const bool round = mesh.fabric.goes_round(axis, topology);
         const std::uint64_t share = cpu::share_bytes(mesh, result, axis);
-        const auto totals = cpu::reduced(mesh, result, axis, std::nullopt);
+        const Tensor totals = cpu::reduced(mesh, result, axis, std::nullopt);
         result = cpu::shared_out(mesh, totals, divided, axis,
                                  cpu::output_memory_config(result, memory_config));
-        mesh.fabric.count_reduce_scatter(axis, share);
+        mesh.fabric.count_reduce_scatter(axis, share, round);
     }
     return result;
 }
@@ -257,7 +272,7 @@ Tensor mesh_partition(const Tensor& input_tensor, std::int32_t dim,
     Tensor result = input_tensor;
     // Among all devices row by row: first among the rows of the mesh, then within each.
     for (const std::size_t axis : cpu::axes(*mesh, cluster_axis, 0)) {
-        result = cpu::shared_out(*mesh, cpu::parts_of(result), divided, axis,
+        result = cpu::shared_out(*mesh, result, divided, axis,
                                  cpu::output_memory_config(result, memory_config));
     }
     const bool in_tiles = result.layout() == tt::tt_metal::Layout::TILE;

@@ -29,6 +29,7 @@ FabricConfig GetFabricConfig() { return configured; }
 namespace ttcodegen::cpu {
 
 using tt::tt_fabric::FabricConfig;
+using tt::tt_fabric::Topology;
 
 Fabric::Fabric(std::size_t rows, std::size_t columns)
     : rows_(rows), columns_(columns), config_(configured) {
@@ -62,7 +63,20 @@ std::vector<std::vector<std::size_t>> Fabric::lines(std::size_t axis) const {
     return found;
 }
 
-void Fabric::count(std::size_t axis, std::uint64_t bytes, bool sums) {
+bool Fabric::goes_round(std::size_t axis, std::optional<Topology> asked) const {
+    const bool ring = asked == Topology::Ring || asked == Topology::Torus;
+    // Of two devices the library makes a line, whatever is asked for.
+    if (size(axis) <= 2 || (asked && !ring)) {
+        return false;
+    }
+    TT_FATAL(!ring || is_ring(axis),
+             "A ring of {} devices along axis {} needs a fabric that links the last one to the "
+             "first: FABRIC_1D_RING or a torus",
+             size(axis), axis);
+    return is_ring(axis);
+}
+
+void Fabric::count(std::size_t axis, std::uint64_t bytes, bool sums, bool round) {
     const std::size_t length = size(axis);
     for (const auto& line : lines(axis)) {
         for (std::size_t place = 0; place < length; ++place) {
@@ -70,7 +84,7 @@ void Fabric::count(std::size_t axis, std::uint64_t bytes, bool sums) {
             const std::size_t behind = length - before;
             std::uint64_t& forward = forward_[axis][line[place]];
             std::uint64_t& backward = backward_[axis][line[before % length]];
-            if (is_ring(axis) && length > 2) {
+            if (round) {
                 // Half of the line goes round the one way, half the other.
                 forward += bytes * (length / 2);
                 backward += bytes * ((length - 1) / 2);
@@ -83,10 +97,12 @@ void Fabric::count(std::size_t axis, std::uint64_t bytes, bool sums) {
     }
 }
 
-void Fabric::count_gather(std::size_t axis, std::uint64_t bytes) { count(axis, bytes, false); }
+void Fabric::count_gather(std::size_t axis, std::uint64_t bytes, bool round) {
+    count(axis, bytes, false, round);
+}
 
-void Fabric::count_reduce_scatter(std::size_t axis, std::uint64_t bytes) {
-    count(axis, bytes, true);
+void Fabric::count_reduce_scatter(std::size_t axis, std::uint64_t bytes, bool round) {
+    count(axis, bytes, true, round);
 }
 
 void Fabric::report() const {

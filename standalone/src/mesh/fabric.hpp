@@ -5,8 +5,10 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <vector>
 
+#include "tt-metalium/experimental/fabric/fabric_edm_types.hpp"
 #include "tt-metalium/experimental/fabric/fabric_types.hpp"
 
 namespace ttcodegen::cpu {
@@ -26,10 +28,24 @@ class Fabric {
     /// The devices along an axis, for each of its lines, row by row.
     std::vector<std::vector<std::size_t>> lines(std::size_t axis) const;
 
+    /// The devices of the line along an axis that a device is on.
+    std::vector<std::size_t> line_of(std::size_t device, std::size_t axis) const {
+        return lines(axis)[axis == 1 ? device / columns_ : device % columns_];
+    }
+    /// Where on that line it is.
+    std::size_t place_of(std::size_t device, std::size_t axis) const {
+        return axis == 1 ? device % columns_ : device / columns_;
+    }
+
+    /// Whether what goes along an axis goes both ways round a ring: where there is one of more than
+    /// two devices, unless a line is asked for.
+    /// @throws std::runtime_error if a ring is asked for whose ends have no link.
+    bool goes_round(std::size_t axis, std::optional<tt::tt_fabric::Topology> asked) const;
+
     /// Each device of each line sends `bytes` to all others of the line.
-    void count_gather(std::size_t axis, std::uint64_t bytes);
+    void count_gather(std::size_t axis, std::uint64_t bytes, bool round);
     /// Each device of each line gets from all others its share of the sum; a share has `bytes`.
-    void count_reduce_scatter(std::size_t axis, std::uint64_t bytes);
+    void count_reduce_scatter(std::size_t axis, std::uint64_t bytes, bool round);
 
     /// Writes the bytes of each link as JSON to the file that TTCODEGEN_FABRIC_REPORT names, if it
     /// is set.
@@ -39,7 +55,7 @@ class Fabric {
     /// Adds `bytes` for each piece of data that goes over the links along an axis, both ways: over
     /// one in the middle of a line that of each device on the one side, or, as `sums`, one for each
     /// device on the other.
-    void count(std::size_t axis, std::uint64_t bytes, bool sums);
+    void count(std::size_t axis, std::uint64_t bytes, bool sums, bool round);
 
     std::size_t rows_;
     std::size_t columns_;

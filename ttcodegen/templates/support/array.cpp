@@ -234,10 +234,16 @@ std::vector<std::byte> converted(const ArrayView& array, ElementType type) {
                                  " cannot become " + element_name(type));
     }
     std::vector<std::byte> result(count * element_size(type));
-    // The files of bfloat16 weights hold float32: worth a loop of its own.
+    // The files of bfloat16 weights and outputs hold float32: worth loops of their own.
     if (array.type == ElementType::float32 && type == ElementType::bfloat16) {
         for (std::uint64_t i = 0; i < count; ++i) {
             write(result.data(), i, bfloat16_of_float(read<float>(bytes, i)));
+        }
+        return result;
+    }
+    if (array.type == ElementType::bfloat16 && type == ElementType::float32) {
+        for (std::uint64_t i = 0; i < count; ++i) {
+            write(result.data(), i, float_of_bfloat16(read<std::uint16_t>(bytes, i)));
         }
         return result;
     }

@@ -2,6 +2,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <span>
 #include <string>
 #include <vector>
@@ -59,8 +60,13 @@ struct Array {
     ElementType type = ElementType::float32;
     std::vector<std::uint64_t> shape;
     std::vector<std::byte> bytes;
+    /// The elements in a mapped file, which is unmapped with the last array that has it; null where
+    /// `bytes` has them.
+    std::shared_ptr<const std::byte> mapped = nullptr;
 
-    ArrayView view() const { return {type, shape, bytes.data()}; }
+    ArrayView view() const {
+        return {type, shape, mapped != nullptr ? mapped.get() : bytes.data()};
+    }
 };
 
 /// The number of elements of that shape.
@@ -84,7 +90,8 @@ double element_at(ElementType type, const void* data, std::uint64_t index);
 
 /// Reads a .npy file (versions 1 to 3) of booleans, integers or floats of any byte order.
 ///
-/// bfloat16 arrays of ml_dtypes, which numpy stores as two-byte records, are read as such.
+/// bfloat16 arrays of ml_dtypes, which numpy stores as two-byte records, are read as such. Elements
+/// that are as they should be are mapped: the file must not shrink as long as the array is used.
 /// @throws std::runtime_error, with the path, if the file cannot be read or is not such a file.
 Array read_npy(const std::string& path);
 

@@ -1,3 +1,4 @@
+#include <sys/mman.h>
 #include <sys/stat.h>
 
 #include <algorithm>
@@ -20,6 +21,7 @@ static_assert(std::endian::native == std::endian::little, "npy files are written
 
 constexpr std::string_view magic = "\x93NUMPY";
 constexpr std::size_t max_header_bytes = 1 << 20;
+constexpr std::uint64_t elements_of_a_piece = 1 << 16;
 
 struct Close {
     void operator()(std::FILE* file) const { std::fclose(file); }
@@ -257,6 +259,42 @@ std::uint64_t remaining_bytes(const std::string& path, std::FILE* file) {
     return static_cast<std::uint64_t>(std::max<long>(0, status.st_size - position));
 }
 
+/// The bytes from the current position to the end, mapped; null if the file cannot be mapped or
+/// elements of `size` bytes would not lie where they can be read.
+std::shared_ptr<const std::byte> map_rest(std::FILE* file, std::uint64_t bytes, std::size_t size) {
+    const long position = std::ftell(file);
+    if (bytes == 0 || position < 0 || position % static_cast<long>(size) != 0) {
+        return nullptr;
+    }
+    const auto offset = static_cast<std::size_t>(position);
+    const std::size_t length = offset + bytes;
+    void* memory = mmap(nullptr, length, PROT_READ, MAP_PRIVATE, fileno(file), 0);
+    if (memory == MAP_FAILED) {
+        return nullptr;
+    }
+    return {static_cast<const std::byte*>(memory) + offset,
+            [memory, length](const std::byte*) { munmap(memory, length); }};
+}
+
+/// Writes elements as another type; in pieces, for a copy of a large array would take as much
+/// memory.
+bool write_elements(const ArrayView& array, ElementType type, std::FILE* file) {
+    const std::uint64_t count = element_count(array.shape);
+    if (array.type == type) {
+        return std::fwrite(array.data, element_size(type), count, file) == count;
+    }
+    const auto* const elements = static_cast<const std::byte*>(array.data);
+    for (std::uint64_t done = 0; done < count; done += elements_of_a_piece) {
+        const std::uint64_t piece = std::min(count - done, elements_of_a_piece);
+        const ArrayView part{array.type, {&piece, 1}, elements + done * element_size(array.type)};
+        const std::vector<std::byte> bytes = converted(part, type);
+        if (std::fwrite(bytes.data(), 1, bytes.size(), file) != bytes.size()) {
+            return false;
+        }
+    }
+    return true;
+}
+
 }  // namespace
 
 Array read_npy(const std::string& path) {
@@ -275,6 +313,10 @@ Array read_npy(const std::string& path) {
         fail(path, "the file holds " + std::to_string(present) + " bytes of elements, its shape " +
                        shape_text(header.shape) + " needs " + std::to_string(wanted));
     }
+    const bool as_it_is = !header.big_endian && (!header.fortran_order || header.shape.size() <= 1);
+    if (auto mapped = as_it_is ? map_rest(file.get(), wanted, size) : nullptr) {
+        return {header.type, header.shape, {}, std::move(mapped)};
+    }
     std::vector<std::byte> bytes(wanted);
     if (std::fread(bytes.data(), 1, wanted, file.get()) != wanted) {
         fail(path, "the file is truncated");
@@ -289,13 +331,11 @@ Array read_npy(const std::string& path) {
 }
 
 void write_npy(const std::string& path, const ArrayView& array) {
-    if (array.type == ElementType::bfloat16) {
-        const std::vector<std::byte> floats = converted(array, ElementType::float32);
-        return write_npy(path, {ElementType::float32, array.shape, floats.data()});
-    }
+    const ElementType type =
+        array.type == ElementType::bfloat16 ? ElementType::float32 : array.type;
     const auto* const code = std::find_if(std::begin(type_codes), std::end(type_codes),
-                                          [&](const auto& row) { return row.type == array.type; });
-    const std::size_t size = element_size(array.type);
+                                          [&](const auto& row) { return row.type == type; });
+    const std::size_t size = element_size(type);
     std::string header = std::string("{'descr': '") + (size == 1 ? '|' : '<');
     header += code->text;
     header += "', 'fortran_order': False, 'shape': " + shape_text(array.shape) + ", }";
@@ -305,14 +345,13 @@ void write_npy(const std::string& path, const ArrayView& array) {
     header += '\n';
     const char start[4] = {1, 0, static_cast<char>(header.size() & 0xff),
                            static_cast<char>(header.size() >> 8)};
-    const std::uint64_t bytes = element_count(array.shape) * size;
 
     File file = open(path, "wb");
     const bool written =
         std::fwrite(magic.data(), 1, magic.size(), file.get()) == magic.size() &&
         std::fwrite(start, 1, sizeof start, file.get()) == sizeof start &&
         std::fwrite(header.data(), 1, header.size(), file.get()) == header.size() &&
-        std::fwrite(array.data, 1, bytes, file.get()) == bytes;
+        write_elements(array, type, file.get());
     // Only closing shows whether the last block reached the disk.
     if (!written || std::fclose(file.release()) != 0) {
         fail(path, std::string("cannot write: ") + std::strerror(errno));

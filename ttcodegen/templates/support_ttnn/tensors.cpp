@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <bit>
-#include <cstring>
 #include <stdexcept>
 #include <tt-metalium/bfloat16.hpp>
 #include <tt-metalium/experimental/fabric/fabric.hpp>
@@ -40,16 +39,16 @@ constexpr std::size_t l1_small_bytes = 32 * 1024;
 template <typename T>
 ttnn::Tensor tensor_of(const ArrayView& array, const TensorSpec& spec, MeshDevice* device) {
     const ElementType type = element_type(spec.data_type());
-    std::vector<T> elements(element_count(array.shape));
-    if (elements.empty()) {
-        return ttnn::Tensor::from_vector(std::move(elements), spec, device);
-    }
+    const std::uint64_t count = element_count(array.shape);
+    const bool aligned = reinterpret_cast<std::uintptr_t>(array.data) % alignof(T) == 0;
     // Arrays of weights are large: nothing is copied that need not be converted.
-    const std::vector<std::byte> bytes =
-        array.type == type ? std::vector<std::byte>{} : converted(array, type);
-    std::memcpy(static_cast<void*>(elements.data()), bytes.empty() ? array.data : bytes.data(),
-                elements.size() * sizeof(T));
-    return ttnn::Tensor::from_vector(std::move(elements), spec, device);
+    if (count == 0 || (array.type == type && aligned)) {
+        const ttsl::Span<const T> elements(static_cast<const T*>(array.data), count);
+        return ttnn::Tensor::from_span(elements, spec, device);
+    }
+    const std::vector<std::byte> bytes = converted(array, type);
+    const ttsl::Span<const T> elements(reinterpret_cast<const T*>(bytes.data()), count);
+    return ttnn::Tensor::from_span(elements, spec, device);
 }
 
 template <typename T>

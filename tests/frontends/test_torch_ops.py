@@ -35,6 +35,27 @@ CASES: dict[str, tuple[Callable[..., Any], tuple[Any, ...]]] = {
     ),
     "limits": (lambda x: (x.isposinf(), x.isneginf(), x.nan_to_num()), (MATRIX / 0.0,)),
     "distances": (lambda x, y: (torch.cdist(x, y), torch.hypot(x, x)), (MATRIX, MATRIX[:3] + 1)),
+    "distances of rows": (
+        lambda x, y: (F.pairwise_distance(x, y), F.pairwise_distance(x, y, p=1.0, keepdim=True)),
+        (MATRIX, MATRIX + 1),
+    ),
+    "numbers of a quantized model": (
+        lambda x: (
+            torch.fake_quantize_per_tensor_affine(x, 0.1, 3, -8, 7),
+            torch.fake_quantize_per_channel_affine(
+                x, torch.linspace(0.1, 0.8, 8), torch.arange(8, dtype=torch.int32), 1, -8, 7
+            ),
+        ),
+        (MATRIX,),
+    ),
+    "windows": (
+        lambda x: (
+            x * torch.hann_window(8),
+            x * torch.hamming_window(8, periodic=False),
+            x * torch.blackman_window(8),
+        ),
+        (MATRIX,),
+    ),
     "copies into parts": (lambda x, y: torch.cat([_put(x, y), x]), (MATRIX, MATRIX[:, 2:3])),
     "parts": (lambda x: (x.unsafe_split(3, 1), x.unsafe_chunk(2, 0)), (MATRIX,)),
     "bags": (

@@ -182,3 +182,66 @@ def test_a_query_that_may_look_at_nothing_gives_zero(guard: str) -> None:
     (found,) = run(result.function, inputs)
     assert not found[0, :, 3].any()
     np.testing.assert_allclose(found, expected, atol=0.02)
+
+
+def parts_of(
+    p: Program, heads: int, key_heads: int, size: int, order: list[int] | None = None
+) -> tuple[SSAValue, list[SSAValue]]:
+    """A projection, and queries, keys and values out of it."""
+    width = (heads + 2 * key_heads) * size
+    rows = p.argument(2, 6, width)
+    parts: list[SSAValue] = []
+    begin = 0
+    for count in (heads, key_heads, key_heads):
+        part = p.make.slice_dim(rows, 2, begin, begin + count * size)
+        part = p.make.reshape(part, [2, 6, count, size])
+        parts.append(p.make.permute(part, order or [0, 2, 1, 3]))
+        begin += count * size
+    return rows, parts
+
+
+@pytest.mark.parametrize("key_heads", [2, 4])
+def test_heads_are_split_off_one_projection(key_heads: int) -> None:
+    p = Program()
+    _, parts = parts_of(p, 4, key_heads, 32)
+    result = transformed(p.returns(*parts), *PASSES)
+    assert result.names == ["split_query_key_value_and_split_heads"]
+    assert result.op(result.names[0]).parameter("num_heads") == 4
+
+
+def test_other_parts_of_a_projection_stay() -> None:
+    p = Program()
+    rows, parts = parts_of(p, 4, 4, 32)
+    assert "slice_static" in transformed(p.returns(*parts, p.make.like("exp", rows)), *PASSES).names
+    p = Program()
+    assert "slice_static" in transformed(p.returns(*parts_of(p, 2, 2, 16)[1]), *PASSES).names
+    p = Program()
+    turned = parts_of(p, 2, 2, 32, [2, 0, 1, 3])[1]
+    assert "slice_static" in transformed(p.returns(*turned), *PASSES).names
+
+
+@pytest.mark.parametrize("size", [16, 32])
+def test_parts_that_torch_takes_out_of_a_projection(size: int) -> None:
+    """`nn.MultiheadAttention`: (batch, sequence, 3, width), the three parts in front."""
+    p = Program()
+    make = p.make
+    rows = make.reshape(p.argument(1, 6, 12 * size), [1, 6, 3, 4 * size])
+    turned = make.permute(rows, [2, 1, 0, 3])
+    parts: list[SSAValue] = []
+    for index in range(3):
+        part = make.slice_dim(turned, 0, index, index + 1)
+        part = make.reshape(part, [1, 6, 4, size])
+        parts.append(make.permute(part, [0, 2, 1, 3]))
+    result = transformed(p.returns(*parts), *PASSES)
+    expected = {
+        32: ["split_query_key_value_and_split_heads"],
+        16: ["slice_static", "reshape", "permute"] * 3,
+    }
+    assert sorted(result.names) == sorted(expected[size])
+
+
+def test_slices_of_inner_parts_come_after_the_reshape() -> None:
+    p = Program()
+    rows = p.make.reshape(p.argument(4, 6), [4, 2, 3])
+    part = p.make.slice_dim(rows, 2, 0, 1)
+    assert transformed(p.returns(part), *PASSES).names == ["reshape", "slice_static"]

@@ -26,10 +26,12 @@ def ttir(options: Values) -> Iterator[Step | str]:
     yield "ttir-canonicalize"
     if options["enable-implicit-broadcast-folding-pass"]:
         yield "ttir-implicit-broadcast-fold"
-    if options["enable-erase-inverse-ops-pass"]:
-        yield "ttir-erase-inverse"
+    erased = ["ttir-erase-inverse"] if options["enable-erase-inverse-ops-pass"] else []
+    yield from erased
     if options["enable-fusing-pass"]:
         yield "ttir-fusing"
+        # What is fused into a convolution no longer stands between a permute and its inverse.
+        yield from erased
         yield "ttir-decompose"
 
 

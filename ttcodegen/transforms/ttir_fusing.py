@@ -16,6 +16,7 @@ from ttcodegen.transforms.ttir_canonicalize import canonical_rules
 from ttcodegen.transforms.ttir_fusing_activations import ACTIVATIONS
 from ttcodegen.transforms.ttir_fusing_attention import ATTENTION
 from ttcodegen.transforms.ttir_fusing_grouped_attention import GROUPED_ATTENTION
+from ttcodegen.transforms.ttir_fusing_heads import HEADS, SPLITS
 from ttcodegen.transforms.ttir_fusing_lookups import LOOKUPS
 from ttcodegen.transforms.ttir_fusing_normalizations import NORMALIZATIONS
 from ttcodegen.transforms.ttir_fusing_products import PRODUCTS
@@ -27,7 +28,7 @@ def fusing_rules() -> PatternSet:
     """The fusing rules, with the simplifications between them that they wait for."""
     return PatternSet.union(
         canonical_rules(), broadcast_rules(), NORMALIZATIONS, ACTIVATIONS, LOOKUPS, PRODUCTS,
-        ATTENTION, GROUPED_ATTENTION, SELECTIONS,
+        ATTENTION, GROUPED_ATTENTION, SELECTIONS, HEADS,
     )  # fmt: skip
 
 
@@ -44,5 +45,6 @@ class TTIRFusingPass(ModulePass):
         rules = fusing_rules()
         for function in functions(op):
             rules.apply(function)
+            SPLITS.apply(function)
             if users := merge_common_subexpressions(function):
                 rules.apply(function, users)

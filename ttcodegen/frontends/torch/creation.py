@@ -49,6 +49,24 @@ def _linspace(graph: Graph, start: float, end: float, steps: int, **_: Any) -> S
     return graph.array(np.linspace(start, end, steps))
 
 
+_WINDOWS: dict[str, tuple[float, ...]] = {
+    "hann_window": (0.5, 0.5),
+    "hamming_window": (0.54, 0.46),
+    "blackman_window": (0.42, 0.5, 0.08),
+}
+"""Windows of signals by the factors of their cosines, whose signs alternate."""
+
+
+def _window(name: str) -> Rule:
+    def rule(graph: Graph, size: int, periodic: bool = True, *given: float, **_: Any) -> SSAValue:
+        factors = (*given, *_WINDOWS[name][len(given) :])
+        turns = 2 * np.pi * np.arange(size) / max(size if periodic else size - 1, 1)
+        waves = [(-1) ** n * factor * np.cos(n * turns) for n, factor in enumerate(factors)]
+        return graph.array(np.ones(size) if size == 1 else sum(waves, np.zeros(size)))
+
+    return rule
+
+
 def _eye(graph: Graph, *_: Any, **__: Any) -> SSAValue:
     return graph.array(np.eye(graph.shape[0], graph.shape[1]))
 
@@ -79,6 +97,7 @@ RULES: dict[str, Rule] = {
     "scalar_tensor": _scalar,
     "arange": _arange,
     "linspace": _linspace,
+    **{name: _window(name) for name in _WINDOWS},
     "eye": _eye,
     "tril": _triangle(upper=False),
     "triu": _triangle(upper=True),

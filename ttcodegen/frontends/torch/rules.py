@@ -10,6 +10,7 @@ from ttcodegen.frontends.torch import (
     losses,
     movement,
     pooling,
+    quantized,
     reductions,
     resizing,
     sampling,
@@ -25,6 +26,7 @@ RULES: dict[str, Rule] = {
     **layers.RULES,
     **pooling.RULES,
     **losses.RULES,
+    **quantized.RULES,
     **resizing.RULES,
     **sampling.RULES,
 }

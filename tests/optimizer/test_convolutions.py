@@ -15,6 +15,8 @@ import pytest
 
 from tests.optimizer.measured import DATA_TYPES, placed, table
 from tests.optimizer.modules import INPUT, WEIGHT, compiled, entry, names
+from tests.random_programs.checking import failures_built_together, failures_in_numpy
+from tests.random_programs.convolution_chains import chain
 from ttcodegen.dialects.compute_config import ComputeConfig
 from ttcodegen.dialects.datatypes import DataType
 from ttcodegen.dialects.memory import Layout
@@ -25,6 +27,8 @@ from ttcodegen.optimizer.allocation import Bank
 from ttcodegen.optimizer.calls import LibraryCall
 from ttcodegen.optimizer.convolutions import buffers, halo_bytes, result_of, sharded_images
 from ttcodegen.optimizer.cost import CostModel
+from ttcodegen.project.cpu_backend import CPUBackend
+from ttcodegen.project.toolchain import Toolchain
 from ttcodegen.systems.description import default_system
 
 GRID = CoreGrid(8, 8)
@@ -281,3 +285,28 @@ def test_images_that_the_library_folds_stay_in_dram() -> None:
     )
     assert found is not None
     assert list(sharded_images(found.call, GRID)) == []
+
+
+def sharded_convolutions(text: str) -> int:
+    """How many convolutions leave their results in shards, at level 2."""
+    program = entry(compiled(text, 2))
+    made = [op for op in program.operations if op.name == "ttnn.conv2d"]
+    lie = [program.tensors[op.results[0]].type.placement for op in made]
+    return sum(placement.shards is not None for placement in lie)
+
+
+def test_random_chains_of_convolutions_lie_in_shards() -> None:
+    assert sum(sharded_convolutions(chain(seed)) > 0 for seed in range(8)) >= 3
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_random_chains_of_convolutions_mean_at_level_2_what_they_say(seed: int) -> None:
+    assert failures_in_numpy(chain(seed), optimize=2) == []
+
+
+@pytest.mark.slow
+def test_random_chains_of_convolutions_mean_the_same_in_cpp(
+    toolchain: Toolchain, cpu_backend: CPUBackend
+) -> None:
+    text = "".join(chain(seed) for seed in range(100, 112))
+    assert failures_built_together(text, toolchain, optimize=2) == {}

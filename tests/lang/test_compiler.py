@@ -303,7 +303,8 @@ CHECKED = [
     ("matmul", ("2,1,2,3", "1,2,1,2")),
     ("elementwise", (128, 64, 2, 1, 1)),
     ("attention", (3, 2, 3, 2)),
-    ("ordered", (2, 3)),
+    ("ordered", (2, 3, 0)),
+    ("ordered", (3, 5, 4)),
     ("neighbors", (3, 2)),
     ("upsample", (2, 2, 3, 33, 3, 2)),
     ("pipes", ("gather", 3, 2)),
@@ -312,6 +313,8 @@ CHECKED = [
     ("pipes", ("forward", 8, 8)),
     ("accumulated", (3,)),
     ("counters", ()),
+    ("planes", (3, 2, 2)),
+    ("formulas", (2, 2, 5, 2)),
     *(("rows", (kind, 3, 2, 2, 2)) for kind in (
         "rms-norm-matmul", "layer-norm", "softmax", "masked-softmax", "gelu-matmul", "gated",
         "masked",
@@ -333,7 +336,7 @@ def test_the_emulated_device_computes_what_the_simulator_does(
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("name", "arguments"),
-    [*CHECKED[:6], *CHECKED[7:14]],
+    [*CHECKED[:7], *CHECKED[8:16]],
 )
 def test_kernels_compile_with_the_headers_of_the_release(
     name: str, arguments: tuple[object, ...], kernel_check: KernelCheck, tmp_path: Path

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import re
+
 import numpy as np
 import pytest
 
-from tests.lang.running import run_file
+from tests.lang.running import PROGRAMS, run_file
+from ttcodegen.lang.functions import MATH_FUNCTIONS
 from ttcodegen.lang.places import ProgramError
 
 
@@ -73,8 +76,9 @@ def test_barriers_of_semaphores(grid: tuple[int, int]) -> None:
 
 
 @pytest.mark.parametrize("grid", [(1, 1), (8, 8), (3, 5)])
-def test_a_node_that_waits_for_all_others(grid: tuple[int, int]) -> None:
-    check("ordered", *grid, tolerance=0)
+@pytest.mark.parametrize("start", [0, 4])
+def test_a_node_that_waits_for_all_others(grid: tuple[int, int], start: int) -> None:
+    check("ordered", *grid, start, tolerance=0)
 
 
 @pytest.mark.parametrize("sizes", [(1, 1, 1, 1), (3, 2, 3, 2)])
@@ -111,3 +115,20 @@ def test_nodes_that_go_on_one_after_the_other(grid: tuple[int, int]) -> None:
 
 def test_numbers_that_loops_carry_and_conditions_change() -> None:
     check("counters", tolerance=1e-6)
+
+
+@pytest.mark.parametrize("sizes", [(1, 1, 1, 1), (3, 5, 17, 1), (8, 8, 3, 2)])
+def test_formulas_of_models(sizes: tuple[int, ...]) -> None:
+    check("formulas", *sizes, tolerance=1e-5)
+
+
+def test_sixty_functions_and_operators_stand_in_programs() -> None:
+    texts = [path.read_text() for path in PROGRAMS.glob("*.py")]
+    found = {name for text in texts for name in re.findall(r"ttl\.((?:math|block)\.\w+)", text)}
+    assert {f"math.{name}" for name in MATH_FUNCTIONS} <= found
+    assert len(found) >= 59
+
+
+@pytest.mark.parametrize("sizes", [(1, 1, 1), (4, 2, 3)])
+def test_reductions_over_planes(sizes: tuple[int, ...]) -> None:
+    check("planes", *sizes, tolerance=1e-5)

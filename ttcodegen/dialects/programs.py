@@ -228,7 +228,9 @@ class Program:
     work_unit: str = ""
     """What a unit is: "output tile"."""
     semaphores: tuple[str, ...] = ()
-    """Each starts as 0 on all cores of the program."""
+    """They are on all cores of the program."""
+    semaphore_values: tuple[int, ...] = ()
+    """What they start as, in order; empty if all start as 0."""
     compute: ComputeSettings = field(default_factory=ComputeSettings)
     tuning: Tuning = field(default_factory=Tuning)
 
@@ -236,6 +238,12 @@ class Program:
     def values(self) -> Mapping[str, int]:
         """What the settings are, and what follows from them, by name."""
         return self.tuning.values({FP32_DESTINATION: int(self.compute.fp32_destination)})
+
+    def initial_value(self, semaphore: str) -> int:
+        """What a semaphore starts as on each core."""
+        if not self.semaphore_values:
+            return 0
+        return self.semaphore_values[self.semaphores.index(semaphore)]
 
     def value(self, size: Size) -> int:
         """The number that a size is."""
@@ -344,6 +352,11 @@ def _part_faults(program: Program) -> Iterator[str]:
     yield from _duplicates("circular buffers", [b.name for b in program.circular_buffers])
     yield from _duplicates("kernels", [kernel.name for kernel in program.kernels])
     yield from _duplicates("semaphores", list(program.semaphores))
+    if len(program.semaphore_values) not in (0, len(program.semaphores)):
+        yield (
+            f"says what {len(program.semaphore_values)} semaphores start as, but has "
+            f"{len(program.semaphores)}"
+        )
     indices = [buffer.index for buffer in program.circular_buffers]
     yield from _duplicates("circular buffers with index", [str(index) for index in indices])
     for buffer in program.circular_buffers:

@@ -154,7 +154,7 @@ def _program(device_program: DeviceProgram, paths: Mapping[tuple[str, str], str]
         "work": f"{identifier(program.work_unit)}s" if program.work_unit else "units",
         "buffers": [_buffer(buffer) for buffer in program.circular_buffers],
         "constants": sorted(constants.items()),
-        "semaphores": [identifier(s) for s in program.semaphores],
+        "semaphores": [(identifier(s), program.initial_value(s)) for s in program.semaphores],
         "kernels": rows,
         "loops": _argument_loops(program, variables, names),
         "uses_noc": _uses_noc(program),

@@ -51,6 +51,7 @@ class Semaphore:
     """A semaphore of a program."""
 
     name: str
+    initial: int = 0
 
 
 @dataclass(frozen=True, slots=True)

@@ -115,7 +115,7 @@ def _program(found: DeviceProgram, kernels: Mapping[tuple[str, str], str]) -> de
         len(found.placements) - program.inputs,
         program.core_range,
         tuple(_circular_buffer(buffer, program) for buffer in program.used_buffers),
-        tuple(device.Semaphore(name) for name in program.semaphores),
+        tuple(device.Semaphore(name, program.initial_value(name)) for name in program.semaphores),
         tuple(_kernel(k, program, kernels[program.name, k.name]) for k in program.kernels),
         program.work_units,
         program.work_unit or None,

@@ -6,14 +6,14 @@ import numpy as np
 import ttl
 import ttnn
 
-GRID_X, GRID_Y = map(int, sys.argv[1:])
+GRID_X, GRID_Y, START = map(int, sys.argv[1:])
 
 
 @ttl.operation(grid=(GRID_X, GRID_Y))
 def __ordered(x: ttnn.Tensor, y: ttnn.Tensor) -> None:
     node_num = ttl.node(dims=1)
     others = ttl.grid_size(dims=1) - 1
-    have_read = ttl.Semaphore()
+    have_read = ttl.Semaphore(START)
     may_go_on = ttl.Semaphore()
     node_0_have_read = have_read.get_remote((0, 0))
     all_may_go_on = may_go_on.get_remote_multicast()
@@ -28,7 +28,7 @@ def __ordered(x: ttnn.Tensor, y: ttnn.Tensor) -> None:
             node_0_have_read.inc(1)
             may_go_on.wait_ge(1)
         else:
-            have_read.wait_eq(others)
+            have_read.wait_eq(START + others)
             all_may_go_on.set(1)
 
     @ttl.compute()

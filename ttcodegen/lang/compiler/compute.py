@@ -28,6 +28,7 @@ from ttcodegen.lang.compiler.expressions import (
     Broadcast,
     Expression,
     Fill,
+    Picked,
     Product,
     Reduction,
     Reshaped,
@@ -206,8 +207,10 @@ class BlockWriter:
                 return Broadcast(shape, self._readable(of, plain=bool(kind)), kind)
             case Transposed(shape, of):
                 return Transposed(shape, self._readable(of, plain=True))
-            case Reshaped(shape, Fill(_, number)):
+            case Reshaped(shape, Fill(_, number)) | Picked(shape, Fill(_, number)):
                 return Fill(shape, number)
+            case Picked(shape, of, places):
+                return Picked(shape, self._readable(of), places)
             case Reshaped(shape, of, kept):
                 return Reshaped(shape, self._readable(of), kept)
             case _:
@@ -221,6 +224,9 @@ class BlockWriter:
         if isinstance(expression, Reshaped):
             of = self._readable(expression.of, plain=plain)
             return Reshaped(expression.shape, of, expression.kept)
+        if isinstance(expression, Picked):
+            of = self._readable(expression.of, plain=plain)
+            return Picked(expression.shape, of, expression.places)
         if isinstance(expression, Broadcast) and not expression.kind:
             return Broadcast(expression.shape, self._readable(expression.of, plain=plain), "")
         if not plain and isinstance(expression, Broadcast | Transposed):
@@ -363,6 +369,9 @@ class BlockWriter:
                 case Transposed():
                     places = places[::-1]
                     way = "transpose"
+                case Picked(_, _, fixed):
+                    for axis, place in fixed:
+                        places[axis] = place
                 case Reshaped(shape, of, kept):
                     if len(shape) > len(of.shape):
                         places = [places[axis] for axis in kept]
@@ -449,7 +458,7 @@ def _keeps_order(part: Expression) -> bool:
     """Whether a tile has the number of those that it is computed from."""
     if isinstance(part, Broadcast):
         return not part.kind and part.shape == part.of.shape
-    return not isinstance(part, Transposed | Product | Reduction)
+    return not isinstance(part, Picked | Transposed | Product | Reduction)
 
 
 def _buffer(expression: Expression) -> str:

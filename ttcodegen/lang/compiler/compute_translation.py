@@ -34,7 +34,14 @@ from ttcodegen.lang.compiler.expressions import (
 from ttcodegen.lang.compiler.frames import Frame, Returned
 from ttcodegen.lang.compiler.numbers import SPELLINGS
 from ttcodegen.lang.compiler.pipe_nets import NetUses
-from ttcodegen.lang.compiler.tile_functions import binary_call, masked, math_call, power, where
+from ttcodegen.lang.compiler.tile_functions import (
+    binary_call,
+    masked,
+    math_call,
+    outer_reduction,
+    power,
+    where,
+)
 from ttcodegen.lang.compiler.translation import KernelTranslator
 from ttcodegen.lang.context import Kernel, KernelKind
 from ttcodegen.lang.shape_rules import (
@@ -448,9 +455,10 @@ class ComputeTranslator(KernelTranslator):
     def _reduce(self, kind: str, expr: Any, dims: Any, shape: Any) -> Expression:
         of = self.expression(expr)
         sizes, axes = reduced(f"ttl.math.reduce_{kind}", of.shape, dims, shape)
-        if any(axis < len(of.shape) - 2 for axis in axes):
-            self.refuse("the compiler reduces the last two dimensions only")
-        return Reduction(sizes, of, kind, axes)
+        inner = tuple(axis for axis in axes if axis >= len(of.shape) - 2)
+        outer = [axis for axis in axes if axis not in inner]
+        brought = outer_reduction(kind, of, outer)
+        return Reduction(sizes, brought, kind, inner) if inner else brought
 
     def _transpose(self, expr: Any) -> Expression:
         of = self.expression(expr)

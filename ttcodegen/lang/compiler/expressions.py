@@ -88,6 +88,19 @@ class Reshaped(Expression):
 
 
 @dataclass(eq=False)
+class Picked(Expression):
+    """The tiles at one place along some dimensions, in which its own size is 1."""
+
+    of: Expression
+    places: tuple[tuple[int, int], ...]
+    """The dimensions, and the place in each."""
+
+    @property
+    def operands(self) -> tuple[Expression, ...]:
+        return (self.of,)
+
+
+@dataclass(eq=False)
 class Product(Expression):
     """The product of matrices of tiles."""
 

@@ -218,6 +218,7 @@ class _OperationCompiler:
             kernels.append(self._movement(part, processor, is_first and needs.needs_scaler))
         order = [Processor.READER, Processor.COMPUTE, Processor.WRITER]
         kernels.sort(key=lambda each: order.index(each[0].processor))
+        semaphores = self._semaphores()
         program = Program(
             self.name,
             f"the operation `{self.launch.name}`",
@@ -226,7 +227,8 @@ class _OperationCompiler:
             tuple(self.circular),
             tuple(kernel for kernel, _ in kernels),
             compute=self._settings(self.circular, needs),
-            semaphores=self._semaphores(),
+            semaphores=semaphores,
+            semaphore_values=self._initial_values(semaphores),
         )
         return program, [function for _, function in kernels]
 
@@ -257,6 +259,12 @@ class _OperationCompiler:
                 remedy="let fewer pipes of a net lead to one node",
             )
         return tuple(found)
+
+    def _initial_values(self, semaphores: Sequence[str]) -> tuple[int, ...]:
+        """What the semaphores start as; empty if all start as 0."""
+        initial = {name: n for part in self.moving for name, n in part.needs.initial.items()}
+        values = tuple(initial.get(name, 0) for name in semaphores)
+        return values if any(values) else ()
 
     def _settings(self, circular: Sequence[CircularBuffer], needs: Needs) -> ComputeSettings:
         """What only copies read reaches the registers with all 32 bits."""

@@ -43,6 +43,8 @@ class MovementNeeds:
     reads: set[int] = field(default_factory=set[int])
     writes: set[int] = field(default_factory=set[int])
     semaphores: dict[str, None] = field(default_factory=dict[str, None])
+    initial: dict[str, int] = field(default_factory=dict[str, int])
+    """What semaphores of the operation start as."""
     pointers: dict[str, None] = field(default_factory=dict[str, None])
     """The semaphores whose values the kernel reads or sets by their names."""
     places: set[str] = field(default_factory=set[str])

@@ -115,10 +115,7 @@ class SemaphoreCalls:
         self.translator.refuse("a node has as many coordinates as the grid has dimensions")
 
     def _name(self, semaphore: Semaphore) -> str:
-        if semaphore.initial:
-            self.translator.refuse(
-                f"'{semaphore.name}' does not start as 0, as semaphores of cores do"
-            )
+        self.resources.needs.initial[semaphore.name] = semaphore.initial
         return semaphore.name
 
     def _local(self, semaphore: Semaphore, op: str, value: Number) -> None:

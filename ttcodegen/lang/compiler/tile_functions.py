@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from itertools import product
 from typing import Any
 
 from ttcodegen.dialects.datatypes import DataType
-from ttcodegen.lang.compiler.expressions import Apply, Expression, Fill
+from ttcodegen.lang.compiler.expressions import Apply, Expression, Fill, Picked
 from ttcodegen.lang.functions import MathFunction
 from ttcodegen.ops.tile_lowering import Tile, TileBuilder
 
@@ -80,6 +81,24 @@ def binary_call(symbol: str, left: Expression, right: Expression) -> Expression 
         number, name = float(right.number), _WITH_NUMBER[symbol]
         return Apply(left.shape, lambda b, t: b.call(name, t[0], parameters=(number,)), (left,))
     return Apply(left.shape, lambda b, t: b.call(_BINARY[symbol], t[0], t[1]), (left, right))
+
+
+def outer_reduction(kind: str, of: Expression, axes: Sequence[int]) -> Expression:
+    """The sum or the maximum (`max`) of the tiles along dimensions before the last two."""
+    places = product(*(range(of.shape[axis]) for axis in axes))
+    shape = tuple(1 if axis in axes else size for axis, size in enumerate(of.shape))
+    if shape == of.shape:
+        return of
+    total: Expression | None = None
+    for place in places:
+        part = Picked(shape, of, tuple(zip(axes, place, strict=True)))
+        total = part if total is None else binary_call(_OF_REDUCTION[kind], total, part)
+    assert total is not None
+    return total
+
+
+_OF_REDUCTION = {"sum": "Add", "max": "max"}
+"""The operator that a reduction repeats."""
 
 
 def power(of: Expression, exponent: int) -> Expression:

@@ -229,10 +229,10 @@ class Program:
     """What a unit is: "output tile"."""
     semaphores: tuple[str, ...] = ()
     """They are on all cores of the program."""
-    semaphore_values: tuple[int, ...] = ()
-    """What they start as, in order; empty if all start as 0."""
     compute: ComputeSettings = field(default_factory=ComputeSettings)
     tuning: Tuning = field(default_factory=Tuning)
+    semaphore_values: tuple[int, ...] = ()
+    """What the semaphores start as, in order; empty if all start as 0."""
 
     @cached_property
     def values(self) -> Mapping[str, int]:

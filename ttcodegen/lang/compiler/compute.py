@@ -152,6 +152,9 @@ class BlockWriter:
         prepared = self._prepared(expression)
         engine = _engine_part(prepared)
         prepared, engine = self._with_one_engine_part(prepared, engine)
+        while not self._fits(prepared, engine):
+            prepared = self._divided(prepared)
+            engine = _engine_part(prepared)
         self._loop(prepared, engine, target)
         for held in self._held:
             self.drop(held)
@@ -252,6 +255,30 @@ class BlockWriter:
 
         return settle(expression), engine
 
+    def _fits(self, expression: Expression, engine: Expression | None) -> bool:
+        """Whether the destination registers hold what one tile of an expression needs."""
+        tiles, known, held = TileBuilder(), dict[int, Tile](), dict[Tile, int]()
+        if engine is not None:
+            held[known.setdefault(id(engine), tiles.new_tile(DataType.FLOAT32))] = 0
+        first = (0,) * len(expression.shape)
+        result = self._lower(expression, tiles, known, {}, first, False)
+        return allocate(tiles.calls, [result], capacity(True), held) is not None
+
+    def _divided(self, expression: Expression) -> Expression:
+        """The same with its largest operand in a circular buffer.
+
+        Raises:
+            ValueError: if its operands are there already.
+        """
+        operands = expression.operands if isinstance(expression, Apply) else ()
+        computed = [part for part in operands if isinstance(part, Apply)]
+        if not isinstance(expression, Apply) or not computed:
+            raise ValueError("an expression needs more destination registers than there are")
+        largest = max(computed, key=lambda part: sum(1 for _ in parts_of(part)))
+        place = self._materialised(largest)
+        of = tuple(place if part is largest else part for part in expression.of)
+        return Apply(expression.shape, expression.function, of)
+
     # The loop over the tiles of a result
 
     def _loop(self, expression: Expression, engine: Expression | None, target: str) -> None:
@@ -295,8 +322,7 @@ class BlockWriter:
             held[known.setdefault(id(engine), tiles.new_tile(DataType.FLOAT32))] = 0
         result = self._lower(expression, tiles, known, sources, position, flat)
         allocation = allocate(tiles.calls, [result], capacity(True), held)
-        if allocation is None:
-            raise ValueError("an expression needs more destination registers than there are")
+        assert allocation is not None
         self._run(allocation, sources)
         kernel.builder.start_packing()
         if self.mixes_formats:

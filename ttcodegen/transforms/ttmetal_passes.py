@@ -90,8 +90,8 @@ PASSES = (
         name="ttmetal-reshape-later",
         group=Group.TTMETAL,
         implementation="ttcodegen.transforms.ttmetal_reshapes:ReshapeLater",
-        description="Moves reshapes that spread rows over more tiles behind ops that work row by "
-        "row.",
+        description="Lets reshapes that divide rows among more tiles wait until ops that work row "
+        "by row are done.",
     ),
     PassEntry(
         name="ttmetal-lift-programs",

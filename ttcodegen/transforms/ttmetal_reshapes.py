@@ -1,7 +1,7 @@
-"""Lets reshapes wait behind ops that work row by row, where they spread rows over more tiles.
+"""Lets reshapes that divide rows among more tiles wait until ops that work row by row are done.
 
 One row for each of 32 users, (32, 1, 8192), is 32 rows of tiles with a row of elements in each:
-what computes on rows does so before they are spread, and perhaps nobody needs them spread at all.
+what computes on rows does so before they come apart, and perhaps nobody needs them apart at all.
 """
 
 from __future__ import annotations
@@ -26,12 +26,13 @@ from ttcodegen.transforms.rewriting import PatternSet, Rewriter, functions
 Shape = tuple[int, ...]
 
 _NORMS = ("ttir.layer_norm", "ttir.rms_norm")
-_REDUCTIONS = tuple(f"ttir.{name}" for name in ("sum", "mean", "max", "min", "argmax"))
+_REDUCING = {"dim_arg", "keep_dim"}
+"""The attributes of reductions."""
 
 
 @dataclass(frozen=True)
 class ReshapeLater(ModulePass):
-    """Moves reshapes behind elementwise ops, softmaxes, norms and reductions of rows."""
+    """Moves reshapes to after elementwise ops, softmaxes, norms and reductions of rows."""
 
     name = "ttmetal-reshape-later"
 
@@ -49,11 +50,12 @@ def _rules() -> PatternSet:
     rules.on(*(d.name for d in TTIR.values() if d.tile is not None))(_after_elementwise)
     rules.on("ttir.softmax")(_after_softmax)
     rules.on(*_NORMS)(_after_norm)
-    rules.on(*_REDUCTIONS)(_after_reduction)
+    reductions = [d.name for d in TTIR.values() if {a.name for a in d.attributes} == _REDUCING]
+    rules.on(*reductions)(_after_reduction)
     return rules
 
 
-def _spread(rewriter: Rewriter, value: SSAValue) -> SSAValue | None:
+def _gathered(rewriter: Rewriter, value: SSAValue) -> SSAValue | None:
     """The tensor whose rows `value` has in more tiles; None if it is no such reshape that one op
     reads."""
     reshape = rewriter.sole(value, "ttir.reshape")
@@ -70,7 +72,7 @@ def _after_elementwise(rewriter: Rewriter, op: CatalogueOp) -> SSAValue | None:
     shape = op.result_shape
     sources: dict[int, SSAValue] = {}
     for index, value in enumerate(op.operands):
-        if shape_of(value.type) == shape and (source := _spread(rewriter, value)) is not None:
+        if shape_of(value.type) == shape and (source := _gathered(rewriter, value)) is not None:
             sources[index] = source
     shapes = {shape_of(source.type) for source in sources.values()}
     if len(shapes) != 1:
@@ -90,7 +92,7 @@ def _after_elementwise(rewriter: Rewriter, op: CatalogueOp) -> SSAValue | None:
 
 
 def _after_softmax(rewriter: Rewriter, op: CatalogueOp) -> SSAValue | None:
-    source = _spread(rewriter, op.operands[0])
+    source = _gathered(rewriter, op.operands[0])
     rank = len(op.result_shape)
     if source is None or op.parameter("dimension") % rank != rank - 1:
         return None
@@ -99,14 +101,14 @@ def _after_softmax(rewriter: Rewriter, op: CatalogueOp) -> SSAValue | None:
 
 
 def _after_norm(rewriter: Rewriter, op: CatalogueOp) -> SSAValue | None:
-    source = _spread(rewriter, op.operands[0])
+    source = _gathered(rewriter, op.operands[0])
     if source is None or len(op.parameter("normalized_shape")) != 1:
         return None
     return _again(rewriter, op, [source, *op.operands[1:]], shape_of(source.type))
 
 
 def _after_reduction(rewriter: Rewriter, op: CatalogueOp) -> SSAValue | None:
-    source = _spread(rewriter, op.operands[0])
+    source = _gathered(rewriter, op.operands[0])
     rank = len(shape_of(op.operands[0].type))
     if source is None or [dim % rank for dim in op.parameter("dim_arg") or ()] != [rank - 1]:
         return None

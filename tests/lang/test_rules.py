@@ -179,6 +179,16 @@ def test_a_pipe_that_is_sent_to_more_often_than_received_from() -> None:
     assert "ttl.copy(x_blk, pipe)" in told
 
 
+@pytest.mark.parametrize(("here", "there"), [("if_src(src)", "if_dst"), ("if_dst(dst)", "if_src")])
+def test_the_compiler_refuses_a_net_that_has_one_end(here: str, there: str) -> None:
+    other = "net.if_dst(dst)" if there == "if_dst" else "net.if_src(src)"
+    told = compiler_refusal(operation(PIPE.replace(other, "pass"), grid="(2, 1)"))
+    assert (
+        f"the pipes of 'net' are not balanced: the kernel 'dm' calls {here[:6]}, but no kernel "
+        f"calls {there}"
+    ) in told
+
+
 def test_a_pipe_that_nobody_sends_to_names_who_waits() -> None:
     told = failure(operation(PIPE.replace("net.if_src(src)", "pass"), grid="(2, 1)"))
     assert told.splitlines()[0].endswith("error: deadlock: no kernel can go on")

@@ -163,11 +163,28 @@ class _OperationCompiler:
         self.moving = [part for part in parts if part.kernel.kind is not KernelKind.COMPUTE]
         for part in self.moving:
             self._translate_movement(part, Processor.READER, is_first_time=True)
+        self._check_balance()
         read = self._tensors([part.needs.reads for part in self.moving])
         self.outputs = self._tensors([part.needs.writes for part in self.moving])
         self.inputs = {key: each for key, each in read.items() if key not in self.outputs}
         self.kept = {k: each for k, each in self.outputs.items() if k in kept or k in read}
         """Tensors that are written, and whose elements before that matter."""
+
+    def _check_balance(self) -> None:
+        """Raises CompileError if a net of pipes has no kernel at one of its ends."""
+        kernels = {part.kernel.name: part for part in self.moving}
+        for use in self.nets.uses.values():
+            if bool(use.senders) == bool(use.receivers):
+                continue
+            (name,) = use.senders or use.receivers
+            here, there = ("if_src", "if_dst") if use.senders else ("if_dst", "if_src")
+            part = kernels[name]
+            raise CompileError(
+                f"the pipes of '{use.compiled.net.name}' are not balanced: the kernel '{name}' "
+                f"calls {here}, but no kernel calls {there}",
+                location(part.captured.file, part.syntax),
+                remedy="each ttl.copy into a pipe needs one out of it on each destination",
+            )
 
     def _parts_of(self, number: int, kernel: context.Kernel) -> _Parts:
         everywhere = {place: node.kernels[number] for place, node in self.launch.nodes.items()}

@@ -30,7 +30,10 @@ Layout = tuple[tuple[int, ...], ...]
 """The axes that each dimension of a tensor is made of, outer ones first; none for a dimension of
 one element."""
 
-_MOVES = ("ttir.reshape", "ttir.permute", "ttir.typecast")
+_ORDERINGS = ("ttir.reshape", "ttir.permute")
+_MOVES = (*_ORDERINGS, "ttir.typecast")
+_SCALINGS = ("ttir.multiply", "ttir.div")
+_MASKINGS = ("ttir.add", "ttir.where")
 _LONGEST = 16
 
 
@@ -134,7 +137,7 @@ def _scores(
     rewriter: Rewriter, axes: _Axes, value: SSAValue, found: _Found, depth: int = 0
 ) -> _Found | None:
     """Follows what the scores are made of to the product of matrices."""
-    names = (*_MOVES, "ttir.multiply", "ttir.div", "ttir.add", "ttir.where", "ttir.matmul")
+    names = (*_MOVES, *_SCALINGS, *_MASKINGS, "ttir.matmul")
     op = rewriter.sole(value, *names)
     if op is None or depth > _LONGEST or 0 in op.result_shape:
         return None
@@ -145,7 +148,7 @@ def _scores(
         if layout is None:
             return None
         return _scores(rewriter, axes, op.operands[0], replace(found, layout=layout), depth + 1)
-    if op.name in ("ttir.multiply", "ttir.div"):
+    if op.name in _SCALINGS:
         product = product_of(rewriter, op)
         if len(product.factors) != 1 or not same_type(product.factors[0], op):
             return None
@@ -197,7 +200,7 @@ def _unscaled(rewriter: Rewriter, factor: _Factor) -> tuple[_Factor, float]:
     moves: list[CatalogueOp] = []
     value, number = factor.value, 1.0
     for _ in range(_LONGEST):
-        op = rewriter.sole(value, *_MOVES, "ttir.multiply", "ttir.div", "ttir.neg")
+        op = rewriter.sole(value, *_MOVES, *_SCALINGS, "ttir.neg")
         if op is None or not is_float(op.operands[0]):
             break
         if op.name in _MOVES:

@@ -31,7 +31,7 @@ from ttcodegen.ops.definition import (
 from ttcodegen.ops.dimensions import of_reduction
 from ttcodegen.ops.op_builder import OpBuilder
 from ttcodegen.ops.reduction import DIMS, axes_of, dims_on_cpu, reduced_dims, verify_extreme
-from ttcodegen.ops.traits import Trait
+from ttcodegen.ops.traits import CallKind, Trait
 
 
 def _comparable(call: Call) -> Array:
@@ -133,5 +133,6 @@ register(
         ),
         nouns=("indices",),
         traits=Trait.ORDERS,
+        call_kind=CallKind.REDUCTION,
     )
 )

@@ -55,7 +55,7 @@ from ttcodegen.ops.engine import (
 )
 from ttcodegen.ops.op_builder import OpBuilder
 from ttcodegen.ops.shape_checks import expect_shape
-from ttcodegen.ops.traits import Trait
+from ttcodegen.ops.traits import CallKind, Trait
 from ttcodegen.ops.work import attention_flops
 
 TILE = 32
@@ -603,5 +603,6 @@ register(
         flops=attention_flops,
         nouns=("attention",),
         traits=Trait.ATTENDS,
+        call_kind=CallKind.ATTENTION,
     )
 )

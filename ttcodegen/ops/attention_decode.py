@@ -75,7 +75,7 @@ from ttcodegen.ops.definition import (
 )
 from ttcodegen.ops.op_builder import OpBuilder
 from ttcodegen.ops.shape_checks import expect_shape
-from ttcodegen.ops.traits import Trait
+from ttcodegen.ops.traits import CallKind, Trait
 from ttcodegen.ops.work import attention_flops
 
 # Meaning: the query is (1, users, heads, head size).
@@ -511,6 +511,7 @@ register(
         flops=attention_flops,
         nouns=("attention",),
         traits=Trait.ATTENDS,
+        call_kind=CallKind.ATTENTION_OF_ONE,
     )
 )
 
@@ -561,6 +562,7 @@ register(
         flops=attention_flops,
         nouns=("attention",),
         traits=Trait.ATTENDS,
+        call_kind=CallKind.ATTENTION_OF_ONE,
     )
 )
 

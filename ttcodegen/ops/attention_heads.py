@@ -24,6 +24,7 @@ from ttcodegen.ops.definition import (
 )
 from ttcodegen.ops.op_builder import OpBuilder
 from ttcodegen.ops.shape_checks import expect_shape
+from ttcodegen.ops.traits import CallKind
 from ttcodegen.ops.work import no_flops
 
 TILE = 32
@@ -84,6 +85,7 @@ register(
         flops=no_flops,
         rearranges=True,
         participle="joined",
+        call_kind=CallKind.COPY,
     )
 )
 

@@ -53,7 +53,7 @@ from ttcodegen.ops.definition import (
 )
 from ttcodegen.ops.op_builder import OpBuilder
 from ttcodegen.ops.shape_checks import expect_shape, normalized_dim
-from ttcodegen.ops.traits import Trait
+from ttcodegen.ops.traits import CallKind, Trait
 
 
 def _decode_groups(groups: Attribute) -> list[list[int]]:
@@ -504,5 +504,6 @@ for _name, _attributes, _verify, _chips, _cpp, _layout in (
             cpp=_cpp,
             result_rules=(ResultRule(layout=_layout),),
             traits=Trait.COLLECTIVE,
+            call_kind=CallKind.COPY if _name == "mesh_partition" else CallKind.COLLECTIVE,
         )
     )

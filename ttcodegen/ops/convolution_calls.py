@@ -40,7 +40,7 @@ from ttcodegen.ops.sliding_window import (
     library_window,
     transposed_convolution,
 )
-from ttcodegen.ops.traits import Trait
+from ttcodegen.ops.traits import CallKind, Trait
 from ttcodegen.ops.work import convolution_flops, transposed_convolution_flops
 
 if TYPE_CHECKING:
@@ -167,6 +167,7 @@ register(
         flops=convolution_flops,
         nouns=("convolution",),
         traits=Trait.OF_LAYER,
+        call_kind=CallKind.CONVOLUTION,
     )
 )
 
@@ -202,5 +203,6 @@ register(
         flops=transposed_convolution_flops,
         nouns=("convolution",),
         traits=Trait.OF_LAYER,
+        call_kind=CallKind.CONVOLUTION,
     )
 )

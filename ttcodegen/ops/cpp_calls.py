@@ -148,7 +148,7 @@ class CppCalls(Protocol):
         """A program configuration, by the name of its constant."""
         ...
 
-    def data_array(self, op: CatalogueOp, name_hint: str) -> str:
+    def data_array(self, op: CatalogueOp) -> str:
         """Puts the elements of a constant op into the data folder and gives the file's name."""
         ...
 

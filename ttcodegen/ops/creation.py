@@ -188,7 +188,7 @@ register(
 
 def _cpp_constant(calls: CppCalls, op: CatalogueOp) -> None:
     result = op.results[0]
-    file = calls.data_array(op, result.name_hint or "constant")
+    file = calls.data_array(op)
     calls.include_support("tensor.hpp")
     arguments: list[Argument] = [
         Text(cpp_text(file)),
@@ -355,6 +355,7 @@ register(
         result_rules=(ResultRule("declared"),),
         cpp=_cpp_arange,
         flops=no_flops,
+        nouns=("positions",),
     )
 )
 

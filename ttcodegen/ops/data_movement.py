@@ -52,6 +52,7 @@ from ttcodegen.ops.dimensions import (
 )
 from ttcodegen.ops.op_builder import OpBuilder
 from ttcodegen.ops.shape_checks import expect_shape, normalized_dim
+from ttcodegen.ops.traits import CallKind
 from ttcodegen.ops.work import no_flops
 
 MOVEMENT = "ttnn/operations/data_movement"
@@ -138,6 +139,7 @@ for _name, _layout, _types in (
             numpy=_reshape,
             may_alias=True,
             flops=no_flops,
+            call_kind=CallKind.RESHAPE,
             rearranges=True,
             result_rules=(ResultRule(layout=_layout, placed=True),),
             cpp=cpp_call(
@@ -238,6 +240,7 @@ register(
         ),
         flops=no_flops,
         rearranges=True,
+        call_kind=CallKind.PERMUTATION,
     )
 )
 
@@ -366,6 +369,7 @@ register(
         flops=no_flops,
         rearranges=True,
         participle="repeated",
+        call_kind=CallKind.COPY,
     )
 )
 
@@ -430,6 +434,7 @@ register(
             attribute_("dim"),
         ),
         flops=no_flops,
+        call_kind=CallKind.COPY,
     )
 )
 
@@ -499,5 +504,6 @@ register(
         cpp=_cpp_concat,
         flops=no_flops,
         nouns=("joined",),
+        call_kind=CallKind.SLICE,
     )
 )

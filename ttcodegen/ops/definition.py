@@ -37,7 +37,7 @@ from ttcodegen.ops.cpu_lowering import CpuLowering
 from ttcodegen.ops.dimensions import DimensionRule
 from ttcodegen.ops.op_builder import OpBuilder
 from ttcodegen.ops.tile_lowering import TileLowering
-from ttcodegen.ops.traits import Trait
+from ttcodegen.ops.traits import CallKind, Trait
 from ttcodegen.ops.work import VECTOR_CYCLES, FlopRule, no_flops, one_per_element
 
 __all__ = [
@@ -169,6 +169,7 @@ class TTNNDefinition(Definition):
     """Of an elementwise op: cycles of the vector engine for 32 elements, from the length of the
     kernel (an estimate)."""
     traits: Trait = Trait.NONE
+    call_kind: CallKind = CallKind.ELEMENTWISE
 
     def compute_row(self, attribute_of: Callable[[str], Any]) -> str | None:
         """The row of `COMPUTE_DEFAULTS` for a call with these attributes, if there is any."""
@@ -224,6 +225,12 @@ def call_has_trait(name: str, trait: Trait) -> bool:
     """Whether something is true of the TTNN op of that short name; False if there is none."""
     definition = TTNN.get(name)
     return definition is not None and trait in definition.traits
+
+
+def call_kind(name: str) -> CallKind:
+    """What kind of call the TTNN op of that short name is."""
+    definition = TTNN.get(name)
+    return CallKind.ELEMENTWISE if definition is None else definition.call_kind
 
 
 def vector_cycles(name: str) -> int:

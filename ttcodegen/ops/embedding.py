@@ -27,7 +27,7 @@ from ttcodegen.ops.dimensions import Dimensions
 from ttcodegen.ops.op_builder import OpBuilder
 from ttcodegen.ops.places import places
 from ttcodegen.ops.shape_checks import expect_shape
-from ttcodegen.ops.traits import Trait
+from ttcodegen.ops.traits import CallKind, Trait
 from ttcodegen.ops.work import no_flops
 
 
@@ -123,6 +123,7 @@ register(
         flops=no_flops,
         nouns=("embeddings",),
         traits=Trait.OF_LAYER,
+        call_kind=CallKind.GATHER,
     )
 )
 

@@ -47,6 +47,7 @@ from ttcodegen.ops.slices_by_index import (
     is_general,
 )
 from ttcodegen.ops.sorting import from_rows, rows_along
+from ttcodegen.ops.traits import CallKind
 from ttcodegen.ops.work import no_flops
 
 _DIM = attribute("dim", INTEGER)
@@ -210,6 +211,7 @@ register(
             lambda calls, op: Text("/*memory_config=*/std::nullopt"),
         ),
         flops=no_flops,
+        call_kind=CallKind.GATHER,
     )
 )
 

@@ -31,6 +31,7 @@ from ttcodegen.ops.definition import (
 )
 from ttcodegen.ops.kv_cache_paged import of_one_type, write_row, write_rows
 from ttcodegen.ops.op_builder import OpBuilder
+from ttcodegen.ops.traits import CallKind
 from ttcodegen.ops.work import no_flops
 
 HEADER = "ttnn/operations/kv_cache/kv_cache.hpp"
@@ -124,6 +125,7 @@ register(
         in_place="cache",
         cpp=_cpp_fill,
         flops=no_flops,
+        call_kind=CallKind.CACHE_WRITE,
     )
 )
 
@@ -218,5 +220,6 @@ register(
         in_place="cache",
         cpp=_cpp_update,
         flops=no_flops,
+        call_kind=CallKind.CACHE_WRITE,
     )
 )

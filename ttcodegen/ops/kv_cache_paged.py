@@ -35,6 +35,7 @@ from ttcodegen.ops.definition import (
 )
 from ttcodegen.ops.engine import in_source
 from ttcodegen.ops.op_builder import OpBuilder
+from ttcodegen.ops.traits import CallKind
 from ttcodegen.ops.work import no_flops
 
 HEADER = "ttnn/operations/experimental/paged_cache/paged_cache.hpp"
@@ -269,6 +270,7 @@ register(
         in_place="cache",
         cpp=_cpp_update,
         flops=no_flops,
+        call_kind=CallKind.CACHE_WRITE,
     )
 )
 

@@ -36,7 +36,7 @@ from ttcodegen.ops.dimensions import of_elements
 from ttcodegen.ops.op_builder import OpBuilder
 from ttcodegen.ops.shape_checks import expect_shape
 from ttcodegen.ops.tile_lowering import Tile, TileBuilder
-from ttcodegen.ops.traits import Trait
+from ttcodegen.ops.traits import CallKind, Trait
 from ttcodegen.ops.work import no_flops
 
 if TYPE_CHECKING:
@@ -155,6 +155,7 @@ register(
         flops=no_flops,
         rearranges=True,
         traits=Trait.PLACES,
+        call_kind=CallKind.LAYOUT,
     )
 )
 
@@ -207,6 +208,7 @@ for _name, _memory, _cpp, _participle in (
             result_rules=(ResultRule("declared", None, placed=_name == "to_layout"),),
             cpp=_cpp,
             flops=no_flops,
+            call_kind=CallKind.LAYOUT if _name == "to_layout" else CallKind.COPY,
             rearranges=True,
             traits=Trait.PLACES,
             participle=_participle,

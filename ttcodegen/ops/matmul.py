@@ -46,7 +46,7 @@ from ttcodegen.ops.engine import matrix_product
 from ttcodegen.ops.fused_activations import activated, verify_activation
 from ttcodegen.ops.op_builder import OpBuilder, broadcast_shapes
 from ttcodegen.ops.shape_checks import expect_shape
-from ttcodegen.ops.traits import Trait
+from ttcodegen.ops.traits import CallKind, Trait
 from ttcodegen.ops.work import product_flops
 
 Shape = tuple[int, ...]
@@ -356,6 +356,7 @@ register(
         flops=product_flops,
         traits=Trait.MATRIX_PRODUCT | Trait.OF_LAYER,
         nouns=("product",),
+        call_kind=CallKind.PRODUCT,
     )
 )
 
@@ -374,6 +375,7 @@ register(
         flops=product_flops,
         traits=Trait.MATRIX_PRODUCT | Trait.OF_LAYER,
         nouns=("projection",),
+        call_kind=CallKind.PRODUCT,
     )
 )
 

@@ -31,7 +31,7 @@ from ttcodegen.ops.definition import (
 from ttcodegen.ops.mesh_values import composed, distributed, mesh_of
 from ttcodegen.ops.op_builder import OpBuilder
 from ttcodegen.ops.shape_checks import expect_shape, normalized_dim
-from ttcodegen.ops.traits import Trait
+from ttcodegen.ops.traits import CallKind, Trait
 from ttcodegen.ops.work import no_flops
 
 _SHARD = (
@@ -325,6 +325,7 @@ register(
         cpp=_cpp_distribute,
         result_rules=(ResultRule(layout=Layout.ROW_MAJOR),),
         flops=no_flops,
+        call_kind=CallKind.COPY,
     )
 )
 register(
@@ -347,5 +348,6 @@ register(
         cpp=_cpp_aggregate,
         result_rules=(ResultRule(layout=None, memory=Memory.HOST),),
         flops=no_flops,
+        call_kind=CallKind.COPY,
     )
 )

@@ -45,7 +45,7 @@ from ttcodegen.ops.engine import (
 )
 from ttcodegen.ops.op_builder import OpBuilder
 from ttcodegen.ops.shape_checks import expect_shape, normalized_dim
-from ttcodegen.ops.traits import Trait
+from ttcodegen.ops.traits import CallKind, Trait
 from ttcodegen.ops.work import per_element
 
 if TYPE_CHECKING:
@@ -203,6 +203,7 @@ def _register_trailing_norm(
             (attribute("epsilon", NUMBER), COMPUTE_CONFIG_ATTRIBUTE, NORM_CONFIG_ATTRIBUTE),
             numpy=library_meaning,
             compute=name,
+            call_kind=CallKind.NORMALIZATION,
             result_rules=(ResultRule(placed=True),),
             flops=per_element(steps),
             cpp=cpp_call(

@@ -30,6 +30,7 @@ from ttcodegen.ops.definition import (
 from ttcodegen.ops.dimensions import Dimensions, all_but
 from ttcodegen.ops.op_builder import OpBuilder
 from ttcodegen.ops.shape_checks import expect_shape
+from ttcodegen.ops.traits import CallKind
 from ttcodegen.ops.work import no_flops
 
 
@@ -157,6 +158,7 @@ for _name, _layout in (("pad", Layout.TILE), ("pad_row_major", Layout.ROW_MAJOR)
             cpp=_cpp_pad,
             function="pad",
             flops=no_flops,
+            call_kind=CallKind.SLICE,
             rearranges=True,
             participle="padded",
         )

@@ -32,6 +32,7 @@ from ttcodegen.ops.definition import (
 from ttcodegen.ops.engine import cut, element_product, in_destination
 from ttcodegen.ops.pooling import avg_pool, max_pool, max_pool_indices, seen, window_counts
 from ttcodegen.ops.sliding_window import array_text, library_window
+from ttcodegen.ops.traits import CallKind
 from ttcodegen.ops.work import window_flops
 
 if TYPE_CHECKING:
@@ -153,6 +154,7 @@ register(
         cpp=_cpp_max_pool2d,
         flops=window_flops,
         nouns=("pooled",),
+        call_kind=CallKind.POOLING,
     )
 )
 
@@ -181,5 +183,6 @@ register(
         cpp=_cpp_avg_pool2d,
         flops=window_flops,
         nouns=("pooled",),
+        call_kind=CallKind.POOLING,
     )
 )

@@ -42,7 +42,7 @@ from ttcodegen.ops.dimensions import DimensionRule, of_reduction
 from ttcodegen.ops.engine import cut, first_factor, in_destination, in_source, sum_along
 from ttcodegen.ops.op_builder import OpBuilder
 from ttcodegen.ops.shape_checks import expect_shape, normalized_dim
-from ttcodegen.ops.traits import Trait
+from ttcodegen.ops.traits import CallKind, Trait
 
 REDUCED = (DataType.FLOAT32, DataType.BFLOAT16, DataType.BFLOAT8_B, DataType.UINT32)
 """What sum, mean, max and min take (docs/library-rules.md)."""
@@ -289,6 +289,7 @@ for _name, _function in _REDUCTIONS.items():
             (*DIMS, COMPUTE_CONFIG_ATTRIBUTE),
             numpy=_reduce_in_engine(_name, _function),
             compute="reduction",
+            call_kind=CallKind.REDUCTION,
             cpp=cpp_call(
                 f"ttnn::{_name}",
                 GENERIC_HEADER,
@@ -380,6 +381,7 @@ register(
             attribute_("dim"),
             attribute_("keep_dim", default=False),
         ),
+        call_kind=CallKind.REDUCTION,
     )
 )
 

@@ -400,7 +400,7 @@ def decompose_gather(builder: OpBuilder, op: CatalogueOp) -> SSAValue:
     free = [slices.indices[dim] for dim in slices.free_batch_dims]
     count = prod(free) * prod(folded.window)
     if shape_of(places.type) != (batches, prod(free), prod(folded.window)):
-        places = _spread(builder, places, [batches, prod(free), prod(folded.window)])
+        places = _broadcast_to(builder, places, [batches, prod(free), prod(folded.window)])
     labels = folded.labels
     element = element_of(value.type)
     if batches == 1 and element == bf16 and lines >= _LONG_ROW:
@@ -418,7 +418,7 @@ def decompose_gather(builder: OpBuilder, op: CatalogueOp) -> SSAValue:
             builder.permute(value, folded.permutation), [batches * lines, folded.length]
         )
         places = builder.reshape(places, [batches, 1, count])
-        places = _spread(builder, places, [batches, lines, count])
+        places = _broadcast_to(builder, places, [batches, lines, count])
         places = builder.reshape(places, [batches * lines, count])
         result = TensorType(element, [batches * lines, count])
         found = builder.emit("gather", [value, places], result, dim=1)
@@ -433,10 +433,10 @@ def _repeated_slice(
     """Where slices can only begin at the front, each is the same."""
     slices = folded.slices
     shape = [slices.sizes[d] if kind == "slice" else 1 for kind, d in slices.labels]
-    return _spread(builder, builder.reshape(value, shape), op.result_shape)
+    return _broadcast_to(builder, builder.reshape(value, shape), op.result_shape)
 
 
-def _spread(builder: OpBuilder, value: SSAValue, shape: Sequence[int]) -> SSAValue:
+def _broadcast_to(builder: OpBuilder, value: SSAValue, shape: Sequence[int]) -> SSAValue:
     """`value` broadcast to that shape, itself if it has it."""
     found = shape_of(value.type)
     if found == tuple(shape):
@@ -498,9 +498,9 @@ def decompose_scatter(builder: OpBuilder, op: CatalogueOp) -> SSAValue:
     else:
         places = builder.full([1, 1, 1], 0, si32)
     shape = [batches, count // prod(folded.window), prod(folded.window)]
-    places = builder.reshape(_spread(builder, places, shape), [batches, 1, count])
+    places = builder.reshape(_broadcast_to(builder, places, shape), [batches, 1, count])
     places = builder.reshape(
-        _spread(builder, places, [batches, lines, count]), [batches * lines, count]
+        _broadcast_to(builder, places, [batches, lines, count]), [batches * lines, count]
     )
     update = builder.permute(update, [slices.labels.index(label) for label in folded.labels])
     update = builder.reshape(update, [batches * lines, count])

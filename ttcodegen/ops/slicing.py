@@ -28,6 +28,7 @@ from ttcodegen.ops.dimensions import Dimensions, Shape, of_part
 from ttcodegen.ops.dynamic_slicing import reversed_along
 from ttcodegen.ops.op_builder import OpBuilder
 from ttcodegen.ops.shape_checks import expect_shape, normalized_dim
+from ttcodegen.ops.traits import CallKind, Trait
 from ttcodegen.ops.work import no_flops
 
 # slice_static
@@ -147,6 +148,8 @@ register(
         function="slice",
         flops=no_flops,
         nouns=("slice",),
+        traits=Trait.TAKES_PART,
+        call_kind=CallKind.SLICE,
     )
 )
 

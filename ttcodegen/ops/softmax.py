@@ -41,6 +41,7 @@ from ttcodegen.ops.engine import (
 from ttcodegen.ops.normalization import FLOATS, HEADERS
 from ttcodegen.ops.op_builder import OpBuilder
 from ttcodegen.ops.shape_checks import expect_shape, normalized_dim
+from ttcodegen.ops.traits import CallKind
 from ttcodegen.ops.work import per_element
 
 if TYPE_CHECKING:
@@ -129,5 +130,6 @@ register(
         ),
         flops=per_element(5),
         nouns=("probabilities",),
+        call_kind=CallKind.NORMALIZATION,
     )
 )

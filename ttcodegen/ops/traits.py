@@ -2,7 +2,36 @@
 
 from __future__ import annotations
 
-from enum import Flag, auto
+from enum import Enum, Flag, auto
+
+
+class CallKind(Enum):
+    """What a call of the library does, as models of its cost see it."""
+
+    ELEMENTWISE = auto()
+    """It computes each element from those in its place. What is no other kind counts as such."""
+    PRODUCT = auto()
+    NORMALIZATION = auto()
+    """It brings rows to a scale of their own; softmax does."""
+    REDUCTION = auto()
+    COPY = auto()
+    """It puts elements somewhere else, in tiles or rows as they are."""
+    INTERPOLATION = auto()
+    LAYOUT = auto()
+    """It makes tiles of rows, or rows of tiles."""
+    RESHAPE = auto()
+    PERMUTATION = auto()
+    SLICE = auto()
+    """It takes parts of tensors, or puts them together."""
+    GATHER = auto()
+    CACHE_WRITE = auto()
+    CONVOLUTION = auto()
+    POOLING = auto()
+    ATTENTION = auto()
+    ATTENTION_OF_ONE = auto()
+    """Of one query of each user, as in decoding."""
+    COLLECTIVE = auto()
+    """It moves elements from chip to chip, and may add them up."""
 
 
 class Trait(Flag):
@@ -41,6 +70,8 @@ class Trait(Flag):
     """The result is the operand, cut off, negated or partly dropped."""
     ADJUSTS = auto()
     """The result is one operand, adjusted, where the other one is a weight or smaller."""
+    TAKES_PART = auto()
+    """The result is a part of the operand, from `begins` to `ends`."""
     ATTENDS = auto()
     """The op is an attention: of queries, keys, values and a mask, in this order."""
     OF_LAYER = auto()

@@ -39,7 +39,7 @@ from ttcodegen.ops.engine import cut, element_product, in_destination
 from ttcodegen.ops.op_builder import OpBuilder
 from ttcodegen.ops.shape_checks import expect_shape
 from ttcodegen.ops.sliding_window import per_dimension
-from ttcodegen.ops.traits import Trait
+from ttcodegen.ops.traits import CallKind, Trait
 from ttcodegen.ops.work import no_flops
 
 if TYPE_CHECKING:
@@ -207,6 +207,7 @@ register(
         result_rules=(ResultRule("first", Layout.ROW_MAJOR),),
         cpp=_cpp_nearest,
         flops=no_flops,
+        call_kind=CallKind.INTERPOLATION,
     )
 )
 

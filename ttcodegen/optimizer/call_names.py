@@ -9,6 +9,7 @@ from xdsl.ir import Operation
 
 from ttcodegen.dialects.operation import CatalogueOp
 from ttcodegen.naming.layers import location_name
+from ttcodegen.naming.sources import name_in_text
 from ttcodegen.transforms.rebuilding import body_of
 
 
@@ -31,7 +32,7 @@ class CallNames:
             location = location_name(op.location)
             if location is not None:
                 self._at[location] = op
-            name = op.results[0].name_hint or location or op.definition.short_name
+            name = name_in_text(op.results[0], location or op.definition.short_name)
             seen[name] = seen.get(name, 0) + 1
             name = name if seen[name] == 1 else f"{name}#{seen[name]}"
             self._names[op] = name

@@ -158,16 +158,16 @@ def _sharded(
     rows = tiles_along(convolution.out_pixels)
     channels = tiles_along(convolution.in_channels)
     if kind == "height_sharded":
-        down, across = _spread(rows, grid.cores), 1
+        down, across = _parts(rows, grid.cores), 1
         cores = filled_core_ranges(down, grid.columns)
     else:
-        down = _spread(rows, grid.rows)
+        down = _parts(rows, grid.rows)
         if convolution.is_product:
             outputs = tiles_along(convolution.out_channels)
             common = range(min(grid.columns, channels, outputs), 0, -1)
             across = next(n for n in common if outputs % n == 0 and channels % n == 0)
         else:
-            across = _spread(channels, grid.columns)
+            across = _parts(channels, grid.columns)
         cores = (CoreRange(0, 0, across - 1, down - 1),)
     height = align_up(convolution.in_pixels, down * TILE_SIDE) // down
     width = align_up(channels, across) // across * TILE_SIDE
@@ -175,7 +175,7 @@ def _sharded(
     return plain.sharded(kind, Shards((height, width), cores))
 
 
-def _spread(number: int, most: int) -> int:
+def _parts(number: int, most: int) -> int:
     """The largest number of parts, each of which has something of `number`."""
     parts = most
     while parts > 1:
@@ -209,7 +209,7 @@ def result_of(call: LibraryCall, image: TensorPlacement, grid: CoreGrid) -> Tens
         if convolution.is_product:
             fits = convolution.in_channels == width * across
         else:
-            across = _spread(channels, grid.columns)
+            across = _parts(channels, grid.columns)
         cores = (CoreRange(0, 0, across - 1, down - 1),)
     else:
         return None

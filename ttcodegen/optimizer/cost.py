@@ -16,13 +16,13 @@ from ttcodegen.dialects.program_configs import SDPA, CoreGrid, MatmulDRAMSharded
 from ttcodegen.dialects.tile import TILE_SIDE, tiles_along
 from ttcodegen.layout import placements
 from ttcodegen.layout.placements import element_bits, tile_bytes, tiles, whole_bytes
-from ttcodegen.ops.definition import call_has_trait, vector_cycles
-from ttcodegen.ops.traits import Trait
+from ttcodegen.ops.definition import call_has_trait, call_kind, vector_cycles
+from ttcodegen.ops.traits import CallKind, Trait
 from ttcodegen.optimizer import convolutions, footprint, products
 from ttcodegen.optimizer.automatic_products import automatic_config
 from ttcodegen.optimizer.calls import LibraryCall
 from ttcodegen.optimizer.circular_buffers import circular_buffers, elementwise
-from ttcodegen.optimizer.decode_attention import DECODING, DecodeAttention
+from ttcodegen.optimizer.decode_attention import DecodeAttention
 from ttcodegen.optimizer.links import LinkWork, link_work
 from ttcodegen.systems.description import ChipDescription
 from ttcodegen.systems.machines import links_between
@@ -109,8 +109,7 @@ class CostModel:
         """What a call takes; nothing if it is a view, or all of it happens on the host."""
         if call.is_on_host or call.name in _FREE or is_view(call):
             return CallCost(tensors=self._tensors(call))
-        rule = _RULES.get(call.name, _elementwise)
-        work = rule(self, call)
+        work = _RULES[call_kind(call.name)](self, call)
         known = circular_buffers(call, self.chip)
         if known is not None:
             work.circular_buffers = known
@@ -192,7 +191,7 @@ def _traffic(work: _Work, call: LibraryCall) -> None:
             work.noc_bytes += size
 
 
-def _spread(model: CostModel, call: LibraryCall, units: int) -> int:
+def _cores_of(model: CostModel, call: LibraryCall, units: int) -> int:
     """The cores that a call runs on: those of its shards, else as many as it has units."""
     for placement in (*call.results, *call.operands):
         if placement.shards is not None and placement.buffer_type == "l1":
@@ -201,7 +200,6 @@ def _spread(model: CostModel, call: LibraryCall, units: int) -> int:
 
 
 _FREE = frozenset({"deallocate", "get_device"})
-_VIEWS = frozenset({"reshape", "reshape_row_major", "unsqueeze", "squeeze"})
 
 
 def is_view(call: LibraryCall) -> bool:
@@ -209,12 +207,12 @@ def is_view(call: LibraryCall) -> bool:
     if not call.operands or not call.results:
         return False
     source, target = call.operands[0], call.results[0]
-    if call.name in ("to_layout", "to_memory_config", "typecast", "to_device"):
+    if call_has_trait(call.name, Trait.PLACES):
         return source == target
     if call.name == "permute":
         order = list(call.attributes.get("permutation", ()))
         return order == sorted(order)
-    return call.name in _VIEWS and placements.is_view(source, target)
+    return call_kind(call.name) is CallKind.RESHAPE and placements.is_view(source, target)
 
 
 # Elementwise
@@ -223,7 +221,7 @@ def is_view(call: LibraryCall) -> bool:
 def _elementwise(model: CostModel, call: LibraryCall) -> _Work:
     placements = [*call.operands, *call.results]
     units = max((tiles(placement) for placement in placements), default=1)
-    cores = _spread(model, call, units)
+    cores = _cores_of(model, call, units)
     each = -(-units // cores)
     work = _Work(cores, elementwise(call))
     _traffic(work, call)
@@ -241,7 +239,7 @@ def _elementwise(model: CostModel, call: LibraryCall) -> _Work:
 def _moving(model: CostModel, call: LibraryCall, whole_pages: bool) -> _Work:
     """Tensors that are moved page by page, or in rows of faces where they cross tiles."""
     units = max(tiles(placement) for placement in (*call.operands, *call.results))
-    cores = _spread(model, call, units)
+    cores = _cores_of(model, call, units)
     work = _Work(cores, 4 * page_bytes(call.result))
     _traffic(work, call)
     each = -(-units // cores)
@@ -336,7 +334,7 @@ def _between_chips(model: CostModel, call: LibraryCall) -> _Work:
 def _normalised(model: CostModel, call: LibraryCall) -> _Work:
     source = call.operands[0]
     height, width = source.with_(layout=Layout.TILE).collapsed_shape()
-    cores = _spread(model, call, height)
+    cores = _cores_of(model, call, height)
     each = -(-height * width // cores)
     if source.shards is None:
         each = -(-height // cores) * width
@@ -352,7 +350,7 @@ def _normalised(model: CostModel, call: LibraryCall) -> _Work:
 def _reduced(model: CostModel, call: LibraryCall) -> _Work:
     source = call.operands[0]
     units = tiles(source)
-    cores = _spread(model, call, max(1, tiles(call.result)))
+    cores = _cores_of(model, call, max(1, tiles(call.result)))
     work = _Work(cores)
     _traffic(work, call)
     work.engine_cycles = -(-units // cores) * model.pass_cycles([source])
@@ -551,7 +549,7 @@ def _convolved(model: CostModel, call: LibraryCall) -> _Work:
 def _pooled(model: CostModel, call: LibraryCall) -> _Work:
     kernel = prod(call.attributes.get("kernel_size", (1,)))
     units = max(tiles(call.operands[0]), tiles(call.result))
-    cores = _spread(model, call, units)
+    cores = _cores_of(model, call, units)
     work = _Work(cores, 16_640, launches=4)
     _traffic(work, call)
     work.movement_cycles = -(-tiles(call.result) // cores) * TILE_SIDE * kernel * 8
@@ -560,22 +558,22 @@ def _pooled(model: CostModel, call: LibraryCall) -> _Work:
 
 
 _Rule = Callable[[CostModel, LibraryCall], _Work]
-_RULES: dict[str, _Rule] = {
-    **dict.fromkeys(("matmul", "linear"), _multiplied),
-    **dict.fromkeys(("softmax", "layer_norm", "rms_norm", "group_norm"), _normalised),
-    **dict.fromkeys(("sum", "mean", "max", "min", "prod", "argmax"), _reduced),
-    **dict.fromkeys(("to_memory_config", "to_device", "from_device", "repeat"), _copied),
-    **dict.fromkeys(("to_layout", "composite_to_layout"), _changed_layout),
-    **dict.fromkeys(("reshape", "reshape_row_major"), _reshaped),
-    **dict.fromkeys(("permute", "transpose"), _permuted),
-    **dict.fromkeys(("slice_static", "concat", "pad", "pad_row_major"), _sliced),
-    **dict.fromkeys(("concatenate_heads", "repeat_interleave", "upsample"), _copied),
-    **dict.fromkeys(("embedding", "gather"), _gathered),
-    **dict.fromkeys(("update_cache", "fill_cache", "paged_update_cache"), _written),
-    **dict.fromkeys(("conv2d", "conv1d", "conv_transpose2d"), _convolved),
-    **dict.fromkeys(("max_pool2d", "avg_pool2d"), _pooled),
-    **dict.fromkeys(("all_gather", "all_reduce", "reduce_scatter"), _between_chips),
-    **dict.fromkeys(("mesh_partition", "distribute_tensor", "aggregate_tensor"), _copied),
-    "scaled_dot_product_attention": _attended,
-    **dict.fromkeys(DECODING, _attended_by_one),
+_RULES: dict[CallKind, _Rule] = {
+    CallKind.ELEMENTWISE: _elementwise,
+    CallKind.PRODUCT: _multiplied,
+    CallKind.NORMALIZATION: _normalised,
+    CallKind.REDUCTION: _reduced,
+    CallKind.COPY: _copied,
+    CallKind.INTERPOLATION: _copied,
+    CallKind.LAYOUT: _changed_layout,
+    CallKind.RESHAPE: _reshaped,
+    CallKind.PERMUTATION: _permuted,
+    CallKind.SLICE: _sliced,
+    CallKind.GATHER: _gathered,
+    CallKind.CACHE_WRITE: _written,
+    CallKind.CONVOLUTION: _convolved,
+    CallKind.POOLING: _pooled,
+    CallKind.ATTENTION: _attended,
+    CallKind.ATTENTION_OF_ONE: _attended_by_one,
+    CallKind.COLLECTIVE: _between_chips,
 }

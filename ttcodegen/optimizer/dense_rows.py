@@ -26,7 +26,9 @@ from ttcodegen.dialects.operation import CatalogueOp
 from ttcodegen.layout.tiled_shape import TiledShape
 from ttcodegen.ops import elementwise_binary, elementwise_unary
 from ttcodegen.ops.data_movement import reshaped
+from ttcodegen.ops.definition import call_kind
 from ttcodegen.ops.op_builder import OpBuilder
+from ttcodegen.ops.traits import CallKind
 from ttcodegen.ops.ttnn import ttnn_op_classes
 from ttcodegen.transforms.rebuilding import body_of, keep, rebuild
 from ttcodegen.transforms.rewriting import erase_dead
@@ -36,8 +38,8 @@ Shape = tuple[int, ...]
 RESHAPES = ("reshape", "reshape_row_major")
 MUCH_PADDING = 4
 """How many times the tiles of its rows a result takes that is rather returned in rows."""
-ROW_BY_ROW = frozenset({"rms_norm", "layer_norm", "softmax", "concat", "slice_static"})
-"""Ops that work on each row alone if they work along the last dimension."""
+ALONG_ROWS = frozenset({"concat", "slice_static"})
+"""Ops that work on each row alone if they work along the last dimension; so do normalizations."""
 
 
 @cache
@@ -149,7 +151,7 @@ class _Rows:
             return False
         if name in elementwise() or name == "where":
             return True
-        if name not in ROW_BY_ROW:
+        if name not in ALONG_ROWS and call_kind(name) is not CallKind.NORMALIZATION:
             return False
         if name in ("softmax", "concat"):
             dimension: int = op.parameter("dimension" if name == "softmax" else "dim")

@@ -10,9 +10,10 @@ from ttcodegen.dialects.math_fidelity import MathFidelity
 from ttcodegen.dialects.operation import CatalogueOp
 from ttcodegen.dialects.placement import declared_data_type
 from ttcodegen.ops.cpp_calls import COMPUTE_CONFIG_ATTRIBUTE
+from ttcodegen.ops.definition import call_kind
+from ttcodegen.ops.traits import CallKind
 
 _NARROW = (DataType.BFLOAT16, DataType.BFLOAT8_B, DataType.BFLOAT4_B)
-CONVOLUTIONS = frozenset({"conv2d", "conv_transpose2d"})
 
 
 def choose_fidelities(function: FuncOp) -> None:
@@ -23,7 +24,7 @@ def choose_fidelities(function: FuncOp) -> None:
     for op in function.walk():
         if (
             isinstance(op, CatalogueOp)
-            and op.definition.short_name in CONVOLUTIONS
+            and call_kind(op.definition.short_name) is CallKind.CONVOLUTION
             and op.parameter(name) is None
             and all(declared_data_type(value) in _NARROW for value in op.operands)
         ):

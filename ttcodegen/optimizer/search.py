@@ -17,6 +17,8 @@ from xdsl.ir import Operation, SSAValue
 from ttcodegen.diagnostics import CompileError
 from ttcodegen.dialects.operation import CatalogueOp
 from ttcodegen.dialects.placement import TensorPlacement, TTNNLayoutAttr
+from ttcodegen.ops.definition import call_kind
+from ttcodegen.ops.traits import CallKind
 from ttcodegen.optimizer.allocation import shortages
 from ttcodegen.optimizer.calls import LibraryCall, call_of
 from ttcodegen.optimizer.cost import CallCost, CostModel
@@ -28,7 +30,7 @@ ATTEMPTS = 5
 """How often it is searched anew because calls do not fit between the tensors of others."""
 L1_SHARE = 0.9
 """The part of L1 that is filled at most."""
-UNKNOWN = frozenset({"conv2d", "conv_transpose2d", "max_pool2d", "avg_pool2d", "upsample"})
+UNKNOWN = frozenset({CallKind.CONVOLUTION, CallKind.POOLING, CallKind.INTERPOLATION})
 """Calls whose programs take of L1 what is left: nothing else lies there while they run."""
 
 Placements = dict[SSAValue, TensorPlacement]
@@ -365,7 +367,9 @@ class Search:
 
 def _takes_all(op: CatalogueOp, way: Way) -> bool:
     """Whether a call takes what it finds of L1; with shards, it is known what it takes."""
-    return op.definition.short_name in UNKNOWN and all(p.shards is None for p in way.results)
+    return call_kind(op.definition.short_name) in UNKNOWN and all(
+        p.shards is None for p in way.results
+    )
 
 
 def placement_of(value: SSAValue) -> TensorPlacement | None:

@@ -181,11 +181,11 @@ def _select(conversion: Conversion, op: StableHLOOp) -> Value:
 
 def _where(conversion: Conversion, condition: Value, first: SSAValue, second: SSAValue) -> SSAValue:
     assert isinstance(condition, SSAValue)
-    condition = _spread(conversion, condition, shape_of(first.type))
+    condition = _broadcast_to(conversion, condition, shape_of(first.type))
     return conversion.builder.emit("where", [condition, first, second], first.type)
 
 
-def _spread(conversion: Conversion, value: SSAValue, shape: Sequence[int]) -> SSAValue:
+def _broadcast_to(conversion: Conversion, value: SSAValue, shape: Sequence[int]) -> SSAValue:
     """A scalar as a tensor of that shape; what is no scalar as it is."""
     found = shape_of(value.type)
     if len(found) == len(shape):
@@ -202,7 +202,7 @@ def _clamp(conversion: Conversion, op: StableHLOOp) -> Value:
     if numbers[0] is not None and numbers[1] is not None:
         return builder.emit("clamp_scalar", [value], value.type, min=numbers[0], max=numbers[1])
     shape = shape_of(value.type)
-    low, high = (_spread(conversion, limit, shape) for limit in (low, high))
+    low, high = (_broadcast_to(conversion, limit, shape) for limit in (low, high))
     return builder.emit("clamp_tensor", [value, low, high], value.type)
 
 

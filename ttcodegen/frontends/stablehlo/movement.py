@@ -396,7 +396,7 @@ def padded(
     number = conversion.number(fill)
     for axis, gap in enumerate(interior):
         if gap > 0 and shape_of(value.type)[axis] > 1:
-            value = _spread(conversion, value, fill, axis, gap)
+            value = _dilated(conversion, value, fill, axis, gap)
     shape = shape_of(value.type)
     begins = [max(-width, 0) for width in low]
     ends = [size - max(-width, 0) for size, width in zip(shape, high, strict=True)]
@@ -432,7 +432,7 @@ def _repeated(conversion: Conversion, fill: SSAValue, shape: Sequence[int]) -> S
     return conversion.broadcast_to(one, shape)
 
 
-def _spread(
+def _dilated(
     conversion: Conversion, value: SSAValue, fill: SSAValue, axis: int, gap: int
 ) -> SSAValue:
     """`value` with `gap` elements of `fill` between its elements along a dimension."""

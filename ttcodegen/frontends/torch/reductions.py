@@ -125,7 +125,7 @@ def _variance(
     return variance, mean
 
 
-def _spread(root: bool) -> Rule:
+def _variance_or_deviation(root: bool) -> Rule:
     def rule(graph: Graph, x: SSAValue, *arguments: Any, **named: Any) -> SSAValue:
         variance, _ = _variance(graph, x, **_variance_arguments(arguments, named))
         return graph.reshape(graph.like("sqrt", variance) if root else variance, graph.shape)
@@ -329,8 +329,8 @@ RULES: dict[str, Rule] = {
     "log_softmax": _log_softmax,
     "_log_softmax": _log_softmax,
     "logsumexp": _logsumexp,
-    "var": _spread(root=False),
-    "std": _spread(root=True),
+    "var": _variance_or_deviation(root=False),
+    "std": _variance_or_deviation(root=True),
     "var_mean": _variance_and_mean,
     "std_mean": _deviation_and_mean,
     "linalg_vector_norm": _norm,

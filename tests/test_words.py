@@ -28,6 +28,8 @@ REPLACED = {
     "in front of": "before",
     "youngest": "latest",
     "_hand_over": "pack",
+    "_spread": "broadcast, dilated, distributed",
+    "_youngest": "latest",
     "obstacle": "unsupported reason",
     "foreign": "unsupported",
     "disturbed": "perturbed",
@@ -40,7 +42,9 @@ REPLACED = {
     "takes away the tiles": "pops the tiles",
 }
 """What was written, and what the field writes."""
-CODE_ONLY = {"words", "Port", "Walk", "Visits", "foreign", "delivered", "disturbed", "_hand_over"}
+CODE_ONLY = frozenset(
+    "words Port Walk Visits foreign delivered disturbed _hand_over _spread _youngest".split()
+)
 """Names that must not be functions or classes; in a sentence they may be right."""
 
 

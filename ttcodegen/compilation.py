@@ -237,7 +237,11 @@ def emit_module(
     Raises:
         CompileError: if something has no C++, or nothing can be called.
     """
-    from ttcodegen.conversions.file_emission import constants_of, functions_in_files
+    from ttcodegen.conversions.file_emission import (
+        FileEmission,
+        constants_of,
+        functions_in_files,
+    )
     from ttcodegen.emission.description import module_name
     from ttcodegen.emission.op_lines import LoweredOps
     from ttcodegen.emitc.formatting import format_files
@@ -249,7 +253,8 @@ def emit_module(
     if options.target == "ttmetal":
         runner.run(module, passes_of(Step("convert-ttkernel-to-emitc", given)))
     with runner.stage("describe"):
-        description = _describe(module, options, name, input_hash, source_dtypes)
+        interface = _interface(module, options.target)
+        description = _describe(module, interface, options, name, input_hash, source_dtypes)
     if options.target == "ttmetal":
         description = replace(description, has_flatbuffer=_has_meanings(module))
     with runner.stage("flatbuffer"):
@@ -260,7 +265,9 @@ def emit_module(
         with runner.stage("golden values"):
             flatbuffer = embed(flatbuffer)
     ops = LoweredOps(module, _kernel_paths(module, options.target))
-    runner.run(module, passes_of(Step(f"convert-{options.target}-to-emitc", given)))
+    (conversion,) = passes_of(Step(f"convert-{options.target}-to-emitc", given))
+    assert isinstance(conversion, FileEmission)
+    runner.run(module, [replace(conversion, interface=interface)])
     with runner.stage("print C++"):
         files, printed = print_with_origins(module)
         lines = ops.lines(files, printed)
@@ -318,30 +325,38 @@ def _flatbuffer(module: ModuleOp, target: str, origin: Origin) -> bytes:
     return write_ttnn(module, origin)
 
 
+def _interface(module: ModuleOp, target: str) -> list[Entry]:
+    """The entry functions of a lowered module; raises CompileError if there are none."""
+    from ttcodegen.conversions.interface import entries, required
+
+    if target == "ttnn":
+        return required(entries(module))
+    from ttcodegen.conversions.device_interface import device_entries
+
+    return required(device_entries(module))
+
+
 def _describe(
     module: ModuleOp,
+    functions: Sequence[Entry],
     options: CompileOptions,
     name: str,
     input_hash: str,
     source_dtypes: Mapping[str, tuple[Sequence[str], Sequence[str]]],
 ) -> ModuleDescription:
     """What a lowered module has for its users, but for what its C++ adds to that."""
-    from ttcodegen.conversions.interface import entries, required
     from ttcodegen.conversions.product_weights import product_weights
     from ttcodegen.emission.description import DeviceManifest, ModuleDescription
 
     estimates: dict[str, FunctionEstimate] = {}
     if options.target == "ttmetal":
-        from ttcodegen.conversions.device_interface import device_entries
         from ttcodegen.emission.convert_ttkernel_to_emitc import kernel_paths
         from ttcodegen.emission.device_manifest import device_manifest
 
-        functions = required(device_entries(module))
         tuned: Collection[SSAValue] = ()
         device = device_manifest(module, kernel_paths(module), options.arch)
     else:
         # What only device programs need takes longer to import than a small model to lower.
-        functions = required(entries(module))
         tuned = product_weights(functions).arguments
         device = DeviceManifest()
         estimates = _estimates(functions, options)

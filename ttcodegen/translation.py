@@ -243,6 +243,7 @@ def _undeclared_kernel(function: FuncOp) -> tuple[Kernel, Program]:
     )
     from ttcodegen.dialects.ttkernel.attributes import ThreadType
     from ttcodegen.dialects.ttkernel.operation import kernel_thread
+    from ttcodegen.naming.sources import name_in_text
 
     constants: dict[str, NamedConstant] = {}
     passed: dict[int, str] = {}
@@ -256,7 +257,7 @@ def _undeclared_kernel(function: FuncOp) -> tuple[Kernel, Program]:
             if not isinstance(value, IntegerAttr):
                 raise CompileError("the index of a run-time argument is no constant", op)
             index = value.value.data
-            passed.setdefault(index, op.results[0].name_hint or f"argument{index}")
+            passed.setdefault(index, name_in_text(op.results[0], f"argument{index}"))
     core = CoreArea(0, 0)
     name = function.sym_name.data
     arguments = tuple(

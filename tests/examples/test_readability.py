@@ -62,6 +62,24 @@ def test_variables_have_names_not_numbers(name: str) -> None:
     assert not any("composite" in variable for variable in declared)
 
 
+@pytest.mark.parametrize("name", OTHERS)
+def test_variables_of_other_models_have_names_not_numbers(name: str) -> None:
+    declared = re.findall(r"ttnn::Tensor (\w+) =", cpp(name))
+    numbered = [variable for variable in declared if re.search(r"_\d+$", variable)]
+    # Names of the source are numbers, too: `arg20_1`, `YOLOv8_output_concatenate_1188`.
+    made = [variable for variable in numbered if not re.match(r"arg\d|\w+_output_", variable)]
+    # What six residual blocks give is joined at their end, so that all of it is alive at once.
+    most = len(declared) / (4 if name == "models__yolo_v8" else 8)
+    assert len(made) <= most, made
+
+
+@pytest.mark.parametrize("name", OTHERS)
+def test_no_name_says_what_a_pass_did(name: str) -> None:
+    names = set(re.findall(r"\b\w+", "".join(sources(name).values())))
+    made = re.compile("fork_clone|permute(Source|Full)|reshape(Source|Full|Indices)")
+    assert not [each for each in names if made.search(each)]
+
+
 @pytest.mark.parametrize("name", [*MODELS, *OTHERS])
 def test_variables_are_not_called_after_instructions_of_a_compiler(name: str) -> None:
     declared = set(re.findall(r"ttnn::Tensor (\w+) =", cpp(name)))

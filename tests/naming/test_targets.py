@@ -3,11 +3,16 @@
 from __future__ import annotations
 
 import re
+from pathlib import Path
 
 import pytest
+from xdsl.dialects.func import FuncOp
 
 from ttcodegen.compilation import CompileOptions, compile_module
+from ttcodegen.conversions import interface
 from ttcodegen.diagnostics import Source
+
+PACKAGE = Path(__file__).parents[2] / "ttcodegen"
 
 LAYER = """
 func.func @forward(%x: tensor<32x64xf32>,
@@ -37,3 +42,29 @@ def test_layers_and_nouns(target: str) -> None:
     found = names(LAYER, target)
     assert {"encoder_dense", "product"} <= found
     assert not any(name.startswith(("matmul", "relu")) for name in found)
+
+
+@pytest.mark.parametrize("target", ["ttnn", "ttmetal"])
+def test_the_interface_is_named_once(target: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[str] = []
+    found = interface.argument_names
+
+    def counted(function: FuncOp) -> list[str]:
+        asked.append(function.sym_name.data)
+        return found(function)
+
+    monkeypatch.setattr(interface, "argument_names", counted)
+    compile_module(Source("model.mlir", LAYER), CompileOptions("model", target))
+    assert asked == ["forward"]
+
+
+def test_nothing_else_names_what_the_source_leaves_without_a_name() -> None:
+    own = re.compile(r"name_hint or ")
+    paths = [
+        path.relative_to(PACKAGE).as_posix()
+        for path in PACKAGE.rglob("*.py")
+        if path.parent.name != "naming" and own.search(path.read_text("utf-8"))
+    ]
+    # One op takes the name of another that it replaces; the printer has the counters of loops.
+    allowed = ["compat/ttnn_modules.py", "emitc/printer.py", "optimizer/activations.py"]
+    assert sorted(paths) == allowed

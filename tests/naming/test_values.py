@@ -2,11 +2,18 @@
 
 from __future__ import annotations
 
+import re
+from pathlib import Path
+
 import pytest
+from xdsl.dialects import test
+from xdsl.dialects.builtin import NameLoc, StringAttr, UnknownLoc
 
 from tests.naming.test_targets import names
+from ttcodegen.compilation import CompileOptions, compile_module
+from ttcodegen.diagnostics import Source
 from ttcodegen.naming.functions import part_title
-from ttcodegen.naming.layers import common_layer, layer_of_weight, plain_name, short_layer
+from ttcodegen.naming.layers import common_layer, layer, layer_of_weight, plain_name, short_layer
 
 
 @pytest.mark.parametrize(
@@ -92,6 +99,7 @@ def test_names_of_arguments_without_what_frameworks_add(name: str, plain: str) -
         ("patch_embeddings_projection", "patch_embeddings_projection"),
         ("fc1", "fc1"),
         ("model.layers.0.self_attn.q_proj", "self_attn.q_proj"),
+        ("Block/Attention_0/query", "Attention_0.query"),
     ],
 )
 def test_short_layers(layer: str, short: str) -> None:
@@ -112,3 +120,118 @@ def test_short_layers(layer: str, short: str) -> None:
 )  # fmt: skip
 def test_titles_of_parts(layers: list[str], title: str | None) -> None:
     assert part_title(layers) == title
+
+
+SLICES = """
+func.func @forward(%x: tensor<1x8x32x64xf32> {ttir.name = "heads"}) -> tensor<1x8x32x64xf32> {
+  %1 = "ttir.exp"(%x) : (tensor<1x8x32x64xf32>) -> tensor<1x8x32x64xf32>
+  %2 = "ttir.slice_static"(%1) <{begins = [0 : i32, 0 : i32, 0 : i32, BEGIN : i32],
+      ends = [1 : i32, 8 : i32, 32 : i32, 64 : i32], step = [1 : i32, 1 : i32, 1 : i32, 1 : i32]}>
+    : (tensor<1x8x32x64xf32>) -> tensor<1x8x32xRESTxf32>
+  %3 = "ttir.neg"(%2) : (tensor<1x8x32xRESTxf32>) -> tensor<1x8x32xRESTxf32>
+  %4 = "ttir.slice_static"(%1) <{begins = [0 : i32, 0 : i32, 0 : i32, 0 : i32],
+      ends = [1 : i32, 8 : i32, 32 : i32, BEGIN : i32],
+      step = [1 : i32, 1 : i32, 1 : i32, 1 : i32]}>
+    : (tensor<1x8x32x64xf32>) -> tensor<1x8x32xBEGINxf32>
+  %5 = "ttir.concat"(%3, %4) <{dim = 3 : si32}>
+    : (tensor<1x8x32xRESTxf32>, tensor<1x8x32xBEGINxf32>) -> tensor<1x8x32x64xf32>
+  %6 = "ttir.multiply"(%5, %1) : (tensor<1x8x32x64xf32>, tensor<1x8x32x64xf32>)
+    -> tensor<1x8x32x64xf32>
+  return %6 : tensor<1x8x32x64xf32>
+}
+"""
+
+
+@pytest.mark.parametrize(
+    ("begin", "parts"),
+    [
+        (32, {"exp_first_half", "exp_second_half"}),
+        (1, {"exp_first", "exp_end"}),
+        (48, {"exp_start", "exp_end"}),
+    ],
+)
+def test_parts_are_called_after_the_whole_and_what_is_made_of_them_too(
+    begin: int, parts: set[str]
+) -> None:
+    text = SLICES.replace("BEGIN", str(begin)).replace("REST", str(64 - begin))
+    assert names(text, "ttnn") == {"exp", *parts, "exp_rotated", "product"}
+
+
+@pytest.mark.parametrize(
+    ("location", "expected"),
+    [
+        ("jit(forward)/Net/Dense_0/select_and_scatter", "Net_Dense_0"),
+        ("jit(forward)/reduce_sum", "normalized"),
+        ("select_and_scatter_permuteSource_reshapeSource", "normalized"),
+        ("hidden_permuteSource", "hidden"),
+        ("jit(forward)/Net/hidden", "hidden"),
+    ],
+)
+def test_primitives_and_what_passes_made_of_them_name_nothing(location: str, expected: str) -> None:
+    test_instructions_of_hlo_name_nothing(location, expected)
+
+
+@pytest.mark.parametrize(
+    ("path", "expected"),
+    [
+        ("jit(forward)/jit(main)/Net/Dense_0/dot", "Net/Dense_0"),
+        ("Net/Dense_0/dot", "Net/Dense_0"),
+        ("jit(forward)/dot", None),
+    ],
+)
+def test_layers_leave_out_what_is_traced(path: str, expected: str | None) -> None:
+    op = test.TestOp()
+    op.location = NameLoc(StringAttr(path), UnknownLoc())
+    assert layer(op, {}) == expected
+
+
+@pytest.mark.parametrize(
+    ("values", "op", "expected"),
+    [
+        ("[0, 1, 2, 3]", "add", "positions"),
+        ("[4, 1, 2, 3]", "add", "offset"),
+        ("[4, 1, 2, 3]", "multiply", "factor"),
+    ],
+)
+def test_constants_are_called_for_what_they_hold_or_do(values: str, op: str, expected: str) -> None:
+    text = f"""
+func.func @forward(%x: tensor<4xi32>) -> tensor<4xi32> {{
+  %1 = "ttir.constant"() <{{value = dense<{values}> : tensor<4xi32>}}> : () -> tensor<4xi32>
+  %2 = "ttir.{op}"(%x, %1) : (tensor<4xi32>, tensor<4xi32>) -> tensor<4xi32>
+  return %2 : tensor<4xi32>
+}}
+"""
+    header = compile_module(Source("model.mlir", text), CompileOptions("model")).files[
+        "src/model.hpp"
+    ]
+    assert f"ttnn::Tensor {expected};" in header
+
+
+def test_scores_are_scores_under_a_mask_and_in_a_layer() -> None:
+    text = """
+func.func @forward(%q: tensor<1x4x32x32xf32>, %k: tensor<1x4x32x32xf32>,
+    %v: tensor<1x4x32x32xf32>, %m: tensor<1x4x32x32xi1>) -> tensor<1x4x32x32xf32> {
+  %0 = "ttir.exp"(%q) : (tensor<1x4x32x32xf32>) -> tensor<1x4x32x32xf32>
+  %1 = "ttir.matmul"(%0, %k) <{transpose_b = true}>
+    : (tensor<1x4x32x32xf32>, tensor<1x4x32x32xf32>) -> tensor<1x4x32x32xf32>
+    loc("Net/Attend/dot_general")
+  %2 = "ttir.constant"() <{value = dense<-1.0e+09> : tensor<1x4x32x32xf32>}>
+    : () -> tensor<1x4x32x32xf32>
+  %3 = "ttir.where"(%m, %1, %2) : (tensor<1x4x32x32xi1>, tensor<1x4x32x32xf32>,
+    tensor<1x4x32x32xf32>) -> tensor<1x4x32x32xf32>
+  %4 = "ttir.softmax"(%3) <{dimension = 3 : si32}>
+    : (tensor<1x4x32x32xf32>) -> tensor<1x4x32x32xf32>
+  %5 = "ttir.matmul"(%4, %v)
+    : (tensor<1x4x32x32xf32>, tensor<1x4x32x32xf32>) -> tensor<1x4x32x32xf32>
+    loc("Net/Attend/dot_general")
+  return %5 : tensor<1x4x32x32xf32>
+}
+"""
+    assert {"scores", "attention"} <= names(text, "ttnn")
+
+
+def test_headings_stand_before_statements() -> None:
+    """What is computed where the constants are returned needs none before them."""
+    text = (Path(__file__).parents[2] / "examples" / "cnn" / "cnn.mlir").read_text("utf-8")
+    source = compile_module(Source("cnn.mlir", text), CompileOptions("cnn")).files["src/cnn.cpp"]
+    assert not re.search(r"^ +// [\w./]+\n\n? *(//|return)", source, re.MULTILINE)

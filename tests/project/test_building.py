@@ -78,7 +78,7 @@ def test_it_builds_by_hand_without_warnings(
     for program in (build / "tiny_main", installed / "bin" / "tiny_main"):
         assert run(program, "--function", "forward").returncode == 0
     changed = np.zeros((2, 2), np.float32)
-    np.save(installed / "data" / "constant.npy", changed)
+    np.save(installed / "data" / "offset.npy", changed)
     done = run(installed / "bin" / "tiny_main", "--function", "forward")
     assert "expected the shape (2, 3), found (2, 2)" in done.stderr
 

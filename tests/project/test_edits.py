@@ -93,9 +93,9 @@ def test_an_edited_file_that_is_not_generated_any_more_stays(described, out: Pat
 
 
 def test_trained_constants_stay(compiled: CompiledModule, project: Path) -> None:
-    np.save(project / "data" / "constant.npy", trained := np.full((2, 3), 7, np.float32))
+    np.save(project / "data" / "offset.npy", trained := np.full((2, 3), 7, np.float32))
     write(compiled, project)
-    assert np.array_equal(np.load(project / "data" / "constant.npy"), trained)
+    assert np.array_equal(np.load(project / "data" / "offset.npy"), trained)
 
 
 def test_edits_that_cannot_be_merged_change_nothing(

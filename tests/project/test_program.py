@@ -225,10 +225,10 @@ def test_weights_come_from_the_data_folder(program: Path, inputs: Path, tmp_path
     assert done.stdout.count("from the data folder") == 2
     expected = X @ WEIGHT + BIAS + CONSTANT
     np.testing.assert_allclose(np.load(tmp_path / "forward" / "y.npy"), expected, rtol=1e-5)
-    (data / "constant.npy").unlink()
+    (data / "offset.npy").unlink()
     done = run(program, *arguments, "--data", data)
     assert done.returncode == 3
-    assert f"{data}/constant.npy: No such file" in done.stderr
+    assert f"{data}/offset.npy: No such file" in done.stderr
 
 
 def test_functions_are_listed(program: Path) -> None:

@@ -90,7 +90,7 @@ def test_writing_again_changes_nothing(compiled: CompiledModule, project: Path) 
 def test_deleted_files_come_back(compiled: CompiledModule, project: Path) -> None:
     before = _contents(project)
     (project / "src" / "tiny.cpp").unlink()
-    (project / "data" / "constant.npy").unlink()
+    (project / "data" / "offset.npy").unlink()
     write(compiled, project)
     assert _contents(project) == before
 

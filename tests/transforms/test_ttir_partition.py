@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import json
 from collections import Counter
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -12,7 +10,6 @@ from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.dialects.func import FuncOp
 
-from ttcodegen.cli.ttcodegen import main
 from ttcodegen.diagnostics import Diagnostics, Source
 from ttcodegen.dialects.datatypes import shape_of
 from ttcodegen.dialects.mesh import declared_mesh
@@ -144,15 +141,6 @@ def test_manual_computations_take_the_parts_that_are_there() -> None:
       sdy.return %1 : tensor<8x2xf32>
     } : (T) -> T"""  # noqa: E501
     assert partitioned(unary(body))[1] == {"mesh_shard": 2}
-
-
-@pytest.mark.slow
-def test_the_project_computes_what_one_chip_computes(tmp_path: Path) -> None:
-    source = tmp_path / "mlp.mlir"
-    source.write_text(MLP.replace("{RESULT}", "{}"), encoding="utf-8")
-    assert main([str(source), "-o", str(tmp_path / "out"), "--check", "-q"]) == 0
-    manifest = json.loads((tmp_path / "out" / "manifest.json").read_text())
-    assert manifest["functions"][0]["estimate"]["link_bytes"] > 0
 
 
 # Any program

@@ -34,7 +34,7 @@ class ConvertTTNNToEmitC(FileEmission):
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         complete_layouts(ctx, op)
-        functions = required(entries(op))
+        functions = self.interface or required(entries(op))
         program = convert_ttnn_to_emitc(
             self.cpp_name(op), functions, self.source_hash(op), self.release
         )

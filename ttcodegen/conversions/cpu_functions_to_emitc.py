@@ -19,6 +19,7 @@ from ttcodegen.emitc.builder import Argument, EmitCBuilder, open_file
 from ttcodegen.emitc.identifiers import NameScope, identifier
 from ttcodegen.emitc.text import Text
 from ttcodegen.naming.interface import argument_names
+from ttcodegen.naming.modules import given_names, names_of_function
 from ttcodegen.ops.cpu_lowering import CpuCall, CpuOperand, element_type
 from ttcodegen.ops.definition import TTIRDefinition
 from ttcodegen.parsing.structure import operation_name
@@ -134,6 +135,7 @@ class _BodyWriter:
         self._source = source
         self._cpp = cpp
         self._function = function
+        self._names = names_of_function(function, given_names(function))
         self._values: dict[SSAValue, SSAValue] = {}
 
     def calls(self) -> list[str]:
@@ -172,13 +174,12 @@ class _BodyWriter:
         arguments += [self._argument(body, operand) for operand in call.operands]
         arguments += [Text(text) for text in call.attributes]
         callee = f"cpu::{call.function}"
-        names = [result.name_hint or call.function for result in op.results]
+        names = [self._names[result] for result in op.results]
         if not op.results:
             body.call_void(callee, *arguments)
         elif len(op.results) == 1:
             self._values[op.results[0]] = self._single(body, op.results[0], call, arguments)
         else:
-            names = [f"{name}_{index}" for index, name in enumerate(names)]
             types = [_TENSOR] * len(names)
             found = body.call_several(callee, *arguments, types=types, names=names)
             self._values.update(zip(op.results, found, strict=True))
@@ -189,7 +190,7 @@ class _BodyWriter:
         callee = f"cpu::{call.function}"
         if result.has_one_use() and isinstance(next(iter(result.uses)).operation, ReturnOp):
             return body.call(callee, *arguments, type=_TENSOR, pure=True)
-        name = result.name_hint or call.function
+        name = self._names[result]
         return body.call(callee, *arguments, type=f"const {_TENSOR}", name=name)
 
     def _argument(self, body: EmitCBuilder, operand: CpuOperand) -> Argument:

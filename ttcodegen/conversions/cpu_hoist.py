@@ -32,6 +32,7 @@ from ttcodegen.dialects.operation import CatalogueOp
 from ttcodegen.dialects.placement import declared_data_type
 from ttcodegen.dialects.tile import TILE_SIDE
 from ttcodegen.layout.tiled_shape import TiledShape, tile_bytes_of
+from ttcodegen.naming.sources import name_in_text
 from ttcodegen.ops.constant_values import splat_of
 from ttcodegen.ops.definition import TTIRDefinition
 from ttcodegen.transforms.inline import is_entry
@@ -165,7 +166,7 @@ def _function_of(op: CatalogueOp, passed: Sequence[SSAValue]) -> FuncOp:
     for value, name in _named_operands(op):
         if value in mapping:
             argument = mapping[value]
-            argument.name_hint = argument.name_hint or name
+            argument.name_hint = name_in_text(argument, name)
     for value in dict.fromkeys(op.operands):
         if value not in mapping:
             assert isinstance(value.owner, Operation)
@@ -217,7 +218,7 @@ def _pass_constants(module: ModuleOp) -> None:
         ]
         for op in constants:
             argument = block.insert_arg(op.results[0].type, len(block.args))
-            argument.name_hint = op.results[0].name_hint or "constant"
+            argument.name_hint = name_in_text(op.results[0], "constant")
             op.results[0].replace_all_uses_with(argument)
             op.detach()
         if constants:

@@ -8,7 +8,7 @@ from ttcodegen.conversions.interface import Entry, arguments_of, results_of
 from ttcodegen.dialects.device_module import constants_of, functions_of, is_host_function
 from ttcodegen.emitc.identifiers import NameScope, identifier
 from ttcodegen.naming.interface import entry_name
-from ttcodegen.naming.values import name_or_kind
+from ttcodegen.naming.sources import name_or_kind
 
 
 def device_entries(module: ModuleOp) -> list[Entry]:

@@ -38,6 +38,9 @@ def write_entry_function(
         entry.cpp_name, parameters(entry, types), result, fixed_names=types.fixed_names
     )
     function = source.open(body, builder)
+    if len(parts) > 1:
+        # The parts say themselves what they compute.
+        function.layer_of = lambda _: None
     function.write(statements, returned=results)
     if result is not None:
         function.return_struct(result, [tensor.field for tensor in entry.results], results)

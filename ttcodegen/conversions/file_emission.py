@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import cast
 
 from xdsl.dialects.builtin import DictionaryAttr, ModuleOp
@@ -12,7 +12,7 @@ from xdsl.ir import Attribute, Operation
 from xdsl.passes import ModulePass
 
 from ttcodegen.conversions.cpp_interface import ConstantFile
-from ttcodegen.conversions.interface import module_name
+from ttcodegen.conversions.interface import Entry, module_name
 from ttcodegen.dialects.datatypes import DataType
 from ttcodegen.dialects.ttcore import DataTypeAttr
 from ttcodegen.emitc.identifiers import identifier
@@ -33,6 +33,8 @@ class FileEmission(ModulePass):
     input_hash: str = ""
     """What the header line of the files says about their origin; that of the module if empty."""
     release: str = DEFAULT_RELEASE
+    interface: Sequence[Entry] = field(default=(), compare=False, repr=False)
+    """The entry functions of the module, where they are known already; no option."""
 
     def cpp_name(self, module: ModuleOp) -> str:
         """The namespace of the module, and the stem of its files."""

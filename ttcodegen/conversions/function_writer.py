@@ -24,6 +24,7 @@ from ttcodegen.emitc.identifiers import NameScope
 from ttcodegen.emitc.statements import VerbatimOp
 from ttcodegen.emitc.text import Text
 from ttcodegen.naming.layers import layer
+from ttcodegen.naming.modules import GivenNames
 from ttcodegen.ops.cpp_calls import Argument, Call, Use
 from ttcodegen.ops.cpp_parameters import parameter_names
 
@@ -36,14 +37,13 @@ static {TENSOR} {LAST_USE}({TENSOR}& tensor) {{
 }}"""
 
 
-class Members:
+class Members(GivenNames):
     """The values that are members of the structures that a function gets."""
 
     def __init__(self) -> None:
+        super().__init__()
         self.places: dict[SSAValue, tuple[str, str]] = {}
         """The parameter and the field of each."""
-        self.names: dict[SSAValue, str] = {}
-        self.weight_names: dict[SSAValue, str] = {}
 
     @classmethod
     def of(cls, entry: Entry) -> Members:
@@ -54,7 +54,7 @@ class Members:
         fields = dict(entry.constants)
         for value, name in zip(entry.constant_values, entry.constant_names, strict=True):
             members.places[value] = ("constants", fields.get(value, ""))
-            members.names[value] = members.weight_names[value] = name
+            members.give(value, name, is_weight=True)
         return members
 
     def layer_of(self, statement: Statement) -> str | None:
@@ -72,9 +72,7 @@ class Members:
     def bind_argument(self, value: SSAValue, tensor: InterfaceTensor) -> None:
         """Makes a value a tensor of the entry."""
         self.places[value] = ("weights" if tensor.is_weight else "inputs", tensor.field)
-        self.names[value] = tensor.name
-        if tensor.is_weight or "weight" in tensor.name or "bias" in tensor.name:
-            self.weight_names[value] = tensor.name
+        self.give(value, tensor.title, is_weight=tensor.is_weight)
 
 
 @dataclass(frozen=True)
@@ -94,6 +92,9 @@ class Body:
                 return len(argument.text) + 2
             if isinstance(argument, Use):
                 return len(names[argument.value]) + 12
+            if argument.fields:
+                # They stand one below the other where they do not fit into a line.
+                return sum(82 * (1 + length(each) // 60) for each in argument.arguments)
             labels = sum(map(len, parameter_names(argument.callee, len(argument.arguments)))) + sum(
                 len(name) + 4 for name in argument.fields
             )
@@ -185,10 +186,10 @@ class FunctionWriter:
             lifetimes = constants_of(usages, self.names)
         used = {value for statement in statements for value in statement.uses}
         for statement, lifetime in zip(statements, lifetimes, strict=True):
-            self._begin_layer(statement)
             self.body.origins = statement.ops
             if self._write_constant(statement, used, fields):
                 continue
+            self._begin_layer(statement)
             self._write_statement(statement, lifetime)
             for result in statement.results if fields else ():
                 for name in fields.get(result, ()) if fields else ():

@@ -14,9 +14,10 @@ from ttcodegen.diagnostics import CompileError
 from ttcodegen.dialects.functions import argument_type
 from ttcodegen.dialects.ttcore import ArgumentType, LoadCachedOp
 from ttcodegen.emitc.identifiers import NameScope, identifier, type_name
+from ttcodegen.naming.arguments import FunctionOf, argument_titles
+from ttcodegen.naming.constants import constant_names
 from ttcodegen.naming.interface import argument_names, entry_name, result_names
 from ttcodegen.naming.layers import plain_name
-from ttcodegen.naming.values import constant_names
 from ttcodegen.transforms.const_eval_hoist import is_const_eval
 from ttcodegen.transforms.rebuilding import body_of
 
@@ -27,8 +28,10 @@ class InterfaceTensor:
 
     name: str
     """As the source names it, else `arg0`, `output_0`."""
+    title: str
+    """What it is called in C++, as text with what frameworks put around it."""
     field: str
-    """The name as a C++ identifier, unique among the arguments or the results of the function."""
+    """The title as an identifier, unique among the arguments or the results of the function."""
     kind: str
     """input, parameter, constant or output."""
     value: SSAValue
@@ -119,8 +122,8 @@ def entries(module: ModuleOp) -> list[Entry]:
             continue
         name = function.sym_name.data
         const_eval = const_evals.get(f"{name}_const_eval")
-        arguments = tuple(arguments_of(function))
-        names = {tensor.value: tensor.name for tensor in arguments}
+        arguments = tuple(arguments_of(function, const_evals.get))
+        names = {tensor.value: tensor.title for tensor in arguments}
         load = load_of(function)
         constants = constant_names(load, const_eval, names)
         fields = NameScope()
@@ -150,14 +153,20 @@ def required(functions: list[Entry]) -> list[Entry]:
     return functions
 
 
-def arguments_of(function: FuncOp) -> Iterator[InterfaceTensor]:
-    """The arguments of an entry function."""
+def arguments_of(
+    function: FuncOp, function_of: FunctionOf = lambda _: None
+) -> Iterator[InterfaceTensor]:
+    """The arguments of an entry function.
+
+    `function_of` gives the functions by their symbols that compute its constants.
+    """
     scope = NameScope()
-    for argument, name in zip(body_of(function).args, argument_names(function), strict=True):
+    names, titles = argument_names(function), argument_titles(function, function_of)
+    for argument, name, title in zip(body_of(function).args, names, titles, strict=True):
         kind = argument_type(function, argument.index)
         declared = "input" if kind is ArgumentType.DEFAULT else kind.value
-        field = scope.unique(identifier(plain_name(name)))
-        yield InterfaceTensor(name, field, declared, argument)
+        field = scope.unique(identifier(plain_name(title)))
+        yield InterfaceTensor(name, title, field, declared, argument)
 
 
 def results_of(function: FuncOp) -> Iterator[InterfaceTensor]:
@@ -166,7 +175,7 @@ def results_of(function: FuncOp) -> Iterator[InterfaceTensor]:
     assert isinstance(terminator, ReturnOp)
     scope = NameScope()
     for value, name in zip(terminator.operands, result_names(function), strict=True):
-        yield InterfaceTensor(name, scope.unique(identifier(name)), "output", value)
+        yield InterfaceTensor(name, name, scope.unique(identifier(name)), "output", value)
 
 
 def module_name(module: ModuleOp) -> str | None:

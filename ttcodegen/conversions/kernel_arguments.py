@@ -17,6 +17,7 @@ from ttcodegen.dialects.ttkernel.operation import TTKernelOp, constant_integer
 from ttcodegen.emitc.builder import EmitCBuilder
 from ttcodegen.emitc.identifiers import NameScope, identifier
 from ttcodegen.emitc.spelling import string_literal
+from ttcodegen.naming.sources import name_in_text
 from ttcodegen.transforms.rebuilding import body_of
 
 ARGUMENTS_HEADER = "api/compute/common.h"
@@ -101,7 +102,7 @@ class KernelArguments:
                     raise CompileError(f"there is no circular buffer '{place.data.port}'", argument)
                 number = found
                 remark = f"at {place.data.address:#x} in L1" if place.data.address else ""
-            name = identifier(argument.name_hint or f"cb_{number}")
+            name = identifier(name_in_text(argument, f"cb_{number}"))
             self.values[argument] = self._constant(name, number, remark)
         if arguments:
             self.body.blank()

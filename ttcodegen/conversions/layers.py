@@ -49,10 +49,12 @@ from ttcodegen.conversions.statement_groups import (
     group_of,
     pieces_of,
 )
+from ttcodegen.dialects.operation import CatalogueOp
 from ttcodegen.emitc.identifiers import NameScope, identifier, type_name
 from ttcodegen.naming.functions import common_title, layer_function_name
 from ttcodegen.naming.layers import common_layer
-from ttcodegen.naming.values import ValueNames
+from ttcodegen.naming.sources import is_generic
+from ttcodegen.naming.values import ValueNames, operand_noun
 from ttcodegen.ops.cpp_calls import Call, Use
 from ttcodegen.ops.cpp_parameters import MOST_UNNAMED, PARAMETERS
 
@@ -84,8 +86,6 @@ _ROLES: Mapping[str, str] = {
     "bias": "bias",
 }
 """What a tensor is that a parameter of the library takes."""
-_OPERANDS: Mapping[str, str] = {"matmul": "matrix", "multiply": "factor", "add": "offset"}
-"""What the operand of a function of the library is whose result has no name."""
 
 
 @dataclass(frozen=True)
@@ -433,8 +433,10 @@ def _roles(group: Group, names: Mapping[SSAValue, str]) -> dict[SSAValue, str]:
         callee = call.callee.rpartition("::")[2]
         known = PARAMETERS.get(callee, ())
         layer = names[statement.results[0]]
+        op = statement.op
+        plain = None if call.outlined or not isinstance(op, CatalogueOp) else operand_noun(op)
         for parameter, argument in zip_longest(known, call.arguments):
-            role = _ROLES.get(parameter or "") if layer else _OPERANDS.get(callee)
+            role = _ROLES.get(parameter or "") if layer else plain
             if isinstance(argument, Use) and role is not None:
                 name = f"{layer}_{role}" if layer else role
                 roles.setdefault(argument.value, name)
@@ -460,9 +462,22 @@ def _parameter_name(
     if any(value not in body.members for value in values):
         return "input"
     common = common_name(names)
+    if common is not None and is_generic(common):
+        common = None
     if common is not None and common.rpartition("_")[2] in ("weight", "bias"):
         return common
     return roles.get(values[0]) or common or "operand"
+
+
+def _shared_title(titles: Sequence[str | None], common: str) -> str:
+    """What layers are called that are of one size: what only they have in common, else the first
+    of them. What all layers have in common is left out, but for what numbers it."""
+    shared = common_title(titles) or ""
+    if shared == common and len(set(titles)) > 1:
+        shared = titles[0] or ""
+    above = common.rpartition(".")[0]
+    title = shared.removeprefix(above).lstrip("./")
+    return f"{above.rpartition('.')[2]}.{title}" if title[:1].isdigit() else title
 
 
 def _structs(function: OutlinedFunction, body: Body) -> Iterator[ParameterStruct]:
@@ -504,9 +519,8 @@ def _sizes(function: OutlinedFunction, body: Body) -> Iterator[NamedValue]:
         found = tuple(texts[min(field.places)] for field in struct.fields)
         alike.setdefault(found, []).append(title)
     common = common_title(function.titles) or ""
-    above = common.rpartition(".")[0]
     for texts, titles in alike.items():
-        title = (common_title(titles) or "").removeprefix(above).lstrip("./") or function.name
+        title = _shared_title(titles, common) or function.name
         yield NamedValue(
             body.scope.unique(identifier(f"{title}_{struct.name}")),
             struct.type,

@@ -181,9 +181,24 @@ def names_of_forms(
     for row, statement in enumerate(groups[0].statements):
         for column, value in enumerate(statement.results):
             called = tuple(name_of(g.statements[row].results[column]) for g in groups)
-            if called in parameters:
-                found[value] = parameters[called]
+            name = _form_of(called, parameters)
+            if name is not None:
+                found[value] = name
     return found
+
+
+def _form_of(called: tuple[str, ...], parameters: Mapping[tuple[str, ...], str]) -> str | None:
+    """The parameter that values are called after, with what they have besides: `input_first_half`
+    of `queries_first_half` and `keys_first_half`."""
+    if called in parameters:
+        return parameters[called]
+    for outside, parameter in parameters.items():
+        pairs = list(zip(called, outside, strict=True))
+        if all(name.startswith(f"{start}_") for name, start in pairs):
+            rests = {name.removeprefix(start) for name, start in pairs}
+            if len(rests) == 1 and len(set(outside)) > 1:
+                return f"{parameter}{rests.pop()}"
+    return None
 
 
 def common_name(names: Iterable[str]) -> str | None:

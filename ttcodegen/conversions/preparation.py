@@ -18,6 +18,7 @@ from ttcodegen.conversions.statement_groups import components
 from ttcodegen.emitc.statements import VerbatimOp
 from ttcodegen.naming.functions import part_name, part_title
 from ttcodegen.naming.layers import common_layer, layer_of_weight
+from ttcodegen.naming.modules import names_of_preparation
 from ttcodegen.naming.values import ValueNames
 from ttcodegen.transforms.rebuilding import body_of
 
@@ -38,13 +39,7 @@ def write_preparation(source: SourceFile, entry: Entry) -> None:
         members.bind_argument(argument, tensors[value])
     ops = [op for op in body_of(entry.const_eval).ops if not is_deallocation(op)]
     constants = ops.pop().operands
-    names = ValueNames(
-        ops,
-        members.names,
-        members.weight_names,
-        dict(zip(constants, entry.constant_names, strict=True)),
-        of_weights=True,
-    )
+    names = names_of_preparation(entry.const_eval, members, entry.constant_names)
     recorder = Recorder(source.facts, names)
     body = Body(entry, members, recorder)
     groups = components(recorder.record(ops), [recorder.resolved(v) for v in constants])

@@ -231,8 +231,8 @@ class Recorder(StatementRecorder):
         self.facts.headers.add(config.header)
         return Text(self.facts.tuning.program(config))
 
-    def data_array(self, op: CatalogueOp, name_hint: str) -> str:
-        name = self.facts.constant_names.unique(identifier(self.names[op.results[0]] or name_hint))
+    def data_array(self, op: CatalogueOp) -> str:
+        name = self.facts.constant_names.unique(identifier(self.names[op.results[0]]))
         self.facts.constants.append(
             ConstantFile(name, op.parameter("value"), placement_of(op.results[0]).data_type)
         )

@@ -50,6 +50,7 @@ from ttcodegen.emitc.operators import ComparisonPredicate
 from ttcodegen.emitc.spelling import float_value, string_literal
 from ttcodegen.emitc.standard_headers import standard_headers
 from ttcodegen.emitc.text import Text
+from ttcodegen.naming.sources import name_in_text
 from ttcodegen.transforms.rebuilding import body_of
 
 PRINT = "ttkernel.dprint"
@@ -273,7 +274,7 @@ class _KernelWriter(KernelArguments):
 
     def variable(self, op: memref.AllocaOp) -> None:
         """A number that changes; the store after it says what it is at first."""
-        name = self._variable(op.memref.name_hint or "variable")
+        name = self._variable(name_in_text(op.memref, "variable"))
         first = op.next_op
         start: Text | None = None
         if isinstance(first, memref.StoreOp) and first.memref is op.memref:
@@ -398,7 +399,7 @@ class _KernelWriter(KernelArguments):
             *others,
             type=type_,
             template_args=call.template_arguments,
-            name=self._variable(op.results[0].name_hint or call.callee) if op.results else None,
+            name=self._variable(name_in_text(op.results[0], call.callee)) if op.results else None,
         )
         if value is not None:
             self.values[op.results[0]] = value
@@ -412,7 +413,7 @@ class _KernelWriter(KernelArguments):
             owner = self.values[before].owner
             assert isinstance(owner, LiteralOp)
             begin = f"{owner.value.data}.next_compile_time_args_offset()"
-        name = self.names.unique(identifier(op.results[0].name_hint or "layout"))
+        name = self.names.unique(identifier(name_in_text(op.results[0], "layout")))
         self.body.verbatim(f"constexpr auto {name} = TensorAccessorArgs<{begin}>();")
         self.values[op.results[0]] = self.body.literal(name, "auto")
 
@@ -434,7 +435,7 @@ class _KernelWriter(KernelArguments):
             self.values[op.results[0]] = literal
         elif stored is None:
             result = op.results[0]
-            name = self._variable(result.name_hint or op.definition.name)
+            name = self._variable(name_in_text(result, op.definition.name))
             type_ = cpp_type(result.type)
             self.values[result] = self.body.subscript(self[array], self[index], type_, name=name)
         else:

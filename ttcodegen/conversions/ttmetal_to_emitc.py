@@ -50,8 +50,7 @@ from ttcodegen.emitc.identifiers import identifier
 from ttcodegen.emitc.spelling import string_literal
 from ttcodegen.emitc.text import Text
 from ttcodegen.naming.layers import layer
-from ttcodegen.naming.programs import buffer_names
-from ttcodegen.naming.values import ValueNames
+from ttcodegen.naming.programs import names_of_host_function
 from ttcodegen.parsing.structure import operation_name
 from ttcodegen.transforms.rebuilding import body_of
 
@@ -118,7 +117,7 @@ def _write_entry(
     _write_prepare(source, entry)
     *ops, terminator = (op for op in body_of(entry.function).ops if operation_name(op) != CONSTANT)
     members = _DeviceMembers.of(entry)
-    names = ValueNames((), {**members.names, **buffer_names(ops)}, members.weight_names, {})
+    names = names_of_host_function(entry.function, members)
     recorder = DeviceRecorder(source.facts, names, cpu_functions)
     statements = recorder.record(ops)
     write_entry_function(source, Body(entry, members, recorder), statements, terminator.operands)

@@ -40,7 +40,7 @@ from ttcodegen.conversions.uniform_signature import (
 from ttcodegen.emitc.builder import open_file
 from ttcodegen.emitc.identifiers import NameScope
 from ttcodegen.emitc.statements import VerbatimOp
-from ttcodegen.naming.values import ValueNames
+from ttcodegen.naming.modules import names_of_function
 from ttcodegen.transforms.rebuilding import body_of
 
 __all__ = ["ConstantFile", "convert_ttnn_to_emitc"]
@@ -103,12 +103,7 @@ def _record(entry: Entry, facts: SourceFacts, function_names: NameScope) -> _Rec
     ops = [op for op in body_of(entry.function).ops if not is_deallocation(op)]
     terminator = ops.pop()
     assert isinstance(terminator, ReturnOp)
-    results = {
-        value: tensor.name
-        for value, tensor in zip(terminator.operands, entry.results, strict=True)
-        if not tensor.name.startswith("output")
-    }
-    names = ValueNames(ops, members.names, members.weight_names, results)
+    names = names_of_function(entry.function, members)
     recorder = Recorder(facts, names)
     statements = recorder.record(ops)
     body = Body(entry, members, recorder)

@@ -23,7 +23,7 @@ from ttcodegen.dialects.program_configs import (
 )
 from ttcodegen.emitc.builder import EmitCBuilder, open_file
 from ttcodegen.emitc.identifiers import NameScope, identifier
-from ttcodegen.naming.values import name_or_kind
+from ttcodegen.naming.sources import name_or_kind
 from ttcodegen.ops.cpp_calls import (
     COMPUTE_CONFIG_ATTRIBUTE,
     CONV2D_CONFIG_ATTRIBUTE,
@@ -213,6 +213,7 @@ class Tuning:
             return False
         file = open_file(module, f"src/{HEADER}")
         file.comment(title)
+        file.verbatim("//")
         file.comment("What may be turned: change a constant and build again; see README.md.")
         file.verbatim("#pragma once")
         file.blank()

@@ -146,6 +146,9 @@ class _Planner:
         return None
 
     def _unique(self, result: SSAValue) -> str:
+        for name in (self.names[result], self.names.qualified(result)):
+            if not self.scope.is_taken(identifier(name)):
+                return self.scope.unique(identifier(name))
         return self.scope.unique(identifier(self.names[result]))
 
     def _assign(self, result: SSAValue, variable: str, lifetime: Lifetime) -> None:

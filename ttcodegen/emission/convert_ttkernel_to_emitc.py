@@ -8,11 +8,10 @@ from typing import cast
 
 from xdsl.context import Context
 from xdsl.dialects.builtin import DictionaryAttr, ModuleOp, StringAttr
+from xdsl.dialects.func import FuncOp
 
 from ttcodegen.conversions.cpp_interface import title_of
-from ttcodegen.conversions.device_interface import device_entries
 from ttcodegen.conversions.file_emission import FileEmission
-from ttcodegen.conversions.interface import Entry
 from ttcodegen.conversions.ttkernel_to_emitc import write_kernel
 from ttcodegen.diagnostics import CompileError
 from ttcodegen.dialects.device_module import (
@@ -20,6 +19,7 @@ from ttcodegen.dialects.device_module import (
     DeviceProgram,
     device_programs,
     functions_of,
+    is_host_function,
     verify_programs,
 )
 from ttcodegen.dialects.operation import operation_name
@@ -47,11 +47,11 @@ class ConvertTTKernelToEmitC(FileEmission):
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         lift_programs_of_2024(op)
         verify_programs(op)
-        entries = device_entries(op)
-        for entry in entries:
-            _require_lowered(entry)
+        hosts = [function for function in functions_of(op) if is_host_function(function)]
+        for host in hosts:
+            _require_lowered(host)
         title = title_of(self.cpp_name(op), self.source_hash(op), self.release)
-        programs = device_programs(entry.function for entry in entries)
+        programs = device_programs(hosts)
         kernels = kernel_files(programs, _kernel_texts(op, programs, title))
         paths: dict[str, dict[str, str]] = {}
         for (program, kernel), path in kernels.paths.items():
@@ -66,9 +66,9 @@ class ConvertTTKernelToEmitC(FileEmission):
         )
 
 
-def _require_lowered(entry: Entry) -> None:
+def _require_lowered(function: FuncOp) -> None:
     """Raises CompileError at an op that has not been lowered to programs of the device."""
-    for op in body_of(entry.function).ops:
+    for op in body_of(function).ops:
         if operation_name(op) != CONSTANT and op.dialect_name() in ("ttir", "ttnn"):
             raise CompileError(
                 f"'{operation_name(op)}' does not launch a program of the device",

@@ -41,7 +41,7 @@ class ConvertTTMetalToEmitC(FileEmission):
         name, source_hash = self.cpp_name(op), self.source_hash(op)
         if KERNELS not in op.attributes:
             ConvertTTKernelToEmitC(name, source_hash, self.release).apply(ctx, op)
-        entries = required(device_entries(op))
+        entries = self.interface or required(device_entries(op))
         host = convert_ttmetal_to_emitc(name, entries, source_hash, self.release, cpu_functions(op))
         programs = device_programs(entry.function for entry in entries)
         title = title_of(name, source_hash, self.release)

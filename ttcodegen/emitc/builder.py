@@ -431,7 +431,7 @@ class EmitCBuilder:
         return self._nested(block)
 
     def drop_unused_parameters(self) -> list[bool]:
-        """Takes away the parameters that the body of this function does not use.
+        """Drops the parameters that the body of this function does not use.
 
         To be called when the body is complete; returns which ones are left.
         """

@@ -38,9 +38,10 @@ from ttcodegen.explorer.graph import (
 )
 from ttcodegen.explorer.op_text import Texts
 from ttcodegen.explorer.program_graphs import program_graph
+from ttcodegen.naming.constants import constant_names
 from ttcodegen.naming.interface import argument_names, result_names
 from ttcodegen.naming.layers import layer, layer_of_weight, location_name
-from ttcodegen.naming.values import constant_names
+from ttcodegen.naming.sources import name_in_text
 from ttcodegen.optimizer.call_names import CallNames
 
 INPUT_STYLE = GraphNodeStyle(backgroundColor="#d7f0dd", borderColor="#2e7d32")
@@ -213,7 +214,7 @@ class _FunctionGraph:
         for block in blocks:
             for argument in block.args:
                 if argument not in self._sources:
-                    name = argument.name_hint or f"argument {argument.index}"
+                    name = name_in_text(argument, f"argument {argument.index}")
                     self._add_argument(argument, name, "input")
             for op in block.ops:
                 if operation_name(op) in _RETURNS and op.parent is block and len(results) > 0:
@@ -337,7 +338,7 @@ class _FunctionGraph:
 
     def _outer(self, value: SSAValue) -> tuple[str, str]:
         """A node for a value that is made outside of the region (or later, in a graph region)."""
-        name = self._names.get(value) or value.name_hint or "value"
+        name = self._names.get(value) or name_in_text(value, "value")
         node = GraphNode(
             self._unique(f"outer:{name}"),
             name,

@@ -11,7 +11,7 @@ from xdsl.ir import Operation
 from ttcodegen.dialects.operation import CatalogueOp
 from ttcodegen.emitc.identifiers import identifier
 from ttcodegen.naming.layers import common_layer, common_parts
-from ttcodegen.ops.definition import call_has_trait
+from ttcodegen.ops.definition import TTNN, call_has_trait
 from ttcodegen.ops.traits import Trait
 
 _PATH = re.compile(r"[./]")
@@ -103,6 +103,8 @@ def _meaning(counts: Counter[str]) -> str:
     products = _count(counts, Trait.MATRIX_PRODUCT)
     if _attends(counts):
         return "" if _is_whole_layer(counts, products) else "attention"
+    if any(_is_norm(name) for name in counts) and not products and not counts["conv2d"]:
+        return "normalize"
     # Halves may be swapped by a product with a matrix that is no weight.
     has_layers = _count(counts, Trait.OF_LAYER) > counts["matmul"]
     if counts["multiply"] and counts["concat"] and counts["add"] and not has_layers:
@@ -119,6 +121,11 @@ def _is_whole_layer(counts: Counter[str], products: int) -> bool:
 
 def _count(counts: Counter[str], trait: Trait) -> int:
     return sum(count for name, count in counts.items() if call_has_trait(name, trait))
+
+
+def _is_norm(name: str) -> bool:
+    definition = TTNN.get(name)
+    return definition is not None and "normalized" in definition.nouns
 
 
 def _attends(counts: Counter[str]) -> bool:
@@ -143,7 +150,8 @@ def _common_words(titles: Sequence[str]) -> str:
             break
         shared.append(words[0])
     words = [_PLURALS.get(word, word) for word in shared]
-    return "_".join(words[-2:])
+    name = "_".join(words[-2:])
+    return name if len(name) > 1 else ""
 
 
 def _kind(counts: Counter[str]) -> str:

@@ -15,7 +15,9 @@ _PARTS = re.compile(r"[./]")
 _WEIGHT = re.compile(r"(?i)[._/]*(weights?|bias|kernel|gamma|beta|scale|running_mean|running_var)$")
 _PARAMETRIZED = re.compile(r"(?i)[._/]parametrizations([._/]\w+)[._/]original\d*$")
 """A weight that torch computes from another one: `fc.parametrizations.weight.original`."""
-_ROOT = re.compile(r"^(?:l__self_+|self_+|model\.)")
+_ROOT = re.compile(r"(?i)^(?:getattr_)?(?:l__self_+|self_+|model\.)")
+_TRACED = re.compile(r"^(?:jit\([^/]*\)/)+")
+"""The functions that JAX traces, around the layers of their locations."""
 _LOCATION_PARTS = 1000
 _FEWEST_WORDS = 2
 """Words after a number that say by themselves what a layer is."""
@@ -65,8 +67,8 @@ def layer_of_weight(name: str) -> str | None:
 def layer(op: Operation, weight_names: Mapping[SSAValue, str]) -> str | None:
     """The layer an op belongs to: the scope of its location, or else that of a weight it uses."""
     name = location_name(op.location)
-    if name is not None and "/" in name:
-        return name.rpartition("/")[0]
+    if name is not None and (layers := _TRACED.sub("", name).rpartition("/")[0]):
+        return layers
     for operand in op.operands:
         weight = weight_names.get(operand)
         if weight is not None and (found := layer_of_weight(weight)) is not None:
@@ -78,10 +80,10 @@ def short_layer(name: str) -> str:
     """The end of a layer's path that distinguishes it from its neighbours: two parts of it,
     and those before that if the first of them is a number. A number at the end, the position in a
     sequence, says nothing of what the layer is."""
-    if "." not in name:
+    parts = _PARTS.split(name)
+    if len(parts) == 1:
         return _after_number(name)
-    parts = name.split(".")
-    if len(parts) > 1 and parts[-1].isdigit():
+    if parts[-1].isdigit():
         parts.pop()
     start = max(len(parts) - 2, 0)
     while start and parts[start][:1].isdigit():

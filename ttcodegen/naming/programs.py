@@ -14,7 +14,9 @@ from ttcodegen.dialects.operation import CatalogueOp, operation_name
 from ttcodegen.dialects.programs import BufferAddress, Kernel, Program
 from ttcodegen.emitc.identifiers import NameScope, identifier
 from ttcodegen.naming.interface import argument_names, result_names
-from ttcodegen.naming.values import ValueNames, name_or_kind
+from ttcodegen.naming.modules import GivenNames
+from ttcodegen.naming.sources import name_or_kind
+from ttcodegen.naming.values import ValueNames
 from ttcodegen.ops.tt_lang import CALLED_OPERATION, called_name
 
 _ADDRESS = "_address"
@@ -107,6 +109,15 @@ def buffer_names(ops: Iterable[Operation]) -> dict[SSAValue, str]:
         for value in launch.outputs:
             names.setdefault(value, value.name_hint or launch.program.name)
     return names
+
+
+def names_of_host_function(function: FuncOp, given: GivenNames) -> ValueNames:
+    """What the tensors of a function that launches programs of the device are called.
+
+    `given` are the names of its arguments and constants.
+    """
+    names = {**given.names, **buffer_names(body_of(function).ops)}
+    return ValueNames((), names, given.weight_names, {})
 
 
 def tensor_names(kernel: Kernel) -> dict[int, str]:

@@ -2,91 +2,25 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Mapping, Sequence
 from copy import copy
-from functools import cache
 from math import prod
-from typing import TYPE_CHECKING, cast
+from typing import cast
 
 from xdsl.ir import Operation, SSAValue
 
 from ttcodegen.dialects.datatypes import shape_of
-from ttcodegen.dialects.functions import body_of
 from ttcodegen.dialects.memory import Layout
-from ttcodegen.dialects.operation import CatalogueOp, operation_name
+from ttcodegen.dialects.operation import CatalogueOp
 from ttcodegen.dialects.placement import declared_data_type, has_placement, placement_of
-from ttcodegen.naming.layers import layer, location_name, plain_name, short_layer, stem_of_weight
-from ttcodegen.ops.definition import TTIR, TTNN, library_definition, traits_of
+from ttcodegen.naming.layers import layer, plain_name, short_layer
+from ttcodegen.naming.sources import given_name
+from ttcodegen.ops.definition import library_definition, traits_of
 from ttcodegen.ops.traits import Trait
-
-if TYPE_CHECKING:
-    from xdsl.dialects.func import FuncOp
-
-    from ttcodegen.dialects.ttcore import LoadCachedOp
-
-# A frontend's counters (`dot.31`, `add_5`) say nothing that the order of the code does not.
-_COUNTER = re.compile(r"[._]\d+$")
-_GENERIC = frozenset(
-    "arg input output out result res tmp val value v x y cst const constant".split()
-)
-_NUMBER = re.compile(r"_?\d+$")
-_INSTRUCTION = re.compile(r"([a-z][a-z-]*)\.\d+(_\w+)?$")
-"""An instruction of HLO, which is called after its opcode, and what a pass made of it: `dot.31`,
-`gather.62_reshapeStartIndices`."""
-_OPCODES = frozenset(
-    """
-    abs add and atan2 batch-norm-inference batch-norm-training bitcast bitcast-convert broadcast
-    call cbrt ceil clamp compare complex concatenate conditional constant convert convolution copy
-    cosine custom-call divide dot dynamic-slice dynamic-update-slice erf exponential
-    exponential-minus-one floor fusion gather get-tuple-element imag iota is-finite log
-    log-plus-one logistic map maximum minimum multiply negate not or pad parameter popcnt power
-    real reduce reduce-precision reduce-window remainder reshape reverse rng rng-bit-generator
-    round-nearest-afz round-nearest-even rsqrt scatter select select-and-scatter set-dimension-size
-    shift-left shift-right-arithmetic shift-right-logical sign sine slice sort sqrt subtract tan
-    tanh topk transpose triangular-solve tuple while xor
-    """.split()
-)
-"""The opcodes of HLO. Source: xla/hlo/ir/hlo_opcode.h."""
 
 _ROLES = frozenset("queries keys values scores".split())
 """Names of roles that a value keeps through sums and rotations."""
 _LARGEST_EPSILON = 1e-3
-
-
-@cache
-def _op_names() -> frozenset[str]:
-    return frozenset((*TTIR, *TTNN))
-
-
-def given_name(value: SSAValue) -> str | None:
-    """What the source calls a value, None if that says nothing."""
-    hint = value.name_hint
-    if hint is not None and not _is_generic(hint) and hint not in _op_names():
-        return hint
-    owner = value.owner
-    if not isinstance(owner, Operation):
-        return None
-    name = location_name(owner.location)
-    if name is None:
-        return None
-    end = name.rpartition("/")[2]
-    if (instruction := _INSTRUCTION.match(end)) and instruction[1] in _OPCODES:
-        return None
-    last = _COUNTER.sub("", end)
-    named = last and not last.isdigit() and not _is_generic(last) and last not in _op_names()
-    return last if named else None
-
-
-def _is_generic(name: str) -> bool:
-    """Whether a name is one that any value could have: `x`, `arg10`."""
-    return _NUMBER.sub("", name) in _GENERIC
-
-
-def name_or_kind(op: Operation) -> str:
-    """What the source calls the result of an op, else what the op is."""
-    hint = op.results[0].name_hint if op.results else None
-    return hint or operation_name(op).rpartition(".")[2]
 
 
 def noun_of(op: Operation) -> str:
@@ -100,6 +34,20 @@ def noun_of(op: Operation) -> str:
         return "condition"
     nouns = library_definition(op).nouns
     return nouns[0] if nouns else short
+
+
+_OPERANDS = {"shifted": "offset", "scaled": "factor", "clamped": "bound"}
+"""What adjusts a value, by what the value is called after that."""
+
+
+def operand_noun(op: CatalogueOp) -> str | None:
+    """What an operand is called that has no name, by what the op does with it."""
+    traits, participle = _traits(op), library_definition(op).participle
+    if Trait.COMPARES in traits:
+        return "limit"
+    if Trait.MATRIX_PRODUCT in traits:
+        return "matrix"
+    return _OPERANDS.get(participle) if participle else None
 
 
 def _traits(op: CatalogueOp) -> Trait:
@@ -171,8 +119,10 @@ class ValueNames:
         op = value.owner
         if not isinstance(op, CatalogueOp):
             return name
+        if Trait.TAKES_PART in _traits(op):
+            return name
         if name != noun_of(op):
-            return f"{name}_{_qualifier(op)}"
+            return f"{name}_{_qualifier(op) if _reordered(op) is None else 'rotated'}"
         source = self[op.operands[0]] if op.operands else name
         return name if source.endswith(name) else f"{source}_{name}"
 
@@ -181,18 +131,25 @@ class ValueNames:
         given = given_name(result)
         if given is not None:
             return given
+        role = self._roles.get(result)
         kept = self._kept_operand(op)
-        if kept is not None and kept in self._names:
+        # A product of queries and keys is neither of them.
+        is_role = role is not None and Trait.MATRIX_PRODUCT in _traits(op)
+        if kept is not None and kept in self._names and not is_role:
             return self._names[kept]
-        if Trait.OF_LAYER in _traits(op):
+        if Trait.OF_LAYER in _traits(op) and (role is None or self._has_weights(op)):
             found = layer(op, self._weights)
             if found is not None:
                 return short_layer(found)
-        role = self._roles.get(result)
         if role is not None:
             return role
+        if Trait.TAKES_PART in _traits(op) and op.operands[0] in self._names:
+            return _part_name(self._names[op.operands[0]], part_of(op))
         nouns = library_definition(op).nouns
         return nouns[index] if len(nouns) > 1 else noun_of(op)
+
+    def _has_weights(self, op: CatalogueOp) -> bool:
+        return any(operand in self._weights for operand in op.operands)
 
     def _kept_operand(self, op: CatalogueOp) -> SSAValue | None:
         """The operand that the result is another form of."""
@@ -205,7 +162,7 @@ class ValueNames:
             return first
         if short == "concat":
             names = {self._names.get(operand) for operand in op.operands}
-            return first if len(names) == 1 else None
+            return first if len(names) == 1 else _reordered(op)
         if short == "matmul":
             return self._transformed_operand(op)
         if Trait.ADJUSTS not in traits:
@@ -248,6 +205,10 @@ class ValueNames:
     def _attention_roles(self, roles: dict[SSAValue, str], softmax: CatalogueOp) -> None:
         scores = self._root(softmax.operands[0])
         product = scores.owner
+        if isinstance(product, CatalogueOp) and noun_of(product) == "selected":
+            # What a mask hides is replaced.
+            scores = self._root(product.operands[1])
+            product = scores.owner
         if not isinstance(product, CatalogueOp) or product.definition.short_name != "matmul":
             return
         if any(operand in self._weights for operand in product.operands):
@@ -278,6 +239,46 @@ class ValueNames:
                 break
             value = origin
         return value
+
+
+def _part_name(whole: str, part: str) -> str:
+    return whole if whole.endswith(f"_{part}") else f"{whole}_{part}"
+
+
+def part_of(op: CatalogueOp) -> str:
+    """Which part of its operand a slice is."""
+    sizes = shape_of(op.operands[0].type)
+    bounds = list(zip(op.parameter("begins"), op.parameter("ends"), sizes, strict=True))
+    cut = [(begin, end, size) for begin, end, size in bounds if end - begin != size]
+    if len(cut) != 1:
+        return "slice"
+    ((begin, end, size),) = cut
+    length = end - begin
+    if begin == 0:
+        return "first" if length == 1 else "first_half" if 2 * length == size else "start"
+    if end == size:
+        return "last" if length == 1 else "second_half" if 2 * length == size else "end"
+    return "middle"
+
+
+def _reordered(op: CatalogueOp) -> SSAValue | None:
+    """The value whose parts a concatenation puts together anew, negated or not: as rotary
+    embeddings do with halves."""
+    if op.definition.short_name != "concat" or len(op.operands) < 2:
+        return None
+    wholes = {_whole(operand) for operand in op.operands}
+    return wholes.pop() if len(wholes) == 1 else None
+
+
+def _whole(value: SSAValue) -> SSAValue | None:
+    """What a value is a part of, be it negated; None if it is none."""
+    while isinstance(op := value.owner, CatalogueOp):
+        if Trait.TAKES_PART in _traits(op):
+            return op.operands[0]
+        if not (op.definition.rearranges or Trait.ALTERS in _traits(op)):
+            return None
+        value = op.operands[0]
+    return None
 
 
 def _only_product(value: SSAValue) -> CatalogueOp | None:
@@ -313,55 +314,3 @@ def _qualifier(op: CatalogueOp) -> str:
             return "flat" if len(after) < len(before) else "reshaped"
         case _:
             return library_definition(op).participle or noun_of(op)
-
-
-def constant_names(
-    load: LoadCachedOp | None, const_eval: FuncOp | None, names: Mapping[SSAValue, str]
-) -> tuple[str, ...]:
-    """What the constants of a function are called: after the weights that they are made of, or
-    after what the function does with them.
-
-    `names` are those of the function's arguments.
-    """
-    if const_eval is None or load is None:
-        return ()
-    inner = dict(zip(body_of(const_eval).args, load.operands, strict=True))
-    weights: dict[SSAValue, str] = {
-        argument: names[value] for argument, value in inner.items() if value in names
-    }
-    body = ValueNames(body_of(const_eval).ops, weights, weights, {}, of_weights=True)
-    terminator = body_of(const_eval).last_op
-    assert terminator is not None
-    found = [_constant_name(value, weights, body) for value in terminator.operands]
-    by_value = dict(zip(load.results, found, strict=True))
-    known = {**names, **{value: name for value, name in by_value.items() if name is not None}}
-    return tuple(name or _bias_name(value, known) or "constant" for value, name in by_value.items())
-
-
-def _constant_name(
-    value: SSAValue, weights: Mapping[SSAValue, str], body: ValueNames
-) -> str | None:
-    """The name of the weight that a constant is made of, or its own; None if it has none."""
-    seen = value
-    while isinstance(seen.owner, CatalogueOp) and seen.owner.operands:
-        seen = seen.owner.operands[0]
-    if seen in weights:
-        return weights[seen]
-    given = given_name(value) or given_name(seen)
-    if given is not None:
-        return given
-    name = body[value]
-    return None if name in _GENERIC or name == "filled" else name
-
-
-def _bias_name(value: SSAValue, names: Mapping[SSAValue, str]) -> str | None:
-    """The name of a constant that an op takes as its bias, after the weight of that op."""
-    for use in value.uses:
-        op = use.operation
-        if not isinstance(op, CatalogueOp) or Trait.OF_LAYER not in _traits(op):
-            continue
-        weight = next((names[o] for o in op.operands[: use.index] if o in names), None)
-        if use.index >= 2 and weight is not None:
-            stem = stem_of_weight(weight)
-            return f"{stem or weight}_bias"
-    return None

@@ -6,12 +6,12 @@ Their generic forms need nothing from here. The syntax is that of tt-mlir's oper
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from xdsl.dialects.builtin import FunctionType, IntegerAttr, SymbolRefAttr, TupleType, i32
 from xdsl.ir import Attribute, Operation
-from xdsl.parser import Parser, UnresolvedOperand
+from xdsl.parser import Parser
 
 from ttcodegen.dialects.ttcore_device import DeviceAttr
 from ttcodegen.parsing.emitc_forms import EMITC_FORMS
@@ -86,16 +86,6 @@ def _called_operation(parser: Parser, op_type: type[Operation]) -> Operation:
     names = parser.parse_comma_separated_list(
         parser.Delimiter.PAREN, parser.parse_unresolved_operand
     )
-    return _typed_as_a_function(parser, op_type, names)
-
-
-def _typed_as_a_function(
-    parser: Parser,
-    op_type: type[Operation],
-    names: Sequence[UnresolvedOperand],
-    properties: Mapping[str, Attribute] | None = None,
-) -> Operation:
-    """`{attributes} : (types) -> (types)` after the operands of an op."""
     attributes = parser.parse_optional_attr_dict()
     parser.parse_punctuation(":")
     position = parser.pos
@@ -108,7 +98,6 @@ def _typed_as_a_function(
             for name, input_ in zip(names, type_.inputs.data, strict=True)
         ],
         result_types=type_.outputs.data,
-        properties=properties or {},
         attributes=attributes,
     )
 
@@ -181,7 +170,21 @@ def _load_cached(parser: Parser, op_type: type[Operation]) -> Operation:
         names = parser.parse_comma_separated_list(
             parser.Delimiter.SQUARE, parser.parse_unresolved_operand
         )
-    return _typed_as_a_function(parser, op_type, names, properties)
+    attributes = parser.parse_optional_attr_dict()
+    parser.parse_punctuation(":")
+    position = parser.pos
+    type_ = parser.parse_type()
+    if not isinstance(type_, FunctionType) or len(type_.inputs.data) != len(names):
+        parser.raise_error("expected the type of a function of these inputs", position)
+    return op_type.create(
+        operands=[
+            parser.resolve_operand(name, input_)
+            for name, input_ in zip(names, type_.inputs.data, strict=True)
+        ],
+        result_types=type_.outputs.data,
+        properties=properties,
+        attributes=attributes,
+    )
 
 
 CUSTOM_FORMS: dict[str, CustomForm] = {

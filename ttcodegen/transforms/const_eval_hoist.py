@@ -21,6 +21,7 @@ from xdsl.passes import ModulePass
 from ttcodegen.dialects.functions import CONST_EVAL, argument_type
 from ttcodegen.dialects.operation import CatalogueOp
 from ttcodegen.dialects.ttcore import ArgumentType, LoadCachedOp
+from ttcodegen.naming.sources import name_in_text
 from ttcodegen.ops.definition import TTNNDefinition
 from ttcodegen.transforms.rebuilding import body_of
 
@@ -147,7 +148,7 @@ def _const_eval_function(
         "private",
         arg_attrs=ArrayAttr(
             [
-                DictionaryAttr({"ttir.name": StringAttr(value.name_hint or f"arg{index}")})
+                DictionaryAttr({"ttir.name": StringAttr(name_in_text(value, f"arg{index}"))})
                 for index, value in enumerate(inputs)
             ]
         ),

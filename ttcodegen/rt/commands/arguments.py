@@ -147,7 +147,7 @@ _RUNNING = (
     _refused("--dispatch-core-type", "text", _CARDLESS),
     _refused("--disable-eth-dispatch", "flag", _CARDLESS),
     _refused("--fabric-config", "text", _CARDLESS),
-    _refused("--mesh-shape", "text", "a program opens the mesh that it was compiled for"),
+    _refused("--mesh-shape", "text", "programs run on a single device"),
     _refused(
         "--ignore-version",
         "flag",

@@ -1,0 +1,80 @@
+"""Arguments whose names say nothing are called for what they are to the function."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+
+from ttcodegen.compilation import CompiledModule, CompileOptions, compile_module
+from ttcodegen.diagnostics import Source
+
+DECODE = """
+func.func @decode(
+    %arg3: tensor<1x32xi32> {ttcore.argument_type = #ttcore.argument_type<input>},
+    %arg0: tensor<1x8x64x64xbf16> {ttcore.argument_type = #ttcore.argument_type<input>},
+    %arg1: tensor<1x8x1x64xbf16> {ttcore.argument_type = #ttcore.argument_type<input>},
+    %arg2: tensor<1xi32> {ttcore.argument_type = #ttcore.argument_type<input>},
+    %table: tensor<128x64xbf16> {ttcore.argument_type = #ttcore.argument_type<parameter>,
+                                 ttir.name = "model.embed_tokens.weight"})
+    -> (tensor<1x32x64xbf16>, tensor<1x8x64x64xbf16>) {
+  %0 = "ttir.embedding"(%arg3, %table)
+    : (tensor<1x32xi32>, tensor<128x64xbf16>) -> tensor<1x32x64xbf16>
+  %1 = "ttir.update_cache"(%arg0, %arg1, %arg2) <{batch_offset = 0 : i32}>
+    : (tensor<1x8x64x64xbf16>, tensor<1x8x1x64xbf16>, tensor<1xi32>) -> tensor<1x8x64x64xbf16>
+  return %0, %1 : tensor<1x32x64xbf16>, tensor<1x8x64x64xbf16>
+}
+"""
+
+FORGE = """
+func.func @forward(
+    %image: tensor<1x32x32x64xbf16> {ttcore.argument_type = #ttcore.argument_type<input>},
+    %a: tensor<64x64x3x3xbf16> {ttcore.argument_type = #ttcore.argument_type<parameter>,
+                                ttir.name = "model.model.0.conv.weight"},
+    %b: tensor<1x1x1x64xbf16> {ttcore.argument_type = #ttcore.argument_type<parameter>,
+                               ttir.name = "input_0_divide_3"},
+    %c: tensor<1x1x1x64xbf16> {ttcore.argument_type = #ttcore.argument_type<parameter>,
+                               ttir.name = "input_0_divide_3_fork_clone24"})
+    -> tensor<1x32x32x64xbf16> {
+  %0 = "ttir.conv2d"(%image, %a) <{stride = 1 : i32, padding = 1 : i32, dilation = 1 : i32,
+      groups = 1 : i32}> : (tensor<1x32x32x64xbf16>, tensor<64x64x3x3xbf16>)
+    -> tensor<1x32x32x64xbf16>
+  %1 = "ttir.multiply"(%0, %b) : (tensor<1x32x32x64xbf16>, tensor<1x1x1x64xbf16>)
+    -> tensor<1x32x32x64xbf16>
+  %2 = "ttir.add"(%1, %c) : (tensor<1x32x32x64xbf16>, tensor<1x1x1x64xbf16>)
+    -> tensor<1x32x32x64xbf16>
+  return %2 : tensor<1x32x32x64xbf16>
+}
+"""
+
+
+def compiled(text: str) -> CompiledModule:
+    return compile_module(Source("model.mlir", text), CompileOptions("model"))
+
+
+def fields(text: str, struct: str) -> list[str]:
+    header = compiled(text).files["src/model.hpp"]
+    (body,) = re.findall(rf"struct {struct} {{(.*?)}};", header, re.DOTALL)
+    return re.findall(r"ttnn::Tensor (\w+);", body)
+
+
+def test_caches_positions_and_indices() -> None:
+    assert fields(DECODE, "DecodeInputs") == ["indices", "cache", "arg1", "position"]
+
+
+def test_the_outside_keeps_the_names_of_the_source() -> None:
+    (function,) = compiled(DECODE).description.functions
+    assert [tensor.name for tensor in function.inputs] == ["arg3", "arg0", "arg1", "arg2"]
+    assert [tensor.field for tensor in function.weights] == ["embed_tokens_weight"]
+
+
+def test_parameters_that_a_compiler_made_are_called_after_the_weight_they_adjust() -> None:
+    found = fields(FORGE, "ForwardWeights")
+    assert found == ["model_0_conv_weight", "model_0_conv_scale", "model_0_conv_bias"]
+    assert not re.search("fork_clone|divide_3", "".join(compiled(FORGE).files.values()))
+
+
+@pytest.mark.parametrize("name", ["image", "arguments", "input_ids", "input_0_mean"])
+def test_names_that_say_something_stay(name: str) -> None:
+    text = DECODE.replace("%arg3", f"%{name}")
+    assert fields(text, "DecodeInputs")[0] == name

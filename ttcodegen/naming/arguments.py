@@ -1,0 +1,160 @@
+"""What the arguments of a function are called in C++: by the source, or by what takes them where
+its name for them says nothing."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator, Mapping
+
+from xdsl.dialects.func import FuncOp
+from xdsl.ir import Operation, OpResult, SSAValue
+
+from ttcodegen.dialects.functions import body_of
+from ttcodegen.dialects.operation import CatalogueOp
+from ttcodegen.dialects.ttcore import LoadCachedOp
+from ttcodegen.naming.interface import argument_names
+from ttcodegen.naming.layers import stem_of_weight
+from ttcodegen.naming.sources import is_generic
+from ttcodegen.naming.values import operand_noun
+from ttcodegen.ops.definition import TTIR, has_trait
+from ttcodegen.ops.traits import Trait
+
+FunctionOf = Callable[[str], FuncOp | None]
+"""The function of a symbol."""
+
+_OF_PASSES = re.compile(r"input_\d+_[a-z]\w*?_\d+(?:_fork_clone\d*)?")
+"""What TT-Forge calls a parameter that it makes: the op that takes it, and what cloned it."""
+
+_ROLES: Mapping[str, str] = {
+    "update_index": "position",
+    "cur_pos_tensor": "positions",
+    "page_table": "page_table",
+    "attention_mask": "mask",
+    "cache": "cache",
+    "key": "keys",
+    "value": "values",
+}
+"""What an argument is, by the operand of an op that it is; the first one of these that there is."""
+_ORDER = (*_ROLES.values(), "indices")
+_CACHES = {frozenset({"cache", "keys"}): "key_cache", frozenset({"cache", "values"}): "value_cache"}
+_MOST_FOLLOWED = 64
+"""The most uses that are looked at."""
+
+
+def argument_titles(function: FuncOp, function_of: FunctionOf) -> list[str]:
+    """What the arguments are called in C++, as text; several may have one name.
+
+    A name of the source that any value could have (`arg16_1`), or that a compiler made
+    (`input_0_divide_3_fork_clone`), gives way to what the argument is to the function: its cache of
+    keys, the bias of a convolution.
+    """
+    names = argument_names(function)
+    if not any(map(_says_nothing, names)):
+        return names
+    uses = _Uses(dict(zip(body_of(function).args, names, strict=True)), function_of)
+    return [
+        (_says_nothing(name) and uses.role(value)) or name for value, name in uses.names.items()
+    ]
+
+
+def _says_nothing(name: str) -> bool:
+    return is_generic(name) or _OF_PASSES.fullmatch(name) is not None
+
+
+class _Uses:
+    """How the arguments of a function are used, there and where its constants are computed."""
+
+    def __init__(self, names: Mapping[SSAValue, str], function_of: FunctionOf) -> None:
+        self.names = names
+        self._function_of = function_of
+        self._outside: dict[SSAValue, SSAValue] = {}
+        """By the arguments of the functions that compute constants what they are called with."""
+
+    def role(self, argument: SSAValue) -> str | None:
+        """What an argument is to the ops that take it; None if they do not say it."""
+        found: set[str] = set()
+        for op, index in self._takers(argument):
+            adjusted = self._adjusted(op, index)
+            if adjusted is not None:
+                return adjusted
+            operand = _operand_name(op, index)
+            if operand in _ROLES:
+                found.add(_ROLES[operand])
+            elif _is_index(op, operand):
+                found.add("indices")
+        cache = next((name for roles, name in _CACHES.items() if roles <= found), None)
+        return cache or next(
+            (role for role in (*_ROLES.values(), "indices") if role in found), None
+        )
+
+    def _takers(self, argument: SSAValue) -> Iterator[tuple[CatalogueOp, int]]:
+        """The ops that take an argument, in whatever form, and as which of their operands."""
+        rest, seen = [argument], 0
+        loads: dict[Operation, LoadCachedOp] = {}
+        while rest and seen < _MOST_FOLLOWED:
+            for use in rest.pop(0).uses:
+                seen += 1
+                op = use.operation
+                if isinstance(op, LoadCachedOp):
+                    inner = self._function_of(op.callee.string_value())
+                    if inner is None:
+                        continue
+                    block = body_of(inner)
+                    self._outside.update(zip(block.args, op.operands, strict=True))
+                    assert block.last_op is not None
+                    loads[block.last_op] = op
+                    rest.append(block.args[use.index])
+                elif op in loads:
+                    rest.append(loads[op].results[use.index])
+                elif isinstance(op, CatalogueOp) and op.definition.rearranges:
+                    rest += op.results
+                elif isinstance(op, CatalogueOp):
+                    yield op, use.index
+
+    def _adjusted(self, op: CatalogueOp, index: int) -> str | None:
+        """The name of what adjusts a weight or the result of a layer: its scale, its bias."""
+        if has_trait(op, Trait.OF_LAYER) and index >= 2:
+            weight, suffix = self._origin(op.operands[1]), "bias"
+        elif operand_noun(op) == "factor" and len(op.operands) == 2:
+            weight, suffix = self._origin(op.operands[1 - index]), "scale"
+        else:
+            return None
+        if weight is None or _says_nothing(weight) or weight == stem_of_weight(weight):
+            return None
+        return f"{stem_of_weight(weight)}_{suffix}"
+
+    def _origin(self, value: SSAValue) -> str | None:
+        """The name of the weight that a value is another form of."""
+        while value not in self.names:
+            owner = value.owner
+            if isinstance(owner, LoadCachedOp) and isinstance(value, OpResult):
+                inner = self._function_of(owner.callee.string_value())
+                terminator = None if inner is None else body_of(inner).last_op
+                if inner is None or terminator is None:
+                    return None
+                self._outside.update(zip(body_of(inner).args, owner.operands, strict=True))
+                value = terminator.operands[value.index]
+            elif isinstance(owner, CatalogueOp) and owner.operands:
+                value = owner.operands[0]
+            elif value in self._outside:
+                value = self._outside[value]
+            else:
+                return None
+        return self.names[value]
+
+
+def _operand_name(op: CatalogueOp, index: int) -> str:
+    """What the catalogue calls an operand."""
+    position = 0
+    for name, group in op.operand_groups().items():
+        position += len(group)
+        if index < position:
+            return name
+    return ""
+
+
+def _is_index(op: CatalogueOp, operand: str) -> bool:
+    """Whether the operand says which rows of another one are meant."""
+    definition = TTIR.get(op.definition.short_name)
+    specs = definition.operands if definition is not None else ()
+    return any(spec.name == operand and spec.input_kind == "index" for spec in specs)

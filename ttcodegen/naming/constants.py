@@ -1,0 +1,103 @@
+"""What the constants of a function are called: after weights, or after what is done with them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from math import prod
+
+from xdsl.dialects.builtin import DenseIntOrFPElementsAttr
+from xdsl.dialects.func import FuncOp
+from xdsl.ir import Operation, SSAValue
+
+from ttcodegen.dialects.datatypes import shape_of
+from ttcodegen.dialects.functions import body_of
+from ttcodegen.dialects.operation import CatalogueOp, operation_name
+from ttcodegen.dialects.ttcore import LoadCachedOp
+from ttcodegen.naming.layers import stem_of_weight
+from ttcodegen.naming.sources import GENERIC, given_name
+from ttcodegen.naming.values import ValueNames, operand_noun
+from ttcodegen.ops.definition import has_trait
+from ttcodegen.ops.traits import Trait
+
+_CONSTANT = "ttnn.constant"
+_MOST_POSITIONS = 1 << 16
+"""The most elements that are looked at."""
+
+
+def constant_names(
+    load: LoadCachedOp | None, const_eval: FuncOp | None, names: Mapping[SSAValue, str]
+) -> tuple[str, ...]:
+    """What the constants of a function are called: after the weights that they are made of, or
+    after what the function does with them.
+
+    `names` are those of the function's arguments.
+    """
+    if const_eval is None or load is None:
+        return ()
+    inner = dict(zip(body_of(const_eval).args, load.operands, strict=True))
+    weights: dict[SSAValue, str] = {
+        argument: names[value] for argument, value in inner.items() if value in names
+    }
+    body = ValueNames(body_of(const_eval).ops, weights, weights, {}, of_weights=True)
+    terminator = body_of(const_eval).last_op
+    assert terminator is not None
+    found = [_constant_name(value, weights, body) for value in terminator.operands]
+    by_value = dict(zip(load.results, found, strict=True))
+    known = {**names, **{value: name for value, name in by_value.items() if name is not None}}
+    return tuple(
+        name or _bias_name(value, known) or _use_name(value) or "constant"
+        for value, name in by_value.items()
+    )
+
+
+def _constant_name(
+    value: SSAValue, weights: Mapping[SSAValue, str], body: ValueNames
+) -> str | None:
+    """The name of the weight that a constant is made of, or its own; None if it has none."""
+    seen = value
+    while isinstance(seen.owner, CatalogueOp) and seen.owner.operands:
+        seen = seen.owner.operands[0]
+    if seen in weights:
+        return weights[seen]
+    given = given_name(value) or given_name(seen)
+    if given is not None:
+        return given
+    if isinstance(seen.owner, Operation) and _counts_up(seen.owner):
+        return "positions"
+    name = body[value]
+    return None if name in GENERIC or name == "filled" else name
+
+
+def _use_name(value: SSAValue) -> str | None:
+    """The name of a constant after what the op does with it that takes it first."""
+    for use in value.uses:
+        op = use.operation
+        if isinstance(op, CatalogueOp) and (name := operand_noun(op)) is not None:
+            return name
+    return None
+
+
+def _counts_up(op: Operation) -> bool:
+    """Whether a constant is 0, 1, 2, ...: the positions along a dimension."""
+    if operation_name(op) != _CONSTANT:
+        return False
+    if not 1 < prod(shape_of(op.results[0].type)) <= _MOST_POSITIONS:
+        return False
+    value = op.properties.get("value", op.attributes.get("value"))
+    if not isinstance(value, DenseIntOrFPElementsAttr):
+        return False
+    numbers = value.get_values()
+    return all(number == index for index, number in enumerate(numbers))
+
+
+def _bias_name(value: SSAValue, names: Mapping[SSAValue, str]) -> str | None:
+    """The name of a constant that an op takes as its bias, after the weight of that op."""
+    for use in value.uses:
+        op = use.operation
+        if not isinstance(op, CatalogueOp) or not has_trait(op, Trait.OF_LAYER):
+            continue
+        weight = next((names[o] for o in op.operands[: use.index] if o in names), None)
+        if use.index >= 2 and weight is not None:
+            stem = stem_of_weight(weight)
+            return f"{stem or weight}_bias"
+    return None

@@ -215,7 +215,7 @@ def test_a_golden_output_of_another_shape(program: Path, inputs: Path, tmp_path:
 
 def test_weights_come_from_the_data_folder(program: Path, inputs: Path, tmp_path: Path) -> None:
     data = tmp_path / "data"
-    save(data, constant=CONSTANT)
+    save(data, offset=CONSTANT)
     np.save(data / "forward.layer_weight.npy", WEIGHT)
     np.save(data / "forward.layer_bias.npy", BIAS)
     file = inputs / "forward" / "x.npy"

@@ -70,7 +70,7 @@ class Results {
     /// A result that is no tensor: its Python type and its text.
     void add(const std::string& type, const std::string& text);
     void add_none() { add("none", ""); }
-    /// Something that the table tells behind the shapes.
+    /// Something that the table tells after the shapes.
     void tell(const std::string& words) { told_ += ";" + words; }
     /// The columns; where `tells_shards`, with shards in full, and all but the shapes once where
     /// all results agree.

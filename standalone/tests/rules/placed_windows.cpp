@@ -59,7 +59,7 @@ std::optional<TensorMemoryLayout> kind_of(const std::optional<std::string>& name
                            : TensorMemoryLayout::INTERLEAVED;
 }
 
-/// What the table tells of the first input behind the shape.
+/// What the table tells of the first input after the shape.
 void tell_input(Call& call, Results& results) {
     results.tell(call.input(0).is_allocated() ? "input kept" : "input freed");
 }

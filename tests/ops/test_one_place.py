@@ -27,7 +27,6 @@ KNOWN = {
     "transforms/ttir_erase_inverse.py": 2,
     "transforms/ttir_fusing_activations.py": 1,
     "transforms/ttir_fusing_attention.py": 2,
-    "transforms/ttir_fusing_grouped_attention.py": 2,
 }
 """What there is: measured costs of calls, words for names, and patterns. The numbers only go down;
 what is true of an op is a trait (`ttcodegen.ops.traits`) or a field of its definition."""

@@ -81,7 +81,7 @@ def test_cmake_lists_the_compiled_files(compiled: CompiledModule) -> None:
         assert (f"    {path}\n" in text) == path.endswith(".cpp")
 
 
-MOST_SUPPORT = {"both": (13, 2700), "exe": (11, 2250), "so": (11, 2200)}
+MOST_SUPPORT = {"both": (13, 2750), "exe": (11, 2310), "so": (11, 2250)}
 """The most files of support/ and the most lines in them, by what a project is for."""
 _INCLUDE = re.compile(r'^#include "(support/[\w/]+\.hpp|include/ttcodegen/\w+\.h)"', re.MULTILINE)
 

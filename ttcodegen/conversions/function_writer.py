@@ -28,6 +28,11 @@ from ttcodegen.naming.modules import GivenNames
 from ttcodegen.ops.cpp_calls import Argument, Call, Use
 from ttcodegen.ops.cpp_parameters import parameter_names
 
+_COLUMNS = 94
+"""Of a line, without its indentation and parentheses."""
+_MEMBER = 36
+"""What the name of a value takes that is a member, or named for its layer."""
+
 LAST_USE = "last_use"
 """The function that gives a variable's tensor away."""
 LAST_USE_FUNCTION = f"""\
@@ -102,7 +107,27 @@ class Body:
 
         assigned = sum(len(names[result]) + 16 for result in statement.results)
         title = 0 if statement.title is None else 2
-        return 1 + title + (length(statement.call) + assigned) // 82
+        call = statement.call
+        if statement.runs_statements and isinstance(call, Call) and not assigned:
+            # Arguments stand below each other's start, which leaves less of a line to them, and
+            # values have longer names in the function of a layer.
+            lengths = [
+                max(length(each), _MEMBER) if isinstance(each, Use) else length(each)
+                for each in call.arguments
+            ]
+            return title + _lines_of_arguments(call.callee, lengths)
+        return 1 + title + (length(call) + assigned) // 82
+
+
+def _lines_of_arguments(callee: str, lengths: Iterable[int]) -> int:
+    """How many lines a call takes whose arguments have these lengths."""
+    room = max(_COLUMNS - len(callee), 1)
+    lines, taken = 1, 0
+    for length in lengths:
+        if taken and taken + length > room:
+            lines, taken = lines + 1, 0
+        taken += length
+    return lines
 
 
 @dataclass

@@ -205,7 +205,7 @@ def _shift_right(a: Array, b: Array) -> Array:
     return np.where((b >= bits) & (a >= 0), 0, shifted).astype(a.dtype)
 
 
-def _verify_remainder(op: CatalogueOp) -> None:
+def verify_remainder(op: CatalogueOp) -> None:
     """Numbers, which broadcast: a boolean divides by 1 only."""
     verify_broadcast(op)
     if all(is_boolean(element_of(value.type)) for value in op.operands):
@@ -304,7 +304,7 @@ ROWS = (
         header=COMPOSITE_HEADER,
         dtype=False,
         data_types=(*FLOATS, DataType.INT32),  # unsigned integers are refused
-        verify=_verify_remainder,
+        verify=verify_remainder,
         domains=(None, (0.5, 4.0)),
         tile=binary_tiles("remainder_binary_tile", int32="remainder_int32_tile"),
         traits=Trait.INDEX_ARITHMETIC,

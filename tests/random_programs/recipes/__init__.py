@@ -41,6 +41,11 @@ _REWRITTEN = "it is rewritten with ops that have recipes"
 _LOWERED = "device programs are made of it; convolutions and pools with recipes come before it"
 _MESH = "it has operands on several devices"
 
+OF_PROGRAMS = {
+    "tt_lang_op": "its meaning is a program beside the module: tests/lang/test_calling.py"
+}
+"""Ops that no module has a case of by itself."""
+
 WITHOUT_RECIPE = {
     "convolution": _REWRITTEN,
     "pooling": _REWRITTEN,

@@ -25,6 +25,7 @@ from ttcodegen.ops.definition import (
     TTIRDefinition,
 )
 from ttcodegen.ops.elementwise import verify_bits, verify_broadcast, verify_integers
+from ttcodegen.ops.elementwise_binary import verify_remainder
 from ttcodegen.ops.op_builder import OpBuilder, broadcast_shapes
 from ttcodegen.ops.ttir import ttir_op_classes
 
@@ -32,7 +33,7 @@ from ttcodegen.ops.ttir import ttir_op_classes
 def is_regular(definition: TTIRDefinition) -> bool:
     """Whether the op broadcasts its operands and asks for nothing else."""
     return (
-        definition.verify in (verify_broadcast, verify_bits, verify_integers)
+        definition.verify in (verify_broadcast, verify_bits, verify_integers, verify_remainder)
         and bool(definition.operands)
         and all(spec.count == "one" for spec in definition.operands)
         and all(spec.default is not REQUIRED for spec in definition.attributes)

@@ -51,7 +51,7 @@ def build_translated(flatbuffer: Path, source: Path, out: Path) -> Path:
     header, body = f"src/{namespace[1]}.hpp", f"src/{namespace[1]}.cpp"
     files = {header: f"#pragma once\n{text}", body: f"// {source.name} is in the header.\n"}
     description = _without_tuning(compiled.description)
-    compiled = replace(compiled, description=description, files=files)
+    compiled = replace(compiled, description=description, files=files, lines=())
     out.mkdir(parents=True, exist_ok=True)
     made = project_files(compiled, formatted=False)
     write_project(compiled.description, out, made, force=True)

@@ -78,12 +78,15 @@ def _after_elementwise(rewriter: Rewriter, op: CatalogueOp) -> SSAValue | None:
     if len(shapes) != 1:
         return None
     [before] = shapes
+    is_fewer_tiles = TiledShape(before).tiles < TiledShape(shape).tiles
     operands: list[SSAValue] = []
     for index, value in enumerate(op.operands):
         if index in sources:
             operands.append(sources[index])
             continue
         row = shape_of(value.type)
+        if row == shape and not is_fewer_tiles:
+            return None  # Its own reshape would come back the same way.
         # One number for all, or one for each column.
         if prod(row) != 1 and (prod(row) != row[-1] or row[-1] != shape[-1]):
             return None

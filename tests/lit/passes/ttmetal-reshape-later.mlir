@@ -20,3 +20,13 @@ func.func @together(%x: tensor<32x1x64xbf16>) -> tensor<32x64xbf16> {
   %1 = "ttir.silu"(%0) : (tensor<32x64xbf16>) -> tensor<32x64xbf16>
   return %1 : tensor<32x64xbf16>
 }
+
+// A single row beside would have to be reshaped instead.
+// CHECK-LABEL: func.func @row
+// CHECK-NEXT: %[[R:.*]] = "ttir.reshape"(%x)
+// CHECK-NEXT: "ttir.add"(%[[R]], %y)
+func.func @row(%x: tensor<1x1x64xbf16>, %y: tensor<1x64xbf16>) -> tensor<1x64xbf16> {
+  %0 = "ttir.reshape"(%x) <{shape = [1 : i32, 64 : i32]}> : (tensor<1x1x64xbf16>) -> tensor<1x64xbf16>
+  %1 = "ttir.add"(%0, %y) : (tensor<1x64xbf16>, tensor<1x64xbf16>) -> tensor<1x64xbf16>
+  return %1 : tensor<1x64xbf16>
+}

@@ -47,6 +47,8 @@ FAMILIES = (
     "training",
     "attention_training",
     "experts",
+    "experts_travel",
+    "moe_compute",
     "attention_latent",
     "sampling",
     "quantization",

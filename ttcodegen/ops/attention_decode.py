@@ -23,15 +23,10 @@ from ttcodegen.ops.attention import (
     MOST_USERS,
     SCALE,
     TILE,
-    attend,
     bounded,
-    default_scale,
-    hidden,
     hiding,
     padded_to,
-    plus,
     positions,
-    require,
     scaled,
     spelled_out,
     sum_of,
@@ -41,6 +36,7 @@ from ttcodegen.ops.attention import (
     verify_scale,
     whole_tiles,
 )
+from ttcodegen.ops.attention_meaning import attend, default_scale, hidden, plus
 from ttcodegen.ops.attention_primitives import (
     chunked_primitives,
     decode_primitives,
@@ -74,7 +70,7 @@ from ttcodegen.ops.definition import (
     register,
 )
 from ttcodegen.ops.op_builder import OpBuilder
-from ttcodegen.ops.shape_checks import expect_shape
+from ttcodegen.ops.shape_checks import expect_shape, require
 from ttcodegen.ops.traits import CallKind, Trait
 from ttcodegen.ops.work import attention_flops
 

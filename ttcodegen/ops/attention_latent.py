@@ -8,7 +8,7 @@ from ttcodegen.dialects.attribute_kinds import BOOLEAN, INTEGER, NUMBER
 from ttcodegen.dialects.datatypes import shape_of
 from ttcodegen.dialects.operation import CatalogueOp
 from ttcodegen.lazy_numpy import Array
-from ttcodegen.ops.attention import default_scale, require, verify_mask
+from ttcodegen.ops.attention import verify_mask
 from ttcodegen.ops.attention_decode import (
     attention_on_cpu,
     decode,
@@ -18,6 +18,7 @@ from ttcodegen.ops.attention_decode import (
     verify_positions,
     verify_sink,
 )
+from ttcodegen.ops.attention_meaning import default_scale
 from ttcodegen.ops.cpu_lowering import cpu_call
 from ttcodegen.ops.definition import (
     Call,
@@ -29,7 +30,7 @@ from ttcodegen.ops.definition import (
     register,
 )
 from ttcodegen.ops.op_builder import OpBuilder
-from ttcodegen.ops.shape_checks import expect_shape
+from ttcodegen.ops.shape_checks import expect_shape, require
 
 
 def _verify(op: CatalogueOp) -> None:

@@ -9,7 +9,8 @@ from xdsl.ir import SSAValue
 from ttcodegen.dialects.datatypes import element_of, f32, shape_of, si32
 from ttcodegen.dialects.operation import CatalogueOp
 from ttcodegen.lazy_numpy import Array, np
-from ttcodegen.ops.attention import default_scale, sum_of
+from ttcodegen.ops.attention import sum_of
+from ttcodegen.ops.attention_meaning import default_scale
 from ttcodegen.ops.op_builder import OpBuilder
 
 _MOST_ROWS = 1 << 24

@@ -20,10 +20,10 @@ from ttcodegen.dialects.attribute_kinds import BOOLEAN, ENUMERATOR, NUMBER
 from ttcodegen.dialects.datatypes import bf16, element_of, f32, shape_of
 from ttcodegen.dialects.operation import CatalogueOp
 from ttcodegen.lazy_numpy import Array, np
-from ttcodegen.ops.attention import default_scale, require
+from ttcodegen.ops.attention_meaning import default_scale
 from ttcodegen.ops.definition import Call, TTIRDefinition, attribute, operand, optional, register
 from ttcodegen.ops.op_builder import OpBuilder
-from ttcodegen.ops.shape_checks import expect_shape
+from ttcodegen.ops.shape_checks import expect_shape, require
 
 Shape = tuple[int, ...]
 

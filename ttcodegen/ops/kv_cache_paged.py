@@ -13,7 +13,6 @@ from ttcodegen.dialects.datatypes import DataType, element_of, shape_of
 from ttcodegen.dialects.operation import CatalogueOp
 from ttcodegen.dialects.shards import Shards
 from ttcodegen.lazy_numpy import Array, np
-from ttcodegen.ops.attention import require
 from ttcodegen.ops.cpp_calls import (
     COMPUTE_CONFIG_ATTRIBUTE,
     NULLOPT,
@@ -35,6 +34,7 @@ from ttcodegen.ops.definition import (
 )
 from ttcodegen.ops.engine import in_source
 from ttcodegen.ops.op_builder import OpBuilder
+from ttcodegen.ops.shape_checks import require
 from ttcodegen.ops.traits import CallKind
 from ttcodegen.ops.work import no_flops
 

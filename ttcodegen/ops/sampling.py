@@ -10,7 +10,7 @@ from ttcodegen.dialects.datatypes import DataType, bf16, element_of, shape_of, u
 from ttcodegen.dialects.operation import CatalogueOp
 from ttcodegen.dialects.tile import TILE_SIDE, tiles_along
 from ttcodegen.lazy_numpy import Array, np
-from ttcodegen.ops.attention import LOWEST_MASKED, require
+from ttcodegen.ops.attention import LOWEST_MASKED
 from ttcodegen.ops.cpp_calls import attribute_, cpp_call, operand_
 from ttcodegen.ops.cpu_lowering import cpu_call
 from ttcodegen.ops.definition import (
@@ -25,7 +25,7 @@ from ttcodegen.ops.definition import (
     register,
 )
 from ttcodegen.ops.op_builder import OpBuilder
-from ttcodegen.ops.shape_checks import expect_shape
+from ttcodegen.ops.shape_checks import expect_shape, require
 from ttcodegen.ops.sorting import order
 
 USERS = 32

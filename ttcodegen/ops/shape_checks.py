@@ -26,3 +26,16 @@ def expect_shape(op: CatalogueOp, expected: Sequence[int], index: int = 0) -> No
         raise VerifyException(
             f"{op.name}: expected a result of shape {tuple(expected)}, found {found}"
         )
+
+
+def require(op: CatalogueOp, condition: bool, expected: str, found: object) -> None:
+    """Raises VerifyException that says what was expected and what was found."""
+    if not condition:
+        raise VerifyException(f"{op.name}: expected {expected}, found {found}")
+
+
+def expect_rank(op: CatalogueOp, rank: int, *names: str) -> None:
+    """Raises VerifyException unless the operands of those names have that rank."""
+    for name in names:
+        shape = op.shape(name)
+        require(op, len(shape) == rank, f"{name} of rank {rank}", shape)

@@ -14,7 +14,7 @@ from ttcodegen.dialects.datatypes import DataType, bf16, element_of, f32, shape_
 from ttcodegen.dialects.operation import CatalogueOp
 from ttcodegen.dialects.program_configs import CoreGrid, MatmulMultiCast1D
 from ttcodegen.lazy_numpy import Array, np
-from ttcodegen.ops.attention import TILE, require
+from ttcodegen.ops.attention import TILE
 from ttcodegen.ops.cpp_calls import (
     COMPUTE_CONFIG_ATTRIBUTE,
     MATMUL_CONFIG_ATTRIBUTE,
@@ -39,7 +39,7 @@ from ttcodegen.ops.definition import (
 from ttcodegen.ops.engine import matrix_product
 from ttcodegen.ops.matmul import HEADER, MULTIPLIED, as_factor
 from ttcodegen.ops.op_builder import OpBuilder
-from ttcodegen.ops.shape_checks import expect_shape
+from ttcodegen.ops.shape_checks import expect_shape, require
 from ttcodegen.ops.work import product_flops
 
 Shape = tuple[int, ...]

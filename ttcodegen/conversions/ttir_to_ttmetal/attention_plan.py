@@ -26,7 +26,7 @@ from ttcodegen.dialects.placement import declared_data_type
 from ttcodegen.dialects.programs import ComputeSettings, Costs
 from ttcodegen.dialects.tile import TILE_SIDE
 from ttcodegen.layout.tiled_shape import TiledShape, tile_bytes_of
-from ttcodegen.ops.attention import default_scale
+from ttcodegen.ops.attention_meaning import default_scale
 
 
 @dataclass

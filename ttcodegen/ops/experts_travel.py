@@ -1,0 +1,243 @@
+"""Mixture of experts: tokens travel to their experts, and what those made of them travels back.
+
+On one device all experts are at hand: tokens need not travel to them, and dispatching and combining
+is moving elements. On a mesh each device gets the tokens of all (`experts_on_meshes.py`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from math import prod
+
+from xdsl.ir import SSAValue
+from xdsl.utils.exceptions import VerifyException
+
+from ttcodegen.dialects.attribute_kinds import INTEGER
+from ttcodegen.dialects.datatypes import element_of, shape_of
+from ttcodegen.dialects.mesh import groups_along
+from ttcodegen.dialects.operation import CatalogueOp
+from ttcodegen.lazy_numpy import Array, np
+from ttcodegen.ops.collectives import MESH_SHAPE
+from ttcodegen.ops.definition import (
+    Call,
+    TTIRDefinition,
+    attribute,
+    operand,
+    register,
+)
+from ttcodegen.ops.experts import expert_operand, picked_results
+from ttcodegen.ops.experts_on_meshes import (
+    experts_here,
+    gathered_tokens,
+    homes_of_experts,
+    joined_tokens,
+    other_devices,
+    own_tokens,
+    token_dim,
+)
+from ttcodegen.ops.mesh_values import mesh_of
+from ttcodegen.ops.op_builder import OpBuilder
+from ttcodegen.ops.places import places
+from ttcodegen.ops.shape_checks import expect_rank, require
+
+
+def _expect_volume(op: CatalogueOp, index: int, like: Sequence[int]) -> None:
+    """A result that holds as many elements as a tensor of that shape, in its order."""
+    found = shape_of(op.results[index].type)
+    if prod(found) != prod(like):
+        raise VerifyException(
+            f"{op.name}: expected a result of as many elements as {tuple(like)}, found {found}"
+        )
+
+
+# all_to_all_dispatch, all_to_all_dispatch_metadata
+
+
+def _verify_devices(op: CatalogueOp) -> int:
+    devices, axis = op.parameter("num_devices"), op.parameter("cluster_axis")
+    require(op, devices > 0, "num_devices of 1 or more", devices)
+    require(op, axis in (0, 1), "a cluster_axis of 0 or 1", axis)
+    return devices
+
+
+_TRAVELLERS = ("input_tensor", "expert_indices", "expert_scores")
+
+
+def _dispatched_names(op: CatalogueOp) -> tuple[str, ...]:
+    """The operands that come out, one for each result."""
+    scores = ("expert_scores",) if op.name.endswith("metadata") else ()
+    return ("input_tensor", "expert_indices", *scores)
+
+
+def _verify_dispatch(op: CatalogueOp) -> None:
+    """Tokens, the experts of each, and perhaps their scores; results hold those of all devices."""
+    names = _dispatched_names(op)
+    expect_rank(op, 4, *names, "expert_mapping")
+    devices = _verify_devices(op)
+    tokens = prod(op.shape("input_tensor")[:3])
+    for index, name in enumerate(names):
+        shape = op.shape(name)
+        require(op, prod(shape[:3]) == tokens, f"{name} of {tokens} tokens", shape)
+        found = shape_of(op.results[index].type)
+        require(op, found[-1:] == shape[3:], f"a result of {shape[3]} per token", found)
+        _expect_volume(op, index, (devices * tokens, shape[3]))
+
+
+def _dispatch(call: Call) -> list[Array]:
+    """What one device has is what all have."""
+    moved = [call.array(name) for name in _TRAVELLERS if name in call.operands]
+    return [x.reshape(info.shape) for x, info in zip(moved, call.results, strict=True)]
+
+
+def _dispatch_on_chips(calls: Sequence[Call]) -> list[list[Array]]:
+    """What the devices along an axis have is what all of them have."""
+    first = calls[0]
+    if first["num_devices"] == 1:
+        return [_dispatch(call) for call in calls]
+    names = [name for name in _TRAVELLERS if name in first.operands]
+    found: list[list[Array]] = [[] for _ in calls]
+    for group in groups_along(mesh_of(first), first["cluster_axis"]):
+        for name, info in zip(names, first.results, strict=True):
+            joined = joined_tokens([calls[chip].array(name) for chip in group], info.shape)
+            for chip in group:
+                found[chip].append(joined)
+    return found
+
+
+def _decompose_dispatch(builder: OpBuilder, op: CatalogueOp) -> Sequence[SSAValue]:
+    values: list[SSAValue] = []
+    for name, result in zip(_dispatched_names(op), op.results, strict=True):
+        value, shape = builder.operand(op, name), shape_of(result.type)
+        if op.parameter("num_devices") > 1:
+            value = gathered_tokens(builder, op, value, shape)
+        value = builder.reshape(value, shape)
+        values.append(builder.typecast(value, element_of(result.type)))
+    return values
+
+
+def _experts_mapped(op: CatalogueOp) -> int:
+    """How many experts there are, by (1, 1, experts, devices); the other order where scores travel
+    along."""
+    return op.shape("expert_mapping")[3 if op.name.endswith("metadata") else 2]
+
+
+_TRAVEL = (attribute("num_devices", INTEGER), attribute("cluster_axis", INTEGER))
+
+for _name, _more in (
+    ("all_to_all_dispatch", ()),
+    ("all_to_all_dispatch_metadata", (operand("expert_scores"),)),
+):
+    register(
+        TTIRDefinition(
+            f"ttir.{_name}",
+            (
+                operand("input_tensor"),
+                expert_operand("expert_indices", _experts_mapped),
+                *_more,
+                operand("expert_mapping"),
+            ),
+            (*_TRAVEL, MESH_SHAPE),
+            results=2 + len(_more),
+            verify=_verify_dispatch,
+            numpy=_dispatch,
+            chips=_dispatch_on_chips,
+            decompose=_decompose_dispatch,
+            refused_form=other_devices,
+        )
+    )
+
+# all_to_all_combine
+
+
+def _verify_combine(op: CatalogueOp) -> None:
+    """What experts made of all tokens (experts, batch, sequence, hidden), and the experts of each
+    token (1, batch, sequence, k), to (k, batch, sequence, hidden)."""
+    expect_rank(op, 4, "input_tensor", "expert_metadata", "expert_mapping")
+    devices = _verify_devices(op)
+    experts, *_, hidden = op.shape("input_tensor")
+    metadata = op.shape("expert_metadata")
+    tokens, k = prod(metadata[1:3]), metadata[3]
+    made = prod(op.shape("input_tensor")[1:3])
+    require(op, made == tokens, f"input_tensor of {tokens} tokens", op.shape("input_tensor"))
+    known = _experts_mapped(op)
+    require(op, experts * devices == known, f"results of {known} experts in all", experts)
+    asked = op.parameter("num_experts_per_tok")
+    require(op, asked == k, f"num_experts_per_tok to be {k}, as expert_metadata has it", asked)
+    found = op.result_shape
+    require(op, found[:1] + found[3:] == (k, hidden), f"a result ({k}, ..., {hidden})", found)
+    _expect_volume(op, 0, (k, tokens // devices, hidden))
+
+
+def _combine(call: Call) -> Array:
+    made, metadata = call.array("input_tensor"), call.array("expert_metadata")
+    made = made.reshape(made.shape[0], -1, made.shape[3])
+    named = places(metadata, made.shape[0]).reshape(-1, metadata.shape[3])
+    found = made[named.T, np.arange(len(named))[np.newaxis]]
+    return found.reshape(call.results[0].shape)
+
+
+def _combine_on_chips(calls: Sequence[Call]) -> list[Array]:
+    """Each device gets, for its own tokens, what their experts made on whatever device they are;
+    zeros for experts that no device along the axis has."""
+    first, mesh = calls[0], mesh_of(calls[0])
+    if first["num_devices"] == 1:
+        return [_combine(call) for call in calls]
+    found: list[Array] = [np.zeros(0)] * len(calls)
+    for group in groups_along(mesh, first["cluster_axis"]):
+        made = [calls[chip].array("input_tensor") for chip in group]
+        made = [each.reshape(each.shape[0], -1, each.shape[3]) for each in made]
+        for place, chip in enumerate(group):
+            call = calls[chip]
+            homes = homes_of_experts(call.array("expert_mapping"), group)
+            named = places(call.array("expert_metadata"), len(homes))
+            named = named.reshape(-1, named.shape[-1])
+            whole = np.zeros((named.shape[1], len(named), made[0].shape[2]), made[0].dtype)
+            for (token, k), expert in np.ndenumerate(named):
+                home = homes[int(expert)]
+                if home is not None:
+                    whole[k, token] = made[home[0]][home[1], token]
+            tokens = call.array("expert_metadata").shape[1:3]
+            whole = whole.reshape(len(whole), *tokens, -1)
+            dim = token_dim(tokens, call.results[0].shape, len(group))
+            share = np.split(whole, len(group), axis=dim)[place]
+            found[chip] = share.reshape(call.results[0].shape)
+    return found
+
+
+def _decompose_combine(builder: OpBuilder, op: CatalogueOp) -> SSAValue:
+    made, named = builder.operand(op, "input_tensor"), builder.operand(op, "expert_metadata")
+    experts, *_, hidden = shape_of(made.type)
+    k = shape_of(named.type)[3]
+    named = builder.reshape(named, (prod(shape_of(named.type)) // max(k, 1), k))
+    made = builder.reshape(made, (experts, shape_of(named.type)[0], hidden))
+    here = None
+    if op.parameter("num_devices") > 1:
+        here = experts_here(builder, op, builder.operand(op, "expert_mapping"), experts)
+    found = picked_results(builder, made, named, here)
+    if here is not None:
+        found = own_tokens(builder, op, found)
+    found = builder.reshape(found, op.result_shape)
+    return builder.typecast(found, op.result_type.element_type)
+
+
+register(
+    TTIRDefinition(
+        "ttir.all_to_all_combine",
+        (
+            operand("input_tensor"),
+            expert_operand("expert_metadata", _experts_mapped),
+            operand("expert_mapping"),
+        ),
+        (
+            *_TRAVEL,
+            attribute("num_experts_per_tok", INTEGER),
+            attribute("output_shard_dim", INTEGER, 2),
+            MESH_SHAPE,
+        ),
+        verify=_verify_combine,
+        numpy=_combine,
+        chips=_combine_on_chips,
+        decompose=_decompose_combine,
+        refused_form=other_devices,
+    )
+)

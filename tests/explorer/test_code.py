@@ -14,6 +14,7 @@ from ttcodegen.explorer.code_lines import CodeLines, Edits
 from ttcodegen.explorer.session import Command, Session
 from ttcodegen.explorer.settings import Settings
 from ttcodegen.project.op_lines import LINES, formatted_lines, lines_archive, read_lines
+from ttcodegen.project.pristine import packed
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 CALLED = {
@@ -111,7 +112,8 @@ def test_lines_are_read_as_they_were_written(tmp_path: Path) -> None:
     path.parent.mkdir()
     path.write_bytes(lines_archive(lines))
     assert read_lines(tmp_path) == sorted(lines, key=lambda each: each.path)
-    for damaged in (b"", b"no gzip", lines_archive(lines)[:40]):
+    others = ([], {"ops": []}, {"ops": [], "files": []}, {"ops": [[1]], "files": {}})
+    for damaged in (b"", b"no gzip", lines_archive(lines)[:40], *map(packed, others)):
         path.write_bytes(damaged)
         assert read_lines(tmp_path) == []
 

@@ -104,6 +104,7 @@ class LoweredOps:
             elif op.results and (hint := op.results[0].name_hint) is not None and hint not in taken:
                 # A buffer that a program writes.
                 name = hint
+                taken.add(hint)
             else:
                 continue
             self._ops[op] = LoweredOp(names.function, name, source_offset(op))

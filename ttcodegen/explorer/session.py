@@ -312,22 +312,25 @@ class Session:
             code = code_of(path, self.options(path, self._settings_of(command)))
         except CompileError as error:
             raise _located(error, path) from None
+        lines: dict[str, list[dict[str, Any]]] = {}
+        edited: dict[str, list[dict[str, Any]]] = {}
+        changed = frozenset(code.changed)
+        for (function, node), places in code.lines.items():
+            said = {"function": function, "node": node}
+            for each in places:
+                lines.setdefault(each.path, []).append(
+                    {**said, "first": each.first, "last": each.last}
+                )
+            if (function, node) in changed:
+                for path in dict.fromkeys(each.path for each in places):
+                    edited.setdefault(path, []).append(said)
         return [
             {
                 "path": name,
                 "text": text,
-                "lines": [
-                    {"function": function, "node": node, "first": each.first, "last": each.last}
-                    for (function, node), places in code.lines.items()
-                    for each in places
-                    if each.path == name
-                ],
+                "lines": lines.get(name, []),
                 "changed": code.written.get(name, []),
-                "edited": [
-                    {"function": function, "node": node}
-                    for function, node in code.changed
-                    if any(each.path == name for each in code.lines.get((function, node), ()))
-                ],
+                "edited": edited.get(name, []),
             }
             for name, text in code.files.items()
         ]

@@ -82,5 +82,13 @@ def read_lines(out: Path) -> list[OpLines]:
             for path, rows in files.items()
             for number, first, last in rows
         ]
-    except (OSError, LookupError, TypeError, ValueError, zlib.error, RecursionError):
+    except (
+        AttributeError,
+        LookupError,
+        OSError,
+        RecursionError,
+        TypeError,
+        ValueError,
+        zlib.error,
+    ):
         return []

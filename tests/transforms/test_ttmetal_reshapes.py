@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tests.random_programs.checking import failures_built_together
-from tests.ttmetal.modules import call, function, tensor
+from tests.ttmetal.function_text import call, function, tensor
 from tests.ttmetal.test_grouping import names
 from ttcodegen.project.cpu_backend import CPUBackend
 from ttcodegen.project.toolchain import Toolchain

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.ttmetal.modules import call, function, single, tensor
+from tests.ttmetal.function_text import call, function, single, tensor
 from ttcodegen.cli.ttcodegen import main
 from ttcodegen.project.cpu_backend import CPUBackend
 

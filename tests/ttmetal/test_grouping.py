@@ -6,7 +6,8 @@ import re
 
 import pytest
 
-from tests.ttmetal.modules import caches, call, function, single, tensor
+from tests.ttmetal.function_text import call, function, single, tensor
+from tests.ttmetal.moving_functions import caches
 from ttcodegen.compilation import PIPELINES, CompileOptions, compile_module
 from ttcodegen.conversions.device_interface import device_entries
 from ttcodegen.conversions.ttir_to_ttmetal.registers import capacity

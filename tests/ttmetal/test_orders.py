@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from tests.ttmetal.modules import call, function, tensor
+from tests.ttmetal.function_text import call, function, tensor
 from tests.ttmetal.test_grouping import programs
 from ttcodegen.cli.ttcodegen import main
 from ttcodegen.diagnostics import CompileError

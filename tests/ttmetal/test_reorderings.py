@@ -8,7 +8,7 @@ from math import prod
 import numpy as np
 import pytest
 
-from tests.ttmetal.modules import call, function, tensor
+from tests.ttmetal.function_text import call, function, tensor
 from tests.ttmetal.test_grouping import names, programs
 from ttcodegen.conversions.ttir_to_ttmetal.index_maps import Piece, reordering
 from ttcodegen.conversions.ttir_to_ttmetal.movement_costs import tiles_read

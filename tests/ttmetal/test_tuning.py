@@ -11,7 +11,8 @@ from typing import Any
 
 import pytest
 
-from tests.ttmetal.modules import MODULES, single, text_of
+from tests.ttmetal.function_text import single
+from tests.ttmetal.modules import MODULES, text_of
 from ttcodegen.cli.ttcodegen import main
 from ttcodegen.compilation import CompileOptions, compile_module
 from ttcodegen.diagnostics import Source

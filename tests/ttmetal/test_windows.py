@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.ttmetal.modules import call, function, tensor
+from tests.ttmetal.function_text import call, function, tensor
 from ttcodegen.compilation import CompiledModule, CompileOptions, compile_module
 from ttcodegen.diagnostics import Source
 from ttcodegen.dialects.datatypes import shape_of

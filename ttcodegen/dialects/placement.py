@@ -31,7 +31,7 @@ from ttcodegen.dialects.shards import (
     Shards,
     filled_core_ranges,
 )
-from ttcodegen.dialects.tile import TILE_SIDE, tiles_along
+from ttcodegen.dialects.tile import TILE_SIDE, tiles_along, whole_tiles
 
 MUCH_PADDING = 1 << 20
 """Elements of padding from which on rows are preferred to tiles, if the tensor has fewer itself."""
@@ -188,7 +188,7 @@ def _collapsed_map(placement: TensorPlacement, dims: list[str]) -> str:
         return ", ".join(dims if len(dims) == 2 else ["0", *(dims or ["0"])])
     padded = list(shape)
     if placement.layout is Layout.TILE:
-        padded[-2] = tiles_along(padded[-2]) * TILE_SIDE
+        padded[-2] = whole_tiles(padded[-2])
     terms = [
         f"{dim} * {stride}" if (stride := prod(padded[i + 1 : -1])) != 1 else dim
         for i, dim in enumerate(dims[:-1])

@@ -26,6 +26,11 @@ def tiles_along(size: int) -> int:
     return -(-size // TILE_SIDE)
 
 
+def whole_tiles(size: int) -> int:
+    """The next multiple of a tile's side."""
+    return tiles_along(size) * TILE_SIDE
+
+
 @dataclass(frozen=True)
 class TileFormat:
     """How a number lies in a tile."""

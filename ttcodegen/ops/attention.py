@@ -13,9 +13,9 @@ from xdsl.ir import Attribute, SSAValue
 from xdsl.utils.exceptions import VerifyException
 
 from ttcodegen.dialects.attribute_kinds import BOOLEAN, INTEGER, NUMBER
-from ttcodegen.dialects.constants import elements
 from ttcodegen.dialects.datatypes import DataType, bf16, element_of, f32, shape_of
 from ttcodegen.dialects.operation import CatalogueOp
+from ttcodegen.dialects.tile import TILE_SIDE, whole_tiles
 from ttcodegen.lazy_numpy import Array, np
 from ttcodegen.ops.attention_form import ATTENTION, is_one_program
 from ttcodegen.ops.attention_meaning import Band, attend, default_scale, hidden, plus
@@ -48,7 +48,6 @@ from ttcodegen.ops.shape_checks import expect_shape, require
 from ttcodegen.ops.traits import CallKind, Trait
 from ttcodegen.ops.work import attention_flops
 
-TILE = 32
 ATTENDED = (DataType.BFLOAT16, DataType.BFLOAT8_B, DataType.BFLOAT4_B)
 """What the library's attention computes with (docs/library-rules.md)."""
 MOST_USERS = 64
@@ -196,11 +195,6 @@ def padded_to(builder: OpBuilder, value: SSAValue, size: int) -> SSAValue:
     return builder.pad(value, [(0, size - shape_of(value.type)[-1])])
 
 
-def whole_tiles(size: int) -> int:
-    """The next multiple of a tile's side."""
-    return -(-size // TILE) * TILE
-
-
 def bounded(builder: OpBuilder, mask: SSAValue) -> SSAValue:
     """The mask without anything below `LOWEST_MASKED`."""
     return builder.emit("maximum", [mask, None], mask.type, scalar=LOWEST_MASKED)
@@ -256,7 +250,7 @@ def _lower_attention(builder: OpBuilder, op: CatalogueOp) -> SSAValue:
     element = bf16 if in_library else op.result_type.element_type
     band = _band(queries, keys, causal, window)
     in_kernel = mask is None and band == Band.of(queries, keys, causal, window)
-    if window and not causal and keys % TILE:
+    if window and not causal and keys % TILE_SIDE:
         in_kernel = False
     if mask is not None:
         mask = bounded(builder, mask)
@@ -266,7 +260,7 @@ def _lower_attention(builder: OpBuilder, op: CatalogueOp) -> SSAValue:
     if not in_library:
         result = spelled_out(builder, operands, factor, mask, sink, element)
         return builder.typecast(result, op.result_type.element_type)
-    if queries == 1 and keys % TILE == 0 and batch <= MOST_USERS:
+    if queries == 1 and keys % TILE_SIDE == 0 and batch <= MOST_USERS:
         return _decoded(builder, op, operands, factor, mask, sink)
     if mask is not None:
         mask = builder.repeat(mask, [*shape_of(mask.type)[:2], queries, keys])
@@ -305,13 +299,13 @@ def _decoded(
         mask = builder.repeat(mask, [shape_of(mask.type)[0], 1, heads, op.shape("key")[2]])
     if sink is not None:
         sink = builder.reshape(scaled(builder, sink, 1.0 / factor), [heads, 1])
-        sink = padded_to(builder, sink, TILE)
+        sink = padded_to(builder, sink, TILE_SIDE)
     result = builder.emit(
         "scaled_dot_product_attention_decode",
         [builder.permute(query, [2, 0, 1, 3]), key, value, mask, None, sink],
         TensorType(bf16, [1, batch, heads, size]),
         is_causal=False,
-        scale=op.parameter("scale") if size % TILE == 0 else factor,
+        scale=op.parameter("scale") if size % TILE_SIDE == 0 else factor,
     )
     result = builder.permute(result, [1, 2, 0, 3])
     return builder.typecast(result, op.result_type.element_type)
@@ -345,9 +339,7 @@ def _attention_primitives(builder: OpBuilder, op: CatalogueOp) -> SSAValue:
     band = _band(queries, keys, op.parameter("is_causal"), op.parameter("sliding_window_size"))
     if band is not None:
         added = hidden(band.visible(queries, keys))[np.newaxis, np.newaxis]
-        constant = elements(f32, added.shape, np.ascontiguousarray(added).tobytes())
-        hiding_band = builder.emit("constant", [], TensorType(f32, added.shape), value=constant)
-        mask = sum_of(builder, mask, builder.typecast(hiding_band, element))
+        mask = sum_of(builder, mask, builder.typecast(builder.constant(added), element))
         operands = [query, key, value, mask, sink]
         return builder.emit(
             "scaled_dot_product_attention", operands, op.result_type, is_causal=False, scale=scale

@@ -17,12 +17,12 @@ from xdsl.utils.exceptions import VerifyException
 from ttcodegen.dialects.attribute_kinds import BOOLEAN, INTEGER, NUMBER
 from ttcodegen.dialects.datatypes import DataType, bf16, element_of, f32, shape_of, ui32
 from ttcodegen.dialects.operation import CatalogueOp
+from ttcodegen.dialects.tile import TILE_SIDE, whole_tiles
 from ttcodegen.lazy_numpy import Array, np
 from ttcodegen.ops.attention import (
     ATTENDED,
     MOST_USERS,
     SCALE,
-    TILE,
     bounded,
     hiding,
     padded_to,
@@ -34,7 +34,6 @@ from ttcodegen.ops.attention import (
     verify_keys,
     verify_mask,
     verify_scale,
-    whole_tiles,
 )
 from ttcodegen.ops.attention_meaning import attend, default_scale, hidden, plus
 from ttcodegen.ops.attention_primitives import (
@@ -200,7 +199,7 @@ def _verify_pages(op: CatalogueOp, users: int, heads: int, size: int) -> int:
     shape = op.shape("key")
     require(op, len(shape) == 4, "keys of rank 4", shape)
     page = verify_keys(op, shape[0], heads, size)[2]
-    require(op, page % TILE == 0, f"pages of a multiple of {TILE} positions", page)
+    require(op, page % TILE_SIDE == 0, f"pages of a multiple of {TILE_SIDE} positions", page)
     table = op.shape("page_table")
     fits = len(table) == 2 and table[0] == users
     require(op, fits, f"a page_table with {users} rows", table)
@@ -289,7 +288,7 @@ def _lower_decode(builder: OpBuilder, op: CatalogueOp) -> SSAValue:
     factor = default_scale(size) if scale is None else scale
     query = builder.operand(op, "query")
     same = all(element_of(operand.type) == bf16 for operand in (query, key, value))
-    if not same or keys % TILE or users > MOST_USERS or not takes_scale(factor):
+    if not same or keys % TILE_SIDE or users > MOST_USERS or not takes_scale(factor):
         element = op.result_type.element_type
         return decode_spelled_out(builder, op, key, value, factor, element)
     mask = builder.optional(op, "attention_mask")
@@ -301,7 +300,7 @@ def _lower_decode(builder: OpBuilder, op: CatalogueOp) -> SSAValue:
         [query, key, value, mask, builder.optional(op, "cur_pos_tensor"), _sink(builder, op)],
         op.result_type,
         is_causal=op.parameter("is_causal"),
-        scale=scale if size % TILE == 0 else factor,
+        scale=scale if size % TILE_SIDE == 0 else factor,
     )
 
 
@@ -311,7 +310,7 @@ def _sink(builder: OpBuilder, op: CatalogueOp) -> SSAValue | None:
     if sink is None:
         return None
     return padded_to(
-        builder, builder.slice_dim(sink, 1, 0, min(TILE, shape_of(sink.type)[1])), TILE
+        builder, builder.slice_dim(sink, 1, 0, min(TILE_SIDE, shape_of(sink.type)[1])), TILE_SIDE
     )
 
 
@@ -355,7 +354,7 @@ def _lower_paged_decode(builder: OpBuilder, op: CatalogueOp) -> SSAValue:
             _sink(builder, op),
         ],
         TensorType(bf16, op.result_shape),
-        scale=scale if size % TILE == 0 else factor,
+        scale=scale if size % TILE_SIDE == 0 else factor,
         sliding_window_size=op.parameter("sliding_window_size") or None,
     )
     return builder.typecast(result, element)

@@ -10,6 +10,7 @@ from xdsl.utils.exceptions import VerifyException
 from ttcodegen.dialects.attribute_kinds import BOOLEAN, INTEGER
 from ttcodegen.dialects.datatypes import DataType, bf16, element_of, f32, shape_of
 from ttcodegen.dialects.operation import CatalogueOp
+from ttcodegen.dialects.tile import TILE_SIDE
 from ttcodegen.lazy_numpy import Array, np
 from ttcodegen.ops.cpp_calls import NULLOPT, CppCalls, Text, cpp_call, cpp_text, operand_
 from ttcodegen.ops.definition import (
@@ -27,8 +28,6 @@ from ttcodegen.ops.shape_checks import expect_shape
 from ttcodegen.ops.traits import CallKind
 from ttcodegen.ops.work import no_flops
 
-TILE = 32
-"""The library moves heads whose size is a multiple of this (docs/library-rules.md)."""
 MOVED = (DataType.BFLOAT16, DataType.FLOAT32, DataType.BFLOAT8_B)
 
 # concatenate_heads: (batch, heads, sequence, head size) to (batch, sequence, heads * head size)
@@ -55,7 +54,8 @@ def _concatenate_primitives(builder: OpBuilder, op: CatalogueOp) -> SSAValue:
 
 def _lower_concatenate(builder: OpBuilder, op: CatalogueOp) -> SSAValue:
     value = builder.operand(op, "input")
-    if element_of(value.type) in (bf16, f32) and shape_of(value.type)[3] % TILE == 0:
+    # The library moves heads of whole tiles (docs/library-rules.md).
+    if element_of(value.type) in (bf16, f32) and shape_of(value.type)[3] % TILE_SIDE == 0:
         return builder.emit("concatenate_heads", [value], op.result_type)
     return builder.reshape(builder.permute(value, [0, 2, 1, 3]), op.result_shape)
 
@@ -161,7 +161,7 @@ def _lower_split(builder: OpBuilder, op: CatalogueOp) -> Sequence[SSAValue]:
     size = shapes[0][3]
     alike = separate is None or shape_of(separate.type)[:2] == shape_of(first.type)[:2]
     floats = all(element_of(v.type) in (bf16, f32) for v in (first, separate) if v is not None)
-    if size % TILE == 0 and alike and floats:
+    if size % TILE_SIDE == 0 and alike and floats:
         made = builder.emit_op(
             "split_query_key_value_and_split_heads",
             [first, separate],

@@ -11,7 +11,7 @@ from ttcodegen.dialects.attribute_kinds import BOOLEAN, INTEGER
 from ttcodegen.dialects.datatypes import DataType, shape_of
 from ttcodegen.dialects.operation import CatalogueOp
 from ttcodegen.dialects.shards import GRID_WIDTH, MemoryLayout, Shards
-from ttcodegen.dialects.tile import TILE_SIDE, tiles_along
+from ttcodegen.dialects.tile import TILE_SIDE, whole_tiles
 from ttcodegen.lazy_numpy import Array, np
 from ttcodegen.ops import cpp_calls
 from ttcodegen.ops.cpp_calls import (
@@ -48,7 +48,7 @@ def takes_users(users: int) -> bool:
 def _user_on_each_core(shape: Sequence[int]) -> Shards:
     """The shards of heads (1, users, heads, size)."""
     _, users, heads, size = shape
-    return Shards.by_rows(users, (tiles_along(heads) * TILE_SIDE, tiles_along(size) * TILE_SIDE))
+    return Shards.by_rows(users, (whole_tiles(heads), whole_tiles(size)))
 
 
 # nlp_create_qkv_heads_decode

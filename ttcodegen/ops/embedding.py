@@ -10,6 +10,7 @@ from xdsl.utils.exceptions import VerifyException
 
 from ttcodegen.dialects.datatypes import DataType, bf16, element_of, f32, shape_of, si32, ui32
 from ttcodegen.dialects.operation import CatalogueOp
+from ttcodegen.dialects.tile import TILE_SIDE
 from ttcodegen.lazy_numpy import Array, np
 from ttcodegen.ops.cpp_calls import cpp_call, operand_
 from ttcodegen.ops.cpu_lowering import cpu_call
@@ -129,8 +130,6 @@ register(
 
 # embedding_backward
 
-TILE = 32
-
 
 def _verify_backward(op: CatalogueOp) -> None:
     """The gradient has a row for each index, the result one for each row of the table."""
@@ -179,8 +178,8 @@ def _summed_rows(
     rows, columns = _table_size(op)
     count = prod(op.shape("input"))
     gradient = builder.reshape(gradient, [1, 1, count, columns])
-    gradient = _padded(builder, gradient, -count % TILE, -columns % TILE)
-    indices = _padded(builder, builder.reshape(indices, [1, count]), 0, -count % TILE)
+    gradient = _padded(builder, gradient, -count % TILE_SIDE, -columns % TILE_SIDE)
+    indices = _padded(builder, builder.reshape(indices, [1, count]), 0, -count % TILE_SIDE)
     table = builder.reshape(builder.operand(op, "weight"), [rows, columns])
     width = shape_of(gradient.type)[3]
     result = builder.emit(

@@ -11,10 +11,9 @@ from concurrent.futures import ThreadPoolExecutor
 from math import prod
 
 from ttcodegen.dialects.arithmetic import FIRST_PASS_BITS, Arithmetic
+from ttcodegen.dialects.tile import TILE_SIDE
 from ttcodegen.lazy_numpy import Array, np
 
-TILE = 32
-"""Depths after which narrow sums are rounded."""
 _BLOCK_ROWS, _BLOCK_COLUMNS = 64, 512
 """Of sums that stay in the cache while they are added up: more columns would not, with fewer the
 calls of numpy take longer than what they compute."""
@@ -170,7 +169,7 @@ def _narrow_product(a: Array, b: Array, arithmetic: Arithmetic) -> Array:
 
 def _narrow_block(result: Array, a: Array, b: Array) -> None:
     """Writes a block of such a product into `result`."""
-    tiles, rest = divmod(a.shape[1], TILE)
+    tiles, rest = divmod(a.shape[1], TILE_SIDE)
     parts, columns_left = divmod(b.shape[1], _PRODUCT_COLUMNS)
     if not rest and not columns_left:
         result[...] = _narrow_tiles(a, b, tiles, parts)
@@ -186,8 +185,8 @@ def _narrow_tiles(a: Array, b: Array, tiles: int, parts: int) -> Array:
     """A block whose sides are multiples of a tile's depth, and of the columns that are multiplied
     at a time."""
     rows = a.shape[0]
-    left = a.reshape(rows, tiles, 1, TILE).transpose(1, 2, 0, 3)
-    right = b.reshape(tiles, TILE, parts, _PRODUCT_COLUMNS).transpose(0, 2, 1, 3)
+    left = a.reshape(rows, tiles, 1, TILE_SIDE).transpose(1, 2, 0, 3)
+    right = b.reshape(tiles, TILE_SIDE, parts, _PRODUCT_COLUMNS).transpose(0, 2, 1, 3)
     total = np.zeros((rows, b.shape[1]), np.float32)
     scratch = np.empty(total.shape, np.uint32)
     products = np.empty((_TILES_AT_ONCE, *total.shape), np.float32)
@@ -211,8 +210,8 @@ def add_product(total: Array, a: Array, b: Array, narrow_sums: bool) -> None:
         return
     product = np.empty_like(total)
     scratch = np.empty(total.shape, np.uint32)
-    for depth in range(0, a.shape[1], TILE):
-        np.matmul(a[:, depth : depth + TILE], b[depth : depth + TILE], out=product)
+    for depth in range(0, a.shape[1], TILE_SIDE):
+        np.matmul(a[:, depth : depth + TILE_SIDE], b[depth : depth + TILE_SIDE], out=product)
         total += product
         round_in_place(total, scratch)
 
@@ -228,8 +227,8 @@ def sum_along(array: Array, axes: tuple[int, ...], arithmetic: Arithmetic) -> Ar
     rows = rows.reshape(int(np.prod(rows.shape[: len(kept)])), -1)
     total = np.zeros(rows.shape[0], np.float32)
     scratch = np.empty(total.shape, np.uint32)
-    for start in range(0, rows.shape[1], TILE):
-        total += rows[:, start : start + TILE].sum(axis=1)
+    for start in range(0, rows.shape[1], TILE_SIDE):
+        total += rows[:, start : start + TILE_SIDE].sum(axis=1)
         round_in_place(total, scratch)
     return total.reshape(shape)
 

@@ -10,6 +10,7 @@ from xdsl.utils.exceptions import VerifyException
 from ttcodegen.dialects.attribute_kinds import INTEGER
 from ttcodegen.dialects.datatypes import DataType, element_of, shape_of
 from ttcodegen.dialects.operation import CatalogueOp
+from ttcodegen.dialects.tile import whole_tiles
 from ttcodegen.lazy_numpy import Array, np
 from ttcodegen.ops.cpp_calls import (
     COMPUTE_CONFIG_ATTRIBUTE,
@@ -35,7 +36,6 @@ from ttcodegen.ops.traits import CallKind
 from ttcodegen.ops.work import no_flops
 
 HEADER = "ttnn/operations/kv_cache/kv_cache.hpp"
-TILE_HEIGHT = 32
 CACHED = (DataType.BFLOAT16, DataType.FLOAT32, DataType.BFLOAT8_B)
 
 
@@ -70,12 +70,8 @@ def _fill(call: Call) -> Sequence[Array]:
     users = slice(call["batch_offset"], call["batch_offset"] + entry.shape[0])
     positions = entry.shape[2]
     cache[users, :, :positions] = entry
-    cache[users, :, positions : _whole_tiles(positions)] = 0
+    cache[users, :, positions : whole_tiles(positions)] = 0
     return []
-
-
-def _whole_tiles(size: int) -> int:
-    return -(-size // TILE_HEIGHT) * TILE_HEIGHT
 
 
 def _lower_fill(builder: OpBuilder, op: CatalogueOp) -> Sequence[SSAValue]:
@@ -83,7 +79,7 @@ def _lower_fill(builder: OpBuilder, op: CatalogueOp) -> Sequence[SSAValue]:
     cache, entry = builder.operand(op, "cache"), builder.operand(op, "input")
     entry = builder.typecast(entry, element_of(cache.type))
     users, _, positions, _ = shape_of(entry.type)
-    missing = min(_whole_tiles(positions), shape_of(cache.type)[2]) - positions
+    missing = min(whole_tiles(positions), shape_of(cache.type)[2]) - positions
     entry = builder.pad(entry, [(0, missing), (0, 0)])
     for user in range(users):
         part = builder.slice_dim(entry, 0, user, user + 1)

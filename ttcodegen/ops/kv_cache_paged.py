@@ -12,6 +12,7 @@ from ttcodegen.dialects.attribute_kinds import BOOLEAN
 from ttcodegen.dialects.datatypes import DataType, element_of, shape_of
 from ttcodegen.dialects.operation import CatalogueOp
 from ttcodegen.dialects.shards import Shards
+from ttcodegen.dialects.tile import TILE_SIDE, whole_tiles
 from ttcodegen.lazy_numpy import Array, np
 from ttcodegen.ops.cpp_calls import (
     COMPUTE_CONFIG_ATTRIBUTE,
@@ -39,7 +40,6 @@ from ttcodegen.ops.traits import CallKind
 from ttcodegen.ops.work import no_flops
 
 HEADER = "ttnn/operations/experimental/paged_cache/paged_cache.hpp"
-TILE = 32
 MOST_USERS = 64
 """Each user's rows lie on a core of their own: 8 x 8 on Wormhole."""
 CACHED = (
@@ -53,11 +53,6 @@ SKIPPED = -1
 """The position of a user, or the number of a page, that nothing is written to."""
 
 
-def whole_tiles(size: int) -> int:
-    """The next multiple of a tile's side."""
-    return -(-size // TILE) * TILE
-
-
 def _verify_cache(op: CatalogueOp) -> tuple[tuple[int, ...], tuple[int, ...]]:
     """Cache (pages, heads, page size, head size) and input have equal head sizes."""
     cache, entry = op.shape("cache"), op.shape("input")
@@ -67,7 +62,7 @@ def _verify_cache(op: CatalogueOp) -> tuple[tuple[int, ...], tuple[int, ...]]:
 
 
 def _verify_page_size(op: CatalogueOp, size: int) -> None:
-    require(op, size % TILE == 0, f"pages of a multiple of {TILE} positions", size)
+    require(op, size % TILE_SIDE == 0, f"pages of a multiple of {TILE_SIDE} positions", size)
 
 
 def of_one_type(builder: OpBuilder, op: CatalogueOp) -> Sequence[SSAValue] | None:
@@ -124,8 +119,8 @@ def write_row(call: Call, owner: int, position: int, rows: Array) -> None:
     position go through the source registers, and all of their rows with them."""
     cache = call.array("cache")
     cache[owner, :, position] = in_source(rows, call.arithmetic)
-    first = position // TILE * TILE
-    tiles = cache[owner, :, first : first + TILE]
+    first = position // TILE_SIDE * TILE_SIDE
+    tiles = cache[owner, :, first : first + TILE_SIDE]
     tiles[...] = in_source(tiles, call.arithmetic)
 
 
@@ -141,10 +136,10 @@ def _lower_update(builder: OpBuilder, op: CatalogueOp) -> Sequence[SSAValue]:
 
 
 def _expect_few(op: CatalogueOp, users: int, heads: int) -> None:
-    if users > MOST_USERS or heads > TILE:
+    if users > MOST_USERS or heads > TILE_SIDE:
         raise VerifyException(
             f"{op.name}: the library updates caches of up to {MOST_USERS} users at once and "
-            f"{TILE} heads, found {users} and {heads}"
+            f"{TILE_SIDE} heads, found {users} and {heads}"
         )
 
 
@@ -168,12 +163,12 @@ def write_rows(
     owners, own_heads, length, _ = shape_of(cache.type)
     _, users, heads, _ = shape_of(entry.type)
     if table is None and (users > MOST_USERS or users != owners) and not share_cache:
-        _expect_few(op, 0 if length % TILE == 0 else users, own_heads)
+        _expect_few(op, 0 if length % TILE_SIDE == 0 else users, own_heads)
         _verify_page_size(op, length)
         table = _page_per_user(builder, first, users)
     _expect_few(op, 0, own_heads)
-    if heads > TILE:
-        entry = builder.slice_dim(entry, 2, 0, TILE)
+    if heads > TILE_SIDE:
+        entry = builder.slice_dim(entry, 2, 0, TILE_SIDE)
     entry = builder.typecast(entry, element_of(cache.type))
     for begin in range(0, users, MOST_USERS):
         end = min(begin + MOST_USERS, users)

@@ -8,7 +8,7 @@ from xdsl.ir import SSAValue
 from ttcodegen.dialects.attribute_kinds import INTEGER
 from ttcodegen.dialects.datatypes import DataType, bf16, element_of, shape_of, ui32
 from ttcodegen.dialects.operation import CatalogueOp
-from ttcodegen.dialects.tile import TILE_SIDE, tiles_along
+from ttcodegen.dialects.tile import whole_tiles
 from ttcodegen.lazy_numpy import Array, np
 from ttcodegen.ops.attention import LOWEST_MASKED
 from ttcodegen.ops.cpp_calls import attribute_, cpp_call, operand_
@@ -69,7 +69,7 @@ def _sampling(call: Call) -> Array:
 def _lower(builder: OpBuilder, op: CatalogueOp) -> SSAValue:
     """One call for every 32 users; users and candidates that are missing are made up."""
     users, candidates = op.shape("input_values")
-    wide = tiles_along(candidates) * TILE_SIDE
+    wide = whole_tiles(candidates)
     values = builder.typecast(builder.operand(op, "input_values"), bf16)
     indices = builder.typecast(builder.operand(op, "input_indices"), ui32)
     settings = [

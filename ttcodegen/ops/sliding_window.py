@@ -23,11 +23,11 @@ from ttcodegen.dialects.arithmetic import Arithmetic
 from ttcodegen.dialects.attribute_kinds import INTEGER, INTEGERS, AttributeKind
 from ttcodegen.dialects.datatypes import element_of, shape_of, tensor_type
 from ttcodegen.dialects.operation import CatalogueOp
+from ttcodegen.dialects.tile import TILE_SIDE
 from ttcodegen.lazy_numpy import np
 from ttcodegen.ops.cpp_calls import Text
 from ttcodegen.ops.definition import AttributeSpec, Call, attribute
 from ttcodegen.ops.engine import (
-    TILE,
     add_product,
     first_factor,
     round_in_place,
@@ -414,7 +414,9 @@ def _add_tap_by_tap(
     step = max(1, min(_PART // (line * outputs), sizes[-2]))
     total, product = (np.empty((step * line, outputs), dtype=x.dtype) for _ in range(2))
     depths = (
-        [slice(at, at + TILE) for at in range(0, width, TILE)] if narrow_sums else [slice(None)]
+        [slice(at, at + TILE_SIDE) for at in range(0, width, TILE_SIDE)]
+        if narrow_sums
+        else [slice(None)]
     )
     scratch = np.empty(total.shape if narrow_sums else 0, np.uint32)
     blocks = itertools.product(np.ndindex(batch, *sizes[:-2]), range(0, sizes[-2], step))
@@ -470,7 +472,7 @@ def _add_row_by_row(
 def _add_narrow(part: numpy.ndarray, rows: numpy.ndarray, matrices: numpy.ndarray) -> None:
     """Adds the products of groups of rows and their matrices to sums of shape (..., groups,
     outputs), which are rounded after each tile."""
-    if matrices.shape[-1] == 1 and matrices.shape[-2] <= TILE:
+    if matrices.shape[-1] == 1 and matrices.shape[-2] <= TILE_SIDE:
         # Depthwise: one product for all groups.
         part += np.moveaxis(rows @ matrices, 0, 1).reshape(part.shape)
         part[...] = rounded_sums(part)

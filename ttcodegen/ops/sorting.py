@@ -21,6 +21,7 @@ from ttcodegen.dialects.datatypes import (
     ui32,
 )
 from ttcodegen.dialects.operation import CatalogueOp
+from ttcodegen.dialects.tile import TILE_SIDE, whole_tiles
 from ttcodegen.lazy_numpy import Array, np
 from ttcodegen.ops.cpp_calls import Argument, CppCalls, Default, Text, cpp_text, trimmed
 from ttcodegen.ops.cpu_lowering import counted_from_front, cpu_call
@@ -39,7 +40,6 @@ from ttcodegen.ops.op_builder import OpBuilder
 from ttcodegen.ops.shape_checks import expect_shape, normalized_dim
 from ttcodegen.ops.traits import Trait
 
-TILE = 32
 MOST_UINT16 = 0xFFFF
 LARGEST_RANK = 4
 """What the library sorts and selects from along any dimension; beyond that it mixes them up
@@ -140,7 +140,7 @@ def _verify_index_type(op: CatalogueOp) -> None:
 
 def _sort_index_type(size: int) -> Attribute:
     """The library sorts powers of two, and counts with 16 bits where they suffice for those."""
-    padded = 2 * TILE
+    padded = 2 * TILE_SIDE
     while padded < size:
         padded *= 2
     return ui32 if size > 1 and padded >= MOST_UINT16 else ui16
@@ -293,7 +293,7 @@ def _lower_topk(builder: OpBuilder, op: CatalogueOp) -> Sequence[SSAValue]:
         value, permutation, moved = rows_along(builder, value, dim)
     selected = list(shape_of(value.type))
     selected[dim if direct else 1] = k
-    padded = -(-max(shape[dim], 2 * TILE) // TILE) * TILE
+    padded = whole_tiles(max(shape[dim], 2 * TILE_SIDE))
     index_type = ui32 if padded > MOST_UINT16 else ui16
     made = builder.emit_op(
         "topk",

@@ -13,8 +13,8 @@ from ttcodegen.dialects.compute_config import ComputeConfig, MathFidelity
 from ttcodegen.dialects.datatypes import DataType, bf16, element_of, f32, shape_of
 from ttcodegen.dialects.operation import CatalogueOp
 from ttcodegen.dialects.program_configs import CoreGrid, MatmulMultiCast1D
+from ttcodegen.dialects.tile import tiles_along
 from ttcodegen.lazy_numpy import Array, np
-from ttcodegen.ops.attention import TILE
 from ttcodegen.ops.cpp_calls import (
     COMPUTE_CONFIG_ATTRIBUTE,
     MATMUL_CONFIG_ATTRIBUTE,
@@ -109,7 +109,7 @@ def _columns_divided(tiles: int) -> tuple[CoreGrid, int]:
 def program_of(rows: int, inner: int, columns: int) -> MatmulMultiCast1D:
     """How the product is divided among the cores, which the library does not choose by itself: all
     rows go to all cores, each has some of the columns."""
-    height, depth, width = (-(-size // TILE) for size in (rows, inner, columns))
+    height, depth, width = (tiles_along(size) for size in (rows, inner, columns))
     grid, each = _columns_divided(width)
     across = _greatest_divisor(each, _LARGEST_BLOCK)
     return MatmulMultiCast1D(

@@ -28,8 +28,6 @@ class Dimensions:
     reduced: Mapping[int, str] = field(default_factory=dict[int, str])
     """Labels that no result has: how what the parts give becomes one. "sum", "max", "min" or
     "mean"."""
-    extents: Mapping[int, int] = field(default_factory=dict[int, int])
-    """In how many parts at most a label divides, where sizes do not say it."""
     attributes: Callable[[Sequence[Shape], Sequence[Shape]], Mapping[str, Any]] | None = None
     """The attributes that the shapes of the parts change, from those of operands and results."""
 
@@ -41,8 +39,6 @@ class Dimensions:
             for label, size in zip(dims, shape_of(value.type), strict=True):
                 if label is not None:
                     found[label] = gcd(found.get(label, 0), size)
-        for label, extent in self.extents.items():
-            found[label] = gcd(found.get(label, 0), extent)
         return found
 
 
@@ -111,19 +107,17 @@ def of_reshape(op: CatalogueOp) -> Dimensions:
     shape, result = shape_of(op.operands[0].type), op.result_shape
     before: list[int | None] = [None] * len(shape)
     after: list[int | None] = [None] * len(result)
-    extents: dict[int, int] = {}
     for label, (left, right) in enumerate(_groups(shape, result)):
         first = next((dim for dim in left if shape[dim] != 1), None)
         second = next((dim for dim in right if result[dim] != 1), None)
         if first is None or second is None:
             continue
         before[first] = after[second] = label
-        extents[label] = gcd(shape[first], result[second])
 
     def attributes(_: Sequence[Shape], results: Sequence[Shape]) -> Mapping[str, Any]:
         return {"shape": list(results[0])} if op.name == "ttir.reshape" else {}
 
-    return Dimensions([tuple(before)], [tuple(after)], extents=extents, attributes=attributes)
+    return Dimensions([tuple(before)], [tuple(after)], attributes=attributes)
 
 
 def _groups(shape: Sequence[int], result: Sequence[int]) -> list[tuple[list[int], list[int]]]:

@@ -24,9 +24,14 @@ def checked_shape(what: str, shape: object) -> Shape:
     return sizes
 
 
+def is_sequence(value: object) -> TypeGuard[tuple[Any, ...] | list[Any]]:
+    """Whether a value is a tuple or a list."""
+    return isinstance(value, tuple | list)
+
+
 def sequence_of(value: object) -> tuple[Any, ...]:
     """The elements of a tuple or list; anything else stands for itself alone."""
-    return tuple(value) if isinstance(value, tuple | list) else (value,)  # pyright: ignore[reportUnknownArgumentType, reportUnknownVariableType]
+    return tuple(value) if is_sequence(value) else (value,)
 
 
 def is_integer(value: object) -> TypeGuard[SupportsIndex]:

@@ -29,7 +29,7 @@ from ttcodegen.lang.compiler.numbers import (
 )
 from ttcodegen.lang.compiler.variables import Variable
 from ttcodegen.lang.context import Kernel, grid_in_dimensions
-from ttcodegen.lang.shapes import is_range, is_tuple
+from ttcodegen.lang.shapes import is_range, is_sequence, is_tuple, sequence_of
 
 UNKNOWN = object()
 """What a name stands for that depends on the way that the kernel took."""
@@ -37,11 +37,17 @@ UNKNOWN = object()
 
 def is_known(value: object) -> bool:
     """Whether a value is known when the kernel is compiled."""
-    if is_tuple(value):
+    if is_sequence(value):
         return all(map(is_known, value))
     if is_range(value):
         return is_known((value.start, value.stop))
     return not isinstance(value, SSAValue) and not is_condition(value)
+
+
+def _only_arranges(symbol: str, left: Any, right: Any) -> bool:
+    """Whether an operator makes a sequence of the elements of others, and does not look at them."""
+    others = [each for each in (left, right) if not is_sequence(each)]
+    return symbol in ("Add", "Mult") and len(others) < 2 and all(map(is_known, others))
 
 
 def is_below(value: object, least: int) -> bool:
@@ -225,7 +231,7 @@ class ExpressionTranslator:
 
     def binary(self, symbol: str, left: Any, right: Any, node: ast.AST) -> Any:
         """An operator of two operands."""
-        if is_known(left) and is_known(right):
+        if (is_known(left) and is_known(right)) or _only_arranges(symbol, left, right):
             try:
                 return PYTHON_OPERATORS[symbol](left, right)
             except (KeyError, TypeError, ArithmeticError) as wrong:
@@ -258,7 +264,10 @@ class ExpressionTranslator:
         found: list[Any] = []
         for operator, first, second in zip(operators, values, values[1:], strict=False):
             symbol = type(operator).__name__
-            if symbol in ("Is", "IsNot") or (is_known(first) and is_known(second)):
+            is_test_of_objects = symbol in ("Is", "IsNot") and not (
+                isinstance(first, bool) or isinstance(second, bool)
+            )
+            if is_test_of_objects or (is_known(first) and is_known(second)):
                 found.append(PYTHON_OPERATORS[symbol](first, second))
             else:
                 found.append(self._comparison(symbol, first, second, left))
@@ -388,7 +397,7 @@ class ExpressionTranslator:
 
     def extreme(self, function: Callable[..., Any], *values: Any) -> Any:
         """The smallest or largest of numbers."""
-        given = values[0] if len(values) == 1 and is_tuple(values[0]) else values
+        given = sequence_of(values[0]) if len(values) == 1 else values
         if all(map(is_known, given)):
             return function(*given)
         total: Any = given[0]

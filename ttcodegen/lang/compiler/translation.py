@@ -53,11 +53,13 @@ from ttcodegen.lang.context import Kernel
 from ttcodegen.lang.debug_printing import debug_print
 from ttcodegen.lang.pipes import PipeNet
 from ttcodegen.lang.places import ProgramError
-from ttcodegen.lang.shapes import is_tuple, sequence_of
+from ttcodegen.lang.shapes import is_tuple
 from ttcodegen.lang.signposts import signpost
 
 _MISSING = object()
 _OF_PYTHON = (ArithmeticError, AttributeError, LookupError, TypeError, ValueError)
+_ARRANGING: frozenset[Any] = frozenset({slice, len, tuple, list, zip, enumerate, reversed})
+"""Functions of Python that do not look at the elements of what they are given."""
 MOST_CALLS = 100
 """Calls in each other: the compiler writes the bodies of functions where they are called."""
 
@@ -270,9 +272,7 @@ class KernelTranslator(ExpressionTranslator):
         for name in names:
             if name in self.names:
                 kept = before.get(name, _MISSING)
-                is_new = kept is _MISSING and not all(
-                    map(is_known, sequence_of(self.names[name]))
-                )  # fmt: skip
+                is_new = kept is _MISSING and not is_known(self.names[name])
                 changed = kept is not _MISSING and self.names[name] is not kept
                 if is_new or (changed and not self.survives(name, kept)):
                     self.names[name] = UNKNOWN
@@ -471,7 +471,8 @@ class KernelTranslator(ExpressionTranslator):
                 return computed[0]
             frame = captured_frame(function, len(self.regions))
             return self._inlined(frame, captured_defaults(function), arguments, keywords)
-        if function is not slice and not all(map(is_known, values)):
+        arranges = is_hashable and function in _ARRANGING
+        if not arranges and not all(map(is_known, values)):
             name = getattr(function, "__name__", "a function")
             self.refuse(f"'{name}' is given a number that only the running kernel knows")
         return function(*arguments, **keywords)

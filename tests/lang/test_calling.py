@@ -124,6 +124,7 @@ IN_PLACE = PROGRAM.replace(
     "            ttl.copy(y_blk, y[row, column]).wait(); ttl.copy(y_blk, x[row, column]).wait()",
 )
 WIDE = PROGRAM.replace("grid=(2, 3)", "grid=(9, 3)")
+ENDING = PROGRAM.replace('"__main__"', '"made"')
 OWN = "import ttnn\nown = ttnn.zeros((96, 32), ttnn.float32)\n" + PROGRAM.replace(
     "s[row, 0]", "own[row, 0]"
 )
@@ -151,6 +152,8 @@ OWN = "import ttnn\nown = ttnn.zeros((96, 32), ttnn.float32)\n" + PROGRAM.replac
          "cores"),
         (OWN, model(*ONCE), "the operation 'scaled' uses a tensor that is none of its arguments"),
         (PARTLY, TWICE, "the operation '__scaled' does not write all elements of tensor 2"),
+        (ENDING, model(*ONCE), "made.py ends itself (SystemExit: a model runs the program as a "
+         "module) when it is imported"),
         ("x = 1 // 0\n", model(*ONCE), "made.py:1:5: error: the program raised "
          "ZeroDivisionError: integer division or modulo by zero\nx = 1 // 0\n    ^"),
     ],
@@ -172,6 +175,14 @@ def test_a_module_calls_operations_of_programs_that_are_given(
     assert "no program is given that has the operation 'scaled'" in capsys.readouterr().err
     assert main([str(text), "-o", str(made.parent / "out"), "--tt-lang", str(made)]) == 1
     assert "'ttir.tt_lang_op' is not supported by this target" in capsys.readouterr().err
+
+
+def test_programs_of_one_name_are_refused(made: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    other = made.parent / "other" / "made.py"
+    other.parent.mkdir()
+    other.write_text(PROGRAM)
+    assert compiled(model(*ONCE), made.parent, "--tt-lang", str(other)) == 1
+    assert "two programs are called 'made'" in capsys.readouterr().err
 
 
 @pytest.mark.slow

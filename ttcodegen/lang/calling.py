@@ -119,12 +119,32 @@ def operations_of(programs: Sequence[str]) -> ProgramOperations:
         programs: paths of Python files.
 
     Raises:
-        CompileError: if a program cannot be read, breaks a rule or raises an error.
+        CompileError: if a program cannot be read, breaks a rule, raises an error or ends itself, or
+            if two have the same name.
     """
     found: dict[tuple[str, str], Operation] = {}
+    stems: dict[str, str] = {}
     for path in programs:
         stem = Path(path).stem
-        held = run_program_text(Source.read(path), (), None, stem)
-        operations = [each for each in held.values() if isinstance(each, Operation)]
+        if stem in stems:
+            raise CompileError(
+                f"two programs are called '{stem}': {stems[stem]} and {path}",
+                remedy="models call operations by the names of their programs: rename one",
+            )
+        stems[stem] = path
+        operations = [
+            each for each in _imported(path, stem).values() if isinstance(each, Operation)
+        ]
         found |= {(stem, each.name): each for each in operations}
     return ProgramOperations(found)
+
+
+def _imported(path: str, name: str) -> dict[str, object]:
+    """What a program holds as a module of that name."""
+    try:
+        return run_program_text(Source.read(path), (), None, name)
+    except SystemExit as ending:
+        raise CompileError(
+            f"the program {path} ends itself (SystemExit: {ending}) when it is imported",
+            remedy='put what only a program of its own does under `if __name__ == "__main__":`',
+        ) from None

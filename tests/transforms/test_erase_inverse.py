@@ -127,6 +127,16 @@ def test_a_chain_of_convolutions_in_the_other_order() -> None:
     assert "permute" not in result.names
 
 
+def test_weights_do_not_pass_a_permute_on_to_each_other() -> None:
+    """A linear layer with the skew-symmetric part of its weight, as for orthogonal matrices."""
+    p = Program()
+    x, w = p.argument(3, 4), p.weight(4, 4)
+    skew = p.make.like("subtract", w, p.make.permute(w, [1, 0]))
+    product = p.make.emit("matmul", [x, p.make.permute(skew, [1, 0])], x.type)
+    result = transformed(p.returns(product), TTIREraseInversePass())
+    assert result.names == ["permute", "subtract", "permute", "matmul"]
+
+
 def pixels_averaged(p: Program, value: SSAValue) -> SSAValue:
     """The mean of the pixels of an image with channels first, as front ends write it."""
     flat = p.make.permute(p.make.reshape(value, [2, 1, 3, 20]), [0, 1, 3, 2])

@@ -121,10 +121,13 @@ def keeps_order(
 
 
 def _common_permutation(rewriter: Rewriter, op: CatalogueOp) -> list[int] | None:
-    """The permutation of the operands that are permutes, if there is one and it is all one."""
+    """The permutation of the operands that are permutes, if there is one and it is all one. None if
+    all operands are weights: each of two could take the permute from the other in turn."""
     found: list[int] | None = None
+    sources: list[SSAValue] = []
     for operand in op.operands:
         producer = rewriter.defining(operand, "ttir.permute")
+        sources.append(operand if producer is None else producer.operands[0])
         if producer is None:
             continue
         permutation = producer.parameter("permutation")
@@ -133,7 +136,7 @@ def _common_permutation(rewriter: Rewriter, op: CatalogueOp) -> list[int] | None
         found = permutation
     if found is None or len(found) != len(op.result_shape) or not can_move(op):
         return None
-    return found
+    return None if all(map(is_weight, sources)) else found
 
 
 def can_move(op: Operation) -> bool:

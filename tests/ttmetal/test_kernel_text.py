@@ -5,8 +5,15 @@ from __future__ import annotations
 import dataclasses
 
 import pytest
-from xdsl.dialects import arith
-from xdsl.dialects.builtin import ModuleOp, StringAttr, i32
+from xdsl.dialects import arith, memref
+from xdsl.dialects.builtin import (
+    Float32Type,
+    IndexType,
+    ModuleOp,
+    StringAttr,
+    f32,
+    i32,
+)
 from xdsl.dialects.func import FuncOp
 
 from tests.ttmetal.exp_module import compute_kernel, exp_program
@@ -20,6 +27,7 @@ from ttcodegen.dialects.ttkernel.builder import KernelBuilder
 from ttcodegen.emitc.builder import open_file
 from ttcodegen.emitc.printer import print_module
 
+index = IndexType()
 BF16 = TileType(DataType.BFLOAT16)
 
 
@@ -129,6 +137,30 @@ def test_integers() -> None:
         "}",
         "}",
     ]
+
+
+def test_a_variable_without_a_name_that_changes_before_it_is_used() -> None:
+    kernel = KernelBuilder("compute_exp", ThreadType.COMPUTE)
+    slot = kernel.variable(5)
+    before = kernel.load(slot)
+    kernel.assign(slot, 7)
+    kernel.op("exp_tile", before)
+    assert body_of(kernel.finish()) == [
+        "uint32_t variable = 5;",
+        "uint32_t variable_before = variable;",
+        "variable = 7;",
+        "exp_tile(variable_before);",
+    ]
+
+
+@pytest.mark.parametrize(("element", "shape"), [(index, (4,)), (f32, ())])
+def test_a_variable_that_is_no_number_is_refused(
+    element: IndexType | Float32Type, shape: tuple[int, ...]
+) -> None:
+    kernel = KernelBuilder("compute_exp", ThreadType.COMPUTE)
+    kernel.function.body.block.add_op(memref.AllocaOp.get(element, shape=shape))
+    with pytest.raises(CompileError, match="cannot have a variable of type memref<"):
+        text_of(kernel.finish())
 
 
 def test_named_numbers_and_comments() -> None:

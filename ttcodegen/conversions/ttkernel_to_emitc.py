@@ -93,6 +93,8 @@ _CASTS = (
 )
 _COMPUTED = (*_OPERATORS, *_FUNCTIONS, *_CASTS, arith.CmpiOp)
 """Ops that compute numbers of numbers."""
+_VARIABLE = "variable"
+"""What a variable is called that has no name."""
 _LOGICAL_OPERATORS = {"bitwise_and": "logical_and", "bitwise_or": "logical_or"}
 _ORDERS = (
     ComparisonPredicate.LT,
@@ -274,13 +276,21 @@ class _KernelWriter(KernelArguments):
 
     def variable(self, op: memref.AllocaOp) -> None:
         """A number that changes; the store after it says what it is at first."""
-        name = self._variable(name_in_text(op.memref, "variable"))
+        held = op.memref.type
+        type_ = cpp_type(held.element_type)
+        if held.get_shape() or type_ != "uint32_t":
+            raise CompileError(
+                f"a kernel cannot have a variable of type {held}",
+                op,
+                remedy="let it hold one unsigned number of 32 bits, as memref<index> does",
+            )
+        name = self._variable(name_in_text(op.memref, _VARIABLE))
         first = op.next_op
         start: Text | None = None
         if isinstance(first, memref.StoreOp) and first.memref is op.memref:
             number = constant_integer(first.value)
             start = None if number is None else Text(spelled(number))
-        self.values[op.memref] = self.body.variable(name, cpp_type(IndexType()), start)
+        self.values[op.memref] = self.body.variable(name, type_, start)
 
     def store(self, op: memref.StoreOp) -> None:
         """A new value of a variable."""
@@ -293,7 +303,8 @@ class _KernelWriter(KernelArguments):
         held = not _changes_before_use(op)
         value = self.body.load(self[op.memref], held=held)
         if not held:
-            value = self.body.named(value, self._variable(f"{op.memref.name_hint}_before"))
+            name = name_in_text(op.memref, _VARIABLE)
+            value = self.body.named(value, self._variable(f"{name}_before"))
         self.values[op.res] = value
 
     def if_(self, op: scf.IfOp) -> None:

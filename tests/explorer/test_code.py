@@ -104,6 +104,10 @@ def test_edits_move_lines_and_touch_those_that_they_change() -> None:
     assert inserted.touch(at(1, 2))
     assert not inserted.touch(at(2, 3))
     assert inserted.now(at(1, 2)) == CodeLines("a.cpp", 1, 3)
+    # Of equal lines it does not matter which one is gone.
+    fewer = Edits("{\n}\n{\n}\n{\n}", "{\n}\n{\n}")
+    assert fewer.written == []
+    assert [fewer.now(at(line, line)) is None for line in range(1, 7)].count(True) == 2
 
 
 def test_lines_are_read_as_they_were_written(tmp_path: Path) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from ttcodegen.emission.op_lines import OpLines
@@ -30,21 +30,30 @@ class Edits:
 
     def __init__(self, before: str, now: str) -> None:
         old, new = before.split("\n"), now.split("\n")
-        matcher = difflib.SequenceMatcher(None, old, new, autojunk=False)
-        self._changes = [each for each in matcher.get_opcodes() if each[0] != "equal"]
+        # Lines that stand often in a file, as braces do, make comparing all of it slow.
+        start = _equal_at_start(old, new)
+        end = _equal_at_start(old[start:][::-1], new[start:][::-1])
+        matcher = difflib.SequenceMatcher(
+            None, old[start : len(old) - end], new[start : len(new) - end], autojunk=False
+        )
+        self._changes = [
+            (low + start, high + start, first + start, last + start)
+            for tag, low, high, first, last in matcher.get_opcodes()
+            if tag != "equal"
+        ]
         """Parts of the old text, and of the new one, counted from 0, with their ends."""
 
     @property
     def written(self) -> list[int]:
         """The lines that the person wrote, from 1."""
-        return [line + 1 for _, _, _, first, end in self._changes for line in range(first, end)]
+        return [line + 1 for _, _, first, end in self._changes for line in range(first, end)]
 
     def touch(self, lines: OpLines) -> bool:
         """Whether something of lines that were generated is changed, or stands between them."""
         first, end = lines.first - 1, lines.last
         return any(
             low < end and high > first if high > low else first < low < end
-            for _, low, high, _, _ in self._changes
+            for low, high, _, _ in self._changes
         )
 
     def now(self, lines: OpLines) -> CodeLines | None:
@@ -57,13 +66,19 @@ class Edits:
         """Where a line stands now, from 0; of one that was changed an end of what took its
         place."""
         offset = 0
-        for _, low, high, first, end in self._changes:
+        for low, high, first, end in self._changes:
             if line < low:
                 break
             if line < high:
                 return end - 1 if last else first
             offset = end - high
         return line + offset
+
+
+def _equal_at_start(one: Sequence[str], other: Sequence[str]) -> int:
+    """How many lines two texts have in common, from the first one on."""
+    pairs = enumerate(zip(one, other, strict=False))
+    return next((at for at, (a, b) in pairs if a != b), min(len(one), len(other)))
 
 
 def known_lines(lines: Iterable[OpLines]) -> dict[Node, list[CodeLines]]:

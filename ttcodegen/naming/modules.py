@@ -8,7 +8,7 @@ from xdsl.dialects.func import FuncOp, ReturnOp
 from xdsl.ir import SSAValue
 
 from ttcodegen.dialects.functions import argument_type, body_of
-from ttcodegen.naming.arguments import FunctionOf, argument_titles
+from ttcodegen.naming.arguments import argument_titles
 from ttcodegen.naming.interface import result_names
 from ttcodegen.naming.values import ValueNames
 
@@ -49,10 +49,10 @@ def names_of_preparation(
     return ValueNames(block.ops, given.names, given.weight_names, results, of_weights=True)
 
 
-def given_names(function: FuncOp, function_of: FunctionOf = lambda _: None) -> GivenNames:
-    """What the arguments of a function are called."""
+def given_names(function: FuncOp) -> GivenNames:
+    """What the arguments of a function are called that computes no constants."""
     given = GivenNames()
-    titles = argument_titles(function, function_of)
+    titles = argument_titles(function, lambda _: None)
     for argument, name in zip(body_of(function).args, titles, strict=True):
         kind = argument_type(function, argument.index).value
         given.give(argument, name, is_weight=kind in ("parameter", "constant"))

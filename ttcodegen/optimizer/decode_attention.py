@@ -10,8 +10,10 @@ from dataclasses import dataclass
 from ttcodegen.dialects.placement import TensorPlacement
 from ttcodegen.dialects.program_configs import SDPA
 from ttcodegen.dialects.tile import TILE_SIDE, tiles_along
+from ttcodegen.layout.collapse import align_up
 from ttcodegen.layout.placements import tile_bytes
 from ttcodegen.optimizer.calls import LibraryCall
+from ttcodegen.optimizer.footprint import BF16_TILE
 
 DECODING = (
     "scaled_dot_product_attention_decode",
@@ -23,7 +25,6 @@ CONFIGURED_CORES = 16
 """The cores of a head of keys where a program configuration does not say how many."""
 DYNAMIC_CHUNK = 8
 """Tiles of a chunk whose size the kernels choose: as many as the registers hold."""
-BF16_TILE = 2048
 HALF_TILE_HEADS = 16
 """With so many heads of queries at most, tiles are halved."""
 STICK = 32
@@ -133,12 +134,9 @@ class DecodeAttention:
             size += scores * (of_mask // (2 if halved else 1))
         if call.result.shards is None:
             size += out * tile_bytes(call.result)
-        return size + sum(_stick(p) for p in call.operands[3:] if not p.data_type.is_float)
+        numbers = (p for p in call.operands[3:] if not p.data_type.is_float)
+        return size + sum(align_up(4 * p.shape[-1], STICK) for p in numbers)
 
     def _mask(self, call: LibraryCall) -> TensorPlacement | None:
         """What is added to the scores."""
         return next((p for p in call.operands[3:] if len(p.shape) == 4), None)
-
-
-def _stick(numbers: TensorPlacement) -> int:
-    return -(-numbers.shape[-1] * 4 // STICK) * STICK

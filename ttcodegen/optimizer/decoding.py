@@ -26,6 +26,7 @@ from ttcodegen.ops.kv_cache_paged import MOST_USERS as MOST_CACHED
 from ttcodegen.ops.kv_cache_paged import write_rows
 from ttcodegen.ops.op_builder import OpBuilder
 from ttcodegen.ops.ttnn import ttnn_op_classes
+from ttcodegen.optimizer.dense_rows import RESHAPES
 from ttcodegen.transforms.rebuilding import keep, rebuild
 from ttcodegen.transforms.rewriting import erase_dead
 
@@ -134,12 +135,13 @@ def _joined(
 ) -> Sequence[SSAValue] | None:
     """`reshape` of (users, heads, size) to (users, heads * size), whatever dimensions of one
     element there are besides."""
-    if op.definition.short_name not in ("reshape", "reshape_row_major"):
+    if op.definition.short_name not in RESHAPES:
         return None
-    heads = [size for size in shape_of(operands[0].type)[:-2] if size != 1]
-    if len(shape_of(operands[0].type)) < 3 or len(heads) != 1:
+    shape = shape_of(operands[0].type)
+    leading = [size for size in shape[:-2] if size != 1]
+    if len(shape) < 3 or len(leading) != 1:
         return None
-    (users,), (count, size) = heads, shape_of(operands[0].type)[-2:]
+    (users,), (count, size) = leading, shape[-2:]
     rows = op.result_shape
     element = element_of(operands[0].type)
     if (

@@ -76,7 +76,7 @@ def _return_rows(function: FuncOp) -> None:
             source, result = op.shape("input"), op.result_shape
             if (
                 TiledShape(result).tiles >= MUCH_PADDING * TiledShape(source).tiles
-                and len(list(value.uses)) == 1
+                and value.has_one_use()
             ):
                 in_rows = made.create(
                     operands=op.operands, result_types=[value.type], properties=op.properties
@@ -95,7 +95,7 @@ def _join_reshapes(function: FuncOp) -> None:
         if (
             isinstance(before, CatalogueOp)
             and before.definition.short_name == "reshape"
-            and len(list(before.results[0].uses)) == 1
+            and before.results[0].has_one_use()
         ):
             op.operands[0] = before.operands[0]
 

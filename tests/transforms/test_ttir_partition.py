@@ -119,6 +119,17 @@ def test_a_dimension_that_does_not_divide_stays_whole() -> None:
     assert partitioned(text)[1] == {}
 
 
+def test_an_axis_that_is_named_twice_divides_nothing() -> None:
+    text = """module attributes {ttcore.meshes = #ttcore.meshes<[<"mesh" = 2x4>]>} {
+      func.func @main(%a: tensor<8x8xf32> {ttcore.sharding = [array<i64: 0>, array<i64: 0>]})
+          -> tensor<8x8xf32> {
+        %r = "ttir.neg"(%a) : (tensor<8x8xf32>) -> tensor<8x8xf32>
+        return %r : tensor<8x8xf32>
+      }
+    }"""
+    assert partitioned(text)[1] == {}
+
+
 def test_a_constraint_is_followed() -> None:
     body = """%0 = stablehlo.negate %a : T
     %1 = sdy.sharding_constraint %0 <@mesh, [{"y"}, {}]> : T

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from typing import cast
 
 from xdsl.dialects.builtin import ArrayAttr, DenseArrayBase, i64
+from xdsl.dialects.func import FuncOp
 from xdsl.ir import Attribute
 
 from ttcodegen.dialects.attribute_kinds import INTEGERS
@@ -45,7 +46,8 @@ class WantedSharding:
 
     @staticmethod
     def of(attribute: Attribute | None, rank: int) -> WantedSharding | None:
-        """The sharding that an attribute says; None if it says none for a tensor of that rank."""
+        """The sharding that an attribute says; None if it says none for a tensor of that rank, or
+        divides along an axis twice."""
         if not isinstance(attribute, ArrayAttr):
             return None
         listed = cast("ArrayAttr[Attribute]", attribute).data
@@ -55,10 +57,20 @@ class WantedSharding:
             dimensions = [list(INTEGERS.decode(each)) for each in listed]
         except (ValueError, TypeError, AttributeError):
             return None
-        return WantedSharding(
-            tuple([tuple([axis for axis in axes if axis in (0, 1)]) for axes in dimensions]),
-            tuple([_OPEN in axes for axes in dimensions]),
-        )
+        divided = [tuple([axis for axis in axes if axis in (0, 1)]) for axes in dimensions]
+        used = [axis for axes in divided for axis in axes]
+        if len(set(used)) < len(used):
+            return None
+        return WantedSharding(tuple(divided), tuple([_OPEN in axes for axes in dimensions]))
+
+
+def says_shardings(function: FuncOp) -> bool:
+    """Whether a function says how an argument, a result or a value in between is to be divided."""
+    return any(
+        SHARDING in each.data
+        for dictionaries in (function.arg_attrs, function.res_attrs)
+        for each in (dictionaries.data if dictionaries is not None else ())
+    ) or any(SHARDING in op.attributes for op in function.walk())
 
 
 def undivided(rank: int) -> Sharding:

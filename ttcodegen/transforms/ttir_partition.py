@@ -24,7 +24,13 @@ from ttcodegen.dialects.datatypes import element_of, shape_of, tensor_type
 from ttcodegen.dialects.functions import body_of
 from ttcodegen.dialects.mesh import ONE_CHIP, MeshShape, declared_mesh
 from ttcodegen.dialects.operation import CatalogueOp
-from ttcodegen.dialects.sharding import SHARDING, Sharding, common_prefix, undivided
+from ttcodegen.dialects.sharding import (
+    SHARDING,
+    Sharding,
+    common_prefix,
+    says_shardings,
+    undivided,
+)
 from ttcodegen.ops.definition import works_between_chips
 from ttcodegen.ops.dimensions import Dimensions
 from ttcodegen.ops.op_builder import OpBuilder
@@ -52,20 +58,9 @@ class TTIRPartition(ModulePass):
         if mesh == ONE_CHIP:
             return
         for function in functions(op):
-            if not function.is_declaration and _says_shardings(function):
+            if not function.is_declaration and says_shardings(function):
                 _Partition(function, mesh).run()
                 _drop_shardings(function)
-
-
-def _says_shardings(function: FuncOp) -> bool:
-    dictionaries = [*_dictionaries(function.arg_attrs), *_dictionaries(function.res_attrs)]
-    return any(SHARDING in each.data for each in dictionaries) or any(
-        SHARDING in op.attributes for op in body_of(function).ops
-    )
-
-
-def _dictionaries(attributes: ArrayAttr[DictionaryAttr] | None) -> Sequence[DictionaryAttr]:
-    return attributes.data if attributes is not None else ()
 
 
 def _drop_shardings(function: FuncOp) -> None:

@@ -92,20 +92,14 @@ def _uses_mesh(module: ModuleOp) -> bool:
     """Whether anything is computed on chips of a mesh, or should be."""
     from xdsl.dialects.func import FuncOp
 
-    from ttcodegen.dialects.sharding import SHARDING
+    from ttcodegen.dialects.sharding import says_shardings
     from ttcodegen.ops.definition import has_trait
     from ttcodegen.ops.traits import Trait
 
-    for op in module.walk():
-        if has_trait(op, Trait.COLLECTIVE) or SHARDING in op.attributes:
-            return True
-        if isinstance(op, FuncOp) and any(
-            SHARDING in each.data
-            for attributes in (op.arg_attrs, op.res_attrs)
-            for each in (attributes.data if attributes is not None else ())
-        ):
-            return True
-    return False
+    return any(
+        has_trait(op, Trait.COLLECTIVE) or (isinstance(op, FuncOp) and says_shardings(op))
+        for op in module.walk()
+    )
 
 
 def _of_unknown_size(function: FuncOp) -> list[Diagnostic]:

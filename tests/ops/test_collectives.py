@@ -206,7 +206,7 @@ def test_chips_add_up_a_single_number() -> None:
     return %0 : tensor<f32>
   }}
 }}"""  # noqa: E501
-    (golden,) = Golden(parse(text)).run("f", [np.float32(3.0).reshape(())])
+    (golden,) = Golden(parse(text)).run("f", [np.array(3.0, np.float32)])
     assert golden == 3.0 * ROWS * COLUMNS
 
 
@@ -282,6 +282,8 @@ WRONG = [
      "2x4", "divides into"),
     ('"ttir.mesh_shard"(%a) <{shard_shape = array<i64: 1, 3>, shard_dims = array<i64: -1, 1>}>',
      "8x1", "does not divide"),
+    ('"ttir.mesh_shard"(%a) <{shard_shape = array<i64: 1, 4>, shard_dims = array<i64: -1, 3>}>',
+     "8x1", "dimension 3 is out of range"),
 ]  # fmt: skip
 
 

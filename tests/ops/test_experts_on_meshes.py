@@ -98,3 +98,18 @@ def test_devices_are_those_of_the_mesh() -> None:
     text = text.replace("1x8x4x", "1x4x4x")
     with pytest.raises(CompileError, match="2 devices along the axis 1, and the mesh of 1x4"):
         compile_module(Source("in.mlir", text), CompileOptions("m"))
+
+
+def test_tokens_divide_among_devices() -> None:
+    """Each device gets its share of the results for batches or for sequences."""
+    made, named, owned = "2x3x3x32xf32", "1x3x3x2xi32", "1x1x4x2xi32"
+    result = "2x1x4x32xf32"
+    text = f"""module attributes {{ttcore.meshes = #ttcore.meshes<[<"mesh" = 1x2>]>}} {{
+  func.func @main(%made: tensor<{made}>, %named: tensor<{named}>, %owners: tensor<{owned}>) -> tensor<{result}> {{
+    %0 = "ttir.all_to_all_combine"(%made, %named, %owners) <{{num_devices = 2 : i64, cluster_axis = 1 : i64, num_experts_per_tok = 2 : i64}}> : (tensor<{made}>, tensor<{named}>, tensor<{owned}>) -> tensor<{result}>
+    return %0 : tensor<{result}>
+  }}
+}}"""  # noqa: E501
+    message = r"a batch or a sequence that divides among 2 devices, found \(3, 3\)"
+    with pytest.raises(CompileError, match=message):
+        compile_module(Source("in.mlir", text), CompileOptions("m"))

@@ -165,6 +165,9 @@ def _verify_combine(op: CatalogueOp) -> None:
     require(op, asked == k, f"num_experts_per_tok to be {k}, as expert_metadata has it", asked)
     found = op.result_shape
     require(op, found[:1] + found[3:] == (k, hidden), f"a result ({k}, ..., {hidden})", found)
+    batches = metadata[1:3]
+    divides = any(size % devices == 0 for size in batches)
+    require(op, divides, f"a batch or a sequence that divides among {devices} devices", batches)
     _expect_volume(op, 0, (k, tokens // devices, hidden))
 
 

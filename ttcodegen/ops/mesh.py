@@ -97,7 +97,8 @@ def _placements(op: CatalogueOp, mesh: MeshShape, counts: Sequence[int]) -> list
             f"{op.name}: shard_dims says the dimension that is divided along each axis of the "
             f"mesh of {mesh[0]}x{mesh[1]}, found {dims}"
         )
-    dims = [-1] * (2 - len(dims)) + [dim % rank if dim >= 0 else -1 for dim in dims]
+    named = [normalized_dim(op, dim, rank) if dim >= 0 else -1 for dim in dims]
+    dims = [-1] * (2 - len(dims)) + named
     found = _parts_of(op.shape("input"), dims, mesh)
     if found != list(counts):
         raise VerifyException(

@@ -10,7 +10,7 @@ from xdsl.ir import SSAValue
 from ttcodegen.conversions.ttir_to_ttmetal.attention_plan import AttentionPlan
 from ttcodegen.conversions.ttir_to_ttmetal.compute import ComputeKernel
 from ttcodegen.conversions.ttir_to_ttmetal.program_parts import SHARE
-from ttcodegen.conversions.ttir_to_ttmetal.registers import Allocation, Load, allocate, capacity
+from ttcodegen.conversions.ttir_to_ttmetal.registers import Allocation, allocate, capacity
 from ttcodegen.conversions.ttir_to_ttmetal.row_reduction import (
     PARTIAL,
     SCALER,
@@ -19,7 +19,7 @@ from ttcodegen.conversions.ttir_to_ttmetal.row_reduction import (
 )
 from ttcodegen.dialects.datatypes import DataType
 from ttcodegen.dialects.placement import declared_data_type
-from ttcodegen.dialects.programs import CoreArea, Kernel, Processor
+from ttcodegen.dialects.programs import Kernel
 from ttcodegen.dialects.ttkernel.attributes import ReduceType
 from ttcodegen.dialects.ttkernel.builder import Value
 from ttcodegen.ops.tile_lowering import Tile, TileBuilder
@@ -30,8 +30,7 @@ class AttentionCompute:
 
     def __init__(self, plan: AttentionPlan, name: str) -> None:
         self._plan = plan
-        self._symbol = f"compute_{name}"
-        self._kernel = ComputeKernel(self._symbol, fp32_destination=True)
+        self._kernel = ComputeKernel(f"compute_{name}", fp32_destination=True)
 
     def kernel(self) -> tuple[Kernel, FuncOp]:
         """What the program says of the kernel, and its function."""
@@ -48,16 +47,8 @@ class AttentionCompute:
         end = kernel.builder.sum(first, count)
         with kernel.builder.loop(end, start=first, name_hint="unit") as unit:
             self._unit(unit)
-        described = Kernel(
-            self._symbol,
-            Processor.COMPUTE,
-            "Computes attention, a row of tiles of queries after the other.",
-            CoreArea.of(plan.cores),
-            self._symbol,
-            constants=plan.parts.constants(b.name for b in buffers),
-            arguments=SHARE,
-        )
-        return described, kernel.builder.finish()
+        purpose = "Computes attention, a row of tiles of queries after the other."
+        return plan.parts.compute(kernel, purpose, plan.cores, buffers, SHARE)
 
     def _unit(self, unit: SSAValue) -> None:
         plan, kernel, builder = self._plan, self._kernel, self._kernel.builder
@@ -71,9 +62,7 @@ class AttentionCompute:
             visible: Value = plan.columns
             if plan.is_causal and plan.columns > 1:
                 whole = row
-                if plan.unit_rows == 1:
-                    whole = unit
-                elif plan.rows > plan.unit_rows:
+                if plan.units > 1:
                     whole = builder.sum(builder.product(unit, plan.unit_rows), row)
                 place = builder.remainder(whole, plan.queries.rows)
                 visible = builder.named(builder.sum(place, 1), "visible")
@@ -177,22 +166,13 @@ class AttentionCompute:
                 kernel.forget_formats()
                 kernel.load("scores", 1, column)
                 kernel.call(builder.calls[1], [0, 1, 0])
-            kernel.reserve([PARTIAL])
-            kernel.builder.start_packing()
-            kernel.pack([(0, PARTIAL)])
+            kernel.pack_when_free([(0, PARTIAL)])
         kernel.push([PARTIAL])
         reduce_row(kernel, PARTIAL, ReduceType.MAX, 1, streams=True)
         with repeated_row(kernel):
-            self._keep("greatest")
+            kernel.pack_when_free([(0, "greatest")])
         kernel.push(["greatest"])
         kernel.wait(["greatest"])
-
-    def _keep(self, name: str) -> None:
-        """Packs the first register."""
-        kernel = self._kernel
-        kernel.reserve([name])
-        kernel.builder.start_packing()
-        kernel.pack([(0, name)])
 
     def _weights(self, visible: Value) -> None:
         """Exponentials of the distance from the greatest score."""
@@ -202,7 +182,6 @@ class AttentionCompute:
         weight = builder.call("exp_tile", builder.call("sub_binary_tile", score, greatest))
         section = self._allocate(builder, weight, {})
         sources = {score: "scores", greatest: "greatest"}
-        assert all(step.tile in sources for step in section.steps if isinstance(step, Load))
         kernel.op("cb_reserve_back", "weights", plan.columns)
         with kernel.builder.loop(visible, name_hint="column") as column:
             kernel.forget_formats()
@@ -220,7 +199,7 @@ class AttentionCompute:
         reduce_row(kernel, "weights", ReduceType.SUM, visible, streams=False)
         with repeated_row(kernel):
             kernel.call(builder.calls[0], [0])
-            self._keep("inverse")
+            kernel.pack_when_free([(0, "inverse")])
         kernel.push(["inverse"])
         kernel.wait(["inverse"])
 
@@ -241,7 +220,5 @@ class AttentionCompute:
                 kernel.forget_formats()
                 kernel.load("inverse", 1)
                 kernel.call(tiles.calls[0], [0, 1, 0])
-                kernel.reserve([result])
-                builder.start_packing()
-                kernel.pack([(0, result)])
+                kernel.pack_when_free([(0, result)])
             kernel.push([result])

@@ -213,6 +213,12 @@ class ComputeKernel:
             self.set_up_packer(name)
             self.op("pack_tile", register, name)
 
+    def pack_when_free(self, results: Sequence[tuple[int, str]]) -> None:
+        """Ends the computation of a section: packs registers once circular buffers have room."""
+        self.reserve([name for _, name in results])
+        self.builder.start_packing()
+        self.pack(results)
+
     def set_up_packer(self, name: str) -> None:
         """Sets the packer up for a circular buffer, if it packs into several formats."""
         if self._reconfigures_packer:

@@ -9,7 +9,7 @@ from xdsl.ir import SSAValue
 
 from ttcodegen.conversions.ttir_to_ttmetal.compute import ComputeKernel
 from ttcodegen.conversions.ttir_to_ttmetal.matmul_plan import MatmulPlan
-from ttcodegen.dialects.programs import Kernel, Processor
+from ttcodegen.dialects.programs import Kernel
 from ttcodegen.dialects.ttkernel.builder import Value
 
 _SIZES = (
@@ -26,8 +26,7 @@ class MatmulCompute:
 
     def kernel(self) -> tuple[Kernel, FuncOp]:
         """What the program says of the kernel, and its function."""
-        symbol = f"compute_{self.plan.name}"
-        kernel = ComputeKernel(symbol, True)
+        kernel = ComputeKernel(f"compute_{self.plan.name}", fp32_destination=True)
         buffers = self.plan.parts.buffers
         kernel.declare(buffers, self.plan.parts.tuning.values())
         kernel.know(self.plan.constants(_SIZES))
@@ -50,16 +49,8 @@ class MatmulCompute:
                 with kernel.builder.loop(before_last, name_hint="inner_block") as inner_block:
                     self._add_block(kernel, inner_block, *tiles)
             self._add_block(kernel, None, *tiles)
-        function, constants = kernel.finish()
-        described = Kernel(
-            symbol,
-            Processor.COMPUTE,
-            "Computes a block of the product at a time.",
-            self.plan.cores,
-            symbol,
-            constants=(*self.plan.parts.constants(b.name for b in buffers), *constants),
-        )
-        return described, function
+        purpose = "Computes a block of the product at a time."
+        return self.plan.parts.compute(kernel, purpose, self.plan.cores, buffers)
 
     def _block_shape(self, kernel: ComputeKernel) -> tuple[Value, Value, Value, Value]:
         """Whether the right operand is transposed; columns, rows and inner dimension of a call."""

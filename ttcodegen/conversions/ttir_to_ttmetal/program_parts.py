@@ -14,6 +14,7 @@ from functools import cache
 from xdsl.dialects.func import FuncOp
 from xdsl.ir import SSAValue
 
+from ttcodegen.conversions.ttir_to_ttmetal.compute import ComputeKernel
 from ttcodegen.conversions.ttir_to_ttmetal.data_movement import MovementKernel
 from ttcodegen.conversions.ttir_to_ttmetal.groups import Group
 from ttcodegen.conversions.ttir_to_ttmetal.registers import capacity, named_registers
@@ -58,6 +59,8 @@ BUFFER_DEPTH = Name("buffer_depth")
 """The setting for the tiles of a circular buffer; `DOUBLE` by default."""
 SHARE = (RuntimeArgument("first", Place.FIRST), RuntimeArgument("count", Place.COUNT))
 """A core's share of the program's work."""
+COUNT = SHARE[1:]
+"""How much it is, for kernels that do not ask which."""
 _OWN_BUFFERS = frozenset(
     [
         *("elements", "greatest", "inverse", "later", "left", "order", "partial", "reduced"),
@@ -227,6 +230,35 @@ class ProgramParts:
         values = self.tuning.values()
         kernel.begin([b for b in self.buffers if b.name in used], names, constants, values)
         return kernel
+
+    def compute(
+        self,
+        kernel: ComputeKernel,
+        purpose: str,
+        cores: CoreRange | CoreArea,
+        buffers: Iterable[CircularBuffer],
+        arguments: tuple[RuntimeArgument, ...] = (),
+    ) -> tuple[Kernel, FuncOp]:
+        """What the program says of a compute kernel that is complete, and its function.
+
+        Args:
+            kernel: the kernel.
+            purpose: a sentence on what it does.
+            cores: where it runs.
+            buffers: the circular buffers that it uses.
+            arguments: its run-time arguments.
+        """
+        function, constants = kernel.finish()
+        described = Kernel(
+            kernel.name,
+            Processor.COMPUTE,
+            purpose,
+            CoreArea.of(cores) if isinstance(cores, CoreRange) else cores,
+            kernel.name,
+            constants=(*self.constants(b.name for b in buffers), *constants),
+            arguments=arguments,
+        )
+        return described, function
 
     def tile_writer(
         self,

@@ -9,7 +9,7 @@ from xdsl.dialects.func import FuncOp
 from xdsl.ir import SSAValue
 
 from ttcodegen.conversions.ttir_to_ttmetal.compute import ComputeKernel
-from ttcodegen.conversions.ttir_to_ttmetal.program_parts import ProgramParts
+from ttcodegen.conversions.ttir_to_ttmetal.program_parts import COUNT, ProgramParts
 from ttcodegen.conversions.ttir_to_ttmetal.registers import Allocation
 from ttcodegen.conversions.ttir_to_ttmetal.row_plan import RowPass, RowPlan
 from ttcodegen.conversions.ttir_to_ttmetal.row_reduction import (
@@ -22,7 +22,7 @@ from ttcodegen.conversions.ttir_to_ttmetal.row_reduction import (
 from ttcodegen.dialects.cores import CoreRange
 from ttcodegen.dialects.datatypes import DataType
 from ttcodegen.dialects.placement import declared_data_type
-from ttcodegen.dialects.programs import CoreArea, Kernel, Place, Processor, RuntimeArgument
+from ttcodegen.dialects.programs import Kernel
 from ttcodegen.dialects.ttkernel.builder import Value
 from ttcodegen.layout.tiled_shape import TiledShape
 from ttcodegen.ops.tile_lowering import Tile, TileBuilder
@@ -75,8 +75,7 @@ class RowCompute:
 
     def kernel(self, name: str, purpose: str, cores: CoreRange) -> tuple[Kernel, FuncOp]:
         """What the program says of the kernel, and its function."""
-        symbol = f"compute_{name}"
-        kernel = self._kernel = ComputeKernel(symbol, fp32_destination=True)
+        kernel = self._kernel = ComputeKernel(f"compute_{name}", fp32_destination=True)
         buffers = self.parts.buffers
         kernel.declare(buffers, self.parts.tuning.values())
         results = list(self.outputs.values())
@@ -91,16 +90,8 @@ class RowCompute:
         count = kernel.builder.argument(0, "count")
         kernel.start([self.operands[0].name], results[0])
         self._write(count)
-        described = Kernel(
-            symbol,
-            Processor.COMPUTE,
-            f"Computes {purpose}, row of tiles by row of tiles.",
-            CoreArea.of(cores),
-            symbol,
-            constants=self.parts.constants(b.name for b in buffers),
-            arguments=(RuntimeArgument("count", Place.COUNT),),
-        )
-        return described, kernel.builder.finish()
+        purpose = f"Computes {purpose}, row of tiles by row of tiles."
+        return self.parts.compute(kernel, purpose, cores, buffers, COUNT)
 
     def _write(self, count: SSAValue) -> None:
         kernel = self._kernel
@@ -150,9 +141,7 @@ class RowCompute:
         if operand is None:
             with kernel.builder.destination_registers():
                 self._accumulate(each)
-                kernel.reserve([PARTIAL])
-                kernel.builder.start_packing()
-                kernel.pack([(0, PARTIAL)])
+                kernel.pack_when_free([(0, PARTIAL)])
             kernel.push([PARTIAL])
         streams = operand is None or not operand.stays
         reduce_row(
@@ -197,9 +186,7 @@ class RowCompute:
         ]
         with repeated_row(kernel):
             kernel.run(each.after, self._sources)
-            kernel.reserve([buffer for _, buffer in packed])
-            kernel.builder.start_packing()
-            kernel.pack(packed)
+            kernel.pack_when_free(packed)
         kernel.push([buffer for _, buffer in packed])
         kernel.wait([self.kept[value] for value in results if value in self.kept])
 
@@ -219,9 +206,7 @@ class RowCompute:
             kernel.wait(streamed)
             with kernel.builder.destination_registers():
                 kernel.run(allocation, self._sources, self._indices(column))
-                kernel.reserve(names)
-                kernel.builder.start_packing()
                 places = [allocation.results[tile] for tile in self.plan.outputs.values()]
-                kernel.pack(list(zip(places, names, strict=True)))
+                kernel.pack_when_free(list(zip(places, names, strict=True)))
             kernel.pop(streamed)
             kernel.push(names)

@@ -32,9 +32,7 @@ def reduce_row(
             kernel.op("reduce_tile", source, SCALER, 0 if streams else column, 0, 0, **kind)
             if streams:
                 kernel.pop([source])
-        kernel.reserve([REDUCED])
-        kernel.builder.start_packing()
-        kernel.pack([(0, REDUCED)])
+        kernel.pack_when_free([(0, REDUCED)])
         kernel.op("reduce_uninit")
     kernel.push([REDUCED])
 

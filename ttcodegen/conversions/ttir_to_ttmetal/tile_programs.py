@@ -22,6 +22,7 @@ from ttcodegen.conversions.ttir_to_ttmetal.groups import Group
 from ttcodegen.conversions.ttir_to_ttmetal.loop_nests import LoopNest, Page
 from ttcodegen.conversions.ttir_to_ttmetal.program_parts import (
     BUFFER_DEPTH,
+    COUNT,
     SHARE,
     Lowered,
     ProgramParts,
@@ -30,6 +31,7 @@ from ttcodegen.conversions.ttir_to_ttmetal.program_parts import (
 )
 from ttcodegen.conversions.ttir_to_ttmetal.reductions import REDUCTIONS, reduced_elements
 from ttcodegen.conversions.ttir_to_ttmetal.registers import Allocation, allocate, capacity
+from ttcodegen.conversions.ttir_to_ttmetal.row_reduction import PARTIAL, SCALER
 from ttcodegen.conversions.ttir_to_ttmetal.tile_chains import lower_chain, needs_fp32
 from ttcodegen.dialects.cores import CoreRange
 from ttcodegen.dialects.datatypes import DataType, shape_of
@@ -38,12 +40,9 @@ from ttcodegen.dialects.placement import declared_data_type
 from ttcodegen.dialects.programs import (
     CIRCULAR_BUFFERS,
     ComputeSettings,
-    CoreArea,
     Costs,
     Kernel,
-    Place,
     Processor,
-    RuntimeArgument,
 )
 from ttcodegen.dialects.tile import TILE_SIDE
 from ttcodegen.dialects.ttkernel.attributes import KeptTilesType, ReduceDim
@@ -137,9 +136,9 @@ class _TileProgram:
         self.outer = [self._input(v, t, self.result) for v, t in epilogue_inputs.items()]
         self.output_names = [self.parts.add_tensor_buffer(value) for value in outputs]
         if self.reduction is not None and self.pooled:
-            self.parts.add_buffer("scaler", DataType.BFLOAT16, 1)
+            self.parts.add_buffer(SCALER, DataType.BFLOAT16, 1)
             if not self.direct:
-                self.parts.add_buffer("partial", DataType.FLOAT32, BUFFER_DEPTH)
+                self.parts.add_buffer(PARTIAL, DataType.FLOAT32, BUFFER_DEPTH)
         self._keep()
 
     def _keep(self) -> None:
@@ -235,8 +234,7 @@ class _TileProgram:
     # The compute kernel
 
     def _compute(self, settings: ComputeSettings) -> tuple[Kernel, FuncOp]:
-        symbol = f"compute_{self.name}"
-        kernel = ComputeKernel(symbol, settings.fp32_destination)
+        kernel = ComputeKernel(f"compute_{self.name}", settings.fp32_destination)
         kept = {name for name, _ in self.kept.values()}
         buffers = [b for b in self.parts.buffers if b.name not in kept]
         kernel.declare(buffers, self.parts.tuning.values())
@@ -246,16 +244,8 @@ class _TileProgram:
             self._write_elementwise(kernel, count)
         else:
             self._write_reduction(kernel, count)
-        described = Kernel(
-            symbol,
-            Processor.COMPUTE,
-            f"Computes {self.purpose}, tile by tile.",
-            CoreArea.of(self.cores),
-            symbol,
-            constants=self.parts.constants(b.name for b in buffers),
-            arguments=(RuntimeArgument("count", Place.COUNT),),
-        )
-        return described, kernel.builder.finish()
+        purpose = f"Computes {self.purpose}, tile by tile."
+        return self.parts.compute(kernel, purpose, self.cores, buffers, COUNT)
 
     def _allocate(self, results: Sequence[Tile], held: Mapping[Tile, int]) -> Allocation:
         found = allocate(self._builder.calls, results, capacity(self.wide), held)
@@ -278,18 +268,16 @@ class _TileProgram:
             kernel.push(self.output_names)
 
     def _pack_results(self, kernel: ComputeKernel, allocation: Allocation) -> None:
-        kernel.reserve(self.output_names)
-        kernel.builder.start_packing()
         places = [allocation.results[tile] for tile in self.results]
-        kernel.pack(list(zip(places, self.output_names, strict=True)))
+        kernel.pack_when_free(list(zip(places, self.output_names, strict=True)))
 
     def _write_reduction(self, kernel: ComputeKernel, count: SSAValue) -> None:
         inner = [operand.name for operand in self.inner]
         kernel.start(inner, self.output_names[0])
-        partial = ["partial"] if self.pooled and not self.direct else []
+        partial = [PARTIAL] if self.pooled and not self.direct else []
         kernel.packs([*self.output_names, *partial])
         if self.pooled:
-            kernel.op("cb_wait_front", "scaler", 1)
+            kernel.wait([SCALER])
         with kernel.builder.loop(count, name_hint="tile"):
             kernel.forget()
             if not self.pooled:
@@ -300,10 +288,8 @@ class _TileProgram:
                 if not self.direct:
                     with kernel.builder.destination_registers():
                         self._accumulate(kernel, inner)
-                        kernel.op("cb_reserve_back", "partial", 1)
-                        kernel.builder.start_packing()
-                        kernel.pack([(0, "partial")])
-                    kernel.op("cb_push_back", "partial", 1)
+                        kernel.pack_when_free([(0, PARTIAL)])
+                    kernel.push([PARTIAL])
                 self._pool(kernel, inner)
             kernel.push(self.output_names)
 
@@ -332,19 +318,14 @@ class _TileProgram:
         assert reduction is not None
         dimensions = {"row": ReduceDim.ROW, "column": ReduceDim.COL, "scalar": ReduceDim.SCALAR}
         kind = {"reduce_type": reduction.pool, "reduce_dim": dimensions[self.pooled]}
-        source = inner[0] if self.direct else "partial"
-        kernel.op("reconfig_data_format", source, "scaler")
-        kernel.op("reduce_init", source, "scaler", self.output_names[0], **kind)
+        source, tiles = (inner[0], prod(self.steps)) if self.direct else (PARTIAL, 1)
+        kernel.op("reconfig_data_format", source, SCALER)
+        kernel.op("reduce_init", source, SCALER, self.output_names[0], **kind)
         with kernel.builder.destination_registers():
-            if self.direct:
-                with kernel.builder.loop(prod(self.steps), name_hint="step"):
-                    kernel.op("cb_wait_front", source, 1)
-                    kernel.op("reduce_tile", source, "scaler", 0, 0, 0, **kind)
-                    kernel.op("cb_pop_front", source, 1)
-            else:
-                kernel.op("cb_wait_front", source, 1)
-                kernel.op("reduce_tile", source, "scaler", 0, 0, 0, **kind)
-                kernel.op("cb_pop_front", source, 1)
+            with kernel.builder.loop(tiles, name_hint="step"):
+                kernel.wait([source])
+                kernel.op("reduce_tile", source, SCALER, 0, 0, 0, **kind)
+                kernel.pop([source])
             self._finish(kernel, masked=True)
 
     def _finish(self, kernel: ComputeKernel, masked: bool = False) -> None:
@@ -373,7 +354,7 @@ class _TileProgram:
             self.result.grid, steps, [self._strides(operand) for operand in operands]
         )
         pages = dict(zip((operand.name for operand in operands), nest.pages, strict=True))
-        scaler = ["scaler"] if self.reduction is not None and self.pooled else []
+        scaler = [SCALER] if self.reduction is not None and self.pooled else []
         kernel = self.parts.data_movement(
             f"read_{self.name}",
             Processor.READER,

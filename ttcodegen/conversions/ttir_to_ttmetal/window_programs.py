@@ -15,7 +15,7 @@ from xdsl.ir import SSAValue
 
 from ttcodegen.conversions.ttir_to_ttmetal.compute import ComputeKernel
 from ttcodegen.conversions.ttir_to_ttmetal.groups import Group
-from ttcodegen.conversions.ttir_to_ttmetal.program_parts import Lowered, purpose_of
+from ttcodegen.conversions.ttir_to_ttmetal.program_parts import COUNT, Lowered, purpose_of
 from ttcodegen.conversions.ttir_to_ttmetal.reductions import REDUCTIONS
 from ttcodegen.conversions.ttir_to_ttmetal.window_movement import WindowMovement
 from ttcodegen.conversions.ttir_to_ttmetal.window_plan import WindowPlan
@@ -23,11 +23,7 @@ from ttcodegen.dialects.cores import CoreRange
 from ttcodegen.dialects.datatypes import DataType
 from ttcodegen.dialects.programs import (
     ComputeSettings,
-    CoreArea,
     Kernel,
-    Place,
-    Processor,
-    RuntimeArgument,
 )
 from ttcodegen.ops.tile_lowering import TileBuilder
 
@@ -59,30 +55,19 @@ class _WindowCompute:
     def kernel(self) -> tuple[Kernel, FuncOp]:
         """What the program says of the kernel, and its function."""
         plan = self.plan
-        symbol = f"compute_{plan.name}"
-        kernel = ComputeKernel(symbol, True)
+        kernel = ComputeKernel(f"compute_{plan.name}", fp32_destination=True)
         buffers = [b for b in plan.parts.buffers if b.name not in plan.memories]
         kernel.declare(buffers, plan.parts.tuning.values())
         kernel.unpacks([b.name for b in buffers if b.name not in plan.output_names])
         kernel.packs(plan.output_names)
         count = kernel.builder.argument(0, "count")
         if plan.is_product:
+            purpose = "Multiplies what windows see with the kernel."
             self._multiply(kernel, count)
         else:
+            purpose = "Brings what windows see together."
             self._pool(kernel, count)
-        function, _ = kernel.finish()
-        described = Kernel(
-            symbol,
-            Processor.COMPUTE,
-            "Multiplies what windows see with the kernel."
-            if plan.is_product
-            else "Brings what windows see together.",
-            CoreArea.of(plan.cores),
-            symbol,
-            constants=plan.parts.constants(b.name for b in buffers),
-            arguments=(RuntimeArgument("count", Place.COUNT),),
-        )
-        return described, function
+        return plan.parts.compute(kernel, purpose, plan.cores, buffers, COUNT)
 
     def _multiply(self, kernel: ComputeKernel, count: SSAValue) -> None:
         plan, builder = self.plan, kernel.builder

@@ -10,6 +10,7 @@ from xdsl.ir import SSAValue
 from ttcodegen.conversions.ttir_to_ttmetal.attention_plan import AttentionPlan
 from ttcodegen.conversions.ttir_to_ttmetal.compute import ComputeKernel
 from ttcodegen.conversions.ttir_to_ttmetal.program_parts import SHARE
+from ttcodegen.conversions.ttir_to_ttmetal.reductions import where_shown
 from ttcodegen.conversions.ttir_to_ttmetal.registers import Allocation, allocate, capacity
 from ttcodegen.conversions.ttir_to_ttmetal.row_reduction import (
     PARTIAL,
@@ -135,15 +136,7 @@ class AttentionCompute:
         if hiding:
             shown = builder.new_tile(DataType.BFLOAT16)
             sources[shown] = hiding
-            hidden = builder.fill(float("-inf"), DataType.FLOAT32)
-            score = builder.call(
-                "where_tile",
-                shown,
-                score,
-                hidden,
-                data_type=DataType.FLOAT32,
-                dtype=DataType.FLOAT32,
-            )
+            score = where_shown(builder, shown, score, float("-inf"))
         return self._allocate(builder, score, {product: 0}), sources
 
     @staticmethod

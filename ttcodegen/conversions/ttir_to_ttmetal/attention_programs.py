@@ -11,6 +11,7 @@ from xdsl.ir import SSAValue
 from ttcodegen.conversions.ttir_to_ttmetal.attention_compute import AttentionCompute
 from ttcodegen.conversions.ttir_to_ttmetal.attention_plan import AttentionPlan
 from ttcodegen.conversions.ttir_to_ttmetal.data_movement import (
+    BroughtTile,
     MovementKernel,
     element_bits,
     element_word,
@@ -95,14 +96,13 @@ class _AttentionMovement:
     def _push_shown(self, kernel: MovementKernel) -> None:
         """Makes the tile that is 1 where a query sees a key, in the last tile that it sees of."""
         plan, builder, word = self.plan, kernel.builder, element_word(DataType.BFLOAT16)
+        if not plan.is_causal:
+            kernel.push_marks(plan.hiding, plan.keys.last_rows)
+            return
         builder.op("cb_reserve_back", kernel.buffer(plan.hiding), 1)
         tile = kernel.write_pointer(plan.hiding)
-        one = element_bits(1.0, DataType.BFLOAT16)
-        if plan.is_causal:
-            builder.op("blocks.fill_triangle", tile, builder.pattern(one), element=word)
-        else:
-            kernel.fill(tile, 0, 0, one, word)
-            kernel.fill(tile, TILE_SIDE, plan.keys.last_rows, 0, word)
+        one = builder.pattern(element_bits(1.0, DataType.BFLOAT16))
+        builder.op("blocks.fill_triangle", tile, one, element=word)
         builder.op("cb_push_back", kernel.buffer(plan.hiding), 1)
 
     def _read_head(self, kernel: MovementKernel, group: Value) -> None:
@@ -191,15 +191,18 @@ class _AttentionMovement:
         if plan.is_causal and plan.columns > 1:
             place = builder.remainder(row, plan.queries.rows)
             visible = builder.named(builder.sum(place, 1), "visible")
-        buffer = plan.buffers["mask"]
-        data_type = declared_data_type(plan.mask)
         with builder.loop(visible, name_hint="column") as column:
-            builder.op("cb_reserve_back", kernel.buffer(buffer), 1)
-            target = kernel.write_pointer(buffer)
-            kernel.read_page(kernel.sum([first, column]), plan.names[plan.mask], target)
-            builder.op("noc_async_read_barrier")
-            kernel.repeat_first(buffer, broadcast_of(shape, scores).word, element_word(data_type))
-            builder.op("cb_push_back", kernel.buffer(buffer), 1)
+            kernel.push_tiles(
+                [
+                    BroughtTile(
+                        kernel.sum([first, column]),
+                        plan.names[plan.mask],
+                        plan.buffers["mask"],
+                        broadcast_of(shape, scores).word,
+                        declared_data_type(plan.mask),
+                    )
+                ]
+            )
 
     def writer(self) -> tuple[Kernel, FuncOp]:
         """Writes the result."""

@@ -53,6 +53,19 @@ def element_word(data_type: DataType) -> IntegerType:
     return IntegerType({8: 8, 32: 32}.get(TILE_FORMATS[data_type.mlir].bits, 16))
 
 
+@dataclass(frozen=True)
+class BroughtTile:
+    """A tile that a reader brings."""
+
+    page: Value
+    tensor: str
+    buffer: str
+    """The circular buffer that it goes to."""
+    broadcast: str
+    """The part of it that is repeated: row, column or element; none for nothing."""
+    data_type: DataType
+
+
 @dataclass
 class MovementKernel:
     """A data-movement kernel under construction.
@@ -274,6 +287,26 @@ class MovementKernel:
         if broadcast != "none":
             name = f"blocks.repeat_first_{broadcast}"
             self.builder.op(name, self.write_pointer(buffer), element=element)
+
+    def push_tiles(self, tiles: Sequence[BroughtTile]) -> None:
+        """Brings a tile to each of the circular buffers, and hands them on together."""
+        for tile in tiles:
+            self.builder.op("cb_reserve_back", self.buffer(tile.buffer), 1)
+            self.read_page(tile.page, tile.tensor, self.write_pointer(tile.buffer))
+        if tiles:
+            self.builder.op("noc_async_read_barrier")
+        for tile in tiles:
+            self.repeat_first(tile.buffer, tile.broadcast, element_word(tile.data_type))
+            self.builder.op("cb_push_back", self.buffer(tile.buffer), 1)
+
+    def push_marks(self, buffer: str, columns: int) -> None:
+        """Makes the tile that is 1 in the first columns and 0 in the others."""
+        word = element_word(DataType.BFLOAT16)
+        self.builder.op("cb_reserve_back", self.buffer(buffer), 1)
+        tile = self.write_pointer(buffer)
+        self.fill(tile, 0, 0, element_bits(1.0, DataType.BFLOAT16), word)
+        self.fill(tile, TILE_SIDE, columns, 0, word)
+        self.builder.op("cb_push_back", self.buffer(buffer), 1)
 
     def finish(self) -> tuple[Kernel, FuncOp]:
         """What the program says of the kernel, and its function, which takes the sizes that it

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from xdsl.ir import SSAValue
 
 from ttcodegen.conversions.ttir_to_ttmetal.compute import ComputeKernel
-from ttcodegen.conversions.ttir_to_ttmetal.data_movement import MovementKernel, element_word
+from ttcodegen.conversions.ttir_to_ttmetal.data_movement import BroughtTile, MovementKernel
 from ttcodegen.conversions.ttir_to_ttmetal.geometry import broadcast_of, broadcast_strides
 from ttcodegen.conversions.ttir_to_ttmetal.groups import Group
 from ttcodegen.conversions.ttir_to_ttmetal.loop_nests import LoopNest
@@ -86,13 +86,17 @@ class Epilogue:
         pages: Sequence[Value],
     ) -> None:
         """Brings a page of each of the tensors, which have these shapes beside the result's."""
-        builder = kernel.builder
-        for value, name, page in zip(self.outer, outer_names, pages, strict=True):
-            builder.op("cb_reserve_back", kernel.buffer(name), 1)
-            kernel.read_page(page, names[value], kernel.write_pointer(name))
-        if self.outer:
-            builder.op("noc_async_read_barrier")
-        for value, name, shape in zip(self.outer, outer_names, shapes, strict=True):
-            broadcast = broadcast_of(shape, result).word
-            kernel.repeat_first(name, broadcast, element_word(declared_data_type(value)))
-            builder.op("cb_push_back", kernel.buffer(name), 1)
+        kernel.push_tiles(
+            [
+                BroughtTile(
+                    page,
+                    names[value],
+                    name,
+                    broadcast_of(shape, result).word,
+                    declared_data_type(value),
+                )
+                for value, name, shape, page in zip(
+                    self.outer, outer_names, shapes, pages, strict=True
+                )
+            ]
+        )

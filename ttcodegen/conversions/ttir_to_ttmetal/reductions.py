@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from math import prod
 
-from ttcodegen.dialects.datatypes import shape_of
+from ttcodegen.dialects.datatypes import DataType, shape_of
 from ttcodegen.dialects.operation import CatalogueOp
 from ttcodegen.dialects.ttkernel.attributes import ReduceType
 from ttcodegen.ops.tile_lowering import Tile, TileBuilder
@@ -34,6 +34,13 @@ class Reduction:
         if self.averages:
             total = builder.call("mul_unary_tile", total, parameters=(1.0 / elements,))
         return total
+
+
+def where_shown(builder: TileBuilder, shown: Tile, tile: Tile, hidden: float) -> Tile:
+    """The tile where `shown` is not 0, and a number in place of its other elements."""
+    other = builder.fill(hidden, DataType.FLOAT32)
+    wide = DataType.FLOAT32
+    return builder.call("where_tile", shown, tile, other, data_type=wide, dtype=wide)
 
 
 def reduced_elements(op: CatalogueOp) -> int:

@@ -17,6 +17,7 @@ from ttcodegen.conversions.ttir_to_ttmetal.reductions import (
     REDUCTIONS,
     Reduction,
     reduced_elements,
+    where_shown,
 )
 from ttcodegen.conversions.ttir_to_ttmetal.registers import Allocation, Load, allocate, capacity
 from ttcodegen.conversions.ttir_to_ttmetal.tile_chains import lower_chain
@@ -223,15 +224,7 @@ class _Planning:
             return tile
         if self._padding is None:
             self._padding = self.builder.new_tile(DataType.BFLOAT16)
-        other = self.builder.fill(neutral, DataType.FLOAT32)
-        return self.builder.call(
-            "where_tile",
-            self._padding,
-            tile,
-            other,
-            data_type=DataType.FLOAT32,
-            dtype=DataType.FLOAT32,
-        )
+        return where_shown(self.builder, self._padding, tile, neutral)
 
     def _lower(self, op: CatalogueOp, place: int, values: dict[SSAValue, Tile]) -> None:
         """Lowers an elementwise op in the steps after the reduction of that number; what earlier

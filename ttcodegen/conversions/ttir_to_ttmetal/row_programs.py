@@ -14,8 +14,8 @@ from xdsl.dialects.func import FuncOp
 from xdsl.ir import SSAValue
 
 from ttcodegen.conversions.ttir_to_ttmetal.data_movement import (
+    BroughtTile,
     MovementKernel,
-    element_bits,
     element_word,
 )
 from ttcodegen.conversions.ttir_to_ttmetal.geometry import broadcast_of, broadcast_strides
@@ -32,10 +32,10 @@ from ttcodegen.conversions.ttir_to_ttmetal.program_parts import (
 )
 from ttcodegen.conversions.ttir_to_ttmetal.row_compute import RowCompute, RowOperand
 from ttcodegen.conversions.ttir_to_ttmetal.row_plan import MOST_ROW_BYTES, RowPlan, plan_rows
+from ttcodegen.conversions.ttir_to_ttmetal.row_reduction import PARTIAL, REDUCED, SCALER
 from ttcodegen.dialects.cores import CoreRange
 from ttcodegen.dialects.datatypes import DataType, shape_of
 from ttcodegen.dialects.programs import ComputeSettings, Costs, Kernel, Processor
-from ttcodegen.dialects.tile import TILE_SIDE
 from ttcodegen.dialects.ttkernel.builder import Value
 from ttcodegen.dialects.tuning import Size
 from ttcodegen.layout.tiled_shape import TiledShape, tile_bytes_of
@@ -76,12 +76,12 @@ class _RowProgram:
             value: self.parts.add_value_buffer(value, DataType.FLOAT32, 1)
             for value in self.plan.kept
         }
-        for name in ("partial", "reduced"):
+        for name in (PARTIAL, REDUCED):
             self.parts.add_buffer(name, DataType.FLOAT32, 1)
-        self.parts.add_buffer("scaler", DataType.BFLOAT16, 1)
+        self.parts.add_buffer(SCALER, DataType.BFLOAT16, 1)
         if self.plan.padding is not None:
             self.parts.add_buffer("elements", DataType.BFLOAT16, 1)
-        copied = [*(operand.name for operand in self.operands), *kept.values(), "reduced"]
+        copied = [*(operand.name for operand in self.operands), *kept.values(), REDUCED]
         settings = ComputeSettings(
             fp32_destination=True, unpack_to_fp32=self.parts.wide_buffers(copied)
         )
@@ -137,9 +137,9 @@ class _RowProgram:
             buffers=[*(operand.name for operand in self.operands), *self._constants],
             arguments=SHARE,
         )
-        kernel.builder.op("blocks.push_reduce_scaler", kernel.buffer("scaler"))
+        kernel.builder.op("blocks.push_reduce_scaler", kernel.buffer(SCALER))
         if self.plan.padding is not None:
-            self._mark_elements(kernel)
+            kernel.push_marks("elements", self.domain.last_columns)
         grid = (*self.domain.grid[:-1], 1)
         steps = (*(1 for _ in grid[:-1]), self.domain.columns)
         nest = LoopNest.of(
@@ -174,17 +174,7 @@ class _RowProgram:
     @property
     def _constants(self) -> list[str]:
         """The circular buffers of tiles that the reader makes itself."""
-        return ["scaler", *(["elements"] if self.plan.padding is not None else [])]
-
-    def _mark_elements(self, kernel: MovementKernel) -> None:
-        """Makes the tile that is 1 where the last tile of a row has elements, and 0 elsewhere."""
-        builder, word = kernel.builder, element_word(DataType.BFLOAT16)
-        builder.op("cb_reserve_back", kernel.buffer("elements"), 1)
-        tile = kernel.write_pointer("elements")
-        one = element_bits(1.0, DataType.BFLOAT16)
-        kernel.fill(tile, 0, 0, one, word)
-        kernel.fill(tile, TILE_SIDE, self.domain.last_columns, 0, word)
-        builder.op("cb_push_back", kernel.buffer("elements"), 1)
+        return [SCALER, *(["elements"] if self.plan.padding is not None else [])]
 
     def _read_row(self, kernel: MovementKernel, operand: RowOperand, page: Value) -> None:
         """Brings the tiles of a row at once."""
@@ -216,19 +206,19 @@ class _RowProgram:
         """Brings the tiles of a pass, one of each operand after the other."""
         if not operands:
             return
-        builder = kernel.builder
-        with builder.loop(self.domain.columns, name_hint="column") as column:
-            for operand in operands:
-                builder.op("cb_reserve_back", kernel.buffer(operand.name), 1)
-                page = kernel.sum([pages[operand.name], column])
-                address = kernel.write_pointer(operand.name)
-                kernel.read_page(page, self.names[operand.value], address)
-            builder.op("noc_async_read_barrier")
-            for operand in operands:
-                kernel.repeat_first(
-                    operand.name, self._broadcast(operand), element_word(operand.data_type)
-                )
-                builder.op("cb_push_back", kernel.buffer(operand.name), 1)
+        with kernel.builder.loop(self.domain.columns, name_hint="column") as column:
+            kernel.push_tiles(
+                [
+                    BroughtTile(
+                        kernel.sum([pages[operand.name], column]),
+                        self.names[operand.value],
+                        operand.name,
+                        self._broadcast(operand),
+                        operand.data_type,
+                    )
+                    for operand in operands
+                ]
+            )
 
     def _broadcast(self, operand: RowOperand) -> str:
         return broadcast_of(operand.shape, self.domain).word

@@ -68,6 +68,15 @@ def groups_along(mesh: MeshShape, axis: int) -> list[list[int]]:
     return [[row * columns + column for row in range(rows)] for column in range(columns)]
 
 
+def parts_of(shape: Sequence[int], placements: Sequence[int], mesh: MeshShape) -> list[int]:
+    """How many parts the dimensions of a tensor have, by what is divided along each axis."""
+    counts = [1] * len(shape)
+    for axis, dim in enumerate(placements):
+        if dim >= 0:
+            counts[dim] *= mesh[axis]
+    return counts
+
+
 def coordinates(mesh: MeshShape) -> Iterator[tuple[int, int]]:
     """Row and column of each chip, in the order in which they are counted."""
     yield from product(range(mesh[0]), range(mesh[1]))

@@ -10,7 +10,7 @@ from xdsl.utils.exceptions import VerifyException
 
 from ttcodegen.dialects.attribute_kinds import ENUMERATOR, INTEGERS
 from ttcodegen.dialects.datatypes import element_of, shape_of, tensor_type
-from ttcodegen.dialects.mesh import ONE_CHIP, MeshShape, declared_mesh
+from ttcodegen.dialects.mesh import ONE_CHIP, MeshShape, declared_mesh, parts_of
 from ttcodegen.dialects.operation import CatalogueOp
 from ttcodegen.lazy_numpy import Array
 from ttcodegen.ops.chips import Chips
@@ -99,7 +99,7 @@ def _placements(op: CatalogueOp, mesh: MeshShape, counts: Sequence[int]) -> list
         )
     named = [normalized_dim(op, dim, rank) if dim >= 0 else -1 for dim in dims]
     dims = [-1] * (2 - len(dims)) + named
-    found = _parts_of(op.shape("input"), dims, mesh)
+    found = parts_of(op.shape("input"), dims, mesh)
     if found != list(counts):
         raise VerifyException(
             f"{op.name}: the mesh of {mesh[0]}x{mesh[1]} divides into {tuple(found)} parts, "
@@ -147,24 +147,15 @@ def _lower(builder: OpBuilder, op: CatalogueOp) -> SSAValue:
     return _distribute(builder, value, placements, mesh)
 
 
-def _parts_of(shape: Sequence[int], placements: Sequence[int], mesh: MeshShape) -> list[int]:
-    """How many parts the dimensions of a tensor have, by what is divided along each axis."""
-    counts = [1] * len(shape)
-    for axis, dim in enumerate(placements):
-        if dim >= 0:
-            counts[dim] *= mesh[axis]
-    return counts
-
-
 def _divided(shape: Sequence[int], placements: Sequence[int], mesh: MeshShape) -> list[int]:
     """The shape of what each chip has of a tensor."""
-    counts = _parts_of(shape, placements, mesh)
+    counts = parts_of(shape, placements, mesh)
     return [size // count for size, count in zip(shape, counts, strict=True)]
 
 
 def _put_together(shape: Sequence[int], placements: Sequence[int], mesh: MeshShape) -> list[int]:
     """The shape of the tensor that each chip has such a part of."""
-    counts = _parts_of(shape, placements, mesh)
+    counts = parts_of(shape, placements, mesh)
     return [size * count for size, count in zip(shape, counts, strict=True)]
 
 
@@ -239,7 +230,7 @@ _CONFIG = "ttnn::distributed::Mesh"
 def _verify_distribute(op: CatalogueOp) -> None:
     """Each chip has its part of each divided dimension."""
     shape, placements, mesh = op.shape("input"), op.parameter("placements"), declared_mesh(op)
-    counts = _parts_of(shape, placements, mesh)
+    counts = parts_of(shape, placements, mesh)
     if any(size % count for size, count in zip(shape, counts, strict=True)):
         raise VerifyException(f"{op.name}: {shape} does not divide into {tuple(counts)} parts")
     expect_shape(op, _divided(shape, placements, mesh))

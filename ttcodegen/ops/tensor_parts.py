@@ -8,7 +8,7 @@ from math import prod
 from xdsl.ir import SSAValue
 
 from ttcodegen.dialects.datatypes import element_of, shape_of, tensor_type
-from ttcodegen.dialects.mesh import MeshShape
+from ttcodegen.dialects.mesh import MeshShape, parts_of
 from ttcodegen.dialects.sharding import Sharding
 from ttcodegen.ops.op_builder import OpBuilder
 
@@ -74,9 +74,8 @@ class TensorParts:
         if not dims:
             return value
         shape = list(shape_of(value.type))
-        parts = [1] * len(shape)
-        for axis, dim in dims.items():
-            parts[dim] *= self._mesh[axis]
+        placements = [dims.get(axis, -1) for axis in (0, 1)]
+        parts = parts_of(shape, placements, self._mesh)
         for dim, count in enumerate(parts):
             if direction == "shard_to_full":
                 shape[dim] *= count
@@ -86,7 +85,7 @@ class TensorParts:
                 shape[dim] //= count
         given = {
             "shard_shape": parts,
-            "shard_dims": [dims.get(0, -1), dims.get(1, -1)],
+            "shard_dims": placements,
             "shard_type": "devices",
             "shard_direction": direction,
         }

@@ -13,8 +13,6 @@ from tests.random_programs.generator import FLOATS, Generator, Recipe, Rejected,
 from ttcodegen.dialects.datatypes import element_of, shape_of
 
 _INNER = (1, 2, 3, 8, 31, 32, 40)
-_SMALL = 128
-"""Rows that stand before a product have at most so many elements in all."""
 
 
 def _weight(generator: Generator, shape: Shape, element: Attribute) -> SSAValue:

@@ -6,9 +6,9 @@ from xdsl.ir import SSAValue
 
 from tests.transforms.programs import Program, transformed
 from ttcodegen.dialects.datatypes import bf16, element_of, shape_of
+from ttcodegen.ops.dimensions import dimension_groups
 from ttcodegen.transforms.ttir_broadcast_fold import (
     TTIRImplicitBroadcastFoldPass,
-    dimension_groups,
     reshaped_source,
 )
 

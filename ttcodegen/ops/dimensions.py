@@ -107,11 +107,8 @@ def of_reshape(op: CatalogueOp) -> Dimensions:
     shape, result = shape_of(op.operands[0].type), op.result_shape
     before: list[int | None] = [None] * len(shape)
     after: list[int | None] = [None] * len(result)
-    for label, (left, right) in enumerate(_groups(shape, result)):
-        first = next((dim for dim in left if shape[dim] != 1), None)
-        second = next((dim for dim in right if result[dim] != 1), None)
-        if first is None or second is None:
-            continue
+    groups = [] if 0 in shape else dimension_groups(shape, result)
+    for label, ((first, *_), (second, *_)) in enumerate(groups):
         before[first] = after[second] = label
 
     def attributes(_: Sequence[Shape], results: Sequence[Shape]) -> Mapping[str, Any]:
@@ -120,26 +117,25 @@ def of_reshape(op: CatalogueOp) -> Dimensions:
     return Dimensions([tuple(before)], [tuple(after)], attributes=attributes)
 
 
-def _groups(shape: Sequence[int], result: Sequence[int]) -> list[tuple[list[int], list[int]]]:
-    """The shortest runs of dimensions with equal numbers of elements on both sides."""
+def dimension_groups(
+    before: Sequence[int], after: Sequence[int]
+) -> list[tuple[list[int], list[int]]]:
+    """The smallest groups of neighbouring dimensions that a reshape between the two shapes turns
+    into each other; dimensions of one element belong to none. Neither shape has a zero."""
+    old = [axis for axis, size in enumerate(before) if size != 1]
+    new = [axis for axis, size in enumerate(after) if size != 1]
     groups: list[tuple[list[int], list[int]]] = []
-    if 0 in shape:
-        return groups
-    i = j = 0
-    while i < len(shape) and j < len(result):
-        left, right = [i], [j]
-        sizes = [shape[i], result[j]]
-        i, j = i + 1, j + 1
-        while sizes[0] != sizes[1]:
-            if sizes[0] < sizes[1]:
-                sizes[0] *= shape[i]
-                left.append(i)
-                i += 1
+    while old:
+        first, second = [old.pop(0)], list[int]()
+        left, right = before[first[0]], 1
+        while left != right:
+            if left < right:
+                first.append(old.pop(0))
+                left *= before[first[-1]]
             else:
-                sizes[1] *= result[j]
-                right.append(j)
-                j += 1
-        groups.append((left, right))
+                second.append(new.pop(0))
+                right *= after[second[-1]]
+        groups.append((first, second))
     return groups
 
 

@@ -20,6 +20,7 @@ from ttcodegen.dialects.datatypes import element_of, shape_of
 from ttcodegen.dialects.operation import CatalogueOp
 from ttcodegen.ops.constant_values import splat_of
 from ttcodegen.ops.definition import TTIR
+from ttcodegen.ops.dimensions import dimension_groups
 from ttcodegen.ops.elementwise import verify_broadcast
 from ttcodegen.ops.op_builder import broadcast_shapes
 from ttcodegen.ops.ttir import ttir_op_classes
@@ -167,23 +168,3 @@ def reshaped_source(source: Shape, before: Shape, after: Shape) -> Shape | None:
         elif any(source[axis] != 1 for axis in first):
             return None
     return tuple(result)
-
-
-def dimension_groups(before: Shape, after: Shape) -> list[tuple[list[int], list[int]]]:
-    """The smallest groups of neighbouring dimensions that a reshape between the two shapes turns
-    into each other; dimensions of one element belong to none. Neither shape has a zero."""
-    old = [axis for axis, size in enumerate(before) if size != 1]
-    new = [axis for axis, size in enumerate(after) if size != 1]
-    groups: list[tuple[list[int], list[int]]] = []
-    while old:
-        first, second = [old.pop(0)], list[int]()
-        left, right = before[first[0]], 1
-        while left != right:
-            if left < right:
-                first.append(old.pop(0))
-                left *= before[first[-1]]
-            else:
-                second.append(new.pop(0))
-                right *= after[second[-1]]
-        groups.append((first, second))
-    return groups

@@ -12,10 +12,11 @@ from ttcodegen.dialects.datatypes import bf16, element_of, shape_of
 from ttcodegen.dialects.operation import CatalogueOp
 from ttcodegen.lazy_numpy import np
 from ttcodegen.ops.constant_values import splat_of
+from ttcodegen.ops.dimensions import dimension_groups
 from ttcodegen.ops.reduction import reduced_dims
 from ttcodegen.transforms.evaluation import known_elements
 from ttcodegen.transforms.rewriting import PatternSet, Rewriter
-from ttcodegen.transforms.ttir_broadcast_fold import broadcast, dimension_groups
+from ttcodegen.transforms.ttir_broadcast_fold import broadcast
 from ttcodegen.transforms.ttir_fusing_activations import product_of
 from ttcodegen.transforms.ttir_patterns import is_float, same_type, unconverted
 

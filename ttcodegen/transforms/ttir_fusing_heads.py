@@ -9,8 +9,8 @@ from xdsl.ir import Operation, SSAValue
 
 from ttcodegen.dialects.datatypes import bf16, element_of, f32, shape_of, tensor_type
 from ttcodegen.dialects.operation import CatalogueOp
+from ttcodegen.ops.dimensions import dimension_groups
 from ttcodegen.transforms.rewriting import PatternSet, Rewriter
-from ttcodegen.transforms.ttir_broadcast_fold import dimension_groups
 
 HEADS = PatternSet()
 SPLITS = PatternSet()

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import cProfile
 import re
 
 import pytest
+from xdsl.dialects.func import FuncOp
 
 from ttcodegen.compilation import CompiledModule, CompileOptions, compile_module
 from ttcodegen.diagnostics import Source
+from ttcodegen.frontends import source_module
+from ttcodegen.naming.arguments import argument_titles
 
 DECODE = """
 func.func @decode(
@@ -78,3 +82,29 @@ def test_parameters_that_a_compiler_made_are_called_after_the_weight_they_adjust
 def test_names_that_say_something_stay(name: str) -> None:
     text = DECODE.replace("%arg3", f"%{name}")
     assert fields(text, "DecodeInputs")[0] == name
+
+
+def scaled(times: int) -> FuncOp:
+    """A function whose input is multiplied by that many arguments, one after the other."""
+    type_ = "tensor<32x32xbf16>"
+    arguments = ", ".join(f"%arg{index}: {type_}" for index in range(times + 1))
+    products = "\n".join(
+        f'%{index} = "ttir.multiply"(%{index - 1 if index else "arg0"}, %arg{index + 1})'
+        f" : ({type_}, {type_}) -> {type_}"
+        for index in range(times)
+    )
+    text = f"func.func @f({arguments}) -> {type_} {{{products} return %{times - 1} : {type_}}}"
+    (function,) = (
+        op for op in source_module(Source("scaled.mlir", text)).walk() if isinstance(op, FuncOp)
+    )
+    return function
+
+
+def test_arguments_far_from_the_input_are_named_in_linear_work() -> None:
+    def calls(times: int) -> int:
+        function, profile = scaled(times), cProfile.Profile()
+        profile.runcall(argument_titles, function, lambda _: None)
+        return sum(entry.callcount for entry in profile.getstats())
+
+    calls(1)  # What is known of ops is looked up once.
+    assert calls(160) < 5 * calls(40)

@@ -69,6 +69,8 @@ class _Uses:
         self._function_of = function_of
         self._outside: dict[SSAValue, SSAValue] = {}
         """By the arguments of the functions that compute constants what they are called with."""
+        self._origins: dict[SSAValue, str | None] = dict(names)
+        """By value the name of the argument that it comes from, of those that were asked for."""
 
     def role(self, argument: SSAValue) -> str | None:
         """What an argument is to the ops that take it; None if they do not say it."""
@@ -125,22 +127,28 @@ class _Uses:
 
     def _origin(self, value: SSAValue) -> str | None:
         """The name of the weight that a value is another form of."""
-        while value not in self.names:
-            owner = value.owner
-            if isinstance(owner, LoadCachedOp) and isinstance(value, OpResult):
-                inner = self._function_of(owner.callee.string_value())
-                terminator = None if inner is None else body_of(inner).last_op
-                if inner is None or terminator is None:
-                    return None
-                self._outside.update(zip(body_of(inner).args, owner.operands, strict=True))
-                value = terminator.operands[value.index]
-            elif isinstance(owner, CatalogueOp) and owner.operands:
-                value = owner.operands[0]
-            elif value in self._outside:
-                value = self._outside[value]
-            else:
+        passed: list[SSAValue] = []
+        source: SSAValue | None = value
+        while source is not None and source not in self._origins:
+            passed.append(source)
+            source = self._source(source)
+        found = None if source is None else self._origins[source]
+        self._origins.update(dict.fromkeys(passed, found))
+        return found
+
+    def _source(self, value: SSAValue) -> SSAValue | None:
+        """What a value is another form of; None if it is none."""
+        owner = value.owner
+        if isinstance(owner, LoadCachedOp) and isinstance(value, OpResult):
+            inner = self._function_of(owner.callee.string_value())
+            terminator = None if inner is None else body_of(inner).last_op
+            if inner is None or terminator is None:
                 return None
-        return self.names[value]
+            self._outside.update(zip(body_of(inner).args, owner.operands, strict=True))
+            return terminator.operands[value.index]
+        if isinstance(owner, CatalogueOp) and owner.operands:
+            return owner.operands[0]
+        return self._outside.get(value)
 
 
 def _operand_name(op: CatalogueOp, index: int) -> str:

@@ -39,6 +39,7 @@ from ttcodegen.diagnostics import CompileError
 from ttcodegen.dialects.cores import CoreRange
 from ttcodegen.dialects.datatypes import DataType, shape_of
 from ttcodegen.dialects.operation import CatalogueOp
+from ttcodegen.dialects.programs import CIRCULAR_BUFFERS
 from ttcodegen.dialects.tile import TILE_SIDE
 from ttcodegen.ops.attention_form import ATTENTION
 from ttcodegen.ops.constant_values import splat_of
@@ -57,7 +58,7 @@ DIVIDE = "divide it into several generics"
 MAX_OPS = 24
 """Ops in one program: beyond that a kernel is no pleasure to read."""
 MAX_BUFFERS = 16
-"""Tensors that one program reads and writes; a core has 32 circular buffers."""
+"""Tensors that one program reads and writes, which leaves circular buffers for the rest."""
 
 
 class Kind(Enum):
@@ -185,10 +186,12 @@ def is_fill(op: Operation) -> bool:
 
 def fits(group: Group) -> bool:
     """Whether the registers and the circular buffers hold what the group needs at any time."""
-    if len(group.inputs()) + len(group.outputs()) > MAX_BUFFERS:
+    tensors = len(group.inputs()) + len(group.outputs())
+    if tensors > MAX_BUFFERS:
         return False
     if group.kind is Kind.ROWS:
-        return plan_rows(group.ops, group.shape, group.outputs()) is not None
+        plan = plan_rows(group.ops, group.shape, group.outputs())
+        return plan is not None and tensors + plan.own_buffers <= CIRCULAR_BUFFERS
     outside = set(group.outputs())
     wide = group.root is not None or needs_fp32(
         [*group.inputs(), *(result for op in group.ops for result in op.results)]

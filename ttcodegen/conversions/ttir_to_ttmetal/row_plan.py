@@ -105,6 +105,12 @@ class RowPlan:
         return [*found, self.reads(self.last)] if self.last is not None else found
 
     @property
+    def own_buffers(self) -> int:
+        """Circular buffers besides those of tensors: for what is kept, what comes together of a
+        row before and after its tiles are one, the scaler, and the tile of padding."""
+        return len(self.kept) + 3 + (self.padding is not None)
+
+    @property
     def row_bytes(self) -> int:
         """Bytes of a row of tiles of each operand."""
         return sum(

@@ -63,15 +63,16 @@ def _of_statement(statement: ast.stmt, name: str) -> tuple[bool, bool]:
 
 
 def _loads(node: ast.AST, name: str) -> bool:
-    return any(
-        isinstance(each, ast.Name) and each.id == name and isinstance(each.ctx, ast.Load)
-        for each in ast.walk(node)
-    )
+    return _has(node, name, ast.Load)
 
 
 def _stores(node: ast.AST, name: str) -> bool:
+    return _has(node, name, ast.Store)
+
+
+def _has(node: ast.AST, name: str, context: type[ast.expr_context]) -> bool:
     return any(
-        isinstance(each, ast.Name) and each.id == name and isinstance(each.ctx, ast.Store)
+        isinstance(each, ast.Name) and each.id == name and isinstance(each.ctx, context)
         for each in ast.walk(node)
     )
 

@@ -260,7 +260,7 @@ def emit_module(
     with runner.stage("flatbuffer"):
         flatbuffer = b""
         if description.has_flatbuffer:
-            flatbuffer = _flatbuffer(module, options.target, origin)
+            flatbuffer = _flatbuffer(module, options.target, origin, interface)
     if embed is not None:
         with runner.stage("golden values"):
             flatbuffer = embed(flatbuffer)
@@ -314,7 +314,7 @@ def _origin(options: CompileOptions, input_hash: str) -> Origin:
     return Origin(input_hash, options.arch, options.release, system)
 
 
-def _flatbuffer(module: ModuleOp, target: str, origin: Origin) -> bytes:
+def _flatbuffer(module: ModuleOp, target: str, origin: Origin, interface: Sequence[Entry]) -> bytes:
     if target == "ttmetal":
         from ttcodegen.emission.convert_ttkernel_to_emitc import kernel_texts
         from ttcodegen.flatbuffer.ttm_writer import write_ttm
@@ -322,7 +322,7 @@ def _flatbuffer(module: ModuleOp, target: str, origin: Origin) -> bytes:
         return write_ttm(module, origin, kernel_texts(module))
     from ttcodegen.flatbuffer.writer import write_ttnn
 
-    return write_ttnn(module, origin)
+    return write_ttnn(module, origin, [entry.names for entry in interface])
 
 
 def _interface(module: ModuleOp, target: str) -> list[Entry]:

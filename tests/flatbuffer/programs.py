@@ -55,7 +55,8 @@ def module(*functions: Operation) -> ModuleOp:
 
 def tensor(*shape: int, data_type: str = "f32", name: str | None = None) -> file.Tensor:
     """A tensor in DRAM."""
-    return file.Tensor(file.TensorType(shape, data_type, "tile", "dram", "interleaved"), name)
+    type_ = file.TensorType(shape, data_type, "tile", "dram", "interleaved")
+    return file.Tensor(type_, name, name)
 
 
 def binary(*programs: file.Program, constants: tuple[file.Constant, ...] = ()) -> file.Binary:

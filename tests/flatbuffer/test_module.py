@@ -58,7 +58,7 @@ def test_names_kinds_and_locations_are_kept() -> None:
 
 def test_names_that_mlir_does_not_have_are_left_out() -> None:
     program = adding_program()
-    strange = tuple(replace(tensor, name="%a b\n") for tensor in program.tensors)
+    strange = tuple(replace(tensor, source_name="%a b\n") for tensor in program.tensors)
     text = str(module_of(binary(replace(program, tensors=strange))))
     assert '"ttnn.add"(%arg0, %arg1)' in text or '"ttnn.add"(%0, %1)' in text
 

@@ -8,7 +8,7 @@ from ttcodegen.conversions.interface import Entry, arguments_of, results_of
 from ttcodegen.dialects.device_module import constants_of, functions_of, is_host_function
 from ttcodegen.emitc.identifiers import NameScope, identifier
 from ttcodegen.naming.interface import entry_name
-from ttcodegen.naming.sources import name_or_kind
+from ttcodegen.naming.programs import names_of_host_function
 
 
 def device_entries(module: ModuleOp) -> list[Entry]:
@@ -20,22 +20,18 @@ def device_entries(module: ModuleOp) -> list[Entry]:
         if not is_host_function(function):
             continue
         name = function.sym_name.data
-        arguments = tuple(arguments_of(function))
-        constants = constants_of(function)
-        names = tuple(map(name_or_kind, constants))
+        names = names_of_host_function(function)
         # The programs are a member of the same structure.
         fields = NameScope(["programs"])
         entries.append(
             Entry(
-                function,
-                None,
+                names,
                 name,
                 scope.unique(entry_name(name)),
-                arguments,
+                tuple(arguments_of(names)),
                 tuple(results_of(function)),
-                tuple(op.results[0] for op in constants),
-                names,
-                tuple(fields.unique(identifier(constant)) for constant in names),
+                tuple(op.results[0] for op in constants_of(function)),
+                tuple(fields.unique(identifier(constant)) for constant in names.constants),
             )
         )
     return entries

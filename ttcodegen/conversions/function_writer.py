@@ -57,7 +57,7 @@ class Members(GivenNames):
         for tensor in entry.arguments:
             members.bind_argument(tensor.value, tensor)
         fields = dict(entry.constants)
-        for value, name in zip(entry.constant_values, entry.constant_names, strict=True):
+        for value, name in zip(entry.constant_values, entry.names.constants, strict=True):
             members.places[value] = ("constants", fields.get(value, ""))
             members.give(value, name, is_weight=True)
         return members

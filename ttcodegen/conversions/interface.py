@@ -14,11 +14,9 @@ from ttcodegen.diagnostics import CompileError
 from ttcodegen.dialects.functions import argument_type
 from ttcodegen.dialects.ttcore import ArgumentType, LoadCachedOp
 from ttcodegen.emitc.identifiers import NameScope, identifier, type_name
-from ttcodegen.naming.arguments import FunctionOf, argument_titles
-from ttcodegen.naming.constants import constant_names
 from ttcodegen.naming.interface import argument_names, entry_name, result_names
 from ttcodegen.naming.layers import plain_name
-from ttcodegen.transforms.const_eval_hoist import is_const_eval
+from ttcodegen.naming.modules import FunctionNames, load_of, names_of_module
 from ttcodegen.transforms.rebuilding import body_of
 
 
@@ -57,21 +55,29 @@ class LayerArray:
 class Entry:
     """An entry function with the C++ names that its interface needs."""
 
-    function: FuncOp
-    const_eval: FuncOp | None
+    names: FunctionNames
+    """What the tensors of the function are called."""
     name: str
     cpp_name: str
     arguments: tuple[InterfaceTensor, ...]
     results: tuple[InterfaceTensor, ...]
     constant_values: tuple[SSAValue, ...]
     """The constants, as the function has them."""
-    constant_names: tuple[str, ...]
-    """What they are called."""
     constant_fields: tuple[str, ...]
-    """These names as C++ identifiers, unique among themselves."""
+    """Their names as C++ identifiers, unique among themselves."""
     layers: tuple[LayerArray, ...] = ()
     layered: frozenset[SSAValue] = frozenset()
     """The constants that are only held for layers."""
+
+    @property
+    def function(self) -> FuncOp:
+        """The function itself."""
+        return self.names.function
+
+    @property
+    def const_eval(self) -> FuncOp | None:
+        """The function that computes its constants, if there is any."""
+        return self.names.const_eval
 
     @property
     def load(self) -> LoadCachedOp | None:
@@ -104,40 +110,24 @@ class Entry:
         return f"{type_name(self.cpp_name)}{suffix}"
 
 
-def load_of(function: FuncOp) -> LoadCachedOp | None:
-    """The op that brings constants into a function; the first one, if there is any."""
-    first = body_of(function).first_op
-    return first if isinstance(first, LoadCachedOp) else None
-
-
 def entries(module: ModuleOp) -> list[Entry]:
     """The entry functions of a TTNN module, in order."""
-    functions = [op for op in module.body.block.ops if isinstance(op, FuncOp)]
-    const_evals = {f.sym_name.data: f for f in functions if is_const_eval(f)}
     # `main` belongs to the program that the functions end up in.
     scope = NameScope(["main"])
     result: list[Entry] = []
-    for function in functions:
-        if is_const_eval(function):
-            continue
-        name = function.sym_name.data
-        const_eval = const_evals.get(f"{name}_const_eval")
-        arguments = tuple(arguments_of(function, const_evals.get))
-        names = {tensor.value: tensor.title for tensor in arguments}
-        load = load_of(function)
-        constants = constant_names(load, const_eval, names)
+    for names in names_of_module(op for op in module.body.block.ops if isinstance(op, FuncOp)):
+        name = names.function.sym_name.data
+        load = load_of(names.function)
         fields = NameScope()
         result.append(
             Entry(
-                function,
-                const_eval,
+                names,
                 name,
                 scope.unique(entry_name(name)),
-                arguments,
-                tuple(results_of(function)),
+                tuple(arguments_of(names)),
+                tuple(results_of(names.function)),
                 () if load is None else tuple(load.results),
-                constants,
-                tuple(fields.unique(identifier(plain_name(constant))) for constant in constants),
+                tuple(fields.unique(identifier(plain_name(each))) for each in names.constants),
             )
         )
     return result
@@ -153,16 +143,12 @@ def required(functions: list[Entry]) -> list[Entry]:
     return functions
 
 
-def arguments_of(
-    function: FuncOp, function_of: FunctionOf = lambda _: None
-) -> Iterator[InterfaceTensor]:
-    """The arguments of an entry function.
-
-    `function_of` gives the functions by their symbols that compute its constants.
-    """
+def arguments_of(names: FunctionNames) -> Iterator[InterfaceTensor]:
+    """The arguments of an entry function."""
     scope = NameScope()
-    names, titles = argument_names(function), argument_titles(function, function_of)
-    for argument, name, title in zip(body_of(function).args, names, titles, strict=True):
+    function = names.function
+    outside = argument_names(function)
+    for argument, name, title in zip(body_of(function).args, outside, names.titles, strict=True):
         kind = argument_type(function, argument.index)
         declared = "input" if kind is ArgumentType.DEFAULT else kind.value
         field = scope.unique(identifier(plain_name(title)))

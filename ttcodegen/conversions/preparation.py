@@ -18,7 +18,6 @@ from ttcodegen.conversions.statement_groups import components
 from ttcodegen.emitc.statements import VerbatimOp
 from ttcodegen.naming.functions import part_name, part_title
 from ttcodegen.naming.layers import common_layer, layer_of_weight
-from ttcodegen.naming.modules import names_of_preparation
 from ttcodegen.naming.values import ValueNames
 from ttcodegen.transforms.rebuilding import body_of
 
@@ -39,7 +38,8 @@ def write_preparation(source: SourceFile, entry: Entry) -> None:
         members.bind_argument(argument, tensors[value])
     ops = [op for op in body_of(entry.const_eval).ops if not is_deallocation(op)]
     constants = ops.pop().operands
-    names = names_of_preparation(entry.const_eval, members, entry.constant_names)
+    names = entry.names.prepared
+    assert names is not None
     recorder = Recorder(source.facts, names)
     body = Body(entry, members, recorder)
     groups = components(recorder.record(ops), [recorder.resolved(v) for v in constants])

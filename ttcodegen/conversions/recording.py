@@ -162,15 +162,7 @@ class Recorder(StatementRecorder):
     def nested(self, callee: str, *arguments: Argument, type: str = TENSOR) -> Argument:
         return Call(callee, arguments, type)
 
-    def bind_several(
-        self,
-        results: Sequence[SSAValue],
-        callee: str,
-        *arguments: Argument,
-        names: Sequence[str],
-    ) -> None:
-        for result, name in zip(results, names, strict=True):
-            self.names.suggest(result, name)
+    def bind_several(self, results: Sequence[SSAValue], callee: str, *arguments: Argument) -> None:
         self._add(Call(callee, arguments, TENSOR), results)
 
     def run(self, callee: str, *arguments: Argument) -> None:

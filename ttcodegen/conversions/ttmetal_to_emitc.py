@@ -50,7 +50,6 @@ from ttcodegen.emitc.identifiers import identifier
 from ttcodegen.emitc.spelling import string_literal
 from ttcodegen.emitc.text import Text
 from ttcodegen.naming.layers import layer
-from ttcodegen.naming.programs import names_of_host_function
 from ttcodegen.parsing.structure import operation_name
 from ttcodegen.transforms.rebuilding import body_of
 
@@ -117,8 +116,7 @@ def _write_entry(
     _write_prepare(source, entry)
     *ops, terminator = (op for op in body_of(entry.function).ops if operation_name(op) != CONSTANT)
     members = _DeviceMembers.of(entry)
-    names = names_of_host_function(entry.function, members)
-    recorder = DeviceRecorder(source.facts, names, cpu_functions)
+    recorder = DeviceRecorder(source.facts, entry.names.values, cpu_functions)
     statements = recorder.record(ops)
     write_entry_function(source, Body(entry, members, recorder), statements, terminator.operands)
 

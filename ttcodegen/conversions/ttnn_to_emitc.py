@@ -40,7 +40,6 @@ from ttcodegen.conversions.uniform_signature import (
 from ttcodegen.emitc.builder import open_file
 from ttcodegen.emitc.identifiers import NameScope
 from ttcodegen.emitc.statements import VerbatimOp
-from ttcodegen.naming.modules import names_of_function
 from ttcodegen.transforms.rebuilding import body_of
 
 __all__ = ["ConstantFile", "convert_ttnn_to_emitc"]
@@ -103,7 +102,7 @@ def _record(entry: Entry, facts: SourceFacts, function_names: NameScope) -> _Rec
     ops = [op for op in body_of(entry.function).ops if not is_deallocation(op)]
     terminator = ops.pop()
     assert isinstance(terminator, ReturnOp)
-    names = names_of_function(entry.function, members)
+    names = entry.names.values
     recorder = Recorder(facts, names)
     statements = recorder.record(ops)
     body = Body(entry, members, recorder)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, cast
+from typing import Any, cast
 
 from xdsl.dialects.builtin import DenseIntOrFPElementsAttr, FunctionType
 from xdsl.dialects.func import FuncOp, ReturnOp
@@ -21,9 +21,6 @@ from ttcodegen.dialects.program_configs import PROGRAM_CONFIGS, ProgramConfig
 from ttcodegen.dialects.ttcore import ArgumentType
 from ttcodegen.flatbuffer import program
 from ttcodegen.naming.interface import argument_names, result_names
-
-if TYPE_CHECKING:
-    import numpy as np
 
 Elements = DenseIntOrFPElementsAttr[Any]
 
@@ -86,17 +83,23 @@ def function_record(
     function: FuncOp,
     kind: str,
     constants: Constants,
-    goldens: Mapping[SSAValue, np.ndarray] | None = None,
+    names: Mapping[SSAValue, str],
     host_operation: HostOperation | None = None,
 ) -> program.Program:
     """The record of a function.
 
+    Args:
+        function: its ops are of TTNN, or what `host_operation` knows.
+        kind: a program kind of the file.
+        constants: gets its constants.
+        names: what its tensors are called.
+        host_operation: gives the records of other ops.
+
     Raises:
         CompileError: if an op or attribute has no form in the file.
     """
-    known = goldens or {}
     block = _body(function)
-    tensors = Tensors()
+    tensors = Tensors(names)
     input_types, output_types = _source_types(function)
     inputs = tuple(
         program.Input(
@@ -129,13 +132,6 @@ def function_record(
         inputs,
         outputs,
         tuple(operations),
-        tuple(
-            [
-                program.Golden(index, constants.add_array(known[value]))
-                for value, index in tensors.index.items()
-                if value in known
-            ]
-        ),
     )
 
 
@@ -157,19 +153,20 @@ def _element_name(type_: MLIRAttribute | None) -> str | None:
 class Tensors:
     """The tensors of one function."""
 
+    names: Mapping[SSAValue, str]
     records: list[program.Tensor] = field(default_factory=list[program.Tensor])
     index: dict[SSAValue, int] = field(default_factory=dict[SSAValue, int])
     _types: dict[MLIRAttribute, program.TensorType] = field(
         default_factory=dict[MLIRAttribute, program.TensorType]
     )
 
-    def add(self, value: SSAValue, name: str | None) -> int:
+    def add(self, value: SSAValue, source_name: str | None) -> int:
         """The index of a new tensor."""
         type_ = self._types.get(value.type)
         if type_ is None:
             type_ = self._types[value.type] = _tensor_type(value)
         number = self.index[value] = len(self.records)
-        self.records.append(program.Tensor(type_, name))
+        self.records.append(program.Tensor(type_, self.names.get(value), source_name))
         return number
 
 
@@ -200,10 +197,6 @@ class Constants:
             found = attribute.type.get_element_type()
             raise CompileError(f"constants of {found} are not supported", op)
         return self._add(element_type, tuple(attribute.type.get_shape()), attribute.data.data)
-
-    def add_array(self, array: np.ndarray) -> int:
-        """The index of a constant with the elements of an array."""
-        return self._add(array.dtype.name, array.shape, array.tobytes())
 
     def _add(self, element_type: str, shape: tuple[int, ...], data: bytes) -> int:
         key = (element_type, shape, data)

@@ -130,7 +130,7 @@ def _function(
 
 
 def _name(value: SSAValue, program: file.Program, tensor: int) -> None:
-    name = program.tensors[tensor].name
+    name = program.tensors[tensor].source_name
     if name is not None and SSAValue.is_valid_name(name):
         value.name_hint = name
 

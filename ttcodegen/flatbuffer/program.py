@@ -20,7 +20,7 @@ from ttcodegen.dialects.placement import TensorPlacement
 from ttcodegen.ops.definition import Layout
 
 MAJOR = 1
-MINOR = 3
+MINOR = 4
 VERSION = (MAJOR, MINOR)
 """The version of the files that are written and read."""
 
@@ -93,6 +93,9 @@ class Tensor:
 
     type: TensorType
     name: str | None = None
+    """What it is called, as in the C++; no two of a program share a name."""
+    source_name: str | None = None
+    """What the lowered module calls it, after the source."""
 
 
 @dataclass(frozen=True, slots=True)

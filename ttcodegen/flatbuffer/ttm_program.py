@@ -13,7 +13,7 @@ from ttcodegen.dialects.programs import Costs
 from ttcodegen.flatbuffer import program
 
 MAJOR = 2
-MINOR = 1
+MINOR = 2
 VERSION = (MAJOR, MINOR)
 """The version of the files that are written and read."""
 

@@ -33,6 +33,8 @@ from ttcodegen.flatbuffer.encoding import encode
 from ttcodegen.flatbuffer.functions import Constants, Tensors, function_record
 from ttcodegen.flatbuffer.schema import load_schema
 from ttcodegen.flatbuffer.writer import Origin
+from ttcodegen.naming.modules import own_tensor_names
+from ttcodegen.naming.programs import host_tensor_names
 from ttcodegen.version import __version__
 
 _HOST_OPERATIONS = (
@@ -66,12 +68,12 @@ def write_ttm(module: ModuleOp, origin: Origin, kernels: Mapping[tuple[str, str]
 
     # As in other files, functions follow those that they run.
     functions = [
-        function_record(function, "private_", constants)
+        function_record(function, "private_", constants, own_tensor_names(function))
         for function in functions_of(module)
         if is_meaning(function) or is_cpu_function(function)
     ]
     functions += [
-        function_record(function, "entry", constants, host_operation=host_operation)
+        function_record(function, "entry", constants, host_tensor_names(function), host_operation)
         for function in hosts
     ]
     binary = device.DeviceBinary(

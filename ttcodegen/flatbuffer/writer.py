@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.dialects.func import FuncOp
-from xdsl.ir import SSAValue
 
 from ttcodegen.flatbuffer import program
 from ttcodegen.flatbuffer.encoding import encode
@@ -19,10 +17,8 @@ from ttcodegen.flatbuffer.functions import (
     program_kinds,
 )
 from ttcodegen.flatbuffer.schema import load_schema
+from ttcodegen.naming.modules import FunctionNames, names_of_module, tensor_names
 from ttcodegen.version import __version__
-
-if TYPE_CHECKING:
-    import numpy as np
 
 
 @dataclass(frozen=True)
@@ -39,7 +35,7 @@ class Origin:
 
 
 def write_ttnn(
-    module: ModuleOp, origin: Origin, goldens: Mapping[SSAValue, np.ndarray] | None = None
+    module: ModuleOp, origin: Origin, names: Sequence[FunctionNames] | None = None
 ) -> bytes:
     """The file of a module whose functions hold TTNN ops with layouts assigned.
 
@@ -48,7 +44,7 @@ def write_ttnn(
     Args:
         module: the TTNN functions.
         origin: what they were made from and for.
-        goldens: what values of the module should be, to be embedded in the file.
+        names: what its functions call their tensors, if that is known already.
 
     Raises:
         CompileError: if the constants are too large, an attribute has no form in the file, or
@@ -57,8 +53,9 @@ def write_ttnn(
     constants = Constants()
     functions = callees_first([op for op in module.ops if isinstance(op, FuncOp)])
     kinds = program_kinds(functions)
+    called = tensor_names(names_of_module(functions) if names is None else names)
     programs = tuple(
-        function_record(function, kinds[function.sym_name.data], constants, goldens)
+        function_record(function, kinds[function.sym_name.data], constants, called)
         for function in functions
     )
     binary = program.Binary(

@@ -44,8 +44,11 @@ def constant_names(
     found = [_constant_name(value, weights, body) for value in terminator.operands]
     by_value = dict(zip(load.results, found, strict=True))
     known = {**names, **{value: name for value, name in by_value.items() if name is not None}}
+    if None not in found:
+        return tuple(known[value] for value in load.results)
+    order = {op: index for index, op in enumerate(load.parent.ops)} if load.parent else {}
     return tuple(
-        name or _bias_name(value, known) or _use_name(value) or "constant"
+        name or _bias_name(value, known) or _use_name(value, order) or "constant"
         for value, name in by_value.items()
     )
 
@@ -68,13 +71,16 @@ def _constant_name(
     return None if name in GENERIC or name == "filled" else name
 
 
-def _use_name(value: SSAValue) -> str | None:
-    """The name of a constant after what the op does with it that takes it first."""
-    for use in value.uses:
-        op = use.operation
-        if isinstance(op, CatalogueOp) and (name := operand_noun(op)) is not None:
-            return name
-    return None
+def _use_name(value: SSAValue, order: Mapping[Operation, int]) -> str | None:
+    """The name of a constant after what the first op does with it that says so."""
+    named = {
+        order[op]: name
+        for use in value.uses
+        if isinstance(op := use.operation, CatalogueOp)
+        and op in order
+        and (name := operand_noun(op)) is not None
+    }
+    return named[min(named)] if named else None
 
 
 def _counts_up(op: Operation) -> bool:

@@ -8,13 +8,14 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from xdsl.dialects.func import FuncOp
 from xdsl.ir import Operation, SSAValue
 
-from ttcodegen.dialects.device_module import CONSTANT, RUN_PROGRAM, VIEW, launch_of
+from ttcodegen.dialects.device_module import CONSTANT, RUN_PROGRAM, VIEW, constants_of, launch_of
 from ttcodegen.dialects.functions import argument_type, body_of
 from ttcodegen.dialects.operation import CatalogueOp, operation_name
 from ttcodegen.dialects.programs import BufferAddress, Kernel, Program
 from ttcodegen.emitc.identifiers import NameScope, identifier
+from ttcodegen.naming.arguments import argument_titles
 from ttcodegen.naming.interface import argument_names, result_names
-from ttcodegen.naming.modules import GivenNames
+from ttcodegen.naming.modules import FunctionNames, distinct_names, given_names, values_of
 from ttcodegen.naming.sources import name_or_kind
 from ttcodegen.naming.values import ValueNames
 from ttcodegen.ops.tt_lang import CALLED_OPERATION, called_name
@@ -63,17 +64,7 @@ def tensor_names_of(function: FuncOp, called: dict[SSAValue, str]) -> dict[SSAVa
     pairs = zip(terminator.operands, result_names(function), strict=True)
     results = {value: name for value, name in pairs if not name.startswith("output")}
     names = ValueNames(block.ops, members, {**weights, **constants}, results)
-    scope = NameScope()
-    found: dict[SSAValue, str] = {}
-    for value in [*block.args, *(result for op in block.ops for result in op.results)]:
-        name = called.get(value) or names[value]
-        longer = names.qualified(value)
-        # What is called after its op alone, as several values are, is numbered.
-        is_numbered = value in called or longer == f"{name}_{name}"
-        if scope.is_taken(tensor_name(name)) and not is_numbered:
-            name = longer
-        found[value] = scope.unique(tensor_name(name))
-    return found
+    return distinct_names(values_of(function), names, called, tensor_name)
 
 
 _LAYER = re.compile(r"^.*?(?:layers?|blocks?|stages?)_?\d+_(?=[a-z])")
@@ -111,13 +102,21 @@ def buffer_names(ops: Iterable[Operation]) -> dict[SSAValue, str]:
     return names
 
 
-def names_of_host_function(function: FuncOp, given: GivenNames) -> ValueNames:
-    """What the tensors of a function that launches programs of the device are called.
-
-    `given` are the names of its arguments and constants.
-    """
+def names_of_host_function(function: FuncOp) -> FunctionNames:
+    """What the tensors of a function that launches programs of the device are called."""
+    titles = tuple(argument_titles(function, lambda _: None))
+    given = given_names(function, titles)
+    constants = tuple(map(name_or_kind, constants_of(function)))
+    for op, name in zip(constants_of(function), constants, strict=True):
+        given.give(op.results[0], name, is_weight=True)
     names = {**given.names, **buffer_names(body_of(function).ops)}
-    return ValueNames((), names, given.weight_names, {})
+    values = ValueNames((), names, given.weight_names, {})
+    return FunctionNames(function, titles, constants, given, values)
+
+
+def host_tensor_names(function: FuncOp) -> dict[SSAValue, str]:
+    """The same names, where no two tensors share one."""
+    return distinct_names(values_of(function), names_of_host_function(function).values)
 
 
 def tensor_names(kernel: Kernel) -> dict[int, str]:

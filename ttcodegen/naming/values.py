@@ -107,12 +107,6 @@ class ValueNames:
         other._names = {**self._names, **own}
         return other
 
-    def suggest(self, value: SSAValue, name: str) -> None:
-        """Takes a name for a value that has none but that of its op."""
-        op = value.owner
-        if isinstance(op, CatalogueOp) and self[value] == op.definition.short_name:
-            self._names[value] = name
-
     def qualified(self, value: SSAValue) -> str:
         """The name of a value while another one of its name is in use: what was done to it."""
         name = self[value]

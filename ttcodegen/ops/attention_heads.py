@@ -234,7 +234,6 @@ def _cpp_split(calls: CppCalls, op: CatalogueOp) -> None:
         NULLOPT if key_heads is None else Text(str(key_heads)),
         Text(cpp_text(bool(op.parameter("transpose_key")))),
         NULLOPT,
-        names=("query", "key", "value"),
     )
 
 

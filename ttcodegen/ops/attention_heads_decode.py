@@ -111,7 +111,6 @@ def _cpp_create(calls: CppCalls, op: CatalogueOp) -> None:
         op.results,
         "ttnn::experimental::nlp_create_qkv_heads_decode",
         *arguments,
-        names=("queries", "keys", "values"),
     )
 
 

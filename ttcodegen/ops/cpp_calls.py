@@ -96,15 +96,9 @@ class CppCalls(Protocol):
         """An expression that calls a function."""
         ...
 
-    def bind_several(
-        self,
-        results: Sequence[SSAValue],
-        callee: str,
-        *arguments: Argument,
-        names: Sequence[str],
-    ) -> None:
+    def bind_several(self, results: Sequence[SSAValue], callee: str, *arguments: Argument) -> None:
         """Calls a function that returns a tuple of tensors, and makes them the C++ values of TTNN
-        results; `names` are what they are called if the source has no name for them."""
+        results."""
         ...
 
     def nested(self, callee: str, *arguments: Argument, type: str = "ttnn::Tensor") -> Argument:

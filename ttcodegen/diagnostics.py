@@ -14,7 +14,9 @@ import sys
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
+from itertools import islice
 from pathlib import Path
+from types import CodeType
 from typing import TYPE_CHECKING, TextIO
 
 if TYPE_CHECKING:
@@ -40,6 +42,16 @@ class SourceLocation:
 
     def __str__(self) -> str:
         return f"{self.file}:{self.line}:{self.column}"
+
+
+def instruction_location(code: CodeType, offset: int) -> SourceLocation:
+    """The line and column of Python source that an instruction was compiled from."""
+    line, _, column, _ = next(islice(code.co_positions(), offset // 2, None))
+    line = line or code.co_firstlineno
+    text = linecache.getline(code.co_filename, line).encode()
+    return SourceLocation(
+        code.co_filename, line, len(text[: column or 0].decode(errors="replace")) + 1
+    )
 
 
 class Source:

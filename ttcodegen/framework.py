@@ -3,14 +3,26 @@
 from __future__ import annotations
 
 import importlib
+import inspect
 import sys
-from collections.abc import Mapping
+import sysconfig
+from collections.abc import Callable, Generator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
+from functools import cache
 from pathlib import Path
+from types import CodeType
 from typing import TYPE_CHECKING, Any
 
 from ttcodegen.compilation import CompiledModule, CompileOptions, compile_module
-from ttcodegen.diagnostics import CompileError, Diagnostic, Diagnostics, Source
+from ttcodegen.diagnostics import (
+    CompileError,
+    Diagnostic,
+    Diagnostics,
+    Source,
+    SourceLocation,
+    instruction_location,
+)
 from ttcodegen.project.reference import Reference
 
 if TYPE_CHECKING:
@@ -53,8 +65,59 @@ def framework(name: str) -> Any:
         return importlib.import_module(name)
     except ImportError:
         raise CompileError(
-            f"{name} is not installed", remedy=f"install it: pip install 'ttcodegen[{name}]'"
+            f"{name} is not installed", remedy=f"install it: pip install {name}"
         ) from None
+
+
+@contextmanager
+def refusals_in_full() -> Generator[None]:
+    """While errors leave with all that they say as their message: a caller from Python sees that
+    alone.
+
+    Raises:
+        CompileError: for each that was raised inside.
+    """
+    try:
+        yield
+    except CompileError as error:
+        raise _rendered(error) from error.__cause__
+
+
+def raised_at(error: BaseException, function: Callable[..., Any]) -> SourceLocation | None:
+    """The line of the user's program that a framework could not follow.
+
+    The innermost frame that is neither of a package that is installed nor of Python; where there is
+    none, as for wrong arguments, the line that `function` is defined in.
+    """
+    found = None
+    trace = error.__traceback__
+    while trace is not None:
+        code = trace.tb_frame.f_code
+        if _is_of_user(code):
+            found = instruction_location(code, trace.tb_lasti)
+        trace = trace.tb_next
+    return found or defined_at(function)
+
+
+def defined_at(function: Callable[..., Any]) -> SourceLocation | None:
+    """The line that a function is defined in, None if it has none that is the user's."""
+    code = getattr(inspect.unwrap(function), "__code__", None)
+    if not isinstance(code, CodeType) or not _is_of_user(code):
+        return None
+    return SourceLocation(code.co_filename, code.co_firstlineno, 1)
+
+
+def _is_of_user(code: CodeType) -> bool:
+    return not code.co_filename.startswith(("<", *_not_of_users())) and not (
+        {"site-packages", "dist-packages"} & set(Path(code.co_filename).parts)
+    )
+
+
+@cache
+def _not_of_users() -> tuple[str, ...]:
+    """The folders of ttcodegen and of Python's library."""
+    paths = sysconfig.get_paths()
+    return str(Path(__file__).parent), paths["stdlib"], paths["platstdlib"]
 
 
 @dataclass(frozen=True)
@@ -90,7 +153,7 @@ def compile_to_project(
         raise _rendered(error, model.source) from None
 
 
-def _rendered(error: CompileError, source: Source) -> CompileError:
+def _rendered(error: CompileError, source: Source | None = None) -> CompileError:
     rendered = CompileError(error.render(source))
     rendered.diagnostics = error.diagnostics
     return rendered

@@ -10,7 +10,6 @@ Needs jax, which `pip install ttcodegen[jax]` brings.
 
 from __future__ import annotations
 
-import importlib
 import os
 import re
 from collections.abc import Mapping, Sequence
@@ -26,7 +25,10 @@ from ttcodegen.framework import (
     FrameworkModel,
     ProjectOptions,
     compile_to_project,
+    defined_at,
     framework,
+    raised_at,
+    refusals_in_full,
 )
 from ttcodegen.project.reference import Reference, write_reference
 
@@ -57,7 +59,8 @@ def compile(
 
     Args:
         function: a function of arrays; with `params`, these are its first argument.
-        example_args: the other arguments, in order.
+        example_args: the other arguments, in order. Where nothing is run (neither `check` nor
+            `golden`), shapes and types suffice: `jax.ShapeDtypeStruct`.
         out: the project's folder.
         static: which of `example_args`, counted from 0, are no arrays: the program is compiled for
             their values.
@@ -81,7 +84,8 @@ def compile(
         CompileError: if the function is not supported, with all that is not.
         CheckError: if the check finds a difference.
     """
-    model = _model(function, example_args, tuple(static), params)
+    run = check or golden is not None
+    model = _model(function, example_args, tuple(static), params, run=run)
     if golden is not None:
         write_reference(Path(golden), model.with_weights())
     called = name or re.sub(r"\W+", "", getattr(function, "__name__", "")) or "model"
@@ -108,17 +112,27 @@ def export(
     Raises:
         CompileError: if jax cannot lower the function.
     """
-    model = _model(function, example_args, tuple(static), params)
+    model = _model(function, example_args, tuple(static), params, run=golden is not None)
     if golden is not None:
         write_reference(Path(golden), model.with_weights())
     return model.source.text
 
 
+@refusals_in_full()
 def _model(
-    function: Any, args: tuple[Any, ...], static_places: tuple[int, ...], params: Any
+    function: Any,
+    args: tuple[Any, ...],
+    static_places: tuple[int, ...],
+    params: Any,
+    *,
+    run: bool,
 ) -> FrameworkModel:
     jax = framework("jax")
-    importlib.import_module("jax.export")
+    if not callable(function):
+        raise CompileError(
+            f"expected a function, found {type(function).__name__}",
+            remedy="give a function of arrays; of a module of flax, its method `apply`",
+        )
     given = {place: value for place, value in enumerate(args) if place not in static_places}
 
     def called(params: Any, *arrays: Any) -> Any:
@@ -127,39 +141,84 @@ def _model(
         return function(*all_) if params is None else function(params, *all_)
 
     arrays = tuple(given.values())
-    exported = _exported(jax, called, params, arrays)
+    exported, result = _exported(jax, function, called, params, arrays)
+    returned = _numbered(jax, result)
+    labels = [label or "output" for _, label in sorted(returned.names(""))]
+    if not labels:
+        raise CompileError(
+            "the function returns no arrays",
+            defined_at(function),
+            remedy="return what the program is to compute",
+        )
     weights = {
-        _path(path): np.asarray(leaf)
+        _path(path): _array(jax, leaf)
         for path, leaf in jax.tree_util.tree_flatten_with_path(params)[0]
     }
-    inputs = [leaf for leaf in jax.tree_util.tree_leaves(arrays)]
     names = _argument_names(jax, function, args, given, params)
-    result = called(params, *arrays)
-    outputs = [np.asarray(leaf) for leaf in jax.tree_util.tree_leaves(result)]
-    returned = _numbered(jax, result)
     structure = (_inputs_structure(jax, args, given), returned)
-    labels = [label or "output" for _, label in sorted(returned.names(""))]
     text = _named(exported, [*weights, *names], len(weights), labels)
-    reference = Reference(
-        dict(zip(names, map(np.asarray, inputs), strict=True)),
-        dict(zip(labels, outputs, strict=True)),
-    )
+    reference = Reference()
+    if run:
+        inputs = [_array(jax, leaf) for leaf in jax.tree_util.tree_leaves(arrays)]
+        outputs = _outputs(jax, function, called, params, arrays)
+        reference = Reference(
+            dict(zip(names, inputs, strict=True)), dict(zip(labels, outputs, strict=True))
+        )
     source = Source(f"{getattr(function, '__name__', 'model')}.mlir", text)
     return FrameworkModel(source, _FUNCTION, weights, structure, reference)
 
 
-def _exported(jax: Any, called: Any, params: Any, arrays: tuple[Any, ...]) -> str:
-    """The StableHLO of the function, with locations."""
+def _exported(
+    jax: Any, function: Any, called: Any, params: Any, arrays: tuple[Any, ...]
+) -> tuple[str, Any]:
+    """The StableHLO of the function, with locations, and the tree of what it returns."""
     try:
         lowered = jax.jit(called, keep_unused=True).lower(params, *arrays)
-        return str(lowered.as_text(debug_info=True))
+        return str(lowered.as_text(debug_info=True)), lowered.out_info
     except Exception as error:  # jax raises whatever it comes across.
-        message = str(error).strip().splitlines()[0] if str(error).strip() else ""
         raise CompileError(
-            f"jax cannot lower the function: {type(error).__name__}: {message}",
-            remedy="see what jax.jit(function).lower(...) says; arguments that decide about the "
-            "flow of control have to be static",
+            f"jax cannot lower the function: {_said(error)}",
+            raised_at(error, function),
+            remedy="see what jax.jit(function).lower(...) says; arguments that decide about shapes "
+            "or the flow of control have to be static",
         ) from error
+
+
+def _outputs(
+    jax: Any, function: Any, called: Any, params: Any, arrays: tuple[Any, ...]
+) -> list[np.ndarray]:
+    """What the function computes of the example."""
+    try:
+        return [_array(jax, leaf) for leaf in jax.tree_util.tree_leaves(called(params, *arrays))]
+    except Exception as error:  # jax raises whatever it comes across.
+        raise CompileError(
+            f"jax cannot run the function: {_said(error)}",
+            raised_at(error, function),
+            remedy="compile without check and golden, which compare with what jax computes",
+        ) from error
+
+
+def _said(error: Exception) -> str:
+    """The kind of an error of jax, and the first line of what it says."""
+    lines = str(error).strip().splitlines()
+    return f"{type(error).__name__}: {lines[0]}" if lines else type(error).__name__
+
+
+def _array(jax: Any, leaf: Any) -> np.ndarray:
+    """The elements of a leaf; of a key for random numbers, its integers.
+
+    Raises:
+        CompileError: if there is only a shape.
+    """
+    dtype = getattr(leaf, "dtype", None)
+    if dtype is not None and jax.dtypes.issubdtype(dtype, jax.dtypes.prng_key):
+        leaf = jax.random.key_data(leaf)
+    if isinstance(leaf, jax.ShapeDtypeStruct):
+        raise CompileError(
+            f"an array is needed, found the shape and type of one: {leaf}",
+            remedy="give arrays as parameters, and as example where the program is checked",
+        )
+    return np.asarray(leaf)
 
 
 def _path(path: Sequence[Any]) -> str:

@@ -23,6 +23,8 @@ from ttcodegen.framework import (
     ProjectOptions,
     compile_to_project,
     framework,
+    raised_at,
+    refusals_in_full,
 )
 from ttcodegen.frontends.torch.importing import (
     Imported,
@@ -118,6 +120,7 @@ def _name(module: Any) -> str:
     return type(getattr(module, "graph_module", module)).__name__.lower()
 
 
+@refusals_in_full()
 def _model(
     module: Any,
     args: Sequence[Any],
@@ -145,6 +148,7 @@ def _model(
 
 def _exported(torch: Any, module: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     """The program that was given, or that the module is."""
+    forward: Any = getattr(module, "forward", None)
     if isinstance(module, torch.export.ExportedProgram):
         return module
     if not isinstance(module, torch.nn.Module):
@@ -161,6 +165,7 @@ def _exported(torch: Any, module: Any, args: tuple[Any, ...], kwargs: dict[str, 
         message = str(error).strip().splitlines()[0] if str(error).strip() else ""
         raise CompileError(
             f"torch.export cannot export the module: {type(error).__name__}: {message}",
+            raised_at(error, forward),
             remedy="see what torch.export.export(module, args) says; flow of control that depends "
             "on the values of tensors cannot be exported",
         ) from error

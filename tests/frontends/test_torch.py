@@ -14,7 +14,7 @@ torch = pytest.importorskip("torch", reason="torch is not installed: pip install
 import ttcodegen.torch  # noqa: E402
 from tests.frontends.running import run  # noqa: E402
 from tests.frontends.torch_models import MLP, MODELS, model  # noqa: E402
-from ttcodegen.diagnostics import CompileError  # noqa: E402
+from ttcodegen.diagnostics import CompileError, SourceLocation  # noqa: E402
 
 pytestmark = [pytest.mark.frameworks, pytest.mark.filterwarnings("ignore")]
 
@@ -78,7 +78,8 @@ def test_everything_is_refused_at_once_by_lines_of_the_model() -> None:
 
     with pytest.raises(CompileError) as caught:
         ttcodegen.torch.export(Odd().eval(), (torch.randn(4, 4),))
-    text = caught.value.render()
+    text = str(caught.value)
+    assert text == caught.value.render()
     assert "test_torch.py" in text
     assert "nonzero_static" in text
 
@@ -93,8 +94,11 @@ def test_flow_of_control_that_depends_on_values_is_refused() -> None:
         def forward(self, x: torch.Tensor) -> torch.Tensor:
             return x + 1 if x.sum() > 0 else x - 1
 
-    with pytest.raises(CompileError, match="cannot export"):
+    with pytest.raises(CompileError, match="cannot export") as caught:
         ttcodegen.torch.export(Branches().eval(), (torch.randn(4),))
+    place = caught.value.diagnostics[0].place
+    line = Branches.forward.__code__.co_firstlineno + 1
+    assert place == SourceLocation(__file__, line, len("            return x + 1 if ") + 1)
 
 
 class Rotated(torch.nn.Module):

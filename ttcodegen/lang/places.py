@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import dis
-import linecache
 import sys
 from collections.abc import Iterable
 from functools import cache
-from itertools import islice
 from pathlib import Path
 from types import CodeType, FrameType
 
-from ttcodegen.diagnostics import CompileError, Note, SourceLocation
+from ttcodegen.diagnostics import CompileError, Note, SourceLocation, instruction_location
 
 _HERE = str(Path(__file__).parent)
 
@@ -50,15 +48,7 @@ def here() -> Instruction | None:
 @cache
 def place(instruction: Instruction | None) -> SourceLocation | None:
     """The line and column of an instruction."""
-    if instruction is None:
-        return None
-    code, offset = instruction
-    line, _, column, _ = next(islice(code.co_positions(), offset // 2, None))
-    line = line or code.co_firstlineno
-    text = linecache.getline(code.co_filename, line).encode()
-    return SourceLocation(
-        code.co_filename, line, len(text[: column or 0].decode(errors="replace")) + 1
-    )
+    return None if instruction is None else instruction_location(*instruction)
 
 
 def line_of(instruction: Instruction | None) -> str:

@@ -114,7 +114,27 @@ def _remedy_for_type(type_: Attribute) -> str | None:
             "quantize to integers of up to 32 bits with one scale for the tensor, or one for each "
             "place along one dimension"
         )
+    if _has_unknown_elements(type_):
+        return "convert them to bfloat16, float32 or int32"
     return None
+
+
+def refuse_elements(type_: Attribute, op: Operation) -> None:
+    """Refuses what gives tensors of elements that no device tensor has; what is quantized is left
+    to those who express it otherwise.
+
+    Raises:
+        CompileError: at the operation.
+    """
+    if _has_unknown_elements(type_) and "!quant." not in str(type_):
+        raise CompileError(_refusal(type_) or "", op, remedy=_remedy_for_type(type_))
+
+
+def _has_unknown_elements(type_: Attribute) -> bool:
+    """Whether the type is that of tensors whose elements no device tensor has."""
+    if not isinstance(type_, TensorType):
+        return False
+    return normalized_data_type(cast("TensorType[Attribute]", type_).element_type) is None
 
 
 def flatten(operations: list[Operation], diagnostics: Diagnostics) -> ModuleOp:

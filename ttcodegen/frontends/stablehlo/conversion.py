@@ -17,7 +17,7 @@ from dataclasses import dataclass, field
 from math import prod
 from typing import Any, cast
 
-from xdsl.dialects.builtin import ArrayAttr, ComplexType, StringAttr, TensorType
+from xdsl.dialects.builtin import ArrayAttr, ComplexType, LocationAttr, StringAttr, TensorType
 from xdsl.dialects.func import CallOp, FuncOp, ReturnOp
 from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
 from xdsl.utils.exceptions import VerifyException
@@ -53,6 +53,7 @@ from ttcodegen.frontends.stablehlo.number_types import numpy_dtype
 from ttcodegen.lazy_numpy import Array, np
 from ttcodegen.ops.op_builder import OpBuilder
 from ttcodegen.ops.ttir import ttir_op_classes
+from ttcodegen.parsing.structure import refuse_elements
 from ttcodegen.transforms.evaluation import evaluate
 
 _LARGEST_KNOWN = 1 << 16
@@ -95,6 +96,8 @@ class Conversion:
     _known: dict[SSAValue, Array | None] = field(default_factory=dict[SSAValue, Array | None])
     _calls: list[str] = field(default_factory=list[str])
     _scopes: list[Attribute] = field(default_factory=list[Attribute])
+    _enclosing: list[LocationAttr] = field(default_factory=list[LocationAttr])
+    """Where the operations stand that are being converted, the outermost first."""
     _reported: set[tuple[str, Any]] = field(default_factory=set[tuple[str, Any]])
     _lifted: tuple[int, ...] | None = None
     _made: int = 0
@@ -287,6 +290,7 @@ class Conversion:
                 raise CompileError(
                     f"'{op.name}' gives {found} for these operands, found {declared}", op
                 )
+            refuse_elements(found, op)
         return values
 
     @contextmanager
@@ -296,11 +300,13 @@ class Conversion:
         if self._scopes:
             named = within(named, self._scopes[-1])
         before, op.location = op.location, named_location(named)
+        self._enclosing.append(before)
         self.builder.origin = op
         try:
             yield
         finally:
             op.location = before
+            self._enclosing.pop()
 
     # Errors
 
@@ -313,12 +319,18 @@ class Conversion:
                 continue
             self._reported.add(key)
             notes = list(diagnostic.notes)
-            written = origin_in_frontend(op.location)
+            written = self._written_at(op)
             if written is not None:
-                notes.append(Note("it comes from here", SourceLocation(*written)))
+                notes.append(Note("it comes from here", written))
             self.findings.append(
                 Diagnostic(diagnostic.message, place, diagnostic.remedy, tuple(notes))
             )
+
+    def _written_at(self, op: Operation) -> SourceLocation | None:
+        """The place in the user's program: of the operation or, where it stands in a function of
+        the frontend, of the innermost call that has one."""
+        places = map(origin_in_frontend, [op.location, *reversed(self._enclosing)])
+        return next((place for place in places if place is not None), None)
 
     # Values
 

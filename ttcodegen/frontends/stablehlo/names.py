@@ -8,6 +8,7 @@ arguments as Python spells them (`v['params']['Dense_0']['kernel']`).
 from __future__ import annotations
 
 import re
+from pathlib import Path
 from typing import cast
 
 from xdsl.dialects.builtin import (
@@ -22,6 +23,8 @@ from xdsl.dialects.builtin import (
     UnknownLoc,
 )
 from xdsl.ir import Attribute
+
+from ttcodegen.diagnostics import SourceLocation
 
 # What jax puts around the name of a function: `jit(f)`, `jvp(f)`, `transpose(jvp(f))`.
 _TRANSFORMED = re.compile(r"^(?:jit|pjit|jvp|vmap|transpose|remat|checkpoint|custom_\w+)\((.*)\)$")
@@ -146,12 +149,20 @@ def _without_primitive(path: str) -> str:
     return layer + slash if last in _PRIMITIVES else path
 
 
-def origin_in_frontend(location: Attribute) -> tuple[str, int, int] | None:
-    """File, line and column of the user's program that a location names, None if it names none."""
+_HERE = str(Path(__file__).parents[2])
+
+
+def origin_in_frontend(location: Attribute) -> SourceLocation | None:
+    """The place in the user's program that a location names, None if it names none."""
     match location:
         case FileLineColLoc():
-            line, column = location.line.data, location.column.data
-            return (location.filename.data, line, max(column, 1)) if line else None
+            file, line, column = location.filename.data, location.line.data, location.column.data
+            if not line or file.startswith(_HERE):
+                return None
+            # Frameworks count columns as Python does, from 0.
+            return SourceLocation(
+                file, line, column + 1 if file.endswith(".py") else max(column, 1)
+            )
         case NameLoc():
             return origin_in_frontend(location.location)
         case CallSiteLoc():

@@ -18,18 +18,19 @@ from ttcodegen.dialects.operation import CatalogueOp
 from ttcodegen.ops.definition import TTIRDefinition
 from ttcodegen.ops.op_builder import OpBuilder
 from ttcodegen.ops.ttnn import TTNNOp, ttnn_op_classes
-from ttcodegen.transforms.rebuilding import rebuild
+from ttcodegen.transforms.rebuilding import keep, rebuild
 from ttcodegen.transforms.remove_dead_values import RemoveDeadValues
 from ttcodegen.transforms.ttnn_layout import assign_wanted_layouts
 
 
 def lower_op(builder: OpBuilder, op: CatalogueOp) -> SSAValue | Sequence[SSAValue]:
-    """Makes the TTNN ops for one TTIR op.
+    """Makes the TTNN ops for one TTIR op; an op of TTNN stays.
 
     Raises CompileError if the op has no lowering, or none for these operands and attributes.
     """
     if isinstance(op, TTNNOp):
-        raise CompileError(f"'{op.name}' is not expected before lowering", op.source_offset)
+        keep(builder, op, [builder[value] for value in op.operands])
+        return op.results
     definition = op.definition
     assert isinstance(definition, TTIRDefinition)
     if definition.lower is None:

@@ -80,25 +80,34 @@ def product_shape(a: Shape, b: Shape) -> Shape | None:
     return (*batch, *rows, *columns)
 
 
-def _verify_matmul(op: CatalogueOp) -> None:
-    """Inner dimensions are equal, batches broadcast; a bias broadcasts onto the product. The
-    product of two vectors is a scalar, or that as a tensor of one element."""
+def shape_of_product(op: CatalogueOp) -> Shape:
+    """The shape of the product of an op's factors, with its bias, if it has one.
+
+    Raises VerifyException if the factors, or product and bias, do not fit.
+    """
     a, b = _matrices(op)
-    expected = product_shape(a, b)
-    if expected is None:
+    product = product_shape(a, b)
+    if product is None:
         raise VerifyException(
             f"{op.name}: cannot multiply {op.shape('a')} and {op.shape('b')}"
             + (" as transposed" if (a, b) != (op.shape("a"), op.shape("b")) else "")
             + ": expected equal inner dimensions and batches that broadcast"
         )
     bias = op.optional_operand("bias") if op.name.endswith("linear") else None
-    if bias is not None:
-        with_bias = broadcast_shapes([expected, shape_of(bias.type)])
-        if with_bias is None:
-            raise VerifyException(
-                f"{op.name}: the bias {shape_of(bias.type)} does not broadcast onto {expected}"
-            )
-        expected = with_bias
+    if bias is None:
+        return product
+    with_bias = broadcast_shapes([product, shape_of(bias.type)])
+    if with_bias is None:
+        raise VerifyException(
+            f"{op.name}: the bias {shape_of(bias.type)} does not broadcast onto {product}"
+        )
+    return with_bias
+
+
+def _verify_matmul(op: CatalogueOp) -> None:
+    """Inner dimensions are equal, batches broadcast; a bias broadcasts onto the product. The
+    product of two vectors is a scalar, or that as a tensor of one element."""
+    expected = shape_of_product(op)
     if expected == () and op.result_shape == (1,):
         return
     expect_shape(op, expected)

@@ -98,6 +98,9 @@ def ttnn_to_ttnn(options: Values) -> Iterator[Step | str]:
     if options["argument-types"]:
         yield Step("populate-argument-types", {"argument-types": options["argument-types"]})
     yield "inline"
+    # What the library does not take as it was given is TTIR again.
+    yield "ttir-decompose"
+    yield "convert-ttir-to-ttnn"
     yield from _placed(options)
 
 

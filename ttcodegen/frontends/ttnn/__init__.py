@@ -27,6 +27,7 @@ from ttcodegen.dialects.attribute_kinds import INTEGERS, NUMBER
 from ttcodegen.dialects.datatypes import shape_of
 from ttcodegen.dialects.program_configs import ProgramConfigAttr
 from ttcodegen.dialects.ttcore import LoadCachedOp
+from ttcodegen.frontends.ttnn.legal_forms import legalize
 from ttcodegen.frontends.ttnn.meshes import (
     declare_mesh,
     expand,
@@ -92,6 +93,9 @@ def normalize_ttnn(module: ModuleOp, diagnostics: Diagnostics) -> None:
                 diagnostics.warn(f"{meaning} is left to the library", op)
         _respell(op, name)
     expand(module)
+    for function in module.ops:
+        if isinstance(function, FuncOp):
+            legalize(function, diagnostics)
     for op in list(module.walk(reverse=True)):
         unused = not any(list(result.uses) for result in op.results)
         if _short_name(op) in _MADE_BY_THE_LIBRARY and unused:

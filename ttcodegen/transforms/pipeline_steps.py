@@ -93,14 +93,11 @@ def _placed(options: Values) -> Iterator[Step | str]:
 
 
 def ttnn_to_ttnn(options: Values) -> Iterator[Step | str]:
-    """From calls of the library, with their layouts, to calls as the library takes them."""
+    """From calls, with their layouts, and ops for those that the library refuses, to legal calls."""
     yield Step("ttcore-register-device", chosen(options, SYSTEM_OPTIONS))
     if options["argument-types"]:
         yield Step("populate-argument-types", {"argument-types": options["argument-types"]})
-    yield "inline"
-    # What the library does not take as it was given is TTIR again.
-    yield "ttir-decompose"
-    yield "convert-ttir-to-ttnn"
+    yield from ("inline", "ttir-decompose", "convert-ttir-to-ttnn")
     yield from _placed(options)
 
 

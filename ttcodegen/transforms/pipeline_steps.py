@@ -93,7 +93,7 @@ def _placed(options: Values) -> Iterator[Step | str]:
 
 
 def ttnn_to_ttnn(options: Values) -> Iterator[Step | str]:
-    """From calls, with their layouts, and ops for those that the library refuses, to legal calls."""
+    """From calls that have layouts, and ops for those that the library refuses, to legal calls."""
     yield Step("ttcore-register-device", chosen(options, SYSTEM_OPTIONS))
     if options["argument-types"]:
         yield Step("populate-argument-types", {"argument-types": options["argument-types"]})
